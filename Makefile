@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# A thin front for Meson: `make`, `make check`, `make try`. All knowledge of the build is in meson.build.
+
+BUILD ?= build
+SEEDS ?= 1000
+SEED ?=
+MESON ?= meson
+JOBS ?= $(shell nproc)
+
+.PHONY: all setup check try lint format asan tsan sim clean
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS)
+
+# Installs with apt what is missing of all that the commands below need; does nothing, and needs no
+# network, when everything is there.
+setup:
+	@scripts/setup check
+
+$(BUILD)/build.ninja:
+	@scripts/setup build
+	@$(MESON) setup $(BUILD) > $(BUILD).setup.log 2>&1 || { cat $(BUILD).setup.log; exit 1; }
+	@rm -f $(BUILD).setup.log
+
+# Every test: the plain build, then both sanitizer builds; ends with "N passed, N failed, N skipped".
+check: setup
+	@scripts/check
+
+# The main job for real: Debian's own programs, two processes, an ordinary user.
+try:
+	@scripts/setup try
+	@$(MAKE) --no-print-directory all
+	@scripts/try
+
+lint: $(BUILD)/build.ninja
+	@scripts/lint $(BUILD)
+
+# Rewrites every tracked C file the way .clang-format wants it.
+format:
+	@git ls-files -z '*.c' '*.h' | xargs -0 clang-format -i
+
+asan:
+	@scripts/check --only asan
+
+tsan:
+	@scripts/check --only tsan
+
+# Any number of simulator runs (SEEDS=N), or one of them again with its trace (SEED=N).
+sim: all
+	@scripts/sim $(BUILD) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+
+clean:
+	@rm -rf $(BUILD) build-asan build-tsan
