@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Unguessable numbers from the system: QPN blocks, key tags, nonces. */
+#ifndef VB_BASE_RANDOM_H
+#define VB_BASE_RANDOM_H
+
+#include <stdint.h>
+
+/* Thread-safe; a system call per draw (not for the fast path). */
+uint32_t vb_random32(void);
+uint64_t vb_random64(void);
+
+#endif

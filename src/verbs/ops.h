@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The one table through which the face calls a device.
+ *
+ * The face (src/verbs) checks what can be checked without knowing the device, and converts; the device does the
+ * work. Here every function returns 0 or a negative errno and has recorded a reason for a refusal (base/reason.h).
+ * Objects are the public structures; the device embeds them in its own. All functions are thread-safe.
+ *
+ * Destroying an object that delivers events (CQ, QP, SRQ) is three steps, because ibv_destroy_*(3) waits for
+ * acknowledgements, which only the face counts: retire_*() refuses with -EBUSY or detaches the object, so that no
+ * further event arises, and tells how many events the program has fetched; the face waits until as many were
+ * acknowledged; free_*() releases the memory and cannot fail.
+ */
+#ifndef VB_VERBS_OPS_H
+#define VB_VERBS_OPS_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct vb_events_got {
+	uint32_t comp;	/* completion events fetched by ibv_get_cq_event */
+	uint32_t async; /* asynchronous events fetched by ibv_get_async_event */
+};
+
+struct vb_ops {
+	/* Device and port attributes. query_device fills all of *attr (the face honours the caller's size). */
+	int (*query_device)(struct ibv_context *ctx, struct ibv_device_attr_ex *attr);
+	int (*query_port)(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
+	int (*query_port_speed)(struct ibv_context *ctx, uint32_t port, uint64_t *speed_100mbps);
+	/* -EINVAL: no such port or index; -ENODATA: the slot is empty. */
+	int (*query_gid_entry)(struct ibv_context *ctx, uint32_t port, uint32_t index, struct ibv_gid_entry *entry);
+	int (*query_pkey)(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey);
+	int (*query_rt_values)(struct ibv_context *ctx, struct ibv_values_ex *values);
+
+	int (*alloc_pd)(struct ibv_context *ctx, struct ibv_pd **pd);
+	int (*dealloc_pd)(struct ibv_pd *pd);
+
+	/* access: optional bits unknown to the device are dropped, unknown mandatory ones refused. */
+	int (*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
+		      struct ibv_mr **mr);
+	/* Returns 0 or a positive enum ibv_rereg_mr_err_code. */
+	int (*rereg_mr)(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access);
+	int (*dereg_mr)(struct ibv_mr *mr);
+
+	int (*create_comp_channel)(struct ibv_context *ctx, struct ibv_comp_channel **channel);
+	int (*destroy_comp_channel)(struct ibv_comp_channel *channel);
+	/* Blocks unless the descriptor is O_NONBLOCK (-EAGAIN); -EINTR on a signal. Counts the event as got. */
+	int (*get_cq_event)(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
+	int (*get_async_event)(struct ibv_context *ctx, struct ibv_async_event *event);
+
+	/* extended: came through ibv_create_cq_ex; the object is always large enough for struct ibv_cq_ex. */
+	int (*create_cq)(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr, bool extended,
+			 struct ibv_cq **cq);
+	int (*resize_cq)(struct ibv_cq *cq, int cqe);
+	int (*modify_cq)(struct ibv_cq *cq, const struct ibv_modify_cq_attr *attr);
+	int (*retire_cq)(struct ibv_cq *cq, struct vb_events_got *got);
+	void (*free_cq)(struct ibv_cq *cq);
+
+	/* The attributes' actual values are stored back on success. */
+	int (*create_srq)(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, struct ibv_srq **srq);
+	int (*modify_srq)(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask);
+	int (*query_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+	int (*retire_srq)(struct ibv_srq *srq, struct vb_events_got *got);
+	void (*free_srq)(struct ibv_srq *srq);
+
+	/* The capabilities are stored back on success only. */
+	int (*create_qp)(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **qp);
+	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
+	int (*modify_qp)(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+	int (*query_qp_data_in_order)(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags); /* the bits */
+	int (*retire_qp)(struct ibv_qp *qp, struct vb_events_got *got);
+	void (*free_qp)(struct ibv_qp *qp);
+
+	int (*create_ah)(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ibv_ah **ah);
+	int (*destroy_ah)(struct ibv_ah *ah);
+
+	int (*attach_mcast)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+	int (*detach_mcast)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+};
+
+/*
+ * What verbs_context.priv points to. A forked child's contexts get a table that refuses everything (reason FORKED),
+ * which is why the table is reached through the context.
+ */
+struct vb_face {
+	const struct vb_ops *ops;
+};
+
+static inline const struct vb_ops *vb_ops(struct ibv_context *ctx)
+{
+	struct verbs_context *vctx =
+		(struct verbs_context *)(void *)((char *)ctx - offsetof(struct verbs_context, context));
+
+	return ((const struct vb_face *)(const void *)vctx->priv)->ops;
+}
+
+/*
+ * The provider: devices and contexts. open() returns a context whose fast-path slots (ops.post_send, post_recv,
+ * post_srq_recv, poll_cq, req_notify_cq) the device has set; the face sets the others (verbs/slots.h) before the
+ * program sees it.
+ */
+struct vb_provider {
+	/* A NULL-terminated list of *count devices; the same pointer for the same device while it exists. */
+	int (*list_devices)(struct ibv_device ***list, int *count);
+	void (*free_list)(struct ibv_device **list);
+	__be64 (*device_guid)(struct ibv_device *device);
+	int (*device_index)(struct ibv_device *device); /* the network interface's index, or -1 */
+	int (*open)(struct ibv_device *device, struct ibv_context **ctx);
+	int (*close)(struct ibv_context *ctx);
+};
+
+extern const struct vb_provider vb_provider; /* defined in src/device/provider.c */
+
+#endif
