@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How a test program judges: CHECK macros that name file, line and the promise
+ * under test, a skip with a reason, a watchdog.
+ *
+ * A program sets its promise once with promise(); every failing check prints
+ * it and ends the process with status 1. Status 77 is a skip (meson's
+ * convention), its reason being the last line on stderr. Usable from every
+ * process of a test; the watchdog is per process.
+ */
+#ifndef TESTS_SUPPORT_CHECK_H
+#define TESTS_SUPPORT_CHECK_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	CHECK_EXIT_FAIL = 1,
+	CHECK_EXIT_SKIP = 77
+};
+
+/* Names what the following checks prove; the string must stay valid. */
+void promise(const char *text);
+
+/* Ends the process with status 1 and a message after this many seconds (0: never). */
+void watchdog(unsigned int seconds);
+unsigned int watchdog_seconds(void);
+
+/* A number from the environment, or fallback when it is unset or not a number. */
+long env_number(const char *name, long fallback);
+
+/* Monotonic time. */
+uint64_t now_ms(void);
+uint64_t now_us(void);
+void sleep_ms(unsigned int ms);
+
+/* A small generator for seeded tests (not for secrets); state must not be 0. */
+uint64_t random_next(uint64_t *state);
+
+_Noreturn void check_failed(const char *file, int line, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+_Noreturn void check_skipped(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#define CHECK(condition)                                                                      \
+	do {                                                                                  \
+		if (!(condition))                                                             \
+			check_failed(__FILE__, __LINE__, "%s (errno %d)", #condition, errno); \
+	} while (0)
+
+/* The same with an explanation: CHECK_SAY(x == 1, "x is %d", x). */
+#define CHECK_SAY(condition, ...)                                      \
+	do {                                                           \
+		if (!(condition))                                      \
+			check_failed(__FILE__, __LINE__, __VA_ARGS__); \
+	} while (0)
+
+/* Both sides as integers; prints them when they differ. */
+#define CHECK_EQ(expression, expected)                                                     \
+	do {                                                                               \
+		long long check_got = (long long)(expression);                             \
+		long long check_want = (long long)(expected);                              \
+		if (check_got != check_want)                                               \
+			check_failed(__FILE__, __LINE__, "%s is %lld, expected %s = %lld", \
+				     #expression, check_got, #expected, check_want);       \
+	} while (0)
+
+/* A call of the family that answers 0 or an errno. */
+#define CHECK_ZERO(call) CHECK_EQ(call, 0)
+
+#define SKIP(...)        check_skipped(__VA_ARGS__)
+
+#endif

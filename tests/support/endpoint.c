@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Opening devices, making and connecting queue pairs for tests. */
+#include "support/endpoint.h"
+
+#include "support/check.h"
+#include "support/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static bool wanted(const char *name)
+{
+	const char *only = getenv("VB_TEST_DEVICE");
+
+	return only && *only ? strcmp(name, only) == 0 : strncmp(name, "vb_", 3) == 0;
+}
+
+struct ibv_context *device_open(void)
+{
+	struct ibv_device **list;
+	struct ibv_context *context = NULL;
+	int count = 0;
+	int i;
+
+	list = ibv_get_device_list(&count);
+	CHECK_SAY(list, "ibv_get_device_list: errno %d", errno);
+	for (i = 0; i < count && !context; i++)
+		if (wanted(ibv_get_device_name(list[i]))) {
+			context = ibv_open_device(list[i]);
+			CHECK_SAY(context, "ibv_open_device(%s): errno %d",
+				  ibv_get_device_name(list[i]), errno);
+		}
+	ibv_free_device_list(list);
+	CHECK_SAY(context, "no device to test on among %d", count);
+	return context;
+}
+
+void endpoint_open(struct endpoint *endpoint, int cqe, bool with_channel)
+{
+	struct ibv_port_attr port = {0};
+
+	memset(endpoint, 0, sizeof(*endpoint));
+	endpoint->context = device_open();
+	endpoint->pd = ibv_alloc_pd(endpoint->context);
+	CHECK(endpoint->pd);
+	if (with_channel) {
+		endpoint->channel = ibv_create_comp_channel(endpoint->context);
+		CHECK(endpoint->channel);
+	}
+	endpoint->cq = ibv_create_cq(endpoint->context, cqe, NULL, endpoint->channel, 0);
+	CHECK(endpoint->cq);
+	CHECK_ZERO(ibv_query_port(endpoint->context, ENDPOINT_PORT, &port));
+	endpoint->mtu = port.active_mtu;
+	CHECK_ZERO(ibv_query_gid(endpoint->context, ENDPOINT_PORT, 0, &endpoint->gid));
+}
+
+void endpoint_close(struct endpoint *endpoint)
+{
+	CHECK_ZERO(ibv_destroy_cq(endpoint->cq));
+	if (endpoint->channel)
+		CHECK_ZERO(ibv_destroy_comp_channel(endpoint->channel));
+	CHECK_ZERO(ibv_dealloc_pd(endpoint->pd));
+	CHECK_ZERO(ibv_close_device(endpoint->context));
+	memset(endpoint, 0, sizeof(*endpoint));
+}
+
+void qp_settings_default(struct qp_settings *settings, enum ibv_qp_type type)
+{
+	*settings = (struct qp_settings){
+		.type = type,
+		.cap = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 1, .max_recv_sge = 1},
+		.access = ENDPOINT_ALL_ACCESS,
+		.timeout = 14,
+		.retry_count = 7,
+		.rnr_retry = 7,
+		.min_rnr_timer = 1,
+		.rd_atomic = 4,
+	};
+}
+
+void qp_to_init(struct ibv_qp *qp, const struct qp_settings *settings)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = ENDPOINT_PORT};
+	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+
+	if (settings->type == IBV_QPT_UD) {
+		attr.qkey = ENDPOINT_QKEY;
+		mask |= IBV_QP_QKEY;
+	} else {
+		/* UC serves neither READ nor ATOMIC, but the mask bit is required all the same. */
+		attr.qp_access_flags = settings->access;
+		if (settings->type == IBV_QPT_UC)
+			attr.qp_access_flags &= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+		mask |= IBV_QP_ACCESS_FLAGS;
+	}
+	CHECK_ZERO(ibv_modify_qp(qp, &attr, mask));
+}
+
+struct ibv_qp *qp_create(struct endpoint *endpoint, const struct qp_settings *settings)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = settings->send_cq ? settings->send_cq : endpoint->cq,
+		.recv_cq = settings->recv_cq ? settings->recv_cq : endpoint->cq,
+		.srq = settings->srq,
+		.cap = settings->cap,
+		.qp_type = settings->type,
+		.sq_sig_all = settings->signal_all,
+	};
+	struct ibv_qp *qp = ibv_create_qp(endpoint->pd, &init);
+
+	CHECK_SAY(qp, "ibv_create_qp: errno %d", errno);
+	qp_to_init(qp, settings);
+	return qp;
+}
+
+void qp_to_rtr(struct ibv_qp *qp, const struct qp_settings *settings, const struct peer *local,
+	       const struct peer *remote, int gid_index)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+	int mask = IBV_QP_STATE;
+
+	if (settings->type != IBV_QPT_UD) {
+		attr.path_mtu = (enum ibv_mtu)(local->mtu < remote->mtu ? local->mtu : remote->mtu);
+		attr.dest_qp_num = remote->qpn;
+		attr.rq_psn = remote->psn;
+		attr.ah_attr.is_global = 1;
+		attr.ah_attr.port_num = ENDPOINT_PORT;
+		attr.ah_attr.grh.dgid = remote->gid;
+		attr.ah_attr.grh.sgid_index = (uint8_t)gid_index;
+		attr.ah_attr.grh.hop_limit = 64;
+		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	}
+	if (settings->type == IBV_QPT_RC) {
+		attr.max_dest_rd_atomic = settings->rd_atomic;
+		attr.min_rnr_timer = settings->min_rnr_timer;
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	}
+	CHECK_ZERO(ibv_modify_qp(qp, &attr, mask));
+}
+
+void qp_to_rts(struct ibv_qp *qp, const struct qp_settings *settings, const struct peer *local)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .sq_psn = local->psn};
+	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+
+	if (settings->type == IBV_QPT_RC) {
+		attr.timeout = settings->timeout;
+		attr.retry_cnt = settings->retry_count;
+		attr.rnr_retry = settings->rnr_retry;
+		attr.max_rd_atomic = settings->rd_atomic;
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
+	}
+	CHECK_ZERO(ibv_modify_qp(qp, &attr, mask));
+}
+
+void qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+
+	CHECK_ZERO(ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+}
+
+enum ibv_qp_state qp_state(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init = {0};
+	struct ibv_qp_attr attr = {0};
+
+	CHECK_ZERO(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+	return attr.qp_state;
+}
+
+void side_open(struct side *side, struct endpoint *endpoint, const struct qp_settings *settings,
+	       void *buffer, size_t size)
+{
+	static uint32_t psn = 0x5a17;
+	int access = ENDPOINT_ALL_ACCESS;
+
+	memset(side, 0, sizeof(*side));
+	side->endpoint = endpoint;
+	if (settings)
+		side->settings = *settings;
+	else
+		qp_settings_default(&side->settings, IBV_QPT_RC);
+	side->size = size;
+	side->owns_buffer = !buffer;
+	if (!buffer) {
+		buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
+		CHECK(buffer != MAP_FAILED);
+	}
+	side->buffer = buffer;
+	side->mr = ibv_reg_mr(endpoint->pd, buffer, size, access);
+	CHECK_SAY(side->mr, "ibv_reg_mr of %zu bytes: errno %d", size, errno);
+	side->qp = qp_create(endpoint, &side->settings);
+	psn = (psn * 7919 + (uint32_t)getpid()) & 0xffffff;
+	side->local = (struct peer){
+		.gid = endpoint->gid,
+		.addr = (uintptr_t)buffer,
+		.length = size,
+		.qpn = side->qp->qp_num,
+		.psn = psn,
+		.rkey = side->mr->rkey,
+		.mtu = endpoint->mtu,
+	};
+}
+
+void side_connect(struct side *side, const struct peer *remote)
+{
+	side->remote = *remote;
+	qp_to_rtr(side->qp, &side->settings, &side->local, remote, side->endpoint->gid_index);
+	qp_to_rts(side->qp, &side->settings, &side->local);
+	if (side->settings.type == IBV_QPT_UD) {
+		struct ibv_ah_attr attr = {
+			.is_global = 1,
+			.port_num = ENDPOINT_PORT,
+			.grh = {.dgid = remote->gid,
+				.sgid_index = (uint8_t)side->endpoint->gid_index,
+				.hop_limit = 64},
+		};
+
+		side->ah = ibv_create_ah(side->endpoint->pd, &attr);
+		CHECK(side->ah);
+	}
+}
+
+void side_exchange(struct side *side, int sock)
+{
+	struct peer remote;
+
+	message_swap(sock, &side->local, &remote, sizeof(remote));
+	side_connect(side, &remote);
+	message_meet(sock);
+}
+
+void side_close(struct side *side)
+{
+	if (side->ah)
+		CHECK_ZERO(ibv_destroy_ah(side->ah));
+	if (side->qp)
+		CHECK_ZERO(ibv_destroy_qp(side->qp));
+	if (side->mr)
+		CHECK_ZERO(ibv_dereg_mr(side->mr));
+	if (side->owns_buffer)
+		munmap(side->buffer, side->size);
+	memset(side, 0, sizeof(*side));
+}
+
+void sides_connect(struct side *a, struct side *b)
+{
+	side_connect(a, &b->local);
+	side_connect(b, &a->local);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * One end of a connection as tests want it: device, protection domain,
+ * completion queue, a queue pair with its buffer, and the data by which two
+ * ends find each other.
+ *
+ * The device is the one named by VB_TEST_DEVICE, otherwise the first whose
+ * name starts with vb_. Every function ends the test on failure, printing the
+ * completion (status, opcode, vendor_err) where there is one.
+ */
+#ifndef TESTS_SUPPORT_ENDPOINT_H
+#define TESTS_SUPPORT_ENDPOINT_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	ENDPOINT_PORT = 1,
+	ENDPOINT_QKEY = 0x11111111,
+	ENDPOINT_PATIENCE_MS = 20000
+};
+enum {
+	ENDPOINT_ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC
+};
+
+/* What the other end must know; sent as it is between processes of one host. */
+struct peer {
+	union ibv_gid gid;
+	uint64_t addr;
+	uint64_t length;
+	uint32_t qpn;
+	uint32_t psn;
+	uint32_t rkey;
+	uint32_t mtu; /* enum ibv_mtu */
+};
+
+/* Device-wide objects. The channel is NULL unless asked for. */
+struct endpoint {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	union ibv_gid gid;
+	int gid_index;
+	enum ibv_mtu mtu;
+};
+
+/* How a queue pair is made and connected; qp_settings_default() fills it. */
+struct qp_settings {
+	enum ibv_qp_type type;
+	struct ibv_cq *send_cq; /* NULL: the endpoint's */
+	struct ibv_cq *recv_cq; /* NULL: the endpoint's */
+	struct ibv_srq *srq;
+	struct ibv_qp_cap cap;
+	unsigned int access;
+	bool signal_all;
+	uint8_t timeout;
+	uint8_t retry_count;
+	uint8_t rnr_retry;
+	uint8_t min_rnr_timer;
+	uint8_t rd_atomic;
+};
+
+/* A queue pair with one registered buffer, and its peer once connected. */
+struct side {
+	struct endpoint *endpoint;
+	struct qp_settings settings;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	unsigned char *buffer;
+	size_t size;
+	bool owns_buffer;
+	struct ibv_ah *ah; /* UD only */
+	struct peer local;
+	struct peer remote;
+};
+
+struct ibv_context *device_open(void);
+
+void endpoint_open(struct endpoint *endpoint, int cqe, bool with_channel);
+void endpoint_close(struct endpoint *endpoint);
+
+void qp_settings_default(struct qp_settings *settings, enum ibv_qp_type type);
+/* A queue pair in INIT. */
+struct ibv_qp *qp_create(struct endpoint *endpoint, const struct qp_settings *settings);
+void qp_to_init(struct ibv_qp *qp, const struct qp_settings *settings);
+void qp_to_rtr(struct ibv_qp *qp, const struct qp_settings *settings, const struct peer *local,
+	       const struct peer *remote, int gid_index);
+void qp_to_rts(struct ibv_qp *qp, const struct qp_settings *settings, const struct peer *local);
+void qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state);
+enum ibv_qp_state qp_state(struct ibv_qp *qp);
+
+/* Buffer of our own (page aligned, zeroed) when buffer is NULL. settings NULL: defaults of RC. */
+void side_open(struct side *side, struct endpoint *endpoint, const struct qp_settings *settings,
+	       void *buffer, size_t size);
+/* Moves to RTR and RTS; for UD makes the address handle. */
+void side_connect(struct side *side, const struct peer *remote);
+/* Swaps peer data over sock, connects, and meets, so that both are RTS on return. */
+void side_exchange(struct side *side, int sock);
+void side_close(struct side *side);
+
+/* Two sides within this process. */
+void sides_connect(struct side *a, struct side *b);
+
+/* Work requests on a side; offsets are into local and remote buffer. Return ibv_post_*'s answer. */
+int post_receive(struct side *side, uint64_t wr_id, size_t offset, size_t length);
+int post_send(struct side *side, uint64_t wr_id, size_t offset, size_t length, unsigned int flags);
+int post_write(struct side *side, uint64_t wr_id, size_t offset, size_t length,
+	       size_t remote_offset, unsigned int flags);
+int post_read(struct side *side, uint64_t wr_id, size_t offset, size_t length, size_t remote_offset,
+	      unsigned int flags);
+int post_fetch_add(struct side *side, uint64_t wr_id, size_t offset, size_t remote_offset,
+		   uint64_t add, unsigned int flags);
+int post_compare_swap(struct side *side, uint64_t wr_id, size_t offset, size_t remote_offset,
+		      uint64_t compare, uint64_t swap, unsigned int flags);
+
+/* Polls until one completion came (true) or the time is over (false). */
+bool completion_try(struct ibv_cq *cq, struct ibv_wc *wc, unsigned int timeout_ms);
+/* One completion, any status, within ENDPOINT_PATIENCE_MS. */
+void completion_next(struct ibv_cq *cq, struct ibv_wc *wc);
+/* One completion of this wr_id and status; prints what came instead. */
+void completion_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
+		       struct ibv_wc *wc);
+/* No completion for this long (the queue is polled all the time). */
+void completion_none(struct ibv_cq *cq, unsigned int ms);
+void completion_print(const struct ibv_wc *wc);
+
+/* The next async event within the time, acknowledged; -1 when there was none. */
+int event_next(struct ibv_context *context, unsigned int timeout_ms);
+
+#endif

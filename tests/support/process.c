@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Starting, stopping, reaping children, and the messages between a test's processes. */
+#include "support/process.h"
+
+#include "support/check.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The children of the process `owner`; a fork inherits the table but owns none of them. */
+static struct {
+	pid_t owner;
+	int count;
+	pid_t pid[PROCESS_MAX];
+} children;
+
+static void kill_leftovers(void)
+{
+	int i;
+
+	if (children.owner != getpid())
+		return;
+	for (i = 0; i < children.count; i++)
+		if (children.pid[i]) {
+			kill(children.pid[i], SIGKILL);
+			waitpid(children.pid[i], NULL, 0);
+		}
+	children.count = 0;
+}
+
+static void forget(pid_t pid)
+{
+	int i;
+
+	for (i = 0; i < children.count; i++)
+		if (children.pid[i] == pid)
+			children.pid[i] = 0;
+}
+
+void process_adopt(pid_t pid)
+{
+	int i;
+
+	if (children.owner != getpid()) {
+		/* Inherited by fork: exit() runs the handler once either way. */
+		if (!children.owner)
+			atexit(kill_leftovers);
+		children.owner = getpid();
+		children.count = 0;
+	}
+	for (i = 0; i < children.count; i++)
+		if (!children.pid[i])
+			break;
+	CHECK(i < PROCESS_MAX);
+	children.pid[i] = pid;
+	if (i == children.count)
+		children.count++;
+}
+
+void process_start(struct process *process, process_main run, void *argument)
+{
+	pid_t parent = getpid();
+	int pair[2];
+
+	CHECK_ZERO(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+	fflush(NULL);
+	process->pid = fork();
+	CHECK(process->pid >= 0);
+	if (process->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(CHECK_EXIT_FAIL);
+		close(pair[0]);
+		watchdog(watchdog_seconds());
+		exit(run(pair[1], argument));
+	}
+	close(pair[1]);
+	process->sock = pair[0];
+	process_adopt(process->pid);
+}
+
+int process_wait(struct process *process, int timeout_ms)
+{
+	uint64_t until = now_ms() + (uint64_t)timeout_ms;
+	int status = 0;
+	pid_t got;
+
+	CHECK(process->pid > 0);
+	while ((got = waitpid(process->pid, &status, WNOHANG)) == 0) {
+		CHECK_SAY(now_ms() < until, "process %d did not end within %d ms",
+			  (int)process->pid, timeout_ms);
+		sleep_ms(1);
+	}
+	CHECK_EQ(got, process->pid);
+	forget(process->pid);
+	close(process->sock);
+	process->pid = 0;
+	process->sock = -1;
+	return status;
+}
+
+void process_expect_success(struct process *process, int timeout_ms)
+{
+	pid_t pid = process->pid;
+	int status = process_wait(process, timeout_ms);
+
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CHECK_EXIT_SKIP)
+		exit(CHECK_EXIT_SKIP);
+	CHECK_SAY(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+		  "process %d ended with %s %d, expected exit 0", (int)pid,
+		  WIFSIGNALED(status) ? "signal" : "exit",
+		  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+void process_stop(struct process *process)
+{
+	int status = 0;
+
+	CHECK_ZERO(kill(process->pid, SIGSTOP));
+	CHECK_EQ(waitpid(process->pid, &status, WUNTRACED), process->pid);
+	CHECK_SAY(WIFSTOPPED(status), "process %d ended (status 0x%x) instead of stopping",
+		  (int)process->pid, (unsigned int)status);
+}
+
+void process_continue(struct process *process)
+{
+	CHECK_ZERO(kill(process->pid, SIGCONT));
+}
+
+void process_kill(struct process *process)
+{
+	if (process->pid <= 0)
+		return;
+	kill(process->pid, SIGKILL);
+	process_wait(process, PROCESS_PATIENCE_MS);
+}
+
+void message_send(int sock, const void *data, size_t length)
+{
+	const char *from = data;
+
+	while (length) {
+		ssize_t sent = send(sock, from, length, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		CHECK_SAY(sent > 0, "the other process is gone (send: errno %d)", errno);
+		from += sent;
+		length -= (size_t)sent;
+	}
+}
+
+bool message_try_receive(int sock, void *data, size_t length, int timeout_ms)
+{
+	uint64_t until = now_ms() + (uint64_t)timeout_ms;
+	char *to = data;
+
+	while (length) {
+		struct pollfd readable = {.fd = sock, .events = POLLIN};
+		uint64_t now = now_ms();
+		ssize_t got;
+
+		if (poll(&readable, 1, now < until ? (int)(until - now) : 0) == 0)
+			return false;
+		got = recv(sock, to, length, MSG_DONTWAIT);
+		if (got < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (got <= 0)
+			return false;
+		to += got;
+		length -= (size_t)got;
+	}
+	return true;
+}
+
+void message_receive(int sock, void *data, size_t length)
+{
+	CHECK_SAY(message_try_receive(sock, data, length, PROCESS_PATIENCE_MS),
+		  "the other process is gone or silent");
+}
+
+void message_swap(int sock, const void *mine, void *theirs, size_t length)
+{
+	message_send(sock, mine, length);
+	message_receive(sock, theirs, length);
+}
+
+void message_meet(int sock)
+{
+	char mine = 'm', theirs = 0;
+
+	message_swap(sock, &mine, &theirs, 1);
+	CHECK_EQ(theirs, 'm');
+}
