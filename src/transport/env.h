@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the protocol needs from outside: one table of functions, implemented by the device for real and by the simulator
+ * for tests. The protocol itself knows no descriptor, clock, thread or allocator. All calls for one queue pair are made
+ * by one thread at a time (under the engine's lock).
+ */
+#ifndef VB_TRANSPORT_ENV_H
+#define VB_TRANSPORT_ENV_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/reason.h"
+#include "transport/run.h"
+#include "transport/wqe.h"
+
+struct vb_tqp;
+
+/* A receive completion, success or error. */
+struct vb_recv_done {
+	const struct vb_recv_wqe *wqe;
+	enum ibv_wc_status status;
+	enum vb_reason reason;
+	enum ibv_wc_opcode opcode; /* IBV_WC_RECV or IBV_WC_RECV_RDMA_WITH_IMM */
+	uint32_t byte_len;
+	uint32_t wc_flags; /* IBV_WC_WITH_IMM, WITH_INV, GRH */
+	uint32_t imm;	   /* immediate or invalidated key */
+	uint32_t src_qp;   /* UD */
+	uint8_t sl;	   /* UD */
+	bool solicited;
+};
+
+enum vb_direct {
+	VB_DIRECT_DECLINED, /* nothing was touched: send the request */
+	VB_DIRECT_DONE,	    /* the whole request is done */
+	VB_DIRECT_MORE,	    /* part of it is done (wqe->done); call again later */
+};
+
+struct vb_env {
+	/*
+	 * The link. reserve() gives room for one run with `length` bytes of payload (contiguous, to be filled by the caller),
+	 * or NULL: the link is full or not up yet, run the queue pair again when the link has room. For UD requests `wqe`
+	 * tells the destination; else it is NULL. commit() sends what was reserved; reserve() without commit() costs nothing.
+	 * Runs of zero payload are reserved with length 0 (a non-NULL answer means "room").
+	 */
+	void *(*reserve)(struct vb_tqp *qp, const struct vb_send_wqe *wqe, uint32_t length);
+	void (*commit)(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run);
+
+	/* (Re)arms the queue pair's one timer: call vb_tqp_timer() after `delay_ns`; 0 cancels. */
+	void (*timer)(struct vb_tqp *qp, uint64_t delay_ns);
+
+	/* Local memory of a send request: check the whole list; copy out of it; copy a response into it (needs LOCAL_WRITE). */
+	enum vb_reason (*gather_check)(struct vb_tqp *qp, struct vb_send_wqe *wqe);
+	enum vb_reason (*gather)(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset, void *dst, uint32_t length);
+	enum vb_reason (*scatter_response)(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset, const void *src,
+					   uint32_t length);
+
+	/* One-sided requests that can be done without the link (never for queue pairs of tests): see design of direct access. NULL = never. */
+	enum vb_direct (*direct)(struct vb_tqp *qp, struct vb_send_wqe *wqe);
+
+	/*
+	 * The request is finished, in posting order; called for unsignalled ones too (the device decides about a CQE).
+	 * The entry is not read by the protocol any more after this call.
+	 */
+	void (*send_done)(struct vb_tqp *qp, struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_reason reason);
+
+	/* Receives. take() moves the next posted receive (own queue or SRQ) to the queue pair, NULL if there is none; it stays valid until done(). */
+	struct vb_recv_wqe *(*recv_take)(struct vb_tqp *qp);
+	/* Gives a taken receive back untouched: the next take() returns it again (own queue) . */
+	void (*recv_untake)(struct vb_tqp *qp, struct vb_recv_wqe *wqe);
+	enum vb_reason (*recv_scatter)(struct vb_tqp *qp, struct vb_recv_wqe *wqe, uint64_t offset, const void *src, uint32_t length);
+	void (*recv_done)(struct vb_tqp *qp, const struct vb_recv_done *done);
+
+	/* The responder's memory: checks without touching; then copies (each checks again: a region may go between packets). */
+	enum vb_reason (*remote_check)(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length, uint32_t need);
+	enum vb_reason (*remote_write)(struct vb_tqp *qp, uint32_t rkey, uint64_t va, const void *src, uint32_t length);
+	enum vb_reason (*remote_read)(struct vb_tqp *qp, uint32_t rkey, uint64_t va, void *dst, uint32_t length);
+	/* Executes once, atomically against every other remote atomic on that memory; *original gets the old value. */
+	enum vb_reason (*remote_atomic)(struct vb_tqp *qp, uint32_t rkey, uint64_t va, bool compare_swap, uint64_t swap_add,
+					uint64_t compare, uint64_t *original);
+	/* SEND_WITH_INVALIDATE and LOCAL_INV: make a type 2 window's key dead. */
+	enum vb_reason (*invalidate)(struct vb_tqp *qp, uint32_t key);
+
+	/* An affiliated asynchronous event of this queue pair. */
+	void (*event)(struct vb_tqp *qp, enum ibv_event_type type);
+	/*
+	 * The protocol moved the queue pair to IBV_QPS_ERR or IBV_QPS_SQE (tqp->state is already set; send requests are
+	 * flushed by the protocol right after). The device flushes receives, publishes the state, raises LAST_WQE_REACHED.
+	 */
+	void (*state_changed)(struct vb_tqp *qp);
+	/* A packet was dropped. */
+	void (*drop)(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run);
+	/* A sentence for the log about a refusal whose code travels elsewhere (what the target says of rkey, range, flag). */
+	void (*explain)(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run);
+};
+
+#endif

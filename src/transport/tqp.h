@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A queue pair as the protocol sees it: requester and responder, for RC, UC and UD, over any link.
+ *
+ * Pure: everything comes in as arguments or through env.h. Embedded by the device in its queue pair (and by the simulator
+ * in its own). Not thread-safe: the owner's lock is held around every call.
+ */
+#ifndef VB_TRANSPORT_TQP_H
+#define VB_TRANSPORT_TQP_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/env.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+#include "transport/run.h"
+#include "transport/wqe.h"
+
+struct vb_tqp {
+	const struct vb_env *env;
+
+	/* Identity and attributes; written by the device while no other call runs. */
+	uint32_t qpn;
+	uint32_t dest_qpn;
+	uint32_t qkey;
+	uint32_t access; /* qp_access_flags */
+	uint32_t mtu;	 /* path MTU in bytes; UD: the largest payload */
+	uint16_t pkey;
+	uint8_t service; /* enum vb_service */
+	uint8_t state;	 /* enum ibv_qp_state */
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	uint8_t min_rnr_timer;
+	uint8_t max_rd_atomic;	    /* as requester */
+	uint8_t max_dest_rd_atomic; /* as responder */
+	/*
+	 * The link's nature. reliable: nothing gets lost while the peer lives; no acknowledgement timer runs, and a
+	 * request that the peer's QP could not take is answered by VB_OP_DROP (retry: semantics in requester.h).
+	 */
+	bool link_reliable;
+	uint32_t max_run_bytes;	 /* most payload of one run; a multiple of the MTU, at least one MTU */
+	uint32_t window_packets; /* most unacknowledged packets (lossy links); 0 = no limit */
+	uint32_t max_read_bytes; /* a READ is split into requests of at most this (multiple of the MTU); 0 = not */
+
+	/*
+	 * The send queue: a ring of sq_size (a power of two) entries of sq_stride bytes at sq. The device writes entry
+	 * sq_posted & (sq_size-1), increments sq_posted, then calls vb_tqp_run(). Counters only grow (they wrap at 2^32).
+	 */
+	char *sq;
+	uint32_t sq_size;
+	uint32_t sq_stride;
+	uint32_t sq_posted;
+
+	struct vb_requester req;
+	struct vb_responder resp;
+};
+
+static inline struct vb_send_wqe *vb_tqp_wqe(const struct vb_tqp *qp, uint32_t index)
+{
+	return (struct vb_send_wqe *)(void *)(qp->sq + (uint64_t)(index & (qp->sq_size - 1)) * qp->sq_stride);
+}
+
+/* Forget everything (state RESET): queues empty, no completions, PSNs and stored responses gone, timer cancelled. */
+void vb_tqp_reset(struct vb_tqp *qp);
+
+/* Entering RTR: the responder expects rq_psn. Entering RTS from RTR: the requester starts at sq_psn. */
+void vb_tqp_start_responder(struct vb_tqp *qp, uint32_t rq_psn);
+void vb_tqp_start_requester(struct vb_tqp *qp, uint32_t sq_psn);
+
+/*
+ * Do what can be done now: start and continue posted requests (state RTS; in SQD only what has been started), emit owed
+ * responses and acknowledgements. Returns true if work is left that waits for room in the link (call again then), false if
+ * nothing waits for the link. Cheap when there is nothing to do.
+ */
+bool vb_tqp_run(struct vb_tqp *qp);
+
+/* A validated run has arrived for this queue pair (any state); payload is run->length bytes, read once. Owed acks are emitted by the next vb_tqp_run(). */
+void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
+
+/* The timer armed through env->timer has expired. */
+void vb_tqp_timer(struct vb_tqp *qp);
+
+/* The link lost its peer for good: outstanding and later requests complete with RETRY_EXC (reason PEER_DEAD), then flush. Receives stay. */
+void vb_tqp_peer_dead(struct vb_tqp *qp);
+
+/*
+ * The link could not deliver at all (no such process yet): counts as a request that nobody answered, on reliable links as VB_OP_DROP does.
+ */
+void vb_tqp_unreachable(struct vb_tqp *qp, enum vb_reason reason);
+
+/* The device moves the queue pair to ERR (ibv_modify_qp, CQ overrun): flushes every send request; state_changed is not called. */
+void vb_tqp_to_error(struct vb_tqp *qp);
+
+/* True while a started send request is unfinished (SQD: still draining). */
+bool vb_tqp_busy(const struct vb_tqp *qp);
+
+/* Running PSNs for ibv_query_qp(3). */
+uint32_t vb_tqp_sq_psn(const struct vb_tqp *qp);
+uint32_t vb_tqp_rq_psn(const struct vb_tqp *qp);
+
+/* Posted but not yet passed to send_done. */
+uint32_t vb_tqp_outstanding(const struct vb_tqp *qp);
+
+#endif

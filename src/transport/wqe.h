@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Work queue entries: what post_send and post_recv store, and what the requester and the responder work on.
+ *
+ * Entries live in memory private to the process, in a ring of fixed stride that the device allocates; scatter/gather
+ * elements, or inline data in their place, follow the entry.
+ */
+#ifndef VB_TRANSPORT_WQE_H
+#define VB_TRANSPORT_WQE_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+#include "transport/run.h"
+
+struct vb_send_wqe {
+	uint64_t wr_id;
+	uint64_t length;       /* sum of the elements, or inline bytes; up to 2^31 is legal */
+	uint64_t remote_addr;  /* WRITE, READ, ATOMIC */
+	uint64_t compare_add;  /* ATOMIC */
+	uint64_t swap;
+	uint32_t rkey;
+	uint32_t imm;	       /* immediate (big endian) or key to invalidate */
+	uint32_t num_sge;      /* 0 for inline data */
+	uint8_t opcode;	       /* enum ibv_wr_opcode */
+	uint8_t is_inline;
+	uint8_t signaled;      /* sq_sig_all or IBV_SEND_SIGNALED */
+	uint8_t solicited;
+	uint8_t fence;
+	uint8_t error;	       /* set by the device at post: complete with this enum ibv_wc_status, send nothing */
+	uint16_t reason;       /* enum vb_reason of `error` */
+	/* UD */
+	uint32_t remote_qpn;
+	uint32_t remote_qkey;
+	uint32_t peer_hint;    /* the device's: which link reaches the destination */
+	struct vb_path path;
+	/* the requester's */
+	uint32_t first_psn;
+	uint32_t num_psn;      /* packets of the request (READ: of the response); 0 before it is started */
+	uint64_t done;	       /* direct access: bytes copied so far */
+	uint64_t slots;	       /* the device's: queue entries that this one's completion frees */
+	/* then struct ibv_sge sge[num_sge] or the inline bytes */
+};
+
+static inline struct ibv_sge *vb_send_wqe_sge(struct vb_send_wqe *w)
+{
+	return (struct ibv_sge *)(void *)(w + 1);
+}
+
+static inline void *vb_send_wqe_inline(struct vb_send_wqe *w)
+{
+	return w + 1;
+}
+
+struct vb_recv_wqe {
+	uint64_t wr_id;
+	uint64_t length; /* sum of the elements */
+	uint32_t num_sge;
+	uint32_t pad;
+	/* then struct ibv_sge sge[num_sge] */
+};
+
+static inline struct ibv_sge *vb_recv_wqe_sge(struct vb_recv_wqe *w)
+{
+	return (struct ibv_sge *)(void *)(w + 1);
+}
+
+#endif
