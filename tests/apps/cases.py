@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The table of what must run: a name, a program with its options, and what its output has to show."""
+
+import re
+import subprocess
+
+from pairs import Failure
+
+MAX_ALL = 1 << 23  # the last size of perftest's -a
+UD_MTUS = (1024, 2048, 4096)
+
+
+def pingpong_check(outputs):
+    """Both sides report their rate, and neither found wrong data."""
+    for text in outputs:
+        if "invalid data" in text:
+            raise Failure(f"data arrived damaged:\n{text}")
+        if not re.search(r"\d+ iters in [\d.]+ seconds", text):
+            raise Failure(f"no result line:\n{text}")
+
+
+def perftest_rows(text):
+    """The result table: {size: columns}."""
+    rows = {}
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) >= 4 and re.fullmatch(r"\d+", fields[0]) and re.fullmatch(r"\d+", fields[1]):
+            rows[int(fields[0])] = fields
+    return rows
+
+
+def perftest_check(sizes):
+    def check(outputs):
+        rows = perftest_rows(outputs[1])
+        lacking = [size for size in sizes if size not in rows]
+        if lacking:
+            raise Failure(f"no result for size {lacking}:\n{outputs[1]}")
+    return check
+
+
+def options_of(tool):
+    return subprocess.run([tool, "--help"], capture_output=True, text=True, check=False).stdout
+
+
+def pingpongs(device):
+    yield from ((f"ibv_{kind}_pingpong {' '.join(options)}".strip(),
+                 [f"ibv_{kind}_pingpong", "-d", device, "-g", "0", *options, "-n", "200"], pingpong_check)
+                for kind in ("rc", "uc", "ud", "srq")
+                for options in ([], ["-e"], ["-c"]))
+    yield ("ibv_rc_pingpong -N", ["ibv_rc_pingpong", "-d", device, "-g", "0", "-N", "-n", "200"], pingpong_check)
+    yield ("ibv_rc_pingpong -c -s 1048576",
+           ["ibv_rc_pingpong", "-d", device, "-g", "0", "-c", "-s", "1048576", "-n", "50"], pingpong_check)
+
+
+def variants(tool):
+    """(name, options, sizes that must appear) of one perftest program. `-n` is small: this is no benchmark."""
+    verb, kind = tool.split("_")[1:]
+    size = 8 if verb == "atomic" else 4096
+    few = ["-n", "100"]
+    help_text = options_of(tool)
+
+    def plain(*options):
+        return (list(options), ([] if verb == "atomic" else ["-s", str(size)]) + [*options, *few], [size])
+
+    yield plain()
+    yield plain("-e")
+    yield plain("--use_old_post_send")
+    if verb != "atomic":
+        yield (["-a"], ["-a", "-n", "20"], [2, 64, 4096, 65536, MAX_ALL])
+    if kind == "bw":
+        yield plain("-q", "8")
+        yield plain("-b")
+    if "--inline_size" in help_text:
+        yield (["-I", "64"], ["-s", "64", "-I", "64", *few], [64])
+    for service in {"send": ("UC", "UD"), "write": ("UC",)}.get(verb, ()):
+        yield (["-c", service], ["-c", service, "-s", "1024", *few], [1024])
+        yield (["-c", service, "-e"], ["-c", service, "-e", "-s", "1024", *few], [1024])
+        yield (["-c", service, "--use_old_post_send"],
+               ["-c", service, "--use_old_post_send", "-s", "1024", *few], [1024])
+
+
+def perftests(device):
+    for verb in ("send", "write", "read", "atomic"):
+        for kind in ("lat", "bw"):
+            tool = f"ib_{verb}_{kind}"
+            for label, options, sizes in variants(tool):
+                yield (" ".join([tool, *label]), [tool, "-d", device, "-F", *options], perftest_check(sizes))
+
+
+def devices_check(device):
+    def check(text):
+        if not re.search(rf"^\s+{re.escape(device)}\s+[0-9a-f]{{16}}$", text, re.M):
+            raise Failure(f"{device} is not listed:\n{text}")
+    return check
+
+
+def devinfo_check(device):
+    def check(text):
+        for wanted in (rf"hca_id:\s+{re.escape(device)}", r"state:\s+PORT_ACTIVE", r"link_layer:\s+Ethernet",
+                       r"GID\[\s*0\]:\s+::ffff:\d+\.\d+\.\d+\.\d+, RoCE v2"):
+            if not re.search(wanted, text):
+                raise Failure(f"ibv_devinfo -v lacks {wanted!r}:\n{text}")
+    return check
+
+
+def singles(device):
+    yield ("ibv_devices", ["ibv_devices"], devices_check(device))
+    yield ("ibv_devinfo -v", ["ibv_devinfo", "-v", "-d", device], devinfo_check(device))

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Runs an unmodified program, or a server and a client of it, on the library: as whom, in which order, until when.
+
+Every process started here is waited for; what does not end in time is killed by its pid. Should the driver itself be
+killed, the kernel ends its children (PR_SET_PDEATHSIG, through setpriv).
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+NOBODY = 65534
+TCP_LISTEN = "0A"
+
+
+class Failure(Exception):
+    """A program did not do what it should; the text says what, with the end of its output."""
+
+
+def free_port():
+    """A TCP port that nobody listens on now. The kernel hands them out in turn, so two callers get two ports."""
+    with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+        probe.bind(("::", 0))
+        return probe.getsockname()[1]
+
+
+def listening(pid, port):
+    """Whether something listens on the port in the network namespace of the process."""
+    for table in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/{pid}/net/{table}", encoding="ascii") as rows:
+                for row in list(rows)[1:]:
+                    fields = row.split()
+                    if fields[3] == TCP_LISTEN and int(fields[1].rsplit(":", 1)[1], 16) == port:
+                        return True
+        except OSError:
+            pass
+    return False
+
+
+def tail(path, lines=12):
+    with open(path, encoding="utf-8", errors="replace") as handle:
+        return "".join(handle.readlines()[-lines:])
+
+
+class Runner:
+    """Starts programs on the library in `libdir`; with ordinary=True as uid and gid 65534 without groups and
+    capabilities, which needs root. Use as a context manager: it owns a directory for output files."""
+
+    def __init__(self, libdir, ordinary=False, timeout=30, env=None, debug=False):
+        self.timeout = timeout
+        self.debug = debug
+        self.ordinary = ordinary
+        self.dir = tempfile.mkdtemp(prefix="verbatim-")
+        os.chmod(self.dir, 0o755)
+        self.prefix = ["setpriv", "--pdeathsig", "KILL"]
+        if ordinary:
+            self.prefix += [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all",
+                            "--inh-caps=-all", "--no-new-privs"]
+        self.env = {key: value for key, value in os.environ.items() if key not in ("LD_LIBRARY_PATH", "LD_PRELOAD")}
+        self.env["LD_LIBRARY_PATH"] = self.reachable(os.path.abspath(libdir))
+        self.env.update(env or {})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def reachable(self, libdir):
+        """The directory itself, or a copy of its libraries where the ordinary user may read them."""
+        library = os.path.join(libdir, "libibverbs.so.1")
+        if not os.path.exists(library):
+            raise Failure(f"{library} does not exist; run make first")
+        probe = subprocess.run(self.prefix + ["test", "-r", library], check=False)
+        if probe.returncode == 0:
+            return libdir
+        copy = os.path.join(self.dir, "lib")
+        os.mkdir(copy)
+        for name in os.listdir(libdir):
+            if ".so" in name and not os.path.isdir(os.path.join(libdir, name)) and not name.endswith(".symbols"):
+                shutil.copy(os.path.join(libdir, name), copy, follow_symlinks=False)
+        return copy
+
+    def start(self, argv, log):
+        with open(log, "wb") as out:
+            return self.start_on(argv, out)
+
+    def start_on(self, argv, out):
+        return subprocess.Popen(self.prefix + argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                env=self.env, cwd=self.dir)
+
+    def stacks(self, process):
+        """Where a program hangs, for the person who reads the failure."""
+        if not self.debug or not shutil.which("gdb"):
+            return ""
+        out = subprocess.run(["gdb", "-p", str(process.pid), "-batch", "-ex", "thread apply all bt 12"],
+                             capture_output=True, text=True, timeout=60, check=False).stdout
+        return f"\n-- stacks of {process.pid} --\n{out}"
+
+    def end(self, process):
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+    def single(self, argv):
+        """Runs one program to its end; returns its output."""
+        log = os.path.join(self.dir, "single.out")
+        process = self.start(argv, log)
+        try:
+            code = process.wait(self.timeout)
+        except subprocess.TimeoutExpired:
+            text = f"{' '.join(argv)}: still running after {self.timeout} s{self.stacks(process)}\n{tail(log)}"
+            raise Failure(text) from None
+        finally:
+            self.end(process)
+        if code != 0:
+            raise Failure(f"{' '.join(argv)}: {describe(code)}\n{tail(log)}")
+        with open(log, encoding="utf-8", errors="replace") as handle:
+            return handle.read()
+
+    def wait_listening(self, server, port, deadline):
+        while not listening(server.pid, port):
+            if server.poll() is not None or time.monotonic() > deadline:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def pair(self, argv, address="127.0.0.1"):
+        """Runs `argv -p PORT` as server and `argv -p PORT address` as client, two processes; returns both outputs."""
+        port = free_port()
+        argv = argv + ["-p", str(port)]
+        logs = [os.path.join(self.dir, side) for side in ("server.out", "client.out")]
+        deadline = time.monotonic() + self.timeout
+        processes = [self.start(argv, logs[0])]
+        faults = []
+        try:
+            if self.wait_listening(processes[0], port, deadline):
+                processes.append(self.start(argv + [address], logs[1]))
+            else:
+                faults.append("the server never listened")
+            faults += self.wait_both(processes, deadline)
+        finally:
+            for process in processes:
+                self.end(process)
+        if faults:
+            outputs = "".join(f"-- {os.path.basename(log)} --\n{tail(log)}" for log in logs if os.path.exists(log))
+            raise Failure(f"{' '.join(argv)}: {'; '.join(faults)}\n{outputs}")
+        outputs = []
+        for log in logs:
+            with open(log, encoding="utf-8", errors="replace") as handle:
+                outputs.append(handle.read())
+        return outputs
+
+    def wait_both(self, processes, deadline):
+        """The faults of both sides. One side's failure ends the wait for the other soon after."""
+        names = dict(zip((process.pid for process in processes), ("server", "client")))
+        running, faults = list(processes), []
+        while running:
+            for process in list(running):
+                code = process.poll()
+                if code is None:
+                    continue
+                running.remove(process)
+                if code != 0:
+                    faults.append(f"{names[process.pid]} {describe(code)}")
+                    deadline = min(deadline, time.monotonic() + 2)
+            if running and time.monotonic() > deadline:
+                for process in running:
+                    faults.append(f"{names[process.pid]} did not end{self.stacks(process)}")
+                return faults
+            time.sleep(0.005)
+        return faults
+
+
+def describe(code):
+    return f"was killed by signal {-code}" if code < 0 else f"exited with {code}"
