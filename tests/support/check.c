@@ -2,6 +2,7 @@
 /* What stands behind the CHECK macros: messages, watchdog, clock, seeded numbers. */
 #include "support/check.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -88,6 +89,24 @@ void sleep_ms(unsigned int ms)
 
 		nanosleep(&left, NULL);
 	}
+}
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+void spin_once(unsigned int *turns)
+{
+	/* Two cores or one: without the yield a partner on the same core waits for a tick. */
+	if (++*turns % 200 == 0)
+		sched_yield();
+	else
+		cpu_relax();
 }
 
 uint64_t random_next(uint64_t *state)

@@ -35,6 +35,9 @@ uint64_t now_ms(void);
 uint64_t now_us(void);
 void sleep_ms(unsigned int ms);
 
+/* One turn of a busy wait: a pause, and now and then the core for somebody else. */
+void spin_once(unsigned int *turns);
+
 /* A small generator for seeded tests (not for secrets); state must not be 0. */
 uint64_t random_next(uint64_t *state);
 

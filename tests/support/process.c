@@ -4,10 +4,12 @@
 
 #include "support/check.h"
 
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -63,26 +65,69 @@ void process_adopt(pid_t pid)
 		children.count++;
 }
 
+/* In the child: run and end; the descriptor in `foreign` belongs to somebody else. */
+_Noreturn static void child_run(pid_t parent, int foreign, int sock, process_main run,
+				void *argument)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(CHECK_EXIT_FAIL);
+	close(foreign);
+	watchdog(watchdog_seconds());
+	exit(run(sock, argument));
+}
+
+/* Forks a child on pair[mine]; the caller keeps both descriptors. */
+static pid_t start_on(const int *pair, int mine, process_main run, void *argument)
+{
+	/* In a new pid namespace the parent is 0 to the child: remember what it will see. */
+	pid_t parent = getpid();
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		child_run(getppid() == 0 ? 0 : parent, pair[!mine], pair[mine], run, argument);
+	process_adopt(pid);
+	return pid;
+}
+
 void process_start(struct process *process, process_main run, void *argument)
 {
-	pid_t parent = getpid();
 	int pair[2];
 
 	CHECK_ZERO(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
-	fflush(NULL);
-	process->pid = fork();
-	CHECK(process->pid >= 0);
-	if (process->pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(CHECK_EXIT_FAIL);
-		close(pair[0]);
-		watchdog(watchdog_seconds());
-		exit(run(pair[1], argument));
-	}
-	close(pair[1]);
+	process->pid = start_on(pair, 1, run, argument);
 	process->sock = pair[0];
-	process_adopt(process->pid);
+	close(pair[1]);
+}
+
+void process_start_pair(struct process *a, process_main run_a, struct process *b,
+			process_main run_b, void *argument)
+{
+	int pair[2];
+
+	CHECK_ZERO(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+	a->pid = start_on(pair, 0, run_a, argument);
+	b->pid = start_on(pair, 1, run_b, argument);
+	a->sock = -1;
+	b->sock = -1;
+	close(pair[0]);
+	close(pair[1]);
+}
+
+void process_drop_root(void)
+{
+	if (geteuid() != 0)
+		return;
+	CHECK_ZERO(setgroups(0, NULL));
+	CHECK_ZERO(setresgid(PROCESS_NOBODY, PROCESS_NOBODY, PROCESS_NOBODY));
+	CHECK_ZERO(setresuid(PROCESS_NOBODY, PROCESS_NOBODY, PROCESS_NOBODY));
+	/* The change forbids access to our own memory until allowed again: prctl(2). */
+	CHECK_ZERO(prctl(PR_SET_DUMPABLE, 1));
+	/* It also forgot that we die with our parent. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 int process_wait(struct process *process, int timeout_ms)
@@ -99,7 +144,8 @@ int process_wait(struct process *process, int timeout_ms)
 	}
 	CHECK_EQ(got, process->pid);
 	forget(process->pid);
-	close(process->sock);
+	if (process->sock >= 0)
+		close(process->sock);
 	process->pid = 0;
 	process->sock = -1;
 	return status;
@@ -116,6 +162,14 @@ void process_expect_success(struct process *process, int timeout_ms)
 		  "process %d ended with %s %d, expected exit 0", (int)pid,
 		  WIFSIGNALED(status) ? "signal" : "exit",
 		  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+void *memory_shared(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(memory != MAP_FAILED);
+	return memory;
 }
 
 void process_stop(struct process *process)
@@ -189,6 +243,17 @@ void message_swap(int sock, const void *mine, void *theirs, size_t length)
 {
 	message_send(sock, mine, length);
 	message_receive(sock, theirs, length);
+}
+
+void message_relay(int a, int b, size_t length)
+{
+	unsigned char from_a[512], from_b[512];
+
+	CHECK(length <= sizeof(from_a));
+	message_receive(a, from_a, length);
+	message_receive(b, from_b, length);
+	message_send(a, from_b, length);
+	message_send(b, from_a, length);
 }
 
 void message_meet(int sock)

@@ -17,6 +17,7 @@
 
 enum {
 	PROCESS_MAX = 256,
+	PROCESS_NOBODY = 65534,
 	PROCESS_PATIENCE_MS = 30000
 };
 
@@ -31,6 +32,16 @@ typedef int (*process_main)(int sock, void *argument);
 
 void process_start(struct process *process, process_main run, void *argument);
 
+/*
+ * Two children whose socks lead to each other instead of to this process
+ * (whose own ends are -1): it only waits for them.
+ */
+void process_start_pair(struct process *a, process_main run_a, struct process *b,
+			process_main run_b, void *argument);
+
+/* Becomes an ordinary user when root; a process may not come back from it. */
+void process_drop_root(void);
+
 /* Registers a pid started by other means (clone, fork in a test) for clean-up. */
 void process_adopt(pid_t pid);
 
@@ -39,6 +50,9 @@ int process_wait(struct process *process, int timeout_ms);
 
 /* Waits and demands exit status 0; a child that skipped makes the caller skip. */
 void process_expect_success(struct process *process, int timeout_ms);
+
+/* Zeroed memory that this process and the children started later share; never freed. */
+void *memory_shared(size_t size);
 
 /* SIGSTOP and wait until every thread stands; SIGCONT. */
 void process_stop(struct process *process);
@@ -52,6 +66,9 @@ void message_send(int sock, const void *data, size_t length);
 void message_receive(int sock, void *data, size_t length);
 /* False when nothing came in time or the peer is gone. */
 bool message_try_receive(int sock, void *data, size_t length, int timeout_ms);
+
+/* Passes one message of this length from each of two children to the other. */
+void message_relay(int a, int b, size_t length);
 
 /* Meets the other side: both call it, both go on. */
 void message_meet(int sock);
