@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* `verbatim devices`: every device with its port and addresses, through the public API, then the host's reach. */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "commands.h"
+#include "reach.h"
+
+enum { MAX_GIDS = 256, FIRST_PORT = 1 };
+
+static void print_guid(__be64 guid)
+{
+	uint64_t v = be64toh(guid);
+
+	printf("%04x:%04x:%04x:%04x", (unsigned int)(v >> 48), (unsigned int)(v >> 32 & 0xffff),
+	       (unsigned int)(v >> 16 & 0xffff), (unsigned int)(v & 0xffff));
+}
+
+/* IPv4 addresses stand in the table as ::ffff:a.b.c.d (IBA A17.4.4); people know them without the prefix. */
+static void print_gid(const struct ibv_gid_entry *entry)
+{
+	char address[INET6_ADDRSTRLEN] = "?";
+	char interface[IF_NAMESIZE] = "?";
+	struct in6_addr in6;
+
+	memcpy(&in6, entry->gid.raw, sizeof(in6));
+	if (IN6_IS_ADDR_V4MAPPED(&in6))
+		inet_ntop(AF_INET, &in6.s6_addr[12], address, sizeof(address));
+	else
+		inet_ntop(AF_INET6, &in6, address, sizeof(address));
+	if_indextoname(entry->ndev_ifindex, interface);
+	printf("    gid %" PRIu32 "  %-40s %-8s %s\n", entry->gid_index, address, interface,
+	       entry->gid_type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "other type");
+}
+
+static void print_gids(struct ibv_context *ctx)
+{
+	struct ibv_gid_entry entries[MAX_GIDS];
+	ssize_t count = ibv_query_gid_table(ctx, entries, MAX_GIDS, 0);
+
+	if (count < 0)
+		printf("    no GIDs: %s\n", strerror((int)-count));
+	for (ssize_t i = 0; i < count; i++)
+		print_gid(&entries[i]);
+}
+
+static int print_port(struct ibv_context *ctx)
+{
+	struct ibv_port_attr port;
+	int err = ibv_query_port(ctx, FIRST_PORT, &port);
+
+	if (err) {
+		fprintf(stderr, "verbatim devices: cannot query the port: %s\n", strerror(err));
+		return err;
+	}
+	printf("    state %s, link layer %s, active MTU %u\n", ibv_port_state_str(port.state),
+	       port.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "other",
+	       128U << port.active_mtu);
+	return 0;
+}
+
+static int print_device(struct ibv_device *device)
+{
+	struct ibv_context *ctx = ibv_open_device(device);
+	int err;
+
+	if (!ctx) {
+		fprintf(stderr, "verbatim devices: cannot open %s: %s\n",
+			ibv_get_device_name(device), strerror(errno));
+		return -1;
+	}
+	printf("%s\n    node GUID ", ibv_get_device_name(device));
+	print_guid(ibv_get_device_guid(device));
+	putchar('\n');
+	err = print_port(ctx);
+	if (!err)
+		print_gids(ctx);
+	ibv_close_device(ctx);
+	return err;
+}
+
+static void print_reach(void)
+{
+	char why[REACH_TEXT];
+
+	if (!reach_probe(why, sizeof(why)))
+		printf("Processes of this user reach each other's memory directly.\n");
+	else
+		printf("Processes of this user do not reach each other's memory directly: %s.\n"
+		       "Everything works nevertheless, with one more copy through shared rings.\n",
+		       why);
+}
+
+int command_devices(int argc, char **argv)
+{
+	struct ibv_device **list;
+	int count = 0;
+	int failed = 0;
+
+	(void)argv;
+	if (argc) {
+		fprintf(stderr, "usage: verbatim devices\n");
+		return EXIT_FAILURE;
+	}
+	list = ibv_get_device_list(&count);
+	if (!list) {
+		fprintf(stderr, "verbatim devices: no device list: %s\n", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	if (!count)
+		printf("No device: no network interface is up and has an address.\n");
+	for (int i = 0; i < count; i++)
+		failed |= print_device(list[i]);
+	ibv_free_device_list(list);
+	print_reach();
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The `verbatim` program: picks the command and reads the options they share. */
+#include <argp.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "config.h"
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{"run", command_run},
+	{"devices", command_devices},
+};
+
+struct choice {
+	const struct command *command;
+	int argc;
+	char **argv;
+};
+
+const char *argp_program_version = "verbatim " VERBATIM_VERSION;
+
+static const char doc[] =
+	"RDMA verbs on software devices of this host.\v"
+	"Commands:\n"
+	"  run [--] CMD ARG...   run a program on this library instead of the system's libibverbs\n"
+	"  devices               list devices, addresses and states, and what processes can reach\n";
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	}
+	return NULL;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct choice *choice = state->input;
+
+	switch (key) {
+	case ARGP_KEY_ARG:
+		choice->command = find_command(arg);
+		if (!choice->command)
+			argp_error(state, "no such command: %s", arg);
+		/* The rest belongs to the command, options included. */
+		choice->argc = state->argc - state->next;
+		choice->argv = state->argv + state->next;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_usage(state);
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = parse,
+		.args_doc = "COMMAND [ARG...]",
+		.doc = doc,
+	};
+	struct choice choice = {0};
+
+	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &choice) || !choice.command)
+		return EXIT_FAILURE;
+	return choice.command->run(choice.argc, choice.argv);
+}
