@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A channel: a pair of rings between one engine here and one engine of a peer process (or of this process: loop).
+ */
+#ifndef VB_HOST_CHANNEL_H
+#define VB_HOST_CHANNEL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "host/node.h"
+#include "host/ring.h"
+
+enum vb_contact {
+	VB_CONTACT_UP,
+	VB_CONTACT_PENDING, /* being made; events->channel_up or contact_changed follows */
+	VB_CONTACT_ABSENT,  /* nobody owns the QPN (now), or its QP does not exist; asking again later tries again */
+	VB_CONTACT_DEAD,    /* its owner has died */
+	VB_CONTACT_REFUSED, /* another user, another version: reason logged */
+};
+
+/* One end. The device uses tx, rx, peer, user; the rest is the host's. */
+struct vb_channel {
+	struct vb_ring_tx tx;
+	struct vb_ring_rx rx;
+	struct vb_peer *peer; /* also set for loop (the self peer) */
+	uint32_t engine;      /* ours */
+	uint32_t remote_engine;
+	_Atomic bool dead;    /* peer dead or channel closed: push no more */
+	bool loop;
+	void *user;	      /* the device's */
+	struct vb_channel *next; /* the device's list */
+	/* the host's */
+	const uint32_t *remote_asleep;
+	struct vb_channel *host_next;
+	struct vb_channel *other; /* loop: the other end (itself if the engines are the same) */
+	void *mapping[2];
+	uint32_t id;
+	uint32_t remote_id;
+};
+
+/*
+ * The channel from local engine `engine` to whichever engine serves dest_qpn, or NULL and why not. Never blocks; starts contact if needed.
+ * A loop channel is ready at once (channel_up is called for the other end before return if it is another engine, from this thread, without locks of the host).
+ * May be called under an engine lock.
+ */
+struct vb_channel *vb_channel_find(struct vb_node *node, uint32_t engine, uint32_t dest_qpn, enum vb_contact *why);
+
+/* After pushing: if the remote engine sleeps, ring its process's doorbell. Contains the full fence. */
+void vb_channel_wake(struct vb_channel *channel);
+
+/* This end is not polled any more (engine destroyed or peer dead): tells the peer, frees. */
+void vb_channel_close(struct vb_node *node, struct vb_channel *channel);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What a process publishes to its peers: one sparse memfd, written by its owner only, mapped read-only by peers.
+ *
+ * The tables are as large as the device's limits; the memfd is sparse, so only what is used costs memory, and nothing
+ * ever moves. Readers copy an entry, then validate the copy: a peer may have gone wrong. All fields are accessed with
+ * relaxed or acquire/release atomics (vb_page_* helpers or __atomic builtins).
+ */
+#ifndef VB_HOST_PAGE_H
+#define VB_HOST_PAGE_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "transport/access.h"
+
+#define VB_PAGE_MAGIC 0x7662706167653031ull
+#define VB_PAGE_VERSION 1
+
+#define VB_QPN_BLOCK_BITS 10 /* QPNs of a block; the upper 14 bits of a QPN name the block */
+#define VB_QPN_BLOCK_SIZE (1u << VB_QPN_BLOCK_BITS)
+#define VB_MAX_BLOCKS 64
+#define VB_MAX_QPS (VB_MAX_BLOCKS * VB_QPN_BLOCK_SIZE)
+#define VB_MAX_ENGINES 65536
+#define VB_KEY_SLOT_BITS 18
+#define VB_MAX_KEYS (1u << VB_KEY_SLOT_BITS)
+
+struct vb_page_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t size_of_page; /* sizeof(struct vb_page) >> 12, a second check of the layout */
+	uint64_t nonce;	       /* names this process instance */
+	uint32_t pid;	       /* in its own pid namespace: for messages only */
+	uint32_t uid;
+	uint32_t num_engines;  /* engines ever used: marks [0, num_engines) are valid */
+	uint32_t num_blocks;
+	uint32_t block[VB_MAX_BLOCKS]; /* block[i]'s QPNs are described by qp[i * VB_QPN_BLOCK_SIZE ...] */
+	char pad[4096 - 8 - 8 - 8 - 8 - 8 - 4 * VB_MAX_BLOCKS - 64];
+	/*
+	 * Held by the progress thread from start to death: the kernel sets FUTEX_OWNER_DIED in its first word when the thread
+	 * dies, also on exec and while a forked child lives (which flock, OFD locks and socket hang-ups do not tell).
+	 */
+	_Alignas(64) pthread_mutex_t alive;
+};
+
+/* One per engine; its own cache lines. */
+struct vb_page_engine {
+	uint32_t asleep;     /* 1: whoever sends to this engine must ring the doorbell */
+	uint32_t generation; /* odd while the engine exists */
+	char pad[56];
+	/*
+	 * The engine's mark: what it is about to touch, or touching, in another process. nonce 0: nothing. Written by the owner,
+	 * read by the process that is named, which waits for it on revocation.
+	 */
+	_Alignas(64) uint64_t mark_nonce;
+	uint32_t mark_qpn; /* the target's QPN */
+	uint32_t mark_key;
+	char pad2[48];
+};
+
+/* One per QP: what an initiator needs to know before it touches the process's memory, and where to send. */
+struct vb_page_qp {
+	uint32_t qpn;	   /* 0: no such QP */
+	uint32_t state;	   /* enum ibv_qp_state */
+	uint32_t service;  /* enum vb_service */
+	uint32_t access;   /* qp_access_flags */
+	uint32_t pd;
+	uint32_t dest_qpn; /* its peer */
+	uint32_t engine;
+	uint32_t direct;   /* 1: one-sided requests may be done directly (state, COMM_EST and max_dest_rd_atomic allow) */
+	uint32_t generation; /* changes with every change of the entry */
+	uint32_t pad[7];
+};
+
+struct vb_page {
+	struct vb_page_header header;
+	struct vb_page_engine engine[VB_MAX_ENGINES];
+	struct vb_page_qp qp[VB_MAX_QPS];
+	struct vb_key key[VB_MAX_KEYS];
+};
+
+/* Key layout: 6 random bits, 18 bits of slot, 8 bits of tag; the upper 24 bits stay for the life of a type 2 window. */
+static inline uint32_t vb_key_slot(uint32_t key)
+{
+	return (key >> 8) & (VB_MAX_KEYS - 1);
+}
+
+#endif

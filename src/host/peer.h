@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Another process of this host and user: its page, its memory, whether it lives.
+ *
+ * Direct access to a peer's memory goes through a descriptor of /proc/self/mem that the peer itself opened and passed: it is bound
+ * to the peer's address space, so that exec, pid reuse and pid namespaces cannot redirect it.
+ */
+#ifndef VB_HOST_PEER_H
+#define VB_HOST_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "host/node.h"
+
+struct vb_peer;
+
+uint64_t vb_peer_nonce(const struct vb_peer *peer);
+uint32_t vb_peer_pid(const struct vb_peer *peer); /* for messages */
+bool vb_peer_is_self(const struct vb_peer *peer);
+
+/* From memory: the owner-died bit and our own verdict. No system call. */
+bool vb_peer_alive(const struct vb_peer *peer);
+
+/* Declares the peer gone wrong: treated as dead from now on (events->peer_dead follows from the progress thread). */
+void vb_peer_condemn(struct vb_peer *peer, const char *why);
+
+/* The peer's published entry of the QPN or key (read-only memory of the peer's; copy, then validate); NULL if the number is outside its blocks. */
+const struct vb_page_qp *vb_peer_qp(const struct vb_peer *peer, uint32_t qpn);
+const struct vb_key *vb_peer_key(const struct vb_peer *peer, uint32_t key);
+
+/* Can this peer's memory be reached directly? */
+bool vb_peer_reachable(const struct vb_peer *peer);
+
+/*
+ * Copy between local vectors and [addr, addr+length) of the peer. write stores the last aligned 8 bytes after all others when
+ * `tail` is set. 0, or -errno: -EFAULT also for a short copy (part may have been written), -ESRCH dead, -EOPNOTSUPP unreachable.
+ * The iovec array may be modified. self: plain copies. At most VB_PEER_IOV elements.
+ */
+#define VB_PEER_IOV 64
+int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length, bool tail);
+int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length);
+
+/* Read-modify-write of the aligned 64-bit word at addr under the peer's atomic lock. */
+int vb_peer_atomic(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add, uint64_t compare, uint64_t *original);
+
+/* The self peer's lock, for the responder: every remote atomic on this process's memory is done between these two. */
+void vb_node_atomic_lock(struct vb_node *node);
+void vb_node_atomic_unlock(struct vb_node *node);
+
+/*
+ * Marks. set: publishes that `engine` is about to touch (peer, qpn, key), then a full fence; re-check the peer's entries afterwards, touch, clear.
+ * await: after this process has made `key` (or, with key 0, the QP `qpn`) invalid in its page: full fence, then wait until no living
+ * peer's mark names it. Stops waiting for a peer when it dies.
+ */
+void vb_mark_set(struct vb_node *node, uint32_t engine, const struct vb_peer *peer, uint32_t qpn, uint32_t key);
+void vb_mark_clear(struct vb_node *node, uint32_t engine);
+void vb_mark_await(struct vb_node *node, uint32_t qpn, uint32_t key);
+
+#endif
