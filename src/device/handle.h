@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Handles: a context finds its objects by number, so that a foreign, overwritten or destroyed one is noticed (ENOENT) and
+ * never followed.
+ */
+#ifndef VB_DEVICE_HANDLE_H
+#define VB_DEVICE_HANDLE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum vb_handle_type { VB_HANDLE_PD, VB_HANDLE_MR, VB_HANDLE_CQ, VB_HANDLE_QP, VB_HANDLE_SRQ, VB_HANDLE_AH, VB_HANDLE_TYPES };
+
+struct vb_handle_table {
+	pthread_mutex_t lock;
+	void **object;
+	uint32_t size, count, next;
+};
+
+int vb_handle_table_init(struct vb_handle_table *t);
+void vb_handle_table_fini(struct vb_handle_table *t);
+/* -ENOMEM. Handles are not reused at once. */
+int vb_handle_add(struct vb_handle_table *t, void *object, uint32_t *handle);
+/* Is `object` what the handle names? Does not read *object. */
+bool vb_handle_valid(struct vb_handle_table *t, uint32_t handle, const void *object);
+/* -ENOENT if it is not. */
+int vb_handle_remove(struct vb_handle_table *t, uint32_t handle, const void *object);
+
+#endif
