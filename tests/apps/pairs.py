@@ -85,6 +85,12 @@ class Runner:
                 shutil.copy(os.path.join(libdir, name), copy, follow_symlinks=False)
         return copy
 
+    def program(self, path):
+        """A built program, copied beside the libraries where the ordinary user cannot reach it."""
+        if subprocess.run(self.prefix + ["test", "-x", path], check=False).returncode == 0:
+            return path
+        return shutil.copy(path, self.dir)
+
     def start(self, argv, log):
         with open(log, "wb") as out:
             return self.start_on(argv, out)
