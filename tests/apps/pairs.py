@@ -48,12 +48,13 @@ def tail(path, lines=12):
 
 class Runner:
     """Starts programs on the library in `libdir`; with ordinary=True as uid and gid 65534 without groups and
-    capabilities, which needs root. Use as a context manager: it owns a directory for output files."""
+    capabilities, which needs root; pins: what to put before a pair's two commands. Use as a context manager: it owns a directory for output files."""
 
-    def __init__(self, libdir, ordinary=False, timeout=30, env=None, debug=False):
+    def __init__(self, libdir, ordinary=False, timeout=30, env=None, debug=False, pins=((), ())):
         self.timeout = timeout
         self.debug = debug
         self.ordinary = ordinary
+        self.pins = [list(pin) for pin in pins]
         self.dir = tempfile.mkdtemp(prefix="verbatim-")
         os.chmod(self.dir, 0o755)
         self.prefix = ["setpriv", "--pdeathsig", "KILL"]
@@ -141,11 +142,11 @@ class Runner:
         argv = argv + ["-p", str(port)]
         logs = [os.path.join(self.dir, side) for side in ("server.out", "client.out")]
         deadline = time.monotonic() + self.timeout
-        processes = [self.start(argv, logs[0])]
+        processes = [self.start(self.pins[0] + argv, logs[0])]
         faults = []
         try:
             if self.wait_listening(processes[0], port, deadline):
-                processes.append(self.start(argv + [address], logs[1]))
+                processes.append(self.start(self.pins[1] + argv + [address], logs[1]))
             else:
                 faults.append("the server never listened")
             faults += self.wait_both(processes, deadline)
