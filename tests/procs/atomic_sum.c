@@ -19,24 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	INITIATORS = 3,
-	MESSAGE = 64,
-	RECEIVES = 32,
-	COUNTER_AT = 0,
-	SIZE = 8192
-};
+enum { INITIATORS = 3, MESSAGE = 64, RECEIVES = 32, COUNTER_AT = 0, SIZE = 8192 };
 /* Where results and messages lie in everybody's buffer. */
-enum {
-	RESULT_AT = 1024,
-	SEND_AT = 2048,
-	RECEIVE_AT = 4096
-};
-enum kind {
-	DIRECT,
-	BEHIND_SEND,
-	SWAP_LOOP
-};
+enum { RESULT_AT = 1024, SEND_AT = 2048, RECEIVE_AT = 4096 };
+enum kind { DIRECT, BEHIND_SEND, SWAP_LOOP };
 
 struct initiator {
 	struct process process;

@@ -24,24 +24,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum {
-	LARGEST = 64 * 1024,
-	WORD = sizeof(uint64_t),
-	FLAG_AT = LARGEST,
-	AREA = LARGEST + 4096
-};
-enum pattern {
-	LAST_WORD,
-	FLAG,
-	RING
-};
+enum { LARGEST = 64 * 1024, WORD = sizeof(uint64_t), FLAG_AT = LARGEST, AREA = LARGEST + 4096 };
+enum pattern { LAST_WORD, FLAG, RING };
 
 /* Whole cache lines, odd numbers of words, page sizes and one word more. */
 static const uint32_t sizes[] = {64,   72,   128,  192,  256,   512,   1000,  1024,
 				 2048, 4096, 4104, 8192, 16384, 32768, 65528, LARGEST};
-enum {
-	SIZES = sizeof(sizes) / sizeof(sizes[0])
-};
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 static enum pattern pattern;
 static uint64_t rounds;

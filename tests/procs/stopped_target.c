@@ -15,23 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	SIZE = 4 * 1024 * 1024,
-	COUNTER_AT = 0,
-	READ_AT = 4096,
-	WRITE_AT = 1024 * 1024
-};
-enum {
-	MESSAGES = 32,
-	MESSAGE = 1024,
-	MESSAGE_AT = 2 * 1024 * 1024,
-	LARGE = 1024 * 1024
-};
-enum {
-	COUNTER = 1000,
-	ADDED = 7,
-	SWAPPED = 5555
-};
+enum { SIZE = 4 * 1024 * 1024, COUNTER_AT = 0, READ_AT = 4096, WRITE_AT = 1024 * 1024 };
+enum { MESSAGES = 32, MESSAGE = 1024, MESSAGE_AT = 2 * 1024 * 1024, LARGE = 1024 * 1024 };
+enum { COUNTER = 1000, ADDED = 7, SWAPPED = 5555 };
 
 /* The target's state as the kernel tells it: 'T' is stopped. */
 static char state_of(pid_t pid)

@@ -15,10 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum {
-	CHECK_EXIT_FAIL = 1,
-	CHECK_EXIT_SKIP = 77
-};
+enum { CHECK_EXIT_FAIL = 1, CHECK_EXIT_SKIP = 77 };
 
 /* Names what the following checks prove; the string must stay valid. */
 void promise(const char *text);

@@ -65,6 +65,13 @@ void process_adopt(pid_t pid)
 		children.count++;
 }
 
+void process_reap(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	forget(pid);
+}
+
 /* In the child: run and end; the descriptor in `foreign` belongs to somebody else. */
 _Noreturn static void child_run(pid_t parent, int foreign, int sock, process_main run,
 				void *argument)

@@ -15,11 +15,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum {
-	PROCESS_MAX = 256,
-	PROCESS_NOBODY = 65534,
-	PROCESS_PATIENCE_MS = 30000
-};
+enum { PROCESS_MAX = 256, PROCESS_NOBODY = 65534, PROCESS_PATIENCE_MS = 30000 };
 
 /* One child: its pid (0 once reaped) and our end of the socket pair. */
 struct process {
@@ -44,6 +40,9 @@ void process_drop_root(void);
 
 /* Registers a pid started by other means (clone, fork in a test) for clean-up. */
 void process_adopt(pid_t pid);
+
+/* SIGKILL and reap an adopted pid. */
+void process_reap(pid_t pid);
 
 /* Waits for the end; returns the wait status. Fails after timeout_ms. */
 int process_wait(struct process *process, int timeout_ms);

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The process that outlives its peers in killed_peer: one connection per round
+ * to a victim, and all the time one to the canary, served by events.
+ */
+#include "procs/survivor.h"
+
+#include "procs/leftovers.h"
+#include "support/check.h"
+#include "support/process.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+/* One connection to a victim as the survivor sees it. */
+struct watch {
+	struct kill_shared *shared;
+	struct endpoint *endpoint;
+	struct ibv_cq *recv_cq;
+	struct side side;
+	uint64_t posted, completed;
+	int flushed;
+	bool error;
+};
+
+const char *kill_mode_name(enum kill_mode mode)
+{
+	static const char *const names[KILL_MODES] = {"victim dies under WRITE, READ and ATOMIC",
+						      "victim dies under SENDs",
+						      "victim dies while both sides initiate",
+						      "victim dies as the only initiator",
+						      "victim is dead before first contact"};
+
+	return names[mode];
+}
+
+void kill_mix(struct side *side, uint64_t number, bool sends, bool one_sided)
+{
+	size_t size = (size_t)8 << (number * 7 % 14);
+	size_t at = KILL_SIZE / 2;
+	unsigned int flags = IBV_SEND_SIGNALED;
+	int result;
+
+	if (sends && (!one_sided || number % 4 == 3))
+		result = post_send(side, number, 0, KILL_MESSAGE, flags);
+	else if (number % 3 == 0)
+		result = post_read(side, number, at, size, at, flags);
+	else if (number % 7 == 1)
+		result = post_fetch_add(side, number, 0, 0, 1, flags);
+	else
+		result = post_write(side, number, at, size, at, flags);
+	CHECK_ZERO(result);
+}
+
+/* SUCCESS until RETRY_EXC, FLUSH from then on, in posting order. */
+static void take_sends(struct watch *watch)
+{
+	struct ibv_wc wc = {0};
+
+	while (ibv_poll_cq(watch->endpoint->cq, 1, &wc) == 1) {
+		enum ibv_wc_status failure = watch->error ? IBV_WC_WR_FLUSH_ERR
+							  : IBV_WC_RETRY_EXC_ERR;
+
+		if (wc.wr_id != watch->completed || (wc.status == IBV_WC_SUCCESS && watch->error) ||
+		    (wc.status != IBV_WC_SUCCESS && wc.status != failure)) {
+			completion_print(&wc);
+			check_failed(__FILE__, __LINE__,
+				     "send completion %llu: expected %sstatus %d",
+				     (unsigned long long)watch->completed,
+				     watch->error ? "" : "success or ", (int)failure);
+		}
+		watch->completed++;
+		watch->error = wc.status != IBV_WC_SUCCESS;
+	}
+}
+
+/* What succeeded is posted again, so that KILL_RECEIVES are posted at any time. */
+static void take_receives(struct watch *watch)
+{
+	struct ibv_wc wc = {0};
+
+	while (ibv_poll_cq(watch->recv_cq, 1, &wc) == 1) {
+		if (wc.status == IBV_WC_SUCCESS) {
+			CHECK_ZERO(post_receive(&watch->side, wc.wr_id, 4096, KILL_MESSAGE));
+			continue;
+		}
+		if (wc.status != IBV_WC_WR_FLUSH_ERR)
+			completion_print(&wc);
+		CHECK_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+		watch->flushed++;
+	}
+}
+
+/* Traffic until the error came and everything posted has completed. */
+static void run_until_error(struct watch *watch, enum kill_mode mode)
+{
+	bool sends = mode == KILL_SENDS || mode == KILL_MIXED || mode == KILL_NO_CONTACT;
+	bool one_sided = mode == KILL_ONE_SIDED || mode == KILL_MIXED;
+	uint64_t until = now_ms() + PROCESS_PATIENCE_MS;
+	unsigned int turns = 0;
+
+	while (!watch->error || watch->completed < watch->posted) {
+		if (!watch->error && watch->posted - watch->completed < KILL_WINDOW)
+			kill_mix(&watch->side, watch->posted++, sends, one_sided);
+		take_sends(watch);
+		take_receives(watch);
+		spin_once(&turns);
+		CHECK_SAY(turns % 1024 || now_ms() < until,
+			  "%llu of %llu requests completed, %s error, after %d ms",
+			  (unsigned long long)watch->completed, (unsigned long long)watch->posted,
+			  watch->error ? "an" : "no", PROCESS_PATIENCE_MS);
+	}
+}
+
+/* Nothing happens to posted receives until the survivor sends something itself. */
+static void receive_until_death(struct watch *watch, int sock)
+{
+	uint64_t until;
+	char killed;
+
+	while (!message_try_receive(sock, &killed, 1, 0)) {
+		take_sends(watch);
+		take_receives(watch);
+	}
+	for (until = now_ms() + 100; now_ms() < until;) {
+		take_sends(watch);
+		take_receives(watch);
+	}
+	CHECK_EQ(watch->flushed, 0);
+	CHECK_EQ(qp_state(watch->side.qp), IBV_QPS_RTS);
+	watch->shared->killed_us = now_us();
+	run_until_error(watch, KILL_RECEIVING);
+}
+
+/* In ERR later requests are taken and flush, and every receive flushes once. */
+static void end_in_error(struct watch *watch)
+{
+	uint64_t until = now_ms() + 2000;
+
+	CHECK_EQ(qp_state(watch->side.qp), IBV_QPS_ERR);
+	CHECK_ZERO(post_send(&watch->side, watch->posted++, 0, KILL_MESSAGE, IBV_SEND_SIGNALED));
+	while (watch->completed < watch->posted || watch->flushed < KILL_RECEIVES) {
+		take_sends(watch);
+		take_receives(watch);
+		CHECK_SAY(now_ms() < until, "%llu of %llu sends and %d of %d receives completed",
+			  (unsigned long long)watch->completed, (unsigned long long)watch->posted,
+			  watch->flushed, KILL_RECEIVES);
+	}
+	CHECK_EQ(watch->flushed, KILL_RECEIVES);
+	side_close(&watch->side);
+}
+
+static void open_watch(struct watch *watch)
+{
+	struct qp_settings settings;
+	int i;
+
+	qp_settings_default(&settings, IBV_QPT_RC);
+	settings.recv_cq = watch->recv_cq;
+	side_open(&watch->side, watch->endpoint, &settings, NULL, KILL_SIZE);
+	for (i = 0; i < KILL_RECEIVES; i++)
+		CHECK_ZERO(post_receive(&watch->side, (uint64_t)i, 4096, KILL_MESSAGE));
+}
+
+static void survive(struct watch *watch, int sock, enum kill_mode mode)
+{
+	struct kill_report report = {0};
+	struct peer remote;
+	char killed;
+
+	promise(kill_mode_name(mode));
+	open_watch(watch);
+	message_swap(sock, &watch->side.local, &remote, sizeof(remote));
+	if (mode == KILL_NO_CONTACT)
+		message_receive(sock, &killed, 1);
+	side_connect(&watch->side, &remote);
+	if (mode == KILL_NO_CONTACT)
+		watch->shared->killed_us = now_us();
+	else
+		message_meet(sock);
+	if (mode == KILL_RECEIVING)
+		receive_until_death(watch, sock);
+	else
+		run_until_error(watch, mode);
+	report.error_after_us = now_us();
+	/* Only after this message is the moment of the kill certain to be written down. */
+	if (mode != KILL_RECEIVING && mode != KILL_NO_CONTACT)
+		message_receive(sock, &killed, 1);
+	CHECK_SAY(watch->shared->killed_us && watch->shared->killed_us < report.error_after_us,
+		  "an error before the peer was killed");
+	report.error_after_us -= watch->shared->killed_us;
+	end_in_error(watch);
+	report.requests = watch->posted;
+	report.descriptors = descriptors_open();
+	message_send(sock, &report, sizeof(report));
+}
+
+struct canary {
+	struct kill_shared *shared;
+	struct side side;
+};
+
+/* Blocks for events only: a peer's death elsewhere must not cost this thread a wake-up. */
+static void *canary_receive(void *argument)
+{
+	struct canary *canary = argument;
+	struct endpoint *endpoint = canary->side.endpoint;
+	struct ibv_wc wc = {0};
+	struct ibv_cq *cq;
+	void *context;
+
+	while (!canary->shared->stop) {
+		CHECK_ZERO(ibv_get_cq_event(endpoint->channel, &cq, &context));
+		ibv_ack_cq_events(cq, 1);
+		CHECK_ZERO(ibv_req_notify_cq(cq, 0));
+		while (ibv_poll_cq(cq, 1, &wc) == 1) {
+			CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+			CHECK_ZERO(post_receive(&canary->side, 0, 0, KILL_MESSAGE));
+			canary->shared->canary++;
+		}
+	}
+	return NULL;
+}
+
+static void canary_open(struct canary *canary, struct endpoint *endpoint, int sock)
+{
+	int i;
+
+	endpoint_open(endpoint, 256, true);
+	side_open(&canary->side, endpoint, NULL, NULL, 4096);
+	for (i = 0; i < KILL_RECEIVES; i++)
+		CHECK_ZERO(post_receive(&canary->side, 0, 0, KILL_MESSAGE));
+	CHECK_ZERO(ibv_req_notify_cq(endpoint->cq, 0));
+	side_exchange(&canary->side, sock);
+}
+
+int survivor_main(int sock, void *argument)
+{
+	struct canary canary = {.shared = argument};
+	struct endpoint endpoint, canary_endpoint;
+	struct kill_round round;
+	struct ibv_cq *recv_cq;
+	pthread_t thread;
+
+	promise("the survivor's objects work");
+	canary_open(&canary, &canary_endpoint, sock);
+	CHECK_ZERO(pthread_create(&thread, NULL, canary_receive, &canary));
+	endpoint_open(&endpoint, 1024, false);
+	recv_cq = ibv_create_cq(endpoint.context, 1024, NULL, NULL, 0);
+	CHECK(recv_cq);
+	for (message_receive(sock, &round, sizeof(round)); !round.quit;
+	     message_receive(sock, &round, sizeof(round))) {
+		struct watch watch = {
+			.shared = argument, .endpoint = &endpoint, .recv_cq = recv_cq};
+
+		survive(&watch, sock, round.mode);
+	}
+	CHECK_ZERO(pthread_join(thread, NULL));
+	side_close(&canary.side);
+	endpoint_close(&canary_endpoint);
+	CHECK_ZERO(ibv_destroy_cq(recv_cq));
+	endpoint_close(&endpoint);
+	return 0;
+}
