@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: a peer in another pid namespace is reached like any other, directly
+ * too: nothing depends on a pid that means the same on both sides.
+ *
+ * One process in this namespace, one in a new one; each is the target once. That
+ * access is direct is shown by a WRITE that finishes while the target is stopped.
+ * Skips where the kernel does not let this user make a pid namespace.
+ */
+#include "procs/exercise.h"
+#include "support/check.h"
+#include "support/process.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ROUNDS = 3 };
+
+/* The two processes' sockets to each other; their own ones lead to the referee. */
+static int pair[2];
+
+static int initiator(int referee, void *unused)
+{
+	struct endpoint endpoint;
+	struct side side;
+
+	(void)unused;
+	promise("an initiator reaches a target in another pid namespace");
+	endpoint_open(&endpoint, 256, false);
+	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
+	side_exchange(&side, pair[0]);
+	exercise_initiate(&side, pair[0], ROUNDS);
+	/* The referee stops the target between these two. */
+	message_meet(referee);
+	message_meet(referee);
+	promise("a WRITE into another pid namespace finishes while its target is stopped");
+	CHECK(exercise_write_finishes(&side, 10000));
+	message_meet(referee);
+	message_meet(pair[0]);
+	side_close(&side);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static int target(int referee, void *unused)
+{
+	struct endpoint endpoint;
+	struct side side;
+
+	(void)referee;
+	(void)unused;
+	promise("a target serves an initiator in another pid namespace");
+	endpoint_open(&endpoint, 256, false);
+	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
+	side_exchange(&side, pair[1]);
+	exercise_serve(&side, pair[1], ROUNDS);
+	message_meet(pair[1]);
+	side_close(&side);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static void play(struct process *initiating, struct process *serving)
+{
+	message_meet(initiating->sock);
+	process_stop(serving);
+	message_meet(initiating->sock);
+	message_meet(initiating->sock);
+	process_continue(serving);
+	process_expect_success(initiating, PROCESS_PATIENCE_MS);
+	process_expect_success(serving, PROCESS_PATIENCE_MS);
+}
+
+static bool write_map(const char *path, const char *text)
+{
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+	bool written;
+
+	if (file < 0)
+		return false;
+	written = write(file, text, strlen(text)) == (ssize_t)strlen(text);
+	close(file);
+	return written;
+}
+
+/* From here on children of this process start in a new pid namespace. */
+static void leave_pid_namespace(void)
+{
+	unsigned int uid = geteuid(), gid = getegid();
+	char map[64];
+
+	if (unshare(CLONE_NEWPID) == 0)
+		return;
+	if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)
+		SKIP("no pid namespace for this user: errno %d", errno);
+	snprintf(map, sizeof(map), "%u %u 1\n", uid, uid);
+	CHECK(write_map("/proc/self/setgroups", "deny"));
+	CHECK(write_map("/proc/self/uid_map", map));
+	snprintf(map, sizeof(map), "%u %u 1\n", gid, gid);
+	CHECK(write_map("/proc/self/gid_map", map));
+}
+
+/* One pid namespace per direction, since one ends with its first process. */
+static int direction(int sock, void *argument)
+{
+	bool target_outside = *(bool *)argument;
+	struct process outside, inside;
+
+	(void)sock;
+	CHECK_ZERO(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+	process_start(&outside, target_outside ? target : initiator, NULL);
+	leave_pid_namespace();
+	process_start(&inside, target_outside ? initiator : target, NULL);
+	play(target_outside ? &inside : &outside, target_outside ? &outside : &inside);
+	return 0;
+}
+
+int main(void)
+{
+	bool target_outside[] = {false, true};
+	struct process process;
+	int i;
+
+	watchdog(90);
+	promise("peers in different pid namespaces work together");
+	for (i = 0; i < 2; i++) {
+		process_start(&process, direction, &target_outside[i]);
+		process_expect_success(&process, 80000);
+	}
+	return 0;
+}

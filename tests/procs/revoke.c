@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: after ibv_dereg_mr, ibv_rereg_mr, ibv_modify_qp to ERR or RESET, or
+ * ibv_destroy_qp returned, no byte of the memory changes any more, although a
+ * peer process goes on writing to it as fast as it can.
+ *
+ * Each round a new pair of queue pairs; the peer keeps WRITEs of 8 B to 1 MiB
+ * outstanding; at a random moment the target takes the access away, at once
+ * fills the buffer with a byte that the peer never writes, waits, and demands
+ * that byte everywhere.
+ *
+ * usage: revoke [ROUNDS [SEED]]
+ */
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZE = 1024 * 1024, MARK = 0xa5, WINDOW = 8, LATEST_US = 4000, WATCH_MS = 3 };
+
+enum way { DEREG, REREG_ACCESS, REREG_PLACE, TO_ERROR, TO_RESET, DESTROY, WAYS };
+static const char *const way_names[WAYS] = {
+	"ibv_dereg_mr",         "ibv_rereg_mr (access)",  "ibv_rereg_mr (translation)",
+	"ibv_modify_qp to ERR", "ibv_modify_qp to RESET", "ibv_destroy_qp"};
+
+/* A retry count of one: the peer's requests must fail soon, not after the default half second. */
+static void settings_of(struct qp_settings *settings)
+{
+	qp_settings_default(settings, IBV_QPT_RC);
+	settings->timeout = 10;
+	settings->retry_count = 1;
+}
+
+/* Writes until the first error; everything before it succeeded, everything behind it flushes. */
+static void write_until_error(struct side *side, uint64_t *seed)
+{
+	struct ibv_cq *cq = side->endpoint->cq;
+	uint64_t posted = 0, completed = 0;
+	bool error = false;
+
+	while (!error || completed < posted) {
+		struct ibv_wc wc = {0};
+
+		while (!error && posted - completed < WINDOW) {
+			size_t size = (size_t)8 << (random_next(seed) % 18);
+			size_t at = random_next(seed) % (SIZE - size + 1) & ~(size_t)7;
+
+			CHECK_ZERO(post_write(side, posted++, at, size, at, IBV_SEND_SIGNALED));
+		}
+		completion_next(cq, &wc);
+		CHECK_EQ(wc.wr_id, completed);
+		completed++;
+		if (error && wc.status != IBV_WC_WR_FLUSH_ERR) {
+			completion_print(&wc);
+			check_failed(__FILE__, __LINE__, "not flushed behind an error");
+		}
+		error = error || wc.status != IBV_WC_SUCCESS;
+	}
+}
+
+static int writer(int sock, void *argument)
+{
+	uint64_t rounds = *(uint64_t *)argument;
+	uint64_t seed = 77;
+	struct qp_settings settings;
+	struct endpoint endpoint;
+	uint64_t i;
+
+	promise("the writer sees success up to one error, then flushes");
+	settings_of(&settings);
+	endpoint_open(&endpoint, 256, false);
+	for (i = 0; i < rounds; i++) {
+		struct side side;
+
+		side_open(&side, &endpoint, &settings, NULL, SIZE);
+		memset(side.buffer, (int)(i % 100) + 1, SIZE);
+		side_exchange(&side, sock);
+		write_until_error(&side, &seed);
+		message_meet(sock);
+		side_close(&side);
+	}
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static void revoke(struct side *side, enum way way, void *elsewhere)
+{
+	switch (way) {
+	case DEREG:
+		CHECK_ZERO(ibv_dereg_mr(side->mr));
+		side->mr = NULL;
+		break;
+	case REREG_ACCESS:
+		CHECK_ZERO(ibv_rereg_mr(side->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+					IBV_ACCESS_LOCAL_WRITE));
+		break;
+	case REREG_PLACE:
+		CHECK_ZERO(ibv_rereg_mr(side->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, elsewhere,
+					SIZE, 0));
+		break;
+	case TO_ERROR:
+		qp_to_state(side->qp, IBV_QPS_ERR);
+		break;
+	case TO_RESET:
+		qp_to_state(side->qp, IBV_QPS_RESET);
+		break;
+	default:
+		CHECK_ZERO(ibv_destroy_qp(side->qp));
+		side->qp = NULL;
+		break;
+	}
+}
+
+static size_t first_changed(const unsigned char *buffer)
+{
+	size_t i;
+
+	for (i = 0; i < SIZE && buffer[i] == MARK; i++)
+		continue;
+	return i;
+}
+
+/* The first byte of the buffer was the peer's before and stays ours after the call. */
+static void play(struct endpoint *endpoint, int sock, enum way way, uint64_t wait_us,
+		 void *elsewhere)
+{
+	struct qp_settings settings;
+	unsigned int turns = 0;
+	struct side side;
+	uint64_t until;
+	size_t at;
+
+	settings_of(&settings);
+	side_open(&side, endpoint, &settings, NULL, SIZE);
+	memset(side.buffer, MARK, SIZE);
+	side_exchange(&side, sock);
+	/* Only a writer in full swing proves anything. */
+	while (((volatile unsigned char *)side.buffer)[turns * 4096u % SIZE] == MARK)
+		spin_once(&turns);
+	for (until = now_us() + wait_us; now_us() < until;)
+		spin_once(&turns);
+	revoke(&side, way, elsewhere);
+	memset(side.buffer, MARK, SIZE);
+	sleep_ms(WATCH_MS);
+	at = first_changed(side.buffer);
+	CHECK_SAY(at == SIZE, "byte %zu changed to %#x after the call", at, side.buffer[at]);
+	/* A moved region goes on taking WRITEs at its new place; end it so that the writer ends. */
+	if (way == REREG_PLACE)
+		qp_to_state(side.qp, IBV_QPS_ERR);
+	message_meet(sock);
+	at = first_changed(side.buffer);
+	CHECK_SAY(at == SIZE, "byte %zu changed to %#x long after the call", at, side.buffer[at]);
+	side_close(&side);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 300;
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (now_us() | 1);
+	struct endpoint endpoint;
+	struct process process;
+	void *elsewhere;
+	uint64_t i;
+
+	printf("seed %llu\n", (unsigned long long)seed);
+	watchdog(180);
+	process_start(&process, writer, &rounds);
+	promise("the target's objects work");
+	endpoint_open(&endpoint, 256, false);
+	elsewhere = memory_shared(SIZE);
+	for (i = 0; i < rounds; i++) {
+		enum way way = (enum way)(i % WAYS);
+
+		promise(way_names[way]);
+		play(&endpoint, process.sock, way, random_next(&seed) % LATEST_US, elsewhere);
+	}
+	endpoint_close(&endpoint);
+	process_expect_success(&process, PROCESS_PATIENCE_MS);
+	printf("%llu revocations, no byte changed after one\n", (unsigned long long)rounds);
+	return 0;
+}
