@@ -16,14 +16,14 @@
  * A key's upper 24 bits name the entry, the lower 8 are its tag; 0 is never a key.
  */
 struct vb_key {
-	uint32_t key;	 /* the valid lkey == rkey, 0 = invalid */
+	uint32_t key;    /* the valid lkey == rkey, 0 = invalid */
 	uint32_t access; /* enum ibv_access_flags, LOCAL_READ implied */
-	uint32_t pd;	 /* handle of the protection domain, unique in the process */
-	uint32_t qpn;	 /* 0, or the only QP that may use it (type 2 windows) */
-	uint64_t start;	 /* iova of the first byte */
+	uint32_t pd;     /* handle of the protection domain, unique in the process */
+	uint32_t qpn;    /* 0, or the only QP that may use it (type 2 windows) */
+	uint64_t start;  /* iova of the first byte */
 	uint64_t length;
-	uint64_t base;	 /* address of the first byte in the owner's address space */
-	uint32_t kind;	 /* enum vb_key_kind */
+	uint64_t base;   /* address of the first byte in the owner's address space */
+	uint32_t kind;   /* enum vb_key_kind */
 	uint32_t parent; /* window: key of its region */
 	uint64_t pad[2];
 };
@@ -43,7 +43,8 @@ enum vb_access_side { VB_ACCESS_LOCAL, VB_ACCESS_REMOTE };
  * index names, copied by the caller. Zero-length accesses need no check at all (IBA 9.7.4.1) and are not passed here.
  * Returns VB_REASON_NONE or the reason; then *addr is the owner's address of va. The range check cannot wrap.
  */
-enum vb_reason vb_access_check(const struct vb_key *k, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t va,
-			       uint64_t length, uint32_t need, enum vb_access_side side, uint64_t *addr);
+enum vb_reason vb_access_check(const struct vb_key *k, uint32_t key, uint32_t pd, uint32_t qpn,
+			       uint64_t va, uint64_t length, uint32_t need,
+			       enum vb_access_side side, uint64_t *addr);
 
 #endif

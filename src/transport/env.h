@@ -25,16 +25,16 @@ struct vb_recv_done {
 	enum ibv_wc_opcode opcode; /* IBV_WC_RECV or IBV_WC_RECV_RDMA_WITH_IMM */
 	uint32_t byte_len;
 	uint32_t wc_flags; /* IBV_WC_WITH_IMM, WITH_INV, GRH */
-	uint32_t imm;	   /* immediate or invalidated key */
+	uint32_t imm;      /* immediate or invalidated key */
 	uint32_t src_qp;   /* UD */
-	uint8_t sl;	   /* UD */
+	uint8_t sl;        /* UD */
 	bool solicited;
 };
 
 enum vb_direct {
 	VB_DIRECT_DECLINED, /* nothing was touched: send the request */
-	VB_DIRECT_DONE,	    /* the whole request is done */
-	VB_DIRECT_MORE,	    /* part of it is done (wqe->done); call again later */
+	VB_DIRECT_DONE,     /* the whole request is done */
+	VB_DIRECT_MORE,     /* part of it is done (wqe->done); call again later */
 };
 
 struct vb_env {
@@ -52,9 +52,10 @@ struct vb_env {
 
 	/* Local memory of a send request: check the whole list; copy out of it; copy a response into it (needs LOCAL_WRITE). */
 	enum vb_reason (*gather_check)(struct vb_tqp *qp, struct vb_send_wqe *wqe);
-	enum vb_reason (*gather)(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset, void *dst, uint32_t length);
-	enum vb_reason (*scatter_response)(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset, const void *src,
-					   uint32_t length);
+	enum vb_reason (*gather)(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset,
+				 void *dst, uint32_t length);
+	enum vb_reason (*scatter_response)(struct vb_tqp *qp, struct vb_send_wqe *wqe,
+					   uint64_t offset, const void *src, uint32_t length);
 
 	/* One-sided requests that can be done without the link (never for queue pairs of tests): see design of direct access. NULL = never. */
 	enum vb_direct (*direct)(struct vb_tqp *qp, struct vb_send_wqe *wqe);
@@ -63,22 +64,28 @@ struct vb_env {
 	 * The request is finished, in posting order; called for unsignalled ones too (the device decides about a CQE).
 	 * The entry is not read by the protocol any more after this call.
 	 */
-	void (*send_done)(struct vb_tqp *qp, struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_reason reason);
+	void (*send_done)(struct vb_tqp *qp, struct vb_send_wqe *wqe, enum ibv_wc_status status,
+			  enum vb_reason reason);
 
 	/* Receives. take() moves the next posted receive (own queue or SRQ) to the queue pair, NULL if there is none; it stays valid until done(). */
 	struct vb_recv_wqe *(*recv_take)(struct vb_tqp *qp);
 	/* Gives a taken receive back untouched: the next take() returns it again (own queue) . */
 	void (*recv_untake)(struct vb_tqp *qp, struct vb_recv_wqe *wqe);
-	enum vb_reason (*recv_scatter)(struct vb_tqp *qp, struct vb_recv_wqe *wqe, uint64_t offset, const void *src, uint32_t length);
+	enum vb_reason (*recv_scatter)(struct vb_tqp *qp, struct vb_recv_wqe *wqe, uint64_t offset,
+				       const void *src, uint32_t length);
 	void (*recv_done)(struct vb_tqp *qp, const struct vb_recv_done *done);
 
 	/* The responder's memory: checks without touching; then copies (each checks again: a region may go between packets). */
-	enum vb_reason (*remote_check)(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length, uint32_t need);
-	enum vb_reason (*remote_write)(struct vb_tqp *qp, uint32_t rkey, uint64_t va, const void *src, uint32_t length);
-	enum vb_reason (*remote_read)(struct vb_tqp *qp, uint32_t rkey, uint64_t va, void *dst, uint32_t length);
+	enum vb_reason (*remote_check)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+				       uint64_t length, uint32_t need);
+	enum vb_reason (*remote_write)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+				       const void *src, uint32_t length);
+	enum vb_reason (*remote_read)(struct vb_tqp *qp, uint32_t rkey, uint64_t va, void *dst,
+				      uint32_t length);
 	/* Executes once, atomically against every other remote atomic on that memory; *original gets the old value. */
-	enum vb_reason (*remote_atomic)(struct vb_tqp *qp, uint32_t rkey, uint64_t va, bool compare_swap, uint64_t swap_add,
-					uint64_t compare, uint64_t *original);
+	enum vb_reason (*remote_atomic)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+					bool compare_swap, uint64_t swap_add, uint64_t compare,
+					uint64_t *original);
 	/* SEND_WITH_INVALIDATE and LOCAL_INV: make a type 2 window's key dead. */
 	enum vb_reason (*invalidate)(struct vb_tqp *qp, uint32_t key);
 

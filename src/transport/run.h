@@ -20,38 +20,38 @@ enum vb_service {
 };
 
 enum vb_op {
-	VB_OP_SEND,	     /* FIRST/LAST flags say which part of the message */
-	VB_OP_WRITE,	     /* RETH in the run with FIRST */
+	VB_OP_SEND,          /* FIRST/LAST flags say which part of the message */
+	VB_OP_WRITE,         /* RETH in the run with FIRST */
 	VB_OP_READ_REQUEST,  /* always one packet; takes as many PSNs as its response has packets */
 	VB_OP_READ_RESPONSE, /* AETH in the FIRST and the LAST packet */
 	VB_OP_COMPARE_SWAP,
 	VB_OP_FETCH_ADD,
 	VB_OP_ATOMIC_ACK,
-	VB_OP_ACK,  /* ACK or NAK, by the syndrome */
+	VB_OP_ACK, /* ACK or NAK, by the syndrome */
 	VB_OP_DROP, /* reliable links only: "your request was dropped", `syndrome` unused, `imm` = enum vb_reason */
 	VB_OP_COUNT,
 };
 
 /* vb_run.flags */
-#define VB_RUN_FIRST 0x01     /* holds the first packet of its message */
-#define VB_RUN_LAST 0x02      /* holds the last packet of its message */
-#define VB_RUN_IMM 0x04	      /* immediate data in the last packet (with LAST) */
-#define VB_RUN_INV 0x08	      /* key to invalidate in the last packet (with LAST) */
-#define VB_RUN_SOLICITED 0x10 /* solicited event (last packet) */
-#define VB_RUN_ACK_REQ 0x20   /* AckReq in the last packet of the run */
+#define VB_RUN_FIRST          0x01 /* holds the first packet of its message */
+#define VB_RUN_LAST           0x02 /* holds the last packet of its message */
+#define VB_RUN_IMM            0x04 /* immediate data in the last packet (with LAST) */
+#define VB_RUN_INV            0x08 /* key to invalidate in the last packet (with LAST) */
+#define VB_RUN_SOLICITED      0x10 /* solicited event (last packet) */
+#define VB_RUN_ACK_REQ        0x20 /* AckReq in the last packet of the run */
 
 /* AETH syndromes (IBA 9.7.5.1.1): the upper three bits class, the lower five credits, timer or code. */
-#define VB_AETH_ACK 0x1f /* "credits: unlimited" */
-#define VB_AETH_RNR 0x20 /* | timer */
-#define VB_AETH_NAK_SEQUENCE 0x60
-#define VB_AETH_NAK_INVALID 0x61
-#define VB_AETH_NAK_ACCESS 0x62
+#define VB_AETH_ACK           0x1f /* "credits: unlimited" */
+#define VB_AETH_RNR           0x20 /* | timer */
+#define VB_AETH_NAK_SEQUENCE  0x60
+#define VB_AETH_NAK_INVALID   0x61
+#define VB_AETH_NAK_ACCESS    0x62
 #define VB_AETH_NAK_OPERATION 0x63
-#define VB_AETH_CLASS(s) ((s) & 0x60)
-#define VB_AETH_VALUE(s) ((s) & 0x1f)
+#define VB_AETH_CLASS(s)      ((s)&0x60)
+#define VB_AETH_VALUE(s)      ((s)&0x1f)
 
-#define VB_QPN_MASK 0xffffffu
-#define VB_QPN_MULTICAST 0xffffffu
+#define VB_QPN_MASK           0xffffffu
+#define VB_QPN_MULTICAST      0xffffffu
 
 /* Where a datagram goes and how it looks to the receiver (the GRH of a UD receive). */
 struct vb_path {
@@ -66,21 +66,21 @@ struct vb_path {
 
 struct vb_run {
 	uint8_t service;  /* enum vb_service */
-	uint8_t op;	  /* enum vb_op */
-	uint8_t flags;	  /* VB_RUN_* */
+	uint8_t op;       /* enum vb_op */
+	uint8_t flags;    /* VB_RUN_* */
 	uint8_t syndrome; /* AETH */
 	uint16_t pkey;
 	uint16_t segments; /* >= 1; packets in this run (a READ request: 1) */
 	uint32_t dest_qpn;
 	uint32_t src_qpn; /* always on shared memory; on the wire only in a DETH (else 0) */
-	uint32_t psn;	  /* of the first packet */
+	uint32_t psn;     /* of the first packet */
 	uint32_t length;  /* payload bytes of the run */
-	uint32_t msn;	  /* AETH */
-	uint32_t imm;	  /* immediate (big endian, as given) or, with INV, the key to invalidate */
-	uint32_t qkey;	  /* UD */
-	uint32_t rkey;	  /* RETH, AtomicETH */
+	uint32_t msn;     /* AETH */
+	uint32_t imm;     /* immediate (big endian, as given) or, with INV, the key to invalidate */
+	uint32_t qkey;    /* UD */
+	uint32_t rkey;    /* RETH, AtomicETH */
 	uint32_t dma_length; /* RETH: length of the whole message */
-	uint64_t va;	     /* RETH, AtomicETH */
+	uint64_t va;         /* RETH, AtomicETH */
 	uint64_t swap_add;   /* AtomicETH: value to swap in or to add */
 	uint64_t compare;    /* AtomicETH */
 	uint64_t original;   /* AtomicAckETH */

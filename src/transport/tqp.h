@@ -26,22 +26,22 @@ struct vb_tqp {
 	uint32_t dest_qpn;
 	uint32_t qkey;
 	uint32_t access; /* qp_access_flags */
-	uint32_t mtu;	 /* path MTU in bytes; UD: the largest payload */
+	uint32_t mtu;    /* path MTU in bytes; UD: the largest payload */
 	uint16_t pkey;
 	uint8_t service; /* enum vb_service */
-	uint8_t state;	 /* enum ibv_qp_state */
+	uint8_t state;   /* enum ibv_qp_state */
 	uint8_t timeout;
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;
 	uint8_t min_rnr_timer;
-	uint8_t max_rd_atomic;	    /* as requester */
+	uint8_t max_rd_atomic;      /* as requester */
 	uint8_t max_dest_rd_atomic; /* as responder */
 	/*
 	 * The link's nature. reliable: nothing gets lost while the peer lives; no acknowledgement timer runs, and a
 	 * request that the peer's QP could not take is answered by VB_OP_DROP (retry: semantics in requester.h).
 	 */
 	bool link_reliable;
-	uint32_t max_run_bytes;	 /* most payload of one run; a multiple of the MTU, at least one MTU */
+	uint32_t max_run_bytes; /* most payload of one run; a multiple of the MTU, at least one MTU */
 	uint32_t window_packets; /* most unacknowledged packets (lossy links); 0 = no limit */
 	uint32_t max_read_bytes; /* a READ is split into requests of at most this (multiple of the MTU); 0 = not */
 
@@ -60,7 +60,8 @@ struct vb_tqp {
 
 static inline struct vb_send_wqe *vb_tqp_wqe(const struct vb_tqp *qp, uint32_t index)
 {
-	return (struct vb_send_wqe *)(void *)(qp->sq + (uint64_t)(index & (qp->sq_size - 1)) * qp->sq_stride);
+	return (struct vb_send_wqe *)(void *)(qp->sq + (uint64_t)(index & (qp->sq_size - 1)) *
+							       qp->sq_stride);
 }
 
 /* Forget everything (state RESET): queues empty, no completions, PSNs and stored responses gone, timer cancelled. */
@@ -80,7 +81,7 @@ bool vb_tqp_run(struct vb_tqp *qp);
 /* A validated run has arrived for this queue pair (any state); payload is run->length bytes, read once. Owed acks are emitted by the next vb_tqp_run(). */
 void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
 
-/* The timer armed through env->timer has expired. */
+/* The timer armed through env->timer has expired. Call vb_tqp_run() afterwards, as after vb_tqp_receive(). */
 void vb_tqp_timer(struct vb_tqp *qp);
 
 /* The link lost its peer for good: outstanding and later requests complete with RETRY_EXC (reason PEER_DEAD), then flush. Receives stay. */

@@ -15,31 +15,31 @@
 
 struct vb_send_wqe {
 	uint64_t wr_id;
-	uint64_t length;       /* sum of the elements, or inline bytes; up to 2^31 is legal */
-	uint64_t remote_addr;  /* WRITE, READ, ATOMIC */
-	uint64_t compare_add;  /* ATOMIC */
+	uint64_t length;      /* sum of the elements, or inline bytes; up to 2^31 is legal */
+	uint64_t remote_addr; /* WRITE, READ, ATOMIC */
+	uint64_t compare_add; /* ATOMIC */
 	uint64_t swap;
 	uint32_t rkey;
-	uint32_t imm;	       /* immediate (big endian) or key to invalidate */
-	uint32_t num_sge;      /* 0 for inline data */
-	uint8_t opcode;	       /* enum ibv_wr_opcode */
+	uint32_t imm;     /* immediate (big endian) or key to invalidate */
+	uint32_t num_sge; /* 0 for inline data */
+	uint8_t opcode;   /* enum ibv_wr_opcode */
 	uint8_t is_inline;
-	uint8_t signaled;      /* sq_sig_all or IBV_SEND_SIGNALED */
+	uint8_t signaled; /* sq_sig_all or IBV_SEND_SIGNALED */
 	uint8_t solicited;
 	uint8_t fence;
-	uint8_t error;	       /* set by the device at post: complete with this enum ibv_wc_status, send nothing */
-	uint16_t reason;       /* enum vb_reason of `error` */
+	uint8_t error; /* set by the device at post: complete with this enum ibv_wc_status, send nothing */
+	uint16_t reason; /* enum vb_reason of `error` */
 	/* UD */
 	uint32_t remote_qpn;
 	uint32_t remote_qkey;
-	uint32_t peer_hint;    /* the device's: which link reaches the destination */
+	uint32_t peer_hint; /* the device's: which link reaches the destination */
 	struct vb_path path;
 	/* the requester's */
 	uint32_t first_psn;
-	uint32_t num_psn;      /* packets of the request (READ: of the response); 0 before it is started */
-	uint64_t done;	       /* direct access: bytes copied so far */
-	uint64_t slots;	       /* the device's: queue entries that this one's completion frees */
-	/* then struct ibv_sge sge[num_sge] or the inline bytes */
+	uint32_t num_psn; /* packets of the request (READ: of the response); 0 before it is started */
+	uint64_t done;    /* direct access: bytes copied so far */
+	uint64_t slots;   /* the device's: queue entries that this one's completion frees */
+			  /* then struct ibv_sge sge[num_sge] or the inline bytes */
 };
 
 static inline struct ibv_sge *vb_send_wqe_sge(struct vb_send_wqe *w)

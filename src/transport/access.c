@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Does a key grant an access? */
+#include "transport/access.h"
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+
+struct verdict {
+	enum vb_reason unknown;
+	enum vb_reason pd;
+	enum vb_reason range;
+	enum vb_reason access;
+};
+
+static const struct verdict verdicts[] = {
+	[VB_ACCESS_LOCAL] = {VB_REASON_LKEY_UNKNOWN, VB_REASON_LKEY_PD, VB_REASON_LKEY_RANGE,
+			     VB_REASON_LKEY_ACCESS},
+	[VB_ACCESS_REMOTE] = {VB_REASON_RKEY_UNKNOWN, VB_REASON_RKEY_PD, VB_REASON_RKEY_RANGE,
+			      VB_REASON_RKEY_ACCESS},
+};
+
+/* Windows are for remote access, the null region for local access only. */
+static bool usable(const struct vb_key *k, uint32_t key, uint32_t qpn, enum vb_access_side side)
+{
+	if (!key || k->key != key)
+		return false;
+	if (k->kind == VB_KEY_REGION)
+		return true;
+	if (k->kind == VB_KEY_WINDOW)
+		return side == VB_ACCESS_REMOTE && (!k->qpn || k->qpn == qpn);
+	return k->kind == VB_KEY_NULL && side == VB_ACCESS_LOCAL;
+}
+
+enum vb_reason vb_access_check(const struct vb_key *k, uint32_t key, uint32_t pd, uint32_t qpn,
+			       uint64_t va, uint64_t length, uint32_t need,
+			       enum vb_access_side side, uint64_t *addr)
+{
+	const struct verdict *no = &verdicts[side];
+
+	if (!usable(k, key, qpn, side))
+		return no->unknown;
+	if (k->pd != pd)
+		return no->pd;
+	if ((k->access & need) != need)
+		return no->access;
+	if (k->kind == VB_KEY_NULL) {
+		*addr = 0;
+		return VB_REASON_NONE;
+	}
+	/* No sum that could wrap. */
+	if (va < k->start || length > k->length || va - k->start > k->length - length)
+		return no->range;
+	*addr = k->base + (va - k->start);
+	return VB_REASON_NONE;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What comes back: acknowledgements, refusals, READ and ATOMIC responses, and what they do to the send queue. */
+#include "transport/psn.h"
+#include "transport/requester.h"
+#include "transport/tqp.h"
+
+/* Is the PSN one that was sent and not yet acknowledged? */
+static inline bool outstanding(const struct vb_requester *r, uint32_t psn)
+{
+	return vb_psn_diff(psn, r->una) >= 0 && vb_psn_diff(psn, r->max_psn) < 0;
+}
+
+static inline void progress(struct vb_tqp *qp)
+{
+	qp->req.progress = true;
+	if (qp->req.trouble)
+		vb_retry_forget(qp);
+}
+
+/* Acknowledges [.., upto); a READ or ATOMIC in between that has no answer means that the answer got lost. */
+static bool acked(struct vb_tqp *qp, uint32_t upto)
+{
+	uint32_t before = qp->req.una;
+	bool clear = vb_requester_acked(qp, upto);
+
+	if (qp->req.una != before)
+		progress(qp);
+	return clear;
+}
+
+static void bad_response(struct vb_tqp *qp, const struct vb_run *run)
+{
+	qp->env->explain(qp, VB_REASON_BAD_RESPONSE, run);
+	vb_requester_fail(qp, IBV_WC_BAD_RESP_ERR, VB_REASON_BAD_RESPONSE);
+}
+
+/* A NAK that ends the request (IBA 9.7.5.2.1). */
+static void refused(struct vb_tqp *qp, const struct vb_run *run)
+{
+	enum ibv_wc_status status;
+	enum vb_reason reason;
+
+	switch (run->syndrome) {
+	case VB_AETH_NAK_INVALID:
+		status = IBV_WC_REM_INV_REQ_ERR;
+		reason = VB_REASON_NAK_INVALID;
+		break;
+	case VB_AETH_NAK_ACCESS:
+		status = IBV_WC_REM_ACCESS_ERR;
+		reason = VB_REASON_NAK_ACCESS;
+		break;
+	case VB_AETH_NAK_OPERATION:
+		status = IBV_WC_REM_OP_ERR;
+		reason = VB_REASON_NAK_OPERATION;
+		break;
+	default: /* a reserved code */
+		qp->env->drop(qp, VB_REASON_DROP_MALFORMED, run);
+		return;
+	}
+	vb_requester_fail(qp, status, reason);
+}
+
+static void ack(struct vb_tqp *qp, const struct vb_run *run)
+{
+	struct vb_requester *r = &qp->req;
+
+	if (!outstanding(r, run->psn)) {
+		/* A repeated ACK is everyday; one for what was never sent is not. */
+		if (vb_psn_diff(run->psn, r->max_psn) >= 0)
+			qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+		return;
+	}
+	if (VB_AETH_CLASS(run->syndrome) == (VB_AETH_ACK & 0x60)) {
+		if (!acked(qp, vb_psn_add(run->psn, 1)))
+			vb_retry_lost(qp, VB_REASON_RETRY_EXCEEDED);
+		return;
+	}
+	/* Every NAK acknowledges what lies before it. */
+	if (!acked(qp, run->psn)) {
+		vb_retry_lost(qp, VB_REASON_RETRY_EXCEEDED);
+		return;
+	}
+	if (VB_AETH_CLASS(run->syndrome) == VB_AETH_RNR)
+		vb_retry_not_ready(qp, VB_AETH_VALUE(run->syndrome));
+	else if (run->syndrome == VB_AETH_NAK_SEQUENCE)
+		vb_retry_lost(qp, VB_REASON_NAK_SEQUENCE);
+	else if (VB_AETH_CLASS(run->syndrome) == 0x60)
+		refused(qp, run);
+	else
+		qp->env->drop(qp, VB_REASON_DROP_MALFORMED, run);
+}
+
+/* The oldest entry, if a response of this kind and PSN belongs to it; else what is wrong has been handled. */
+static struct vb_send_wqe *answered(struct vb_tqp *qp, const struct vb_run *run, uint8_t kind)
+{
+	struct vb_requester *r = &qp->req;
+	struct vb_send_wqe *w;
+
+	if (!outstanding(r, run->psn)) {
+		qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+		return NULL;
+	}
+	/* A response also acknowledges the SENDs and WRITEs before its request (IBA 9.7.5.1.2). */
+	if (!acked(qp, run->psn)) {
+		vb_retry_lost(qp, VB_REASON_RETRY_EXCEEDED);
+		return NULL;
+	}
+	w = vb_tqp_wqe(qp, r->head);
+	if (vb_request_op(w->opcode)->kind != kind) {
+		bad_response(qp, run);
+		return NULL;
+	}
+	return w;
+}
+
+static void read_response(struct vb_tqp *qp, const struct vb_run *in, const void *payload)
+{
+	struct vb_requester *r = &qp->req;
+	struct vb_run run = *in;
+	struct vb_send_wqe *w;
+	uint32_t first;
+	uint64_t offset;
+	uint64_t want;
+	enum vb_reason reason;
+	int32_t old = vb_psn_diff(r->una, run.psn);
+
+	/* A repeated response may begin with packets that have been taken already. */
+	if (old > 0 && old < run.segments && (uint64_t)old * qp->mtu < run.length) {
+		run.psn = r->una;
+		run.segments -= (uint16_t)old;
+		run.length -= (uint32_t)old * qp->mtu;
+		payload = (const char *)payload + (size_t)old * qp->mtu;
+	}
+	w = answered(qp, &run, VB_REQUEST_READ);
+	if (!w)
+		return;
+	first = (run.psn - w->first_psn) & VB_PSN_MASK;
+	offset = (uint64_t)first * qp->mtu;
+	want = first + run.segments == w->num_psn ? w->length - offset
+						  : (uint64_t)run.segments * qp->mtu;
+	if (first + run.segments > w->num_psn || run.length != want ||
+	    vb_psn_diff(vb_psn_add(run.psn, run.segments), r->max_psn) > 0) {
+		bad_response(qp, &run);
+		return;
+	}
+	if (run.length) {
+		reason = qp->env->scatter_response(qp, w, offset, payload, run.length);
+		if (reason) {
+			vb_requester_fail(qp, IBV_WC_LOC_PROT_ERR, reason);
+			return;
+		}
+	}
+	r->una = vb_psn_add(run.psn, run.segments);
+	progress(qp);
+	vb_requester_acked(qp, r->una);
+}
+
+static void atomic_response(struct vb_tqp *qp, const struct vb_run *run)
+{
+	struct vb_requester *r = &qp->req;
+	struct vb_send_wqe *w = answered(qp, run, VB_REQUEST_ATOMIC);
+	enum vb_reason reason;
+
+	if (!w)
+		return;
+	reason = qp->env->scatter_response(qp, w, 0, &run->original, sizeof(run->original));
+	if (reason) {
+		vb_requester_fail(qp, IBV_WC_LOC_PROT_ERR, reason);
+		return;
+	}
+	r->una = vb_psn_add(run->psn, 1);
+	progress(qp);
+	vb_requester_acked(qp, r->una);
+}
+
+void vb_completer_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
+{
+	if (qp->service != VB_SERVICE_RC) {
+		qp->env->drop(qp, VB_REASON_DROP_TYPE, run);
+		return;
+	}
+	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) {
+		qp->env->drop(qp, VB_REASON_DROP_STATE, run);
+		return;
+	}
+	switch (run->op) {
+	case VB_OP_ACK:
+		ack(qp, run);
+		break;
+	case VB_OP_READ_RESPONSE:
+		read_response(qp, run, payload);
+		break;
+	case VB_OP_ATOMIC_ACK:
+		atomic_response(qp, run);
+		break;
+	default: /* VB_OP_DROP */
+		if (outstanding(&qp->req, run->psn))
+			vb_retry_dropped(qp, VB_REASON_PEER_NOT_READY);
+		break;
+	}
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Requests as runs: the next piece of a SEND or WRITE, READ requests, atomics, datagrams. */
+#include "transport/psn.h"
+#include "transport/requester.h"
+#include "transport/tqp.h"
+
+#define WINDOW_MOST (1u << 22) /* far below the 2^23 within which PSNs compare (IBA 9.7.2) */
+
+static inline uint32_t window(const struct vb_tqp *qp)
+{
+	return qp->window_packets && qp->window_packets < WINDOW_MOST ? qp->window_packets
+								      : WINDOW_MOST;
+}
+
+static inline uint32_t in_flight(const struct vb_requester *r)
+{
+	return (uint32_t)vb_psn_diff(r->psn, r->una);
+}
+
+/* The fields that every request has. */
+static inline void fill(const struct vb_tqp *qp, struct vb_run *run, uint8_t op, uint8_t flags)
+{
+	run->service = qp->service;
+	run->op = op;
+	run->flags = flags;
+	run->syndrome = 0;
+	run->pkey = qp->pkey;
+	run->segments = 1;
+	run->dest_qpn = qp->dest_qpn;
+	run->src_qpn = qp->qpn;
+	run->psn = qp->req.psn;
+	run->length = 0;
+}
+
+static inline void sent(struct vb_tqp *qp, struct vb_send_wqe *w, uint32_t packets)
+{
+	struct vb_requester *r = &qp->req;
+	bool first = r->psn == r->una;
+
+	r->psn = vb_psn_add(r->psn, packets);
+	if (vb_psn_diff(r->psn, r->max_psn) > 0)
+		r->max_psn = r->psn;
+	if (r->psn == vb_psn_add(w->first_psn, w->num_psn))
+		r->cur++;
+	if (!qp->link_reliable)
+		vb_retry_sent(qp, first);
+}
+
+/* A message without acknowledgement is done when its last packet is with the link (IBA 9.8.2, 9.8.3). */
+static inline void sent_unreliable(struct vb_tqp *qp, struct vb_send_wqe *w, uint32_t packets)
+{
+	struct vb_requester *r = &qp->req;
+
+	r->psn = r->una = r->max_psn = vb_psn_add(r->psn, packets);
+	if (r->psn != vb_psn_add(w->first_psn, w->num_psn))
+		return;
+	r->head = r->cur = r->started;
+	qp->env->send_done(qp, w, IBV_WC_SUCCESS, VB_REASON_NONE);
+}
+
+/* Is an acknowledgement wanted for a run that ends at `psn`? (IBA 9.7.5.1.7: at the requester's choice.) */
+static inline bool wants_ack(struct vb_requester *r, bool last, uint32_t psn, uint32_t limit)
+{
+	int32_t since = vb_psn_diff(psn, r->ack_asked);
+
+	if (!last && since < (int32_t)(limit / 4) && (uint32_t)vb_psn_diff(psn, r->una) < limit)
+		return false;
+	r->ack_asked = psn;
+	return true;
+}
+
+/* SEND and WRITE of the connected services. */
+static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
+			      const struct vb_request_op *op)
+{
+	struct vb_requester *r = &qp->req;
+	uint32_t before = (r->psn - w->first_psn) & VB_PSN_MASK;
+	uint64_t offset = (uint64_t)before * qp->mtu;
+	uint64_t rest = w->length - offset;
+	uint32_t length = rest < qp->max_run_bytes ? (uint32_t)rest : qp->max_run_bytes;
+	uint32_t limit = window(qp);
+	uint32_t flight = in_flight(r);
+	struct vb_run run;
+	enum vb_reason reason;
+	bool last;
+	void *buffer;
+
+	if (flight >= limit)
+		return VB_STEP_STOP;
+	if ((uint64_t)(limit - flight) * qp->mtu < length)
+		length = (limit - flight) * qp->mtu;
+	last = length == rest;
+	buffer = qp->env->reserve(qp, NULL, length);
+	if (!buffer)
+		return VB_STEP_LINK;
+	if (length) {
+		reason = qp->env->gather(qp, w, offset, buffer, length);
+		if (reason)
+			return vb_requester_refuse(qp, w, IBV_WC_LOC_PROT_ERR, reason);
+	}
+	fill(qp, &run, op->op, before ? 0 : VB_RUN_FIRST);
+	run.length = length;
+	run.segments = length <= qp->mtu ? 1 : (uint16_t)vb_psn_count(length, qp->mtu);
+	if (last) {
+		run.flags |= VB_RUN_LAST | op->flags | (w->solicited ? VB_RUN_SOLICITED : 0);
+		run.imm = w->imm;
+	}
+	if (op->op == VB_OP_WRITE && !before) {
+		run.va = w->remote_addr;
+		run.rkey = w->rkey;
+		run.dma_length = (uint32_t)w->length;
+	}
+	if (qp->service == VB_SERVICE_UC) {
+		qp->env->commit(qp, NULL, &run);
+		sent_unreliable(qp, w, run.segments);
+		return VB_STEP_ON;
+	}
+	if (wants_ack(r, last, vb_psn_add(r->psn, run.segments), limit))
+		run.flags |= VB_RUN_ACK_REQ;
+	qp->env->commit(qp, NULL, &run);
+	sent(qp, w, run.segments);
+	return VB_STEP_ON;
+}
+
+/* As many packets as one READ request may ask for; parts begin at multiples of it, also when repeated. */
+static uint32_t read_part(const struct vb_tqp *qp)
+{
+	uint32_t most = window(qp);
+
+	if (qp->max_read_bytes && qp->max_read_bytes / qp->mtu < most)
+		most = qp->max_read_bytes / qp->mtu;
+	return most ? most : 1;
+}
+
+static bool rd_full(const struct vb_tqp *qp)
+{
+	return (uint8_t)(qp->req.rd_tail - qp->req.rd_head) >= qp->max_rd_atomic;
+}
+
+static enum vb_step emit_read(struct vb_tqp *qp, struct vb_send_wqe *w)
+{
+	struct vb_requester *r = &qp->req;
+	uint32_t before = (r->psn - w->first_psn) & VB_PSN_MASK;
+	uint32_t part = read_part(qp);
+	uint32_t packets = part - before % part;
+	uint64_t offset = (uint64_t)before * qp->mtu;
+	uint64_t length = (uint64_t)packets * qp->mtu;
+	struct vb_run run;
+
+	if (length >= w->length - offset) {
+		length = w->length - offset;
+		packets = w->num_psn - before;
+	}
+	if (rd_full(qp) || (in_flight(r) && in_flight(r) + packets > window(qp)))
+		return VB_STEP_STOP;
+	if (!qp->env->reserve(qp, NULL, 0))
+		return VB_STEP_LINK;
+	fill(qp, &run, VB_OP_READ_REQUEST, VB_RUN_FIRST | VB_RUN_LAST);
+	run.va = w->remote_addr + offset;
+	run.rkey = w->rkey;
+	run.dma_length = (uint32_t)length;
+	qp->env->commit(qp, NULL, &run);
+	sent(qp, w, packets);
+	r->rd_end[r->rd_tail++] = r->psn;
+	return VB_STEP_ON;
+}
+
+static enum vb_step emit_atomic(struct vb_tqp *qp, struct vb_send_wqe *w,
+				const struct vb_request_op *op)
+{
+	struct vb_requester *r = &qp->req;
+	struct vb_run run;
+
+	if (rd_full(qp) || in_flight(r) >= window(qp))
+		return VB_STEP_STOP;
+	if (!qp->env->reserve(qp, NULL, 0))
+		return VB_STEP_LINK;
+	fill(qp, &run, op->op, VB_RUN_FIRST | VB_RUN_LAST);
+	run.va = w->remote_addr;
+	run.rkey = w->rkey;
+	run.compare = op->op == VB_OP_COMPARE_SWAP ? w->compare_add : 0;
+	run.swap_add = op->op == VB_OP_COMPARE_SWAP ? w->swap : w->compare_add;
+	qp->env->commit(qp, NULL, &run);
+	sent(qp, w, 1);
+	r->rd_end[r->rd_tail++] = r->psn;
+	return VB_STEP_ON;
+}
+
+static enum vb_step emit_datagram(struct vb_tqp *qp, struct vb_send_wqe *w,
+				  const struct vb_request_op *op)
+{
+	struct vb_run run;
+	enum vb_reason reason;
+	void *buffer = qp->env->reserve(qp, w, (uint32_t)w->length);
+
+	if (!buffer)
+		return VB_STEP_LINK;
+	if (w->length) {
+		reason = qp->env->gather(qp, w, 0, buffer, (uint32_t)w->length);
+		if (reason)
+			return vb_requester_refuse(qp, w, IBV_WC_LOC_PROT_ERR, reason);
+	}
+	fill(qp, &run, op->op,
+	     VB_RUN_FIRST | VB_RUN_LAST | op->flags | (w->solicited ? VB_RUN_SOLICITED : 0));
+	run.dest_qpn = w->remote_qpn & VB_QPN_MASK;
+	run.length = (uint32_t)w->length;
+	run.imm = w->imm;
+	/* IBA 10.2.5: a Q_Key with the high bit set stands for the queue pair's own. */
+	run.qkey = w->remote_qkey & 0x80000000u ? qp->qkey : w->remote_qkey;
+	run.path = w->path;
+	qp->env->commit(qp, w, &run);
+	sent_unreliable(qp, w, 1);
+	return VB_STEP_ON;
+}
+
+enum vb_step vb_request_emit(struct vb_tqp *qp, struct vb_send_wqe *w)
+{
+	const struct vb_request_op *op = vb_request_op(w->opcode);
+
+	if (!w->num_psn) { /* local, done when it was started: nothing to repeat */
+		qp->req.cur++;
+		return VB_STEP_ON;
+	}
+	if (qp->service == VB_SERVICE_UD)
+		return emit_datagram(qp, w, op);
+	switch (op->kind) {
+	case VB_REQUEST_READ:
+		return emit_read(qp, w);
+	case VB_REQUEST_ATOMIC:
+		return emit_atomic(qp, w, op);
+	default:
+		return emit_data(qp, w, op);
+	}
+}

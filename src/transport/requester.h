@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The requester: turns posted work into requests, and answers into completions.
+ *
+ * Three places in the send queue, head <= cur <= started <= posted: the oldest unfinished entry, the one whose packets
+ * go out next, and the first that never got a PSN. Going back after a loss means cur = head, psn = una; everything is
+ * then sent again from the oldest unacknowledged packet (IBA 9.9.2).
+ *
+ * Lost packets. On a link that loses, one timer runs while requests are in flight (vb_retry_sent); `retry_cnt` further
+ * tries, refilled by every progress. On a reliable link no such timer runs. There, VB_OP_DROP says that the peer's
+ * queue pair could not take a request: the requester waits (50 us, doubling to 20 ms), sends again, and gives up with
+ * RETRY_EXC when it has waited for min((retry_cnt + 1) * T, 1.5 s) since the last progress; timeout 0 waits for ever.
+ */
+#ifndef VB_TRANSPORT_REQUESTER_H
+#define VB_TRANSPORT_REQUESTER_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/reason.h"
+#include "transport/run.h"
+#include "transport/wqe.h"
+
+struct vb_tqp;
+
+#define VB_RD_RING 256 /* more than the 255 that max_rd_atomic can say */
+
+enum vb_requester_wait {
+	VB_WAIT_NONE,
+	VB_WAIT_RNR,     /* the peer asked for patience: nothing is sent until the timer expires */
+	VB_WAIT_BACKOFF, /* the peer's queue pair is not ready: likewise */
+};
+
+struct vb_requester {
+	uint32_t head;
+	uint32_t cur;
+	uint32_t started;
+
+	uint32_t psn;       /* of the next packet to send */
+	uint32_t next_psn;  /* of the first packet of the request that starts next */
+	uint32_t una;       /* oldest unacknowledged */
+	uint32_t max_psn;   /* one past the highest ever sent */
+	uint32_t ack_asked; /* one past the last packet sent with AckReq */
+
+	uint8_t wait; /* enum vb_requester_wait */
+	bool timer;   /* the acknowledgement timer is armed */
+	bool progress; /* something was acknowledged, or the first request sent, since it was armed */
+	bool trouble; /* any of the counters below is not at its start */
+	bool recovering; /* gone back and not acknowledged since: further hints of the same loss count once */
+	bool dead;        /* the peer's process has ended */
+	bool direct_more; /* the entry at cur is half done by direct access */
+	uint8_t retries;
+	uint8_t rnr_tries;
+	uint64_t backoff_ns; /* the latest wait */
+	uint64_t waited_ns;  /* all waits since the last progress */
+
+	/* READ and ATOMIC requests in flight: one past the last PSN of each, oldest at rd_head. */
+	uint8_t rd_head;
+	uint8_t rd_tail;
+	uint32_t rd_end[VB_RD_RING];
+};
+
+/* What sending a piece led to. */
+enum vb_step {
+	VB_STEP_ON,   /* go on */
+	VB_STEP_STOP, /* nothing to do until something arrives or is posted */
+	VB_STEP_LINK, /* waits for room in the link (or for another turn of direct access) */
+};
+
+/* What an operation is made of on the wire. */
+enum vb_request_kind {
+	VB_REQUEST_NONE, /* not offered */
+	VB_REQUEST_DATA,
+	VB_REQUEST_READ,
+	VB_REQUEST_ATOMIC,
+	VB_REQUEST_LOCAL, /* no packet at all */
+};
+
+struct vb_request_op {
+	uint8_t kind;     /* enum vb_request_kind */
+	uint8_t op;       /* enum vb_op */
+	uint8_t flags;    /* of the last packet */
+	uint8_t services; /* bits 1 << enum vb_service */
+	bool direct;      /* may be done by direct access */
+};
+
+/* Never NULL; any byte is allowed. */
+const struct vb_request_op *vb_request_op(uint8_t opcode);
+
+/* requester.c */
+bool vb_requester_run(struct vb_tqp *qp);
+/* Completes what `upto` (exclusive) acknowledges; false if an unanswered READ or ATOMIC stands in the way. */
+bool vb_requester_acked(struct vb_tqp *qp, uint32_t upto);
+void vb_requester_go_back(struct vb_tqp *qp);
+/* The oldest entry fails: it completes with status, the queue pair goes to ERR (UC, UD: SQE), the rest is flushed. */
+void vb_requester_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum vb_reason reason);
+void vb_requester_flush(struct vb_tqp *qp, enum vb_reason reason);
+/* This entry can't be done: it fails as soon as it is the oldest. */
+enum vb_step vb_requester_refuse(struct vb_tqp *qp, struct vb_send_wqe *w,
+				 enum ibv_wc_status status, enum vb_reason reason);
+
+/* request.c: the next run of a started entry. */
+enum vb_step vb_request_emit(struct vb_tqp *qp, struct vb_send_wqe *w);
+
+/* completer.c: ACK, NAK, READ response, ATOMIC response, DROP. */
+void vb_completer_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
+
+/* retry.c */
+#define VB_BACKOFF_FIRST_NS 50000ull
+#define VB_BACKOFF_MOST_NS  20000000ull
+#define VB_BACKOFF_TOTAL_NS 1500000000ull
+
+uint64_t
+vb_retry_ack_ns(uint8_t timeout); /* 4.096 us * 2^timeout; 0 for 0 = for ever (IBA 9.7.6.1.3) */
+uint64_t vb_retry_rnr_ns(uint8_t rnr_timer); /* by the table of IBA 9.7.5.2.8 */
+void vb_retry_sent(struct vb_tqp *qp, bool first);
+void vb_retry_forget(struct vb_tqp *qp); /* progress was made: all counters afresh */
+void vb_retry_lost(struct vb_tqp *qp, enum vb_reason reason);
+void vb_retry_not_ready(struct vb_tqp *qp, uint8_t rnr_timer);
+void vb_retry_dropped(struct vb_tqp *qp, enum vb_reason reason);
+void vb_retry_expired(struct vb_tqp *qp);
+void vb_retry_cancel(struct vb_tqp *qp);
+
+#endif

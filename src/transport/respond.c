@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the responder owes, as runs: READ and ATOMIC responses in PSN order, then the acknowledgement. */
+#include "transport/psn.h"
+#include "transport/responder.h"
+#include "transport/tqp.h"
+
+static void fill(const struct vb_tqp *qp, struct vb_run *run, uint8_t op, uint32_t psn)
+{
+	run->service = VB_SERVICE_RC;
+	run->op = op;
+	run->flags = VB_RUN_FIRST | VB_RUN_LAST;
+	run->syndrome = VB_AETH_ACK;
+	run->pkey = qp->pkey;
+	run->segments = 1;
+	run->dest_qpn = qp->dest_qpn;
+	run->src_qpn = qp->qpn;
+	run->psn = psn;
+	run->length = 0;
+	run->msn = qp->resp.msn;
+}
+
+/* The next piece of a READ response; true if it waits for the link. */
+static bool read_piece(struct vb_tqp *qp, struct vb_resource *res)
+{
+	uint64_t offset = (uint64_t)res->next * qp->mtu;
+	uint64_t rest = res->end == res->count ? res->length - offset
+					       : (uint64_t)(res->end - res->next) * qp->mtu;
+	uint32_t length = rest < qp->max_run_bytes ? (uint32_t)rest : qp->max_run_bytes;
+	struct vb_run run;
+	enum vb_reason reason;
+	void *buffer = qp->env->reserve(qp, NULL, length);
+
+	if (!buffer)
+		return true;
+	fill(qp, &run, VB_OP_READ_RESPONSE, vb_psn_add(res->psn, res->next));
+	if (length) {
+		/* The region may have gone since the request was judged (IBA 9.7.4.1.3). */
+		reason = qp->env->remote_read(qp, res->rkey, res->va + offset, buffer, length);
+		if (reason) {
+			run.rkey = res->rkey;
+			run.va = res->va + offset;
+			run.dma_length = length;
+			qp->resp.res_serve = qp->resp.res_head;
+			qp->resp.owed &= (uint8_t)~VB_OWED_RESOURCE;
+			vb_responder_nak(qp, &run, run.psn, reason);
+			return false;
+		}
+	}
+	run.length = length;
+	run.segments = (uint16_t)vb_psn_count(length, qp->mtu);
+	if (res->next != res->begin)
+		run.flags &= (uint8_t)~VB_RUN_FIRST;
+	res->next += run.segments;
+	if (res->next != res->end)
+		run.flags &= (uint8_t)~VB_RUN_LAST;
+	else
+		res->active = false;
+	qp->env->commit(qp, NULL, &run);
+	return false;
+}
+
+static bool atomic_answer(struct vb_tqp *qp, struct vb_resource *res)
+{
+	struct vb_run run;
+
+	if (!qp->env->reserve(qp, NULL, 0))
+		return true;
+	fill(qp, &run, VB_OP_ATOMIC_ACK, res->psn);
+	run.original = res->original;
+	res->active = false;
+	qp->env->commit(qp, NULL, &run);
+	return false;
+}
+
+static bool resources(struct vb_tqp *qp)
+{
+	struct vb_responder *p = &qp->resp;
+
+	while (p->res_serve != p->res_head) {
+		struct vb_resource *res = &p->res[p->res_serve % qp->max_dest_rd_atomic];
+
+		if (!res->active)
+			p->res_serve++;
+		else if (res->op == VB_OP_READ_REQUEST ? read_piece(qp, res)
+						       : atomic_answer(qp, res))
+			return true;
+	}
+	p->owed &= (uint8_t)~VB_OWED_RESOURCE;
+	return false;
+}
+
+/* One acknowledgement speaks for all before it; a sequence or RNR NAK names the PSN that is expected (IBA 9.7.5.2). */
+static bool acknowledge(struct vb_tqp *qp)
+{
+	struct vb_responder *p = &qp->resp;
+	struct vb_run run;
+	uint32_t psn = p->epsn;
+
+	if (!qp->env->reserve(qp, NULL, 0))
+		return true;
+	if (p->syndrome == VB_AETH_ACK)
+		psn = vb_psn_add(p->epsn, VB_PSN_MASK);
+	else if (VB_AETH_CLASS(p->syndrome) == 0x60 && p->syndrome != VB_AETH_NAK_SEQUENCE)
+		psn = p->nak_psn;
+	fill(qp, &run, VB_OP_ACK, psn);
+	run.syndrome = p->syndrome;
+	p->owed &= (uint8_t)~VB_OWED_ACK;
+	qp->env->commit(qp, NULL, &run);
+	return false;
+}
+
+static bool tell_drop(struct vb_tqp *qp)
+{
+	struct vb_responder *p = &qp->resp;
+	struct vb_run run;
+
+	if (!qp->env->reserve(qp, NULL, 0))
+		return true;
+	fill(qp, &run, VB_OP_DROP, p->drop_psn);
+	run.dest_qpn = p->drop_qpn;
+	run.syndrome = 0;
+	run.imm = p->drop_reason;
+	p->owed &= (uint8_t)~VB_OWED_DROP;
+	qp->env->commit(qp, NULL, &run);
+	return false;
+}
+
+bool vb_respond(struct vb_tqp *qp)
+{
+	if (qp->resp.owed & VB_OWED_RESOURCE && resources(qp))
+		return true;
+	if (qp->resp.owed & VB_OWED_ACK && acknowledge(qp))
+		return true;
+	return qp->resp.owed & VB_OWED_DROP && tell_drop(qp);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The responder: executes what the peer asks for, and owes answers until the link takes them.
+ *
+ * READs and ATOMICs are kept in a ring of max_dest_rd_atomic resources, so that a repeated READ is read again and a
+ * repeated ATOMIC answered with its first result (IBA 9.4.5, 9.7.5.1.5). Answers go out in PSN order: first the
+ * resources, then the acknowledgement, which always speaks for everything before it.
+ */
+#ifndef VB_TRANSPORT_RESPONDER_H
+#define VB_TRANSPORT_RESPONDER_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/reason.h"
+#include "transport/run.h"
+#include "transport/wqe.h"
+
+struct vb_tqp;
+
+#define VB_RESOURCES 256 /* more than the 255 that max_dest_rd_atomic can say */
+
+/* A READ or ATOMIC that was accepted. */
+struct vb_resource {
+	uint32_t psn;   /* of the request */
+	uint32_t count; /* PSNs it takes */
+	uint32_t begin; /* READ: the packets [begin, end) were last asked for, `next` is the next to send */
+	uint32_t next;
+	uint32_t end;
+	uint32_t rkey;
+	uint64_t va;
+	uint64_t length;
+	uint64_t original; /* ATOMIC: the stored result */
+	uint8_t op;        /* enum vb_op of the request */
+	bool active;       /* an answer is owed */
+};
+
+/* vb_responder.owed */
+#define VB_OWED_RESOURCE 0x01 /* some resource may be active */
+#define VB_OWED_ACK      0x02
+#define VB_OWED_DROP     0x04
+
+struct vb_responder {
+	uint32_t epsn; /* expected */
+	uint32_t msn;  /* messages completed, 24 bits */
+	uint8_t owed;
+	uint8_t syndrome; /* of the owed ACK or NAK */
+	bool nak_sent; /* a sequence or RNR NAK was answered, the packet it names hasn't come since */
+	bool established; /* COMM_EST was raised, or need not be */
+	uint8_t message; /* enum vb_op of the message in progress: VB_OP_SEND, VB_OP_WRITE; VB_OP_COUNT = none */
+	uint32_t nak_psn; /* of a fatal NAK */
+
+	/* The message in progress. */
+	struct vb_recv_wqe *recv; /* the receive it uses, the only pointer here */
+	uint64_t done;            /* bytes so far */
+	uint64_t length;          /* WRITE: RETH */
+	uint64_t va;
+	uint32_t rkey;
+
+	/* The request that was dropped last and whose sender was not told yet. */
+	uint32_t drop_qpn;
+	uint32_t drop_psn;
+	uint32_t drop_reason;
+
+	/* Counters of the ring of resources; an entry's place is its number modulo max_dest_rd_atomic. */
+	uint32_t res_head;  /* the next new one */
+	uint32_t res_serve; /* none before this one is active */
+	struct vb_resource res[VB_RESOURCES];
+};
+
+/* responder.c */
+void vb_responder_reset(struct vb_tqp *qp, uint32_t psn);
+void vb_responder_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
+void vb_responder_drop(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run);
+/* The receive in use, or the next one posted; NULL if there is none. */
+struct vb_recv_wqe *vb_responder_recv(struct vb_tqp *qp);
+/* Completes the receive in use. */
+void vb_responder_recv_done(struct vb_tqp *qp, const struct vb_run *run, enum ibv_wc_opcode opcode,
+			    uint32_t byte_len);
+void vb_responder_recv_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum vb_reason reason);
+/* Gives the receive in use back. */
+void vb_responder_recv_return(struct vb_tqp *qp);
+/* The queue pair goes to ERR for a fault of the responder half; send requests are flushed. */
+void vb_responder_error(struct vb_tqp *qp);
+/* Do the lengths of a SEND or WRITE run fit its flags and the path MTU (IBA 9.7.4.1.6)? */
+bool vb_responder_lengths_fit(const struct vb_tqp *qp, const struct vb_run *run);
+
+/* respond.c: emits what is owed; true if the link has no room for it. */
+bool vb_respond(struct vb_tqp *qp);
+
+/* responder_rc.c */
+void vb_responder_rc(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
+/* Answers a fatal NAK and goes to ERR. */
+void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
+		      enum vb_reason reason);
+
+/* responder_read.c: READ and ATOMIC, new and repeated. */
+void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run);
+void vb_responder_rd_atomic_again(struct vb_tqp *qp, const struct vb_run *run);
+
+/* responder_uc.c, responder_ud.c */
+void vb_responder_uc(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
+void vb_responder_ud(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* RC requests: order of PSNs, SEND and WRITE, refusals. */
+#include "transport/psn.h"
+#include "transport/responder.h"
+#include "transport/tqp.h"
+
+#define MAX_MESSAGE (1u << 31)
+
+/* Which NAK, which event and which status of the receive in use a reason for refusal means (IBA 9.9.3). */
+struct refusal {
+	enum vb_reason reason;
+	uint8_t syndrome;
+	enum ibv_wc_status recv;
+	enum ibv_event_type event;
+};
+
+static const struct refusal *refusal(enum vb_reason reason)
+{
+	static const struct refusal table[] = {
+		{VB_REASON_RKEY_UNKNOWN, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+		 IBV_EVENT_QP_ACCESS_ERR},
+		{VB_REASON_RKEY_PD, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+		 IBV_EVENT_QP_ACCESS_ERR},
+		{VB_REASON_RKEY_RANGE, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+		 IBV_EVENT_QP_ACCESS_ERR},
+		{VB_REASON_RKEY_ACCESS, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+		 IBV_EVENT_QP_ACCESS_ERR},
+		{VB_REASON_MEMORY_GONE, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
+		 IBV_EVENT_QP_FATAL},
+		{VB_REASON_LKEY_UNKNOWN, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
+		 IBV_EVENT_QP_FATAL},
+		{VB_REASON_LKEY_PD, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL},
+		{VB_REASON_LKEY_RANGE, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
+		 IBV_EVENT_QP_FATAL},
+		{VB_REASON_LKEY_ACCESS, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
+		 IBV_EVENT_QP_FATAL},
+		{VB_REASON_RECV_TOO_SMALL, VB_AETH_NAK_INVALID, IBV_WC_LOC_LEN_ERR,
+		 IBV_EVENT_QP_REQ_ERR},
+	};
+	static const struct refusal other = {VB_REASON_NONE, VB_AETH_NAK_INVALID,
+					     IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		if (table[i].reason == reason)
+			return &table[i];
+	}
+	return &other;
+}
+
+void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
+		      enum vb_reason reason)
+{
+	struct vb_responder *p = &qp->resp;
+	const struct refusal *f = refusal(reason);
+
+	qp->env->explain(qp, reason, run);
+	p->owed |= VB_OWED_ACK;
+	p->syndrome = f->syndrome;
+	p->nak_psn = psn;
+	if (qp->state == IBV_QPS_ERR) /* while answering what was owed before another error */
+		return;
+	if (p->recv)
+		vb_responder_recv_fail(qp, f->recv, reason);
+	else
+		qp->env->event(qp, f->event);
+	vb_responder_error(qp);
+}
+
+static void owe_ack(struct vb_responder *p)
+{
+	p->owed |= VB_OWED_ACK;
+	p->syndrome = VB_AETH_ACK;
+}
+
+/* Not executed; the requester is to come back with this PSN. What follows it is not complained about. */
+static void owe_nak(struct vb_responder *p, uint8_t syndrome)
+{
+	p->owed |= VB_OWED_ACK;
+	p->syndrome = syndrome;
+	p->nak_sent = true;
+}
+
+/* The request was executed. */
+static inline void advance(struct vb_responder *p, const struct vb_run *run)
+{
+	p->epsn = vb_psn_add(p->epsn, run->segments);
+	p->nak_sent = false;
+	if (run->flags & VB_RUN_LAST) {
+		p->message = VB_OP_COUNT;
+		p->msn = (p->msn + 1) & VB_PSN_MASK;
+	} else {
+		p->message = run->op;
+	}
+	if (run->flags & VB_RUN_ACK_REQ)
+		owe_ack(p);
+}
+
+/* The window's key dies before the completion that tells so. A wrong key: error here, silence there (IBA 9.9.6, class J). */
+static bool invalidate(struct vb_tqp *qp, const struct vb_run *run)
+{
+	enum vb_reason reason = qp->env->invalidate(qp, run->imm);
+
+	if (!reason)
+		return true;
+	qp->env->explain(qp, VB_REASON_INVALIDATE, run);
+	vb_responder_recv_fail(qp, IBV_WC_MW_BIND_ERR, reason);
+	qp->resp.owed &= (uint8_t)~VB_OWED_ACK;
+	vb_responder_error(qp);
+	return false;
+}
+
+static void send(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
+{
+	struct vb_responder *p = &qp->resp;
+	struct vb_recv_wqe *recv = vb_responder_recv(qp);
+	enum vb_reason reason;
+
+	if (!recv) {
+		qp->env->explain(qp, VB_REASON_NO_RECEIVE, run);
+		owe_nak(p, VB_AETH_RNR | (qp->min_rnr_timer & 31));
+		return;
+	}
+	if (run->flags & VB_RUN_FIRST)
+		p->done = 0;
+	if (run->length > recv->length - p->done) {
+		vb_responder_nak(qp, run, run->psn, VB_REASON_RECV_TOO_SMALL);
+		return;
+	}
+	if (run->length) {
+		reason = qp->env->recv_scatter(qp, recv, p->done, payload, run->length);
+		if (reason) {
+			vb_responder_nak(qp, run, run->psn, reason);
+			return;
+		}
+		p->done += run->length;
+	}
+	if (run->flags & VB_RUN_LAST) {
+		if (run->flags & VB_RUN_INV && !invalidate(qp, run))
+			return;
+		advance(p, run);
+		vb_responder_recv_done(qp, run, IBV_WC_RECV, (uint32_t)p->done);
+		return;
+	}
+	advance(p, run);
+}
+
+/* The RETH is judged before a byte is written (IBA 9.7.4.1.3); a message of no bytes needs no key. */
+static enum vb_reason judge_reth(struct vb_tqp *qp, const struct vb_run *run)
+{
+	if (!(qp->access & IBV_ACCESS_REMOTE_WRITE))
+		return VB_REASON_QP_ACCESS;
+	if (run->dma_length > MAX_MESSAGE)
+		return VB_REASON_RETH_LENGTH;
+	if (!run->dma_length)
+		return VB_REASON_NONE;
+	return qp->env->remote_check(qp, run->rkey, run->va, run->dma_length,
+				     IBV_ACCESS_REMOTE_WRITE);
+}
+
+static enum vb_reason write_data(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
+{
+	struct vb_responder *p = &qp->resp;
+	uint64_t rest = p->length - p->done;
+
+	if (run->flags & VB_RUN_LAST ? run->length != rest : run->length >= rest)
+		return VB_REASON_RETH_LENGTH;
+	if (!run->length)
+		return VB_REASON_NONE;
+	return qp->env->remote_write(qp, p->rkey, p->va + p->done, payload, run->length);
+}
+
+static void write_run(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
+{
+	struct vb_responder *p = &qp->resp;
+	enum vb_reason reason = VB_REASON_NONE;
+
+	if (run->flags & VB_RUN_FIRST) {
+		reason = judge_reth(qp, run);
+		p->rkey = run->rkey;
+		p->va = run->va;
+		p->length = run->dma_length;
+		p->done = 0;
+	}
+	if (!reason && run->flags & VB_RUN_INV)
+		reason = VB_REASON_OPCODE_SEQUENCE;
+	/* The immediate needs a receive; without one nothing of this run is done yet. */
+	if (run->flags & VB_RUN_IMM && !vb_responder_recv(qp) && !reason) {
+		qp->env->explain(qp, VB_REASON_NO_RECEIVE, run);
+		owe_nak(p, VB_AETH_RNR | (qp->min_rnr_timer & 31));
+		return;
+	}
+	if (!reason)
+		reason = write_data(qp, run, payload);
+	if (reason) {
+		vb_responder_nak(qp, run, run->psn, reason);
+		return;
+	}
+	p->done += run->length;
+	advance(p, run);
+	if (run->flags & VB_RUN_IMM)
+		vb_responder_recv_done(qp, run, IBV_WC_RECV_RDMA_WITH_IMM, (uint32_t)p->length);
+}
+
+static void execute(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
+{
+	struct vb_responder *p = &qp->resp;
+	bool begins = run->flags & VB_RUN_FIRST || run->op > VB_OP_WRITE;
+
+	/* IBA 9.7.4.1.1: a message begins when none is under way and goes on with its own kind. */
+	if (begins ? p->message != VB_OP_COUNT : p->message != run->op) {
+		vb_responder_nak(qp, run, run->psn, VB_REASON_OPCODE_SEQUENCE);
+		return;
+	}
+	if (run->op > VB_OP_WRITE) {
+		vb_responder_rd_atomic(qp, run);
+		return;
+	}
+	if (!vb_responder_lengths_fit(qp, run)) {
+		vb_responder_nak(qp, run, run->psn, VB_REASON_PACKET_LENGTH);
+		return;
+	}
+	if (run->op == VB_OP_SEND)
+		send(qp, run, payload);
+	else
+		write_run(qp, run, payload);
+}
+
+/* SEND and WRITE that were executed before are acknowledged again, the others answered again (IBA 9.7.5.1.3). */
+static void repeated(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
+{
+	struct vb_responder *p = &qp->resp;
+	uint32_t old = (p->epsn - run->psn) & VB_PSN_MASK;
+	struct vb_run rest;
+
+	if (run->op > VB_OP_WRITE) {
+		vb_responder_rd_atomic_again(qp, run);
+		return;
+	}
+	if (old >= run->segments || (uint64_t)old * qp->mtu >= run->length) {
+		/* A NAK that is still to be sent says more. */
+		if (!(p->owed & VB_OWED_ACK))
+			owe_ack(p);
+		return;
+	}
+	/* The run was cut differently the first time: its end is new. */
+	rest = *run;
+	rest.psn = p->epsn;
+	rest.segments = (uint16_t)(run->segments - old);
+	rest.length -= old * qp->mtu;
+	rest.flags &= (uint8_t)~VB_RUN_FIRST;
+	execute(qp, &rest, (const char *)payload + (size_t)old * qp->mtu);
+}
+
+void vb_responder_rc(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
+{
+	struct vb_responder *p = &qp->resp;
+	int32_t ahead = vb_psn_diff(run->psn, p->epsn);
+
+	if (!ahead) {
+		execute(qp, run, payload);
+	} else if (ahead < 0) {
+		repeated(qp, run, payload);
+	} else {
+		qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+		if (!p->nak_sent) /* IBA 9.7.5.2.6: once, until the missing packet has come */
+			owe_nak(p, VB_AETH_NAK_SEQUENCE);
+	}
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* READ and ATOMIC at the responder: a new one takes a resource, a repeated one finds it again. */
+#include "transport/psn.h"
+#include "transport/responder.h"
+#include "transport/tqp.h"
+
+#define MAX_MESSAGE (1u << 31)
+
+static inline struct vb_resource *resource(struct vb_tqp *qp, uint32_t number)
+{
+	return &qp->resp.res[number % qp->max_dest_rd_atomic];
+}
+
+/* A free place for one more (IBA 9.7.4.1.7), NULL if as many as promised are unanswered. */
+static struct vb_resource *take(struct vb_tqp *qp)
+{
+	struct vb_responder *p = &qp->resp;
+	struct vb_resource *res;
+
+	if (!qp->max_dest_rd_atomic)
+		return NULL;
+	res = resource(qp, p->res_head);
+	return p->res_head - p->res_serve >= qp->max_dest_rd_atomic && res->active ? NULL : res;
+}
+
+static enum vb_reason judge_read(struct vb_tqp *qp, const struct vb_run *run)
+{
+	if (!(qp->access & IBV_ACCESS_REMOTE_READ))
+		return VB_REASON_QP_ACCESS;
+	if (run->dma_length > MAX_MESSAGE)
+		return VB_REASON_RETH_LENGTH;
+	if (!take(qp))
+		return VB_REASON_RD_ATOMIC_EXCEEDED;
+	if (!run->dma_length)
+		return VB_REASON_NONE;
+	return qp->env->remote_check(qp, run->rkey, run->va, run->dma_length,
+				     IBV_ACCESS_REMOTE_READ);
+}
+
+static enum vb_reason execute_atomic(struct vb_tqp *qp, const struct vb_run *run,
+				     uint64_t *original)
+{
+	if (!(qp->access & IBV_ACCESS_REMOTE_ATOMIC))
+		return VB_REASON_QP_ACCESS;
+	if (run->va & 7) /* judged before the key */
+		return VB_REASON_ATOMIC_ALIGN;
+	if (!take(qp))
+		return VB_REASON_RD_ATOMIC_EXCEEDED;
+	return qp->env->remote_atomic(qp, run->rkey, run->va, run->op == VB_OP_COMPARE_SWAP,
+				      run->swap_add, run->compare, original);
+}
+
+void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run)
+{
+	struct vb_responder *p = &qp->resp;
+	struct vb_resource *res;
+	uint64_t original = 0;
+	enum vb_reason reason;
+	bool reads = run->op == VB_OP_READ_REQUEST;
+
+	if (run->segments != 1 || run->length)
+		reason = VB_REASON_PACKET_LENGTH;
+	else
+		reason = reads ? judge_read(qp, run) : execute_atomic(qp, run, &original);
+	if (reason) {
+		vb_responder_nak(qp, run, run->psn, reason);
+		return;
+	}
+	res = take(qp);
+	res->psn = run->psn;
+	res->count = reads ? vb_psn_count(run->dma_length, qp->mtu) : 1;
+	res->begin = res->next = 0;
+	res->end = res->count;
+	res->rkey = run->rkey;
+	res->va = run->va;
+	res->length = reads ? run->dma_length : 8;
+	res->original = original;
+	res->op = run->op;
+	res->active = true;
+	p->res_head++;
+	p->epsn = vb_psn_add(p->epsn, res->count);
+	p->msn = (p->msn + 1) & VB_PSN_MASK;
+	p->nak_sent = false;
+	p->owed |= VB_OWED_RESOURCE;
+}
+
+/* Is this the same request again, or (READ) its end? Anything else under an old PSN is not answered. */
+static bool same(const struct vb_tqp *qp, const struct vb_resource *res, const struct vb_run *run)
+{
+	uint32_t skipped = (run->psn - res->psn) & VB_PSN_MASK;
+	uint64_t offset = (uint64_t)skipped * qp->mtu;
+
+	if (res->op != run->op || res->rkey != run->rkey || skipped >= res->count ||
+	    run->segments != 1)
+		return false;
+	if (run->op != VB_OP_READ_REQUEST)
+		return res->va == run->va;
+	return run->va == res->va + offset && offset + run->dma_length <= res->length &&
+	       (run->dma_length || !res->length);
+}
+
+void vb_responder_rd_atomic_again(struct vb_tqp *qp, const struct vb_run *run)
+{
+	struct vb_responder *p = &qp->resp;
+	uint32_t kept = p->res_head < qp->max_dest_rd_atomic ? p->res_head : qp->max_dest_rd_atomic;
+
+	for (uint32_t number = p->res_head; number != p->res_head - kept; number--) {
+		struct vb_resource *res = resource(qp, number - 1);
+
+		if (!same(qp, res, run))
+			continue;
+		if (run->op == VB_OP_READ_REQUEST) {
+			res->begin = res->next = (run->psn - res->psn) & VB_PSN_MASK;
+			res->end = res->begin + vb_psn_count(run->dma_length, qp->mtu);
+		}
+		res->active = true;
+		if ((int32_t)(number - 1 - p->res_serve) < 0)
+			p->res_serve = number - 1;
+		p->owed |= VB_OWED_RESOURCE;
+		return;
+	}
+	qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+}

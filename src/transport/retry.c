@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* When a request is sent again, after how long, and how often (IBA 9.7.5.2, 9.7.6). */
+#include "transport/psn.h"
+#include "transport/requester.h"
+#include "transport/tqp.h"
+
+uint64_t vb_retry_ack_ns(uint8_t timeout)
+{
+	return timeout ? 4096ull << (timeout & 31) : 0;
+}
+
+uint64_t vb_retry_rnr_ns(uint8_t rnr_timer)
+{
+	/* In units of 10 us; 0 stands for the longest. */
+	static const uint16_t table[32] = {
+		65535, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
+		48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
+		2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	};
+
+	rnr_timer &= 31;
+	return rnr_timer ? table[rnr_timer] * 10000ull : 655360000ull;
+}
+
+/* How much waiting on a link that tells about drops stands for all tries. */
+static uint64_t patience(const struct vb_tqp *qp)
+{
+	uint64_t one = vb_retry_ack_ns(qp->timeout);
+	uint64_t all = one * (qp->retry_cnt + 1u);
+
+	return !one ? UINT64_MAX : all < VB_BACKOFF_TOTAL_NS ? all : VB_BACKOFF_TOTAL_NS;
+}
+
+static void arm_ack(struct vb_tqp *qp)
+{
+	qp->req.timer = true;
+	qp->env->timer(qp, vb_retry_ack_ns(qp->timeout));
+}
+
+/*
+ * A request went out. The timer is not moved for each: it looks back when it expires, so the real time-out lies between
+ * once and twice the configured one (the rule allows up to four times).
+ */
+void vb_retry_sent(struct vb_tqp *qp, bool first)
+{
+	if (first)
+		qp->req.progress = true;
+	if (!qp->req.timer && qp->timeout)
+		arm_ack(qp);
+}
+
+void vb_retry_cancel(struct vb_tqp *qp)
+{
+	if (qp->req.timer || qp->req.wait)
+		qp->env->timer(qp, 0);
+	qp->req.timer = false;
+	qp->req.wait = VB_WAIT_NONE;
+}
+
+void vb_retry_forget(struct vb_tqp *qp)
+{
+	struct vb_requester *r = &qp->req;
+
+	r->trouble = false;
+	r->recovering = false;
+	r->retries = 0;
+	r->rnr_tries = 0;
+	r->backoff_ns = 0;
+	r->waited_ns = 0;
+}
+
+/* A packet of ours or of the peer is missing: once more from the oldest, if a try is left. */
+static void try_again(struct vb_tqp *qp, enum vb_reason reason)
+{
+	struct vb_requester *r = &qp->req;
+
+	if (r->retries >= qp->retry_cnt) {
+		vb_requester_fail(qp, IBV_WC_RETRY_EXC_ERR, reason);
+		return;
+	}
+	r->retries++;
+	r->trouble = true;
+	vb_requester_go_back(qp);
+}
+
+void vb_retry_lost(struct vb_tqp *qp, enum vb_reason reason)
+{
+	struct vb_requester *r = &qp->req;
+
+	if (r->recovering || r->wait)
+		return;
+	try_again(qp, reason);
+	r->recovering = true;
+}
+
+static void pause_for(struct vb_tqp *qp, enum vb_requester_wait wait, uint64_t delay_ns)
+{
+	qp->req.wait = wait;
+	qp->req.timer = false;
+	qp->req.trouble = true;
+	qp->env->timer(qp, delay_ns);
+}
+
+void vb_retry_not_ready(struct vb_tqp *qp, uint8_t rnr_timer)
+{
+	struct vb_requester *r = &qp->req;
+
+	if (r->wait)
+		return;
+	if (qp->rnr_retry != 7 && r->rnr_tries >= qp->rnr_retry) { /* 7: for ever */
+		vb_requester_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR, VB_REASON_RNR_EXCEEDED);
+		return;
+	}
+	r->rnr_tries++;
+	pause_for(qp, VB_WAIT_RNR, vb_retry_rnr_ns(rnr_timer));
+}
+
+void vb_retry_dropped(struct vb_tqp *qp, enum vb_reason reason)
+{
+	struct vb_requester *r = &qp->req;
+
+	if (r->wait)
+		return;
+	if (r->waited_ns >= patience(qp)) {
+		vb_requester_fail(qp, IBV_WC_RETRY_EXC_ERR, reason);
+		return;
+	}
+	r->backoff_ns = r->backoff_ns ? r->backoff_ns * 2 : VB_BACKOFF_FIRST_NS;
+	if (r->backoff_ns > VB_BACKOFF_MOST_NS)
+		r->backoff_ns = VB_BACKOFF_MOST_NS;
+	r->waited_ns += r->backoff_ns;
+	pause_for(qp, VB_WAIT_BACKOFF, r->backoff_ns);
+}
+
+void vb_retry_expired(struct vb_tqp *qp)
+{
+	struct vb_requester *r = &qp->req;
+
+	if (r->wait) {
+		r->wait = VB_WAIT_NONE;
+		vb_requester_go_back(qp);
+		return;
+	}
+	if (!r->timer)
+		return;
+	r->timer = false;
+	if (r->psn == r->una && r->max_psn == r->una)
+		return; /* nothing in flight */
+	if (r->progress) {
+		r->progress = false;
+		arm_ack(qp);
+		return;
+	}
+	r->recovering = false;
+	try_again(qp, VB_REASON_RETRY_EXCEEDED);
+	if (qp->state != IBV_QPS_ERR)
+		arm_ack(qp);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The queue pair's face to the device: start, run, receive, time out, stop. */
+#include "transport/tqp.h"
+
+#include "transport/psn.h"
+
+static void requester_reset(struct vb_tqp *qp, uint32_t psn)
+{
+	struct vb_requester *r = &qp->req;
+
+	r->psn = r->next_psn = r->una = r->max_psn = r->ack_asked = psn & VB_PSN_MASK;
+	r->rd_head = r->rd_tail = 0;
+	r->progress = false;
+	r->dead = false;
+	r->direct_more = false;
+	vb_retry_forget(qp);
+}
+
+void vb_tqp_reset(struct vb_tqp *qp)
+{
+	vb_retry_cancel(qp);
+	vb_responder_reset(qp, 0);
+	requester_reset(qp, 0);
+	qp->sq_posted = 0;
+	qp->req.head = qp->req.cur = qp->req.started = 0;
+	qp->state = IBV_QPS_RESET;
+}
+
+void vb_tqp_start_responder(struct vb_tqp *qp, uint32_t rq_psn)
+{
+	vb_responder_reset(qp, rq_psn);
+}
+
+void vb_tqp_start_requester(struct vb_tqp *qp, uint32_t sq_psn)
+{
+	requester_reset(qp, sq_psn);
+}
+
+bool vb_tqp_run(struct vb_tqp *qp)
+{
+	bool waits = qp->resp.owed && vb_respond(qp);
+
+	if (qp->req.cur != qp->sq_posted)
+		waits |= vb_requester_run(qp);
+	return waits;
+}
+
+void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
+{
+	bool request = run->op <= VB_OP_WRITE || run->op == VB_OP_READ_REQUEST ||
+		       run->op == VB_OP_COMPARE_SWAP || run->op == VB_OP_FETCH_ADD;
+
+	if (run->service != qp->service) {
+		vb_responder_drop(qp, VB_REASON_DROP_TYPE, run);
+		return;
+	}
+	if (run->src_qpn && run->src_qpn != qp->dest_qpn && qp->service != VB_SERVICE_UD &&
+	    qp->state > IBV_QPS_INIT) {
+		vb_responder_drop(qp, VB_REASON_DROP_SOURCE, run);
+		return;
+	}
+	if (request)
+		vb_responder_receive(qp, run, payload);
+	else if (run->op < VB_OP_COUNT)
+		vb_completer_receive(qp, run, payload);
+	else
+		vb_responder_drop(qp, VB_REASON_DROP_MALFORMED, run);
+}
+
+static bool can_send(const struct vb_tqp *qp)
+{
+	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD;
+}
+
+void vb_tqp_timer(struct vb_tqp *qp)
+{
+	if (can_send(qp))
+		vb_retry_expired(qp);
+}
+
+/* Without acknowledgements nobody learns that a message went nowhere: the one being sent is done. */
+static void send_nowhere(struct vb_tqp *qp)
+{
+	struct vb_requester *r = &qp->req;
+	struct vb_send_wqe *w = vb_tqp_wqe(qp, r->cur);
+
+	if (r->cur == r->started)
+		return;
+	r->psn = r->una = r->max_psn = r->next_psn;
+	r->head = r->cur = r->started;
+	qp->env->send_done(qp, w, IBV_WC_SUCCESS, VB_REASON_NONE);
+}
+
+void vb_tqp_peer_dead(struct vb_tqp *qp)
+{
+	qp->req.dead = true;
+	qp->resp.owed = 0;
+	if (!can_send(qp))
+		return;
+	if (qp->service != VB_SERVICE_RC)
+		send_nowhere(qp);
+	else if (qp->req.head != qp->sq_posted)
+		vb_requester_fail(qp, IBV_WC_RETRY_EXC_ERR, VB_REASON_PEER_DEAD);
+}
+
+void vb_tqp_unreachable(struct vb_tqp *qp, enum vb_reason reason)
+{
+	if (!can_send(qp))
+		return;
+	if (qp->service != VB_SERVICE_RC)
+		send_nowhere(qp);
+	else if (qp->req.head != qp->sq_posted)
+		vb_retry_dropped(qp, reason);
+}
+
+void vb_tqp_to_error(struct vb_tqp *qp)
+{
+	vb_retry_cancel(qp);
+	/* What has been executed is acknowledged if the link takes it now; the peer would else repeat it in vain. */
+	if (qp->resp.owed)
+		vb_respond(qp);
+	qp->resp.owed = 0;
+	qp->resp.message = VB_OP_COUNT;
+	qp->state = IBV_QPS_ERR;
+	vb_responder_recv_fail(qp, IBV_WC_WR_FLUSH_ERR, VB_REASON_FLUSHED);
+	vb_requester_flush(qp, VB_REASON_FLUSHED);
+}
+
+bool vb_tqp_busy(const struct vb_tqp *qp)
+{
+	return qp->req.head != qp->req.started || qp->req.direct_more;
+}
+
+uint32_t vb_tqp_sq_psn(const struct vb_tqp *qp)
+{
+	return qp->req.next_psn;
+}
+
+uint32_t vb_tqp_rq_psn(const struct vb_tqp *qp)
+{
+	return qp->resp.epsn;
+}
+
+uint32_t vb_tqp_outstanding(const struct vb_tqp *qp)
+{
+	return qp->sq_posted - qp->req.head;
+}
