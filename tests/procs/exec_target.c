@@ -116,10 +116,9 @@ static void write_on(struct writer *writer, struct ibv_cq *cq)
 	}
 }
 
-static void play(struct endpoint *endpoint)
+static void play(struct endpoint *endpoint, struct process *process)
 {
 	struct writer writer = {0};
-	struct process process;
 	uint64_t until;
 	char said;
 	int i;

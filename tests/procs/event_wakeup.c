@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: a process that sleeps on an armed completion queue is woken by every
+ * message, never misses one, and an idle process uses no CPU time.
+ *
+ * The sender waits a random while (0 to 8 ms: inside and outside of the polling
+ * lease) before each message; the receiver arms, polls once more, and blocks, in
+ * turn for any and for solicited completions. Each message must be answered in
+ * time; then both processes stand still and their CPU time is looked at.
+ *
+ * usage: event_wakeup [MESSAGES [SEED]]
+ */
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+enum { MESSAGE = 64, RECEIVES = 8, SIZE = 4096, LONGEST_US = 8000 };
+/* A wake-up takes some 40 us; on a busy machine this is still not a missed one. */
+enum { PATIENCE_MS = 3000 };
+enum { IDLE_MS = 1000, IDLE_CPU_US = 5000 };
+
+static uint64_t messages, seed;
+
+static uint64_t cpu_us(void)
+{
+	struct rusage usage;
+
+	CHECK_ZERO(getrusage(RUSAGE_SELF, &usage));
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static void check_idle(int sock)
+{
+	uint64_t before, used;
+
+	promise("an idle process uses no CPU time");
+	message_meet(sock);
+	sleep_ms(100);
+	before = cpu_us();
+	sleep_ms(IDLE_MS);
+	used = cpu_us() - before;
+	CHECK_SAY(used < IDLE_CPU_US, "%llu us of CPU time in %d ms of nothing",
+		  (unsigned long long)used, IDLE_MS);
+	message_meet(sock);
+}
+
+static int sender(int sock, void *unused)
+{
+	struct endpoint endpoint;
+	struct side side;
+	uint64_t i;
+	char answer;
+
+	(void)unused;
+	promise("every message wakes the sleeping receiver");
+	endpoint_open(&endpoint, 64, false);
+	side_open(&side, &endpoint, NULL, NULL, SIZE);
+	side_exchange(&side, sock);
+	for (i = 0; i < messages; i++) {
+		uint64_t until = now_us() + random_next(&seed) % LONGEST_US;
+
+		if (i % 4 == 0)
+			sleep_ms((unsigned int)(random_next(&seed) % 8));
+		else
+			while (now_us() < until)
+				CHECK_EQ(ibv_poll_cq(endpoint.cq, 0, NULL), 0);
+		CHECK_ZERO(post_send(&side, i, 0, MESSAGE,
+				     IBV_SEND_SIGNALED | (i % 2 ? IBV_SEND_SOLICITED : 0)));
+		completion_expect(endpoint.cq, i, IBV_WC_SUCCESS, NULL);
+		message_receive(sock, &answer, 1);
+	}
+	check_idle(sock);
+	side_close(&side);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+/* Blocks until the armed queue says something. */
+static void wait_event(struct endpoint *endpoint, uint64_t number)
+{
+	struct pollfd readable = {.fd = endpoint->channel->fd, .events = POLLIN};
+	struct ibv_cq *cq;
+	void *context;
+
+	CHECK_SAY(poll(&readable, 1, PATIENCE_MS) == 1, "message %llu: no event within %d ms",
+		  (unsigned long long)number, PATIENCE_MS);
+	CHECK_ZERO(ibv_get_cq_event(endpoint->channel, &cq, &context));
+	CHECK(cq == endpoint->cq);
+	ibv_ack_cq_events(cq, 1);
+}
+
+static int receiver(int sock, void *unused)
+{
+	struct ibv_wc wc = {0};
+	struct endpoint endpoint;
+	struct side side;
+	uint64_t i;
+
+	(void)unused;
+	promise("every message wakes the sleeping receiver");
+	endpoint_open(&endpoint, 64, true);
+	side_open(&side, &endpoint, NULL, NULL, SIZE);
+	for (i = 0; i < RECEIVES; i++)
+		CHECK_ZERO(post_receive(&side, i, 0, MESSAGE));
+	CHECK_ZERO(ibv_req_notify_cq(endpoint.cq, 0));
+	side_exchange(&side, sock);
+	for (i = 0; i < messages; i++) {
+		wait_event(&endpoint, i);
+		CHECK_EQ(ibv_poll_cq(endpoint.cq, 1, &wc), 1);
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		CHECK_ZERO(post_receive(&side, i, 0, MESSAGE));
+		/* The next one is solicited when its number is odd. */
+		CHECK_ZERO(ibv_req_notify_cq(endpoint.cq, (i + 1) % 2));
+		CHECK_EQ(ibv_poll_cq(endpoint.cq, 1, &wc), 0);
+		message_send(sock, "a", 1);
+	}
+	check_idle(sock);
+	side_close(&side);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct process a, b;
+
+	messages = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000;
+	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (now_us() | 1);
+	printf("seed %llu\n", (unsigned long long)seed);
+	watchdog(90);
+	process_start_pair(&a, sender, &b, receiver, NULL);
+	process_expect_success(&a, 80000);
+	process_expect_success(&b, PROCESS_PATIENCE_MS);
+	return 0;
+}

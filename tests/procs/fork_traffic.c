@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: fork in the middle of traffic harms nobody. The parent's traffic goes
+ * on without loss whatever its children do: exit at once (with and without exit
+ * handlers), execute another program, sleep on, run through system(3), use the
+ * objects they inherited (which refuse cleanly), or open the device for themselves.
+ *
+ * Both ends of a stream fork, in turn each kind of child.
+ *
+ * usage: fork_traffic [MESSAGES]
+ */
+#include "procs/stream.h"
+#include "support/check.h"
+#include "support/process.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FORK_EVERY = 700, SLEEPERS = 8 };
+enum kind { LEAVE_AT_ONCE, LEAVE_BY_EXIT, EXECUTE, SLEEP, SYSTEM, USE_INHERITED, OPEN_ANEW, KINDS };
+
+static uint64_t messages;
+
+/* Children that sleep till the end; their parent reaps them. */
+static pid_t sleepers[SLEEPERS];
+static int sleeping;
+
+/* What is inherited answers an error and nothing else happens. */
+static void use_inherited(struct side *side)
+{
+	struct ibv_device_attr attr;
+	struct ibv_wc wc = {0};
+
+	promise("an inherited object refuses its use in a forked child");
+	watchdog(10);
+	CHECK(post_send(side, 1, 0, 64, IBV_SEND_SIGNALED) != 0);
+	CHECK(post_receive(side, 1, 0, 64) != 0);
+	CHECK(ibv_poll_cq(side->endpoint->cq, 1, &wc) <= 0);
+	CHECK(ibv_req_notify_cq(side->endpoint->cq, 0) != 0);
+	CHECK(!ibv_alloc_pd(side->endpoint->context));
+	CHECK(!ibv_reg_mr(side->endpoint->pd, side->buffer, 4096, IBV_ACCESS_LOCAL_WRITE));
+	/* Facts may be told or not, but not by way of a crash. */
+	(void)ibv_query_device(side->endpoint->context, &attr);
+	/* Destroying frees at most the child's copy: the parent's goes on, as its stream shows. */
+	(void)ibv_destroy_qp(side->qp);
+	(void)ibv_dereg_mr(side->mr);
+	(void)ibv_destroy_cq(side->endpoint->cq);
+	(void)ibv_dealloc_pd(side->endpoint->pd);
+	(void)ibv_close_device(side->endpoint->context);
+}
+
+/* A forked child is a process like any other when it opens the device itself. */
+static void open_anew(void)
+{
+	struct endpoint endpoint;
+	struct side here, there;
+
+	promise("a forked child works with a device that it opened itself");
+	watchdog(20);
+	endpoint_open(&endpoint, 256, false);
+	side_open(&here, &endpoint, NULL, NULL, 4096);
+	side_open(&there, &endpoint, NULL, NULL, 4096);
+	sides_connect(&here, &there);
+	CHECK_ZERO(post_receive(&there, 1, 0, 64));
+	memcpy(here.buffer, "anew", 4);
+	CHECK_ZERO(post_send(&here, 2, 0, 64, 0));
+	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	CHECK(memcmp(there.buffer, "anew", 4) == 0);
+	side_close(&here);
+	side_close(&there);
+	endpoint_close(&endpoint);
+}
+
+_Noreturn static void child_main(struct side *side, enum kind kind)
+{
+	switch (kind) {
+	case LEAVE_AT_ONCE:
+		_exit(0);
+	case LEAVE_BY_EXIT:
+		exit(0);
+	case EXECUTE:
+		execl("/bin/true", "true", (char *)NULL);
+		_exit(1);
+	case SLEEP:
+		watchdog(watchdog_seconds());
+		for (;;)
+			pause();
+	case USE_INHERITED:
+		use_inherited(side);
+		exit(0);
+	default:
+		open_anew();
+		exit(0);
+	}
+}
+
+/* Between two messages: one child, of the next kind. */
+static void fork_one(struct stream *stream, uint64_t number)
+{
+	enum kind kind = (enum kind)(number / FORK_EVERY % KINDS);
+	struct process child = {.sock = -1};
+
+	if (kind == SLEEP && sleeping == SLEEPERS)
+		kind = EXECUTE;
+	if (kind == SYSTEM) {
+		CHECK_ZERO(system("true"));
+		return;
+	}
+	fflush(NULL);
+	child.pid = fork();
+	CHECK(child.pid >= 0);
+	if (child.pid == 0)
+		child_main(stream->side, kind);
+	process_adopt(child.pid);
+	if (kind == SLEEP)
+		sleepers[sleeping++] = child.pid;
+	else
+		process_expect_success(&child, PROCESS_PATIENCE_MS);
+}
+
+static void play(int sock, bool sends)
+{
+	struct endpoint endpoint;
+	struct side side;
+	struct stream stream = {
+		.side = &side, .messages = messages, .hook = fork_one, .hook_every = FORK_EVERY};
+
+	promise("a stream loses nothing while its ends fork");
+	endpoint_open(&endpoint, 256, false);
+	side_open(&side, &endpoint, NULL, NULL, STREAM_SIZE);
+	stream_prepare(&side);
+	side_exchange(&side, sock);
+	if (sends)
+		stream_send(&stream);
+	else
+		stream_receive(&stream);
+	message_meet(sock);
+	side_close(&side);
+	endpoint_close(&endpoint);
+	while (sleeping)
+		process_reap(sleepers[--sleeping]);
+}
+
+static int sender(int sock, void *unused)
+{
+	(void)unused;
+	play(sock, true);
+	return 0;
+}
+
+static int receiver(int sock, void *unused)
+{
+	(void)unused;
+	play(sock, false);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct process a, b;
+
+	messages = argc > 1 ? strtoull(argv[1], NULL, 0) : 40000;
+	watchdog(120);
+	process_start_pair(&a, sender, &b, receiver, NULL);
+	process_expect_success(&a, 110000);
+	process_expect_success(&b, PROCESS_PATIENCE_MS);
+	return 0;
+}

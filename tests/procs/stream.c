@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sender and receiver of the stream of numbered messages. */
+#include "procs/stream.h"
+
+#include "support/check.h"
+
+/* Receive buffers, then areas for WRITEs, then where the sender READs to. */
+enum { MESSAGE = 256, RECEIVES = 32, WRITE_SLOTS = 16, WRITE_SIZE = 8192 };
+enum { WRITE_AT = 64 * 1024, READ_AT = 512 * 1024 };
+enum { KIND_SEND, KIND_WRITE, KIND_READ, KINDS };
+
+static size_t send_slot(uint64_t number)
+{
+	return number % RECEIVES * MESSAGE;
+}
+
+static size_t write_slot(uint64_t number)
+{
+	return WRITE_AT + number / 4 % WRITE_SLOTS * WRITE_SIZE;
+}
+
+static void fill(struct side *side, size_t at, size_t size, uint64_t number)
+{
+	uint64_t *words = (uint64_t *)(void *)(side->buffer + at);
+	size_t i;
+
+	for (i = 0; i < size / sizeof(*words); i++)
+		words[i] = number;
+}
+
+static void check_filled(struct side *side, const char *what, size_t at, size_t size,
+			 uint64_t number)
+{
+	const uint64_t *words = (const uint64_t *)(const void *)(side->buffer + at);
+	size_t i;
+
+	for (i = 0; i < size / sizeof(*words); i++)
+		CHECK_SAY(words[i] == number, "%s %llu: word %zu of %zu is %llu", what,
+			  (unsigned long long)number, i, size / sizeof(*words),
+			  (unsigned long long)words[i]);
+}
+
+void stream_prepare(struct side *side)
+{
+	uint64_t i;
+
+	for (i = 0; i < RECEIVES; i++)
+		CHECK_ZERO(post_receive(side, i, send_slot(i), MESSAGE));
+}
+
+/* Posts what belongs to one message; returns how many completions will come. */
+static int post_message(struct side *side, uint64_t number)
+{
+	int count = 1;
+
+	if (number % 4 == 0) {
+		fill(side, write_slot(number), WRITE_SIZE, number);
+		CHECK_ZERO(post_write(side, number * KINDS + KIND_WRITE, write_slot(number),
+				      WRITE_SIZE, write_slot(number), IBV_SEND_SIGNALED));
+		count++;
+	}
+	fill(side, send_slot(number), MESSAGE, number);
+	CHECK_ZERO(post_send(side, number * KINDS + KIND_SEND, send_slot(number), MESSAGE,
+			     IBV_SEND_SIGNALED));
+	if (number % 16 == 0) {
+		CHECK_ZERO(post_read(side, number * KINDS + KIND_READ, READ_AT, WRITE_SIZE,
+				     write_slot(number), IBV_SEND_SIGNALED));
+		count++;
+	}
+	return count;
+}
+
+static void take_completion(struct stream *stream)
+{
+	struct side *side = stream->side;
+	unsigned int patience = stream->patience_ms ? stream->patience_ms : ENDPOINT_PATIENCE_MS;
+	struct ibv_wc wc = {0};
+
+	CHECK_SAY(completion_try(side->endpoint->cq, &wc, patience),
+		  "no send completion within %u ms", patience);
+	if (wc.status != IBV_WC_SUCCESS)
+		completion_print(&wc);
+	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+	if (wc.wr_id % KINDS == KIND_READ)
+		check_filled(side, "READ of", READ_AT, WRITE_SIZE, wc.wr_id / KINDS);
+}
+
+void stream_send(struct stream *stream)
+{
+	int outstanding = 0;
+	uint64_t number;
+
+	for (number = 0; number < stream->messages; number++) {
+		if (stream->hook && number % stream->hook_every == 0)
+			stream->hook(stream, number);
+		outstanding += post_message(stream->side, number);
+		for (; outstanding > STREAM_WINDOW; outstanding--)
+			take_completion(stream);
+	}
+	for (; outstanding; outstanding--)
+		take_completion(stream);
+}
+
+void stream_receive(struct stream *stream)
+{
+	struct side *side = stream->side;
+	unsigned int patience = stream->patience_ms ? stream->patience_ms : ENDPOINT_PATIENCE_MS;
+	uint64_t number;
+
+	for (number = 0; number < stream->messages; number++) {
+		struct ibv_wc wc = {0};
+
+		if (stream->hook && number % stream->hook_every == 0)
+			stream->hook(stream, number);
+		CHECK_SAY(completion_try(side->endpoint->cq, &wc, patience),
+			  "message %llu did not come within %u ms", (unsigned long long)number,
+			  patience);
+		if (wc.status != IBV_WC_SUCCESS)
+			completion_print(&wc);
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		CHECK_EQ(wc.wr_id, number % RECEIVES);
+		CHECK_EQ(wc.byte_len, MESSAGE);
+		check_filled(side, "SEND", send_slot(number), MESSAGE, number);
+		if (number % 4 == 0)
+			check_filled(side, "WRITE in front of", write_slot(number), WRITE_SIZE,
+				     number);
+		CHECK_ZERO(post_receive(side, wc.wr_id, send_slot(number), MESSAGE));
+	}
+}
