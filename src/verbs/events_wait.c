@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Counting acknowledgements and waiting for them. */
+#include "verbs/events_wait.h"
+
+void vb_acks_add(struct vb_acks acks, uint32_t n)
+{
+	pthread_mutex_lock(acks.mutex);
+	*acks.completed += n;
+	pthread_cond_broadcast(acks.cond);
+	pthread_mutex_unlock(acks.mutex);
+}
+
+void vb_acks_wait(struct vb_acks acks, uint32_t got)
+{
+	pthread_mutex_lock(acks.mutex);
+	while ((int32_t)(got - *acks.completed) > 0)
+		pthread_cond_wait(acks.cond, acks.mutex);
+	pthread_mutex_unlock(acks.mutex);
+}

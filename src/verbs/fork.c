@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Fork support: ibv_fork_init(3), ibv_is_fork_initialized(3).
+ *
+ * Nothing is pinned and no page is given to an adapter: the parent's memory stays the parent's
+ * whatever its children do, so there is nothing to prepare and every range may be forked.
+ */
+#include "verbs/face.h"
+#include "verbs/fork.h"
+
+VB_EXPORT int ibv_fork_init(void)
+{
+	return 0;
+}
+
+VB_EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
+VB_EXPORT int ibv_dontfork_range(void *base, size_t size)
+{
+	(void)base;
+	(void)size;
+	return 0;
+}
+
+VB_EXPORT int ibv_dofork_range(void *base, size_t size)
+{
+	(void)base;
+	(void)size;
+	return 0;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), and the forms of registration. */
+#include "verbs/face.h"
+
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+/* IBA 10.6.3.1: what a peer may change, the local side must be allowed to change. */
+#define REMOTE_CHANGES ((unsigned int)(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC))
+
+static int check_range(const char *verb, const void *addr, size_t length, uint64_t iova)
+{
+	if ((uintptr_t)addr + length < (uintptr_t)addr)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "%s: %p+%zu wraps around", verb, addr,
+				 length);
+	if (iova + length < iova)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "%s: iova 0x%llx+%zu wraps around", verb,
+				 (unsigned long long)iova, length);
+	return 0;
+}
+
+static int check_access(const char *verb, unsigned int access)
+{
+	if ((access & REMOTE_CHANGES) && !(access & IBV_ACCESS_LOCAL_WRITE))
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "%s: access 0x%x allows remote changes without LOCAL_WRITE", verb,
+				 access);
+	return 0;
+}
+
+/* Every registration of an address range ends here. */
+static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			  unsigned int access)
+{
+	struct ibv_mr *mr = NULL;
+	int err;
+
+	if (!pd)
+		return vb_answer_null(vb_refuse_null("reg_mr", "pd"));
+	if (access & IBV_ACCESS_ZERO_BASED)
+		iova = 0;
+	err = check_range("reg_mr", addr, length, iova);
+	if (!err)
+		err = check_access("reg_mr", access);
+	if (!err)
+		err = vb_ops(pd->context)->reg_mr(pd, addr, length, iova, access, &mr);
+	return err ? vb_answer_null(err) : mr;
+}
+
+VB_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+}
+
+VB_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length,
+					 uint64_t iova, int access)
+{
+	return reg(pd, addr, length, iova, (unsigned int)access);
+}
+
+VB_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
+					  uint64_t iova, unsigned int access)
+{
+	return reg(pd, addr, length, iova, access);
+}
+
+VB_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+					   uint64_t iova, int fd, int access)
+{
+	(void)pd;
+	(void)offset;
+	(void)length;
+	(void)iova;
+	(void)access;
+	return vb_answer_null(vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+					"reg_dmabuf_mr: no dma-buf memory (fd %d)", fd));
+}
+
+/* Exactly one of ADDR and FD; a buffer stands for memory that has an address, not for a file. */
+static int check_ex_mask(uint64_t mask)
+{
+	const uint64_t known = IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_FD |
+			       IBV_REG_MR_MASK_FD_OFFSET | IBV_REG_MR_MASK_DMAH |
+			       IBV_REG_MR_MASK_BUF;
+	const uint64_t file = IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET;
+	int err = vb_check_mask("reg_mr_ex", "comp_mask", mask, known);
+
+	if (err)
+		return err;
+	if (!(mask & IBV_REG_MR_MASK_ADDR) == !(mask & IBV_REG_MR_MASK_FD))
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK,
+				 "reg_mr_ex: exactly one of addr and fd is needed");
+	if ((mask & IBV_REG_MR_MASK_ADDR) && (mask & file))
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "reg_mr_ex: fd_offset without fd");
+	if ((mask & IBV_REG_MR_MASK_BUF) && (mask & file))
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "reg_mr_ex: a buffer needs addr");
+	return vb_check_flags("reg_mr_ex", "comp_mask", mask,
+			      IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_ADDR);
+}
+
+VB_EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr)
+{
+	uint64_t iova;
+	int err = attr ? check_ex_mask(attr->comp_mask) : vb_refuse_null("reg_mr_ex", "attr");
+
+	if (err)
+		return vb_answer_null(err);
+	iova = (attr->comp_mask & IBV_REG_MR_MASK_IOVA) ? attr->iova : (uintptr_t)attr->addr;
+	return reg(pd, attr->addr, attr->length, iova, (unsigned int)attr->access);
+}
+
+/* ibv_rereg_mr(3): these faults leave the old registration as it is. */
+static int check_rereg(int flags, const struct ibv_pd *pd, const void *addr, size_t length,
+		       int access)
+{
+	int err = vb_check_mask("rereg_mr", "flags", (unsigned int)flags,
+				IBV_REREG_MR_FLAGS_SUPPORTED);
+
+	if (!err && (flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length))
+		err = vb_refuse(EINVAL, VB_REASON_ARG, "rereg_mr: no range to change to");
+	if (!err && (flags & IBV_REREG_MR_CHANGE_PD) && !pd)
+		err = vb_refuse_null("rereg_mr", "pd");
+	if (!err && access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		err = vb_refuse(EINVAL, VB_REASON_ARG, "rereg_mr: access 0x%x without CHANGE_ACCESS",
+				(unsigned int)access);
+	if (!err && (flags & IBV_REREG_MR_CHANGE_TRANSLATION))
+		err = check_range("rereg_mr", addr, length, (uintptr_t)addr);
+	return err;
+}
+
+VB_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+			   size_t length, int access)
+{
+	int err = mr ? check_rereg(flags, pd, addr, length, access)
+		     : vb_refuse_null("rereg_mr", "mr");
+	int code;
+
+	if (err) {
+		errno = -err;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	code = vb_ops(mr->context)->rereg_mr(mr, flags, pd, addr, length, access);
+	if (!code)
+		return 0;
+	errno = EINVAL;
+	return code > 0 ? -code : code;
+}
+
+VB_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	if (!mr)
+		return vb_answer(vb_refuse_null("dereg_mr", "mr"));
+	return vb_answer(vb_ops(mr->context)->dereg_mr(mr));
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Filling the slots of a context, and the layout that compiled programs count on, asserted here
+ * and nowhere else: a slot is found by its distance from the context (ABI since 1.1).
+ */
+#include "verbs/slots.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SLOT_BEFORE_CONTEXT(slot) \
+	(offsetof(struct verbs_context, context) - offsetof(struct verbs_context, slot))
+
+#if UINTPTR_MAX == UINT64_MAX
+_Static_assert(SLOT_BEFORE_CONTEXT(sz) == 8, "verbs_context.sz");
+_Static_assert(SLOT_BEFORE_CONTEXT(create_qp_ex) == 56, "verbs_context.create_qp_ex");
+_Static_assert(SLOT_BEFORE_CONTEXT(query_device_ex) == 104, "verbs_context.query_device_ex");
+_Static_assert(SLOT_BEFORE_CONTEXT(create_cq_ex) == 120, "verbs_context.create_cq_ex");
+_Static_assert(SLOT_BEFORE_CONTEXT(query_port) == 320, "verbs_context.query_port");
+_Static_assert(sizeof(struct verbs_context) == 696, "verbs_context");
+_Static_assert(sizeof(struct ibv_context) == 328, "ibv_context");
+_Static_assert(offsetof(struct ibv_context, ops.poll_cq) == 96, "ibv_context.ops.poll_cq");
+_Static_assert(offsetof(struct ibv_context, ops.post_send) == 208, "ibv_context.ops.post_send");
+_Static_assert(offsetof(struct ibv_qp, qp_num) == 52, "ibv_qp.qp_num");
+_Static_assert(offsetof(struct ibv_qp_ex, wr_id) == 168, "ibv_qp_ex.wr_id");
+_Static_assert(offsetof(struct ibv_cq_ex, status) == 132, "ibv_cq_ex.status");
+#endif
+
+void vb_slots_fill(struct ibv_context *ctx)
+{
+	struct verbs_context *vctx =
+		(struct verbs_context *)(void *)((char *)ctx -
+						 offsetof(struct verbs_context, context));
+
+	vctx->sz = sizeof(*vctx);
+	ctx->abi_compat = __VERBS_ABI_IS_EXTENDED;
+
+	vctx->query_device_ex = vb_slot_query_device_ex;
+	vctx->query_port = vb_slot_query_port;
+	vctx->query_rt_values = vb_slot_query_rt_values;
+	vctx->create_cq_ex = vb_slot_create_cq_ex;
+	vctx->modify_cq = vb_slot_modify_cq;
+	vctx->create_srq_ex = vb_slot_create_srq_ex;
+	vctx->create_qp_ex = vb_slot_create_qp_ex;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The slots of a context that inlines of the public header call for the control path.
+ */
+#ifndef VB_VERBS_SLOTS_H
+#define VB_VERBS_SLOTS_H
+
+#include <infiniband/verbs.h>
+
+/*
+ * Completes a context that the device has just opened: the slots of verbs_context, its size and
+ * its mark. A slot that stays NULL lets the inline answer EOPNOTSUPP. The slots of the data path
+ * (ops.post_send, post_recv, post_srq_recv, poll_cq, req_notify_cq) are the device's and are left.
+ */
+void vb_slots_fill(struct ibv_context *ctx);
+
+/* The functions behind the slots, each in the file of its family. Public conventions. */
+int vb_slot_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+			    struct ibv_device_attr_ex *attr, size_t attr_size);
+int vb_slot_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr,
+		       size_t attr_size);
+int vb_slot_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
+struct ibv_cq_ex *vb_slot_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
+int vb_slot_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+struct ibv_srq *vb_slot_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr);
+struct ibv_qp *vb_slot_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+
+#endif
