@@ -127,7 +127,7 @@ static int target(int sock, void *unused)
 {
 	volatile uint64_t *words;
 	struct endpoint endpoint;
-	pthread_t poller;
+	pthread_t poller = 0;
 	struct side side;
 	uint64_t round;
 

@@ -178,6 +178,7 @@ void side_open(struct side *side, struct endpoint *endpoint, const struct qp_set
 {
 	static uint32_t psn = 0x5a17;
 	int access = ENDPOINT_ALL_ACCESS;
+	uint32_t number;
 
 	memset(side, 0, sizeof(*side));
 	side->endpoint = endpoint;
@@ -196,13 +197,13 @@ void side_open(struct side *side, struct endpoint *endpoint, const struct qp_set
 	side->mr = ibv_reg_mr(endpoint->pd, buffer, size, access);
 	CHECK_SAY(side->mr, "ibv_reg_mr of %zu bytes: errno %d", size, errno);
 	side->qp = qp_create(endpoint, &side->settings);
-	psn = (psn * 7919 + (uint32_t)getpid()) & 0xffffff;
+	number = __atomic_add_fetch(&psn, 7919, __ATOMIC_RELAXED);
 	side->local = (struct peer){
 		.gid = endpoint->gid,
 		.addr = (uintptr_t)buffer,
 		.length = size,
 		.qpn = side->qp->qp_num,
-		.psn = psn,
+		.psn = (number + (uint32_t)getpid() * 101) & 0xffffff,
 		.rkey = side->mr->rkey,
 		.mtu = endpoint->mtu,
 	};
