@@ -5,7 +5,9 @@
  * waits (10 s here, far longer than timeout times retry count) without an error,
  * and completes after SIGCONT with nothing lost and nothing out of order.
  *
- * usage: stopped_target [SECONDS_A_SEND_WAITS]
+ * usage: stopped_target [SECONDS_A_SEND_WAITS [cold]]
+ *   cold  no work request went to the target before it was stopped; connecting
+ *         (the move to RTR and RTS) alone must have brought the processes together
  */
 #include "support/check.h"
 #include "support/endpoint.h"
@@ -17,6 +19,7 @@
 
 enum { SIZE = 4 * 1024 * 1024, COUNTER_AT = 0, READ_AT = 4096, WRITE_AT = 1024 * 1024 };
 enum { MESSAGES = 32, MESSAGE = 1024, MESSAGE_AT = 2 * 1024 * 1024, LARGE = 1024 * 1024 };
+enum { CONTACT_MS = 200 };
 enum { COUNTER = 1000, ADDED = 7, SWAPPED = 5555 };
 
 /* The target's state as the kernel tells it: 'T' is stopped. */
@@ -140,6 +143,15 @@ static void post_messages(struct side *side)
 	}
 }
 
+/* An empty WRITE on each connection: no data, no receive, but the processes have met. */
+static void first_contact(struct side *one_sided, struct side *two_sided)
+{
+	CHECK_ZERO(post_write(one_sided, 0, 0, 0, 0, IBV_SEND_SIGNALED));
+	completion_expect(one_sided->endpoint->cq, 0, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(post_write(two_sided, 0, 0, 0, 0, IBV_SEND_SIGNALED));
+	completion_expect(two_sided->endpoint->cq, 0, IBV_WC_SUCCESS, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int seconds = argc > 1 ? (unsigned int)atoi(argv[1]) : 10;
@@ -157,6 +169,10 @@ int main(int argc, char **argv)
 	side_open(&two_sided, &two, NULL, NULL, SIZE);
 	side_exchange(&one_sided, process.sock);
 	side_exchange(&two_sided, process.sock);
+	if (argc > 2)
+		sleep_ms(CONTACT_MS);
+	else
+		first_contact(&one_sided, &two_sided);
 	message_meet(process.sock);
 	process_stop(&process);
 	CHECK_EQ(state_of(process.pid), 'T');
