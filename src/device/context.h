@@ -4,7 +4,9 @@
 #define VB_DEVICE_CONTEXT_H
 
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "device/event_queue.h"
@@ -13,24 +15,56 @@
 
 struct vb_device;
 
-/* What a context counts per object type, to keep the limits. The sums are per device and process. */
+/* Events that concern the device and not an object of the context. */
+enum vb_port_event {
+	VB_EVENT_PORT_ACTIVE,
+	VB_EVENT_PORT_ERR,
+	VB_EVENT_GID_CHANGE,
+	VB_EVENT_DEVICE_FATAL,
+	VB_PORT_EVENTS
+};
+
 struct vb_context {
-	struct vb_face face;	      /* vctx.priv points here */
+	struct vb_face face; /* vctx.priv points here; face.ops changes in a forked child */
 	struct vb_device *device;
 	struct vb_event_queue async;
-	struct vb_event_node port_event[4]; /* PORT_ACTIVE, PORT_ERR, GID_CHANGE, DEVICE_FATAL */
+	struct vb_event_node port_event[VB_PORT_EVENTS];
 	struct vb_handle_table handles[VB_HANDLE_TYPES];
-	pthread_mutex_t lock;
-	struct vb_context *next;      /* all contexts of the process (context.c) */
-	struct verbs_context vctx;    /* .context is what programs see */
+	pthread_mutex_t lock; /* PDs: users and handle change together */
+	bool forked; /* inherited through fork: only its memory and descriptors are this process's */
+	struct vb_context *next;   /* all contexts of the process (context.c) */
+	struct verbs_context vctx; /* .context is what programs see */
 };
 
 static inline struct vb_context *vb_context_of(struct ibv_context *ctx)
 {
-	return (struct vb_context *)(void *)((char *)ctx - offsetof(struct vb_context, vctx.context));
+	return (struct vb_context *)(void *)((char *)ctx -
+					     offsetof(struct vb_context, vctx.context));
 }
 
+/* The context's part of ibv_open_device(3) and ibv_close_device(3); holds a reference of the device. */
+int vb_context_open(struct ibv_device *device, struct ibv_context **ctx);
+int vb_context_close(struct ibv_context *ctx);
+
+/*
+ * Counts the object against the device's limit for its type (per device and process; -ENOMEM with the reason recorded) and gives
+ * it a handle. remove is the opposite of add: -ENOENT with the reason recorded if the handle does not name the object.
+ */
+int vb_context_add(struct ibv_context *ctx, enum vb_handle_type type, void *object,
+		   uint32_t *handle);
+int vb_context_remove(struct ibv_context *ctx, enum vb_handle_type type, uint32_t handle,
+		      const void *object);
+
 /* -ENOENT with the reason recorded unless ctx's handle table says that `handle` names `object`. `what` for the message: "cq". */
-int vb_context_check(struct ibv_context *ctx, enum vb_handle_type type, uint32_t handle, const void *object, const char *what);
+int vb_context_check(struct ibv_context *ctx, enum vb_handle_type type, uint32_t handle,
+		     const void *object, const char *what);
+
+/* Raises the event on every context of the device. Thread-safe. */
+void vb_context_port_event(const struct vb_device *device, enum vb_port_event event);
+
+/* In a forked child, and around fork (fork.c): see there. */
+void vb_context_fork_lock(void);
+void vb_context_fork_unlock(void);
+void vb_context_forked(const struct vb_ops *refusing);
 
 #endif

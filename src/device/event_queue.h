@@ -13,10 +13,10 @@
 
 struct vb_event_node {
 	struct vb_event_node *next, *prev; /* in the queue while pending > 0 */
-	uint32_t pending;		   /* raised, not yet fetched */
-	int type;			   /* enum ibv_event_type, or unused */
-	void *object;			   /* the public object the event names; a port number for port events */
-	uint32_t *got;			   /* incremented (under the queue's lock) when the event is fetched; may be NULL */
+	uint32_t pending;                  /* raised, not yet fetched */
+	int type;                          /* enum ibv_event_type, or unused */
+	void *object; /* the public object the event names; a port number for port events */
+	uint32_t *got; /* incremented (under the queue's lock) when the event is fetched; may be NULL */
 };
 
 struct vb_event_queue {
@@ -27,6 +27,9 @@ struct vb_event_queue {
 
 int vb_event_queue_init(struct vb_event_queue *q);
 void vb_event_queue_fini(struct vb_event_queue *q);
+
+/* Closes the descriptor only: later events vanish, and a thread that still reads gets an error. */
+void vb_event_queue_close(struct vb_event_queue *q);
 
 /* One more occurrence of the node's event. Never blocks, never fails. Thread-safe. */
 void vb_event_queue_raise(struct vb_event_queue *q, struct vb_event_node *node);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The attributes of a device. */
+#ifndef VB_DEVICE_ATTR_H
+#define VB_DEVICE_ATTR_H
+
+#include <infiniband/verbs.h>
+
+int vb_attr_query(struct ibv_context *ctx, struct ibv_device_attr_ex *attr);
+
+/* The clock that completions are stamped with, in nanoseconds of CLOCK_MONOTONIC. */
+int vb_attr_query_clock(struct ibv_context *ctx, struct ibv_values_ex *values);
+
+#endif

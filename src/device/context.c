@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Contexts: opened devices, their objects' handles and limits, and the list of all of them. */
+#include "device/context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "device/descriptor.h"
+#include "device/device.h"
+#include "device/fastpath.h"
+#include "device/fork.h"
+#include "device/limits.h"
+#include "device/ops.h"
+
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_context *all;
+
+struct type_info {
+	const char *name;
+	uint32_t limit;
+};
+
+static const struct type_info types[VB_HANDLE_TYPES] = {
+	[VB_HANDLE_PD] = {"pd", VB_MAX_PD},    [VB_HANDLE_MR] = {"mr", VB_MAX_MR},
+	[VB_HANDLE_CQ] = {"cq", VB_MAX_CQ},    [VB_HANDLE_QP] = {"qp", VB_MAX_QP},
+	[VB_HANDLE_SRQ] = {"srq", VB_MAX_SRQ}, [VB_HANDLE_AH] = {"ah", VB_MAX_AH},
+};
+
+int vb_context_add(struct ibv_context *ctx, enum vb_handle_type type, void *object,
+		   uint32_t *handle)
+{
+	struct vb_context *c = vb_context_of(ctx);
+	_Atomic uint32_t *count = &c->device->objects[type];
+	int err;
+
+	if (atomic_fetch_add(count, 1) >= types[type].limit) {
+		atomic_fetch_sub(count, 1);
+		return vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "%s: all %u of the device are in use",
+				 types[type].name, types[type].limit);
+	}
+	err = vb_handle_add(&c->handles[type], object, handle);
+	if (err)
+		atomic_fetch_sub(count, 1);
+	return err;
+}
+
+static int bad_handle(const char *what, uint32_t handle)
+{
+	return vb_refuse(ENOENT, VB_REASON_HANDLE, "%s: handle %u of this context does not name it",
+			 what, handle);
+}
+
+int vb_context_remove(struct ibv_context *ctx, enum vb_handle_type type, uint32_t handle,
+		      const void *object)
+{
+	struct vb_context *c = vb_context_of(ctx);
+
+	if (vb_handle_remove(&c->handles[type], handle, object))
+		return bad_handle(types[type].name, handle);
+	atomic_fetch_sub(&c->device->objects[type], 1);
+	return 0;
+}
+
+int vb_context_check(struct ibv_context *ctx, enum vb_handle_type type, uint32_t handle,
+		     const void *object, const char *what)
+{
+	if (vb_handle_valid(&vb_context_of(ctx)->handles[type], handle, object))
+		return 0;
+	return bad_handle(what, handle);
+}
+
+/* Public members and the slots that programs call without passing the face; the face fills the others (ops.h). */
+static void init_public(struct vb_context *c, struct ibv_device *device)
+{
+	struct ibv_context *ctx = &c->vctx.context;
+
+	c->vctx.sz = sizeof(c->vctx);
+	c->vctx.priv = (struct verbs_ex_private *)(void *)&c->face;
+	ctx->device = device;
+	ctx->async_fd = c->async.fd;
+	ctx->num_comp_vectors = VB_NUM_COMP_VECTORS;
+	ctx->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	ctx->ops.post_send = vb_post_send;
+	ctx->ops.post_recv = vb_post_recv;
+	ctx->ops.post_srq_recv = vb_post_srq_recv;
+	ctx->ops.poll_cq = vb_poll_cq;
+	ctx->ops.req_notify_cq = vb_req_notify_cq;
+}
+
+static void init_port_events(struct vb_context *c)
+{
+	static const enum ibv_event_type type[VB_PORT_EVENTS] = {
+		[VB_EVENT_PORT_ACTIVE] = IBV_EVENT_PORT_ACTIVE,
+		[VB_EVENT_PORT_ERR] = IBV_EVENT_PORT_ERR,
+		[VB_EVENT_GID_CHANGE] = IBV_EVENT_GID_CHANGE,
+		[VB_EVENT_DEVICE_FATAL] = IBV_EVENT_DEVICE_FATAL,
+	};
+
+	for (int e = 0; e < VB_PORT_EVENTS; e++) {
+		c->port_event[e].type = type[e];
+		c->port_event[e].object = (void *)(uintptr_t)1; /* the port's number */
+	}
+}
+
+/* A descriptor of its own, whose inode names the context: a program may duplicate it and pass it on (ibv_import_device(3)). */
+static int open_command_fd(struct ibv_context *ctx)
+{
+	int fd = memfd_create("verbatim-context", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return vb_refuse(errno, VB_REASON_SYSTEM, "memfd of a context: %s",
+				 strerror(errno));
+	ctx->cmd_fd = vb_descriptor_move_up(fd);
+	return 0;
+}
+
+static int init_tables(struct vb_context *c)
+{
+	for (int t = 0; t < VB_HANDLE_TYPES; t++) {
+		int err = vb_handle_table_init(&c->handles[t]);
+
+		if (err)
+			return err;
+	}
+	pthread_mutex_init(&c->vctx.context.mutex, NULL);
+	return -pthread_mutex_init(&c->lock, NULL);
+}
+
+static int init_context(struct vb_context *c, struct ibv_device *device)
+{
+	int err = vb_event_queue_init(&c->async);
+
+	if (err)
+		return err;
+	err = open_command_fd(&c->vctx.context);
+	if (!err)
+		err = init_tables(c);
+	if (err) {
+		vb_event_queue_fini(&c->async);
+		return err;
+	}
+	c->face.ops = &vb_device_ops;
+	c->device = vb_device_of(device);
+	init_public(c, device);
+	init_port_events(c);
+	return 0;
+}
+
+int vb_context_open(struct ibv_device *device, struct ibv_context **ctx)
+{
+	struct vb_context *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a context");
+	vb_fork_prepare();
+	err = init_context(c, device);
+	if (err) {
+		free(c);
+		return err;
+	}
+	vb_device_get(c->device);
+	pthread_mutex_lock(&all_lock);
+	c->next = all;
+	all = c;
+	pthread_mutex_unlock(&all_lock);
+	*ctx = &c->vctx.context;
+	return 0;
+}
+
+static void unlist(struct vb_context *c)
+{
+	struct vb_context **at = &all;
+
+	pthread_mutex_lock(&all_lock);
+	while (*at && *at != c)
+		at = &(*at)->next;
+	if (*at)
+		*at = c->next;
+	pthread_mutex_unlock(&all_lock);
+}
+
+static uint32_t objects_left(const struct vb_context *c)
+{
+	uint32_t n = 0;
+
+	for (int t = 0; t < VB_HANDLE_TYPES; t++)
+		n += c->handles[t].count;
+	return n;
+}
+
+/*
+ * ibv_close_device(3) does not release what the program has left; an engine or a peer may still be using it. Then the
+ * memory stays until the process ends, and only the descriptors go.
+ */
+int vb_context_close(struct ibv_context *ctx)
+{
+	struct vb_context *c = vb_context_of(ctx);
+
+	unlist(c);
+	close(ctx->cmd_fd);
+	ctx->cmd_fd = -1;
+	vb_event_queue_close(&c->async);
+	ctx->async_fd = -1;
+	if (c->forked)
+		return 0;
+	if (objects_left(c)) {
+		vb_note(VB_REASON_BUSY,
+			"close_device: %u objects of the context were not destroyed",
+			objects_left(c));
+		return 0;
+	}
+	for (int t = 0; t < VB_HANDLE_TYPES; t++)
+		vb_handle_table_fini(&c->handles[t]);
+	vb_device_put(c->device);
+	free(c);
+	return 0;
+}
+
+void vb_context_port_event(const struct vb_device *device, enum vb_port_event event)
+{
+	pthread_mutex_lock(&all_lock);
+	for (struct vb_context *c = all; c; c = c->next) {
+		if (c->device == device && !c->forked)
+			vb_event_queue_raise(&c->async, &c->port_event[event]);
+	}
+	pthread_mutex_unlock(&all_lock);
+}
+
+void vb_context_fork_lock(void)
+{
+	pthread_mutex_lock(&all_lock);
+}
+
+void vb_context_fork_unlock(void)
+{
+	pthread_mutex_unlock(&all_lock);
+}
+
+/* Under fork_lock, in the child, which has one thread. Locks inside the contexts may be held for ever: they are not taken again. */
+void vb_context_forked(const struct vb_ops *refusing)
+{
+	for (struct vb_context *c = all; c; c = c->next) {
+		c->forked = true;
+		c->face.ops = refusing;
+		vb_forked_slots(&c->vctx.context.ops);
+	}
+}

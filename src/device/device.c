@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The devices of the process, and how they follow their network interfaces. */
+#include "device/device.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/reason.h"
+#include "device/context.h"
+#include "device/guid.h"
+#include "device/netdev.h"
+
+#define FRESH_NS \
+	5000000ull /* two dumps cost about 0.1 ms; programs query whole tables entry by entry */
+
+static struct {
+	pthread_mutex_t lock;
+	struct vb_device *first;
+	struct vb_netdevs seen; /* the last snapshot */
+	uint64_t seen_at;       /* CLOCK_MONOTONIC ns, 0: never */
+} devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Readable zeros: no driver's operations. */
+static const char no_driver[512];
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static bool is_running(const struct vb_netdev *n)
+{
+	return (n->flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+}
+
+static void link_of(const struct vb_netdev *n, struct vb_link_state *link)
+{
+	memcpy(link->ifname, n->name, sizeof(link->ifname));
+	link->ifindex = n->index;
+	link->mtu = n->mtu;
+	link->present = true;
+	link->running = is_running(n);
+}
+
+/* The addresses of the interface go into the table. */
+static bool update_gids(struct vb_device *dev, const struct vb_netdevs *seen)
+{
+	union ibv_gid want[VB_GID_TABLE * 4];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < seen->num_addr && count < VB_GID_TABLE * 4; i++) {
+		if (dev->link.present && seen->addr[i].index == dev->link.ifindex)
+			want[count++] = seen->addr[i].gid;
+	}
+	return vb_gid_table_update(&dev->gids, want, count);
+}
+
+/* Brings one device up to date; the events that follow as bits of enum vb_port_event. */
+static uint32_t update(struct vb_device *dev, const struct vb_netdevs *seen)
+{
+	const struct vb_netdev *n = vb_netdevs_find(seen, dev->link.ifname);
+	struct vb_link_state before = dev->link;
+	uint32_t events = 0;
+
+	if (n) {
+		link_of(n, &dev->link);
+	} else {
+		dev->link.present = false;
+		dev->link.running = false;
+	}
+	if (update_gids(dev, seen))
+		events |= 1u << VB_EVENT_GID_CHANGE;
+	if (before.running && !dev->link.running)
+		events |= 1u << VB_EVENT_PORT_ERR;
+	if (!before.running && dev->link.running)
+		events |= 1u << VB_EVENT_PORT_ACTIVE;
+	if (before.present && !dev->link.present)
+		events |= 1u << VB_EVENT_DEVICE_FATAL;
+	return events;
+}
+
+static void raise_events(const struct vb_device *dev, uint32_t events)
+{
+	for (int e = 0; e < VB_PORT_EVENTS; e++) {
+		if (events & 1u << e)
+			vb_context_port_event(dev, (enum vb_port_event)e);
+	}
+}
+
+/* Under the lock. A snapshot that fails leaves everything as it was. */
+static int refresh(uint64_t max_age)
+{
+	struct vb_netdevs seen;
+	uint64_t now = now_ns();
+	int err;
+
+	if (devices.seen_at && now - devices.seen_at < max_age)
+		return 0;
+	err = vb_netdevs_scan(&seen);
+	if (err)
+		return err;
+	vb_netdevs_free(&devices.seen);
+	devices.seen = seen;
+	devices.seen_at = now;
+	for (struct vb_device *dev = devices.first; dev; dev = dev->next)
+		raise_events(dev, update(dev, &seen));
+	return 0;
+}
+
+void vb_device_refresh(void)
+{
+	pthread_mutex_lock(&devices.lock);
+	refresh(FRESH_NS);
+	pthread_mutex_unlock(&devices.lock);
+}
+
+void vb_device_refresh_now(void)
+{
+	pthread_mutex_lock(&devices.lock);
+	refresh(0);
+	pthread_mutex_unlock(&devices.lock);
+}
+
+static void name_device(struct ibv_device *d, const char *ifname)
+{
+	d->node_type = IBV_NODE_CA;
+	d->transport_type = IBV_TRANSPORT_IB;
+	snprintf(d->name, sizeof(d->name), "vb_%s", ifname);
+	snprintf(d->dev_name, sizeof(d->dev_name), "uverbs_%s", ifname);
+	snprintf(d->dev_path, sizeof(d->dev_path), "/sys/class/infiniband_verbs/%s", d->dev_name);
+	snprintf(d->ibdev_path, sizeof(d->ibdev_path), "/sys/class/infiniband/%s", d->name);
+}
+
+static struct vb_device *make_device(const struct vb_netdev *n)
+{
+	struct vb_device *dev = calloc(1, sizeof(*dev));
+	char machine[256];
+
+	if (!dev)
+		return NULL;
+	vb_guid_machine(machine, sizeof(machine));
+	name_device(&dev->ibv, n->name);
+	dev->driver = no_driver;
+	dev->guid = htobe64(vb_guid_of(n, machine));
+	link_of(n, &dev->link);
+	update_gids(dev, &devices.seen);
+	dev->next = devices.first;
+	devices.first = dev;
+	return dev;
+}
+
+static bool has_address(const struct vb_netdev *n)
+{
+	for (uint32_t i = 0; i < devices.seen.num_addr; i++) {
+		if (devices.seen.addr[i].index == n->index)
+			return true;
+	}
+	return false;
+}
+
+static struct vb_device *find_or_make(const struct vb_netdev *n)
+{
+	for (struct vb_device *dev = devices.first; dev; dev = dev->next) {
+		if (!strcmp(dev->link.ifname, n->name))
+			return dev;
+	}
+	return make_device(n);
+}
+
+static void put(struct vb_device *dev)
+{
+	struct vb_device **at = &devices.first;
+
+	if (--dev->refs)
+		return;
+	while (*at != dev)
+		at = &(*at)->next;
+	*at = dev->next;
+	free(dev);
+}
+
+void vb_device_get(struct vb_device *dev)
+{
+	pthread_mutex_lock(&devices.lock);
+	dev->refs++;
+	pthread_mutex_unlock(&devices.lock);
+}
+
+void vb_device_put(struct vb_device *dev)
+{
+	pthread_mutex_lock(&devices.lock);
+	put(dev);
+	pthread_mutex_unlock(&devices.lock);
+}
+
+/* Appends the loopback interfaces, or the others: a program that takes the first device wants a real one. */
+static int collect(struct ibv_device **list, int count, unsigned int loopback)
+{
+	for (uint32_t i = 0; i < devices.seen.num_dev; i++) {
+		const struct vb_netdev *n = &devices.seen.dev[i];
+		struct vb_device *dev;
+
+		if (!(n->flags & IFF_UP) || (n->flags & IFF_LOOPBACK) != loopback ||
+		    !has_address(n))
+			continue;
+		dev = find_or_make(n);
+		if (!dev)
+			continue; /* no memory: a shorter list */
+		dev->refs++;
+		list[count++] = &dev->ibv;
+	}
+	return count;
+}
+
+int vb_device_list(struct ibv_device ***list, int *count)
+{
+	int err;
+
+	pthread_mutex_lock(&devices.lock);
+	err = refresh(0);
+	if (!err) {
+		*list = calloc(devices.seen.num_dev + 1, sizeof(**list));
+		if (!*list)
+			err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a device list");
+	}
+	if (!err)
+		*count = collect(*list, collect(*list, 0, 0), IFF_LOOPBACK);
+	pthread_mutex_unlock(&devices.lock);
+	return err;
+}
+
+void vb_device_free_list(struct ibv_device **list)
+{
+	pthread_mutex_lock(&devices.lock);
+	for (struct ibv_device **d = list; *d; d++)
+		put(vb_device_of(*d));
+	pthread_mutex_unlock(&devices.lock);
+	free(list);
+}
+
+void vb_device_link(struct vb_device *dev, struct vb_link_state *link)
+{
+	pthread_mutex_lock(&devices.lock);
+	*link = dev->link;
+	pthread_mutex_unlock(&devices.lock);
+}
+
+bool vb_device_gid(struct vb_device *dev, uint32_t index, union ibv_gid *gid, uint32_t *ifindex)
+{
+	bool used = false;
+
+	pthread_mutex_lock(&devices.lock);
+	if (index < VB_GID_TABLE && dev->gids.used[index]) {
+		used = true;
+		*gid = dev->gids.gid[index];
+		if (ifindex)
+			*ifindex = (uint32_t)dev->link.ifindex;
+	}
+	pthread_mutex_unlock(&devices.lock);
+	return used;
+}
+
+/* Under the lock. All of 127.0.0.0/8 is this host's (RFC 1122, 3.2.1.3). */
+static bool is_own(const union ibv_gid *gid)
+{
+	if (vb_gid_is_ipv4(gid) && gid->raw[12] == 127)
+		return true;
+	for (uint32_t i = 0; i < devices.seen.num_addr; i++) {
+		if (!memcmp(&devices.seen.addr[i].gid, gid, sizeof(*gid)))
+			return true;
+	}
+	return false;
+}
+
+bool vb_gid_is_local(const union ibv_gid *gid)
+{
+	bool local;
+
+	pthread_mutex_lock(&devices.lock);
+	refresh(FRESH_NS);
+	local = is_own(gid);
+	pthread_mutex_unlock(&devices.lock);
+	return local;
+}
+
+void vb_device_fork_lock(void)
+{
+	pthread_mutex_lock(&devices.lock);
+}
+
+void vb_device_fork_unlock(void)
+{
+	pthread_mutex_unlock(&devices.lock);
+}

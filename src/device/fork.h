@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What happens to the device when the program forks. */
+#ifndef VB_DEVICE_FORK_H
+#define VB_DEVICE_FORK_H
+
+/* Registers the handlers (pthread_atfork(3)), once. */
+void vb_fork_prepare(void);
+
+#endif

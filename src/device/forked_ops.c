@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The operations of a context that a child inherited through fork: what only reads answers, all else is refused. */
+#include <errno.h>
+
+#include "base/reason.h"
+#include "device/attr.h"
+#include "device/gid.h"
+#include "device/ops.h"
+#include "device/port.h"
+
+static int refuse(const char *what)
+{
+	return vb_refuse(ENODEV, VB_REASON_FORKED, "%s: the context belongs to the parent process",
+			 what);
+}
+
+/* One function per operation: what its table entry takes, and its name for the reason. */
+#define REFUSE(name, ...)                     \
+	static int refuse_##name(__VA_ARGS__) \
+	{                                     \
+		return refuse(#name);         \
+	}
+
+/* A parameter that is not looked at. */
+#define UNUSED(type)  type unused __attribute__((unused))
+#define UNUSED2(type) type unused2 __attribute__((unused))
+#define UNUSED3(type) type unused3 __attribute__((unused))
+#define UNUSED4(type) type unused4 __attribute__((unused))
+#define UNUSED5(type) type unused5 __attribute__((unused))
+#define UNUSED6(type) type unused6 __attribute__((unused))
+
+REFUSE(alloc_pd, UNUSED(struct ibv_context *), UNUSED2(struct ibv_pd **))
+REFUSE(dealloc_pd, UNUSED(struct ibv_pd *))
+REFUSE(reg_mr, UNUSED(struct ibv_pd *), UNUSED2(void *), UNUSED3(size_t), UNUSED4(uint64_t),
+       UNUSED5(unsigned int), UNUSED6(struct ibv_mr **))
+REFUSE(dereg_mr, UNUSED(struct ibv_mr *))
+REFUSE(create_comp_channel, UNUSED(struct ibv_context *), UNUSED2(struct ibv_comp_channel **))
+REFUSE(destroy_comp_channel, UNUSED(struct ibv_comp_channel *))
+REFUSE(get_cq_event, UNUSED(struct ibv_comp_channel *), UNUSED2(struct ibv_cq **), UNUSED3(void **))
+REFUSE(get_async_event, UNUSED(struct ibv_context *), UNUSED2(struct ibv_async_event *))
+REFUSE(create_cq, UNUSED(struct ibv_context *), UNUSED2(const struct ibv_cq_init_attr_ex *),
+       UNUSED3(bool), UNUSED4(struct ibv_cq **))
+REFUSE(resize_cq, UNUSED(struct ibv_cq *), UNUSED2(int))
+REFUSE(modify_cq, UNUSED(struct ibv_cq *), UNUSED2(const struct ibv_modify_cq_attr *))
+REFUSE(destroy_cq, UNUSED(struct ibv_cq *), UNUSED2(struct vb_events_got *))
+REFUSE(create_srq, UNUSED(struct ibv_context *), UNUSED2(struct ibv_srq_init_attr_ex *),
+       UNUSED3(struct ibv_srq **))
+REFUSE(modify_srq, UNUSED(struct ibv_srq *), UNUSED2(const struct ibv_srq_attr *), UNUSED3(int))
+REFUSE(query_srq, UNUSED(struct ibv_srq *), UNUSED2(struct ibv_srq_attr *))
+REFUSE(destroy_srq, UNUSED(struct ibv_srq *), UNUSED2(struct vb_events_got *))
+REFUSE(create_qp, UNUSED(struct ibv_context *), UNUSED2(struct ibv_qp_init_attr_ex *),
+       UNUSED3(struct ibv_qp **))
+REFUSE(query_qp, UNUSED(struct ibv_qp *), UNUSED2(struct ibv_qp_attr *), UNUSED3(int),
+       UNUSED4(struct ibv_qp_init_attr *))
+REFUSE(modify_qp, UNUSED(struct ibv_qp *), UNUSED2(const struct ibv_qp_attr *), UNUSED3(int))
+REFUSE(destroy_qp, UNUSED(struct ibv_qp *), UNUSED2(struct vb_events_got *))
+REFUSE(create_ah, UNUSED(struct ibv_pd *), UNUSED2(const struct ibv_ah_attr *),
+       UNUSED3(struct ibv_ah **))
+REFUSE(destroy_ah, UNUSED(struct ibv_ah *))
+REFUSE(change_mcast, UNUSED(struct ibv_qp *), UNUSED2(const union ibv_gid *), UNUSED3(uint16_t))
+
+static int refuse_rereg_mr(UNUSED(struct ibv_mr *), UNUSED2(int), UNUSED3(struct ibv_pd *),
+			   UNUSED4(void *), UNUSED5(size_t), UNUSED6(int))
+{
+	refuse("rereg_mr");
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
+/* No order is promised for a queue pair that carries nothing. */
+static int no_order(UNUSED(struct ibv_qp *), UNUSED2(enum ibv_wr_opcode), UNUSED3(uint32_t))
+{
+	return 0;
+}
+
+static int post_send(UNUSED(struct ibv_qp *), struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	*bad_wr = wr;
+	return -refuse("post_send");
+}
+
+static int post_recv(UNUSED(struct ibv_qp *), struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	*bad_wr = wr;
+	return -refuse("post_recv");
+}
+
+static int post_srq_recv(UNUSED(struct ibv_srq *), struct ibv_recv_wr *wr,
+			 struct ibv_recv_wr **bad_wr)
+{
+	*bad_wr = wr;
+	return -refuse("post_srq_recv");
+}
+
+static int poll_cq(UNUSED(struct ibv_cq *), UNUSED2(int), UNUSED3(struct ibv_wc *))
+{
+	return refuse("poll_cq");
+}
+
+static int req_notify_cq(UNUSED(struct ibv_cq *), UNUSED2(int))
+{
+	return -refuse("req_notify_cq");
+}
+
+void vb_forked_slots(struct ibv_context_ops *slots)
+{
+	slots->post_send = post_send;
+	slots->post_recv = post_recv;
+	slots->post_srq_recv = post_srq_recv;
+	slots->poll_cq = poll_cq;
+	slots->req_notify_cq = req_notify_cq;
+}
+
+/* free_* cannot be reached: their retire_* refuses. */
+const struct vb_ops vb_forked_ops = {
+	.query_device = vb_attr_query,
+	.query_port = vb_port_query,
+	.query_port_speed = vb_port_query_speed,
+	.query_gid_entry = vb_gid_query,
+	.query_pkey = vb_port_query_pkey,
+	.query_rt_values = vb_attr_query_clock,
+	.alloc_pd = refuse_alloc_pd,
+	.dealloc_pd = refuse_dealloc_pd,
+	.reg_mr = refuse_reg_mr,
+	.rereg_mr = refuse_rereg_mr,
+	.dereg_mr = refuse_dereg_mr,
+	.create_comp_channel = refuse_create_comp_channel,
+	.destroy_comp_channel = refuse_destroy_comp_channel,
+	.get_cq_event = refuse_get_cq_event,
+	.get_async_event = refuse_get_async_event,
+	.create_cq = refuse_create_cq,
+	.resize_cq = refuse_resize_cq,
+	.modify_cq = refuse_modify_cq,
+	.retire_cq = refuse_destroy_cq,
+	.create_srq = refuse_create_srq,
+	.modify_srq = refuse_modify_srq,
+	.query_srq = refuse_query_srq,
+	.retire_srq = refuse_destroy_srq,
+	.create_qp = refuse_create_qp,
+	.query_qp = refuse_query_qp,
+	.modify_qp = refuse_modify_qp,
+	.query_qp_data_in_order = no_order,
+	.retire_qp = refuse_destroy_qp,
+	.create_ah = refuse_create_ah,
+	.destroy_ah = refuse_destroy_ah,
+	.attach_mcast = refuse_change_mcast,
+	.detach_mcast = refuse_change_mcast,
+};

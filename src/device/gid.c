@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* GID tables. */
+#include "device/gid.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "device/context.h"
+#include "device/device.h"
+#include "device/netdev.h"
+#include "device/port.h"
+
+static bool same(const union ibv_gid *a, const union ibv_gid *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+static bool wanted(const union ibv_gid *gid, const union ibv_gid *want, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (same(gid, &want[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool drop_unwanted(struct vb_gid_table *t, const union ibv_gid *want, uint32_t count)
+{
+	bool changed = false;
+
+	for (uint32_t i = 0; i < VB_GID_TABLE; i++) {
+		if (!t->used[i] || wanted(&t->gid[i], want, count))
+			continue;
+		t->used[i] = false;
+		memset(&t->gid[i], 0, sizeof(t->gid[i]));
+		changed = true;
+	}
+	return changed;
+}
+
+static uint32_t in_use(const struct vb_gid_table *t)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < VB_GID_TABLE; i++)
+		n += t->used[i];
+	return n;
+}
+
+static bool has(const struct vb_gid_table *t, const union ibv_gid *gid)
+{
+	for (uint32_t i = 0; i < VB_GID_TABLE; i++) {
+		if (t->used[i] && same(&t->gid[i], gid))
+			return true;
+	}
+	return false;
+}
+
+static bool add(struct vb_gid_table *t, const union ibv_gid *gid, uint32_t from)
+{
+	if (has(t, gid))
+		return false;
+	if (in_use(t) >= VB_GID_TABLE - 1) {
+		vb_note(VB_REASON_ARG_LIMIT, "gid table: more than %u addresses", VB_GID_TABLE - 1);
+		return false;
+	}
+	while (from < VB_GID_TABLE && t->used[from])
+		from++;
+	if (from == VB_GID_TABLE)
+		return false; /* only index 0 is left */
+	t->gid[from] = *gid;
+	t->used[from] = true;
+	return true;
+}
+
+bool vb_gid_table_update(struct vb_gid_table *t, const union ibv_gid *want, uint32_t count)
+{
+	bool fresh = in_use(t) == 0;
+	bool changed = drop_unwanted(t, want, count);
+	bool have_ipv4 = false;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (!vb_gid_is_ipv4(&want[i]))
+			continue;
+		have_ipv4 = true;
+		changed |= add(t, &want[i], 0);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		if (!vb_gid_is_ipv4(&want[i]))
+			changed |= add(t, &want[i], fresh && !have_ipv4 ? 0 : 1);
+	}
+	return changed;
+}
+
+int vb_gid_query(struct ibv_context *ctx, uint32_t port, uint32_t index,
+		 struct ibv_gid_entry *entry)
+{
+	struct vb_device *dev = vb_context_of(ctx)->device;
+	int err = vb_port_check(port);
+
+	if (err)
+		return err;
+	if (index >= VB_GID_TABLE)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "query_gid: index %u, the table has %u",
+				 index, VB_GID_TABLE);
+	memset(entry, 0, sizeof(*entry));
+	vb_device_refresh();
+	if (!vb_device_gid(dev, index, &entry->gid, &entry->ndev_ifindex))
+		return -ENODATA;
+	entry->gid_index = index;
+	entry->port_num = port;
+	entry->gid_type = IBV_GID_TYPE_ROCE_V2;
+	return 0;
+}

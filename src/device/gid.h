@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The GID table of a port: addresses of the interface at stable indices. */
+#ifndef VB_DEVICE_GID_H
+#define VB_DEVICE_GID_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/limits.h"
+
+struct vb_gid_table {
+	union ibv_gid gid[VB_GID_TABLE];
+	bool used[VB_GID_TABLE];
+};
+
+/*
+ * Brings the table in line with the addresses `want`: what is gone leaves a hole, what is new takes the lowest free index. Index 0
+ * is for IPv4, because programs exist that only try index 0; an interface with IPv6 only starts there as well. One slot
+ * always stays free. Returns true if the table changed. The caller's lock.
+ */
+bool vb_gid_table_update(struct vb_gid_table *t, const union ibv_gid *want, uint32_t count);
+
+/* Is this an address of this host, in this network namespace? Thread-safe. */
+bool vb_gid_is_local(const union ibv_gid *gid);
+
+/* ops.h: -EINVAL, -ENODATA. */
+int vb_gid_query(struct ibv_context *ctx, uint32_t port, uint32_t index,
+		 struct ibv_gid_entry *entry);
+
+#endif

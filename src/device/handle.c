@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Handle tables: an array of objects, found by number, that grows and gives a freed number out again as late as it can. */
+#include "device/handle.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reason.h"
+
+#define FIRST_SIZE 64u
+
+int vb_handle_table_init(struct vb_handle_table *t)
+{
+	memset(t, 0, sizeof(*t));
+	t->next = 1;
+	return -pthread_mutex_init(&t->lock, NULL);
+}
+
+void vb_handle_table_fini(struct vb_handle_table *t)
+{
+	free(t->object);
+	t->object = NULL;
+	t->size = 0;
+	pthread_mutex_destroy(&t->lock);
+}
+
+/* A quarter of the slots stays free, so that searching is short and a freed number rests. Failing to grow is no error yet. */
+static void grow(struct vb_handle_table *t)
+{
+	uint32_t size = t->size ? t->size * 2 : FIRST_SIZE;
+	void **object;
+
+	if (t->count + 1 < t->size - t->size / 4 || size < t->size)
+		return;
+	object = realloc(t->object, size * sizeof(*object));
+	if (!object)
+		return;
+	memset(object + t->size, 0, (size - t->size) * sizeof(*object));
+	t->object = object;
+	t->next = t->size ? t->size : 1;
+	t->size = size;
+}
+
+/* Slot 0 is never given out: a handle that a program wiped names nothing. */
+static uint32_t find_free(const struct vb_handle_table *t)
+{
+	for (uint32_t i = 0; i < t->size; i++) {
+		uint32_t handle = (t->next + i) % t->size;
+
+		if (handle && !t->object[handle])
+			return handle;
+	}
+	return 0;
+}
+
+int vb_handle_add(struct vb_handle_table *t, void *object, uint32_t *handle)
+{
+	uint32_t found;
+
+	pthread_mutex_lock(&t->lock);
+	grow(t);
+	found = find_free(t);
+	if (found) {
+		t->object[found] = object;
+		t->next = found + 1;
+		t->count++;
+		*handle = found;
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (!found)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a handle table of %u",
+				 t->size);
+	return 0;
+}
+
+static bool names(const struct vb_handle_table *t, uint32_t handle, const void *object)
+{
+	return object && handle < t->size && t->object[handle] == object;
+}
+
+bool vb_handle_valid(struct vb_handle_table *t, uint32_t handle, const void *object)
+{
+	bool valid;
+
+	pthread_mutex_lock(&t->lock);
+	valid = names(t, handle, object);
+	pthread_mutex_unlock(&t->lock);
+	return valid;
+}
+
+int vb_handle_remove(struct vb_handle_table *t, uint32_t handle, const void *object)
+{
+	int err = -ENOENT;
+
+	pthread_mutex_lock(&t->lock);
+	if (names(t, handle, object)) {
+		t->object[handle] = NULL;
+		t->count--;
+		err = 0;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return err;
+}

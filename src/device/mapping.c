@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Mapped ranges: asked of the kernel, since trying out a write would change what other threads see.
+ *
+ * Kernels from 6.11 on answer for one address at a time (PROCMAP_QUERY on /proc/self/maps); on older ones the text is
+ * read. Without /proc, msync(2) tells at least whether something is mapped.
+ */
+#include "device/mapping.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* linux/fs.h has this from 6.11 on; the headers of the build machine may be older. */
+struct procmap_query {
+	uint64_t size;
+	uint64_t query_flags;
+	uint64_t query_addr;
+	uint64_t vma_start;
+	uint64_t vma_end;
+	uint64_t vma_flags;
+	uint64_t vma_page_size;
+	uint64_t vma_offset;
+	uint64_t inode;
+	uint32_t dev_major;
+	uint32_t dev_minor;
+	uint32_t vma_name_size;
+	uint32_t build_id_size;
+	uint64_t vma_name_addr;
+	uint64_t build_id_addr;
+};
+
+_Static_assert(sizeof(struct procmap_query) == 104, "the kernel's layout");
+
+#define QUERY_IOCTL    _IOWR('f', 17, struct procmap_query)
+#define QUERY_READABLE 0x01
+#define QUERY_WRITABLE 0x02
+
+/* What is being looked for: everything below `at` has been found. */
+struct wanted {
+	uintptr_t at;
+	uintptr_t last; /* the last byte */
+	bool writable;
+	bool done;
+};
+
+/* The next mapping in order of addresses. False: stop, the answer is known. */
+static bool consider(struct wanted *w, uintptr_t start, uintptr_t end, bool readable, bool writable)
+{
+	if (end <= w->at)
+		return true;
+	if (start > w->at || !readable || (w->writable && !writable))
+		return false;
+	if (end > w->last) {
+		w->done = true;
+		return false;
+	}
+	w->at = end;
+	return true;
+}
+
+/* -ENOTTY: an older kernel. */
+static int check_query(int fd, struct wanted *w)
+{
+	for (;;) {
+		struct procmap_query q = {.size = sizeof(q), .query_addr = w->at};
+
+		if (ioctl(fd, QUERY_IOCTL, &q))
+			return errno == ENOENT ? 0 : -errno;
+		if (!consider(w, q.vma_start, q.vma_end, q.vma_flags & QUERY_READABLE,
+			      q.vma_flags & QUERY_WRITABLE))
+			return 0;
+	}
+}
+
+/* Reads lines whose beginning only matters: "7f00-7f10 rw-p ...". */
+struct scanner {
+	uintptr_t start, end;
+	bool readable, writable;
+	int field; /* 0 start, 1 end, 2.. characters of the rights, -1 rest of the line */
+};
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* True at the end of a line. */
+static bool scan_char(struct scanner *s, char c)
+{
+	int digit = hex_digit(c);
+
+	if (c == '\n')
+		return true;
+	if (s->field == 0 && digit >= 0) {
+		s->start = s->start << 4 | (uintptr_t)digit;
+	} else if (s->field == 1 && digit >= 0) {
+		s->end = s->end << 4 | (uintptr_t)digit;
+	} else if (s->field == 2) {
+		s->readable = c == 'r';
+		s->field = 3;
+	} else if (s->field == 3) {
+		s->writable = c == 'w';
+		s->field = -1;
+	} else if (s->field >= 0) {
+		s->field++;
+	}
+	return false;
+}
+
+static void check_text(int fd, struct wanted *w)
+{
+	struct scanner s = {0};
+	char buf[4096];
+	ssize_t n;
+
+	while ((n = read(fd, buf, sizeof(buf))) > 0) {
+		for (ssize_t i = 0; i < n; i++) {
+			if (!scan_char(&s, buf[i]))
+				continue;
+			if (!consider(w, s.start, s.end, s.readable, s.writable))
+				return;
+			memset(&s, 0, sizeof(s));
+		}
+	}
+}
+
+static int answer(const struct wanted *w, uintptr_t *bad)
+{
+	*bad = w->at;
+	return w->done ? 0 : -EFAULT;
+}
+
+int vb_mapping_check_text(int fd, uintptr_t addr, size_t length, bool writable, uintptr_t *bad)
+{
+	struct wanted w = {.at = addr, .last = addr + length - 1, .writable = writable};
+
+	check_text(fd, &w);
+	return answer(&w, bad);
+}
+
+static int check_msync(uintptr_t addr, size_t length, uintptr_t *bad)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = addr & ~(page - 1);
+
+	*bad = addr;
+	/* MS_ASYNC writes nothing back; it only walks the mappings. */
+	if (msync((void *)start, addr + length - start, MS_ASYNC) && errno == ENOMEM)
+		return -EFAULT;
+	return 0;
+}
+
+int vb_mapping_check(uintptr_t addr, size_t length, bool writable, uintptr_t *bad)
+{
+	struct wanted w = {.at = addr, .last = addr + length - 1, .writable = writable};
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int err;
+
+	if (fd < 0)
+		return check_msync(addr, length, bad);
+	err = check_query(fd, &w);
+	if (err == -ENOTTY || err == -EINVAL)
+		check_text(fd, &w);
+	else if (err)
+		w.done = !check_msync(addr, length, bad);
+	close(fd);
+	return answer(&w, bad);
+}

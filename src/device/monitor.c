@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The link monitor: a route socket in the progress thread's set of watched descriptors. */
+#include "device/monitor.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "device/descriptor.h"
+#include "device/device.h"
+#include "device/process.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int watched = -1;
+
+/* What the messages say does not matter: a new snapshot does. ENOBUFS (messages were lost) is as good as a message. */
+static void on_change(void *arg)
+{
+	char buf[8192];
+	bool changed = false;
+
+	(void)arg;
+	while (recv(watched, buf, sizeof(buf), MSG_DONTWAIT) >= 0 || errno == ENOBUFS)
+		changed = true;
+	if (changed)
+		vb_device_refresh_now();
+}
+
+static int open_socket(void)
+{
+	struct sockaddr_nl addr = {
+		.nl_family = AF_NETLINK,
+		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+	};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	fd = vb_descriptor_move_up(fd);
+	if (!bind(fd, (const struct sockaddr *)&addr, sizeof(addr)))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+void vb_monitor_attach(struct vb_node *node)
+{
+	int fd = -1;
+	int err = 0;
+
+	pthread_mutex_lock(&lock);
+	if (watched < 0) {
+		fd = open_socket();
+		err = fd < 0 ? fd : 0;
+		if (!err) {
+			watched = fd;
+			err = vb_node_watch(node, fd, on_change, NULL);
+		}
+		if (err && fd >= 0) {
+			watched = -1;
+			close(fd);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	if (err)
+		vb_note(VB_REASON_SYSTEM, "link monitor: %s; changes are noticed by queries only",
+			strerror(-err));
+	if (fd >= 0 && !err)
+		vb_device_refresh_now(); /* what changed before the socket was there */
+}
+
+void vb_monitor_start(void)
+{
+	struct vb_node *node;
+
+	if (vb_process_start_progress())
+		return;
+	node = vb_process_node_started();
+	if (node)
+		vb_monitor_attach(node);
+}
+
+void vb_monitor_forked(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	if (watched >= 0)
+		close(watched);
+	watched = -1;
+}

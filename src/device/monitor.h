@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The link monitor: has the kernel tell about changed interfaces and addresses, so that contexts get GID and port events.
+ *
+ * It lives in the progress thread. Before that thread runs, devices look at their interfaces when they are queried.
+ */
+#ifndef VB_DEVICE_MONITOR_H
+#define VB_DEVICE_MONITOR_H
+
+#include "host/node.h"
+
+/* Starts the progress thread if it does not run yet, and monitoring. Failing is no fault of the caller's: noted, not returned. */
+void vb_monitor_start(void);
+
+/* For the progress thread's start: monitoring with this node. Does nothing the second time. */
+void vb_monitor_attach(struct vb_node *node);
+
+/* In a forked child: the parent's monitor is not ours. */
+void vb_monitor_forked(void);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory regions. */
+#include "device/mr.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/reason.h"
+#include "device/context.h"
+#include "device/mapping.h"
+#include "device/pd.h"
+#include "device/process.h"
+#include "transport/access.h"
+
+#define SUPPORTED_BITS                                                               \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
+	 IBV_ACCESS_HUGETLB)
+#define UNSUPPORTED_BITS \
+	(IBV_ACCESS_ON_DEMAND | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
+#define REMOTE_CHANGE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+int vb_mr_check_access(unsigned int *access)
+{
+	unsigned int a = *access & ~(unsigned int)IBV_ACCESS_OPTIONAL_RANGE;
+
+	if (a & ~(unsigned int)(SUPPORTED_BITS | UNSUPPORTED_BITS))
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "mr: unknown access flags 0x%x",
+				 a & ~(unsigned int)(SUPPORTED_BITS | UNSUPPORTED_BITS));
+	if (a & UNSUPPORTED_BITS)
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "mr: access flags 0x%x (on-demand paging, flush) are not offered",
+				 a & UNSUPPORTED_BITS);
+	if ((a & REMOTE_CHANGE) && !(a & IBV_ACCESS_LOCAL_WRITE))
+		return vb_refuse(
+			EINVAL, VB_REASON_ARG,
+			"mr: REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE (access 0x%x)", a);
+	*access = a;
+	return 0;
+}
+
+/* addr and iova may each end exactly at 2^64, not beyond. */
+static bool wraps(uint64_t start, uint64_t length)
+{
+	return length && start + (length - 1) < start;
+}
+
+static int check_range(const void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	bool writable = access & IBV_ACCESS_LOCAL_WRITE;
+	uintptr_t bad;
+
+	if (wraps((uintptr_t)addr, length) || wraps(iova, length))
+		return vb_refuse(EINVAL, VB_REASON_ARG, "mr: %p or iova 0x%llx + %zu wraps", addr,
+				 (unsigned long long)iova, length);
+	if (!length || !vb_mapping_check((uintptr_t)addr, length, writable, &bad))
+		return 0;
+	return vb_refuse(EFAULT, VB_REASON_UNMAPPED, "mr: %p+%zu: not mapped %s at 0x%llx", addr,
+			 length, writable ? "writable" : "readable", (unsigned long long)bad);
+}
+
+static void publish(struct vb_mr *m)
+{
+	struct vb_key *k = m->entry;
+
+	k->access = m->access;
+	k->pd = vb_pd_of(m->mr.pd)->id;
+	k->qpn = 0;
+	k->start = m->iova;
+	k->length = m->mr.length;
+	k->base = (uintptr_t)m->mr.addr;
+	k->kind = VB_KEY_REGION;
+	k->parent = 0;
+	__atomic_store_n(&k->key, m->mr.lkey, __ATOMIC_RELEASE);
+}
+
+/* From here on no new access begins; when it returns, those that had begun are over. */
+static void withdraw(struct vb_mr *m)
+{
+	__atomic_store_n(&m->entry->key, 0, __ATOMIC_RELEASE);
+	vb_process_quiesce(0, m->mr.lkey);
+}
+
+static int make(struct ibv_pd *pd, unsigned int access, struct vb_mr **mr)
+{
+	struct vb_node *node;
+	struct vb_mr *m;
+	int err = vb_process_node(&node);
+
+	if (err)
+		return err;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for an mr");
+	pthread_mutex_init(&m->lock, NULL);
+	m->access = access;
+	m->mr.context = pd->context;
+	m->mr.pd = pd;
+	err = vb_node_key_alloc(node, &m->mr.lkey, &m->entry);
+	if (!err) {
+		err = vb_context_add(pd->context, VB_HANDLE_MR, m, &m->mr.handle);
+		if (err)
+			vb_node_key_free(node, m->mr.lkey);
+	}
+	if (err) {
+		pthread_mutex_destroy(&m->lock);
+		free(m);
+		return err;
+	}
+	m->mr.rkey = m->mr.lkey;
+	*mr = m;
+	return 0;
+}
+
+int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
+		   struct ibv_mr **mr)
+{
+	struct vb_mr *m = NULL;
+	int err = vb_mr_check_access(&access);
+
+	if (!err)
+		err = vb_pd_get(pd->context, pd);
+	if (err)
+		return err;
+	if (access & IBV_ACCESS_ZERO_BASED)
+		iova = 0;
+	err = check_range(addr, length, iova, access);
+	if (!err)
+		err = make(pd, access, &m);
+	if (err) {
+		vb_pd_put(pd);
+		return err;
+	}
+	m->mr.addr = addr;
+	m->mr.length = length;
+	m->iova = iova;
+	publish(m);
+	*mr = &m->mr;
+	return 0;
+}
+
+/* The arguments of ibv_rereg_mr(3) that leave the region untouched when they are wrong. */
+static int check_rereg(struct ibv_mr *mr, int flags, const struct ibv_pd *pd, const void *addr,
+		       size_t length, int access)
+{
+	if (vb_context_check(mr->context, VB_HANDLE_MR, mr->handle, mr, "rereg_mr"))
+		return IBV_REREG_MR_ERR_INPUT;
+	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) {
+		vb_note(VB_REASON_ARG_MASK, "rereg_mr: unknown flags 0x%x", (unsigned int)flags);
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	if (((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length)) ||
+	    ((flags & IBV_REREG_MR_CHANGE_PD) && !pd) ||
+	    (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))) {
+		vb_note(VB_REASON_ARG,
+			"rereg_mr: flags 0x%x, addr %p+%zu, access 0x%x do not go together",
+			(unsigned int)flags, addr, length, (unsigned int)access);
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	return 0;
+}
+
+/* What the region is to become. On failure nothing of it has happened. */
+static int judge_rereg(struct vb_mr *m, int flags, struct ibv_pd *pd, struct vb_mr *next)
+{
+	int err;
+
+	if (m->dead)
+		return vb_refuse(EINVAL, VB_REASON_HANDLE,
+				 "rereg_mr: the region is unusable since a failed rereg");
+	if (!flags)
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "rereg_mr: no flags");
+	err = vb_mr_check_access(&next->access);
+	if (err)
+		return err;
+	if (next->access & IBV_ACCESS_ZERO_BASED)
+		next->iova = 0;
+	if (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS))
+		err = check_range(next->mr.addr, next->mr.length, next->iova, next->access);
+	if (!err && (flags & IBV_REREG_MR_CHANGE_PD))
+		err = vb_pd_get(m->mr.context, pd);
+	return err;
+}
+
+static int reregister(struct vb_mr *m, int flags, struct ibv_pd *pd, const struct vb_mr *wish)
+{
+	struct vb_mr next = {.mr = m->mr, .iova = m->iova, .access = m->access};
+	struct ibv_pd *old = m->mr.pd;
+
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		next.access = wish->access;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		next.mr.addr = wish->mr.addr;
+		next.mr.length = wish->mr.length;
+		next.iova = (uintptr_t)wish->mr.addr;
+	}
+	if (!m->dead)
+		withdraw(m);
+	if (judge_rereg(m, flags, pd, &next)) {
+		m->dead = true;
+		return IBV_REREG_MR_ERR_CMD;
+	}
+	m->mr.addr = next.mr.addr;
+	m->mr.length = next.mr.length;
+	m->iova = next.iova;
+	m->access = next.access;
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		m->mr.pd = pd;
+		vb_pd_put(old);
+	}
+	publish(m);
+	return 0;
+}
+
+int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		     int access)
+{
+	struct vb_mr wish = {.mr = {.addr = addr, .length = length},
+			     .access = (unsigned int)access};
+	struct vb_mr *m = vb_mr_of(mr);
+	int err = check_rereg(mr, flags, pd, addr, length, access);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&m->lock);
+	err = reregister(m, flags, pd, &wish);
+	pthread_mutex_unlock(&m->lock);
+	return err;
+}
+
+int vb_mr_deregister(struct ibv_mr *mr)
+{
+	struct vb_mr *m = vb_mr_of(mr);
+	int err = vb_context_remove(mr->context, VB_HANDLE_MR, mr->handle, mr);
+
+	if (err)
+		return err;
+	withdraw(m);
+	vb_node_key_free(vb_process_node_started(), mr->lkey);
+	vb_pd_put(mr->pd);
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+	return 0;
+}

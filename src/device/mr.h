@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Memory regions: the public object and its entry in the process's published key table.
+ *
+ * Registering copies and pins nothing. A region's lkey and rkey are the same number, also after ibv_rereg_mr(3).
+ */
+#ifndef VB_DEVICE_MR_H
+#define VB_DEVICE_MR_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vb_key;
+
+struct vb_mr {
+	struct ibv_mr mr;
+	struct vb_key *entry;
+	pthread_mutex_t lock; /* rereg against itself */
+	uint64_t iova;
+	unsigned int access; /* without optional bits */
+	bool dead;           /* a failed rereg left it unusable (IBV_REREG_MR_ERR_CMD) */
+};
+
+static inline struct vb_mr *vb_mr_of(struct ibv_mr *mr)
+{
+	return (struct vb_mr *)(void *)mr;
+}
+
+/*
+ * Drops optional bits that are unknown and judges the others (ibv_reg_mr(3)). 0, -EINVAL or -EOPNOTSUPP with the reason recorded.
+ */
+int vb_mr_check_access(unsigned int *access);
+
+int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
+		   struct ibv_mr **mr);
+/* 0 or enum ibv_rereg_mr_err_code. */
+int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		     int access);
+/* When it returns, nobody touches the memory through the region any more. */
+int vb_mr_deregister(struct ibv_mr *mr);
+
+#endif

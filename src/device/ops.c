@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The operations of the device, in the order of verbs/ops.h. */
+#include "device/ops.h"
+
+#include "device/ah.h"
+#include "device/async.h"
+#include "device/attr.h"
+#include "device/comp_channel.h"
+#include "device/cq.h"
+#include "device/gid.h"
+#include "device/mcast.h"
+#include "device/mr.h"
+#include "device/pd.h"
+#include "device/port.h"
+#include "device/qp.h"
+#include "device/srq.h"
+
+const struct vb_ops vb_device_ops = {
+	.query_device = vb_attr_query,
+	.query_port = vb_port_query,
+	.query_port_speed = vb_port_query_speed,
+	.query_gid_entry = vb_gid_query,
+	.query_pkey = vb_port_query_pkey,
+	.query_rt_values = vb_attr_query_clock,
+
+	.alloc_pd = vb_pd_alloc,
+	.dealloc_pd = vb_pd_dealloc,
+
+	.reg_mr = vb_mr_register,
+	.rereg_mr = vb_mr_reregister,
+	.dereg_mr = vb_mr_deregister,
+
+	.create_comp_channel = vb_comp_channel_create,
+	.destroy_comp_channel = vb_comp_channel_destroy,
+	.get_cq_event = vb_comp_channel_get_event,
+	.get_async_event = vb_async_get,
+
+	.create_cq = vb_cq_create,
+	.resize_cq = vb_cq_resize,
+	.modify_cq = vb_cq_modify,
+	.retire_cq = vb_cq_retire,
+	.free_cq = vb_cq_free,
+
+	.create_srq = vb_srq_create,
+	.modify_srq = vb_srq_modify,
+	.query_srq = vb_srq_query,
+	.retire_srq = vb_srq_retire,
+	.free_srq = vb_srq_free,
+
+	.create_qp = vb_qp_create,
+	.query_qp = vb_qp_query,
+	.modify_qp = vb_qp_modify,
+	.query_qp_data_in_order = vb_qp_data_in_order,
+	.retire_qp = vb_qp_retire,
+	.free_qp = vb_qp_free,
+
+	.create_ah = vb_ah_create,
+	.destroy_ah = vb_ah_destroy,
+
+	.attach_mcast = vb_mcast_attach,
+	.detach_mcast = vb_mcast_detach,
+};

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Port attributes (ibv_query_port(3)). */
+#include "device/port.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "device/context.h"
+#include "device/device.h"
+#include "device/limits.h"
+
+/* Around the payload of a packet: IPv4 20, UDP 8, BTH 12, RETH 16, ICRC 4 bytes, less 2 of slack (an IPv6 path has its own MTU check). */
+#define PACKET_OVERHEAD 58u
+#define DEFAULT_PKEY    0xffff
+#define UNKNOWN_MBPS \
+	100000u /* what memory is at least good for, where the kernel knows no speed (lo, tunnels) */
+#define PHYS_DISABLED 3
+#define PHYS_LINK_UP  5
+
+struct rate {
+	uint32_t mbps;
+	uint8_t width; /* enum of ibv_port_attr.active_width */
+	uint8_t speed; /* of one lane */
+};
+
+/* IBA 14.2.5.6: LinkWidthActive 1, 2, 4, 16 = 1x, 4x, 8x, 2x; LinkSpeedActive 1 = 2.5, 4 = 10, 32 = 25, 64 = 50, 128 = 100 Gb/s. */
+static const struct rate rates[] = {
+	{800000, 4, 128}, {400000, 2, 128}, {200000, 2, 64}, {100000, 2, 32},
+	{50000, 16, 32},  {40000, 2, 4},    {25000, 1, 32},  {10000, 1, 4},
+};
+
+int vb_port_check(uint32_t port)
+{
+	if (port == VB_PORT)
+		return 0;
+	return vb_refuse(EINVAL, VB_REASON_ARG, "port %u: the device has port %u only", port,
+			 VB_PORT);
+}
+
+enum ibv_mtu vb_port_mtu(uint32_t bytes)
+{
+	for (int mtu = IBV_MTU_4096; mtu > IBV_MTU_256; mtu--) {
+		if (bytes >= (128u << mtu) + PACKET_OVERHEAD)
+			return (enum ibv_mtu)mtu;
+	}
+	return IBV_MTU_256;
+}
+
+static uint32_t speed_mbps(const struct vb_link_state *link)
+{
+	char path[64 + IF_NAMESIZE];
+	char text[32];
+	long mbps = 0;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", link->ifname);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return UNKNOWN_MBPS;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n > 0) {
+		text[n] = '\0';
+		mbps = strtol(text, NULL, 10);
+	}
+	return mbps > 0 && mbps <= UINT32_MAX ? (uint32_t)mbps : UNKNOWN_MBPS;
+}
+
+/* The fastest known combination that the link is not slower than; 1x of 2.5 Gb/s is the slowest there is. */
+static void set_rate(struct ibv_port_attr *attr, uint32_t mbps)
+{
+	attr->active_width = 1;
+	attr->active_speed = 1;
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		if (mbps >= rates[i].mbps) {
+			attr->active_width = rates[i].width;
+			attr->active_speed = rates[i].speed;
+			return;
+		}
+	}
+}
+
+static void current_link(struct ibv_context *ctx, struct vb_link_state *link)
+{
+	vb_device_refresh();
+	vb_device_link(vb_context_of(ctx)->device, link);
+}
+
+int vb_port_query(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr)
+{
+	struct vb_link_state link;
+	int err = vb_port_check(port);
+
+	if (err)
+		return err;
+	current_link(ctx, &link);
+	memset(attr, 0, sizeof(*attr));
+	attr->state = link.running ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	attr->phys_state = link.running ? PHYS_LINK_UP : PHYS_DISABLED;
+	attr->max_mtu = IBV_MTU_4096;
+	attr->active_mtu = vb_port_mtu(link.mtu);
+	attr->gid_tbl_len = VB_GID_TABLE;
+	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+	attr->max_msg_sz = (uint32_t)VB_MAX_MSG_BYTES;
+	attr->bad_pkey_cntr = (uint32_t)vb_reason_count(VB_REASON_DROP_PKEY);
+	attr->qkey_viol_cntr = (uint32_t)vb_reason_count(VB_REASON_DROP_QKEY);
+	attr->pkey_tbl_len = VB_MAX_PKEYS;
+	attr->max_vl_num = 1;
+	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+	attr->flags = IBV_QPF_GRH_REQUIRED;
+	set_rate(attr, speed_mbps(&link));
+	return 0;
+}
+
+int vb_port_query_speed(struct ibv_context *ctx, uint32_t port, uint64_t *speed_100mbps)
+{
+	struct vb_link_state link;
+	int err = vb_port_check(port);
+
+	if (err)
+		return err;
+	current_link(ctx, &link);
+	*speed_100mbps = speed_mbps(&link) / 100;
+	return 0;
+}
+
+int vb_port_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
+{
+	int err = vb_port_check(port);
+
+	(void)ctx;
+	if (err)
+		return err;
+	if (index < 0 || (unsigned int)index >= VB_MAX_PKEYS)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "query_pkey: index %d, the table has %u",
+				 index, VB_MAX_PKEYS);
+	*pkey = htobe16(DEFAULT_PKEY);
+	return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the face knows of this room: the devices, and how to open one. */
+#include <infiniband/verbs.h>
+
+#include "device/context.h"
+#include "device/device.h"
+#include "verbs/ops.h"
+
+static __be64 guid(struct ibv_device *device)
+{
+	return vb_device_of(device)->guid;
+}
+
+static int interface_index(struct ibv_device *device)
+{
+	struct vb_link_state link;
+
+	vb_device_link(vb_device_of(device), &link);
+	return link.present ? link.ifindex : -1;
+}
+
+const struct vb_provider vb_provider = {
+	.list_devices = vb_device_list,
+	.free_list = vb_device_free_list,
+	.device_guid = guid,
+	.device_index = interface_index,
+	.open = vb_context_open,
+	.close = vb_context_close,
+};
