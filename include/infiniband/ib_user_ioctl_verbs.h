@@ -16,7 +16,7 @@
 
 /* Access flags from FIRST to LAST may be ignored by a device that does not know them. */
 #define IB_UVERBS_ACCESS_OPTIONAL_FIRST (1 << 20)
-#define IB_UVERBS_ACCESS_OPTIONAL_LAST (1 << 29)
+#define IB_UVERBS_ACCESS_OPTIONAL_LAST  (1 << 29)
 
 enum ib_uverbs_core_support {
 	IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS = 1 << 0,

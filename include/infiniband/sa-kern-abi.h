@@ -9,7 +9,7 @@
 
 #include <rdma/ib_user_sa.h>
 
-#define ib_kern_path_rec ib_user_path_rec
+#define ib_kern_path_rec  ib_user_path_rec
 #define ibv_kern_path_rec ib_user_path_rec
 
 #endif

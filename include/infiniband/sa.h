@@ -75,25 +75,25 @@ struct ibv_path_record {
 	union ibv_gid sgid;
 	__be16 dlid;
 	__be16 slid;
-	__be32 flowlabel_hoplimit;  /* 27..8 flow label, 7..0 hop limit */
+	__be32 flowlabel_hoplimit; /* 27..8 flow label, 7..0 hop limit */
 	uint8_t tclass;
 	uint8_t reversible_numpath; /* 7 reversible, 6..0 number of paths */
 	__be16 pkey;
-	__be16 qosclass_sl;         /* 15..4 class, 3..0 service level */
-	uint8_t mtu;                /* 7..6 selector, 5..0 value, as in the two below */
+	__be16 qosclass_sl; /* 15..4 class, 3..0 service level */
+	uint8_t mtu;        /* 7..6 selector, 5..0 value, as in the two below */
 	uint8_t rate;
 	uint8_t packetlifetime;
 	uint8_t preference;
 	uint8_t reserved[6];
 };
 
-#define IBV_PATH_FLAG_GMP (1 << 0)
-#define IBV_PATH_FLAG_PRIMARY (1 << 1)
-#define IBV_PATH_FLAG_ALTERNATE (1 << 2)
-#define IBV_PATH_FLAG_OUTBOUND (1 << 3)
-#define IBV_PATH_FLAG_INBOUND (1 << 4)
+#define IBV_PATH_FLAG_GMP             (1 << 0)
+#define IBV_PATH_FLAG_PRIMARY         (1 << 1)
+#define IBV_PATH_FLAG_ALTERNATE       (1 << 2)
+#define IBV_PATH_FLAG_OUTBOUND        (1 << 3)
+#define IBV_PATH_FLAG_INBOUND         (1 << 4)
 #define IBV_PATH_FLAG_INBOUND_REVERSE (1 << 5)
-#define IBV_PATH_FLAG_BIDIRECTIONAL (IBV_PATH_FLAG_OUTBOUND | IBV_PATH_FLAG_INBOUND_REVERSE)
+#define IBV_PATH_FLAG_BIDIRECTIONAL   (IBV_PATH_FLAG_OUTBOUND | IBV_PATH_FLAG_INBOUND_REVERSE)
 
 struct ibv_path_data {
 	uint32_t flags; /* IBV_PATH_FLAG_* */

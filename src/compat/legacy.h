@@ -7,7 +7,7 @@
 
 #include <linux/types.h>
 
-void *vb_legacy_get_device_list(int *num); /* NULL, and *num 0 */
+void *vb_legacy_get_device_list(int *num);      /* NULL, and *num 0 */
 __be64 vb_legacy_get_device_guid(void *device); /* 0 */
 
 #endif

@@ -11,10 +11,10 @@
 #define VB_SYMVER(function, name, node) __asm__(".symver " #function ", " #name "@" node)
 
 /* A private symbol that rdma-core's providers bind: all three nodes, or those since 64. */
-#define VB_SYMVER_PRIVATE(function, name)              \
+#define VB_SYMVER_PRIVATE(function, name)                \
 	VB_SYMVER(function, name, "IBVERBS_PRIVATE_34"); \
 	VB_SYMVER_PRIVATE_64(function, name)
-#define VB_SYMVER_PRIVATE_64(function, name)           \
+#define VB_SYMVER_PRIVATE_64(function, name)             \
 	VB_SYMVER(function, name, "IBVERBS_PRIVATE_64"); \
 	VB_SYMVER(function, name, "IBVERBS_PRIVATE_65")
 

@@ -38,9 +38,9 @@ static int init_from_wc(struct ibv_context *ctx, uint8_t port, const struct ibv_
 		return err;
 	index = vb_gid_find(ctx, port, &route.receiver, route.type);
 	if (index < 0)
-		return vb_refuse(-index, VB_REASON_ARG,
-				 "init_ah_from_wc: the message was not sent to an address of port %u",
-				 port);
+		return vb_refuse(
+			-index, VB_REASON_ARG,
+			"init_ah_from_wc: the message was not sent to an address of port %u", port);
 	vb_ah_attr_global(&route, (uint8_t)index, attr);
 	return 0;
 }

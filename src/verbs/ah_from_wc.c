@@ -15,8 +15,8 @@
 
 #include "base/reason.h"
 
-#define GRH_BYTES 40
-#define IP4_OFFSET 20
+#define GRH_BYTES       40
+#define IP4_OFFSET      20
 
 /* The next-header value of a GRH whose payload is a transport header (IBA 8.3.4). */
 #define NEXT_HEADER_IBA 0x1b

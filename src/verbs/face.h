@@ -61,9 +61,9 @@ static inline int vb_check_flags(const char *verb, const char *field, uint64_t v
 {
 	if (!(value & ~known))
 		return 0;
-	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "%s: %s 0x%llx, unsupported bits 0x%llx",
-			 verb, field, (unsigned long long)value,
-			 (unsigned long long)(value & ~known));
+	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+			 "%s: %s 0x%llx, unsupported bits 0x%llx", verb, field,
+			 (unsigned long long)value, (unsigned long long)(value & ~known));
 }
 
 /* -EINVAL unless every bit of mask is in known. */

@@ -121,7 +121,8 @@ static int check_rereg(int flags, const struct ibv_pd *pd, const void *addr, siz
 	if (!err && (flags & IBV_REREG_MR_CHANGE_PD) && !pd)
 		err = vb_refuse_null("rereg_mr", "pd");
 	if (!err && access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
-		err = vb_refuse(EINVAL, VB_REASON_ARG, "rereg_mr: access 0x%x without CHANGE_ACCESS",
+		err = vb_refuse(EINVAL, VB_REASON_ARG,
+				"rereg_mr: access 0x%x without CHANGE_ACCESS",
 				(unsigned int)access);
 	if (!err && (flags & IBV_REREG_MR_CHANGE_TRANSLATION))
 		err = check_range("rereg_mr", addr, length, (uintptr_t)addr);

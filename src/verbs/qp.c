@@ -5,8 +5,8 @@
 #include "verbs/slots.h"
 
 /* What ibv_create_qp_ex() may be asked for, and what of it a device of ours knows. */
-#define INIT_ATTR_KNOWN \
-	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | \
+#define INIT_ATTR_KNOWN                                                                            \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |             \
 	 IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH | \
 	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 #define INIT_ATTR_OFFERED \

@@ -29,12 +29,9 @@ VB_EXPORT const char *ibv_node_type_str(enum ibv_node_type node_type)
 VB_EXPORT const char *ibv_port_state_str(enum ibv_port_state port_state)
 {
 	static const char *const table[] = {
-		[IBV_PORT_NOP] = "unchanged",
-		[IBV_PORT_DOWN] = "down",
-		[IBV_PORT_INIT] = "init",
-		[IBV_PORT_ARMED] = "armed",
-		[IBV_PORT_ACTIVE] = "active",
-		[IBV_PORT_ACTIVE_DEFER] = "active deferred",
+		[IBV_PORT_NOP] = "unchanged", [IBV_PORT_DOWN] = "down",
+		[IBV_PORT_INIT] = "init",     [IBV_PORT_ARMED] = "armed",
+		[IBV_PORT_ACTIVE] = "active", [IBV_PORT_ACTIVE_DEFER] = "active deferred",
 	};
 
 	return WORDS(table, port_state);

@@ -71,8 +71,8 @@ struct ibv_ah {
 
 #define IB_ROCE_UDP_ENCAP_VALID_PORT_MIN (0xC000)
 #define IB_ROCE_UDP_ENCAP_VALID_PORT_MAX (0xFFFF)
-#define IB_GRH_FLOWLABEL_MASK (0x000FFFFF)
+#define IB_GRH_FLOWLABEL_MASK            (0x000FFFFF)
 
-#define ETHERNET_LL_SIZE 6
+#define ETHERNET_LL_SIZE                 6
 
 #endif

@@ -30,8 +30,7 @@ static inline int ___ibv_query_port(struct ibv_context *context, uint8_t port_nu
 	return ibv_query_port(context, port_num, (struct _compat_ibv_port_attr *)port_attr);
 }
 
-#define ibv_query_port(context, port_num, port_attr) \
-	___ibv_query_port(context, port_num, port_attr)
+#define ibv_query_port(context, port_num, port_attr) ___ibv_query_port(context, port_num, port_attr)
 
 /* ibv_query_device_ex(3): falls back to the plain attributes where there are no others. */
 static inline int ibv_query_device_ex(struct ibv_context *context,
@@ -54,8 +53,7 @@ static inline int ibv_query_device_ex(struct ibv_context *context,
 }
 
 static inline int ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
-				   uint32_t gid_index, struct ibv_gid_entry *entry,
-				   uint32_t flags)
+				   uint32_t gid_index, struct ibv_gid_entry *entry, uint32_t flags)
 {
 	return _ibv_query_gid_ex(context, port_num, gid_index, entry, flags, sizeof(*entry));
 }
@@ -109,7 +107,7 @@ static inline int ibv_dealloc_td(struct ibv_td *td)
 }
 
 static inline struct ibv_pd *ibv_alloc_parent_domain(struct ibv_context *context,
-			struct ibv_parent_domain_init_attr *attr)
+						     struct ibv_parent_domain_init_attr *attr)
 {
 	struct verbs_context *vctx = verbs_get_ctx_op(context, alloc_parent_domain);
 
@@ -125,21 +123,20 @@ static inline struct ibv_pd *ibv_alloc_parent_domain(struct ibv_context *context
  * access flag is asked for, so that the program also starts on a library without the newer one.
  */
 __attribute__((__always_inline__)) static inline struct ibv_mr *
-__ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, unsigned int access,
-	     int is_access_const)
+__ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, unsigned int access, int is_access_const)
 {
 	if (is_access_const && !(access & IBV_ACCESS_OPTIONAL_RANGE))
 		return ibv_reg_mr(pd, addr, length, (int)access);
 	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, access);
 }
 
-#define ibv_reg_mr(pd, addr, length, access)        \
-	__ibv_reg_mr(pd, addr, length, access,      \
-		     __builtin_constant_p(((access) & IBV_ACCESS_OPTIONAL_RANGE) == 0))
+#define ibv_reg_mr(pd, addr, length, access)   \
+	__ibv_reg_mr(pd, addr, length, access, \
+		     __builtin_constant_p(((access)&IBV_ACCESS_OPTIONAL_RANGE) == 0))
 
 __attribute__((__always_inline__)) static inline struct ibv_mr *
-__ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-		  unsigned int access, int is_access_const)
+__ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
+		  int is_access_const)
 {
 	if (is_access_const && !(access & IBV_ACCESS_OPTIONAL_RANGE))
 		return ibv_reg_mr_iova(pd, addr, length, iova, (int)access);
@@ -148,7 +145,7 @@ __ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 
 #define ibv_reg_mr_iova(pd, addr, length, iova, access)   \
 	__ibv_reg_mr_iova(pd, addr, length, iova, access, \
-			  __builtin_constant_p(((access) & IBV_ACCESS_OPTIONAL_RANGE) == 0))
+			  __builtin_constant_p(((access)&IBV_ACCESS_OPTIONAL_RANGE) == 0))
 
 static inline struct ibv_mr *ibv_alloc_null_mr(struct ibv_pd *pd)
 {
@@ -161,8 +158,8 @@ static inline struct ibv_mr *ibv_alloc_null_mr(struct ibv_pd *pd)
 	return vctx->alloc_null_mr(pd);
 }
 
-static inline int ibv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
-				uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge)
+static inline int ibv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+				struct ibv_sge *sg_list, uint32_t num_sge)
 {
 	struct verbs_context *vctx = verbs_get_ctx_op(pd->context, advise_mr);
 
@@ -391,8 +388,7 @@ static inline int ibv_destroy_wq(struct ibv_wq *wq)
 }
 
 static inline struct ibv_rwq_ind_table *
-ibv_create_rwq_ind_table(struct ibv_context *context,
-			 struct ibv_rwq_ind_table_init_attr *init_attr)
+ibv_create_rwq_ind_table(struct ibv_context *context, struct ibv_rwq_ind_table_init_attr *init_attr)
 {
 	struct verbs_context *vctx = verbs_get_ctx_op(context, create_rwq_ind_table);
 
@@ -405,7 +401,8 @@ ibv_create_rwq_ind_table(struct ibv_context *context,
 
 static inline int ibv_destroy_rwq_ind_table(struct ibv_rwq_ind_table *rwq_ind_table)
 {
-	struct verbs_context *vctx = verbs_get_ctx_op(rwq_ind_table->context, destroy_rwq_ind_table);
+	struct verbs_context *vctx =
+		verbs_get_ctx_op(rwq_ind_table->context, destroy_rwq_ind_table);
 
 	return vctx ? vctx->destroy_rwq_ind_table(rwq_ind_table) : EOPNOTSUPP;
 }
@@ -482,7 +479,8 @@ static inline int ibv_attach_counters_point_flow(struct ibv_counters *counters,
 						 struct ibv_counter_attach_attr *attr,
 						 struct ibv_flow *flow)
 {
-	struct verbs_context *vctx = verbs_get_ctx_op(counters->context, attach_counters_point_flow);
+	struct verbs_context *vctx =
+		verbs_get_ctx_op(counters->context, attach_counters_point_flow);
 
 	return vctx ? vctx->attach_counters_point_flow(counters, attr, flow) : EOPNOTSUPP;
 }

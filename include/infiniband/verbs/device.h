@@ -42,10 +42,10 @@ struct ibv_device {
 	struct _ibv_device_ops _ops;
 	enum ibv_node_type node_type;
 	enum ibv_transport_type transport_type;
-	char name[IBV_SYSFS_NAME_MAX];        /* what ibv_get_device_name(3) returns */
-	char dev_name[IBV_SYSFS_NAME_MAX];    /* name of the character device */
-	char dev_path[IBV_SYSFS_PATH_MAX];    /* sysfs path of the character device */
-	char ibdev_path[IBV_SYSFS_PATH_MAX];  /* sysfs path of the device */
+	char name[IBV_SYSFS_NAME_MAX];       /* what ibv_get_device_name(3) returns */
+	char dev_name[IBV_SYSFS_NAME_MAX];   /* name of the character device */
+	char dev_path[IBV_SYSFS_PATH_MAX];   /* sysfs path of the character device */
+	char ibdev_path[IBV_SYSFS_PATH_MAX]; /* sysfs path of the device */
 };
 
 /* ibv_device_attr.device_cap_flags */
@@ -77,7 +77,7 @@ enum ibv_device_cap_flags {
 };
 
 /* Found only in the 64-bit ibv_device_attr_ex.device_cap_flags_ex. */
-#define IBV_DEVICE_RAW_SCATTER_FCS (1ULL << 34)
+#define IBV_DEVICE_RAW_SCATTER_FCS       (1ULL << 34)
 #define IBV_DEVICE_PCI_WRITE_END_PADDING (1ULL << 36)
 
 enum ibv_fork_status {

@@ -195,8 +195,7 @@ static inline void ibv_wr_send_inv(struct ibv_qp_ex *qp, uint32_t invalidate_rke
 	qp->wr_send_inv(qp, invalidate_rkey);
 }
 
-static inline void ibv_wr_send_tso(struct ibv_qp_ex *qp, void *hdr, uint16_t hdr_sz,
-				   uint16_t mss)
+static inline void ibv_wr_send_tso(struct ibv_qp_ex *qp, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
 	qp->wr_send_tso(qp, hdr, hdr_sz, mss);
 }
@@ -211,8 +210,8 @@ static inline void ibv_wr_rdma_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64
 	qp->wr_rdma_write(qp, rkey, remote_addr);
 }
 
-static inline void ibv_wr_rdma_write_imm(struct ibv_qp_ex *qp, uint32_t rkey,
-					 uint64_t remote_addr, __be32 imm_data)
+static inline void ibv_wr_rdma_write_imm(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+					 __be32 imm_data)
 {
 	qp->wr_rdma_write_imm(qp, rkey, remote_addr, imm_data);
 }
@@ -223,8 +222,8 @@ static inline void ibv_wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t re
 	qp->wr_flush(qp, rkey, remote_addr, len, type, level);
 }
 
-static inline void ibv_wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey,
-					 uint64_t remote_addr, uint64_t compare, uint64_t swap)
+static inline void ibv_wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+					 uint64_t compare, uint64_t swap)
 {
 	qp->wr_atomic_cmp_swp(qp, rkey, remote_addr, compare, swap);
 }
@@ -252,8 +251,8 @@ static inline void ibv_wr_local_inv(struct ibv_qp_ex *qp, uint32_t invalidate_rk
 	qp->wr_local_inv(qp, invalidate_rkey);
 }
 
-static inline void ibv_wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah,
-				      uint32_t remote_qpn, uint32_t remote_qkey)
+static inline void ibv_wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t remote_qpn,
+				      uint32_t remote_qkey)
 {
 	qp->wr_set_ud_addr(qp, ah, remote_qpn, remote_qkey);
 }

@@ -87,7 +87,7 @@ struct ibv_port_attr {
 	uint8_t sm_sl;
 	uint8_t subnet_timeout;
 	uint8_t init_type_reply;
-	uint8_t active_width;     /* 1, 2, 4, 8, 16 for 1x, 4x, 8x, 12x, 2x */
+	uint8_t active_width; /* 1, 2, 4, 8, 16 for 1x, 4x, 8x, 12x, 2x */
 	uint8_t active_speed;
 	uint8_t phys_state;
 	uint8_t link_layer;       /* IBV_LINK_LAYER_* */
