@@ -28,7 +28,7 @@ static int init_from_wc(struct ibv_context *ctx, uint8_t port, const struct ibv_
 	struct vb_wc_route route;
 	int err, index;
 
-	if (!wc || !attr || (!grh && (wc->wc_flags & IBV_WC_GRH)))
+	if (!wc || (!grh && (wc->wc_flags & IBV_WC_GRH)))
 		return vb_refuse_null("init_ah_from_wc", "an argument");
 	vb_ah_attr_local(wc, port, attr);
 	if (!(wc->wc_flags & IBV_WC_GRH))
@@ -49,8 +49,11 @@ VB_EXPORT int ibv_init_ah_from_wc(struct ibv_context *ctx, uint8_t port_num, str
 				  struct ibv_grh *grh, struct ibv_ah_attr *ah_attr)
 {
 	struct ibv_ah_attr attr = {0};
-	int err = init_from_wc(ctx, port_num, wc, grh, ah_attr ? &attr : NULL);
+	int err;
 
+	if (!ah_attr)
+		return vb_answer_minus_one(vb_refuse_null("init_ah_from_wc", "ah_attr"));
+	err = init_from_wc(ctx, port_num, wc, grh, &attr);
 	if (!err)
 		*ah_attr = attr;
 	return vb_answer_minus_one(err);

@@ -40,11 +40,13 @@ int vb_slot_query_device_ex(struct ibv_context *ctx, const struct ibv_query_devi
 			    struct ibv_device_attr_ex *attr, size_t attr_size)
 {
 	struct ibv_device_attr_ex all = {0};
-	int err = input ? vb_check_mask("query_device_ex", "comp_mask", input->comp_mask, 0) : 0;
+	int err;
 
-	if (!err && (!attr || attr_size < sizeof(all.orig_attr)))
-		err = vb_refuse(EINVAL, VB_REASON_ARG, "query_device_ex: room for %zu bytes only",
-				attr ? attr_size : 0);
+	if (!attr || attr_size < sizeof(all.orig_attr))
+		return vb_answer(vb_refuse(EINVAL, VB_REASON_ARG,
+					   "query_device_ex: room for %zu bytes only",
+					   attr ? attr_size : 0));
+	err = input ? vb_check_mask("query_device_ex", "comp_mask", input->comp_mask, 0) : 0;
 	if (!err)
 		err = vb_ops(ctx)->query_device(ctx, &all);
 	if (!err)

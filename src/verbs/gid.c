@@ -28,7 +28,7 @@ static ssize_t collect_port(struct ibv_context *ctx, uint32_t port, char *entrie
 			continue;
 		if (err)
 			return err;
-		if (have == max_entries)
+		if (!entries || have == max_entries)
 			return vb_refuse(EINVAL, VB_REASON_ARG,
 					 "query_gid_table: more than %zu entries", max_entries);
 		copy_entry(entries + have * entry_size, entry_size, &entry);
@@ -71,10 +71,11 @@ VB_EXPORT int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t
 				struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
 	struct ibv_gid_entry found = {0};
-	int err = vb_check_flags("query_gid_ex", "flags", flags, 0);
+	int err;
 
-	if (!err && (!entry || !entry_size))
-		err = vb_refuse_null("query_gid_ex", "entry");
+	if (!entry || !entry_size)
+		return vb_answer(vb_refuse_null("query_gid_ex", "entry"));
+	err = vb_check_flags("query_gid_ex", "flags", flags, 0);
 	if (!err)
 		err = vb_ops(ctx)->query_gid_entry(ctx, port, index, &found);
 	if (!err)
@@ -99,8 +100,11 @@ static int query_gid(struct ibv_context *ctx, uint8_t port, int index, struct ib
 VB_EXPORT int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid)
 {
 	struct ibv_gid_entry entry = {0};
-	int err = gid ? query_gid(ctx, port, index, &entry) : vb_refuse_null("query_gid", "gid");
+	int err;
 
+	if (!gid)
+		return vb_answer_minus_one(vb_refuse_null("query_gid", "gid"));
+	err = query_gid(ctx, port, index, &entry);
 	if (!err)
 		*gid = entry.gid;
 	return vb_answer_minus_one(err);

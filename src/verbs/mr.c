@@ -101,8 +101,11 @@ static int check_ex_mask(uint64_t mask)
 VB_EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr)
 {
 	uint64_t iova;
-	int err = attr ? check_ex_mask(attr->comp_mask) : vb_refuse_null("reg_mr_ex", "attr");
+	int err;
 
+	if (!attr)
+		return vb_answer_null(vb_refuse_null("reg_mr_ex", "attr"));
+	err = check_ex_mask(attr->comp_mask);
 	if (err)
 		return vb_answer_null(err);
 	iova = (attr->comp_mask & IBV_REG_MR_MASK_IOVA) ? attr->iova : (uintptr_t)attr->addr;
@@ -132,10 +135,13 @@ static int check_rereg(int flags, const struct ibv_pd *pd, const void *addr, siz
 VB_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
 			   size_t length, int access)
 {
-	int err = mr ? check_rereg(flags, pd, addr, length, access)
-		     : vb_refuse_null("rereg_mr", "mr");
-	int code;
+	int err, code;
 
+	if (!mr) {
+		errno = -vb_refuse_null("rereg_mr", "mr");
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	err = check_rereg(flags, pd, addr, length, access);
 	if (err) {
 		errno = -err;
 		return IBV_REREG_MR_ERR_INPUT;
