@@ -31,13 +31,20 @@ struct vb_channel {
 	bool loop;
 	void *user;	      /* the device's */
 	struct vb_channel *next; /* the device's list */
+	struct vb_channel *pushed_next; /* the device's: pushed to since the last vb_channel_wake() */
+	bool pushed;
+	bool mute; /* the device's: its ring holds nonsense, read no more */
 	/* the host's */
 	const uint32_t *remote_asleep;
 	struct vb_channel *host_next;
 	struct vb_channel *other; /* loop: the other end (itself if the engines are the same) */
-	void *mapping[2];
+	struct vb_ring_half *own_half;
+	const struct vb_ring_half *peer_half;
+	int stage;		/* enum vb_channel_stage */
+	bool told_down;
 	uint32_t id;
 	uint32_t remote_id;
+	int64_t asked_at;
 };
 
 /*

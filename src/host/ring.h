@@ -4,7 +4,8 @@
  * cache line; larger payload lies in a bulk area beside them.
  *
  * Producer and consumer each have one struct vb_ring of their own for it. The slots and the bulk area are written by the producer only; the
- * count of consumed slots by the consumer only (in its own half). What the other side wrote is copied, then validated.
+ * count of consumed slots by the consumer only (in its own half). What the other side wrote is copied, then validated; an
+ * impossible value sets `corrupt`, and the ring is full or empty from then on.
  * Not thread-safe: each side is used under its engine's lock.
  */
 #ifndef VB_HOST_RING_H
@@ -13,16 +14,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define VB_RING_SLOTS 1024u
 #define VB_RING_BULK_BYTES (512u * 1024u)
 #define VB_SLOT_BYTES 64u
 
 struct vb_slot {
-	uint32_t sequence; /* set by push: index of the slot + 1; never 0 */
-	uint32_t bulk;	   /* set by reserve/push: offset of the bulk data */
+	uint32_t sequence; /* set by push: index of the slot + 1, modulo 2^32 */
+	uint32_t bulk;	   /* set by push: offset of the bulk data, VB_SLOT_NO_BULK if there is none */
 	uint8_t data[56];
 };
+
+#define VB_SLOT_NO_BULK UINT32_MAX
 
 /* The memory of one direction, in the producer's memfd, and what the producer's process says as consumer of the other direction. */
 struct vb_ring_half {
@@ -34,14 +38,16 @@ struct vb_ring_half {
 };
 
 struct vb_ring_tx {
-	struct vb_ring_half *half;	 /* ours, written */
-	const uint32_t *peer_consumed;	 /* in the peer's half, read */
-	uint32_t head;			 /* slots pushed */
-	uint32_t known_consumed;	 /* last validated copy of *peer_consumed */
-	uint32_t bulk_head;		 /* next free byte (counts for ever, modulo the size) */
-	uint32_t bulk_tail;		 /* oldest byte in use */
-	uint32_t reserved_bulk;		 /* position after the pending reservation */
-	uint32_t bulk_end[VB_RING_SLOTS]; /* bulk position after each slot's data */
+	_Alignas(64) struct vb_slot staged; /* what reserve returned: filled here, so that the shared line is written once */
+	struct vb_ring_half *half;	    /* ours, written */
+	const uint32_t *peer_consumed;	    /* in the peer's half, read */
+	uint32_t head;			    /* slots pushed */
+	uint32_t known_consumed;	    /* last validated copy of *peer_consumed */
+	uint32_t bulk_head;		    /* next free byte (counts for ever, modulo the size) */
+	uint32_t bulk_tail;		    /* oldest byte in use */
+	uint32_t reserved_bulk;		    /* position after the pending reservation */
+	bool corrupt;			    /* the peer's count was impossible: condemn the peer */
+	uint32_t bulk_end[VB_RING_SLOTS];   /* bulk position after each slot's data */
 };
 
 struct vb_ring_rx {
@@ -49,26 +55,81 @@ struct vb_ring_rx {
 	uint32_t *own_consumed;		 /* in our half, written */
 	uint32_t tail;			 /* slots consumed */
 	uint32_t told;			 /* last value stored in *own_consumed */
+	uint32_t bulk_seen;		 /* bulk offset of the last peeked slot that had one */
+	uint32_t bulk_told;		 /* the same, when *own_consumed was last stored */
+	bool corrupt;			 /* a slot held an impossible sequence or bulk offset: condemn the peer */
 };
 
 void vb_ring_tx_init(struct vb_ring_tx *tx, struct vb_ring_half *own, const struct vb_ring_half *peers);
 void vb_ring_rx_init(struct vb_ring_rx *rx, struct vb_ring_half *own, const struct vb_ring_half *peers);
 
+/* The part of vb_ring_reserve() that is seldom needed: looks at the peer's count, places bulk data. */
+struct vb_slot *vb_ring_reserve_slow(struct vb_ring_tx *tx, uint32_t bulk_bytes, void **bulk);
+/* bulk: the validated address of [slot->bulk, +bytes), NULL if impossible. */
+const void *vb_ring_bulk(const struct vb_ring_rx *rx, const struct vb_slot *slot, uint32_t bytes);
+
+/* Every slot that tx pushed has been consumed. */
+bool vb_ring_drained(struct vb_ring_tx *tx);
+
 /*
  * reserve: the slot to fill (its `data`) and, if bulk_bytes > 0, *bulk = contiguous room (64-byte aligned). NULL: full.
  * push: publishes the reserved slot (release). reserve again without push: the first reservation is forgotten.
  */
-struct vb_slot *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t bulk_bytes, void **bulk);
-void vb_ring_push(struct vb_ring_tx *tx);
+static inline struct vb_slot *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t bulk_bytes, void **bulk)
+{
+	if (bulk_bytes || tx->head - tx->known_consumed >= VB_RING_SLOTS)
+		return vb_ring_reserve_slow(tx, bulk_bytes, bulk);
+	tx->staged.bulk = VB_SLOT_NO_BULK;
+	tx->reserved_bulk = tx->bulk_head;
+	return &tx->staged;
+}
 
-/* peek: copies the next slot into *slot (acquire), false if there is none. bulk: the validated address of [slot->bulk, +bytes), NULL if impossible. pop: done with it. */
-bool vb_ring_peek(struct vb_ring_rx *rx, struct vb_slot *slot);
-const void *vb_ring_bulk(const struct vb_ring_rx *rx, const struct vb_slot *slot, uint32_t bytes);
-void vb_ring_pop(struct vb_ring_rx *rx);
+static inline void vb_ring_push(struct vb_ring_tx *tx)
+{
+	uint32_t at = tx->head % VB_RING_SLOTS;
+	struct vb_slot *slot = &tx->half->slot[at];
+
+	tx->bulk_head = tx->reserved_bulk;
+	tx->bulk_end[at] = tx->bulk_head;
+	memcpy(&slot->bulk, &tx->staged.bulk, sizeof(*slot) - offsetof(struct vb_slot, bulk));
+	__atomic_store_n(&slot->sequence, ++tx->head, __ATOMIC_RELEASE);
+}
+
 /* Publishes the consumed count now (pop does so every quarter of the ring); called when a poller runs out of work. */
-void vb_ring_tell(struct vb_ring_rx *rx);
+static inline void vb_ring_tell(struct vb_ring_rx *rx)
+{
+	if (rx->told == rx->tail)
+		return;
+	rx->told = rx->tail;
+	rx->bulk_told = rx->bulk_seen;
+	__atomic_store_n(rx->own_consumed, rx->tail, __ATOMIC_RELEASE);
+}
 
-/* Every slot that tx pushed has been consumed. */
-bool vb_ring_drained(struct vb_ring_tx *tx);
+/* Copies the next slot into *slot (acquire); false if there is none. */
+static inline bool vb_ring_peek(struct vb_ring_rx *rx, struct vb_slot *slot)
+{
+	const struct vb_slot *next = &rx->half->slot[rx->tail % VB_RING_SLOTS];
+	uint32_t sequence = __atomic_load_n(&next->sequence, __ATOMIC_ACQUIRE);
+
+	if (sequence != rx->tail + 1) {
+		/* The lap before or, in the first lap, nothing; else the producer has gone wrong. */
+		if (sequence != rx->tail + 1 - VB_RING_SLOTS && sequence != 0)
+			rx->corrupt = true;
+		return false;
+	}
+	memcpy(slot, next, sizeof(*slot));
+	if (slot->bulk != VB_SLOT_NO_BULK)
+		rx->bulk_seen = slot->bulk;
+	return true;
+}
+
+/* Done with the slot that peek showed, and with its bulk data. */
+static inline void vb_ring_pop(struct vb_ring_rx *rx)
+{
+	rx->tail++;
+	if (rx->tail - rx->told >= VB_RING_SLOTS / 4 ||
+	    (rx->bulk_seen - rx->bulk_told) % VB_RING_BULK_BYTES >= VB_RING_BULK_BYTES / 8)
+		vb_ring_tell(rx);
+}
 
 #endif

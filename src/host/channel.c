@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Channels to engines of other processes: finding, asking for, waking, closing. */
+#include "host/channel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "host/channel_private.h"
+#include "host/control.h"
+#include "host/private.h"
+#include "host/shared.h"
+
+/* How long a refusal stands before the same is asked again. */
+#define REFUSAL_NS (1 * VB_MSEC)
+
+struct vb_channel *vb_channel_new(struct vb_node *node, struct vb_peer *peer, uint32_t engine,
+				  uint32_t remote_engine)
+{
+	struct vb_channel *ch = aligned_alloc(_Alignof(struct vb_channel), sizeof(*ch));
+
+	if (!ch)
+		return NULL;
+	memset(ch, 0, sizeof(*ch));
+	ch->peer = peer;
+	ch->engine = engine;
+	ch->remote_engine = remote_engine;
+	ch->remote_asleep = &peer->page->engine[remote_engine].asleep;
+	ch->id = ++node->next_channel_id;
+	vb_peer_ref(peer);
+	return ch;
+}
+
+void vb_channel_link(struct vb_channel *ch)
+{
+	ch->host_next = ch->peer->channels;
+	ch->peer->channels = ch;
+	ch->peer->num_channels++;
+}
+
+static void channel_unlink(struct vb_channel *ch)
+{
+	for (struct vb_channel **p = &ch->peer->channels; *p; p = &(*p)->host_next) {
+		if (*p == ch) {
+			*p = ch->host_next;
+			ch->peer->num_channels--;
+			break;
+		}
+	}
+	ch->host_next = NULL;
+}
+
+void vb_channel_retire(struct vb_node *node, struct vb_channel *ch)
+{
+	channel_unlink(ch);
+	ch->stage = VB_CHANNEL_CLOSED;
+	atomic_store(&ch->dead, true);
+	if (!ch->loop) {
+		vb_shared_unmap(ch->own_half, sizeof(struct vb_ring_half));
+		vb_shared_unmap(ch->peer_half, sizeof(struct vb_ring_half));
+	}
+	vb_peer_unref(ch->peer);
+	ch->host_next = node->retired;
+	node->retired = ch;
+}
+
+void vb_channel_free_retired(struct vb_node *node)
+{
+	while (node->retired) {
+		struct vb_channel *ch = node->retired;
+
+		node->retired = ch->host_next;
+		free(ch);
+	}
+}
+
+void vb_channel_bring_up(struct vb_channel *ch)
+{
+	vb_ring_tx_init(&ch->tx, ch->own_half, ch->peer_half);
+	vb_ring_rx_init(&ch->rx, ch->own_half, ch->peer_half);
+	ch->stage = VB_CHANNEL_UP;
+}
+
+int vb_channel_make_half(struct vb_channel *ch, int *fd)
+{
+	void *map;
+	int err = vb_shared_create("verbatim-ring", sizeof(struct vb_ring_half), &map, fd);
+
+	if (err)
+		return vb_refuse(-err, VB_REASON_SYSTEM, "memory for a ring: %s", strerror(-err));
+	ch->own_half = map;
+	return 0;
+}
+
+/* Asks the peer for a channel. */
+static enum vb_contact channel_ask(struct vb_node *node, struct vb_peer *peer, uint32_t engine,
+				   uint32_t remote_engine)
+{
+	struct vb_connection *conn = vb_connection_of(node, peer);
+	struct vb_channel *ch;
+	int fd;
+
+	if (!conn) {
+		vb_note(VB_REASON_DESCRIPTORS_GONE, "no control connection to process %u is left",
+			vb_peer_pid(peer));
+		return VB_CONTACT_ABSENT;
+	}
+	ch = vb_channel_new(node, peer, engine, remote_engine);
+	if (!ch)
+		return VB_CONTACT_ABSENT;
+	vb_channel_link(ch);
+	if (vb_channel_make_half(ch, &fd)) {
+		vb_channel_retire(node, ch);
+		return VB_CONTACT_ABSENT;
+	}
+	struct vb_control msg = {
+		.type = VB_CONTROL_OPEN,
+		.from_id = ch->id,
+		.from_engine = engine,
+		.to_engine = remote_engine,
+	};
+
+	ch->stage = VB_CHANNEL_ASKED;
+	vb_connection_send(node, conn, &msg, &fd, 1, true);
+	return VB_CONTACT_PENDING;
+}
+
+/* The best of what there is between the two engines. */
+static struct vb_channel *channel_between(const struct vb_peer *peer, uint32_t engine,
+					  uint32_t remote_engine)
+{
+	struct vb_channel *best = NULL;
+
+	for (struct vb_channel *ch = peer->channels; ch; ch = ch->host_next) {
+		if (ch->engine != engine || ch->remote_engine != remote_engine ||
+		    ch->stage == VB_CHANNEL_DOWN)
+			continue;
+		if (ch->stage == VB_CHANNEL_UP)
+			return ch;
+		best = ch;
+	}
+	return best;
+}
+
+static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
+				      enum vb_contact *why)
+{
+	struct vb_peer *peer = vb_contact_peer(node, dest_qpn >> VB_QPN_BLOCK_BITS, why);
+
+	if (!peer)
+		return NULL;
+	*why = VB_CONTACT_ABSENT;
+	const struct vb_page_qp *qp = vb_peer_qp(peer, dest_qpn);
+
+	if (!qp || __atomic_load_n(&qp->qpn, __ATOMIC_ACQUIRE) != dest_qpn)
+		return NULL;
+	uint32_t remote = __atomic_load_n(&qp->engine, __ATOMIC_RELAXED);
+
+	if (remote >= VB_MAX_ENGINES)
+		return NULL;
+	struct vb_channel *ch = channel_between(peer, engine, remote);
+
+	if (ch && ch->stage == VB_CHANNEL_UP) {
+		*why = VB_CONTACT_UP;
+		return ch;
+	}
+	if (ch && ch->stage == VB_CHANNEL_REFUSED) {
+		if (vb_node_clock() - ch->asked_at < REFUSAL_NS)
+			return NULL;
+		vb_channel_retire(node, ch);
+		ch = NULL;
+	}
+	*why = ch ? VB_CONTACT_PENDING : channel_ask(node, peer, engine, remote);
+	return NULL;
+}
+
+struct vb_channel *vb_channel_find(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
+				   enum vb_contact *why)
+{
+	struct vb_channel *ch;
+
+	*why = VB_CONTACT_ABSENT;
+	if (dest_qpn >> 24 || atomic_load(&node->forked))
+		return NULL;
+	if (vb_page_block_index(node->page, dest_qpn >> VB_QPN_BLOCK_BITS) >= 0)
+		return vb_channel_find_loop(node, engine, dest_qpn, why);
+	pthread_mutex_lock(&node->lock);
+	ch = find_remote(node, engine, dest_qpn, why);
+	pthread_mutex_unlock(&node->lock);
+	return ch;
+}
+
+void vb_channel_wake(struct vb_channel *ch)
+{
+	/* Pairs with the fence between the sleeper's store of `asleep` and its last look at the ring. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(ch->remote_asleep, __ATOMIC_RELAXED))
+		vb_peer_ring(ch->peer);
+}
+
+void vb_channel_tell_closed(struct vb_node *node, const struct vb_channel *ch)
+{
+	struct vb_connection *conn = vb_connection_of(node, ch->peer);
+	struct vb_control msg = {
+		.type = VB_CONTROL_CLOSE, .to_id = ch->remote_id, .from_id = ch->id};
+
+	if (conn)
+		vb_connection_send(node, conn, &msg, NULL, 0, false);
+}
+
+void vb_channel_close(struct vb_node *node, struct vb_channel *ch)
+{
+	if (atomic_load(&node->forked))
+		return;
+	pthread_mutex_lock(&node->lock);
+	if (ch->loop) {
+		vb_channel_close_loop(node, ch);
+	} else if (ch->stage != VB_CHANNEL_CLOSED) {
+		if (ch->stage == VB_CHANNEL_UP)
+			vb_channel_tell_closed(node, ch);
+		vb_channel_retire(node, ch);
+	}
+	pthread_mutex_unlock(&node->lock);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What peers say about channels: asking for one, the three answers, and the end of one. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "host/channel_private.h"
+#include "host/control.h"
+#include "host/private.h"
+#include "host/shared.h"
+
+/* More than any program's engines need; a peer gone wrong is stopped here. */
+#define CHANNELS_PER_PEER 16384u
+
+static void answer(struct vb_node *node, struct vb_peer *peer, enum vb_control_type type,
+		   uint32_t to_id, uint32_t from_id, int fd)
+{
+	struct vb_connection *conn = vb_connection_of(node, peer);
+	struct vb_control msg = {.type = type, .to_id = to_id, .from_id = from_id};
+
+	if (conn)
+		vb_connection_send(node, conn, &msg, &fd, fd < 0 ? 0 : 1, true);
+}
+
+static struct vb_channel *channel_by_id(const struct vb_peer *peer, uint32_t id)
+{
+	struct vb_channel *ch = peer->channels;
+
+	while (ch && ch->id != id)
+		ch = ch->host_next;
+	return ch;
+}
+
+static bool half_take(struct vb_channel *ch, const int *fds, int num_fds)
+{
+	const char *defect = "no ring was sent";
+	void *map;
+
+	if (num_fds != 1 ||
+	    vb_shared_map(fds[0], sizeof(struct vb_ring_half), false, &map, &defect)) {
+		vb_peer_condemn(ch->peer, defect);
+		return false;
+	}
+	ch->peer_half = map;
+	return true;
+}
+
+/* We asked for the same and our request has precedence: the one with the smaller nonce. */
+static bool request_stands(const struct vb_node *node, const struct vb_peer *peer, uint32_t engine,
+			   uint32_t remote_engine)
+{
+	if (node->nonce > peer->nonce)
+		return false;
+	for (const struct vb_channel *ch = peer->channels; ch; ch = ch->host_next) {
+		if (ch->stage == VB_CHANNEL_ASKED && ch->engine == engine &&
+		    ch->remote_engine == remote_engine)
+			return true;
+	}
+	return false;
+}
+
+static bool engine_exists(const struct vb_node *node, uint32_t engine)
+{
+	return engine < VB_MAX_ENGINES && (node->engines.used[engine / 64] >> engine % 64 & 1);
+}
+
+/* With the lock. The new end, or NULL when the request was answered otherwise. */
+static struct vb_channel *open_receive(struct vb_node *node, struct vb_peer *peer,
+				       const struct vb_control *msg, const int *fds, int num_fds)
+{
+	struct vb_channel *ch;
+	int fd;
+
+	if (msg->from_engine >= VB_MAX_ENGINES) {
+		vb_peer_condemn(peer, "it asked for a channel from an impossible engine");
+		return NULL;
+	}
+	if (!engine_exists(node, msg->to_engine) || peer->num_channels >= CHANNELS_PER_PEER) {
+		answer(node, peer, VB_CONTROL_REFUSE, msg->from_id, 0, -1);
+		return NULL;
+	}
+	if (request_stands(node, peer, msg->to_engine, msg->from_engine)) {
+		answer(node, peer, VB_CONTROL_DUPLICATE, msg->from_id, 0, -1);
+		return NULL;
+	}
+	ch = vb_channel_new(node, peer, msg->to_engine, msg->from_engine);
+	if (!ch)
+		return NULL;
+	vb_channel_link(ch);
+	if (!half_take(ch, fds, num_fds) || vb_channel_make_half(ch, &fd)) {
+		vb_channel_retire(node, ch);
+		answer(node, peer, VB_CONTROL_REFUSE, msg->from_id, 0, -1);
+		return NULL;
+	}
+	ch->remote_id = msg->from_id;
+	vb_channel_bring_up(ch);
+	answer(node, peer, VB_CONTROL_ACCEPT, msg->from_id, ch->id, fd);
+	return ch;
+}
+
+/* With the lock. */
+static struct vb_channel *accept_receive(struct vb_node *node, struct vb_peer *peer,
+					 const struct vb_control *msg, const int *fds, int num_fds)
+{
+	struct vb_channel *ch = channel_by_id(peer, msg->to_id);
+
+	if (!ch || ch->stage != VB_CHANNEL_ASKED)
+		return NULL;
+	if (!half_take(ch, fds, num_fds)) {
+		vb_channel_retire(node, ch);
+		return NULL;
+	}
+	ch->remote_id = msg->from_id;
+	vb_channel_bring_up(ch);
+	return ch;
+}
+
+/* With the lock. True if there was such a request of ours. */
+static bool refusal_receive(struct vb_node *node, struct vb_peer *peer,
+			    const struct vb_control *msg)
+{
+	struct vb_channel *ch = channel_by_id(peer, msg->to_id);
+
+	if (!ch || ch->stage != VB_CHANNEL_ASKED)
+		return false;
+	if (msg->type == VB_CONTROL_DUPLICATE) {
+		vb_channel_retire(node, ch);
+		return true;
+	}
+	ch->stage = VB_CHANNEL_REFUSED;
+	ch->asked_at = vb_node_clock();
+	return true;
+}
+
+/* With the lock. */
+static struct vb_channel *close_receive(struct vb_peer *peer, const struct vb_control *msg)
+{
+	struct vb_channel *ch = channel_by_id(peer, msg->to_id);
+
+	if (!ch || ch->stage != VB_CHANNEL_UP)
+		return NULL;
+	ch->stage = VB_CHANNEL_DOWN;
+	atomic_store(&ch->dead, true);
+	return ch;
+}
+
+static void announce(struct vb_node *node, struct vb_channel *ch)
+{
+	if (node->events.channel_up && node->events.channel_up(node->events.arg, ch->engine, ch)) {
+		vb_log(VB_LOG_DEBUG, "channel for engine %u, which is gone", ch->engine);
+		vb_channel_close(node, ch);
+	}
+}
+
+void vb_channel_message(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
+			int *fds, int num_fds)
+{
+	struct vb_channel *up = NULL, *down = NULL;
+	bool changed = false;
+
+	pthread_mutex_lock(&node->lock);
+	switch (msg->type) {
+	case VB_CONTROL_OPEN:
+		up = open_receive(node, peer, msg, fds, num_fds);
+		break;
+	case VB_CONTROL_ACCEPT:
+		up = accept_receive(node, peer, msg, fds, num_fds);
+		break;
+	case VB_CONTROL_REFUSE:
+	case VB_CONTROL_DUPLICATE:
+		changed = refusal_receive(node, peer, msg);
+		break;
+	case VB_CONTROL_CLOSE:
+		down = close_receive(peer, msg);
+		break;
+	default:
+		vb_peer_condemn(peer, "it sent a message of no known type");
+	}
+	pthread_mutex_unlock(&node->lock);
+	if (up)
+		announce(node, up);
+	if (down && node->events.channel_down)
+		node->events.channel_down(node->events.arg, down->engine, down);
+	if (changed && node->events.contact_changed)
+		node->events.contact_changed(node->events.arg);
+}

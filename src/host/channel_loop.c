@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Channels between two engines of this process, or of one with itself: the same rings, in private memory. */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "base/reason.h"
+#include "host/channel_private.h"
+#include "host/private.h"
+
+#define HALF_BYTES sizeof(struct vb_ring_half)
+
+static struct vb_ring_half *half_new(void)
+{
+	void *p = mmap(NULL, HALF_BYTES, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void half_free(const struct vb_ring_half *half)
+{
+	if (half)
+		munmap((void *)(uintptr_t)half, HALF_BYTES);
+}
+
+static struct vb_channel *end_new(struct vb_node *node, uint32_t engine, uint32_t remote_engine)
+{
+	struct vb_channel *ch = vb_channel_new(node, node->self, engine, remote_engine);
+
+	if (!ch)
+		return NULL;
+	ch->loop = true;
+	vb_channel_link(ch);
+	ch->own_half = half_new();
+	if (!ch->own_half) {
+		vb_channel_retire(node, ch);
+		return NULL;
+	}
+	return ch;
+}
+
+/* With the lock: both ends; returns that of `engine`. */
+static struct vb_channel *pair_new(struct vb_node *node, uint32_t engine, uint32_t remote_engine)
+{
+	struct vb_channel *a = end_new(node, engine, remote_engine);
+	struct vb_channel *b = engine == remote_engine ? a : end_new(node, remote_engine, engine);
+
+	if (!a || !b) {
+		if (a) {
+			half_free(a->own_half);
+			vb_channel_retire(node, a);
+		}
+		return NULL;
+	}
+	a->other = b;
+	b->other = a;
+	a->peer_half = b->own_half;
+	b->peer_half = a->own_half;
+	vb_channel_bring_up(a);
+	if (b != a)
+		vb_channel_bring_up(b);
+	return a;
+}
+
+static struct vb_channel *loop_between(const struct vb_node *node, uint32_t engine,
+				       uint32_t remote_engine)
+{
+	for (struct vb_channel *ch = node->self->channels; ch; ch = ch->host_next) {
+		if (ch->engine == engine && ch->remote_engine == remote_engine &&
+		    ch->stage == VB_CHANNEL_UP)
+			return ch;
+	}
+	return NULL;
+}
+
+struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
+					enum vb_contact *why)
+{
+	const struct vb_page_qp *qp = vb_peer_qp(node->self, dest_qpn);
+	uint32_t remote;
+
+	*why = VB_CONTACT_ABSENT;
+	if (!qp || __atomic_load_n(&qp->qpn, __ATOMIC_ACQUIRE) != dest_qpn)
+		return NULL;
+	remote = __atomic_load_n(&qp->engine, __ATOMIC_RELAXED);
+	if (remote >= VB_MAX_ENGINES)
+		return NULL;
+	pthread_mutex_lock(&node->lock);
+	struct vb_channel *ch = loop_between(node, engine, remote);
+	bool fresh = !ch;
+
+	if (fresh)
+		ch = pair_new(node, engine, remote);
+	pthread_mutex_unlock(&node->lock);
+	if (!ch) {
+		vb_note(VB_REASON_NO_MEMORY, "no memory for a channel within the process");
+		return NULL;
+	}
+	if (fresh && ch->other != ch && node->events.channel_up &&
+	    node->events.channel_up(node->events.arg, remote, ch->other)) {
+		vb_channel_close(node, ch->other);
+		vb_channel_close(node, ch);
+		return NULL;
+	}
+	*why = VB_CONTACT_UP;
+	return ch;
+}
+
+/* The halves belong to both ends: the last one to close frees them. */
+void vb_channel_close_loop(struct vb_node *node, struct vb_channel *ch)
+{
+	if (ch->stage == VB_CHANNEL_CLOSED)
+		return;
+	if (ch->other == ch) {
+		half_free(ch->own_half);
+	} else if (ch->other) {
+		ch->other->other = NULL;
+		ch->other->stage = VB_CHANNEL_DOWN;
+		atomic_store(&ch->other->dead, true);
+		vb_node_todo(node);
+	} else {
+		half_free(ch->own_half);
+		half_free(ch->peer_half);
+	}
+	vb_channel_retire(node, ch);
+}
+
+bool vb_channel_loop_service(struct vb_node *node)
+{
+	bool told = false;
+
+	for (;;) {
+		struct vb_channel *ch;
+
+		pthread_mutex_lock(&node->lock);
+		for (ch = node->self->channels; ch; ch = ch->host_next) {
+			if (ch->stage == VB_CHANNEL_DOWN && !ch->told_down)
+				break;
+		}
+		if (ch)
+			ch->told_down = true;
+		pthread_mutex_unlock(&node->lock);
+		if (!ch)
+			return told;
+		told = true;
+		if (node->events.channel_down)
+			node->events.channel_down(node->events.arg, ch->engine, ch);
+	}
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the files about channels share. All with the node's lock unless said. */
+#ifndef VB_HOST_CHANNEL_PRIVATE_H
+#define VB_HOST_CHANNEL_PRIVATE_H
+
+#include "host/channel.h"
+
+struct vb_control;
+
+/* vb_channel.stage */
+enum vb_channel_stage {
+	VB_CHANNEL_ASKED, /* we asked, no answer yet */
+	VB_CHANNEL_REFUSED, /* the answer was no; kept for a moment, so that nobody asks in a circle */
+	VB_CHANNEL_UP,
+	VB_CHANNEL_DOWN, /* the other side has closed */
+	VB_CHANNEL_CLOSED,
+};
+
+/* Takes a reference to the peer. Not linked, no memory yet. */
+struct vb_channel *vb_channel_new(struct vb_node *node, struct vb_peer *peer, uint32_t engine,
+				  uint32_t remote_engine);
+void vb_channel_link(struct vb_channel *channel);
+/* Our half of the rings, and its descriptor for the peer. */
+int vb_channel_make_half(struct vb_channel *channel, int *fd);
+/* Both halves are there. */
+void vb_channel_bring_up(struct vb_channel *channel);
+/* Unlinks, unmaps, drops the peer's reference; the struct itself is freed by the progress thread, which may be about to report it. */
+void vb_channel_retire(struct vb_node *node, struct vb_channel *channel);
+void vb_channel_free_retired(struct vb_node *node);
+void vb_channel_tell_closed(struct vb_node *node, const struct vb_channel *channel);
+void vb_channel_close_loop(struct vb_node *node, struct vb_channel *channel);
+
+/* Without the lock. */
+struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
+					enum vb_contact *why);
+/* Progress thread, without the lock: tells ends of loop channels whose other end was closed. True if there were any. */
+bool vb_channel_loop_service(struct vb_node *node);
+/* Progress thread, without the lock: a message about channels. Descriptors that are kept are set to -1. */
+void vb_channel_message(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
+			int *fds, int num_fds);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Control connections: an outbox for messages that their socket has no room for, and reading. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "host/control.h"
+#include "host/descriptor.h"
+#include "host/private.h"
+
+/* Messages taken from one connection before the others have their turn. */
+#define READ_BATCH 16
+
+struct vb_outgoing {
+	struct vb_outgoing *next;
+	struct vb_control msg;
+	int fds[VB_CONTROL_FDS];
+	int num_fds;
+	bool owned;
+};
+
+static void outgoing_free(struct vb_outgoing *out)
+{
+	for (int i = 0; out->owned && i < out->num_fds; i++)
+		vb_descriptor_close(out->fds[i]);
+	free(out);
+}
+
+/* Reads what has arrived; a hang-up or nonsense ends the connection. */
+static void connection_ready(struct vb_node *node, struct vb_source *source, uint32_t events)
+{
+	struct vb_connection *conn = (struct vb_connection *)source; /* its first member */
+	struct vb_control msg;
+	int fds[VB_CONTROL_FDS];
+	int num_fds, n = 1;
+
+	(void)events;
+	for (int i = 0; i < READ_BATCH && !conn->closed && n == 1; i++) {
+		n = vb_control_receive(conn->source.fd, &msg, fds, &num_fds);
+		if (n == 1)
+			vb_contact_message(node, conn, &msg, fds, num_fds);
+	}
+	if (n == 1 || n == -EAGAIN || conn->closed)
+		return;
+	if (n == -EPROTO)
+		vb_note(VB_REASON_PEER_VERSION,
+			"a process (pid %d) sent a message of version %u, this is version %u",
+			(int)conn->seen_pid, msg.version, VB_CONTROL_VERSION);
+	vb_contact_lost(node, conn, n == -EPROTO);
+}
+
+struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block, pid_t seen_pid)
+{
+	struct vb_connection *conn = calloc(1, sizeof(*conn));
+
+	if (!conn) {
+		vb_descriptor_close(fd);
+		return NULL;
+	}
+	conn->source.fd = fd;
+	conn->source.ready = connection_ready;
+	conn->block = block;
+	conn->seen_pid = seen_pid;
+	conn->out_end = &conn->out;
+	if (vb_node_source_add(node, &conn->source, EPOLLIN)) {
+		vb_descriptor_close(fd);
+		free(conn);
+		return NULL;
+	}
+	conn->next = node->connections;
+	node->connections = conn;
+	return conn;
+}
+
+void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
+			const struct vb_control *msg, const int *fds, int num_fds, bool owned)
+{
+	struct vb_outgoing *out = calloc(1, sizeof(*out));
+
+	if (!out) {
+		for (int i = 0; owned && i < num_fds; i++)
+			vb_descriptor_close(fds[i]);
+		return;
+	}
+	out->msg = *msg;
+	out->msg.magic = VB_CONTROL_MAGIC;
+	out->msg.version = VB_CONTROL_VERSION;
+	out->num_fds = num_fds;
+	out->owned = owned;
+	if (num_fds)
+		memcpy(out->fds, fds, sizeof(int) * (size_t)num_fds);
+	*conn->out_end = out;
+	conn->out_end = &out->next;
+	vb_node_todo(node);
+}
+
+void vb_connection_flush(struct vb_node *node, struct vb_connection *conn)
+{
+	while (conn->out && !conn->closed) {
+		struct vb_outgoing *out = conn->out;
+		int err = vb_control_send(conn->source.fd, &out->msg, out->fds, out->num_fds);
+
+		/* No room (EPOLLOUT would tell) or too many descriptors in flight (nothing would): rare, so by time. */
+		if (err == -EAGAIN) {
+			vb_node_retry(node, 5 * VB_MSEC);
+			return;
+		}
+		/* Any other error is followed by the hang-up that ends the connection. */
+		if (err)
+			vb_log(VB_LOG_INFO, "control message %u: %s", out->msg.type,
+			       strerror(-err));
+		conn->out = out->next;
+		if (!conn->out)
+			conn->out_end = &conn->out;
+		outgoing_free(out);
+	}
+}
+
+void vb_connection_close(struct vb_node *node, struct vb_connection *conn)
+{
+	if (conn->closed)
+		return;
+	for (struct vb_connection **p = &node->connections; *p; p = &(*p)->next) {
+		if (*p == conn) {
+			*p = conn->next;
+			break;
+		}
+	}
+	conn->closed = true;
+	conn->next = node->closed;
+	node->closed = conn;
+	vb_node_source_remove(node, &conn->source);
+	if (conn->peer)
+		conn->peer->connections--;
+	while (conn->out) {
+		struct vb_outgoing *out = conn->out;
+
+		conn->out = out->next;
+		outgoing_free(out);
+	}
+}
+
+struct vb_connection *vb_connection_of(struct vb_node *node, const struct vb_peer *peer)
+{
+	struct vb_connection *c = node->connections;
+
+	while (c && c->peer != peer)
+		c = c->next;
+	return c;
+}
+
+void vb_connection_free_closed(struct vb_node *node)
+{
+	while (node->closed) {
+		struct vb_connection *conn = node->closed;
+
+		node->closed = conn->next;
+		free(conn);
+	}
+}

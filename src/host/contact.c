@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Getting in touch with the owner of a block of queue pair numbers: connect to its name, check its user, exchange pages, then
+ * descriptors. Nothing here blocks; a stopped owner leaves its contact pending. Two processes may call each other
+ * at once: both connections stay, both lead to one peer (its page's nonce names it).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "host/channel_private.h"
+#include "host/control.h"
+#include "host/descriptor.h"
+#include "host/names.h"
+#include "host/private.h"
+#include "host/shared.h"
+
+/* An absent owner is looked for again at most so often. */
+#define TRY_AGAIN_NS (1 * VB_MSEC)
+
+static void contact_changed(struct vb_node *node)
+{
+	if (node->events.contact_changed)
+		node->events.contact_changed(node->events.arg);
+}
+
+static struct vb_contact_entry *contact_entry(struct vb_node *node, uint32_t block, bool make)
+{
+	struct vb_contact_entry **bucket = &node->contacts[block % VB_CONTACT_BUCKETS];
+
+	for (struct vb_contact_entry *c = *bucket; c; c = c->next) {
+		if (c->block == block)
+			return c;
+	}
+	struct vb_contact_entry *c = make ? calloc(1, sizeof(*c)) : NULL;
+
+	if (c) {
+		c->block = block;
+		c->state = VB_CONTACT_STATE_WANTED;
+		c->next = *bucket;
+		*bucket = c;
+	}
+	return c;
+}
+
+static void contact_want(struct vb_node *node, struct vb_contact_entry *c)
+{
+	if (c->wanted || vb_node_clock() - c->tried < TRY_AGAIN_NS)
+		return;
+	c->wanted = true;
+	vb_node_todo(node);
+}
+
+struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, enum vb_contact *why)
+{
+	struct vb_peer *peer = vb_peer_by_block(node, block);
+
+	if (peer) {
+		*why = vb_peer_alive(peer) ? VB_CONTACT_UP : VB_CONTACT_DEAD;
+		return *why == VB_CONTACT_UP ? peer : NULL;
+	}
+	struct vb_contact_entry *c = contact_entry(node, block, true);
+
+	*why = VB_CONTACT_ABSENT;
+	if (!c)
+		return NULL;
+	switch (c->state) {
+	case VB_CONTACT_STATE_WANTED:
+	case VB_CONTACT_STATE_CONNECTED:
+		*why = VB_CONTACT_PENDING;
+		break;
+	case VB_CONTACT_STATE_REFUSED:
+		*why = VB_CONTACT_REFUSED;
+		break;
+	case VB_CONTACT_STATE_DEAD:
+		*why = VB_CONTACT_DEAD;
+		break;
+	case VB_CONTACT_STATE_MET: /* its page does not name the block, though its socket does */
+	case VB_CONTACT_STATE_ABSENT:
+		break;
+	}
+	if (c->state != VB_CONTACT_STATE_CONNECTED && c->state != VB_CONTACT_STATE_MET)
+		contact_want(node, c);
+	return NULL;
+}
+
+void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer)
+{
+	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
+		for (struct vb_contact_entry *c = node->contacts[i]; c; c = c->next) {
+			if (c->state == VB_CONTACT_STATE_MET && c->nonce == peer->nonce)
+				c->state = VB_CONTACT_STATE_DEAD;
+		}
+	}
+	/* Blocks that were reached without calling their name, because it was the peer who called. */
+	for (uint32_t i = 0; i < VB_MAX_BLOCKS && peer->state == VB_PEER_UP; i++) {
+		uint32_t block = __atomic_load_n(&peer->page->header.block[i], __ATOMIC_RELAXED);
+		struct vb_contact_entry *c;
+
+		if (i >= __atomic_load_n(&peer->page->header.num_blocks, __ATOMIC_RELAXED) ||
+		    block >= 1u << (24 - VB_QPN_BLOCK_BITS))
+			break;
+		c = contact_entry(node, block, true);
+		if (c && c->state == VB_CONTACT_STATE_WANTED && !c->wanted)
+			c->state = VB_CONTACT_STATE_DEAD;
+	}
+}
+
+static void hello_send(struct vb_node *node, struct vb_connection *conn)
+{
+	struct vb_control msg = {.type = VB_CONTROL_HELLO, .nonce = node->nonce};
+
+	vb_connection_send(node, conn, &msg, &node->page_fd, 1, false);
+}
+
+static void grant_send(struct vb_node *node, struct vb_connection *conn)
+{
+	struct vb_control msg = {.type = VB_CONTROL_GRANT, .nonce = node->nonce};
+	int fds[VB_CONTROL_FDS] = {node->doorbell.fd, node->lock_fd, node->mem_fd};
+
+	if (node->mem_fd < 0)
+		snprintf(msg.text, sizeof(msg.text), "%s", node->obstacle);
+	vb_connection_send(node, conn, &msg, fds, node->mem_fd < 0 ? 2 : 3, false);
+}
+
+/* The credentials of who listens or connects at the other end. False: another user. */
+static bool user_check(int fd, uint32_t block, pid_t *pid)
+{
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || cred.uid != geteuid()) {
+		vb_note(VB_REASON_PEER_USER, "process %d of user %u (block 0x%x)", (int)cred.pid,
+			cred.uid, block);
+		return false;
+	}
+	*pid = cred.pid;
+	return true;
+}
+
+/* One attempt. Returns the new state of the contact. */
+static enum vb_contact_state contact_connect(struct vb_node *node, uint32_t block)
+{
+	struct sockaddr_un addr;
+	socklen_t len = vb_name_address(&addr, geteuid(), block);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	pid_t pid = 0;
+
+	if (fd < 0) {
+		vb_note(VB_REASON_SYSTEM, "socket: %s", strerror(errno));
+		return VB_CONTACT_STATE_ABSENT;
+	}
+	fd = vb_descriptor_adopt(fd);
+	if (connect(fd, (struct sockaddr *)&addr, len)) {
+		int err = errno;
+
+		vb_descriptor_close(fd);
+		if (err == EAGAIN) /* its queue of connections is full: it is stopped or busy */
+			return VB_CONTACT_STATE_WANTED;
+		if (err != ECONNREFUSED)
+			vb_note(VB_REASON_SYSTEM, "connect to block 0x%x: %s", block,
+				strerror(err));
+		return VB_CONTACT_STATE_ABSENT;
+	}
+	if (!user_check(fd, block, &pid)) {
+		vb_descriptor_close(fd);
+		return VB_CONTACT_STATE_REFUSED;
+	}
+	struct vb_connection *conn = vb_connection_new(node, fd, (int)block, pid);
+
+	if (!conn)
+		return VB_CONTACT_STATE_ABSENT;
+	hello_send(node, conn);
+	return VB_CONTACT_STATE_CONNECTED;
+}
+
+/* With the lock. True if the answer to a question about the contact has changed. */
+static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
+{
+	enum vb_contact_state before = c->state;
+	enum vb_contact_state now = contact_connect(node, c->block);
+
+	c->tried = vb_node_clock();
+	c->wanted = false;
+	if (now == VB_CONTACT_STATE_WANTED) {
+		c->wanted = true;
+		vb_node_retry(node, 5 * VB_MSEC);
+		return false;
+	}
+	/* Still not there: who died stays dead. */
+	if (now == VB_CONTACT_STATE_ABSENT && before == VB_CONTACT_STATE_DEAD)
+		return false;
+	c->state = now;
+	return now != before && now != VB_CONTACT_STATE_CONNECTED;
+}
+
+bool vb_contact_service(struct vb_node *node)
+{
+	bool changed = false;
+
+	pthread_mutex_lock(&node->lock);
+	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
+		for (struct vb_contact_entry *c = node->contacts[i]; c; c = c->next) {
+			if (c->wanted)
+				changed |= contact_try(node, c);
+		}
+	}
+	for (struct vb_connection *conn = node->connections; conn; conn = conn->next)
+		vb_connection_flush(node, conn);
+	pthread_mutex_unlock(&node->lock);
+	if (changed)
+		contact_changed(node);
+	return changed;
+}
+
+void vb_contact_accept(struct vb_node *node, struct vb_source *listener, uint32_t events)
+{
+	(void)events;
+	for (;;) {
+		pid_t pid = 0;
+		int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0 && errno == EBADF)
+			vb_node_descriptors_gone(node);
+		if (fd < 0)
+			return;
+		fd = vb_descriptor_adopt(fd);
+		if (!user_check(fd, 0, &pid)) {
+			vb_descriptor_close(fd);
+			continue;
+		}
+		pthread_mutex_lock(&node->lock);
+		struct vb_connection *conn = vb_connection_new(node, fd, -1, pid);
+
+		if (conn)
+			hello_send(node, conn);
+		/* Who cannot ring any more knocks (vb_peer_ring). */
+		node->rang = true;
+		pthread_mutex_unlock(&node->lock);
+	}
+}
+
+/* With the lock. The connection's contact, if it was we who called. */
+static struct vb_contact_entry *contact_of(struct vb_node *node, const struct vb_connection *conn)
+{
+	return conn->block < 0 ? NULL : contact_entry(node, (uint32_t)conn->block, false);
+}
+
+void vb_contact_lost(struct vb_node *node, struct vb_connection *conn, bool refused)
+{
+	bool changed = false;
+
+	pthread_mutex_lock(&node->lock);
+	struct vb_contact_entry *c = contact_of(node, conn);
+
+	if (c && c->state == VB_CONTACT_STATE_CONNECTED) {
+		c->state = refused ? VB_CONTACT_STATE_REFUSED : VB_CONTACT_STATE_ABSENT;
+		changed = true;
+	}
+	vb_connection_close(node, conn);
+	pthread_mutex_unlock(&node->lock);
+	if (changed)
+		contact_changed(node);
+}
+
+/* With the lock. Whose page this is; NULL and the defect if it cannot be accepted. */
+static struct vb_peer *page_take(struct vb_node *node, const struct vb_control *msg, int fd,
+				 const char **defect)
+{
+	void *map;
+
+	if (vb_shared_map(fd, sizeof(struct vb_page), false, &map, defect))
+		return NULL;
+	const struct vb_page *page = map;
+	uint64_t nonce = __atomic_load_n(&page->header.nonce, __ATOMIC_RELAXED);
+	struct vb_peer *peer = vb_peer_by_nonce(node, nonce);
+
+	*defect = vb_page_defect(page);
+	if (!*defect && (nonce != msg->nonce || nonce == node->nonce))
+		*defect = "its page is not its own";
+	if (!*defect && !vb_alive_word_held(page))
+		*defect = "it has ended";
+	if (!*defect && !peer)
+		peer = vb_peer_new(node, page, nonce);
+	else
+		vb_shared_unmap(map, sizeof(struct vb_page));
+	return *defect ? NULL : peer;
+}
+
+static void hello_receive(struct vb_node *node, struct vb_connection *conn,
+			  const struct vb_control *msg, int *fds, int num_fds)
+{
+	const char *defect = "it sent no page";
+
+	if (!conn->peer && num_fds == 1) {
+		struct vb_peer *peer = page_take(node, msg, fds[0], &defect);
+
+		if (peer) {
+			conn->peer = peer;
+			peer->connections++;
+			if (!peer->seen_pid)
+				peer->seen_pid = conn->seen_pid;
+			vb_liveness_watch(node, peer, conn->source.fd);
+			grant_send(node, conn);
+			return;
+		}
+	}
+	vb_note(VB_REASON_PEER_VERSION, "process %d refused: %s", (int)conn->seen_pid, defect);
+	conn->refused = true;
+}
+
+/* With the lock. True if the peer has become usable. */
+static bool grant_receive(struct vb_node *node, struct vb_connection *conn,
+			  const struct vb_control *msg, int *fds, int num_fds)
+{
+	struct vb_contact_entry *c = contact_of(node, conn);
+	struct vb_peer *peer = conn->peer;
+	const char *defect = "it granted no descriptors";
+
+	if (!peer || peer->state == VB_PEER_DEAD)
+		return false;
+	if (peer->state == VB_PEER_MET) {
+		if (num_fds < 2 || vb_atomic_lock_map(fds[1], &peer->atomic_lock, &defect)) {
+			vb_note(VB_REASON_PEER_VERSION, "process %d refused: %s",
+				(int)conn->seen_pid, defect);
+			conn->refused = true;
+			return false;
+		}
+		atomic_store(&peer->doorbell, fds[0]);
+		fds[0] = -1;
+		if (num_fds == 3 && vb_memory_usable(fds[2])) {
+			atomic_store(&peer->mem_fd, fds[2]);
+			fds[2] = -1;
+		} else {
+			vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer),
+				msg->text);
+		}
+		peer->state = VB_PEER_UP;
+		vb_log(VB_LOG_INFO, "in contact with process %u", vb_peer_pid(peer));
+	}
+	if (c) {
+		c->state = VB_CONTACT_STATE_MET;
+		c->nonce = peer->nonce;
+	}
+	return true;
+}
+
+void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
+			const struct vb_control *msg, int *fds, int num_fds)
+{
+	bool changed = false;
+	struct vb_peer *peer;
+
+	pthread_mutex_lock(&node->lock);
+	if (msg->type == VB_CONTROL_HELLO)
+		hello_receive(node, conn, msg, fds, num_fds);
+	else if (msg->type == VB_CONTROL_GRANT)
+		changed = grant_receive(node, conn, msg, fds, num_fds);
+	peer = conn->peer && conn->peer->state == VB_PEER_UP ? conn->peer : NULL;
+	pthread_mutex_unlock(&node->lock);
+	if (msg->type > VB_CONTROL_GRANT && peer)
+		vb_channel_message(node, peer, msg, fds, num_fds);
+	for (int i = 0; i < num_fds; i++)
+		vb_descriptor_close(fds[i]);
+	if (changed)
+		contact_changed(node);
+	if (conn->refused)
+		vb_contact_lost(node, conn, true);
+}
+
+void vb_contact_free_all(struct vb_node *node)
+{
+	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
+		while (node->contacts[i]) {
+			struct vb_contact_entry *c = node->contacts[i];
+
+			node->contacts[i] = c->next;
+			free(c);
+		}
+	}
+}

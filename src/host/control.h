@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The messages that processes exchange over their control sockets (SOCK_SEQPACKET): one fixed size, descriptors beside them.
+ *
+ *     HELLO   both, at once    fd: page
+ *     GRANT   after the other's HELLO was recorded    fds: doorbell, atomic lock, memory (unless `text` says why not)
+ *     OPEN    fd: our half of a new channel           answered by ACCEPT, REFUSE or DUPLICATE
+ *     ACCEPT  fd: the other half
+ *     CLOSE   no answer
+ *
+ * The memory descriptor comes second, because who can touch a process's memory must be in that process's table of peers
+ * first: revocation waits for the marks of peers only.
+ */
+#ifndef VB_HOST_CONTROL_H
+#define VB_HOST_CONTROL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define VB_CONTROL_MAGIC   0x7662636fu
+#define VB_CONTROL_VERSION 1
+#define VB_CONTROL_FDS     3
+#define VB_CONTROL_TEXT    88
+
+enum vb_control_type {
+	VB_CONTROL_HELLO = 1,
+	VB_CONTROL_GRANT,
+	VB_CONTROL_OPEN,
+	VB_CONTROL_ACCEPT,
+	VB_CONTROL_REFUSE,    /* no such engine */
+	VB_CONTROL_DUPLICATE, /* our own request for the same pair of engines stands */
+	VB_CONTROL_CLOSE,
+};
+
+/* Host byte order. The first two fields keep their place in every version. */
+struct vb_control {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t type;    /* enum vb_control_type */
+	uint32_t to_id;   /* receiver's channel */
+	uint32_t from_id; /* sender's channel */
+	uint32_t to_engine;
+	uint32_t from_engine;
+	uint32_t pad;
+	uint64_t nonce; /* HELLO: the sender's */
+	char text[VB_CONTROL_TEXT];
+};
+
+/* Sends without blocking. 0, -EAGAIN (also when too many descriptors are in flight), -errno. */
+int vb_control_send(int sock, const struct vb_control *msg, const int *fds, int num_fds);
+
+/*
+ * Receives one message and up to VB_CONTROL_FDS descriptors (adopted, owned by the caller). 1 = message, 0 = hung up,
+ * -EAGAIN nothing there, -EPROTO not a message of ours, or of another version (msg->version tells), -errno.
+ */
+int vb_control_receive(int sock, struct vb_control *msg, int *fds, int *num_fds);
+
+#endif

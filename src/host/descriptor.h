@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The descriptors of this room: at high numbers, close-on-exec, and known to a table that a forked child can walk without a
+ * lock. Thread-safe.
+ */
+#ifndef VB_HOST_DESCRIPTOR_H
+#define VB_HOST_DESCRIPTOR_H
+
+/* Takes over `fd`: moves it to a high number (or leaves it where no higher one is free), remembers it. Returns the number; a negative argument is returned as it is. */
+int vb_descriptor_adopt(int fd);
+
+/* Closes an adopted descriptor and forgets it. Does nothing with -1 or with a number that is not (or no longer) ours. */
+void vb_descriptor_close(int fd);
+
+/* The program has closed our descriptors: their numbers may be its own by now, so none is ever closed again. */
+void vb_descriptor_forget_all(void);
+
+/* In a forked child: closes every inherited one. Async-signal-safe. */
+void vb_descriptor_close_inherited(void);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * In a forked child. The node is the parent's: its descriptors are closed here, its rings and its peers' pages were not inherited
+ * (MADV_DONTFORK); where its page lay, private zeroes take its place, so that late readers of it neither fault nor reach the parent. No
+ * lock is taken: another thread of the parent may have held it.
+ */
+#include <sys/mman.h>
+
+#include "host/descriptor.h"
+#include "host/private.h"
+
+void vb_node_forked(struct vb_node *node)
+{
+	atomic_store(&node->forked, true);
+	atomic_store(&node->gone, true);
+	vb_descriptor_close_inherited();
+	mmap(node->page, sizeof(struct vb_page), PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}

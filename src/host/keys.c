@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Key slots and the values of keys. A key's random bits make it unguessable from its neighbours (the start of a slot's number is
+ * not secret); a slot rests after its release, so that a stale key meets an invalid entry, not another region.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/random.h"
+#include "base/reason.h"
+#include "host/private.h"
+
+/* Released slots that must lie before one is used again; less only when no fresh slot is left. */
+#define REST      8192u
+#define SLOT_NONE 0u /* slot 0 is never used: no key may be 0 */
+
+/* 14 random bits. */
+static uint32_t draw(struct vb_keys *keys)
+{
+	uint32_t r;
+
+	if (keys->random_left < 2) {
+		if (getrandom(keys->random, sizeof(keys->random), 0) != sizeof(keys->random))
+			return vb_random32();
+		keys->random_left = sizeof(keys->random);
+	}
+	keys->random_left -= 2;
+	r = keys->random[keys->random_left];
+	r |= (uint32_t)keys->random[keys->random_left + 1] << 8;
+	return r;
+}
+
+static uint32_t slot_take(struct vb_keys *keys)
+{
+	uint32_t slot = SLOT_NONE;
+
+	if (keys->fresh == SLOT_NONE)
+		keys->fresh = 1;
+	if (keys->num_free < REST && keys->fresh < VB_MAX_KEYS)
+		return keys->fresh++;
+	if (keys->num_free) {
+		slot = keys->head;
+		keys->head = keys->next[slot];
+		keys->num_free--;
+	}
+	return slot;
+}
+
+static void slot_give(struct vb_keys *keys, uint32_t slot)
+{
+	if (keys->num_free)
+		keys->next[keys->tail] = slot;
+	else
+		keys->head = slot;
+	keys->tail = slot;
+	keys->num_free++;
+}
+
+int vb_node_key_alloc(struct vb_node *node, uint32_t *key, struct vb_key **entry)
+{
+	struct vb_keys *keys = &node->keys;
+
+	pthread_mutex_lock(&node->lock);
+	uint32_t slot = slot_take(keys);
+
+	if (slot == SLOT_NONE) {
+		pthread_mutex_unlock(&node->lock);
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "all %u memory keys are in use",
+				 VB_MAX_KEYS - 1);
+	}
+	uint32_t value;
+
+	do {
+		uint32_t r = draw(keys);
+
+		value = (r & 0x3f) << 26 | slot << 8 | (r >> 6 & 0xff);
+	} while ((value ^ keys->last[slot]) >> 26 == 0 ||
+		 (uint8_t)value == (uint8_t)keys->last[slot]);
+	keys->last[slot] = value;
+	keys->used[slot / 64] |= 1ull << slot % 64;
+	pthread_mutex_unlock(&node->lock);
+	*key = value;
+	*entry = &node->page->key[slot];
+	return 0;
+}
+
+void vb_node_key_free(struct vb_node *node, uint32_t key)
+{
+	struct vb_keys *keys = &node->keys;
+	uint32_t slot = vb_key_slot(key);
+	uint64_t bit = 1ull << slot % 64;
+
+	pthread_mutex_lock(&node->lock);
+	/* The tag may have changed since (type 2 windows), the rest may not. */
+	if ((keys->used[slot / 64] & bit) && (keys->last[slot] ^ key) >> 8 == 0) {
+		keys->used[slot / 64] &= ~bit;
+		keys->last[slot] = key;
+		slot_give(keys, slot);
+	}
+	pthread_mutex_unlock(&node->lock);
+}

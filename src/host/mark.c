@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Marks: who is touching what. An initiator publishes its target, fences, looks whether the target is still valid, touches, clears.
+ * Whoever makes something invalid stores that, fences, and waits for the marks that name it. One of the two sees the other.
+ */
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "host/private.h"
+
+#define SPINS    200
+#define SLEEP_NS 100000
+
+void vb_mark_set(struct vb_node *node, uint32_t engine, const struct vb_peer *peer, uint32_t qpn,
+		 uint32_t key)
+{
+	struct vb_page_engine *e = &node->page->engine[engine];
+
+	/* Release: who sees the new numbers also sees that what the mark before stood for is finished. */
+	__atomic_store_n(&e->mark_qpn, qpn, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->mark_key, key, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->mark_nonce, peer->nonce, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void vb_mark_clear(struct vb_node *node, uint32_t engine)
+{
+	__atomic_store_n(&node->page->engine[engine].mark_nonce, 0, __ATOMIC_RELEASE);
+}
+
+static bool names(const struct vb_page_engine *e, uint64_t nonce, uint32_t qpn, uint32_t key)
+{
+	if (__atomic_load_n(&e->mark_nonce, __ATOMIC_ACQUIRE) != nonce)
+		return false;
+	return key ? __atomic_load_n(&e->mark_key, __ATOMIC_ACQUIRE) == key
+		   : __atomic_load_n(&e->mark_qpn, __ATOMIC_ACQUIRE) == qpn;
+}
+
+static void pause_for(int *turn)
+{
+	struct timespec t = {0, SLEEP_NS};
+
+	if ((*turn)++ < SPINS)
+		sched_yield();
+	else
+		nanosleep(&t, NULL);
+}
+
+static void await_peer(const struct vb_peer *peer, uint64_t nonce, uint32_t qpn, uint32_t key)
+{
+	uint32_t n = __atomic_load_n(&peer->page->header.num_engines, __ATOMIC_SEQ_CST);
+	int turn = 0;
+
+	if (n > VB_MAX_ENGINES)
+		n = VB_MAX_ENGINES;
+	for (uint32_t i = 0; i < n; i++) {
+		while (names(&peer->page->engine[i], nonce, qpn, key) && vb_peer_alive(peer))
+			pause_for(&turn);
+	}
+}
+
+/* All peers with a reference each, so that none is unmapped while it is waited for. */
+static struct vb_peer **peers_hold(struct vb_node *node, size_t *count)
+{
+	size_t n = 0;
+
+	for (struct vb_peer *p = node->peers; p; p = p->next)
+		n++;
+	struct vb_peer **list = n ? malloc(n * sizeof(struct vb_peer *)) : NULL;
+
+	*count = 0;
+	for (struct vb_peer *p = node->peers; p && list; p = p->next) {
+		vb_peer_ref(p);
+		list[(*count)++] = p;
+	}
+	return list;
+}
+
+void vb_mark_await(struct vb_node *node, uint32_t qpn, uint32_t key)
+{
+	size_t n = 0;
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&node->lock);
+	struct vb_peer **list = peers_hold(node, &n);
+
+	/* Without memory for the list: wait with the lock. Slower for others, never wrong. */
+	for (struct vb_peer *p = list ? NULL : node->peers; p; p = p->next)
+		await_peer(p, node->nonce, qpn, key);
+	pthread_mutex_unlock(&node->lock);
+
+	await_peer(node->self, node->nonce, qpn, key);
+	for (size_t i = 0; i < n; i++)
+		await_peer(list[i], node->nonce, qpn, key);
+	if (!n)
+		return;
+	pthread_mutex_lock(&node->lock);
+	for (size_t i = 0; i < n; i++)
+		vb_peer_unref(list[i]);
+	pthread_mutex_unlock(&node->lock);
+	free(list);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Another process's memory, through the descriptor of /proc/self/mem that it opened and passed (proc(5)). The kernel checks no page
+ * protection on this way, so that keys are the only guard. A transfer is one call whose elements it handles in order: the tail, as an
+ * element of its own, is stored after all the rest.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "host/descriptor.h"
+#include "host/private.h"
+
+int vb_memory_open_own(const uint64_t *nonce, char *obstacle, size_t size)
+{
+	uint64_t probe = 0;
+	int fd = vb_descriptor_adopt(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+
+	if (fd < 0) {
+		snprintf(obstacle, size, "not dumpable, or a policy forbids: /proc/self/mem: %s",
+			 strerror(errno));
+		return -1;
+	}
+	if (pread(fd, &probe, sizeof(probe), (off_t)(uintptr_t)nonce) != sizeof(probe) ||
+	    probe != *nonce) {
+		snprintf(obstacle, size, "reading /proc/self/mem: %s", strerror(errno));
+		vb_descriptor_close(fd);
+		return -1;
+	}
+	obstacle[0] = '\0';
+	return fd;
+}
+
+bool vb_memory_usable(int fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC && fstat(fd, &st) == 0 &&
+	       S_ISREG(st.st_mode);
+}
+
+const char *vb_node_direct_obstacle(struct vb_node *node)
+{
+	return node->obstacle[0] ? node->obstacle : NULL;
+}
+
+bool vb_peer_reachable(const struct vb_peer *peer)
+{
+	return peer->self || (atomic_load_explicit(&peer->mem_fd, memory_order_relaxed) >= 0 &&
+			      !atomic_load_explicit(&peer->node->gone, memory_order_relaxed));
+}
+
+/* Copies the next `bytes` bytes of the list to or from `flat`, advancing the list. */
+static void list_copy(struct iovec **iov, int *count, char *flat, size_t bytes, bool to_flat)
+{
+	while (bytes && *count) {
+		size_t n = (*iov)->iov_len < bytes ? (*iov)->iov_len : bytes;
+
+		if (to_flat)
+			memcpy(flat, (*iov)->iov_base, n);
+		else
+			memcpy((*iov)->iov_base, flat, n);
+		(*iov)->iov_base = (char *)(*iov)->iov_base + n;
+		(*iov)->iov_len -= n;
+		flat += n;
+		bytes -= n;
+		if (!(*iov)->iov_len) {
+			(*iov)++;
+			(*count)--;
+		}
+	}
+}
+
+/* Bytes before the tail: the tail is the last aligned word that the range touches, or what of it lies in the range. */
+static size_t before_tail(uint64_t addr, size_t length)
+{
+	uint64_t word = (addr + length - 1) & ~7ull;
+
+	return word > addr ? (size_t)(word - addr) : 0;
+}
+
+static int self_write(uint64_t addr, struct iovec *iov, int count, size_t length, bool tail)
+{
+	size_t head = tail ? before_tail(addr, length) : length;
+	char *dst = (char *)(uintptr_t)addr;
+	uint64_t word;
+
+	list_copy(&iov, &count, dst, head, true);
+	if (head == length)
+		return 0;
+	if (length - head == sizeof(word) && (addr + head) % sizeof(word) == 0) {
+		list_copy(&iov, &count, (char *)&word, sizeof(word), true);
+		__atomic_store_n((uint64_t *)(void *)(dst + head), word, __ATOMIC_RELEASE);
+	} else {
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+		list_copy(&iov, &count, dst + head, length - head, true);
+	}
+	return 0;
+}
+
+/* Splits the list after `head` bytes, where there is no seam yet. `iov` has room for one more. */
+static int list_split(struct iovec *iov, int count, size_t head)
+{
+	int i = 0;
+
+	while (i < count && iov[i].iov_len <= head)
+		head -= iov[i++].iov_len;
+	if (!head || i == count)
+		return count;
+	memmove(&iov[i + 1], &iov[i], sizeof(*iov) * (size_t)(count - i));
+	iov[i + 1].iov_base = (char *)iov[i].iov_base + head;
+	iov[i + 1].iov_len -= head;
+	iov[i].iov_len = head;
+	return count + 1;
+}
+
+/* What a failed or empty transfer means. 0 bytes: the address space is gone (exit or exec). */
+static int transfer_error(struct vb_peer *peer, ssize_t n)
+{
+	if (n == 0)
+		return -ESRCH;
+	if (errno == EBADF) {
+		atomic_store(&peer->mem_fd, -1);
+		vb_node_descriptors_gone(peer->node);
+		return -EOPNOTSUPP;
+	}
+	return vb_peer_alive(peer) ? -EFAULT : -ESRCH;
+}
+
+/* Drops what was transferred from the front of the list. */
+static void list_advance(struct iovec **iov, int *count, size_t bytes)
+{
+	while (*count && bytes >= (*iov)->iov_len) {
+		bytes -= (*iov)->iov_len;
+		(*iov)++;
+		(*count)--;
+	}
+	if (*count) {
+		(*iov)->iov_base = (char *)(*iov)->iov_base + bytes;
+		(*iov)->iov_len -= bytes;
+	}
+}
+
+static int transfer(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
+		    size_t length, bool write)
+{
+	int fd = atomic_load_explicit(&peer->mem_fd, memory_order_relaxed);
+
+	while (length) {
+		ssize_t n = write ? pwritev(fd, iov, count, (off_t)addr)
+				  : preadv(fd, iov, count, (off_t)addr);
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			return transfer_error(peer, n);
+		if (n < 0)
+			continue;
+		if ((size_t)n >= length)
+			break;
+		/* The kernel moves at most 2 GiB a call; at a fault the next call says so. */
+		length -= (size_t)n;
+		addr += (uint64_t)n;
+		list_advance(&iov, &count, (size_t)n);
+	}
+	return 0;
+}
+
+/* 0 if a transfer may start. */
+static int transfer_check(const struct vb_peer *peer, uint64_t addr, int count, size_t length)
+{
+	if (count < 0 || count > VB_PEER_IOV)
+		return -EINVAL;
+	if (addr + length < addr || addr + length > INT64_MAX)
+		return -EFAULT;
+	if (peer->self)
+		return 0;
+	if (!vb_peer_alive(peer))
+		return -ESRCH;
+	return vb_peer_reachable(peer) ? 0 : -EOPNOTSUPP;
+}
+
+int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length,
+		  bool tail)
+{
+	struct iovec more[VB_PEER_IOV + 1];
+	int err = transfer_check(peer, addr, count, length);
+
+	if (err || !length)
+		return err;
+	if (peer->self)
+		return self_write(addr, iov, count, length, tail);
+	if (tail && before_tail(addr, length)) {
+		memcpy(more, iov, sizeof(*iov) * (size_t)count);
+		count = list_split(more, count, before_tail(addr, length));
+		iov = more;
+	}
+	return transfer(peer, addr, iov, count, length, true);
+}
+
+int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length)
+{
+	int err = transfer_check(peer, addr, count, length);
+
+	if (err || !length)
+		return err;
+	if (peer->self) {
+		list_copy(&iov, &count, (char *)(uintptr_t)addr, length, false);
+		return 0;
+	}
+	return transfer(peer, addr, iov, count, length, false);
+}
+
+static int atomic_self(uint64_t addr, bool compare_swap, uint64_t swap_add, uint64_t compare,
+		       uint64_t *original)
+{
+	uint64_t *word = (uint64_t *)(uintptr_t)addr;
+	uint64_t old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
+	*original = old;
+	if (!compare_swap)
+		__atomic_store_n(word, old + swap_add, __ATOMIC_RELEASE);
+	else if (old == compare)
+		__atomic_store_n(word, swap_add, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int atomic_other(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add,
+			uint64_t compare, uint64_t *original)
+{
+	uint64_t value;
+	struct iovec iov = {&value, sizeof(value)};
+	int err = transfer(peer, addr, &iov, 1, sizeof(value), false);
+
+	if (err)
+		return err;
+	*original = value;
+	if (compare_swap && value != compare)
+		return 0;
+	value = compare_swap ? swap_add : value + swap_add;
+	iov.iov_base = &value;
+	iov.iov_len = sizeof(value);
+	return transfer(peer, addr, &iov, 1, sizeof(value), true);
+}
+
+int vb_peer_atomic(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add,
+		   uint64_t compare, uint64_t *original)
+{
+	int err = addr % 8 ? -EINVAL : transfer_check(peer, addr, 1, sizeof(uint64_t));
+
+	if (!err)
+		err = vb_atomic_lock_take(peer->atomic_lock);
+	if (err)
+		return err;
+	err = peer->self ? atomic_self(addr, compare_swap, swap_add, compare, original)
+			 : atomic_other(peer, addr, compare_swap, swap_add, compare, original);
+	vb_atomic_lock_release(peer->atomic_lock);
+	return err;
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The node: start, stop, and the wait in which the progress thread serves everything of this room. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "base/reason.h"
+#include "host/channel_private.h"
+#include "host/descriptor.h"
+#include "host/private.h"
+#include "host/shared.h"
+
+#define EVENTS     32
+/* Wait at most so long when some peer's death comes without an event; when the program closed our descriptors; ever. */
+#define BLIND_NS   (50 * VB_MSEC)
+#define GONE_NS    (1 * VB_MSEC)
+#define LONGEST_NS (500 * VB_MSEC)
+
+struct vb_watch {
+	struct vb_source source;
+	struct vb_watch *next;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+int64_t vb_node_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+void vb_node_descriptors_gone(struct vb_node *node)
+{
+	if (atomic_exchange(&node->gone, true))
+		return;
+	vb_descriptor_forget_all();
+	vb_note(VB_REASON_DESCRIPTORS_GONE,
+		"the program closed descriptors that it did not open: no new contacts, no direct access, polling every ms");
+	vb_log(VB_LOG_WARN, "the program closed the device's descriptors; it goes on more slowly");
+}
+
+int vb_node_source_add(struct vb_node *node, struct vb_source *source, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = source};
+
+	if (atomic_load(&node->gone))
+		return -EBADF;
+	if (epoll_ctl(node->epoll, EPOLL_CTL_ADD, source->fd, &ev) == 0)
+		return 0;
+	int err = errno;
+
+	if (err == EBADF)
+		vb_node_descriptors_gone(node);
+	return -err;
+}
+
+/* Out of the set before it is closed: a forked child that keeps a copy would keep it in the set. */
+void vb_node_source_remove(struct vb_node *node, struct vb_source *source)
+{
+	if (source->fd < 0)
+		return;
+	if (!atomic_load(&node->gone))
+		epoll_ctl(node->epoll, EPOLL_CTL_DEL, source->fd, NULL);
+	vb_descriptor_close(source->fd);
+	source->fd = -1;
+}
+
+static void doorbell_ready(struct vb_node *node, struct vb_source *source, uint32_t events)
+{
+	uint64_t count;
+
+	(void)events;
+	if (read(source->fd, &count, sizeof(count)) < 0 && errno == EBADF)
+		vb_node_descriptors_gone(node);
+	node->rang = true;
+}
+
+static int doorbell_open(struct vb_node *node)
+{
+	node->epoll = vb_descriptor_adopt(epoll_create1(EPOLL_CLOEXEC));
+	if (node->epoll < 0)
+		return -errno;
+	node->doorbell.fd = vb_descriptor_adopt(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	node->doorbell.ready = doorbell_ready;
+	if (node->doorbell.fd < 0)
+		return -errno;
+	return vb_node_source_add(node, &node->doorbell, EPOLLIN);
+}
+
+/* The peer that this process is to itself. */
+static int self_make(struct vb_node *node)
+{
+	struct vb_peer *self = vb_peer_new(node, node->page, node->nonce);
+
+	if (!self)
+		return -ENOMEM;
+	self->self = true;
+	self->state = VB_PEER_UP;
+	self->seen_pid = getpid();
+	atomic_store(&self->doorbell, node->doorbell.fd);
+	node->self = self;
+	return vb_atomic_lock_create(&self->atomic_lock, &node->lock_fd);
+}
+
+static void node_free(struct vb_node *node)
+{
+	if (node->self) {
+		vb_atomic_lock_unmap(node->self->atomic_lock);
+		free(node->self);
+	}
+	vb_shared_unmap(node->page, sizeof(struct vb_page));
+	vb_descriptor_close(node->doorbell.fd);
+	vb_descriptor_close(node->epoll);
+	vb_descriptor_close(node->page_fd);
+	vb_descriptor_close(node->lock_fd);
+	vb_descriptor_close(node->mem_fd);
+	pthread_mutex_destroy(&node->lock);
+	munmap(node, sizeof(*node));
+}
+
+int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
+{
+	/* Mostly tables that are touched as they are used. */
+	struct vb_node *node = mmap(NULL, sizeof(*node), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (node == MAP_FAILED)
+		return -errno;
+	node->epoll = node->doorbell.fd = node->page_fd = node->lock_fd = node->mem_fd = -1;
+	pthread_mutex_init(&node->lock, NULL);
+	node->events = *events;
+	do {
+		node->nonce = vb_random64();
+	} while (!node->nonce);
+	int err = vb_page_create(node->nonce, &node->page, &node->page_fd);
+
+	if (!err)
+		err = doorbell_open(node);
+	if (!err)
+		err = self_make(node);
+	if (err) {
+		node_free(node);
+		return vb_refuse(-err, VB_REASON_SYSTEM, "start of the shared-memory node: %s",
+				 strerror(-err));
+	}
+	node->mem_fd = vb_memory_open_own(&node->nonce, node->obstacle, sizeof(node->obstacle));
+	if (node->mem_fd < 0)
+		vb_note(VB_REASON_NO_DIRECT_ACCESS, "%s", node->obstacle);
+	*out = node;
+	return 0;
+}
+
+void vb_node_stop(struct vb_node *node)
+{
+	pthread_mutex_lock(&node->lock);
+	vb_names_close(node);
+	while (node->connections)
+		vb_connection_close(node, node->connections);
+	while (node->peers) {
+		struct vb_peer *peer = node->peers;
+
+		node->peers = peer->next;
+		while (peer->channels)
+			vb_channel_retire(node, peer->channels);
+		vb_node_source_remove(node, &peer->pidfd);
+		vb_peer_unref(peer);
+	}
+	while (node->self->channels)
+		vb_channel_close_loop(node, node->self->channels);
+	vb_connection_free_closed(node);
+	vb_channel_free_retired(node);
+	vb_contact_free_all(node);
+	while (node->watches) {
+		struct vb_watch *w = node->watches;
+
+		node->watches = w->next;
+		free(w);
+	}
+	pthread_mutex_unlock(&node->lock);
+	node_free(node);
+}
+
+struct vb_page *vb_node_page(struct vb_node *node)
+{
+	return node->page;
+}
+
+uint64_t vb_node_nonce(struct vb_node *node)
+{
+	return node->nonce;
+}
+
+void vb_node_kick(struct vb_node *node)
+{
+	vb_peer_ring(node->self);
+}
+
+void vb_node_todo(struct vb_node *node)
+{
+	atomic_store(&node->todo, true);
+	/* The progress thread looks before it sleeps. */
+	if (!atomic_load(&node->held) || !pthread_equal(node->thread, pthread_self()))
+		vb_node_kick(node);
+}
+
+void vb_node_retry(struct vb_node *node, int64_t delay)
+{
+	int64_t at = vb_node_clock() + delay;
+
+	if (!node->retry_at || at < node->retry_at)
+		node->retry_at = at;
+}
+
+static void watch_ready(struct vb_node *node, struct vb_source *source, uint32_t events)
+{
+	struct vb_watch *w = (struct vb_watch *)source; /* its first member */
+
+	(void)node;
+	(void)events;
+	w->fn(w->arg);
+}
+
+int vb_node_watch(struct vb_node *node, int fd, void (*fn)(void *arg), void *arg)
+{
+	struct vb_watch *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return -ENOMEM;
+	w->source.fd = fd;
+	w->source.ready = watch_ready;
+	w->fn = fn;
+	w->arg = arg;
+	pthread_mutex_lock(&node->lock);
+	err = vb_node_source_add(node, &w->source, EPOLLIN);
+	if (!err) {
+		w->next = node->watches;
+		node->watches = w;
+	}
+	pthread_mutex_unlock(&node->lock);
+	if (err)
+		free(w);
+	return err;
+}
+
+/* Everything that was left for the progress thread. True if the device was told something, so that it should look before it sleeps. */
+static bool serve(struct vb_node *node)
+{
+	bool told = vb_liveness_service(node);
+
+	pthread_mutex_lock(&node->lock);
+	bool due = node->retry_at && vb_node_clock() >= node->retry_at;
+
+	if (due)
+		node->retry_at = 0;
+	pthread_mutex_unlock(&node->lock);
+	while (atomic_exchange(&node->todo, false) || due) {
+		due = false;
+		told |= vb_contact_service(node);
+		told |= vb_channel_loop_service(node);
+		told |= vb_liveness_service(node);
+	}
+	return told;
+}
+
+/* Nothing of this turn points to them any more. */
+static void sweep(struct vb_node *node)
+{
+	pthread_mutex_lock(&node->lock);
+	vb_connection_free_closed(node);
+	vb_channel_free_retired(node);
+	while (node->buried) {
+		struct vb_peer *peer = node->buried;
+
+		node->buried = peer->next;
+		vb_peer_unref(peer);
+	}
+	pthread_mutex_unlock(&node->lock);
+}
+
+static int64_t shorter(int64_t a, int64_t b)
+{
+	return a < 0 || b < a ? b : a;
+}
+
+static int64_t wait_time(struct vb_node *node, int64_t timeout)
+{
+	int64_t t = shorter(timeout, LONGEST_NS);
+
+	if (vb_liveness_blind(node))
+		t = shorter(t, BLIND_NS);
+	if (atomic_load(&node->gone))
+		t = shorter(t, GONE_NS);
+	pthread_mutex_lock(&node->lock);
+	if (node->retry_at) {
+		int64_t left = node->retry_at - vb_node_clock();
+
+		t = shorter(t, left < 0 ? 0 : left);
+	}
+	pthread_mutex_unlock(&node->lock);
+	return t;
+}
+
+static int epoll_for(struct vb_node *node, struct epoll_event *events, int64_t ns)
+{
+	struct timespec t = {ns / 1000000000, ns % 1000000000};
+	int n = epoll_pwait2(node->epoll, events, EVENTS, &t, NULL);
+
+	/* Linux before 5.11, or a filter that does not know the call. */
+	if (n < 0 && (errno == ENOSYS || errno == EPERM))
+		n = epoll_wait(node->epoll, events, EVENTS, (int)((ns + VB_MSEC - 1) / VB_MSEC));
+	return n;
+}
+
+static void dispatch(struct vb_node *node, int64_t ns)
+{
+	struct epoll_event events[EVENTS];
+	int n = epoll_for(node, events, ns);
+
+	if (n < 0 && errno == EBADF)
+		vb_node_descriptors_gone(node);
+	for (int i = 0; i < n; i++) {
+		struct vb_source *source = events[i].data.ptr;
+
+		if (source->fd >= 0)
+			source->ready(node, source, events[i].events);
+	}
+}
+
+bool vb_node_wait(struct vb_node *node, int64_t timeout_ns)
+{
+	bool told = serve(node);
+
+	node->rang = false;
+	sweep(node);
+	int64_t ns = told ? 0 : wait_time(node, timeout_ns);
+
+	if (atomic_load(&node->gone)) {
+		struct timespec t = {0, ns};
+
+		if (ns)
+			nanosleep(&t, NULL);
+		node->rang = true;
+	} else {
+		dispatch(node, ns);
+	}
+	serve(node);
+	sweep(node);
+	return node->rang;
+}

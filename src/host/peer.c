@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The table of peers: by nonce and by block, counted references, the doorbell. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "host/descriptor.h"
+#include "host/names.h"
+#include "host/private.h"
+#include "host/shared.h"
+
+struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, uint64_t nonce)
+{
+	struct vb_peer *peer = calloc(1, sizeof(*peer));
+
+	if (!peer)
+		return NULL;
+	peer->node = node;
+	peer->page = page;
+	peer->nonce = nonce;
+	peer->state = VB_PEER_MET;
+	peer->references = 1;
+	peer->pidfd.fd = -1;
+	atomic_store(&peer->doorbell, -1);
+	atomic_store(&peer->mem_fd, -1);
+	if (page != node->page) {
+		peer->next = node->peers;
+		node->peers = peer;
+	}
+	return peer;
+}
+
+void vb_peer_ref(struct vb_peer *peer)
+{
+	peer->references++;
+}
+
+void vb_peer_unref(struct vb_peer *peer)
+{
+	if (--peer->references || peer->self)
+		return;
+	vb_descriptor_close(atomic_load(&peer->doorbell));
+	vb_descriptor_close(atomic_load(&peer->mem_fd));
+	vb_atomic_lock_unmap(peer->atomic_lock);
+	vb_shared_unmap(peer->page, sizeof(struct vb_page));
+	free(peer);
+}
+
+struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce)
+{
+	struct vb_peer *p = node->peers;
+
+	while (p && p->nonce != nonce)
+		p = p->next;
+	return p;
+}
+
+struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block)
+{
+	struct vb_peer *p = node->peers;
+
+	while (p && (p->state != VB_PEER_UP || vb_page_block_index(p->page, block) < 0))
+		p = p->next;
+	return p;
+}
+
+uint64_t vb_peer_nonce(const struct vb_peer *peer)
+{
+	return peer->nonce;
+}
+
+uint32_t vb_peer_pid(const struct vb_peer *peer)
+{
+	if (peer->seen_pid)
+		return (uint32_t)peer->seen_pid;
+	return __atomic_load_n(&peer->page->header.pid, __ATOMIC_RELAXED);
+}
+
+bool vb_peer_is_self(const struct vb_peer *peer)
+{
+	return peer->self;
+}
+
+const struct vb_page_qp *vb_peer_qp(const struct vb_peer *peer, uint32_t qpn)
+{
+	int i = qpn >> 24 ? -1 : vb_page_block_index(peer->page, qpn >> VB_QPN_BLOCK_BITS);
+
+	return i < 0 ? NULL
+		     : &peer->page->qp[(uint32_t)i * VB_QPN_BLOCK_SIZE + qpn % VB_QPN_BLOCK_SIZE];
+}
+
+const struct vb_key *vb_peer_key(const struct vb_peer *peer, uint32_t key)
+{
+	return &peer->page->key[vb_key_slot(key)];
+}
+
+/*
+ * For a process whose descriptors were closed by its program: connecting to a name wakes its owner as the doorbell does. The
+ * socket lives only here, so its number cannot be taken from under us for long.
+ */
+static void knock(struct vb_peer *peer)
+{
+	struct sockaddr_un addr;
+	socklen_t len = vb_name_address(
+		&addr, geteuid(), __atomic_load_n(&peer->page->header.block[0], __ATOMIC_RELAXED));
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return;
+	if (connect(fd, (struct sockaddr *)&addr, len))
+		vb_log(VB_LOG_DEBUG, "knocking at process %u: %s", vb_peer_pid(peer),
+		       strerror(errno));
+	close(fd);
+}
+
+void vb_peer_ring(struct vb_peer *peer)
+{
+	struct vb_node *node = peer->node;
+	uint64_t one = 1;
+
+	if (atomic_load(&node->forked))
+		return;
+	if (!atomic_load(&node->gone)) {
+		/* EAGAIN: the count is full, so it has rung already. */
+		if (write(atomic_load(&peer->doorbell), &one, sizeof(one)) >= 0 || errno == EAGAIN)
+			return;
+		if (errno == EBADF)
+			vb_node_descriptors_gone(node);
+	}
+	if (!peer->self)
+		knock(peer);
+}

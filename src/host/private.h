@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the files of this room know of each other: the node, its peers, connections and tables.
+ *
+ * One lock, node->lock, guards all of it; it is the innermost lock of the device (callers may hold engine locks) and is never held
+ * while an event is told to the device. Objects that the epoll descriptor points to are freed by the progress thread only.
+ */
+#ifndef VB_HOST_PRIVATE_H
+#define VB_HOST_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "host/channel.h"
+#include "host/control.h"
+#include "host/node.h"
+#include "host/page.h"
+#include "host/peer.h"
+
+#define VB_MSEC 1000000ll
+
+static inline void vb_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+struct vb_atomic_lock;
+
+/* Something that the epoll descriptor watches. ready() is called by the progress thread, without the lock. */
+struct vb_source {
+	int fd;
+	void (*ready)(struct vb_node *node, struct vb_source *source, uint32_t events);
+};
+
+/* names.c: the blocks of queue pair numbers and the numbers that are free, oldest first. */
+struct vb_names {
+	struct vb_source listener[VB_MAX_BLOCKS];
+	uint32_t num_blocks;
+	uint32_t num_free;
+	uint32_t first;
+	uint32_t free[VB_MAX_QPS]; /* a ring of indices into page->qp */
+	uint64_t used[VB_MAX_QPS / 64];
+};
+
+/* keys.c: free slots in the order of their release; slots never used come first until enough lie between release and reuse. */
+struct vb_keys {
+	uint32_t fresh; /* slots from here on were never used */
+	uint32_t num_free;
+	uint32_t head, tail;
+	uint32_t next[VB_MAX_KEYS];
+	uint32_t last[VB_MAX_KEYS]; /* the key that the slot has or had */
+	uint64_t used[VB_MAX_KEYS / 64];
+	uint8_t random[256];
+	uint32_t random_left;
+};
+
+struct vb_engines {
+	uint64_t used[VB_MAX_ENGINES / 64];
+};
+
+enum vb_peer_state {
+	VB_PEER_MET, /* it told who it is */
+	VB_PEER_UP,  /* it gave its descriptors */
+	VB_PEER_DEAD,
+};
+
+struct vb_peer {
+	struct vb_node *node;
+	struct vb_peer *next;
+	const struct vb_page *page;
+	uint64_t nonce;
+	pid_t seen_pid; /* in our pid namespace, 0: not visible here */
+	bool self;
+	enum vb_peer_state state;
+	_Atomic bool condemned;
+	_Atomic int doorbell;
+	_Atomic int mem_fd; /* -1: its memory cannot be reached */
+	struct vb_atomic_lock *atomic_lock;
+	struct vb_source pidfd;
+	uint32_t connections;
+	uint32_t references; /* the table's, one per channel, one per waiting call */
+	uint32_t num_channels;
+	struct vb_channel *channels; /* by host_next */
+};
+
+/* connection.c: a control socket. */
+struct vb_connection {
+	struct vb_source source;
+	struct vb_connection *next;
+	struct vb_peer *peer; /* since its hello */
+	int block;            /* that we wanted to reach, -1: it came to us */
+	pid_t seen_pid;
+	bool closed;
+	bool refused;
+	struct vb_outgoing *out;
+	struct vb_outgoing **out_end;
+};
+
+/* contact.c: what is known of a block that was asked for. */
+enum vb_contact_state {
+	VB_CONTACT_STATE_WANTED,
+	VB_CONTACT_STATE_CONNECTED, /* hello and grant are on their way */
+	VB_CONTACT_STATE_MET,
+	VB_CONTACT_STATE_ABSENT,
+	VB_CONTACT_STATE_DEAD,
+	VB_CONTACT_STATE_REFUSED,
+};
+
+struct vb_contact_entry {
+	struct vb_contact_entry *next;
+	uint32_t block;
+	enum vb_contact_state state;
+	bool wanted;    /* the progress thread is to connect */
+	uint64_t nonce; /* MET: whose */
+	int64_t tried;  /* CLOCK_MONOTONIC ns */
+};
+
+#define VB_CONTACT_BUCKETS 64
+
+struct vb_node {
+	struct vb_node_events events;
+	struct vb_page *page;
+	uint64_t nonce;
+	_Atomic bool forked;
+	_Atomic bool gone; /* descriptors were closed by the program */
+	_Atomic bool todo; /* the progress thread has something to look after */
+	_Atomic bool held; /* vb_node_hold_alive() was called */
+	pthread_t thread;  /* who called it */
+	int epoll;
+	int page_fd;
+	int lock_fd;
+	int mem_fd;
+	char obstacle[VB_CONTROL_TEXT];
+	struct vb_source doorbell;
+	pthread_mutex_t lock;
+	struct vb_peer *self;
+	struct vb_peer *peers;  /* others */
+	struct vb_peer *buried; /* told dead, table's reference to be dropped */
+	struct vb_connection *connections;
+	struct vb_connection *closed; /* to be freed */
+	struct vb_contact_entry *contacts[VB_CONTACT_BUCKETS];
+	struct vb_watch *watches;
+	struct vb_channel *retired; /* closed, to be freed */
+	bool rang;                  /* the progress thread's: vb_node_wait() is to return true */
+	int64_t retry_at;           /* CLOCK_MONOTONIC ns, 0: nothing to try again */
+	uint32_t next_channel_id;
+	struct vb_names names;
+	struct vb_keys keys;
+	struct vb_engines engines;
+};
+
+int64_t vb_node_clock(void);
+
+/* node.c. Removing also closes. -EBADF (and DESCRIPTORS_GONE noted) if the program closed the epoll descriptor. */
+int vb_node_source_add(struct vb_node *node, struct vb_source *source, uint32_t events);
+void vb_node_source_remove(struct vb_node *node, struct vb_source *source);
+/* Have the progress thread look after things; any thread. */
+void vb_node_todo(struct vb_node *node);
+/* With the lock: look after things again in so many ns at the latest. */
+void vb_node_retry(struct vb_node *node, int64_t delay);
+/* An EBADF was seen: note it once, never use a descriptor number again. */
+void vb_node_descriptors_gone(struct vb_node *node);
+
+/* names.c */
+void vb_names_close(struct vb_node *node);
+
+/* contact.c: progress thread. */
+void vb_contact_accept(struct vb_node *node, struct vb_source *listener, uint32_t events);
+void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
+			const struct vb_control *msg, int *fds, int num_fds);
+/* The connection has ended; `refused`: because the other side speaks another language. */
+void vb_contact_lost(struct vb_node *node, struct vb_connection *conn, bool refused);
+/* Connects where that is wanted. True if the device was told something. */
+bool vb_contact_service(struct vb_node *node);
+/* With the lock. The peer that owns the block, or NULL and why; starts contact. */
+struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, enum vb_contact *why);
+/* With the lock: remember that the owner of these blocks has died. */
+void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer);
+void vb_contact_free_all(struct vb_node *node);
+
+/* connection.c: all with the lock. */
+struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block, pid_t seen_pid);
+/* Queues; the fds that `owned` says are closed after sending. */
+void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
+			const struct vb_control *msg, const int *fds, int num_fds, bool owned);
+void vb_connection_flush(struct vb_node *node, struct vb_connection *conn);
+/* Takes it out of the epoll set and the list; freed at the end of the turn. */
+void vb_connection_close(struct vb_node *node, struct vb_connection *conn);
+/* One of the peer's, NULL if it has none left. */
+struct vb_connection *vb_connection_of(struct vb_node *node, const struct vb_peer *peer);
+void vb_connection_free_closed(struct vb_node *node);
+
+/* peer.c: with the lock. */
+struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, uint64_t nonce);
+struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce);
+struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block);
+void vb_peer_ref(struct vb_peer *peer);
+void vb_peer_unref(struct vb_peer *peer);
+/* Which of its blocks, -1 if none. */
+int vb_page_block_index(const struct vb_page *page, uint32_t block);
+/* Rings the peer's doorbell. */
+void vb_peer_ring(struct vb_peer *peer);
+
+/* page.c */
+int vb_page_create(uint64_t nonce, struct vb_page **page, int *fd);
+/* Checks the fixed part of a mapped page. NULL or what is wrong with it. */
+const char *vb_page_defect(const struct vb_page *page);
+
+/* liveness.c */
+int vb_alive_init(struct vb_page *page);
+bool vb_alive_word_held(const struct vb_page *page);
+/* With the lock: watches the peer's process by pidfd, if it can be had from this socket. */
+void vb_liveness_watch(struct vb_node *node, struct vb_peer *peer, int sock);
+/* Tells the device of peers that have died. True if there were any. */
+bool vb_liveness_service(struct vb_node *node);
+/* Is there a peer whose death no descriptor would tell? */
+bool vb_liveness_blind(struct vb_node *node);
+
+/* atomic_lock.c */
+int vb_atomic_lock_create(struct vb_atomic_lock **lock, int *fd);
+int vb_atomic_lock_map(int fd, struct vb_atomic_lock **lock, const char **defect);
+void vb_atomic_lock_unmap(struct vb_atomic_lock *lock);
+/* 0, or -EAGAIN when somebody kept it for too long, or -ENOTRECOVERABLE. */
+int vb_atomic_lock_take(struct vb_atomic_lock *lock);
+void vb_atomic_lock_release(struct vb_atomic_lock *lock);
+
+/* memory.c: the descriptor of our own memory for peers, or the obstacle. */
+int vb_memory_open_own(const uint64_t *nonce, char *obstacle, size_t size);
+/* Is a received descriptor what its sender says: the memory of a process? */
+bool vb_memory_usable(int fd);
+
+#endif

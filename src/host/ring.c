@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The ring's less frequent half: set-up, room for bulk data, and the judgement of what the peer wrote. */
+#include "host/ring.h"
+
+#define SLOT_ALIGN 64u
+
+_Static_assert(sizeof(struct vb_slot) == VB_SLOT_BYTES, "a slot is one cache line");
+_Static_assert(UINT32_MAX % VB_RING_BULK_BYTES == VB_RING_BULK_BYTES - 1,
+	       "bulk positions wrap with uint32_t");
+
+void vb_ring_tx_init(struct vb_ring_tx *tx, struct vb_ring_half *own,
+		     const struct vb_ring_half *peers)
+{
+	memset(tx, 0, sizeof(*tx));
+	tx->half = own;
+	tx->peer_consumed = &peers->consumed;
+}
+
+void vb_ring_rx_init(struct vb_ring_rx *rx, struct vb_ring_half *own,
+		     const struct vb_ring_half *peers)
+{
+	memset(rx, 0, sizeof(*rx));
+	rx->half = peers;
+	rx->own_consumed = &own->consumed;
+}
+
+/* Learns how far the consumer is. False: the count runs backwards or past what was pushed. */
+static bool consumed_refresh(struct vb_ring_tx *tx)
+{
+	uint32_t consumed = __atomic_load_n(tx->peer_consumed, __ATOMIC_ACQUIRE);
+
+	if (tx->corrupt || consumed - tx->known_consumed > tx->head - tx->known_consumed) {
+		tx->corrupt = true;
+		return false;
+	}
+	if (consumed != tx->known_consumed) {
+		tx->known_consumed = consumed;
+		tx->bulk_tail = tx->bulk_end[(consumed - 1) % VB_RING_SLOTS];
+	}
+	return true;
+}
+
+/* Where `bytes` contiguous bytes can lie: *start, a position that counts for ever. */
+static bool bulk_place(const struct vb_ring_tx *tx, uint32_t bytes, uint32_t *start)
+{
+	uint32_t offset = tx->bulk_head % VB_RING_BULK_BYTES;
+	uint32_t skip = offset + bytes > VB_RING_BULK_BYTES ? VB_RING_BULK_BYTES - offset : 0;
+	uint32_t used = tx->bulk_head - tx->bulk_tail;
+
+	*start = tx->bulk_head + skip;
+	/* What is skipped in an empty area is nobody's, so that a request of the whole area can succeed. */
+	return (used ? used + skip : 0) + bytes <= VB_RING_BULK_BYTES;
+}
+
+struct vb_slot *vb_ring_reserve_slow(struct vb_ring_tx *tx, uint32_t bulk_bytes, void **bulk)
+{
+	uint32_t start = tx->bulk_head;
+
+	if (bulk_bytes > VB_RING_BULK_BYTES)
+		return NULL;
+	uint32_t bytes = (bulk_bytes + SLOT_ALIGN - 1) & ~(SLOT_ALIGN - 1);
+
+	if (tx->head - tx->known_consumed >= VB_RING_SLOTS || !bulk_place(tx, bytes, &start)) {
+		if (!consumed_refresh(tx) || tx->head - tx->known_consumed >= VB_RING_SLOTS ||
+		    !bulk_place(tx, bytes, &start))
+			return NULL;
+	}
+	if (tx->corrupt)
+		return NULL;
+	tx->staged.bulk = VB_SLOT_NO_BULK;
+	if (bulk_bytes) {
+		tx->staged.bulk = start % VB_RING_BULK_BYTES;
+		*bulk = tx->half->bulk + tx->staged.bulk;
+	}
+	tx->reserved_bulk = start + bytes;
+	return &tx->staged;
+}
+
+const void *vb_ring_bulk(const struct vb_ring_rx *rx, const struct vb_slot *slot, uint32_t bytes)
+{
+	if (slot->bulk >= VB_RING_BULK_BYTES || slot->bulk % SLOT_ALIGN ||
+	    bytes > VB_RING_BULK_BYTES - slot->bulk)
+		return NULL;
+	return rx->half->bulk + slot->bulk;
+}
+
+bool vb_ring_drained(struct vb_ring_tx *tx)
+{
+	return tx->known_consumed == tx->head ||
+	       (consumed_refresh(tx) && tx->known_consumed == tx->head);
+}

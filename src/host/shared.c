@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sealed memfds: making, checking, mapping. */
+#include "host/shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/descriptor.h"
+
+#ifndef MFD_NOEXEC_SEAL /* Linux 6.3 */
+#define MFD_NOEXEC_SEAL 0x0008u
+#endif
+
+#define SEALS_FIXED_SIZE (F_SEAL_SHRINK | F_SEAL_GROW)
+#define SEALS_ONE_WRITER (SEALS_FIXED_SIZE | F_SEAL_FUTURE_WRITE)
+
+static int memfd_open(const char *label)
+{
+	int fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return fd < 0 ? -errno : vb_descriptor_adopt(fd);
+}
+
+/* ftruncate(2) over RLIMIT_FSIZE would send SIGXFSZ, which kills. */
+static int size_set(int fd, size_t bytes)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+		return -EFBIG;
+	return ftruncate(fd, (off_t)bytes) ? -errno : 0;
+}
+
+static int map_object(int fd, size_t bytes, int prot, void **map)
+{
+	void *p = mmap(NULL, bytes, prot, MAP_SHARED | MAP_NORESERVE, fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	madvise(p, bytes, MADV_DONTFORK);
+	*map = p;
+	return 0;
+}
+
+static int create(const char *label, size_t bytes, int seals, void **map, int *out)
+{
+	int fd = memfd_open(label);
+
+	if (fd < 0)
+		return fd;
+	int err = size_set(fd, bytes);
+
+	if (!err)
+		err = map_object(fd, bytes, PROT_READ | PROT_WRITE, map);
+	if (err)
+		goto fail;
+	if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SEAL)) {
+		err = -errno;
+		vb_shared_unmap(*map, bytes);
+		goto fail;
+	}
+	*out = fd;
+	return 0;
+fail:
+	vb_descriptor_close(fd);
+	return err;
+}
+
+int vb_shared_create(const char *label, size_t bytes, void **map, int *fd)
+{
+	return create(label, bytes, SEALS_ONE_WRITER, map, fd);
+}
+
+int vb_shared_create_common(const char *label, size_t bytes, void **map, int *fd)
+{
+	return create(label, bytes, SEALS_FIXED_SIZE, map, fd);
+}
+
+int vb_shared_map(int fd, size_t bytes, bool common, void **map, const char **defect)
+{
+	int need = common ? SEALS_FIXED_SIZE : SEALS_ONE_WRITER;
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	if (seals < 0) {
+		*defect = "it is no memfd";
+		return -EBADMSG;
+	}
+	if ((seals & need) != need) {
+		*defect = "it is not sealed";
+		return -EBADMSG;
+	}
+	/* The size cannot change any more: checked after the seals. */
+	if (fstat(fd, &st) || st.st_size != (off_t)bytes) {
+		*defect = "it has the wrong size";
+		return -EBADMSG;
+	}
+	if (st.st_uid != geteuid()) {
+		*defect = "it belongs to another user";
+		return -EPERM;
+	}
+	int err = map_object(fd, bytes, common ? PROT_READ | PROT_WRITE : PROT_READ, map);
+
+	if (err)
+		*defect = "it cannot be mapped";
+	return err;
+}
+
+void vb_shared_unmap(const void *map, size_t bytes)
+{
+	if (map)
+		munmap((void *)(uintptr_t)map, bytes);
+}

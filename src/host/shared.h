@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Shared memory objects: memfds that cannot change size, so that a mapping of one never faults. No name anywhere.
+ * Mappings are not inherited by forked children. Thread-safe.
+ */
+#ifndef VB_HOST_SHARED_H
+#define VB_HOST_SHARED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * One writer: the creator's mapping stays writable, everybody else can only read (F_SEAL_FUTURE_WRITE). Zero-filled.
+ * *fd is adopted (host/descriptor.h); 0 or -errno.
+ */
+int vb_shared_create(const char *label, size_t bytes, void **map, int *fd);
+
+/* The exception: an object that all who have its descriptor may write (the atomic lock). */
+int vb_shared_create_common(const char *label, size_t bytes, void **map, int *fd);
+
+/*
+ * Maps an object that came from elsewhere after checking that it is a memfd of exactly this size, of this user, sealed as its
+ * kind demands. Leaves fd open. 0; -EPERM another user's; -EBADMSG any other defect (*defect says which); -errno of mmap.
+ */
+int vb_shared_map(int fd, size_t bytes, bool common, void **map, const char **defect);
+
+void vb_shared_unmap(const void *map, size_t bytes);
+
+#endif
