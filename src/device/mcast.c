@@ -9,6 +9,13 @@
 
 #include "base/reason.h"
 #include "device/context.h"
+#include "device/netdev.h"
+
+/* ff00::/8, or 224.0.0.0/4 as a v4-mapped address. */
+static bool is_group(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xff || (vb_gid_is_ipv4(gid) && gid->raw[12] >> 4 == 0xe);
+}
 
 static int check(struct ibv_qp *qp, const union ibv_gid *gid, const char *what)
 {
@@ -19,7 +26,7 @@ static int check(struct ibv_qp *qp, const union ibv_gid *gid, const char *what)
 	if (qp->qp_type != IBV_QPT_UD)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "%s: qp 0x%x is not of type UD", what,
 				 qp->qp_num);
-	if (gid->raw[0] != 0xff)
+	if (!is_group(gid))
 		return vb_refuse(EINVAL, VB_REASON_ARG, "%s: no group address (first byte 0x%02x)",
 				 what, gid->raw[0]);
 	return 0;

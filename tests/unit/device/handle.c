@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Handle tables: who is found, who is not, and how late a number comes back. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "device/handle.h"
+
+static int objects[5000];
+
+static void names_its_object_only(void **state)
+{
+	struct vb_handle_table t;
+	uint32_t a, b;
+
+	(void)state;
+	assert_int_equal(vb_handle_table_init(&t), 0);
+	assert_false(vb_handle_valid(&t, 0, NULL));
+	assert_int_equal(vb_handle_add(&t, &objects[0], &a), 0);
+	assert_int_equal(vb_handle_add(&t, &objects[1], &b), 0);
+	assert_int_not_equal(a, b);
+	assert_int_not_equal(a, 0);
+	assert_true(vb_handle_valid(&t, a, &objects[0]));
+	assert_false(vb_handle_valid(&t, a, &objects[1]));
+	assert_false(vb_handle_valid(&t, a + 1000, &objects[0]));
+	assert_false(vb_handle_valid(&t, UINT32_MAX, &objects[0]));
+	assert_false(vb_handle_valid(&t, a, NULL));
+	vb_handle_table_fini(&t);
+}
+
+static void removed_once(void **state)
+{
+	struct vb_handle_table t;
+	uint32_t a;
+
+	(void)state;
+	vb_handle_table_init(&t);
+	vb_handle_add(&t, &objects[0], &a);
+	assert_int_equal(vb_handle_remove(&t, a, &objects[1]), -ENOENT);
+	assert_int_equal(vb_handle_remove(&t, a + 1, &objects[0]), -ENOENT);
+	assert_int_equal(vb_handle_remove(&t, a, &objects[0]), 0);
+	assert_int_equal(vb_handle_remove(&t, a, &objects[0]), -ENOENT);
+	assert_false(vb_handle_valid(&t, a, &objects[0]));
+	assert_int_equal(t.count, 0);
+	vb_handle_table_fini(&t);
+}
+
+static void freed_number_rests(void **state)
+{
+	struct vb_handle_table t;
+	uint32_t first, next;
+
+	(void)state;
+	vb_handle_table_init(&t);
+	vb_handle_add(&t, &objects[0], &first);
+	vb_handle_remove(&t, first, &objects[0]);
+	for (int i = 0; i < 15; i++) {
+		vb_handle_add(&t, &objects[1], &next);
+		assert_int_not_equal(next, first);
+		vb_handle_remove(&t, next, &objects[1]);
+	}
+	vb_handle_table_fini(&t);
+}
+
+static void grows_and_keeps(void **state)
+{
+	static uint32_t handle[5000];
+	struct vb_handle_table t;
+
+	(void)state;
+	vb_handle_table_init(&t);
+	for (int i = 0; i < 5000; i++)
+		assert_int_equal(vb_handle_add(&t, &objects[i], &handle[i]), 0);
+	for (int i = 0; i < 5000; i++)
+		assert_true(vb_handle_valid(&t, handle[i], &objects[i]));
+	for (int i = 0; i < 5000; i += 2)
+		assert_int_equal(vb_handle_remove(&t, handle[i], &objects[i]), 0);
+	for (int i = 0; i < 5000; i++)
+		assert_int_equal(vb_handle_valid(&t, handle[i], &objects[i]), i % 2);
+	assert_int_equal(t.count, 2500);
+	vb_handle_table_fini(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_its_object_only),
+		cmocka_unit_test(removed_once),
+		cmocka_unit_test(freed_number_rests),
+		cmocka_unit_test(grows_and_keeps),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Devices and real interfaces, in a network namespace of the test's own: the list, and what contexts hear when addresses
+ * come and go and the link goes down. Skipped where no such namespace may be made.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libmnl/libmnl.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <infiniband/verbs.h>
+
+#define WAIT_MS  5000
+#define LOOPBACK 1 /* the index of lo in a new namespace */
+
+/* Sends a request and returns the kernel's answer. */
+static int ask(struct nlmsghdr *msg)
+{
+	struct mnl_socket *sock = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+	char buf[8192];
+	ssize_t n;
+	int err = 0;
+
+	assert_non_null(sock);
+	msg->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
+	assert_int_equal(mnl_socket_bind(sock, 0, MNL_SOCKET_AUTOPID), 0);
+	assert_true(mnl_socket_sendto(sock, msg, msg->nlmsg_len) > 0);
+	n = mnl_socket_recvfrom(sock, buf, sizeof(buf));
+	if (n < 0 || mnl_cb_run(buf, (size_t)n, 0, 0, NULL, NULL) < 0)
+		err = -errno;
+	mnl_socket_close(sock);
+	return err;
+}
+
+static void set_up(bool up)
+{
+	char buf[256] = {0};
+	struct nlmsghdr *msg = mnl_nlmsg_put_header(buf);
+	struct ifinfomsg *info;
+
+	msg->nlmsg_type = RTM_NEWLINK;
+	info = mnl_nlmsg_put_extra_header(msg, sizeof(*info));
+	info->ifi_index = LOOPBACK;
+	info->ifi_change = IFF_UP;
+	info->ifi_flags = up ? IFF_UP : 0;
+	assert_int_equal(ask(msg), 0);
+}
+
+static void change_address(uint16_t type, const char *text)
+{
+	char buf[256] = {0};
+	struct nlmsghdr *msg = mnl_nlmsg_put_header(buf);
+	struct ifaddrmsg *info;
+	uint32_t addr;
+
+	assert_int_equal(inet_pton(AF_INET, text, &addr), 1);
+	msg->nlmsg_type = type;
+	msg->nlmsg_flags = type == RTM_NEWADDR ? NLM_F_CREATE | NLM_F_EXCL : 0;
+	info = mnl_nlmsg_put_extra_header(msg, sizeof(*info));
+	info->ifa_family = AF_INET;
+	info->ifa_prefixlen = 32;
+	info->ifa_index = LOOPBACK;
+	mnl_attr_put_u32(msg, IFA_LOCAL, addr);
+	mnl_attr_put_u32(msg, IFA_ADDRESS, addr);
+	assert_int_equal(ask(msg), 0);
+}
+
+static struct ibv_context *open_lo(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx;
+
+	assert_non_null(list);
+	assert_non_null(list[0]);
+	assert_null(list[1]);
+	assert_string_equal(ibv_get_device_name(list[0]), "vb_lo");
+	assert_int_equal(ibv_get_device_index(list[0]), LOOPBACK);
+	ctx = ibv_open_device(list[0]);
+	assert_non_null(ctx);
+	ibv_free_device_list(list);
+	return ctx;
+}
+
+static int count_gids(struct ibv_context *ctx)
+{
+	struct ibv_gid_entry entry[64];
+
+	return (int)ibv_query_gid_table(ctx, entry, 64, 0);
+}
+
+/* The index of the IPv4 address in the port's table, or -1. */
+static int index_of(struct ibv_context *ctx, const char *text)
+{
+	for (int i = 0; i < 64; i++) {
+		uint8_t want[16] = {[10] = 0xff, [11] = 0xff};
+		union ibv_gid gid;
+
+		inet_pton(AF_INET, text, want + 12);
+		assert_int_equal(ibv_query_gid(ctx, 1, i, &gid), 0);
+		if (!memcmp(gid.raw, want, sizeof(want)))
+			return i;
+	}
+	return -1;
+}
+
+static void expect_event(struct ibv_context *ctx, enum ibv_event_type type)
+{
+	struct pollfd p = {.fd = ctx->async_fd, .events = POLLIN};
+	struct ibv_async_event event;
+
+	assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+	assert_int_equal(ibv_get_async_event(ctx, &event), 0);
+	assert_int_equal(event.event_type, type);
+	assert_int_equal(event.element.port_num, 1);
+	ibv_ack_async_event(&event);
+}
+
+static void expect_silence(struct ibv_context *ctx)
+{
+	struct pollfd p = {.fd = ctx->async_fd, .events = POLLIN};
+
+	assert_int_equal(poll(&p, 1, 50), 0);
+}
+
+static void let_snapshots_age(void)
+{
+	usleep(20000);
+}
+
+/* Runs first: without anything that monitors, a query notices and raises. */
+static void noticed_by_queries(void **state)
+{
+	struct ibv_context *ctx = open_lo();
+
+	(void)state;
+	assert_int_equal(index_of(ctx, "127.0.0.1"), 0);
+	expect_silence(ctx);
+	change_address(RTM_NEWADDR, "10.99.0.1");
+	let_snapshots_age();
+	assert_true(index_of(ctx, "10.99.0.1") > 0);
+	expect_event(ctx, IBV_EVENT_GID_CHANGE);
+	change_address(RTM_DELADDR, "10.99.0.1");
+	let_snapshots_age();
+	assert_int_equal(index_of(ctx, "10.99.0.1"), -1);
+	expect_event(ctx, IBV_EVENT_GID_CHANGE);
+	expect_silence(ctx);
+	assert_int_equal(ibv_close_device(ctx), 0);
+}
+
+/* After the first look for events, changes come by themselves, to every context of the device. */
+static void told_without_asking(void **state)
+{
+	struct ibv_context *ctx = open_lo(), *other = open_lo();
+	struct ibv_async_event event;
+	int gids = count_gids(ctx);
+
+	(void)state;
+	assert_true(ctx->device == other->device);
+	fcntl(ctx->async_fd, F_SETFL, fcntl(ctx->async_fd, F_GETFL) | O_NONBLOCK);
+	assert_int_equal(ibv_get_async_event(ctx, &event), -1);
+	assert_int_equal(errno, EAGAIN);
+	change_address(RTM_NEWADDR, "10.99.0.2");
+	expect_event(ctx, IBV_EVENT_GID_CHANGE);
+	expect_event(other, IBV_EVENT_GID_CHANGE);
+	assert_int_equal(count_gids(ctx), gids + 1);
+	change_address(RTM_NEWADDR, "10.99.0.3");
+	expect_event(ctx, IBV_EVENT_GID_CHANGE);
+	change_address(RTM_DELADDR, "10.99.0.2");
+	expect_event(ctx, IBV_EVENT_GID_CHANGE);
+	assert_int_equal(count_gids(ctx), gids + 1); /* 10.99.0.3 kept its place */
+	change_address(RTM_DELADDR, "10.99.0.3");
+	expect_event(ctx, IBV_EVENT_GID_CHANGE);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	assert_int_equal(ibv_close_device(other), 0);
+}
+
+static void port_goes_down_and_up(void **state)
+{
+	struct ibv_context *ctx = open_lo();
+	struct ibv_port_attr port;
+	struct ibv_async_event event;
+	bool active = false;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(ctx, 1, &port), 0);
+	assert_int_equal(port.state, IBV_PORT_ACTIVE);
+	set_up(false);
+	let_snapshots_age();
+	assert_int_equal(ibv_query_port(ctx, 1, &port), 0);
+	assert_int_equal(port.state, IBV_PORT_DOWN);
+	/* The IPv6 address may go with the link, in a message of its own. */
+	do {
+		assert_int_equal(ibv_get_async_event(ctx, &event), 0);
+		ibv_ack_async_event(&event);
+	} while (event.event_type == IBV_EVENT_GID_CHANGE);
+	assert_int_equal(event.event_type, IBV_EVENT_PORT_ERR);
+	set_up(true);
+	while (!active) {
+		assert_int_equal(ibv_get_async_event(ctx, &event), 0);
+		active = event.event_type == IBV_EVENT_PORT_ACTIVE;
+		ibv_ack_async_event(&event);
+	}
+	assert_int_equal(ibv_query_port(ctx, 1, &port), 0);
+	assert_int_equal(port.state, IBV_PORT_ACTIVE);
+	assert_int_equal(ibv_close_device(ctx), 0);
+}
+
+static void down_is_not_listed(void **state)
+{
+	struct ibv_device **list;
+	int count = -1;
+
+	(void)state;
+	set_up(false);
+	list = ibv_get_device_list(&count);
+	assert_non_null(list);
+	assert_int_equal(count, 0);
+	assert_null(list[0]);
+	ibv_free_device_list(list);
+	set_up(true);
+}
+
+static void same_pointer_while_held(void **state)
+{
+	struct ibv_device **a = ibv_get_device_list(NULL), **b = ibv_get_device_list(NULL);
+	struct ibv_context *ctx;
+
+	(void)state;
+	assert_true(a[0] == b[0]);
+	ctx = ibv_open_device(a[0]);
+	ibv_free_device_list(a);
+	ibv_free_device_list(b);
+	a = ibv_get_device_list(NULL);
+	assert_true(ctx->device == a[0]);
+	ibv_free_device_list(a);
+	assert_string_equal(ibv_get_device_name(ctx->device), "vb_lo");
+	ibv_close_device(ctx);
+}
+
+/* A namespace of our own, as root or through one of users. */
+static int enter_namespace(void)
+{
+	if (!unshare(CLONE_NEWNET))
+		return 0;
+	return unshare(CLONE_NEWUSER | CLONE_NEWNET);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(noticed_by_queries),      cmocka_unit_test(told_without_asking),
+		cmocka_unit_test(port_goes_down_and_up),   cmocka_unit_test(down_is_not_listed),
+		cmocka_unit_test(same_pointer_while_held),
+	};
+
+	if (enter_namespace()) {
+		fprintf(stderr, "no network namespace: %s\n", strerror(errno));
+		return 77;
+	}
+	set_up(true);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
