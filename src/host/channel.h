@@ -15,7 +15,7 @@
 enum vb_contact {
 	VB_CONTACT_UP,
 	VB_CONTACT_PENDING, /* being made; events->channel_up or contact_changed follows */
-	VB_CONTACT_ABSENT,  /* nobody owns the QPN (now), or its QP does not exist; asking again later tries again */
+	VB_CONTACT_ABSENT, /* nobody owns the QPN (now), or its QP does not exist; asking again later tries again */
 	VB_CONTACT_DEAD,    /* its owner has died */
 	VB_CONTACT_REFUSED, /* another user, another version: reason logged */
 };
@@ -27,10 +27,10 @@ struct vb_channel {
 	struct vb_peer *peer; /* also set for loop (the self peer) */
 	uint32_t engine;      /* ours */
 	uint32_t remote_engine;
-	_Atomic bool dead;    /* peer dead or channel closed: push no more */
+	_Atomic bool dead; /* peer dead or channel closed: push no more */
 	bool loop;
-	void *user;	      /* the device's */
-	struct vb_channel *next; /* the device's list */
+	void *user;                     /* the device's */
+	struct vb_channel *next;        /* the device's list */
 	struct vb_channel *pushed_next; /* the device's: pushed to since the last vb_channel_wake() */
 	bool pushed;
 	bool mute; /* the device's: its ring holds nonsense, read no more */
@@ -40,7 +40,7 @@ struct vb_channel {
 	struct vb_channel *other; /* loop: the other end (itself if the engines are the same) */
 	struct vb_ring_half *own_half;
 	const struct vb_ring_half *peer_half;
-	int stage;		/* enum vb_channel_stage */
+	int stage; /* enum vb_channel_stage */
 	bool told_down;
 	uint32_t id;
 	uint32_t remote_id;
@@ -49,15 +49,20 @@ struct vb_channel {
 
 /*
  * The channel from local engine `engine` to whichever engine serves dest_qpn, or NULL and why not. Never blocks; starts contact if needed.
- * A loop channel is ready at once (channel_up is called for the other end before return if it is another engine, from this thread, without locks of the host).
+ * A loop channel is ready at once: channel_up is called for both of its ends before the return, from this thread, without locks of the
+ * host. Every channel is announced by channel_up exactly once; another thread's find may return it a moment earlier.
  * May be called under an engine lock.
  */
-struct vb_channel *vb_channel_find(struct vb_node *node, uint32_t engine, uint32_t dest_qpn, enum vb_contact *why);
+struct vb_channel *vb_channel_find(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
+				   enum vb_contact *why);
 
 /* After pushing: if the remote engine sleeps, ring its process's doorbell. Contains the full fence. */
 void vb_channel_wake(struct vb_channel *channel);
 
-/* This end is not polled any more (engine destroyed or peer dead): tells the peer, frees. */
+/*
+ * This end is not polled any more (engine destroyed, other end closed or peer dead): tells the peer, unmaps. The progress thread may be
+ * about to report channel_down for it: the device looks the pointer up in its own list before it uses it.
+ */
 void vb_channel_close(struct vb_node *node, struct vb_channel *channel);
 
 #endif

@@ -73,6 +73,26 @@ static struct vb_channel *loop_between(const struct vb_node *node, uint32_t engi
 	return NULL;
 }
 
+/* Without the lock. False if an engine is gone; then nothing is left of the pair but an end that was taken, which is told. */
+static bool announce_both(struct vb_node *node, struct vb_channel *ch)
+{
+	struct vb_channel *other = ch->other;
+
+	if (!node->events.channel_up)
+		return true;
+	if (node->events.channel_up(node->events.arg, ch->engine, ch)) {
+		if (other != ch)
+			vb_channel_close(node, other);
+		vb_channel_close(node, ch);
+		return false;
+	}
+	if (other != ch && node->events.channel_up(node->events.arg, other->engine, other)) {
+		vb_channel_close(node, other);
+		return false;
+	}
+	return true;
+}
+
 struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
 					enum vb_contact *why)
 {
@@ -96,12 +116,8 @@ struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, u
 		vb_note(VB_REASON_NO_MEMORY, "no memory for a channel within the process");
 		return NULL;
 	}
-	if (fresh && ch->other != ch && node->events.channel_up &&
-	    node->events.channel_up(node->events.arg, remote, ch->other)) {
-		vb_channel_close(node, ch->other);
-		vb_channel_close(node, ch);
+	if (fresh && !announce_both(node, ch))
 		return NULL;
-	}
 	*why = VB_CONTACT_UP;
 	return ch;
 }

@@ -14,27 +14,28 @@
 
 #include "transport/access.h"
 
-#define VB_PAGE_MAGIC 0x7662706167653031ull
-#define VB_PAGE_VERSION 1
+#define VB_PAGE_MAGIC     0x7662706167653031ull
+#define VB_PAGE_VERSION   1
 
 #define VB_QPN_BLOCK_BITS 10 /* QPNs of a block; the upper 14 bits of a QPN name the block */
 #define VB_QPN_BLOCK_SIZE (1u << VB_QPN_BLOCK_BITS)
-#define VB_MAX_BLOCKS 64
-#define VB_MAX_QPS (VB_MAX_BLOCKS * VB_QPN_BLOCK_SIZE)
-#define VB_MAX_ENGINES 65536
-#define VB_KEY_SLOT_BITS 18
-#define VB_MAX_KEYS (1u << VB_KEY_SLOT_BITS)
+#define VB_MAX_BLOCKS     64
+#define VB_MAX_QPS        (VB_MAX_BLOCKS * VB_QPN_BLOCK_SIZE)
+#define VB_MAX_ENGINES    65536
+#define VB_KEY_SLOT_BITS  18
+#define VB_MAX_KEYS       (1u << VB_KEY_SLOT_BITS)
 
 struct vb_page_header {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t size_of_page; /* sizeof(struct vb_page) >> 12, a second check of the layout */
-	uint64_t nonce;	       /* names this process instance */
-	uint32_t pid;	       /* in its own pid namespace: for messages only */
+	uint64_t nonce;        /* names this process instance */
+	uint32_t pid;          /* in its own pid namespace: for messages only */
 	uint32_t uid;
-	uint32_t num_engines;  /* engines ever used: marks [0, num_engines) are valid */
+	uint32_t num_engines; /* engines ever used: marks [0, num_engines) are valid */
 	uint32_t num_blocks;
-	uint32_t block[VB_MAX_BLOCKS]; /* block[i]'s QPNs are described by qp[i * VB_QPN_BLOCK_SIZE ...] */
+	uint32_t block
+		[VB_MAX_BLOCKS]; /* block[i]'s QPNs are described by qp[i * VB_QPN_BLOCK_SIZE ...] */
 	char pad[4096 - 8 - 8 - 8 - 8 - 8 - 4 * VB_MAX_BLOCKS - 64];
 	/*
 	 * Held by the progress thread from start to death: the kernel sets FUTEX_OWNER_DIED in its first word when the thread
@@ -60,14 +61,14 @@ struct vb_page_engine {
 
 /* One per QP: what an initiator needs to know before it touches the process's memory, and where to send. */
 struct vb_page_qp {
-	uint32_t qpn;	   /* 0: no such QP */
-	uint32_t state;	   /* enum ibv_qp_state */
-	uint32_t service;  /* enum vb_service */
-	uint32_t access;   /* qp_access_flags */
+	uint32_t qpn;     /* 0: no such QP */
+	uint32_t state;   /* enum ibv_qp_state */
+	uint32_t service; /* enum vb_service */
+	uint32_t access;  /* qp_access_flags */
 	uint32_t pd;
 	uint32_t dest_qpn; /* its peer */
 	uint32_t engine;
-	uint32_t direct;   /* 1: one-sided requests may be done directly (state, COMM_EST and max_dest_rd_atomic allow) */
+	uint32_t direct; /* 1: one-sided requests may be done directly (state, COMM_EST and max_dest_rd_atomic allow) */
 	uint32_t generation; /* changes with every change of the entry */
 	uint32_t pad[7];
 };

@@ -40,11 +40,13 @@ bool vb_peer_reachable(const struct vb_peer *peer);
  * The iovec array may be modified. self: plain copies. At most VB_PEER_IOV elements.
  */
 #define VB_PEER_IOV 64
-int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length, bool tail);
+int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length,
+		  bool tail);
 int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length);
 
 /* Read-modify-write of the aligned 64-bit word at addr under the peer's atomic lock. */
-int vb_peer_atomic(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add, uint64_t compare, uint64_t *original);
+int vb_peer_atomic(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add,
+		   uint64_t compare, uint64_t *original);
 
 /* The self peer's lock, for the responder: every remote atomic on this process's memory is done between these two. */
 void vb_node_atomic_lock(struct vb_node *node);
@@ -55,7 +57,8 @@ void vb_node_atomic_unlock(struct vb_node *node);
  * await: after this process has made `key` (or, with key 0, the QP `qpn`) invalid in its page: full fence, then wait until no living
  * peer's mark names it. Stops waiting for a peer when it dies.
  */
-void vb_mark_set(struct vb_node *node, uint32_t engine, const struct vb_peer *peer, uint32_t qpn, uint32_t key);
+void vb_mark_set(struct vb_node *node, uint32_t engine, const struct vb_peer *peer, uint32_t qpn,
+		 uint32_t key);
 void vb_mark_clear(struct vb_node *node, uint32_t engine);
 void vb_mark_await(struct vb_node *node, uint32_t qpn, uint32_t key);
 

@@ -16,13 +16,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VB_RING_SLOTS 1024u
+#define VB_RING_SLOTS      1024u
 #define VB_RING_BULK_BYTES (512u * 1024u)
-#define VB_SLOT_BYTES 64u
+#define VB_SLOT_BYTES      64u
 
 struct vb_slot {
 	uint32_t sequence; /* set by push: index of the slot + 1, modulo 2^32 */
-	uint32_t bulk;	   /* set by push: offset of the bulk data, VB_SLOT_NO_BULK if there is none */
+	uint32_t bulk; /* set by push: offset of the bulk data, VB_SLOT_NO_BULK if there is none */
 	uint8_t data[56];
 };
 
@@ -30,7 +30,8 @@ struct vb_slot {
 
 /* The memory of one direction, in the producer's memfd, and what the producer's process says as consumer of the other direction. */
 struct vb_ring_half {
-	_Alignas(64) uint32_t consumed; /* slots of the opposite ring that this process has consumed */
+	_Alignas(64)
+		uint32_t consumed; /* slots of the opposite ring that this process has consumed */
 	uint32_t closed;
 	char pad[56];
 	_Alignas(64) struct vb_slot slot[VB_RING_SLOTS];
@@ -38,30 +39,33 @@ struct vb_ring_half {
 };
 
 struct vb_ring_tx {
-	_Alignas(64) struct vb_slot staged; /* what reserve returned: filled here, so that the shared line is written once */
-	struct vb_ring_half *half;	    /* ours, written */
-	const uint32_t *peer_consumed;	    /* in the peer's half, read */
-	uint32_t head;			    /* slots pushed */
-	uint32_t known_consumed;	    /* last validated copy of *peer_consumed */
-	uint32_t bulk_head;		    /* next free byte (counts for ever, modulo the size) */
-	uint32_t bulk_tail;		    /* oldest byte in use */
-	uint32_t reserved_bulk;		    /* position after the pending reservation */
-	bool corrupt;			    /* the peer's count was impossible: condemn the peer */
-	uint32_t bulk_end[VB_RING_SLOTS];   /* bulk position after each slot's data */
+	_Alignas(64) struct vb_slot
+		staged; /* what reserve returned: filled here, so that the shared line is written once */
+	struct vb_ring_half *half;        /* ours, written */
+	const uint32_t *peer_consumed;    /* in the peer's half, read */
+	uint32_t head;                    /* slots pushed */
+	uint32_t known_consumed;          /* last validated copy of *peer_consumed */
+	uint32_t bulk_head;               /* next free byte (counts for ever, modulo the size) */
+	uint32_t bulk_tail;               /* oldest byte in use */
+	uint32_t reserved_bulk;           /* position after the pending reservation */
+	bool corrupt;                     /* the peer's count was impossible: condemn the peer */
+	uint32_t bulk_end[VB_RING_SLOTS]; /* bulk position after each slot's data */
 };
 
 struct vb_ring_rx {
 	const struct vb_ring_half *half; /* the peer's, read */
-	uint32_t *own_consumed;		 /* in our half, written */
-	uint32_t tail;			 /* slots consumed */
-	uint32_t told;			 /* last value stored in *own_consumed */
-	uint32_t bulk_seen;		 /* bulk offset of the last peeked slot that had one */
-	uint32_t bulk_told;		 /* the same, when *own_consumed was last stored */
-	bool corrupt;			 /* a slot held an impossible sequence or bulk offset: condemn the peer */
+	uint32_t *own_consumed;          /* in our half, written */
+	uint32_t tail;                   /* slots consumed */
+	uint32_t told;                   /* last value stored in *own_consumed */
+	uint32_t bulk_seen;              /* bulk offset of the last peeked slot that had one */
+	uint32_t bulk_told;              /* the same, when *own_consumed was last stored */
+	bool corrupt; /* a slot held an impossible sequence or bulk offset: condemn the peer */
 };
 
-void vb_ring_tx_init(struct vb_ring_tx *tx, struct vb_ring_half *own, const struct vb_ring_half *peers);
-void vb_ring_rx_init(struct vb_ring_rx *rx, struct vb_ring_half *own, const struct vb_ring_half *peers);
+void vb_ring_tx_init(struct vb_ring_tx *tx, struct vb_ring_half *own,
+		     const struct vb_ring_half *peers);
+void vb_ring_rx_init(struct vb_ring_rx *rx, struct vb_ring_half *own,
+		     const struct vb_ring_half *peers);
 
 /* The part of vb_ring_reserve() that is seldom needed: looks at the peer's count, places bulk data. */
 struct vb_slot *vb_ring_reserve_slow(struct vb_ring_tx *tx, uint32_t bulk_bytes, void **bulk);
@@ -75,7 +79,8 @@ bool vb_ring_drained(struct vb_ring_tx *tx);
  * reserve: the slot to fill (its `data`) and, if bulk_bytes > 0, *bulk = contiguous room (64-byte aligned). NULL: full.
  * push: publishes the reserved slot (release). reserve again without push: the first reservation is forgotten.
  */
-static inline struct vb_slot *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t bulk_bytes, void **bulk)
+static inline struct vb_slot *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t bulk_bytes,
+					      void **bulk)
 {
 	if (bulk_bytes || tx->head - tx->known_consumed >= VB_RING_SLOTS)
 		return vb_ring_reserve_slow(tx, bulk_bytes, bulk);

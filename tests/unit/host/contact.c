@@ -79,8 +79,9 @@ static void test_loop(void **state)
 	assert_non_null(ch);
 	assert_true(ch->loop);
 	assert_true(vb_peer_is_self(ch->peer));
-	assert_int_equal(atomic_load(&end.ups), 1);
-	struct vb_channel *other = atomic_load(&end.up[0]);
+	assert_int_equal(atomic_load(&end.ups), 2);
+	assert_ptr_equal(atomic_load(&end.up[0]), ch);
+	struct vb_channel *other = atomic_load(&end.up[1]);
 
 	assert_ptr_equal(other, ch->other);
 	assert_ptr_equal(vb_channel_find(end.node, a, qb, &why), ch);
@@ -93,6 +94,7 @@ static void test_loop(void **state)
 	struct vb_channel *self = vb_channel_find(end.node, a, qa, &why);
 
 	assert_ptr_equal(self->other, self);
+	assert_int_equal(atomic_load(&end.ups), 3);
 	for (uint64_t i = 0; i < 3000; i++) {
 		assert_true(end_push(self, i) && end_take(self, &n));
 		assert_int_equal(n, i);
