@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* ibv_query_qp(3) gives back what was set, in every state, and the creation attributes. */
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "end.h"
+#include "expect.h"
+
+static struct ibv_qp_attr shown;
+static struct ibv_qp_init_attr init;
+
+static void query(struct end *end)
+{
+	memset(&shown, 0xa5, sizeof(shown));
+	memset(&init, 0xa5, sizeof(init));
+	EXPECT_EQ(ibv_query_qp(end->qp, &shown, IBV_QP_STATE | IBV_QP_CAP, &init), 0);
+	EXPECT(!memcmp(&shown.cap, &init.cap, sizeof(init.cap)));
+	EXPECT_EQ(shown.cap.max_send_wr, end->info.max_send_wr);
+	EXPECT_EQ(shown.cap.max_recv_wr, end->info.max_recv_wr);
+	EXPECT_EQ(shown.cap.max_send_sge, end->info.max_send_sge);
+	EXPECT_EQ(shown.cap.max_recv_sge, end->info.max_recv_sge);
+	EXPECT_EQ(shown.cap.max_inline_data, end->info.max_inline);
+	EXPECT(init.qp_context == end);
+	EXPECT(init.send_cq == end->cq[END_SEND_CQ]);
+	EXPECT(init.recv_cq == end->cq[END_RECV_CQ]);
+	EXPECT(init.srq == end->srq);
+	EXPECT_EQ(init.qp_type, end->config.type);
+	EXPECT_EQ(init.sq_sig_all, end->config.sig_all);
+	EXPECT_EQ(shown.cur_qp_state, shown.qp_state);
+}
+
+static void rc(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct end end;
+
+	config.sig_all = 1;
+	config.psn = 0x123456;
+	config.rd_atomic = 3;
+	config.dest_rd_atomic = 2;
+	config.min_rnr_timer = 17;
+	config.timeout = 13;
+	config.retry_cnt = 5;
+	config.rnr_retry = 6;
+	config.mtu = IBV_MTU_512;
+	config.qp_access = IBV_ACCESS_REMOTE_READ;
+	end_open(&end, &config, END_HERE);
+	expect_case("RC in RESET");
+	query(&end);
+	EXPECT_EQ(shown.qp_state, IBV_QPS_RESET);
+
+	expect_case("RC in INIT");
+	REQUIRE(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
+	query(&end);
+	EXPECT_EQ(shown.qp_state, IBV_QPS_INIT);
+	EXPECT_EQ(shown.port_num, 1);
+	EXPECT_EQ(shown.pkey_index, 0);
+	EXPECT_EQ(shown.qp_access_flags, IBV_ACCESS_REMOTE_READ);
+	REQUIRE(end_move(&end, IBV_QPS_RESET) == 0);
+
+	expect_case("RC in RTS");
+	REQUIRE(end_bring_to(&end, &end.info, IBV_QPS_RTS) == 0);
+	query(&end);
+	EXPECT_EQ(shown.qp_state, IBV_QPS_RTS);
+	EXPECT_EQ(shown.path_mtu, IBV_MTU_512);
+	EXPECT_EQ(shown.dest_qp_num, end.info.qpn);
+	EXPECT_EQ(shown.rq_psn, 0x123456);
+	EXPECT_EQ(shown.sq_psn, 0x123456);
+	EXPECT_EQ(shown.max_rd_atomic, 3);
+	EXPECT(shown.max_dest_rd_atomic >= 2);
+	EXPECT_EQ(shown.min_rnr_timer, 17);
+	EXPECT_EQ(shown.timeout, 13);
+	EXPECT_EQ(shown.retry_cnt, 5);
+	EXPECT_EQ(shown.rnr_retry, 6);
+	EXPECT_EQ(shown.qp_access_flags, IBV_ACCESS_REMOTE_READ);
+	EXPECT_EQ(shown.ah_attr.is_global, 1);
+	EXPECT_EQ(shown.ah_attr.port_num, 1);
+	EXPECT_EQ(shown.ah_attr.grh.sgid_index, 0);
+	EXPECT_EQ(shown.ah_attr.grh.hop_limit, 64);
+	EXPECT(!memcmp(&shown.ah_attr.grh.dgid, &end.info.gid, sizeof(end.info.gid)));
+	EXPECT_EQ(shown.sq_draining, 0);
+
+	expect_case("RC changed in RTS");
+	{
+		struct ibv_qp_attr change = {.min_rnr_timer = 20,
+					     .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+
+		EXPECT_EQ(end_modify(&end, &change, IBV_QP_MIN_RNR_TIMER | IBV_QP_ACCESS_FLAGS), 0);
+	}
+	query(&end);
+	EXPECT_EQ(shown.min_rnr_timer, 20);
+	EXPECT_EQ(shown.qp_access_flags, IBV_ACCESS_REMOTE_WRITE);
+	EXPECT_EQ(shown.timeout, 13);
+
+	expect_case("RC in SQD and ERR");
+	REQUIRE(end_move(&end, IBV_QPS_SQD) == 0);
+	query(&end);
+	EXPECT_EQ(shown.qp_state, IBV_QPS_SQD);
+	REQUIRE(end_move(&end, IBV_QPS_ERR) == 0);
+	query(&end);
+	EXPECT_EQ(shown.qp_state, IBV_QPS_ERR);
+	EXPECT_EQ(end.qp->state, IBV_QPS_ERR);
+	end_close(&end);
+}
+
+static void ud(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_UD);
+	struct ibv_qp_attr change = {.qkey = 0x7654};
+	struct end end;
+
+	config.psn = 77;
+	end_open(&end, &config, END_HERE);
+	REQUIRE(end_bring_to(&end, &end.info, IBV_QPS_RTS) == 0);
+	expect_case("UD in RTS");
+	query(&end);
+	EXPECT_EQ(shown.qkey, config.qkey);
+	EXPECT_EQ(shown.sq_psn, 77);
+	EXPECT_EQ(end_modify(&end, &change, IBV_QP_QKEY), 0);
+	query(&end);
+	EXPECT_EQ(shown.qkey, 0x7654);
+	end_close(&end);
+}
+
+/* The state field of the object follows an error that no call made. */
+static void state_follows(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ibv_sge sge = {.addr = 0, .length = 8, .lkey = 0xdeadbeef};
+	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
+	struct ibv_wc wc;
+	struct end end;
+
+	expect_case("query updates qp->state");
+	end_open(&end, &config, END_HERE);
+	end_link(&end, &end);
+	REQUIRE(end_post_send(&end, &wr) == 0);
+	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	query(&end);
+	EXPECT_EQ(shown.qp_state, IBV_QPS_ERR);
+	EXPECT_EQ(end.qp->state, IBV_QPS_ERR);
+	end_close(&end);
+}
+
+static void with_srq(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct end end;
+
+	expect_case("with an SRQ");
+	config.srq_wr = 4;
+	end_open(&end, &config, END_HERE);
+	query(&end);
+	EXPECT_EQ(shown.cap.max_recv_wr, 0);
+	EXPECT_EQ(shown.cap.max_recv_sge, 0);
+	end_close(&end);
+}
+
+static void data_in_order(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct end end;
+	int plain;
+
+	expect_case("ibv_query_qp_data_in_order");
+	end_open(&end, &config, END_HERE);
+	plain = ibv_query_qp_data_in_order(end.qp, IBV_WR_RDMA_WRITE, 0);
+	EXPECT(plain == 0 || plain == 1);
+	end_close(&end);
+}
+
+int main(int argc, char **argv)
+{
+	end_main(argc, argv);
+	rc();
+	ud();
+	state_follows();
+	with_srq();
+	data_in_order();
+	return expect_done();
+}
