@@ -20,4 +20,26 @@ int vb_process_start_progress(void);
  */
 void vb_process_quiesce(uint32_t qpn, uint32_t key);
 
+struct vb_engine;
+struct vb_channel;
+
+/* The list of engines: progress walks it, and channels find their engine by index. */
+void vb_process_add_engine(struct vb_engine *engine);
+void vb_process_remove_engine(struct vb_engine *engine);
+/* Calls fn for every engine, which stays alive meanwhile. fn may take engine locks; the caller holds none. */
+void vb_process_each_engine(void (*fn)(struct vb_engine *engine, void *arg), void *arg);
+/* Takes what was adopted for the engine since last time (under its lock). */
+struct vb_channel *vb_process_take_inbox(struct vb_engine *engine);
+
+/* Grows when contact with some process was made, failed or ended: who waits for a channel asks again. */
+uint64_t vb_process_contact_epoch(void);
+
+/* pthread_atfork, in the child: the node and its thread are the parent's; start afresh when next needed. */
+void vb_process_forked(void);
+
+/* The progress thread (progress.c). */
+void *vb_progress_main(void *node);
+/* A timer or sleeping engine was armed for `at` (CLOCK_MONOTONIC ns): make the progress thread look if it would sleep longer. */
+void vb_progress_expect(uint64_t at);
+
 #endif

@@ -65,4 +65,18 @@ static inline struct ibv_sge *vb_recv_wqe_sge(struct vb_recv_wqe *w)
 	return (struct ibv_sge *)(void *)(w + 1);
 }
 
+/* Stores a posted receive; the caller has checked num_sge against the queue's. */
+static inline void vb_recv_wqe_fill(struct vb_recv_wqe *w, const struct ibv_recv_wr *wr)
+{
+	struct ibv_sge *sge = vb_recv_wqe_sge(w);
+
+	w->wr_id = wr->wr_id;
+	w->length = 0;
+	w->num_sge = (uint32_t)wr->num_sge;
+	for (uint32_t i = 0; i < w->num_sge; i++) {
+		sge[i] = wr->sg_list[i];
+		w->length += sge[i].length;
+	}
+}
+
 #endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Completion queues: life, resize, entries, which engines feed them. */
+#include "device/cq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/reason.h"
+#include "device/comp_channel.h"
+#include "device/context.h"
+#include "device/limits.h"
+#include "device/qp.h"
+
+static _Atomic uint32_t cqs_alive;
+
+#define WC_FLAGS_OFFERED                                                                                        \
+	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define STAMP_FLAGS (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
+/* Large queues are mapped: entries that are never used cost nothing. */
+static void *table_alloc(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static uint32_t ring_size(uint32_t cqe)
+{
+	uint32_t size = 1;
+
+	while (size < cqe)
+		size <<= 1;
+	return size;
+}
+
+static int ring_alloc(struct vb_cq *cq, uint32_t cqe, bool stamps)
+{
+	uint32_t size = ring_size(cqe);
+
+	cq->ring = table_alloc((size_t)size * sizeof(*cq->ring));
+	cq->stamps = stamps ? table_alloc((size_t)size * sizeof(*cq->stamps)) : NULL;
+	cq->mask = size - 1;
+	if (!cq->ring || (stamps && !cq->stamps))
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "cq of %u entries", cqe);
+	return 0;
+}
+
+static void ring_free(struct vb_cqe *ring, uint64_t *stamps, uint32_t mask)
+{
+	if (ring)
+		munmap(ring, ((size_t)mask + 1) * sizeof(*ring));
+	if (stamps)
+		munmap(stamps, ((size_t)mask + 1) * sizeof(*stamps));
+}
+
+static int create_check(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
+{
+	if (attr->cqe == 0 || attr->cqe > VB_MAX_CQE)
+		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "create_cq: cqe %u is not in 1..%u", attr->cqe, VB_MAX_CQE);
+	if (attr->comp_vector >= (uint32_t)ctx->num_comp_vectors)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_cq: comp_vector %u, there are %d", attr->comp_vector,
+				 ctx->num_comp_vectors);
+	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_cq: comp_mask 0x%x", attr->comp_mask);
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_cq: a parent domain's allocator is not offered");
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+	    (attr->flags & ~(uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)))
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_cq: flags 0x%x", attr->flags);
+	if (attr->wc_flags & ~(uint64_t)WC_FLAGS_OFFERED)
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_cq: wc_flags 0x%llx",
+				 (unsigned long long)attr->wc_flags);
+	return 0;
+}
+
+static void events_init(struct vb_cq *cq)
+{
+	cq->comp_event.object = cq->error_event.object = &cq->ex;
+	cq->comp_event.got = &cq->got.comp;
+	cq->error_event.got = &cq->got.async;
+	cq->error_event.type = IBV_EVENT_CQ_ERR;
+}
+
+static struct ibv_cq *public_cq(struct vb_cq *cq)
+{
+	return (struct ibv_cq *)(void *)&cq->ex;
+}
+
+int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr, bool extended, struct ibv_cq **out)
+{
+	int err = create_check(ctx, attr);
+	struct vb_cq *cq;
+
+	if (err)
+		return err;
+	if (posix_memalign((void **)&cq, 64, sizeof(*cq)))
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_cq");
+	memset(cq, 0, sizeof(*cq));
+	if (atomic_fetch_add(&cqs_alive, 1) >= VB_MAX_CQ) {
+		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_cq: %u queues exist", VB_MAX_CQ);
+		goto fail;
+	}
+	err = ring_alloc(cq, attr->cqe, extended && (attr->wc_flags & STAMP_FLAGS));
+	if (!err)
+		err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_CQ], cq, &cq->ex.handle);
+	if (err)
+		goto fail;
+	cq->ignore_overrun = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+			     (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+	cq->wallclock = attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	cq->ex.context = ctx;
+	cq->ex.channel = attr->channel;
+	cq->ex.cq_context = attr->cq_context;
+	cq->ex.cqe = (int)attr->cqe;
+	pthread_mutex_init(&cq->ex.mutex, NULL);
+	pthread_cond_init(&cq->ex.cond, NULL);
+	pthread_mutex_init(&cq->lock, NULL);
+	pthread_mutex_init(&cq->poll_lock, NULL);
+	events_init(cq);
+	vb_cq_ex_init(cq, attr->wc_flags);
+	if (attr->channel)
+		vb_comp_channel_get(attr->channel);
+	*out = public_cq(cq);
+	return 0;
+fail:
+	ring_free(cq->ring, cq->stamps, cq->mask);
+	free(cq);
+	atomic_fetch_sub(&cqs_alive, 1);
+	return err;
+}
+
+static int cq_check(struct ibv_cq *cq)
+{
+	return vb_context_check(cq->context, VB_HANDLE_CQ, cq->handle, cq, "cq");
+}
+
+int vb_cq_resize(struct ibv_cq *ibcq, int cqe)
+{
+	struct vb_cq *cq = vb_cq_of(ibcq);
+	struct vb_cq old;
+	int err = cq_check(ibcq);
+
+	if (err)
+		return err;
+	if (cqe <= 0 || (uint32_t)cqe > VB_MAX_CQE)
+		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "resize_cq: cqe %d is not in 1..%u", cqe, VB_MAX_CQE);
+	pthread_mutex_lock(&cq->lock);
+	uint32_t tail = atomic_load(&cq->tail);
+	uint32_t used = cq->head - tail;
+
+	old.ring = cq->ring;
+	old.stamps = cq->stamps;
+	old.mask = cq->mask;
+	if ((uint32_t)cqe < used) {
+		err = vb_refuse(EINVAL, VB_REASON_ARG, "resize_cq: %u entries are unpolled, %d asked for", used, cqe);
+		goto unlock;
+	}
+	err = ring_alloc(cq, (uint32_t)cqe, old.stamps != NULL);
+	if (err) {
+		ring_free(cq->ring, cq->stamps, cq->mask);
+		cq->ring = old.ring;
+		cq->stamps = old.stamps;
+		cq->mask = old.mask;
+		goto unlock;
+	}
+	for (uint32_t i = tail; i != cq->head; i++) {
+		cq->ring[i & cq->mask] = old.ring[i & old.mask];
+		if (cq->stamps)
+			cq->stamps[i & cq->mask] = old.stamps[i & old.mask];
+	}
+	cq->ex.cqe = cqe;
+	ring_free(old.ring, old.stamps, old.mask);
+unlock:
+	pthread_mutex_unlock(&cq->lock);
+	return err;
+}
+
+int vb_cq_modify(struct ibv_cq *ibcq, const struct ibv_modify_cq_attr *attr)
+{
+	int err = cq_check(ibcq);
+
+	if (err)
+		return err;
+	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "modify_cq: mask 0x%x", attr->attr_mask);
+	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "modify_cq: moderation is not offered (max_cq_count is 0)");
+}
+
+int vb_cq_retire(struct ibv_cq *ibcq, struct vb_events_got *got)
+{
+	struct vb_cq *cq = vb_cq_of(ibcq);
+	struct vb_context *ctx = vb_context_of(ibcq->context);
+	int err = cq_check(ibcq);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&cq->poll_lock);
+	uint32_t users = cq->users;
+
+	pthread_mutex_unlock(&cq->poll_lock);
+	if (users)
+		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_cq: queue pairs use it");
+	err = vb_handle_remove(&ctx->handles[VB_HANDLE_CQ], ibcq->handle, cq);
+	if (err)
+		return err;
+	if (cq->own)
+		vb_engine_destroy(cq->own);
+	cq->own = NULL;
+	if (ibcq->channel)
+		vb_event_queue_drop(&vb_comp_channel_of(ibcq->channel)->queue, &cq->comp_event);
+	vb_event_queue_drop(&ctx->async, &cq->error_event);
+	*got = cq->got;
+	return 0;
+}
+
+void vb_cq_free(struct ibv_cq *ibcq)
+{
+	struct vb_cq *cq = vb_cq_of(ibcq);
+
+	if (ibcq->channel)
+		vb_comp_channel_put(ibcq->channel);
+	ring_free(cq->ring, cq->stamps, cq->mask);
+	free(cq->engines);
+	pthread_mutex_destroy(&cq->lock);
+	pthread_mutex_destroy(&cq->poll_lock);
+	pthread_mutex_destroy(&ibcq->mutex);
+	pthread_cond_destroy(&ibcq->cond);
+	free(cq);
+	atomic_fetch_sub(&cqs_alive, 1);
+}
+
+static void overrun(struct vb_cq *cq)
+{
+	if (cq->overrun)
+		return;
+	cq->overrun = 1;
+	vb_note(VB_REASON_CQ_OVERRUN, "cq 0x%x: %d entries are unpolled, one more does not fit", cq->ex.handle,
+		cq->ex.cqe);
+	vb_event_queue_raise(&vb_context_of(cq->ex.context)->async, &cq->error_event);
+}
+
+static uint64_t stamp(const struct vb_cq *cq)
+{
+	struct timespec t;
+
+	clock_gettime(cq->wallclock ? CLOCK_REALTIME : CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
+{
+	bool fits = true;
+
+	pthread_mutex_lock(&cq->lock);
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	if (cq->head - tail >= (uint32_t)cq->ex.cqe || cq->overrun) {
+		if (!cq->ignore_overrun) {
+			overrun(cq);
+			pthread_mutex_unlock(&cq->lock);
+			return false;
+		}
+		/* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: the oldest entry gives way. */
+		vb_cq_consume(&cq->ring[tail & cq->mask]);
+		atomic_store_explicit(&cq->tail, tail + 1, memory_order_relaxed);
+	}
+	cq->ring[cq->head & cq->mask] = *cqe;
+	if (cq->stamps)
+		cq->stamps[cq->head & cq->mask] = stamp(cq);
+	cq->head++;
+	uint8_t armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
+
+	if (armed == VB_CQ_ANY || (armed == VB_CQ_SOLICITED && cqe->solicited)) {
+		atomic_store_explicit(&cq->armed, VB_CQ_IDLE, memory_order_relaxed);
+		vb_event_queue_raise(&vb_comp_channel_of(cq->ex.channel)->queue, &cq->comp_event);
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return fits;
+}
+
+void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp)
+{
+	pthread_mutex_lock(&cq->lock);
+	uint32_t to = atomic_load(&cq->tail);
+
+	for (uint32_t from = to; from != cq->head; from++) {
+		if (cq->ring[from & cq->mask].qp == qp)
+			continue;
+		cq->ring[to & cq->mask] = cq->ring[from & cq->mask];
+		if (cq->stamps)
+			cq->stamps[to & cq->mask] = cq->stamps[from & cq->mask];
+		to++;
+	}
+	cq->head = to;
+	pthread_mutex_unlock(&cq->lock);
+}
+
+int vb_cq_engine(struct vb_cq *cq, struct vb_engine **engine)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&cq->poll_lock);
+	if (!cq->own)
+		err = vb_engine_create(&cq->own);
+	*engine = cq->own;
+	pthread_mutex_unlock(&cq->poll_lock);
+	return err;
+}
+
+int vb_cq_attach(struct vb_cq *cq, struct vb_engine *engine)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&cq->poll_lock);
+	for (uint32_t i = 0; i < cq->num_engines; i++) {
+		if (cq->engines[i].engine == engine) {
+			cq->engines[i].qps++;
+			goto done;
+		}
+	}
+	struct vb_cq_engine *more = realloc(cq->engines, (cq->num_engines + 1) * sizeof(*more));
+
+	if (!more) {
+		err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: engines of a cq");
+		goto unlock;
+	}
+	cq->engines = more;
+	cq->engines[cq->num_engines++] = (struct vb_cq_engine){.engine = engine, .qps = 1};
+done:
+	cq->users++;
+unlock:
+	pthread_mutex_unlock(&cq->poll_lock);
+	return err;
+}
+
+void vb_cq_detach(struct vb_cq *cq, struct vb_engine *engine)
+{
+	pthread_mutex_lock(&cq->poll_lock);
+	for (uint32_t i = 0; i < cq->num_engines; i++) {
+		if (cq->engines[i].engine != engine)
+			continue;
+		if (--cq->engines[i].qps == 0)
+			cq->engines[i] = cq->engines[--cq->num_engines];
+		break;
+	}
+	cq->users--;
+	pthread_mutex_unlock(&cq->poll_lock);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Polling and arming. A poller drives the engines behind the CQ, then takes entries. */
+#include <errno.h>
+
+#include "device/comp_channel.h"
+#include "device/cq.h"
+#include "device/fastpath.h"
+#include "device/qp.h"
+
+void vb_cq_drive(struct vb_cq *cq)
+{
+	/* Another poller drives already: its finds become entries, which we look at next. */
+	if (pthread_mutex_trylock(&cq->poll_lock))
+		return;
+	bool armed = atomic_load_explicit(&cq->armed, memory_order_relaxed) != VB_CQ_IDLE;
+
+	for (uint32_t i = 0; i < cq->num_engines; i++)
+		vb_engine_poll(cq->engines[i].engine, armed);
+	pthread_mutex_unlock(&cq->poll_lock);
+}
+
+/* A polled send completion frees its queue entry and the unsignalled ones before it (IBA 10.8.2). */
+void vb_cq_consume(const struct vb_cqe *cqe)
+{
+	if (cqe->is_send)
+		atomic_store_explicit(&cqe->qp->sq_released, cqe->sq_index + 1, memory_order_release);
+}
+
+int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+{
+	struct vb_cq *cq = vb_cq_of(ibcq);
+	int n = 0;
+
+	if (num_entries <= 0)
+		return num_entries ? -EINVAL : 0;
+	vb_cq_drive(cq);
+	pthread_mutex_lock(&cq->lock);
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	for (; n < num_entries && tail != cq->head; n++, tail++) {
+		const struct vb_cqe *cqe = &cq->ring[tail & cq->mask];
+
+		wc[n] = cqe->wc;
+		vb_cq_consume(cqe);
+	}
+	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
+	if (!n && cq->overrun)
+		n = -EIO;
+	pthread_mutex_unlock(&cq->lock);
+	return n;
+}
+
+/* Is an entry unpolled that the arming asks for? Under the lock. */
+static bool has_entry(const struct vb_cq *cq, uint8_t armed)
+{
+	for (uint32_t i = atomic_load_explicit(&cq->tail, memory_order_relaxed); i != cq->head; i++) {
+		if (armed == VB_CQ_ANY || cq->ring[i & cq->mask].solicited)
+			return true;
+	}
+	return false;
+}
+
+int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct vb_cq *cq = vb_cq_of(ibcq);
+	uint8_t want = solicited_only ? VB_CQ_SOLICITED : VB_CQ_ANY;
+
+	if (!ibcq->channel)
+		return 0;
+	pthread_mutex_lock(&cq->lock);
+	if (want > atomic_load(&cq->armed))
+		atomic_store(&cq->armed, want);
+	/* An entry that was not polled before arming would wake nobody: fire now; no wake-up can be lost. */
+	if (has_entry(cq, atomic_load(&cq->armed))) {
+		atomic_store(&cq->armed, VB_CQ_IDLE);
+		vb_event_queue_raise(&vb_comp_channel_of(ibcq->channel)->queue, &cq->comp_event);
+	}
+	pthread_mutex_unlock(&cq->lock);
+	/* From now on nobody may poll: senders have to ring. */
+	pthread_mutex_lock(&cq->poll_lock);
+	for (uint32_t i = 0; i < cq->num_engines; i++) {
+		struct vb_engine *e = cq->engines[i].engine;
+
+		pthread_mutex_lock(&e->lock);
+		vb_engine_sleep(e);
+		pthread_mutex_unlock(&e->lock);
+	}
+	pthread_mutex_unlock(&cq->poll_lock);
+	return 0;
+}

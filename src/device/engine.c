@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Engines: life, the drive loop, scheduling of queue pairs. Channels are engine_channel.c's. */
+#include "device/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/reason.h"
+#include "device/engine_channel.h"
+#include "device/process.h"
+#include "device/qp.h"
+
+#define CLOCK_EVERY_POLLS 32u /* how often a poller reads the clock while a timer is armed */
+#define STREAK_TO_WAKE 24u    /* so many polls in a row mean that somebody polls for good */
+#define LEASE_NS 2000000ull   /* how often progress looks whether the lease still grows */
+
+uint64_t vb_clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+int vb_engine_create(struct vb_engine **engine)
+{
+	struct vb_engine *e;
+	int err;
+
+	if (posix_memalign((void **)&e, 64, sizeof(*e)))
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "engine");
+	*e = (struct vb_engine){0};
+	err = vb_process_node(&e->node);
+	if (!err)
+		err = vb_node_engine_alloc(e->node, &e->index);
+	if (err) {
+		free(e);
+		return err;
+	}
+	pthread_mutex_init(&e->lock, NULL);
+	e->pub = &vb_node_page(e->node)->engine[e->index];
+	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
+	vb_process_add_engine(e);
+	*engine = e;
+	return 0;
+}
+
+void vb_engine_destroy(struct vb_engine *e)
+{
+	vb_process_remove_engine(e);
+	vb_engine_close_channels(e);
+	vb_node_engine_free(e->node, e->index);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}
+
+void vb_engine_add_qp(struct vb_engine *e, struct vb_qp *qp)
+{
+	qp->all_prev = NULL;
+	qp->all_next = e->qps;
+	if (e->qps)
+		e->qps->all_prev = qp;
+	e->qps = qp;
+}
+
+static void timer_unlink(struct vb_engine *e, struct vb_qp *qp)
+{
+	if (!qp->timer_at)
+		return;
+	if (qp->timer_prev)
+		qp->timer_prev->timer_next = qp->timer_next;
+	else
+		e->timed = qp->timer_next;
+	if (qp->timer_next)
+		qp->timer_next->timer_prev = qp->timer_prev;
+	qp->timer_next = qp->timer_prev = NULL;
+	qp->timer_at = 0;
+	if (!e->timed)
+		atomic_store_explicit(&e->deadline, 0, memory_order_relaxed);
+}
+
+void vb_engine_remove_qp(struct vb_engine *e, struct vb_qp *qp)
+{
+	timer_unlink(e, qp);
+	for (struct vb_qp **p = &e->runnable; *p; p = &(*p)->run_next) {
+		if (*p == qp) {
+			*p = qp->run_next;
+			break;
+		}
+	}
+	if (qp->all_prev)
+		qp->all_prev->all_next = qp->all_next;
+	else
+		e->qps = qp->all_next;
+	if (qp->all_next)
+		qp->all_next->all_prev = qp->all_prev;
+}
+
+void vb_engine_make_runnable(struct vb_engine *e, struct vb_qp *qp)
+{
+	if (qp->runnable)
+		return;
+	qp->runnable = true;
+	qp->run_next = e->runnable;
+	e->runnable = qp;
+	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
+}
+
+void vb_engine_run_qp(struct vb_engine *e, struct vb_qp *qp)
+{
+	bool more = vb_tqp_run(&qp->t);
+
+	vb_qp_settle(qp);
+	if (!more)
+		return;
+	vb_engine_make_runnable(e, qp);
+	/* Nobody polls: the rest is the progress thread's. */
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_progress_expect(1);
+}
+
+void vb_engine_timer(struct vb_engine *e, struct vb_qp *qp, uint64_t delay_ns)
+{
+	timer_unlink(e, qp);
+	if (!delay_ns)
+		return;
+	uint64_t deadline = atomic_load_explicit(&e->deadline, memory_order_relaxed);
+
+	qp->timer_at = vb_clock_ns() + delay_ns;
+	qp->timer_next = e->timed;
+	if (e->timed)
+		e->timed->timer_prev = qp;
+	e->timed = qp;
+	if (!deadline || qp->timer_at < deadline)
+		atomic_store_explicit(&e->deadline, qp->timer_at, memory_order_relaxed);
+	/* An engine that is polled sees its timers itself; progress looks every LEASE_NS anyway. */
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) || delay_ns > LEASE_NS)
+		vb_progress_expect(qp->timer_at);
+}
+
+/* Fires what is due and finds the next deadline. */
+static void timers_fire(struct vb_engine *e)
+{
+	uint64_t now = vb_clock_ns();
+	uint64_t next = 0;
+
+	if (now < atomic_load_explicit(&e->deadline, memory_order_relaxed))
+		return;
+	for (struct vb_qp *qp = e->timed, *following; qp; qp = following) {
+		following = qp->timer_next;
+		if (qp->timer_at > now)
+			continue;
+		timer_unlink(e, qp);
+		vb_tqp_timer(&qp->t);
+		vb_qp_settle(qp);
+		vb_engine_make_runnable(e, qp);
+	}
+	for (struct vb_qp *qp = e->timed; qp; qp = qp->timer_next) {
+		if (!next || qp->timer_at < next)
+			next = qp->timer_at;
+	}
+	atomic_store_explicit(&e->deadline, next, memory_order_relaxed);
+	if (next)
+		vb_progress_expect(next);
+}
+
+/* Each runnable queue pair once; those with work left stay on the list. */
+static void runnable_run(struct vb_engine *e)
+{
+	struct vb_qp *list = e->runnable;
+
+	e->runnable = NULL;
+	atomic_store_explicit(&e->waiting, false, memory_order_relaxed);
+	while (list) {
+		struct vb_qp *qp = list;
+
+		list = qp->run_next;
+		qp->run_next = NULL;
+		qp->runnable = false;
+		vb_engine_run_qp(e, qp);
+	}
+}
+
+bool vb_engine_drive(struct vb_engine *e)
+{
+	bool worked = false;
+
+	if (atomic_load_explicit(&e->inbox_news, memory_order_relaxed)) {
+		vb_engine_take_channels(e);
+		worked = true;
+	}
+	if (atomic_load_explicit(&e->deadline, memory_order_relaxed) && e->clock_skip-- == 0) {
+		e->clock_skip = CLOCK_EVERY_POLLS;
+		timers_fire(e);
+	}
+	worked |= vb_engine_serve_channels(e);
+	if (e->runnable)
+		runnable_run(e);
+	if (e->pushed)
+		vb_engine_flush(e);
+	return worked;
+}
+
+/* Somebody polls for good: senders need not ring any more; progress watches the lease instead. */
+static void engine_wake(struct vb_engine *e)
+{
+	e->streak = 0;
+	__atomic_store_n(&e->pub->asleep, 0, __ATOMIC_RELEASE);
+	vb_progress_expect(vb_clock_ns() + LEASE_NS);
+}
+
+void vb_engine_poll(struct vb_engine *e, bool armed)
+{
+	if (pthread_mutex_trylock(&e->lock))
+		return;
+	atomic_store_explicit(&e->polls, atomic_load_explicit(&e->polls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) && !armed && ++e->streak >= STREAK_TO_WAKE)
+		engine_wake(e);
+	vb_engine_drive(e);
+	pthread_mutex_unlock(&e->lock);
+}
+
+void vb_engine_sleep(struct vb_engine *e)
+{
+	e->streak = 0;
+	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
+	/* Pairs with the fence in vb_channel_wake(): either the sender sees us asleep, or we see what it sent. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (vb_engine_drive(e))
+		vb_progress_expect(1);
+}

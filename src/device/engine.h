@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * An engine: the queue pairs of one send CQ, their channels and timers, behind one lock.
+ *
+ * Whoever polls a CQ drives the engines that feed it; an engine that another thread is driving is skipped. When nobody
+ * polls, the progress thread drives (progress.c). Lock order: cq.poll_lock, engine.lock, srq.lock, cq.lock, event queue.
+ */
+#ifndef VB_DEVICE_ENGINE_H
+#define VB_DEVICE_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "host/channel.h"
+#include "host/node.h"
+
+struct vb_qp;
+struct vb_run;
+
+struct vb_engine {
+	pthread_mutex_t lock;
+	struct vb_node *node;
+	struct vb_page_engine *pub; /* our entry of the published table */
+	uint32_t index;
+	uint32_t streak;	    /* polls since the engine was put to sleep */
+	_Atomic uint64_t polls;	    /* the lease: grows while somebody polls; written under the lock */
+	uint64_t polls_seen;	    /* the progress thread's copy */
+	struct vb_channel *channels;
+	struct vb_channel *pushed;  /* channels whose remote engine may have to be woken */
+	struct vb_channel *inbox;   /* new channels, under the process's table lock */
+	_Atomic bool inbox_news;
+	struct vb_qp *qps;	    /* all queue pairs (doubly linked, qp->all_next) */
+	struct vb_qp *runnable;	    /* queue pairs that owe or wait for something (singly linked, qp->run_next) */
+	struct vb_qp *timed;	    /* queue pairs with a timer (doubly linked) */
+	_Atomic bool waiting;	    /* `runnable` is not empty; for those who look without the lock */
+	_Atomic uint64_t deadline;  /* earliest timer in CLOCK_MONOTONIC ns, 0 = none */
+	uint32_t clock_skip;	    /* polls until the clock is read again while a timer is armed */
+	struct vb_engine *next;	    /* all engines of the process (process.c) */
+};
+
+int vb_engine_create(struct vb_engine **engine);
+/* No queue pair is left. Takes the engine off the process's list, closes its channels. */
+void vb_engine_destroy(struct vb_engine *engine);
+
+/* Under the lock: serve channels, runnable queue pairs and due timers once. Returns true if anything arrived. */
+bool vb_engine_drive(struct vb_engine *engine);
+
+/* A poller's turn: drives unless another thread is at it. `armed`: the caller's CQ waits for an event, so stay asleep. */
+void vb_engine_poll(struct vb_engine *engine, bool armed);
+
+/* Under the lock: have senders ring the doorbell from now on; then look once more. */
+void vb_engine_sleep(struct vb_engine *engine);
+
+/* Under the lock: vb_tqp_run() and what follows from it: keep the queue pair on the runnable list while it has work left. */
+void vb_engine_run_qp(struct vb_engine *engine, struct vb_qp *qp);
+/* Under the lock: the queue pair has work for the next drive. */
+void vb_engine_make_runnable(struct vb_engine *engine, struct vb_qp *qp);
+/* Under the lock: forget the queue pair (destroy). */
+void vb_engine_remove_qp(struct vb_engine *engine, struct vb_qp *qp);
+/* Under the lock: env->timer. */
+void vb_engine_timer(struct vb_engine *engine, struct vb_qp *qp, uint64_t delay_ns);
+
+/* Under the lock: something was pushed into the channel; vb_engine_flush() rings the doorbells that need it. */
+void vb_engine_pushed(struct vb_engine *engine, struct vb_channel *channel);
+void vb_engine_flush(struct vb_engine *engine);
+/* Under the lock: the channel is gone (its peer died, or the remote engine closed it): tell the queue pairs, close our end. */
+void vb_engine_lose_channel(struct vb_engine *engine, struct vb_channel *channel, bool peer_dead);
+/* A new channel end for this engine; taken up by the next drive. Called under the process's table lock. */
+void vb_engine_adopt(struct vb_engine *engine, struct vb_channel *channel);
+void vb_engine_add_qp(struct vb_engine *engine, struct vb_qp *qp);
+
+uint64_t vb_clock_ns(void);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * An engine's channels: what arrives is decoded, matched with its queue pair and handed to the protocol; requests for queue
+ * pairs that do not exist are answered, so that their senders need not guess.
+ */
+#include "device/engine_channel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "device/engine.h"
+#include "device/process.h"
+#include "device/qp.h"
+#include "link/slot.h"
+
+#define BATCH 64u
+#define DROPS_OWED 64u
+
+/* "Your request was dropped" answers that found the ring full; one per sender is enough. */
+struct drops_owed {
+	uint32_t count;
+	struct vb_run run[DROPS_OWED];
+};
+
+void vb_engine_adopt(struct vb_engine *e, struct vb_channel *channel)
+{
+	channel->next = e->inbox;
+	e->inbox = channel;
+	atomic_store_explicit(&e->inbox_news, true, memory_order_release);
+}
+
+void vb_engine_take_channels(struct vb_engine *e)
+{
+	struct vb_channel *c = vb_process_take_inbox(e);
+
+	while (c) {
+		struct vb_channel *next = c->next;
+
+		c->next = e->channels;
+		e->channels = c;
+		c = next;
+	}
+	/* Whoever waited for contact asks again. */
+	for (struct vb_qp *qp = e->qps; qp; qp = qp->all_next)
+		vb_engine_make_runnable(e, qp);
+}
+
+void vb_engine_pushed(struct vb_engine *e, struct vb_channel *channel)
+{
+	if (channel->pushed)
+		return;
+	channel->pushed = true;
+	channel->pushed_next = e->pushed;
+	e->pushed = channel;
+}
+
+void vb_engine_flush(struct vb_engine *e)
+{
+	while (e->pushed) {
+		struct vb_channel *c = e->pushed;
+
+		e->pushed = c->pushed_next;
+		c->pushed = false;
+		vb_channel_wake(c);
+	}
+}
+
+static bool drop_send(struct vb_engine *e, struct vb_channel *c, const struct vb_run *answer)
+{
+	struct vb_slot *slot = vb_ring_reserve(&c->tx, 0, NULL);
+
+	if (!slot)
+		return false;
+	vb_slot_encode(slot, answer);
+	vb_ring_push(&c->tx);
+	vb_engine_pushed(e, c);
+	return true;
+}
+
+static void drops_retry(struct vb_engine *e, struct vb_channel *c)
+{
+	struct drops_owed *owed = c->user;
+
+	while (owed->count && drop_send(e, c, &owed->run[owed->count - 1]))
+		owed->count--;
+}
+
+static void drop_owe(struct vb_channel *c, const struct vb_run *answer)
+{
+	struct drops_owed *owed = c->user;
+
+	if (!owed)
+		owed = c->user = calloc(1, sizeof(*owed));
+	if (!owed)
+		return;
+	for (uint32_t i = 0; i < owed->count; i++) {
+		if (owed->run[i].dest_qpn == answer->dest_qpn)
+			return;
+	}
+	if (owed->count < DROPS_OWED)
+		owed->run[owed->count++] = *answer;
+}
+
+/* A request for a queue pair that this engine does not serve. */
+static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run)
+{
+	struct vb_run answer;
+
+	vb_note(VB_REASON_DROP_QPN, "run for qp 0x%x from qp 0x%x: no such queue pair", run->dest_qpn, run->src_qpn);
+	if (run->service != VB_SERVICE_RC || run->op == VB_OP_ACK || run->op == VB_OP_DROP ||
+	    run->op == VB_OP_READ_RESPONSE || run->op == VB_OP_ATOMIC_ACK)
+		return;
+	memset(&answer, 0, sizeof(answer));
+	answer.service = VB_SERVICE_RC;
+	answer.op = VB_OP_DROP;
+	answer.segments = 1;
+	answer.dest_qpn = run->src_qpn;
+	answer.src_qpn = run->dest_qpn;
+	answer.psn = run->psn;
+	answer.imm = VB_REASON_DROP_QPN;
+	if (!drop_send(e, c, &answer))
+		drop_owe(c, &answer);
+}
+
+/* The slot is a copy. False: the peer's memory holds nonsense. */
+static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot)
+{
+	struct vb_run run;
+	const uint8_t *payload;
+	uint32_t bulk_bytes;
+
+	if (!vb_slot_decode(slot, &run, &payload, &bulk_bytes))
+		return false;
+	if (bulk_bytes) {
+		payload = vb_ring_bulk(&c->rx, slot, bulk_bytes);
+		if (!payload)
+			return false;
+		if (run.service == VB_SERVICE_UD) {
+			memcpy(&run.path, payload, sizeof(run.path));
+			payload += VB_SLOT_PATH_BYTES;
+		}
+	}
+	struct vb_qp *qp = vb_qp_lookup(e, run.dest_qpn);
+
+	if (!qp) {
+		run_refuse(e, c, &run);
+		return true;
+	}
+	/* The passive side answers where it was addressed; it makes no contact of its own. */
+	if (!qp->channel && qp->t.service != VB_SERVICE_UD && run.src_qpn == qp->t.dest_qpn)
+		qp->channel = c;
+	vb_tqp_receive(&qp->t, &run, payload);
+	vb_qp_settle(qp);
+	vb_engine_make_runnable(e, qp);
+	return true;
+}
+
+static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
+{
+	struct vb_slot slot;
+	uint32_t n = 0;
+
+	while (n < BATCH && vb_ring_peek(&c->rx, &slot)) {
+		n++;
+		if (!slot_receive(e, c, &slot)) {
+			vb_peer_condemn(c->peer, "a ring slot holds impossible values");
+			atomic_store(&c->dead, true);
+			c->mute = true;
+			break;
+		}
+		vb_ring_pop(&c->rx);
+	}
+	if (n < BATCH && c->rx.told != c->rx.tail)
+		vb_ring_tell(&c->rx);
+	return n;
+}
+
+bool vb_engine_serve_channels(struct vb_engine *e)
+{
+	bool worked = false;
+
+	for (struct vb_channel *c = e->channels; c; c = c->next) {
+		if (c->mute)
+			continue;
+		worked |= channel_serve(e, c) > 0;
+		if (c->user)
+			drops_retry(e, c);
+	}
+	return worked;
+}
+
+/* The queue pair loses its link: dead peer = finished; closed engine = its peer's queue pair is gone, so retry and give up. */
+static void qp_lose_channel(struct vb_engine *e, struct vb_qp *qp, const struct vb_channel *channel, bool peer_dead)
+{
+	for (int i = 0; i < VB_UD_CACHE; i++) {
+		if (qp->ud_cache[i] == channel)
+			qp->ud_cache[i] = NULL;
+	}
+	if (qp->reserved_channel == channel)
+		qp->reserved_channel = NULL;
+	if (qp->channel != channel)
+		return;
+	qp->channel = NULL;
+	qp->peer_qp = NULL;
+	if (peer_dead)
+		vb_tqp_peer_dead(&qp->t);
+	else
+		vb_tqp_unreachable(&qp->t, VB_REASON_PEER_NOT_READY);
+	vb_qp_settle(qp);
+	vb_engine_make_runnable(e, qp);
+}
+
+static void channel_unlink(struct vb_engine *e, struct vb_channel *channel)
+{
+	for (struct vb_channel **p = &e->channels; *p; p = &(*p)->next) {
+		if (*p == channel) {
+			*p = channel->next;
+			break;
+		}
+	}
+	for (struct vb_channel **p = &e->pushed; *p; p = &(*p)->pushed_next) {
+		if (*p == channel) {
+			*p = channel->pushed_next;
+			break;
+		}
+	}
+}
+
+void vb_engine_lose_channel(struct vb_engine *e, struct vb_channel *channel, bool peer_dead)
+{
+	channel_unlink(e, channel);
+	for (struct vb_qp *qp = e->qps; qp; qp = qp->all_next)
+		qp_lose_channel(e, qp, channel, peer_dead);
+	free(channel->user);
+	vb_channel_close(e->node, channel);
+}
+
+void vb_engine_close_channels(struct vb_engine *e)
+{
+	vb_engine_take_channels(e);
+	while (e->channels)
+		vb_engine_lose_channel(e, e->channels, false);
+}

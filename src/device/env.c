@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the protocol needs from a real device: memory, receives, completions, events. The link is env_link.c's. */
+#include <string.h>
+
+#include "base/reason.h"
+#include "device/cq.h"
+#include "device/env.h"
+#include "device/memory.h"
+#include "device/names.h"
+#include "device/qp.h"
+#include "device/srq.h"
+
+static struct vb_mem local_memory(const struct vb_qp *qp)
+{
+	return (struct vb_mem){.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
+}
+
+static void timer(struct vb_tqp *t, uint64_t delay_ns)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	vb_engine_timer(qp->engine, qp, delay_ns);
+}
+
+static enum vb_reason gather_check(struct vb_tqp *t, struct vb_send_wqe *wqe)
+{
+	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
+
+	if (wqe->is_inline)
+		return VB_REASON_NONE;
+	return vb_mem_check_list(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, 0);
+}
+
+static enum vb_reason gather(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset, void *dst, uint32_t length)
+{
+	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
+
+	if (wqe->is_inline) {
+		memcpy(dst, (char *)vb_send_wqe_inline(wqe) + offset, length);
+		return VB_REASON_NONE;
+	}
+	return vb_mem_gather(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, dst, length);
+}
+
+static enum vb_reason scatter_response(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset, const void *src,
+				       uint32_t length)
+{
+	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
+
+	return vb_mem_scatter(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, src, length);
+}
+
+/* What a send completion's opcode says (ibv_poll_cq(3)). */
+static enum ibv_wc_opcode send_opcode(uint8_t opcode)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_RDMA_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
+	case IBV_WR_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+static void send_explain(const struct vb_qp *qp, const struct vb_send_wqe *wqe, enum ibv_wc_status status,
+			 enum vb_reason reason)
+{
+	vb_note(reason,
+		"qp 0x%x -> 0x%x: %s wr_id 0x%llx, %llu bytes, remote 0x%llx rkey 0x%x: status %d (%s): %s", qp->t.qpn,
+		wqe->remote_qpn ? wqe->remote_qpn : qp->t.dest_qpn, vb_wr_opcode_name(wqe->opcode),
+		(unsigned long long)wqe->wr_id, (unsigned long long)wqe->length, (unsigned long long)wqe->remote_addr,
+		wqe->rkey, (int)status, vb_wc_status_name(status), vb_reason_text(reason));
+}
+
+static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_reason reason)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	uint32_t index = qp->sq_done++;
+
+	if (status == IBV_WC_SUCCESS && !wqe->signaled)
+		return;
+	struct vb_cqe cqe;
+
+	memset(&cqe.wc, 0, sizeof(cqe.wc));
+	cqe.wc.wr_id = wqe->wr_id;
+	cqe.wc.status = status;
+	cqe.wc.opcode = send_opcode(wqe->opcode);
+	cqe.wc.byte_len = (uint32_t)wqe->length;
+	cqe.wc.qp_num = qp->t.qpn;
+	cqe.qp = qp;
+	cqe.sq_index = index;
+	cqe.is_send = 1;
+	cqe.solicited = 0;
+	if (status != IBV_WC_SUCCESS) {
+		cqe.wc.vendor_err = reason;
+		cqe.solicited = 1;
+		send_explain(qp, wqe, status, reason);
+	}
+	if (!vb_cq_push(qp->scq, &cqe))
+		qp->overrun = true;
+}
+
+static struct vb_recv_wqe *rq_entry(const struct vb_recv_queue *rq, uint32_t index)
+{
+	return (struct vb_recv_wqe *)(void *)(rq->mem + (size_t)(index & (rq->size - 1)) * rq->stride);
+}
+
+static struct vb_recv_wqe *recv_take(struct vb_tqp *t)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	if (qp->srq)
+		return vb_srq_take(qp->srq);
+	if (qp->rq.taken == atomic_load_explicit(&qp->rq.posted, memory_order_acquire))
+		return NULL;
+	return rq_entry(&qp->rq, qp->rq.taken++);
+}
+
+static void recv_untake(struct vb_tqp *t, struct vb_recv_wqe *wqe)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	if (qp->srq)
+		vb_srq_untake(qp->srq, wqe);
+	else
+		qp->rq.taken--;
+}
+
+static enum vb_reason recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, uint64_t offset, const void *src,
+				   uint32_t length)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_mem mem = local_memory(qp);
+
+	/* Keys of a shared receive are those of the SRQ's protection domain (IBA 10.2.9.4). */
+	if (qp->srq)
+		mem.pd = qp->srq->pd_id;
+	return vb_mem_scatter(&mem, vb_recv_wqe_sge(wqe), wqe->num_sge, offset, src, length);
+}
+
+static void recv_release(struct vb_qp *qp, const struct vb_recv_wqe *wqe)
+{
+	if (qp->srq)
+		vb_srq_release(qp->srq, wqe);
+	else
+		atomic_store_explicit(&qp->rq.done, atomic_load_explicit(&qp->rq.done, memory_order_relaxed) + 1,
+				      memory_order_release);
+}
+
+static void recv_explain(const struct vb_qp *qp, const struct vb_recv_done *done)
+{
+	vb_note(done->reason, "qp 0x%x: receive wr_id 0x%llx (%llu bytes posted): status %d (%s): %s", qp->t.qpn,
+		(unsigned long long)done->wqe->wr_id, (unsigned long long)done->wqe->length, (int)done->status,
+		vb_wc_status_name(done->status), vb_reason_text(done->reason));
+}
+
+static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_cqe cqe;
+
+	memset(&cqe.wc, 0, sizeof(cqe.wc));
+	cqe.wc.wr_id = done->wqe->wr_id;
+	cqe.wc.status = done->status;
+	cqe.wc.opcode = done->opcode;
+	cqe.wc.byte_len = done->byte_len;
+	cqe.wc.qp_num = qp->t.qpn;
+	cqe.wc.wc_flags = done->wc_flags;
+	cqe.wc.imm_data = done->imm;
+	cqe.wc.src_qp = done->src_qp;
+	cqe.wc.sl = done->sl;
+	cqe.qp = qp;
+	cqe.is_send = 0;
+	cqe.solicited = done->solicited;
+	if (done->status != IBV_WC_SUCCESS) {
+		cqe.wc.vendor_err = done->reason;
+		cqe.solicited = 1;
+		recv_explain(qp, done);
+	}
+	recv_release(qp, done->wqe);
+	if (!vb_cq_push(qp->rcq, &cqe))
+		qp->overrun = true;
+}
+
+static enum vb_reason remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length, uint32_t need)
+{
+	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
+	uint64_t addr;
+
+	return vb_mem_check(&mem, rkey, va, length, need, VB_ACCESS_REMOTE, &addr);
+}
+
+static enum vb_reason remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va, const void *src, uint32_t length)
+{
+	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
+	uint64_t addr;
+	enum vb_reason reason =
+		vb_mem_check(&mem, rkey, va, length, IBV_ACCESS_REMOTE_WRITE, VB_ACCESS_REMOTE, &addr);
+
+	if (reason == VB_REASON_NONE)
+		vb_mem_copy_tail_last((void *)(uintptr_t)addr, src, length);
+	return reason;
+}
+
+static enum vb_reason remote_read(struct vb_tqp *t, uint32_t rkey, uint64_t va, void *dst, uint32_t length)
+{
+	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
+	uint64_t addr;
+	enum vb_reason reason = vb_mem_check(&mem, rkey, va, length, IBV_ACCESS_REMOTE_READ, VB_ACCESS_REMOTE, &addr);
+
+	if (reason == VB_REASON_NONE)
+		memcpy(dst, (const void *)(uintptr_t)addr, length);
+	return reason;
+}
+
+static enum vb_reason remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va, bool compare_swap, uint64_t swap_add,
+				    uint64_t compare, uint64_t *original)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_mem mem = local_memory(qp);
+	uint64_t addr;
+	enum vb_reason reason = vb_mem_check(&mem, rkey, va, 8, IBV_ACCESS_REMOTE_ATOMIC, VB_ACCESS_REMOTE, &addr);
+
+	if (reason != VB_REASON_NONE)
+		return reason;
+	uint64_t *word = (uint64_t *)(uintptr_t)addr;
+
+	vb_node_atomic_lock(qp->engine->node);
+	uint64_t old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
+	if (!compare_swap)
+		__atomic_store_n(word, old + swap_add, __ATOMIC_RELEASE);
+	else if (old == compare)
+		__atomic_store_n(word, swap_add, __ATOMIC_RELEASE);
+	vb_node_atomic_unlock(qp->engine->node);
+	*original = old;
+	return VB_REASON_NONE;
+}
+
+/* Windows come with memory windows (type 2); until then no key can be invalidated. */
+static enum vb_reason invalidate(struct vb_tqp *t, uint32_t key)
+{
+	(void)t;
+	(void)key;
+	return VB_REASON_INVALIDATE;
+}
+
+static void event(struct vb_tqp *t, enum ibv_event_type type)
+{
+	vb_qp_event(vb_qp_of_tqp(t), type);
+	/* The first packet in RTR has been seen: direct access cannot hide it any more. */
+	if (type == IBV_EVENT_COMM_EST)
+		vb_qp_publish(vb_qp_of_tqp(t));
+}
+
+static void state_changed(struct vb_tqp *t)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	vb_qp_publish(qp);
+	if (t->state == IBV_QPS_ERR)
+		vb_qp_entered_error(qp);
+}
+
+static void drop(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
+{
+	vb_note(reason, "qp 0x%x: dropped op %u psn 0x%x from qp 0x%x: %s", t->qpn, run->op, run->psn, run->src_qpn,
+		vb_reason_text(reason));
+}
+
+static void explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
+{
+	vb_note(reason, "qp 0x%x refuses op %u psn 0x%x of qp 0x%x: rkey 0x%x range 0x%llx+%u, %u bytes: %s", t->qpn,
+		run->op, run->psn, run->src_qpn, run->rkey, (unsigned long long)run->va, run->dma_length, run->length,
+		vb_reason_text(reason));
+}
+
+const struct vb_env vb_qp_env = {
+	.reserve = vb_env_reserve,
+	.commit = vb_env_commit,
+	.timer = timer,
+	.gather_check = gather_check,
+	.gather = gather,
+	.scatter_response = scatter_response,
+	.direct = vb_env_direct,
+	.send_done = send_done,
+	.recv_take = recv_take,
+	.recv_untake = recv_untake,
+	.recv_scatter = recv_scatter,
+	.recv_done = recv_done,
+	.remote_check = remote_check,
+	.remote_write = remote_write,
+	.remote_read = remote_read,
+	.remote_atomic = remote_atomic,
+	.invalidate = invalidate,
+	.event = event,
+	.state_changed = state_changed,
+	.drop = drop,
+	.explain = explain,
+};

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * One-sided requests done by the initiator itself: WRITE, READ and atomics finish although the target's threads are busy or
+ * stopped.
+ *
+ * Complete or decline: either the whole request is done, or nothing of the protocol's state was touched and the request goes
+ * to the responder, which alone judges errors and raises events. A mark in our page tells the target what we are about to
+ * touch; it is set before the last check and cleared after the copy, and the target waits for it when it revokes.
+ */
+#include <string.h>
+
+#include "base/reason.h"
+#include "device/env.h"
+#include "device/memory.h"
+#include "device/qp.h"
+#include "host/channel.h"
+#include "host/peer.h"
+
+#define DIRECT_CHUNK (256u * 1024u) /* most that one call copies; the rest goes on from poll or progress */
+
+struct target {
+	struct vb_peer *peer;
+	const struct vb_page_qp *qp;
+	uint64_t addr; /* in the peer's address space */
+};
+
+static uint32_t access_needed(uint8_t opcode)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_WRITE:
+		return IBV_ACCESS_REMOTE_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_ACCESS_REMOTE_READ;
+	default:
+		return IBV_ACCESS_REMOTE_ATOMIC;
+	}
+}
+
+/* May the peer's queue pair be bypassed for this request? What it publishes is copied by single loads. */
+static bool qp_allows(const struct vb_qp *qp, const struct vb_page_qp *entry, uint32_t need)
+{
+	if (!__atomic_load_n(&entry->direct, __ATOMIC_ACQUIRE))
+		return false;
+	return __atomic_load_n(&entry->qpn, __ATOMIC_RELAXED) == qp->t.dest_qpn &&
+	       __atomic_load_n(&entry->dest_qpn, __ATOMIC_RELAXED) == qp->t.qpn &&
+	       __atomic_load_n(&entry->service, __ATOMIC_RELAXED) == qp->t.service &&
+	       (__atomic_load_n(&entry->access, __ATOMIC_RELAXED) & need) == need;
+}
+
+static bool key_allows(struct target *target, const struct vb_send_wqe *wqe, uint32_t need, uint64_t length)
+{
+	const struct vb_key *entry = vb_peer_key(target->peer, wqe->rkey);
+	struct vb_key copy;
+
+	if (!entry)
+		return false;
+	memcpy(&copy, entry, sizeof(copy));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&entry->key, __ATOMIC_RELAXED) != copy.key || copy.kind == VB_KEY_NULL)
+		return false;
+	uint32_t pd = __atomic_load_n(&target->qp->pd, __ATOMIC_RELAXED);
+	uint32_t qpn = __atomic_load_n(&target->qp->qpn, __ATOMIC_RELAXED);
+
+	return vb_access_check(&copy, wqe->rkey, pd, qpn, wqe->remote_addr, length, need, VB_ACCESS_REMOTE,
+			       &target->addr) == VB_REASON_NONE;
+}
+
+/* The local side as vectors. False: a local key is wrong; the responder path reports it. */
+static bool local_vectors(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t offset, uint64_t length, uint32_t need,
+			  struct iovec *iov, int *count, uint64_t *got)
+{
+	struct vb_mem mem = {.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
+
+	if (wqe->is_inline) {
+		iov[0].iov_base = (char *)vb_send_wqe_inline(wqe) + offset;
+		iov[0].iov_len = length;
+		*count = 1;
+		*got = length;
+		return true;
+	}
+	return vb_mem_vectors(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, length, need, iov, VB_PEER_IOV - 2,
+			      count, got) == VB_REASON_NONE &&
+	       *got > 0;
+}
+
+static int copy_chunk(const struct target *target, struct vb_send_wqe *wqe, struct iovec *iov, int count, uint64_t length)
+{
+	uint64_t addr = target->addr + wqe->done;
+
+	if (wqe->opcode == IBV_WR_RDMA_READ)
+		return vb_peer_read(target->peer, addr, iov, count, length);
+	/* Within a request only the very last word is promised to come last. */
+	return vb_peer_write(target->peer, addr, iov, count, length, wqe->done + length == wqe->length);
+}
+
+static enum vb_direct direct_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct target *target)
+{
+	struct iovec iov[VB_PEER_IOV];
+	uint32_t need = wqe->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
+	uint64_t length = wqe->length - wqe->done;
+	uint64_t got;
+	int count;
+
+	if (length > DIRECT_CHUNK)
+		length = DIRECT_CHUNK;
+	if (!local_vectors(qp, wqe, wqe->done, length, need, iov, &count, &got) ||
+	    copy_chunk(target, wqe, iov, count, got) != 0) {
+		wqe->done = 0;
+		return VB_DIRECT_DECLINED;
+	}
+	wqe->done += got;
+	return wqe->done == wqe->length ? VB_DIRECT_DONE : VB_DIRECT_MORE;
+}
+
+static enum vb_direct direct_atomic(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct target *target)
+{
+	struct vb_mem mem = {.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
+	uint64_t original;
+
+	/* Judged before the remote word changes here: the responder path judges it after, as adapters do. */
+	if (vb_mem_check_list(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, IBV_ACCESS_LOCAL_WRITE) != VB_REASON_NONE)
+		return VB_DIRECT_DECLINED;
+	bool cas = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+
+	if (vb_peer_atomic(target->peer, target->addr, cas, cas ? wqe->swap : wqe->compare_add, wqe->compare_add, &original))
+		return VB_DIRECT_DECLINED;
+	vb_mem_scatter(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, 0, &original, sizeof(original));
+	return VB_DIRECT_DONE;
+}
+
+static bool plausible(const struct vb_send_wqe *wqe)
+{
+	/* Zero bytes and misaligned atomics have rules of their own, which the responder knows. */
+	if (wqe->opcode == IBV_WR_RDMA_WRITE || wqe->opcode == IBV_WR_RDMA_READ)
+		return wqe->length > 0;
+	return wqe->length == 8 && (wqe->remote_addr & 7) == 0;
+}
+
+static bool contact(struct vb_qp *qp, struct target *target)
+{
+	enum vb_contact why;
+
+	if (!qp->channel)
+		qp->channel = vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
+	if (!qp->channel || atomic_load_explicit(&qp->channel->dead, memory_order_relaxed))
+		return false;
+	target->peer = qp->channel->peer;
+	if (!vb_peer_reachable(target->peer) || !vb_peer_alive(target->peer))
+		return false;
+	if (!qp->peer_qp)
+		qp->peer_qp = vb_peer_qp(target->peer, qp->t.dest_qpn);
+	target->qp = qp->peer_qp;
+	return target->qp != NULL;
+}
+
+enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_engine *e = qp->engine;
+	struct target target;
+	uint32_t need = access_needed(wqe->opcode);
+	enum vb_direct result = VB_DIRECT_DECLINED;
+
+	if (!plausible(wqe) || !contact(qp, &target) || !qp_allows(qp, target.qp, need))
+		goto declined;
+	vb_mark_set(e->node, e->index, target.peer, t->dest_qpn, wqe->rkey);
+	if (qp_allows(qp, target.qp, need) && key_allows(&target, wqe, need, wqe->length))
+		result = need == IBV_ACCESS_REMOTE_ATOMIC ? direct_atomic(qp, wqe, &target) :
+							    direct_copy(qp, wqe, &target);
+	vb_mark_clear(e->node, e->index);
+	if (result != VB_DIRECT_DECLINED)
+		return result;
+declined:
+	wqe->done = 0;
+	return VB_DIRECT_DECLINED;
+}

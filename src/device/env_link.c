@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The protocol's link on one host: which channel a run takes, room in its ring, and what to do while there is none. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "device/env.h"
+#include "device/limits.h"
+#include "device/process.h"
+#include "device/qp.h"
+#include "link/slot.h"
+
+/* A datagram does not wait longer than this for contact or room: nobody promised to deliver it. */
+#define DATAGRAM_PATIENCE_NS 100000000ull
+
+/* The channel to a connected queue pair's peer; NULL: none yet, or none any more (flags set for vb_qp_settle()). */
+static struct vb_channel *connected_channel(struct vb_qp *qp)
+{
+	enum vb_contact why;
+
+	if (qp->channel) {
+		if (!atomic_load_explicit(&qp->channel->dead, memory_order_relaxed))
+			return qp->channel;
+		return NULL; /* channel_down or peer_dead is on its way */
+	}
+	struct vb_channel *c = vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
+
+	if (c)
+		qp->channel = c;
+	else if (why == VB_CONTACT_ABSENT || why == VB_CONTACT_REFUSED)
+		qp->unreachable = true;
+	else if (why == VB_CONTACT_DEAD)
+		qp->peer_lost = true;
+	return c;
+}
+
+/* Where a datagram goes. *lost: nowhere, and waiting would not help. */
+static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool *lost)
+{
+	uint32_t slot = (wqe->remote_qpn ^ (wqe->remote_qpn >> 10)) % VB_UD_CACHE;
+	enum vb_contact why = VB_CONTACT_ABSENT;
+
+	if (qp->ud_cache[slot] && qp->ud_cache_qpn[slot] == wqe->remote_qpn &&
+	    !atomic_load_explicit(&qp->ud_cache[slot]->dead, memory_order_relaxed))
+		return qp->ud_cache[slot];
+	struct vb_channel *c = NULL;
+
+	if (wqe->peer_hint) /* the address is one of this host */
+		c = vb_channel_find(qp->engine->node, qp->engine->index, wqe->remote_qpn, &why);
+	if (c) {
+		qp->ud_cache[slot] = c;
+		qp->ud_cache_qpn[slot] = wqe->remote_qpn;
+	}
+	*lost = !c && why != VB_CONTACT_PENDING;
+	return c;
+}
+
+/* The datagram is dropped: its payload goes to memory that nobody reads. */
+static void *discard(struct vb_qp *qp)
+{
+	qp->ud_wait_since = 0;
+	qp->reserved_channel = NULL;
+	if (!qp->discard)
+		qp->discard = malloc(VB_MTU_BYTES);
+	return qp->discard;
+}
+
+static void *ring_reserve(struct vb_qp *qp, struct vb_channel *c, uint32_t length, bool datagram)
+{
+	void *bulk = NULL;
+	uint32_t bytes = datagram ? length + VB_SLOT_PATH_BYTES : length;
+
+	/* Small payload may fit the slot; commit decides. Until then room for both ways is held. */
+	if (!vb_ring_reserve(&c->tx, bytes, bytes ? &bulk : NULL))
+		return NULL;
+	qp->reserved_channel = c;
+	qp->reserved_bulk = bulk;
+	if (datagram)
+		return (char *)bulk + VB_SLOT_PATH_BYTES;
+	return length <= VB_SLOT_EXT_BYTES ? qp->scratch : bulk;
+}
+
+static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t length)
+{
+	bool lost = false;
+	struct vb_channel *c = datagram_channel(qp, wqe, &lost);
+	void *room = c ? ring_reserve(qp, c, length, true) : NULL;
+
+	if (room) {
+		qp->ud_wait_since = 0;
+		return room;
+	}
+	if (lost)
+		return discard(qp);
+	uint64_t now = vb_clock_ns();
+
+	if (!qp->ud_wait_since)
+		qp->ud_wait_since = now;
+	return now - qp->ud_wait_since > DATAGRAM_PATIENCE_NS ? discard(qp) : NULL;
+}
+
+void *vb_env_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	if (t->service == VB_SERVICE_UD)
+		return wqe ? datagram_reserve(qp, wqe, length) : NULL;
+	struct vb_channel *c = connected_channel(qp);
+
+	return c ? ring_reserve(qp, c, length, false) : NULL;
+}
+
+void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_channel *c = qp->reserved_channel;
+
+	(void)wqe;
+	qp->psn_moved = true;
+	if (!c) {
+		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: datagram for qp 0x%x: nobody there", t->qpn,
+			run->dest_qpn);
+		return;
+	}
+	bool in_scratch = run->length && run->length <= VB_SLOT_EXT_BYTES && t->service != VB_SERVICE_UD;
+	bool fits = vb_slot_fits_inline(run);
+	/* The reservation just made is made again, now knowing how much of it is needed; it cannot fail. */
+	struct vb_slot *slot;
+
+	if (fits && run->length)
+		slot = vb_ring_reserve(&c->tx, 0, NULL);
+	else
+		slot = vb_ring_reserve(&c->tx, run->service == VB_SERVICE_UD ? run->length + VB_SLOT_PATH_BYTES : run->length,
+				       run->length || run->service == VB_SERVICE_UD ? &qp->reserved_bulk : NULL);
+	if (!slot)
+		return;
+	uint8_t *inline_at = vb_slot_encode(slot, run);
+
+	if (inline_at) {
+		memcpy(inline_at, qp->scratch, run->length);
+	} else if (run->service == VB_SERVICE_UD) {
+		memcpy(qp->reserved_bulk, &run->path, sizeof(run->path));
+	} else if (in_scratch) {
+		memcpy(qp->reserved_bulk, qp->scratch, run->length);
+	}
+	vb_ring_push(&c->tx);
+	vb_engine_pushed(qp->engine, c);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Registered memory: checks and copies. Runs under an engine's lock, which is what vb_process_quiesce() waits for. */
+#include "device/memory.h"
+
+#include <string.h>
+
+enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va, uint64_t length, uint32_t need,
+			    enum vb_access_side side, uint64_t *addr)
+{
+	const struct vb_key *entry = &mem->page->key[vb_key_slot(key)];
+
+	return vb_access_check(entry, key, mem->pd, mem->qpn, va, length, need, side, addr);
+}
+
+enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
+			      uint64_t length, uint32_t need, struct iovec *iov, int max, int *count, uint64_t *got)
+{
+	uint64_t covered = 0;
+	int n = 0;
+
+	for (uint32_t i = 0; i < num_sge && covered < length && n < max; i++) {
+		uint64_t addr;
+
+		if (offset >= sge[i].length) {
+			offset -= sge[i].length;
+			continue;
+		}
+		uint64_t part = sge[i].length - offset;
+
+		if (part > length - covered)
+			part = length - covered;
+		enum vb_reason reason = vb_mem_check(mem, sge[i].lkey, sge[i].addr + offset, part, need,
+						     VB_ACCESS_LOCAL, &addr);
+
+		if (reason != VB_REASON_NONE)
+			return reason;
+		iov[n].iov_base = (void *)(uintptr_t)addr;
+		iov[n].iov_len = part;
+		n++;
+		covered += part;
+		offset = 0;
+	}
+	*count = n;
+	*got = covered;
+	return VB_REASON_NONE;
+}
+
+enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint32_t need)
+{
+	for (uint32_t i = 0; i < num_sge; i++) {
+		uint64_t addr;
+
+		if (!sge[i].length)
+			continue;
+		enum vb_reason reason = vb_mem_check(mem, sge[i].lkey, sge[i].addr, sge[i].length, need,
+						     VB_ACCESS_LOCAL, &addr);
+
+		if (reason != VB_REASON_NONE)
+			return reason;
+	}
+	return VB_REASON_NONE;
+}
+
+#define VECTORS 8
+
+enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
+			     void *dst, uint64_t length)
+{
+	struct iovec iov[VECTORS];
+	char *to = dst;
+
+	while (length) {
+		uint64_t got;
+		int n;
+		enum vb_reason reason = vb_mem_vectors(mem, sge, num_sge, offset, length, 0, iov, VECTORS, &n, &got);
+
+		if (reason != VB_REASON_NONE)
+			return reason;
+		if (!n)
+			return VB_REASON_LKEY_RANGE;
+		for (int i = 0; i < n; i++) {
+			memcpy(to, iov[i].iov_base, iov[i].iov_len);
+			to += iov[i].iov_len;
+		}
+		offset += got;
+		length -= got;
+	}
+	return VB_REASON_NONE;
+}
+
+enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
+			      const void *src, uint64_t length)
+{
+	struct iovec iov[VECTORS];
+	const char *from = src;
+
+	while (length) {
+		uint64_t got;
+		int n;
+		enum vb_reason reason = vb_mem_vectors(mem, sge, num_sge, offset, length, IBV_ACCESS_LOCAL_WRITE, iov,
+						       VECTORS, &n, &got);
+
+		if (reason != VB_REASON_NONE)
+			return reason;
+		if (!n)
+			return VB_REASON_RECV_TOO_SMALL;
+		for (int i = 0; i < n; i++) {
+			memcpy(iov[i].iov_base, from, iov[i].iov_len);
+			from += iov[i].iov_len;
+		}
+		offset += got;
+		length -= got;
+	}
+	return VB_REASON_NONE;
+}
+
+void vb_mem_copy_tail_last(void *dst, const void *src, uint64_t length)
+{
+	if (!length)
+		return;
+	uintptr_t end = (uintptr_t)dst + length;
+	uintptr_t tail = (end - 1) & ~(uintptr_t)7;
+	uint64_t before = tail > (uintptr_t)dst ? tail - (uintptr_t)dst : 0;
+	uint64_t rest = length - before;
+
+	memcpy(dst, src, before);
+	/* The compiler and, on weakly ordered machines, the processor keep the tail behind what precedes it. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (rest == 8) {
+		uint64_t word;
+
+		memcpy(&word, (const char *)src + before, sizeof(word));
+		__atomic_store_n((uint64_t *)(void *)((char *)dst + before), word, __ATOMIC_RELEASE);
+	} else {
+		memcpy((char *)dst + before, (const char *)src + before, rest);
+	}
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Registered memory of this process: keys looked up and checked at every use, scatter/gather lists walked. */
+#ifndef VB_DEVICE_MEMORY_H
+#define VB_DEVICE_MEMORY_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/reason.h"
+#include "host/page.h"
+#include "transport/access.h"
+
+/* Where keys are looked up, and for whom. */
+struct vb_mem {
+	const struct vb_page *page;
+	uint32_t pd;
+	uint32_t qpn;
+};
+
+/* One range through one key. need: enum ibv_access_flags bits (local side: 0 or IBV_ACCESS_LOCAL_WRITE). length > 0. */
+enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va, uint64_t length, uint32_t need,
+			    enum vb_access_side side, uint64_t *addr);
+
+/*
+ * The part [offset, offset+length) of a scatter/gather list as vectors in this process; at most max. Only the keys of
+ * elements that the part touches are checked (IBA 10.6.3: an element's key matters when it is used). *count may end before
+ * the part does: *got says how much it covers.
+ */
+enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
+			      uint64_t length, uint32_t need, struct iovec *iov, int max, int *count, uint64_t *got);
+
+/* Every element of the list, checked without copying. */
+enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint32_t need);
+
+/* Copies out of and into a list. */
+enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
+			     void *dst, uint64_t length);
+enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
+			      const void *src, uint64_t length);
+
+/*
+ * Copies so that the last aligned 8 bytes are stored after all others: programs poll the last word of a WRITE
+ * (ibv_query_qp_data_in_order(3)).
+ */
+void vb_mem_copy_tail_last(void *dst, const void *src, uint64_t length);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * ibv_wr_*(3): a batch is built entry by entry between start and complete. A fault anywhere is told by complete alone, and
+ * discards the whole batch. The queue pair's send side is held from start to complete or abort.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "device/send_wqe.h"
+
+static struct vb_qp *qp_of(struct ibv_qp_ex *ex)
+{
+	return (struct vb_qp *)(void *)ex;
+}
+
+static void fail(struct vb_qp *qp, int err)
+{
+	if (!qp->wr_error)
+		qp->wr_error = err;
+	qp->wr_current = NULL;
+}
+
+/* The entry under construction is whole: what can only be judged then. */
+static void close_current(struct vb_qp *qp)
+{
+	if (qp->wr_current)
+		vb_send_wqe_judge(qp, qp->wr_current);
+	qp->wr_current = NULL;
+}
+
+static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
+{
+	struct vb_qp *qp = qp_of(ex);
+
+	close_current(qp);
+	if (qp->wr_error)
+		return NULL;
+	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, qp->wr_count);
+
+	if (!wqe) {
+		fail(qp, ENOMEM);
+		return NULL;
+	}
+	vb_send_wqe_begin(qp, wqe, ex->wr_id, opcode, ex->wr_flags);
+	wqe->peer_hint = 0; /* a datagram without an address reaches nobody */
+	qp->wr_count++;
+	qp->wr_current = wqe;
+	return wqe;
+}
+
+static void begin_remote(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr, __be32 imm)
+{
+	struct vb_send_wqe *wqe = begin(ex, opcode);
+
+	if (!wqe)
+		return;
+	wqe->rkey = rkey;
+	wqe->remote_addr = remote_addr;
+	wqe->imm = imm;
+}
+
+static void begin_atomic(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr, uint64_t compare_add,
+			 uint64_t swap)
+{
+	begin_remote(ex, opcode, rkey, remote_addr, 0);
+	struct vb_send_wqe *wqe = qp_of(ex)->wr_current;
+
+	if (!wqe)
+		return;
+	wqe->compare_add = compare_add;
+	wqe->swap = swap;
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+	begin(ex, IBV_WR_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+	begin_remote(ex, IBV_WR_SEND_WITH_IMM, 0, 0, imm);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	begin_remote(ex, IBV_WR_RDMA_WRITE, rkey, remote_addr, 0);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm)
+{
+	begin_remote(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr, imm);
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	begin_remote(ex, IBV_WR_RDMA_READ, rkey, remote_addr, 0);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
+{
+	begin_atomic(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
+{
+	begin_atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
+{
+	struct vb_qp *qp = qp_of(ex);
+	struct vb_send_wqe *wqe = qp->wr_current;
+
+	if (!wqe)
+		return;
+	if (num_sge > qp->cap.max_send_sge) {
+		vb_note(VB_REASON_SGE_COUNT, "wr_set_sge_list: qp 0x%x: %zu elements, the queue takes %u", qp->t.qpn,
+			num_sge, qp->cap.max_send_sge);
+		fail(qp, EINVAL);
+		return;
+	}
+	wqe->num_sge = (uint32_t)num_sge;
+	wqe->length = 0;
+	for (size_t i = 0; i < num_sge; i++) {
+		vb_send_wqe_sge(wqe)[i] = list[i];
+		wqe->length += list[i].length;
+	}
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
+
+	wr_set_sge_list(ex, 1, &sge);
+}
+
+static bool can_inline(struct vb_qp *qp, const struct vb_send_wqe *wqe, size_t length)
+{
+	if (length > qp->cap.max_inline_data)
+		vb_note(VB_REASON_INLINE_LENGTH, "wr_set_inline_data: qp 0x%x: %zu bytes, the queue takes %u", qp->t.qpn,
+			length, qp->cap.max_inline_data);
+	else if (wqe->opcode == IBV_WR_RDMA_READ || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		 wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		vb_note(VB_REASON_ARG, "wr_set_inline_data: qp 0x%x: a READ or ATOMIC cannot be inline", qp->t.qpn);
+	else
+		return true;
+	return false;
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *list)
+{
+	struct vb_qp *qp = qp_of(ex);
+	struct vb_send_wqe *wqe = qp->wr_current;
+	size_t length = 0;
+
+	if (!wqe)
+		return;
+	for (size_t i = 0; i < num_buf; i++)
+		length += list[i].length;
+	if (!can_inline(qp, wqe, length)) {
+		fail(qp, EINVAL);
+		return;
+	}
+	char *to = vb_send_wqe_inline(wqe);
+
+	for (size_t i = 0; i < num_buf; i++) {
+		memcpy(to, list[i].addr, list[i].length);
+		to += list[i].length;
+	}
+	wqe->is_inline = 1;
+	wqe->num_sge = 0;
+	wqe->length = length;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	struct ibv_data_buf buf = {.addr = addr, .length = length};
+
+	wr_set_inline_data_list(ex, 1, &buf);
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct vb_qp *qp = qp_of(ex);
+
+	if (!qp->wr_current)
+		return;
+	if (!ah) {
+		vb_note(VB_REASON_ARG, "wr_set_ud_addr: qp 0x%x: no address handle", qp->t.qpn);
+		fail(qp, EINVAL);
+		return;
+	}
+	vb_send_wqe_address(qp, qp->wr_current, vb_ah_of(ah), remote_qpn, remote_qkey);
+}
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+	struct vb_qp *qp = qp_of(ex);
+
+	pthread_mutex_lock(&qp->wr_lock);
+	qp->wr_count = 0;
+	qp->wr_error = 0;
+	qp->wr_current = NULL;
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct vb_qp *qp = qp_of(ex);
+	int err;
+
+	close_current(qp);
+	err = qp->wr_error ? qp->wr_error : vb_send_state_check(qp);
+	if (!err && qp->wr_count)
+		vb_send_launch(qp, qp->wr_count);
+	pthread_mutex_unlock(&qp->wr_lock);
+	return err;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+	pthread_mutex_unlock(&qp_of(ex)->wr_lock);
+}
+
+void vb_qp_ex_init(struct vb_qp *qp)
+{
+	struct ibv_qp_ex *ex = &qp->u.ex;
+
+	if (!qp->send_ops)
+		return; /* ibv_qp_to_qp_ex(3) then answers NULL */
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	ex->wr_send = wr_send;
+	ex->wr_send_imm = wr_send_imm;
+	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	ex->wr_rdma_read = wr_rdma_read;
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	ex->wr_set_ud_addr = wr_set_ud_addr;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The process's node, engines and progress thread: started when first needed, forgotten in a forked child. */
+#include "device/process.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "device/engine.h"
+#include "host/channel.h"
+#include "host/peer.h"
+
+struct process {
+	pthread_mutex_t start_lock;
+	pthread_mutex_t list_lock;  /* the list of engines; held while progress walks it */
+	pthread_mutex_t table_lock; /* index -> engine and the inboxes; a leaf */
+	_Atomic(struct vb_node *) node;
+	bool thread_started;
+	struct vb_engine *engines;
+	struct vb_engine *table[VB_MAX_ENGINES];
+	_Atomic uint64_t contact_epoch;
+};
+
+static struct process process = {
+	.start_lock = PTHREAD_MUTEX_INITIALIZER,
+	.list_lock = PTHREAD_MUTEX_INITIALIZER,
+	.table_lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static int on_channel_up(void *arg, uint32_t index, struct vb_channel *channel)
+{
+	int err = -ENOENT;
+
+	(void)arg;
+	pthread_mutex_lock(&process.table_lock);
+	if (index < VB_MAX_ENGINES && process.table[index]) {
+		vb_engine_adopt(process.table[index], channel);
+		err = 0;
+	}
+	pthread_mutex_unlock(&process.table_lock);
+	atomic_fetch_add(&process.contact_epoch, 1);
+	return err;
+}
+
+struct lost {
+	struct vb_channel *channel; /* this one, or */
+	struct vb_peer *peer;	    /* all of this peer's */
+	uint32_t index;
+};
+
+static void lose_channels(struct vb_engine *engine, void *arg)
+{
+	const struct lost *lost = arg;
+
+	if (lost->channel && engine->index != lost->index)
+		return;
+	pthread_mutex_lock(&engine->lock);
+	vb_engine_drive(engine); /* what the peer sent before it went is delivered */
+	for (struct vb_channel *c = engine->channels, *next; c; c = next) {
+		next = c->next;
+		if (c == lost->channel || (lost->peer && c->peer == lost->peer))
+			vb_engine_lose_channel(engine, c, lost->peer != NULL);
+	}
+	vb_engine_drive(engine);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static void on_channel_down(void *arg, uint32_t index, struct vb_channel *channel)
+{
+	struct lost lost = {.channel = channel, .index = index};
+
+	(void)arg;
+	vb_process_each_engine(lose_channels, &lost);
+	atomic_fetch_add(&process.contact_epoch, 1);
+}
+
+static void on_peer_dead(void *arg, struct vb_peer *peer)
+{
+	struct lost lost = {.peer = peer};
+
+	(void)arg;
+	vb_note(VB_REASON_PEER_DEAD, "process %u has ended", vb_peer_pid(peer));
+	vb_process_each_engine(lose_channels, &lost);
+	atomic_fetch_add(&process.contact_epoch, 1);
+}
+
+static void on_contact_changed(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&process.contact_epoch, 1);
+}
+
+static const struct vb_node_events node_events = {
+	.channel_up = on_channel_up,
+	.channel_down = on_channel_down,
+	.peer_dead = on_peer_dead,
+	.contact_changed = on_contact_changed,
+};
+
+int vb_process_node(struct vb_node **node)
+{
+	struct vb_node *n = atomic_load_explicit(&process.node, memory_order_acquire);
+	int err = 0;
+
+	if (!n) {
+		pthread_mutex_lock(&process.start_lock);
+		n = atomic_load(&process.node);
+		if (!n) {
+			err = vb_node_start(&node_events, &n);
+			if (!err)
+				atomic_store_explicit(&process.node, n, memory_order_release);
+		}
+		pthread_mutex_unlock(&process.start_lock);
+	}
+	*node = n;
+	return err;
+}
+
+struct vb_node *vb_process_node_started(void)
+{
+	return atomic_load_explicit(&process.node, memory_order_acquire);
+}
+
+/*
+ * The thread must not take the program's signals, nor stay on the one core its creator was bound to: an MPI rank pinned
+ * to a core would otherwise share it with its own progress.
+ */
+static int thread_create(struct vb_node *node)
+{
+	pthread_t thread;
+	pthread_attr_t attr;
+	sigset_t all, saved;
+	cpu_set_t cpus;
+
+	sigfillset(&all);
+	memset(&cpus, 0xff, sizeof(cpus));
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &saved);
+	int err = pthread_create(&thread, &attr, vb_progress_main, node);
+
+	pthread_sigmask(SIG_SETMASK, &saved, NULL);
+	pthread_attr_destroy(&attr);
+	if (err)
+		return vb_refuse(err, VB_REASON_SYSTEM, "progress thread: pthread_create: %s", strerror(err));
+	pthread_setname_np(thread, "verbatim");
+	(void)pthread_setaffinity_np(thread, sizeof(cpus), &cpus);
+	return 0;
+}
+
+int vb_process_start_progress(void)
+{
+	struct vb_node *node;
+	int err = vb_process_node(&node);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&process.start_lock);
+	if (!process.thread_started) {
+		err = thread_create(node);
+		process.thread_started = !err;
+	}
+	pthread_mutex_unlock(&process.start_lock);
+	return err;
+}
+
+void vb_process_add_engine(struct vb_engine *engine)
+{
+	pthread_mutex_lock(&process.list_lock);
+	engine->next = process.engines;
+	process.engines = engine;
+	pthread_mutex_lock(&process.table_lock);
+	process.table[engine->index] = engine;
+	pthread_mutex_unlock(&process.table_lock);
+	pthread_mutex_unlock(&process.list_lock);
+}
+
+void vb_process_remove_engine(struct vb_engine *engine)
+{
+	pthread_mutex_lock(&process.list_lock);
+	for (struct vb_engine **p = &process.engines; *p; p = &(*p)->next) {
+		if (*p == engine) {
+			*p = engine->next;
+			break;
+		}
+	}
+	pthread_mutex_lock(&process.table_lock);
+	process.table[engine->index] = NULL;
+	pthread_mutex_unlock(&process.table_lock);
+	pthread_mutex_unlock(&process.list_lock);
+}
+
+void vb_process_each_engine(void (*fn)(struct vb_engine *engine, void *arg), void *arg)
+{
+	pthread_mutex_lock(&process.list_lock);
+	for (struct vb_engine *e = process.engines; e; e = e->next)
+		fn(e, arg);
+	pthread_mutex_unlock(&process.list_lock);
+}
+
+struct vb_channel *vb_process_take_inbox(struct vb_engine *engine)
+{
+	struct vb_channel *list;
+
+	pthread_mutex_lock(&process.table_lock);
+	list = engine->inbox;
+	engine->inbox = NULL;
+	atomic_store_explicit(&engine->inbox_news, false, memory_order_relaxed);
+	pthread_mutex_unlock(&process.table_lock);
+	return list;
+}
+
+uint64_t vb_process_contact_epoch(void)
+{
+	return atomic_load_explicit(&process.contact_epoch, memory_order_relaxed);
+}
+
+static void pass_through(struct vb_engine *engine, void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&engine->lock);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+void vb_process_quiesce(uint32_t qpn, uint32_t key)
+{
+	struct vb_node *node = vb_process_node_started();
+
+	if (!node)
+		return;
+	/* Engines check keys and states under their lock: whoever held one across our change has let go after this. */
+	atomic_thread_fence(memory_order_seq_cst);
+	vb_process_each_engine(pass_through, NULL);
+	vb_mark_await(node, qpn, key);
+}
+
+void vb_process_forked(void)
+{
+	struct vb_node *node = atomic_load(&process.node);
+
+	if (node)
+		vb_node_forked(node);
+	/* Locks may be held by threads that do not exist in the child: all new. The parent's objects are left alone. */
+	pthread_mutex_init(&process.start_lock, NULL);
+	pthread_mutex_init(&process.list_lock, NULL);
+	pthread_mutex_init(&process.table_lock, NULL);
+	atomic_store(&process.node, NULL);
+	process.thread_started = false;
+	process.engines = NULL;
+	memset(process.table, 0, sizeof(process.table));
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The progress thread: drives engines that nobody polls.
+ *
+ * While somebody polls an engine its poll count grows: that is the lease. The thread looks every LEASE_NS, only while some engine
+ * is awake or has work; when a count stood still it takes over, drains, and puts the engine to sleep, the only state in which
+ * senders ring the doorbell. With every engine asleep and no timer armed it waits for ever: an idle process uses no CPU.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/engine.h"
+#include "device/process.h"
+#include "device/qp.h"
+#include "host/node.h"
+
+#define LEASE_NS 2000000ull
+#define LINGER_NS 40000ull /* after work, look on for so long before sleeping */
+#define ROOM_FIRST_NS 20000ll /* work waits for room in a ring or for contact: first look, doubled up to the lease */
+
+/* When the thread will look next by itself (CLOCK_MONOTONIC ns); UINT64_MAX: only when woken. */
+static _Atomic uint64_t planned;
+
+struct pass {
+	bool doorbell;
+	bool worked;
+	bool awake;	  /* some engine's lease runs */
+	bool waiting;	  /* some queue pair waits for room or contact */
+	uint64_t deadline; /* earliest timer, 0 = none */
+};
+
+void vb_progress_expect(uint64_t at)
+{
+	struct vb_node *node = vb_process_node_started();
+
+	if (node && at < atomic_load_explicit(&planned, memory_order_relaxed)) {
+		atomic_store_explicit(&planned, at, memory_order_relaxed);
+		vb_node_kick(node);
+	}
+}
+
+/* A request that waits for a peer which died without a word (exec with a forked child alive) is noticed here. */
+static void note_deadline(struct pass *pass, const struct vb_engine *e)
+{
+	uint64_t deadline = atomic_load_explicit(&e->deadline, memory_order_relaxed);
+
+	if (deadline && (!pass->deadline || deadline < pass->deadline))
+		pass->deadline = deadline;
+}
+
+static void drive_unpolled(struct vb_engine *e, struct pass *pass)
+{
+	bool worked;
+
+	if (pthread_mutex_trylock(&e->lock)) {
+		pass->awake = true; /* somebody is at it */
+		return;
+	}
+	e->clock_skip = 0;
+	worked = vb_engine_drive(e);
+	if (worked) {
+		pass->worked = true;
+	} else if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED)) {
+		vb_engine_sleep(e);
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
+static bool timer_due(const struct vb_engine *e)
+{
+	uint64_t deadline = atomic_load_explicit(&e->deadline, memory_order_relaxed);
+
+	return deadline && deadline <= vb_clock_ns();
+}
+
+static void look_at(struct vb_engine *e, void *arg)
+{
+	struct pass *pass = arg;
+	uint64_t polls = atomic_load_explicit(&e->polls, memory_order_relaxed);
+	bool asleep = __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
+
+	if (!asleep && polls != e->polls_seen) {
+		e->polls_seen = polls;
+		pass->awake = true;
+	} else if (!asleep || pass->doorbell || timer_due(e) ||
+		   atomic_load_explicit(&e->waiting, memory_order_relaxed)) {
+		drive_unpolled(e, pass);
+	}
+	pass->waiting |= atomic_load_explicit(&e->waiting, memory_order_relaxed);
+	note_deadline(pass, e);
+}
+
+static int64_t wait_for(const struct pass *pass, uint64_t now, int64_t room_ns)
+{
+	int64_t wait = -1;
+
+	if (pass->awake)
+		wait = (int64_t)LEASE_NS;
+	if (pass->waiting)
+		wait = room_ns;
+	if (pass->deadline) {
+		int64_t left = pass->deadline > now ? (int64_t)(pass->deadline - now) : 0;
+
+		if (wait < 0 || left < wait)
+			wait = left;
+	}
+	return wait;
+}
+
+void *vb_progress_main(void *arg)
+{
+	struct vb_node *node = arg;
+	uint64_t linger_until = 0;
+	int64_t room_ns = ROOM_FIRST_NS;
+	bool doorbell = true;
+
+	vb_node_hold_alive(node);
+	for (;;) {
+		struct pass pass = {.doorbell = doorbell};
+
+		/* From here to the wait everything armed is seen by this pass or kicks the wait. */
+		atomic_store(&planned, UINT64_MAX);
+		vb_process_each_engine(look_at, &pass);
+		uint64_t now = vb_clock_ns();
+
+		if (pass.worked)
+			linger_until = now + LINGER_NS;
+		if (now < linger_until) {
+			/* More is likely to follow at once; let others have the core meanwhile. */
+			sched_yield();
+			doorbell = vb_node_wait(node, 0) || pass.worked || doorbell;
+			continue;
+		}
+		room_ns = pass.worked || !pass.waiting ? ROOM_FIRST_NS : room_ns * 2;
+		if (room_ns > (int64_t)LEASE_NS)
+			room_ns = (int64_t)LEASE_NS;
+		int64_t wait = wait_for(&pass, now, room_ns);
+
+		if (wait > 0) {
+			uint64_t until = now + (uint64_t)wait;
+			uint64_t expected = UINT64_MAX;
+
+			atomic_compare_exchange_strong(&planned, &expected, until);
+			if (expected != UINT64_MAX)
+				wait = 0;
+		} else if (wait < 0 && atomic_load(&planned) != UINT64_MAX) {
+			wait = 0;
+		}
+		doorbell = vb_node_wait(node, wait);
+	}
+	return NULL;
+}

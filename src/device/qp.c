@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Queue pairs: create and destroy, what is published of them, events, entering the error state. */
+#include "device/qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/reason.h"
+#include "device/context.h"
+#include "device/cq.h"
+#include "device/limits.h"
+#include "device/pd.h"
+#include "device/process.h"
+#include "device/qp_create.h"
+#include "device/recv_queue.h"
+#include "device/srq.h"
+#include "transport/qp_state.h"
+
+#define RUN_BYTES 32768u /* payload of one slot of a ring; a multiple of every path MTU */
+
+static _Atomic uint32_t qps_alive;
+
+static uint8_t service_of(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UC:
+		return VB_SERVICE_UC;
+	case IBV_QPT_UD:
+		return VB_SERVICE_UD;
+	default:
+		return VB_SERVICE_RC;
+	}
+}
+
+static uint32_t power_of_two(uint32_t n)
+{
+	uint32_t size = 1;
+
+	while (size < n)
+		size <<= 1;
+	return size;
+}
+
+static int send_queue_alloc(struct vb_qp *qp)
+{
+	size_t tail = qp->cap.max_send_sge * sizeof(struct ibv_sge);
+
+	if (tail < qp->cap.max_inline_data)
+		tail = qp->cap.max_inline_data;
+	qp->t.sq_stride = (uint32_t)((sizeof(struct vb_send_wqe) + tail + 63) & ~(size_t)63);
+	qp->t.sq_size = power_of_two(qp->cap.max_send_wr);
+	qp->sq_max = qp->cap.max_send_wr;
+	qp->t.sq = mmap(NULL, (size_t)qp->t.sq_size * qp->t.sq_stride, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (qp->t.sq == MAP_FAILED) {
+		qp->t.sq = NULL;
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: send queue of %u", qp->cap.max_send_wr);
+	}
+	return 0;
+}
+
+static void send_queue_free(struct vb_qp *qp)
+{
+	if (qp->t.sq)
+		munmap(qp->t.sq, (size_t)qp->t.sq_size * qp->t.sq_stride);
+	qp->t.sq = NULL;
+}
+
+static void events_init(struct vb_qp *qp)
+{
+	for (int i = 0; i < VB_QP_EVENT_TYPES; i++) {
+		qp->event[i].type = i;
+		qp->event[i].object = &qp->u.qp;
+		qp->event[i].got = &qp->got.async;
+	}
+}
+
+static void protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
+{
+	qp->t.env = &vb_qp_env;
+	qp->t.service = service_of(type);
+	qp->t.state = IBV_QPS_RESET;
+	qp->t.link_reliable = true;
+	qp->t.max_run_bytes = RUN_BYTES;
+	qp->t.mtu = VB_MTU_BYTES;
+	vb_tqp_reset(&qp->t);
+}
+
+/* Queues, number and engine; undone in reverse by resources_put(). */
+static int resources_get(struct vb_qp *qp, struct ibv_context *ctx)
+{
+	int err = send_queue_alloc(qp);
+
+	if (!err)
+		err = vb_recv_queue_init(&qp->rq, qp->srq ? 0 : qp->cap.max_recv_wr, qp->cap.max_recv_sge);
+	if (!err)
+		err = vb_process_start_progress();
+	if (!err)
+		err = vb_cq_engine(qp->scq, &qp->engine);
+	if (!err)
+		err = vb_node_qpn_alloc(qp->engine->node, &qp->t.qpn, &qp->pub);
+	if (err)
+		return err;
+	err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_QP], qp, &qp->u.qp.handle);
+	if (!err)
+		err = vb_cq_attach(qp->scq, qp->engine);
+	if (err)
+		return err;
+	err = vb_cq_attach(qp->rcq, qp->engine);
+	if (err)
+		vb_cq_detach(qp->scq, qp->engine);
+	return err;
+}
+
+static void resources_put(struct vb_qp *qp)
+{
+	if (qp->pub)
+		vb_node_qpn_free(qp->engine->node, qp->t.qpn);
+	vb_recv_queue_fini(&qp->rq);
+	send_queue_free(qp);
+	free(qp->discard);
+	pthread_mutex_destroy(&qp->wr_lock);
+	free(qp);
+}
+
+static void public_init(struct vb_qp *qp, struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *q = &qp->u.qp;
+
+	q->context = ctx;
+	q->qp_context = attr->qp_context;
+	q->pd = attr->pd;
+	q->send_cq = attr->send_cq;
+	q->recv_cq = attr->recv_cq;
+	q->srq = attr->srq;
+	q->qp_num = qp->t.qpn;
+	q->state = IBV_QPS_RESET;
+	q->qp_type = attr->qp_type;
+	pthread_mutex_init(&q->mutex, NULL);
+	pthread_cond_init(&q->cond, NULL);
+}
+
+static struct vb_qp *qp_alloc(const struct ibv_qp_init_attr_ex *attr)
+{
+	struct vb_qp *qp;
+
+	if (posix_memalign((void **)&qp, 64, sizeof(*qp)))
+		return NULL;
+	memset(qp, 0, sizeof(*qp));
+	qp->scq = vb_cq_of(attr->send_cq);
+	qp->rcq = vb_cq_of(attr->recv_cq);
+	qp->srq = attr->srq ? vb_srq_of(attr->srq) : NULL;
+	qp->pd_id = vb_pd_of(attr->pd)->id;
+	qp->cap = attr->cap;
+	if (qp->srq)
+		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
+	qp->sq_sig_all = attr->sq_sig_all;
+	qp->send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ? attr->send_ops_flags : 0;
+	pthread_mutex_init(&qp->wr_lock, NULL);
+	protocol_init(qp, attr->qp_type);
+	events_init(qp);
+	return qp;
+}
+
+int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **out)
+{
+	int err = vb_qp_create_check(ctx, attr);
+	struct vb_qp *qp;
+
+	if (err)
+		return err;
+	err = vb_pd_get(ctx, attr->pd);
+	if (err)
+		return err;
+	if (attr->srq) {
+		err = vb_srq_get(ctx, attr->srq);
+		if (err)
+			goto put_pd;
+	}
+	if (atomic_fetch_add(&qps_alive, 1) >= VB_MAX_QP) {
+		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_qp: %u queue pairs exist", VB_MAX_QP);
+		goto put_srq;
+	}
+	qp = qp_alloc(attr);
+	err = qp ? resources_get(qp, ctx) : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
+	if (err)
+		goto put_qp;
+	public_init(qp, ctx, attr);
+	vb_qp_ex_init(qp);
+	vb_qp_table_add(qp);
+	pthread_mutex_lock(&qp->engine->lock);
+	vb_engine_add_qp(qp->engine, qp);
+	vb_qp_publish(qp);
+	pthread_mutex_unlock(&qp->engine->lock);
+	attr->cap = qp->cap;
+	*out = &qp->u.qp;
+	return 0;
+put_qp:
+	if (qp) {
+		vb_handle_remove(&vb_context_of(ctx)->handles[VB_HANDLE_QP], qp->u.qp.handle, qp);
+		resources_put(qp);
+	}
+put_srq:
+	atomic_fetch_sub(&qps_alive, 1);
+	if (attr->srq)
+		vb_srq_put(vb_srq_of(attr->srq));
+put_pd:
+	vb_pd_put(attr->pd);
+	return err;
+}
+
+/* Direct access bypasses the responder, so only where the responder would have nothing to say but yes. */
+static bool direct_allowed(const struct vb_qp *qp)
+{
+	if (qp->t.service == VB_SERVICE_UD)
+		return false;
+	return qp->t.state == IBV_QPS_RTS || qp->t.state == IBV_QPS_SQD;
+}
+
+void vb_qp_publish(struct vb_qp *qp)
+{
+	struct vb_page_qp *p = qp->pub;
+	uint32_t access = qp->t.access;
+
+	atomic_store(&qp->state, qp->t.state);
+	if (!qp->t.max_dest_rd_atomic)
+		access &= ~(uint32_t)(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+	/* Closed while it changes; an initiator that saw it open has a mark set, which revocation waits for. */
+	__atomic_store_n(&p->direct, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&p->state, qp->t.state, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->service, qp->t.service, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->access, access, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->pd, qp->pd_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->dest_qpn, qp->t.dest_qpn, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->engine, qp->engine->index, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->qpn, qp->t.qpn, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&p->generation, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->direct, direct_allowed(qp), __ATOMIC_SEQ_CST);
+}
+
+void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
+{
+	vb_event_queue_raise(&vb_context_of(qp->u.qp.context)->async, &qp->event[type]);
+}
+
+void vb_qp_entered_error(struct vb_qp *qp)
+{
+	qp->draining = false;
+	vb_qp_flush_receives(qp);
+	/* After the last receive completion of this queue pair is in the CQ (IBA 10.3.1, ibv_get_async_event(3)). */
+	if (qp->srq && !qp->last_wqe_raised) {
+		qp->last_wqe_raised = true;
+		vb_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+	}
+}
+
+static void overrun_settle(struct vb_qp *qp)
+{
+	qp->overrun = false;
+	if (qp->t.state == IBV_QPS_ERR || qp->t.state == IBV_QPS_RESET)
+		return;
+	qp->t.state = IBV_QPS_ERR;
+	vb_qp_publish(qp);
+	vb_tqp_to_error(&qp->t);
+	vb_qp_entered_error(qp);
+	vb_qp_event(qp, IBV_EVENT_QP_FATAL);
+	qp->overrun = false;
+}
+
+void vb_qp_settle(struct vb_qp *qp)
+{
+	if (qp->unreachable) {
+		qp->unreachable = false;
+		vb_tqp_unreachable(&qp->t, VB_REASON_PEER_NOT_READY);
+	}
+	if (qp->peer_lost) {
+		qp->peer_lost = false;
+		vb_tqp_peer_dead(&qp->t);
+	}
+	if (qp->overrun)
+		overrun_settle(qp);
+	if (qp->draining && !vb_tqp_busy(&qp->t)) {
+		qp->draining = false;
+		if (qp->drain_notify)
+			vb_qp_event(qp, IBV_EVENT_SQ_DRAINED);
+	}
+}
+
+int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
+{
+	struct vb_qp *qp = vb_qp_of(ibqp);
+	struct vb_context *ctx = vb_context_of(ibqp->context);
+	int err = vb_context_check(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp, "qp");
+
+	if (err)
+		return err;
+	if (qp->mcast_groups)
+		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_qp 0x%x: attached to %u multicast groups", qp->t.qpn,
+				 qp->mcast_groups);
+	err = vb_handle_remove(&ctx->handles[VB_HANDLE_QP], ibqp->handle, qp);
+	if (err)
+		return err;
+	pthread_mutex_lock(&qp->engine->lock);
+	__atomic_store_n(&qp->pub->direct, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&qp->pub->qpn, 0, __ATOMIC_SEQ_CST);
+	vb_qp_table_remove(qp);
+	vb_tqp_reset(&qp->t);
+	vb_qp_queues_clear(qp);
+	vb_engine_remove_qp(qp->engine, qp);
+	pthread_mutex_unlock(&qp->engine->lock);
+	vb_process_quiesce(qp->t.qpn, 0);
+	for (int i = 0; i < VB_QP_EVENT_TYPES; i++)
+		vb_event_queue_drop(&ctx->async, &qp->event[i]);
+	*got = qp->got;
+	return 0;
+}
+
+void vb_qp_free(struct ibv_qp *ibqp)
+{
+	struct vb_qp *qp = vb_qp_of(ibqp);
+
+	vb_cq_detach(qp->rcq, qp->engine);
+	vb_cq_detach(qp->scq, qp->engine);
+	if (qp->srq)
+		vb_srq_put(qp->srq);
+	vb_pd_put(ibqp->pd);
+	pthread_mutex_destroy(&ibqp->mutex);
+	pthread_cond_destroy(&ibqp->cond);
+	resources_put(qp);
+	atomic_fetch_sub(&qps_alive, 1);
+}
+
+void vb_qp_queues_clear(struct vb_qp *qp)
+{
+	vb_recv_queue_clear(&qp->rq);
+	vb_cq_remove_qp(qp->scq, qp);
+	if (qp->rcq != qp->scq)
+		vb_cq_remove_qp(qp->rcq, qp);
+	qp->sq_done = 0;
+	qp->t.sq_posted = 0;
+	atomic_store(&qp->sq_released, 0);
+	qp->last_wqe_raised = false;
+	qp->psn_moved = false;
+	qp->overrun = qp->unreachable = qp->peer_lost = qp->draining = false;
+	qp->ud_wait_since = 0;
+	qp->channel = NULL;
+	qp->peer_qp = NULL;
+}
+
+int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	(void)qp;
+	(void)op;
+	(void)flags;
+	/* Only the last aligned 8 bytes are promised to come last, which neither capability says. */
+	return 0;
+}

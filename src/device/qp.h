@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Queue pairs: the public object, its queues, its place in an engine, and the protocol's state. */
+#ifndef VB_DEVICE_QP_H
+#define VB_DEVICE_QP_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "device/engine.h"
+#include "device/event_queue.h"
+#include "host/peer.h"
+#include "transport/tqp.h"
+#include "verbs/ops.h"
+
+struct vb_cq;
+struct vb_srq;
+
+/* The queue pair's own receive queue: posters fill entries under `lock`, the engine takes them without. */
+struct vb_recv_queue {
+	pthread_mutex_t lock;
+	char *mem;
+	uint32_t stride;
+	uint32_t size;		  /* power of two >= max_wr */
+	uint32_t max_wr, max_sge;
+	_Atomic uint32_t posted;
+	uint32_t taken;		  /* engine's */
+	_Atomic uint32_t done;	  /* entries the program may post again */
+};
+
+#define VB_QP_EVENT_TYPES 20 /* enum ibv_event_type values that concern queue pairs are below this */
+#define VB_UD_CACHE 16	     /* destinations a UD queue pair remembers channels for */
+
+struct vb_qp {
+	union {
+		struct ibv_qp qp;
+		struct ibv_qp_ex ex;
+	} u;
+	struct vb_tqp t;
+	struct vb_engine *engine;
+	struct vb_cq *scq, *rcq;
+	struct vb_srq *srq;
+	struct vb_page_qp *pub;
+	uint32_t pd_id;
+	_Atomic uint8_t state; /* t.state for those who look without the engine's lock; set by vb_qp_publish() */
+
+	/* The link. */
+	struct vb_channel *channel;  /* RC, UC: to the peer's engine; NULL until there is one */
+	const struct vb_page_qp *peer_qp;
+	bool unreachable;	     /* reserve() met no peer: tell the protocol after it returns */
+	bool peer_lost;		     /* reserve() met a dead peer */
+	struct vb_channel *ud_cache[VB_UD_CACHE];
+	uint32_t ud_cache_qpn[VB_UD_CACHE];
+	uint64_t ud_wait_since;	     /* a datagram waits for contact or room since then, 0 = no */
+	_Alignas(64) uint8_t scratch[VB_SLOT_BYTES]; /* a reservation's small payload */
+	struct vb_channel *reserved_channel; /* where the pending reservation lies; NULL: a datagram that is dropped */
+	void *reserved_bulk;
+	void *discard;		     /* payload of datagrams that go nowhere (allocated when first needed) */
+
+	/* Scheduling in the engine (under its lock). */
+	struct vb_qp *all_next, *all_prev;
+	struct vb_qp *run_next;
+	bool runnable;
+	struct vb_qp *timer_next, *timer_prev;
+	uint64_t timer_at; /* 0 = none */
+	bool overrun;	   /* a completion did not fit: go to ERR when the protocol returns */
+	bool last_wqe_raised;
+
+	/* Send queue slots: freed when the program polls (IBA 10.8.2). */
+	uint32_t sq_max;		/* max_send_wr */
+	uint32_t sq_done;		/* entries the protocol has finished */
+	_Atomic uint32_t sq_released;	/* entries the program may post again */
+	struct vb_recv_queue rq;
+
+	/* ibv_wr_*: the batch being built (ibv_wr_start to complete/abort), guarded by wr_lock. */
+	pthread_mutex_t wr_lock;
+	uint32_t wr_count;
+	int wr_error;
+	struct vb_send_wqe *wr_current;
+	bool wr_open;
+
+	/* What ibv_query_qp gives back. */
+	struct ibv_qp_attr attr;
+	struct ibv_qp_cap cap;
+	uint64_t send_ops;
+	bool sq_sig_all;
+	bool psn_moved; /* traffic has started: report running PSNs */
+	bool drain_notify, draining;
+	struct vb_path path;
+	bool path_local;
+	uint32_t mcast_groups;
+
+	struct vb_event_node event[VB_QP_EVENT_TYPES];
+	struct vb_events_got got;
+};
+
+static inline struct vb_qp *vb_qp_of(struct ibv_qp *qp)
+{
+	return (struct vb_qp *)(void *)qp;
+}
+
+static inline struct vb_qp *vb_qp_of_tqp(struct vb_tqp *t)
+{
+	return (struct vb_qp *)(void *)((char *)t - offsetof(struct vb_qp, t));
+}
+
+extern const struct vb_env vb_qp_env; /* env.c */
+
+int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **qp);
+int vb_qp_query(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
+int vb_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
+int vb_qp_retire(struct ibv_qp *qp, struct vb_events_got *got);
+void vb_qp_free(struct ibv_qp *qp);
+
+/* Under the engine's lock: publish identity, state and rights to peers (entry of the page). */
+void vb_qp_publish(struct vb_qp *qp);
+/* Under the engine's lock: the state became ERR: flush receives, LAST_WQE_REACHED. */
+void vb_qp_entered_error(struct vb_qp *qp);
+/* Raise an affiliated event once more. */
+void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type);
+/* Under the engine's lock: what callbacks could only note while the protocol ran. */
+void vb_qp_settle(struct vb_qp *qp);
+/* Drops all send and receive work without completions (RESET). */
+void vb_qp_queues_clear(struct vb_qp *qp);
+/* Under the engine's lock: flush posted receives of the own queue as errors. */
+void vb_qp_flush_receives(struct vb_qp *qp);
+/* Sets ex.wr_* (post_ex.c). */
+void vb_qp_ex_init(struct vb_qp *qp);
+
+/* The process's queue pair of that number, if `engine` serves it (engine's lock held); else NULL. */
+struct vb_qp *vb_qp_lookup(struct vb_engine *engine, uint32_t qpn);
+int vb_qp_table_add(struct vb_qp *qp);
+void vb_qp_table_remove(struct vb_qp *qp);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * ibv_modify_qp(3): the transition is checked against the table, every value against its limits, and only then anything is
+ * changed. A refused call has no effect at all.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "device/ah.h"
+#include "device/context.h"
+#include "device/cq.h"
+#include "device/limits.h"
+#include "device/process.h"
+#include "device/qp.h"
+#include "transport/qp_state.h"
+
+#define KNOWN_MASK ((IBV_QP_RATE_LIMIT << 1) - 1)
+#define KNOWN_ACCESS                                                                                            \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 IBV_ACCESS_MW_BIND)
+#define QKEY_PRIVILEGED 0x80000000u
+
+struct change {
+	enum ibv_qp_state from, to;
+	struct vb_path path;
+	bool local;
+};
+
+static int refuse(const struct vb_qp *qp, const char *what, uint64_t value)
+{
+	return vb_refuse(EINVAL, VB_REASON_ARG, "modify_qp: qp 0x%x: %s (%llu)", qp->t.qpn, what,
+			 (unsigned long long)value);
+}
+
+static int transition_check(const struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct change *c)
+{
+	int bits = 0;
+
+	if (mask & ~KNOWN_MASK)
+		return vb_refuse(EOPNOTSUPP, VB_REASON_ARG_MASK, "modify_qp: qp 0x%x: unknown mask bits 0x%x", qp->t.qpn,
+				 mask & ~KNOWN_MASK);
+	c->from = (enum ibv_qp_state)qp->t.state;
+	c->to = (mask & IBV_QP_STATE) ? attr->qp_state : c->from;
+	if ((unsigned int)c->to > IBV_QPS_ERR)
+		return refuse(qp, "no such state", c->to);
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != c->from)
+		return vb_refuse(EINVAL, VB_REASON_QP_STATE, "modify_qp: qp 0x%x is in %s, cur_qp_state says %s",
+				 qp->t.qpn, vb_qp_state_name(c->from), vb_qp_state_name(attr->cur_qp_state));
+	enum vb_reason reason = vb_qp_state_check(qp->u.qp.qp_type, c->from, c->to, mask, &bits);
+
+	if (reason != VB_REASON_NONE)
+		return vb_refuse(EINVAL, reason, "modify_qp: qp 0x%x: %s -> %s, mask 0x%x: %s (bits 0x%x)", qp->t.qpn,
+				 vb_qp_state_name(c->from), vb_qp_state_name(c->to), mask, vb_reason_text(reason), bits);
+	return 0;
+}
+
+static int values_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	if ((mask & IBV_QP_PORT) && a->port_num != 1)
+		return refuse(qp, "no such port", a->port_num);
+	if ((mask & IBV_QP_PKEY_INDEX) && a->pkey_index >= VB_MAX_PKEYS)
+		return refuse(qp, "no such pkey_index", a->pkey_index);
+	if ((mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096))
+		return refuse(qp, "no such path_mtu", a->path_mtu);
+	if ((mask & IBV_QP_TIMEOUT) && a->timeout > 31)
+		return refuse(qp, "timeout exceeds 31", a->timeout);
+	if ((mask & IBV_QP_RETRY_CNT) && a->retry_cnt > 7)
+		return refuse(qp, "retry_cnt exceeds 7", a->retry_cnt);
+	if ((mask & IBV_QP_RNR_RETRY) && a->rnr_retry > 7)
+		return refuse(qp, "rnr_retry exceeds 7", a->rnr_retry);
+	if ((mask & IBV_QP_MIN_RNR_TIMER) && a->min_rnr_timer > 31)
+		return refuse(qp, "min_rnr_timer exceeds 31", a->min_rnr_timer);
+	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic > VB_MAX_RD_ATOMIC)
+		return refuse(qp, "max_rd_atomic exceeds max_qp_init_rd_atom", a->max_rd_atomic);
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a->max_dest_rd_atomic > VB_MAX_RD_ATOMIC)
+		return refuse(qp, "max_dest_rd_atomic exceeds max_qp_rd_atom", a->max_dest_rd_atomic);
+	if ((mask & IBV_QP_ACCESS_FLAGS) && (a->qp_access_flags & ~(unsigned int)KNOWN_ACCESS))
+		return refuse(qp, "unknown qp_access_flags", a->qp_access_flags);
+	if ((mask & IBV_QP_DEST_QPN) && a->dest_qp_num > VB_QPN_MASK)
+		return refuse(qp, "dest_qp_num has more than 24 bits", a->dest_qp_num);
+	if (mask & (IBV_QP_ALT_PATH | IBV_QP_RATE_LIMIT))
+		return refuse(qp, "there is no alternate path and no rate limit", (unsigned int)mask);
+	if ((mask & IBV_QP_PATH_MIG_STATE) && a->path_mig_state > IBV_MIG_ARMED)
+		return refuse(qp, "no such path_mig_state", a->path_mig_state);
+	if ((mask & IBV_QP_QKEY) && (a->qkey & QKEY_PRIVILEGED) && geteuid() != 0)
+		return vb_refuse(EPERM, VB_REASON_PERMISSION, "modify_qp: qp 0x%x: qkey 0x%x is a privileged one",
+				 qp->t.qpn, a->qkey);
+	return 0;
+}
+
+static int address_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, int mask, struct change *c)
+{
+	if (!(mask & IBV_QP_AV))
+		return 0;
+	if (a->ah_attr.port_num != 1)
+		return refuse(qp, "the address vector's port is not the queue pair's", a->ah_attr.port_num);
+	int err = vb_ah_resolve(qp->u.qp.context, &a->ah_attr, &c->path, &c->local);
+
+	if (err)
+		return err;
+	if (!c->local)
+		return vb_refuse(ENETUNREACH, VB_REASON_UNREACHABLE,
+				 "modify_qp: qp 0x%x: the destination is no address of this host, and there is no link to "
+				 "other hosts yet",
+				 qp->t.qpn);
+	return 0;
+}
+
+/* What ibv_query_qp(3) gives back is the last value set. */
+static void remember(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct ibv_qp_attr *m = &qp->attr;
+
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		m->qp_access_flags = a->qp_access_flags;
+	if (mask & IBV_QP_PKEY_INDEX)
+		m->pkey_index = a->pkey_index;
+	if (mask & IBV_QP_PORT)
+		m->port_num = a->port_num;
+	if (mask & IBV_QP_QKEY)
+		m->qkey = a->qkey;
+	if (mask & IBV_QP_AV)
+		m->ah_attr = a->ah_attr;
+	if (mask & IBV_QP_PATH_MTU)
+		m->path_mtu = a->path_mtu;
+	if (mask & IBV_QP_TIMEOUT)
+		m->timeout = a->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		m->retry_cnt = a->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		m->rnr_retry = a->rnr_retry;
+	if (mask & IBV_QP_RQ_PSN)
+		m->rq_psn = a->rq_psn & VB_QPN_MASK;
+	if (mask & IBV_QP_SQ_PSN)
+		m->sq_psn = a->sq_psn & VB_QPN_MASK;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		m->max_rd_atomic = a->max_rd_atomic;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		m->max_dest_rd_atomic = a->max_dest_rd_atomic;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		m->min_rnr_timer = a->min_rnr_timer;
+	if (mask & IBV_QP_PATH_MIG_STATE)
+		m->path_mig_state = a->path_mig_state;
+	if (mask & IBV_QP_DEST_QPN)
+		m->dest_qp_num = a->dest_qp_num;
+}
+
+/* The protocol's copy of what was set. */
+static void apply(struct vb_qp *qp, int mask, const struct change *c)
+{
+	const struct ibv_qp_attr *m = &qp->attr;
+	struct vb_tqp *t = &qp->t;
+
+	t->access = m->qp_access_flags;
+	t->qkey = m->qkey;
+	t->pkey = 0xffff;
+	t->dest_qpn = m->dest_qp_num;
+	t->timeout = m->timeout;
+	t->retry_cnt = m->retry_cnt;
+	t->rnr_retry = m->rnr_retry;
+	t->min_rnr_timer = m->min_rnr_timer;
+	t->max_rd_atomic = m->max_rd_atomic;
+	t->max_dest_rd_atomic = m->max_dest_rd_atomic;
+	if (mask & IBV_QP_PATH_MTU)
+		t->mtu = 128u << m->path_mtu;
+	if (mask & IBV_QP_AV) {
+		qp->path = c->path;
+		qp->path_local = c->local;
+		qp->channel = NULL;
+		qp->peer_qp = NULL;
+	}
+}
+
+static void to_reset(struct vb_qp *qp)
+{
+	vb_tqp_reset(&qp->t);
+	vb_qp_queues_clear(qp);
+	qp->attr = (struct ibv_qp_attr){0};
+	qp->t.access = 0;
+	qp->t.dest_qpn = 0;
+	qp->t.max_rd_atomic = qp->t.max_dest_rd_atomic = 0;
+}
+
+/* First contact is made on the way to RTR, so that the first message need not wait for it. */
+static void make_contact(struct vb_qp *qp)
+{
+	enum vb_contact why;
+
+	if (qp->t.service != VB_SERVICE_UD && qp->path_local)
+		qp->channel = vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
+}
+
+static void enter(struct vb_qp *qp, const struct change *c)
+{
+	struct vb_tqp *t = &qp->t;
+
+	switch (c->to) {
+	case IBV_QPS_RESET:
+		to_reset(qp);
+		break;
+	case IBV_QPS_RTR:
+		vb_tqp_start_responder(t, qp->attr.rq_psn);
+		t->state = IBV_QPS_RTR;
+		make_contact(qp);
+		break;
+	case IBV_QPS_RTS:
+		if (c->from == IBV_QPS_RTR)
+			vb_tqp_start_requester(t, qp->attr.sq_psn);
+		t->state = IBV_QPS_RTS;
+		break;
+	case IBV_QPS_ERR:
+		vb_tqp_to_error(t);
+		break;
+	default:
+		t->state = (uint8_t)c->to;
+		break;
+	}
+}
+
+static void change(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask, const struct change *c)
+{
+	struct vb_engine *e = qp->engine;
+
+	remember(qp, a, mask);
+	apply(qp, mask, c);
+	if (c->from != c->to)
+		enter(qp, c);
+	vb_qp_publish(qp);
+	if (c->to == IBV_QPS_ERR && c->from != IBV_QPS_ERR)
+		vb_qp_entered_error(qp);
+	if (c->to == IBV_QPS_SQD && c->from == IBV_QPS_RTS) {
+		qp->draining = true;
+		qp->drain_notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && a->en_sqd_async_notify;
+	}
+	vb_qp_settle(qp);
+	vb_engine_run_qp(e, qp);
+	vb_engine_flush(e);
+}
+
+int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct vb_qp *qp = vb_qp_of(ibqp);
+	struct change c = {0};
+	int err = vb_context_check(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp, "qp");
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&qp->engine->lock);
+	err = transition_check(qp, attr, mask, &c);
+	if (!err)
+		err = values_check(qp, attr, mask);
+	if (!err)
+		err = address_check(qp, attr, mask, &c);
+	if (!err && c.from == IBV_QPS_SQD && c.to == IBV_QPS_RTS && vb_tqp_busy(&qp->t))
+		err = vb_refuse(EINVAL, VB_REASON_QP_STATE, "modify_qp: qp 0x%x is still draining", qp->t.qpn);
+	if (!err)
+		change(qp, attr, mask, &c);
+	pthread_mutex_unlock(&qp->engine->lock);
+	/* After this call no peer touches memory through this queue pair any more. */
+	if (!err && c.from != c.to && (c.to == IBV_QPS_ERR || c.to == IBV_QPS_RESET))
+		vb_process_quiesce(qp->t.qpn, 0);
+	return err;
+}

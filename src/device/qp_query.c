@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* ibv_query_qp(3): what was set, and where the queue pair stands. */
+#include "base/reason.h"
+#include "device/context.h"
+#include "device/qp.h"
+
+static void init_fill(const struct vb_qp *qp, struct ibv_qp_init_attr *init)
+{
+	const struct ibv_qp *q = &qp->u.qp;
+
+	init->qp_context = q->qp_context;
+	init->send_cq = q->send_cq;
+	init->recv_cq = q->recv_cq;
+	init->srq = q->srq;
+	init->cap = qp->cap;
+	init->qp_type = q->qp_type;
+	init->sq_sig_all = qp->sq_sig_all;
+}
+
+int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	struct vb_qp *qp = vb_qp_of(ibqp);
+	int err = vb_context_check(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp, "qp");
+
+	(void)mask; /* a hint: everything is filled */
+	if (err)
+		return err;
+	pthread_mutex_lock(&qp->engine->lock);
+	*attr = qp->attr;
+	attr->qp_state = attr->cur_qp_state = (enum ibv_qp_state)qp->t.state;
+	attr->cap = qp->cap;
+	attr->sq_draining = qp->t.state == IBV_QPS_SQD && vb_tqp_busy(&qp->t);
+	/* The values last set until traffic has moved them. */
+	if (qp->psn_moved && qp->t.state >= IBV_QPS_RTS) {
+		attr->sq_psn = vb_tqp_sq_psn(&qp->t);
+		attr->rq_psn = vb_tqp_rq_psn(&qp->t);
+	}
+	pthread_mutex_unlock(&qp->engine->lock);
+	init_fill(qp, init);
+	return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A queue pair's own receive queue. */
+#ifndef VB_DEVICE_RECV_QUEUE_H
+#define VB_DEVICE_RECV_QUEUE_H
+
+#include "device/qp.h"
+
+/* max_wr 0: a queue that takes nothing. -ENOMEM. */
+int vb_recv_queue_init(struct vb_recv_queue *rq, uint32_t max_wr, uint32_t max_sge);
+void vb_recv_queue_fini(struct vb_recv_queue *rq);
+/* Forgets everything posted. Under the engine's lock. */
+void vb_recv_queue_clear(struct vb_recv_queue *rq);
+
+#endif

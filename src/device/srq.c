@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Shared receive queues: entries, their order, the limit. */
+#include "device/srq.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "device/context.h"
+#include "device/fastpath.h"
+#include "device/limits.h"
+#include "device/pd.h"
+
+static _Atomic uint32_t srqs_alive;
+
+static uint32_t entry_stride(uint32_t max_sge)
+{
+	return (uint32_t)(sizeof(struct vb_recv_wqe) + (max_sge ? max_sge : 1) * sizeof(struct ibv_sge));
+}
+
+static struct vb_recv_wqe *entry(const struct vb_srq *s, uint32_t index)
+{
+	return (struct vb_recv_wqe *)(void *)(s->mem + (size_t)index * s->stride);
+}
+
+static void memory_free(struct vb_srq *s)
+{
+	free(s->mem);
+	free(s->fifo);
+	free(s->free);
+	s->mem = NULL;
+	s->fifo = s->free = NULL;
+}
+
+static int memory_alloc(struct vb_srq *s)
+{
+	s->stride = entry_stride(s->max_sge);
+	s->mem = calloc(s->max_wr, s->stride);
+	s->fifo = calloc(s->max_wr, sizeof(*s->fifo));
+	s->free = calloc(s->max_wr, sizeof(*s->free));
+	if (!s->mem || !s->fifo || !s->free) {
+		memory_free(s);
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_srq: %u entries", s->max_wr);
+	}
+	for (uint32_t i = 0; i < s->max_wr; i++)
+		s->free[i] = s->max_wr - 1 - i;
+	s->num_free = s->max_wr;
+	return 0;
+}
+
+static int create_check(const struct ibv_srq_init_attr_ex *attr)
+{
+	uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ |
+			 IBV_SRQ_INIT_ATTR_TM;
+
+	if (attr->comp_mask & ~known)
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_srq: comp_mask 0x%x", attr->comp_mask);
+	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC)
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_srq: type %d, only BASIC is offered",
+				 (int)attr->srq_type);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_srq: no pd");
+	if (attr->attr.max_wr == 0 || attr->attr.max_wr > VB_MAX_SRQ_WR)
+		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "create_srq: max_wr %u is not in 1..%u", attr->attr.max_wr,
+				 VB_MAX_SRQ_WR);
+	if (attr->attr.max_sge > VB_MAX_SRQ_SGE)
+		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "create_srq: max_sge %u exceeds %u", attr->attr.max_sge,
+				 VB_MAX_SRQ_SGE);
+	return 0;
+}
+
+static void events_init(struct vb_srq *s)
+{
+	s->limit_event.type = IBV_EVENT_SRQ_LIMIT_REACHED;
+	s->error_event.type = IBV_EVENT_SRQ_ERR;
+	s->limit_event.object = s->error_event.object = &s->srq;
+	s->limit_event.got = s->error_event.got = &s->got.async;
+}
+
+int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, struct ibv_srq **srq)
+{
+	int err = create_check(attr);
+	struct vb_srq *s;
+
+	if (err)
+		return err;
+	err = vb_pd_get(ctx, attr->pd);
+	if (err)
+		return err;
+	s = calloc(1, sizeof(*s));
+	err = -ENOMEM;
+	if (!s)
+		goto put_pd;
+	if (atomic_fetch_add(&srqs_alive, 1) >= VB_MAX_SRQ) {
+		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_srq: %u queues exist", VB_MAX_SRQ);
+		goto uncount;
+	}
+	s->max_wr = attr->attr.max_wr;
+	s->max_sge = attr->attr.max_sge;
+	s->pd_id = vb_pd_of(attr->pd)->id;
+	err = memory_alloc(s);
+	if (err)
+		goto uncount;
+	err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_SRQ], s, &s->srq.handle);
+	if (err)
+		goto uncount;
+	s->srq.context = ctx;
+	s->srq.srq_context = attr->srq_context;
+	s->srq.pd = attr->pd;
+	pthread_mutex_init(&s->srq.mutex, NULL);
+	pthread_cond_init(&s->srq.cond, NULL);
+	pthread_mutex_init(&s->lock, NULL);
+	events_init(s);
+	attr->attr.max_wr = s->max_wr;
+	attr->attr.max_sge = s->max_sge;
+	*srq = &s->srq;
+	return 0;
+uncount:
+	atomic_fetch_sub(&srqs_alive, 1);
+	memory_free(s);
+	free(s);
+put_pd:
+	vb_pd_put(attr->pd);
+	return err;
+}
+
+static int srq_check(struct ibv_srq *srq)
+{
+	return vb_context_check(srq->context, VB_HANDLE_SRQ, srq->handle, srq, "srq");
+}
+
+/* Entries keep their indices: the larger table begins with a copy of the old one, the order of posted ones stays. */
+static int resize(struct vb_srq *s, uint32_t max_wr)
+{
+	struct vb_srq bigger = {.max_wr = max_wr, .max_sge = s->max_sge};
+	uint32_t in_use = s->max_wr - s->num_free;
+	uint32_t taken = in_use - s->posted;
+
+	if (max_wr == 0 || max_wr > VB_MAX_SRQ_WR)
+		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "modify_srq: max_wr %u is not in 1..%u", max_wr,
+				 VB_MAX_SRQ_WR);
+	if (max_wr < in_use || max_wr < s->limit)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "modify_srq: max_wr %u is below %u posted or limit %u", max_wr,
+				 in_use, s->limit);
+	if (taken)
+		return vb_refuse(EBUSY, VB_REASON_BUSY, "modify_srq: a message is being received");
+	int err = memory_alloc(&bigger);
+
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < s->posted; i++) {
+		uint32_t old = s->fifo[(s->fifo_head + i) % s->max_wr];
+
+		memcpy(bigger.mem + (size_t)i * bigger.stride, entry(s, old), s->stride);
+		bigger.fifo[i] = i;
+	}
+	bigger.num_free = max_wr - s->posted;
+	for (uint32_t i = 0; i < bigger.num_free; i++)
+		bigger.free[i] = max_wr - 1 - i;
+	memory_free(s);
+	s->mem = bigger.mem;
+	s->fifo = bigger.fifo;
+	s->free = bigger.free;
+	s->num_free = bigger.num_free;
+	s->max_wr = max_wr;
+	s->fifo_head = 0;
+	return 0;
+}
+
+static void limit_raise(struct vb_srq *s)
+{
+	s->limit = 0;
+	vb_event_queue_raise(&vb_context_of(s->srq.context)->async, &s->limit_event);
+}
+
+int vb_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	struct vb_srq *s = vb_srq_of(srq);
+	int err = srq_check(srq);
+
+	if (err)
+		return err;
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "modify_srq: mask 0x%x", mask);
+	pthread_mutex_lock(&s->lock);
+	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : s->max_wr;
+
+	if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr)
+		err = vb_refuse(EINVAL, VB_REASON_ARG, "modify_srq: limit %u exceeds max_wr %u", attr->srq_limit, max_wr);
+	if (!err && (mask & IBV_SRQ_MAX_WR))
+		err = resize(s, attr->max_wr);
+	if (!err && (mask & IBV_SRQ_LIMIT)) {
+		s->limit = attr->srq_limit;
+		/* Already below: tell at once, or nobody ever would. */
+		if (s->posted < s->limit)
+			limit_raise(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
+int vb_srq_query(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct vb_srq *s = vb_srq_of(srq);
+	int err = srq_check(srq);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&s->lock);
+	attr->max_wr = s->max_wr;
+	attr->max_sge = s->max_sge;
+	attr->srq_limit = s->limit;
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+int vb_srq_retire(struct ibv_srq *srq, struct vb_events_got *got)
+{
+	struct vb_srq *s = vb_srq_of(srq);
+	struct vb_context *ctx = vb_context_of(srq->context);
+	int err = srq_check(srq);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&s->lock);
+	uint32_t users = s->users;
+
+	pthread_mutex_unlock(&s->lock);
+	if (users)
+		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_srq: %u queue pairs use it", users);
+	err = vb_handle_remove(&ctx->handles[VB_HANDLE_SRQ], srq->handle, s);
+	if (err)
+		return err;
+	vb_event_queue_drop(&ctx->async, &s->limit_event);
+	vb_event_queue_drop(&ctx->async, &s->error_event);
+	*got = s->got;
+	return 0;
+}
+
+void vb_srq_free(struct ibv_srq *srq)
+{
+	struct vb_srq *s = vb_srq_of(srq);
+
+	vb_pd_put(srq->pd);
+	memory_free(s);
+	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&srq->mutex);
+	pthread_cond_destroy(&srq->cond);
+	free(s);
+	atomic_fetch_sub(&srqs_alive, 1);
+}
+
+int vb_srq_get(struct ibv_context *ctx, struct ibv_srq *srq)
+{
+	int err = vb_context_check(ctx, VB_HANDLE_SRQ, srq->handle, srq, "srq");
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&vb_srq_of(srq)->lock);
+	vb_srq_of(srq)->users++;
+	pthread_mutex_unlock(&vb_srq_of(srq)->lock);
+	return 0;
+}
+
+void vb_srq_put(struct vb_srq *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->users--;
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct vb_recv_wqe *vb_srq_take(struct vb_srq *s)
+{
+	struct vb_recv_wqe *wqe = NULL;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->posted) {
+		wqe = entry(s, s->fifo[s->fifo_head]);
+		s->fifo_head = (s->fifo_head + 1) % s->max_wr;
+		/* "Below the limit", not at it (ibv_modify_srq(3)). */
+		if (--s->posted < s->limit)
+			limit_raise(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return wqe;
+}
+
+static uint32_t entry_index(const struct vb_srq *s, const struct vb_recv_wqe *wqe)
+{
+	return (uint32_t)(((const char *)wqe - s->mem) / s->stride);
+}
+
+void vb_srq_untake(struct vb_srq *s, struct vb_recv_wqe *wqe)
+{
+	pthread_mutex_lock(&s->lock);
+	s->fifo_head = (s->fifo_head + s->max_wr - 1) % s->max_wr;
+	s->fifo[s->fifo_head] = entry_index(s, wqe);
+	s->posted++;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void vb_srq_release(struct vb_srq *s, const struct vb_recv_wqe *wqe)
+{
+	pthread_mutex_lock(&s->lock);
+	s->free[s->num_free++] = entry_index(s, wqe);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static int post_one(struct vb_srq *s, const struct ibv_recv_wr *wr)
+{
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > s->max_sge)
+		return -vb_refuse(EINVAL, VB_REASON_SGE_COUNT, "post_srq_recv: %d elements, the queue takes %u",
+				  wr->num_sge, s->max_sge);
+	if (!s->num_free)
+		return -vb_refuse(ENOMEM, VB_REASON_QUEUE_FULL, "post_srq_recv: %u receives are posted", s->max_wr);
+	uint32_t index = s->free[--s->num_free];
+	struct vb_recv_wqe *wqe = entry(s, index);
+
+	vb_recv_wqe_fill(wqe, wr);
+	s->fifo[(s->fifo_head + s->posted) % s->max_wr] = index;
+	s->posted++;
+	return 0;
+}
+
+int vb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct vb_srq *s = vb_srq_of(srq);
+	int err = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (; wr; wr = wr->next) {
+		err = post_one(s, wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How a run lies in a slot of a shared-memory ring: a fixed head, the extension of its operation, and, if it fits, the
+ * payload; else the payload lies in the ring's bulk area. Datagrams keep their path in front of the payload, in bulk.
+ *
+ * Pure. Encoder and decoder are the only two places that know the layout; the decoder is the only place that judges what a
+ * peer wrote, and it works on a copy of the slot.
+ */
+#ifndef VB_LINK_SLOT_H
+#define VB_LINK_SLOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "host/ring.h"
+#include "transport/run.h"
+
+#define VB_SLOT_EXT_OFFSET 24u
+#define VB_SLOT_EXT_BYTES 32u /* extension and inline payload together */
+#define VB_SLOT_PATH_BYTES 64u /* a datagram's path, padded, before its payload */
+
+/* Does this run's payload go into the slot? */
+bool vb_slot_fits_inline(const struct vb_run *run);
+
+/* Fills slot->data; returns where inline payload goes (run->length bytes), or NULL if the payload lies in bulk. */
+uint8_t *vb_slot_encode(struct vb_slot *slot, const struct vb_run *run);
+
+/*
+ * Validates the copied slot and fills *run (but not run->path). *inline_payload is inside `slot`, or NULL: the payload is in bulk,
+ * *bulk_bytes long (a datagram's path included). False: the slot holds nonsense; condemn the peer.
+ */
+bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_t **inline_payload, uint32_t *bulk_bytes);
+
+#endif
