@@ -14,7 +14,10 @@
 #include "device/fastpath.h"
 #include "device/fork.h"
 #include "device/limits.h"
+#include "device/mr.h"
+#include "device/paths.h"
 #include "device/ops.h"
+#include "device/qp.h"
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_context *all;
@@ -194,24 +197,45 @@ static uint32_t objects_left(const struct vb_context *c)
 }
 
 /*
- * ibv_close_device(3) does not release what the program has left; an engine or a peer may still be using it. Then the
- * memory stays until the process ends, and only the descriptors go.
+ * ibv_close_device(3) does not release what the program has left, but as on an adapter nothing of it works any more: queue
+ * pairs stop, keys die. The objects' memory stays until the process ends, because the program may still name them.
  */
+static void end_objects(struct vb_context *c)
+{
+	struct vb_events_got got;
+	uint32_t handle;
+	void *object;
+
+	vb_note(VB_REASON_BUSY, "close_device: %u objects of the context were not destroyed",
+		objects_left(c));
+	while ((object = vb_handle_any(&c->handles[VB_HANDLE_QP], &handle))) {
+		if (vb_qp_retire(object, &got))
+			break;
+	}
+	while ((object = vb_handle_any(&c->handles[VB_HANDLE_MR], &handle))) {
+		vb_mr_revoke(object);
+		vb_handle_remove(&c->handles[VB_HANDLE_MR], handle, object);
+	}
+}
+
 int vb_context_close(struct ibv_context *ctx)
 {
 	struct vb_context *c = vb_context_of(ctx);
 
 	unlist(c);
+	if (!c->forked)
+		vb_paths_log(ctx->device->name);
 	close(ctx->cmd_fd);
 	ctx->cmd_fd = -1;
+	if (c->forked) {
+		close(ctx->async_fd); /* the queue's lock and its readers are the parent's */
+		ctx->async_fd = -1;
+		return 0;
+	}
 	vb_event_queue_close(&c->async);
 	ctx->async_fd = -1;
-	if (c->forked)
-		return 0;
 	if (objects_left(c)) {
-		vb_note(VB_REASON_BUSY,
-			"close_device: %u objects of the context were not destroyed",
-			objects_left(c));
+		end_objects(c);
 		return 0;
 	}
 	for (int t = 0; t < VB_HANDLE_TYPES; t++)

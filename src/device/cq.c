@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "base/reason.h"
 #include "device/comp_channel.h"
@@ -64,6 +63,8 @@ static int create_check(struct ibv_context *ctx, const struct ibv_cq_init_attr_e
 	if (attr->comp_vector >= (uint32_t)ctx->num_comp_vectors)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_cq: comp_vector %u, there are %d", attr->comp_vector,
 				 ctx->num_comp_vectors);
+	if (attr->channel && attr->channel->context != ctx)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_cq: the channel is of another context");
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_cq: comp_mask 0x%x", attr->comp_mask);
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
@@ -111,17 +112,15 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 		goto fail;
 	cq->ignore_overrun = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
 			     (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
-	cq->wallclock = attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	cq->ex.context = ctx;
 	cq->ex.channel = attr->channel;
 	cq->ex.cq_context = attr->cq_context;
 	cq->ex.cqe = (int)attr->cqe;
-	pthread_mutex_init(&cq->ex.mutex, NULL);
-	pthread_cond_init(&cq->ex.cond, NULL);
 	pthread_mutex_init(&cq->lock, NULL);
 	pthread_mutex_init(&cq->poll_lock, NULL);
+	pthread_mutex_init(&cq->consume, NULL);
 	events_init(cq);
-	vb_cq_ex_init(cq, attr->wc_flags);
+	vb_cq_ex_init(cq);
 	if (attr->channel)
 		vb_comp_channel_get(attr->channel);
 	*out = public_cq(cq);
@@ -227,8 +226,7 @@ void vb_cq_free(struct ibv_cq *ibcq)
 	free(cq->engines);
 	pthread_mutex_destroy(&cq->lock);
 	pthread_mutex_destroy(&cq->poll_lock);
-	pthread_mutex_destroy(&ibcq->mutex);
-	pthread_cond_destroy(&ibcq->cond);
+	pthread_mutex_destroy(&cq->consume);
 	free(cq);
 	atomic_fetch_sub(&cqs_alive, 1);
 }
@@ -241,14 +239,6 @@ static void overrun(struct vb_cq *cq)
 	vb_note(VB_REASON_CQ_OVERRUN, "cq 0x%x: %d entries are unpolled, one more does not fit", cq->ex.handle,
 		cq->ex.cqe);
 	vb_event_queue_raise(&vb_context_of(cq->ex.context)->async, &cq->error_event);
-}
-
-static uint64_t stamp(const struct vb_cq *cq)
-{
-	struct timespec t;
-
-	clock_gettime(cq->wallclock ? CLOCK_REALTIME : CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
 bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
@@ -270,7 +260,7 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 	}
 	cq->ring[cq->head & cq->mask] = *cqe;
 	if (cq->stamps)
-		cq->stamps[cq->head & cq->mask] = stamp(cq);
+		cq->stamps[cq->head & cq->mask] = vb_clock_ns();
 	cq->head++;
 	uint8_t armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
 
@@ -286,10 +276,15 @@ void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp)
 {
 	pthread_mutex_lock(&cq->lock);
 	uint32_t to = atomic_load(&cq->tail);
+	uint32_t iter_tail = cq->iter_tail;
 
 	for (uint32_t from = to; from != cq->head; from++) {
-		if (cq->ring[from & cq->mask].qp == qp)
+		if (cq->ring[from & cq->mask].qp == qp) {
+			/* What an iteration has passed stays passed. */
+			if ((int32_t)(from - iter_tail) < 0)
+				cq->iter_tail--;
 			continue;
+		}
 		cq->ring[to & cq->mask] = cq->ring[from & cq->mask];
 		if (cq->stamps)
 			cq->stamps[to & cq->mask] = cq->stamps[from & cq->mask];

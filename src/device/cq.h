@@ -35,13 +35,12 @@ struct vb_cq {
 	struct ibv_cq_ex ex; /* starts with struct ibv_cq */
 	pthread_mutex_t lock; /* the entries, arming, overrun */
 	struct vb_cqe *ring;
-	uint64_t *stamps; /* per entry, if timestamps were asked for */
+	uint64_t *stamps; /* per entry, CLOCK_MONOTONIC ns, if timestamps were asked for */
 	uint32_t mask;	  /* ring size - 1 */
 	uint32_t head;	  /* entries added */
 	_Atomic uint32_t tail; /* entries polled */
 	uint32_t overrun; /* took place: the CQ takes no more */
 	bool ignore_overrun;
-	bool wallclock;
 	_Atomic uint8_t armed; /* enum vb_cq_armed */
 	struct vb_event_node comp_event, error_event;
 	struct vb_events_got got;
@@ -51,9 +50,15 @@ struct vb_cq {
 	uint32_t num_engines;
 	struct vb_engine *own; /* the engine of the QPs that send here; made with the first of them */
 	uint32_t users;	       /* QPs (a QP with both queues here counts twice), under poll_lock */
-	/* ibv_cq_ex iteration: holds `lock` from start_poll to end_poll. */
-	struct vb_cqe *current;
-	uint32_t iter_tail;
+	/*
+	 * ibv_cq_ex iteration: `consume` is held from start_poll to end_poll, `lock` is not: the program posts and destroys meanwhile,
+	 * which may add and remove entries.
+	 */
+	pthread_mutex_t consume;
+	bool iterating;	     /* under lock: other pollers wait for `consume` */
+	struct vb_cqe current; /* a copy */
+	uint64_t current_stamp;
+	uint32_t iter_tail;  /* entries before this one are given back at end_poll */
 };
 
 static inline struct vb_cq *vb_cq_of(struct ibv_cq *cq)
@@ -83,6 +88,6 @@ void vb_cq_drive(struct vb_cq *cq);
 /* Entry was polled: frees send queue slots. Under cq->lock. */
 void vb_cq_consume(const struct vb_cqe *cqe);
 /* Sets the ibv_cq_ex function pointers (cq_ex.c). */
-void vb_cq_ex_init(struct vb_cq *cq, uint64_t wc_flags);
+void vb_cq_ex_init(struct vb_cq *cq);
 
 #endif

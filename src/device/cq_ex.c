@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The extended completion queue: iteration entry by entry (ibv_create_cq_ex(3)). The CQ's lock is held from start_poll to
- * end_poll: other pollers and the engines that add entries wait meanwhile. Entries become free at end_poll.
+ * The extended completion queue: iteration entry by entry (ibv_create_cq_ex(3)). Other pollers wait from start_poll to
+ * end_poll, engines that add entries do not. Entries become free at end_poll.
  */
 #include <errno.h>
 #include <time.h>
@@ -16,16 +16,20 @@ static struct vb_cq *cq_of(struct ibv_cq_ex *ex)
 
 static const struct vb_cqe *current(struct ibv_cq_ex *ex)
 {
-	return cq_of(ex)->current;
+	return &cq_of(ex)->current;
 }
 
+/* Under the lock: the entry at iter_tail becomes the current one. */
 static int entry_load(struct vb_cq *cq)
 {
 	if (cq->iter_tail == cq->head)
 		return ENOENT;
-	cq->current = &cq->ring[cq->iter_tail & cq->mask];
-	cq->ex.status = cq->current->wc.status;
-	cq->ex.wr_id = cq->current->wc.wr_id;
+	cq->current = cq->ring[cq->iter_tail & cq->mask];
+	cq->current_stamp = cq->stamps ? cq->stamps[cq->iter_tail & cq->mask] : 0;
+	cq->iter_tail++;
+	vb_cq_consume(&cq->current);
+	cq->ex.status = cq->current.wc.status;
+	cq->ex.wr_id = cq->current.wc.wr_id;
 	return 0;
 }
 
@@ -36,13 +40,16 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (attr && attr->comp_mask)
 		return EINVAL;
 	vb_cq_drive(cq);
+	pthread_mutex_lock(&cq->consume);
 	pthread_mutex_lock(&cq->lock);
 	cq->iter_tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	int err = entry_load(cq);
 
+	cq->iterating = !err;
+	pthread_mutex_unlock(&cq->lock);
 	/* Nothing there: the iteration has not begun, and no end_poll follows. */
 	if (err)
-		pthread_mutex_unlock(&cq->lock);
+		pthread_mutex_unlock(&cq->consume);
 	return err;
 }
 
@@ -50,12 +57,10 @@ static int next_poll(struct ibv_cq_ex *ex)
 {
 	struct vb_cq *cq = cq_of(ex);
 
-	vb_cq_consume(cq->current);
-	cq->iter_tail++;
+	pthread_mutex_lock(&cq->lock);
 	int err = entry_load(cq);
 
-	if (err)
-		cq->current = NULL;
+	pthread_mutex_unlock(&cq->lock);
 	return err;
 }
 
@@ -63,13 +68,11 @@ static void end_poll(struct ibv_cq_ex *ex)
 {
 	struct vb_cq *cq = cq_of(ex);
 
-	if (cq->current) {
-		vb_cq_consume(cq->current);
-		cq->iter_tail++;
-		cq->current = NULL;
-	}
+	pthread_mutex_lock(&cq->lock);
 	atomic_store_explicit(&cq->tail, cq->iter_tail, memory_order_relaxed);
+	cq->iterating = false;
 	pthread_mutex_unlock(&cq->lock);
+	pthread_mutex_unlock(&cq->consume);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
@@ -122,11 +125,22 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 	return current(ex)->wc.dlid_path_bits;
 }
 
-static uint64_t read_stamp(struct ibv_cq_ex *ex)
+static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 {
-	struct vb_cq *cq = cq_of(ex);
+	return cq_of(ex)->current_stamp;
+}
 
-	return cq->stamps ? cq->stamps[cq->iter_tail & cq->mask] : 0;
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - cq_of(ex)->current_stamp);
 }
 
 /* VLAN tags, flow tags and tag matching do not occur on these devices: the flags that ask for them are refused at create. */
@@ -148,11 +162,11 @@ static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
 	*info = (struct ibv_wc_tm_info){0};
 }
 
-void vb_cq_ex_init(struct vb_cq *cq, uint64_t wc_flags)
+/* Every reader is always set: there is no size check in the inlines. */
+void vb_cq_ex_init(struct vb_cq *cq)
 {
 	struct ibv_cq_ex *ex = &cq->ex;
 
-	(void)wc_flags; /* every reader is always set: there is no size check in the inlines */
 	ex->start_poll = start_poll;
 	ex->next_poll = next_poll;
 	ex->end_poll = end_poll;
@@ -166,8 +180,8 @@ void vb_cq_ex_init(struct vb_cq *cq, uint64_t wc_flags)
 	ex->read_slid = read_slid;
 	ex->read_sl = read_sl;
 	ex->read_dlid_path_bits = read_dlid_path_bits;
-	ex->read_completion_ts = read_stamp;
-	ex->read_completion_wallclock_ns = read_stamp;
+	ex->read_completion_ts = read_completion_ts;
+	ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
 	ex->read_cvlan = read_cvlan;
 	ex->read_flow_tag = read_flow_tag;
 	ex->read_tm_info = read_tm_info;

@@ -19,6 +19,25 @@ void vb_cq_drive(struct vb_cq *cq)
 	pthread_mutex_unlock(&cq->poll_lock);
 }
 
+/* Locks for taking entries; waits while an ibv_cq_ex iteration is under way. */
+static bool consume_begin(struct vb_cq *cq)
+{
+	pthread_mutex_lock(&cq->lock);
+	if (!cq->iterating)
+		return false;
+	pthread_mutex_unlock(&cq->lock);
+	pthread_mutex_lock(&cq->consume);
+	pthread_mutex_lock(&cq->lock);
+	return true;
+}
+
+static void consume_end(struct vb_cq *cq, bool waited)
+{
+	pthread_mutex_unlock(&cq->lock);
+	if (waited)
+		pthread_mutex_unlock(&cq->consume);
+}
+
 /* A polled send completion frees its queue entry and the unsignalled ones before it (IBA 10.8.2). */
 void vb_cq_consume(const struct vb_cqe *cqe)
 {
@@ -34,7 +53,7 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	if (num_entries <= 0)
 		return num_entries ? -EINVAL : 0;
 	vb_cq_drive(cq);
-	pthread_mutex_lock(&cq->lock);
+	bool waited = consume_begin(cq);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
 	for (; n < num_entries && tail != cq->head; n++, tail++) {
@@ -46,7 +65,7 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
 	if (!n && cq->overrun)
 		n = -EIO;
-	pthread_mutex_unlock(&cq->lock);
+	consume_end(cq, waited);
 	return n;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/reason.h"
 #include "device/engine_channel.h"
+#include "device/paths.h"
 #include "device/process.h"
 #include "device/qp.h"
 
@@ -50,6 +51,7 @@ void vb_engine_destroy(struct vb_engine *e)
 {
 	vb_process_remove_engine(e);
 	vb_engine_close_channels(e);
+	vb_paths_keep(&e->paths);
 	vb_node_engine_free(e->node, e->index);
 	pthread_mutex_destroy(&e->lock);
 	free(e);

@@ -19,8 +19,16 @@
 struct vb_qp;
 struct vb_run;
 
+/* Which ways the work has taken; under the engine's lock, summed up by paths.c. */
+struct vb_paths {
+	uint64_t direct_requests, direct_bytes; /* one-sided, by the initiator itself */
+	uint64_t shm_runs, shm_bytes;		/* through rings of another process */
+	uint64_t loop_runs, loop_bytes;		/* through rings within the process */
+};
+
 struct vb_engine {
 	pthread_mutex_t lock;
+	struct vb_paths paths;
 	struct vb_node *node;
 	struct vb_page_engine *pub; /* our entry of the published table */
 	uint32_t index;

@@ -168,6 +168,10 @@ enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
 		result = need == IBV_ACCESS_REMOTE_ATOMIC ? direct_atomic(qp, wqe, &target) :
 							    direct_copy(qp, wqe, &target);
 	vb_mark_clear(e->node, e->index);
+	if (result == VB_DIRECT_DONE) {
+		e->paths.direct_requests++;
+		e->paths.direct_bytes += wqe->length;
+	}
 	if (result != VB_DIRECT_DECLINED)
 		return result;
 declined:

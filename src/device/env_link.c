@@ -110,6 +110,12 @@ void *vb_env_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t l
 	return c ? ring_reserve(qp, c, length, false) : NULL;
 }
 
+static void path_count(struct vb_paths *paths, bool loop, uint32_t bytes)
+{
+	*(loop ? &paths->loop_runs : &paths->shm_runs) += 1;
+	*(loop ? &paths->loop_bytes : &paths->shm_bytes) += bytes;
+}
+
 void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
@@ -145,4 +151,5 @@ void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct
 	}
 	vb_ring_push(&c->tx);
 	vb_engine_pushed(qp->engine, c);
+	path_count(&qp->engine->paths, c->loop, run->length);
 }

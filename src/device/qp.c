@@ -138,8 +138,6 @@ static void public_init(struct vb_qp *qp, struct ibv_context *ctx, const struct 
 	q->qp_num = qp->t.qpn;
 	q->state = IBV_QPS_RESET;
 	q->qp_type = attr->qp_type;
-	pthread_mutex_init(&q->mutex, NULL);
-	pthread_cond_init(&q->cond, NULL);
 }
 
 static struct vb_qp *qp_alloc(const struct ibv_qp_init_attr_ex *attr)
@@ -326,8 +324,6 @@ void vb_qp_free(struct ibv_qp *ibqp)
 	if (qp->srq)
 		vb_srq_put(qp->srq);
 	vb_pd_put(ibqp->pd);
-	pthread_mutex_destroy(&ibqp->mutex);
-	pthread_cond_destroy(&ibqp->cond);
 	resources_put(qp);
 	atomic_fetch_sub(&qps_alive, 1);
 }

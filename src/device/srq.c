@@ -109,8 +109,6 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 	s->srq.context = ctx;
 	s->srq.srq_context = attr->srq_context;
 	s->srq.pd = attr->pd;
-	pthread_mutex_init(&s->srq.mutex, NULL);
-	pthread_cond_init(&s->srq.cond, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	events_init(s);
 	attr->attr.max_wr = s->max_wr;
@@ -246,8 +244,6 @@ void vb_srq_free(struct ibv_srq *srq)
 	vb_pd_put(srq->pd);
 	memory_free(s);
 	pthread_mutex_destroy(&s->lock);
-	pthread_mutex_destroy(&srq->mutex);
-	pthread_cond_destroy(&srq->cond);
 	free(s);
 	atomic_fetch_sub(&srqs_alive, 1);
 }

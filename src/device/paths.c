@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The process's sum of path counters, and the line that tells it. */
+#include "device/paths.h"
+
+#include "base/log.h"
+#include "device/process.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_paths ended;
+
+static void add(struct vb_paths *sum, const struct vb_paths *p)
+{
+	sum->direct_requests += p->direct_requests;
+	sum->direct_bytes += p->direct_bytes;
+	sum->shm_runs += p->shm_runs;
+	sum->shm_bytes += p->shm_bytes;
+	sum->loop_runs += p->loop_runs;
+	sum->loop_bytes += p->loop_bytes;
+}
+
+void vb_paths_keep(const struct vb_paths *paths)
+{
+	pthread_mutex_lock(&lock);
+	add(&ended, paths);
+	pthread_mutex_unlock(&lock);
+}
+
+static void add_engine(struct vb_engine *engine, void *sum)
+{
+	pthread_mutex_lock(&engine->lock);
+	add(sum, &engine->paths);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+void vb_paths_sum(struct vb_paths *sum)
+{
+	pthread_mutex_lock(&lock);
+	*sum = ended;
+	pthread_mutex_unlock(&lock);
+	vb_process_each_engine(add_engine, sum);
+}
+
+void vb_paths_log(const char *device)
+{
+	struct vb_paths p;
+
+	if (!vb_log_enabled(VB_LOG_INFO))
+		return;
+	vb_paths_sum(&p);
+	vb_log(VB_LOG_INFO,
+	       "%s: paths: direct %llu requests %llu bytes, shm %llu runs %llu bytes, loop %llu runs %llu bytes", device,
+	       (unsigned long long)p.direct_requests, (unsigned long long)p.direct_bytes, (unsigned long long)p.shm_runs,
+	       (unsigned long long)p.shm_bytes, (unsigned long long)p.loop_runs, (unsigned long long)p.loop_bytes);
+}
