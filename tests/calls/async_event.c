@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Asynchronous events: where they go, how their descriptor behaves, what acknowledgement holds up.
- * Which event a fault raises is in error_matrix.c; here IBV_EVENT_QP_LAST_WQE_REACHED is the source.
+ * Which event a fault raises: error_matrix.c. Here IBV_EVENT_QP_LAST_WQE_REACHED is the source.
  */
 #include <fcntl.h>
 #include <poll.h>

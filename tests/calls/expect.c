@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Counting and printing behind expect.h: TAP on standard output, the details of a failure on standard error. */
+/* Counting and printing behind expect.h: TAP on standard output, details on standard error. */
 #include "expect.h"
 
 #include <stdarg.h>

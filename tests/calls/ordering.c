@@ -114,7 +114,7 @@ static void write_then_send(void)
 	}
 }
 
-/* A READ behind a WRITE of the same queue sees what was written; a WRITE behind it comes too late. */
+/* A READ sees the WRITE before it and not the WRITE behind it. */
 static void write_then_read(void)
 {
 	struct ibv_sge source = end_sge(&near, 0, SLOT), into = end_sge(&near, 8192, SLOT);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Protection domains: allocation, what keeps one alive (EBUSY), handles that are not theirs. */
-#include <stdlib.h>
-
 #include <infiniband/verbs.h>
 
 #include "end.h"
@@ -113,28 +111,6 @@ static void foreign_handle(struct ibv_context *ctx)
 	EXPECT_EQ(ibv_close_device(other), 0);
 }
 
-static void up_to_the_limit(struct ibv_context *ctx)
-{
-	struct ibv_device_attr attr;
-	struct ibv_pd **pd;
-	int n = 0;
-
-	expect_case("max_pd");
-	REQUIRE(ibv_query_device(ctx, &attr) == 0);
-	if (attr.max_pd > 1 << 20)
-		return; /* more than a test should make */
-	pd = calloc((size_t)attr.max_pd + 1, sizeof(struct ibv_pd *));
-	REQUIRE(pd);
-	errno = 0;
-	while (n <= attr.max_pd && (pd[n] = ibv_alloc_pd(ctx)) != NULL)
-		n++;
-	EXPECT_EQ(n, attr.max_pd);
-	EXPECT_EQ(errno, ENOMEM);
-	while (n-- > 0)
-		EXPECT_EQ(ibv_dealloc_pd(pd[n]), 0);
-	free((void *)pd);
-}
-
 int main(int argc, char **argv)
 {
 	struct ibv_context *ctx;
@@ -147,7 +123,6 @@ int main(int argc, char **argv)
 	busy_with_srq(ctx);
 	busy_with_qp(ctx);
 	foreign_handle(ctx);
-	up_to_the_limit(ctx);
 	EXPECT_EQ(ibv_close_device(ctx), 0);
 	return expect_done();
 }

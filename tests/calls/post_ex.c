@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The ibv_wr_* calls of ibv_wr_post(3): every builder, batches, abort, and faults told at complete. */
+/* The ibv_wr_* calls of ibv_wr_post(3): every builder, batches, abort, faults told at the end. */
 #include <arpa/inet.h>
 #include <sched.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The drained send queue: started work finishes, later work waits, one event tells (IBA 10.3.1.4). */
+/* The drained send queue: started work finishes, later work waits, an event (IBA 10.3.1.4). */
 #include <string.h>
 #include <unistd.h>
 
