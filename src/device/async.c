@@ -7,7 +7,7 @@
 
 #include "base/reason.h"
 #include "device/context.h"
-#include "device/monitor.h"
+#include "device/process.h"
 
 void vb_async_raise(struct ibv_context *ctx, struct vb_event_node *node)
 {
@@ -38,7 +38,8 @@ int vb_async_get(struct ibv_context *ctx, struct ibv_async_event *event)
 	struct vb_event_node node;
 	int err;
 
-	vb_monitor_start(); /* whoever asks for events wants those of the link, also without a queue pair */
+	/* Whoever asks for events wants those of the link too, which the progress thread monitors; without it the others come. */
+	(void)vb_process_start_progress();
 	err = vb_event_queue_take(&vb_context_of(ctx)->async, &node);
 	if (err == -EAGAIN || err == -EINTR)
 		return err;

@@ -214,7 +214,7 @@ static void end_objects(struct vb_context *c)
 	}
 	while ((object = vb_handle_any(&c->handles[VB_HANDLE_MR], &handle))) {
 		vb_mr_revoke(object);
-		vb_handle_remove(&c->handles[VB_HANDLE_MR], handle, object);
+		vb_context_remove(&c->vctx.context, VB_HANDLE_MR, handle, object);
 	}
 }
 

@@ -21,38 +21,44 @@
 
 int vb_event_queue_init(struct vb_event_queue *q)
 {
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	int err;
 
+	if (fd < 0)
+		return vb_refuse(errno, VB_REASON_SYSTEM, "eventfd for events: %s",
+				 strerror(errno));
 	memset(q, 0, sizeof(*q));
 	q->head.next = &q->head;
 	q->head.prev = &q->head;
-	q->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-	if (q->fd < 0)
-		return vb_refuse(errno, VB_REASON_SYSTEM, "eventfd for events: %s",
-				 strerror(errno));
-	q->fd = vb_descriptor_move_up(q->fd);
+	q->fd = vb_descriptor_move_up(fd);
 	err = pthread_mutex_init(&q->lock, NULL);
-	if (err) {
+	if (err)
 		close(q->fd);
-		return -err;
-	}
-	return 0;
-}
-
-void vb_event_queue_fini(struct vb_event_queue *q)
-{
-	close(q->fd);
-	q->fd = -1;
-	pthread_mutex_destroy(&q->lock);
+	return -err;
 }
 
 void vb_event_queue_close(struct vb_event_queue *q)
 {
+	const uint64_t plenty = 1u << 30; /* a unit for every thread that waits */
+	int fd;
+
 	pthread_mutex_lock(&q->lock);
-	if (q->fd >= 0)
-		close(q->fd);
-	q->fd = -1;
+	fd = atomic_exchange(&q->fd, -1);
 	pthread_mutex_unlock(&q->lock);
+	if (fd < 0)
+		return;
+	while (atomic_load(&q->readers)) {
+		if (write(fd, &plenty, sizeof(plenty)) < 0)
+			break; /* the program has closed it: those threads wait for ever */
+		usleep(100);
+	}
+	close(fd);
+}
+
+void vb_event_queue_fini(struct vb_event_queue *q)
+{
+	vb_event_queue_close(q);
+	pthread_mutex_destroy(&q->lock);
 }
 
 static void append(struct vb_event_queue *q, struct vb_event_node *node)
@@ -71,17 +77,26 @@ static void unlink_node(struct vb_event_node *node)
 	node->prev = NULL;
 }
 
-void vb_event_queue_raise(struct vb_event_queue *q, struct vb_event_node *node)
+/* Under the lock, which a cancelled thread must not keep: write(2) is a cancellation point. */
+static void signal_one(int fd)
 {
 	const uint64_t one = 1;
+	int state;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	/* A descriptor that the program has closed: the event waits in vain, as on an adapter. */
+	if (write(fd, &one, sizeof(one)) < 0)
+		vb_log(VB_LOG_WARN, "event descriptor %d: %s", fd, strerror(errno));
+	pthread_setcancelstate(state, NULL);
+}
+
+void vb_event_queue_raise(struct vb_event_queue *q, struct vb_event_node *node)
+{
 	pthread_mutex_lock(&q->lock);
 	if (q->fd >= 0) {
 		if (node->pending++ == 0)
 			append(q, node);
-		/* A descriptor that the program has closed: the event waits in vain, as on an adapter. */
-		if (write(q->fd, &one, sizeof(one)) < 0)
-			vb_log(VB_LOG_WARN, "event descriptor %d: %s", q->fd, strerror(errno));
+		signal_one(q->fd);
 	}
 	pthread_mutex_unlock(&q->lock);
 }
@@ -108,38 +123,61 @@ static int fetch(struct vb_event_queue *q, struct vb_event_node *copy)
 	return err;
 }
 
-int vb_event_queue_take(struct vb_event_queue *q, struct vb_event_node *copy)
+static void leave(void *arg)
+{
+	struct vb_event_queue *q = arg;
+
+	atomic_fetch_sub(&q->readers, 1);
+}
+
+static int take_unit(struct vb_event_queue *q)
 {
 	uint64_t unit;
+	ssize_t n = read(q->fd, &unit, sizeof(unit));
+
+	if (n < 0)
+		return -errno;
+	return n == (ssize_t)sizeof(unit)
+		       ? 0
+		       : -EIO; /* the program has put something else under this number */
+}
+
+/* Programs cancel threads that wait for events (pthread_cancel(3)). */
+int vb_event_queue_take(struct vb_event_queue *q, struct vb_event_node *copy)
+{
+	int err;
 
 	memset(copy, 0, sizeof(*copy));
+	atomic_fetch_add(&q->readers, 1);
+	pthread_cleanup_push(leave, q);
 	do {
-		ssize_t n = read(q->fd, &unit, sizeof(unit));
+		err = take_unit(q);
+	} while (!err && fetch(q, copy));
+	pthread_cleanup_pop(1);
+	return err;
+}
 
-		if (n < 0)
-			return -errno;
-		if (n != (ssize_t)sizeof(unit))
-			return -EIO; /* the program has put something else under this number */
-	} while (fetch(q, copy));
-	return 0;
+/* Takes a unit back. Must not block, whatever the descriptor's mode: a reader may have the unit already. */
+static void unsignal_one(int fd)
+{
+	uint64_t unit;
+	struct iovec iov = {.iov_base = &unit, .iov_len = sizeof(unit)};
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (preadv2(fd, &iov, 1, -1, RWF_NOWAIT) < 0 && errno != EAGAIN)
+		vb_log(VB_LOG_WARN, "event descriptor %d: %s", fd, strerror(errno));
+	pthread_setcancelstate(state, NULL);
 }
 
 void vb_event_queue_drop(struct vb_event_queue *q, struct vb_event_node *node)
 {
 	pthread_mutex_lock(&q->lock);
-	if (node->pending) {
+	if (node->pending)
 		unlink_node(node);
-		while (node->pending) {
-			uint64_t unit;
-			struct iovec iov = {.iov_base = &unit, .iov_len = sizeof(unit)};
-
-			node->pending--;
-			/* Must not block, whatever the descriptor's mode: a reader may have taken the unit already. */
-			if (q->fd >= 0 && preadv2(q->fd, &iov, 1, -1, RWF_NOWAIT) < 0 &&
-			    errno != EAGAIN)
-				vb_log(VB_LOG_WARN, "event descriptor %d: %s", q->fd,
-				       strerror(errno));
-		}
+	for (; node->pending; node->pending--) {
+		if (q->fd >= 0)
+			unsignal_one(q->fd);
 	}
 	pthread_mutex_unlock(&q->lock);
 }

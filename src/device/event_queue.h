@@ -9,6 +9,7 @@
 #define VB_DEVICE_EVENT_QUEUE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct vb_event_node {
@@ -20,7 +21,8 @@ struct vb_event_node {
 };
 
 struct vb_event_queue {
-	int fd;
+	_Atomic int fd;           /* -1 once closed */
+	_Atomic uint32_t readers; /* threads inside take */
 	pthread_mutex_t lock;
 	struct vb_event_node head; /* circular */
 };
@@ -28,7 +30,10 @@ struct vb_event_queue {
 int vb_event_queue_init(struct vb_event_queue *q);
 void vb_event_queue_fini(struct vb_event_queue *q);
 
-/* Closes the descriptor only: later events vanish, and a thread that still reads gets an error. */
+/*
+ * Closes the descriptor only: later events vanish, and threads that wait in take come back with -EBADF, which this
+ * waits for (a thread blocked in read(2) is not woken by close(2)).
+ */
 void vb_event_queue_close(struct vb_event_queue *q);
 
 /* One more occurrence of the node's event. Never blocks, never fails. Thread-safe. */

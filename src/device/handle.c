@@ -102,3 +102,16 @@ int vb_handle_remove(struct vb_handle_table *t, uint32_t handle, const void *obj
 	pthread_mutex_unlock(&t->lock);
 	return err;
 }
+
+void *vb_handle_any(struct vb_handle_table *t, uint32_t *handle)
+{
+	void *object = NULL;
+
+	pthread_mutex_lock(&t->lock);
+	for (uint32_t i = 1; i < t->size && !object; i++) {
+		object = t->object[i];
+		*handle = i;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return object;
+}

@@ -10,7 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum vb_handle_type { VB_HANDLE_PD, VB_HANDLE_MR, VB_HANDLE_CQ, VB_HANDLE_QP, VB_HANDLE_SRQ, VB_HANDLE_AH, VB_HANDLE_TYPES };
+enum vb_handle_type {
+	VB_HANDLE_PD,
+	VB_HANDLE_MR,
+	VB_HANDLE_CQ,
+	VB_HANDLE_QP,
+	VB_HANDLE_SRQ,
+	VB_HANDLE_AH,
+	VB_HANDLE_TYPES
+};
 
 struct vb_handle_table {
 	pthread_mutex_t lock;
@@ -26,5 +34,8 @@ int vb_handle_add(struct vb_handle_table *t, void *object, uint32_t *handle);
 bool vb_handle_valid(struct vb_handle_table *t, uint32_t handle, const void *object);
 /* -ENOENT if it is not. */
 int vb_handle_remove(struct vb_handle_table *t, uint32_t handle, const void *object);
+
+/* Some object of the table, or NULL: to end all of them. */
+void *vb_handle_any(struct vb_handle_table *t, uint32_t *handle);
 
 #endif

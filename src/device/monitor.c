@@ -75,17 +75,6 @@ void vb_monitor_attach(struct vb_node *node)
 		vb_device_refresh_now(); /* what changed before the socket was there */
 }
 
-void vb_monitor_start(void)
-{
-	struct vb_node *node;
-
-	if (vb_process_start_progress())
-		return;
-	node = vb_process_node_started();
-	if (node)
-		vb_monitor_attach(node);
-}
-
 void vb_monitor_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);

@@ -9,10 +9,7 @@
 
 #include "host/node.h"
 
-/* Starts the progress thread if it does not run yet, and monitoring. Failing is no fault of the caller's: noted, not returned. */
-void vb_monitor_start(void);
-
-/* For the progress thread's start: monitoring with this node. Does nothing the second time. */
+/* Starts monitoring, in the progress thread. Failing is no fault of anybody's: noted, not returned. */
 void vb_monitor_attach(struct vb_node *node);
 
 /* In a forked child: the parent's monitor is not ours. */

@@ -228,6 +228,11 @@ int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr
 	return err;
 }
 
+void vb_mr_revoke(struct ibv_mr *mr)
+{
+	withdraw(vb_mr_of(mr));
+}
+
 int vb_mr_deregister(struct ibv_mr *mr)
 {
 	struct vb_mr *m = vb_mr_of(mr);

@@ -40,5 +40,7 @@ int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr
 		     int access);
 /* When it returns, nobody touches the memory through the region any more. */
 int vb_mr_deregister(struct ibv_mr *mr);
+/* The first half of deregistering: the keys die, the object stays. */
+void vb_mr_revoke(struct ibv_mr *mr);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "device/engine.h"
+#include "device/monitor.h"
 #include "device/process.h"
 #include "device/qp.h"
 #include "host/node.h"
@@ -118,6 +119,7 @@ void *vb_progress_main(void *arg)
 	bool doorbell = true;
 
 	vb_node_hold_alive(node);
+	vb_monitor_attach(node);
 	for (;;) {
 		struct pass pass = {.doorbell = doorbell};
 

@@ -270,6 +270,36 @@ static void each_event_to_one_reader(void **state)
 	assert_int_equal(got, EVENTS);
 }
 
+/* A thread that waits comes back when the queue is closed. */
+static void close_wakes_readers(void **state)
+{
+	struct vb_event_queue *q = *state;
+	struct reader a, b;
+
+	start(&a, q);
+	start(&b, q);
+	vb_event_queue_close(q);
+	pthread_join(a.thread, NULL);
+	pthread_join(b.thread, NULL);
+	assert_int_equal(a.result, -EBADF);
+	assert_int_equal(b.result, -EBADF);
+}
+
+/* A cancelled reader leaves nothing that close would wait for. */
+static void cancelled_reader(void **state)
+{
+	struct vb_event_queue *q = *state;
+	struct vb_event_node node = {0}, copy;
+	struct reader r;
+
+	start(&r, q);
+	pthread_cancel(r.thread);
+	pthread_join(r.thread, NULL);
+	vb_event_queue_raise(q, &node);
+	assert_int_equal(vb_event_queue_take(q, &copy), 0);
+	vb_event_queue_close(q);
+}
+
 static void closed_queue_swallows(void **state)
 {
 	struct vb_event_queue *q = *state;
@@ -296,6 +326,8 @@ int main(void)
 		TEST(restarting_signal_does_not),
 		TEST(dropped_under_a_reader),
 		TEST(each_event_to_one_reader),
+		TEST(close_wakes_readers),
+		TEST(cancelled_reader),
 		TEST(closed_queue_swallows),
 	};
 
