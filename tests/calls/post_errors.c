@@ -125,7 +125,7 @@ static void bad_in_a_list(enum ibv_qp_type type)
 	for (int i = 0; i < 4; i++) {
 		struct ibv_sge into = end_sge(&end, 0, 256);
 
-		REQUIRE(end_post_recv(&end, (uint64_t)(10 + i), &into, 1) == 0);
+		REQUIRE(end_post_recv(&end, 10u + (uint64_t)i, &into, 1) == 0);
 		wr[i] = request(IBV_WR_SEND, (uint64_t)i, NULL, 0);
 		wr[i].next = i < 3 ? &wr[i + 1] : NULL;
 	}
@@ -144,8 +144,8 @@ static void bad_in_a_list(enum ibv_qp_type type)
 
 	expect_case("type %d: third of a receive list is bad", (int)type);
 	memset(recv, 0, sizeof(recv));
-	for (int i = 0; i < 4; i++) {
-		recv[i].wr_id = (uint64_t)(20 + i);
+	for (uint64_t i = 0; i < 4; i++) {
+		recv[i].wr_id = 20 + i;
 		recv[i].next = i < 3 ? &recv[i + 1] : NULL;
 	}
 	recv[2].num_sge = (int)end.info.max_recv_sge + 1;

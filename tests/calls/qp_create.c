@@ -170,12 +170,11 @@ static void with_srq(void)
 	attr.cap.max_recv_wr = 0xffffffff;
 	attr.cap.max_recv_sge = 0xffffffff;
 	qp = ibv_create_qp(pd, &attr);
-	if (EXPECT(qp != NULL)) {
-		EXPECT_EQ(attr.cap.max_recv_wr, 0);
-		EXPECT_EQ(attr.cap.max_recv_sge, 0);
-		EXPECT(qp->srq == srq);
-		EXPECT_EQ(ibv_destroy_qp(qp), 0);
-	}
+	REQUIRE(qp);
+	EXPECT_EQ(attr.cap.max_recv_wr, 0);
+	EXPECT_EQ(attr.cap.max_recv_sge, 0);
+	EXPECT(qp->srq == srq);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 }
 
 static void numbers(void)
