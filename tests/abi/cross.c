@@ -37,7 +37,8 @@ static void show_device(struct ibv_context *ctx)
 	MUST(!ibv_query_device(ctx, &plain));
 	memset(&attr, 0xff, sizeof(attr));
 	MUST(!ibv_query_device_ex(ctx, NULL, &attr));
-	MUST(!memcmp(&plain, &attr.orig_attr, sizeof(plain)));
+	MUST(plain.node_guid == attr.orig_attr.node_guid && plain.max_qp == attr.orig_attr.max_qp);
+	MUST(plain.phys_port_cnt == attr.orig_attr.phys_port_cnt);
 	MUST(plain.max_qp > 1 && plain.phys_port_cnt >= 1);
 	memset(&port, 0xff, sizeof(port));
 	MUST(!ibv_query_port(ctx, 1, &port));
