@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Getting in touch with the owner of a block of queue pair numbers: connect to its name, check its user, exchange pages, then
- * descriptors. Nothing here blocks; a stopped owner leaves its contact pending. Two processes may call each other
+ * Getting in touch with the owner of a block of queue pair numbers: connect to its name, check its user, greet (greeting.c). Nothing here blocks; a stopped owner leaves its contact pending. Two processes may call each other
  * at once: both connections stay, both lead to one peer (its page's nonce names it).
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,7 +16,6 @@
 #include "host/descriptor.h"
 #include "host/names.h"
 #include "host/private.h"
-#include "host/shared.h"
 
 /* An absent owner is looked for again at most so often. */
 #define TRY_AGAIN_NS (1 * VB_MSEC)
@@ -89,6 +86,12 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, enum vb_co
 	return NULL;
 }
 
+/* With the lock. The connection's contact, if it was we who called. */
+static struct vb_contact_entry *contact_of(struct vb_node *node, const struct vb_connection *conn)
+{
+	return conn->block < 0 ? NULL : contact_entry(node, (uint32_t)conn->block, false);
+}
+
 void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer)
 {
 	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
@@ -96,6 +99,12 @@ void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer)
 			if (c->state == VB_CONTACT_STATE_MET && c->nonce == peer->nonce)
 				c->state = VB_CONTACT_STATE_DEAD;
 		}
+	}
+	for (struct vb_connection *conn = node->connections; conn; conn = conn->next) {
+		struct vb_contact_entry *c = conn->peer == peer ? contact_of(node, conn) : NULL;
+
+		if (c && c->state == VB_CONTACT_STATE_CONNECTED)
+			c->state = VB_CONTACT_STATE_DEAD;
 	}
 	/* Blocks that were reached without calling their name, because it was the peer who called. */
 	for (uint32_t i = 0; i < VB_MAX_BLOCKS && peer->state == VB_PEER_UP; i++) {
@@ -109,23 +118,6 @@ void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer)
 		if (c && c->state == VB_CONTACT_STATE_WANTED && !c->wanted)
 			c->state = VB_CONTACT_STATE_DEAD;
 	}
-}
-
-static void hello_send(struct vb_node *node, struct vb_connection *conn)
-{
-	struct vb_control msg = {.type = VB_CONTROL_HELLO, .nonce = node->nonce};
-
-	vb_connection_send(node, conn, &msg, &node->page_fd, 1, false);
-}
-
-static void grant_send(struct vb_node *node, struct vb_connection *conn)
-{
-	struct vb_control msg = {.type = VB_CONTROL_GRANT, .nonce = node->nonce};
-	int fds[VB_CONTROL_FDS] = {node->doorbell.fd, node->lock_fd, node->mem_fd};
-
-	if (node->mem_fd < 0)
-		snprintf(msg.text, sizeof(msg.text), "%s", node->obstacle);
-	vb_connection_send(node, conn, &msg, fds, node->mem_fd < 0 ? 2 : 3, false);
 }
 
 /* The credentials of who listens or connects at the other end. False: another user. */
@@ -175,7 +167,7 @@ static enum vb_contact_state contact_connect(struct vb_node *node, uint32_t bloc
 
 	if (!conn)
 		return VB_CONTACT_STATE_ABSENT;
-	hello_send(node, conn);
+	vb_greeting_hello(node, conn);
 	return VB_CONTACT_STATE_CONNECTED;
 }
 
@@ -199,10 +191,55 @@ static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 	return now != before && now != VB_CONTACT_STATE_CONNECTED;
 }
 
+static void accept_later(struct vb_node *node)
+{
+	pthread_mutex_lock(&node->lock);
+	node->accept_again = true;
+	vb_node_retry(node, 10 * VB_MSEC);
+	pthread_mutex_unlock(&node->lock);
+}
+
+void vb_contact_accept(struct vb_node *node, struct vb_source *listener, uint32_t events)
+{
+	(void)events;
+	for (;;) {
+		pid_t pid = 0;
+		int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0 && errno == EBADF)
+			vb_node_descriptors_gone(node);
+		/* The socket is watched edge-triggered, or the caller who has to wait would keep this thread busy. */
+		if (fd < 0 && errno != EAGAIN && !atomic_load(&node->gone))
+			accept_later(node);
+		if (fd < 0)
+			return;
+		fd = vb_descriptor_adopt(fd);
+		if (!user_check(fd, 0, &pid)) {
+			vb_descriptor_close(fd);
+			continue;
+		}
+		pthread_mutex_lock(&node->lock);
+		struct vb_connection *conn = vb_connection_new(node, fd, -1, pid);
+
+		if (conn)
+			vb_greeting_hello(node, conn);
+		/* Who cannot ring any more knocks (vb_peer_ring). */
+		node->rang = true;
+		pthread_mutex_unlock(&node->lock);
+	}
+}
+
 bool vb_contact_service(struct vb_node *node)
 {
 	bool changed = false;
 
+	if (node->accept_again) {
+		node->accept_again = false;
+		for (uint32_t i = 0; i < VB_MAX_BLOCKS; i++) {
+			if (node->names.listener[i].fd > 0)
+				vb_contact_accept(node, &node->names.listener[i], 0);
+		}
+	}
 	pthread_mutex_lock(&node->lock);
 	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
 		for (struct vb_contact_entry *c = node->contacts[i]; c; c = c->next) {
@@ -216,39 +253,6 @@ bool vb_contact_service(struct vb_node *node)
 	if (changed)
 		contact_changed(node);
 	return changed;
-}
-
-void vb_contact_accept(struct vb_node *node, struct vb_source *listener, uint32_t events)
-{
-	(void)events;
-	for (;;) {
-		pid_t pid = 0;
-		int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-		if (fd < 0 && errno == EBADF)
-			vb_node_descriptors_gone(node);
-		if (fd < 0)
-			return;
-		fd = vb_descriptor_adopt(fd);
-		if (!user_check(fd, 0, &pid)) {
-			vb_descriptor_close(fd);
-			continue;
-		}
-		pthread_mutex_lock(&node->lock);
-		struct vb_connection *conn = vb_connection_new(node, fd, -1, pid);
-
-		if (conn)
-			hello_send(node, conn);
-		/* Who cannot ring any more knocks (vb_peer_ring). */
-		node->rang = true;
-		pthread_mutex_unlock(&node->lock);
-	}
-}
-
-/* With the lock. The connection's contact, if it was we who called. */
-static struct vb_contact_entry *contact_of(struct vb_node *node, const struct vb_connection *conn)
-{
-	return conn->block < 0 ? NULL : contact_entry(node, (uint32_t)conn->block, false);
 }
 
 void vb_contact_lost(struct vb_node *node, struct vb_connection *conn, bool refused)
@@ -268,84 +272,17 @@ void vb_contact_lost(struct vb_node *node, struct vb_connection *conn, bool refu
 		contact_changed(node);
 }
 
-/* With the lock. Whose page this is; NULL and the defect if it cannot be accepted. */
-static struct vb_peer *page_take(struct vb_node *node, const struct vb_control *msg, int fd,
-				 const char **defect)
-{
-	void *map;
-
-	if (vb_shared_map(fd, sizeof(struct vb_page), false, &map, defect))
-		return NULL;
-	const struct vb_page *page = map;
-	uint64_t nonce = __atomic_load_n(&page->header.nonce, __ATOMIC_RELAXED);
-	struct vb_peer *peer = vb_peer_by_nonce(node, nonce);
-
-	*defect = vb_page_defect(page);
-	if (!*defect && (nonce != msg->nonce || nonce == node->nonce))
-		*defect = "its page is not its own";
-	if (!*defect && !vb_alive_word_held(page))
-		*defect = "it has ended";
-	if (!*defect && !peer)
-		peer = vb_peer_new(node, page, nonce);
-	else
-		vb_shared_unmap(map, sizeof(struct vb_page));
-	return *defect ? NULL : peer;
-}
-
-static void hello_receive(struct vb_node *node, struct vb_connection *conn,
-			  const struct vb_control *msg, int *fds, int num_fds)
-{
-	const char *defect = "it sent no page";
-
-	if (!conn->peer && num_fds == 1) {
-		struct vb_peer *peer = page_take(node, msg, fds[0], &defect);
-
-		if (peer) {
-			conn->peer = peer;
-			peer->connections++;
-			if (!peer->seen_pid)
-				peer->seen_pid = conn->seen_pid;
-			vb_liveness_watch(node, peer, conn->source.fd);
-			grant_send(node, conn);
-			return;
-		}
-	}
-	vb_note(VB_REASON_PEER_VERSION, "process %d refused: %s", (int)conn->seen_pid, defect);
-	conn->refused = true;
-}
-
 /* With the lock. True if the peer has become usable. */
 static bool grant_receive(struct vb_node *node, struct vb_connection *conn,
 			  const struct vb_control *msg, int *fds, int num_fds)
 {
 	struct vb_contact_entry *c = contact_of(node, conn);
-	struct vb_peer *peer = conn->peer;
-	const char *defect = "it granted no descriptors";
 
-	if (!peer || peer->state == VB_PEER_DEAD)
+	if (!vb_greeting_grant_receive(conn, msg, fds, num_fds))
 		return false;
-	if (peer->state == VB_PEER_MET) {
-		if (num_fds < 2 || vb_atomic_lock_map(fds[1], &peer->atomic_lock, &defect)) {
-			vb_note(VB_REASON_PEER_VERSION, "process %d refused: %s",
-				(int)conn->seen_pid, defect);
-			conn->refused = true;
-			return false;
-		}
-		atomic_store(&peer->doorbell, fds[0]);
-		fds[0] = -1;
-		if (num_fds == 3 && vb_memory_usable(fds[2])) {
-			atomic_store(&peer->mem_fd, fds[2]);
-			fds[2] = -1;
-		} else {
-			vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer),
-				msg->text);
-		}
-		peer->state = VB_PEER_UP;
-		vb_log(VB_LOG_INFO, "in contact with process %u", vb_peer_pid(peer));
-	}
 	if (c) {
 		c->state = VB_CONTACT_STATE_MET;
-		c->nonce = peer->nonce;
+		c->nonce = conn->peer->nonce;
 	}
 	return true;
 }
@@ -358,7 +295,7 @@ void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
 
 	pthread_mutex_lock(&node->lock);
 	if (msg->type == VB_CONTROL_HELLO)
-		hello_receive(node, conn, msg, fds, num_fds);
+		vb_greeting_hello_receive(node, conn, msg, fds, num_fds);
 	else if (msg->type == VB_CONTROL_GRANT)
 		changed = grant_receive(node, conn, msg, fds, num_fds);
 	peer = conn->peer && conn->peer->state == VB_PEER_UP ? conn->peer : NULL;
@@ -369,8 +306,8 @@ void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
 		vb_descriptor_close(fds[i]);
 	if (changed)
 		contact_changed(node);
-	if (conn->refused)
-		vb_contact_lost(node, conn, true);
+	if (conn->refused || conn->ended)
+		vb_contact_lost(node, conn, conn->refused);
 }
 
 void vb_contact_free_all(struct vb_node *node)

@@ -51,7 +51,7 @@ int vb_control_send(int sock, const struct vb_control *msg, const int *fds, int 
 
 /*
  * Receives one message and up to VB_CONTROL_FDS descriptors (adopted, owned by the caller). 1 = message, 0 = hung up,
- * -EAGAIN nothing there, -EPROTO not a message of ours, or of another version (msg->version tells), -errno.
+ * -EAGAIN nothing there, -EMFILE descriptors got lost, -EPROTO not a message of ours, or of another version (msg->version tells), -errno.
  */
 int vb_control_receive(int sock, struct vb_control *msg, int *fds, int *num_fds);
 

@@ -39,6 +39,8 @@ int vb_node_engine_alloc(struct vb_node *node, uint32_t *index)
 
 void vb_node_engine_free(struct vb_node *node, uint32_t index)
 {
+	if (atomic_load(&node->forked))
+		return;
 	pthread_mutex_lock(&node->lock);
 	if (index < VB_MAX_ENGINES && (node->engines.used[index / 64] >> index % 64 & 1)) {
 		struct vb_page_engine *e = &node->page->engine[index];

@@ -91,6 +91,8 @@ void vb_node_key_free(struct vb_node *node, uint32_t key)
 	uint32_t slot = vb_key_slot(key);
 	uint64_t bit = 1ull << slot % 64;
 
+	if (atomic_load(&node->forked))
+		return;
 	pthread_mutex_lock(&node->lock);
 	/* The tag may have changed since (type 2 windows), the rest may not. */
 	if ((keys->used[slot / 64] & bit) && (keys->last[slot] ^ key) >> 8 == 0) {

@@ -155,6 +155,8 @@ static void bury(struct vb_node *node, struct vb_peer *peer)
 	}
 	vb_node_source_remove(node, &peer->pidfd);
 	peer->state = VB_PEER_DEAD;
+	if (vb_alive_word_held(peer->page))
+		vb_peer_cast_out(peer);
 }
 
 static struct vb_peer *find_dead(struct vb_node *node)

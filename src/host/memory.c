@@ -39,11 +39,12 @@ int vb_memory_open_own(const uint64_t *nonce, char *obstacle, size_t size)
 
 bool vb_memory_usable(int fd)
 {
+	int flags = fcntl(fd, F_GETFL);
 	struct statfs fs;
 	struct stat st;
 
-	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC && fstat(fd, &st) == 0 &&
-	       S_ISREG(st.st_mode);
+	return flags >= 0 && (flags & O_ACCMODE) == O_RDWR && fstatfs(fd, &fs) == 0 &&
+	       fs.f_type == PROC_SUPER_MAGIC && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 const char *vb_node_direct_obstacle(struct vb_node *node)
@@ -54,6 +55,7 @@ const char *vb_node_direct_obstacle(struct vb_node *node)
 bool vb_peer_reachable(const struct vb_peer *peer)
 {
 	return peer->self || (atomic_load_explicit(&peer->mem_fd, memory_order_relaxed) >= 0 &&
+			      !atomic_load_explicit(&peer->unreachable, memory_order_relaxed) &&
 			      !atomic_load_explicit(&peer->node->gone, memory_order_relaxed));
 }
 
@@ -127,8 +129,14 @@ static int transfer_error(struct vb_peer *peer, ssize_t n)
 	if (n == 0)
 		return -ESRCH;
 	if (errno == EBADF) {
-		atomic_store(&peer->mem_fd, -1);
 		vb_node_descriptors_gone(peer->node);
+		return -EOPNOTSUPP;
+	}
+	if (errno == EPERM || errno == ENOSYS) {
+		vb_note(VB_REASON_NO_DIRECT_ACCESS,
+			"process %u: this process may not use its descriptor: %s",
+			vb_peer_pid(peer), strerror(errno));
+		atomic_store(&peer->unreachable, true);
 		return -EOPNOTSUPP;
 	}
 	return vb_peer_alive(peer) ? -EFAULT : -ESRCH;

@@ -84,8 +84,9 @@ static int block_claim(struct vb_node *node)
 	__atomic_store_n(&node->page->header.num_blocks, i + 1, __ATOMIC_RELEASE);
 	names->listener[i].fd = fd;
 	names->listener[i].ready = vb_contact_accept;
-	int err = listen(fd, SOMAXCONN) ? -errno
-					: vb_node_source_add(node, &names->listener[i], EPOLLIN);
+	int err = listen(fd, SOMAXCONN)
+			  ? -errno
+			  : vb_node_source_add(node, &names->listener[i], EPOLLIN | EPOLLET);
 
 	if (err) {
 		__atomic_store_n(&node->page->header.num_blocks, i, __ATOMIC_RELEASE);
@@ -132,7 +133,7 @@ void vb_node_qpn_free(struct vb_node *node, uint32_t qpn)
 {
 	int i = vb_page_block_index(node->page, qpn >> VB_QPN_BLOCK_BITS);
 
-	if (i < 0)
+	if (i < 0 || atomic_load(&node->forked))
 		return;
 	uint32_t index = (uint32_t)i * VB_QPN_BLOCK_SIZE + qpn % VB_QPN_BLOCK_SIZE;
 

@@ -215,9 +215,10 @@ void vb_node_todo(struct vb_node *node)
 void vb_node_retry(struct vb_node *node, int64_t delay)
 {
 	int64_t at = vb_node_clock() + delay;
+	int64_t set = atomic_load(&node->retry_at);
 
-	if (!node->retry_at || at < node->retry_at)
-		node->retry_at = at;
+	if (!set || at < set)
+		atomic_store(&node->retry_at, at);
 }
 
 static void watch_ready(struct vb_node *node, struct vb_source *source, uint32_t events)
@@ -257,12 +258,11 @@ static bool serve(struct vb_node *node)
 {
 	bool told = vb_liveness_service(node);
 
-	pthread_mutex_lock(&node->lock);
-	bool due = node->retry_at && vb_node_clock() >= node->retry_at;
+	int64_t retry_at = atomic_load(&node->retry_at);
+	bool due = retry_at && vb_node_clock() >= retry_at;
 
 	if (due)
-		node->retry_at = 0;
-	pthread_mutex_unlock(&node->lock);
+		atomic_store(&node->retry_at, 0);
 	while (atomic_exchange(&node->todo, false) || due) {
 		due = false;
 		told |= vb_contact_service(node);
@@ -296,17 +296,20 @@ static int64_t wait_time(struct vb_node *node, int64_t timeout)
 {
 	int64_t t = shorter(timeout, LONGEST_NS);
 
+	if (t == 0)
+		return 0;
+
 	if (vb_liveness_blind(node))
 		t = shorter(t, BLIND_NS);
 	if (atomic_load(&node->gone))
 		t = shorter(t, GONE_NS);
-	pthread_mutex_lock(&node->lock);
-	if (node->retry_at) {
-		int64_t left = node->retry_at - vb_node_clock();
+	int64_t retry_at = atomic_load(&node->retry_at);
+
+	if (retry_at) {
+		int64_t left = retry_at - vb_node_clock();
 
 		t = shorter(t, left < 0 ? 0 : left);
 	}
-	pthread_mutex_unlock(&node->lock);
 	return t;
 }
 

@@ -67,6 +67,22 @@ struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block)
 	return p;
 }
 
+void vb_peer_cast_out(struct vb_peer *peer)
+{
+	struct vb_node *node = peer->node;
+
+	node->outcasts[node->num_outcasts++ % VB_OUTCASTS] = peer->nonce;
+}
+
+bool vb_peer_is_outcast(const struct vb_node *node, uint64_t nonce)
+{
+	for (uint32_t i = 0; i < VB_OUTCASTS; i++) {
+		if (node->outcasts[i] == nonce)
+			return true;
+	}
+	return false;
+}
+
 uint64_t vb_peer_nonce(const struct vb_peer *peer)
 {
 	return peer->nonce;

@@ -82,7 +82,8 @@ struct vb_peer {
 	enum vb_peer_state state;
 	_Atomic bool condemned;
 	_Atomic int doorbell;
-	_Atomic int mem_fd; /* -1: its memory cannot be reached */
+	_Atomic int mem_fd;       /* -1: its memory cannot be reached */
+	_Atomic bool unreachable; /* for another reason */
 	struct vb_atomic_lock *atomic_lock;
 	struct vb_source pidfd;
 	uint32_t connections;
@@ -99,7 +100,8 @@ struct vb_connection {
 	int block;            /* that we wanted to reach, -1: it came to us */
 	pid_t seen_pid;
 	bool closed;
-	bool refused;
+	bool ended;   /* to be closed: the other side has gone, */
+	bool refused; /* or is not one of us */
 	struct vb_outgoing *out;
 	struct vb_outgoing **out_end;
 };
@@ -124,6 +126,7 @@ struct vb_contact_entry {
 };
 
 #define VB_CONTACT_BUCKETS 64
+#define VB_OUTCASTS        64
 
 struct vb_node {
 	struct vb_node_events events;
@@ -141,6 +144,8 @@ struct vb_node {
 	char obstacle[VB_CONTROL_TEXT];
 	struct vb_source doorbell;
 	pthread_mutex_t lock;
+	uint64_t outcasts[VB_OUTCASTS]; /* nonces of condemned peers, which are not taken up again */
+	uint32_t num_outcasts;
 	struct vb_peer *self;
 	struct vb_peer *peers;  /* others */
 	struct vb_peer *buried; /* told dead, table's reference to be dropped */
@@ -149,8 +154,9 @@ struct vb_node {
 	struct vb_contact_entry *contacts[VB_CONTACT_BUCKETS];
 	struct vb_watch *watches;
 	struct vb_channel *retired; /* closed, to be freed */
-	bool rang;                  /* the progress thread's: vb_node_wait() is to return true */
-	int64_t retry_at;           /* CLOCK_MONOTONIC ns, 0: nothing to try again */
+	bool accept_again; /* the progress thread's: there was no descriptor left for a caller */
+	bool rang;         /* the progress thread's: vb_node_wait() is to return true */
+	_Atomic int64_t retry_at; /* CLOCK_MONOTONIC ns, 0: nothing to try again */
 	uint32_t next_channel_id;
 	struct vb_names names;
 	struct vb_keys keys;
@@ -186,6 +192,14 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, enum vb_co
 void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer);
 void vb_contact_free_all(struct vb_node *node);
 
+/* greeting.c: all with the lock. A defect sets conn->refused, a death conn->ended; descriptors that are kept are set to -1. */
+void vb_greeting_hello(struct vb_node *node, struct vb_connection *conn);
+void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
+			       const struct vb_control *msg, const int *fds, int num_fds);
+/* True if the peer can be used now. */
+bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_control *msg, int *fds,
+			       int num_fds);
+
 /* connection.c: all with the lock. */
 struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block, pid_t seen_pid);
 /* Queues; the fds that `owned` says are closed after sending. */
@@ -206,6 +220,9 @@ void vb_peer_ref(struct vb_peer *peer);
 void vb_peer_unref(struct vb_peer *peer);
 /* Which of its blocks, -1 if none. */
 int vb_page_block_index(const struct vb_page *page, uint32_t block);
+/* The peer has gone wrong: it is not to be taken up again while it lives. */
+void vb_peer_cast_out(struct vb_peer *peer);
+bool vb_peer_is_outcast(const struct vb_node *node, uint64_t nonce);
 /* Rings the peer's doorbell. */
 void vb_peer_ring(struct vb_peer *peer);
 

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How two processes that are connected introduce themselves: pages first, then, each to a peer that stands in its table, the
+ * descriptors that give power over the process (host/control.h says why in this order). What arrives is checked before it is used.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "host/control.h"
+#include "host/private.h"
+#include "host/shared.h"
+
+void vb_greeting_hello(struct vb_node *node, struct vb_connection *conn)
+{
+	struct vb_control msg = {.type = VB_CONTROL_HELLO, .nonce = node->nonce};
+
+	vb_connection_send(node, conn, &msg, &node->page_fd, 1, false);
+}
+
+static void grant_send(struct vb_node *node, struct vb_connection *conn)
+{
+	struct vb_control msg = {.type = VB_CONTROL_GRANT, .nonce = node->nonce};
+	int fds[VB_CONTROL_FDS] = {node->doorbell.fd, node->lock_fd, node->mem_fd};
+
+	if (node->mem_fd < 0)
+		snprintf(msg.text, sizeof(msg.text), "%s", node->obstacle);
+	vb_connection_send(node, conn, &msg, fds, node->mem_fd < 0 ? 2 : 3, false);
+}
+
+/* With the lock. Whose page this is; NULL and the defect if it cannot be accepted. */
+static struct vb_peer *page_take(struct vb_node *node, const struct vb_control *msg, int fd,
+				 const char **defect)
+{
+	void *map;
+
+	if (vb_shared_map(fd, sizeof(struct vb_page), false, &map, defect))
+		return NULL;
+	const struct vb_page *page = map;
+	uint64_t nonce = __atomic_load_n(&page->header.nonce, __ATOMIC_RELAXED);
+	struct vb_peer *peer = vb_peer_by_nonce(node, nonce);
+
+	*defect = vb_page_defect(page);
+	if (!*defect && (nonce != msg->nonce || nonce == node->nonce))
+		*defect = "its page is not its own";
+	if (!*defect && vb_peer_is_outcast(node, nonce))
+		*defect = "it was found corrupt before";
+	if (!*defect && !peer) {
+		peer = vb_peer_new(node, page, nonce);
+		if (peer)
+			return peer;
+		*defect = "there is no memory for it";
+	}
+	vb_shared_unmap(map, sizeof(struct vb_page));
+	return *defect ? NULL : peer;
+}
+
+void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
+			       const struct vb_control *msg, const int *fds, int num_fds)
+{
+	const char *defect = "it sent no page";
+
+	if (!conn->peer && num_fds == 1) {
+		struct vb_peer *peer = page_take(node, msg, fds[0], &defect);
+
+		if (peer && !vb_alive_word_held(peer->page)) {
+			conn->ended = true;
+			return;
+		}
+		if (peer) {
+			conn->peer = peer;
+			peer->connections++;
+			if (!peer->seen_pid)
+				peer->seen_pid = conn->seen_pid;
+			vb_liveness_watch(node, peer, conn->source.fd);
+			grant_send(node, conn);
+			return;
+		}
+	}
+	vb_note(VB_REASON_PEER_VERSION, "process %d refused: %s", (int)conn->seen_pid, defect);
+	conn->refused = true;
+}
+
+/* Writing to it must not block, nor fail as a closed descriptor does. */
+static bool doorbell_usable(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_ACCMODE) == O_RDWR && (flags & O_NONBLOCK);
+}
+
+bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_control *msg, int *fds,
+			       int num_fds)
+{
+	struct vb_peer *peer = conn->peer;
+	const char *defect = "it granted no descriptors";
+
+	if (!peer || peer->state == VB_PEER_DEAD)
+		return false;
+	if (peer->state == VB_PEER_UP)
+		return true;
+	if (num_fds < 2 || !doorbell_usable(fds[0]) ||
+	    vb_atomic_lock_map(fds[1], &peer->atomic_lock, &defect)) {
+		vb_note(VB_REASON_PEER_VERSION, "process %d refused: %s", (int)conn->seen_pid,
+			defect);
+		conn->refused = true;
+		return false;
+	}
+	atomic_store(&peer->doorbell, fds[0]);
+	fds[0] = -1;
+	if (num_fds == 3 && vb_memory_usable(fds[2])) {
+		atomic_store(&peer->mem_fd, fds[2]);
+		fds[2] = -1;
+	} else {
+		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer), msg->text);
+	}
+	peer->state = VB_PEER_UP;
+	vb_log(VB_LOG_INFO, "in contact with process %u", vb_peer_pid(peer));
+	return true;
+}
