@@ -279,10 +279,10 @@ static int served_after_close(int sock, void *unused)
 	promise("what was open at dlclose is served by the progress thread");
 	load(&library);
 	end_open(&library, &end);
-	for (i = 0; i < MESSAGES; i++)
-		receive(&end, i);
 	message_swap(sock, &end.address, &remote, sizeof(remote));
 	end_connect(&library, &end, &remote);
+	for (i = 0; i < MESSAGES; i++)
+		receive(&end, i);
 	CHECK_ZERO(dlclose(library.handle));
 	stir_memory();
 	message_meet(sock);
