@@ -4,11 +4,13 @@
  *
  * A reader takes one unit of the eventfd by a plain read(2), outside the lock, so that O_NONBLOCK, signals with and without
  * SA_RESTART, and several waiting threads behave as for any descriptor; the unit entitles it to one event. Dropping a node
- * takes its units back. When a reader got there first, it finds no event and goes back to reading.
+ * takes its units back. Where a reader got there first, the next one with a unit in hand gives it up and goes back to
+ * reading, so that units and events always match.
  */
 #include "device/event_queue.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -109,7 +111,9 @@ static int fetch(struct vb_event_queue *q, struct vb_event_node *copy)
 
 	pthread_mutex_lock(&q->lock);
 	node = q->head.next;
-	if (node != &q->head) {
+	if (q->orphans) {
+		q->orphans--;
+	} else if (node != &q->head) {
 		copy->type = node->type;
 		copy->object = node->object;
 		unlink_node(node);
@@ -157,17 +161,18 @@ int vb_event_queue_take(struct vb_event_queue *q, struct vb_event_node *copy)
 	return err;
 }
 
-/* Takes a unit back. Must not block, whatever the descriptor's mode: a reader may have the unit already. */
-static void unsignal_one(int fd)
+/* Takes a unit back; false if a reader has it (or a kernel before 5.8 would block). Must not block in any mode. */
+static bool unsignal_one(int fd)
 {
 	uint64_t unit;
 	struct iovec iov = {.iov_base = &unit, .iov_len = sizeof(unit)};
+	ssize_t n;
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	if (preadv2(fd, &iov, 1, -1, RWF_NOWAIT) < 0 && errno != EAGAIN)
-		vb_log(VB_LOG_WARN, "event descriptor %d: %s", fd, strerror(errno));
+	n = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
 	pthread_setcancelstate(state, NULL);
+	return n == (ssize_t)sizeof(unit);
 }
 
 void vb_event_queue_drop(struct vb_event_queue *q, struct vb_event_node *node)
@@ -176,8 +181,8 @@ void vb_event_queue_drop(struct vb_event_queue *q, struct vb_event_node *node)
 	if (node->pending)
 		unlink_node(node);
 	for (; node->pending; node->pending--) {
-		if (q->fd >= 0)
-			unsignal_one(q->fd);
+		if (q->fd >= 0 && !unsignal_one(q->fd))
+			q->orphans++;
 	}
 	pthread_mutex_unlock(&q->lock);
 }

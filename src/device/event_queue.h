@@ -24,6 +24,7 @@ struct vb_event_queue {
 	_Atomic int fd;           /* -1 once closed */
 	_Atomic uint32_t readers; /* threads inside take */
 	pthread_mutex_t lock;
+	uint32_t orphans; /* units of events that were dropped after a reader had taken the unit */
 	struct vb_event_node head; /* circular */
 };
 
