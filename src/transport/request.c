@@ -6,8 +6,11 @@
 
 #define WINDOW_MOST (1u << 22) /* far below the 2^23 within which PSNs compare (IBA 9.7.2) */
 
+/* After a pause one packet asks whether the peer is ready now; the rest follows its answer. */
 static inline uint32_t window(const struct vb_tqp *qp)
 {
+	if (qp->req.probing)
+		return 1;
 	return qp->window_packets && qp->window_packets < WINDOW_MOST ? qp->window_packets
 								      : WINDOW_MOST;
 }
@@ -42,8 +45,10 @@ static inline void sent(struct vb_tqp *qp, struct vb_send_wqe *w, uint32_t packe
 		r->max_psn = r->psn;
 	if (r->psn == vb_psn_add(w->first_psn, w->num_psn))
 		r->cur++;
-	if (!qp->link_reliable)
-		vb_retry_sent(qp, first);
+	if (first)
+		r->progress = true;
+	if (!r->timer)
+		vb_retry_arm(qp);
 }
 
 /* A message without acknowledgement is done when its last packet is with the link (IBA 9.8.2, 9.8.3). */

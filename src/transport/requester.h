@@ -6,8 +6,10 @@
  * go out next, and the first that never got a PSN. Going back after a loss means cur = head, psn = una; everything is
  * then sent again from the oldest unacknowledged packet (IBA 9.9.2).
  *
- * Lost packets. On a link that loses, one timer runs while requests are in flight (vb_retry_sent); `retry_cnt` further
- * tries, refilled by every progress. On a reliable link no such timer runs. There, VB_OP_DROP says that the peer's
+ * Lost packets. On a link that loses, one timer runs while requests are in flight (vb_retry_arm); `retry_cnt` further
+ * tries, refilled by every progress. On a reliable link silence is patience (the peer may be stopped): after half a second
+ * without progress the oldest packet is sent again, as often as it takes, for the case that the answer went down with
+ * the peer's queue pair. There, VB_OP_DROP says that the peer's
  * queue pair could not take a request: the requester waits (50 us, doubling to 20 ms), sends again, and gives up with
  * RETRY_EXC when it has waited for min((retry_cnt + 1) * T, 1.5 s) since the last progress; timeout 0 waits for ever.
  */
@@ -48,6 +50,7 @@ struct vb_requester {
 	bool progress; /* something was acknowledged, or the first request sent, since it was armed */
 	bool trouble; /* any of the counters below is not at its start */
 	bool recovering; /* gone back and not acknowledged since: further hints of the same loss count once */
+	bool probing;     /* the last pause was not answered yet */
 	bool dead;        /* the peer's process has ended */
 	bool direct_more; /* the entry at cur is half done by direct access */
 	uint8_t retries;
@@ -107,6 +110,7 @@ enum vb_step vb_request_emit(struct vb_tqp *qp, struct vb_send_wqe *w);
 void vb_completer_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
 
 /* retry.c */
+#define VB_REPAIR_NS        500000000ull
 #define VB_BACKOFF_FIRST_NS 50000ull
 #define VB_BACKOFF_MOST_NS  20000000ull
 #define VB_BACKOFF_TOTAL_NS 1500000000ull
@@ -114,7 +118,7 @@ void vb_completer_receive(struct vb_tqp *qp, const struct vb_run *run, const voi
 uint64_t
 vb_retry_ack_ns(uint8_t timeout); /* 4.096 us * 2^timeout; 0 for 0 = for ever (IBA 9.7.6.1.3) */
 uint64_t vb_retry_rnr_ns(uint8_t rnr_timer); /* by the table of IBA 9.7.5.2.8 */
-void vb_retry_sent(struct vb_tqp *qp, bool first);
+void vb_retry_arm(struct vb_tqp *qp);
 void vb_retry_forget(struct vb_tqp *qp); /* progress was made: all counters afresh */
 void vb_retry_lost(struct vb_tqp *qp, enum vb_reason reason);
 void vb_retry_not_ready(struct vb_tqp *qp, uint8_t rnr_timer);

@@ -26,21 +26,24 @@ static bool is_request(const struct vb_run *run)
 	       run->op == VB_OP_COMPARE_SWAP || run->op == VB_OP_FETCH_ADD;
 }
 
-void vb_responder_drop(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run)
+void vb_responder_owe_drop(struct vb_tqp *qp, uint32_t qpn, uint32_t psn, enum vb_reason reason)
 {
 	struct vb_responder *p = &qp->resp;
 
-	qp->env->drop(qp, reason, run);
-	/* Only who waits for an answer is told, and only where silence does not mean loss. The first is enough. */
-	if (!qp->link_reliable || run->service != VB_SERVICE_RC || !run->src_qpn ||
-	    !is_request(run))
-		return;
-	if (p->owed & VB_OWED_DROP)
+	/* Only where silence does not mean loss; and of several the first is enough. */
+	if (!qp->link_reliable || !qpn || p->owed & VB_OWED_DROP)
 		return;
 	p->owed |= VB_OWED_DROP;
-	p->drop_qpn = run->src_qpn;
-	p->drop_psn = run->psn;
+	p->drop_qpn = qpn;
+	p->drop_psn = psn;
 	p->drop_reason = reason;
+}
+
+void vb_responder_drop(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run)
+{
+	qp->env->drop(qp, reason, run);
+	if (run->service == VB_SERVICE_RC && is_request(run)) /* who waits for an answer is told */
+		vb_responder_owe_drop(qp, run->src_qpn, run->psn, reason);
 }
 
 struct vb_recv_wqe *vb_responder_recv(struct vb_tqp *qp)

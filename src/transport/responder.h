@@ -34,6 +34,7 @@ struct vb_resource {
 	uint64_t original; /* ATOMIC: the stored result */
 	uint8_t op;        /* enum vb_op of the request */
 	bool active;       /* an answer is owed */
+	bool repeated;     /* ... and it is not the first one */
 };
 
 /* vb_responder.owed */
@@ -73,6 +74,8 @@ struct vb_responder {
 void vb_responder_reset(struct vb_tqp *qp, uint32_t psn);
 void vb_responder_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
 void vb_responder_drop(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run);
+/* On a reliable link the sender `qpn` is told that its request `psn` will not be answered. */
+void vb_responder_owe_drop(struct vb_tqp *qp, uint32_t qpn, uint32_t psn, enum vb_reason reason);
 /* The receive in use, or the next one posted; NULL if there is none. */
 struct vb_recv_wqe *vb_responder_recv(struct vb_tqp *qp);
 /* Completes the receive in use. */

@@ -104,8 +104,8 @@ static bool invalidate(struct vb_tqp *qp, const struct vb_run *run)
 		return true;
 	qp->env->explain(qp, VB_REASON_INVALIDATE, run);
 	vb_responder_recv_fail(qp, IBV_WC_MW_BIND_ERR, reason);
-	qp->resp.owed &= (uint8_t)~VB_OWED_ACK;
-	vb_responder_error(qp);
+	vb_responder_error(
+		qp); /* an acknowledgement of earlier messages that is owed still goes out */
 	return false;
 }
 

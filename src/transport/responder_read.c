@@ -11,7 +11,10 @@ static inline struct vb_resource *resource(struct vb_tqp *qp, uint32_t number)
 	return &qp->resp.res[number % qp->max_dest_rd_atomic];
 }
 
-/* A free place for one more (IBA 9.7.4.1.7), NULL if as many as promised are unanswered. */
+/*
+ * A place for one more (IBA 9.7.4.1.7), NULL if as many as promised are unanswered. A repeated answer that is still on
+ * its way out does not count: the requester got the first one, or it would not ask for more.
+ */
 static struct vb_resource *take(struct vb_tqp *qp)
 {
 	struct vb_responder *p = &qp->resp;
@@ -20,7 +23,12 @@ static struct vb_resource *take(struct vb_tqp *qp)
 	if (!qp->max_dest_rd_atomic)
 		return NULL;
 	res = resource(qp, p->res_head);
-	return p->res_head - p->res_serve >= qp->max_dest_rd_atomic && res->active ? NULL : res;
+	if (p->res_head - p->res_serve < qp->max_dest_rd_atomic)
+		return res;
+	if (res->active && !res->repeated)
+		return NULL;
+	p->res_serve = p->res_head - qp->max_dest_rd_atomic + 1;
+	return res;
 }
 
 static enum vb_reason judge_read(struct vb_tqp *qp, const struct vb_run *run)
@@ -77,6 +85,7 @@ void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run)
 	res->original = original;
 	res->op = run->op;
 	res->active = true;
+	res->repeated = false;
 	p->res_head++;
 	p->epsn = vb_psn_add(p->epsn, res->count);
 	p->msn = (p->msn + 1) & VB_PSN_MASK;
@@ -114,6 +123,7 @@ void vb_responder_rd_atomic_again(struct vb_tqp *qp, const struct vb_run *run)
 			res->end = res->begin + vb_psn_count(run->dma_length, qp->mtu);
 		}
 		res->active = true;
+		res->repeated = true;
 		if ((int32_t)(number - 1 - p->res_serve) < 0)
 			p->res_serve = number - 1;
 		p->owed |= VB_OWED_RESOURCE;

@@ -31,22 +31,18 @@ static uint64_t patience(const struct vb_tqp *qp)
 	return !one ? UINT64_MAX : all < VB_BACKOFF_TOTAL_NS ? all : VB_BACKOFF_TOTAL_NS;
 }
 
-static void arm_ack(struct vb_tqp *qp)
-{
-	qp->req.timer = true;
-	qp->env->timer(qp, vb_retry_ack_ns(qp->timeout));
-}
-
 /*
- * A request went out. The timer is not moved for each: it looks back when it expires, so the real time-out lies between
- * once and twice the configured one (the rule allows up to four times).
+ * Called when a request went out and no timer runs. The timer is not moved for each request: it looks back when it
+ * expires, so the real time-out lies between once and twice the configured one (the rule allows up to four times).
  */
-void vb_retry_sent(struct vb_tqp *qp, bool first)
+void vb_retry_arm(struct vb_tqp *qp)
 {
-	if (first)
-		qp->req.progress = true;
-	if (!qp->req.timer && qp->timeout)
-		arm_ack(qp);
+	uint64_t delay = qp->link_reliable ? VB_REPAIR_NS : vb_retry_ack_ns(qp->timeout);
+
+	if (!delay)
+		return;
+	qp->req.timer = true;
+	qp->env->timer(qp, delay);
 }
 
 void vb_retry_cancel(struct vb_tqp *qp)
@@ -63,6 +59,7 @@ void vb_retry_forget(struct vb_tqp *qp)
 
 	r->trouble = false;
 	r->recovering = false;
+	r->probing = false;
 	r->retries = 0;
 	r->rnr_tries = 0;
 	r->backoff_ns = 0;
@@ -98,6 +95,7 @@ static void pause_for(struct vb_tqp *qp, enum vb_requester_wait wait, uint64_t d
 	qp->req.wait = wait;
 	qp->req.timer = false;
 	qp->req.trouble = true;
+	qp->req.probing = true;
 	qp->env->timer(qp, delay_ns);
 }
 
@@ -148,11 +146,17 @@ void vb_retry_expired(struct vb_tqp *qp)
 		return; /* nothing in flight */
 	if (r->progress) {
 		r->progress = false;
-		arm_ack(qp);
+		vb_retry_arm(qp);
 		return;
 	}
 	r->recovering = false;
-	try_again(qp, VB_REASON_RETRY_EXCEEDED);
+	if (qp->link_reliable) {
+		/* An answer can only be missing because its queue pair was reset or destroyed: ask, without counting. */
+		r->trouble = r->probing = true;
+		vb_requester_go_back(qp);
+	} else {
+		try_again(qp, VB_REASON_RETRY_EXCEEDED);
+	}
 	if (qp->state != IBV_QPS_ERR)
-		arm_ack(qp);
+		vb_retry_arm(qp);
 }

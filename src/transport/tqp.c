@@ -11,7 +11,6 @@ static void requester_reset(struct vb_tqp *qp, uint32_t psn)
 	r->psn = r->next_psn = r->una = r->max_psn = r->ack_asked = psn & VB_PSN_MASK;
 	r->rd_head = r->rd_tail = 0;
 	r->progress = false;
-	r->dead = false;
 	r->direct_more = false;
 	vb_retry_forget(qp);
 }
@@ -23,6 +22,7 @@ void vb_tqp_reset(struct vb_tqp *qp)
 	requester_reset(qp, 0);
 	qp->sq_posted = 0;
 	qp->req.head = qp->req.cur = qp->req.started = 0;
+	qp->req.dead = false;
 	qp->state = IBV_QPS_RESET;
 }
 
@@ -116,10 +116,12 @@ void vb_tqp_unreachable(struct vb_tqp *qp, enum vb_reason reason)
 void vb_tqp_to_error(struct vb_tqp *qp)
 {
 	vb_retry_cancel(qp);
-	/* What has been executed is acknowledged if the link takes it now; the peer would else repeat it in vain. */
-	if (qp->resp.owed)
-		vb_respond(qp);
-	qp->resp.owed = 0;
+	/* What has been executed is acknowledged if the link takes it now; else the peer learns that no answer will come. */
+	if (qp->resp.owed && vb_respond(qp)) {
+		qp->resp.owed &= VB_OWED_DROP;
+		vb_responder_owe_drop(qp, qp->dest_qpn, vb_psn_add(qp->resp.epsn, VB_PSN_MASK),
+				      VB_REASON_DROP_STATE);
+	}
 	qp->resp.message = VB_OP_COUNT;
 	qp->state = IBV_QPS_ERR;
 	vb_responder_recv_fail(qp, IBV_WC_WR_FLUSH_ERR, VB_REASON_FLUSHED);

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * One simulated run: two queue pairs (or one, connected to itself), a link between them, virtual time, and the oracle.
+ *
+ * Everything follows from the seed. Nothing is allocated after world_create(): packets, events and queues have fixed
+ * places, and running out of one of them is a fault of the run.
+ */
+#ifndef TESTS_SIM_WORLD_H
+#define TESTS_SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "oracle.h"
+#include "transport/access.h"
+#include "transport/tqp.h"
+
+#define SIM_SQ            16
+#define SIM_SGE           ORACLE_PIECES
+#define SIM_WQE_BYTES     320
+#define SIM_EVENTS        16384
+#define SIM_PACKETS       4096
+#define SIM_PACKET_BYTES  65536
+#define SIM_POOL_BYTES    (16u << 20)
+
+/* Where things lie in the memory of a side. */
+#define SIM_SOURCE_AT     0u
+#define SIM_SOURCE_BYTES  65536u
+#define SIM_TARGET_AT     65536u
+#define SIM_TARGET_BYTES  65536u
+#define SIM_ATOMIC_AT     131072u
+#define SIM_ATOMIC_BYTES  256u
+#define SIM_LANDING_AT    135168u
+#define SIM_LANDING_BYTES 393216u
+#define SIM_RECV_AT       (SIM_LANDING_AT + SIM_LANDING_BYTES)
+#define SIM_RECV_BYTES    786432u
+#define SIM_MEMORY        (SIM_RECV_AT + SIM_RECV_BYTES)
+
+/* Keys of each side. */
+#define SIM_KEY_ALL       0x1100u
+#define SIM_KEY_NO_RIGHTS 0x2200u
+#define SIM_KEY_WRONG     0x1101u
+#define SIM_KEY_WINDOW    0x3300u
+
+/* Where the target's region begins as peers see it: an iova of its own. */
+#define SIM_IOVA          0x7000000000ull
+
+enum sim_fault {
+	SIM_FAULT_NONE,
+	SIM_FAULT_RKEY,
+	SIM_FAULT_RANGE,
+	SIM_FAULT_RIGHTS,
+	SIM_FAULT_QP_ACCESS,
+	SIM_FAULT_ALIGN,
+	SIM_FAULT_RECV_SMALL,
+	SIM_FAULT_RECV_LKEY,
+	SIM_FAULT_LKEY,
+	SIM_FAULT_PRESET,
+	SIM_FAULT_NO_RECV,
+	SIM_FAULT_APP_ERROR,
+	SIM_FAULT_PEER_DEAD,
+	SIM_FAULT_INVALIDATE,
+	SIM_FAULT_GONE,
+	SIM_FAULT_DEREG,
+	SIM_FAULT_RD_EXCEED,
+	SIM_FAULT_COUNT,
+};
+
+const char *sim_fault_name(enum sim_fault fault);
+
+struct sim_config {
+	uint64_t seed;
+	uint8_t service;
+	bool self;
+	bool reliable;
+	bool heavy; /* so much loss that retries may run out */
+	bool direct;
+	bool late_recv; /* receives are posted while messages arrive */
+	bool sqd;       /* send queues are drained and resumed in between */
+	unsigned int loss, corrupt, twice, late; /* packets of 1000 */
+	uint64_t delay_ns, jitter_ns;
+	unsigned int room; /* runs that the link holds */
+	uint32_t mtu;
+	unsigned int run_packets;
+	unsigned int window;
+	unsigned int read_packets;
+	uint8_t max_rd_atomic, max_dest_rd_atomic;
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+	uint32_t psn[2];
+	uint64_t ready_ns[2]; /* when a side's queue pair gets ready */
+	enum sim_fault fault;
+	unsigned int fault_side;
+	unsigned int fault_op;
+	uint64_t fault_ns;
+};
+
+enum sim_event_kind {
+	SIM_EVENT_RUN,
+	SIM_EVENT_TIMER,
+	SIM_EVENT_PACKET,
+	SIM_EVENT_POST,
+	SIM_EVENT_POST_RECV,
+	SIM_EVENT_READY,
+	SIM_EVENT_FAULT,
+	SIM_EVENT_SQD,
+};
+
+struct sim_event {
+	uint64_t at;
+	uint64_t order;
+	uint32_t number; /* timer: its generation; packet: its index */
+	uint8_t kind;
+	uint8_t side;
+};
+
+struct sim_packet {
+	struct vb_run run;
+	uint32_t data; /* offset in the pool */
+	bool used;
+};
+
+struct sim_recv {
+	struct vb_recv_wqe wqe;
+	struct ibv_sge sge[SIM_SGE];
+	uint32_t id;
+};
+
+struct world;
+
+struct sim_side {
+	struct vb_tqp qp; /* first: the environment finds the side by it */
+	struct world *world;
+	unsigned int number;
+	uint8_t *memory;
+	struct vb_key keys[3];
+	char sq[SIM_SQ * SIM_WQE_BYTES];
+	struct vb_send_wqe plan[ORACLE_OPS]; /* what will be posted */
+	struct ibv_sge plan_sge[ORACLE_OPS][SIM_SGE];
+	unsigned int plans;
+	unsigned int completed;
+	struct sim_recv recv[ORACLE_RECVS];
+	unsigned int recvs_posted;
+	unsigned int recvs_taken;
+	unsigned int recvs_wanted; /* how many the other side's messages need */
+	uint32_t recv_length[ORACLE_RECVS];
+	uint32_t landing_used, recv_used;
+	uint32_t timer_generation;
+	bool run_scheduled;
+	bool gone;
+	bool memory_gone;
+	bool drained; /* SQD and nothing under way: no request may leave */
+	bool window_dead;
+	unsigned int in_link;  /* runs sent by this side that the link holds */
+	uint64_t link_free_ns; /* reliable: nothing arrives before what was sent earlier */
+	uint8_t reserved[SIM_PACKET_BYTES];
+	uint32_t reserved_length;
+};
+
+struct world {
+	struct sim_config config;
+	uint64_t now;
+	uint64_t random;
+	uint64_t order;
+	bool trace;
+	unsigned int sides;
+	struct sim_side side[2];
+	struct sim_event event[SIM_EVENTS];
+	unsigned int events;
+	struct sim_packet packet[SIM_PACKETS];
+	unsigned int packets;
+	unsigned int packet_hint;
+	uint8_t pool[SIM_POOL_BYTES]; /* payloads in flight, a ring that must not lap itself */
+	uint32_t pool_at;
+	uint64_t pool_bytes;
+	struct oracle oracle;
+	char fault[400];
+	unsigned long delivered, lost;
+};
+
+/* world.c */
+struct world *world_create(void);
+void world_destroy(struct world *w);
+/* Runs one seed to its end; true if everything was right, else w->fault says what was not. */
+bool world_run(struct world *w, uint64_t seed, bool trace);
+void world_fault(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void world_schedule(struct world *w, enum sim_event_kind kind, unsigned int side, uint64_t delay_ns,
+		    uint32_t number);
+void world_run_soon(struct sim_side *s, uint64_t delay_ns);
+static inline struct sim_side *sim_peer(struct sim_side *s)
+{
+	return &s->world->side[s->world->sides - 1 - s->number];
+}
+
+/* random.c: seeded; not for secrets */
+uint64_t sim_random(struct world *w);
+unsigned int sim_below(struct world *w, unsigned int n);
+bool sim_chance(struct world *w, unsigned int per_mille);
+
+/* link.c */
+void *link_reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, uint32_t length);
+void link_commit(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run);
+void link_deliver(struct world *w, unsigned int side, uint32_t index);
+
+/* endpoint.c */
+extern const struct vb_env sim_env, sim_env_direct;
+void endpoint_start(struct world *w, unsigned int number);
+void endpoint_ready(struct sim_side *s);
+void endpoint_post(struct sim_side *s);
+void endpoint_post_recv(struct sim_side *s, unsigned int count);
+
+/* memory.c */
+enum vb_reason memory_gather_check(struct vb_tqp *qp, struct vb_send_wqe *wqe);
+enum vb_reason memory_gather(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset, void *dst,
+			     uint32_t length);
+enum vb_reason memory_scatter_response(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset,
+				       const void *src, uint32_t length);
+enum vb_reason memory_recv_scatter(struct vb_tqp *qp, struct vb_recv_wqe *wqe, uint64_t offset,
+				   const void *src, uint32_t length);
+enum vb_reason memory_remote_check(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+				   uint32_t need);
+enum vb_reason memory_remote_write(struct vb_tqp *qp, uint32_t rkey, uint64_t va, const void *src,
+				   uint32_t length);
+enum vb_reason memory_remote_read(struct vb_tqp *qp, uint32_t rkey, uint64_t va, void *dst,
+				  uint32_t length);
+enum vb_reason memory_remote_atomic(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+				    bool compare_swap, uint64_t swap_add, uint64_t compare,
+				    uint64_t *original);
+enum vb_reason memory_invalidate(struct vb_tqp *qp, uint32_t key);
+enum vb_direct memory_direct(struct vb_tqp *qp, struct vb_send_wqe *wqe);
+
+/* workload.c */
+void workload_choose(struct world *w, uint64_t seed);
+void workload_plan(struct world *w);
+void workload_describe(const struct world *w, char *text, unsigned int size);
+
+/* trace.c: nothing unless the world is traced */
+void trace_packet(struct sim_side *from, const struct vb_run *run, const char *fate);
+void trace_line(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
