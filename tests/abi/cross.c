@@ -215,7 +215,8 @@ int main(int argc, char **argv)
 
 	MUST(count >= want);
 	if (!list || !count) {
-		ibv_free_device_list(list);
+		if (list)
+			ibv_free_device_list(list);
 		printf("no device\n");
 		return 0;
 	}
