@@ -12,7 +12,7 @@ struct vb_ah {
 	struct ibv_ah ah;
 	struct ibv_ah_attr attr;
 	struct vb_path path; /* sgid from the table, hop limit 0 replaced by 64 */
-	bool local;	     /* the destination is an address of this host */
+	bool local;          /* the destination is an address of this host */
 };
 
 static inline struct vb_ah *vb_ah_of(struct ibv_ah *ah)
@@ -24,7 +24,8 @@ static inline struct vb_ah *vb_ah_of(struct ibv_ah *ah)
  * Resolves address attributes (also those of ibv_modify_qp): port, is_global, sgid_index, dgid. Fills *path and *local.
  * -EINVAL with the reason recorded.
  */
-int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struct vb_path *path, bool *local);
+int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struct vb_path *path,
+		  bool *local);
 
 int vb_ah_create(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ibv_ah **ah);
 int vb_ah_destroy(struct ibv_ah *ah);

@@ -22,6 +22,7 @@ int vb_comp_channel_create(struct ibv_context *ctx, struct ibv_comp_channel **ch
 int vb_comp_channel_destroy(struct ibv_comp_channel *channel); /* -EBUSY */
 void vb_comp_channel_get(struct ibv_comp_channel *channel);
 void vb_comp_channel_put(struct ibv_comp_channel *channel);
-int vb_comp_channel_get_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
+int vb_comp_channel_get_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
+			      void **cq_context);
 
 #endif

@@ -116,8 +116,6 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 	cq->ex.channel = attr->channel;
 	cq->ex.cq_context = attr->cq_context;
 	cq->ex.cqe = (int)attr->cqe;
-	pthread_mutex_init(&cq->lock, NULL);
-	pthread_mutex_init(&cq->poll_lock, NULL);
 	pthread_mutex_init(&cq->consume, NULL);
 	events_init(cq);
 	vb_cq_ex_init(cq);
@@ -147,7 +145,7 @@ int vb_cq_resize(struct ibv_cq *ibcq, int cqe)
 		return err;
 	if (cqe <= 0 || (uint32_t)cqe > VB_MAX_CQE)
 		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "resize_cq: cqe %d is not in 1..%u", cqe, VB_MAX_CQE);
-	pthread_mutex_lock(&cq->lock);
+	vb_lock_take(&cq->lock);
 	uint32_t tail = atomic_load(&cq->tail);
 	uint32_t used = cq->head - tail;
 
@@ -174,7 +172,7 @@ int vb_cq_resize(struct ibv_cq *ibcq, int cqe)
 	cq->ex.cqe = cqe;
 	ring_free(old.ring, old.stamps, old.mask);
 unlock:
-	pthread_mutex_unlock(&cq->lock);
+	vb_lock_release(&cq->lock);
 	return err;
 }
 
@@ -197,10 +195,10 @@ int vb_cq_retire(struct ibv_cq *ibcq, struct vb_events_got *got)
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&cq->poll_lock);
+	vb_lock_take(&cq->poll_lock);
 	uint32_t users = cq->users;
 
-	pthread_mutex_unlock(&cq->poll_lock);
+	vb_lock_release(&cq->poll_lock);
 	if (users)
 		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_cq: queue pairs use it");
 	err = vb_handle_remove(&ctx->handles[VB_HANDLE_CQ], ibcq->handle, cq);
@@ -224,8 +222,6 @@ void vb_cq_free(struct ibv_cq *ibcq)
 		vb_comp_channel_put(ibcq->channel);
 	ring_free(cq->ring, cq->stamps, cq->mask);
 	free(cq->engines);
-	pthread_mutex_destroy(&cq->lock);
-	pthread_mutex_destroy(&cq->poll_lock);
 	pthread_mutex_destroy(&cq->consume);
 	free(cq);
 	atomic_fetch_sub(&cqs_alive, 1);
@@ -245,13 +241,13 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 {
 	bool fits = true;
 
-	pthread_mutex_lock(&cq->lock);
+	vb_lock_take(&cq->lock);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
 	if (cq->head - tail >= (uint32_t)cq->ex.cqe || cq->overrun) {
 		if (!cq->ignore_overrun) {
 			overrun(cq);
-			pthread_mutex_unlock(&cq->lock);
+			vb_lock_release(&cq->lock);
 			return false;
 		}
 		/* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: the oldest entry gives way. */
@@ -268,13 +264,13 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 		atomic_store_explicit(&cq->armed, VB_CQ_IDLE, memory_order_relaxed);
 		vb_event_queue_raise(&vb_comp_channel_of(cq->ex.channel)->queue, &cq->comp_event);
 	}
-	pthread_mutex_unlock(&cq->lock);
+	vb_lock_release(&cq->lock);
 	return fits;
 }
 
 void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp)
 {
-	pthread_mutex_lock(&cq->lock);
+	vb_lock_take(&cq->lock);
 	uint32_t to = atomic_load(&cq->tail);
 	uint32_t iter_tail = cq->iter_tail;
 
@@ -291,18 +287,18 @@ void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp)
 		to++;
 	}
 	cq->head = to;
-	pthread_mutex_unlock(&cq->lock);
+	vb_lock_release(&cq->lock);
 }
 
 int vb_cq_engine(struct vb_cq *cq, struct vb_engine **engine)
 {
 	int err = 0;
 
-	pthread_mutex_lock(&cq->poll_lock);
+	vb_lock_take(&cq->poll_lock);
 	if (!cq->own)
 		err = vb_engine_create(&cq->own);
 	*engine = cq->own;
-	pthread_mutex_unlock(&cq->poll_lock);
+	vb_lock_release(&cq->poll_lock);
 	return err;
 }
 
@@ -310,7 +306,7 @@ int vb_cq_attach(struct vb_cq *cq, struct vb_engine *engine)
 {
 	int err = 0;
 
-	pthread_mutex_lock(&cq->poll_lock);
+	vb_lock_take(&cq->poll_lock);
 	for (uint32_t i = 0; i < cq->num_engines; i++) {
 		if (cq->engines[i].engine == engine) {
 			cq->engines[i].qps++;
@@ -328,13 +324,13 @@ int vb_cq_attach(struct vb_cq *cq, struct vb_engine *engine)
 done:
 	cq->users++;
 unlock:
-	pthread_mutex_unlock(&cq->poll_lock);
+	vb_lock_release(&cq->poll_lock);
 	return err;
 }
 
 void vb_cq_detach(struct vb_cq *cq, struct vb_engine *engine)
 {
-	pthread_mutex_lock(&cq->poll_lock);
+	vb_lock_take(&cq->poll_lock);
 	for (uint32_t i = 0; i < cq->num_engines; i++) {
 		if (cq->engines[i].engine != engine)
 			continue;
@@ -343,5 +339,5 @@ void vb_cq_detach(struct vb_cq *cq, struct vb_engine *engine)
 		break;
 	}
 	cq->users--;
-	pthread_mutex_unlock(&cq->poll_lock);
+	vb_lock_release(&cq->poll_lock);
 }

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/lock.h"
 #include "device/engine.h"
 #include "device/event_queue.h"
 #include "verbs/ops.h"
@@ -33,7 +34,7 @@ struct vb_cq_engine {
 
 struct vb_cq {
 	struct ibv_cq_ex ex; /* starts with struct ibv_cq */
-	pthread_mutex_t lock; /* the entries, arming, overrun */
+	struct vb_lock lock; /* the entries, arming, overrun */
 	struct vb_cqe *ring;
 	uint64_t *stamps; /* per entry, CLOCK_MONOTONIC ns, if timestamps were asked for */
 	uint32_t mask;	  /* ring size - 1 */
@@ -45,7 +46,7 @@ struct vb_cq {
 	struct vb_event_node comp_event, error_event;
 	struct vb_events_got got;
 	/* Which engines to drive when polled; changed under poll_lock. */
-	pthread_mutex_t poll_lock;
+	struct vb_lock poll_lock;
 	struct vb_cq_engine *engines;
 	uint32_t num_engines;
 	struct vb_engine *own; /* the engine of the QPs that send here; made with the first of them */

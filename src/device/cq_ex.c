@@ -41,12 +41,12 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	vb_cq_drive(cq);
 	pthread_mutex_lock(&cq->consume);
-	pthread_mutex_lock(&cq->lock);
+	vb_lock_take(&cq->lock);
 	cq->iter_tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	int err = entry_load(cq);
 
 	cq->iterating = !err;
-	pthread_mutex_unlock(&cq->lock);
+	vb_lock_release(&cq->lock);
 	/* Nothing there: the iteration has not begun, and no end_poll follows. */
 	if (err)
 		pthread_mutex_unlock(&cq->consume);
@@ -57,10 +57,10 @@ static int next_poll(struct ibv_cq_ex *ex)
 {
 	struct vb_cq *cq = cq_of(ex);
 
-	pthread_mutex_lock(&cq->lock);
+	vb_lock_take(&cq->lock);
 	int err = entry_load(cq);
 
-	pthread_mutex_unlock(&cq->lock);
+	vb_lock_release(&cq->lock);
 	return err;
 }
 
@@ -68,10 +68,10 @@ static void end_poll(struct ibv_cq_ex *ex)
 {
 	struct vb_cq *cq = cq_of(ex);
 
-	pthread_mutex_lock(&cq->lock);
+	vb_lock_take(&cq->lock);
 	atomic_store_explicit(&cq->tail, cq->iter_tail, memory_order_relaxed);
 	cq->iterating = false;
-	pthread_mutex_unlock(&cq->lock);
+	vb_lock_release(&cq->lock);
 	pthread_mutex_unlock(&cq->consume);
 }
 

@@ -10,30 +10,30 @@
 void vb_cq_drive(struct vb_cq *cq)
 {
 	/* Another poller drives already: its finds become entries, which we look at next. */
-	if (pthread_mutex_trylock(&cq->poll_lock))
+	if (!vb_lock_try(&cq->poll_lock))
 		return;
 	bool armed = atomic_load_explicit(&cq->armed, memory_order_relaxed) != VB_CQ_IDLE;
 
 	for (uint32_t i = 0; i < cq->num_engines; i++)
 		vb_engine_poll(cq->engines[i].engine, armed);
-	pthread_mutex_unlock(&cq->poll_lock);
+	vb_lock_release(&cq->poll_lock);
 }
 
 /* Locks for taking entries; waits while an ibv_cq_ex iteration is under way. */
 static bool consume_begin(struct vb_cq *cq)
 {
-	pthread_mutex_lock(&cq->lock);
+	vb_lock_take(&cq->lock);
 	if (!cq->iterating)
 		return false;
-	pthread_mutex_unlock(&cq->lock);
+	vb_lock_release(&cq->lock);
 	pthread_mutex_lock(&cq->consume);
-	pthread_mutex_lock(&cq->lock);
+	vb_lock_take(&cq->lock);
 	return true;
 }
 
 static void consume_end(struct vb_cq *cq, bool waited)
 {
-	pthread_mutex_unlock(&cq->lock);
+	vb_lock_release(&cq->lock);
 	if (waited)
 		pthread_mutex_unlock(&cq->consume);
 }
@@ -86,7 +86,7 @@ int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 
 	if (!ibcq->channel)
 		return 0;
-	pthread_mutex_lock(&cq->lock);
+	vb_lock_take(&cq->lock);
 	if (want > atomic_load(&cq->armed))
 		atomic_store(&cq->armed, want);
 	/* An entry that was not polled before arming would wake nobody: fire now; no wake-up can be lost. */
@@ -94,16 +94,16 @@ int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 		atomic_store(&cq->armed, VB_CQ_IDLE);
 		vb_event_queue_raise(&vb_comp_channel_of(ibcq->channel)->queue, &cq->comp_event);
 	}
-	pthread_mutex_unlock(&cq->lock);
+	vb_lock_release(&cq->lock);
 	/* From now on nobody may poll: senders have to ring. */
-	pthread_mutex_lock(&cq->poll_lock);
+	vb_lock_take(&cq->poll_lock);
 	for (uint32_t i = 0; i < cq->num_engines; i++) {
 		struct vb_engine *e = cq->engines[i].engine;
 
-		pthread_mutex_lock(&e->lock);
+		vb_lock_take(&e->lock);
 		vb_engine_sleep(e);
-		pthread_mutex_unlock(&e->lock);
+		vb_lock_release(&e->lock);
 	}
-	pthread_mutex_unlock(&cq->poll_lock);
+	vb_lock_release(&cq->poll_lock);
 	return 0;
 }

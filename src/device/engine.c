@@ -39,7 +39,6 @@ int vb_engine_create(struct vb_engine **engine)
 		free(e);
 		return err;
 	}
-	pthread_mutex_init(&e->lock, NULL);
 	e->pub = &vb_node_page(e->node)->engine[e->index];
 	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
 	vb_process_add_engine(e);
@@ -53,7 +52,6 @@ void vb_engine_destroy(struct vb_engine *e)
 	vb_engine_close_channels(e);
 	vb_paths_keep(&e->paths);
 	vb_node_engine_free(e->node, e->index);
-	pthread_mutex_destroy(&e->lock);
 	free(e);
 }
 
@@ -214,14 +212,14 @@ static void engine_wake(struct vb_engine *e)
 
 void vb_engine_poll(struct vb_engine *e, bool armed)
 {
-	if (pthread_mutex_trylock(&e->lock))
+	if (!vb_lock_try(&e->lock))
 		return;
 	atomic_store_explicit(&e->polls, atomic_load_explicit(&e->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) && !armed && ++e->streak >= STREAK_TO_WAKE)
 		engine_wake(e);
 	vb_engine_drive(e);
-	pthread_mutex_unlock(&e->lock);
+	vb_lock_release(&e->lock);
 }
 
 void vb_engine_sleep(struct vb_engine *e)

@@ -8,11 +8,11 @@
 #ifndef VB_DEVICE_ENGINE_H
 #define VB_DEVICE_ENGINE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "host/channel.h"
 #include "host/node.h"
 
@@ -27,7 +27,7 @@ struct vb_paths {
 };
 
 struct vb_engine {
-	pthread_mutex_t lock;
+	struct vb_lock lock;
 	struct vb_paths paths;
 	struct vb_node *node;
 	struct vb_page_engine *pub; /* our entry of the published table */

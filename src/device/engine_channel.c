@@ -156,6 +156,13 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 	return true;
 }
 
+static void channel_condemn(struct vb_channel *c, const char *why)
+{
+	vb_peer_condemn(c->peer, why);
+	atomic_store(&c->dead, true);
+	c->mute = true;
+}
+
 static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
 {
 	struct vb_slot slot;
@@ -164,15 +171,16 @@ static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
 	while (n < BATCH && vb_ring_peek(&c->rx, &slot)) {
 		n++;
 		if (!slot_receive(e, c, &slot)) {
-			vb_peer_condemn(c->peer, "a ring slot holds impossible values");
-			atomic_store(&c->dead, true);
-			c->mute = true;
+			channel_condemn(c, "a ring slot holds impossible values");
 			break;
 		}
 		vb_ring_pop(&c->rx);
 	}
-	if (n < BATCH && c->rx.told != c->rx.tail)
-		vb_ring_tell(&c->rx);
+	if (n == BATCH)
+		return n;
+	vb_ring_tell(&c->rx);
+	if (c->rx.corrupt)
+		channel_condemn(c, "a ring's sequence is impossible");
 	return n;
 }
 

@@ -2,6 +2,8 @@
 /* The process's sum of path counters, and the line that tells it. */
 #include "device/paths.h"
 
+#include <pthread.h>
+
 #include "base/log.h"
 #include "device/process.h"
 
@@ -27,9 +29,9 @@ void vb_paths_keep(const struct vb_paths *paths)
 
 static void add_engine(struct vb_engine *engine, void *sum)
 {
-	pthread_mutex_lock(&engine->lock);
+	vb_lock_take(&engine->lock);
 	add(sum, &engine->paths);
-	pthread_mutex_unlock(&engine->lock);
+	vb_lock_release(&engine->lock);
 }
 
 void vb_paths_sum(struct vb_paths *sum)

@@ -9,8 +9,8 @@
 
 struct vb_pd {
 	struct ibv_pd pd;
-	uint32_t id;		   /* unique in the process, never 0: what keys and queue pairs are compared by */
-	_Atomic uint32_t users;	   /* MRs, QPs, SRQs, AHs made on it */
+	uint32_t id; /* unique in the process, never 0: what keys and queue pairs are compared by */
+	_Atomic uint32_t users; /* MRs, QPs, SRQs, AHs made on it */
 };
 
 static inline struct vb_pd *vb_pd_of(struct ibv_pd *pd)

@@ -198,7 +198,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct vb_qp *qp = qp_of(ex);
 
-	pthread_mutex_lock(&qp->wr_lock);
+	vb_lock_take(&qp->wr_lock);
 	qp->wr_count = 0;
 	qp->wr_error = 0;
 	qp->wr_current = NULL;
@@ -213,13 +213,13 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	err = qp->wr_error ? qp->wr_error : vb_send_state_check(qp);
 	if (!err && qp->wr_count)
 		vb_send_launch(qp, qp->wr_count);
-	pthread_mutex_unlock(&qp->wr_lock);
+	vb_lock_release(&qp->wr_lock);
 	return err;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	pthread_mutex_unlock(&qp_of(ex)->wr_lock);
+	vb_lock_release(&qp_of(ex)->wr_lock);
 }
 
 void vb_qp_ex_init(struct vb_qp *qp)

@@ -133,10 +133,10 @@ int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 		*bad_wr = wr;
 		return err;
 	}
-	pthread_mutex_lock(&qp->wr_lock);
+	vb_lock_take(&qp->wr_lock);
 	err = list_fill(qp, wr, bad_wr, &count);
 	if (count)
 		vb_send_launch(qp, count);
-	pthread_mutex_unlock(&qp->wr_lock);
+	vb_lock_release(&qp->wr_lock);
 	return err;
 }

@@ -59,7 +59,7 @@ static void lose_channels(struct vb_engine *engine, void *arg)
 
 	if (lost->channel && engine->index != lost->index)
 		return;
-	pthread_mutex_lock(&engine->lock);
+	vb_lock_take(&engine->lock);
 	vb_engine_drive(engine); /* what the peer sent before it went is delivered */
 	for (struct vb_channel *c = engine->channels, *next; c; c = next) {
 		next = c->next;
@@ -67,7 +67,7 @@ static void lose_channels(struct vb_engine *engine, void *arg)
 			vb_engine_lose_channel(engine, c, lost->peer != NULL);
 	}
 	vb_engine_drive(engine);
-	pthread_mutex_unlock(&engine->lock);
+	vb_lock_release(&engine->lock);
 }
 
 static void on_channel_down(void *arg, uint32_t index, struct vb_channel *channel)
@@ -223,8 +223,8 @@ uint64_t vb_process_contact_epoch(void)
 static void pass_through(struct vb_engine *engine, void *arg)
 {
 	(void)arg;
-	pthread_mutex_lock(&engine->lock);
-	pthread_mutex_unlock(&engine->lock);
+	vb_lock_take(&engine->lock);
+	vb_lock_release(&engine->lock);
 }
 
 void vb_process_quiesce(uint32_t qpn, uint32_t key)

@@ -56,7 +56,7 @@ static void drive_unpolled(struct vb_engine *e, struct pass *pass)
 {
 	bool worked;
 
-	if (pthread_mutex_trylock(&e->lock)) {
+	if (!vb_lock_try(&e->lock)) {
 		pass->awake = true; /* somebody is at it */
 		return;
 	}
@@ -67,7 +67,7 @@ static void drive_unpolled(struct vb_engine *e, struct pass *pass)
 	} else if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED)) {
 		vb_engine_sleep(e);
 	}
-	pthread_mutex_unlock(&e->lock);
+	vb_lock_release(&e->lock);
 }
 
 static bool timer_due(const struct vb_engine *e)

@@ -121,7 +121,6 @@ static void resources_put(struct vb_qp *qp)
 	vb_recv_queue_fini(&qp->rq);
 	send_queue_free(qp);
 	free(qp->discard);
-	pthread_mutex_destroy(&qp->wr_lock);
 	free(qp);
 }
 
@@ -156,7 +155,6 @@ static struct vb_qp *qp_alloc(const struct ibv_qp_init_attr_ex *attr)
 		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	qp->sq_sig_all = attr->sq_sig_all;
 	qp->send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ? attr->send_ops_flags : 0;
-	pthread_mutex_init(&qp->wr_lock, NULL);
 	protocol_init(qp, attr->qp_type);
 	events_init(qp);
 	return qp;
@@ -188,10 +186,10 @@ int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, stru
 	public_init(qp, ctx, attr);
 	vb_qp_ex_init(qp);
 	vb_qp_table_add(qp);
-	pthread_mutex_lock(&qp->engine->lock);
+	vb_lock_take(&qp->engine->lock);
 	vb_engine_add_qp(qp->engine, qp);
 	vb_qp_publish(qp);
-	pthread_mutex_unlock(&qp->engine->lock);
+	vb_lock_release(&qp->engine->lock);
 	attr->cap = qp->cap;
 	*out = &qp->u.qp;
 	return 0;
@@ -300,14 +298,14 @@ int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
 	err = vb_handle_remove(&ctx->handles[VB_HANDLE_QP], ibqp->handle, qp);
 	if (err)
 		return err;
-	pthread_mutex_lock(&qp->engine->lock);
+	vb_lock_take(&qp->engine->lock);
 	__atomic_store_n(&qp->pub->direct, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&qp->pub->qpn, 0, __ATOMIC_SEQ_CST);
 	vb_qp_table_remove(qp);
 	vb_tqp_reset(&qp->t);
 	vb_qp_queues_clear(qp);
 	vb_engine_remove_qp(qp->engine, qp);
-	pthread_mutex_unlock(&qp->engine->lock);
+	vb_lock_release(&qp->engine->lock);
 	vb_process_quiesce(qp->t.qpn, 0);
 	for (int i = 0; i < VB_QP_EVENT_TYPES; i++)
 		vb_event_queue_drop(&ctx->async, &qp->event[i]);

@@ -4,7 +4,6 @@
 #define VB_DEVICE_QP_H
 
 #include <infiniband/verbs.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +19,7 @@ struct vb_srq;
 
 /* The queue pair's own receive queue: posters fill entries under `lock`, the engine takes them without. */
 struct vb_recv_queue {
-	pthread_mutex_t lock;
+	struct vb_lock lock;
 	char *mem;
 	uint32_t stride;
 	uint32_t size;		  /* power of two >= max_wr */
@@ -75,7 +74,7 @@ struct vb_qp {
 	struct vb_recv_queue rq;
 
 	/* ibv_wr_*: the batch being built (ibv_wr_start to complete/abort), guarded by wr_lock. */
-	pthread_mutex_t wr_lock;
+	struct vb_lock wr_lock;
 	uint32_t wr_count;
 	int wr_error;
 	struct vb_send_wqe *wr_current;

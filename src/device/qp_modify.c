@@ -246,7 +246,7 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&qp->engine->lock);
+	vb_lock_take(&qp->engine->lock);
 	err = transition_check(qp, attr, mask, &c);
 	if (!err)
 		err = values_check(qp, attr, mask);
@@ -256,7 +256,7 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 		err = vb_refuse(EINVAL, VB_REASON_QP_STATE, "modify_qp: qp 0x%x is still draining", qp->t.qpn);
 	if (!err)
 		change(qp, attr, mask, &c);
-	pthread_mutex_unlock(&qp->engine->lock);
+	vb_lock_release(&qp->engine->lock);
 	/* After this call no peer touches memory through this queue pair any more. */
 	if (!err && c.from != c.to && (c.to == IBV_QPS_ERR || c.to == IBV_QPS_RESET))
 		vb_process_quiesce(qp->t.qpn, 0);

@@ -25,7 +25,7 @@ int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask, struct 
 	(void)mask; /* a hint: everything is filled */
 	if (err)
 		return err;
-	pthread_mutex_lock(&qp->engine->lock);
+	vb_lock_take(&qp->engine->lock);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = (enum ibv_qp_state)qp->t.state;
 	attr->cap = qp->cap;
@@ -35,7 +35,7 @@ int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask, struct 
 		attr->sq_psn = vb_tqp_sq_psn(&qp->t);
 		attr->rq_psn = vb_tqp_rq_psn(&qp->t);
 	}
-	pthread_mutex_unlock(&qp->engine->lock);
+	vb_lock_release(&qp->engine->lock);
 	init_fill(qp, init);
 	return 0;
 }

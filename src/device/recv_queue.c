@@ -11,7 +11,6 @@
 
 int vb_recv_queue_init(struct vb_recv_queue *rq, uint32_t max_wr, uint32_t max_sge)
 {
-	pthread_mutex_init(&rq->lock, NULL);
 	rq->max_wr = max_wr;
 	rq->max_sge = max_sge;
 	rq->size = 1;
@@ -33,16 +32,15 @@ void vb_recv_queue_fini(struct vb_recv_queue *rq)
 	if (rq->mem)
 		munmap(rq->mem, (size_t)rq->size * rq->stride);
 	rq->mem = NULL;
-	pthread_mutex_destroy(&rq->lock);
 }
 
 void vb_recv_queue_clear(struct vb_recv_queue *rq)
 {
-	pthread_mutex_lock(&rq->lock);
+	vb_lock_take(&rq->lock);
 	atomic_store(&rq->posted, 0);
 	atomic_store(&rq->done, 0);
 	rq->taken = 0;
-	pthread_mutex_unlock(&rq->lock);
+	vb_lock_release(&rq->lock);
 }
 
 void vb_qp_flush_receives(struct vb_qp *qp)
@@ -100,7 +98,7 @@ int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&qp->rq.lock);
+	vb_lock_take(&qp->rq.lock);
 	for (; wr; wr = wr->next) {
 		err = post_one(qp, wr);
 		if (err) {
@@ -108,14 +106,14 @@ int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 			break;
 		}
 	}
-	pthread_mutex_unlock(&qp->rq.lock);
+	vb_lock_release(&qp->rq.lock);
 	/* Either we see ERR here, or the change to ERR sees what was just posted. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_ERR) {
-		pthread_mutex_lock(&qp->engine->lock);
+		vb_lock_take(&qp->engine->lock);
 		if (qp->t.state == IBV_QPS_ERR)
 			vb_qp_flush_receives(qp);
-		pthread_mutex_unlock(&qp->engine->lock);
+		vb_lock_release(&qp->engine->lock);
 	}
 	return err;
 }

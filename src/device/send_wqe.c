@@ -80,7 +80,7 @@ void vb_send_launch(struct vb_qp *qp, uint32_t count)
 {
 	struct vb_engine *e = qp->engine;
 
-	pthread_mutex_lock(&e->lock);
+	vb_lock_take(&e->lock);
 	/* Between the check and here the queue pair may have been reset: then the entries are nobody's. */
 	if (qp->t.state >= IBV_QPS_RTS) {
 		qp->t.sq_posted += count;
@@ -88,5 +88,5 @@ void vb_send_launch(struct vb_qp *qp, uint32_t count)
 		if (e->pushed)
 			vb_engine_flush(e);
 	}
-	pthread_mutex_unlock(&e->lock);
+	vb_lock_release(&e->lock);
 }

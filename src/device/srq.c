@@ -109,7 +109,6 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 	s->srq.context = ctx;
 	s->srq.srq_context = attr->srq_context;
 	s->srq.pd = attr->pd;
-	pthread_mutex_init(&s->lock, NULL);
 	events_init(s);
 	attr->attr.max_wr = s->max_wr;
 	attr->attr.max_sge = s->max_sge;
@@ -182,7 +181,7 @@ int vb_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask
 		return err;
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "modify_srq: mask 0x%x", mask);
-	pthread_mutex_lock(&s->lock);
+	vb_lock_take(&s->lock);
 	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : s->max_wr;
 
 	if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr)
@@ -195,7 +194,7 @@ int vb_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask
 		if (s->posted < s->limit)
 			limit_raise(s);
 	}
-	pthread_mutex_unlock(&s->lock);
+	vb_lock_release(&s->lock);
 	return err;
 }
 
@@ -206,11 +205,11 @@ int vb_srq_query(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&s->lock);
+	vb_lock_take(&s->lock);
 	attr->max_wr = s->max_wr;
 	attr->max_sge = s->max_sge;
 	attr->srq_limit = s->limit;
-	pthread_mutex_unlock(&s->lock);
+	vb_lock_release(&s->lock);
 	return 0;
 }
 
@@ -222,10 +221,10 @@ int vb_srq_retire(struct ibv_srq *srq, struct vb_events_got *got)
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&s->lock);
+	vb_lock_take(&s->lock);
 	uint32_t users = s->users;
 
-	pthread_mutex_unlock(&s->lock);
+	vb_lock_release(&s->lock);
 	if (users)
 		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_srq: %u queue pairs use it", users);
 	err = vb_handle_remove(&ctx->handles[VB_HANDLE_SRQ], srq->handle, s);
@@ -243,7 +242,6 @@ void vb_srq_free(struct ibv_srq *srq)
 
 	vb_pd_put(srq->pd);
 	memory_free(s);
-	pthread_mutex_destroy(&s->lock);
 	free(s);
 	atomic_fetch_sub(&srqs_alive, 1);
 }
@@ -254,24 +252,24 @@ int vb_srq_get(struct ibv_context *ctx, struct ibv_srq *srq)
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&vb_srq_of(srq)->lock);
+	vb_lock_take(&vb_srq_of(srq)->lock);
 	vb_srq_of(srq)->users++;
-	pthread_mutex_unlock(&vb_srq_of(srq)->lock);
+	vb_lock_release(&vb_srq_of(srq)->lock);
 	return 0;
 }
 
 void vb_srq_put(struct vb_srq *s)
 {
-	pthread_mutex_lock(&s->lock);
+	vb_lock_take(&s->lock);
 	s->users--;
-	pthread_mutex_unlock(&s->lock);
+	vb_lock_release(&s->lock);
 }
 
 struct vb_recv_wqe *vb_srq_take(struct vb_srq *s)
 {
 	struct vb_recv_wqe *wqe = NULL;
 
-	pthread_mutex_lock(&s->lock);
+	vb_lock_take(&s->lock);
 	if (s->posted) {
 		wqe = entry(s, s->fifo[s->fifo_head]);
 		s->fifo_head = (s->fifo_head + 1) % s->max_wr;
@@ -279,7 +277,7 @@ struct vb_recv_wqe *vb_srq_take(struct vb_srq *s)
 		if (--s->posted < s->limit)
 			limit_raise(s);
 	}
-	pthread_mutex_unlock(&s->lock);
+	vb_lock_release(&s->lock);
 	return wqe;
 }
 
@@ -290,18 +288,18 @@ static uint32_t entry_index(const struct vb_srq *s, const struct vb_recv_wqe *wq
 
 void vb_srq_untake(struct vb_srq *s, struct vb_recv_wqe *wqe)
 {
-	pthread_mutex_lock(&s->lock);
+	vb_lock_take(&s->lock);
 	s->fifo_head = (s->fifo_head + s->max_wr - 1) % s->max_wr;
 	s->fifo[s->fifo_head] = entry_index(s, wqe);
 	s->posted++;
-	pthread_mutex_unlock(&s->lock);
+	vb_lock_release(&s->lock);
 }
 
 void vb_srq_release(struct vb_srq *s, const struct vb_recv_wqe *wqe)
 {
-	pthread_mutex_lock(&s->lock);
+	vb_lock_take(&s->lock);
 	s->free[s->num_free++] = entry_index(s, wqe);
-	pthread_mutex_unlock(&s->lock);
+	vb_lock_release(&s->lock);
 }
 
 static int post_one(struct vb_srq *s, const struct ibv_recv_wr *wr)
@@ -325,7 +323,7 @@ int vb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 	struct vb_srq *s = vb_srq_of(srq);
 	int err = 0;
 
-	pthread_mutex_lock(&s->lock);
+	vb_lock_take(&s->lock);
 	for (; wr; wr = wr->next) {
 		err = post_one(s, wr);
 		if (err) {
@@ -333,6 +331,6 @@ int vb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 			break;
 		}
 	}
-	pthread_mutex_unlock(&s->lock);
+	vb_lock_release(&s->lock);
 	return err;
 }

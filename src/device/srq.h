@@ -4,16 +4,16 @@
 #define VB_DEVICE_SRQ_H
 
 #include <infiniband/verbs.h>
-#include <pthread.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "device/event_queue.h"
 #include "transport/wqe.h"
 #include "verbs/ops.h"
 
 struct vb_srq {
 	struct ibv_srq srq;
-	pthread_mutex_t lock;
+	struct vb_lock lock;
 	char *mem;	    /* max_wr entries of `stride` bytes */
 	uint32_t stride;
 	uint32_t max_wr, max_sge;

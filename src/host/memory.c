@@ -156,14 +156,22 @@ static void list_advance(struct iovec **iov, int *count, size_t bytes)
 	}
 }
 
+/* One element needs no list: the plain call saves the kernel copying it. */
+static ssize_t transfer_once(int fd, struct iovec *iov, int count, uint64_t addr, bool write)
+{
+	if (count == 1)
+		return write ? pwrite(fd, iov->iov_base, iov->iov_len, (off_t)addr)
+			     : pread(fd, iov->iov_base, iov->iov_len, (off_t)addr);
+	return write ? pwritev(fd, iov, count, (off_t)addr) : preadv(fd, iov, count, (off_t)addr);
+}
+
 static int transfer(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
 		    size_t length, bool write)
 {
 	int fd = atomic_load_explicit(&peer->mem_fd, memory_order_relaxed);
 
 	while (length) {
-		ssize_t n = write ? pwritev(fd, iov, count, (off_t)addr)
-				  : preadv(fd, iov, count, (off_t)addr);
+		ssize_t n = transfer_once(fd, iov, count, addr, write);
 
 		if (n <= 0 && !(n < 0 && errno == EINTR))
 			return transfer_error(peer, n);

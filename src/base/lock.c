@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Waiting for a lock: 200 pauses, then yield, then sleep (figures of the poll loop: a yield too early costs microseconds). */
+#include "base/lock.h"
+
+#include <sched.h>
+#include <time.h>
+
+#define PAUSES 200
+#define YIELDS 50
+#define SLEEP_NS 50000
+
+static void cpu_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+static void relax(int turn)
+{
+	struct timespec t = {0, SLEEP_NS};
+
+	if (turn < PAUSES)
+		cpu_pause();
+	else if (turn < PAUSES + YIELDS)
+		sched_yield();
+	else
+		nanosleep(&t, NULL);
+}
+
+void vb_lock_wait(struct vb_lock *lock)
+{
+	for (int turn = 0; !vb_lock_try(lock); turn++)
+		relax(turn);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A lock for short critical sections on the fast path: taken with one atomic exchange, released with one plain store.
+ *
+ * Releasing wakes nobody, since a mutex's release costs as much as its taking; who waits looks again: with pauses, then giving up the
+ * processor, then sleeping, so that a holder that was preempted on the same core gets to run. Not fair, not recursive. Locks that
+ * may be held for long (a CQ's iteration) are mutexes.
+ */
+#ifndef VB_BASE_LOCK_H
+#define VB_BASE_LOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vb_lock {
+	uint32_t held;
+};
+
+/* Waits until the lock is free (lock.c). */
+void vb_lock_wait(struct vb_lock *lock);
+
+static inline bool vb_lock_try(struct vb_lock *lock)
+{
+	return !__atomic_load_n(&lock->held, __ATOMIC_RELAXED) && !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
+}
+
+static inline void vb_lock_take(struct vb_lock *lock)
+{
+	if (__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE))
+		vb_lock_wait(lock);
+}
+
+static inline void vb_lock_release(struct vb_lock *lock)
+{
+	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
+}
+
+#endif
