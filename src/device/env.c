@@ -197,7 +197,7 @@ static enum vb_reason remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va,
 	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
 	uint64_t addr;
 
-	return vb_mem_check(&mem, rkey, va, length, need, VB_ACCESS_REMOTE, &addr);
+	return vb_mem_check_explained(&mem, "remote request", rkey, va, length, need, &addr);
 }
 
 static enum vb_reason remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va, const void *src, uint32_t length)
@@ -205,7 +205,7 @@ static enum vb_reason remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va,
 	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
 	uint64_t addr;
 	enum vb_reason reason =
-		vb_mem_check(&mem, rkey, va, length, IBV_ACCESS_REMOTE_WRITE, VB_ACCESS_REMOTE, &addr);
+		vb_mem_check_explained(&mem, "remote WRITE", rkey, va, length, IBV_ACCESS_REMOTE_WRITE, &addr);
 
 	if (reason == VB_REASON_NONE)
 		vb_mem_copy_tail_last((void *)(uintptr_t)addr, src, length);
@@ -216,7 +216,8 @@ static enum vb_reason remote_read(struct vb_tqp *t, uint32_t rkey, uint64_t va, 
 {
 	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
 	uint64_t addr;
-	enum vb_reason reason = vb_mem_check(&mem, rkey, va, length, IBV_ACCESS_REMOTE_READ, VB_ACCESS_REMOTE, &addr);
+	enum vb_reason reason =
+		vb_mem_check_explained(&mem, "remote READ", rkey, va, length, IBV_ACCESS_REMOTE_READ, &addr);
 
 	if (reason == VB_REASON_NONE)
 		memcpy(dst, (const void *)(uintptr_t)addr, length);
@@ -229,7 +230,7 @@ static enum vb_reason remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 	struct vb_mem mem = local_memory(qp);
 	uint64_t addr;
-	enum vb_reason reason = vb_mem_check(&mem, rkey, va, 8, IBV_ACCESS_REMOTE_ATOMIC, VB_ACCESS_REMOTE, &addr);
+	enum vb_reason reason = vb_mem_check_explained(&mem, "remote ATOMIC", rkey, va, 8, IBV_ACCESS_REMOTE_ATOMIC, &addr);
 
 	if (reason != VB_REASON_NONE)
 		return reason;

@@ -2,7 +2,27 @@
 /* Registered memory: checks and copies. Runs under an engine's lock, which is what vb_process_quiesce() waits for. */
 #include "device/memory.h"
 
+#include <stdio.h>
 #include <string.h>
+
+/* The sentence that names the element, the region and what is wrong between them. */
+static void explain(const struct vb_mem *mem, const char *what, int element, uint32_t key, uint64_t va, uint64_t length,
+		    enum vb_reason reason)
+{
+	const struct vb_key *k = &mem->page->key[vb_key_slot(key)];
+	char name[16] = "";
+
+	if (element >= 0)
+		snprintf(name, sizeof(name), " sge[%d]", element);
+	if (k->key != key)
+		vb_note(reason, "%s: qp 0x%x%s 0x%llx+%llu: key 0x%x: %s", what, mem->qpn, name, (unsigned long long)va,
+			(unsigned long long)length, key, vb_reason_text(reason));
+	else
+		vb_note(reason, "%s: qp 0x%x%s 0x%llx+%llu: mr key 0x%x is 0x%llx+%llu, access 0x%x, pd %u (queue's %u): %s",
+			what, mem->qpn, name, (unsigned long long)va, (unsigned long long)length, key,
+			(unsigned long long)k->start, (unsigned long long)k->length, k->access, k->pd, mem->pd,
+			vb_reason_text(reason));
+}
 
 enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va, uint64_t length, uint32_t need,
 			    enum vb_access_side side, uint64_t *addr)
@@ -10,6 +30,16 @@ enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va,
 	const struct vb_key *entry = &mem->page->key[vb_key_slot(key)];
 
 	return vb_access_check(entry, key, mem->pd, mem->qpn, va, length, need, side, addr);
+}
+
+enum vb_reason vb_mem_check_explained(const struct vb_mem *mem, const char *what, uint32_t key, uint64_t va,
+				      uint64_t length, uint32_t need, uint64_t *addr)
+{
+	enum vb_reason reason = vb_mem_check(mem, key, va, length, need, VB_ACCESS_REMOTE, addr);
+
+	if (reason != VB_REASON_NONE)
+		explain(mem, what, -1, key, va, length, reason);
+	return reason;
 }
 
 enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
@@ -32,8 +62,10 @@ enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sg
 		enum vb_reason reason = vb_mem_check(mem, sge[i].lkey, sge[i].addr + offset, part, need,
 						     VB_ACCESS_LOCAL, &addr);
 
-		if (reason != VB_REASON_NONE)
+		if (reason != VB_REASON_NONE) {
+			explain(mem, "local access", (int)i, sge[i].lkey, sge[i].addr + offset, part, reason);
 			return reason;
+		}
 		iov[n].iov_base = (void *)(uintptr_t)addr;
 		iov[n].iov_len = part;
 		n++;
@@ -55,8 +87,10 @@ enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge 
 		enum vb_reason reason = vb_mem_check(mem, sge[i].lkey, sge[i].addr, sge[i].length, need,
 						     VB_ACCESS_LOCAL, &addr);
 
-		if (reason != VB_REASON_NONE)
+		if (reason != VB_REASON_NONE) {
+			explain(mem, "local access", (int)i, sge[i].lkey, sge[i].addr, sge[i].length, reason);
 			return reason;
+		}
 	}
 	return VB_REASON_NONE;
 }

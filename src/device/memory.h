@@ -22,6 +22,10 @@ struct vb_mem {
 enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va, uint64_t length, uint32_t need,
 			    enum vb_access_side side, uint64_t *addr);
 
+/* The remote side's check that also says, under the reason's code, which key, range or right is wrong. `what`: "WRITE". */
+enum vb_reason vb_mem_check_explained(const struct vb_mem *mem, const char *what, uint32_t key, uint64_t va,
+				      uint64_t length, uint32_t need, uint64_t *addr);
+
 /*
  * The part [offset, offset+length) of a scatter/gather list as vectors in this process; at most max. Only the keys of
  * elements that the part touches are checked (IBA 10.6.3: an element's key matters when it is used). *count may end before
