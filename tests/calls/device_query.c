@@ -163,7 +163,8 @@ static void device_ex(struct ibv_context *ctx)
 		EXPECT_EQ(ex.past[i], 0xa5);
 	EXPECT_EQ(ibv_query_device_ex(ctx, &input, &ex.attr), 0);
 	input.comp_mask = 1;
-	EXPECT_REFUSED(ibv_query_device_ex(ctx, &input, &ex.attr), EINVAL);
+	/* The header's inline function refuses this one, and leaves errno alone. */
+	EXPECT_EQ(ibv_query_device_ex(ctx, &input, &ex.attr), EINVAL);
 }
 
 static void port(struct ibv_context *ctx)

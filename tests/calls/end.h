@@ -107,7 +107,7 @@ void end_close(struct end *end);
 
 /* Moves the queue pair step by step from RESET to @state, towards @peer. */
 int end_bring_to(struct end *end, const struct end_info *peer, enum ibv_qp_state state);
-/* Connects two fresh ends, both to RTS. */
+/* Connects two fresh ends, or one to itself; all to RTS. */
 void end_link(struct end *a, struct end *b);
 /* A linked pair in one call: @near always here, @far at @place. */
 void end_pair(struct end *near, struct end *far, const struct end_config *near_config,
