@@ -102,25 +102,32 @@ static void drop_owe(struct vb_channel *c, const struct vb_run *answer)
 		owed->run[owed->count++] = *answer;
 }
 
-/* A request for a queue pair that this engine does not serve. */
-static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run)
+/* "Your request was dropped", on the channel that it came by: the sender need not be anybody's peer. */
+static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint32_t from_qpn, uint32_t to_qpn, uint32_t psn,
+			enum vb_reason reason)
 {
 	struct vb_run answer;
 
-	vb_note(VB_REASON_DROP_QPN, "run for qp 0x%x from qp 0x%x: no such queue pair", run->dest_qpn, run->src_qpn);
-	if (run->service != VB_SERVICE_RC || run->op == VB_OP_ACK || run->op == VB_OP_DROP ||
-	    run->op == VB_OP_READ_RESPONSE || run->op == VB_OP_ATOMIC_ACK)
-		return;
 	memset(&answer, 0, sizeof(answer));
 	answer.service = VB_SERVICE_RC;
 	answer.op = VB_OP_DROP;
 	answer.segments = 1;
-	answer.dest_qpn = run->src_qpn;
-	answer.src_qpn = run->dest_qpn;
-	answer.psn = run->psn;
-	answer.imm = VB_REASON_DROP_QPN;
+	answer.dest_qpn = to_qpn;
+	answer.src_qpn = from_qpn;
+	answer.psn = psn;
+	answer.imm = reason;
 	if (!drop_send(e, c, &answer))
 		drop_owe(c, &answer);
+}
+
+/* A request for a queue pair that this engine does not serve. */
+static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run)
+{
+	vb_note(VB_REASON_DROP_QPN, "run for qp 0x%x from qp 0x%x: no such queue pair", run->dest_qpn, run->src_qpn);
+	if (run->service != VB_SERVICE_RC || run->op == VB_OP_ACK || run->op == VB_OP_DROP ||
+	    run->op == VB_OP_READ_RESPONSE || run->op == VB_OP_ATOMIC_ACK)
+		return;
+	drop_answer(e, c, run->dest_qpn, run->src_qpn, run->psn, VB_REASON_DROP_QPN);
 }
 
 /* The slot is a copy. False: the peer's memory holds nonsense. */
@@ -151,6 +158,10 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 	if (!qp->channel && qp->t.service != VB_SERVICE_UD && run.src_qpn == qp->t.dest_qpn)
 		qp->channel = c;
 	vb_tqp_receive(&qp->t, &run, payload);
+	if (qp->t.resp.owed & VB_OWED_DROP) {
+		qp->t.resp.owed &= (uint8_t)~VB_OWED_DROP;
+		drop_answer(e, c, qp->t.qpn, qp->t.resp.drop_qpn, qp->t.resp.drop_psn, qp->t.resp.drop_reason);
+	}
 	vb_qp_settle(qp);
 	vb_engine_make_runnable(e, qp);
 	return true;

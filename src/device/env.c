@@ -200,6 +200,13 @@ static enum vb_reason remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va,
 	return vb_mem_check_explained(&mem, "remote request", rkey, va, length, need, &addr);
 }
 
+static enum vb_reason memory_gone(const struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length)
+{
+	vb_note(VB_REASON_MEMORY_GONE, "qp 0x%x: rkey 0x%x 0x%llx+%llu is registered, but the program has unmapped it",
+		t->qpn, rkey, (unsigned long long)va, (unsigned long long)length);
+	return VB_REASON_MEMORY_GONE;
+}
+
 static enum vb_reason remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va, const void *src, uint32_t length)
 {
 	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
@@ -207,8 +214,8 @@ static enum vb_reason remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va,
 	enum vb_reason reason =
 		vb_mem_check_explained(&mem, "remote WRITE", rkey, va, length, IBV_ACCESS_REMOTE_WRITE, &addr);
 
-	if (reason == VB_REASON_NONE)
-		vb_mem_copy_tail_last((void *)(uintptr_t)addr, src, length);
+	if (reason == VB_REASON_NONE && !vb_mem_copy_in(addr, src, length))
+		reason = memory_gone(t, rkey, va, length);
 	return reason;
 }
 
@@ -219,8 +226,8 @@ static enum vb_reason remote_read(struct vb_tqp *t, uint32_t rkey, uint64_t va, 
 	enum vb_reason reason =
 		vb_mem_check_explained(&mem, "remote READ", rkey, va, length, IBV_ACCESS_REMOTE_READ, &addr);
 
-	if (reason == VB_REASON_NONE)
-		memcpy(dst, (const void *)(uintptr_t)addr, length);
+	if (reason == VB_REASON_NONE && !vb_mem_copy_out(dst, addr, length))
+		reason = memory_gone(t, rkey, va, length);
 	return reason;
 }
 
@@ -234,18 +241,17 @@ static enum vb_reason remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va
 
 	if (reason != VB_REASON_NONE)
 		return reason;
-	uint64_t *word = (uint64_t *)(uintptr_t)addr;
+	uint64_t value;
 
+	*original = 0;
 	vb_node_atomic_lock(qp->engine->node);
-	uint64_t old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	bool there = vb_mem_copy_out(original, addr, sizeof(*original));
 
-	if (!compare_swap)
-		__atomic_store_n(word, old + swap_add, __ATOMIC_RELEASE);
-	else if (old == compare)
-		__atomic_store_n(word, swap_add, __ATOMIC_RELEASE);
+	value = compare_swap ? swap_add : *original + swap_add;
+	if (there && (!compare_swap || *original == compare))
+		there = vb_mem_copy_in(addr, &value, sizeof(value));
 	vb_node_atomic_unlock(qp->engine->node);
-	*original = old;
-	return VB_REASON_NONE;
+	return there ? VB_REASON_NONE : memory_gone(t, rkey, va, sizeof(value));
 }
 
 /* Windows come with memory windows (type 2); until then no key can be invalidated. */
@@ -281,9 +287,16 @@ static void drop(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *r
 
 static void explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
 {
-	vb_note(reason, "qp 0x%x refuses op %u psn 0x%x of qp 0x%x: rkey 0x%x range 0x%llx+%u, %u bytes: %s", t->qpn,
-		run->op, run->psn, run->src_qpn, run->rkey, (unsigned long long)run->va, run->dma_length, run->length,
-		vb_reason_text(reason));
+	bool remote = run->op == VB_OP_WRITE || run->op == VB_OP_READ_REQUEST;
+
+	/* Only the operations that carry a remote address in their first packet have one to show. */
+	if (remote && (run->flags & VB_RUN_FIRST))
+		vb_note(reason, "qp 0x%x refuses op %u psn 0x%x of qp 0x%x: rkey 0x%x range 0x%llx+%u: %s", t->qpn, run->op,
+			run->psn, run->src_qpn, run->rkey, (unsigned long long)run->va, run->dma_length,
+			vb_reason_text(reason));
+	else
+		vb_note(reason, "qp 0x%x refuses op %u psn 0x%x of qp 0x%x, %u bytes: %s", t->qpn, run->op, run->psn,
+			run->src_qpn, run->length, vb_reason_text(reason));
 }
 
 const struct vb_env vb_qp_env = {

@@ -52,12 +52,14 @@ static bool key_allows(struct target *target, const struct vb_send_wqe *wqe, uin
 	const struct vb_key *entry = vb_peer_key(target->peer, wqe->rkey);
 	struct vb_key copy;
 
-	if (!entry)
+	/* The key is looked at before and after the copy: a region that is changed keeps its key, but not while it changes. */
+	if (!entry || __atomic_load_n(&entry->key, __ATOMIC_ACQUIRE) != wqe->rkey)
 		return false;
 	memcpy(&copy, entry, sizeof(copy));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&entry->key, __ATOMIC_RELAXED) != copy.key || copy.kind == VB_KEY_NULL)
+	if (__atomic_load_n(&entry->key, __ATOMIC_RELAXED) != wqe->rkey || copy.kind == VB_KEY_NULL)
 		return false;
+	copy.key = wqe->rkey;
 	uint32_t pd = __atomic_load_n(&target->qp->pd, __ATOMIC_RELAXED);
 	uint32_t qpn = __atomic_load_n(&target->qp->qpn, __ATOMIC_RELAXED);
 

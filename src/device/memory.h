@@ -4,6 +4,7 @@
 #define VB_DEVICE_MEMORY_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
@@ -42,6 +43,14 @@ enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge
 			     void *dst, uint64_t length);
 enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
 			      const void *src, uint64_t length);
+
+/*
+ * Copies between this process's registered memory and memory of ours, for the responder: what a peer asks for must not kill
+ * the process when the program has unmapped a region that it still has registered. True: copied; false: it is gone. The
+ * kernel does the copy, half a microsecond a call; it is the way of requests that direct access declined.
+ */
+bool vb_mem_copy_in(uint64_t addr, const void *src, uint64_t length); /* the last aligned 8 bytes are stored last */
+bool vb_mem_copy_out(void *dst, uint64_t addr, uint64_t length);
 
 /*
  * Copies so that the last aligned 8 bytes are stored after all others: programs poll the last word of a WRITE

@@ -12,6 +12,7 @@
 #include "device/cq.h"
 #include "device/limits.h"
 #include "device/pd.h"
+#include "device/port.h"
 #include "device/process.h"
 #include "device/qp_create.h"
 #include "device/recv_queue.h"
@@ -139,6 +140,15 @@ static void public_init(struct vb_qp *qp, struct ibv_context *ctx, const struct 
 	q->qp_type = attr->qp_type;
 }
 
+/* A datagram is one packet: what the port carries is its limit (IBA 9.8.3). */
+static void datagram_limit(struct vb_qp *qp, struct ibv_context *ctx)
+{
+	struct ibv_port_attr port;
+
+	if (qp->t.service == VB_SERVICE_UD && !vb_port_query(ctx, VB_PORT, &port))
+		qp->t.mtu = 128u << port.active_mtu;
+}
+
 static struct vb_qp *qp_alloc(const struct ibv_qp_init_attr_ex *attr)
 {
 	struct vb_qp *qp;
@@ -184,6 +194,7 @@ int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, stru
 	if (err)
 		goto put_qp;
 	public_init(qp, ctx, attr);
+	datagram_limit(qp, ctx);
 	vb_qp_ex_init(qp);
 	vb_qp_table_add(qp);
 	vb_lock_take(&qp->engine->lock);

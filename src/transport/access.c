@@ -22,7 +22,8 @@ static const struct verdict verdicts[] = {
 /* Windows are for remote access, the null region for local access only. */
 static bool usable(const struct vb_key *k, uint32_t key, uint32_t qpn, enum vb_access_side side)
 {
-	if (!key || k->key != key)
+	/* Acquire: the fields belong to the key that was stored after them. */
+	if (!key || __atomic_load_n(&k->key, __ATOMIC_ACQUIRE) != key)
 		return false;
 	if (k->kind == VB_KEY_REGION)
 		return true;
