@@ -207,6 +207,7 @@ int main(int argc, char **argv)
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (now_us() | 1);
 	struct process survivor, canary;
 	struct kill_report report = {0};
+	enum kill_mode slowest_mode = KILL_ONE_SIDED;
 	uint64_t slowest = 0;
 	int settled = 0;
 	int i;
@@ -229,8 +230,10 @@ int main(int argc, char **argv)
 
 		promise(kill_mode_name(round.mode));
 		play(&survivor, &round, random_next(&seed) % LATEST_KILL_US, &report);
-		if (round.mode != KILL_NO_CONTACT && report.error_after_us > slowest)
+		if (round.mode != KILL_NO_CONTACT && report.error_after_us > slowest) {
 			slowest = report.error_after_us;
+			slowest_mode = round.mode;
+		}
 		if (i == SETTLED)
 			settled = report.descriptors;
 		CHECK_SAY(i <= SETTLED || report.descriptors <= settled + DESCRIPTOR_SLACK,
@@ -238,7 +241,7 @@ int main(int argc, char **argv)
 			  report.descriptors, i, settled, SETTLED);
 	}
 	finish(&survivor, &canary);
-	printf("%d kills, slowest error %llu us after its kill\n", rounds,
-	       (unsigned long long)slowest);
+	printf("%d kills, slowest error %llu us after its kill (%s)\n", rounds,
+	       (unsigned long long)slowest, kill_mode_name(slowest_mode));
 	return 0;
 }

@@ -150,13 +150,18 @@ static void end_in_error(struct watch *watch)
 	side_close(&watch->side);
 }
 
-static void open_watch(struct watch *watch)
+static void open_watch(struct watch *watch, enum kill_mode mode)
 {
 	struct qp_settings settings;
 	int i;
 
 	qp_settings_default(&settings, IBV_QPT_RC);
 	settings.recv_cq = watch->recv_cq;
+	/* Nothing tells of the death of one never met: the retries run out, here after 130 ms. */
+	if (mode == KILL_NO_CONTACT) {
+		settings.timeout = 12;
+		settings.retry_count = 7;
+	}
 	side_open(&watch->side, watch->endpoint, &settings, NULL, KILL_SIZE);
 	for (i = 0; i < KILL_RECEIVES; i++)
 		CHECK_ZERO(post_receive(&watch->side, (uint64_t)i, 4096, KILL_MESSAGE));
@@ -169,7 +174,7 @@ static void survive(struct watch *watch, int sock, enum kill_mode mode)
 	char killed;
 
 	promise(kill_mode_name(mode));
-	open_watch(watch);
+	open_watch(watch, mode);
 	message_swap(sock, &watch->side.local, &remote, sizeof(remote));
 	if (mode == KILL_NO_CONTACT)
 		message_receive(sock, &killed, 1);
