@@ -33,7 +33,6 @@ static bool drop_unwanted(struct vb_gid_table *t, const union ibv_gid *want, uin
 		if (!t->used[i] || wanted(&t->gid[i], want, count))
 			continue;
 		t->used[i] = false;
-		memset(&t->gid[i], 0, sizeof(t->gid[i]));
 		changed = true;
 	}
 	return changed;
@@ -57,26 +56,38 @@ static bool has(const struct vb_gid_table *t, const union ibv_gid *gid)
 	return false;
 }
 
-static bool add(struct vb_gid_table *t, const union ibv_gid *gid, uint32_t from)
+/* The slot that held the address before, or the lowest free one of [from, VB_GID_TABLE). */
+static uint32_t slot_for(const struct vb_gid_table *t, const union ibv_gid *gid, uint32_t from)
 {
-	if (has(t, gid))
-		return false;
-	if (in_use(t) >= VB_GID_TABLE - 1) {
-		vb_note(VB_REASON_ARG_LIMIT, "gid table: more than %u addresses", VB_GID_TABLE - 1);
-		return false;
+	for (uint32_t i = 0; i < VB_GID_TABLE; i++) {
+		if (!t->used[i] && same(&t->gid[i], gid))
+			return i;
 	}
 	while (from < VB_GID_TABLE && t->used[from])
 		from++;
-	if (from == VB_GID_TABLE)
-		return false; /* only index 0 is left */
-	t->gid[from] = *gid;
-	t->used[from] = true;
+	return from;
+}
+
+static bool add(struct vb_gid_table *t, const union ibv_gid *gid, uint32_t from)
+{
+	uint32_t slot;
+
+	if (has(t, gid))
+		return false;
+	slot = slot_for(t, gid, from);
+	if (in_use(t) >= VB_GID_TABLE - 1 || slot == VB_GID_TABLE) {
+		vb_note(VB_REASON_ARG_LIMIT, "gid table: no room for another address");
+		return false;
+	}
+	t->gid[slot] = *gid;
+	t->used[slot] = true;
+	t->filled = true;
 	return true;
 }
 
 bool vb_gid_table_update(struct vb_gid_table *t, const union ibv_gid *want, uint32_t count)
 {
-	bool fresh = in_use(t) == 0;
+	bool fresh = !t->filled;
 	bool changed = drop_unwanted(t, want, count);
 	bool have_ipv4 = false;
 

@@ -10,14 +10,16 @@
 #include "device/limits.h"
 
 struct vb_gid_table {
-	union ibv_gid gid[VB_GID_TABLE];
+	union ibv_gid gid[VB_GID_TABLE]; /* of an unused slot: the last address that it held */
 	bool used[VB_GID_TABLE];
+	bool filled; /* has held an address */
 };
 
 /*
- * Brings the table in line with the addresses `want`: what is gone leaves a hole, what is new takes the lowest free index. Index 0
- * is for IPv4, because programs exist that only try index 0; an interface with IPv6 only starts there as well. One slot
- * always stays free. Returns true if the table changed. The caller's lock.
+ * Brings the table in line with the addresses `want`: what is gone leaves a hole, what comes back gets its slot again if that
+ * is free, what is new takes the lowest free one. Index 0 is for IPv4, because programs exist that only try index 0; only
+ * an interface that starts with IPv6 alone has that there. One slot always stays free. Returns true if the table
+ * changed. The caller's lock.
  */
 bool vb_gid_table_update(struct vb_gid_table *t, const union ibv_gid *want, uint32_t count);
 

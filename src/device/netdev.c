@@ -74,6 +74,13 @@ static int on_link(const struct nlmsghdr *msg, void *data)
 	return MNL_CB_OK;
 }
 
+/* An IPv6 address whose uniqueness is being checked, or was refuted, cannot be sent from (RFC 4862, 5.4). */
+static bool usable(const struct ifaddrmsg *info)
+{
+	return !(info->ifa_flags & IFA_F_DADFAILED) &&
+	       (!(info->ifa_flags & IFA_F_TENTATIVE) || (info->ifa_flags & IFA_F_OPTIMISTIC));
+}
+
 /* IFA_LOCAL is the own address where the two differ (point-to-point); IPv6 mostly has IFA_ADDRESS only. */
 static int on_address(const struct nlmsghdr *msg, void *data)
 {
@@ -85,7 +92,7 @@ static int on_address(const struct nlmsghdr *msg, void *data)
 	struct vb_netaddr *addr;
 
 	if (msg->nlmsg_type != RTM_NEWADDR ||
-	    (info->ifa_family != AF_INET && info->ifa_family != AF_INET6))
+	    (info->ifa_family != AF_INET && info->ifa_family != AF_INET6) || !usable(info))
 		return MNL_CB_OK;
 	mnl_attr_parse(msg, sizeof(*info), keep_attribute, &a);
 	own = a.attr[IFA_LOCAL] ? a.attr[IFA_LOCAL] : a.attr[IFA_ADDRESS];

@@ -45,7 +45,7 @@ static int ask(struct nlmsghdr *msg)
 	return err;
 }
 
-static void set_up(bool up)
+static void set_up_link(int index, bool up)
 {
 	char buf[256] = {0};
 	struct nlmsghdr *msg = mnl_nlmsg_put_header(buf);
@@ -53,13 +53,52 @@ static void set_up(bool up)
 
 	msg->nlmsg_type = RTM_NEWLINK;
 	info = mnl_nlmsg_put_extra_header(msg, sizeof(*info));
-	info->ifi_index = LOOPBACK;
+	info->ifi_index = index;
 	info->ifi_change = IFF_UP;
 	info->ifi_flags = up ? IFF_UP : 0;
 	assert_int_equal(ask(msg), 0);
 }
 
-static void change_address(uint16_t type, const char *text)
+static void set_up(bool up)
+{
+	set_up_link(LOOPBACK, up);
+}
+
+static int make_link(const char *name, const char *kind)
+{
+	char buf[512] = {0};
+	struct nlmsghdr *msg = mnl_nlmsg_put_header(buf);
+	struct nlattr *nest;
+
+	msg->nlmsg_type = RTM_NEWLINK;
+	msg->nlmsg_flags = NLM_F_CREATE | NLM_F_EXCL;
+	mnl_nlmsg_put_extra_header(msg, sizeof(struct ifinfomsg));
+	mnl_attr_put_strz(msg, IFLA_IFNAME, name);
+	nest = mnl_attr_nest_start(msg, IFLA_LINKINFO);
+	mnl_attr_put_strz(msg, IFLA_INFO_KIND, kind);
+	mnl_attr_nest_end(msg, nest);
+	return ask(msg);
+}
+
+/* An interface without hardware, of a kind that has a carrier and that the kernel knows. */
+static int make_dummy(const char *name)
+{
+	return make_link(name, "dummy") ? make_link(name, "ifb") : 0;
+}
+
+static void remove_link(int index)
+{
+	char buf[256] = {0};
+	struct nlmsghdr *msg = mnl_nlmsg_put_header(buf);
+	struct ifinfomsg *info;
+
+	msg->nlmsg_type = RTM_DELLINK;
+	info = mnl_nlmsg_put_extra_header(msg, sizeof(*info));
+	info->ifi_index = index;
+	assert_int_equal(ask(msg), 0);
+}
+
+static void change_address_of(int index, uint16_t type, const char *text)
 {
 	char buf[256] = {0};
 	struct nlmsghdr *msg = mnl_nlmsg_put_header(buf);
@@ -72,10 +111,15 @@ static void change_address(uint16_t type, const char *text)
 	info = mnl_nlmsg_put_extra_header(msg, sizeof(*info));
 	info->ifa_family = AF_INET;
 	info->ifa_prefixlen = 32;
-	info->ifa_index = LOOPBACK;
+	info->ifa_index = (unsigned int)index;
 	mnl_attr_put_u32(msg, IFA_LOCAL, addr);
 	mnl_attr_put_u32(msg, IFA_ADDRESS, addr);
 	assert_int_equal(ask(msg), 0);
+}
+
+static void change_address(uint16_t type, const char *text)
+{
+	change_address_of(LOOPBACK, type, text);
 }
 
 static struct ibv_context *open_lo(void)
@@ -250,6 +294,66 @@ static void same_pointer_while_held(void **state)
 	ibv_close_device(ctx);
 }
 
+static struct ibv_context *open_listed(int position, const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx;
+
+	assert_non_null(list[0]);
+	assert_non_null(list[1]);
+	assert_null(list[2]);
+	assert_string_equal(ibv_get_device_name(list[position]), name);
+	ctx = ibv_open_device(list[position]);
+	assert_non_null(ctx);
+	ibv_free_device_list(list);
+	return ctx;
+}
+
+static void expect_events_until(struct ibv_context *ctx, enum ibv_event_type last)
+{
+	struct pollfd p = {.fd = ctx->async_fd, .events = POLLIN};
+	struct ibv_async_event event;
+
+	do {
+		assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+		assert_int_equal(ibv_get_async_event(ctx, &event), 0);
+		ibv_ack_async_event(&event);
+	} while (event.event_type != last);
+}
+
+/* A second interface comes, stands before lo, goes with its device in use, and comes back. */
+static void interface_comes_and_goes(void **state)
+{
+	struct ibv_context *ctx;
+	struct ibv_port_attr port;
+
+	(void)state;
+	if (make_dummy("vbtest0"))
+		skip();
+	set_up_link((int)if_nametoindex("vbtest0"), true);
+	change_address_of((int)if_nametoindex("vbtest0"), RTM_NEWADDR, "10.98.0.1");
+	ctx = open_listed(0, "vb_vbtest0");
+	assert_true(ibv_get_device_guid(ctx->device) != 0);
+	assert_int_equal(index_of(ctx, "10.98.0.1"), 0);
+	assert_int_equal(ibv_query_port(ctx, 1, &port), 0);
+	assert_int_equal(port.state, IBV_PORT_ACTIVE);
+	remove_link((int)if_nametoindex("vbtest0"));
+	expect_events_until(ctx, IBV_EVENT_DEVICE_FATAL);
+	assert_int_equal(ibv_query_port(ctx, 1, &port), 0);
+	assert_int_equal(port.state, IBV_PORT_DOWN);
+	assert_int_equal(index_of(ctx, "10.98.0.1"), -1);
+	assert_int_equal(ibv_get_device_index(ctx->device), -1);
+	ibv_close_device(open_lo()); /* the only one that is listed now */
+	assert_int_equal(make_dummy("vbtest0"), 0);
+	set_up_link((int)if_nametoindex("vbtest0"), true);
+	change_address_of((int)if_nametoindex("vbtest0"), RTM_NEWADDR, "10.98.0.1");
+	expect_events_until(ctx, IBV_EVENT_PORT_ACTIVE);
+	let_snapshots_age();
+	assert_int_equal(index_of(ctx, "10.98.0.1"), 0);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	remove_link((int)if_nametoindex("vbtest0"));
+}
+
 /* A namespace of our own, as root or through one of users. */
 static int enter_namespace(void)
 {
@@ -261,9 +365,12 @@ static int enter_namespace(void)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(noticed_by_queries),      cmocka_unit_test(told_without_asking),
-		cmocka_unit_test(port_goes_down_and_up),   cmocka_unit_test(down_is_not_listed),
+		cmocka_unit_test(noticed_by_queries),
+		cmocka_unit_test(told_without_asking),
+		cmocka_unit_test(port_goes_down_and_up),
+		cmocka_unit_test(down_is_not_listed),
 		cmocka_unit_test(same_pointer_while_held),
+		cmocka_unit_test(interface_comes_and_goes),
 	};
 
 	if (enter_namespace()) {
