@@ -12,7 +12,6 @@
 #include "device/descriptor.h"
 #include "device/device.h"
 #include "device/fastpath.h"
-#include "device/fork.h"
 #include "device/limits.h"
 #include "device/mr.h"
 #include "device/paths.h"
@@ -160,7 +159,6 @@ int vb_context_open(struct ibv_device *device, struct ibv_context **ctx)
 
 	if (!c)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a context");
-	vb_fork_prepare();
 	err = init_context(c, device);
 	if (err) {
 		free(c);

@@ -12,6 +12,7 @@
 
 #include "base/reason.h"
 #include "device/context.h"
+#include "device/fork.h"
 #include "device/guid.h"
 #include "device/netdev.h"
 
@@ -224,6 +225,7 @@ int vb_device_list(struct ibv_device ***list, int *count)
 {
 	int err;
 
+	vb_fork_prepare(); /* before any thread can hold the lock */
 	pthread_mutex_lock(&devices.lock);
 	err = refresh(0);
 	if (!err) {
