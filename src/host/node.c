@@ -17,6 +17,16 @@
 #include "host/private.h"
 #include "host/shared.h"
 
+/* The node lies outside the heap: tell the leak checker that what it points to is in use. */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#define LEAK_ROOT(at, size)    __lsan_register_root_region(at, size)
+#define NO_LEAK_ROOT(at, size) __lsan_unregister_root_region(at, size)
+#else
+#define LEAK_ROOT(at, size)    ((void)0)
+#define NO_LEAK_ROOT(at, size) ((void)0)
+#endif
+
 #define EVENTS     32
 /* Wait at most so long when some peer's death comes without an event; when the program closed our descriptors; ever. */
 #define BLIND_NS   (50 * VB_MSEC)
@@ -58,7 +68,7 @@ int vb_node_source_add(struct vb_node *node, struct vb_source *source, uint32_t 
 		return 0;
 	int err = errno;
 
-	if (err == EBADF)
+	if (!vb_descriptor_ours(node->epoll))
 		vb_node_descriptors_gone(node);
 	return -err;
 }
@@ -79,8 +89,10 @@ static void doorbell_ready(struct vb_node *node, struct vb_source *source, uint3
 	uint64_t count;
 
 	(void)events;
-	if (read(source->fd, &count, sizeof(count)) < 0 && errno == EBADF)
+	if (!vb_descriptor_ours(source->fd))
 		vb_node_descriptors_gone(node);
+	else if (read(source->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		vb_log(VB_LOG_WARN, "doorbell: %s", strerror(errno));
 	node->rang = true;
 }
 
@@ -124,6 +136,7 @@ static void node_free(struct vb_node *node)
 	vb_descriptor_close(node->lock_fd);
 	vb_descriptor_close(node->mem_fd);
 	pthread_mutex_destroy(&node->lock);
+	NO_LEAK_ROOT(node, sizeof(*node));
 	munmap(node, sizeof(*node));
 }
 
@@ -135,6 +148,7 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 
 	if (node == MAP_FAILED)
 		return -errno;
+	LEAK_ROOT(node, sizeof(*node));
 	node->epoll = node->doorbell.fd = node->page_fd = node->lock_fd = node->mem_fd = -1;
 	pthread_mutex_init(&node->lock, NULL);
 	node->events = *events;
@@ -329,7 +343,8 @@ static void dispatch(struct vb_node *node, int64_t ns)
 	struct epoll_event events[EVENTS];
 	int n = epoll_for(node, events, ns);
 
-	if (n < 0 && errno == EBADF)
+	/* EBADF: closed; EINVAL: the number is some other file by now. */
+	if (n < 0 && errno != EINTR)
 		vb_node_descriptors_gone(node);
 	for (int i = 0; i < n; i++) {
 		struct vb_source *source = events[i].data.ptr;
