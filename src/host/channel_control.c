@@ -7,6 +7,7 @@
 #include "base/reason.h"
 #include "host/channel_private.h"
 #include "host/control.h"
+#include "host/descriptor.h"
 #include "host/private.h"
 #include "host/shared.h"
 
@@ -65,38 +66,34 @@ static bool engine_exists(const struct vb_node *node, uint32_t engine)
 	return engine < VB_MAX_ENGINES && (node->engines.used[engine / 64] >> engine % 64 & 1);
 }
 
-/* With the lock. The new end, or NULL when the request was answered otherwise. */
+/* With the lock. The new end and the descriptor of our half, or NULL when the request was answered otherwise. */
 static struct vb_channel *open_receive(struct vb_node *node, struct vb_peer *peer,
-				       const struct vb_control *msg, const int *fds, int num_fds)
+				       const struct vb_control *msg, const int *fds, int num_fds,
+				       int *half)
 {
-	struct vb_channel *ch;
-	int fd;
+	struct vb_channel *ch = NULL;
 
 	if (msg->from_engine >= VB_MAX_ENGINES) {
 		vb_peer_condemn(peer, "it asked for a channel from an impossible engine");
-		return NULL;
-	}
-	if (!engine_exists(node, msg->to_engine) || peer->num_channels >= CHANNELS_PER_PEER) {
-		answer(node, peer, VB_CONTROL_REFUSE, msg->from_id, 0, -1);
 		return NULL;
 	}
 	if (request_stands(node, peer, msg->to_engine, msg->from_engine)) {
 		answer(node, peer, VB_CONTROL_DUPLICATE, msg->from_id, 0, -1);
 		return NULL;
 	}
-	ch = vb_channel_new(node, peer, msg->to_engine, msg->from_engine);
-	if (!ch)
-		return NULL;
-	vb_channel_link(ch);
-	if (!half_take(ch, fds, num_fds) || vb_channel_make_half(ch, &fd)) {
+	if (engine_exists(node, msg->to_engine) && peer->num_channels < CHANNELS_PER_PEER)
+		ch = vb_channel_new(node, peer, msg->to_engine, msg->from_engine);
+	if (ch) {
+		vb_channel_link(ch);
+		if (half_take(ch, fds, num_fds) && !vb_channel_make_half(ch, half)) {
+			ch->remote_id = msg->from_id;
+			vb_channel_bring_up(ch);
+			return ch;
+		}
 		vb_channel_retire(node, ch);
-		answer(node, peer, VB_CONTROL_REFUSE, msg->from_id, 0, -1);
-		return NULL;
 	}
-	ch->remote_id = msg->from_id;
-	vb_channel_bring_up(ch);
-	answer(node, peer, VB_CONTROL_ACCEPT, msg->from_id, ch->id, fd);
-	return ch;
+	answer(node, peer, VB_CONTROL_REFUSE, msg->from_id, 0, -1);
+	return NULL;
 }
 
 /* With the lock. */
@@ -145,9 +142,47 @@ static struct vb_channel *close_receive(struct vb_peer *peer, const struct vb_co
 	return ch;
 }
 
-static void announce(struct vb_node *node, struct vb_channel *ch)
+/* The device takes the new end or has no such engine (any more). */
+static bool announce(struct vb_node *node, struct vb_channel *ch)
 {
-	if (node->events.channel_up && node->events.channel_up(node->events.arg, ch->engine, ch)) {
+	return !node->events.channel_up ||
+	       !node->events.channel_up(node->events.arg, ch->engine, ch);
+}
+
+static void open_serve(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
+		       const int *fds, int num_fds)
+{
+	int half = -1;
+
+	pthread_mutex_lock(&node->lock);
+	struct vb_channel *ch = open_receive(node, peer, msg, fds, num_fds, &half);
+
+	pthread_mutex_unlock(&node->lock);
+	if (!ch)
+		return;
+	bool taken = announce(node, ch);
+
+	pthread_mutex_lock(&node->lock);
+	/* It may have been closed again by now; the struct lasts until the end of this turn. */
+	if (taken && ch->stage == VB_CHANNEL_UP) {
+		answer(node, peer, VB_CONTROL_ACCEPT, msg->from_id, ch->id, half);
+	} else {
+		vb_descriptor_close(half);
+		answer(node, peer, VB_CONTROL_REFUSE, msg->from_id, 0, -1);
+		if (!taken)
+			vb_channel_retire(node, ch);
+	}
+	pthread_mutex_unlock(&node->lock);
+}
+
+static void accept_serve(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
+			 const int *fds, int num_fds)
+{
+	pthread_mutex_lock(&node->lock);
+	struct vb_channel *ch = accept_receive(node, peer, msg, fds, num_fds);
+
+	pthread_mutex_unlock(&node->lock);
+	if (ch && !announce(node, ch)) {
 		vb_log(VB_LOG_DEBUG, "channel for engine %u, which is gone", ch->engine);
 		vb_channel_close(node, ch);
 	}
@@ -156,17 +191,19 @@ static void announce(struct vb_node *node, struct vb_channel *ch)
 void vb_channel_message(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
 			int *fds, int num_fds)
 {
-	struct vb_channel *up = NULL, *down = NULL;
+	struct vb_channel *down = NULL;
 	bool changed = false;
 
+	if (msg->type == VB_CONTROL_OPEN) {
+		open_serve(node, peer, msg, fds, num_fds);
+		return;
+	}
+	if (msg->type == VB_CONTROL_ACCEPT) {
+		accept_serve(node, peer, msg, fds, num_fds);
+		return;
+	}
 	pthread_mutex_lock(&node->lock);
 	switch (msg->type) {
-	case VB_CONTROL_OPEN:
-		up = open_receive(node, peer, msg, fds, num_fds);
-		break;
-	case VB_CONTROL_ACCEPT:
-		up = accept_receive(node, peer, msg, fds, num_fds);
-		break;
 	case VB_CONTROL_REFUSE:
 	case VB_CONTROL_DUPLICATE:
 		changed = refusal_receive(node, peer, msg);
@@ -178,8 +215,6 @@ void vb_channel_message(struct vb_node *node, struct vb_peer *peer, const struct
 		vb_peer_condemn(peer, "it sent a message of no known type");
 	}
 	pthread_mutex_unlock(&node->lock);
-	if (up)
-		announce(node, up);
 	if (down && node->events.channel_down)
 		node->events.channel_down(node->events.arg, down->engine, down);
 	if (changed && node->events.contact_changed)

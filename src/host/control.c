@@ -76,15 +76,15 @@ int vb_control_receive(int sock, struct vb_control *msg, int *fds, int *num_fds)
 	rights_take(&m, fds, num_fds);
 	if (n == 0 && *num_fds == 0)
 		return 0;
-	bool whole = !(m.msg_flags & (MSG_CTRUNC | MSG_TRUNC));
+	bool lost = m.msg_flags & MSG_CTRUNC;
 	bool ours = n >= 8 && msg->magic == VB_CONTROL_MAGIC && msg->version == VB_CONTROL_VERSION;
 
-	if (ours && n == sizeof(*msg) && whole) {
+	if (ours && n == sizeof(*msg) && !(m.msg_flags & MSG_TRUNC) && !lost) {
 		msg->text[sizeof(msg->text) - 1] = '\0';
 		return 1;
 	}
 	while (*num_fds)
 		vb_descriptor_close(fds[--*num_fds]);
 	/* Descriptors are lost when this process has no number left for them. */
-	return ours && !whole ? -EMFILE : -EPROTO;
+	return ours && lost ? -EMFILE : -EPROTO;
 }

@@ -6,8 +6,16 @@
 #ifndef VB_HOST_DESCRIPTOR_H
 #define VB_HOST_DESCRIPTOR_H
 
+#include <stdbool.h>
+
 /* Takes over `fd`: moves it to a high number (or leaves it where no higher one is free), remembers it. Returns the number; a negative argument is returned as it is. */
 int vb_descriptor_adopt(int fd);
+
+/*
+ * Does this number still stand for the file that was adopted under it? A program that closes descriptors which it did not open may
+ * have got the number for a file of its own. One system call.
+ */
+bool vb_descriptor_ours(int fd);
 
 /* Closes an adopted descriptor and forgets it. Does nothing with -1 or with a number that is not (or no longer) ours. */
 void vb_descriptor_close(int fd);

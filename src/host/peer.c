@@ -140,11 +140,14 @@ void vb_peer_ring(struct vb_peer *peer)
 	if (atomic_load(&node->forked))
 		return;
 	if (!atomic_load(&node->gone)) {
-		/* EAGAIN: the count is full, so it has rung already. */
-		if (write(atomic_load(&peer->doorbell), &one, sizeof(one)) >= 0 || errno == EAGAIN)
-			return;
-		if (errno == EBADF)
+		int fd = atomic_load(&peer->doorbell);
+
+		/* Waking takes so much longer that the look at what would be written to costs nothing. */
+		if (!vb_descriptor_ours(fd))
 			vb_node_descriptors_gone(node);
+		/* EAGAIN: the count is full, so it has rung already. */
+		else if (write(fd, &one, sizeof(one)) >= 0 || errno == EAGAIN)
+			return;
 	}
 	if (!peer->self)
 		knock(peer);

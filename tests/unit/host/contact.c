@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -129,12 +130,232 @@ static void test_absent(void **state)
 	end_stop(&end);
 }
 
+/* A process that calls back on what it hears: number, then says how many channels it has and how many slots came. */
+static int caller(int sock, void *arg)
+{
+	enum vb_contact why;
+	struct end end;
+	uint64_t n;
+
+	(void)arg;
+	end_start(&end);
+	uint32_t engine = end_engine(&end);
+
+	tell(sock, end_qp(&end, engine, NULL));
+	struct vb_channel *ch = end_find(&end, engine, (uint32_t)hear(sock), 5000, &why);
+
+	if (!ch || !end_push(ch, 1))
+		return 1;
+	/* The other side's number may come by any of the channels between us. */
+	for (int i = 0; i < 5000; i++) {
+		for (int k = 0; k < atomic_load(&end.ups); k++) {
+			struct vb_slot slot;
+
+			if (!vb_ring_peek(&atomic_load(&end.up[k])->rx, &slot))
+				continue;
+			memcpy(&n, slot.data, sizeof(n));
+			tell(sock, n);
+			hear(sock);
+			return 0;
+		}
+		end_sleep_ms(1);
+	}
+	return 2;
+}
+
+/* Both call at the same moment, many times: no request is lost, both are heard. */
+static void test_both_at_once(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 30; i++) {
+		enum vb_contact why;
+		struct child child;
+		struct end end;
+		uint64_t n;
+
+		child_start(&child, caller, NULL);
+		end_start(&end);
+		uint32_t engine = end_engine(&end), other = (uint32_t)hear(child.sock);
+
+		tell(child.sock, end_qp(&end, engine, NULL));
+		struct vb_channel *ch = end_find(&end, engine, other, 5000, &why);
+
+		assert_non_null(ch);
+		assert_true(end_push(ch, 2));
+		assert_int_equal(hear(child.sock), 2);
+		bool heard = false;
+
+		for (int k = 0; k < atomic_load(&end.ups) && !heard; k++) {
+			struct vb_slot slot;
+
+			heard = vb_ring_peek(&atomic_load(&end.up[k])->rx, &slot);
+			memcpy(&n, slot.data, sizeof(n));
+		}
+		assert_true(heard);
+		assert_int_equal(n, 1);
+		tell(child.sock, 0);
+		child_join(&child);
+		while (atomic_load(&end.ups) > 0) {
+			int k = atomic_fetch_sub(&end.ups, 1) - 1;
+
+			vb_channel_close(end.node, atomic_load(&end.up[k]));
+		}
+		end_stop(&end);
+	}
+}
+
+/* Engines and queue pairs by number; answers with how often its doorbell rang. */
+static int sleeper(int sock, void *arg)
+{
+	struct vb_page_qp *entry;
+	struct end end;
+
+	(void)arg;
+	end_start(&end);
+	uint32_t engine = end_engine(&end);
+
+	tell(sock, end_qp(&end, engine, &entry));
+	for (;;) {
+		switch (hear(sock)) {
+		case 0:
+			return 0;
+		case 1: /* asleep */
+			__atomic_store_n(&vb_node_page(end.node)->engine[engine].asleep, 1,
+					 __ATOMIC_SEQ_CST);
+			break;
+		case 2: /* awake */
+			__atomic_store_n(&vb_node_page(end.node)->engine[engine].asleep, 0,
+					 __ATOMIC_SEQ_CST);
+			break;
+		case 3: /* the engine goes, its queue pair's entry stays for a while */
+			end.no_engine = engine;
+			break;
+		case 4:
+			end.no_engine = UINT32_MAX;
+			break;
+		case 5: /* more queue pairs than one block holds */
+			for (uint32_t i = 0; i < VB_QPN_BLOCK_SIZE; i++)
+				end_qp(&end, engine, NULL);
+			tell(sock, end_qp(&end, engine, NULL));
+			continue;
+		case 6:
+			entry->qpn = 0;
+			break;
+		default:
+			return 1;
+		}
+		tell(sock, (uint64_t)atomic_load(&end.rings));
+	}
+}
+
+static uint64_t order(struct child *child, uint64_t what)
+{
+	tell(child->sock, what);
+	return hear(child->sock);
+}
+
+/* The doorbell is rung for an engine that sleeps and for no other. */
+static void test_wake(void **state)
+{
+	enum vb_contact why;
+	struct child child;
+	struct end end;
+
+	(void)state;
+	child_start(&child, sleeper, NULL);
+	end_start(&end);
+	struct vb_channel *ch =
+		end_find(&end, end_engine(&end), (uint32_t)hear(child.sock), 5000, &why);
+
+	assert_non_null(ch);
+	uint64_t rings = order(&child, 2);
+
+	for (int i = 0; i < 10; i++)
+		vb_channel_wake(ch);
+	end_sleep_ms(20);
+	assert_int_equal(order(&child, 1), rings);
+	vb_channel_wake(ch);
+	end_sleep_ms(20);
+	assert_int_equal(order(&child, 2), rings + 1);
+	vb_channel_close(end.node, ch);
+	tell(child.sock, 0);
+	child_join(&child);
+	end_stop(&end);
+}
+
+/* An engine that is gone refuses; when it is back, asking again succeeds. A queue pair that is gone is absent. */
+static void test_refused_then_accepted(void **state)
+{
+	enum vb_contact why;
+	struct child child;
+	struct end end;
+
+	(void)state;
+	child_start(&child, sleeper, NULL);
+	end_start(&end);
+	uint32_t engine = end_engine(&end), qpn = (uint32_t)hear(child.sock);
+
+	order(&child, 3);
+	for (int i = 0; i < 20; i++) {
+		assert_null(end_find(&end, engine, qpn, 1000, &why));
+		assert_int_equal(why, VB_CONTACT_ABSENT);
+	}
+	assert_int_equal(atomic_load(&end.ups), 0);
+	order(&child, 4);
+	struct vb_channel *ch = NULL;
+
+	for (int i = 0; i < 100 && !ch; i++) {
+		end_sleep_ms(2);
+		ch = end_find(&end, engine, qpn, 1000, &why);
+	}
+	assert_non_null(ch);
+	assert_int_equal(atomic_load(&end.ups), 1);
+	order(&child, 6);
+	assert_null(vb_channel_find(end.node, engine, qpn, &why));
+	assert_int_equal(why, VB_CONTACT_ABSENT);
+	tell(child.sock, 0);
+	child_join(&child);
+	end_stop(&end);
+}
+
+/* A number in a second block of a process leads to the same peer, and to the same channel. */
+static void test_second_block(void **state)
+{
+	enum vb_contact why;
+	struct child child;
+	struct end end;
+
+	(void)state;
+	child_start(&child, sleeper, NULL);
+	end_start(&end);
+	uint32_t engine = end_engine(&end), first = (uint32_t)hear(child.sock);
+	struct vb_channel *ch = end_find(&end, engine, first, 5000, &why);
+	uint32_t second = (uint32_t)order(&child, 5);
+
+	assert_int_not_equal(first >> VB_QPN_BLOCK_BITS, second >> VB_QPN_BLOCK_BITS);
+	assert_ptr_equal(vb_channel_find(end.node, engine, second, &why), ch);
+	assert_non_null(vb_peer_qp(ch->peer, second));
+	assert_null(vb_peer_qp(ch->peer, second ^ 0x800000));
+	assert_null(vb_peer_qp(ch->peer, 0x1000000 | second));
+	/* By its own name, from a process that does not know the first. */
+	struct end stranger;
+
+	end_start(&stranger);
+	assert_non_null(end_find(&stranger, end_engine(&stranger), second, 5000, &why));
+	end_stop(&stranger);
+	vb_channel_close(end.node, ch);
+	tell(child.sock, 0);
+	child_join(&child);
+	end_stop(&end);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_two_processes),
-		cmocka_unit_test(test_loop),
-		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_two_processes), cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_absent),        cmocka_unit_test(test_both_at_once),
+		cmocka_unit_test(test_wake),          cmocka_unit_test(test_refused_then_accepted),
+		cmocka_unit_test(test_second_block),
 	};
 
 	return cmocka_run_group_tests_name("host/contact", tests, NULL, NULL);

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A peer's end is told once and soon, whatever it leaves behind: killed, killed with a forked child that keeps its sockets, exec. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "unit/host/end.h"
+
+/* How late the news may be. */
+#define SOON_NS 100000000ll
+
+static uint64_t target_word = 0x1122334455667788ull;
+
+/* A process that comes into contact, then does what it is told: 0 ends, 1 forks without handlers, 2 execs, 3 closes its channel. */
+static int target(int sock, void *arg)
+{
+	struct end end;
+
+	(void)arg;
+	end_start(&end);
+	tell(sock, end_qp(&end, end_engine(&end), NULL));
+	struct vb_channel *ch = end_announced(&end, 0, 5000);
+
+	if (!ch)
+		return 1;
+	tell(sock, (uintptr_t)&target_word);
+	for (;;) {
+		switch (hear(sock)) {
+		case 0:
+			return 0;
+		case 1: {
+			/* As a program that calls clone(2) itself: no handler closes our sockets in the child. */
+			pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+
+			if (pid == 0) {
+				for (;;)
+					pause();
+			}
+			tell(sock, (uint64_t)pid);
+			break;
+		}
+		case 2:
+			execl("/bin/sleep", "sleep", "5", (char *)NULL);
+			return 2;
+		case 3:
+			end_push(ch, 77);
+			vb_channel_close(end.node, ch);
+			break;
+		default:
+			return 3;
+		}
+	}
+}
+
+struct contact {
+	struct child child;
+	struct vb_channel *ch;
+	uint64_t addr;
+	uint32_t qpn;
+};
+
+static void contact_make(struct end *end, uint32_t engine, struct contact *c)
+{
+	enum vb_contact why;
+
+	child_start(&c->child, target, NULL);
+	c->qpn = (uint32_t)hear(c->child.sock);
+	c->ch = end_find(end, engine, c->qpn, 5000, &why);
+	assert_non_null(c->ch);
+	c->addr = hear(c->child.sock);
+	assert_true(vb_peer_alive(c->ch->peer));
+}
+
+static void expect_death(struct end *end, uint32_t engine, struct contact *c, int64_t since)
+{
+	struct iovec iov = {&(uint64_t){0}, 8};
+	enum vb_contact why;
+
+	assert_true(end_await(&end->deaths, 1, 2000));
+	assert_in_range(atomic_load(&end->death_at) - since, 0, SOON_NS);
+	assert_ptr_equal(atomic_load(&end->dead_peer), c->ch->peer);
+	assert_false(vb_peer_alive(c->ch->peer));
+	assert_true(atomic_load(&c->ch->dead));
+	/* Its page stays mapped, its memory does not answer. */
+	assert_non_null(vb_peer_qp(c->ch->peer, c->qpn));
+	assert_int_equal(vb_peer_read(c->ch->peer, c->addr, &iov, 1, 8), -ESRCH);
+	assert_null(vb_channel_find(end->node, engine, c->qpn, &why));
+	assert_int_equal(why, VB_CONTACT_DEAD);
+	vb_channel_wake(c->ch);
+	vb_channel_close(end->node, c->ch);
+	end_sleep_ms(60);
+	assert_int_equal(atomic_load(&end->deaths), 1);
+}
+
+static void test_killed(void **state)
+{
+	struct contact c;
+	struct end end;
+
+	(void)state;
+	end_start(&end);
+	uint32_t engine = end_engine(&end);
+
+	contact_make(&end, engine, &c);
+	int64_t now = end_clock();
+
+	child_kill(&c.child);
+	expect_death(&end, engine, &c, now);
+	end_stop(&end);
+}
+
+static void test_killed_with_child(void **state)
+{
+	struct contact c;
+	struct end end;
+
+	(void)state;
+	end_start(&end);
+	uint32_t engine = end_engine(&end);
+
+	contact_make(&end, engine, &c);
+	tell(c.child.sock, 1);
+	pid_t grandchild = (pid_t)hear(c.child.sock);
+	int64_t now = end_clock();
+
+	child_kill(&c.child);
+	expect_death(&end, engine, &c, now);
+	assert_int_equal(kill(grandchild, SIGKILL), 0);
+	end_stop(&end);
+}
+
+static void test_exec(void **state)
+{
+	struct contact c;
+	struct end end;
+
+	(void)state;
+	end_start(&end);
+	uint32_t engine = end_engine(&end);
+
+	contact_make(&end, engine, &c);
+	int64_t now = end_clock();
+
+	tell(c.child.sock, 2);
+	expect_death(&end, engine, &c, now);
+	assert_int_equal(kill(c.child.pid, 0), 0);
+	child_kill(&c.child);
+	end_stop(&end);
+}
+
+/* Its sockets are kept open by a child and its pid lives on: nothing tells but the futex word. */
+static void test_exec_with_child(void **state)
+{
+	struct contact c;
+	struct end end;
+
+	(void)state;
+	end_start(&end);
+	uint32_t engine = end_engine(&end);
+
+	contact_make(&end, engine, &c);
+	tell(c.child.sock, 1);
+	pid_t grandchild = (pid_t)hear(c.child.sock);
+
+	tell(c.child.sock, 2);
+	int64_t until = end_clock() + 2000000000ll;
+
+	/* From memory at once... */
+	while (vb_peer_alive(c.ch->peer) && end_clock() < until)
+		end_sleep_ms(1);
+	assert_false(vb_peer_alive(c.ch->peer));
+	/* ...and told at the next look. */
+	vb_node_kick(end.node);
+	assert_true(end_await(&end.deaths, 1, 1000));
+	assert_int_equal(kill(grandchild, SIGKILL), 0);
+	child_kill(&c.child);
+	vb_channel_close(end.node, c.ch);
+	end_stop(&end);
+}
+
+/* Others go on; the dead one is the only one told. */
+static void test_one_of_two(void **state)
+{
+	struct contact a, b;
+	struct end end;
+	uint64_t n;
+
+	(void)state;
+	end_start(&end);
+	uint32_t engine = end_engine(&end);
+
+	contact_make(&end, engine, &a);
+	contact_make(&end, engine, &b);
+	child_kill(&a.child);
+	assert_true(end_await(&end.deaths, 1, 1000));
+	assert_ptr_equal(atomic_load(&end.dead_peer), a.ch->peer);
+	assert_true(vb_peer_alive(b.ch->peer));
+	assert_false(atomic_load(&b.ch->dead));
+	vb_channel_close(end.node, a.ch);
+	/* What was sent before a close is still there after the news of it. */
+	tell(b.child.sock, 3);
+	assert_true(end_await(&end.downs, 1, 1000));
+	assert_ptr_equal(atomic_load(&end.down), b.ch);
+	assert_true(end_take(b.ch, &n));
+	assert_int_equal(n, 77);
+	vb_channel_close(end.node, b.ch);
+	tell(b.child.sock, 0);
+	child_join(&b.child);
+	assert_true(end_await(&end.deaths, 2, 1000));
+	end_stop(&end);
+}
+
+static int silent(int sock, void *arg)
+{
+	struct end end;
+
+	(void)arg;
+	end_start(&end);
+	tell(sock, end_qp(&end, end_engine(&end), NULL));
+	while (pause() < 0)
+		;
+	return 0;
+}
+
+/* A stopped process: contact stays pending, blocks nobody, and goes on afterwards. Killed instead, it is absent. */
+static void test_stopped(void **state)
+{
+	enum vb_contact why;
+	struct child child;
+	struct end end;
+
+	(void)state;
+	end_start(&end);
+	uint32_t engine = end_engine(&end);
+
+	child_start(&child, silent, NULL);
+	uint32_t qpn = (uint32_t)hear(child.sock);
+
+	kill(child.pid, SIGSTOP);
+	assert_null(end_find(&end, engine, qpn, 300, &why));
+	assert_int_equal(why, VB_CONTACT_PENDING);
+	kill(child.pid, SIGCONT);
+	struct vb_channel *ch = end_find(&end, engine, qpn, 2000, &why);
+
+	assert_non_null(ch);
+	/* Stopped again, now in contact: it counts as alive, its memory can be reached. */
+	kill(child.pid, SIGSTOP);
+	struct iovec iov = {&(uint64_t){0}, 8};
+
+	end_sleep_ms(150);
+	assert_true(vb_peer_alive(ch->peer));
+	assert_int_equal(vb_peer_read(ch->peer, (uintptr_t)&target_word, &iov, 1, 8), 0);
+	assert_memory_equal(iov.iov_base, &target_word, 8);
+	child_kill(&child);
+	assert_true(end_await(&end.deaths, 1, 1000));
+	vb_channel_close(end.node, ch);
+
+	child_start(&child, silent, NULL);
+	qpn = (uint32_t)hear(child.sock);
+	kill(child.pid, SIGSTOP);
+	assert_null(end_find(&end, engine, qpn, 100, &why));
+	child_kill(&child);
+	assert_null(end_find(&end, engine, qpn, 2000, &why));
+	assert_int_not_equal(why, VB_CONTACT_PENDING);
+	end_stop(&end);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_killed),     cmocka_unit_test(test_killed_with_child),
+		cmocka_unit_test(test_exec),       cmocka_unit_test(test_exec_with_child),
+		cmocka_unit_test(test_one_of_two), cmocka_unit_test(test_stopped),
+	};
+
+	return cmocka_run_group_tests_name("host/death", tests, NULL, NULL);
+}

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Peers that are not what they should be (bad-input 25 to 27): another user's, of another version, with pages that are unsealed, of
+ * the wrong size or make, with impossible numbers in them, with messages that make no sense. Each is refused or
+ * condemned with its reason, and the process goes on.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "base/reason.h"
+#include "host/control.h"
+#include "host/descriptor.h"
+#include "host/names.h"
+#include "host/private.h"
+#include "host/shared.h"
+#include "unit/host/end.h"
+
+struct fixture {
+	struct end end;
+	uint32_t engine;
+	uint32_t qpn;
+	uint64_t versions; /* PEER_VERSION noted before */
+	uint64_t users;
+	uint64_t corrupt;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	end_start(&f->end);
+	f->engine = end_engine(&f->end);
+	f->qpn = end_qp(&f->end, f->engine, NULL);
+	f->versions = vb_reason_count(VB_REASON_PEER_VERSION);
+	f->users = vb_reason_count(VB_REASON_PEER_USER);
+	f->corrupt = vb_reason_count(VB_REASON_PEER_CORRUPT);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	end_stop(&f->end);
+	free(f);
+	return 0;
+}
+
+/* A socket to the owner of the block, as any program of the machine can make one. */
+static int call(unsigned int uid, uint32_t block)
+{
+	struct sockaddr_un addr;
+	socklen_t len = vb_name_address(&addr, uid, block);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	return connect(fd, (struct sockaddr *)&addr, len) ? -errno : fd;
+}
+
+/* A socket that listens under a name of its own. */
+static int listen_at(unsigned int uid, uint32_t *block)
+{
+	struct sockaddr_un addr;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	do {
+		*block = 1 + vb_random32() % 16000;
+	} while (bind(fd, (struct sockaddr *)&addr, vb_name_address(&addr, uid, *block)));
+	return listen(fd, 1) ? -1 : fd;
+}
+
+/* The next message, its descriptors closed or the first one kept. 0: hung up. */
+static int next(int sock, struct vb_control *msg, int *kept)
+{
+	struct pollfd p = {.fd = sock, .events = POLLIN};
+	int fds[VB_CONTROL_FDS], n;
+
+	if (poll(&p, 1, 3000) != 1)
+		return -ETIMEDOUT;
+	int r = vb_control_receive(sock, msg, fds, &n);
+
+	if (kept)
+		*kept = n ? fds[0] : -1;
+	for (int i = kept ? 1 : 0; i < n; i++)
+		vb_descriptor_close(fds[i]);
+	return r == -ECONNRESET || r == -EPIPE ? 0 : r;
+}
+
+static void send_message(int sock, enum vb_control_type type, struct vb_control msg, const int *fds,
+			 int n)
+{
+	msg.magic = VB_CONTROL_MAGIC;
+	msg.version = VB_CONTROL_VERSION;
+	msg.type = type;
+	vb_control_send(sock, &msg, fds, n);
+}
+
+/* A page as it should be, alive, with one queue pair of one engine. */
+static struct vb_page *page_make(int *fd)
+{
+	struct vb_page *page;
+
+	assert_int_equal(vb_page_create(vb_random64(), &page, fd), 0);
+	*(uint32_t *)(void *)&page->header.alive = 1234;
+	page->header.num_engines = 1;
+	return page;
+}
+
+static void expect_refused(struct fixture *f, int sock)
+{
+	struct vb_control msg;
+	int r;
+
+	do {
+		r = next(sock, &msg, NULL);
+		assert_int_not_equal(msg.type, VB_CONTROL_GRANT);
+	} while (r == 1);
+	assert_int_equal(r, 0);
+	close(sock);
+	assert_int_equal(vb_reason_count(VB_REASON_PEER_VERSION), ++f->versions);
+	assert_int_equal(atomic_load(&f->end.deaths), 0);
+}
+
+static uint32_t block_of(const struct fixture *f)
+{
+	return f->qpn >> VB_QPN_BLOCK_BITS;
+}
+
+static void say_hello(int sock, uint64_t nonce, int fd)
+{
+	send_message(sock, VB_CONTROL_HELLO, (struct vb_control){.nonce = nonce}, &fd,
+		     fd < 0 ? 0 : 1);
+}
+
+/* The control: what is expected is accepted. */
+static void test_good_page(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_control msg;
+	int fd;
+	struct vb_page *page = page_make(&fd);
+	int sock = call(geteuid(), block_of(f));
+
+	say_hello(sock, page->header.nonce, fd);
+	assert_int_equal(next(sock, &msg, NULL), 1);
+	assert_int_equal(msg.type, VB_CONTROL_HELLO);
+	assert_int_equal(next(sock, &msg, NULL), 1);
+	assert_int_equal(msg.type, VB_CONTROL_GRANT);
+	close(sock);
+	vb_descriptor_close(fd);
+	vb_shared_unmap(page, sizeof(*page));
+	assert_int_equal(vb_reason_count(VB_REASON_PEER_VERSION), f->versions);
+}
+
+static void bad_magic(struct vb_page *page)
+{
+	page->header.magic++;
+}
+
+static void bad_version(struct vb_page *page)
+{
+	page->header.version++;
+}
+
+static void bad_size(struct vb_page *page)
+{
+	page->header.size_of_page--;
+}
+
+static void bad_uid(struct vb_page *page)
+{
+	page->header.uid++;
+}
+
+static void bad_nonce(struct vb_page *page)
+{
+	page->header.nonce++;
+}
+
+static void no_nonce(struct vb_page *page)
+{
+	page->header.nonce = 0;
+}
+
+static void test_bad_pages(void **state)
+{
+	void (*const spoil[])(struct vb_page *) = {bad_magic, bad_version, bad_size,
+						   bad_uid,   bad_nonce,   no_nonce};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(spoil) / sizeof(spoil[0]); i++) {
+		int fd, sock = call(geteuid(), block_of(f));
+		struct vb_page *page = page_make(&fd);
+		uint64_t nonce = page->header.nonce;
+
+		spoil[i](page);
+		say_hello(sock, spoil[i] == no_nonce ? 0 : nonce, fd);
+		expect_refused(f, sock);
+		vb_descriptor_close(fd);
+		vb_shared_unmap(page, sizeof(*page));
+	}
+}
+
+/* The victim's own page, sent back to it. */
+static void test_reflected_page(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_control msg;
+	int fd, sock = call(geteuid(), block_of(f));
+
+	assert_int_equal(next(sock, &msg, &fd), 1);
+	say_hello(sock, msg.nonce, fd);
+	expect_refused(f, sock);
+	vb_descriptor_close(fd);
+}
+
+static int memfd(size_t bytes, int seals)
+{
+	int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static void test_bad_objects(void **state)
+{
+	const int all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+	const size_t size = sizeof(struct vb_page);
+	struct fixture *f = *state;
+	int pipes[2];
+
+	assert_int_equal(pipe(pipes), 0);
+	int objects[] = {
+		memfd(size, 0),
+		memfd(size,
+		      F_SEAL_GROW | F_SEAL_FUTURE_WRITE), /* could be truncated under its reader */
+		memfd(size, F_SEAL_SHRINK | F_SEAL_GROW), /* could get a second writer */
+		memfd(size - 4096, all),
+		memfd(4096, all),
+		memfd(0, all),
+		memfd(size + 4096, all),
+		open("/dev/zero", O_RDWR),
+		open("/proc/self/exe", O_RDONLY),
+		pipes[0],
+		pipes[1],
+		-1,
+	};
+
+	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++) {
+		int sock = call(geteuid(), block_of(f));
+
+		say_hello(sock, 1, objects[i]);
+		expect_refused(f, sock);
+		if (objects[i] >= 0)
+			close(objects[i]);
+	}
+}
+
+static void test_bad_messages(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_control msg = {.magic = VB_CONTROL_MAGIC,
+				 .version = VB_CONTROL_VERSION + 1,
+				 .type = VB_CONTROL_HELLO};
+	char big[4096] = {0};
+	int sock = call(geteuid(), block_of(f));
+
+	send(sock, &msg, sizeof(msg), MSG_NOSIGNAL);
+	expect_refused(f, sock);
+	sock = call(geteuid(), block_of(f));
+	msg.version = VB_CONTROL_VERSION;
+	send(sock, &msg, sizeof(msg) - 1, MSG_NOSIGNAL);
+	expect_refused(f, sock);
+	sock = call(geteuid(), block_of(f));
+	memcpy(big, &msg, sizeof(msg));
+	send(sock, big, sizeof(big), MSG_NOSIGNAL);
+	expect_refused(f, sock);
+	sock = call(geteuid(), block_of(f));
+	send(sock, "GET / HTTP/1.0\r\n", 16, MSG_NOSIGNAL);
+	expect_refused(f, sock);
+	/* Silence, a hang-up, messages before a hello: no contact, no noise. */
+	sock = call(geteuid(), block_of(f));
+	send_message(sock, VB_CONTROL_OPEN, (struct vb_control){0}, NULL, 0);
+	send_message(sock, VB_CONTROL_GRANT, (struct vb_control){0}, NULL, 0);
+	end_sleep_ms(20);
+	close(sock);
+	assert_int_equal(vb_reason_count(VB_REASON_PEER_VERSION), f->versions);
+	assert_int_equal(vb_node_page(f->end.node)->header.magic, VB_PAGE_MAGIC);
+}
+
+/* A peer in our hands that got through the greeting. */
+struct puppet {
+	struct vb_page *page;
+	int page_fd;
+	int sock;
+	uint32_t qpn;
+};
+
+static void puppet_make(struct fixture *f, struct puppet *p)
+{
+	struct vb_control msg;
+	void *lock;
+	int fds[2];
+
+	p->page = page_make(&p->page_fd);
+	p->page->header.block[0] = (block_of(f) ^ 1) & 0x3fff;
+	p->page->header.num_blocks = 1;
+	p->qpn = p->page->header.block[0] << VB_QPN_BLOCK_BITS | 5;
+	p->page->qp[5].qpn = p->qpn;
+	p->sock = call(geteuid(), block_of(f));
+	say_hello(p->sock, p->page->header.nonce, p->page_fd);
+	assert_int_equal(next(p->sock, &msg, NULL), 1);
+	assert_int_equal(next(p->sock, &msg, NULL), 1);
+	assert_int_equal(msg.type, VB_CONTROL_GRANT);
+	fds[0] = eventfd(0, EFD_NONBLOCK);
+	assert_int_equal(vb_shared_create_common("lock", 4096, &lock, &fds[1]), 0);
+	int changes = atomic_load(&f->end.changes);
+
+	send_message(p->sock, VB_CONTROL_GRANT, (struct vb_control){.text = "puppet"}, fds, 2);
+	assert_true(end_await(&f->end.changes, changes + 1, 2000));
+	close(fds[0]);
+	vb_descriptor_close(fds[1]);
+	vb_shared_unmap(lock, 4096);
+}
+
+static void puppet_drop(struct puppet *p)
+{
+	close(p->sock);
+	vb_descriptor_close(p->page_fd);
+	vb_shared_unmap(p->page, sizeof(*p->page));
+}
+
+static void expect_condemned(struct fixture *f, struct puppet *p)
+{
+	struct vb_control msg;
+	int sock;
+
+	assert_true(end_await(&f->end.deaths, 1, 2000));
+	assert_int_equal(vb_reason_count(VB_REASON_PEER_CORRUPT), f->corrupt + 1);
+	while (next(p->sock, &msg, NULL) == 1)
+		;
+	/* It does not come back under the same name. */
+	sock = call(geteuid(), block_of(f));
+	say_hello(sock, p->page->header.nonce, p->page_fd);
+	assert_int_equal(next(sock, &msg, NULL), 1);
+	assert_int_equal(next(sock, &msg, NULL), 0);
+	close(sock);
+	puppet_drop(p);
+}
+
+static void test_impossible_engine(void **state)
+{
+	struct fixture *f = *state;
+	struct puppet p;
+
+	puppet_make(f, &p);
+	send_message(p.sock, VB_CONTROL_OPEN,
+		     (struct vb_control){.from_engine = VB_MAX_ENGINES, .to_engine = f->engine},
+		     NULL, 0);
+	expect_condemned(f, &p);
+}
+
+static void test_unknown_type(void **state)
+{
+	struct fixture *f = *state;
+	struct puppet p;
+
+	puppet_make(f, &p);
+	send_message(p.sock, (enum vb_control_type)99, (struct vb_control){0}, NULL, 0);
+	expect_condemned(f, &p);
+}
+
+static void test_open_without_ring(void **state)
+{
+	struct fixture *f = *state;
+	struct puppet p;
+
+	puppet_make(f, &p);
+	send_message(p.sock, VB_CONTROL_OPEN, (struct vb_control){.to_engine = f->engine}, NULL, 0);
+	expect_condemned(f, &p);
+	assert_int_equal(atomic_load(&f->end.ups), 0);
+}
+
+static void test_accept_with_bad_ring(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_control msg;
+	enum vb_contact why;
+	struct puppet p;
+	int ring, bad = memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
+
+	puppet_make(f, &p);
+	assert_null(vb_channel_find(f->end.node, f->engine, p.qpn, &why));
+	assert_int_equal(why, VB_CONTACT_PENDING);
+	assert_int_equal(next(p.sock, &msg, &ring), 1);
+	assert_int_equal(msg.type, VB_CONTROL_OPEN);
+	vb_descriptor_close(ring);
+	send_message(p.sock, VB_CONTROL_ACCEPT, (struct vb_control){.to_id = msg.from_id}, &bad, 1);
+	expect_condemned(f, &p);
+	assert_int_equal(atomic_load(&f->end.ups), 0);
+	close(bad);
+}
+
+/* Answers to questions that nobody asked change nothing; an engine that does not exist is refused. */
+static void test_stray_messages(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_control msg;
+	struct puppet p;
+	int ring;
+	void *map;
+
+	puppet_make(f, &p);
+	for (uint32_t id = 0; id < 4; id++) {
+		send_message(p.sock, VB_CONTROL_ACCEPT, (struct vb_control){.to_id = id}, NULL, 0);
+		send_message(p.sock, VB_CONTROL_REFUSE, (struct vb_control){.to_id = id}, NULL, 0);
+		send_message(p.sock, VB_CONTROL_DUPLICATE, (struct vb_control){.to_id = id}, NULL,
+			     0);
+		send_message(p.sock, VB_CONTROL_CLOSE, (struct vb_control){.to_id = id}, NULL, 0);
+	}
+	assert_int_equal(vb_shared_create("ring", sizeof(struct vb_ring_half), &map, &ring), 0);
+	send_message(p.sock, VB_CONTROL_OPEN, (struct vb_control){.from_id = 9, .to_engine = 77},
+		     &ring, 1);
+	assert_int_equal(next(p.sock, &msg, NULL), 1);
+	assert_int_equal(msg.type, VB_CONTROL_REFUSE);
+	assert_int_equal(msg.to_id, 9);
+	/* And one that exists is not. */
+	send_message(p.sock, VB_CONTROL_OPEN,
+		     (struct vb_control){.from_id = 10, .to_engine = f->engine}, &ring, 1);
+	assert_int_equal(next(p.sock, &msg, NULL), 1);
+	assert_int_equal(msg.type, VB_CONTROL_ACCEPT);
+	assert_int_equal(msg.to_id, 10);
+	assert_int_equal(atomic_load(&f->end.ups), 1);
+	assert_int_equal(atomic_load(&f->end.deaths), 0);
+	vb_channel_close(f->end.node, atomic_load(&f->end.up[0]));
+	vb_descriptor_close(ring);
+	vb_shared_unmap(map, sizeof(struct vb_ring_half));
+	puppet_drop(&p);
+}
+
+/* Numbers in the page that lead nowhere. */
+static void test_impossible_page_contents(void **state)
+{
+	struct fixture *f = *state;
+	enum vb_contact why;
+	struct puppet p;
+
+	puppet_make(f, &p);
+	p.page->qp[5].engine = UINT32_MAX;
+	assert_null(vb_channel_find(f->end.node, f->engine, p.qpn, &why));
+	assert_int_equal(why, VB_CONTACT_ABSENT);
+	p.page->qp[5].qpn = 5;
+	assert_null(vb_channel_find(f->end.node, f->engine, p.qpn, &why));
+	assert_int_equal(why, VB_CONTACT_ABSENT);
+	p.page->header.num_blocks = UINT32_MAX;
+	p.page->header.num_engines = UINT32_MAX;
+	assert_null(vb_channel_find(f->end.node, f->engine, p.qpn ^ 0x100000, &why));
+	vb_mark_await(f->end.node, 0, 7);
+	p.page->header.block[0] = UINT32_MAX;
+	/* Its end is noticed although its list of blocks is nonsense. */
+	*(uint32_t *)(void *)&p.page->header.alive = 0x40000000;
+	close(p.sock);
+	assert_true(end_await(&f->end.deaths, 1, 1000));
+	p.sock = -1;
+	puppet_drop(&p);
+}
+
+static int as_nobody(int sock, void *arg)
+{
+	uint32_t block = *(uint32_t *)arg;
+
+	if (setresuid(65534, 65534, 65534))
+		return 1;
+	int fd = call(0, block);
+	struct vb_control msg;
+
+	/* The connection is made, then dropped without a word. */
+	if (fd < 0 || next(fd, &msg, NULL) != 0)
+		return 2;
+	int l = listen_at(0, &block);
+
+	tell(sock, block);
+	hear(sock);
+	close(l);
+	return 0;
+}
+
+static void test_other_user(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t block = block_of(f);
+	enum vb_contact why;
+	struct child child;
+
+	if (geteuid() != 0) {
+		print_message("skipped: another user needs root to be had\n");
+		skip();
+	}
+	child_start(&child, as_nobody, &block);
+	block = (uint32_t)hear(child.sock);
+	assert_int_equal(vb_reason_count(VB_REASON_PEER_USER), f->users + 1);
+	/* And who listens under one of our names is not called. */
+	assert_null(end_find(&f->end, f->engine, block << VB_QPN_BLOCK_BITS, 2000, &why));
+	assert_int_equal(why, VB_CONTACT_REFUSED);
+	assert_int_equal(vb_reason_count(VB_REASON_PEER_USER), f->users + 2);
+	tell(child.sock, 0);
+	child_join(&child);
+}
+
+/* Who answers to a name but is not one of us. */
+static void test_false_owner(void **state)
+{
+	struct fixture *f = *state;
+	enum vb_contact why;
+	uint32_t block;
+	int l = listen_at(geteuid(), &block);
+
+	assert_null(end_find(&f->end, f->engine, block << VB_QPN_BLOCK_BITS, 200, &why));
+	assert_int_equal(why, VB_CONTACT_PENDING);
+	int sock = accept4(l, NULL, NULL, SOCK_CLOEXEC);
+
+	send(sock, "hello", 5, MSG_NOSIGNAL);
+	assert_null(end_find(&f->end, f->engine, block << VB_QPN_BLOCK_BITS, 2000, &why));
+	assert_int_equal(why, VB_CONTACT_REFUSED);
+	close(sock);
+	close(l);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_good_page),
+		TEST(test_bad_pages),
+		TEST(test_reflected_page),
+		TEST(test_bad_objects),
+		TEST(test_bad_messages),
+		TEST(test_impossible_engine),
+		TEST(test_unknown_type),
+		TEST(test_open_without_ring),
+		TEST(test_accept_with_bad_ring),
+		TEST(test_stray_messages),
+		TEST(test_impossible_page_contents),
+		TEST(test_other_user),
+		TEST(test_false_owner),
+	};
+
+	return cmocka_run_group_tests_name("host/hostile", tests, NULL, NULL);
+}
