@@ -336,9 +336,9 @@ int end_dereg(struct end *end, int index)
 	return reply.result;
 }
 
-void end_unmap(struct end *end, size_t offset, size_t length)
+void end_vanish(struct end *end, size_t offset, size_t length)
 {
-	struct end_request request = {.verb = END_UNMAP, .offset = offset, .length = length};
+	struct end_request request = {.verb = END_VANISH, .offset = offset, .length = length};
 	struct end_reply reply = {0};
 
 	ask(end, &request, &reply);

@@ -145,8 +145,8 @@ bool end_is_filled(struct end *end, size_t offset, int byte, size_t length);
 int end_reg(struct end *end, size_t offset, size_t length, int access, bool other_pd,
 	    struct end_key *key);
 int end_dereg(struct end *end, int index);
-/* Takes pages of the buffer away under their registration; page-aligned. */
-void end_unmap(struct end *end, size_t offset, size_t length);
+/* Takes pages of the buffer away under their registration, as by a truncated file; page-aligned. */
+void end_vanish(struct end *end, size_t offset, size_t length);
 /* qkey_viol_cntr of port 1 (0) or bad_pkey_cntr (1). */
 uint32_t end_port_counter(struct end *end, int which);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "expect.h"
 
@@ -289,6 +290,17 @@ static int serve_dereg(struct end *end, int index)
 	return rc;
 }
 
+/* Pages of an empty file: the addresses stay taken, so that nobody else's mapping gets there. */
+static void serve_vanish(struct end *end, const struct end_request *request)
+{
+	int fd = memfd_create("empty", MFD_CLOEXEC);
+
+	REQUIRE(fd >= 0);
+	REQUIRE(mmap(end->buf + request->offset, request->length, PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
+	close(fd);
+}
+
 static int serve_counter(struct end *end, int which)
 {
 	struct ibv_port_attr attr;
@@ -342,8 +354,8 @@ void end_serve(struct end *end, struct end_request *request, struct end_reply *r
 	case END_DEREG:
 		reply->result = serve_dereg(end, request->a);
 		break;
-	case END_UNMAP:
-		REQUIRE(munmap(end->buf + request->offset, request->length) == 0);
+	case END_VANISH:
+		serve_vanish(end, request);
 		break;
 	case END_COUNTER:
 		reply->result = serve_counter(end, request->a);

@@ -25,7 +25,7 @@ enum end_verb {
 	END_PEEK,
 	END_REG,
 	END_DEREG,
-	END_UNMAP,
+	END_VANISH,
 	END_COUNTER,
 };
 

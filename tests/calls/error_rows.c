@@ -279,9 +279,9 @@ static void far_misaligned_and_key(struct scene *s)
 	s->wr.wr.atomic.rkey = 0xdeadbeef;
 }
 
-static void far_unmapped(struct scene *s)
+static void far_vanished(struct scene *s)
 {
-	end_unmap(&s->far, 61440, 4096);
+	end_vanish(&s->far, 61440, 4096);
 	set_remote(s, s->far.info.addr + 61440, s->far.info.rkey);
 }
 
@@ -538,9 +538,9 @@ const struct row error_rows[] = {
 	UC_DROP("UC WRITE_IMM, unknown rkey", WRITE_IMM, NULL, far_unknown_key),
 
 	/* Last, because a device that gets them wrong takes the process along. */
-	{"WRITE, memory behind the region is gone", RC, WRITE, NULL, far_unmapped, true, ROE, FLUSH,
+	{"WRITE, memory behind the region is gone", RC, WRITE, NULL, far_vanished, true, ROE, FLUSH,
 	 ERR, ERR, FATAL, DATA_UNTOUCHED},
-	{"READ, memory behind the region is gone", RC, READ, NULL, far_unmapped, true, ROE, FLUSH,
+	{"READ, memory behind the region is gone", RC, READ, NULL, far_vanished, true, ROE, FLUSH,
 	 ERR, ERR, FATAL, DATA_UNTOUCHED},
 };
 
