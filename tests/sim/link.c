@@ -21,6 +21,8 @@ void *link_reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, uint32_t le
 			    s->number);
 	if (length > qp->max_run_bytes || length > SIM_PACKET_BYTES)
 		world_fault(s->world, "side %u reserves %u bytes for a run", s->number, length);
+	if (s->world->fault[0]) /* so that a queue pair gone mad comes to an end */
+		return NULL;
 	s->reserved_length = length;
 	return s->in_link < s->world->config.room ? s->reserved : NULL;
 }

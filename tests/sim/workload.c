@@ -117,6 +117,11 @@ void workload_choose(struct world *w, uint64_t seed)
 	choose_attributes(w, c);
 	c->direct = c->reliable && c->service == VB_SERVICE_RC && sim_chance(w, 500);
 	c->late_recv = sim_chance(w, 400);
+	/* Patience that lasts for each message, but not for all of them together. */
+	if (c->late_recv && sim_chance(w, 400)) {
+		c->min_rnr_timer = 13;
+		c->rnr_retry = 4;
+	}
 	c->sqd = c->service == VB_SERVICE_RC && sim_chance(w, 200);
 	choose_fault(w, c);
 }

@@ -103,9 +103,12 @@ static void post_recv_some(struct sim_side *s)
 {
 	struct world *w = s->world;
 
-	endpoint_post_recv(s, w->config.late_recv ? sim_below(w, 5) : ORACLE_RECVS);
+	endpoint_post_recv(s, !w->config.late_recv
+				      ? ORACLE_RECVS
+				      : sim_below(w, w->config.rnr_retry == 7 ? 5 : 2));
 	if (s->recvs_posted < s->recvs_wanted)
-		world_schedule(w, SIM_EVENT_POST_RECV, s->number, sim_below(w, 60000), 0);
+		world_schedule(w, SIM_EVENT_POST_RECV, s->number,
+			       sim_below(w, w->config.rnr_retry == 7 ? 60000 : 500000), 0);
 }
 
 /* Drains the send queue, later resumes it. */
