@@ -114,7 +114,7 @@ static void write_then_send(void)
 	}
 }
 
-/* A READ sees the WRITE before it and not the WRITE behind it. */
+/* A READ sees the WRITE before it and, if that one is fenced, not the WRITE behind it. */
 static void write_then_read(void)
 {
 	struct ibv_sge source = end_sge(&near, 0, SLOT), into = end_sge(&near, 8192, SLOT);
@@ -127,6 +127,7 @@ static void write_then_read(void)
 	write.wr.rdma.remote_addr = far.info.addr + 16384;
 	write.wr.rdma.rkey = far.info.rkey;
 	read.wr.rdma = behind.wr.rdma = write.wr.rdma;
+	behind.send_flags |= IBV_SEND_FENCE; /* without it the READ may see either (IBA 10.8.3) */
 	write.next = &read;
 	read.next = &behind;
 	for (int i = 1; i <= 200; i++) {
