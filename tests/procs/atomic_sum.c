@@ -165,6 +165,7 @@ static void target_operate(struct target *target)
 static void run_target(struct initiator *initiators, unsigned char *memory)
 {
 	struct target target = {0};
+	unsigned int turns = 0;
 	int i;
 
 	target_open(&target, memory);
@@ -175,6 +176,8 @@ static void run_target(struct initiator *initiators, unsigned char *memory)
 	while (target.done < each || __atomic_load_n(ended, __ATOMIC_ACQUIRE) < INITIATORS) {
 		target_serve(&target);
 		target_operate(&target);
+		if (++turns % 65536 == 0)
+			processes_check();
 		if (target.done == each)
 			sched_yield();
 	}

@@ -137,6 +137,33 @@ void process_drop_root(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+static void check_others(pid_t wanted)
+{
+	int i;
+
+	if (children.owner != getpid())
+		return;
+	for (i = 0; i < children.count; i++) {
+		siginfo_t info = {.si_pid = 0};
+		pid_t pid = children.pid[i];
+
+		/* Looks without reaping: whoever waits for it still gets its status. */
+		if (!pid || pid == wanted ||
+		    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
+			continue;
+		if (info.si_code == CLD_EXITED && info.si_status == CHECK_EXIT_SKIP)
+			exit(CHECK_EXIT_SKIP);
+		CHECK_SAY(info.si_code == CLD_EXITED && info.si_status == 0,
+			  "process %d ended with %s %d", (int)pid,
+			  info.si_code == CLD_EXITED ? "exit" : "signal", info.si_status);
+	}
+}
+
+void processes_check(void)
+{
+	check_others(0);
+}
+
 int process_wait(struct process *process, int timeout_ms)
 {
 	uint64_t until = now_ms() + (uint64_t)timeout_ms;
@@ -147,6 +174,7 @@ int process_wait(struct process *process, int timeout_ms)
 	while ((got = waitpid(process->pid, &status, WNOHANG)) == 0) {
 		CHECK_SAY(now_ms() < until, "process %d did not end within %d ms",
 			  (int)process->pid, timeout_ms);
+		check_others(process->pid);
 		sleep_ms(1);
 	}
 	CHECK_EQ(got, process->pid);

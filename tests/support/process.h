@@ -44,7 +44,13 @@ void process_adopt(pid_t pid);
 /* SIGKILL and reap an adopted pid. */
 void process_reap(pid_t pid);
 
-/* Waits for the end; returns the wait status. Fails after timeout_ms. */
+/* Fails if a child has ended otherwise than with success and was not waited for yet. */
+void processes_check(void);
+
+/*
+ * Waits for the end and returns the wait status. Fails after timeout_ms, and at
+ * once when another child ended badly.
+ */
 int process_wait(struct process *process, int timeout_ms);
 
 /* Waits and demands exit status 0; a child that skipped makes the caller skip. */
