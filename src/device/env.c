@@ -307,6 +307,7 @@ const struct vb_env vb_qp_env = {
 	.gather = gather,
 	.scatter_response = scatter_response,
 	.direct = vb_env_direct,
+	.direct_waits = vb_env_direct_waits,
 	.send_done = send_done,
 	.recv_take = recv_take,
 	.recv_untake = recv_untake,

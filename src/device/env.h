@@ -11,5 +11,6 @@ void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct
 
 /* env_direct.c */
 enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe);
+bool vb_env_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool two_sided);
 
 #endif

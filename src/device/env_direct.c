@@ -16,6 +16,7 @@
 #include "host/channel.h"
 #include "host/peer.h"
 
+#define DIRECT_WORTH_WAITING 32768u /* bytes */
 #define DIRECT_CHUNK (256u * 1024u) /* most that one call copies; the rest goes on from poll or progress */
 
 struct target {
@@ -154,6 +155,20 @@ static bool contact(struct vb_qp *qp, struct target *target)
 		qp->peer_qp = vb_peer_qp(target->peer, qp->t.dest_qpn);
 	target->qp = qp->peer_qp;
 	return target->qp != NULL;
+}
+
+/*
+ * A stream of one-sided requests should not be kept on the ring, and so on the target's processors, by the one that was sent
+ * before contact was made; and a large copy is worth a round trip. A small WRITE behind a SEND goes behind it.
+ */
+bool vb_env_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool two_sided)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct target target;
+
+	if (two_sided && wqe->length < DIRECT_WORTH_WAITING)
+		return false;
+	return plausible(wqe) && contact(qp, &target) && qp_allows(qp, target.qp, access_needed(wqe->opcode));
 }
 
 enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)

@@ -59,6 +59,11 @@ struct vb_env {
 
 	/* One-sided requests that can be done without the link (never for queue pairs of tests): see design of direct access. NULL = never. */
 	enum vb_direct (*direct)(struct vb_tqp *qp, struct vb_send_wqe *wqe);
+	/*
+	 * Such a request is next, but others are in flight before it (`two_sided`: messages among them that the peer must receive). Is it
+	 * better to wait for their answers and then do it directly than to send it behind them? NULL = never.
+	 */
+	bool (*direct_waits)(struct vb_tqp *qp, const struct vb_send_wqe *wqe, bool two_sided);
 
 	/*
 	 * The request is finished, in posting order; called for unsignalled ones too (the device decides about a CQE).

@@ -168,6 +168,33 @@ static enum vb_step start_local(struct vb_tqp *qp, struct vb_send_wqe *w)
 	return VB_STEP_ON;
 }
 
+/* Direct access is tried when nothing is in flight before the entry. False: send it. */
+static bool start_direct(struct vb_tqp *qp, struct vb_send_wqe *w, enum vb_step *step)
+{
+	struct vb_requester *r = &qp->req;
+
+	*step = VB_STEP_STOP;
+	if (r->cur != r->head) {
+		bool two_sided = (int32_t)(r->two_sided - r->head) > 0;
+
+		return qp->env->direct_waits && qp->env->direct_waits(qp, w, two_sided);
+	}
+	switch (qp->env->direct(qp, w)) {
+	case VB_DIRECT_MORE:
+		r->direct_more = true;
+		*step = VB_STEP_LINK;
+		return true;
+	case VB_DIRECT_DONE:
+		r->direct_more = false;
+		done_at_once(qp, w);
+		*step = VB_STEP_ON;
+		return true;
+	default:
+		r->direct_more = false;
+		return false;
+	}
+}
+
 /* Gives the entry at cur its PSNs, or finds out that it can't or need not be sent. */
 static enum vb_step start(struct vb_tqp *qp, struct vb_send_wqe *w)
 {
@@ -175,6 +202,7 @@ static enum vb_step start(struct vb_tqp *qp, struct vb_send_wqe *w)
 	const struct vb_request_op *op = vb_request_op(w->opcode);
 	enum vb_reason reason = VB_REASON_NONE;
 	enum ibv_wc_status status = judge(qp, w, op, &reason);
+	enum vb_step step;
 
 	if (status)
 		return vb_requester_refuse(qp, w, status, reason);
@@ -188,17 +216,8 @@ static enum vb_step start(struct vb_tqp *qp, struct vb_send_wqe *w)
 		return VB_STEP_STOP;
 	if (op->kind == VB_REQUEST_LOCAL)
 		return start_local(qp, w);
-	if (op->direct && qp->env->direct && r->cur == r->head) {
-		enum vb_direct direct = qp->env->direct(qp, w);
-
-		r->direct_more = direct == VB_DIRECT_MORE;
-		if (direct == VB_DIRECT_MORE)
-			return VB_STEP_LINK;
-		if (direct == VB_DIRECT_DONE) {
-			done_at_once(qp, w);
-			return VB_STEP_ON;
-		}
-	}
+	if (op->direct && qp->env->direct && start_direct(qp, w, &step))
+		return step;
 	w->first_psn = r->next_psn;
 	w->num_psn = w->length <= qp->mtu ? 1 : vb_psn_count(w->length, qp->mtu);
 	/* One run is checked while it is gathered; of several, nothing may be sent if the last one fails. */
@@ -209,6 +228,8 @@ static enum vb_step start(struct vb_tqp *qp, struct vb_send_wqe *w)
 	}
 	r->next_psn = vb_psn_add(r->next_psn, w->num_psn);
 	r->started++;
+	if (!op->direct)
+		r->two_sided = r->started;
 	return VB_STEP_ON;
 }
 

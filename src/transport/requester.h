@@ -38,6 +38,7 @@ struct vb_requester {
 	uint32_t head;
 	uint32_t cur;
 	uint32_t started;
+	uint32_t two_sided; /* one past the last started entry that the peer must receive */
 
 	uint32_t psn;       /* of the next packet to send */
 	uint32_t next_psn;  /* of the first packet of the request that starts next */

@@ -21,7 +21,7 @@ void vb_tqp_reset(struct vb_tqp *qp)
 	vb_responder_reset(qp, 0);
 	requester_reset(qp, 0);
 	qp->sq_posted = 0;
-	qp->req.head = qp->req.cur = qp->req.started = 0;
+	qp->req.head = qp->req.cur = qp->req.started = qp->req.two_sided = 0;
 	qp->req.dead = false;
 	qp->state = IBV_QPS_RESET;
 }
