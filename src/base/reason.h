@@ -85,6 +85,10 @@
 	X(0x60b, DROP_SEQUENCE, "a packet of an unreliable message is missing")                    \
 	X(0x60c, DROP_UNREACHABLE, "no link reaches the destination")                              \
 	X(0x60d, DROP_ACCESS, "an unreliable RDMA WRITE failed its access check")                  \
+	X(0x60e, DROP_OPCODE, "the packet's opcode is unknown")                                    \
+	X(0x60f, DROP_VERSION, "the packet has an unknown transport version")                      \
+	X(0x610, DROP_ICRC, "the packet's ICRC is wrong")                                          \
+	X(0x611, DROP_CONGESTION, "a congestion notification, to which nothing here listens")      \
 	/* 0x7xx: the host: names, pages, rings */                                                 \
 	X(0x701, PEER_VERSION, "the peer speaks another version of the shared-memory protocol")    \
 	X(0x702, PEER_USER, "the peer belongs to another user")                                    \
