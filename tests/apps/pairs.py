@@ -41,7 +41,7 @@ def listening(pid, port):
     return False
 
 
-def tail(path, lines=12):
+def tail(path, lines=60):
     with open(path, encoding="utf-8", errors="replace") as handle:
         return "".join(handle.readlines()[-lines:])
 
@@ -50,7 +50,7 @@ class Runner:
     """Starts programs on the library in `libdir`; with ordinary=True as uid and gid 65534 without groups and
     capabilities, which needs root; pins: what to put before a pair's two commands. Use as a context manager: it owns a directory for output files."""
 
-    def __init__(self, libdir, ordinary=False, timeout=30, env=None, debug=False, pins=((), ())):
+    def __init__(self, libdir, ordinary=False, timeout=90, env=None, debug=False, pins=((), ())):
         self.timeout = timeout
         self.debug = debug
         self.ordinary = ordinary
