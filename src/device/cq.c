@@ -237,6 +237,13 @@ static void overrun(struct vb_cq *cq)
 	vb_event_queue_raise(&vb_context_of(cq->ex.context)->async, &cq->error_event);
 }
 
+void vb_cq_fire(struct vb_cq *cq)
+{
+	atomic_store_explicit(&cq->armed, VB_CQ_IDLE, memory_order_relaxed);
+	cq->told = cq->head;
+	vb_event_queue_raise(&vb_comp_channel_of(cq->ex.channel)->queue, &cq->comp_event);
+}
+
 bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 {
 	bool fits = true;
@@ -261,8 +268,7 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 	uint8_t armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
 
 	if (armed == VB_CQ_ANY || (armed == VB_CQ_SOLICITED && cqe->solicited)) {
-		atomic_store_explicit(&cq->armed, VB_CQ_IDLE, memory_order_relaxed);
-		vb_event_queue_raise(&vb_comp_channel_of(cq->ex.channel)->queue, &cq->comp_event);
+		vb_cq_fire(cq);
 	}
 	vb_lock_release(&cq->lock);
 	return fits;
@@ -273,12 +279,15 @@ void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp)
 	vb_lock_take(&cq->lock);
 	uint32_t to = atomic_load(&cq->tail);
 	uint32_t iter_tail = cq->iter_tail;
+	uint32_t told = cq->told;
 
 	for (uint32_t from = to; from != cq->head; from++) {
 		if (cq->ring[from & cq->mask].qp == qp) {
 			/* What an iteration has passed stays passed. */
 			if ((int32_t)(from - iter_tail) < 0)
 				cq->iter_tail--;
+			if ((int32_t)(from - told) < 0)
+				cq->told--;
 			continue;
 		}
 		cq->ring[to & cq->mask] = cq->ring[from & cq->mask];

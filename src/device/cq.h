@@ -43,6 +43,7 @@ struct vb_cq {
 	uint32_t overrun; /* took place: the CQ takes no more */
 	bool ignore_overrun;
 	_Atomic uint8_t armed; /* enum vb_cq_armed */
+	uint32_t told;	       /* entries before this one were there when the latest event was raised */
 	struct vb_event_node comp_event, error_event;
 	struct vb_events_got got;
 	/* Which engines to drive when polled; changed under poll_lock. */
@@ -75,6 +76,8 @@ void vb_cq_free(struct ibv_cq *cq);
 
 /* Adds an entry (engine's lock held). False: overrun, the queue pair must go to ERR. */
 bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe);
+/* Raises the completion event the CQ is armed for (under lock). */
+void vb_cq_fire(struct vb_cq *cq);
 /* Removes every unpolled entry of the queue pair (reset, destroy). */
 void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp);
 
