@@ -30,6 +30,7 @@ struct pass {
 	bool worked;
 	bool awake;	  /* some engine's lease runs */
 	bool waiting;	  /* some queue pair waits for room or contact */
+	bool missed;	  /* some engine was busy: what the doorbell rang for may still lie there */
 	uint64_t deadline; /* earliest timer, 0 = none */
 };
 
@@ -57,7 +58,7 @@ static void drive_unpolled(struct vb_engine *e, struct pass *pass)
 	bool worked;
 
 	if (!vb_lock_try(&e->lock)) {
-		pass->awake = true; /* somebody is at it */
+		pass->missed = true; /* somebody is at it, but perhaps only posts */
 		return;
 	}
 	e->clock_skip = 0;
@@ -87,7 +88,8 @@ static void look_at(struct vb_engine *e, void *arg)
 		e->polls_seen = polls;
 		pass->awake = true;
 	} else if (!asleep || pass->doorbell || timer_due(e) ||
-		   atomic_load_explicit(&e->waiting, memory_order_relaxed)) {
+		   atomic_load_explicit(&e->waiting, memory_order_relaxed) ||
+		   atomic_load_explicit(&e->inbox_news, memory_order_relaxed)) {
 		drive_unpolled(e, pass);
 	}
 	pass->waiting |= atomic_load_explicit(&e->waiting, memory_order_relaxed);
@@ -100,7 +102,7 @@ static int64_t wait_for(const struct pass *pass, uint64_t now, int64_t room_ns)
 
 	if (pass->awake)
 		wait = (int64_t)LEASE_NS;
-	if (pass->waiting)
+	if (pass->waiting || pass->missed)
 		wait = room_ns;
 	if (pass->deadline) {
 		int64_t left = pass->deadline > now ? (int64_t)(pass->deadline - now) : 0;
@@ -136,7 +138,7 @@ void *vb_progress_main(void *arg)
 			doorbell = vb_node_wait(node, 0) || pass.worked || doorbell;
 			continue;
 		}
-		room_ns = pass.worked || !pass.waiting ? ROOM_FIRST_NS : room_ns * 2;
+		room_ns = pass.worked || pass.missed || !pass.waiting ? ROOM_FIRST_NS : room_ns * 2;
 		if (room_ns > (int64_t)LEASE_NS)
 			room_ns = (int64_t)LEASE_NS;
 		int64_t wait = wait_for(&pass, now, room_ns);
@@ -151,7 +153,7 @@ void *vb_progress_main(void *arg)
 		} else if (wait < 0 && atomic_load(&planned) != UINT64_MAX) {
 			wait = 0;
 		}
-		doorbell = vb_node_wait(node, wait);
+		doorbell = vb_node_wait(node, wait) || pass.missed;
 	}
 	return NULL;
 }
