@@ -5,7 +5,8 @@
  * handlers), execute another program, sleep on, run through system(3), use the
  * objects they inherited (which refuse cleanly), or open the device for themselves.
  *
- * Both ends of a stream fork, in turn each kind of child.
+ * Both ends of a stream fork, in turn each kind of child, while another thread of
+ * theirs is busy in the library: a fork meets any lock there is.
  *
  * usage: fork_traffic [MESSAGES]
  */
@@ -13,6 +14,7 @@
 #include "support/check.h"
 #include "support/process.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,8 +124,32 @@ static void fork_one(struct stream *stream, uint64_t number)
 		process_expect_success(&child, PROCESS_PATIENCE_MS);
 }
 
+/* Until told to stop: registers, makes, connects, talks, destroys. */
+static void *stay_busy(void *argument)
+{
+	bool *stop = argument;
+	struct endpoint endpoint;
+	struct side here, there;
+
+	while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
+		endpoint_open(&endpoint, 16, true);
+		side_open(&here, &endpoint, NULL, NULL, 4096);
+		side_open(&there, &endpoint, NULL, NULL, 4096);
+		sides_connect(&here, &there);
+		CHECK_ZERO(post_write(&here, 1, 0, 64, 0, IBV_SEND_SIGNALED));
+		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		side_close(&there);
+		side_close(&here);
+		endpoint_close(&endpoint);
+	}
+	return NULL;
+}
+
 static void play(int sock, bool sends)
 {
+	bool stop = false;
+	pthread_t busy;
+
 	struct endpoint endpoint;
 	struct side side;
 	struct stream stream = {
@@ -134,10 +160,13 @@ static void play(int sock, bool sends)
 	side_open(&side, &endpoint, NULL, NULL, STREAM_SIZE);
 	stream_prepare(&side);
 	side_exchange(&side, sock);
+	CHECK_ZERO(pthread_create(&busy, NULL, stay_busy, &stop));
 	if (sends)
 		stream_send(&stream);
 	else
 		stream_receive(&stream);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	CHECK_ZERO(pthread_join(busy, NULL));
 	message_meet(sock);
 	side_close(&side);
 	endpoint_close(&endpoint);
