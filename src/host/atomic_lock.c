@@ -5,15 +5,18 @@
  * that dies releases it (pthread_mutexattr_setrobust(3)). A dead holder leaves an aligned word either changed or not.
  */
 #include <errno.h>
+#include <sched.h>
 #include <time.h>
 
 #include "host/private.h"
 #include "host/shared.h"
 
-#define LOCK_BYTES       4096u
-#define LOCK_SPINS       200
-/* A holder that does not run for so long was stopped; its atomics are declined rather than waited for. */
-#define LOCK_PATIENCE_NS (20 * VB_MSEC)
+#define LOCK_BYTES  4096u
+#define LOCK_SPINS  200
+#define LOCK_YIELDS 200
+/* A holder that does not run for some 20 ms was stopped; its atomics are declined rather than waited for. */
+#define LOCK_NAPS   200
+#define LOCK_NAP_NS 50000
 
 struct vb_atomic_lock {
 	pthread_mutex_t mutex;
@@ -53,8 +56,11 @@ void vb_atomic_lock_unmap(struct vb_atomic_lock *lock)
 	vb_shared_unmap(lock, LOCK_BYTES);
 }
 
-static int settle(struct vb_atomic_lock *lock, int err)
+/* 0, -EBUSY, or -ENOTRECOVERABLE. */
+static int try_lock(struct vb_atomic_lock *lock)
 {
+	int err = pthread_mutex_trylock(&lock->mutex);
+
 	if (err == EOWNERDEAD) {
 		pthread_mutex_consistent(&lock->mutex);
 		err = 0;
@@ -62,25 +68,25 @@ static int settle(struct vb_atomic_lock *lock, int err)
 	return -err;
 }
 
+/* The lock is held for a microsecond, so waiting means to look again; only a holder without a core makes it longer. */
 int vb_atomic_lock_take(struct vb_atomic_lock *lock)
 {
-	struct timespec until;
-	int err;
+	struct timespec nap = {0, LOCK_NAP_NS};
+	int err = try_lock(lock);
 
-	for (int i = 0; i < LOCK_SPINS; i++) {
-		err = pthread_mutex_trylock(&lock->mutex);
-		if (err != EBUSY)
-			return settle(lock, err);
+	for (int i = 0; err == -EBUSY && i < LOCK_SPINS; i++) {
 		vb_cpu_relax();
+		err = try_lock(lock);
 	}
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += LOCK_PATIENCE_NS;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
+	for (int i = 0; err == -EBUSY && i < LOCK_YIELDS; i++) {
+		sched_yield();
+		err = try_lock(lock);
 	}
-	err = pthread_mutex_clocklock(&lock->mutex, CLOCK_MONOTONIC, &until);
-	return err == ETIMEDOUT ? -EAGAIN : settle(lock, err);
+	for (int i = 0; err == -EBUSY && i < LOCK_NAPS; i++) {
+		nanosleep(&nap, NULL);
+		err = try_lock(lock);
+	}
+	return err == -EBUSY ? -EAGAIN : err;
 }
 
 void vb_atomic_lock_release(struct vb_atomic_lock *lock)

@@ -349,7 +349,12 @@ static void dispatch(struct vb_node *node, int64_t ns)
 	for (int i = 0; i < n; i++) {
 		struct vb_source *source = events[i].data.ptr;
 
-		if (source->fd >= 0)
+		/* An event before it in this turn may have removed it. The lock also shows what was written when it was added. */
+		pthread_mutex_lock(&node->lock);
+		bool there = source->fd >= 0;
+
+		pthread_mutex_unlock(&node->lock);
+		if (there)
 			source->ready(node, source, events[i].events);
 	}
 }

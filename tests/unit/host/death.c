@@ -23,7 +23,7 @@ static uint64_t target_word = 0x1122334455667788ull;
 /* A process that comes into contact, then does what it is told: 0 ends, 1 forks without handlers, 2 execs, 3 closes its channel. */
 static int target(int sock, void *arg)
 {
-	struct end end;
+	static struct end end; /* its thread outlives this function */
 
 	(void)arg;
 	end_start(&end);
@@ -53,7 +53,7 @@ static int target(int sock, void *arg)
 			return 2;
 		case 3:
 			end_push(ch, 77);
-			vb_channel_close(end.node, ch);
+			end_close(&end, ch);
 			break;
 		default:
 			return 3;
@@ -72,9 +72,9 @@ static void contact_make(struct end *end, uint32_t engine, struct contact *c)
 {
 	enum vb_contact why;
 
-	child_start(&c->child, target, NULL);
 	c->qpn = (uint32_t)hear(c->child.sock);
 	c->ch = end_find(end, engine, c->qpn, 5000, &why);
+	assert_int_equal(why, VB_CONTACT_UP);
 	assert_non_null(c->ch);
 	c->addr = hear(c->child.sock);
 	assert_true(vb_peer_alive(c->ch->peer));
@@ -96,7 +96,7 @@ static void expect_death(struct end *end, uint32_t engine, struct contact *c, in
 	assert_null(vb_channel_find(end->node, engine, c->qpn, &why));
 	assert_int_equal(why, VB_CONTACT_DEAD);
 	vb_channel_wake(c->ch);
-	vb_channel_close(end->node, c->ch);
+	end_close(end, c->ch);
 	end_sleep_ms(60);
 	assert_int_equal(atomic_load(&end->deaths), 1);
 }
@@ -107,6 +107,7 @@ static void test_killed(void **state)
 	struct end end;
 
 	(void)state;
+	child_start(&c.child, target, NULL);
 	end_start(&end);
 	uint32_t engine = end_engine(&end);
 
@@ -124,6 +125,7 @@ static void test_killed_with_child(void **state)
 	struct end end;
 
 	(void)state;
+	child_start(&c.child, target, NULL);
 	end_start(&end);
 	uint32_t engine = end_engine(&end);
 
@@ -144,6 +146,7 @@ static void test_exec(void **state)
 	struct end end;
 
 	(void)state;
+	child_start(&c.child, target, NULL);
 	end_start(&end);
 	uint32_t engine = end_engine(&end);
 
@@ -164,6 +167,7 @@ static void test_exec_with_child(void **state)
 	struct end end;
 
 	(void)state;
+	child_start(&c.child, target, NULL);
 	end_start(&end);
 	uint32_t engine = end_engine(&end);
 
@@ -183,7 +187,7 @@ static void test_exec_with_child(void **state)
 	assert_true(end_await(&end.deaths, 1, 1000));
 	assert_int_equal(kill(grandchild, SIGKILL), 0);
 	child_kill(&c.child);
-	vb_channel_close(end.node, c.ch);
+	end_close(&end, c.ch);
 	end_stop(&end);
 }
 
@@ -195,6 +199,8 @@ static void test_one_of_two(void **state)
 	uint64_t n;
 
 	(void)state;
+	child_start(&a.child, target, NULL);
+	child_start(&b.child, target, NULL);
 	end_start(&end);
 	uint32_t engine = end_engine(&end);
 
@@ -205,14 +211,14 @@ static void test_one_of_two(void **state)
 	assert_ptr_equal(atomic_load(&end.dead_peer), a.ch->peer);
 	assert_true(vb_peer_alive(b.ch->peer));
 	assert_false(atomic_load(&b.ch->dead));
-	vb_channel_close(end.node, a.ch);
+	end_close(&end, a.ch);
 	/* What was sent before a close is still there after the news of it. */
 	tell(b.child.sock, 3);
 	assert_true(end_await(&end.downs, 1, 1000));
 	assert_ptr_equal(atomic_load(&end.down), b.ch);
 	assert_true(end_take(b.ch, &n));
 	assert_int_equal(n, 77);
-	vb_channel_close(end.node, b.ch);
+	end_close(&end, b.ch);
 	tell(b.child.sock, 0);
 	child_join(&b.child);
 	assert_true(end_await(&end.deaths, 2, 1000));
@@ -221,7 +227,7 @@ static void test_one_of_two(void **state)
 
 static int silent(int sock, void *arg)
 {
-	struct end end;
+	static struct end end; /* its thread outlives this function */
 
 	(void)arg;
 	end_start(&end);
@@ -235,14 +241,14 @@ static int silent(int sock, void *arg)
 static void test_stopped(void **state)
 {
 	enum vb_contact why;
-	struct child child;
+	struct child child, later;
 	struct end end;
 
 	(void)state;
+	child_start(&child, silent, NULL);
+	child_start(&later, silent, NULL);
 	end_start(&end);
 	uint32_t engine = end_engine(&end);
-
-	child_start(&child, silent, NULL);
 	uint32_t qpn = (uint32_t)hear(child.sock);
 
 	kill(child.pid, SIGSTOP);
@@ -262,13 +268,12 @@ static void test_stopped(void **state)
 	assert_memory_equal(iov.iov_base, &target_word, 8);
 	child_kill(&child);
 	assert_true(end_await(&end.deaths, 1, 1000));
-	vb_channel_close(end.node, ch);
+	end_close(&end, ch);
 
-	child_start(&child, silent, NULL);
-	qpn = (uint32_t)hear(child.sock);
-	kill(child.pid, SIGSTOP);
+	qpn = (uint32_t)hear(later.sock);
+	kill(later.pid, SIGSTOP);
 	assert_null(end_find(&end, engine, qpn, 100, &why));
-	child_kill(&child);
+	child_kill(&later);
 	assert_null(end_find(&end, engine, qpn, 2000, &why));
 	assert_int_not_equal(why, VB_CONTACT_PENDING);
 	end_stop(&end);

@@ -69,7 +69,7 @@ static int fork_and_meddle(struct end *end)
 static int target(int sock, void *arg)
 {
 	struct vb_page_engine *e;
-	struct end end;
+	static struct end end; /* its thread outlives this function */
 	uint64_t n;
 
 	(void)arg;
@@ -145,7 +145,7 @@ static int tear_down(void **state)
 	child_join(&f->child);
 	assert_true(end_await(&f->end.deaths, 1, 1000));
 	assert_int_equal(atomic_load(&f->end.deaths), 1);
-	vb_channel_close(f->end.node, f->ch);
+	end_close(&f->end, f->ch);
 	end_stop(&f->end);
 	free(f);
 	return 0;
@@ -203,18 +203,16 @@ static void test_peer_closes_all(void **state)
 	assert_int_equal(atomic_load(&f->end.deaths), 0);
 	/* Asleep and without a doorbell it looks by itself. */
 	tell(f->child.sock, SLEEP);
-	vb_channel_wake(f->ch);
 	uint64_t rings = order(f, RINGS);
 
+	vb_channel_wake(f->ch);
 	end_sleep_ms(50);
 	assert_true(order(f, RINGS) > rings);
 	/* It cannot ring; it knocks. */
 	int before = atomic_load(&f->end.rings);
 
+	end_qp(&f->end, f->engine, NULL); /* it knocks at the name of our first block */
 	__atomic_store_n(&vb_node_page(f->end.node)->engine[f->engine].asleep, 1, __ATOMIC_SEQ_CST);
-	uint32_t own = end_qp(&f->end, f->engine, NULL);
-
-	(void)own;
 	echo(f, 3);
 	assert_true(end_await(&f->end.rings, before + 1, 1000));
 	/* We still reach its memory; it does not reach ours. */
@@ -225,7 +223,7 @@ static void test_peer_closes_all(void **state)
 
 static int closer(int sock, void *arg)
 {
-	struct fixture f = {.child.pid = 0};
+	static struct fixture f; /* its thread outlives this function */
 	enum vb_contact why;
 	uint64_t n;
 
@@ -263,13 +261,13 @@ static int closer(int sock, void *arg)
 		if (files[i] >= 0 && fcntl(files[i], F_GETFD) < 0)
 			return 6;
 	}
-	vb_channel_close(f.end.node, f.ch);
+	end_close(&f.end, f.ch);
 	return 0;
 }
 
 static int echo_forever(int sock, void *arg)
 {
-	struct end end;
+	static struct end end; /* its thread outlives this function */
 	uint64_t n;
 
 	(void)arg;
@@ -324,7 +322,7 @@ static int crowded(int sock, void *arg)
 {
 	struct rlimit limit = {128, 128};
 	int files[128], n = 0;
-	struct end end;
+	static struct end end; /* its thread outlives this function */
 
 	(void)arg;
 	setrlimit(RLIMIT_NOFILE, &limit);
@@ -368,7 +366,7 @@ static void test_no_descriptor_left(void **state)
 		end_sleep_ms(2);
 	}
 	assert_non_null(ch);
-	vb_channel_close(end.node, ch);
+	end_close(&end, ch);
 	tell(child.sock, 0);
 	child_join(&child);
 	end_stop(&end);

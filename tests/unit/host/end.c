@@ -101,6 +101,10 @@ void end_stop(struct end *end)
 	atomic_store(&end->stop, true);
 	vb_node_kick(end->node);
 	pthread_join(end->thread, NULL);
+	for (int i = 0; i < atomic_load(&end->ups); i++) {
+		if (atomic_load(&end->up[i]))
+			vb_channel_close(end->node, atomic_load(&end->up[i]));
+	}
 	vb_node_stop(end->node);
 }
 
@@ -138,6 +142,15 @@ struct vb_channel *end_find(struct end *end, uint32_t engine, uint32_t qpn, int 
 		sched_yield();
 	} while (end_clock() < until);
 	return NULL;
+}
+
+void end_close(struct end *end, struct vb_channel *channel)
+{
+	for (int i = 0; i < atomic_load(&end->ups); i++) {
+		if (atomic_load(&end->up[i]) == channel)
+			atomic_store(&end->up[i], NULL);
+	}
+	vb_channel_close(end->node, channel);
 }
 
 bool end_await(_Atomic int *count, int want, int timeout_ms)

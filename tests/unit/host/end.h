@@ -31,7 +31,7 @@ struct end {
 	_Atomic(struct vb_channel *) up[END_CHANNELS];
 	_Atomic(struct vb_channel *) down;
 	_Atomic(struct vb_peer *) dead_peer;
-	uint32_t no_engine; /* channel_up answers -ENOENT for this engine */
+	_Atomic uint32_t no_engine; /* channel_up answers -ENOENT for this engine */
 };
 
 /* Both abort the test on failure. */
@@ -46,6 +46,8 @@ struct vb_channel *end_find(struct end *end, uint32_t engine, uint32_t qpn, int 
 			    enum vb_contact *why);
 /* The n-th channel that was announced, waiting for it. */
 struct vb_channel *end_announced(struct end *end, int n, int timeout_ms);
+/* Closes a channel; end_stop() closes those that the test did not. */
+void end_close(struct end *end, struct vb_channel *channel);
 /* Waits until *count >= want. */
 bool end_await(_Atomic int *count, int want, int timeout_ms);
 int64_t end_clock(void);
@@ -55,7 +57,7 @@ void end_sleep_ms(int ms);
 bool end_push(struct vb_channel *channel, uint64_t number);
 bool end_take(struct vb_channel *channel, uint64_t *number);
 
-/* A process of its own. fn runs in it and talks through `sock`; its return value is the exit status. */
+/* A process of its own, to be made before any node of this one: sanitizers do not survive a fork beside threads that allocate. fn runs in it and talks through `sock`; its return value is the exit status. */
 struct child {
 	pid_t pid;
 	int sock;

@@ -446,7 +446,7 @@ static void test_stray_messages(void **state)
 	assert_int_equal(msg.to_id, 10);
 	assert_int_equal(atomic_load(&f->end.ups), 1);
 	assert_int_equal(atomic_load(&f->end.deaths), 0);
-	vb_channel_close(f->end.node, atomic_load(&f->end.up[0]));
+	end_close(&f->end, atomic_load(&f->end.up[0]));
 	vb_descriptor_close(ring);
 	vb_shared_unmap(map, sizeof(struct vb_ring_half));
 	puppet_drop(&p);

@@ -71,7 +71,7 @@ static uint64_t sum(const uint8_t *bytes)
 static int target(int sock, void *arg)
 {
 	struct area *area = area_map(MAP_PRIVATE);
-	struct end end;
+	static struct end end; /* its thread outlives this function */
 
 	if (arg)
 		prctl(PR_SET_DUMPABLE, 0);
@@ -107,28 +107,40 @@ static int target(int sock, void *arg)
 	}
 }
 
+#define HELPERS 40
+
 struct fixture {
 	struct end end;
 	struct child child;
+	struct child helper[HELPERS];
+	int helpers;
 	struct vb_channel *ch;
 	uint64_t area;
 	uint32_t engine;
 	uint32_t qpn;
 };
 
-static int set_up(void **state)
+static struct fixture *make(int (*helper)(int sock, void *arg), int helpers)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	enum vb_contact why;
 
 	child_start(&f->child, target, NULL);
+	for (f->helpers = 0; f->helpers < helpers; f->helpers++)
+		child_start(&f->helper[f->helpers], helper, NULL);
 	end_start(&f->end);
 	f->engine = end_engine(&f->end);
 	f->qpn = (uint32_t)hear(f->child.sock);
 	f->area = hear(f->child.sock);
 	f->ch = end_find(&f->end, f->engine, f->qpn, 5000, &why);
-	*state = f;
-	return f->ch && vb_peer_reachable(f->ch->peer) ? 0 : -1;
+	assert_true(f->ch && vb_peer_reachable(f->ch->peer));
+	return f;
+}
+
+static int set_up(void **state)
+{
+	*state = make(NULL, 0);
+	return 0;
 }
 
 static int tear_down(void **state)
@@ -137,7 +149,7 @@ static int tear_down(void **state)
 
 	tell(f->child.sock, END);
 	child_join(&f->child);
-	vb_channel_close(f->end.node, f->ch);
+	end_close(&f->end, f->ch);
 	end_stop(&f->end);
 	free(f);
 	return 0;
@@ -232,7 +244,7 @@ static void test_copies_self(void **state)
 			 0);
 	assert_int_equal(area->counter, 9);
 	munmap(area, sizeof(*area));
-	vb_channel_close(f->end.node, loop);
+	end_close(&f->end, loop);
 }
 
 /* A target that polls the last word never sees it before the rest. */
@@ -287,7 +299,7 @@ static void test_faults(void **state)
 static int adder(int sock, void *arg)
 {
 	enum vb_contact why;
-	struct end end;
+	static struct end end; /* its thread outlives this function */
 	uint64_t old;
 
 	(void)arg;
@@ -305,11 +317,11 @@ static int adder(int sock, void *arg)
 
 static void test_atomic_sum(void **state)
 {
-	struct fixture *f = *state;
+	struct fixture *f = make(adder, 1);
 	uint64_t addr = f->area + offsetof(struct area, counter), old;
-	struct child other;
+	struct child other = f->helper[0];
 
-	child_start(&other, adder, NULL);
+	*state = f;
 	tell(other.sock, f->qpn);
 	tell(other.sock, addr);
 	tell(f->child.sock, ADD);
@@ -326,7 +338,7 @@ static void test_atomic_sum(void **state)
 static int endless_adder(int sock, void *arg)
 {
 	enum vb_contact why;
-	struct end end;
+	static struct end end; /* its thread outlives this function */
 	uint64_t old;
 
 	(void)arg;
@@ -343,13 +355,13 @@ static int endless_adder(int sock, void *arg)
 
 static void test_lock_owner_killed(void **state)
 {
-	struct fixture *f = *state;
+	struct fixture *f = make(endless_adder, HELPERS);
 	uint64_t addr = f->area + offsetof(struct area, counter), old;
 
-	for (int i = 0; i < 40; i++) {
-		struct child other;
+	*state = f;
+	for (int i = 0; i < HELPERS; i++) {
+		struct child other = f->helper[i];
 
-		child_start(&other, endless_adder, NULL);
 		tell(other.sock, f->qpn);
 		tell(other.sock, addr);
 		hear(other.sock);
@@ -392,7 +404,7 @@ static void test_unreachable(void **state)
 	assert_int_equal(vb_peer_atomic(ch->peer, area, false, 1, 0, &old), -EOPNOTSUPP);
 	tell(child.sock, END);
 	child_join(&child);
-	vb_channel_close(end.node, ch);
+	end_close(&end, ch);
 	end_stop(&end);
 }
 
@@ -403,8 +415,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_copies_self, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_tail_order, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_faults, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_atomic_sum, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_lock_owner_killed, set_up, tear_down),
+		cmocka_unit_test_teardown(test_atomic_sum, tear_down),
+		cmocka_unit_test_teardown(test_lock_owner_killed, tear_down),
 		cmocka_unit_test(test_unreachable),
 	};
 
