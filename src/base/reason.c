@@ -49,30 +49,15 @@ uint64_t vb_reason_count(enum vb_reason reason)
 	return atomic_load_explicit(&counts[reason_index(reason)], memory_order_relaxed);
 }
 
-static void note(enum vb_reason reason, const char *fmt, va_list ap)
-{
-	size_t i = reason_index(reason);
-
-	atomic_fetch_add_explicit(&counts[i], 1, memory_order_relaxed);
-	if (vb_log_enabled(VB_LOG_DEBUG))
-		vb_log_reason(reasons[i].code, reasons[i].name, fmt, ap);
-}
-
 void vb_note(enum vb_reason reason, const char *fmt, ...)
 {
+	size_t i = reason_index(reason);
 	va_list ap;
 
+	atomic_fetch_add_explicit(&counts[i], 1, memory_order_relaxed);
+	if (!vb_log_enabled(VB_LOG_DEBUG))
+		return;
 	va_start(ap, fmt);
-	note(reason, fmt, ap);
+	vb_log_reason(reasons[i].code, reasons[i].name, fmt, ap);
 	va_end(ap);
-}
-
-int vb_refuse(int err, enum vb_reason reason, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	note(reason, fmt, ap);
-	va_end(ap);
-	return -err;
 }

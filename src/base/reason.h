@@ -110,8 +110,8 @@ const char *vb_reason_text(enum vb_reason reason);
 /* Counts and, at level debug, logs one occurrence. Thread-safe; not for the fast path of success. */
 void vb_note(enum vb_reason reason, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* vb_note() for a refused call: returns -err, so that a function can `return vb_refuse(...)`. */
-int vb_refuse(int err, enum vb_reason reason, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* vb_note() for a refused call: gives -err, so that a function can `return vb_refuse(err, reason, fmt, ...)`. */
+#define vb_refuse(err, ...) (vb_note(__VA_ARGS__), -(err))
 
 /* How often the reason was noted by this process. */
 uint64_t vb_reason_count(enum vb_reason reason);

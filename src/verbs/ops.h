@@ -40,7 +40,7 @@ struct vb_ops {
 	/* access: optional bits unknown to the device are dropped, unknown mandatory ones refused. */
 	int (*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
 		      struct ibv_mr **mr);
-	/* Returns 0 or a positive enum ibv_rereg_mr_err_code. */
+	/* Returns 0 or a negative enum ibv_rereg_mr_err_code. */
 	int (*rereg_mr)(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access);
 	int (*dereg_mr)(struct ibv_mr *mr);
 
