@@ -17,9 +17,8 @@
 #include "device/qp_create.h"
 #include "device/recv_queue.h"
 #include "device/srq.h"
+#include "device/udp_qp.h"
 #include "transport/qp_state.h"
-
-#define RUN_BYTES 32768u /* payload of one slot of a ring; a multiple of every path MTU */
 
 static _Atomic uint32_t qps_alive;
 
@@ -84,7 +83,7 @@ static void protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
 	qp->t.service = service_of(type);
 	qp->t.state = IBV_QPS_RESET;
 	qp->t.link_reliable = true;
-	qp->t.max_run_bytes = RUN_BYTES;
+	qp->t.max_run_bytes = VB_QP_RUN_BYTES;
 	qp->t.mtu = VB_MTU_BYTES;
 	vb_tqp_reset(&qp->t);
 }
@@ -223,6 +222,9 @@ static bool direct_allowed(const struct vb_qp *qp)
 {
 	if (qp->t.service == VB_SERVICE_UD)
 		return false;
+	/* In RTR the responder still owes COMM_EST for the first packet; after that it has nothing to add either. */
+	if (qp->t.state == IBV_QPS_RTR)
+		return qp->t.resp.established;
 	return qp->t.state == IBV_QPS_RTS || qp->t.state == IBV_QPS_SQD;
 }
 
@@ -316,6 +318,7 @@ int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
 	vb_tqp_reset(&qp->t);
 	vb_qp_queues_clear(qp);
 	vb_engine_remove_qp(qp->engine, qp);
+	vb_udp_qp_release(qp);
 	vb_lock_release(&qp->engine->lock);
 	vb_process_quiesce(qp->t.qpn, 0);
 	for (int i = 0; i < VB_QP_EVENT_TYPES; i++)
