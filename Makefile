@@ -2,7 +2,7 @@
 # A thin front for Meson: `make`, `make check`, `make try`. All knowledge of the build is in meson.build.
 
 BUILD ?= build
-SEEDS ?= 1000
+SEEDS ?= 10000
 SEED ?=
 MESON ?= meson
 JOBS ?= $(shell nproc)
@@ -45,9 +45,9 @@ asan:
 tsan:
 	@scripts/check --only tsan
 
-# Any number of simulator runs (SEEDS=N), or one of them again with its trace (SEED=N).
+# Any number of simulated runs (SEEDS=N), or one of them again with its trace (SEED=N).
 sim: all
-	@scripts/sim $(BUILD) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+	@$(BUILD)/tests/sim/sim $(if $(SEED),--seed $(SEED) --trace,--seeds 1..$(SEEDS))
 
 clean:
 	@rm -rf $(BUILD) build-asan build-tsan
