@@ -5,8 +5,8 @@
 #include <sched.h>
 #include <time.h>
 
-#define PAUSES 200
-#define YIELDS 50
+#define PAUSES   200
+#define YIELDS   50
 #define SLEEP_NS 50000
 
 static void cpu_pause(void)

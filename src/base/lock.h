@@ -21,7 +21,8 @@ void vb_lock_wait(struct vb_lock *lock);
 
 static inline bool vb_lock_try(struct vb_lock *lock)
 {
-	return !__atomic_load_n(&lock->held, __ATOMIC_RELAXED) && !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
+	return !__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
+	       !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
 }
 
 static inline void vb_lock_take(struct vb_lock *lock)

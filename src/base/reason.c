@@ -14,10 +14,9 @@ struct reason_entry {
 	const char *text;
 };
 
-static const struct reason_entry reasons[] = {
-	{VB_REASON_NONE, "NONE", "no reason recorded"},
+static const struct reason_entry reasons[] = {{VB_REASON_NONE, "NONE", "no reason recorded"},
 #define VB_REASON_ENTRY(code, name, text) {VB_REASON_##name, #name, text},
-	VB_REASONS(VB_REASON_ENTRY)
+					      VB_REASONS(VB_REASON_ENTRY)
 #undef VB_REASON_ENTRY
 };
 

@@ -25,6 +25,7 @@
 	X(0x10a, FORKED, "the object was inherited through fork and belongs to the parent")        \
 	X(0x10b, UNREACHABLE, "no link reaches the destination address")                           \
 	X(0x10c, SYSTEM, "a system call of the device failed")                                     \
+	X(0x10d, PORT_TAKEN, "another user or a driver holds the UDP port of RoCEv2")              \
 	/* 0x2xx: queues and states */                                                             \
 	X(0x201, QP_STATE, "the queue pair's state does not allow this")                           \
 	X(0x202, QP_TRANSITION, "no such state transition")                                        \
@@ -89,6 +90,9 @@
 	X(0x60f, DROP_VERSION, "the packet has an unknown transport version")                      \
 	X(0x610, DROP_ICRC, "the packet's ICRC is wrong")                                          \
 	X(0x611, DROP_CONGESTION, "a congestion notification, to which nothing here listens")      \
+	X(0x612, DROP_SEND_BUFFER, "the send buffer of the UDP socket is full")                    \
+	X(0x613, DROP_INBOX, "the engine that a packet is for does not keep up")                   \
+	X(0x614, DROP_STRAY, "the packet is for a process of this host that cannot be reached")    \
 	/* 0x7xx: the host: names, pages, rings */                                                 \
 	X(0x701, PEER_VERSION, "the peer speaks another version of the shared-memory protocol")    \
 	X(0x702, PEER_USER, "the peer belongs to another user")                                    \

@@ -15,14 +15,17 @@
 
 static _Atomic uint32_t cqs_alive;
 
-#define WC_FLAGS_OFFERED                                                                                        \
-	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
-#define STAMP_FLAGS (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define WC_FLAGS_OFFERED                                               \
+	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define STAMP_FLAGS \
+	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
 /* Large queues are mapped: entries that are never used cost nothing. */
 static void *table_alloc(size_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -59,18 +62,23 @@ static void ring_free(struct vb_cqe *ring, uint64_t *stamps, uint32_t mask)
 static int create_check(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
 {
 	if (attr->cqe == 0 || attr->cqe > VB_MAX_CQE)
-		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "create_cq: cqe %u is not in 1..%u", attr->cqe, VB_MAX_CQE);
+		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "create_cq: cqe %u is not in 1..%u",
+				 attr->cqe, VB_MAX_CQE);
 	if (attr->comp_vector >= (uint32_t)ctx->num_comp_vectors)
-		return vb_refuse(EINVAL, VB_REASON_ARG, "create_cq: comp_vector %u, there are %d", attr->comp_vector,
-				 ctx->num_comp_vectors);
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_cq: comp_vector %u, there are %d",
+				 attr->comp_vector, ctx->num_comp_vectors);
 	if (attr->channel && attr->channel->context != ctx)
-		return vb_refuse(EINVAL, VB_REASON_ARG, "create_cq: the channel is of another context");
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "create_cq: the channel is of another context");
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
-		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_cq: comp_mask 0x%x", attr->comp_mask);
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_cq: comp_mask 0x%x",
+				 attr->comp_mask);
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
-		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_cq: a parent domain's allocator is not offered");
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "create_cq: a parent domain's allocator is not offered");
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
-	    (attr->flags & ~(uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)))
+	    (attr->flags &
+	     ~(uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)))
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_cq: flags 0x%x", attr->flags);
 	if (attr->wc_flags & ~(uint64_t)WC_FLAGS_OFFERED)
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_cq: wc_flags 0x%llx",
@@ -91,7 +99,8 @@ static struct ibv_cq *public_cq(struct vb_cq *cq)
 	return (struct ibv_cq *)(void *)&cq->ex;
 }
 
-int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr, bool extended, struct ibv_cq **out)
+int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr, bool extended,
+		 struct ibv_cq **out)
 {
 	int err = create_check(ctx, attr);
 	struct vb_cq *cq;
@@ -102,7 +111,8 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_cq");
 	memset(cq, 0, sizeof(*cq));
 	if (atomic_fetch_add(&cqs_alive, 1) >= VB_MAX_CQ) {
-		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_cq: %u queues exist", VB_MAX_CQ);
+		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_cq: %u queues exist",
+				VB_MAX_CQ);
 		goto fail;
 	}
 	err = ring_alloc(cq, attr->cqe, extended && (attr->wc_flags & STAMP_FLAGS));
@@ -144,7 +154,8 @@ int vb_cq_resize(struct ibv_cq *ibcq, int cqe)
 	if (err)
 		return err;
 	if (cqe <= 0 || (uint32_t)cqe > VB_MAX_CQE)
-		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "resize_cq: cqe %d is not in 1..%u", cqe, VB_MAX_CQE);
+		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "resize_cq: cqe %d is not in 1..%u",
+				 cqe, VB_MAX_CQE);
 	vb_lock_take(&cq->lock);
 	uint32_t tail = atomic_load(&cq->tail);
 	uint32_t used = cq->head - tail;
@@ -153,7 +164,8 @@ int vb_cq_resize(struct ibv_cq *ibcq, int cqe)
 	old.stamps = cq->stamps;
 	old.mask = cq->mask;
 	if ((uint32_t)cqe < used) {
-		err = vb_refuse(EINVAL, VB_REASON_ARG, "resize_cq: %u entries are unpolled, %d asked for", used, cqe);
+		err = vb_refuse(EINVAL, VB_REASON_ARG,
+				"resize_cq: %u entries are unpolled, %d asked for", used, cqe);
 		goto unlock;
 	}
 	err = ring_alloc(cq, (uint32_t)cqe, old.stamps != NULL);
@@ -183,8 +195,10 @@ int vb_cq_modify(struct ibv_cq *ibcq, const struct ibv_modify_cq_attr *attr)
 	if (err)
 		return err;
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
-		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "modify_cq: mask 0x%x", attr->attr_mask);
-	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "modify_cq: moderation is not offered (max_cq_count is 0)");
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "modify_cq: mask 0x%x",
+				 attr->attr_mask);
+	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+			 "modify_cq: moderation is not offered (max_cq_count is 0)");
 }
 
 int vb_cq_retire(struct ibv_cq *ibcq, struct vb_events_got *got)
@@ -232,8 +246,8 @@ static void overrun(struct vb_cq *cq)
 	if (cq->overrun)
 		return;
 	cq->overrun = 1;
-	vb_note(VB_REASON_CQ_OVERRUN, "cq 0x%x: %d entries are unpolled, one more does not fit", cq->ex.handle,
-		cq->ex.cqe);
+	vb_note(VB_REASON_CQ_OVERRUN, "cq 0x%x: %d entries are unpolled, one more does not fit",
+		cq->ex.handle, cq->ex.cqe);
 	vb_event_queue_raise(&vb_context_of(cq->ex.context)->async, &cq->error_event);
 }
 

@@ -19,9 +19,9 @@ struct vb_qp;
 struct vb_cqe {
 	struct ibv_wc wc;
 	struct vb_qp *qp;
-	uint32_t sq_index;   /* send completions: entries of the send queue up to this one are free once polled */
+	uint32_t sq_index; /* send completions: entries of the send queue up to this one are free once polled */
 	uint8_t is_send;
-	uint8_t solicited;   /* or unsuccessful: counts for IBV_CQ_SOLICITED arming */
+	uint8_t solicited; /* or unsuccessful: counts for IBV_CQ_SOLICITED arming */
 	uint16_t pad;
 };
 
@@ -36,14 +36,14 @@ struct vb_cq {
 	struct ibv_cq_ex ex; /* starts with struct ibv_cq */
 	struct vb_lock lock; /* the entries, arming, overrun */
 	struct vb_cqe *ring;
-	uint64_t *stamps; /* per entry, CLOCK_MONOTONIC ns, if timestamps were asked for */
-	uint32_t mask;	  /* ring size - 1 */
-	uint32_t head;	  /* entries added */
+	uint64_t *stamps;      /* per entry, CLOCK_MONOTONIC ns, if timestamps were asked for */
+	uint32_t mask;         /* ring size - 1 */
+	uint32_t head;         /* entries added */
 	_Atomic uint32_t tail; /* entries polled */
-	uint32_t overrun; /* took place: the CQ takes no more */
+	uint32_t overrun;      /* took place: the CQ takes no more */
 	bool ignore_overrun;
 	_Atomic uint8_t armed; /* enum vb_cq_armed */
-	uint32_t told;	       /* entries before this one were there when the latest event was raised */
+	uint32_t told; /* entries before this one were there when the latest event was raised */
 	struct vb_event_node comp_event, error_event;
 	struct vb_events_got got;
 	/* Which engines to drive when polled; changed under poll_lock. */
@@ -51,16 +51,16 @@ struct vb_cq {
 	struct vb_cq_engine *engines;
 	uint32_t num_engines;
 	struct vb_engine *own; /* the engine of the QPs that send here; made with the first of them */
-	uint32_t users;	       /* QPs (a QP with both queues here counts twice), under poll_lock */
+	uint32_t users;        /* QPs (a QP with both queues here counts twice), under poll_lock */
 	/*
 	 * ibv_cq_ex iteration: `consume` is held from start_poll to end_poll, `lock` is not: the program posts and destroys meanwhile,
 	 * which may add and remove entries.
 	 */
 	pthread_mutex_t consume;
-	bool iterating;	     /* under lock: other pollers wait for `consume` */
+	bool iterating;        /* under lock: other pollers wait for `consume` */
 	struct vb_cqe current; /* a copy */
 	uint64_t current_stamp;
-	uint32_t iter_tail;  /* entries before this one are given back at end_poll */
+	uint32_t iter_tail; /* entries before this one are given back at end_poll */
 };
 
 static inline struct vb_cq *vb_cq_of(struct ibv_cq *cq)
@@ -68,7 +68,8 @@ static inline struct vb_cq *vb_cq_of(struct ibv_cq *cq)
 	return (struct vb_cq *)(void *)cq;
 }
 
-int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr, bool extended, struct ibv_cq **cq);
+int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr, bool extended,
+		 struct ibv_cq **cq);
 int vb_cq_resize(struct ibv_cq *cq, int cqe);
 int vb_cq_modify(struct ibv_cq *cq, const struct ibv_modify_cq_attr *attr);
 int vb_cq_retire(struct ibv_cq *cq, struct vb_events_got *got);

@@ -42,7 +42,8 @@ static void consume_end(struct vb_cq *cq, bool waited)
 void vb_cq_consume(const struct vb_cqe *cqe)
 {
 	if (cqe->is_send)
-		atomic_store_explicit(&cqe->qp->sq_released, cqe->sq_index + 1, memory_order_release);
+		atomic_store_explicit(&cqe->qp->sq_released, cqe->sq_index + 1,
+				      memory_order_release);
 }
 
 int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)

@@ -12,7 +12,8 @@
 
 static struct vb_mem local_memory(const struct vb_qp *qp)
 {
-	return (struct vb_mem){.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
+	return (struct vb_mem){
+		.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
 }
 
 static void timer(struct vb_tqp *t, uint64_t delay_ns)
@@ -31,7 +32,8 @@ static enum vb_reason gather_check(struct vb_tqp *t, struct vb_send_wqe *wqe)
 	return vb_mem_check_list(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, 0);
 }
 
-static enum vb_reason gather(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset, void *dst, uint32_t length)
+static enum vb_reason gather(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset, void *dst,
+			     uint32_t length)
 {
 	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
 
@@ -42,8 +44,8 @@ static enum vb_reason gather(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t
 	return vb_mem_gather(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, dst, length);
 }
 
-static enum vb_reason scatter_response(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset, const void *src,
-				       uint32_t length)
+static enum vb_reason scatter_response(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset,
+				       const void *src, uint32_t length)
 {
 	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
 
@@ -72,17 +74,19 @@ static enum ibv_wc_opcode send_opcode(uint8_t opcode)
 	}
 }
 
-static void send_explain(const struct vb_qp *qp, const struct vb_send_wqe *wqe, enum ibv_wc_status status,
-			 enum vb_reason reason)
+static void send_explain(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			 enum ibv_wc_status status, enum vb_reason reason)
 {
 	vb_note(reason,
-		"qp 0x%x -> 0x%x: %s wr_id 0x%llx, %llu bytes, remote 0x%llx rkey 0x%x: status %d (%s): %s", qp->t.qpn,
-		wqe->remote_qpn ? wqe->remote_qpn : qp->t.dest_qpn, vb_wr_opcode_name(wqe->opcode),
-		(unsigned long long)wqe->wr_id, (unsigned long long)wqe->length, (unsigned long long)wqe->remote_addr,
-		wqe->rkey, (int)status, vb_wc_status_name(status), vb_reason_text(reason));
+		"qp 0x%x -> 0x%x: %s wr_id 0x%llx, %llu bytes, remote 0x%llx rkey 0x%x: status %d (%s): %s",
+		qp->t.qpn, wqe->remote_qpn ? wqe->remote_qpn : qp->t.dest_qpn,
+		vb_wr_opcode_name(wqe->opcode), (unsigned long long)wqe->wr_id,
+		(unsigned long long)wqe->length, (unsigned long long)wqe->remote_addr, wqe->rkey,
+		(int)status, vb_wc_status_name(status), vb_reason_text(reason));
 }
 
-static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_reason reason)
+static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_status status,
+		      enum vb_reason reason)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 	uint32_t index = qp->sq_done++;
@@ -112,7 +116,8 @@ static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_sta
 
 static struct vb_recv_wqe *rq_entry(const struct vb_recv_queue *rq, uint32_t index)
 {
-	return (struct vb_recv_wqe *)(void *)(rq->mem + (size_t)(index & (rq->size - 1)) * rq->stride);
+	return (struct vb_recv_wqe *)(void *)(rq->mem +
+					      (size_t)(index & (rq->size - 1)) * rq->stride);
 }
 
 static struct vb_recv_wqe *recv_take(struct vb_tqp *t)
@@ -136,8 +141,8 @@ static void recv_untake(struct vb_tqp *t, struct vb_recv_wqe *wqe)
 		qp->rq.taken--;
 }
 
-static enum vb_reason recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, uint64_t offset, const void *src,
-				   uint32_t length)
+static enum vb_reason recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, uint64_t offset,
+				   const void *src, uint32_t length)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 	struct vb_mem mem = local_memory(qp);
@@ -153,15 +158,17 @@ static void recv_release(struct vb_qp *qp, const struct vb_recv_wqe *wqe)
 	if (qp->srq)
 		vb_srq_release(qp->srq, wqe);
 	else
-		atomic_store_explicit(&qp->rq.done, atomic_load_explicit(&qp->rq.done, memory_order_relaxed) + 1,
+		atomic_store_explicit(&qp->rq.done,
+				      atomic_load_explicit(&qp->rq.done, memory_order_relaxed) + 1,
 				      memory_order_release);
 }
 
 static void recv_explain(const struct vb_qp *qp, const struct vb_recv_done *done)
 {
-	vb_note(done->reason, "qp 0x%x: receive wr_id 0x%llx (%llu bytes posted): status %d (%s): %s", qp->t.qpn,
-		(unsigned long long)done->wqe->wr_id, (unsigned long long)done->wqe->length, (int)done->status,
-		vb_wc_status_name(done->status), vb_reason_text(done->reason));
+	vb_note(done->reason,
+		"qp 0x%x: receive wr_id 0x%llx (%llu bytes posted): status %d (%s): %s", qp->t.qpn,
+		(unsigned long long)done->wqe->wr_id, (unsigned long long)done->wqe->length,
+		(int)done->status, vb_wc_status_name(done->status), vb_reason_text(done->reason));
 }
 
 static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
@@ -192,7 +199,8 @@ static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
 		qp->overrun = true;
 }
 
-static enum vb_reason remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length, uint32_t need)
+static enum vb_reason remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length,
+				   uint32_t need)
 {
 	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
 	uint64_t addr;
@@ -200,44 +208,49 @@ static enum vb_reason remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va,
 	return vb_mem_check_explained(&mem, "remote request", rkey, va, length, need, &addr);
 }
 
-static enum vb_reason memory_gone(const struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length)
+static enum vb_reason memory_gone(const struct vb_tqp *t, uint32_t rkey, uint64_t va,
+				  uint64_t length)
 {
-	vb_note(VB_REASON_MEMORY_GONE, "qp 0x%x: rkey 0x%x 0x%llx+%llu is registered, but the program has unmapped it",
+	vb_note(VB_REASON_MEMORY_GONE,
+		"qp 0x%x: rkey 0x%x 0x%llx+%llu is registered, but the program has unmapped it",
 		t->qpn, rkey, (unsigned long long)va, (unsigned long long)length);
 	return VB_REASON_MEMORY_GONE;
 }
 
-static enum vb_reason remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va, const void *src, uint32_t length)
+static enum vb_reason remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va, const void *src,
+				   uint32_t length)
 {
 	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
 	uint64_t addr;
-	enum vb_reason reason =
-		vb_mem_check_explained(&mem, "remote WRITE", rkey, va, length, IBV_ACCESS_REMOTE_WRITE, &addr);
+	enum vb_reason reason = vb_mem_check_explained(&mem, "remote WRITE", rkey, va, length,
+						       IBV_ACCESS_REMOTE_WRITE, &addr);
 
 	if (reason == VB_REASON_NONE && !vb_mem_copy_in(addr, src, length))
 		reason = memory_gone(t, rkey, va, length);
 	return reason;
 }
 
-static enum vb_reason remote_read(struct vb_tqp *t, uint32_t rkey, uint64_t va, void *dst, uint32_t length)
+static enum vb_reason remote_read(struct vb_tqp *t, uint32_t rkey, uint64_t va, void *dst,
+				  uint32_t length)
 {
 	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
 	uint64_t addr;
-	enum vb_reason reason =
-		vb_mem_check_explained(&mem, "remote READ", rkey, va, length, IBV_ACCESS_REMOTE_READ, &addr);
+	enum vb_reason reason = vb_mem_check_explained(&mem, "remote READ", rkey, va, length,
+						       IBV_ACCESS_REMOTE_READ, &addr);
 
 	if (reason == VB_REASON_NONE && !vb_mem_copy_out(dst, addr, length))
 		reason = memory_gone(t, rkey, va, length);
 	return reason;
 }
 
-static enum vb_reason remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va, bool compare_swap, uint64_t swap_add,
-				    uint64_t compare, uint64_t *original)
+static enum vb_reason remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va, bool compare_swap,
+				    uint64_t swap_add, uint64_t compare, uint64_t *original)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 	struct vb_mem mem = local_memory(qp);
 	uint64_t addr;
-	enum vb_reason reason = vb_mem_check_explained(&mem, "remote ATOMIC", rkey, va, 8, IBV_ACCESS_REMOTE_ATOMIC, &addr);
+	enum vb_reason reason = vb_mem_check_explained(&mem, "remote ATOMIC", rkey, va, 8,
+						       IBV_ACCESS_REMOTE_ATOMIC, &addr);
 
 	if (reason != VB_REASON_NONE)
 		return reason;
@@ -281,8 +294,8 @@ static void state_changed(struct vb_tqp *t)
 
 static void drop(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
 {
-	vb_note(reason, "qp 0x%x: dropped op %u psn 0x%x from qp 0x%x: %s", t->qpn, run->op, run->psn, run->src_qpn,
-		vb_reason_text(reason));
+	vb_note(reason, "qp 0x%x: dropped op %u psn 0x%x from qp 0x%x: %s", t->qpn, run->op,
+		run->psn, run->src_qpn, vb_reason_text(reason));
 }
 
 static void explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
@@ -291,12 +304,13 @@ static void explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run
 
 	/* Only the operations that carry a remote address in their first packet have one to show. */
 	if (remote && (run->flags & VB_RUN_FIRST))
-		vb_note(reason, "qp 0x%x refuses op %u psn 0x%x of qp 0x%x: rkey 0x%x range 0x%llx+%u: %s", t->qpn, run->op,
-			run->psn, run->src_qpn, run->rkey, (unsigned long long)run->va, run->dma_length,
-			vb_reason_text(reason));
+		vb_note(reason,
+			"qp 0x%x refuses op %u psn 0x%x of qp 0x%x: rkey 0x%x range 0x%llx+%u: %s",
+			t->qpn, run->op, run->psn, run->src_qpn, run->rkey,
+			(unsigned long long)run->va, run->dma_length, vb_reason_text(reason));
 	else
-		vb_note(reason, "qp 0x%x refuses op %u psn 0x%x of qp 0x%x, %u bytes: %s", t->qpn, run->op, run->psn,
-			run->src_qpn, run->length, vb_reason_text(reason));
+		vb_note(reason, "qp 0x%x refuses op %u psn 0x%x of qp 0x%x, %u bytes: %s", t->qpn,
+			run->op, run->psn, run->src_qpn, run->length, vb_reason_text(reason));
 }
 
 const struct vb_env vb_qp_env = {

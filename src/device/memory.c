@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /* The sentence that names the element, the region and what is wrong between them. */
-static void explain(const struct vb_mem *mem, const char *what, int element, uint32_t key, uint64_t va, uint64_t length,
-		    enum vb_reason reason)
+static void explain(const struct vb_mem *mem, const char *what, int element, uint32_t key,
+		    uint64_t va, uint64_t length, enum vb_reason reason)
 {
 	const struct vb_key *k = &mem->page->key[vb_key_slot(key)];
 	char name[24] = "";
@@ -18,25 +18,27 @@ static void explain(const struct vb_mem *mem, const char *what, int element, uin
 	if (element >= 0)
 		snprintf(name, sizeof(name), " sge[%d]", element);
 	if (k->key != key)
-		vb_note(reason, "%s: qp 0x%x%s 0x%llx+%llu: key 0x%x: %s", what, mem->qpn, name, (unsigned long long)va,
-			(unsigned long long)length, key, vb_reason_text(reason));
-	else
-		vb_note(reason, "%s: qp 0x%x%s 0x%llx+%llu: mr key 0x%x is 0x%llx+%llu, access 0x%x, pd %u (queue's %u): %s",
-			what, mem->qpn, name, (unsigned long long)va, (unsigned long long)length, key,
-			(unsigned long long)k->start, (unsigned long long)k->length, k->access, k->pd, mem->pd,
+		vb_note(reason, "%s: qp 0x%x%s 0x%llx+%llu: key 0x%x: %s", what, mem->qpn, name,
+			(unsigned long long)va, (unsigned long long)length, key,
 			vb_reason_text(reason));
+	else
+		vb_note(reason,
+			"%s: qp 0x%x%s 0x%llx+%llu: mr key 0x%x is 0x%llx+%llu, access 0x%x, pd %u (queue's %u): %s",
+			what, mem->qpn, name, (unsigned long long)va, (unsigned long long)length,
+			key, (unsigned long long)k->start, (unsigned long long)k->length, k->access,
+			k->pd, mem->pd, vb_reason_text(reason));
 }
 
-enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va, uint64_t length, uint32_t need,
-			    enum vb_access_side side, uint64_t *addr)
+enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va, uint64_t length,
+			    uint32_t need, enum vb_access_side side, uint64_t *addr)
 {
 	const struct vb_key *entry = &mem->page->key[vb_key_slot(key)];
 
 	return vb_access_check(entry, key, mem->pd, mem->qpn, va, length, need, side, addr);
 }
 
-enum vb_reason vb_mem_check_explained(const struct vb_mem *mem, const char *what, uint32_t key, uint64_t va,
-				      uint64_t length, uint32_t need, uint64_t *addr)
+enum vb_reason vb_mem_check_explained(const struct vb_mem *mem, const char *what, uint32_t key,
+				      uint64_t va, uint64_t length, uint32_t need, uint64_t *addr)
 {
 	enum vb_reason reason = vb_mem_check(mem, key, va, length, need, VB_ACCESS_REMOTE, addr);
 
@@ -45,8 +47,9 @@ enum vb_reason vb_mem_check_explained(const struct vb_mem *mem, const char *what
 	return reason;
 }
 
-enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
-			      uint64_t length, uint32_t need, struct iovec *iov, int max, int *count, uint64_t *got)
+enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
+			      uint64_t offset, uint64_t length, uint32_t need, struct iovec *iov,
+			      int max, int *count, uint64_t *got)
 {
 	uint64_t covered = 0;
 	int n = 0;
@@ -62,11 +65,12 @@ enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sg
 
 		if (part > length - covered)
 			part = length - covered;
-		enum vb_reason reason = vb_mem_check(mem, sge[i].lkey, sge[i].addr + offset, part, need,
-						     VB_ACCESS_LOCAL, &addr);
+		enum vb_reason reason = vb_mem_check(mem, sge[i].lkey, sge[i].addr + offset, part,
+						     need, VB_ACCESS_LOCAL, &addr);
 
 		if (reason != VB_REASON_NONE) {
-			explain(mem, "local access", (int)i, sge[i].lkey, sge[i].addr + offset, part, reason);
+			explain(mem, "local access", (int)i, sge[i].lkey, sge[i].addr + offset,
+				part, reason);
 			return reason;
 		}
 		iov[n].iov_base = (void *)(uintptr_t)addr;
@@ -80,18 +84,20 @@ enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sg
 	return VB_REASON_NONE;
 }
 
-enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint32_t need)
+enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge *sge,
+				 uint32_t num_sge, uint32_t need)
 {
 	for (uint32_t i = 0; i < num_sge; i++) {
 		uint64_t addr;
 
 		if (!sge[i].length)
 			continue;
-		enum vb_reason reason = vb_mem_check(mem, sge[i].lkey, sge[i].addr, sge[i].length, need,
-						     VB_ACCESS_LOCAL, &addr);
+		enum vb_reason reason = vb_mem_check(mem, sge[i].lkey, sge[i].addr, sge[i].length,
+						     need, VB_ACCESS_LOCAL, &addr);
 
 		if (reason != VB_REASON_NONE) {
-			explain(mem, "local access", (int)i, sge[i].lkey, sge[i].addr, sge[i].length, reason);
+			explain(mem, "local access", (int)i, sge[i].lkey, sge[i].addr,
+				sge[i].length, reason);
 			return reason;
 		}
 	}
@@ -100,8 +106,8 @@ enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge 
 
 #define VECTORS 8
 
-enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
-			     void *dst, uint64_t length)
+enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
+			     uint64_t offset, void *dst, uint64_t length)
 {
 	struct iovec iov[VECTORS];
 	char *to = dst;
@@ -109,7 +115,8 @@ enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge
 	while (length) {
 		uint64_t got;
 		int n;
-		enum vb_reason reason = vb_mem_vectors(mem, sge, num_sge, offset, length, 0, iov, VECTORS, &n, &got);
+		enum vb_reason reason = vb_mem_vectors(mem, sge, num_sge, offset, length, 0, iov,
+						       VECTORS, &n, &got);
 
 		if (reason != VB_REASON_NONE)
 			return reason;
@@ -125,8 +132,8 @@ enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge
 	return VB_REASON_NONE;
 }
 
-enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
-			      const void *src, uint64_t length)
+enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
+			      uint64_t offset, const void *src, uint64_t length)
 {
 	struct iovec iov[VECTORS];
 	const char *from = src;
@@ -134,8 +141,9 @@ enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sg
 	while (length) {
 		uint64_t got;
 		int n;
-		enum vb_reason reason = vb_mem_vectors(mem, sge, num_sge, offset, length, IBV_ACCESS_LOCAL_WRITE, iov,
-						       VECTORS, &n, &got);
+		enum vb_reason reason = vb_mem_vectors(mem, sge, num_sge, offset, length,
+						       IBV_ACCESS_LOCAL_WRITE, iov, VECTORS, &n,
+						       &got);
 
 		if (reason != VB_REASON_NONE)
 			return reason;
@@ -167,7 +175,8 @@ void vb_mem_copy_tail_last(void *dst, const void *src, uint64_t length)
 		uint64_t word;
 
 		memcpy(&word, (const char *)src + before, sizeof(word));
-		__atomic_store_n((uint64_t *)(void *)((char *)dst + before), word, __ATOMIC_RELEASE);
+		__atomic_store_n((uint64_t *)(void *)((char *)dst + before), word,
+				 __ATOMIC_RELEASE);
 	} else {
 		memcpy((char *)dst + before, (const char *)src + before, rest);
 	}
@@ -176,10 +185,11 @@ void vb_mem_copy_tail_last(void *dst, const void *src, uint64_t length)
 /* Where process_vm_writev(2) on oneself is forbidden (an old container's seccomp), plain copies must do. */
 static _Atomic bool kernel_copies_refused;
 
-static bool kernel_copy(struct iovec *local, const struct iovec *remote, unsigned long pieces, uint64_t length, bool in)
+static bool kernel_copy(struct iovec *local, const struct iovec *remote, unsigned long pieces,
+			uint64_t length, bool in)
 {
-	ssize_t n = in ? process_vm_writev(getpid(), local, 1, remote, pieces, 0) :
-			 process_vm_readv(getpid(), local, 1, remote, pieces, 0);
+	ssize_t n = in ? process_vm_writev(getpid(), local, 1, remote, pieces, 0)
+		       : process_vm_readv(getpid(), local, 1, remote, pieces, 0);
 
 	if (n < 0 && (errno == EPERM || errno == ENOSYS))
 		atomic_store_explicit(&kernel_copies_refused, true, memory_order_relaxed);
@@ -201,7 +211,8 @@ bool vb_mem_copy_in(uint64_t addr, const void *src, uint64_t length)
 		{.iov_base = (void *)(uintptr_t)(addr + head), .iov_len = length - head},
 	};
 
-	if (!refused() && kernel_copy(&local, head ? remote : remote + 1, head ? 2 : 1, length, true))
+	if (!refused() &&
+	    kernel_copy(&local, head ? remote : remote + 1, head ? 2 : 1, length, true))
 		return true;
 	if (!refused())
 		return false;

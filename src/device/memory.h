@@ -20,36 +20,39 @@ struct vb_mem {
 };
 
 /* One range through one key. need: enum ibv_access_flags bits (local side: 0 or IBV_ACCESS_LOCAL_WRITE). length > 0. */
-enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va, uint64_t length, uint32_t need,
-			    enum vb_access_side side, uint64_t *addr);
+enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va, uint64_t length,
+			    uint32_t need, enum vb_access_side side, uint64_t *addr);
 
 /* The remote side's check that also says, under the reason's code, which key, range or right is wrong. `what`: "WRITE". */
-enum vb_reason vb_mem_check_explained(const struct vb_mem *mem, const char *what, uint32_t key, uint64_t va,
-				      uint64_t length, uint32_t need, uint64_t *addr);
+enum vb_reason vb_mem_check_explained(const struct vb_mem *mem, const char *what, uint32_t key,
+				      uint64_t va, uint64_t length, uint32_t need, uint64_t *addr);
 
 /*
  * The part [offset, offset+length) of a scatter/gather list as vectors in this process; at most max. Only the keys of
  * elements that the part touches are checked (IBA 10.6.3: an element's key matters when it is used). *count may end before
  * the part does: *got says how much it covers.
  */
-enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
-			      uint64_t length, uint32_t need, struct iovec *iov, int max, int *count, uint64_t *got);
+enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
+			      uint64_t offset, uint64_t length, uint32_t need, struct iovec *iov,
+			      int max, int *count, uint64_t *got);
 
 /* Every element of the list, checked without copying. */
-enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint32_t need);
+enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge *sge,
+				 uint32_t num_sge, uint32_t need);
 
 /* Copies out of and into a list. */
-enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
-			     void *dst, uint64_t length);
-enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge, uint64_t offset,
-			      const void *src, uint64_t length);
+enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
+			     uint64_t offset, void *dst, uint64_t length);
+enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
+			      uint64_t offset, const void *src, uint64_t length);
 
 /*
  * Copies between this process's registered memory and memory of ours, for the responder: what a peer asks for must not kill
  * the process when the program has unmapped a region that it still has registered. True: copied; false: it is gone. The
  * kernel does the copy, half a microsecond a call; it is the way of requests that direct access declined.
  */
-bool vb_mem_copy_in(uint64_t addr, const void *src, uint64_t length); /* the last aligned 8 bytes are stored last */
+bool vb_mem_copy_in(uint64_t addr, const void *src,
+		    uint64_t length); /* the last aligned 8 bytes are stored last */
 bool vb_mem_copy_out(void *dst, uint64_t addr, uint64_t length);
 
 /*

@@ -5,7 +5,7 @@
 
 #include <infiniband/verbs.h>
 
-const char *vb_wr_opcode_name(uint8_t opcode);	      /* "RDMA_WRITE", "?" */
+const char *vb_wr_opcode_name(uint8_t opcode);            /* "RDMA_WRITE", "?" */
 const char *vb_wc_status_name(enum ibv_wc_status status); /* "RETRY_EXC_ERR", "?" */
 
 #endif

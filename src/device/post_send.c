@@ -7,9 +7,11 @@
 #include "device/fastpath.h"
 #include "device/send_wqe.h"
 
-static int refuse(const struct vb_qp *qp, int err, enum vb_reason reason, const char *what, uint64_t value)
+static int refuse(const struct vb_qp *qp, int err, enum vb_reason reason, const char *what,
+		  uint64_t value)
 {
-	return -vb_refuse(err, reason, "post_send: qp 0x%x: %s (%llu)", qp->t.qpn, what, (unsigned long long)value);
+	return -vb_refuse(err, reason, "post_send: qp 0x%x: %s (%llu)", qp->t.qpn, what,
+			  (unsigned long long)value);
 }
 
 static bool is_atomic(uint8_t opcode)
@@ -23,11 +25,13 @@ static int inline_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct i
 	uint64_t length = 0;
 
 	if (wr->opcode == IBV_WR_RDMA_READ || is_atomic((uint8_t)wr->opcode))
-		return refuse(qp, EINVAL, VB_REASON_ARG, "a READ or ATOMIC cannot be inline", wr->opcode);
+		return refuse(qp, EINVAL, VB_REASON_ARG, "a READ or ATOMIC cannot be inline",
+			      wr->opcode);
 	for (int i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
 	if (length > qp->cap.max_inline_data)
-		return refuse(qp, EINVAL, VB_REASON_INLINE_LENGTH, "inline data is longer than max_inline_data", length);
+		return refuse(qp, EINVAL, VB_REASON_INLINE_LENGTH,
+			      "inline data is longer than max_inline_data", length);
 	for (int i = 0; i < wr->num_sge; i++) {
 		memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
 		to += wr->sg_list[i].length;
@@ -43,7 +47,8 @@ static int data_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge) {
 		if (!(wr->send_flags & IBV_SEND_INLINE) || wr->num_sge < 0)
-			return refuse(qp, EINVAL, VB_REASON_SGE_COUNT, "more elements than max_send_sge",
+			return refuse(qp, EINVAL, VB_REASON_SGE_COUNT,
+				      "more elements than max_send_sge",
 				      (uint64_t)(unsigned int)wr->num_sge);
 	}
 	if (wr->send_flags & IBV_SEND_INLINE)
@@ -99,14 +104,16 @@ static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ib
 	if (qp->t.service == VB_SERVICE_UD) {
 		if (!wr->wr.ud.ah)
 			return refuse(qp, EINVAL, VB_REASON_ARG, "no address handle", 0);
-		vb_send_wqe_address(qp, wqe, vb_ah_of(wr->wr.ud.ah), wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+		vb_send_wqe_address(qp, wqe, vb_ah_of(wr->wr.ud.ah), wr->wr.ud.remote_qpn,
+				    wr->wr.ud.remote_qkey);
 	}
 	vb_send_wqe_judge(qp, wqe);
 	return 0;
 }
 
 /* The list may point to itself: it ends where the queue is full, so it is never walked beforehand. */
-static int list_fill(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t *count)
+static int list_fill(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+		     uint32_t *count)
 {
 	int err = 0;
 

@@ -56,7 +56,8 @@ static int send_queue_alloc(struct vb_qp *qp)
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (qp->t.sq == MAP_FAILED) {
 		qp->t.sq = NULL;
-		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: send queue of %u", qp->cap.max_send_wr);
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: send queue of %u",
+				 qp->cap.max_send_wr);
 	}
 	return 0;
 }
@@ -94,7 +95,8 @@ static int resources_get(struct vb_qp *qp, struct ibv_context *ctx)
 	int err = send_queue_alloc(qp);
 
 	if (!err)
-		err = vb_recv_queue_init(&qp->rq, qp->srq ? 0 : qp->cap.max_recv_wr, qp->cap.max_recv_sge);
+		err = vb_recv_queue_init(&qp->rq, qp->srq ? 0 : qp->cap.max_recv_wr,
+					 qp->cap.max_recv_sge);
 	if (!err)
 		err = vb_process_start_progress();
 	if (!err)
@@ -124,7 +126,8 @@ static void resources_put(struct vb_qp *qp)
 	free(qp);
 }
 
-static void public_init(struct vb_qp *qp, struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+static void public_init(struct vb_qp *qp, struct ibv_context *ctx,
+			const struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp *q = &qp->u.qp;
 
@@ -163,7 +166,8 @@ static struct vb_qp *qp_alloc(const struct ibv_qp_init_attr_ex *attr)
 	if (qp->srq)
 		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	qp->sq_sig_all = attr->sq_sig_all;
-	qp->send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ? attr->send_ops_flags : 0;
+	qp->send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ? attr->send_ops_flags
+									   : 0;
 	protocol_init(qp, attr->qp_type);
 	events_init(qp);
 	return qp;
@@ -185,7 +189,8 @@ int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, stru
 			goto put_pd;
 	}
 	if (atomic_fetch_add(&qps_alive, 1) >= VB_MAX_QP) {
-		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_qp: %u queue pairs exist", VB_MAX_QP);
+		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_qp: %u queue pairs exist",
+				VB_MAX_QP);
 		goto put_srq;
 	}
 	qp = qp_alloc(attr);
@@ -306,7 +311,8 @@ int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
 	if (err)
 		return err;
 	if (qp->mcast_groups)
-		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_qp 0x%x: attached to %u multicast groups", qp->t.qpn,
+		return vb_refuse(EBUSY, VB_REASON_BUSY,
+				 "destroy_qp 0x%x: attached to %u multicast groups", qp->t.qpn,
 				 qp->mcast_groups);
 	err = vb_handle_remove(&ctx->handles[VB_HANDLE_QP], ibqp->handle, qp);
 	if (err)

@@ -21,16 +21,18 @@ static int type_check(const struct ibv_qp_init_attr_ex *attr)
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
 	case IBV_QPT_DRIVER:
-		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_qp: type %d is not offered",
-				 (int)attr->qp_type);
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "create_qp: type %d is not offered", (int)attr->qp_type);
 	default:
-		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: %d is no queue pair type", (int)attr->qp_type);
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: %d is no queue pair type",
+				 (int)attr->qp_type);
 	}
 }
 
 static int over(const char *what, uint32_t asked, uint32_t limit)
 {
-	return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "create_qp: %s %u exceeds %u", what, asked, limit);
+	return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "create_qp: %s %u exceeds %u", what, asked,
+			 limit);
 }
 
 static int cap_check(const struct ibv_qp_init_attr_ex *attr)
@@ -76,13 +78,14 @@ static int send_ops_check(const struct ibv_qp_init_attr_ex *attr)
 		if (!(left & send_ops[i].flag))
 			continue;
 		if (!vb_qp_type_has_opcode(attr->qp_type, send_ops[i].opcode))
-			return vb_refuse(EOPNOTSUPP, VB_REASON_OPCODE, "create_qp: operation %d with queue pair type %d",
+			return vb_refuse(EOPNOTSUPP, VB_REASON_OPCODE,
+					 "create_qp: operation %d with queue pair type %d",
 					 (int)send_ops[i].opcode, (int)attr->qp_type);
 		left &= ~send_ops[i].flag;
 	}
 	if (left)
-		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_qp: send_ops_flags 0x%llx",
-				 (unsigned long long)left);
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "create_qp: send_ops_flags 0x%llx", (unsigned long long)left);
 	return 0;
 }
 
@@ -96,21 +99,25 @@ static int objects_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: no protection domain");
 	err = vb_context_check(ctx, VB_HANDLE_CQ, attr->send_cq->handle, attr->send_cq, "send_cq");
 	if (!err)
-		err = vb_context_check(ctx, VB_HANDLE_CQ, attr->recv_cq->handle, attr->recv_cq, "recv_cq");
+		err = vb_context_check(ctx, VB_HANDLE_CQ, attr->recv_cq->handle, attr->recv_cq,
+				       "recv_cq");
 	return err;
 }
 
 int vb_qp_create_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
-	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+			 IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	int err = type_check(attr);
 
 	if (err)
 		return err;
 	if (attr->comp_mask & ~known)
-		return vb_refuse(EOPNOTSUPP, VB_REASON_ARG_MASK, "create_qp: comp_mask 0x%x", attr->comp_mask);
+		return vb_refuse(EOPNOTSUPP, VB_REASON_ARG_MASK, "create_qp: comp_mask 0x%x",
+				 attr->comp_mask);
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
-		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_qp: create_flags 0x%x", attr->create_flags);
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_qp: create_flags 0x%x",
+				 attr->create_flags);
 	err = cap_check(attr);
 	if (!err)
 		err = send_ops_check(attr);

@@ -17,7 +17,8 @@ static void init_fill(const struct vb_qp *qp, struct ibv_qp_init_attr *init)
 	init->sq_sig_all = qp->sq_sig_all;
 }
 
-int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		struct ibv_qp_init_attr *init)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
 	int err = vb_context_check(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp, "qp");

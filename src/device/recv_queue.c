@@ -16,13 +16,16 @@ int vb_recv_queue_init(struct vb_recv_queue *rq, uint32_t max_wr, uint32_t max_s
 	rq->size = 1;
 	while (rq->size < max_wr)
 		rq->size <<= 1;
-	rq->stride = (uint32_t)(sizeof(struct vb_recv_wqe) + (max_sge ? max_sge : 1) * sizeof(struct ibv_sge));
+	rq->stride = (uint32_t)(sizeof(struct vb_recv_wqe) +
+				(max_sge ? max_sge : 1) * sizeof(struct ibv_sge));
 	if (!max_wr)
 		return 0;
-	rq->mem = mmap(NULL, (size_t)rq->size * rq->stride, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	rq->mem = mmap(NULL, (size_t)rq->size * rq->stride, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (rq->mem == MAP_FAILED) {
 		rq->mem = NULL;
-		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: receive queue of %u", max_wr);
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: receive queue of %u",
+				 max_wr);
 	}
 	return 0;
 }
@@ -68,25 +71,33 @@ static int post_one(struct vb_qp *qp, const struct ibv_recv_wr *wr)
 	uint32_t posted = atomic_load_explicit(&rq->posted, memory_order_relaxed);
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
-		return -vb_refuse(EINVAL, VB_REASON_SGE_COUNT, "post_recv: qp 0x%x: %d elements, the queue takes %u",
-				  qp->t.qpn, wr->num_sge, rq->max_sge);
+		return -vb_refuse(EINVAL, VB_REASON_SGE_COUNT,
+				  "post_recv: qp 0x%x: %d elements, the queue takes %u", qp->t.qpn,
+				  wr->num_sge, rq->max_sge);
 	if (posted - atomic_load_explicit(&rq->done, memory_order_acquire) >= rq->max_wr)
-		return -vb_refuse(ENOMEM, VB_REASON_QUEUE_FULL, "post_recv: qp 0x%x: %u receives are posted", qp->t.qpn,
+		return -vb_refuse(ENOMEM, VB_REASON_QUEUE_FULL,
+				  "post_recv: qp 0x%x: %u receives are posted", qp->t.qpn,
 				  rq->max_wr);
-	vb_recv_wqe_fill((struct vb_recv_wqe *)(void *)(rq->mem + (size_t)(posted & (rq->size - 1)) * rq->stride), wr);
+	vb_recv_wqe_fill(
+		(struct vb_recv_wqe *)(void *)(rq->mem +
+					       (size_t)(posted & (rq->size - 1)) * rq->stride),
+		wr);
 	atomic_store_explicit(&rq->posted, posted + 1, memory_order_release);
 	return 0;
 }
 
-static int post_state_check(const struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static int post_state_check(const struct vb_qp *qp, struct ibv_recv_wr *wr,
+			    struct ibv_recv_wr **bad_wr)
 {
 	if (qp->srq) {
 		*bad_wr = wr;
-		return -vb_refuse(EINVAL, VB_REASON_ARG, "post_recv: qp 0x%x receives from an srq", qp->t.qpn);
+		return -vb_refuse(EINVAL, VB_REASON_ARG, "post_recv: qp 0x%x receives from an srq",
+				  qp->t.qpn);
 	}
 	if (atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_RESET) {
 		*bad_wr = wr;
-		return -vb_refuse(EINVAL, VB_REASON_QP_STATE, "post_recv: qp 0x%x is in RESET", qp->t.qpn);
+		return -vb_refuse(EINVAL, VB_REASON_QP_STATE, "post_recv: qp 0x%x is in RESET",
+				  qp->t.qpn);
 	}
 	return 0;
 }

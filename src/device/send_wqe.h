@@ -11,10 +11,12 @@
 struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead);
 
 /* Starts an entry: everything that every operation has. */
-void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id, uint8_t opcode, unsigned int flags);
+void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id, uint8_t opcode,
+		       unsigned int flags);
 
 /* Where a datagram goes. */
-void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah, uint32_t qpn, uint32_t qkey);
+void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah,
+			 uint32_t qpn, uint32_t qkey);
 
 /* Faults that cost a completion, not the call: found once the entry is whole. */
 void vb_send_wqe_judge(const struct vb_qp *qp, struct vb_send_wqe *wqe);

@@ -17,7 +17,8 @@ static _Atomic uint32_t srqs_alive;
 
 static uint32_t entry_stride(uint32_t max_sge)
 {
-	return (uint32_t)(sizeof(struct vb_recv_wqe) + (max_sge ? max_sge : 1) * sizeof(struct ibv_sge));
+	return (uint32_t)(sizeof(struct vb_recv_wqe) +
+			  (max_sge ? max_sge : 1) * sizeof(struct ibv_sge));
 }
 
 static struct vb_recv_wqe *entry(const struct vb_srq *s, uint32_t index)
@@ -52,22 +53,24 @@ static int memory_alloc(struct vb_srq *s)
 
 static int create_check(const struct ibv_srq_init_attr_ex *attr)
 {
-	uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ |
-			 IBV_SRQ_INIT_ATTR_TM;
+	uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+			 IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
 
 	if (attr->comp_mask & ~known)
-		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_srq: comp_mask 0x%x", attr->comp_mask);
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_srq: comp_mask 0x%x",
+				 attr->comp_mask);
 	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC)
-		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_srq: type %d, only BASIC is offered",
-				 (int)attr->srq_type);
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "create_srq: type %d, only BASIC is offered", (int)attr->srq_type);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_srq: no pd");
 	if (attr->attr.max_wr == 0 || attr->attr.max_wr > VB_MAX_SRQ_WR)
-		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "create_srq: max_wr %u is not in 1..%u", attr->attr.max_wr,
+		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT,
+				 "create_srq: max_wr %u is not in 1..%u", attr->attr.max_wr,
 				 VB_MAX_SRQ_WR);
 	if (attr->attr.max_sge > VB_MAX_SRQ_SGE)
-		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "create_srq: max_sge %u exceeds %u", attr->attr.max_sge,
-				 VB_MAX_SRQ_SGE);
+		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "create_srq: max_sge %u exceeds %u",
+				 attr->attr.max_sge, VB_MAX_SRQ_SGE);
 	return 0;
 }
 
@@ -94,7 +97,8 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 	if (!s)
 		goto put_pd;
 	if (atomic_fetch_add(&srqs_alive, 1) >= VB_MAX_SRQ) {
-		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_srq: %u queues exist", VB_MAX_SRQ);
+		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_srq: %u queues exist",
+				VB_MAX_SRQ);
 		goto uncount;
 	}
 	s->max_wr = attr->attr.max_wr;
@@ -136,10 +140,11 @@ static int resize(struct vb_srq *s, uint32_t max_wr)
 	uint32_t taken = in_use - s->posted;
 
 	if (max_wr == 0 || max_wr > VB_MAX_SRQ_WR)
-		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "modify_srq: max_wr %u is not in 1..%u", max_wr,
-				 VB_MAX_SRQ_WR);
+		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT,
+				 "modify_srq: max_wr %u is not in 1..%u", max_wr, VB_MAX_SRQ_WR);
 	if (max_wr < in_use || max_wr < s->limit)
-		return vb_refuse(EINVAL, VB_REASON_ARG, "modify_srq: max_wr %u is below %u posted or limit %u", max_wr,
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "modify_srq: max_wr %u is below %u posted or limit %u", max_wr,
 				 in_use, s->limit);
 	if (taken)
 		return vb_refuse(EBUSY, VB_REASON_BUSY, "modify_srq: a message is being received");
@@ -185,7 +190,8 @@ int vb_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask
 	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : s->max_wr;
 
 	if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr)
-		err = vb_refuse(EINVAL, VB_REASON_ARG, "modify_srq: limit %u exceeds max_wr %u", attr->srq_limit, max_wr);
+		err = vb_refuse(EINVAL, VB_REASON_ARG, "modify_srq: limit %u exceeds max_wr %u",
+				attr->srq_limit, max_wr);
 	if (!err && (mask & IBV_SRQ_MAX_WR))
 		err = resize(s, attr->max_wr);
 	if (!err && (mask & IBV_SRQ_LIMIT)) {
@@ -226,7 +232,8 @@ int vb_srq_retire(struct ibv_srq *srq, struct vb_events_got *got)
 
 	vb_lock_release(&s->lock);
 	if (users)
-		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_srq: %u queue pairs use it", users);
+		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_srq: %u queue pairs use it",
+				 users);
 	err = vb_handle_remove(&ctx->handles[VB_HANDLE_SRQ], srq->handle, s);
 	if (err)
 		return err;
@@ -305,10 +312,12 @@ void vb_srq_release(struct vb_srq *s, const struct vb_recv_wqe *wqe)
 static int post_one(struct vb_srq *s, const struct ibv_recv_wr *wr)
 {
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > s->max_sge)
-		return -vb_refuse(EINVAL, VB_REASON_SGE_COUNT, "post_srq_recv: %d elements, the queue takes %u",
-				  wr->num_sge, s->max_sge);
+		return -vb_refuse(EINVAL, VB_REASON_SGE_COUNT,
+				  "post_srq_recv: %d elements, the queue takes %u", wr->num_sge,
+				  s->max_sge);
 	if (!s->num_free)
-		return -vb_refuse(ENOMEM, VB_REASON_QUEUE_FULL, "post_srq_recv: %u receives are posted", s->max_wr);
+		return -vb_refuse(ENOMEM, VB_REASON_QUEUE_FULL,
+				  "post_srq_recv: %u receives are posted", s->max_wr);
 	uint32_t index = s->free[--s->num_free];
 	struct vb_recv_wqe *wqe = entry(s, index);
 

@@ -14,15 +14,15 @@
 struct vb_srq {
 	struct ibv_srq srq;
 	struct vb_lock lock;
-	char *mem;	    /* max_wr entries of `stride` bytes */
+	char *mem; /* max_wr entries of `stride` bytes */
 	uint32_t stride;
 	uint32_t max_wr, max_sge;
-	uint32_t *fifo;	    /* indices of posted entries, ring of max_wr */
+	uint32_t *fifo;     /* indices of posted entries, ring of max_wr */
 	uint32_t fifo_head; /* next to take */
 	uint32_t posted;    /* in the fifo */
-	uint32_t *free;	    /* stack of free indices */
+	uint32_t *free;     /* stack of free indices */
 	uint32_t num_free;
-	uint32_t limit;	    /* armed limit, 0 = none */
+	uint32_t limit; /* armed limit, 0 = none */
 	uint32_t pd_id;
 	uint32_t users;
 	struct vb_event_node limit_event, error_event;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define SLOT_INLINE 0x80 /* bit in the service byte */
+#define SLOT_INLINE       0x80 /* bit in the service byte */
 #define MAX_SEGMENT_BYTES 4096u
 
 /* Byte offsets in slot->data. */
@@ -21,7 +21,8 @@ enum {
 	AT_PKEY = 22,
 };
 
-_Static_assert(VB_SLOT_EXT_OFFSET + VB_SLOT_EXT_BYTES == sizeof(((struct vb_slot *)0)->data), "slot layout");
+_Static_assert(VB_SLOT_EXT_OFFSET + VB_SLOT_EXT_BYTES == sizeof(((struct vb_slot *)0)->data),
+	       "slot layout");
 _Static_assert(sizeof(struct vb_path) <= VB_SLOT_PATH_BYTES, "path fits its place");
 
 static inline void put32(uint8_t *p, uint32_t v)
@@ -211,7 +212,8 @@ static bool run_plausible(const struct vb_run *run)
 	       run->op == VB_OP_READ_RESPONSE;
 }
 
-bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_t **inline_payload, uint32_t *bulk_bytes)
+bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_t **inline_payload,
+		    uint32_t *bulk_bytes)
 {
 	const uint8_t *d = slot->data;
 	bool fits = d[AT_SERVICE] & SLOT_INLINE;
@@ -231,6 +233,7 @@ bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_
 	const uint8_t *payload = ext_get(d + VB_SLOT_EXT_OFFSET, run);
 
 	*inline_payload = fits ? payload : NULL;
-	*bulk_bytes = fits ? 0 : run->length + (run->service == VB_SERVICE_UD ? VB_SLOT_PATH_BYTES : 0);
+	*bulk_bytes = fits ? 0
+			   : run->length + (run->service == VB_SERVICE_UD ? VB_SLOT_PATH_BYTES : 0);
 	return true;
 }

@@ -16,7 +16,7 @@
 #include "transport/run.h"
 
 #define VB_SLOT_EXT_OFFSET 24u
-#define VB_SLOT_EXT_BYTES 32u /* extension and inline payload together */
+#define VB_SLOT_EXT_BYTES  32u /* extension and inline payload together */
 #define VB_SLOT_PATH_BYTES 64u /* a datagram's path, padded, before its payload */
 
 /* Does this run's payload go into the slot? */
@@ -29,6 +29,7 @@ uint8_t *vb_slot_encode(struct vb_slot *slot, const struct vb_run *run);
  * Validates the copied slot and fills *run (but not run->path). *inline_payload is inside `slot`, or NULL: the payload is in bulk,
  * *bulk_bytes long (a datagram's path included). False: the slot holds nonsense; condemn the peer.
  */
-bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_t **inline_payload, uint32_t *bulk_bytes);
+bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_t **inline_payload,
+		    uint32_t *bulk_bytes);
 
 #endif

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 struct vb_events_got {
-	uint32_t comp;	/* completion events fetched by ibv_get_cq_event */
+	uint32_t comp;  /* completion events fetched by ibv_get_cq_event */
 	uint32_t async; /* asynchronous events fetched by ibv_get_async_event */
 };
 
@@ -30,7 +30,8 @@ struct vb_ops {
 	int (*query_port)(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
 	int (*query_port_speed)(struct ibv_context *ctx, uint32_t port, uint64_t *speed_100mbps);
 	/* -EINVAL: no such port or index; -ENODATA: the slot is empty. */
-	int (*query_gid_entry)(struct ibv_context *ctx, uint32_t port, uint32_t index, struct ibv_gid_entry *entry);
+	int (*query_gid_entry)(struct ibv_context *ctx, uint32_t port, uint32_t index,
+			       struct ibv_gid_entry *entry);
 	int (*query_pkey)(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey);
 	int (*query_rt_values)(struct ibv_context *ctx, struct ibv_values_ex *values);
 
@@ -38,38 +39,44 @@ struct vb_ops {
 	int (*dealloc_pd)(struct ibv_pd *pd);
 
 	/* access: optional bits unknown to the device are dropped, unknown mandatory ones refused. */
-	int (*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
-		      struct ibv_mr **mr);
+	int (*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+		      unsigned int access, struct ibv_mr **mr);
 	/* Returns 0 or a negative enum ibv_rereg_mr_err_code. */
-	int (*rereg_mr)(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access);
+	int (*rereg_mr)(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+			int access);
 	int (*dereg_mr)(struct ibv_mr *mr);
 
 	int (*create_comp_channel)(struct ibv_context *ctx, struct ibv_comp_channel **channel);
 	int (*destroy_comp_channel)(struct ibv_comp_channel *channel);
 	/* Blocks unless the descriptor is O_NONBLOCK (-EAGAIN); -EINTR on a signal. Counts the event as got. */
-	int (*get_cq_event)(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
+	int (*get_cq_event)(struct ibv_comp_channel *channel, struct ibv_cq **cq,
+			    void **cq_context);
 	int (*get_async_event)(struct ibv_context *ctx, struct ibv_async_event *event);
 
 	/* extended: came through ibv_create_cq_ex; the object is always large enough for struct ibv_cq_ex. */
-	int (*create_cq)(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr, bool extended,
-			 struct ibv_cq **cq);
+	int (*create_cq)(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr,
+			 bool extended, struct ibv_cq **cq);
 	int (*resize_cq)(struct ibv_cq *cq, int cqe);
 	int (*modify_cq)(struct ibv_cq *cq, const struct ibv_modify_cq_attr *attr);
 	int (*retire_cq)(struct ibv_cq *cq, struct vb_events_got *got);
 	void (*free_cq)(struct ibv_cq *cq);
 
 	/* The attributes' actual values are stored back on success. */
-	int (*create_srq)(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, struct ibv_srq **srq);
+	int (*create_srq)(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr,
+			  struct ibv_srq **srq);
 	int (*modify_srq)(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask);
 	int (*query_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 	int (*retire_srq)(struct ibv_srq *srq, struct vb_events_got *got);
 	void (*free_srq)(struct ibv_srq *srq);
 
 	/* The capabilities are stored back on success only. */
-	int (*create_qp)(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **qp);
-	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
+	int (*create_qp)(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr,
+			 struct ibv_qp **qp);
+	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+			struct ibv_qp_init_attr *init);
 	int (*modify_qp)(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
-	int (*query_qp_data_in_order)(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags); /* the bits */
+	int (*query_qp_data_in_order)(struct ibv_qp *qp, enum ibv_wr_opcode op,
+				      uint32_t flags); /* the bits */
 	int (*retire_qp)(struct ibv_qp *qp, struct vb_events_got *got);
 	void (*free_qp)(struct ibv_qp *qp);
 
@@ -91,7 +98,8 @@ struct vb_face {
 static inline const struct vb_ops *vb_ops(struct ibv_context *ctx)
 {
 	struct verbs_context *vctx =
-		(struct verbs_context *)(void *)((char *)ctx - offsetof(struct verbs_context, context));
+		(struct verbs_context *)(void *)((char *)ctx -
+						 offsetof(struct verbs_context, context));
 
 	return ((const struct vb_face *)(const void *)vctx->priv)->ops;
 }
