@@ -14,8 +14,8 @@
 #define LOCK_BYTES  4096u
 #define LOCK_SPINS  200
 #define LOCK_YIELDS 200
-/* A holder that does not run for some 20 ms was stopped; its atomics are declined rather than waited for. */
-#define LOCK_NAPS   200
+/* A holder that does not run for some 100 ms was stopped; atomics are declined rather than made to wait for it. */
+#define LOCK_NAPS   1000
 #define LOCK_NAP_NS 50000
 
 struct vb_atomic_lock {

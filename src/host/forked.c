@@ -14,6 +14,6 @@ void vb_node_forked(struct vb_node *node)
 	atomic_store(&node->forked, true);
 	atomic_store(&node->gone, true);
 	vb_descriptor_close_inherited();
-	mmap(node->page, sizeof(struct vb_page), PROT_READ | PROT_WRITE,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	(void)mmap(node->page, sizeof(struct vb_page), PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

@@ -77,24 +77,31 @@ static struct vb_peer **peers_hold(struct vb_node *node, size_t *count)
 	return list;
 }
 
+/* Without memory for a list: with the lock. Slower for others, never wrong. */
+static void await_locked(struct vb_node *node, uint32_t qpn, uint32_t key)
+{
+	pthread_mutex_lock(&node->lock);
+	for (struct vb_peer *p = node->peers; p; p = p->next)
+		await_peer(p, node->nonce, qpn, key);
+	pthread_mutex_unlock(&node->lock);
+}
+
 void vb_mark_await(struct vb_node *node, uint32_t qpn, uint32_t key)
 {
 	size_t n = 0;
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	await_peer(node->self, node->nonce, qpn, key);
 	pthread_mutex_lock(&node->lock);
 	struct vb_peer **list = peers_hold(node, &n);
 
-	/* Without memory for the list: wait with the lock. Slower for others, never wrong. */
-	for (struct vb_peer *p = list ? NULL : node->peers; p; p = p->next)
-		await_peer(p, node->nonce, qpn, key);
 	pthread_mutex_unlock(&node->lock);
-
-	await_peer(node->self, node->nonce, qpn, key);
+	if (!list) {
+		await_locked(node, qpn, key);
+		return;
+	}
 	for (size_t i = 0; i < n; i++)
 		await_peer(list[i], node->nonce, qpn, key);
-	if (!n)
-		return;
 	pthread_mutex_lock(&node->lock);
 	for (size_t i = 0; i < n; i++)
 		vb_peer_unref(list[i]);

@@ -14,7 +14,7 @@
 static int echo(int sock, void *arg)
 {
 	static struct end end; /* its thread outlives this function */
-	uint64_t n;
+	uint64_t n = 0;
 
 	(void)arg;
 	end_start(&end);
@@ -38,7 +38,7 @@ static void test_two_processes(void **state)
 	enum vb_contact why;
 	struct child child;
 	struct end end;
-	uint64_t n;
+	uint64_t n = 0;
 
 	(void)state;
 	child_start(&child, echo, NULL);
@@ -69,7 +69,7 @@ static void test_loop(void **state)
 {
 	enum vb_contact why;
 	struct end end;
-	uint64_t n;
+	uint64_t n = 0;
 
 	(void)state;
 	end_start(&end);
@@ -135,7 +135,7 @@ static int caller(int sock, void *arg)
 {
 	enum vb_contact why;
 	static struct end end; /* its thread outlives this function */
-	uint64_t n;
+	uint64_t n = 0;
 
 	(void)arg;
 	end_start(&end);
@@ -171,7 +171,7 @@ static void test_both_at_once(void **state)
 		enum vb_contact why;
 		struct child child;
 		struct end end;
-		uint64_t n;
+		uint64_t n = 0;
 
 		child_start(&child, caller, NULL);
 		end_start(&end);

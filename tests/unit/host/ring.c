@@ -76,7 +76,7 @@ static bool take(struct pair *p, uint64_t *n)
 
 static void fill_and_drain(struct pair *p)
 {
-	uint64_t n;
+	uint64_t n = 0;
 
 	for (uint64_t lap = 0; lap < 3; lap++) {
 		for (uint64_t i = 0; i < VB_RING_SLOTS; i++)
@@ -120,7 +120,7 @@ static void test_wrap(void **state)
 static void test_told_by_quarters(void **state)
 {
 	struct pair p;
-	uint64_t n;
+	uint64_t n = 0;
 
 	(void)state;
 	pair_make(&p);
@@ -228,7 +228,7 @@ static void test_hostile_consumed(void **state)
 {
 	const uint32_t lies[] = {11, 4, 10 + VB_RING_SLOTS, 0x80000000u, UINT32_MAX};
 	struct pair p;
-	uint64_t n;
+	uint64_t n = 0;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
@@ -325,7 +325,7 @@ static void test_slot_is_copied(void **state)
 static int consumer(struct pair *p)
 {
 	for (uint64_t want = 0; want < MESSAGES;) {
-		uint64_t n;
+		uint64_t n = 0;
 
 		if (!take(p, &n)) {
 			vb_ring_tell(&p->rx);
@@ -341,7 +341,7 @@ static int consumer(struct pair *p)
 static void test_two_processes(void **state)
 {
 	struct pair p;
-	int status;
+	int status = -1;
 
 	(void)state;
 	pair_make(&p);
