@@ -11,6 +11,8 @@
 #include "device/paths.h"
 #include "device/process.h"
 #include "device/qp.h"
+#include "device/udp_deliver.h"
+#include "device/udp_link.h"
 
 #define CLOCK_EVERY_POLLS 32u /* how often a poller reads the clock while a timer is armed */
 #define STREAK_TO_WAKE 24u    /* so many polls in a row mean that somebody polls for good */
@@ -51,6 +53,7 @@ void vb_engine_destroy(struct vb_engine *e)
 	vb_process_remove_engine(e);
 	vb_engine_close_channels(e);
 	vb_paths_keep(&e->paths);
+	vb_udp_inbox_destroy(e);
 	vb_node_engine_free(e->node, e->index);
 	free(e);
 }
@@ -195,6 +198,10 @@ bool vb_engine_drive(struct vb_engine *e)
 		timers_fire(e);
 	}
 	worked |= vb_engine_serve_channels(e);
+	if (e->udp_qps) {
+		worked |= vb_udp_inbox_serve(e);
+		worked |= vb_udp_link_drain(e);
+	}
 	if (e->runnable)
 		runnable_run(e);
 	if (e->pushed)
@@ -228,6 +235,8 @@ void vb_engine_sleep(struct vb_engine *e)
 	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
 	/* Pairs with the fence in vb_channel_wake(): either the sender sees us asleep, or we see what it sent. */
 	atomic_thread_fence(memory_order_seq_cst);
+	if (e->udp_qps)
+		vb_udp_link_arm();
 	if (vb_engine_drive(e))
 		vb_progress_expect(1);
 }

@@ -18,12 +18,14 @@
 
 struct vb_qp;
 struct vb_run;
+struct vb_udp_inbox;
 
 /* Which ways the work has taken; under the engine's lock, summed up by paths.c. */
 struct vb_paths {
 	uint64_t direct_requests, direct_bytes; /* one-sided, by the initiator itself */
 	uint64_t shm_runs, shm_bytes;		/* through rings of another process */
 	uint64_t loop_runs, loop_bytes;		/* through rings within the process */
+	uint64_t udp_runs, udp_bytes;		/* to other hosts */
 };
 
 struct vb_engine {
@@ -45,6 +47,11 @@ struct vb_engine {
 	_Atomic bool waiting;	    /* `runnable` is not empty; for those who look without the lock */
 	_Atomic uint64_t deadline;  /* earliest timer in CLOCK_MONOTONIC ns, 0 = none */
 	uint32_t clock_skip;	    /* polls until the clock is read again while a timer is armed */
+	/* The link between hosts (udp_link.c, udp_deliver.c). */
+	uint32_t udp_qps;	    /* queue pairs that hold its sockets: while there are some, drives read them */
+	uint32_t udp_idle;	    /* looks in a row that found nothing */
+	uint8_t *udp_staging;	    /* payload of the run that is being sent */
+	struct vb_udp_inbox *udp_inbox; /* packets that another engine's drive read; set once */
 	struct vb_engine *next;	    /* all engines of the process (process.c) */
 };
 

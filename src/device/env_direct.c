@@ -143,6 +143,8 @@ static bool contact(struct vb_qp *qp, struct target *target)
 {
 	enum vb_contact why;
 
+	if (!qp->path_local)
+		return false;
 	if (!qp->channel)
 		qp->channel = vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
 	if (!qp->channel || atomic_load_explicit(&qp->channel->dead, memory_order_relaxed))

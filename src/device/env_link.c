@@ -8,6 +8,7 @@
 #include "device/limits.h"
 #include "device/process.h"
 #include "device/qp.h"
+#include "device/udp_qp.h"
 #include "link/slot.h"
 
 /* A datagram does not wait longer than this for contact or room: nobody promised to deliver it. */
@@ -45,7 +46,7 @@ static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_sen
 		return qp->ud_cache[slot];
 	struct vb_channel *c = NULL;
 
-	if (wqe->peer_hint) /* the address is one of this host */
+	if (wqe->peer_hint == VB_HINT_LOCAL)
 		c = vb_channel_find(qp->engine->node, qp->engine->index, wqe->remote_qpn, &why);
 	if (c) {
 		qp->ud_cache[slot] = c;
@@ -99,10 +100,21 @@ static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, u
 	return now - qp->ud_wait_since > DATAGRAM_PATIENCE_NS ? discard(qp) : NULL;
 }
 
+/* Does the run leave the host? */
+static bool takes_udp(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	if (!qp->udp)
+		return false;
+	return qp->t.service == VB_SERVICE_UD ? wqe && wqe->peer_hint == VB_HINT_REMOTE : !qp->path_local;
+}
+
 void *vb_env_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
+	qp->reserved_udp = takes_udp(qp, wqe);
+	if (qp->reserved_udp)
+		return vb_udp_reserve(qp, length);
 	if (t->service == VB_SERVICE_UD)
 		return wqe ? datagram_reserve(qp, wqe, length) : NULL;
 	struct vb_channel *c = connected_channel(qp);
@@ -123,6 +135,10 @@ void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct
 
 	(void)wqe;
 	qp->psn_moved = true;
+	if (qp->reserved_udp) {
+		vb_udp_commit(qp, run);
+		return;
+	}
 	if (!c) {
 		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: datagram for qp 0x%x: nobody there", t->qpn,
 			run->dest_qpn);

@@ -43,7 +43,7 @@ static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
 		return NULL;
 	}
 	vb_send_wqe_begin(qp, wqe, ex->wr_id, opcode, ex->wr_flags);
-	wqe->peer_hint = 0; /* a datagram without an address reaches nobody */
+	wqe->peer_hint = VB_HINT_NOWHERE; /* a datagram without an address reaches nobody */
 	qp->wr_count++;
 	qp->wr_current = wqe;
 	return wqe;

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/reason.h"
 #include "device/engine.h"
+#include "device/udp_link.h"
 #include "host/channel.h"
 #include "host/peer.h"
 
@@ -203,6 +204,14 @@ void vb_process_each_engine(void (*fn)(struct vb_engine *engine, void *arg), voi
 	pthread_mutex_unlock(&process.list_lock);
 }
 
+void vb_process_with_engine(uint32_t index, void (*fn)(struct vb_engine *engine, void *arg), void *arg)
+{
+	pthread_mutex_lock(&process.table_lock);
+	if (index < VB_MAX_ENGINES && process.table[index])
+		fn(process.table[index], arg);
+	pthread_mutex_unlock(&process.table_lock);
+}
+
 struct vb_channel *vb_process_take_inbox(struct vb_engine *engine)
 {
 	struct vb_channel *list;
@@ -245,6 +254,7 @@ void vb_process_forked(void)
 
 	if (node)
 		vb_node_forked(node);
+	vb_udp_link_forked();
 	/* Locks may be held by threads that do not exist in the child: all new. The parent's objects are left alone. */
 	pthread_mutex_init(&process.start_lock, NULL);
 	pthread_mutex_init(&process.list_lock, NULL);

@@ -16,6 +16,7 @@
 #include "device/monitor.h"
 #include "device/process.h"
 #include "device/qp.h"
+#include "device/udp_link.h"
 #include "host/node.h"
 
 #define LEASE_NS 2000000ull
@@ -31,6 +32,8 @@ struct pass {
 	bool awake;	  /* some engine's lease runs */
 	bool waiting;	  /* some queue pair waits for room or contact */
 	bool missed;	  /* some engine was busy: what the doorbell rang for may still lie there */
+	bool udp_awake;	  /* some engine that reads the sockets is polled */
+	bool udp_asleep;  /* some such engine is not */
 	uint64_t deadline; /* earliest timer, 0 = none */
 };
 
@@ -92,6 +95,11 @@ static void look_at(struct vb_engine *e, void *arg)
 		   atomic_load_explicit(&e->inbox_news, memory_order_relaxed)) {
 		drive_unpolled(e, pass);
 	}
+	if (__atomic_load_n(&e->udp_qps, __ATOMIC_RELAXED)) {
+		asleep = __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
+		pass->udp_asleep |= asleep;
+		pass->udp_awake |= !asleep;
+	}
 	pass->waiting |= atomic_load_explicit(&e->waiting, memory_order_relaxed);
 	note_deadline(pass, e);
 }
@@ -135,7 +143,7 @@ void *vb_progress_main(void *arg)
 		if (now < linger_until) {
 			/* More is likely to follow at once; let others have the core meanwhile. */
 			sched_yield();
-			doorbell = vb_node_wait(node, 0) || pass.worked || doorbell;
+			doorbell = vb_node_wait(node, 0) || pass.worked || doorbell || vb_udp_link_rang();
 			continue;
 		}
 		room_ns = pass.worked || pass.missed || !pass.waiting ? ROOM_FIRST_NS : room_ns * 2;
@@ -153,7 +161,10 @@ void *vb_progress_main(void *arg)
 		} else if (wait < 0 && atomic_load(&planned) != UINT64_MAX) {
 			wait = 0;
 		}
+		if (pass.udp_asleep && !pass.udp_awake)
+			vb_udp_link_arm();
 		doorbell = vb_node_wait(node, wait) || pass.missed;
+		doorbell |= vb_udp_link_rang();
 	}
 	return NULL;
 }

@@ -16,6 +16,7 @@
 
 struct vb_cq;
 struct vb_srq;
+struct vb_udp_sender;
 
 /* The queue pair's own receive queue: posters fill entries under `lock`, the engine takes them without. */
 struct vb_recv_queue {
@@ -30,6 +31,12 @@ struct vb_recv_queue {
 };
 
 #define VB_QP_EVENT_TYPES 20 /* enum ibv_event_type values that concern queue pairs are below this */
+#define VB_QP_RUN_BYTES 32768u /* payload of one slot of a ring; a multiple of every path MTU */
+/* vb_send_wqe.peer_hint: which link a datagram takes. */
+#define VB_HINT_NOWHERE 0u
+#define VB_HINT_LOCAL	1u
+#define VB_HINT_REMOTE	2u
+
 #define VB_UD_CACHE 16	     /* destinations a UD queue pair remembers channels for */
 
 struct vb_qp {
@@ -50,6 +57,7 @@ struct vb_qp {
 	const struct vb_page_qp *peer_qp;
 	bool unreachable;	     /* reserve() met no peer: tell the protocol after it returns */
 	bool peer_lost;		     /* reserve() met a dead peer */
+	bool reserved_udp;	     /* the pending reservation is for the link between hosts */
 	struct vb_channel *ud_cache[VB_UD_CACHE];
 	uint32_t ud_cache_qpn[VB_UD_CACHE];
 	uint64_t ud_wait_since;	     /* a datagram waits for contact or room since then, 0 = no */
@@ -89,6 +97,11 @@ struct vb_qp {
 	bool drain_notify, draining;
 	struct vb_path path;
 	bool path_local;
+
+	/* The link between hosts (udp_qp.c). */
+	uint8_t udp; /* families whose sockets it holds (VB_UDP_IPV4 ...) */
+	uint32_t udp_ifindex;
+	struct vb_udp_sender *udp_sender[2]; /* by family */
 	uint32_t mcast_groups;
 
 	struct vb_event_node event[VB_QP_EVENT_TYPES];
@@ -131,6 +144,9 @@ void vb_qp_ex_init(struct vb_qp *qp);
 
 /* The process's queue pair of that number, if `engine` serves it (engine's lock held); else NULL. */
 struct vb_qp *vb_qp_lookup(struct vb_engine *engine, uint32_t qpn);
+/* Whose number is it? VB_QP_HERE: *engine serves it; VB_QP_UNKNOWN: it would be ours, but there is none; VB_QP_ELSEWHERE: no block of ours. */
+enum vb_qp_owner { VB_QP_HERE, VB_QP_UNKNOWN, VB_QP_ELSEWHERE };
+enum vb_qp_owner vb_qp_owner(struct vb_node *node, uint32_t qpn, uint32_t *engine);
 int vb_qp_table_add(struct vb_qp *qp);
 void vb_qp_table_remove(struct vb_qp *qp);
 

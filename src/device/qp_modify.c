@@ -13,6 +13,7 @@
 #include "device/limits.h"
 #include "device/process.h"
 #include "device/qp.h"
+#include "device/udp_qp.h"
 #include "transport/qp_state.h"
 
 #define KNOWN_MASK ((IBV_QP_RATE_LIMIT << 1) - 1)
@@ -97,14 +98,21 @@ static int address_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, in
 		return refuse(qp, "the address vector's port is not the queue pair's", a->ah_attr.port_num);
 	int err = vb_ah_resolve(qp->u.qp.context, &a->ah_attr, &c->path, &c->local);
 
-	if (err)
-		return err;
-	if (!c->local)
-		return vb_refuse(ENETUNREACH, VB_REASON_UNREACHABLE,
-				 "modify_qp: qp 0x%x: the destination is no address of this host, and there is no link to "
-				 "other hosts yet",
-				 qp->t.qpn);
-	return 0;
+	return err;
+}
+
+/* The last of the checks: takes hold of what a destination on another host needs. */
+static int link_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask, const struct change *c)
+{
+	if (qp->t.service == VB_SERVICE_UD) {
+		if (c->to == IBV_QPS_RTR)
+			vb_udp_qp_datagrams(qp);
+		return 0;
+	}
+	if (!(mask & IBV_QP_AV) || c->local)
+		return 0;
+	return vb_udp_qp_connect(qp, &a->ah_attr, &c->path,
+				 (mask & IBV_QP_PATH_MTU) ? a->path_mtu : qp->attr.path_mtu);
 }
 
 /* What ibv_query_qp(3) gives back is the last value set. */
@@ -169,12 +177,14 @@ static void apply(struct vb_qp *qp, int mask, const struct change *c)
 		qp->path_local = c->local;
 		qp->channel = NULL;
 		qp->peer_qp = NULL;
+		vb_udp_qp_tune(qp, c->local);
 	}
 }
 
 static void to_reset(struct vb_qp *qp)
 {
 	vb_tqp_reset(&qp->t);
+	vb_udp_qp_release(qp);
 	vb_qp_queues_clear(qp);
 	qp->attr = (struct ibv_qp_attr){0};
 	qp->t.access = 0;
@@ -254,6 +264,8 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 		err = address_check(qp, attr, mask, &c);
 	if (!err && c.from == IBV_QPS_SQD && c.to == IBV_QPS_RTS && vb_tqp_busy(&qp->t))
 		err = vb_refuse(EINVAL, VB_REASON_QP_STATE, "modify_qp: qp 0x%x is still draining", qp->t.qpn);
+	if (!err)
+		err = link_prepare(qp, attr, mask, &c);
 	if (!err)
 		change(qp, attr, mask, &c);
 	vb_lock_release(&qp->engine->lock);

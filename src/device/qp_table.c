@@ -35,6 +35,20 @@ struct vb_qp *vb_qp_lookup(struct vb_engine *engine, uint32_t qpn)
 	return atomic_load_explicit(&table[i], memory_order_acquire);
 }
 
+enum vb_qp_owner vb_qp_owner(struct vb_node *node, uint32_t qpn, uint32_t *engine)
+{
+	uint32_t i = table_index(node, qpn);
+
+	if (i == VB_MAX_QPS)
+		return VB_QP_ELSEWHERE;
+	const struct vb_page_qp *entry = &vb_node_page(node)->qp[i];
+
+	if (__atomic_load_n(&entry->qpn, __ATOMIC_ACQUIRE) != qpn)
+		return VB_QP_UNKNOWN;
+	*engine = __atomic_load_n(&entry->engine, __ATOMIC_RELAXED);
+	return VB_QP_HERE;
+}
+
 int vb_qp_table_add(struct vb_qp *qp)
 {
 	atomic_store_explicit(&table[table_index(qp->engine->node, qp->t.qpn)], qp, memory_order_release);

@@ -52,7 +52,7 @@ void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct
 	wqe->remote_qpn = qpn & VB_QPN_MASK;
 	wqe->remote_qkey = (qkey & QKEY_OWN) ? qp->t.qkey : qkey;
 	wqe->path = ah->path;
-	wqe->peer_hint = ah->local;
+	wqe->peer_hint = ah->local ? VB_HINT_LOCAL : VB_HINT_REMOTE;
 	if (vb_pd_of(ah->ah.pd)->id != qp->pd_id)
 		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_AH_PD);
 }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The protocol's link to other hosts: a run is gathered into the engine's staging buffer and sent from there at once. */
+#include "base/reason.h"
+#include "device/qp.h"
+#include "device/udp_link.h"
+#include "device/udp_qp.h"
+#include "udp/address.h"
+
+void *vb_udp_reserve(struct vb_qp *qp, uint32_t length)
+{
+	(void)length; /* never more than max_run_bytes, which the buffer has */
+	return qp->engine->udp_staging;
+}
+
+static struct vb_udp_sender *sender_for(struct vb_qp *qp, const struct vb_path *path)
+{
+	unsigned int family = vb_udp_is_ipv4(path->dgid) ? VB_UDP_IPV4 : VB_UDP_IPV6;
+
+	if (!(qp->udp & family))
+		return NULL;
+	if (path->flow_label && qp->t.service == VB_SERVICE_UD)
+		return vb_udp_link_sender(family, ibv_flow_label_to_udp_sport(path->flow_label));
+	return qp->udp_sender[family - 1];
+}
+
+void vb_udp_commit(struct vb_qp *qp, const struct vb_run *run)
+{
+	const struct vb_path *path = qp->t.service == VB_SERVICE_UD ? &run->path : &qp->path;
+	struct vb_udp_sender *sender = sender_for(qp, path);
+	struct vb_paths *paths = &qp->engine->paths;
+
+	if (!sender) {
+		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: run for qp 0x%x: no socket of the family", qp->t.qpn,
+			run->dest_qpn);
+		return;
+	}
+	vb_udp_send(sender, path, qp->udp_ifindex, run, qp->t.mtu, qp->engine->udp_staging);
+	paths->udp_runs++;
+	paths->udp_bytes += run->length;
+}

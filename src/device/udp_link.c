@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The process's sockets to other hosts. */
+#include "device/udp_link.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/reason.h"
+#include "device/engine.h"
+#include "device/process.h"
+#include "device/udp_deliver.h"
+#include "host/descriptor.h"
+#include "udp/receive.h"
+#include "udp/socket.h"
+
+#define SENDERS 32u
+
+/* An engine that found nothing so often looks only every so many drives: a system call each time would slow its other links. */
+#define IDLE_LOOKS 512u
+#define IDLE_SKIP  16u
+
+struct side {
+	_Atomic int fd; /* -1: closed */
+	uint32_t users;
+	uint32_t buffer;
+	uint32_t senders;
+	struct vb_udp_sender sender[SENDERS];
+};
+
+struct link {
+	pthread_mutex_t lock; /* opening and closing */
+	struct vb_lock drain; /* reading; taken after `lock` */
+	struct side side[2];
+	struct vb_udp_receiver *receiver;
+	int epoll; /* holds the receiving sockets, and lies in the progress thread's set */
+	_Atomic bool armed;
+	_Atomic bool rang;
+};
+
+static struct link udp_link = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.side = {{.fd = -1}, {.fd = -1}},
+	.epoll = -1,
+};
+
+static struct side *side_of(unsigned int family)
+{
+	return &udp_link.side[family == VB_UDP_IPV4 ? 0 : 1];
+}
+
+/* In the progress thread. The sockets that fired are disarmed by that (EPOLLONESHOT). */
+static void on_packet(void *arg)
+{
+	struct epoll_event events[2];
+
+	(void)arg;
+	if (epoll_wait(udp_link.epoll, events, 2, 0) > 0) {
+		atomic_store(&udp_link.armed, false);
+		atomic_store(&udp_link.rang, true);
+	}
+}
+
+static int watch_begin(void)
+{
+	int err;
+
+	if (!udp_link.receiver)
+		udp_link.receiver = vb_udp_receiver_create();
+	if (!udp_link.receiver)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "udp receive buffers");
+	if (udp_link.epoll >= 0)
+		return 0;
+	int fd = vb_descriptor_adopt(epoll_create1(EPOLL_CLOEXEC));
+
+	if (fd < 0)
+		return vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_create1: %s", strerror(errno));
+	udp_link.epoll = fd;
+	err = vb_node_watch(vb_process_node_started(), fd, on_packet, NULL);
+	if (err) {
+		udp_link.epoll = -1;
+		vb_descriptor_close(fd);
+		return vb_refuse(-err, VB_REASON_SYSTEM, "udp link: %s", strerror(-err));
+	}
+	return 0;
+}
+
+static int side_open(struct side *side, bool ipv4)
+{
+	struct epoll_event disarmed = {.events = 0};
+	int err = watch_begin();
+	int fd;
+
+	if (err)
+		return err;
+	fd = vb_udp_open_receiver(ipv4, &side->buffer);
+	if (fd < 0)
+		return fd;
+	fd = vb_descriptor_adopt(fd);
+	if (epoll_ctl(udp_link.epoll, EPOLL_CTL_ADD, fd, &disarmed)) {
+		err = vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_ctl: %s", strerror(errno));
+		vb_descriptor_close(fd);
+		return err;
+	}
+	atomic_store(&side->fd, fd);
+	vb_udp_link_arm();
+	return 0;
+}
+
+static void side_close(struct side *side)
+{
+	int fd = atomic_load(&side->fd);
+
+	/* Nobody reads from it any more after this. */
+	vb_lock_take(&udp_link.drain);
+	atomic_store(&side->fd, -1);
+	vb_lock_release(&udp_link.drain);
+	epoll_ctl(udp_link.epoll, EPOLL_CTL_DEL, fd, NULL);
+	vb_descriptor_close(fd);
+	for (uint32_t i = 0; i < side->senders; i++)
+		vb_descriptor_close(side->sender[i].fd);
+	side->senders = 0;
+}
+
+int vb_udp_link_get(unsigned int family)
+{
+	struct side *side = side_of(family);
+	int err = 0;
+
+	pthread_mutex_lock(&udp_link.lock);
+	if (!side->users)
+		err = side_open(side, family == VB_UDP_IPV4);
+	if (!err)
+		side->users++;
+	pthread_mutex_unlock(&udp_link.lock);
+	return err;
+}
+
+void vb_udp_link_put(unsigned int families)
+{
+	pthread_mutex_lock(&udp_link.lock);
+	for (unsigned int i = 0; i < 2; i++) {
+		if (families >> i & 1 && !--udp_link.side[i].users)
+			side_close(&udp_link.side[i]);
+	}
+	pthread_mutex_unlock(&udp_link.lock);
+}
+
+/* Under the lock. */
+static struct vb_udp_sender *sender_open(struct side *side, bool ipv4, uint16_t port)
+{
+	struct vb_udp_sender *s = &side->sender[side->senders];
+	int fd = vb_descriptor_adopt(vb_udp_open_sender(ipv4, &port));
+
+	if (fd < 0)
+		return NULL;
+	s->fd = fd;
+	s->port = port;
+	s->ipv4 = ipv4;
+	s->gso_refused = false;
+	side->senders++;
+	return s;
+}
+
+struct vb_udp_sender *vb_udp_link_sender(unsigned int family, uint16_t port)
+{
+	struct side *side = side_of(family);
+	struct vb_udp_sender *s = NULL;
+
+	pthread_mutex_lock(&udp_link.lock);
+	for (uint32_t i = 0; i < side->senders && !s; i++) {
+		if (side->sender[i].port == port)
+			s = &side->sender[i];
+	}
+	if (!s && side->senders < SENDERS)
+		s = sender_open(side, family == VB_UDP_IPV4, port);
+	if (!s && side->senders)
+		s = &side->sender[port % side->senders];
+	pthread_mutex_unlock(&udp_link.lock);
+	return s;
+}
+
+uint32_t vb_udp_link_buffer(unsigned int family)
+{
+	return side_of(family)->buffer;
+}
+
+int vb_udp_link_socket(unsigned int family)
+{
+	return atomic_load(&side_of(family)->fd);
+}
+
+/* Under the drain lock. */
+static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
+{
+	int fd = atomic_load_explicit(&side->fd, memory_order_relaxed);
+	int n = fd < 0 ? 0 : vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e);
+
+	if (n < 0) {
+		/* The program closed it: its number may be the program's own by now. */
+		atomic_store(&side->fd, -1);
+		vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket for IPv%d: %s", ipv4 ? 4 : 6, strerror(-n));
+	}
+	return n > 0;
+}
+
+static bool skip(struct vb_engine *e)
+{
+	if (e->udp_idle < IDLE_LOOKS)
+		return false;
+	if (e->udp_idle++ % IDLE_SKIP)
+		return !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
+	e->udp_idle = IDLE_LOOKS + 1;
+	return false;
+}
+
+bool vb_udp_link_drain(struct vb_engine *e)
+{
+	bool worked = false;
+
+	if (skip(e) || !vb_lock_try(&udp_link.drain))
+		return false;
+	worked |= side_drain(e, &udp_link.side[0], true);
+	worked |= side_drain(e, &udp_link.side[1], false);
+	vb_lock_release(&udp_link.drain);
+	if (worked)
+		e->udp_idle = 0;
+	else if (e->udp_idle < IDLE_LOOKS)
+		e->udp_idle++;
+	return worked;
+}
+
+void vb_udp_link_arm(void)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
+
+	if (atomic_exchange(&udp_link.armed, true))
+		return;
+	for (unsigned int i = 0; i < 2; i++) {
+		int fd = atomic_load(&udp_link.side[i].fd);
+
+		if (fd >= 0)
+			epoll_ctl(udp_link.epoll, EPOLL_CTL_MOD, fd, &event);
+	}
+}
+
+bool vb_udp_link_rang(void)
+{
+	return atomic_load_explicit(&udp_link.rang, memory_order_relaxed) && atomic_exchange(&udp_link.rang, false);
+}
+
+void vb_udp_link_forked(void)
+{
+	vb_udp_receiver_destroy(udp_link.receiver);
+	memset(&udp_link, 0, sizeof(udp_link));
+	pthread_mutex_init(&udp_link.lock, NULL);
+	atomic_store(&udp_link.side[0].fd, -1);
+	atomic_store(&udp_link.side[1].fd, -1);
+	udp_link.epoll = -1;
+}

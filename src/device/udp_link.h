@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The process's sockets to other hosts: opened when the first queue pair needs a family, closed when the last one that did
+ * is gone. Thread-safe unless said; engine locks come before this file's.
+ *
+ * Whoever polls an engine with such queue pairs reads the sockets for the whole process; when all of those engines sleep, the
+ * progress thread does. Only for that sleep the sockets are armed in its set of watched descriptors: traffic that is polled for
+ * wakes nobody.
+ */
+#ifndef VB_DEVICE_UDP_LINK_H
+#define VB_DEVICE_UDP_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "udp/send.h"
+
+struct vb_engine;
+
+/* Sets of address families. */
+#define VB_UDP_IPV4 1u
+#define VB_UDP_IPV6 2u
+#define VB_UDP_BOTH 3u
+
+/* Takes a hold of one family's sockets, opening them for the first. 0 or -errno with the reason recorded. */
+int vb_udp_link_get(unsigned int family);
+/* Lets go of a set of families. Without a lock that the sink of vb_udp_link_drain() takes. */
+void vb_udp_link_put(unsigned int families);
+
+/* While the family is held: a sender on that source port, or on another when there are too many or it is taken. NULL: none could be opened. */
+struct vb_udp_sender *vb_udp_link_sender(unsigned int family, uint16_t port);
+/* While the family is held: the granted receive buffer, in bytes as the kernel counts them. */
+uint32_t vb_udp_link_buffer(unsigned int family);
+/* While the family is held: its receiving socket, for group memberships. */
+int vb_udp_link_socket(unsigned int family);
+
+/* Under the engine's lock: reads what has arrived and delivers it (udp_deliver.h). True if there was anything. */
+bool vb_udp_link_drain(struct vb_engine *engine);
+
+/* Nobody polls any more: have the progress thread woken by the next packet. */
+void vb_udp_link_arm(void);
+/* Progress thread: was it woken by a packet since it last asked? */
+bool vb_udp_link_rang(void);
+
+/* In a forked child, after the node's descriptors were closed: all is the parent's, start afresh. */
+void vb_udp_link_forked(void);
+
+#endif

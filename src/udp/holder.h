@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Who holds a UDP port of this network namespace, for the message of a refusal. */
+#ifndef VB_UDP_HOLDER_H
+#define VB_UDP_HOLDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Writes a phrase ("user 1000, process 4711 (ucx)", "the kernel (rdma_rxe?)", "an unknown process") to text. Reads /proc;
+ * slow, for errors only. Returns text.
+ */
+const char *vb_udp_holder(bool ipv4, uint16_t port, char *text, size_t size);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Receiving packets. */
+#include "udp/receive.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/reason.h"
+#include "udp/address.h"
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+#ifndef IPV6_FLOWINFO
+#define IPV6_FLOWINFO 11
+#endif
+
+#define BATCH          8
+#define DATAGRAM_BYTES 65536u /* a merged burst is one datagram to the socket */
+#define CONTROL_BYTES  256
+
+struct vb_udp_receiver {
+	struct mmsghdr message[BATCH];
+	struct iovec piece[BATCH];
+	union vb_udp_address from[BATCH];
+	_Alignas(struct cmsghdr) uint8_t control[BATCH][CONTROL_BYTES];
+	_Alignas(64) uint8_t datagram[BATCH][DATAGRAM_BYTES];
+};
+
+/* One datagram of the socket, which may be several packets. */
+struct arrival {
+	struct vb_flow flow;
+	struct vb_path path;
+	uint32_t segment; /* bytes of each packet but the last; 0 = one packet */
+};
+
+struct vb_udp_receiver *vb_udp_receiver_create(void)
+{
+	struct vb_udp_receiver *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (r == MAP_FAILED)
+		return NULL;
+	for (int i = 0; i < BATCH; i++) {
+		struct msghdr *m = &r->message[i].msg_hdr;
+
+		r->piece[i].iov_base = r->datagram[i];
+		r->piece[i].iov_len = DATAGRAM_BYTES;
+		m->msg_name = &r->from[i];
+		m->msg_iov = &r->piece[i];
+		m->msg_iovlen = 1;
+		m->msg_control = r->control[i];
+		m->msg_namelen = sizeof(r->from[i]);
+		m->msg_controllen = CONTROL_BYTES;
+	}
+	return r;
+}
+
+void vb_udp_receiver_destroy(struct vb_udp_receiver *r)
+{
+	if (r)
+		munmap(r, sizeof(*r));
+}
+
+static int int_of(struct cmsghdr *c)
+{
+	int value = 0;
+
+	/* The type of service comes as one byte. */
+	if (c->cmsg_len == CMSG_LEN(1))
+		return *CMSG_DATA(c);
+	if (c->cmsg_len >= CMSG_LEN(sizeof(value)))
+		memcpy(&value, CMSG_DATA(c), sizeof(value));
+	return value;
+}
+
+static void take_ipv4(struct arrival *a, struct cmsghdr *c)
+{
+	struct in_pktinfo info;
+
+	switch (c->cmsg_type) {
+	case IP_PKTINFO:
+		memcpy(&info, CMSG_DATA(c), sizeof(info));
+		vb_udp_gid_of_ipv4(info.ipi_addr, a->path.dgid);
+		break;
+	case IP_TOS:
+		a->path.traffic_class = (uint8_t)int_of(c);
+		break;
+	case IP_TTL:
+		a->path.hop_limit = (uint8_t)int_of(c);
+		break;
+	default:
+		break;
+	}
+}
+
+static void take_ipv6(struct arrival *a, struct cmsghdr *c)
+{
+	struct in6_pktinfo info;
+	uint32_t word;
+
+	switch (c->cmsg_type) {
+	case IPV6_PKTINFO:
+		memcpy(&info, CMSG_DATA(c), sizeof(info));
+		memcpy(a->path.dgid, &info.ipi6_addr, 16);
+		break;
+	case IPV6_TCLASS:
+		a->path.traffic_class = (uint8_t)int_of(c);
+		break;
+	case IPV6_HOPLIMIT:
+		a->path.hop_limit = (uint8_t)int_of(c);
+		break;
+	case IPV6_FLOWINFO:
+		memcpy(&word, CMSG_DATA(c), sizeof(word));
+		a->path.flow_label = ntohl(word) & 0xfffff;
+		break;
+	default:
+		break;
+	}
+}
+
+/* What the socket says about the datagram. */
+static void arrival_of(struct arrival *a, struct msghdr *m, const union vb_udp_address *from, bool ipv4)
+{
+	memset(a, 0, sizeof(*a));
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO)
+			a->segment = (uint32_t)int_of(c);
+		else if (c->cmsg_level == IPPROTO_IP)
+			take_ipv4(a, c);
+		else if (c->cmsg_level == IPPROTO_IPV6)
+			take_ipv6(a, c);
+	}
+	vb_udp_gid_of(from, a->path.sgid);
+	memcpy(a->flow.source, a->path.sgid, 16);
+	memcpy(a->flow.destination, a->path.dgid, 16);
+	a->flow.source_port = ntohs(ipv4 ? from->v4.sin_port : from->v6.sin6_port);
+	a->flow.destination_port = VB_UDP_PORT;
+	a->flow.ipv4 = ipv4;
+}
+
+static void packet_in(const struct arrival *a, const uint8_t *packet, uint32_t bytes, uint16_t id, vb_udp_sink sink,
+		      void *arg)
+{
+	struct vb_run run;
+	const uint8_t *payload;
+	enum vb_reason reason = vb_packet_decode(packet, bytes, &run, &payload);
+
+	if (!reason && !vb_icrc_check(&a->flow, packet, bytes, &id))
+		reason = VB_REASON_DROP_ICRC;
+	if (reason) {
+		vb_note(reason, "packet of %u bytes from udp port %u: %s", bytes, a->flow.source_port,
+			vb_reason_text(reason));
+		return;
+	}
+	run.path = a->path;
+	sink(arg, &run, payload);
+}
+
+static void datagram_in(const struct arrival *a, const uint8_t *data, uint32_t bytes, vb_udp_sink sink, void *arg)
+{
+	uint32_t step = a->segment && a->segment < bytes ? a->segment : bytes;
+	uint16_t id = 0; /* what our own kind sends: counted from 0 in each burst */
+
+	if (!bytes)
+		vb_note(VB_REASON_DROP_MALFORMED, "empty datagram from udp port %u", a->flow.source_port);
+
+	for (uint32_t at = 0; at < bytes; at += step)
+		packet_in(a, data + at, bytes - at < step ? bytes - at : step, id++, sink, arg);
+}
+
+int vb_udp_receive(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
+{
+	int n = recvmmsg(fd, r->message, BATCH, MSG_DONTWAIT, NULL);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	for (int i = 0; i < n; i++) {
+		struct msghdr *m = &r->message[i].msg_hdr;
+		struct arrival a;
+
+		if (m->msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+			vb_note(VB_REASON_DROP_MALFORMED, "datagram of more than %u bytes", DATAGRAM_BYTES);
+		} else {
+			arrival_of(&a, m, &r->from[i], ipv4);
+			datagram_in(&a, r->datagram[i], r->message[i].msg_len, sink, arg);
+		}
+		m->msg_namelen = sizeof(r->from[i]);
+		m->msg_controllen = CONTROL_BYTES;
+	}
+	return n;
+}

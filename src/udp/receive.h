@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Packets on their way in: read in batches, merged bursts (UDP_GRO) split again, decoded and their ICRC checked. What gets through is
+ * handed on as runs of one packet with the path filled in; everything else is dropped and counted under its reason.
+ */
+#ifndef VB_UDP_RECEIVE_H
+#define VB_UDP_RECEIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/run.h"
+
+struct vb_udp_receiver;
+
+/* run->path: sgid = source, dgid = destination, traffic class, hop limit, flow label (0 where the socket does not tell). */
+typedef void (*vb_udp_sink)(void *arg, const struct vb_run *run, const uint8_t *payload);
+
+/* Buffers for one batch; used by one thread at a time. NULL: no memory. */
+struct vb_udp_receiver *vb_udp_receiver_create(void);
+void vb_udp_receiver_destroy(struct vb_udp_receiver *receiver);
+
+/*
+ * Reads what is there, at most one batch, from a socket of vb_udp_open_receiver(). Returns how many datagrams (merged ones count
+ * once), 0 if there was none, -errno if the socket is broken.
+ */
+int vb_udp_receive(struct vb_udp_receiver *receiver, int fd, bool ipv4, vb_udp_sink sink, void *arg);
+
+#endif

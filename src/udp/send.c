@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sending runs. */
+#include "udp/send.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "base/reason.h"
+#include "udp/address.h"
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+#define CONTROL_BYTES 160
+#define PACKET_EXTRA  (VB_PACKET_HEADER_MOST + 3u + VB_ICRC_BYTES)
+
+/* What is the same for all packets of a run. */
+struct job {
+	struct vb_udp_sender *sender;
+	const struct vb_run *run;
+	const uint8_t *payload;
+	uint32_t mtu;
+	struct vb_flow flow;
+	union vb_udp_address to;
+	socklen_t to_length;
+	_Alignas(struct cmsghdr) uint8_t control[CONTROL_BYTES];
+	size_t control_length; /* without UDP_SEGMENT, which is added behind */
+};
+
+/* The packets of one burst: three pieces each, but the trailer of one and the header of the next lie side by side. */
+struct burst {
+	struct iovec piece[2 * VB_UDP_BURST_PACKETS + 1];
+	uint32_t pieces;
+	uint8_t extra[VB_UDP_BURST_PACKETS * PACKET_EXTRA];
+	size_t used;
+};
+
+static void put_control(struct job *j, int level, int type, const void *data, size_t length)
+{
+	struct cmsghdr *c = (struct cmsghdr *)(void *)(j->control + j->control_length);
+
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(length);
+	memcpy(CMSG_DATA(c), data, length);
+	j->control_length += CMSG_SPACE(length);
+}
+
+static void control_ipv4(struct job *j, const struct vb_path *path, uint32_t ifindex)
+{
+	struct in_pktinfo info = {0};
+	int ttl = path->hop_limit;
+	int tos = path->traffic_class;
+
+	memcpy(&info.ipi_spec_dst, path->sgid + 12, 4);
+	if (vb_udp_is_group(path->dgid))
+		info.ipi_ifindex = (int)ifindex;
+	put_control(j, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+	put_control(j, IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl));
+	if (tos)
+		put_control(j, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+}
+
+static void control_ipv6(struct job *j, const struct vb_path *path, uint32_t ifindex)
+{
+	struct in6_pktinfo info = {0};
+	int hops = path->hop_limit;
+	int class = path->traffic_class;
+
+	memcpy(&info.ipi6_addr, path->sgid, 16);
+	if (vb_udp_is_group(path->dgid) || vb_udp_is_link_scope(path->dgid))
+		info.ipi6_ifindex = ifindex;
+	put_control(j, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
+	put_control(j, IPPROTO_IPV6, IPV6_HOPLIMIT, &hops, sizeof(hops));
+	put_control(j, IPPROTO_IPV6, IPV6_TCLASS, &class, sizeof(class));
+}
+
+static void job_begin(struct job *j, const struct vb_path *path, uint32_t ifindex)
+{
+	memcpy(j->flow.source, path->sgid, 16);
+	memcpy(j->flow.destination, path->dgid, 16);
+	j->flow.source_port = j->sender->port;
+	j->flow.destination_port = VB_UDP_PORT;
+	j->flow.ipv4 = j->sender->ipv4;
+	j->to_length = vb_udp_address_of(&j->to, path->dgid, VB_UDP_PORT, ifindex);
+	j->control_length = 0;
+	if (j->sender->ipv4) {
+		control_ipv4(j, path, ifindex);
+		return;
+	}
+	j->to.v6.sin6_flowinfo = htonl(path->flow_label & 0xfffff);
+	control_ipv6(j, path, ifindex);
+}
+
+static void put_piece(struct burst *b, const void *at, size_t length)
+{
+	struct iovec *last = b->pieces ? &b->piece[b->pieces - 1] : NULL;
+
+	if (!length)
+		return;
+	if (last && (const uint8_t *)last->iov_base + last->iov_len == at) {
+		last->iov_len += length;
+		return;
+	}
+	b->piece[b->pieces].iov_base = (void *)(uintptr_t)at;
+	b->piece[b->pieces].iov_len = length;
+	b->pieces++;
+}
+
+/* Appends packet `segment`; `id` is the IPv4 identification that the kernel will give it. */
+static size_t put_packet(const struct job *j, struct burst *b, uint32_t segment, uint16_t id)
+{
+	uint8_t *header = b->extra + b->used;
+	size_t head = vb_packet_header(j->run, segment, j->mtu, header);
+	uint32_t data = vb_packet_payload(j->run, segment, j->mtu);
+	uint32_t pad = vb_packet_pad(data);
+	size_t bytes = head + data + pad + VB_ICRC_BYTES;
+	const uint8_t *payload = j->payload + (size_t)segment * j->mtu;
+	uint32_t crc = vb_icrc_begin(&j->flow, id, bytes, header, head);
+
+	crc = vb_icrc_add(crc, payload, data);
+	size_t tail = vb_icrc_end(crc, pad, header + head);
+
+	put_piece(b, header, head);
+	put_piece(b, payload, data);
+	put_piece(b, header + head, tail);
+	b->used += head + tail;
+	return bytes;
+}
+
+static void message_of(struct job *j, struct burst *b, struct msghdr *m)
+{
+	memset(m, 0, sizeof(*m));
+	m->msg_name = &j->to;
+	m->msg_namelen = j->to_length;
+	m->msg_iov = b->piece;
+	m->msg_iovlen = b->pieces;
+	m->msg_control = j->control;
+	m->msg_controllen = j->control_length;
+}
+
+static int note_failure(const struct job *j, int err)
+{
+	if (err == EAGAIN || err == ENOBUFS || err == ENOMEM)
+		vb_note(VB_REASON_DROP_SEND_BUFFER, "run for qp 0x%x psn 0x%x: %s", j->run->dest_qpn, j->run->psn,
+			strerror(err));
+	else
+		vb_note(VB_REASON_DROP_UNREACHABLE, "run for qp 0x%x psn 0x%x, %u bytes: %s", j->run->dest_qpn,
+			j->run->psn, j->run->length, strerror(err));
+	return -err;
+}
+
+/* One packet by itself: identification 0. */
+static int send_one(struct job *j, uint32_t segment)
+{
+	struct burst b;
+	struct msghdr m;
+
+	b.pieces = 0;
+	b.used = 0;
+	put_packet(j, &b, segment, 0);
+	message_of(j, &b, &m);
+	if (sendmsg(j->sender->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return note_failure(j, errno);
+	return 0;
+}
+
+/* Does the error mean that the kernel or the interface cannot cut bursts (and not that the packets are wrong)? */
+static bool refuses_segments(int err)
+{
+	return err == EINVAL || err == EIO || err == EOPNOTSUPP || err == ENOPROTOOPT;
+}
+
+/* `count` packets of `size` bytes (the last may be shorter) as one burst; the kernel numbers them from 0. */
+static int send_burst(struct job *j, uint32_t segment, uint32_t count, size_t size)
+{
+	struct burst b;
+	struct msghdr m;
+	size_t plain = j->control_length;
+	uint16_t gso = (uint16_t)size;
+
+	b.pieces = 0;
+	b.used = 0;
+	for (uint32_t i = 0; i < count; i++)
+		put_packet(j, &b, segment + i, (uint16_t)i);
+	put_control(j, IPPROTO_UDP, UDP_SEGMENT, &gso, sizeof(gso));
+	message_of(j, &b, &m);
+	j->control_length = plain;
+	return sendmsg(j->sender->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int send_singly(struct job *j, uint32_t segment, uint32_t count)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < count && !err; i++)
+		err = send_one(j, segment + i);
+	return err;
+}
+
+static int send_several(struct job *j, uint32_t segment, uint32_t count, size_t size)
+{
+	int err;
+
+	if (count == 1)
+		return send_one(j, segment);
+	if (!__atomic_load_n(&j->sender->gso_refused, __ATOMIC_RELAXED)) {
+		err = send_burst(j, segment, count, size);
+		if (!err || !refuses_segments(-err))
+			return err ? note_failure(j, -err) : 0;
+		__atomic_store_n(&j->sender->gso_refused, true, __ATOMIC_RELAXED);
+	}
+	return send_singly(j, segment, count);
+}
+
+uint32_t vb_udp_run_bytes(uint32_t mtu, uint32_t most)
+{
+	uint32_t packets = VB_UDP_BURST_BYTES / (mtu + PACKET_EXTRA);
+
+	if (packets > VB_UDP_BURST_PACKETS)
+		packets = VB_UDP_BURST_PACKETS;
+	if (packets > most / mtu)
+		packets = most / mtu;
+	return (packets ? packets : 1) * mtu;
+}
+
+int vb_udp_send(struct vb_udp_sender *sender, const struct vb_path *path, uint32_t ifindex,
+		const struct vb_run *run, uint32_t mtu, const uint8_t *payload)
+{
+	struct job j = {.sender = sender, .run = run, .payload = payload, .mtu = mtu};
+
+	job_begin(&j, path, ifindex);
+	for (uint32_t segment = 0; segment < run->segments;) {
+		size_t size;
+		uint32_t count = vb_packet_burst(run, segment, mtu, VB_UDP_BURST_PACKETS, &size);
+		int err;
+
+		if (!size)
+			return 0; /* only shared memory says this (VB_OP_DROP) */
+		if (count > VB_UDP_BURST_BYTES / size)
+			count = VB_UDP_BURST_BYTES / (uint32_t)size;
+		err = send_several(&j, segment, count, size);
+		if (err)
+			return err;
+		segment += count;
+	}
+	return 0;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Opening the link's sockets and setting what the rest relies on. */
+#include "udp/socket.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "udp/address.h"
+#include "udp/holder.h"
+#include "wire/packet.h"
+
+/* Younger than some C libraries' headers. */
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29
+#endif
+#ifndef IPV6_AUTOFLOWLABEL
+#define IPV6_AUTOFLOWLABEL 70
+#endif
+#ifndef IPV6_FLOWINFO_SEND
+#define IPV6_FLOWINFO_SEND 33
+#endif
+#ifndef IPV6_FLOWINFO
+#define IPV6_FLOWINFO 11
+#endif
+
+#define BUFFER_WANTED (16 << 20)
+#define SENDER_TRIES  64
+
+/* An option whose lack costs speed or a detail, not correctness. */
+static void want(int fd, int level, int name, int value)
+{
+	(void)setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+static int need(int fd, int level, int name, int value, const char *what)
+{
+	int err = errno;
+
+	if (!setsockopt(fd, level, name, &value, sizeof(value)))
+		return 0;
+	err = errno;
+	return vb_refuse(err, VB_REASON_SYSTEM, "udp socket: %s: %s", what, strerror(err));
+}
+
+static int open_any(bool ipv4)
+{
+	int fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int err = errno;
+
+	if (fd < 0)
+		return vb_refuse(err, VB_REASON_SYSTEM, "udp socket for IPv%d: %s", ipv4 ? 4 : 6, strerror(err));
+	return fd;
+}
+
+static int bind_wildcard(int fd, bool ipv4, uint16_t port)
+{
+	union vb_udp_address a = {0};
+
+	if (ipv4) {
+		a.v4.sin_family = AF_INET;
+		a.v4.sin_port = htons(port);
+	} else {
+		a.v6.sin6_family = AF_INET6;
+		a.v6.sin6_port = htons(port);
+	}
+	return bind(fd, &a.any, ipv4 ? sizeof(a.v4) : sizeof(a.v6)) ? -errno : 0;
+}
+
+/* The largest that is granted: with the privilege any size, without it up to net.core.rmem_max (or wmem_max). */
+static uint32_t set_buffer(int fd, int forced, int plain, int wanted)
+{
+	uint32_t granted = 0;
+	socklen_t length = sizeof(granted);
+
+	if (setsockopt(fd, SOL_SOCKET, forced, &wanted, sizeof(wanted)))
+		want(fd, SOL_SOCKET, plain, wanted);
+	if (getsockopt(fd, SOL_SOCKET, plain, &granted, &length))
+		return 0;
+	return granted;
+}
+
+static int buffer_wanted(void)
+{
+	const char *text = secure_getenv("VERBATIM_UDP_BUFFER");
+	long bytes = text ? strtol(text, NULL, 10) : 0;
+
+	/* The kernel doubles what is asked for. */
+	return bytes > 0 && bytes < 1l << 30 ? (int)(bytes / 2) : BUFFER_WANTED;
+}
+
+static int set_ipv4(int fd)
+{
+	int err = need(fd, IPPROTO_IP, IP_PKTINFO, 1, "IP_PKTINFO");
+
+	/* Otherwise it gets every group that anybody on the host has joined (ip(7)). */
+	if (!err)
+		err = need(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL");
+	want(fd, IPPROTO_IP, IP_RECVTOS, 1);
+	want(fd, IPPROTO_IP, IP_RECVTTL, 1);
+	return err;
+}
+
+static int set_ipv6(int fd)
+{
+	int err = need(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
+
+	if (!err)
+		err = need(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1, "IPV6_RECVPKTINFO");
+	want(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+	want(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+	want(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+	want(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
+	/* Other implementations leave the UDP checksum out, on IPv6 too (RFC 6935). */
+	want(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+	return err;
+}
+
+static int bind_port(int fd, bool ipv4)
+{
+	char holder[160];
+	int err = bind_wildcard(fd, ipv4, VB_UDP_PORT);
+
+	if (err == -EADDRINUSE)
+		return vb_refuse(EADDRINUSE, VB_REASON_PORT_TAKEN, "udp port %u (IPv%d) is held by %s", VB_UDP_PORT,
+				 ipv4 ? 4 : 6, vb_udp_holder(ipv4, VB_UDP_PORT, holder, sizeof(holder)));
+	if (err)
+		return vb_refuse(-err, VB_REASON_SYSTEM, "bind to udp port %u (IPv%d): %s", VB_UDP_PORT, ipv4 ? 4 : 6,
+				 strerror(-err));
+	return 0;
+}
+
+int vb_udp_open_receiver(bool ipv4, uint32_t *buffer)
+{
+	int fd = open_any(ipv4);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = ipv4 ? set_ipv4(fd) : set_ipv6(fd);
+	if (!err)
+		err = need(fd, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
+	if (!err)
+		err = bind_port(fd, ipv4);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	want(fd, IPPROTO_UDP, UDP_GRO, 1);
+	*buffer = set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, buffer_wanted());
+	return fd;
+}
+
+/* Nobody reads from a sender: what arrives there is dropped at once. */
+static void deafen(int fd)
+{
+	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog program = {.len = 1, .filter = &nothing};
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+static int set_sender(int fd, bool ipv4)
+{
+	deafen(fd);
+	(void)set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, BUFFER_WANTED);
+	if (ipv4) {
+		want(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1);
+		return need(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, "IP_MTU_DISCOVER");
+	}
+	want(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1);
+	want(fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
+	want(fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
+	int err = need(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
+
+	if (!err)
+		err = need(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, "IPV6_MTU_DISCOVER");
+	return err;
+}
+
+int vb_udp_open_sender(bool ipv4, uint16_t *port)
+{
+	int fd = open_any(ipv4);
+	uint32_t span = 0x10000 - VB_UDP_SOURCE_LEAST;
+	uint32_t first = *port % span;
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = set_sender(fd, ipv4);
+	if (!err) {
+		for (uint32_t i = 0; i < SENDER_TRIES; i++) {
+			*port = (uint16_t)(VB_UDP_SOURCE_LEAST + (first + i) % span);
+			err = bind_wildcard(fd, ipv4, *port);
+			if (err != -EADDRINUSE)
+				break;
+		}
+		if (err)
+			err = vb_refuse(-err, VB_REASON_SYSTEM, "no udp source port: %s", strerror(-err));
+	}
+	if (err) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}
