@@ -383,7 +383,7 @@ struct ibv_ah *end_ah(struct end *end, const struct end_info *peer)
 	struct ibv_ah_attr attr = {
 		.is_global = 1,
 		.port_num = 1,
-		.grh = {.dgid = peer->gid, .sgid_index = 0, .hop_limit = 64},
+		.grh = {.dgid = peer->gid, .sgid_index = end->config.sgid_index, .hop_limit = 64},
 	};
 	struct ibv_ah *ah = ibv_create_ah(end->pd, &attr);
 

@@ -51,6 +51,7 @@ struct end_config {
 	uint8_t rd_atomic, dest_rd_atomic;
 	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
 	uint16_t pkey_index;
+	uint8_t sgid_index; /* of the own table */
 };
 
 /* What the other side must know. */

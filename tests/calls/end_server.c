@@ -103,7 +103,7 @@ static void serve_open(struct end *end)
 	end->info.rkey = end->mr->rkey;
 	end->info.lkey = end->mr->lkey;
 	end->info.addr = (uintptr_t)end->buf;
-	REQUIRE(ibv_query_gid(end->ctx, 1, 0, &end->info.gid) == 0);
+	REQUIRE(ibv_query_gid(end->ctx, 1, config->sgid_index, &end->info.gid) == 0);
 }
 
 static int serve_close(struct end *end)
@@ -153,7 +153,9 @@ static int to_rtr(struct end *end, const struct end_info *peer)
 		.min_rnr_timer = end->config.min_rnr_timer,
 		.ah_attr = {.is_global = 1,
 			    .port_num = 1,
-			    .grh = {.dgid = peer->gid, .sgid_index = 0, .hop_limit = 64}},
+			    .grh = {.dgid = peer->gid,
+				    .sgid_index = end->config.sgid_index,
+				    .hop_limit = 64}},
 	};
 
 	if (type != IBV_QPT_UD)

@@ -98,14 +98,18 @@ static void header(void)
 	struct ibv_ah_attr attr = {
 		.is_global = 1,
 		.port_num = 1,
-		.grh = {.dgid = far.info.gid, .hop_limit = 33, .traffic_class = 0xb8},
+		.grh = {.dgid = far.info.gid,
+			.sgid_index = near.config.sgid_index,
+			.hop_limit = 33,
+			.traffic_class = 0xb8},
 	};
 	struct ibv_ah *marked = ibv_create_ah(near.pd, &attr);
 	struct ibv_sge sge = end_sge(&near, 0, 16), into = end_sge(&far, INTO, 8192);
-	struct ibv_send_wr wr = datagram(&sge, 1, 1);
+	struct ibv_send_wr wr;
 
-	expect_case("header bytes");
+	expect_case("header bytes, GID %u", near.config.sgid_index);
 	REQUIRE(marked);
+	wr = datagram(&sge, 1, 1);
 	wr.wr.ud.ah = marked;
 	end_fill(&far, INTO, 0xee, 256);
 	REQUIRE(end_post_recv(&far, 2, &into, 1) == 0);
@@ -242,6 +246,24 @@ static void in_order(void)
 	}
 }
 
+/* IPv6 has another header; the first entry is an IPv4 one. */
+static void headers_of_other_addresses(int entries)
+{
+	struct end_config config = end_defaults(IBV_QPT_UD);
+
+	for (int i = 1; i < entries; i++) {
+		union ibv_gid gid = {.global.interface_id = 0};
+
+		REQUIRE(ibv_query_gid(near.ctx, 1, i, &gid) == 0);
+		if (!gid.global.interface_id)
+			continue;
+		end_pair_close(&near, &far);
+		config.sgid_index = (uint8_t)i;
+		end_pair(&near, &far, &config, &config, place);
+		header();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct end_config config = end_defaults(IBV_QPT_UD);
@@ -261,6 +283,8 @@ int main(int argc, char **argv)
 	in_order();
 	expect_case("close");
 	EXPECT_EQ(ibv_destroy_ah(ah), 0);
+	headers_of_other_addresses(port.gid_tbl_len < 256 ? port.gid_tbl_len : 256);
+	expect_case("close");
 	end_pair_close(&near, &far);
 	return expect_done();
 }

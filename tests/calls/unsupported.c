@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the device does not offer answers EOPNOTSUPP, by which callers fall back, and leaves nothing
+ * behind; it never crashes. A function that comes to be offered moves to a test of its own.
+ */
+#include <fcntl.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "end.h"
+#include "expect.h"
+
+static struct end end;
+static struct ibv_device_attr_ex device;
+
+#define NOT_OFFERED(call)                      \
+	do {                                   \
+		expect_case("%s", #call);      \
+		EXPECT_NULL(call, EOPNOTSUPP); \
+	} while (0)
+
+static void memory(void)
+{
+	struct ibv_alloc_dm_attr dm = {.length = 64};
+	struct ibv_sge sge = end_sge(&end, 0, 64);
+
+	NOT_OFFERED(ibv_alloc_dm(end.ctx, &dm));
+	NOT_OFFERED(ibv_alloc_null_mr(end.pd));
+	NOT_OFFERED(ibv_reg_dmabuf_mr(end.pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE));
+	NOT_OFFERED(ibv_import_mr(end.pd, 1));
+	NOT_OFFERED(ibv_import_pd(end.ctx, 1));
+	NOT_OFFERED(ibv_import_dm(end.ctx, 1));
+	NOT_OFFERED(ibv_import_device(3));
+	expect_case("ibv_advise_mr");
+	EXPECT_EQ(ibv_advise_mr(end.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
+}
+
+static void windows(void)
+{
+	if (device.orig_attr.max_mw)
+		return;
+	NOT_OFFERED(ibv_alloc_mw(end.pd, IBV_MW_TYPE_1));
+	NOT_OFFERED(ibv_alloc_mw(end.pd, IBV_MW_TYPE_2));
+}
+
+static void domains(void)
+{
+	struct ibv_td_init_attr td = {.comp_mask = 0};
+	struct ibv_parent_domain_init_attr parent = {.pd = end.pd};
+	struct ibv_xrcd_init_attr xrcd = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_qp_open_attr open_attr = {.comp_mask = 0};
+
+	NOT_OFFERED(ibv_alloc_td(end.ctx, &td));
+	NOT_OFFERED(ibv_alloc_parent_domain(end.ctx, &parent));
+	NOT_OFFERED(ibv_open_xrcd(end.ctx, &xrcd));
+	NOT_OFFERED(ibv_open_qp(end.ctx, &open_attr));
+}
+
+static void queues(void)
+{
+	struct ibv_wq_init_attr wq = {.wq_type = IBV_WQT_RQ,
+				      .max_wr = 1,
+				      .max_sge = 1,
+				      .pd = end.pd,
+				      .cq = end.cq[END_RECV_CQ]};
+	struct ibv_rwq_ind_table_init_attr table = {.log_ind_tbl_size = 0};
+	struct ibv_srq_init_attr_ex xrc_srq = {
+		.attr = {.max_wr = 1, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_TM,
+		.pd = end.pd,
+	};
+	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
+	struct ibv_modify_cq_attr moderation = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = {.cq_count = 1, .cq_period = 1},
+	};
+
+	NOT_OFFERED(ibv_create_wq(end.ctx, &wq));
+	NOT_OFFERED(ibv_create_rwq_ind_table(end.ctx, &table));
+	NOT_OFFERED(ibv_create_srq_ex(end.ctx, &xrc_srq));
+	expect_case("ibv_modify_qp_rate_limit");
+	EXPECT_EQ(ibv_modify_qp_rate_limit(end.qp, &rate), EOPNOTSUPP);
+	if (!device.cq_mod_caps.max_cq_count) {
+		expect_case("ibv_modify_cq");
+		EXPECT_EQ(ibv_modify_cq(end.cq[0], &moderation), EOPNOTSUPP);
+	}
+}
+
+static void flows(void)
+{
+	struct ibv_flow_attr flow = {.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(flow), .port = 1};
+	struct ibv_counters_init_attr counters = {.comp_mask = 0};
+	struct ibv_flow_action_esp_attr esp = {.comp_mask = 0};
+
+	NOT_OFFERED(ibv_create_flow(end.qp, &flow));
+	NOT_OFFERED(ibv_create_counters(end.ctx, &counters));
+	NOT_OFFERED(ibv_create_flow_action_esp(end.ctx, &esp));
+}
+
+static void qp_types(void)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
+						 IBV_QPT_XRC_RECV, IBV_QPT_DRIVER};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		struct ibv_qp_init_attr_ex attr = {
+			.send_cq = end.cq[0],
+			.recv_cq = end.cq[1],
+			.qp_type = types[i],
+			.cap = {.max_send_wr = 1, .max_send_sge = 1},
+			.comp_mask = IBV_QP_INIT_ATTR_PD,
+			.pd = end.pd,
+		};
+
+		expect_case("queue pair of type %d", (int)types[i]);
+		errno = 0;
+		EXPECT(ibv_create_qp_ex(end.ctx, &attr) == NULL);
+		/* EPERM: a raw queue pair without CAP_NET_RAW; EINVAL: an XRC one without a domain. */
+		EXPECT(errno == EOPNOTSUPP ||
+		       (types[i] == IBV_QPT_RAW_PACKET ? errno == EPERM : errno == EINVAL));
+	}
+}
+
+static void multicast(void)
+{
+	union ibv_gid group = {.raw = {0xff, 0x0e, [15] = 1}};
+	struct end_config config = end_defaults(IBV_QPT_UD);
+	struct end ud;
+
+	expect_case("multicast: RC");
+	EXPECT_REFUSED(ibv_attach_mcast(end.qp, &group, 0), EINVAL);
+	end_open(&ud, &config, END_HERE);
+	expect_case("multicast: no group address");
+	EXPECT_REFUSED(ibv_attach_mcast(ud.qp, &ud.info.gid, 0), EINVAL);
+	expect_case("multicast: not a member");
+	EXPECT_REFUSED(ibv_detach_mcast(ud.qp, &group, 0), EINVAL);
+	end_close(&ud);
+}
+
+/* The same again after everything: what was refused left no reference behind. */
+static void nothing_left(void)
+{
+	expect_case("nothing left");
+	end_close(&end);
+}
+
+int main(int argc, char **argv)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+
+	end_main(argc, argv);
+	end_open(&end, &config, END_HERE);
+	REQUIRE(ibv_query_device_ex(end.ctx, NULL, &device) == 0);
+	memory();
+	windows();
+	domains();
+	queues();
+	flows();
+	qp_types();
+	multicast();
+	nothing_left();
+	return expect_done();
+}
