@@ -36,7 +36,7 @@ static enum pattern pattern;
 static uint64_t rounds;
 
 /* What the target tells the initiator: the round it has seen and checked. */
-static volatile uint64_t *seen;
+static uint64_t *seen;
 
 static uint32_t size_of_round(uint64_t round)
 {
@@ -85,7 +85,7 @@ static int initiator(int sock, void *unused)
 			CHECK_ZERO(post_write(&side, round, 0, size, 0, IBV_SEND_SIGNALED));
 		}
 		completion_expect(endpoint.cq, round, IBV_WC_SUCCESS, NULL);
-		while (*seen != round)
+		while (__atomic_load_n(seen, __ATOMIC_ACQUIRE) != round)
 			spin_once(&turns);
 	}
 	message_meet(sock);
@@ -116,7 +116,7 @@ static void *poll_queue(void *queue)
 	struct ibv_wc wc = {0};
 	unsigned int turns = 0;
 
-	while (*seen < rounds) {
+	while (__atomic_load_n(seen, __ATOMIC_RELAXED) < rounds) {
 		CHECK_EQ(ibv_poll_cq(queue, 1, &wc), 0);
 		spin_once(&turns);
 	}
@@ -150,11 +150,10 @@ static int target(int sock, void *unused)
 		volatile uint64_t *signal = &words[pattern == FLAG ? FLAG_AT / WORD : count - 1];
 		unsigned int turns = 0;
 
-		while (*signal != round)
+		while (__atomic_load_n(signal, __ATOMIC_ACQUIRE) != round)
 			spin_once(&turns);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		check_whole(words, count, round);
-		*seen = round;
+		__atomic_store_n(seen, round, __ATOMIC_RELEASE);
 	}
 	if (pattern == RING)
 		CHECK_ZERO(pthread_join(poller, NULL));
