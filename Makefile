@@ -4,10 +4,11 @@
 BUILD ?= build
 SEEDS ?= 10000
 SEED ?=
+SECONDS ?= 60
 MESON ?= meson
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup check try lint format asan tsan sim clean
+.PHONY: all setup check try lint format asan tsan sim fuzz clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -49,5 +50,10 @@ tsan:
 sim: all
 	@$(BUILD)/tests/sim/sim $(if $(SEED),--seed $(SEED) --trace,--seeds 1..$(SEEDS))
 
+# Each fuzz target for so long (SECONDS=600), from the captures and what earlier runs kept.
+fuzz:
+	@scripts/setup fuzz
+	@scripts/fuzz $(SECONDS)
+
 clean:
-	@rm -rf $(BUILD) build-asan build-tsan
+	@rm -rf $(BUILD) build-asan build-tsan build-fuzz

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A queue pair under fire: the environment the protocol needs, made of a few buffers, which aborts the process as soon as the
+ * protocol asks for something that it was not promised, or leaves a promise of its own unkept.
+ */
+#ifndef TESTS_FUZZ_ENDPOINT_H
+#define TESTS_FUZZ_ENDPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "demand.h"
+#include "transport/access.h"
+#include "transport/tqp.h"
+
+#define END_SQ        8u
+#define END_WQE_BYTES 256u
+#define END_RECVS     64u
+#define END_REGION    16384u
+#define END_LOCAL     16384u
+#define END_IOVA      0x7000000000ull
+#define END_KEY       0x1100u
+#define END_KEY_DULL  0x2200u /* without remote rights */
+#define END_QPN       0x000111u
+
+struct endpoint {
+	struct vb_tqp qp; /* first: the environment finds the endpoint by it */
+	struct vb_key keys[2];
+	uint8_t *region; /* what peers may reach */
+	uint8_t *local;  /* what requests gather from and scatter to */
+	uint8_t *room;   /* reserved in the link */
+	uint32_t room_bytes;
+	uint32_t runs_left; /* that the link takes */
+	bool reserved;
+	bool window_dead;
+	_Alignas(8) char sq[END_SQ * END_WQE_BYTES];
+	struct vb_recv_wqe recv[END_RECVS];
+	uint32_t recvs_posted;
+	uint32_t recvs_taken;
+	uint32_t completed;
+};
+
+/* Builds it from the head of an input. */
+void endpoint_start(struct endpoint *e, const uint8_t *head);
+void endpoint_stop(struct endpoint *e);
+
+void endpoint_post_recv(struct endpoint *e, uint32_t length);
+/* By a record's argument. */
+void endpoint_post_send(struct endpoint *e, uint8_t what);
+void endpoint_event(struct endpoint *e, uint8_t what);
+void endpoint_run(struct endpoint *e, uint32_t runs);
+
+#endif

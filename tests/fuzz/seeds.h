@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Inputs made of the captures: every packet for the decoder, every conversation, seen from each end, for the queue pair. */
+#ifndef TESTS_FUZZ_SEEDS_H
+#define TESTS_FUZZ_SEEDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum seed_kind { SEED_DECODE, SEED_RESPONDER };
+
+/* Calls use() for each input of that kind made of the captures in `folder`; -1 if there are none. */
+int seeds_each(const char *folder, enum seed_kind kind,
+	       void (*use)(const char *name, const uint8_t *data, size_t size));
+
+#endif
