@@ -38,7 +38,7 @@ static inline void fill(const struct vb_tqp *qp, struct vb_run *run, uint8_t op,
 static inline void sent(struct vb_tqp *qp, struct vb_send_wqe *w, uint32_t packets)
 {
 	struct vb_requester *r = &qp->req;
-	bool first = r->psn == r->una;
+	bool first = r->max_psn == r->una;
 
 	r->psn = vb_psn_add(r->psn, packets);
 	if (vb_psn_diff(r->psn, r->max_psn) > 0)

@@ -104,8 +104,9 @@ static bool invalidate(struct vb_tqp *qp, const struct vb_run *run)
 		return true;
 	qp->env->explain(qp, VB_REASON_INVALIDATE, run);
 	vb_responder_recv_fail(qp, IBV_WC_MW_BIND_ERR, reason);
-	vb_responder_error(
-		qp); /* an acknowledgement of earlier messages that is owed still goes out */
+	/* Where silence is no loss it has to be told; an ACK of earlier messages that is owed still goes out. */
+	vb_responder_owe_drop(qp, run->src_qpn, run->psn, VB_REASON_INVALIDATE);
+	vb_responder_error(qp);
 	return false;
 }
 

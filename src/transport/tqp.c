@@ -18,6 +18,9 @@ static void requester_reset(struct vb_tqp *qp, uint32_t psn)
 void vb_tqp_reset(struct vb_tqp *qp)
 {
 	vb_retry_cancel(qp);
+	/* What has been executed is acknowledged, if the link takes it at once. */
+	if (qp->resp.owed)
+		vb_respond(qp);
 	vb_responder_reset(qp, 0);
 	requester_reset(qp, 0);
 	qp->sq_posted = 0;

@@ -32,6 +32,7 @@ static void send_done(struct vb_tqp *qp, struct vb_send_wqe *wqe, enum ibv_wc_st
 			    (unsigned long long)id);
 	memset(wqe, 0xee, SIM_WQE_BYTES); /* the entry is the program's again */
 	s->completed++;
+	s->world->last_done_ns = s->world->now;
 	oracle_send_done(&s->world->oracle, s->number, id, status);
 }
 

@@ -246,10 +246,11 @@ static void set_the_stage(struct world *w)
 
 bool world_run(struct world *w, uint64_t seed, bool trace)
 {
+	const struct sim_config *c = &w->config;
 	unsigned long count = 0;
 	bool gone[2];
 
-	w->now = w->order = 0;
+	w->now = w->order = w->last_done_ns = 0;
 	w->events = w->packets = 0;
 	w->pool_at = 0;
 	w->pool_bytes = 0;
@@ -270,6 +271,9 @@ bool world_run(struct world *w, uint64_t seed, bool trace)
 	}
 	for (int s = 0; s < 2; s++)
 		gone[s] = w->side[s].gone;
+	/* All patience chosen is shorter than the repair timer of reliable links, which is for answers that are lost. */
+	if (c->reliable && w->last_done_ns > VB_REPAIR_NS * 9 / 10)
+		world_fault(w, "on a reliable link an answer got lost");
 	if (!w->fault[0] && !w->oracle.fault[0])
 		oracle_finish(&w->oracle, gone);
 	if (!w->fault[0])

@@ -133,7 +133,7 @@ struct sim_side {
 	unsigned int number;
 	uint8_t *memory;
 	struct vb_key keys[3];
-	char sq[SIM_SQ * SIM_WQE_BYTES];
+	_Alignas(16) char sq[SIM_SQ * SIM_WQE_BYTES];
 	struct vb_send_wqe plan[ORACLE_OPS]; /* what will be posted */
 	struct ibv_sge plan_sge[ORACLE_OPS][SIM_SGE];
 	unsigned int plans;
@@ -175,6 +175,7 @@ struct world {
 	struct oracle oracle;
 	char fault[400];
 	unsigned long delivered, lost;
+	uint64_t last_done_ns; /* when the last request completed */
 };
 
 /* world.c */
