@@ -20,7 +20,7 @@
 #define VB_CONTROL_MAGIC   0x7662636fu
 #define VB_CONTROL_VERSION 1
 #define VB_CONTROL_FDS     3
-#define VB_CONTROL_TEXT    88
+#define VB_CONTROL_TEXT    80
 
 enum vb_control_type {
 	VB_CONTROL_HELLO = 1,
@@ -42,7 +42,8 @@ struct vb_control {
 	uint32_t to_engine;
 	uint32_t from_engine;
 	uint32_t pad;
-	uint64_t nonce; /* HELLO: the sender's */
+	uint64_t nonce;         /* HELLO: the sender's */
+	uint64_t nonce_address; /* GRANT: where the nonce lies in the sender's memory */
 	char text[VB_CONTROL_TEXT];
 };
 

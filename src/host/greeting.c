@@ -21,7 +21,10 @@ void vb_greeting_hello(struct vb_node *node, struct vb_connection *conn)
 
 static void grant_send(struct vb_node *node, struct vb_connection *conn)
 {
-	struct vb_control msg = {.type = VB_CONTROL_GRANT, .nonce = node->nonce};
+	struct vb_control msg = {
+		.type = VB_CONTROL_GRANT,
+		.nonce_address = (uintptr_t)&node->nonce,
+	};
 	int fds[VB_CONTROL_FDS] = {node->doorbell.fd, node->lock_fd, node->mem_fd};
 
 	if (node->mem_fd < 0)
@@ -112,6 +115,7 @@ bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_contr
 	if (num_fds == 3 && vb_memory_usable(fds[2])) {
 		atomic_store(&peer->mem_fd, fds[2]);
 		fds[2] = -1;
+		vb_bulk_probe(peer, msg->nonce_address);
 	} else {
 		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer), msg->text);
 	}

@@ -211,10 +211,19 @@ int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int co
 		return err;
 	if (peer->self)
 		return self_write(addr, iov, count, length, tail);
-	if (tail && before_tail(addr, length)) {
-		memcpy(more, iov, sizeof(*iov) * (size_t)count);
-		count = list_split(more, count, before_tail(addr, length));
-		iov = more;
+	size_t head = tail ? before_tail(addr, length) : length;
+
+	if (head == 0)
+		head = length;
+	memcpy(more, iov, sizeof(*iov) * (size_t)count);
+	iov = more;
+	count = list_split(iov, count, head);
+	if (vb_bulk_suits(peer, length)) {
+		size_t done = vb_bulk_write(peer, addr, iov, count, head, length);
+
+		list_advance(&iov, &count, done);
+		addr += done;
+		length -= done;
 	}
 	return transfer(peer, addr, iov, count, length, true);
 }
@@ -228,6 +237,13 @@ int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int cou
 	if (peer->self) {
 		list_copy(&iov, &count, (char *)(uintptr_t)addr, length, false);
 		return 0;
+	}
+	if (vb_bulk_suits(peer, length)) {
+		size_t done = vb_bulk_read(peer, addr, iov, count, length);
+
+		list_advance(&iov, &count, done);
+		addr += done;
+		length -= done;
 	}
 	return transfer(peer, addr, iov, count, length, false);
 }

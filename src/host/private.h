@@ -84,6 +84,7 @@ struct vb_peer {
 	_Atomic int doorbell;
 	_Atomic int mem_fd;       /* -1: its memory cannot be reached */
 	_Atomic bool unreachable; /* for another reason */
+	_Atomic bool by_pid;      /* bulk.c: its memory answers to its process number */
 	struct vb_atomic_lock *atomic_lock;
 	struct vb_source pidfd;
 	uint32_t connections;
@@ -248,6 +249,15 @@ void vb_atomic_lock_unmap(struct vb_atomic_lock *lock);
 /* 0, or -EAGAIN when somebody kept it for too long, or -ENOTRECOVERABLE. */
 int vb_atomic_lock_take(struct vb_atomic_lock *lock);
 void vb_atomic_lock_release(struct vb_atomic_lock *lock);
+
+/* bulk.c: long transfers. probe: progress thread. The others return the bytes moved; what is missing is left to the descriptor. */
+void vb_bulk_probe(struct vb_peer *peer, uint64_t nonce_address);
+bool vb_bulk_suits(const struct vb_peer *peer, size_t length);
+/* [head, length) is stored after the rest. */
+size_t vb_bulk_write(struct vb_peer *peer, uint64_t addr, const struct iovec *iov, int count,
+		     size_t head, size_t length);
+size_t vb_bulk_read(struct vb_peer *peer, uint64_t addr, const struct iovec *iov, int count,
+		    size_t length);
 
 /* memory.c: the descriptor of our own memory for peers, or the obstacle. */
 int vb_memory_open_own(const uint64_t *nonce, char *obstacle, size_t size);

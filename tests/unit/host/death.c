@@ -19,6 +19,8 @@
 #define SOON_NS 100000000ll
 
 static uint64_t target_word = 0x1122334455667788ull;
+static uint8_t big[65536];
+static uint8_t target_area[65536 + 8192]; /* what is written to in the target */
 
 /* A process that comes into contact, then does what it is told: 0 ends, 1 forks without handlers, 2 execs, 3 closes its channel. */
 static int target(int sock, void *arg)
@@ -32,7 +34,7 @@ static int target(int sock, void *arg)
 
 	if (!ch)
 		return 1;
-	tell(sock, (uintptr_t)&target_word);
+	tell(sock, (uintptr_t)target_area);
 	for (;;) {
 		switch (hear(sock)) {
 		case 0:
@@ -93,6 +95,8 @@ static void expect_death(struct end *end, uint32_t engine, struct contact *c, in
 	/* Its page stays mapped, its memory does not answer. */
 	assert_non_null(vb_peer_qp(c->ch->peer, c->qpn));
 	assert_int_equal(vb_peer_read(c->ch->peer, c->addr, &iov, 1, 8), -ESRCH);
+	iov = (struct iovec){big, sizeof(big)};
+	assert_int_equal(vb_peer_write(c->ch->peer, c->addr, &iov, 1, sizeof(big), true), -ESRCH);
 	assert_null(vb_channel_find(end->node, engine, c->qpn, &why));
 	assert_int_equal(why, VB_CONTACT_DEAD);
 	vb_channel_wake(c->ch);
@@ -158,6 +162,37 @@ static void test_exec(void **state)
 	assert_int_equal(kill(c.child.pid, 0), 0);
 	child_kill(&c.child);
 	end_stop(&end);
+}
+
+/* bad-input: a process number outlives the program that it stood for. Writes go on while the target executes another program. */
+static void test_exec_under_writes(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		struct iovec iov;
+		struct contact c;
+		struct end end;
+		int err;
+
+		child_start(&c.child, target, NULL);
+		end_start(&end);
+		contact_make(&end, end_engine(&end), &c);
+		memset(big, 0xa5, sizeof(big));
+		iov = (struct iovec){big, sizeof(big)};
+		assert_int_equal(vb_peer_read(c.ch->peer, c.addr + 4096, &iov, 1, sizeof(big)), 0);
+		tell(c.child.sock, 2);
+		do {
+			iov = (struct iovec){big, sizeof(big)};
+			err = vb_peer_write(c.ch->peer, c.addr + 4096, &iov, 1, sizeof(big), true);
+		} while (!err);
+		assert_int_equal(err, -ESRCH);
+		assert_false(vb_peer_alive(c.ch->peer));
+		/* The new program sleeps in peace. */
+		end_sleep_ms(10);
+		assert_int_equal(waitpid(c.child.pid, NULL, WNOHANG), 0);
+		child_kill(&c.child);
+		end_stop(&end);
+	}
 }
 
 /* Its sockets are kept open by a child and its pid lives on: nothing tells but the futex word. */
@@ -282,9 +317,13 @@ static void test_stopped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_killed),     cmocka_unit_test(test_killed_with_child),
-		cmocka_unit_test(test_exec),       cmocka_unit_test(test_exec_with_child),
-		cmocka_unit_test(test_one_of_two), cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_killed_with_child),
+		cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_exec_under_writes),
+		cmocka_unit_test(test_exec_with_child),
+		cmocka_unit_test(test_one_of_two),
+		cmocka_unit_test(test_stopped),
 	};
 
 	return cmocka_run_group_tests_name("host/death", tests, NULL, NULL);

@@ -64,7 +64,7 @@ static bool push(struct pair *p, uint64_t n)
 
 static bool take(struct pair *p, uint64_t *n)
 {
-	struct vb_slot slot;
+	struct vb_slot slot = {0};
 
 	if (!vb_ring_peek(&p->rx, &slot))
 		return false;
@@ -146,7 +146,7 @@ static void bulk_stream(struct pair *p)
 
 	while (got < 4000) {
 		uint32_t bytes = 1 + pattern(sent) % 40000;
-		struct vb_slot slot;
+		struct vb_slot slot = {0};
 		void *room = NULL;
 
 		if (sent < 4000 && vb_ring_reserve(&p->tx, bytes, &room)) {
@@ -189,7 +189,7 @@ static void test_bulk(void **state)
 
 static void test_bulk_limits(void **state)
 {
-	struct vb_slot slot;
+	struct vb_slot slot = {0};
 	struct pair p;
 	void *room;
 
@@ -267,7 +267,7 @@ static void test_hostile_full_ring(void **state)
 
 static void test_hostile_sequence(void **state)
 {
-	struct vb_slot slot;
+	struct vb_slot slot = {0};
 	struct pair p;
 
 	(void)state;
@@ -282,7 +282,7 @@ static void test_hostile_sequence(void **state)
 
 static void test_hostile_bulk(void **state)
 {
-	struct vb_slot slot;
+	struct vb_slot slot = {0};
 	struct pair p;
 	void *room;
 
@@ -308,7 +308,7 @@ static void test_hostile_bulk(void **state)
 /* bad-input 25: what was peeked does not change under the reader. */
 static void test_slot_is_copied(void **state)
 {
-	struct vb_slot slot;
+	struct vb_slot slot = {0};
 	struct pair p;
 
 	(void)state;
