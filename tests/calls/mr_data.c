@@ -214,6 +214,28 @@ static void receive_after_rereg(void)
 	end_pair_close(&near, &far);
 }
 
+/* ZERO_BASED: addresses are offsets, on both sides. */
+static void zero_based(void)
+{
+	struct ibv_sge into = {.addr = 50, .length = 64};
+	struct ibv_mr *mr;
+	int far_status;
+
+	expect_case("zero-based region");
+	open_pair();
+	mr = ibv_reg_mr(far.pd, far.buf + 123, 4096, FULL_ACCESS | IBV_ACCESS_ZERO_BASED);
+	REQUIRE(mr);
+	EXPECT_STATUS(write_to(10, mr->rkey, 0x91, 20), IBV_WC_SUCCESS);
+	EXPECT(end_is_filled(&far, 133, 0x91, 20));
+	into.lkey = mr->lkey;
+	EXPECT_STATUS(send_into(&into, 0x92, 64, &far_status), IBV_WC_SUCCESS);
+	EXPECT_STATUS(far_status, IBV_WC_SUCCESS);
+	EXPECT(end_is_filled(&far, 173, 0x92, 64));
+	EXPECT_STATUS(write_to(4090, mr->rkey, 0x93, 7), IBV_WC_REM_ACCESS_ERR);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	end_pair_close(&near, &far);
+}
+
 /* A region of nothing answers requests of nothing and no others. */
 static void of_length_zero(void)
 {
@@ -240,6 +262,7 @@ int main(int argc, char **argv)
 	alias();
 	reregistered();
 	receive_after_rereg();
+	zero_based();
 	of_length_zero();
 	return expect_done();
 }

@@ -89,7 +89,8 @@ static void message(enum ibv_wr_opcode opcode, uint32_t length, size_t skew)
 	bool imm = opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct ibv_wc wc;
 
-	expect_case("opcode %d, %u bytes, skew %zu", (int)opcode, length, skew);
+	expect_case("opcode %d, %u bytes, skew %zu, MTU %u", (int)opcode, length, skew,
+		    128u << near.config.mtu);
 	wr.imm_data = htonl(length ^ 0xa5a5a5a5);
 	wr.wr.rdma.rkey = far.info.rkey;
 	wr.wr.rdma.remote_addr = far.info.addr + target;
@@ -435,6 +436,27 @@ static void receive_comes_later(void)
 	check_arrived(&far, HALF, 5000);
 }
 
+/* Every path MTU cuts the same messages elsewhere. */
+static void each_mtu(void)
+{
+	static const uint32_t sizes[] = {255, 256, 257, 4096, 4097, 50000};
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ibv_port_attr port;
+
+	REQUIRE(ibv_query_port(near.ctx, 1, &port) == 0);
+	config.buf_len = BUF;
+	for (config.mtu = IBV_MTU_256; config.mtu <= port.active_mtu; config.mtu++) {
+		expect_case("close before MTU %u", 128u << config.mtu);
+		end_pair_close(&near, &far);
+		end_pair(&near, &far, &config, &config, place);
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			message(IBV_WR_SEND, sizes[i], 1);
+			message(IBV_WR_RDMA_WRITE_WITH_IMM, sizes[i], 2);
+			message(IBV_WR_RDMA_READ, sizes[i], 3);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	place = end_main(argc, argv);
@@ -451,6 +473,7 @@ int main(int argc, char **argv)
 	signalling();
 	fence();
 	receive_comes_later();
+	each_mtu();
 	expect_case("close");
 	end_pair_close(&near, &far);
 	free(wanted);
