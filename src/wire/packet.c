@@ -108,7 +108,7 @@ enum vb_reason vb_packet_decode(const uint8_t *packet, size_t length, struct vb_
 	uint32_t word;
 
 	/* Headers are made of words and payload is padded to words (IBA 9.2.1.5): a packet is, too. */
-	if (length < VB_PACKET_LEAST || length > VB_PACKET_MOST || length % 4)
+	if (length < VB_PACKET_LEAST || length % 4)
 		return VB_REASON_DROP_MALFORMED;
 	if (packet[AT_FLAGS] & BTH_VERSION)
 		return VB_REASON_DROP_VERSION;

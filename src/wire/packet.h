@@ -6,8 +6,8 @@
  * the queue pair. What needs the path MTU (FIRST and MIDDLE are full, LAST is not empty) is left to the transport,
  * because the answer is a NAK of the queue pair and not silence (IBA 9.7.4.1.6).
  *
- * Consecutive packets of a message are not joined into one run on arrival: between their payloads lie headers, so that joining
- * would cost the copy that it is to save.
+ * Consecutive packets of a message are not joined into one run on arrival. Between their payloads lie headers, so that the
+ * responder would need lists of pieces, to save 7 ns a packet (bench/wire), a tenth of what the ICRC costs.
  *
  * Fields of a run that are particular here: src_qpn is only known from a DETH (else 0); qkey of an XRC request is the number of
  * the shared receive queue (XRCETH); path is untouched, the link fills it in from the addresses that the socket reports.

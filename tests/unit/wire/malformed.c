@@ -11,16 +11,17 @@
 #include "wire/opcode.h"
 #include "wire/packet.h"
 
-#define SEND_FIRST   0x00
-#define SEND_MIDDLE  0x01
-#define SEND_LAST    0x02
-#define SEND_ONLY    0x04
-#define WRITE_ONLY   0x0a
-#define READ_REQUEST 0x0c
-#define ACK          0x11
-#define FETCH_ADD    0x14
-#define UC_SEND_ONLY 0x24
-#define UD_SEND_ONLY 0x64
+#define SEND_FIRST    0x00
+#define SEND_MIDDLE   0x01
+#define SEND_LAST     0x02
+#define SEND_ONLY     0x04
+#define WRITE_ONLY    0x0a
+#define READ_REQUEST  0x0c
+#define ACK           0x11
+#define FETCH_ADD     0x14
+#define UC_SEND_ONLY  0x24
+#define UD_SEND_ONLY  0x64
+#define XRC_SEND_ONLY 0xa4
 
 /* In memory of its own, so that a sanitizer sees every byte read beyond it. */
 static enum vb_reason decode(const uint8_t *packet, size_t length, struct vb_run *run)
@@ -163,6 +164,18 @@ static void reserved_bits(void **state)
 	assert_memory_equal(&plain, &odd, offsetof(struct vb_run, path));
 }
 
+static void reserved_byte_of_xrc(void **state)
+{
+	uint8_t packet[64];
+	struct vb_run run;
+
+	(void)state;
+	make(packet, sizeof(packet), XRC_SEND_ONLY, 0, 0x11);
+	memset(packet + VB_BTH_BYTES, 0xff, VB_XRCETH_BYTES);
+	assert_int_equal(decode(packet, sizeof(packet), &run), VB_REASON_NONE);
+	assert_int_equal(run.qkey, 0xffffff);
+}
+
 static void queue_pair_numbers(void **state)
 {
 	(void)state;
@@ -259,6 +272,7 @@ int main(void)
 		cmocka_unit_test(congestion_notification),
 		cmocka_unit_test(transport_version),
 		cmocka_unit_test(reserved_bits),
+		cmocka_unit_test(reserved_byte_of_xrc),
 		cmocka_unit_test(queue_pair_numbers),
 		cmocka_unit_test(data_where_none_belongs),
 		cmocka_unit_test(padding_inside_a_message),
