@@ -9,7 +9,9 @@
  * fills the buffer with a byte that the peer never writes, waits, and demands
  * that byte everywhere.
  *
- * usage: revoke [ROUNDS [SEED]]
+ * usage: revoke direct|ring [ROUNDS [SEED]]
+ *   direct  the peer itself reaches the memory
+ *   ring    it cannot (not dumpable): the target's own progress thread does it
  */
 #include "support/check.h"
 #include "support/endpoint.h"
@@ -18,8 +20,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 enum { SIZE = 1024 * 1024, MARK = 0xa5, WINDOW = 8, LATEST_US = 4000, WATCH_MS = 3 };
+
+static bool over_ring;
 
 enum way { DEREG, REREG_ACCESS, REREG_PLACE, TO_ERROR, TO_RESET, DESTROY, WAYS };
 static const char *const way_names[WAYS] = {
@@ -70,6 +75,8 @@ static int writer(int sock, void *argument)
 	uint64_t i;
 
 	promise("the writer sees success up to one error, then flushes");
+	if (over_ring)
+		process_drop_root();
 	settings_of(&settings);
 	endpoint_open(&endpoint, 256, false);
 	for (i = 0; i < rounds; i++) {
@@ -158,8 +165,8 @@ static void play(struct endpoint *endpoint, int sock, enum way way, uint64_t wai
 
 int main(int argc, char **argv)
 {
-	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 300;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (now_us() | 1);
+	uint64_t rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : 300;
+	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : (now_us() | 1);
 	struct endpoint endpoint;
 	struct process process;
 	void *elsewhere;
@@ -167,7 +174,12 @@ int main(int argc, char **argv)
 
 	printf("seed %llu\n", (unsigned long long)seed);
 	watchdog(180);
+	over_ring = argc > 1 && strcmp(argv[1], "ring") == 0;
 	process_start(&process, writer, &rounds);
+	if (over_ring) {
+		process_drop_root();
+		CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
+	}
 	promise("the target's objects work");
 	endpoint_open(&endpoint, 256, false);
 	elsewhere = memory_shared(SIZE);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: a process whose peer is stopped (SIGSTOP) is not held up by it. With
+ * SENDs waiting for the peer it deregisters, destroys, closes, opens again and
+ * works with others, all without waiting; the peer, when it goes on, gets what
+ * had been sent and learns that the connection is gone.
+ */
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+#include <stdio.h>
+
+enum { SIZE = 64 * 1024, MESSAGE = 256, MESSAGES = 16, PROMPT_MS = 1000 };
+
+static int target(int sock, void *unused)
+{
+	struct endpoint endpoint;
+	struct ibv_wc wc = {0};
+	struct side side;
+	int i, whole = 0;
+	char go;
+
+	(void)unused;
+	promise("the stopped side goes on in order");
+	endpoint_open(&endpoint, 256, false);
+	side_open(&side, &endpoint, NULL, NULL, SIZE);
+	for (i = 0; i < MESSAGES; i++)
+		CHECK_ZERO(post_receive(&side, (uint64_t)i, 0, MESSAGE));
+	side_exchange(&side, sock);
+	message_meet(sock);
+	/* Stopped here until the other side is long gone. */
+	message_receive(sock, &go, 1);
+	while (completion_try(endpoint.cq, &wc, 100)) {
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		CHECK_EQ(wc.wr_id, whole);
+		whole++;
+	}
+	CHECK_EQ(qp_state(side.qp), IBV_QPS_RTS);
+	CHECK_ZERO(post_send(&side, 100, 0, MESSAGE, IBV_SEND_SIGNALED));
+	completion_expect(endpoint.cq, 100, IBV_WC_RETRY_EXC_ERR, NULL);
+	side_close(&side);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static void prompt(const char *what, uint64_t since)
+{
+	CHECK_SAY(now_ms() - since < PROMPT_MS, "%s took %llu ms beside a stopped peer", what,
+		  (unsigned long long)(now_ms() - since));
+}
+
+/* Ordinary work that has nothing to do with the stopped process. */
+static void own_pair_works(void)
+{
+	struct endpoint endpoint;
+	struct side here, there;
+
+	endpoint_open(&endpoint, 64, false);
+	side_open(&here, &endpoint, NULL, NULL, 4096);
+	side_open(&there, &endpoint, NULL, NULL, 4096);
+	sides_connect(&here, &there);
+	CHECK_ZERO(post_receive(&there, 1, 0, 64));
+	CHECK_ZERO(post_send(&here, 2, 0, 64, 0));
+	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	side_close(&here);
+	side_close(&there);
+	endpoint_close(&endpoint);
+}
+
+int main(void)
+{
+	struct endpoint endpoint;
+	struct process process;
+	struct side side;
+	uint64_t since;
+	int i;
+
+	watchdog(60);
+	process_start(&process, target, NULL);
+	promise("a stopped peer holds nobody up");
+	endpoint_open(&endpoint, 256, false);
+	side_open(&side, &endpoint, NULL, NULL, SIZE);
+	side_exchange(&side, process.sock);
+	CHECK_ZERO(post_write(&side, 50, 0, 64, 0, IBV_SEND_SIGNALED));
+	completion_expect(endpoint.cq, 50, IBV_WC_SUCCESS, NULL);
+	message_meet(process.sock);
+	process_stop(&process);
+
+	since = now_ms();
+	for (i = 0; i < MESSAGES; i++)
+		CHECK_ZERO(post_send(&side, (uint64_t)i, 0, MESSAGE, IBV_SEND_SIGNALED));
+	prompt("ibv_post_send", since);
+	since = now_ms();
+	CHECK_ZERO(ibv_dereg_mr(side.mr));
+	side.mr = NULL;
+	prompt("ibv_dereg_mr", since);
+	since = now_ms();
+	side_close(&side);
+	prompt("ibv_destroy_qp", since);
+	since = now_ms();
+	endpoint_close(&endpoint);
+	prompt("ibv_close_device", since);
+	since = now_ms();
+	own_pair_works();
+	prompt("work with others", since);
+
+	process_continue(&process);
+	message_send(process.sock, "g", 1);
+	process_expect_success(&process, PROCESS_PATIENCE_MS);
+	return 0;
+}
