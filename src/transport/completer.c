@@ -194,7 +194,9 @@ void vb_completer_receive(struct vb_tqp *qp, const struct vb_run *run, const voi
 		atomic_response(qp, run);
 		break;
 	default: /* VB_OP_DROP */
-		if (outstanding(&qp->req, run->psn))
+		/* While only the oldest packet asks, answers for others belong to an earlier volley. */
+		if (outstanding(&qp->req, run->psn) &&
+		    (!qp->req.probing || run->psn == qp->req.una))
 			vb_retry_dropped(qp, VB_REASON_PEER_NOT_READY);
 		break;
 	}

@@ -77,7 +77,7 @@ static bool resources(struct vb_tqp *qp)
 	struct vb_responder *p = &qp->resp;
 
 	while (p->res_serve != p->res_head) {
-		struct vb_resource *res = &p->res[p->res_serve % qp->max_dest_rd_atomic];
+		struct vb_resource *res = &p->res[p->res_serve % VB_RESOURCES];
 
 		if (!res->active)
 			p->res_serve++;

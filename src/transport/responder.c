@@ -17,6 +17,7 @@ void vb_responder_reset(struct vb_tqp *qp, uint32_t psn)
 	p->established = false;
 	p->message = VB_OP_COUNT;
 	p->res_head = p->res_serve = 0;
+	p->res_known = 0;
 	/* The ring is big and mostly unused: an entry is only looked at below res_head. */
 }
 

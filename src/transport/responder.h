@@ -19,7 +19,7 @@
 
 struct vb_tqp;
 
-#define VB_RESOURCES 256 /* more than the 255 that max_dest_rd_atomic can say */
+#define VB_RESOURCES 256 /* a power of two, more than the 255 that max_dest_rd_atomic can say */
 
 /* A READ or ATOMIC that was accepted. */
 struct vb_resource {
@@ -64,9 +64,13 @@ struct vb_responder {
 	uint32_t drop_psn;
 	uint32_t drop_reason;
 
-	/* Counters of the ring of resources; an entry's place is its number modulo max_dest_rd_atomic. */
+	/*
+	 * Counters of the ring of resources; of it the last max_dest_rd_atomic are remembered. An entry's place does not
+	 * depend on that number, which the program may change while requests are under way.
+	 */
 	uint32_t res_head;  /* the next new one */
 	uint32_t res_serve; /* none before this one is active */
+	uint32_t res_known; /* how many before res_head hold something */
 	struct vb_resource res[VB_RESOURCES];
 };
 

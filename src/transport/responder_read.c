@@ -8,7 +8,7 @@
 
 static inline struct vb_resource *resource(struct vb_tqp *qp, uint32_t number)
 {
-	return &qp->resp.res[number % qp->max_dest_rd_atomic];
+	return &qp->resp.res[number % VB_RESOURCES];
 }
 
 /*
@@ -18,17 +18,18 @@ static inline struct vb_resource *resource(struct vb_tqp *qp, uint32_t number)
 static struct vb_resource *take(struct vb_tqp *qp)
 {
 	struct vb_responder *p = &qp->resp;
-	struct vb_resource *res;
+	uint32_t most = qp->max_dest_rd_atomic;
 
-	if (!qp->max_dest_rd_atomic)
+	if (!most)
 		return NULL;
-	res = resource(qp, p->res_head);
-	if (p->res_head - p->res_serve < qp->max_dest_rd_atomic)
-		return res;
-	if (res->active && !res->repeated)
-		return NULL;
-	p->res_serve = p->res_head - qp->max_dest_rd_atomic + 1;
-	return res;
+	if (p->res_head - p->res_serve >= most) {
+		const struct vb_resource *forgotten = resource(qp, p->res_head - most);
+
+		if (forgotten->active && !forgotten->repeated)
+			return NULL;
+		p->res_serve = p->res_head - most + 1;
+	}
+	return resource(qp, p->res_head);
 }
 
 static enum vb_reason judge_read(struct vb_tqp *qp, const struct vb_run *run)
@@ -87,6 +88,8 @@ void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run)
 	res->active = true;
 	res->repeated = false;
 	p->res_head++;
+	if (p->res_known < VB_RESOURCES - 1)
+		p->res_known++;
 	p->epsn = vb_psn_add(p->epsn, res->count);
 	p->msn = (p->msn + 1) & VB_PSN_MASK;
 	p->nak_sent = false;
@@ -111,7 +114,8 @@ static bool same(const struct vb_tqp *qp, const struct vb_resource *res, const s
 void vb_responder_rd_atomic_again(struct vb_tqp *qp, const struct vb_run *run)
 {
 	struct vb_responder *p = &qp->resp;
-	uint32_t kept = p->res_head < qp->max_dest_rd_atomic ? p->res_head : qp->max_dest_rd_atomic;
+	uint32_t kept = p->res_known < qp->max_dest_rd_atomic ? p->res_known
+							      : qp->max_dest_rd_atomic;
 
 	for (uint32_t number = p->res_head; number != p->res_head - kept; number--) {
 		struct vb_resource *res = resource(qp, number - 1);

@@ -570,6 +570,36 @@ static void too_many_at_once(void **state)
 	stand_free(s);
 }
 
+/* ibv_modify_qp(3) may change the number in SQD, with requests under way. */
+static void another_number_at_once(void **state)
+{
+	struct stand *s = stand_new(true);
+
+	(void)state;
+	s->room = 0;
+	for (uint32_t i = 0; i < 3; i++)
+		arrive(s, VB_OP_READ_REQUEST, BOTH, 200 + i, 8);
+	s->qp.max_dest_rd_atomic = 0;
+	s->room = 2;
+	vb_tqp_run(&s->qp);
+	assert_int_equal(s->sents, 2);
+	s->qp.max_dest_rd_atomic = 255;
+	s->room = STAND_RUNS;
+	vb_tqp_run(&s->qp);
+	assert_int_equal(s->sents, 3);
+	assert_int_equal(stand_last(s)->psn, 202);
+	for (uint32_t i = 3; i < 300; i++)
+		arrive(s, VB_OP_READ_REQUEST, BOTH, 200 + i, 8);
+	assert_int_equal(s->sents, 300);
+	stand_clear(s);
+	arrive(s, VB_OP_READ_REQUEST, BOTH, 245, 8); /* 255 are remembered */
+	assert_int_equal(s->sents, 1);
+	arrive(s, VB_OP_READ_REQUEST, BOTH, 244, 8);
+	assert_int_equal(s->sents, 1);
+	assert_int_equal(s->qp.state, IBV_QPS_RTS);
+	stand_free(s);
+}
+
 static void invalidation(void **state)
 {
 	struct stand *s = stand_new(true);
@@ -761,6 +791,7 @@ int main(void)
 		cmocka_unit_test(memory_that_goes),
 		cmocka_unit_test(message_order),
 		cmocka_unit_test(too_many_at_once),
+		cmocka_unit_test(another_number_at_once),
 		cmocka_unit_test(invalidation),
 		cmocka_unit_test(not_for_us),
 		cmocka_unit_test(strangers),
