@@ -8,6 +8,7 @@
 
 #include "base/reason.h"
 #include "device/engine_channel.h"
+#include "device/env.h"
 #include "device/paths.h"
 #include "device/process.h"
 #include "device/qp.h"
@@ -115,6 +116,7 @@ void vb_engine_run_qp(struct vb_engine *e, struct vb_qp *qp)
 	bool more = vb_tqp_run(&qp->t);
 
 	vb_qp_settle(qp);
+	more |= vb_env_seek(qp);
 	if (!more)
 		return;
 	vb_engine_make_runnable(e, qp);

@@ -5,9 +5,17 @@
 
 #include "transport/env.h"
 
+struct vb_qp;
+
 /* env_link.c */
 void *vb_env_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length);
 void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run);
+
+/*
+ * Contact is made on the way to RTR, so that the first message need not wait for it, and so that one-sided requests work even if
+ * the peer is stopped before. True: the answer is still to come, ask again.
+ */
+bool vb_env_seek(struct vb_qp *qp);
 
 /* env_direct.c */
 enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe);

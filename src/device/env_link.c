@@ -35,6 +35,19 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 	return c;
 }
 
+bool vb_env_seek(struct vb_qp *qp)
+{
+	enum vb_contact why = VB_CONTACT_ABSENT;
+
+	if (!qp->seeking)
+		return false;
+	if (!qp->channel)
+		qp->channel = vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
+	qp->seeking = !qp->channel;
+	/* Nobody there: whoever comes makes contact with us, and a new channel makes every queue pair ask again. */
+	return why == VB_CONTACT_PENDING && qp->seeking;
+}
+
 /* Where a datagram goes. *lost: nowhere, and waiting would not help. */
 static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool *lost)
 {

@@ -361,6 +361,7 @@ void vb_qp_queues_clear(struct vb_qp *qp)
 	qp->ud_wait_since = 0;
 	qp->channel = NULL;
 	qp->peer_qp = NULL;
+	qp->seeking = false;
 }
 
 int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)

@@ -192,15 +192,6 @@ static void to_reset(struct vb_qp *qp)
 	qp->t.max_rd_atomic = qp->t.max_dest_rd_atomic = 0;
 }
 
-/* First contact is made on the way to RTR, so that the first message need not wait for it. */
-static void make_contact(struct vb_qp *qp)
-{
-	enum vb_contact why;
-
-	if (qp->t.service != VB_SERVICE_UD && qp->path_local)
-		qp->channel = vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
-}
-
 static void enter(struct vb_qp *qp, const struct change *c)
 {
 	struct vb_tqp *t = &qp->t;
@@ -212,7 +203,7 @@ static void enter(struct vb_qp *qp, const struct change *c)
 	case IBV_QPS_RTR:
 		vb_tqp_start_responder(t, qp->attr.rq_psn);
 		t->state = IBV_QPS_RTR;
-		make_contact(qp);
+		qp->seeking = t->service != VB_SERVICE_UD && qp->path_local;
 		break;
 	case IBV_QPS_RTS:
 		if (c->from == IBV_QPS_RTR)
