@@ -55,6 +55,8 @@ static void commit(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struc
 	DEMAND(e->reserved && run->length == e->room_bytes && e->runs_left);
 	e->reserved = false;
 	e->runs_left--;
+	e->sent = *run;
+	e->runs_sent++;
 	DEMAND(run->segments == vb_psn_count(run->length, qp->mtu));
 	DEMAND(run->psn <= VB_PSN_MASK);
 	if (run->op == VB_OP_DROP)
@@ -79,6 +81,7 @@ static void send_done(struct vb_tqp *qp, struct vb_send_wqe *wqe, enum ibv_wc_st
 	DEMAND(!status == !reason);
 	memset(wqe, 0xee, END_WQE_BYTES);
 	e->completed++;
+	e->send_status = status;
 }
 
 static struct vb_recv_wqe *recv_take(struct vb_tqp *qp)
@@ -106,6 +109,8 @@ static void recv_done(struct vb_tqp *qp, const struct vb_recv_done *done)
 	DEMAND(!done->status == !done->reason);
 	if (!done->status && done->opcode == IBV_WC_RECV)
 		DEMAND(done->byte_len <= done->wqe->length);
+	e->received = *done;
+	e->receives++;
 }
 
 static void event(struct vb_tqp *qp, enum ibv_event_type type)
@@ -125,8 +130,8 @@ static void state_changed(struct vb_tqp *qp)
 
 static void judged(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run)
 {
-	(void)qp;
 	DEMAND(reason && run);
+	endpoint_of(qp)->said = reason;
 }
 
 static const struct vb_env environment = {
@@ -208,11 +213,12 @@ void endpoint_start(struct endpoint *e, const uint8_t *head)
 	e->region = calloc(1, END_REGION);
 	e->local = calloc(1, END_LOCAL);
 	DEMAND(e->region && e->local);
+	e->runs = head[HEAD_STATE] & 128;
 	make_keys(e);
 	set_attributes(&e->qp, head);
 	e->qp.sq = e->sq;
 	vb_tqp_reset(&e->qp);
-	e->qp.state = states[head[HEAD_STATE] % 3];
+	e->qp.state = states[head[HEAD_STATE] % 128 % 3];
 	if (e->qp.state != IBV_QPS_INIT)
 		vb_tqp_start_responder(&e->qp, psn_at(head + HEAD_RQ_PSN));
 	if (e->qp.state == IBV_QPS_RTS)
@@ -272,6 +278,7 @@ void endpoint_post_send(struct endpoint *e, uint8_t what)
 	w->opcode = opcodes[what & 7];
 	w->length = op->kind == VB_REQUEST_ATOMIC ? 8 : length;
 	w->num_sge = w->length ? 1 : 0;
+	w->peer_hint = what == 0xfc; /* the longest READ: memory that turns out to be bad */
 	w->remote_addr = 0x4000;
 	w->rkey = 0x99;
 	w->remote_qpn = 0x333;
@@ -297,7 +304,7 @@ void endpoint_event(struct endpoint *e, uint8_t what)
 			qp->state = IBV_QPS_RTS;
 		break;
 	case 2:
-		qp->access ^= what >> 5 & 7;
+		qp->access ^= what >> 4 & 14;
 		break;
 	case 3:
 		vb_tqp_peer_dead(qp);

@@ -32,12 +32,21 @@ struct endpoint {
 	uint32_t room_bytes;
 	uint32_t runs_left; /* that the link takes */
 	bool reserved;
+	bool runs; /* what arrives is longer than the path MTU: several packets in one */
 	bool window_dead;
 	_Alignas(8) char sq[END_SQ * END_WQE_BYTES];
 	struct vb_recv_wqe recv[END_RECVS];
 	uint32_t recvs_posted;
 	uint32_t recvs_taken;
 	uint32_t completed;
+
+	/* What was seen last, for tests that know what they expect. */
+	struct vb_run sent;
+	uint32_t runs_sent;
+	enum vb_reason said; /* of a drop or a refusal */
+	struct vb_recv_done received;
+	uint32_t receives;
+	enum ibv_wc_status send_status;
 };
 
 /* Builds it from the head of an input. */

@@ -28,7 +28,7 @@ enum vb_reason memory_scatter_response(struct vb_tqp *qp, struct vb_send_wqe *wq
 
 	DEMAND(offset <= wqe->length && length <= wqe->length - offset);
 	memcpy(e->local + offset, src, length);
-	return VB_REASON_NONE;
+	return wqe->peer_hint ? VB_REASON_MEMORY_GONE : VB_REASON_NONE;
 }
 
 enum vb_reason memory_recv_scatter(struct vb_tqp *qp, struct vb_recv_wqe *wqe, uint64_t offset,

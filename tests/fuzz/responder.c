@@ -27,6 +27,8 @@ static void deliver(struct endpoint *e, uint8_t control, uint8_t arg, const uint
 	if (vb_packet_decode(packet, length, &run, &payload) == VB_REASON_NONE) {
 		uint32_t next = is_answer(&run) ? e->qp.req.una : e->qp.resp.epsn;
 
+		if (e->runs) /* as a link without packets delivers it */
+			run.segments = (uint16_t)vb_psn_count(run.length, e->qp.mtu);
 		if (control & DO_PSN)
 			run.psn = vb_psn_add(next, (uint32_t)(int8_t)arg);
 		if (control & DO_KEY) {

@@ -113,25 +113,30 @@ static uint8_t mtu_of(const char *file)
 	return strstr(file, "_4096") ? 4 : strstr(file, "_256") ? 0 : 2;
 }
 
-static void each_end(const struct capture *c, const char *file, use_fn *use)
+static void one_end(const struct capture *c, const char *file, bool first, bool runs, use_fn *use)
 {
 	static struct conversation v;
 	char name[300];
 
-	for (unsigned int end = 0; end < 2 && c->packets; end++) {
-		memset(v.data, 0, INPUT_HEAD);
-		v.size = INPUT_HEAD;
-		v.begun = false;
-		v.own = end ? c->packet[0].flow.source : c->packet[0].flow.destination;
-		v.data[HEAD_MTU] = mtu_of(file);
-		v.data[HEAD_RD_ATOMIC] = v.data[HEAD_DEST_RD_ATOMIC] = 4;
-		v.data[HEAD_RETRY] = 0x3f;
-		v.data[HEAD_RECEIVES] = 20;
-		for (unsigned int i = 0; i < c->packets; i++)
-			add(&v, &c->packet[i]);
-		snprintf(name, sizeof(name), "%s-%c", file, end ? 'a' : 'b');
-		use(name, v.data, v.size);
-	}
+	memset(v.data, 0, INPUT_HEAD);
+	v.size = INPUT_HEAD;
+	v.begun = false;
+	v.own = first ? c->packet[0].flow.source : c->packet[0].flow.destination;
+	v.data[HEAD_MTU] = runs ? 1 : mtu_of(file);
+	v.data[HEAD_STATE] = runs ? 128 : 0;
+	v.data[HEAD_RD_ATOMIC] = v.data[HEAD_DEST_RD_ATOMIC] = 4;
+	v.data[HEAD_RETRY] = 0x3f;
+	v.data[HEAD_RECEIVES] = 20;
+	for (unsigned int i = 0; i < c->packets; i++)
+		add(&v, &c->packet[i]);
+	snprintf(name, sizeof(name), "%s-%c%s", file, first ? 'a' : 'b', runs ? "-runs" : "");
+	use(name, v.data, v.size);
+}
+
+static void each_end(const struct capture *c, const char *file, use_fn *use)
+{
+	for (unsigned int end = 0; end < 4 && c->packets; end++)
+		one_end(c, file, end & 1, end & 2, use);
 }
 
 int seeds_each(const char *folder, enum seed_kind kind, use_fn *use)
