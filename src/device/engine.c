@@ -54,7 +54,7 @@ void vb_engine_destroy(struct vb_engine *e)
 	vb_process_remove_engine(e);
 	vb_engine_close_channels(e);
 	vb_paths_keep(&e->paths);
-	vb_udp_inbox_destroy(e);
+	vb_udp_engine_fini(e);
 	vb_node_engine_free(e->node, e->index);
 	free(e);
 }
@@ -200,8 +200,8 @@ bool vb_engine_drive(struct vb_engine *e)
 		timers_fire(e);
 	}
 	worked |= vb_engine_serve_channels(e);
-	if (e->udp_qps) {
-		worked |= vb_udp_inbox_serve(e);
+	if (e->udp_holds) {
+		worked |= vb_udp_deliver_late(e);
 		worked |= vb_udp_link_drain(e);
 	}
 	if (e->runnable)
@@ -229,6 +229,8 @@ void vb_engine_poll(struct vb_engine *e, bool armed)
 		engine_wake(e);
 	vb_engine_drive(e);
 	vb_lock_release(&e->lock);
+	if (e->udp_holds)
+		vb_udp_link_breathe(e);
 }
 
 void vb_engine_sleep(struct vb_engine *e)
@@ -237,7 +239,7 @@ void vb_engine_sleep(struct vb_engine *e)
 	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
 	/* Pairs with the fence in vb_channel_wake(): either the sender sees us asleep, or we see what it sent. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (e->udp_qps)
+	if (e->udp_holds)
 		vb_udp_link_arm();
 	if (vb_engine_drive(e))
 		vb_progress_expect(1);

@@ -26,6 +26,7 @@ struct vb_paths {
 	uint64_t shm_runs, shm_bytes;		/* through rings of another process */
 	uint64_t loop_runs, loop_bytes;		/* through rings within the process */
 	uint64_t udp_runs, udp_bytes;		/* to other hosts */
+	uint64_t udp_strays;			/* packets passed on to other processes */
 };
 
 struct vb_engine {
@@ -48,8 +49,15 @@ struct vb_engine {
 	_Atomic uint64_t deadline;  /* earliest timer in CLOCK_MONOTONIC ns, 0 = none */
 	uint32_t clock_skip;	    /* polls until the clock is read again while a timer is armed */
 	/* The link between hosts (udp_link.c, udp_deliver.c). */
-	uint32_t udp_qps;	    /* queue pairs that hold its sockets: while there are some, drives read them */
+	uint32_t udp_holds;	    /* queue pairs and memberships that need its sockets: while there are some, drives read them */
 	uint32_t udp_idle;	    /* looks in a row that found nothing */
+	struct vb_channel *stray_channel; /* where the last packet for another process went */
+	uint32_t stray_qpn;
+	uint32_t stray_asked;	    /* look-ups since stray_asked_since */
+	uint64_t stray_asked_since;
+	uint64_t stray_since;	    /* when the oldest in stray_box came */
+	uint64_t stray_epoch;	    /* contact epoch when it was last tried */
+	struct vb_udp_inbox *stray_box; /* packets for processes that contact is being made with */
 	uint8_t *udp_staging;	    /* payload of the run that is being sent */
 	struct vb_udp_inbox *udp_inbox; /* packets that another engine's drive read; set once */
 	struct vb_engine *next;	    /* all engines of the process (process.c) */

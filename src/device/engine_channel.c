@@ -12,6 +12,7 @@
 #include "device/engine.h"
 #include "device/process.h"
 #include "device/qp.h"
+#include "device/udp_deliver.h"
 #include "link/slot.h"
 
 #define BATCH 64u
@@ -143,10 +144,14 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 		payload = vb_ring_bulk(&c->rx, slot, bulk_bytes);
 		if (!payload)
 			return false;
-		if (run.service == VB_SERVICE_UD) {
+		if (bulk_bytes != run.length) {
 			memcpy(&run.path, payload, sizeof(run.path));
 			payload += VB_SLOT_PATH_BYTES;
 		}
+	}
+	if (vb_slot_is_from_wire(slot)) {
+		vb_udp_deliver_here(e, &run, payload);
+		return true;
 	}
 	struct vb_qp *qp = vb_qp_lookup(e, run.dest_qpn);
 
@@ -249,6 +254,8 @@ static void channel_unlink(struct vb_engine *e, struct vb_channel *channel)
 void vb_engine_lose_channel(struct vb_engine *e, struct vb_channel *channel, bool peer_dead)
 {
 	channel_unlink(e, channel);
+	if (e->stray_channel == channel)
+		e->stray_channel = NULL;
 	for (struct vb_qp *qp = e->qps; qp; qp = qp->all_next)
 		qp_lose_channel(e, qp, channel, peer_dead);
 	free(channel->user);

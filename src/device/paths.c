@@ -20,6 +20,7 @@ static void add(struct vb_paths *sum, const struct vb_paths *p)
 	sum->loop_bytes += p->loop_bytes;
 	sum->udp_runs += p->udp_runs;
 	sum->udp_bytes += p->udp_bytes;
+	sum->udp_strays += p->udp_strays;
 }
 
 void vb_paths_keep(const struct vb_paths *paths)
@@ -52,9 +53,10 @@ void vb_paths_log(const char *device)
 		return;
 	vb_paths_sum(&p);
 	vb_log(VB_LOG_INFO,
-	       "%s: paths: direct %llu requests %llu bytes, shm %llu runs %llu bytes, loop %llu runs %llu bytes, udp %llu runs %llu bytes",
+	       "%s: paths: direct %llu requests %llu bytes, shm %llu runs %llu bytes, loop %llu runs %llu bytes, udp %llu runs %llu bytes, "
+	       "%llu strays",
 	       device,
 	       (unsigned long long)p.direct_requests, (unsigned long long)p.direct_bytes, (unsigned long long)p.shm_runs,
 	       (unsigned long long)p.shm_bytes, (unsigned long long)p.loop_runs, (unsigned long long)p.loop_bytes, (unsigned long long)p.udp_runs,
-	       (unsigned long long)p.udp_bytes);
+	       (unsigned long long)p.udp_bytes, (unsigned long long)p.udp_strays);
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/reason.h"
 #include "device/engine.h"
+#include "device/mcast.h"
 #include "device/udp_link.h"
 #include "host/channel.h"
 #include "host/peer.h"
@@ -255,6 +256,7 @@ void vb_process_forked(void)
 	if (node)
 		vb_node_forked(node);
 	vb_udp_link_forked();
+	vb_mcast_forked();
 	/* Locks may be held by threads that do not exist in the child: all new. The parent's objects are left alone. */
 	pthread_mutex_init(&process.start_lock, NULL);
 	pthread_mutex_init(&process.list_lock, NULL);

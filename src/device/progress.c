@@ -95,7 +95,7 @@ static void look_at(struct vb_engine *e, void *arg)
 		   atomic_load_explicit(&e->inbox_news, memory_order_relaxed)) {
 		drive_unpolled(e, pass);
 	}
-	if (__atomic_load_n(&e->udp_qps, __ATOMIC_RELAXED)) {
+	if (__atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED)) {
 		asleep = __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
 		pass->udp_asleep |= asleep;
 		pass->udp_awake |= !asleep;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,7 +20,7 @@
 #define SENDERS 32u
 
 /* An engine that found nothing so often looks only every so many drives: a system call each time would slow its other links. */
-#define IDLE_LOOKS 512u
+#define IDLE_LOOKS 256u
 #define IDLE_SKIP  16u
 
 struct side {
@@ -89,7 +90,7 @@ static int watch_begin(void)
 
 static int side_open(struct side *side, bool ipv4)
 {
-	struct epoll_event disarmed = {.events = 0};
+	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT}; /* armed: nobody polls yet */
 	int err = watch_begin();
 	int fd;
 
@@ -99,13 +100,12 @@ static int side_open(struct side *side, bool ipv4)
 	if (fd < 0)
 		return fd;
 	fd = vb_descriptor_adopt(fd);
-	if (epoll_ctl(udp_link.epoll, EPOLL_CTL_ADD, fd, &disarmed)) {
+	if (epoll_ctl(udp_link.epoll, EPOLL_CTL_ADD, fd, &event)) {
 		err = vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_ctl: %s", strerror(errno));
 		vb_descriptor_close(fd);
 		return err;
 	}
 	atomic_store(&side->fd, fd);
-	vb_udp_link_arm();
 	return 0;
 }
 
@@ -138,13 +138,13 @@ int vb_udp_link_get(unsigned int family)
 	return err;
 }
 
-void vb_udp_link_put(unsigned int families)
+void vb_udp_link_put(unsigned int family)
 {
+	struct side *side = side_of(family);
+
 	pthread_mutex_lock(&udp_link.lock);
-	for (unsigned int i = 0; i < 2; i++) {
-		if (families >> i & 1 && !--udp_link.side[i].users)
-			side_close(&udp_link.side[i]);
-	}
+	if (!--side->users)
+		side_close(side);
 	pthread_mutex_unlock(&udp_link.lock);
 }
 
@@ -230,6 +230,12 @@ bool vb_udp_link_drain(struct vb_engine *e)
 	else if (e->udp_idle < IDLE_LOOKS)
 		e->udp_idle++;
 	return worked;
+}
+
+void vb_udp_link_breathe(const struct vb_engine *e)
+{
+	if (e->udp_idle >= IDLE_LOOKS && e->udp_idle % IDLE_SKIP == 1)
+		sched_yield();
 }
 
 void vb_udp_link_arm(void)

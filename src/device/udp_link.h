@@ -20,12 +20,11 @@ struct vb_engine;
 /* Sets of address families. */
 #define VB_UDP_IPV4 1u
 #define VB_UDP_IPV6 2u
-#define VB_UDP_BOTH 3u
 
 /* Takes a hold of one family's sockets, opening them for the first. 0 or -errno with the reason recorded. */
 int vb_udp_link_get(unsigned int family);
-/* Lets go of a set of families. Without a lock that the sink of vb_udp_link_drain() takes. */
-void vb_udp_link_put(unsigned int families);
+/* Lets go of one family. */
+void vb_udp_link_put(unsigned int family);
 
 /* While the family is held: a sender on that source port, or on another when there are too many or it is taken. NULL: none could be opened. */
 struct vb_udp_sender *vb_udp_link_sender(unsigned int family, uint16_t port);
@@ -36,6 +35,9 @@ int vb_udp_link_socket(unsigned int family);
 
 /* Under the engine's lock: reads what has arrived and delivers it (udp_deliver.h). True if there was anything. */
 bool vb_udp_link_drain(struct vb_engine *engine);
+
+/* A poller's breather, without locks: when nothing came for long, whoever is to send something may need this core. */
+void vb_udp_link_breathe(const struct vb_engine *engine);
 
 /* Nobody polls any more: have the progress thread woken by the next packet. */
 void vb_udp_link_arm(void);

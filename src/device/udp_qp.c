@@ -51,24 +51,47 @@ static int mtu_check(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu 
 			 need, link.ifname, link.mtu);
 }
 
-/* Takes hold of a family; the first one makes the engine read the sockets. */
+/* Takes hold of a family; while there is a hold the engine reads the sockets. Engine's lock. */
+static int engine_hold(struct vb_engine *e, unsigned int family)
+{
+	int err = vb_udp_engine_init(e);
+
+	if (!err)
+		err = vb_udp_link_get(family);
+	if (!err)
+		__atomic_store_n(&e->udp_holds, e->udp_holds + 1, __ATOMIC_RELAXED);
+	return err;
+}
+
+static void engine_drop(struct vb_engine *e, unsigned int family)
+{
+	__atomic_store_n(&e->udp_holds, e->udp_holds - 1, __ATOMIC_RELAXED);
+	vb_udp_link_put(family);
+}
+
 static int hold(struct vb_qp *qp, unsigned int family)
 {
-	struct vb_engine *e = qp->engine;
-	int err;
+	int err = qp->udp & family ? 0 : engine_hold(qp->engine, family);
 
-	if (qp->udp & family)
-		return 0;
-	err = vb_udp_inbox_create(e);
-	if (err)
-		return err;
-	err = vb_udp_link_get(family);
-	if (err)
-		return err;
-	if (!qp->udp)
-		e->udp_qps++;
-	qp->udp |= (uint8_t)family;
-	return 0;
+	if (!err)
+		qp->udp |= (uint8_t)family;
+	return err;
+}
+
+int vb_udp_qp_hold_group(struct vb_qp *qp, const uint8_t gid[16])
+{
+	vb_lock_take(&qp->engine->lock);
+	int err = engine_hold(qp->engine, family_of(gid));
+
+	vb_lock_release(&qp->engine->lock);
+	return err;
+}
+
+void vb_udp_qp_drop_group(struct vb_qp *qp, const uint8_t gid[16])
+{
+	vb_lock_take(&qp->engine->lock);
+	engine_drop(qp->engine, family_of(gid));
+	vb_lock_release(&qp->engine->lock);
 }
 
 int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path, enum ibv_mtu mtu)
@@ -137,10 +160,10 @@ void vb_udp_qp_tune(struct vb_qp *qp, bool local)
 
 void vb_udp_qp_release(struct vb_qp *qp)
 {
-	if (!qp->udp)
-		return;
-	qp->engine->udp_qps--;
-	vb_udp_link_put(qp->udp);
+	for (unsigned int family = VB_UDP_IPV4; family <= VB_UDP_IPV6; family++) {
+		if (qp->udp & family)
+			engine_drop(qp->engine, family);
+		qp->udp_sender[family - 1] = NULL;
+	}
 	qp->udp = 0;
-	qp->udp_sender[0] = qp->udp_sender[1] = NULL;
 }

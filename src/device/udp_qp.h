@@ -19,6 +19,10 @@ int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const stru
 /* A datagram queue pair is about to receive; where the port can't be had, it reaches this host alone. */
 void vb_udp_qp_datagrams(struct vb_qp *qp);
 
+/* Membership in a group: the sockets of its family stay open and are read for as long. Without the engine's lock. */
+int vb_udp_qp_hold_group(struct vb_qp *qp, const uint8_t gid[16]);
+void vb_udp_qp_drop_group(struct vb_qp *qp, const uint8_t gid[16]);
+
 /* After apply(): what the protocol has to know about the link that `path` takes. */
 void vb_udp_qp_tune(struct vb_qp *qp, bool local);
 

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-#define SLOT_INLINE       0x80 /* bit in the service byte */
+/* Bits in the service byte. */
+#define SLOT_INLINE       0x80
+#define SLOT_WIRE         0x40
 #define MAX_SEGMENT_BYTES 4096u
 
 /* Byte offsets in slot->data. */
@@ -177,14 +179,19 @@ bool vb_slot_fits_inline(const struct vb_run *run)
 	       ext_bytes(run->op, run->flags, run->service) + run->length <= VB_SLOT_EXT_BYTES;
 }
 
-uint8_t *vb_slot_encode(struct vb_slot *slot, const struct vb_run *run)
+uint32_t vb_slot_bulk_bytes(const struct vb_run *run, bool from_wire)
+{
+	return run->length + (from_wire || run->service == VB_SERVICE_UD ? VB_SLOT_PATH_BYTES : 0);
+}
+
+/* `mark`: bits of the service byte. Returns the end of the extension. */
+static uint8_t *slot_put(struct vb_slot *slot, const struct vb_run *run, uint8_t mark)
 {
 	uint8_t *d = slot->data;
-	bool fits = vb_slot_fits_inline(run);
 
 	d[AT_OP] = run->op;
 	d[AT_FLAGS] = run->flags;
-	d[AT_SERVICE] = (uint8_t)(run->service | (fits ? SLOT_INLINE : 0));
+	d[AT_SERVICE] = run->service | mark;
 	d[AT_SYNDROME] = run->syndrome;
 	put32(d + AT_DEST_QPN, run->dest_qpn);
 	put32(d + AT_PSN, run->psn);
@@ -192,9 +199,25 @@ uint8_t *vb_slot_encode(struct vb_slot *slot, const struct vb_run *run)
 	put32(d + AT_LENGTH, run->length);
 	memcpy(d + AT_SEGMENTS, &run->segments, sizeof(run->segments));
 	memcpy(d + AT_PKEY, &run->pkey, sizeof(run->pkey));
-	uint8_t *end = ext_put(d + VB_SLOT_EXT_OFFSET, run);
+	return ext_put(d + VB_SLOT_EXT_OFFSET, run);
+}
+
+uint8_t *vb_slot_encode(struct vb_slot *slot, const struct vb_run *run)
+{
+	bool fits = vb_slot_fits_inline(run);
+	uint8_t *end = slot_put(slot, run, fits ? SLOT_INLINE : 0);
 
 	return fits ? end : NULL;
+}
+
+void vb_slot_encode_from_wire(struct vb_slot *slot, const struct vb_run *run)
+{
+	slot_put(slot, run, SLOT_WIRE);
+}
+
+bool vb_slot_is_from_wire(const struct vb_slot *slot)
+{
+	return slot->data[AT_SERVICE] & SLOT_WIRE;
 }
 
 /* Everything that later code takes for granted about a run. */
@@ -217,10 +240,11 @@ bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_
 {
 	const uint8_t *d = slot->data;
 	bool fits = d[AT_SERVICE] & SLOT_INLINE;
+	bool wire = d[AT_SERVICE] & SLOT_WIRE;
 
 	run->op = d[AT_OP];
 	run->flags = d[AT_FLAGS];
-	run->service = d[AT_SERVICE] & (uint8_t)~SLOT_INLINE;
+	run->service = d[AT_SERVICE] & (uint8_t)~(SLOT_INLINE | SLOT_WIRE);
 	run->syndrome = d[AT_SYNDROME];
 	run->dest_qpn = get32(d + AT_DEST_QPN);
 	run->psn = get32(d + AT_PSN);
@@ -228,12 +252,11 @@ bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_
 	run->length = get32(d + AT_LENGTH);
 	memcpy(&run->segments, d + AT_SEGMENTS, sizeof(run->segments));
 	memcpy(&run->pkey, d + AT_PKEY, sizeof(run->pkey));
-	if (!run_plausible(run) || (fits && !vb_slot_fits_inline(run)))
+	if (!run_plausible(run) || (fits && (wire || !vb_slot_fits_inline(run))))
 		return false;
 	const uint8_t *payload = ext_get(d + VB_SLOT_EXT_OFFSET, run);
 
 	*inline_payload = fits ? payload : NULL;
-	*bulk_bytes = fits ? 0
-			   : run->length + (run->service == VB_SERVICE_UD ? VB_SLOT_PATH_BYTES : 0);
+	*bulk_bytes = fits ? 0 : vb_slot_bulk_bytes(run, wire);
 	return true;
 }

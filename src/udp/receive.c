@@ -35,6 +35,7 @@ struct vb_udp_receiver {
 struct arrival {
 	struct vb_flow flow;
 	struct vb_path path;
+	uint32_t ifindex;
 	uint32_t segment; /* bytes of each packet but the last; 0 = one packet */
 };
 
@@ -85,6 +86,7 @@ static void take_ipv4(struct arrival *a, struct cmsghdr *c)
 	case IP_PKTINFO:
 		memcpy(&info, CMSG_DATA(c), sizeof(info));
 		vb_udp_gid_of_ipv4(info.ipi_addr, a->path.dgid);
+		a->ifindex = (uint32_t)info.ipi_ifindex;
 		break;
 	case IP_TOS:
 		a->path.traffic_class = (uint8_t)int_of(c);
@@ -106,6 +108,7 @@ static void take_ipv6(struct arrival *a, struct cmsghdr *c)
 	case IPV6_PKTINFO:
 		memcpy(&info, CMSG_DATA(c), sizeof(info));
 		memcpy(a->path.dgid, &info.ipi6_addr, 16);
+		a->ifindex = info.ipi6_ifindex;
 		break;
 	case IPV6_TCLASS:
 		a->path.traffic_class = (uint8_t)int_of(c);
@@ -157,7 +160,7 @@ static void packet_in(const struct arrival *a, const uint8_t *packet, uint32_t b
 		return;
 	}
 	run.path = a->path;
-	sink(arg, &run, payload);
+	sink(arg, &run, payload, a->ifindex);
 }
 
 static void datagram_in(const struct arrival *a, const uint8_t *data, uint32_t bytes, vb_udp_sink sink, void *arg)

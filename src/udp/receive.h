@@ -13,8 +13,8 @@
 
 struct vb_udp_receiver;
 
-/* run->path: sgid = source, dgid = destination, traffic class, hop limit, flow label (0 where the socket does not tell). */
-typedef void (*vb_udp_sink)(void *arg, const struct vb_run *run, const uint8_t *payload);
+/* run->path: sgid = source, dgid = destination, traffic class, hop limit, flow label (0 where the socket does not tell). `ifindex`: the interface. */
+typedef void (*vb_udp_sink)(void *arg, const struct vb_run *run, const uint8_t *payload, uint32_t ifindex);
 
 /* Buffers for one batch; used by one thread at a time. NULL: no memory. */
 struct vb_udp_receiver *vb_udp_receiver_create(void);
