@@ -141,6 +141,7 @@ static void *stay_busy(void *argument)
 		side_close(&there);
 		side_close(&here);
 		endpoint_close(&endpoint);
+		sleep_ms(1);
 	}
 	return NULL;
 }
