@@ -107,20 +107,34 @@ static int self_write(uint64_t addr, struct iovec *iov, int count, size_t length
 	return 0;
 }
 
-/* Splits the list after `head` bytes, where there is no seam yet. `iov` has room for one more. */
-static int list_split(struct iovec *iov, int count, size_t head)
+/*
+ * Makes a seam after `head` bytes and one element, which is copied to *word if it is in pieces, of what follows. `iov` has room for
+ * one more.
+ */
+static int list_seam(struct iovec *iov, int count, size_t head, uint64_t *word)
 {
+	size_t left = head, bytes = 0;
 	int i = 0;
 
-	while (i < count && iov[i].iov_len <= head)
-		head -= iov[i++].iov_len;
-	if (!head || i == count)
+	while (i < count && iov[i].iov_len <= left)
+		left -= iov[i++].iov_len;
+	if (i == count)
 		return count;
-	memmove(&iov[i + 1], &iov[i], sizeof(*iov) * (size_t)(count - i));
-	iov[i + 1].iov_base = (char *)iov[i].iov_base + head;
-	iov[i + 1].iov_len -= head;
-	iov[i].iov_len = head;
-	return count + 1;
+	if (left) {
+		memmove(&iov[i + 1], &iov[i], sizeof(*iov) * (size_t)(count - i));
+		iov[i + 1].iov_base = (char *)iov[i].iov_base + left;
+		iov[i + 1].iov_len -= left;
+		iov[i++].iov_len = left;
+		count++;
+	}
+	if (count - i == 1)
+		return count;
+	for (int k = i; k < count; k++) {
+		memcpy((char *)word + bytes, iov[k].iov_base, iov[k].iov_len);
+		bytes += iov[k].iov_len;
+	}
+	iov[i] = (struct iovec){word, bytes};
+	return i + 1;
 }
 
 /* What a failed or empty transfer means. 0 bytes: the address space is gone (exit or exec). */
@@ -205,6 +219,7 @@ int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int co
 		  bool tail)
 {
 	struct iovec more[VB_PEER_IOV + 1];
+	uint64_t word;
 	int err = transfer_check(peer, addr, count, length);
 
 	if (err || !length)
@@ -213,11 +228,10 @@ int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int co
 		return self_write(addr, iov, count, length, tail);
 	size_t head = tail ? before_tail(addr, length) : length;
 
-	if (head == 0)
-		head = length;
 	memcpy(more, iov, sizeof(*iov) * (size_t)count);
 	iov = more;
-	count = list_split(iov, count, head);
+	if (head < length)
+		count = list_seam(iov, count, head, &word);
 	if (vb_bulk_suits(peer, length)) {
 		size_t done = vb_bulk_write(peer, addr, iov, count, head, length);
 

@@ -358,7 +358,10 @@ static void test_no_descriptor_left(void **state)
 	assert_null(end_find(&end, engine, qpn, 300, &why));
 	tell(child.sock, 0);
 	/* Waiting for a descriptor does not keep it busy. */
-	assert_in_range(hear(child.sock), 0, 100);
+	uint64_t ms = hear(child.sock);
+
+	print_message("%d ms of processor time\n", (int)ms);
+	assert_in_range(ms, 0, 50);
 	struct vb_channel *ch = NULL;
 
 	for (int i = 0; i < 100 && !ch; i++) {

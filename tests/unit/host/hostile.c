@@ -227,11 +227,19 @@ static void test_reflected_page(void **state)
 	vb_descriptor_close(fd);
 }
 
+/* Of the nonce 1, and right in everything but perhaps its size and its seals. */
 static int memfd(size_t bytes, int seals)
 {
 	int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int good;
+	struct vb_page *page = page_make(&good);
 
+	page->header.nonce = 1;
 	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	if (bytes)
+		assert_int_equal(pwrite(fd, &page->header, 4096, 0), 4096);
+	vb_descriptor_close(good);
+	vb_shared_unmap(page, sizeof(*page));
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
 	return fd;
 }
@@ -366,12 +374,18 @@ static void test_impossible_engine(void **state)
 {
 	struct fixture *f = *state;
 	struct puppet p;
+	void *map;
+	int ring;
 
+	assert_int_equal(vb_shared_create("ring", sizeof(struct vb_ring_half), &map, &ring), 0);
 	puppet_make(f, &p);
 	send_message(p.sock, VB_CONTROL_OPEN,
 		     (struct vb_control){.from_engine = VB_MAX_ENGINES, .to_engine = f->engine},
-		     NULL, 0);
+		     &ring, 1);
 	expect_condemned(f, &p);
+	assert_int_equal(atomic_load(&f->end.ups), 0);
+	vb_descriptor_close(ring);
+	vb_shared_unmap(map, sizeof(struct vb_ring_half));
 }
 
 static void test_unknown_type(void **state)

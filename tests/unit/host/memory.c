@@ -24,6 +24,40 @@ struct area {
 	uint64_t counter;
 };
 
+/* What the last transfer asked of the kernel: the elements at the end that receives (the tests are linked with --wrap). */
+static struct iovec asked[VB_PEER_IOV + 1];
+static int num_asked;
+
+ssize_t __real_pwritev64(int fd, const struct iovec *iov, int count, off_t at);
+ssize_t __wrap_pwritev64(int fd, const struct iovec *iov, int count, off_t at);
+ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long num_local,
+				 const struct iovec *remote, unsigned long num_remote,
+				 unsigned long flags);
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long num_local,
+				 const struct iovec *remote, unsigned long num_remote,
+				 unsigned long flags);
+
+ssize_t __wrap_pwritev64(int fd, const struct iovec *iov, int count, off_t at)
+{
+	char *remote = (char *)(uintptr_t)at;
+
+	num_asked = count;
+	for (int i = 0; i < count; i++) {
+		asked[i] = (struct iovec){remote, iov[i].iov_len};
+		remote += iov[i].iov_len;
+	}
+	return __real_pwritev64(fd, iov, count, at);
+}
+
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long num_local,
+				 const struct iovec *remote, unsigned long num_remote,
+				 unsigned long flags)
+{
+	num_asked = (int)num_remote;
+	memcpy(asked, remote, sizeof(*remote) * num_remote);
+	return __real_process_vm_writev(pid, local, num_local, remote, num_remote, flags);
+}
+
 static struct area *area_map(int flags)
 {
 	struct area *area =
@@ -223,6 +257,28 @@ static void test_copies(void **state)
 	assert_int_equal(vb_peer_write(f->ch->peer, f->area, &iov, 1, AREA, true), 0);
 	tell(f->child.sock, SUM);
 	assert_int_equal(hear(f->child.sock), sum(src));
+}
+
+/* The last element of each transfer is the last aligned word that the range touches, or what of it lies in the range. */
+static void test_tail_is_apart(void **state)
+{
+	static uint8_t src[AREA];
+	const size_t sizes[] = {9, 15, 16, 17, 64, 512, 4096, 4099, 16384, 65537, 300000};
+	struct fixture *f = *state;
+	struct iovec iov[VB_PEER_IOV];
+
+	for (int i = 0; i < 2 * 11 * 16; i++) {
+		size_t n = sizes[i % 11], to = 4096 + (size_t)i / 11 % 16;
+		uint64_t end = f->area + to + n, word = (end - 1) & ~7ull;
+
+		atomic_store(&f->ch->peer->by_pid, i < 11 * 16);
+		assert_int_equal(vb_peer_write(f->ch->peer, f->area + to, iov, cut(src, n, iov), n,
+					       true),
+				 0);
+		assert_true(num_asked > 1);
+		assert_int_equal(asked[num_asked - 1].iov_base, word);
+		assert_int_equal(asked[num_asked - 1].iov_len, end - word);
+	}
 }
 
 static void test_copies_self(void **state)
@@ -434,6 +490,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_copies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_copies_self, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_tail_is_apart, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_tail_order, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_faults, set_up, tear_down),
 		cmocka_unit_test_teardown(test_atomic_sum, tear_down),
