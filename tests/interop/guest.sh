@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# Usage: guest.sh DIR: what the lab's machine runs: the kernel's device on eth0, then guest.py, which does what it is asked.
+here=$(cd "$(dirname "$0")" && pwd)
+modprobe rdma_rxe || exit 1
+rdma link add rxe0 type rxe netdev eth0 || exit 1
+exec python3 "$here/guest.py" "$1"
