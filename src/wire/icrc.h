@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The invariant CRC at the end of every RoCEv2 packet (IBA 7.8.1, annex A17.3.3): a CRC-32 over the network headers, the
+ * The invariant CRC at the end of every RoCEv2 packet (IBA 7.8.1, annex A17): a CRC-32 over the network headers, the
  * BTH and all that follows, where fields that change on the way count as ones.
  *
  * It covers three things that a UDP socket does not show. IPv4 options: packets with some are refused by their ICRC. The flags: "don't
- * fragment" is taken as set, as annex A17.3.1.2 asks. And the IPv4 identification: on sending it is 0 for an
+ * fragment" is taken as set, as annex A17 asks. And the IPv4 identification: on sending it is 0 for an
  * unconnected socket with IP_PMTUDISC_DO, and k for the k-th packet of a UDP_SEGMENT burst; on receiving the check finds it out.
  *
  * Pure, safe from any thread.

@@ -12,7 +12,7 @@
 
 #include "transport/run.h"
 
-/* Congestion notification (annex A17.9.3): belongs to no service, carries nothing that a run could hold. */
+/* Congestion notification (annex A17): belongs to no service, carries nothing that a run could hold. */
 #define VB_OPCODE_CNP        0x81
 
 /* Sizes of the headers in bytes (IBA 9.2 to 9.6). */

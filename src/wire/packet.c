@@ -28,7 +28,7 @@ enum {
 #define QPN_SMI       0u
 #define QPN_GSI       1u
 
-/* May this queue pair number be addressed so? (IBA 9.6.1.2, 10.2.2) */
+/* May this queue pair number be addressed so? (IBA 9.6.1) */
 static enum vb_reason judge_qpn(uint32_t qpn, uint8_t service)
 {
 	if (qpn == QPN_SMI)
@@ -107,7 +107,7 @@ enum vb_reason vb_packet_decode(const uint8_t *packet, size_t length, struct vb_
 	uint32_t pad;
 	uint32_t word;
 
-	/* Headers are made of words and payload is padded to words (IBA 9.2.1.5): a packet is, too. */
+	/* Headers are made of words and payload is padded to words (IBA 9.2): a packet is, too. */
 	if (length < VB_PACKET_LEAST || length % 4)
 		return VB_REASON_DROP_MALFORMED;
 	if (packet[AT_FLAGS] & BTH_VERSION)

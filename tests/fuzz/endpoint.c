@@ -63,6 +63,8 @@ static void commit(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struc
 		DEMAND(qp->link_reliable);
 	else
 		check_packets(run, qp->mtu);
+	if (e->watch)
+		e->watch(e, run, e->room);
 }
 
 static void timer(struct vb_tqp *qp, uint64_t delay_ns)

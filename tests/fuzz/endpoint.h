@@ -17,10 +17,10 @@
 #define END_WQE_BYTES 256u
 #define END_RECVS     64u
 #define END_REGION    16384u
-#define END_LOCAL     16384u
+#define END_LOCAL     32768u
 #define END_IOVA      0x7000000000ull
 #define END_KEY       0x1100u
-#define END_KEY_DULL  0x2200u /* without remote rights */
+#define END_KEY_DULL  0x2200u /* without remote rights; may be invalidated */
 #define END_QPN       0x000111u
 
 struct endpoint {
@@ -33,13 +33,14 @@ struct endpoint {
 	uint32_t runs_left; /* that the link takes */
 	bool reserved;
 	bool runs; /* what arrives is longer than the path MTU: several packets in one */
-	bool window_dead;
 	_Alignas(8) char sq[END_SQ * END_WQE_BYTES];
 	struct vb_recv_wqe recv[END_RECVS];
 	uint32_t recvs_posted;
 	uint32_t recvs_taken;
 	uint32_t completed;
 
+	/* If set, sees every run that is sent. */
+	void (*watch)(struct endpoint *e, const struct vb_run *run, const uint8_t *payload);
 	/* What was seen last, for tests that know what they expect. */
 	struct vb_run sent;
 	uint32_t runs_sent;

@@ -46,13 +46,14 @@ static enum vb_reason find(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64
 			   uint32_t need, uint64_t *addr)
 {
 	struct endpoint *e = endpoint_of(qp);
-	unsigned int index = rkey >> 12;
 
 	DEMAND(length); /* an access of no bytes needs no key and is not asked for */
-	if (index < 1 || index > 2)
-		return VB_REASON_RKEY_UNKNOWN;
-	return vb_access_check(&e->keys[index - 1], rkey, 1, qp->qpn, va, length, need,
-			       VB_ACCESS_REMOTE, addr);
+	for (size_t i = 0; i < sizeof(e->keys) / sizeof(e->keys[0]); i++) {
+		if (e->keys[i].key >> 8 == rkey >> 8)
+			return vb_access_check(&e->keys[i], rkey, 1, qp->qpn, va, length, need,
+					       VB_ACCESS_REMOTE, addr);
+	}
+	return VB_REASON_RKEY_UNKNOWN;
 }
 
 enum vb_reason memory_remote_check(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length,
@@ -108,8 +109,8 @@ enum vb_reason memory_invalidate(struct vb_tqp *qp, uint32_t key)
 {
 	struct endpoint *e = endpoint_of(qp);
 
-	if (key != END_KEY_DULL || e->window_dead)
+	if (!key || key != e->keys[1].key)
 		return VB_REASON_INVALIDATE;
-	e->window_dead = true;
+	e->keys[1].key = 0;
 	return VB_REASON_NONE;
 }

@@ -37,7 +37,7 @@ static uint32_t bitwise(const uint8_t *data, size_t length)
 	return ~crc;
 }
 
-/* Annex A17.3.3 taken literally: the whole packet in one buffer, then the mask. */
+/* Annex A17 taken literally: the whole packet in one buffer, then the mask. */
 static uint32_t literal(const struct vb_flow *flow, uint16_t id, const uint8_t *udp, size_t bytes)
 {
 	static uint8_t all[5000];
