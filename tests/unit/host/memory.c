@@ -276,6 +276,10 @@ static void test_tail_is_apart(void **state)
 					       true),
 				 0);
 		assert_true(num_asked > 1);
+		assert_int_equal(asked[0].iov_base, f->area + to);
+		for (int k = 1; k < num_asked; k++)
+			assert_ptr_equal(asked[k].iov_base,
+					 (char *)asked[k - 1].iov_base + asked[k - 1].iov_len);
 		assert_int_equal(asked[num_asked - 1].iov_base, word);
 		assert_int_equal(asked[num_asked - 1].iov_len, end - word);
 	}
