@@ -172,13 +172,13 @@ static enum vb_step start_local(struct vb_tqp *qp, struct vb_send_wqe *w)
 static bool start_direct(struct vb_tqp *qp, struct vb_send_wqe *w, enum vb_step *step)
 {
 	struct vb_requester *r = &qp->req;
+	bool two_sided = (int32_t)(r->two_sided - r->head) > 0;
 
 	*step = VB_STEP_STOP;
-	if (r->cur != r->head) {
-		bool two_sided = (int32_t)(r->two_sided - r->head) > 0;
-
+	if (!two_sided) /* kept near, so that it compares for ever */
+		r->two_sided = r->head;
+	if (r->cur != r->head)
 		return qp->env->direct_waits && qp->env->direct_waits(qp, w, two_sided);
-	}
 	switch (qp->env->direct(qp, w)) {
 	case VB_DIRECT_MORE:
 		r->direct_more = true;

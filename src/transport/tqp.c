@@ -18,7 +18,8 @@ static void requester_reset(struct vb_tqp *qp, uint32_t psn)
 void vb_tqp_reset(struct vb_tqp *qp)
 {
 	vb_retry_cancel(qp);
-	/* What has been executed is acknowledged, if the link takes it at once. */
+	/* What has been executed is acknowledged, if the link takes it at once. A fault on the way is nobody's any more. */
+	qp->state = IBV_QPS_ERR;
 	if (qp->resp.owed)
 		vb_respond(qp);
 	vb_responder_reset(qp, 0);
@@ -119,6 +120,7 @@ void vb_tqp_unreachable(struct vb_tqp *qp, enum vb_reason reason)
 void vb_tqp_to_error(struct vb_tqp *qp)
 {
 	vb_retry_cancel(qp);
+	qp->state = IBV_QPS_ERR;
 	/* What has been executed is acknowledged if the link takes it now; else the peer learns that no answer will come. */
 	if (qp->resp.owed && vb_respond(qp)) {
 		qp->resp.owed &= VB_OWED_DROP;
@@ -126,7 +128,6 @@ void vb_tqp_to_error(struct vb_tqp *qp)
 				      VB_REASON_DROP_STATE);
 	}
 	qp->resp.message = VB_OP_COUNT;
-	qp->state = IBV_QPS_ERR;
 	vb_responder_recv_fail(qp, IBV_WC_WR_FLUSH_ERR, VB_REASON_FLUSHED);
 	vb_requester_flush(qp, VB_REASON_FLUSHED);
 }

@@ -64,17 +64,21 @@ static inline struct vb_send_wqe *vb_tqp_wqe(const struct vb_tqp *qp, uint32_t i
 							       qp->sq_stride);
 }
 
-/* Forget everything (state RESET): queues empty, no completions, PSNs and stored responses gone, timer cancelled. */
+/*
+ * Forget everything (state RESET): queues empty (sq_posted becomes 0), no completions, PSNs and stored responses gone, timer
+ * cancelled, the receive under way given back (recv_untake). Answers that are owed go out if the link takes them at once.
+ */
 void vb_tqp_reset(struct vb_tqp *qp);
 
-/* Entering RTR: the responder expects rq_psn. Entering RTS from RTR: the requester starts at sq_psn. */
+/* The device sets `state` itself on these two ways. Entering RTR: the responder expects rq_psn. Entering RTS from RTR: the requester starts at sq_psn. */
 void vb_tqp_start_responder(struct vb_tqp *qp, uint32_t rq_psn);
 void vb_tqp_start_requester(struct vb_tqp *qp, uint32_t sq_psn);
 
 /*
  * Do what can be done now: start and continue posted requests (state RTS; in SQD only what has been started), emit owed
  * responses and acknowledgements. Returns true if work is left that waits for room in the link (call again then), false if
- * nothing waits for the link. Cheap when there is nothing to do.
+ * nothing waits for the link. Cheap when there is nothing to do. Also in ERR: flushes what was posted, and emits what was
+ * owed when the error arose (the NAK among it).
  */
 bool vb_tqp_run(struct vb_tqp *qp);
 
@@ -84,15 +88,22 @@ void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *pay
 /* The timer armed through env->timer has expired. Call vb_tqp_run() afterwards, as after vb_tqp_receive(). */
 void vb_tqp_timer(struct vb_tqp *qp);
 
-/* The link lost its peer for good: outstanding and later requests complete with RETRY_EXC (reason PEER_DEAD), then flush. Receives stay. */
+/*
+ * The link lost its peer for good, until the next reset: outstanding and later requests complete with RETRY_EXC (reason
+ * PEER_DEAD), then flush. While none is outstanding the state and the receives stay. UC: requests go nowhere, successfully.
+ */
 void vb_tqp_peer_dead(struct vb_tqp *qp);
 
 /*
- * The link could not deliver at all (no such process yet): counts as a request that nobody answered, on reliable links as VB_OP_DROP does.
+ * The link could not deliver at all (no such process yet): RC waits and tries again as after VB_OP_DROP; if it gives up,
+ * `reason` is the completion's. UC, UD: the message being sent is lost, successfully.
  */
 void vb_tqp_unreachable(struct vb_tqp *qp, enum vb_reason reason);
 
-/* The device moves the queue pair to ERR (ibv_modify_qp, CQ overrun): flushes every send request; state_changed is not called. */
+/*
+ * The device moves the queue pair to ERR (ibv_modify_qp, CQ overrun): sets the state, flushes the receive under way and every
+ * send request; state_changed is not called. The other receives are the device's to flush, after this.
+ */
 void vb_tqp_to_error(struct vb_tqp *qp);
 
 /* True while a started send request is unfinished (SQD: still draining). */

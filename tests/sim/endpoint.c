@@ -132,7 +132,8 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 	.event = raise_event, .state_changed = state_changed, .drop = drop, .explain = explain
 
 const struct vb_env sim_env = {ENVIRONMENT};
-const struct vb_env sim_env_direct = {ENVIRONMENT, .direct = memory_direct};
+const struct vb_env sim_env_direct = {ENVIRONMENT, .direct = memory_direct,
+				      .direct_waits = memory_direct_waits};
 
 static void make_keys(struct sim_side *s)
 {

@@ -214,3 +214,21 @@ enum vb_direct memory_direct(struct vb_tqp *qp, struct vb_send_wqe *wqe)
 					      : "declined");
 	return answer;
 }
+
+/* Whether to wait is a matter of luck here; what is said of the requests in flight must be true. */
+bool memory_direct_waits(struct vb_tqp *qp, const struct vb_send_wqe *wqe, bool two_sided)
+{
+	struct sim_side *s = side_of(qp);
+	bool any = false;
+
+	for (uint64_t id = s->completed; id < wqe->wr_id; id++) {
+		uint8_t opcode = s->plan[id].opcode;
+
+		any |= opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
+		       opcode == IBV_WR_SEND_WITH_INV || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	}
+	if (any != two_sided)
+		world_fault(s->world, "side %u: %s messages are said to be in flight before %llu",
+			    s->number, two_sided ? "some" : "no", (unsigned long long)wqe->wr_id);
+	return sim_chance(s->world, 500);
+}

@@ -228,6 +228,7 @@ enum vb_reason memory_remote_atomic(struct vb_tqp *qp, uint32_t rkey, uint64_t v
 				    uint64_t *original);
 enum vb_reason memory_invalidate(struct vb_tqp *qp, uint32_t key);
 enum vb_direct memory_direct(struct vb_tqp *qp, struct vb_send_wqe *wqe);
+bool memory_direct_waits(struct vb_tqp *qp, const struct vb_send_wqe *wqe, bool two_sided);
 
 /* workload.c */
 void workload_choose(struct world *w, uint64_t seed);

@@ -602,6 +602,32 @@ static void direct_access(void **state)
 	stand_free(s);
 }
 
+static void waiting_for_direct_access(void **state)
+{
+	struct stand *s = stand_new(true);
+
+	(void)state;
+	stand_with_direct(s);
+	s->direct[0] = VB_DIRECT_DECLINED;
+	s->direct[1] = VB_DIRECT_DONE;
+	stand_request(s, IBV_WR_RDMA_WRITE, 8);
+	stand_request(s, IBV_WR_RDMA_WRITE, 8); /* not worth it: sent behind the first */
+	assert_int_equal(s->sents, 2);
+	assert_int_equal(s->waits_asked, 1);
+	assert_false(s->two_sided);
+	stand_request(s, IBV_WR_SEND, 8);
+	s->waits = true;
+	assert_false(stand_request(s, IBV_WR_RDMA_WRITE, 8));
+	assert_true(s->two_sided);
+	assert_int_equal(s->sents, 3);
+	stand_ack(s, 101, VB_AETH_ACK);
+	assert_int_equal(s->dones, 2);
+	stand_ack(s, 102, VB_AETH_ACK); /* its turn */
+	assert_int_equal(s->dones, 4);
+	assert_int_equal(s->sents, 3);
+	stand_free(s);
+}
+
 static void not_for_direct_access(void **state)
 {
 	struct stand *s = stand_new(true);
@@ -699,6 +725,7 @@ int main(void)
 		cmocka_unit_test(draining),
 		cmocka_unit_test(local_invalidate),
 		cmocka_unit_test(direct_access),
+		cmocka_unit_test(waiting_for_direct_access),
 		cmocka_unit_test(not_for_direct_access),
 		cmocka_unit_test(reset_forgets),
 		cmocka_unit_test(to_error_flushes_in_order),

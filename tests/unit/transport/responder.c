@@ -767,6 +767,29 @@ static void an_end_without_room(void **state)
 	stand_free(s);
 }
 
+/* A READ that can't be answered any more when the program ends it: no event, no second change of state. */
+static void an_end_with_memory_gone(void **state)
+{
+	(void)state;
+	for (int reset = 0; reset < 2; reset++) {
+		struct stand *s = stand_new(true);
+
+		s->room = 0;
+		arrive(s, VB_OP_READ_REQUEST, BOTH, 200, 8);
+		s->copy_fault = VB_REASON_MEMORY_GONE;
+		s->room = 9;
+		if (reset)
+			vb_tqp_reset(&s->qp);
+		else
+			vb_tqp_to_error(&s->qp);
+		assert_int_equal(s->events, 0);
+		assert_int_equal(s->state_changes, 0);
+		expect_ack(s, VB_AETH_NAK_OPERATION, 200);
+		assert_int_equal(s->qp.state, reset ? IBV_QPS_RESET : IBV_QPS_ERR);
+		stand_free(s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -799,6 +822,7 @@ int main(void)
 		cmocka_unit_test(the_first_packet_in_rtr),
 		cmocka_unit_test(the_receive_under_way),
 		cmocka_unit_test(an_end_without_room),
+		cmocka_unit_test(an_end_with_memory_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

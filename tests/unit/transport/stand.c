@@ -75,6 +75,16 @@ static enum vb_direct direct(struct vb_tqp *qp, struct vb_send_wqe *wqe)
 	return stand_of(qp)->direct[stand_of(qp)->directs++ % 8];
 }
 
+static bool direct_waits(struct vb_tqp *qp, const struct vb_send_wqe *wqe, bool two_sided)
+{
+	struct stand *s = stand_of(qp);
+
+	(void)wqe;
+	s->waits_asked++;
+	s->two_sided = two_sided;
+	return s->waits;
+}
+
 static void send_done(struct vb_tqp *qp, struct vb_send_wqe *wqe, enum ibv_wc_status status,
 		      enum vb_reason reason)
 {
@@ -219,7 +229,8 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 	.event = event, .state_changed = state_changed, .drop = drop, .explain = explain
 
 static const struct vb_env env = {ENVIRONMENT};
-static const struct vb_env env_direct = {ENVIRONMENT, .direct = direct};
+static const struct vb_env env_direct = {ENVIRONMENT, .direct = direct,
+					 .direct_waits = direct_waits};
 
 struct stand *stand_new(bool reliable)
 {

@@ -66,6 +66,8 @@ struct stand {
 	enum vb_reason gather_fault, scatter_fault, recv_fault, copy_fault, invalidate_fault;
 	enum vb_direct direct[8]; /* answers of direct access, in order */
 	unsigned int directs;
+	bool waits, two_sided; /* whether a request waits for direct access; what it was told */
+	unsigned int waits_asked;
 	_Alignas(16) char sq[STAND_SQ * STAND_WQE_BYTES];
 };
 
