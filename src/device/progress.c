@@ -21,6 +21,8 @@
 
 #define LEASE_NS 2000000ull
 #define LINGER_NS 40000ull /* after work, look on for so long before sleeping */
+#define PROBE_NS 30000ll /* a packet came while an engine was polled: so soon see whether it still is */
+#define TRUST_FIRST_NS 60000ll /* it is: do not ask for so long, doubled up to the lease */
 #define ROOM_FIRST_NS 20000ll /* work waits for room in a ring or for contact: first look, doubled up to the lease */
 
 /* When the thread will look next by itself (CLOCK_MONOTONIC ns); UINT64_MAX: only when woken. */
@@ -121,12 +123,61 @@ static int64_t wait_for(const struct pass *pass, uint64_t now, int64_t room_ns)
 	return wait;
 }
 
+/*
+ * A program that spins on its memory instead of polling (a WRITE is to arrive) would wait for the end of the lease each time. So the
+ * sockets are armed while an engine is polled, too; the packet that wakes the thread is the poller's as long as the lease grows
+ * shortly afterwards, and then the sockets stay unarmed for a while.
+ */
+struct vigil {
+	enum { VIGIL_ARMED, VIGIL_PROBE, VIGIL_TRUST } mode;
+	int64_t trust_ns;
+};
+
+static int64_t vigil_before(struct vigil *v, const struct pass *pass, int64_t wait)
+{
+	int64_t most = -1;
+
+	if (!pass->udp_awake) {
+		v->mode = VIGIL_ARMED;
+		v->trust_ns = TRUST_FIRST_NS;
+	}
+	if (v->mode == VIGIL_PROBE)
+		most = PROBE_NS;
+	else if (v->mode == VIGIL_TRUST)
+		most = v->trust_ns;
+	else if (pass->udp_asleep || pass->udp_awake)
+		vb_udp_link_arm();
+	return most >= 0 && (wait < 0 || wait > most) ? most : wait;
+}
+
+/* True if a packet has come that nobody has taken yet. */
+static bool vigil_after(struct vigil *v, const struct pass *pass)
+{
+	bool packet = vb_udp_link_rang();
+
+	switch (v->mode) {
+	case VIGIL_ARMED:
+		if (packet && pass->udp_awake)
+			v->mode = VIGIL_PROBE;
+		break;
+	case VIGIL_PROBE:
+		v->mode = VIGIL_TRUST;
+		break;
+	case VIGIL_TRUST:
+		v->mode = VIGIL_ARMED;
+		v->trust_ns = v->trust_ns * 2 < (int64_t)LEASE_NS ? v->trust_ns * 2 : (int64_t)LEASE_NS;
+		break;
+	}
+	return packet;
+}
+
 void *vb_progress_main(void *arg)
 {
 	struct vb_node *node = arg;
 	uint64_t linger_until = 0;
 	int64_t room_ns = ROOM_FIRST_NS;
 	bool doorbell = true;
+	struct vigil vigil = {.trust_ns = TRUST_FIRST_NS};
 
 	vb_node_hold_alive(node);
 	vb_monitor_attach(node);
@@ -149,7 +200,7 @@ void *vb_progress_main(void *arg)
 		room_ns = pass.worked || pass.missed || !pass.waiting ? ROOM_FIRST_NS : room_ns * 2;
 		if (room_ns > (int64_t)LEASE_NS)
 			room_ns = (int64_t)LEASE_NS;
-		int64_t wait = wait_for(&pass, now, room_ns);
+		int64_t wait = vigil_before(&vigil, &pass, wait_for(&pass, now, room_ns));
 
 		if (wait > 0) {
 			uint64_t until = now + (uint64_t)wait;
@@ -161,10 +212,8 @@ void *vb_progress_main(void *arg)
 		} else if (wait < 0 && atomic_load(&planned) != UINT64_MAX) {
 			wait = 0;
 		}
-		if (pass.udp_asleep && !pass.udp_awake)
-			vb_udp_link_arm();
 		doorbell = vb_node_wait(node, wait) || pass.missed;
-		doorbell |= vb_udp_link_rang();
+		doorbell |= vigil_after(&vigil, &pass);
 	}
 	return NULL;
 }

@@ -14,6 +14,7 @@
 #include "device/process.h"
 #include "device/udp_deliver.h"
 #include "host/descriptor.h"
+#include "udp/fault.h"
 #include "udp/receive.h"
 #include "udp/socket.h"
 
@@ -122,6 +123,7 @@ static void side_close(struct side *side)
 	for (uint32_t i = 0; i < side->senders; i++)
 		vb_descriptor_close(side->sender[i].fd);
 	side->senders = 0;
+	vb_udp_fault_report();
 }
 
 int vb_udp_link_get(unsigned int family)

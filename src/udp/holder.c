@@ -125,6 +125,7 @@ const char *vb_udp_holder(bool ipv4, uint16_t port, char *text, size_t size)
 	else if (find_process(owner.inode, pid, name))
 		snprintf(text, size, "process %s (%s) of user %u", pid, name, owner.uid);
 	else
-		snprintf(text, size, "a process of user %u", owner.uid);
+		snprintf(text, size, "user %u, in no process that can be seen from here%s", owner.uid,
+			 access("/sys/module/rdma_rxe", F_OK) ? "" : " (the kernel's rdma_rxe is loaded)");
 	return text;
 }

@@ -9,6 +9,7 @@
 
 #include "base/reason.h"
 #include "udp/address.h"
+#include "udp/fault.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -17,6 +18,7 @@
 #endif
 
 #define CONTROL_BYTES 160
+#define BATCH         32u /* three pieces each must fit struct burst */
 #define PACKET_EXTRA  (VB_PACKET_HEADER_MOST + 3u + VB_ICRC_BYTES)
 
 /* What is the same for all packets of a run. */
@@ -97,9 +99,10 @@ static void job_begin(struct job *j, const struct vb_path *path, uint32_t ifinde
 	control_ipv6(j, path, ifindex);
 }
 
-static void put_piece(struct burst *b, const void *at, size_t length)
+/* `from`: the first piece of the message. */
+static void put_piece(struct burst *b, uint32_t from, const void *at, size_t length)
 {
-	struct iovec *last = b->pieces ? &b->piece[b->pieces - 1] : NULL;
+	struct iovec *last = b->pieces > from ? &b->piece[b->pieces - 1] : NULL;
 
 	if (!length)
 		return;
@@ -112,8 +115,8 @@ static void put_piece(struct burst *b, const void *at, size_t length)
 	b->pieces++;
 }
 
-/* Appends packet `segment`; `id` is the IPv4 identification that the kernel will give it. */
-static size_t put_packet(const struct job *j, struct burst *b, uint32_t segment, uint16_t id)
+/* Appends packet `segment` to the message that begins with piece `from`; `id` is the IPv4 identification that the kernel will give it. */
+static void put_packet(const struct job *j, struct burst *b, uint32_t from, uint32_t segment, uint16_t id)
 {
 	uint8_t *header = b->extra + b->used;
 	size_t head = vb_packet_header(j->run, segment, j->mtu, header);
@@ -126,20 +129,19 @@ static size_t put_packet(const struct job *j, struct burst *b, uint32_t segment,
 	crc = vb_icrc_add(crc, payload, data);
 	size_t tail = vb_icrc_end(crc, pad, header + head);
 
-	put_piece(b, header, head);
-	put_piece(b, payload, data);
-	put_piece(b, header + head, tail);
+	put_piece(b, from, header, head);
+	put_piece(b, from, payload, data);
+	put_piece(b, from, header + head, tail);
 	b->used += head + tail;
-	return bytes;
 }
 
-static void message_of(struct job *j, struct burst *b, struct msghdr *m)
+static void message_of(struct job *j, struct burst *b, uint32_t from, struct msghdr *m)
 {
 	memset(m, 0, sizeof(*m));
 	m->msg_name = &j->to;
 	m->msg_namelen = j->to_length;
-	m->msg_iov = b->piece;
-	m->msg_iovlen = b->pieces;
+	m->msg_iov = b->piece + from;
+	m->msg_iovlen = b->pieces - from;
 	m->msg_control = j->control;
 	m->msg_controllen = j->control_length;
 }
@@ -160,14 +162,57 @@ static int send_one(struct job *j, uint32_t segment)
 {
 	struct burst b;
 	struct msghdr m;
+	int err = 0;
 
 	b.pieces = 0;
 	b.used = 0;
-	put_packet(j, &b, segment, 0);
-	message_of(j, &b, &m);
-	if (sendmsg(j->sender->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		return note_failure(j, errno);
+	put_packet(j, &b, 0, segment, 0);
+	message_of(j, &b, 0, &m);
+	if (vb_udp_fault_active())
+		err = vb_udp_fault_send(j->sender->fd, &m);
+	else if (sendmsg(j->sender->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		err = -errno;
+	return err ? note_failure(j, -err) : 0;
+}
+
+/* Packets without bursts, each by itself, several in a call. */
+static int send_batch(struct job *j, uint32_t segment, uint32_t count)
+{
+	struct mmsghdr m[BATCH];
+	struct burst b;
+	uint32_t sent = 0;
+
+	b.pieces = 0;
+	b.used = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t from = b.pieces;
+
+		put_packet(j, &b, from, segment + i, 0);
+		message_of(j, &b, from, &m[i].msg_hdr);
+	}
+	while (sent < count) {
+		int n = sendmmsg(j->sender->fd, m + sent, count - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n <= 0)
+			return note_failure(j, n ? errno : EAGAIN);
+		sent += (uint32_t)n;
+	}
 	return 0;
+}
+
+static int send_singly(struct job *j, uint32_t segment, uint32_t count)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < count && !err;) {
+		uint32_t n = count - i < BATCH ? count - i : BATCH;
+
+		if (vb_udp_fault_active())
+			n = 1;
+		err = n == 1 ? send_one(j, segment + i) : send_batch(j, segment + i, n);
+		i += n;
+	}
+	return err;
 }
 
 /* Does the error mean that the kernel or the interface cannot cut bursts (and not that the packets are wrong)? */
@@ -187,20 +232,11 @@ static int send_burst(struct job *j, uint32_t segment, uint32_t count, size_t si
 	b.pieces = 0;
 	b.used = 0;
 	for (uint32_t i = 0; i < count; i++)
-		put_packet(j, &b, segment + i, (uint16_t)i);
+		put_packet(j, &b, 0, segment + i, (uint16_t)i);
 	put_control(j, IPPROTO_UDP, UDP_SEGMENT, &gso, sizeof(gso));
-	message_of(j, &b, &m);
+	message_of(j, &b, 0, &m);
 	j->control_length = plain;
 	return sendmsg(j->sender->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-static int send_singly(struct job *j, uint32_t segment, uint32_t count)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < count && !err; i++)
-		err = send_one(j, segment + i);
-	return err;
 }
 
 static int send_several(struct job *j, uint32_t segment, uint32_t count, size_t size)
@@ -209,7 +245,7 @@ static int send_several(struct job *j, uint32_t segment, uint32_t count, size_t 
 
 	if (count == 1)
 		return send_one(j, segment);
-	if (!__atomic_load_n(&j->sender->gso_refused, __ATOMIC_RELAXED)) {
+	if (!__atomic_load_n(&j->sender->gso_refused, __ATOMIC_RELAXED) && !vb_udp_fault_active()) {
 		err = send_burst(j, segment, count, size);
 		if (!err || !refuses_segments(-err))
 			return err ? note_failure(j, -err) : 0;
