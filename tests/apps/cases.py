@@ -54,9 +54,9 @@ def pingpongs(device):
            ["ibv_rc_pingpong", "-d", device, "-g", "0", "-c", "-s", "1048576", "-n", "50"], pingpong_check)
 
 
-def variants(tool, sweep):
+def variants(tool, sweep, brief):
     """(name, options, sizes that must appear) of one perftest program. `-n` is small: this is no benchmark. -a costs
-    0.2 to 0.4 s a size, which perftest spends measuring the clock: it is run where `sweep` names the kind (lat, bw)."""
+    0.2 to 0.4 s a size, which perftest spends measuring the clock: it is run where `sweep` names the kind (lat, bw). brief: only plain and -e."""
     verb, kind = tool.split("_")[1:]
     size = 8 if verb == "atomic" else 4096
     few = ["-n", "100"]
@@ -68,6 +68,8 @@ def variants(tool, sweep):
     yield plain()
     if verb != "write":  # "Events feature not available on WRITE verb"
         yield plain("-e")
+    if brief:
+        return
     yield plain("--use_old_post_send")
     if verb != "atomic" and kind in sweep:
         yield (["-a"], ["-a", "-n", "20"], [2, 64, 4096, 65536, MAX_ALL])
@@ -84,11 +86,11 @@ def variants(tool, sweep):
                ["-c", service, "--use_old_post_send", "-s", "1024", *few], [1024])
 
 
-def perftests(device, sweep):
+def perftests(device, sweep, brief):
     for verb in ("send", "write", "read", "atomic"):
         for kind in ("lat", "bw"):
             tool = f"ib_{verb}_{kind}"
-            for label, options, sizes in variants(tool, sweep):
+            for label, options, sizes in variants(tool, sweep, brief):
                 yield (" ".join([tool, *label]), [tool, "-d", device, "-F", *options], perftest_check(sizes))
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: run.py --lib DIR [--device lo|second] [--ordinary] [--sweep lat|bw]... [--only REGEX] [--preload FILE] [--debug]
+"""Usage: run.py --lib DIR [--device lo|second] [--ordinary] [--sweep lat|bw]... [--brief] [--only REGEX] [--preload FILE] [--debug]
 Debian's programs, unmodified, as separate processes on the library. Prints one TAP line a case; exits 1 when one
 failed, 77 (reason on the last line of standard error) when nothing could be run."""
 
@@ -114,11 +114,11 @@ def asyncwatch(runner, device):
         os.close(master)
 
 
-def run_all(runner, device, sweep, report):
+def run_all(runner, device, args, report):
     for name, argv, check in cases.singles(device):
         report.case(name, checked(runner.single, argv, check))
     report.case("ibv_asyncwatch", lambda: asyncwatch(runner, device))
-    for name, argv, check in (*cases.pingpongs(device), *cases.perftests(device, sweep)):
+    for name, argv, check in (*cases.pingpongs(device), *cases.perftests(device, args.sweep, args.brief)):
         report.case(name, checked(runner.pair, argv, check))
 
 
@@ -129,6 +129,7 @@ def main():
     parser.add_argument("--ordinary", action="store_true")
     parser.add_argument("--sweep", action="append", choices=("lat", "bw"), default=[],
                         help="perftest's -a, all sizes, for programs of this kind")
+    parser.add_argument("--brief", action="store_true", help="of perftest only the plain and the event-driven runs")
     parser.add_argument("--only")
     parser.add_argument("--preload", help="the sanitizer's runtime that an instrumented library needs first")
     parser.add_argument("--debug", action="store_true")
@@ -148,7 +149,7 @@ def main():
     # The programs' own leaks are not ours to judge.
     env = {"LD_PRELOAD": args.preload, "ASAN_OPTIONS": "detect_leaks=0:exitcode=66"} if args.preload else {}
     with Runner(args.lib, ordinary=args.ordinary, debug=args.debug, env=env) as runner:
-        run_all(runner, device, args.sweep, report)
+        run_all(runner, device, args, report)
     print(f"1..{report.count}")
     return 1 if report.failed else 0
 
