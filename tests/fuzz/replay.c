@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A target without a fuzzer: replay CAPTURES decode|responder [ROUNDS [FILE...]]. Runs the seeds, the files (inputs that once failed), and
- * ROUNDS changed copies of each seed, the same ones every time. So that every build, with any compiler, runs the targets.
+ * A target without a fuzzer: replay CAPTURES decode|responder [ROUNDS [FOLDER]]. Runs the seeds, ROUNDS changed copies of each, the
+ * same ones every time, and the files in FOLDER, if there is one: inputs that once failed. So that every build, with any
+ * compiler, runs the targets.
  */
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,19 +80,36 @@ static bool from_file(const char *path)
 	return true;
 }
 
+static bool from_folder(const char *folder)
+{
+	DIR *d = opendir(folder);
+	struct dirent *e;
+	bool good = true;
+
+	while (d && good && (e = readdir(d)) != NULL) {
+		char path[4096];
+
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
+		good = from_file(path);
+	}
+	if (d)
+		closedir(d);
+	return good;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
-		fprintf(stderr, "usage: replay CAPTURES decode|responder [ROUNDS [FILE...]]\n");
+		fprintf(stderr, "usage: replay CAPTURES decode|responder [ROUNDS [FOLDER]]\n");
 		return 2;
 	}
 	rounds = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
 	if (seeds_each(argv[1], strcmp(argv[2], "decode") ? SEED_RESPONDER : SEED_DECODE, seeded))
 		return 1;
-	for (int i = 4; i < argc; i++) {
-		if (!from_file(argv[i]))
-			return 1;
-	}
+	if (argc > 4 && !from_folder(argv[4]))
+		return 1;
 	printf("%lu inputs\n", inputs);
 	return 0;
 }
