@@ -15,9 +15,9 @@
 #include "device/udp_deliver.h"
 #include "device/udp_link.h"
 
-#define CLOCK_EVERY_POLLS 32u /* how often a poller reads the clock while a timer is armed */
-#define STREAK_TO_WAKE 24u    /* so many polls in a row mean that somebody polls for good */
-#define LEASE_NS 2000000ull   /* how often progress looks whether the lease still grows */
+#define CLOCK_EVERY_POLLS 32u        /* how often a poller reads the clock while a timer is armed */
+#define STREAK_TO_WAKE    24u        /* so many polls in a row mean that somebody polls for good */
+#define LEASE_NS          2000000ull /* how often progress looks whether the lease still grows */
 
 uint64_t vb_clock_ns(void)
 {
@@ -225,7 +225,8 @@ void vb_engine_poll(struct vb_engine *e, bool armed)
 		return;
 	atomic_store_explicit(&e->polls, atomic_load_explicit(&e->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
-	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) && !armed && ++e->streak >= STREAK_TO_WAKE)
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) && !armed &&
+	    ++e->streak >= STREAK_TO_WAKE)
 		engine_wake(e);
 	vb_engine_drive(e);
 	vb_lock_release(&e->lock);

@@ -23,10 +23,10 @@ struct vb_udp_inbox;
 /* Which ways the work has taken; under the engine's lock, summed up by paths.c. */
 struct vb_paths {
 	uint64_t direct_requests, direct_bytes; /* one-sided, by the initiator itself */
-	uint64_t shm_runs, shm_bytes;		/* through rings of another process */
-	uint64_t loop_runs, loop_bytes;		/* through rings within the process */
-	uint64_t udp_runs, udp_bytes;		/* to other hosts */
-	uint64_t udp_strays;			/* packets passed on to other processes */
+	uint64_t shm_runs, shm_bytes;           /* through rings of another process */
+	uint64_t loop_runs, loop_bytes;         /* through rings within the process */
+	uint64_t udp_runs, udp_bytes;           /* to other hosts */
+	uint64_t udp_strays;                    /* packets passed on to other processes */
 };
 
 struct vb_engine {
@@ -35,32 +35,33 @@ struct vb_engine {
 	struct vb_node *node;
 	struct vb_page_engine *pub; /* our entry of the published table */
 	uint32_t index;
-	uint32_t streak;	    /* polls since the engine was put to sleep */
-	_Atomic uint64_t polls;	    /* the lease: grows while somebody polls; written under the lock */
-	uint64_t polls_seen;	    /* the progress thread's copy */
+	uint32_t streak;        /* polls since the engine was put to sleep */
+	_Atomic uint64_t polls; /* the lease: grows while somebody polls; written under the lock */
+	uint64_t polls_seen;    /* the progress thread's copy */
 	struct vb_channel *channels;
-	struct vb_channel *pushed;  /* channels whose remote engine may have to be woken */
-	struct vb_channel *inbox;   /* new channels, under the process's table lock */
+	struct vb_channel *pushed; /* channels whose remote engine may have to be woken */
+	struct vb_channel *inbox;  /* new channels, under the process's table lock */
 	_Atomic bool inbox_news;
-	struct vb_qp *qps;	    /* all queue pairs (doubly linked, qp->all_next) */
-	struct vb_qp *runnable;	    /* queue pairs that owe or wait for something (singly linked, qp->run_next) */
-	struct vb_qp *timed;	    /* queue pairs with a timer (doubly linked) */
-	_Atomic bool waiting;	    /* `runnable` is not empty; for those who look without the lock */
-	_Atomic uint64_t deadline;  /* earliest timer in CLOCK_MONOTONIC ns, 0 = none */
-	uint32_t clock_skip;	    /* polls until the clock is read again while a timer is armed */
+	struct vb_qp *qps; /* all queue pairs (doubly linked, qp->all_next) */
+	struct vb_qp *
+		runnable; /* queue pairs that owe or wait for something (singly linked, qp->run_next) */
+	struct vb_qp *timed;  /* queue pairs with a timer (doubly linked) */
+	_Atomic bool waiting; /* `runnable` is not empty; for those who look without the lock */
+	_Atomic uint64_t deadline; /* earliest timer in CLOCK_MONOTONIC ns, 0 = none */
+	uint32_t clock_skip;       /* polls until the clock is read again while a timer is armed */
 	/* The link between hosts (udp_link.c, udp_deliver.c). */
-	uint32_t udp_holds;	    /* queue pairs and memberships that need its sockets: while there are some, drives read them */
-	uint32_t udp_idle;	    /* looks in a row that found nothing */
+	uint32_t udp_holds; /* queue pairs and memberships that need its sockets: while there are some, drives read them */
+	uint32_t udp_idle;                /* looks in a row that found nothing */
 	struct vb_channel *stray_channel; /* where the last packet for another process went */
 	uint32_t stray_qpn;
-	uint32_t stray_asked;	    /* look-ups since stray_asked_since */
+	uint32_t stray_asked; /* look-ups since stray_asked_since */
 	uint64_t stray_asked_since;
-	uint64_t stray_since;	    /* when the oldest in stray_box came */
-	uint64_t stray_epoch;	    /* contact epoch when it was last tried */
+	uint64_t stray_since;           /* when the oldest in stray_box came */
+	uint64_t stray_epoch;           /* contact epoch when it was last tried */
 	struct vb_udp_inbox *stray_box; /* packets for processes that contact is being made with */
-	uint8_t *udp_staging;	    /* payload of the run that is being sent */
+	uint8_t *udp_staging;           /* payload of the run that is being sent */
 	struct vb_udp_inbox *udp_inbox; /* packets that another engine's drive read; set once */
-	struct vb_engine *next;	    /* all engines of the process (process.c) */
+	struct vb_engine *next;         /* all engines of the process (process.c) */
 };
 
 int vb_engine_create(struct vb_engine **engine);

@@ -15,7 +15,7 @@
 #include "device/udp_deliver.h"
 #include "link/slot.h"
 
-#define BATCH 64u
+#define BATCH      64u
 #define DROPS_OWED 64u
 
 /* "Your request was dropped" answers that found the ring full; one per sender is enough. */
@@ -104,8 +104,8 @@ static void drop_owe(struct vb_channel *c, const struct vb_run *answer)
 }
 
 /* "Your request was dropped", on the channel that it came by: the sender need not be anybody's peer. */
-static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint32_t from_qpn, uint32_t to_qpn, uint32_t psn,
-			enum vb_reason reason)
+static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint32_t from_qpn,
+			uint32_t to_qpn, uint32_t psn, enum vb_reason reason)
 {
 	struct vb_run answer;
 
@@ -124,7 +124,8 @@ static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint32_t from
 /* A request for a queue pair that this engine does not serve. */
 static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run)
 {
-	vb_note(VB_REASON_DROP_QPN, "run for qp 0x%x from qp 0x%x: no such queue pair", run->dest_qpn, run->src_qpn);
+	vb_note(VB_REASON_DROP_QPN, "run for qp 0x%x from qp 0x%x: no such queue pair",
+		run->dest_qpn, run->src_qpn);
 	if (run->service != VB_SERVICE_RC || run->op == VB_OP_ACK || run->op == VB_OP_DROP ||
 	    run->op == VB_OP_READ_RESPONSE || run->op == VB_OP_ATOMIC_ACK)
 		return;
@@ -165,7 +166,8 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 	vb_tqp_receive(&qp->t, &run, payload);
 	if (qp->t.resp.owed & VB_OWED_DROP) {
 		qp->t.resp.owed &= (uint8_t)~VB_OWED_DROP;
-		drop_answer(e, c, qp->t.qpn, qp->t.resp.drop_qpn, qp->t.resp.drop_psn, qp->t.resp.drop_reason);
+		drop_answer(e, c, qp->t.qpn, qp->t.resp.drop_qpn, qp->t.resp.drop_psn,
+			    qp->t.resp.drop_reason);
 	}
 	vb_qp_settle(qp);
 	vb_engine_make_runnable(e, qp);
@@ -215,7 +217,8 @@ bool vb_engine_serve_channels(struct vb_engine *e)
 }
 
 /* The queue pair loses its link: dead peer = finished; closed engine = its peer's queue pair is gone, so retry and give up. */
-static void qp_lose_channel(struct vb_engine *e, struct vb_qp *qp, const struct vb_channel *channel, bool peer_dead)
+static void qp_lose_channel(struct vb_engine *e, struct vb_qp *qp, const struct vb_channel *channel,
+			    bool peer_dead)
 {
 	for (int i = 0; i < VB_UD_CACHE; i++) {
 		if (qp->ud_cache[i] == channel)

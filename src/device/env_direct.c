@@ -17,7 +17,8 @@
 #include "host/peer.h"
 
 #define DIRECT_WORTH_WAITING 32768u /* bytes */
-#define DIRECT_CHUNK (256u * 1024u) /* most that one call copies; the rest goes on from poll or progress */
+#define DIRECT_CHUNK \
+	(256u * 1024u) /* most that one call copies; the rest goes on from poll or progress */
 
 struct target {
 	struct vb_peer *peer;
@@ -48,7 +49,8 @@ static bool qp_allows(const struct vb_qp *qp, const struct vb_page_qp *entry, ui
 	       (__atomic_load_n(&entry->access, __ATOMIC_RELAXED) & need) == need;
 }
 
-static bool key_allows(struct target *target, const struct vb_send_wqe *wqe, uint32_t need, uint64_t length)
+static bool key_allows(struct target *target, const struct vb_send_wqe *wqe, uint32_t need,
+		       uint64_t length)
 {
 	const struct vb_key *entry = vb_peer_key(target->peer, wqe->rkey);
 	struct vb_key copy;
@@ -64,15 +66,17 @@ static bool key_allows(struct target *target, const struct vb_send_wqe *wqe, uin
 	uint32_t pd = __atomic_load_n(&target->qp->pd, __ATOMIC_RELAXED);
 	uint32_t qpn = __atomic_load_n(&target->qp->qpn, __ATOMIC_RELAXED);
 
-	return vb_access_check(&copy, wqe->rkey, pd, qpn, wqe->remote_addr, length, need, VB_ACCESS_REMOTE,
-			       &target->addr) == VB_REASON_NONE;
+	return vb_access_check(&copy, wqe->rkey, pd, qpn, wqe->remote_addr, length, need,
+			       VB_ACCESS_REMOTE, &target->addr) == VB_REASON_NONE;
 }
 
 /* The local side as vectors. False: a local key is wrong; the responder path reports it. */
-static bool local_vectors(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t offset, uint64_t length, uint32_t need,
-			  struct iovec *iov, int *count, uint64_t *got)
+static bool local_vectors(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t offset,
+			  uint64_t length, uint32_t need, struct iovec *iov, int *count,
+			  uint64_t *got)
 {
-	struct vb_mem mem = {.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
+	struct vb_mem mem = {
+		.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
 
 	if (wqe->is_inline) {
 		iov[0].iov_base = (char *)vb_send_wqe_inline(wqe) + offset;
@@ -81,22 +85,25 @@ static bool local_vectors(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t of
 		*got = length;
 		return true;
 	}
-	return vb_mem_vectors(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, length, need, iov, VB_PEER_IOV - 2,
-			      count, got) == VB_REASON_NONE &&
+	return vb_mem_vectors(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, length, need, iov,
+			      VB_PEER_IOV - 2, count, got) == VB_REASON_NONE &&
 	       *got > 0;
 }
 
-static int copy_chunk(const struct target *target, struct vb_send_wqe *wqe, struct iovec *iov, int count, uint64_t length)
+static int copy_chunk(const struct target *target, struct vb_send_wqe *wqe, struct iovec *iov,
+		      int count, uint64_t length)
 {
 	uint64_t addr = target->addr + wqe->done;
 
 	if (wqe->opcode == IBV_WR_RDMA_READ)
 		return vb_peer_read(target->peer, addr, iov, count, length);
 	/* Within a request only the very last word is promised to come last. */
-	return vb_peer_write(target->peer, addr, iov, count, length, wqe->done + length == wqe->length);
+	return vb_peer_write(target->peer, addr, iov, count, length,
+			     wqe->done + length == wqe->length);
 }
 
-static enum vb_direct direct_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct target *target)
+static enum vb_direct direct_copy(struct vb_qp *qp, struct vb_send_wqe *wqe,
+				  const struct target *target)
 {
 	struct iovec iov[VB_PEER_IOV];
 	uint32_t need = wqe->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
@@ -115,17 +122,21 @@ static enum vb_direct direct_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, con
 	return wqe->done == wqe->length ? VB_DIRECT_DONE : VB_DIRECT_MORE;
 }
 
-static enum vb_direct direct_atomic(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct target *target)
+static enum vb_direct direct_atomic(struct vb_qp *qp, struct vb_send_wqe *wqe,
+				    const struct target *target)
 {
-	struct vb_mem mem = {.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
+	struct vb_mem mem = {
+		.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
 	uint64_t original;
 
 	/* Judged before the remote word changes here: the responder path judges it after, as adapters do. */
-	if (vb_mem_check_list(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, IBV_ACCESS_LOCAL_WRITE) != VB_REASON_NONE)
+	if (vb_mem_check_list(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, IBV_ACCESS_LOCAL_WRITE) !=
+	    VB_REASON_NONE)
 		return VB_DIRECT_DECLINED;
 	bool cas = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 
-	if (vb_peer_atomic(target->peer, target->addr, cas, cas ? wqe->swap : wqe->compare_add, wqe->compare_add, &original))
+	if (vb_peer_atomic(target->peer, target->addr, cas, cas ? wqe->swap : wqe->compare_add,
+			   wqe->compare_add, &original))
 		return VB_DIRECT_DECLINED;
 	vb_mem_scatter(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, 0, &original, sizeof(original));
 	return VB_DIRECT_DONE;
@@ -146,12 +157,14 @@ static bool contact(struct vb_qp *qp, struct target *target)
 	if (!qp->path_local)
 		return false;
 	if (!qp->channel)
-		qp->channel = vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
+		qp->channel =
+			vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
 	if (!qp->channel || atomic_load_explicit(&qp->channel->dead, memory_order_relaxed))
 		return false;
 	target->peer = qp->channel->peer;
 	/* Within one process the responder is at hand, and guards its copies against memory that is gone. */
-	if (vb_peer_is_self(target->peer) || !vb_peer_reachable(target->peer) || !vb_peer_alive(target->peer))
+	if (vb_peer_is_self(target->peer) || !vb_peer_reachable(target->peer) ||
+	    !vb_peer_alive(target->peer))
 		return false;
 	if (!qp->peer_qp)
 		qp->peer_qp = vb_peer_qp(target->peer, qp->t.dest_qpn);
@@ -170,7 +183,8 @@ bool vb_env_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool t
 
 	if (two_sided && wqe->length < DIRECT_WORTH_WAITING)
 		return false;
-	return plausible(wqe) && contact(qp, &target) && qp_allows(qp, target.qp, access_needed(wqe->opcode));
+	return plausible(wqe) && contact(qp, &target) &&
+	       qp_allows(qp, target.qp, access_needed(wqe->opcode));
 }
 
 enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
@@ -185,8 +199,8 @@ enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
 		goto declined;
 	vb_mark_set(e->node, e->index, target.peer, t->dest_qpn, wqe->rkey);
 	if (qp_allows(qp, target.qp, need) && key_allows(&target, wqe, need, wqe->length))
-		result = need == IBV_ACCESS_REMOTE_ATOMIC ? direct_atomic(qp, wqe, &target) :
-							    direct_copy(qp, wqe, &target);
+		result = need == IBV_ACCESS_REMOTE_ATOMIC ? direct_atomic(qp, wqe, &target)
+							  : direct_copy(qp, wqe, &target);
 	vb_mark_clear(e->node, e->index);
 	if (result == VB_DIRECT_DONE) {
 		e->paths.direct_requests++;

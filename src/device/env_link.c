@@ -24,7 +24,8 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 			return qp->channel;
 		return NULL; /* channel_down or peer_dead is on its way */
 	}
-	struct vb_channel *c = vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
+	struct vb_channel *c =
+		vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
 
 	if (c)
 		qp->channel = c;
@@ -42,14 +43,16 @@ bool vb_env_seek(struct vb_qp *qp)
 	if (!qp->seeking)
 		return false;
 	if (!qp->channel)
-		qp->channel = vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
+		qp->channel =
+			vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
 	qp->seeking = !qp->channel;
 	/* Nobody there: whoever comes makes contact with us, and a new channel makes every queue pair ask again. */
 	return why == VB_CONTACT_PENDING && qp->seeking;
 }
 
 /* Where a datagram goes. *lost: nowhere, and waiting would not help. */
-static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool *lost)
+static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+					   bool *lost)
 {
 	uint32_t slot = (wqe->remote_qpn ^ (wqe->remote_qpn >> 10)) % VB_UD_CACHE;
 	enum vb_contact why = VB_CONTACT_ABSENT;
@@ -118,7 +121,8 @@ static bool takes_udp(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	if (!qp->udp)
 		return false;
-	return qp->t.service == VB_SERVICE_UD ? wqe && wqe->peer_hint == VB_HINT_REMOTE : !qp->path_local;
+	return qp->t.service == VB_SERVICE_UD ? wqe && wqe->peer_hint == VB_HINT_REMOTE
+					      : !qp->path_local;
 }
 
 void *vb_env_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length)
@@ -153,11 +157,12 @@ void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct
 		return;
 	}
 	if (!c) {
-		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: datagram for qp 0x%x: nobody there", t->qpn,
-			run->dest_qpn);
+		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: datagram for qp 0x%x: nobody there",
+			t->qpn, run->dest_qpn);
 		return;
 	}
-	bool in_scratch = run->length && run->length <= VB_SLOT_EXT_BYTES && t->service != VB_SERVICE_UD;
+	bool in_scratch = run->length && run->length <= VB_SLOT_EXT_BYTES &&
+			  t->service != VB_SERVICE_UD;
 	bool fits = vb_slot_fits_inline(run);
 	/* The reservation just made is made again, now knowing how much of it is needed; it cannot fail. */
 	struct vb_slot *slot;
@@ -165,8 +170,11 @@ void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct
 	if (fits && run->length)
 		slot = vb_ring_reserve(&c->tx, 0, NULL);
 	else
-		slot = vb_ring_reserve(&c->tx, run->service == VB_SERVICE_UD ? run->length + VB_SLOT_PATH_BYTES : run->length,
-				       run->length || run->service == VB_SERVICE_UD ? &qp->reserved_bulk : NULL);
+		slot = vb_ring_reserve(
+			&c->tx,
+			run->service == VB_SERVICE_UD ? run->length + VB_SLOT_PATH_BYTES
+						      : run->length,
+			run->length || run->service == VB_SERVICE_UD ? &qp->reserved_bulk : NULL);
 	if (!slot)
 		return;
 	uint8_t *inline_at = vb_slot_encode(slot, run);

@@ -55,8 +55,9 @@ void vb_paths_log(const char *device)
 	vb_log(VB_LOG_INFO,
 	       "%s: paths: direct %llu requests %llu bytes, shm %llu runs %llu bytes, loop %llu runs %llu bytes, udp %llu runs %llu bytes, "
 	       "%llu strays",
-	       device,
-	       (unsigned long long)p.direct_requests, (unsigned long long)p.direct_bytes, (unsigned long long)p.shm_runs,
-	       (unsigned long long)p.shm_bytes, (unsigned long long)p.loop_runs, (unsigned long long)p.loop_bytes, (unsigned long long)p.udp_runs,
-	       (unsigned long long)p.udp_bytes, (unsigned long long)p.udp_strays);
+	       device, (unsigned long long)p.direct_requests, (unsigned long long)p.direct_bytes,
+	       (unsigned long long)p.shm_runs, (unsigned long long)p.shm_bytes,
+	       (unsigned long long)p.loop_runs, (unsigned long long)p.loop_bytes,
+	       (unsigned long long)p.udp_runs, (unsigned long long)p.udp_bytes,
+	       (unsigned long long)p.udp_strays);
 }

@@ -49,7 +49,8 @@ static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
 	return wqe;
 }
 
-static void begin_remote(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr, __be32 imm)
+static void begin_remote(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr,
+			 __be32 imm)
 {
 	struct vb_send_wqe *wqe = begin(ex, opcode);
 
@@ -60,8 +61,8 @@ static void begin_remote(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, ui
 	wqe->imm = imm;
 }
 
-static void begin_atomic(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr, uint64_t compare_add,
-			 uint64_t swap)
+static void begin_atomic(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr,
+			 uint64_t compare_add, uint64_t swap)
 {
 	begin_remote(ex, opcode, rkey, remote_addr, 0);
 	struct vb_send_wqe *wqe = qp_of(ex)->wr_current;
@@ -97,12 +98,14 @@ static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_ad
 	begin_remote(ex, IBV_WR_RDMA_READ, rkey, remote_addr, 0);
 }
 
-static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+			      uint64_t compare, uint64_t swap)
 {
 	begin_atomic(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
 }
 
-static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+				uint64_t add)
 {
 	begin_atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
 }
@@ -115,7 +118,8 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 	if (!wqe)
 		return;
 	if (num_sge > qp->cap.max_send_sge) {
-		vb_note(VB_REASON_SGE_COUNT, "wr_set_sge_list: qp 0x%x: %zu elements, the queue takes %u", qp->t.qpn,
+		vb_note(VB_REASON_SGE_COUNT,
+			"wr_set_sge_list: qp 0x%x: %zu elements, the queue takes %u", qp->t.qpn,
 			num_sge, qp->cap.max_send_sge);
 		fail(qp, EINVAL);
 		return;
@@ -138,17 +142,21 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 static bool can_inline(struct vb_qp *qp, const struct vb_send_wqe *wqe, size_t length)
 {
 	if (length > qp->cap.max_inline_data)
-		vb_note(VB_REASON_INLINE_LENGTH, "wr_set_inline_data: qp 0x%x: %zu bytes, the queue takes %u", qp->t.qpn,
+		vb_note(VB_REASON_INLINE_LENGTH,
+			"wr_set_inline_data: qp 0x%x: %zu bytes, the queue takes %u", qp->t.qpn,
 			length, qp->cap.max_inline_data);
 	else if (wqe->opcode == IBV_WR_RDMA_READ || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 		 wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		vb_note(VB_REASON_ARG, "wr_set_inline_data: qp 0x%x: a READ or ATOMIC cannot be inline", qp->t.qpn);
+		vb_note(VB_REASON_ARG,
+			"wr_set_inline_data: qp 0x%x: a READ or ATOMIC cannot be inline",
+			qp->t.qpn);
 	else
 		return true;
 	return false;
 }
 
-static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *list)
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
+				    const struct ibv_data_buf *list)
 {
 	struct vb_qp *qp = qp_of(ex);
 	struct vb_send_wqe *wqe = qp->wr_current;
@@ -180,7 +188,8 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	wr_set_inline_data_list(ex, 1, &buf);
 }
 
-static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
+			   uint32_t remote_qkey)
 {
 	struct vb_qp *qp = qp_of(ex);
 

@@ -51,7 +51,7 @@ static int on_channel_up(void *arg, uint32_t index, struct vb_channel *channel)
 
 struct lost {
 	struct vb_channel *channel; /* this one, or */
-	struct vb_peer *peer;	    /* all of this peer's */
+	struct vb_peer *peer;       /* all of this peer's */
 	uint32_t index;
 };
 
@@ -149,7 +149,8 @@ static int thread_create(struct vb_node *node)
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	pthread_attr_destroy(&attr);
 	if (err)
-		return vb_refuse(err, VB_REASON_SYSTEM, "progress thread: pthread_create: %s", strerror(err));
+		return vb_refuse(err, VB_REASON_SYSTEM, "progress thread: pthread_create: %s",
+				 strerror(err));
 	pthread_setname_np(thread, "verbatim");
 	(void)pthread_setaffinity_np(thread, sizeof(cpus), &cpus);
 	return 0;
@@ -205,7 +206,8 @@ void vb_process_each_engine(void (*fn)(struct vb_engine *engine, void *arg), voi
 	pthread_mutex_unlock(&process.list_lock);
 }
 
-void vb_process_with_engine(uint32_t index, void (*fn)(struct vb_engine *engine, void *arg), void *arg)
+void vb_process_with_engine(uint32_t index, void (*fn)(struct vb_engine *engine, void *arg),
+			    void *arg)
 {
 	pthread_mutex_lock(&process.table_lock);
 	if (index < VB_MAX_ENGINES && process.table[index])

@@ -29,7 +29,8 @@ void vb_process_remove_engine(struct vb_engine *engine);
 /* Calls fn for every engine, which stays alive meanwhile. fn may take engine locks; the caller holds none. */
 void vb_process_each_engine(void (*fn)(struct vb_engine *engine, void *arg), void *arg);
 /* Calls fn for the engine of that index, if there is one; it stays meanwhile. fn takes no lock of the process. */
-void vb_process_with_engine(uint32_t index, void (*fn)(struct vb_engine *engine, void *arg), void *arg);
+void vb_process_with_engine(uint32_t index, void (*fn)(struct vb_engine *engine, void *arg),
+			    void *arg);
 /* Takes what was adopted for the engine since last time (under its lock). */
 struct vb_channel *vb_process_take_inbox(struct vb_engine *engine);
 

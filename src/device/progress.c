@@ -19,11 +19,13 @@
 #include "device/udp_link.h"
 #include "host/node.h"
 
-#define LEASE_NS 2000000ull
+#define LEASE_NS  2000000ull
 #define LINGER_NS 40000ull /* after work, look on for so long before sleeping */
-#define PROBE_NS 30000ll /* a packet came while an engine was polled: so soon see whether it still is */
+#define PROBE_NS \
+	30000ll /* a packet came while an engine was polled: so soon see whether it still is */
 #define TRUST_FIRST_NS 60000ll /* it is: do not ask for so long, doubled up to the lease */
-#define ROOM_FIRST_NS 20000ll /* work waits for room in a ring or for contact: first look, doubled up to the lease */
+#define ROOM_FIRST_NS \
+	20000ll /* work waits for room in a ring or for contact: first look, doubled up to the lease */
 
 /* When the thread will look next by itself (CLOCK_MONOTONIC ns); UINT64_MAX: only when woken. */
 static _Atomic uint64_t planned;
@@ -31,11 +33,11 @@ static _Atomic uint64_t planned;
 struct pass {
 	bool doorbell;
 	bool worked;
-	bool awake;	  /* some engine's lease runs */
-	bool waiting;	  /* some queue pair waits for room or contact */
-	bool missed;	  /* some engine was busy: what the doorbell rang for may still lie there */
-	bool udp_awake;	  /* some engine that reads the sockets is polled */
-	bool udp_asleep;  /* some such engine is not */
+	bool awake;      /* some engine's lease runs */
+	bool waiting;    /* some queue pair waits for room or contact */
+	bool missed;     /* some engine was busy: what the doorbell rang for may still lie there */
+	bool udp_awake;  /* some engine that reads the sockets is polled */
+	bool udp_asleep; /* some such engine is not */
 	uint64_t deadline; /* earliest timer, 0 = none */
 };
 
@@ -165,7 +167,8 @@ static bool vigil_after(struct vigil *v, const struct pass *pass)
 		break;
 	case VIGIL_TRUST:
 		v->mode = VIGIL_ARMED;
-		v->trust_ns = v->trust_ns * 2 < (int64_t)LEASE_NS ? v->trust_ns * 2 : (int64_t)LEASE_NS;
+		v->trust_ns = v->trust_ns * 2 < (int64_t)LEASE_NS ? v->trust_ns * 2
+								  : (int64_t)LEASE_NS;
 		break;
 	}
 	return packet;
@@ -194,7 +197,8 @@ void *vb_progress_main(void *arg)
 		if (now < linger_until) {
 			/* More is likely to follow at once; let others have the core meanwhile. */
 			sched_yield();
-			doorbell = vb_node_wait(node, 0) || pass.worked || doorbell || vb_udp_link_rang();
+			doorbell = vb_node_wait(node, 0) || pass.worked || doorbell ||
+				   vb_udp_link_rang();
 			continue;
 		}
 		room_ns = pass.worked || pass.missed || !pass.waiting ? ROOM_FIRST_NS : room_ns * 2;

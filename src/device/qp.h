@@ -23,21 +23,22 @@ struct vb_recv_queue {
 	struct vb_lock lock;
 	char *mem;
 	uint32_t stride;
-	uint32_t size;		  /* power of two >= max_wr */
+	uint32_t size; /* power of two >= max_wr */
 	uint32_t max_wr, max_sge;
 	_Atomic uint32_t posted;
-	uint32_t taken;		  /* engine's */
-	_Atomic uint32_t done;	  /* entries the program may post again */
+	uint32_t taken;        /* engine's */
+	_Atomic uint32_t done; /* entries the program may post again */
 };
 
-#define VB_QP_EVENT_TYPES 20 /* enum ibv_event_type values that concern queue pairs are below this */
+#define VB_QP_EVENT_TYPES \
+	20 /* enum ibv_event_type values that concern queue pairs are below this */
 #define VB_QP_RUN_BYTES 32768u /* payload of one slot of a ring; a multiple of every path MTU */
 /* vb_send_wqe.peer_hint: which link a datagram takes. */
 #define VB_HINT_NOWHERE 0u
-#define VB_HINT_LOCAL	1u
-#define VB_HINT_REMOTE	2u
+#define VB_HINT_LOCAL   1u
+#define VB_HINT_REMOTE  2u
 
-#define VB_UD_CACHE 16	     /* destinations a UD queue pair remembers channels for */
+#define VB_UD_CACHE     16 /* destinations a UD queue pair remembers channels for */
 
 struct vb_qp {
 	union {
@@ -50,22 +51,24 @@ struct vb_qp {
 	struct vb_srq *srq;
 	struct vb_page_qp *pub;
 	uint32_t pd_id;
-	_Atomic uint8_t state; /* t.state for those who look without the engine's lock; set by vb_qp_publish() */
+	_Atomic uint8_t
+		state; /* t.state for those who look without the engine's lock; set by vb_qp_publish() */
 
 	/* The link. */
-	struct vb_channel *channel;  /* RC, UC: to the peer's engine; NULL until there is one */
+	struct vb_channel *channel; /* RC, UC: to the peer's engine; NULL until there is one */
 	const struct vb_page_qp *peer_qp;
 	bool seeking; /* RTR was entered, the channel is not there yet: ask whenever there may be news */
-	bool unreachable;	     /* reserve() met no peer: tell the protocol after it returns */
-	bool peer_lost;		     /* reserve() met a dead peer */
-	bool reserved_udp;	     /* the pending reservation is for the link between hosts */
+	bool unreachable;  /* reserve() met no peer: tell the protocol after it returns */
+	bool peer_lost;    /* reserve() met a dead peer */
+	bool reserved_udp; /* the pending reservation is for the link between hosts */
 	struct vb_channel *ud_cache[VB_UD_CACHE];
 	uint32_t ud_cache_qpn[VB_UD_CACHE];
-	uint64_t ud_wait_since;	     /* a datagram waits for contact or room since then, 0 = no */
+	uint64_t ud_wait_since; /* a datagram waits for contact or room since then, 0 = no */
 	_Alignas(64) uint8_t scratch[VB_SLOT_BYTES]; /* a reservation's small payload */
-	struct vb_channel *reserved_channel; /* where the pending reservation lies; NULL: a datagram that is dropped */
+	struct vb_channel *
+		reserved_channel; /* where the pending reservation lies; NULL: a datagram that is dropped */
 	void *reserved_bulk;
-	void *discard;		     /* payload of datagrams that go nowhere (allocated when first needed) */
+	void *discard; /* payload of datagrams that go nowhere (allocated when first needed) */
 
 	/* Scheduling in the engine (under its lock). */
 	struct vb_qp *all_next, *all_prev;
@@ -73,13 +76,13 @@ struct vb_qp {
 	bool runnable;
 	struct vb_qp *timer_next, *timer_prev;
 	uint64_t timer_at; /* 0 = none */
-	bool overrun;	   /* a completion did not fit: go to ERR when the protocol returns */
+	bool overrun;      /* a completion did not fit: go to ERR when the protocol returns */
 	bool last_wqe_raised;
 
 	/* Send queue slots: freed when the program polls (IBA 10.8.2). */
-	uint32_t sq_max;		/* max_send_wr */
-	uint32_t sq_done;		/* entries the protocol has finished */
-	_Atomic uint32_t sq_released;	/* entries the program may post again */
+	uint32_t sq_max;              /* max_send_wr */
+	uint32_t sq_done;             /* entries the protocol has finished */
+	_Atomic uint32_t sq_released; /* entries the program may post again */
 	struct vb_recv_queue rq;
 
 	/* ibv_wr_*: the batch being built (ibv_wr_start to complete/abort), guarded by wr_lock. */
@@ -122,7 +125,8 @@ static inline struct vb_qp *vb_qp_of_tqp(struct vb_tqp *t)
 extern const struct vb_env vb_qp_env; /* env.c */
 
 int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **qp);
-int vb_qp_query(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
+int vb_qp_query(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		struct ibv_qp_init_attr *init);
 int vb_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
 int vb_qp_retire(struct ibv_qp *qp, struct vb_events_got *got);

@@ -17,9 +17,9 @@
 #include "transport/qp_state.h"
 
 #define KNOWN_MASK ((IBV_QP_RATE_LIMIT << 1) - 1)
-#define KNOWN_ACCESS                                                                                            \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-	 IBV_ACCESS_MW_BIND)
+#define KNOWN_ACCESS                                                                 \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 #define QKEY_PRIVILEGED 0x80000000u
 
 struct change {
@@ -34,25 +34,30 @@ static int refuse(const struct vb_qp *qp, const char *what, uint64_t value)
 			 (unsigned long long)value);
 }
 
-static int transition_check(const struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct change *c)
+static int transition_check(const struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
+			    struct change *c)
 {
 	int bits = 0;
 
 	if (mask & ~KNOWN_MASK)
-		return vb_refuse(EOPNOTSUPP, VB_REASON_ARG_MASK, "modify_qp: qp 0x%x: unknown mask bits 0x%x", qp->t.qpn,
+		return vb_refuse(EOPNOTSUPP, VB_REASON_ARG_MASK,
+				 "modify_qp: qp 0x%x: unknown mask bits 0x%x", qp->t.qpn,
 				 mask & ~KNOWN_MASK);
 	c->from = (enum ibv_qp_state)qp->t.state;
 	c->to = (mask & IBV_QP_STATE) ? attr->qp_state : c->from;
 	if ((unsigned int)c->to > IBV_QPS_ERR)
 		return refuse(qp, "no such state", c->to);
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != c->from)
-		return vb_refuse(EINVAL, VB_REASON_QP_STATE, "modify_qp: qp 0x%x is in %s, cur_qp_state says %s",
-				 qp->t.qpn, vb_qp_state_name(c->from), vb_qp_state_name(attr->cur_qp_state));
+		return vb_refuse(EINVAL, VB_REASON_QP_STATE,
+				 "modify_qp: qp 0x%x is in %s, cur_qp_state says %s", qp->t.qpn,
+				 vb_qp_state_name(c->from), vb_qp_state_name(attr->cur_qp_state));
 	enum vb_reason reason = vb_qp_state_check(qp->u.qp.qp_type, c->from, c->to, mask, &bits);
 
 	if (reason != VB_REASON_NONE)
-		return vb_refuse(EINVAL, reason, "modify_qp: qp 0x%x: %s -> %s, mask 0x%x: %s (bits 0x%x)", qp->t.qpn,
-				 vb_qp_state_name(c->from), vb_qp_state_name(c->to), mask, vb_reason_text(reason), bits);
+		return vb_refuse(EINVAL, reason,
+				 "modify_qp: qp 0x%x: %s -> %s, mask 0x%x: %s (bits 0x%x)",
+				 qp->t.qpn, vb_qp_state_name(c->from), vb_qp_state_name(c->to),
+				 mask, vb_reason_text(reason), bits);
 	return 0;
 }
 
@@ -75,34 +80,40 @@ static int values_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, int
 	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic > VB_MAX_RD_ATOMIC)
 		return refuse(qp, "max_rd_atomic exceeds max_qp_init_rd_atom", a->max_rd_atomic);
 	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a->max_dest_rd_atomic > VB_MAX_RD_ATOMIC)
-		return refuse(qp, "max_dest_rd_atomic exceeds max_qp_rd_atom", a->max_dest_rd_atomic);
+		return refuse(qp, "max_dest_rd_atomic exceeds max_qp_rd_atom",
+			      a->max_dest_rd_atomic);
 	if ((mask & IBV_QP_ACCESS_FLAGS) && (a->qp_access_flags & ~(unsigned int)KNOWN_ACCESS))
 		return refuse(qp, "unknown qp_access_flags", a->qp_access_flags);
 	if ((mask & IBV_QP_DEST_QPN) && a->dest_qp_num > VB_QPN_MASK)
 		return refuse(qp, "dest_qp_num has more than 24 bits", a->dest_qp_num);
 	if (mask & (IBV_QP_ALT_PATH | IBV_QP_RATE_LIMIT))
-		return refuse(qp, "there is no alternate path and no rate limit", (unsigned int)mask);
+		return refuse(qp, "there is no alternate path and no rate limit",
+			      (unsigned int)mask);
 	if ((mask & IBV_QP_PATH_MIG_STATE) && a->path_mig_state > IBV_MIG_ARMED)
 		return refuse(qp, "no such path_mig_state", a->path_mig_state);
 	if ((mask & IBV_QP_QKEY) && (a->qkey & QKEY_PRIVILEGED) && geteuid() != 0)
-		return vb_refuse(EPERM, VB_REASON_PERMISSION, "modify_qp: qp 0x%x: qkey 0x%x is a privileged one",
-				 qp->t.qpn, a->qkey);
+		return vb_refuse(EPERM, VB_REASON_PERMISSION,
+				 "modify_qp: qp 0x%x: qkey 0x%x is a privileged one", qp->t.qpn,
+				 a->qkey);
 	return 0;
 }
 
-static int address_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, int mask, struct change *c)
+static int address_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, int mask,
+			 struct change *c)
 {
 	if (!(mask & IBV_QP_AV))
 		return 0;
 	if (a->ah_attr.port_num != 1)
-		return refuse(qp, "the address vector's port is not the queue pair's", a->ah_attr.port_num);
+		return refuse(qp, "the address vector's port is not the queue pair's",
+			      a->ah_attr.port_num);
 	int err = vb_ah_resolve(qp->u.qp.context, &a->ah_attr, &c->path, &c->local);
 
 	return err;
 }
 
 /* The last of the checks: takes hold of what a destination on another host needs. */
-static int link_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask, const struct change *c)
+static int link_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask,
+			const struct change *c)
 {
 	if (qp->t.service == VB_SERVICE_UD) {
 		if (c->to == IBV_QPS_RTR)
@@ -254,7 +265,8 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 	if (!err)
 		err = address_check(qp, attr, mask, &c);
 	if (!err && c.from == IBV_QPS_SQD && c.to == IBV_QPS_RTS && vb_tqp_busy(&qp->t))
-		err = vb_refuse(EINVAL, VB_REASON_QP_STATE, "modify_qp: qp 0x%x is still draining", qp->t.qpn);
+		err = vb_refuse(EINVAL, VB_REASON_QP_STATE, "modify_qp: qp 0x%x is still draining",
+				qp->t.qpn);
 	if (!err)
 		err = link_prepare(qp, attr, mask, &c);
 	if (!err)

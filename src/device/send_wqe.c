@@ -15,14 +15,16 @@ struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead)
 	uint32_t index = qp->t.sq_posted + ahead;
 
 	if (index - atomic_load_explicit(&qp->sq_released, memory_order_acquire) >= qp->sq_max) {
-		vb_note(VB_REASON_QUEUE_FULL, "post_send: qp 0x%x: %u requests are posted whose completion was not polled",
+		vb_note(VB_REASON_QUEUE_FULL,
+			"post_send: qp 0x%x: %u requests are posted whose completion was not polled",
 			qp->t.qpn, qp->sq_max);
 		return NULL;
 	}
 	return vb_tqp_wqe(&qp->t, index);
 }
 
-void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id, uint8_t opcode, unsigned int flags)
+void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id, uint8_t opcode,
+		       unsigned int flags)
 {
 	wqe->wr_id = wr_id;
 	wqe->length = 0;
@@ -47,7 +49,8 @@ static void fault(struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_re
 	wqe->reason = (uint16_t)reason;
 }
 
-void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah, uint32_t qpn, uint32_t qkey)
+void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah,
+			 uint32_t qpn, uint32_t qkey)
 {
 	wqe->remote_qpn = qpn & VB_QPN_MASK;
 	wqe->remote_qkey = (qkey & QKEY_OWN) ? qp->t.qkey : qkey;
@@ -62,7 +65,8 @@ void vb_send_wqe_judge(const struct vb_qp *qp, struct vb_send_wqe *wqe)
 	if (!vb_qp_type_has_opcode(qp->u.qp.qp_type, wqe->opcode))
 		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_OPCODE);
 	else if (wqe->opcode == IBV_WR_LOCAL_INV || wqe->opcode == IBV_WR_BIND_MW)
-		fault(wqe, IBV_WC_MW_BIND_ERR, VB_REASON_INVALIDATE); /* the device has no windows */
+		fault(wqe, IBV_WC_MW_BIND_ERR,
+		      VB_REASON_INVALIDATE); /* the device has no windows */
 	else if (wqe->opcode > IBV_WR_SEND_WITH_INV)
 		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_UNSUPPORTED);
 }
@@ -73,7 +77,8 @@ int vb_send_state_check(const struct vb_qp *qp)
 
 	if (state >= IBV_QPS_RTS)
 		return 0;
-	return -vb_refuse(EINVAL, VB_REASON_QP_STATE, "post_send: qp 0x%x is in %s", qp->t.qpn, vb_qp_state_name(state));
+	return -vb_refuse(EINVAL, VB_REASON_QP_STATE, "post_send: qp 0x%x is in %s", qp->t.qpn,
+			  vb_qp_state_name(state));
 }
 
 void vb_send_launch(struct vb_qp *qp, uint32_t count)
