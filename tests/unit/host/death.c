@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -314,6 +316,59 @@ static void test_stopped(void **state)
 	end_stop(&end);
 }
 
+static int count_lines(const char *command)
+{
+	FILE *f = popen(command, "r");
+	int n = -1;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &n), 1);
+	pclose(f);
+	return n;
+}
+
+static int open_descriptors(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 4096; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* The dead take everything with them: no descriptor and no mapping of theirs is left once their channels are closed. */
+static void test_nothing_left(void **state)
+{
+	struct contact c[12];
+	char maps[96];
+	struct end end;
+
+	(void)state;
+	snprintf(maps, sizeof(maps), "grep -c memfd:verbatim /proc/%d/maps", (int)getpid());
+	for (int i = 0; i < 12; i++)
+		child_start(&c[i].child, target, NULL);
+	end_start(&end);
+	uint32_t engine = end_engine(&end);
+	int fds = open_descriptors(), mappings = count_lines(maps);
+
+	for (int i = 0; i < 12; i++)
+		contact_make(&end, engine, &c[i]);
+	assert_true(open_descriptors() > fds + 12);
+	assert_true(count_lines(maps) > mappings + 12);
+	for (int i = 0; i < 12; i++) {
+		child_kill(&c[i].child);
+		fds--; /* the test's own socket to it */
+	}
+	assert_true(end_await(&end.deaths, 12, 2000));
+	for (int i = 0; i < 12; i++)
+		end_close(&end, c[i].ch);
+	vb_node_kick(end.node);
+	end_sleep_ms(20);
+	assert_int_equal(open_descriptors(), fds);
+	assert_int_equal(count_lines(maps), mappings);
+	end_stop(&end);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_exec_with_child),
 		cmocka_unit_test(test_one_of_two),
 		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_nothing_left),
 	};
 
 	return cmocka_run_group_tests_name("host/death", tests, NULL, NULL);
