@@ -19,6 +19,26 @@ static void fill(const struct vb_tqp *qp, struct vb_run *run, uint8_t op, uint32
 	run->msn = qp->resp.msn;
 }
 
+/*
+ * The memory has gone since the request was judged (IBA 9.7.4.1.3). That ends a first answer with a NAK; a repeated one only
+ * stays away, for the requester may long have the first, and the program have freed the memory because of it.
+ */
+static void read_fails(struct vb_tqp *qp, struct vb_resource *res, struct vb_run *run,
+		       enum vb_reason reason)
+{
+	run->rkey = res->rkey;
+	run->va = res->va;
+	run->dma_length = (uint32_t)res->length;
+	if (res->repeated) {
+		res->active = false;
+		qp->env->drop(qp, reason, run);
+		return;
+	}
+	qp->resp.res_serve = qp->resp.res_head;
+	qp->resp.owed &= (uint8_t)~VB_OWED_RESOURCE;
+	vb_responder_nak(qp, run, run->psn, reason);
+}
+
 /* The next piece of a READ response; true if it waits for the link. */
 static bool read_piece(struct vb_tqp *qp, struct vb_resource *res)
 {
@@ -34,15 +54,9 @@ static bool read_piece(struct vb_tqp *qp, struct vb_resource *res)
 		return true;
 	fill(qp, &run, VB_OP_READ_RESPONSE, vb_psn_add(res->psn, res->next));
 	if (length) {
-		/* The region may have gone since the request was judged (IBA 9.7.4.1.3). */
 		reason = qp->env->remote_read(qp, res->rkey, res->va + offset, buffer, length);
 		if (reason) {
-			run.rkey = res->rkey;
-			run.va = res->va + offset;
-			run.dma_length = length;
-			qp->resp.res_serve = qp->resp.res_head;
-			qp->resp.owed &= (uint8_t)~VB_OWED_RESOURCE;
-			vb_responder_nak(qp, &run, run.psn, reason);
+			read_fails(qp, res, &run, reason);
 			return false;
 		}
 	}

@@ -59,7 +59,8 @@ void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
 	p->nak_psn = psn;
 	if (qp->state == IBV_QPS_ERR) /* while answering what was owed before another error */
 		return;
-	if (p->recv)
+	/* An answer that fails later has nothing to do with the message that is arriving now. */
+	if (p->recv && run->op != VB_OP_READ_RESPONSE)
 		vb_responder_recv_fail(qp, f->recv, reason);
 	else
 		qp->env->event(qp, f->event);

@@ -366,7 +366,7 @@ void oracle_recv_done(struct oracle *o, unsigned int side, const struct oracle_m
 	r = &p->recv[m->id];
 	for (unsigned int i = 0; i < s->posted; i++)
 		allowed |= !s->op[i].done || s->op[i].failed ? s->op[i].recv_status : 0;
-	if (p->stopped || p->send_error)
+	if (p->stopped || p->send_error || p->events)
 		allowed |= 1u << IBV_WC_WR_FLUSH_ERR;
 	if (p->recv_error)
 		allowed = 1u << IBV_WC_WR_FLUSH_ERR;
@@ -486,14 +486,15 @@ void oracle_finish(struct oracle *o, bool side_gone[2])
 			failure(o, s, i);
 	}
 	for (unsigned int s = 0; s < o->sides; s++) {
-		/* Receives under way when everything stopped, or lost messages that came in part. */
-		for (unsigned int i = o->side[s].recv_finished; i < o->side[s].recvs; i++) {
+		const struct oracle_side *sender = &o->side[other(o, s)];
+		/* A receive holds part of a message that got lost, or whose sender stopped in the middle. */
+		bool open = o->may_drop || side_gone[s] || side_gone[other(o, s)] ||
+			    sender->send_error;
+
+		for (unsigned int i = o->side[s].recv_finished; open && i < o->side[s].recvs; i++) {
 			const struct oracle_recv *r = &o->side[s].recv[i];
 
-			for (unsigned int k = 0;
-			     (o->may_drop || side_gone[s] || side_gone[other(o, s)]) &&
-			     k < r->pieces;
-			     k++)
+			for (unsigned int k = 0; k < r->pieces; k++)
 				forget(&o->side[s], r->piece[k].at, r->piece[k].length);
 		}
 		if (!side_gone[s])

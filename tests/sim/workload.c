@@ -323,6 +323,12 @@ static void spoil(struct world *w, struct oracle_op *op, struct vb_send_wqe *wqe
 	}
 }
 
+/* A READ whose answer got lost is not answered again from memory that is gone since. */
+static uint32_t unanswered(const struct world *w)
+{
+	return w->config.reliable ? 0 : only(IBV_WC_RETRY_EXC_ERR);
+}
+
 /* Faults of a side as a whole: what they may mean for each request. */
 static void loosen(const struct world *w, struct oracle_op *op, unsigned int lacking)
 {
@@ -340,14 +346,14 @@ static void loosen(const struct world *w, struct oracle_op *op, unsigned int lac
 	case SIM_FAULT_GONE:
 		if (!is_remote(op) || !op->length)
 			return;
-		op->status |= only(IBV_WC_REM_OP_ERR);
+		op->status |= only(IBV_WC_REM_OP_ERR) | unanswered(w);
 		op->recv_status = op->has_imm ? only(IBV_WC_LOC_PROT_ERR) : 0;
 		op->event = IBV_EVENT_QP_FATAL;
 		break;
 	case SIM_FAULT_DEREG:
 		if (!is_remote(op) || !op->length)
 			return;
-		op->status |= only(IBV_WC_REM_ACCESS_ERR);
+		op->status |= only(IBV_WC_REM_ACCESS_ERR) | unanswered(w);
 		op->recv_status = op->has_imm ? only(IBV_WC_LOC_ACCESS_ERR) : 0;
 		op->event = IBV_EVENT_QP_ACCESS_ERR;
 		break;

@@ -102,13 +102,15 @@ static void post_some(struct sim_side *s)
 static void post_recv_some(struct sim_side *s)
 {
 	struct world *w = s->world;
+	const struct sim_config *c = &w->config;
+	/* Where tries are counted, one receive comes within each of them, so that they last. */
+	bool counted = c->rnr_retry != 7;
+	unsigned int count = counted ? 1 : sim_below(w, 5);
 
-	endpoint_post_recv(s, !w->config.late_recv
-				      ? ORACLE_RECVS
-				      : sim_below(w, w->config.rnr_retry == 7 ? 5 : 2));
+	endpoint_post_recv(s, c->late_recv ? count : ORACLE_RECVS);
 	if (s->recvs_posted < s->recvs_wanted)
 		world_schedule(w, SIM_EVENT_POST_RECV, s->number,
-			       sim_below(w, w->config.rnr_retry == 7 ? 60000 : 500000), 0);
+			       sim_below(w, counted ? 900000 : 60000), 0);
 }
 
 /* Drains the send queue, later resumes it. */

@@ -252,6 +252,25 @@ static void repeated_reads(void **state)
 	stand_free(s);
 }
 
+/* The first answer went out; then the program freed the memory, and may do so. */
+static void a_repeated_read_of_what_is_gone(void **state)
+{
+	struct stand *s = stand_new(false);
+
+	(void)state;
+	arrive(s, VB_OP_READ_REQUEST, BOTH, 200, 5000);
+	stand_clear(s);
+	s->remote_length = 0;
+	arrive(s, VB_OP_READ_REQUEST, BOTH, 200, 5000);
+	assert_int_equal(s->sents, 0);
+	assert_int_equal(s->drops[s->dropped - 1], VB_REASON_RKEY_RANGE);
+	assert_int_equal(s->qp.state, IBV_QPS_RTS);
+	s->remote_length = STAND_MEMORY;
+	arrive(s, VB_OP_READ_REQUEST, BOTH, 200, 5000);
+	assert_int_equal(s->sents, 1);
+	stand_free(s);
+}
+
 /* An old PSN with something else under it: another key, address or length. */
 static void false_repeats(void **state)
 {
@@ -517,6 +536,25 @@ static void memory_that_goes(void **state)
 	expect_ack(s, VB_AETH_NAK_OPERATION, 200);
 	assert_int_equal(s->event[0], IBV_EVENT_QP_FATAL);
 	assert_int_equal(s->qp.state, IBV_QPS_ERR);
+	stand_free(s);
+}
+
+/* The READ was accepted, then a message began to arrive, then the READ could not be answered. */
+static void an_answer_that_fails_later(void **state)
+{
+	struct stand *s = stand_new(true);
+
+	(void)state;
+	stand_recv(s, 8000);
+	s->room = 0;
+	arrive(s, VB_OP_READ_REQUEST, BOTH, 200, 8);
+	arrive(s, VB_OP_SEND, VB_RUN_FIRST, 201, 1024);
+	s->copy_fault = VB_REASON_MEMORY_GONE;
+	s->room = 9;
+	vb_tqp_run(&s->qp);
+	expect_ack(s, VB_AETH_NAK_OPERATION, 200);
+	assert_int_equal(s->event[0], IBV_EVENT_QP_FATAL);
+	assert_int_equal(s->recv_done[0].status, IBV_WC_WR_FLUSH_ERR);
 	stand_free(s);
 }
 
@@ -803,6 +841,7 @@ int main(void)
 		cmocka_unit_test(atomics_once),
 		cmocka_unit_test(repeated_requests),
 		cmocka_unit_test(repeated_reads),
+		cmocka_unit_test(a_repeated_read_of_what_is_gone),
 		cmocka_unit_test(false_repeats),
 		cmocka_unit_test(half_old_runs),
 		cmocka_unit_test(one_nak_for_a_gap),
@@ -812,6 +851,7 @@ int main(void)
 		cmocka_unit_test(faults_of_receives),
 		cmocka_unit_test(a_bad_write_with_immediate),
 		cmocka_unit_test(memory_that_goes),
+		cmocka_unit_test(an_answer_that_fails_later),
 		cmocka_unit_test(message_order),
 		cmocka_unit_test(too_many_at_once),
 		cmocka_unit_test(another_number_at_once),
