@@ -24,6 +24,8 @@
 #define IDLE_LOOKS 256u
 #define IDLE_SKIP  16u
 
+#define LAST_LOOKS 256u /* batches that a socket can still hold when it is closed */
+
 struct side {
 	_Atomic int fd; /* -1: closed */
 	uint32_t users;
@@ -110,16 +112,30 @@ static int side_open(struct side *side, bool ipv4)
 	return 0;
 }
 
-static void side_close(struct side *side)
+/* Nobody reads from the socket any more after this; what it still holds may be another process's, and is passed on. */
+static void side_empty(struct vb_engine *e, struct side *side, int fd)
+{
+	bool ipv4 = side == &udp_link.side[0];
+
+	vb_udp_leave(fd, ipv4);
+	vb_lock_take(&udp_link.drain);
+	atomic_store(&side->fd, -1);
+	for (uint32_t i = 0; i < LAST_LOOKS && vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) > 0; i++)
+		;
+	vb_lock_release(&udp_link.drain);
+	vb_engine_flush(e);
+}
+
+static void side_close(struct vb_engine *e, struct side *side)
 {
 	int fd = atomic_load(&side->fd);
 
-	/* Nobody reads from it any more after this. */
-	vb_lock_take(&udp_link.drain);
-	atomic_store(&side->fd, -1);
-	vb_lock_release(&udp_link.drain);
-	epoll_ctl(udp_link.epoll, EPOLL_CTL_DEL, fd, NULL);
-	vb_descriptor_close(fd);
+	if (fd >= 0)
+		side_empty(e, side, fd);
+	if (fd >= 0) {
+		epoll_ctl(udp_link.epoll, EPOLL_CTL_DEL, fd, NULL);
+		vb_descriptor_close(fd);
+	}
 	for (uint32_t i = 0; i < side->senders; i++)
 		vb_descriptor_close(side->sender[i].fd);
 	side->senders = 0;
@@ -140,13 +156,13 @@ int vb_udp_link_get(unsigned int family)
 	return err;
 }
 
-void vb_udp_link_put(unsigned int family)
+void vb_udp_link_put(struct vb_engine *e, unsigned int family)
 {
 	struct side *side = side_of(family);
 
 	pthread_mutex_lock(&udp_link.lock);
 	if (!--side->users)
-		side_close(side);
+		side_close(e, side);
 	pthread_mutex_unlock(&udp_link.lock);
 }
 

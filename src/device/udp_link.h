@@ -23,8 +23,8 @@ struct vb_engine;
 
 /* Takes a hold of one family's sockets, opening them for the first. 0 or -errno with the reason recorded. */
 int vb_udp_link_get(unsigned int family);
-/* Lets go of one family. */
-void vb_udp_link_put(unsigned int family);
+/* Lets go of one family. Under the lock of `engine`, which delivers what the socket still holds when it was the last. */
+void vb_udp_link_put(struct vb_engine *engine, unsigned int family);
 
 /* While the family is held: a sender on that source port, or on another when there are too many or it is taken. NULL: none could be opened. */
 struct vb_udp_sender *vb_udp_link_sender(unsigned int family, uint16_t port);

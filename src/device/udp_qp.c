@@ -66,7 +66,7 @@ static int engine_hold(struct vb_engine *e, unsigned int family)
 static void engine_drop(struct vb_engine *e, unsigned int family)
 {
 	__atomic_store_n(&e->udp_holds, e->udp_holds - 1, __ATOMIC_RELAXED);
-	vb_udp_link_put(family);
+	vb_udp_link_put(e, family);
 }
 
 static int hold(struct vb_qp *qp, unsigned int family)

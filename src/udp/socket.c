@@ -161,6 +161,23 @@ int vb_udp_open_receiver(bool ipv4, uint32_t *buffer)
 	return fd;
 }
 
+void vb_udp_leave(int fd, bool ipv4)
+{
+	union vb_udp_address nobody = {0};
+
+	/* A connected socket gets packets of its peer alone; the discard port of this host sends none. */
+	if (ipv4) {
+		nobody.v4.sin_family = AF_INET;
+		nobody.v4.sin_port = htons(9);
+		nobody.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	} else {
+		nobody.v6.sin6_family = AF_INET6;
+		nobody.v6.sin6_port = htons(9);
+		nobody.v6.sin6_addr = in6addr_loopback;
+	}
+	(void)connect(fd, &nobody.any, ipv4 ? sizeof(nobody.v4) : sizeof(nobody.v6));
+}
+
 /* Nobody reads from a sender: what arrives there is dropped at once. */
 static void deafen(int fd)
 {

@@ -19,6 +19,9 @@
  */
 int vb_udp_open_receiver(bool ipv4, uint32_t *buffer);
 
+/* Makes the kernel give the family's packets to the other sockets of the port from now on; what lies in this one's queue stays there. */
+void vb_udp_leave(int fd, bool ipv4);
+
 /* A sending socket, on `*port` or the next free one above it (wrapping at 65535 to VB_UDP_SOURCE_LEAST); *port gets which. */
 #define VB_UDP_SOURCE_LEAST 0xc000u
 int vb_udp_open_sender(bool ipv4, uint16_t *port);
