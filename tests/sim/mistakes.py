@@ -51,9 +51,8 @@ class Build:
         subprocess.run([self.args.compiler, *FLAGS, *includes, "-c", str(source), "-o", str(obj)], check=True)
         return str(obj)
 
-    def compile_transport(self, names):
-        for name in names:
-            self.objects[name] = self.compile(self.copy / name, self.dir / (name + ".o"))
+    def compile_transport(self, names, suffix=".o"):
+        return {name: self.compile(self.copy / name, self.dir / (name + suffix)) for name in names}
 
     def compile_rest(self):
         sources = [pathlib.Path(f) for f in self.args.files]
@@ -61,9 +60,9 @@ class Build:
         for i, source in enumerate(sources):
             self.objects[f"rest{i}"] = self.compile(source, self.dir / f"rest{i}.o")
 
-    def run(self):
+    def run(self, instead):
         program = self.dir / "sim"
-        subprocess.run([self.args.compiler, *self.objects.values(), "-o", str(program)], check=True)
+        subprocess.run([self.args.compiler, *(self.objects | instead).values(), "-o", str(program)], check=True)
         return subprocess.run([str(program), "--seeds", str(self.args.seeds)], capture_output=True, text=True,
                               errors="replace", check=False,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS)))
@@ -90,15 +89,13 @@ def judge(build, mistake):
     if trouble:
         return trouble, ""
     try:
-        build.compile_transport(affected)
-        run = build.run()
+        run = build.run(build.compile_transport(affected, ".bad.o"))
         found = next((l for l in run.stdout.splitlines() if "FAILED" in l), "the run does not end")
         return (None, found) if run.returncode else ("no seed noticed it", "")
     except subprocess.CalledProcessError as error:
         return f"does not compile: {error}", ""
     finally:
         path.write_text(original)
-        build.compile_transport(affected)
 
 
 def main():
@@ -110,9 +107,9 @@ def main():
     build = Build(parser.parse_args())
     mistakes = read_mistakes(build.root / "tests" / "sim" / "mistakes.txt")
     print(f"1..{len(mistakes) + 1}")
-    build.compile_transport(build.transport())
+    build.objects = build.compile_transport(build.transport())
     build.compile_rest()
-    clean = build.run()
+    clean = build.run({})
     print(f"{'not ok' if clean.returncode else 'ok'} 1 - without a mistake every seed passes")
     bad = clean.returncode != 0
     for number, mistake in enumerate(mistakes, 2):
