@@ -11,8 +11,12 @@
 #include "device/udp_qp.h"
 #include "link/slot.h"
 
-/* A datagram does not wait longer than this for contact or room: nobody promised to deliver it. */
-#define DATAGRAM_PATIENCE_NS 100000000ull
+/*
+ * A datagram does not wait longer than this: nobody promised to deliver it. For contact, which is made once and takes what
+ * the other process's thread takes to be scheduled, longer than for room, which a peer that stands still never gives.
+ */
+#define DATAGRAM_CONTACT_NS 2000000000ull
+#define DATAGRAM_ROOM_NS    100000000ull
 
 /* The channel to a connected queue pair's peer; NULL: none yet, or none any more (flags set for vb_qp_settle()). */
 static struct vb_channel *connected_channel(struct vb_qp *qp)
@@ -109,11 +113,12 @@ static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, u
 	}
 	if (lost)
 		return discard(qp);
+	uint64_t patience = c ? DATAGRAM_ROOM_NS : DATAGRAM_CONTACT_NS;
 	uint64_t now = vb_clock_ns();
 
 	if (!qp->ud_wait_since)
 		qp->ud_wait_since = now;
-	return now - qp->ud_wait_since > DATAGRAM_PATIENCE_NS ? discard(qp) : NULL;
+	return now - qp->ud_wait_since > patience ? discard(qp) : NULL;
 }
 
 /* Does the run leave the host? */
