@@ -4,4 +4,5 @@
 here=$(cd "$(dirname "$0")" && pwd)
 modprobe rdma_rxe || exit 1
 rdma link add rxe0 type rxe netdev eth0 || exit 1
+ip route add 224.0.0.0/4 dev eth0
 exec python3 "$here/guest.py" "$1"

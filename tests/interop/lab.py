@@ -22,6 +22,10 @@ BOOT_S = 240
 LIFE_S = 7200  # of the machine, should this program be killed and the guest not notice
 
 
+ORDINARY = ["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all",
+            "--no-new-privs"]
+
+
 class NoLab(Exception):
     """The lab cannot be started; the text says why."""
 
@@ -73,7 +77,7 @@ class OurProgram:
         self.log = os.path.join(lab.dir, f"ours-{lab.next_id()}.log")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                ["nsenter", f"--net=/run/netns/{lab.namespace}", "setpriv", "--pdeathsig", "KILL", *argv],
+                ["nsenter", f"--net=/run/netns/{lab.namespace}", "setpriv", "--pdeathsig", "KILL", *lab.user, *argv],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=lab.env, cwd=lab.dir)
 
     def poll(self):
@@ -91,10 +95,12 @@ class OurProgram:
 class Lab:
     """Use as a context manager: boots the machine, and leaves nothing behind. `folder`: where rxe-vm lies."""
 
-    def __init__(self, folder, libdir, env=None):
+    def __init__(self, folder, libdir, ordinary=False, env=None):
         self.folder = folder
+        self.user = ORDINARY if ordinary else []
         self.namespace = f"vbinterop{os.getpid()}"
         self.dir = tempfile.mkdtemp(prefix="verbatim-interop-")
+        os.chmod(self.dir, 0o755)
         self.out = os.path.join(self.dir, "out")
         os.mkdir(self.out)
         self.machine = None

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: run.py BUILD [--only REGEX] [--quick] [--clean | --lossy] [--kernel-both] [--table FILE] [--capture FILE] [--log LEVEL]
+"""Usage: run.py BUILD [--only REGEX] [--quick] [--clean | --lossy] [--repeat N] [--ordinary] [--kernel-both]
+       [--table FILE] [--capture FILE] [--log LEVEL]
 verbatim against the Linux kernel's rdma_rxe, which runs in the lab's machine (RXE_LAB, or ../shared/tools/rxe-lab beside the
 project). Prints a line a case and then the table. Exits 1 when a case failed, 77 when the lab could not be started.
 
---quick: one case of every program in each role. --kernel-both: no verbatim at all, the kernel's library on both
+--quick: one case of every program in each role. --ordinary: verbatim's side as uid 65534 without capabilities.
+--kernel-both: no verbatim at all, the kernel's library on both
 sides inside the machine, to see whether a failure is the kernel's own. --capture: the packets of the whole run (tshark)."""
 
 import argparse
@@ -72,7 +74,7 @@ class Report:
         column = (case.family, case.mtu, case.role)
         if column not in self.columns:
             self.columns.append(column)
-        row[column] = "FAILED" if fault else "ok"
+        row[column] = "FAILED" if fault or row.get(column) == "FAILED" else "ok"
         print(f"{'not ok' if fault else 'ok'} {self.count} - {case.name()} ({seconds:.1f} s)", flush=True)
         if fault:
             self.failed.append(case.name())
@@ -107,7 +109,7 @@ def select(cases, args):
             if key in seen:
                 continue
             seen.add(key)
-        chosen.append(case)
+        chosen += [case] * args.repeat
     return chosen
 
 
@@ -141,6 +143,8 @@ def parse():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--clean", action="store_true", help="only the cases without loss")
     parser.add_argument("--lossy", action="store_true", help="only the cases with loss")
+    parser.add_argument("--repeat", type=int, default=1, help="each case so often")
+    parser.add_argument("--ordinary", action="store_true")
     parser.add_argument("--kernel-both", action="store_true")
     parser.add_argument("--table", help="writes the table there too")
     parser.add_argument("--capture")
@@ -173,7 +177,8 @@ def main():
     cases += [] if args.clean else select(matrix.lossy(program), args)
     began, report = time.monotonic(), Report()
     try:
-        with Lab(find_lab(), os.path.join(build, "lib"), {"VERBATIM_LOG": args.log} if args.log else {}) as lab:
+        env = {"VERBATIM_LOG": args.log} if args.log else {}
+        with Lab(find_lab(), os.path.join(build, "lib"), args.ordinary, env) as lab:
             print(f"interop: the lab's machine was ready after {time.monotonic() - began:.0f} s", flush=True)
             tap = capture(lab, args.capture) if args.capture else None
             try:

@@ -45,7 +45,7 @@ static const struct trial trials[] = {
 	{"long send longer than the receive", RC, IBV_WR_SEND, 20000, 5000, 0, 0, false,
 	 STATUS(REM_INV_REQ_ERR) | STATUS(REM_OP_ERR), STATUS(LOC_LEN_ERR) | STATUS(LOC_QP_OP_ERR)},
 	{"send, never a receive",
-	 {IBV_QPT_RC, 0, 1, 7, 14},
+	 {IBV_QPT_RC, 0, 1, 7, 17},
 	 IBV_WR_SEND,
 	 64,
 	 NONE,

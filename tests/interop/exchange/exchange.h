@@ -61,6 +61,7 @@ struct profile {
 	uint8_t timeout;
 };
 
+/* RC's waits long for answers; where packets get lost give it a shorter time-out. */
 extern const struct profile rc_profile;
 extern const struct profile uc_profile;
 extern const struct profile ud_profile;
@@ -102,6 +103,7 @@ struct ibv_wc completion(struct exchange *x, const char *what);
 void test_rc(struct exchange *x);
 void test_uc(struct exchange *x);
 void test_ud(struct exchange *x);
+void test_multicast(struct exchange *x);
 void test_errors(struct exchange *x);
 
 #endif

@@ -3,7 +3,7 @@
  * Usage: exchange -d DEVICE -G                                              lists its GIDs
  *        exchange -d DEVICE -g GID_INDEX -m MTU -p PORT [-t TESTS] [-l]             server
  *        exchange -d DEVICE -g GID_INDEX -m MTU -p PORT [-t TESTS] [-l] HOST        client
- * TESTS: of rc, uc, ud, errors, comma separated. -l: packets get lost. -s SEED. Both sides need the same ones.
+ * TESTS: of rc, uc, ud, multicast, errors, comma separated. -l: packets get lost. -s SEED. Both sides need the same ones.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,11 @@
 static const struct {
 	const char *name;
 	void (*run)(struct exchange *x);
-} tests[] = {{"rc", test_rc}, {"uc", test_uc}, {"ud", test_ud}, {"errors", test_errors}};
+} tests[] = {{"rc", test_rc},
+	     {"uc", test_uc},
+	     {"ud", test_ud},
+	     {"multicast", test_multicast},
+	     {"errors", test_errors}};
 
 static void usage(void)
 {
@@ -76,7 +80,7 @@ static void agree(struct exchange *x)
 
 int main(int argc, char **argv)
 {
-	struct exchange x = {.tests = "rc,uc,ud,errors", .mtu = 1024, .seed = 1};
+	struct exchange x = {.tests = "rc,uc,ud,multicast,errors", .mtu = 1024, .seed = 1};
 	unsigned int count = 0;
 
 	if (parse(&x, argc, argv)) {

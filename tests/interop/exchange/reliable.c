@@ -65,7 +65,12 @@ static void late(struct exchange *x, struct end *e)
 
 void test_rc(struct exchange *x)
 {
-	struct end e = end_connect(x, &rc_profile);
+	struct profile profile = rc_profile;
+	struct end e;
+
+	if (x->lossy)
+		profile.timeout = 15;
+	e = end_connect(x, &profile);
 
 	sizes(x, &e, "rc send", sends, COUNT(sends));
 	sizes(x, &e, "rc write", writes, COUNT(writes));

@@ -121,7 +121,8 @@ static void check_arrival(struct stream *s, const struct ibv_wc *wc)
 	if (good != s->lengths[i])
 		fail("%s: message %u of %u bytes: byte %u is wrong", s->name, i, s->lengths[i],
 		     good);
-	if (slot[head + s->lengths[i]] != 0xa5)
+	/* A UC message that lost its end leaves its beginning in the receive that the next one gets. */
+	if (!(s->x->lossy && !is_ud(s)) && slot[head + s->lengths[i]] != 0xa5)
 		fail("%s: message %u: bytes behind it were written", s->name, i);
 	s->got++;
 }
