@@ -385,3 +385,32 @@ void stand_clear(struct stand *s)
 	s->sents = 0;
 	s->room = STAND_RUNS;
 }
+
+void stand_in(struct stand *s, enum vb_op op, uint8_t flags, uint32_t psn, uint32_t length)
+{
+	struct vb_run run = stand_run(s, op, flags, psn, length);
+
+	stand_arrive(s, &run);
+}
+
+struct vb_run stand_response(const struct stand *s, uint32_t psn, uint32_t length)
+{
+	return stand_run(s, VB_OP_READ_RESPONSE, VB_RUN_FIRST | VB_RUN_LAST, psn, length);
+}
+
+void stand_expect_ack(const struct stand *s, uint8_t syndrome, uint32_t psn)
+{
+	const struct vb_run *run = stand_last(s);
+
+	assert_int_equal(run->op, VB_OP_ACK);
+	assert_int_equal(run->syndrome, syndrome);
+	assert_int_equal(run->psn, psn);
+	assert_int_equal(run->dest_qpn, STAND_PEER);
+}
+
+void stand_expect_done(const struct stand *s, unsigned int n, enum ibv_wc_status status)
+{
+	assert_true(s->dones > n);
+	assert_int_equal(s->done[n].wr_id, n);
+	assert_int_equal(s->done[n].status, status);
+}

@@ -91,6 +91,14 @@ void stand_arrive(struct stand *s, const struct vb_run *run);
 void stand_ack(struct stand *s, uint32_t psn, uint8_t syndrome);
 void stand_expire(struct stand *s);
 
+/* Both at once; and a READ response. */
+void stand_in(struct stand *s, enum vb_op op, uint8_t flags, uint32_t psn, uint32_t length);
+struct vb_run stand_response(const struct stand *s, uint32_t psn, uint32_t length);
+
+/* The run sent last is this acknowledgement; the n-th completion is that of the n-th request, with this status. */
+void stand_expect_ack(const struct stand *s, uint8_t syndrome, uint32_t psn);
+void stand_expect_done(const struct stand *s, unsigned int n, enum ibv_wc_status status);
+
 /* The run sent last, and forgetting all of them. */
 const struct vb_run *stand_last(const struct stand *s);
 void stand_clear(struct stand *s);

@@ -16,13 +16,6 @@ static struct stand *service(enum vb_service which)
 	return s;
 }
 
-static void arrive(struct stand *s, enum vb_op op, uint8_t flags, uint32_t psn, uint32_t length)
-{
-	struct vb_run run = stand_run(s, op, flags, psn, length);
-
-	stand_arrive(s, &run);
-}
-
 static enum vb_reason last_drop(const struct stand *s)
 {
 	assert_true(s->dropped > 0);
@@ -77,7 +70,7 @@ static void faults_stop_sending_only(void **state)
 	assert_int_equal(s->state_changes, 1);
 	stand_request(s, IBV_WR_SEND, 10);
 	assert_int_equal(s->done[1].status, IBV_WC_WR_FLUSH_ERR);
-	arrive(s, VB_OP_SEND, BOTH, 200, 10); /* the receiving half goes on */
+	stand_in(s, VB_OP_SEND, BOTH, 200, 10); /* the receiving half goes on */
 	assert_int_equal(s->recv_done[0].status, IBV_WC_SUCCESS);
 	s->gather_fault = VB_REASON_NONE;
 	s->qp.state = IBV_QPS_RTS; /* as ibv_modify_qp(3) does */
@@ -118,8 +111,8 @@ static void uc_receives(void **state)
 
 	(void)state;
 	stand_recv(s, 5000);
-	arrive(s, VB_OP_SEND, VB_RUN_FIRST, 200, 2048);
-	arrive(s, VB_OP_SEND, VB_RUN_LAST | VB_RUN_SOLICITED, 202, 7);
+	stand_in(s, VB_OP_SEND, VB_RUN_FIRST, 200, 2048);
+	stand_in(s, VB_OP_SEND, VB_RUN_LAST | VB_RUN_SOLICITED, 202, 7);
 	assert_int_equal(s->recv_done[0].byte_len, 2055);
 	assert_int_equal(s->recv_done[0].wc_flags, 0);
 	assert_true(s->recv_done[0].solicited);
@@ -133,14 +126,15 @@ static void a_lost_packet_loses_its_message(void **state)
 
 	(void)state;
 	stand_recv(s, 5000);
-	arrive(s, VB_OP_SEND, VB_RUN_FIRST, 200, 1024);
-	arrive(s, VB_OP_SEND, VB_RUN_LAST, 202, 7);
+	stand_in(s, VB_OP_SEND, VB_RUN_FIRST, 200, 1024);
+	stand_in(s, VB_OP_SEND, VB_RUN_LAST, 202, 7);
 	assert_int_equal(last_drop(s), VB_REASON_DROP_SEQUENCE);
 	assert_int_equal(s->untaken, 1);
-	arrive(s, VB_OP_SEND, 0, 203, 1024); /* the middle and end of a message without beginning */
-	arrive(s, VB_OP_SEND, VB_RUN_LAST, 204, 1);
+	stand_in(s, VB_OP_SEND, 0, 203,
+		 1024); /* the middle and end of a message without beginning */
+	stand_in(s, VB_OP_SEND, VB_RUN_LAST, 204, 1);
 	assert_int_equal(s->recv_dones, 0);
-	arrive(s, VB_OP_SEND, BOTH, 300, 9); /* the next message, whatever its PSN */
+	stand_in(s, VB_OP_SEND, BOTH, 300, 9); /* the next message, whatever its PSN */
 	assert_int_equal(s->recv_dones, 1);
 	assert_int_equal(s->recv_done[0].byte_len, 9);
 	assert_int_equal(s->qp.state, IBV_QPS_RTS);
@@ -153,8 +147,8 @@ static void a_message_cut_short_by_the_next(void **state)
 
 	(void)state;
 	stand_recv(s, 5000);
-	arrive(s, VB_OP_SEND, VB_RUN_FIRST, 200, 1024);
-	arrive(s, VB_OP_SEND, BOTH, 205, 9);
+	stand_in(s, VB_OP_SEND, VB_RUN_FIRST, 200, 1024);
+	stand_in(s, VB_OP_SEND, BOTH, 205, 9);
 	assert_int_equal(s->recv_dones, 1);
 	assert_int_equal(s->recv_done[0].byte_len, 9);
 	stand_free(s);
@@ -166,10 +160,10 @@ static void uc_drops(void **state)
 	struct vb_run run;
 
 	(void)state;
-	arrive(s, VB_OP_SEND, BOTH, 200, 9);
+	stand_in(s, VB_OP_SEND, BOTH, 200, 9);
 	assert_int_equal(last_drop(s), VB_REASON_DROP_NO_RECEIVE);
 	stand_recv(s, 5);
-	arrive(s, VB_OP_SEND, BOTH, 201, 9);
+	stand_in(s, VB_OP_SEND, BOTH, 201, 9);
 	assert_int_equal(last_drop(s), VB_REASON_DROP_TOO_LONG);
 	run = stand_run(s, VB_OP_WRITE, BOTH, 202, 9);
 	run.rkey = 0xbad;
@@ -186,18 +180,18 @@ static void uc_drops(void **state)
 	run.dma_length = 9;
 	stand_arrive(s, &run);
 	assert_int_equal(last_drop(s), VB_REASON_DROP_ACCESS);
-	arrive(s, VB_OP_READ_REQUEST, BOTH, 204, 9);
+	stand_in(s, VB_OP_READ_REQUEST, BOTH, 204, 9);
 	assert_int_equal(last_drop(s), VB_REASON_DROP_MALFORMED);
-	arrive(s, VB_OP_SEND, VB_RUN_FIRST, 205, 1000);
+	stand_in(s, VB_OP_SEND, VB_RUN_FIRST, 205, 1000);
 	assert_int_equal(last_drop(s), VB_REASON_DROP_MALFORMED);
-	arrive(s, VB_OP_ACK, BOTH, 100, 0);
+	stand_in(s, VB_OP_ACK, BOTH, 100, 0);
 	assert_int_equal(last_drop(s), VB_REASON_DROP_TYPE);
 	assert_int_equal(s->recv_dones, 0);
 	assert_int_equal(s->events, 0);
 	assert_int_equal(s->qp.state, IBV_QPS_RTS);
 	assert_int_equal(s->sents, 0);
 	assert_int_equal(s->remote[0], 3);
-	arrive(s, VB_OP_SEND, BOTH, 206, 5); /* and the receive serves the next that fits */
+	stand_in(s, VB_OP_SEND, BOTH, 206, 5); /* and the receive serves the next that fits */
 	assert_int_equal(s->recv_dones, 1);
 	stand_free(s);
 }
@@ -212,12 +206,12 @@ static void uc_writes(void **state)
 	run.dma_length = 1030;
 	run.va = 10;
 	stand_arrive(s, &run);
-	arrive(s, VB_OP_WRITE, VB_RUN_LAST | VB_RUN_IMM, 201, 6);
+	stand_in(s, VB_OP_WRITE, VB_RUN_LAST | VB_RUN_IMM, 201, 6);
 	assert_int_equal(s->remote[10], (uint8_t)200);
 	assert_int_equal(s->remote[1034], (uint8_t)201);
 	assert_int_equal(s->recv_done[0].opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 	assert_int_equal(s->recv_done[0].byte_len, 1030);
-	arrive(s, VB_OP_WRITE, BOTH | VB_RUN_IMM, 202, 6); /* no receive for the immediate */
+	stand_in(s, VB_OP_WRITE, BOTH | VB_RUN_IMM, 202, 6); /* no receive for the immediate */
 	assert_int_equal(last_drop(s), VB_REASON_DROP_NO_RECEIVE);
 	stand_free(s);
 }
@@ -232,7 +226,7 @@ static void a_bad_receive_is_the_receivers_fault(void **state)
 
 		stand_recv(s, 500);
 		s->recv_fault = VB_REASON_LKEY_RANGE;
-		arrive(s, VB_OP_SEND, BOTH, 200, 9);
+		stand_in(s, VB_OP_SEND, BOTH, 200, 9);
 		assert_int_equal(s->recv_done[0].status, IBV_WC_LOC_PROT_ERR);
 		assert_int_equal(s->qp.state, IBV_QPS_ERR);
 		assert_int_equal(s->sents, 0);
