@@ -224,14 +224,25 @@ static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
 	return n > 0;
 }
 
+/* Written under the engine's lock, read by pollers that do not hold it. */
+static uint32_t idle(const struct vb_engine *e)
+{
+	return __atomic_load_n(&e->udp_idle, __ATOMIC_RELAXED);
+}
+
+static void set_idle(struct vb_engine *e, uint32_t looks)
+{
+	__atomic_store_n(&e->udp_idle, looks, __ATOMIC_RELAXED);
+}
+
 static bool skip(struct vb_engine *e)
 {
-	if (e->udp_idle < IDLE_LOOKS)
+	uint32_t looks = idle(e);
+
+	if (looks < IDLE_LOOKS)
 		return false;
-	if (e->udp_idle++ % IDLE_SKIP)
-		return !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
-	e->udp_idle = IDLE_LOOKS + 1;
-	return false;
+	set_idle(e, looks % IDLE_SKIP ? looks + 1 : IDLE_LOOKS + 1);
+	return looks % IDLE_SKIP && !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
 }
 
 bool vb_udp_link_drain(struct vb_engine *e)
@@ -244,15 +255,15 @@ bool vb_udp_link_drain(struct vb_engine *e)
 	worked |= side_drain(e, &udp_link.side[1], false);
 	vb_lock_release(&udp_link.drain);
 	if (worked)
-		e->udp_idle = 0;
-	else if (e->udp_idle < IDLE_LOOKS)
-		e->udp_idle++;
+		set_idle(e, 0);
+	else if (idle(e) < IDLE_LOOKS)
+		set_idle(e, idle(e) + 1);
 	return worked;
 }
 
 void vb_udp_link_breathe(const struct vb_engine *e)
 {
-	if (e->udp_idle >= IDLE_LOOKS && e->udp_idle % IDLE_SKIP == 1)
+	if (idle(e) >= IDLE_LOOKS && idle(e) % IDLE_SKIP == 1)
 		sched_yield();
 }
 
