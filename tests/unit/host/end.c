@@ -139,7 +139,7 @@ struct vb_channel *end_find(struct end *end, uint32_t engine, uint32_t qpn, int 
 		ch = vb_channel_find(end->node, engine, qpn, why);
 		if (ch || *why != VB_CONTACT_PENDING)
 			return ch;
-		sched_yield();
+		nanosleep(&(struct timespec){0, 100000}, NULL);
 	} while (end_clock() < until);
 	return NULL;
 }
@@ -242,7 +242,7 @@ uint64_t hear(int sock)
 	struct pollfd p = {.fd = sock, .events = POLLIN};
 	uint64_t number;
 
-	require(poll(&p, 1, 10000) == 1, "hear: nothing for 10 s");
+	require(poll(&p, 1, 60000) == 1, "hear: nothing for 60 s");
 	require(recv(sock, &number, sizeof(number), MSG_WAITALL) == sizeof(number), "hear");
 	return number;
 }

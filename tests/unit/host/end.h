@@ -66,7 +66,7 @@ void child_start(struct child *child, int (*fn)(int sock, void *arg), void *arg)
 /* Expects a normal end with status 0. */
 void child_join(struct child *child);
 void child_kill(struct child *child);
-/* Sockets carry 64-bit numbers. get: aborts when the other side is gone or 10 s pass. */
+/* Sockets carry 64-bit numbers. get: aborts when the other side is gone or 60 s pass. */
 void tell(int sock, uint64_t number);
 uint64_t hear(int sock);
 

@@ -12,7 +12,7 @@
 
 #include "unit/host/end.h"
 
-#define HOLD_MS 150
+#define HOLD_MS 400
 
 enum { MARK_KEY, MARK_QP, MARK_OTHER_KEY, MARK_AND_STAY };
 
@@ -89,9 +89,9 @@ static void test_waits(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_in_range(await_ms(f, MARK_KEY, 0, 7), HOLD_MS - 30, HOLD_MS + 100);
+	assert_in_range(await_ms(f, MARK_KEY, 0, 7), HOLD_MS - 30, HOLD_MS + 2000);
 	end_sleep_ms(HOLD_MS);
-	assert_in_range(await_ms(f, MARK_QP, f->qpn, 0), HOLD_MS - 30, HOLD_MS + 100);
+	assert_in_range(await_ms(f, MARK_QP, f->qpn, 0), HOLD_MS - 30, HOLD_MS + 2000);
 }
 
 static void test_others_pass(void **state)
@@ -119,11 +119,11 @@ static void test_dead_do_not_count(void **state)
 	int64_t from = end_clock();
 
 	vb_mark_await(f->end.node, 0, 7);
-	assert_in_range((end_clock() - from) / 1000000, 50, 1000);
+	assert_in_range((end_clock() - from) / 1000000, 50, 2000);
 	/* The mark still stands in its page, but it is buried or dead: nobody waits. */
 	from = end_clock();
 	vb_mark_await(f->end.node, 0, 7);
-	assert_in_range((end_clock() - from) / 1000000, 0, 50);
+	assert_in_range((end_clock() - from) / 1000000, 0, 200);
 	waitpid(killer, NULL, 0);
 }
 
@@ -149,7 +149,7 @@ static void test_own(void **state)
 
 	assert_int_equal(pthread_create(&thread, NULL, own_mark, f), 0);
 	vb_mark_await(f->end.node, 0, 7);
-	assert_in_range((end_clock() - from) / 1000000, HOLD_MS - 30, HOLD_MS + 100);
+	assert_in_range((end_clock() - from) / 1000000, HOLD_MS - 30, HOLD_MS + 2000);
 	pthread_join(thread, NULL);
 	end_close(&f->end, loop);
 }
