@@ -32,6 +32,10 @@ static void relax(int turn)
 
 void vb_lock_wait(struct vb_lock *lock)
 {
-	for (int turn = 0; !vb_lock_try(lock); turn++)
+	__atomic_fetch_add(&lock->waiting, 1, __ATOMIC_RELAXED);
+	for (int turn = 0; __atomic_load_n(&lock->held, __ATOMIC_RELAXED) ||
+			   __atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
+	     turn++)
 		relax(turn);
+	__atomic_fetch_sub(&lock->waiting, 1, __ATOMIC_RELAXED);
 }

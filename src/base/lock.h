@@ -3,8 +3,9 @@
  * A lock for short critical sections on the fast path: taken with one atomic exchange, released with one plain store.
  *
  * Releasing wakes nobody, since a mutex's release costs as much as its taking; who waits looks again: with pauses, then giving up the
- * processor, then sleeping, so that a holder that was preempted on the same core gets to run. Not fair, not recursive. Locks that
- * may be held for long (a CQ's iteration) are mutexes.
+ * processor, then sleeping, so that a holder that was preempted on the same core gets to run. Not recursive, and not fair but for
+ * one thing: vb_lock_try() fails while somebody waits, since a poller that tries in a loop holds the lock nearly all the time and
+ * would starve the progress thread for a second on a busy machine. Locks that may be held for long (a CQ's iteration) are mutexes.
  */
 #ifndef VB_BASE_LOCK_H
 #define VB_BASE_LOCK_H
@@ -14,6 +15,7 @@
 
 struct vb_lock {
 	uint32_t held;
+	uint32_t waiting; /* how many are in vb_lock_wait(): who only tries lets them go first */
 };
 
 /* Waits until the lock is free (lock.c). */
@@ -22,6 +24,7 @@ void vb_lock_wait(struct vb_lock *lock);
 static inline bool vb_lock_try(struct vb_lock *lock)
 {
 	return !__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&lock->waiting, __ATOMIC_RELAXED) &&
 	       !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
 }
 

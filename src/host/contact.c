@@ -19,6 +19,8 @@
 
 /* An absent owner is looked for again at most so often. */
 #define TRY_AGAIN_NS (1 * VB_MSEC)
+/* Whoever was found dead stays dead for so long, well above the pause in which a waiting queue pair asks again. */
+#define DEAD_FOR_NS  (100 * VB_MSEC)
 
 static void contact_changed(struct vb_node *node)
 {
@@ -75,13 +77,17 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, enum vb_co
 		*why = VB_CONTACT_REFUSED;
 		break;
 	case VB_CONTACT_STATE_DEAD:
-		*why = VB_CONTACT_DEAD;
+		/* Numbers are claimed at random: another process may own the block by now. */
+		if (vb_node_clock() - c->tried >= DEAD_FOR_NS)
+			c->state = VB_CONTACT_STATE_WANTED;
+		*why = c->state == VB_CONTACT_STATE_DEAD ? VB_CONTACT_DEAD : VB_CONTACT_PENDING;
 		break;
 	case VB_CONTACT_STATE_MET: /* its page does not name the block, though its socket does */
 	case VB_CONTACT_STATE_ABSENT:
 		break;
 	}
-	if (c->state != VB_CONTACT_STATE_CONNECTED && c->state != VB_CONTACT_STATE_MET)
+	if (c->state != VB_CONTACT_STATE_CONNECTED && c->state != VB_CONTACT_STATE_MET &&
+	    c->state != VB_CONTACT_STATE_DEAD)
 		contact_want(node, c);
 	return NULL;
 }
@@ -92,19 +98,26 @@ static struct vb_contact_entry *contact_of(struct vb_node *node, const struct vb
 	return conn->block < 0 ? NULL : contact_entry(node, (uint32_t)conn->block, false);
 }
 
+static void contact_dead(struct vb_contact_entry *c)
+{
+	c->state = VB_CONTACT_STATE_DEAD;
+	c->answered = true;
+	c->tried = vb_node_clock();
+}
+
 void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer)
 {
 	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
 		for (struct vb_contact_entry *c = node->contacts[i]; c; c = c->next) {
 			if (c->state == VB_CONTACT_STATE_MET && c->nonce == peer->nonce)
-				c->state = VB_CONTACT_STATE_DEAD;
+				contact_dead(c);
 		}
 	}
 	for (struct vb_connection *conn = node->connections; conn; conn = conn->next) {
 		struct vb_contact_entry *c = conn->peer == peer ? contact_of(node, conn) : NULL;
 
 		if (c && c->state == VB_CONTACT_STATE_CONNECTED)
-			c->state = VB_CONTACT_STATE_DEAD;
+			contact_dead(c);
 	}
 	/* Blocks that were reached without calling their name, because it was the peer who called. */
 	for (uint32_t i = 0; i < VB_MAX_BLOCKS && peer->state == VB_PEER_UP; i++) {
@@ -116,7 +129,7 @@ void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer)
 			break;
 		c = contact_entry(node, block, true);
 		if (c && c->state == VB_CONTACT_STATE_WANTED && !c->wanted)
-			c->state = VB_CONTACT_STATE_DEAD;
+			contact_dead(c);
 	}
 }
 
@@ -184,9 +197,11 @@ static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 		vb_node_retry(node, 5 * VB_MSEC);
 		return false;
 	}
-	/* Still not there: who died stays dead. */
-	if (now == VB_CONTACT_STATE_ABSENT && before == VB_CONTACT_STATE_DEAD)
-		return false;
+	/* A name that answered once and is gone now was its owner's: dead, not merely absent. */
+	if (now == VB_CONTACT_STATE_ABSENT && c->answered)
+		now = VB_CONTACT_STATE_DEAD;
+	if (now == VB_CONTACT_STATE_CONNECTED)
+		c->answered = true;
 	c->state = now;
 	return now != before && now != VB_CONTACT_STATE_CONNECTED;
 }
@@ -263,7 +278,8 @@ void vb_contact_lost(struct vb_node *node, struct vb_connection *conn, bool refu
 	struct vb_contact_entry *c = contact_of(node, conn);
 
 	if (c && c->state == VB_CONTACT_STATE_CONNECTED) {
-		c->state = refused ? VB_CONTACT_STATE_REFUSED : VB_CONTACT_STATE_ABSENT;
+		/* Hung up before it had introduced itself: whether its name is still there will tell whether it died. */
+		c->state = refused ? VB_CONTACT_STATE_REFUSED : VB_CONTACT_STATE_WANTED;
 		changed = true;
 	}
 	vb_connection_close(node, conn);

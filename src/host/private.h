@@ -122,6 +122,7 @@ struct vb_contact_entry {
 	uint32_t block;
 	enum vb_contact_state state;
 	bool wanted;    /* the progress thread is to connect */
+	bool answered;  /* there was an owner once */
 	uint64_t nonce; /* MET: whose */
 	int64_t tried;  /* CLOCK_MONOTONIC ns */
 };
