@@ -30,7 +30,8 @@ void vb_udp_commit(struct vb_qp *qp, const struct vb_run *run)
 	struct vb_paths *paths = &qp->engine->paths;
 
 	if (!sender) {
-		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: run for qp 0x%x: no socket of the family", qp->t.qpn,
+		vb_note(VB_REASON_DROP_UNREACHABLE,
+			"qp 0x%x: run for qp 0x%x: no socket of the family", qp->t.qpn,
 			run->dest_qpn);
 		return;
 	}

@@ -32,7 +32,8 @@ struct member {
 	union ibv_gid group;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* after engine locks and the drain lock; a leaf for delivery */
+static pthread_mutex_t lock =
+	PTHREAD_MUTEX_INITIALIZER; /* after engine locks and the drain lock; a leaf for delivery */
 static struct member *members;
 
 static int check(struct ibv_qp *qp, const union ibv_gid *gid, const char *what)
@@ -42,9 +43,11 @@ static int check(struct ibv_qp *qp, const union ibv_gid *gid, const char *what)
 	if (err)
 		return err;
 	if (qp->qp_type != IBV_QPT_UD)
-		return vb_refuse(EINVAL, VB_REASON_ARG, "%s: qp 0x%x is not of type UD", what, qp->qp_num);
+		return vb_refuse(EINVAL, VB_REASON_ARG, "%s: qp 0x%x is not of type UD", what,
+				 qp->qp_num);
 	if (!vb_udp_is_group(gid->raw))
-		return vb_refuse(EINVAL, VB_REASON_ARG, "%s: no group address (first byte 0x%02x)", what, gid->raw[0]);
+		return vb_refuse(EINVAL, VB_REASON_ARG, "%s: no group address (first byte 0x%02x)",
+				 what, gid->raw[0]);
 	return 0;
 }
 
@@ -59,18 +62,21 @@ static int membership(const union ibv_gid *gid, uint32_t ifindex, bool join)
 		struct ip_mreqn m = {.imr_ifindex = (int)ifindex};
 
 		memcpy(&m.imr_multiaddr, gid->raw + 12, 4);
-		result = setsockopt(fd, IPPROTO_IP, join ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &m, sizeof(m));
+		result = setsockopt(fd, IPPROTO_IP, join ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP,
+				    &m, sizeof(m));
 	} else {
 		struct ipv6_mreq m = {.ipv6mr_interface = ifindex};
 
 		memcpy(&m.ipv6mr_multiaddr, gid->raw, 16);
-		result = setsockopt(fd, IPPROTO_IPV6, join ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &m, sizeof(m));
+		result = setsockopt(fd, IPPROTO_IPV6, join ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &m,
+				    sizeof(m));
 	}
 	return result ? -errno : 0;
 }
 
 /* With the lock: members of the group on the interface; *own: the queue pair's place in the list. */
-static uint32_t count(const union ibv_gid *gid, uint32_t ifindex, const struct vb_qp *qp, struct member ***own)
+static uint32_t count(const union ibv_gid *gid, uint32_t ifindex, const struct vb_qp *qp,
+		      struct member ***own)
 {
 	uint32_t n = 0;
 
@@ -103,7 +109,8 @@ static int join(struct vb_qp *qp, const union ibv_gid *gid, uint32_t ifindex, bo
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "attach_mcast: membership");
 	if (err) {
 		free(m);
-		return vb_refuse(-err, VB_REASON_SYSTEM, "attach_mcast: qp 0x%x: joining the group: %s", qp->t.qpn,
+		return vb_refuse(-err, VB_REASON_SYSTEM,
+				 "attach_mcast: qp 0x%x: joining the group: %s", qp->t.qpn,
 				 strerror(-err));
 	}
 	m->qp = qp;
@@ -168,12 +175,14 @@ int vb_mcast_detach(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
 	}
 	pthread_mutex_unlock(&lock);
 	if (!own)
-		return vb_refuse(EINVAL, VB_REASON_ARG, "detach_mcast: qp 0x%x is not a member", ibqp->qp_num);
+		return vb_refuse(EINVAL, VB_REASON_ARG, "detach_mcast: qp 0x%x is not a member",
+				 ibqp->qp_num);
 	vb_udp_qp_drop_group(qp, gid->raw);
 	return 0;
 }
 
-void vb_mcast_deliver(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload, uint32_t ifindex)
+void vb_mcast_deliver(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload,
+		      uint32_t ifindex)
 {
 	struct vb_run copy = *run;
 	uint32_t reached = 0;

@@ -13,7 +13,8 @@ int vb_mcast_attach(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int vb_mcast_detach(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
 /* A packet for the group run->path.dgid came in on interface `ifindex`: every member of this process gets it. Engine's lock. */
-void vb_mcast_deliver(struct vb_engine *engine, const struct vb_run *run, const uint8_t *payload, uint32_t ifindex);
+void vb_mcast_deliver(struct vb_engine *engine, const struct vb_run *run, const uint8_t *payload,
+		      uint32_t ifindex);
 
 /* In a forked child: the members are the parent's. */
 void vb_mcast_forked(void);

@@ -34,7 +34,8 @@ void vb_udp_engine_fini(struct vb_engine *e)
 
 void vb_udp_drop(enum vb_reason reason, const struct vb_run *run)
 {
-	vb_note(reason, "packet for qp 0x%x op %u psn 0x%x: %s", run->dest_qpn, run->op, run->psn, vb_reason_text(reason));
+	vb_note(reason, "packet for qp 0x%x op %u psn 0x%x: %s", run->dest_qpn, run->op, run->psn,
+		vb_reason_text(reason));
 }
 
 /* The wire's rules that shared memory does not need: who may send to this queue pair. */
@@ -44,7 +45,8 @@ static enum vb_reason judge(const struct vb_qp *qp, const struct vb_run *run)
 		return VB_REASON_DROP_STATE;
 	if (qp->t.service == VB_SERVICE_UD)
 		return VB_REASON_NONE;
-	return qp->path_local || memcmp(run->path.sgid, qp->path.dgid, 16) ? VB_REASON_DROP_SOURCE : VB_REASON_NONE;
+	return qp->path_local || memcmp(run->path.sgid, qp->path.dgid, 16) ? VB_REASON_DROP_SOURCE
+									   : VB_REASON_NONE;
 }
 
 void vb_udp_deliver_here(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)

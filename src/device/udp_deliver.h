@@ -14,9 +14,11 @@ struct vb_engine;
 /* Sink of vb_udp_receive(); `arg` is the engine that is being driven (its lock is held). `ifindex`: where the packet came in. */
 void vb_udp_deliver(void *arg, const struct vb_run *run, const uint8_t *payload, uint32_t ifindex);
 /* The packet is for a queue pair of this process, whose number is run->dest_qpn. Engine's lock. */
-void vb_udp_deliver_process(struct vb_engine *engine, const struct vb_run *run, const uint8_t *payload);
+void vb_udp_deliver_process(struct vb_engine *engine, const struct vb_run *run,
+			    const uint8_t *payload);
 /* The packet is for this very engine (another process or engine has sorted it). Engine's lock. */
-void vb_udp_deliver_here(struct vb_engine *engine, const struct vb_run *run, const uint8_t *payload);
+void vb_udp_deliver_here(struct vb_engine *engine, const struct vb_run *run,
+			 const uint8_t *payload);
 
 /* Under the engine's lock: what other engines' drives left for this one, and what waits for contact. True if anything was delivered. */
 bool vb_udp_deliver_late(struct vb_engine *engine);

@@ -89,5 +89,6 @@ void vb_udp_inbox_pop(struct vb_udp_inbox *box)
 {
 	uint64_t tail = atomic_load_explicit(&box->tail, memory_order_relaxed);
 
-	atomic_store_explicit(&box->tail, tail + parcel_bytes(parcel_at(box, tail)->run.length), memory_order_release);
+	atomic_store_explicit(&box->tail, tail + parcel_bytes(parcel_at(box, tail)->run.length),
+			      memory_order_release);
 }

@@ -18,7 +18,7 @@
 #include "udp/receive.h"
 #include "udp/socket.h"
 
-#define SENDERS 32u
+#define SENDERS    32u
 
 /* An engine that found nothing so often looks only every so many drives: a system call each time would slow its other links. */
 #define IDLE_LOOKS 256u
@@ -80,7 +80,8 @@ static int watch_begin(void)
 	int fd = vb_descriptor_adopt(epoll_create1(EPOLL_CLOEXEC));
 
 	if (fd < 0)
-		return vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_create1: %s", strerror(errno));
+		return vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_create1: %s",
+				 strerror(errno));
 	udp_link.epoll = fd;
 	err = vb_node_watch(vb_process_node_started(), fd, on_packet, NULL);
 	if (err) {
@@ -104,7 +105,8 @@ static int side_open(struct side *side, bool ipv4)
 		return fd;
 	fd = vb_descriptor_adopt(fd);
 	if (epoll_ctl(udp_link.epoll, EPOLL_CTL_ADD, fd, &event)) {
-		err = vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_ctl: %s", strerror(errno));
+		err = vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_ctl: %s",
+				strerror(errno));
 		vb_descriptor_close(fd);
 		return err;
 	}
@@ -120,7 +122,9 @@ static void side_empty(struct vb_engine *e, struct side *side, int fd)
 	vb_udp_leave(fd, ipv4);
 	vb_lock_take(&udp_link.drain);
 	atomic_store(&side->fd, -1);
-	for (uint32_t i = 0; i < LAST_LOOKS && vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) > 0; i++)
+	for (uint32_t i = 0;
+	     i < LAST_LOOKS && vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) > 0;
+	     i++)
 		;
 	vb_lock_release(&udp_link.drain);
 	vb_engine_flush(e);
@@ -219,7 +223,8 @@ static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
 	if (n < 0) {
 		/* The program closed it: its number may be the program's own by now. */
 		atomic_store(&side->fd, -1);
-		vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket for IPv%d: %s", ipv4 ? 4 : 6, strerror(-n));
+		vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket for IPv%d: %s", ipv4 ? 4 : 6,
+			strerror(-n));
 	}
 	return n > 0;
 }
@@ -283,7 +288,8 @@ void vb_udp_link_arm(void)
 
 bool vb_udp_link_rang(void)
 {
-	return atomic_load_explicit(&udp_link.rang, memory_order_relaxed) && atomic_exchange(&udp_link.rang, false);
+	return atomic_load_explicit(&udp_link.rang, memory_order_relaxed) &&
+	       atomic_exchange(&udp_link.rang, false);
 }
 
 void vb_udp_link_forked(void)

@@ -19,8 +19,8 @@
 #define OVERHEAD_IPV6 84u
 
 /* More in flight than this only fills buffers. */
-#define WINDOW_BYTES (512u * 1024u)
-#define WINDOW_LEAST 4u
+#define WINDOW_BYTES  (512u * 1024u)
+#define WINDOW_LEAST  4u
 
 static unsigned int family_of(const uint8_t gid[16])
 {
@@ -30,7 +30,8 @@ static unsigned int family_of(const uint8_t gid[16])
 /* Different pairs of queue pairs take different paths through a network that spreads by port; a flow label decides alone. */
 static uint16_t source_port(const struct vb_qp *qp, uint32_t flow_label)
 {
-	uint64_t mixed = (uint64_t)qp->t.qpn * 0x9e3779b97f4a7c15ull ^ (uint64_t)qp->t.dest_qpn * 0xc2b2ae3d27d4eb4full;
+	uint64_t mixed = (uint64_t)qp->t.qpn * 0x9e3779b97f4a7c15ull ^
+			 (uint64_t)qp->t.dest_qpn * 0xc2b2ae3d27d4eb4full;
 
 	if (!flow_label)
 		flow_label = (uint32_t)(mixed >> 44);
@@ -46,9 +47,10 @@ static int mtu_check(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu 
 	vb_device_link(vb_context_of(qp->u.qp.context)->device, &link);
 	if (need <= link.mtu)
 		return 0;
-	return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT,
-			 "modify_qp: qp 0x%x: packets of path MTU %u have up to %u bytes, %s carries %u", qp->t.qpn, bytes,
-			 need, link.ifname, link.mtu);
+	return vb_refuse(
+		EINVAL, VB_REASON_ARG_LIMIT,
+		"modify_qp: qp 0x%x: packets of path MTU %u have up to %u bytes, %s carries %u",
+		qp->t.qpn, bytes, need, link.ifname, link.mtu);
 }
 
 /* Takes hold of a family; while there is a hold the engine reads the sockets. Engine's lock. */
@@ -94,7 +96,8 @@ void vb_udp_qp_drop_group(struct vb_qp *qp, const uint8_t gid[16])
 	vb_lock_release(&qp->engine->lock);
 }
 
-int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path, enum ibv_mtu mtu)
+int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path,
+		      enum ibv_mtu mtu)
 {
 	struct vb_udp_sender *sender;
 	union ibv_gid gid;
@@ -102,15 +105,18 @@ int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const stru
 	int err = mtu_check(qp, path, mtu);
 
 	if (!err && family_of(path->sgid) != family_of(path->dgid))
-		err = vb_refuse(EINVAL, VB_REASON_ARG, "modify_qp: qp 0x%x: one GID is IPv4, the other IPv6", qp->t.qpn);
+		err = vb_refuse(EINVAL, VB_REASON_ARG,
+				"modify_qp: qp 0x%x: one GID is IPv4, the other IPv6", qp->t.qpn);
 	if (!err)
 		err = hold(qp, family_of(path->dgid));
 	if (err)
 		return err;
 	sender = vb_udp_link_sender(family_of(path->dgid), source_port(qp, path->flow_label));
 	if (!sender)
-		return vb_refuse(EADDRNOTAVAIL, VB_REASON_SYSTEM, "modify_qp: qp 0x%x: no socket to send from", qp->t.qpn);
-	if (vb_device_gid(vb_context_of(qp->u.qp.context)->device, ah->grh.sgid_index, &gid, &ifindex))
+		return vb_refuse(EADDRNOTAVAIL, VB_REASON_SYSTEM,
+				 "modify_qp: qp 0x%x: no socket to send from", qp->t.qpn);
+	if (vb_device_gid(vb_context_of(qp->u.qp.context)->device, ah->grh.sgid_index, &gid,
+			  &ifindex))
 		qp->udp_ifindex = ifindex;
 	qp->udp_sender[family_of(path->dgid) - 1] = sender;
 	return 0;

@@ -15,7 +15,8 @@ struct vb_qp;
  * A connected queue pair is about to reach `path` with this path MTU, which is not on this host: the interface must carry the MTU, the
  * port be ours. Takes hold of the sockets; 0 or -errno with the reason recorded, and nothing changed. Engine's lock.
  */
-int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path, enum ibv_mtu mtu);
+int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path,
+		      enum ibv_mtu mtu);
 /* A datagram queue pair is about to receive; where the port can't be had, it reaches this host alone. */
 void vb_udp_qp_datagrams(struct vb_qp *qp);
 

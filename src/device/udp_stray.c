@@ -20,7 +20,7 @@
 #define ASK_MOST      16u
 
 /* Nobody takes longer to answer, unless it is stopped. */
-#define PATIENCE_NS 100000000ull
+#define PATIENCE_NS   100000000ull
 
 static bool may_ask(struct vb_engine *e)
 {
@@ -48,7 +48,8 @@ static struct vb_channel *channel_to(struct vb_engine *e, uint32_t qpn, enum vb_
 	return c;
 }
 
-static void pass_on(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run, const uint8_t *payload)
+static void pass_on(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run,
+		    const uint8_t *payload)
 {
 	void *bulk;
 	struct vb_slot *slot = vb_ring_reserve(&c->tx, vb_slot_bulk_bytes(run, true), &bulk);

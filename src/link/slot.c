@@ -244,7 +244,7 @@ bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_
 
 	run->op = d[AT_OP];
 	run->flags = d[AT_FLAGS];
-	run->service = d[AT_SERVICE] & (uint8_t)~(SLOT_INLINE | SLOT_WIRE);
+	run->service = d[AT_SERVICE] & (uint8_t) ~(SLOT_INLINE | SLOT_WIRE);
 	run->syndrome = d[AT_SYNDROME];
 	run->dest_qpn = get32(d + AT_DEST_QPN);
 	run->psn = get32(d + AT_PSN);

@@ -56,7 +56,8 @@ static bool parse_share(const char *text, char **end, uint32_t *share)
 	return true;
 }
 
-static bool parse_word(const char *word, size_t length, const char *value, char **end, struct vb_udp_fault_plan *plan)
+static bool parse_word(const char *word, size_t length, const char *value, char **end,
+		       struct vb_udp_fault_plan *plan)
 {
 	const struct {
 		const char *name;
@@ -108,7 +109,8 @@ static void read_environment(void)
 	if (tap.active)
 		vb_log(VB_LOG_INFO, "fault tap: %s", text);
 	else
-		vb_log(VB_LOG_WARN, "fault tap: VERBATIM_FAULT=%s is not understood: no faults", text);
+		vb_log(VB_LOG_WARN, "fault tap: VERBATIM_FAULT=%s is not understood: no faults",
+		       text);
 }
 
 bool vb_udp_fault_active(void)
@@ -216,9 +218,11 @@ void vb_udp_fault_report(void)
 	if (!vb_udp_fault_active())
 		return;
 	vb_lock_take(&tap.lock);
-	vb_log(VB_LOG_INFO, "fault tap: %llu packets: %llu dropped, %llu doubled, %llu held back, %llu corrupted",
-	       (unsigned long long)tap.packets, (unsigned long long)tap.drops, (unsigned long long)tap.dups,
-	       (unsigned long long)tap.reorders, (unsigned long long)tap.corrupts);
+	vb_log(VB_LOG_INFO,
+	       "fault tap: %llu packets: %llu dropped, %llu doubled, %llu held back, %llu corrupted",
+	       (unsigned long long)tap.packets, (unsigned long long)tap.drops,
+	       (unsigned long long)tap.dups, (unsigned long long)tap.reorders,
+	       (unsigned long long)tap.corrupts);
 	tap.packets = tap.drops = tap.dups = tap.reorders = tap.corrupts = 0;
 	tap.holds = false;
 	vb_lock_release(&tap.lock);

@@ -24,7 +24,8 @@ static bool row_matches(const char *row, uint16_t port, struct owner *owner)
 	unsigned int uid;
 	unsigned long inode;
 
-	if (sscanf(row, " %*d: %*[0-9A-Fa-f]:%x %*s %*x %*s %*s %*x %u %*d %lu", &number, &uid, &inode) != 3)
+	if (sscanf(row, " %*d: %*[0-9A-Fa-f]:%x %*s %*x %*s %*s %*x %u %*d %lu", &number, &uid,
+		   &inode) != 3)
 		return false;
 	if (number != port)
 		return false;
@@ -125,7 +126,10 @@ const char *vb_udp_holder(bool ipv4, uint16_t port, char *text, size_t size)
 	else if (find_process(owner.inode, pid, name))
 		snprintf(text, size, "process %s (%s) of user %u", pid, name, owner.uid);
 	else
-		snprintf(text, size, "user %u, in no process that can be seen from here%s", owner.uid,
-			 access("/sys/module/rdma_rxe", F_OK) ? "" : " (the kernel's rdma_rxe is loaded)");
+		snprintf(text, size, "user %u, in no process that can be seen from here%s",
+			 owner.uid,
+			 access("/sys/module/rdma_rxe", F_OK)
+				 ? ""
+				 : " (the kernel's rdma_rxe is loaded)");
 	return text;
 }

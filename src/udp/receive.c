@@ -27,10 +27,11 @@
  * The ICRC covers the IPv4 identification, which no socket shows. Our own kind sends the place in a burst; a sender that was seen to
  * do so is held to it, and then the whole check holds. Of others any number passes that explains the ICRC.
  */
-#define HABITS     256u
-#define HABIT_SURE 16u  /* so many in a row make a habit */
-#define HABIT_GONE 64u  /* so many against it end it: there is somebody else behind the address now */
-#define ID_OWN     64u  /* packets of a burst */
+#define HABITS         256u
+#define HABIT_SURE     16u /* so many in a row make a habit */
+#define HABIT_GONE \
+	64u        /* so many against it end it: there is somebody else behind the address now */
+#define ID_OWN 64u /* packets of a burst */
 
 struct habit {
 	uint32_t sender;
@@ -57,7 +58,8 @@ struct arrival {
 
 struct vb_udp_receiver *vb_udp_receiver_create(void)
 {
-	struct vb_udp_receiver *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct vb_udp_receiver *r =
+		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (r == MAP_FAILED)
 		return NULL;
@@ -142,7 +144,8 @@ static void take_ipv6(struct arrival *a, struct cmsghdr *c)
 }
 
 /* What the socket says about the datagram. */
-static void arrival_of(struct arrival *a, struct msghdr *m, const union vb_udp_address *from, bool ipv4)
+static void arrival_of(struct arrival *a, struct msghdr *m, const union vb_udp_address *from,
+		       bool ipv4)
 {
 	memset(a, 0, sizeof(*a));
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -174,7 +177,8 @@ static struct habit *habit_of(struct vb_udp_receiver *r, const struct vb_flow *f
 	return h;
 }
 
-static bool icrc_right(struct habit *h, const struct vb_flow *flow, const uint8_t *packet, uint32_t bytes, uint16_t id)
+static bool icrc_right(struct habit *h, const struct vb_flow *flow, const uint8_t *packet,
+		       uint32_t bytes, uint16_t id)
 {
 	if (!vb_icrc_check(flow, packet, bytes, &id))
 		return false;
@@ -194,8 +198,8 @@ static bool icrc_right(struct habit *h, const struct vb_flow *flow, const uint8_
 	return false;
 }
 
-static void packet_in(struct habit *h, const struct arrival *a, const uint8_t *packet, uint32_t bytes, uint16_t id,
-		      vb_udp_sink sink, void *arg)
+static void packet_in(struct habit *h, const struct arrival *a, const uint8_t *packet,
+		      uint32_t bytes, uint16_t id, vb_udp_sink sink, void *arg)
 {
 	struct vb_run run;
 	const uint8_t *payload;
@@ -204,21 +208,23 @@ static void packet_in(struct habit *h, const struct arrival *a, const uint8_t *p
 	if (!reason && !icrc_right(h, &a->flow, packet, bytes, id))
 		reason = VB_REASON_DROP_ICRC;
 	if (reason) {
-		vb_note(reason, "packet of %u bytes from udp port %u: %s", bytes, a->flow.source_port,
-			vb_reason_text(reason));
+		vb_note(reason, "packet of %u bytes from udp port %u: %s", bytes,
+			a->flow.source_port, vb_reason_text(reason));
 		return;
 	}
 	run.path = a->path;
 	sink(arg, &run, payload, a->ifindex);
 }
 
-static void datagram_in(struct habit *h, const struct arrival *a, const uint8_t *data, uint32_t bytes, vb_udp_sink sink, void *arg)
+static void datagram_in(struct habit *h, const struct arrival *a, const uint8_t *data,
+			uint32_t bytes, vb_udp_sink sink, void *arg)
 {
 	uint32_t step = a->segment && a->segment < bytes ? a->segment : bytes;
 	uint16_t id = 0; /* what our own kind sends: counted from 0 in each burst */
 
 	if (!bytes)
-		vb_note(VB_REASON_DROP_MALFORMED, "empty datagram from udp port %u", a->flow.source_port);
+		vb_note(VB_REASON_DROP_MALFORMED, "empty datagram from udp port %u",
+			a->flow.source_port);
 
 	for (uint32_t at = 0; at < bytes; at += step)
 		packet_in(h, a, data + at, bytes - at < step ? bytes - at : step, id++, sink, arg);
@@ -235,10 +241,12 @@ int vb_udp_receive(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sin
 		struct arrival a;
 
 		if (m->msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-			vb_note(VB_REASON_DROP_MALFORMED, "datagram of more than %u bytes", DATAGRAM_BYTES);
+			vb_note(VB_REASON_DROP_MALFORMED, "datagram of more than %u bytes",
+				DATAGRAM_BYTES);
 		} else {
 			arrival_of(&a, m, &r->from[i], ipv4);
-			datagram_in(habit_of(r, &a.flow), &a, r->datagram[i], r->message[i].msg_len, sink, arg);
+			datagram_in(habit_of(r, &a.flow), &a, r->datagram[i], r->message[i].msg_len,
+				    sink, arg);
 		}
 		m->msg_namelen = sizeof(r->from[i]);
 		m->msg_controllen = CONTROL_BYTES;

@@ -14,7 +14,8 @@
 struct vb_udp_receiver;
 
 /* run->path: sgid = source, dgid = destination, traffic class, hop limit, flow label (0 where the socket does not tell). `ifindex`: the interface. */
-typedef void (*vb_udp_sink)(void *arg, const struct vb_run *run, const uint8_t *payload, uint32_t ifindex);
+typedef void (*vb_udp_sink)(void *arg, const struct vb_run *run, const uint8_t *payload,
+			    uint32_t ifindex);
 
 /* Buffers for one batch; used by one thread at a time. NULL: no memory. */
 struct vb_udp_receiver *vb_udp_receiver_create(void);
@@ -24,6 +25,7 @@ void vb_udp_receiver_destroy(struct vb_udp_receiver *receiver);
  * Reads what is there, at most one batch, from a socket of vb_udp_open_receiver(). Returns how many datagrams (merged ones count
  * once), 0 if there was none, -errno if the socket is broken.
  */
-int vb_udp_receive(struct vb_udp_receiver *receiver, int fd, bool ipv4, vb_udp_sink sink, void *arg);
+int vb_udp_receive(struct vb_udp_receiver *receiver, int fd, bool ipv4, vb_udp_sink sink,
+		   void *arg);
 
 #endif

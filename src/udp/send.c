@@ -116,7 +116,8 @@ static void put_piece(struct burst *b, uint32_t from, const void *at, size_t len
 }
 
 /* Appends packet `segment` to the message that begins with piece `from`; `id` is the IPv4 identification that the kernel will give it. */
-static void put_packet(const struct job *j, struct burst *b, uint32_t from, uint32_t segment, uint16_t id)
+static void put_packet(const struct job *j, struct burst *b, uint32_t from, uint32_t segment,
+		       uint16_t id)
 {
 	uint8_t *header = b->extra + b->used;
 	size_t head = vb_packet_header(j->run, segment, j->mtu, header);
@@ -149,11 +150,11 @@ static void message_of(struct job *j, struct burst *b, uint32_t from, struct msg
 static int note_failure(const struct job *j, int err)
 {
 	if (err == EAGAIN || err == ENOBUFS || err == ENOMEM)
-		vb_note(VB_REASON_DROP_SEND_BUFFER, "run for qp 0x%x psn 0x%x: %s", j->run->dest_qpn, j->run->psn,
-			strerror(err));
+		vb_note(VB_REASON_DROP_SEND_BUFFER, "run for qp 0x%x psn 0x%x: %s",
+			j->run->dest_qpn, j->run->psn, strerror(err));
 	else
-		vb_note(VB_REASON_DROP_UNREACHABLE, "run for qp 0x%x psn 0x%x, %u bytes: %s", j->run->dest_qpn,
-			j->run->psn, j->run->length, strerror(err));
+		vb_note(VB_REASON_DROP_UNREACHABLE, "run for qp 0x%x psn 0x%x, %u bytes: %s",
+			j->run->dest_qpn, j->run->psn, j->run->length, strerror(err));
 	return -err;
 }
 
@@ -191,7 +192,8 @@ static int send_batch(struct job *j, uint32_t segment, uint32_t count)
 		message_of(j, &b, from, &m[i].msg_hdr);
 	}
 	while (sent < count) {
-		int n = sendmmsg(j->sender->fd, m + sent, count - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+		int n = sendmmsg(j->sender->fd, m + sent, count - sent,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n <= 0)
 			return note_failure(j, n ? errno : EAGAIN);

@@ -59,7 +59,8 @@ static int open_any(bool ipv4)
 	int err = errno;
 
 	if (fd < 0)
-		return vb_refuse(err, VB_REASON_SYSTEM, "udp socket for IPv%d: %s", ipv4 ? 4 : 6, strerror(err));
+		return vb_refuse(err, VB_REASON_SYSTEM, "udp socket for IPv%d: %s", ipv4 ? 4 : 6,
+				 strerror(err));
 	return fd;
 }
 
@@ -132,11 +133,12 @@ static int bind_port(int fd, bool ipv4)
 	int err = bind_wildcard(fd, ipv4, VB_UDP_PORT);
 
 	if (err == -EADDRINUSE)
-		return vb_refuse(EADDRINUSE, VB_REASON_PORT_TAKEN, "udp port %u (IPv%d) is held by %s", VB_UDP_PORT,
-				 ipv4 ? 4 : 6, vb_udp_holder(ipv4, VB_UDP_PORT, holder, sizeof(holder)));
+		return vb_refuse(EADDRINUSE, VB_REASON_PORT_TAKEN,
+				 "udp port %u (IPv%d) is held by %s", VB_UDP_PORT, ipv4 ? 4 : 6,
+				 vb_udp_holder(ipv4, VB_UDP_PORT, holder, sizeof(holder)));
 	if (err)
-		return vb_refuse(-err, VB_REASON_SYSTEM, "bind to udp port %u (IPv%d): %s", VB_UDP_PORT, ipv4 ? 4 : 6,
-				 strerror(-err));
+		return vb_refuse(-err, VB_REASON_SYSTEM, "bind to udp port %u (IPv%d): %s",
+				 VB_UDP_PORT, ipv4 ? 4 : 6, strerror(-err));
 	return 0;
 }
 
@@ -201,7 +203,8 @@ static int set_sender(int fd, bool ipv4)
 	int err = need(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
 
 	if (!err)
-		err = need(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, "IPV6_MTU_DISCOVER");
+		err = need(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO,
+			   "IPV6_MTU_DISCOVER");
 	return err;
 }
 
@@ -223,7 +226,8 @@ int vb_udp_open_sender(bool ipv4, uint16_t *port)
 				break;
 		}
 		if (err)
-			err = vb_refuse(-err, VB_REASON_SYSTEM, "no udp source port: %s", strerror(-err));
+			err = vb_refuse(-err, VB_REASON_SYSTEM, "no udp source port: %s",
+					strerror(-err));
 	}
 	if (err) {
 		close(fd);

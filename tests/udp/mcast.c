@@ -76,7 +76,8 @@ static void open_device(const char *name)
 
 static void post(struct end *e, uint32_t slot)
 {
-	struct ibv_sge sge = {(uintptr_t)(e->memory + slot * (BYTES + GRH)), BYTES + GRH, e->mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)(e->memory + slot * (BYTES + GRH)), BYTES + GRH,
+			      e->mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1};
 	struct ibv_recv_wr *bad;
 
@@ -100,7 +101,10 @@ static void end_open(struct end *e, uint32_t qkey)
 	struct ibv_qp_init_attr init = {
 		.send_cq = e->cq,
 		.recv_cq = e->cq,
-		.cap = {.max_send_wr = DATAGRAMS, .max_recv_wr = DATAGRAMS * 2, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = {.max_send_wr = DATAGRAMS,
+			.max_recv_wr = DATAGRAMS * 2,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
 		.qp_type = IBV_QPT_UD,
 	};
 
@@ -134,8 +138,10 @@ static void check(struct end *e, const struct ibv_wc *wc, bool own_sender)
 	const uint8_t *at = e->memory + wc->wr_id * (BYTES + GRH);
 	uint32_t number = at[GRH];
 
-	if (wc->status != IBV_WC_SUCCESS || wc->byte_len != BYTES + GRH || !(wc->wc_flags & IBV_WC_GRH))
-		fail("completion: status %d, %u bytes, flags 0x%x", (int)wc->status, wc->byte_len, wc->wc_flags);
+	if (wc->status != IBV_WC_SUCCESS || wc->byte_len != BYTES + GRH ||
+	    !(wc->wc_flags & IBV_WC_GRH))
+		fail("completion: status %d, %u bytes, flags 0x%x", (int)wc->status, wc->byte_len,
+		     wc->wc_flags);
 	for (uint32_t i = 0; i < BYTES; i++) {
 		if (at[GRH + i] != (uint8_t)(number + i))
 			fail("byte %u of datagram %u is wrong", i, number);
