@@ -21,6 +21,7 @@ struct watch {
 	uint64_t posted, completed;
 	int flushed;
 	bool error;
+	struct ibv_wc first_error;
 };
 
 const char *kill_mode_name(enum kill_mode mode)
@@ -70,6 +71,8 @@ static void take_sends(struct watch *watch)
 				     watch->error ? "" : "success or ", (int)failure);
 		}
 		watch->completed++;
+		if (!watch->error)
+			watch->first_error = wc;
 		watch->error = wc.status != IBV_WC_SUCCESS;
 	}
 }
@@ -192,7 +195,8 @@ static void survive(struct watch *watch, int sock, enum kill_mode mode)
 	if (mode != KILL_RECEIVING && mode != KILL_NO_CONTACT)
 		message_receive(sock, &killed, 1);
 	CHECK_SAY(watch->shared->killed_us && watch->shared->killed_us < report.error_after_us,
-		  "an error before the peer was killed");
+		  "an error (vendor_err %#x) before the peer was killed",
+		  watch->first_error.vendor_err);
 	report.error_after_us -= watch->shared->killed_us;
 	end_in_error(watch);
 	report.requests = watch->posted;
