@@ -197,8 +197,8 @@ static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
 	if (n == BATCH)
 		return n;
 	vb_ring_tell(&c->rx);
-	if (c->rx.corrupt)
-		channel_condemn(c, "a ring's sequence is impossible");
+	if (c->rx.corrupt || c->tx.corrupt)
+		channel_condemn(c, "a ring's sequence or count is impossible");
 	return n;
 }
 
