@@ -51,10 +51,10 @@ static struct vb_channel *channel_to(struct vb_engine *e, uint32_t qpn, enum vb_
 static void pass_on(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run,
 		    const uint8_t *payload)
 {
-	void *bulk;
+	void *bulk = NULL;
 	struct vb_slot *slot = vb_ring_reserve(&c->tx, vb_slot_bulk_bytes(run, true), &bulk);
 
-	if (!slot) {
+	if (!slot || !bulk) {
 		vb_udp_drop(VB_REASON_DROP_INBOX, run);
 		return;
 	}

@@ -178,13 +178,16 @@ static int meet_lot(struct copy *c)
 	bool dup = happens(tap.plan.dup, &tap.dups);
 	bool reorder = happens(tap.plan.reorder, &tap.reorders);
 	bool corrupt = happens(tap.plan.corrupt, &tap.corrupts);
-	uint64_t bit = draw() % (c->length * 8);
+	uint64_t lot = draw();
 	bool release = tap.holds;
 	int err = 0;
 
 	tap.packets++;
-	if (corrupt)
+	if (corrupt && c->length) {
+		uint64_t bit = lot % (c->length * 8);
+
 		c->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
 	if (!drop && !(reorder && !release)) {
 		err = copy_send(c);
 		if (dup && !err)

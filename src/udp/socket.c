@@ -45,7 +45,7 @@ static void want(int fd, int level, int name, int value)
 
 static int need(int fd, int level, int name, int value, const char *what)
 {
-	int err = errno;
+	int err;
 
 	if (!setsockopt(fd, level, name, &value, sizeof(value)))
 		return 0;
