@@ -7,8 +7,10 @@ killed, the kernel ends its children (PR_SET_PDEATHSIG, through setpriv).
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -66,6 +68,8 @@ class Runner:
         self.env.update(env or {})
 
     def __enter__(self):
+        # So that being told to end (by a test driver's time limit) cleans up as an error would.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         return self
 
     def __exit__(self, *_):
