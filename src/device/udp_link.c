@@ -40,7 +40,6 @@ struct link {
 	struct side side[2];
 	struct vb_udp_receiver *receiver;
 	int epoll; /* holds the receiving sockets, and lies in the progress thread's set */
-	_Atomic bool armed;
 	_Atomic bool rang;
 };
 
@@ -61,10 +60,8 @@ static void on_packet(void *arg)
 	struct epoll_event events[2];
 
 	(void)arg;
-	if (epoll_wait(udp_link.epoll, events, 2, 0) > 0) {
-		atomic_store(&udp_link.armed, false);
+	if (epoll_wait(udp_link.epoll, events, 2, 0) > 0)
 		atomic_store(&udp_link.rang, true);
-	}
 }
 
 static int watch_begin(void)
@@ -276,8 +273,6 @@ void vb_udp_link_arm(void)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
 
-	if (atomic_exchange(&udp_link.armed, true))
-		return;
 	for (unsigned int i = 0; i < 2; i++) {
 		int fd = atomic_load(&udp_link.side[i].fd);
 
