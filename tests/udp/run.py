@@ -154,7 +154,7 @@ class Tests:
 
         def held(run):
             def case():
-                with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+                with subprocess.Popen(["/usr/bin/python3", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
                     try:
                         holder.stdout.readline()
                         run(holder.pid)
@@ -272,7 +272,7 @@ def become_ordinary(args):
                 if not os.path.islink(path):
                     os.chmod(path, os.stat(path).st_mode | 0o755)
         argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--pdeathsig", "KILL",
-                sys.executable, os.path.join(place, "udp", "run.py"), "--lib", lib, "--mcast", mcast, "--ordinary"]
+                "/usr/bin/python3", os.path.join(place, "udp", "run.py"), "--lib", lib, "--mcast", mcast, "--ordinary"]
         argv += ["--only", args.only] if args.only else []
         env = {key: value for key, value in os.environ.items() if key != hosts.MARK}
         return subprocess.run(argv, env=env, cwd=place, check=False).returncode
