@@ -29,6 +29,8 @@ struct vb_paths {
 	uint64_t udp_strays;                    /* packets passed on to other processes */
 };
 
+#define VB_STRAYS 16u /* queue pairs of other processes that an engine remembers channels for */
+
 struct vb_engine {
 	struct vb_lock lock;
 	struct vb_paths paths;
@@ -52,9 +54,9 @@ struct vb_engine {
 	/* The link between hosts (udp_link.c, udp_deliver.c). */
 	uint32_t udp_holds; /* queue pairs and memberships that need its sockets: while there are some, drives read them */
 	uint32_t udp_idle;                /* looks in a row that found nothing */
-	struct vb_channel *stray_channel; /* where the last packet for another process went */
-	uint32_t stray_qpn;
-	uint32_t stray_asked; /* look-ups since stray_asked_since */
+	struct vb_channel *stray_channel[VB_STRAYS]; /* where packets for other processes go */
+	uint32_t stray_qpn[VB_STRAYS];
+	uint32_t stray_asked;	    /* look-ups in vain since stray_asked_since */
 	uint64_t stray_asked_since;
 	uint64_t stray_since;           /* when the oldest in stray_box came */
 	uint64_t stray_epoch;           /* contact epoch when it was last tried */

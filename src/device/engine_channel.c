@@ -257,8 +257,10 @@ static void channel_unlink(struct vb_engine *e, struct vb_channel *channel)
 void vb_engine_lose_channel(struct vb_engine *e, struct vb_channel *channel, bool peer_dead)
 {
 	channel_unlink(e, channel);
-	if (e->stray_channel == channel)
-		e->stray_channel = NULL;
+	for (uint32_t i = 0; i < VB_STRAYS; i++) {
+		if (e->stray_channel[i] == channel)
+			e->stray_channel[i] = NULL;
+	}
 	for (struct vb_qp *qp = e->qps; qp; qp = qp->all_next)
 		qp_lose_channel(e, qp, channel, peer_dead);
 	free(channel->user);

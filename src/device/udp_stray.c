@@ -30,21 +30,27 @@ static bool may_ask(struct vb_engine *e)
 		e->stray_asked_since = now;
 		e->stray_asked = 0;
 	}
-	return e->stray_asked++ < ASK_MOST;
+	return e->stray_asked < ASK_MOST;
 }
 
 static struct vb_channel *channel_to(struct vb_engine *e, uint32_t qpn, enum vb_contact *why)
 {
-	struct vb_channel *c = e->stray_channel;
+	uint32_t place = (qpn ^ qpn >> 10) % VB_STRAYS;
+	struct vb_channel *c = e->stray_channel[place];
 
-	if (c && e->stray_qpn == qpn && !atomic_load_explicit(&c->dead, memory_order_relaxed))
+	if (c && e->stray_qpn[place] == qpn &&
+	    !atomic_load_explicit(&c->dead, memory_order_relaxed))
 		return c;
 	*why = VB_CONTACT_REFUSED;
-	c = may_ask(e) ? vb_channel_find(e->node, e->index, qpn, why) : NULL;
-	if (!c)
+	if (!may_ask(e))
 		return NULL;
-	e->stray_channel = c;
-	e->stray_qpn = qpn;
+	c = vb_channel_find(e->node, e->index, qpn, why);
+	if (!c) {
+		e->stray_asked++;
+		return NULL;
+	}
+	e->stray_channel[place] = c;
+	e->stray_qpn[place] = qpn;
 	return c;
 }
 
