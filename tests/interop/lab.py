@@ -133,7 +133,7 @@ class Lab:
                 "--out", self.out, "--timeout", str(LIFE_S), "--", command]
         log = os.path.join(self.dir, "machine.log")
         with open(log, "wb") as out:
-            self.machine = subprocess.Popen(["nice", *argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            self.machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                             start_new_session=True)
         deadline = time.monotonic() + BOOT_S
         while not os.path.exists(os.path.join(self.out, "ready")):

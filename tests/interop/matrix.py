@@ -107,7 +107,7 @@ def lossy(program):
         for verb, kind in (("send", "lat"), ("write", "bw"), ("read", "bw")):
             for size in (65536, 1 << 20):
                 tool = f"ib_{verb}_{kind}"
-                yield Case(f"{tool} -s {size}", column, perftest(tool, mtu, size, 5, timeout=15),
+                yield Case(f"{tool} -s {size}", column, perftest(tool, mtu, size, 5, timeout=16),
                            perftest_check([size]), True)
-        yield Case("ib_atomic_lat", column, perftest("ib_atomic_lat", mtu, 8, 100, timeout=15),
+        yield Case("ib_atomic_lat", column, perftest("ib_atomic_lat", mtu, 8, 100, timeout=16),
                    perftest_check([8]), True)

@@ -68,7 +68,7 @@ class Report:
         self.failed = []
         self.count = 0
 
-    def note(self, case, fault, seconds):
+    def note(self, case, fault, seconds, remarks=()):
         self.count += 1
         row = self.results.setdefault((case.lossy, case.program), {})
         column = (case.family, case.mtu, case.role)
@@ -76,6 +76,8 @@ class Report:
             self.columns.append(column)
         row[column] = "FAILED" if fault or row.get(column) == "FAILED" else "ok"
         print(f"{'not ok' if fault else 'ok'} {self.count} - {case.name()} ({seconds:.1f} s)", flush=True)
+        for remark in remarks:
+            print(f"#   {remark}")
         if fault:
             self.failed.append(case.name())
             print("".join(f"#   {line}\n" for line in str(fault).splitlines()), end="", flush=True)
@@ -96,7 +98,10 @@ def run_case(lab, case, indexes, both_kernel):
     address = lab_module.GUEST_ADDRESS if server is GuestProgram else lab_module.OUR_ADDRESS
     port = lab.next_port()
     argv = [[*case.argv(devices[side], indexes[side][case.family]), "-p", str(port)] for side in (server, client)]
-    case.check(lab.pair((server, argv[0]), (client, [*argv[1], address]), port, matrix.TIMEOUT_S))
+    outputs = lab.pair((server, argv[0]), (client, [*argv[1], address]), port, matrix.TIMEOUT_S)
+    case.check(outputs)
+    return [f"{side.side} asked: {line[len('ok error: '):]}" for side, text in zip((server, client), outputs)
+            for line in text.splitlines() if line.startswith("ok error: ")]
 
 
 def select(cases, args):
@@ -122,12 +127,12 @@ def run_all(lab, cases, program, args, report):
         if case.lossy and not losing:
             lab.run(GuestProgram, ["bash", os.path.join(lab_module.HERE, "guest-loss.sh"), "1%"])
             losing = True
-        began, fault = time.monotonic(), None
+        began, fault, remarks = time.monotonic(), None, ()
         try:
-            run_case(lab, case, indexes, args.kernel_both)
+            remarks = run_case(lab, case, indexes, args.kernel_both)
         except Failure as found:
             fault = found
-        report.note(case, fault, time.monotonic() - began)
+        report.note(case, fault, time.monotonic() - began, remarks)
 
 
 def capture(lab, path):

@@ -69,7 +69,7 @@ void test_rc(struct exchange *x)
 	struct end e;
 
 	if (x->lossy)
-		profile.timeout = 15;
+		profile.timeout = 16;
 	e = end_connect(x, &profile);
 
 	sizes(x, &e, "rc send", sends, COUNT(sends));

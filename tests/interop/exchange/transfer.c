@@ -65,6 +65,8 @@ static void on_receive(struct progress *p, const struct ibv_wc *wc)
 	const struct op *op;
 	bool write = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
 
+	if (!p->in)
+		fail("%s: a receive completion, nothing was asked for", p->name);
 	while (p->next_in < p->in->count && !op_takes_receive(&p->in->ops[p->next_in]))
 		p->next_in++;
 	if (p->next_in == p->in->count)

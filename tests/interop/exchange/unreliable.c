@@ -9,7 +9,14 @@
 
 #include "exchange.h"
 
-enum { SLOT = 68 << 10, MESSAGES = 48, BATCH = 8, BATCH_BYTES = 64 << 10, QKEY_WRONG = 0x7654321 };
+enum {
+	SLOT = 68 << 10,
+	MESSAGES = 48,
+	BATCH = 8,
+	BATCH_BYTES = 64 << 10,
+	QKEY_WRONG = 0x7654321,
+	WRONG = 9
+};
 
 struct stream {
 	struct exchange *x;
@@ -155,6 +162,17 @@ static void run_sender(struct stream *s)
 	}
 }
 
+/*
+ * How many have to arrive. A UC queue pair of rdma_rxe that misses the last packet of a message takes no message from then on; those of
+ * one packet come first, and most of them arrive.
+ */
+static unsigned int least(const struct stream *s)
+{
+	if (!s->x->lossy)
+		return MESSAGES;
+	return is_ud(s) || strncmp(s->x->device, "rxe", 3) ? MESSAGES / 2 : 10;
+}
+
 static void run_receiver(struct stream *s)
 {
 	for (unsigned int from = 0, to; from < MESSAGES; from = to) {
@@ -168,7 +186,7 @@ static void run_receiver(struct stream *s)
 			check_arrival(s, &wc);
 		barrier(s->x, "batch received");
 	}
-	if (s->got < (s->x->lossy ? MESSAGES / 2 : MESSAGES))
+	if (s->got < least(s))
 		fail("%s: %u of %d messages arrived", s->name, s->got, MESSAGES);
 }
 
@@ -223,31 +241,39 @@ static void answer_from_completion(struct exchange *x, struct end *e, struct ibv
 			   .opcode = IBV_WR_SEND_WITH_IMM,
 			   .seed = x->seed + 7};
 	bool client = x->server != NULL;
-	struct ibv_wc wc;
+	struct ibv_wc wc, arrived = {0};
+	unsigned int sent = 0;
 
 	choose_lengths(&s);
 	post_receives(&s);
 	barrier(x, s.name);
 	if (client) {
-		post(&s, 9, QKEY_WRONG); /* never arrives */
+		post(&s, WRONG, QKEY_WRONG); /* never arrives */
 		post(&s, 12, UD_QKEY);
-		(void)completion(x, s.name);
-		(void)completion(x, s.name);
 	}
-	if (completion_within(x, &wc, 5))
+	/* The client's two sends complete, and to each side one datagram comes, unless it gets lost. */
+	while (sent + s.got < (client ? 3 : 1) && completion_within(x, &wc, x->lossy ? 1 : 5)) {
+		if (!(wc.opcode & IBV_WC_RECV) && !wc.status) {
+			sent++;
+			continue;
+		}
 		check_arrival(&s, &wc);
-	else if (!x->lossy)
-		fail("%s: nothing came", s.name);
+		arrived = wc;
+	}
+	if (sent < (client ? 2 : 0) || (!s.got && !x->lossy))
+		fail("%s: %u sent, %u came", s.name, sent, s.got);
 	if (!client && s.got) {
 		s.ah = ibv_create_ah_from_wc(
-			x->pd, &wc, (struct ibv_grh *)(area_of(x, AREA_SINK) + wc.wr_id * SLOT), 1);
+			x->pd, &arrived,
+			(struct ibv_grh *)(area_of(x, AREA_SINK) + arrived.wr_id * SLOT), 1);
 		if (!s.ah)
 			fail("ibv_create_ah_from_wc: %s", strerror(errno));
 		post(&s, 13, UD_QKEY);
 		(void)completion(x, s.name);
 	}
 	barrier(x, s.name);
-	if (completion_within(x, &wc, 0.2))
+	if ((s.got && ntohl(arrived.imm_data) == WRONG) ||
+	    (completion_within(x, &wc, 0.2) && ntohl(wc.imm_data) == WRONG))
 		fail("%s: the datagram with the wrong Q_Key was accepted", s.name);
 	if (s.ah != ah)
 		must(ibv_destroy_ah(s.ah), "ibv_destroy_ah");
