@@ -53,10 +53,10 @@ struct vb_engine {
 	uint32_t clock_skip;       /* polls until the clock is read again while a timer is armed */
 	/* The link between hosts (udp_link.c, udp_deliver.c). */
 	uint32_t udp_holds; /* queue pairs and memberships that need its sockets: while there are some, drives read them */
-	uint32_t udp_idle;                /* looks in a row that found nothing */
+	uint32_t udp_idle;                           /* looks in a row that found nothing */
 	struct vb_channel *stray_channel[VB_STRAYS]; /* where packets for other processes go */
 	uint32_t stray_qpn[VB_STRAYS];
-	uint32_t stray_asked;	    /* look-ups in vain since stray_asked_since */
+	uint32_t stray_asked; /* look-ups in vain since stray_asked_since */
 	uint64_t stray_asked_since;
 	uint64_t stray_since;           /* when the oldest in stray_box came */
 	uint64_t stray_epoch;           /* contact epoch when it was last tried */
