@@ -198,8 +198,61 @@ static bool icrc_right(struct habit *h, const struct vb_flow *flow, const uint8_
 	return false;
 }
 
-static void packet_in(struct habit *h, const struct arrival *a, const uint8_t *packet,
-		      uint32_t bytes, uint16_t id, vb_udp_sink sink, void *arg)
+/* A run that may still grow by the packets behind it. */
+struct growing {
+	struct vb_run run;
+	uint8_t *payload; /* NULL: there is none */
+	vb_udp_sink sink;
+	void *arg;
+};
+
+static void hand_on(struct growing *g, const struct arrival *a)
+{
+	if (g->payload)
+		g->sink(g->arg, &g->run, g->payload, a->ifindex);
+	g->payload = NULL;
+}
+
+/*
+ * Does the packet go on where the run ends? SEND and WRITE only: for them a run that was seen in part is no problem. An
+ * acknowledgement that is asked for is not put off to a later packet.
+ */
+static bool continues(const struct growing *g, const struct vb_run *next)
+{
+	const struct vb_run *run = &g->run;
+
+	return g->payload && run->op <= VB_OP_WRITE && next->op == run->op &&
+	       next->service == run->service && run->service != VB_SERVICE_UD &&
+	       next->dest_qpn == run->dest_qpn && next->pkey == run->pkey &&
+	       next->psn == ((run->psn + run->segments) & VB_QPN_MASK) &&
+	       !(run->flags & (VB_RUN_LAST | VB_RUN_ACK_REQ)) && !(next->flags & VB_RUN_FIRST) &&
+	       next->length && next->length <= run->length / run->segments &&
+	       run->length % run->segments == 0;
+}
+
+/*
+ * One copy of the payload brings the packets of a burst together, and then the protocol, the checks and the copy into the program's
+ * memory (a system call) are needed once for all of them.
+ */
+static void grow(struct growing *g, const struct arrival *a, const struct vb_run *run,
+		 uint8_t *payload)
+{
+	if (continues(g, run)) {
+		memmove(g->payload + g->run.length, payload, run->length);
+		g->run.length += run->length;
+		g->run.segments++;
+		g->run.flags |= run->flags;
+		g->run.imm = run->imm;
+		return;
+	}
+	hand_on(g, a);
+	g->run = *run;
+	g->run.path = a->path;
+	g->payload = payload;
+}
+
+static void packet_in(struct habit *h, const struct arrival *a, uint8_t *packet, uint32_t bytes,
+		      uint16_t id, struct growing *g)
 {
 	struct vb_run run;
 	const uint8_t *payload;
@@ -207,27 +260,27 @@ static void packet_in(struct habit *h, const struct arrival *a, const uint8_t *p
 
 	if (!reason && !icrc_right(h, &a->flow, packet, bytes, id))
 		reason = VB_REASON_DROP_ICRC;
-	if (reason) {
-		vb_note(reason, "packet of %u bytes from udp port %u: %s", bytes,
-			a->flow.source_port, vb_reason_text(reason));
+	if (!reason) {
+		grow(g, a, &run, packet + (payload - packet));
 		return;
 	}
-	run.path = a->path;
-	sink(arg, &run, payload, a->ifindex);
+	vb_note(reason, "packet of %u bytes from udp port %u: %s", bytes, a->flow.source_port,
+		vb_reason_text(reason));
 }
 
-static void datagram_in(struct habit *h, const struct arrival *a, const uint8_t *data,
-			uint32_t bytes, vb_udp_sink sink, void *arg)
+static void datagram_in(struct habit *h, const struct arrival *a, uint8_t *data, uint32_t bytes,
+			vb_udp_sink sink, void *arg)
 {
 	uint32_t step = a->segment && a->segment < bytes ? a->segment : bytes;
+	struct growing g = {.sink = sink, .arg = arg};
 	uint16_t id = 0; /* what our own kind sends: counted from 0 in each burst */
 
 	if (!bytes)
 		vb_note(VB_REASON_DROP_MALFORMED, "empty datagram from udp port %u",
 			a->flow.source_port);
-
 	for (uint32_t at = 0; at < bytes; at += step)
-		packet_in(h, a, data + at, bytes - at < step ? bytes - at : step, id++, sink, arg);
+		packet_in(h, a, data + at, bytes - at < step ? bytes - at : step, id++, &g);
+	hand_on(&g, a);
 }
 
 int vb_udp_receive(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)

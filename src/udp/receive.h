@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Packets on their way in: read in batches, merged bursts (UDP_GRO) split again, decoded and their ICRC checked. What gets through is
- * handed on as runs of one packet with the path filled in; everything else is dropped and counted under its reason.
+ * handed on as runs with the path filled in, the packets of a burst that belong together as one; everything else is dropped and counted under its reason.
  */
 #ifndef VB_UDP_RECEIVE_H
 #define VB_UDP_RECEIVE_H
