@@ -206,6 +206,9 @@ bool vb_engine_drive(struct vb_engine *e)
 	}
 	if (e->runnable)
 		runnable_run(e);
+	if (e->stray_box) /* no event drives the engine for those */
+		atomic_store_explicit(&e->waiting, e->runnable || vb_udp_stray_waits(e),
+				      memory_order_relaxed);
 	if (e->pushed)
 		vb_engine_flush(e);
 	return worked;

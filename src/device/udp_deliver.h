@@ -34,5 +34,7 @@ void vb_udp_drop(enum vb_reason reason, const struct vb_run *run);
 void vb_udp_stray(struct vb_engine *engine, const struct vb_run *run, const uint8_t *payload);
 /* Under the engine's lock: passes on what waited for contact. True if anything was. */
 bool vb_udp_stray_late(struct vb_engine *engine);
+/* Is something left that waits for contact? engine->stray_box is there. */
+bool vb_udp_stray_waits(struct vb_engine *engine);
 
 #endif

@@ -41,7 +41,7 @@ static struct vb_channel *channel_to(struct vb_engine *e, uint32_t qpn, enum vb_
 	if (c && e->stray_qpn[place] == qpn &&
 	    !atomic_load_explicit(&c->dead, memory_order_relaxed))
 		return c;
-	*why = VB_CONTACT_REFUSED;
+	*why = VB_CONTACT_PENDING; /* ask later */
 	if (!may_ask(e))
 		return NULL;
 	c = vb_channel_find(e->node, e->index, qpn, why);
@@ -78,12 +78,16 @@ static void keep(struct vb_engine *e, const struct vb_run *run, const uint8_t *p
 
 	if (!e->stray_box)
 		e->stray_box = vb_udp_inbox_create();
-	if (e->stray_box && !vb_udp_inbox_peek(e->stray_box, &oldest)) {
+	if (e->stray_box && !vb_udp_inbox_peek(e->stray_box, &oldest))
 		e->stray_since = vb_clock_ns();
-		e->stray_epoch = vb_process_contact_epoch();
-	}
-	if (!e->stray_box || !vb_udp_inbox_push(e->stray_box, run, payload))
+	if (!e->stray_box || !vb_udp_inbox_push(e->stray_box, run, payload)) {
 		vb_udp_drop(VB_REASON_DROP_INBOX, run);
+		return;
+	}
+	/* Contact takes two steps, process and channel: somebody has to ask for the second, also if nobody polls. */
+	atomic_store_explicit(&e->strays_wait, true, memory_order_relaxed);
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_progress_expect(1);
 }
 
 void vb_udp_stray(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
@@ -106,15 +110,10 @@ bool vb_udp_stray_late(struct vb_engine *e)
 {
 	const uint8_t *payload;
 	const struct vb_run *run = vb_udp_inbox_peek(e->stray_box, &payload);
-	uint64_t epoch = vb_process_contact_epoch();
 	bool any = false;
 
 	if (!run)
 		return false;
-	/* Nothing has happened that could have changed the answer. */
-	if (epoch == e->stray_epoch && vb_clock_ns() - e->stray_since < PATIENCE_NS)
-		return false;
-	e->stray_epoch = epoch;
 	while (run) {
 		enum vb_contact why;
 		struct vb_channel *c = channel_to(e, run->dest_qpn, &why);
@@ -129,5 +128,14 @@ bool vb_udp_stray_late(struct vb_engine *e)
 		vb_udp_inbox_pop(e->stray_box);
 		run = vb_udp_inbox_peek(e->stray_box, &payload);
 	}
+	if (!run)
+		atomic_store_explicit(&e->strays_wait, false, memory_order_relaxed);
 	return any;
+}
+
+bool vb_udp_stray_waits(struct vb_engine *e)
+{
+	const uint8_t *payload;
+
+	return vb_udp_inbox_peek(e->stray_box, &payload) != NULL;
 }

@@ -149,7 +149,7 @@ class Tests:
             strays[0] += sum(int(n) for text in outputs for n in re.findall(r"(\d+) strays", text))
 
         for family in ("IPv4", "IPv6"):
-            for kind in ("rc", "ud"):
+            for kind in ("rc", "srq"):  # not datagrams: those that a process held when it ended may be lost
                 argv = [f"ibv_{kind}_pingpong", "-d", hosts.DEVICE, "-g", str(self.index[family]), "-e", "-n", "500"]
                 self.report.case(f"{family}: three servers at once, ibv_{kind}_pingpong -e",
                                  lambda argv=argv: self.several(3, argv, check))
