@@ -58,7 +58,6 @@ struct vb_engine {
 	uint32_t stray_qpn[VB_STRAYS];
 	uint32_t stray_asked; /* look-ups in vain since stray_asked_since */
 	uint64_t stray_asked_since;
-	_Atomic bool strays_wait;       /* stray_box is not empty: ask again for the channels */
 	uint64_t stray_since;           /* when the oldest in stray_box came */
 	struct vb_udp_inbox *stray_box; /* packets for processes that contact is being made with */
 	uint8_t *udp_staging;           /* payload of the run that is being sent */

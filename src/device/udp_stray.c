@@ -85,7 +85,7 @@ static void keep(struct vb_engine *e, const struct vb_run *run, const uint8_t *p
 		return;
 	}
 	/* Contact takes two steps, process and channel: somebody has to ask for the second, also if nobody polls. */
-	atomic_store_explicit(&e->strays_wait, true, memory_order_relaxed);
+	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
 		vb_progress_expect(1);
 }
@@ -128,8 +128,6 @@ bool vb_udp_stray_late(struct vb_engine *e)
 		vb_udp_inbox_pop(e->stray_box);
 		run = vb_udp_inbox_peek(e->stray_box, &payload);
 	}
-	if (!run)
-		atomic_store_explicit(&e->strays_wait, false, memory_order_relaxed);
 	return any;
 }
 
