@@ -113,11 +113,13 @@ static bool acknowledge(struct vb_tqp *qp)
 	if (!qp->env->reserve(qp, NULL, 0))
 		return true;
 	if (p->syndrome == VB_AETH_ACK)
-		psn = vb_psn_add(p->epsn, VB_PSN_MASK);
+		psn = p->ack_psn;
 	else if (VB_AETH_CLASS(p->syndrome) == 0x60 && p->syndrome != VB_AETH_NAK_SEQUENCE)
 		psn = p->nak_psn;
 	fill(qp, &run, VB_OP_ACK, psn);
 	run.syndrome = p->syndrome;
+	if (p->syndrome == VB_AETH_ACK)
+		run.msn = p->ack_msn;
 	p->owed &= (uint8_t)~VB_OWED_ACK;
 	qp->env->commit(qp, NULL, &run);
 	return false;

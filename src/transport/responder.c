@@ -12,6 +12,8 @@ void vb_responder_reset(struct vb_tqp *qp, uint32_t psn)
 	vb_responder_recv_return(qp);
 	p->epsn = psn & VB_PSN_MASK;
 	p->msn = 0;
+	p->ack_psn = vb_psn_add(p->epsn, VB_PSN_MASK);
+	p->ack_msn = 0;
 	p->owed = 0;
 	p->nak_sent = false;
 	p->established = false;

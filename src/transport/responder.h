@@ -45,6 +45,12 @@ struct vb_resource {
 struct vb_responder {
 	uint32_t epsn; /* expected */
 	uint32_t msn;  /* messages completed, 24 bits */
+	/*
+	 * What an ACK names: the last packet of a SEND or WRITE that was executed. Never the PSN of a READ or ATOMIC, which its
+	 * response alone answers: rdma_rxe takes such an ACK for the answer when the response was lost.
+	 */
+	uint32_t ack_psn;
+	uint32_t ack_msn;
 	uint8_t owed;
 	uint8_t syndrome; /* of the owed ACK or NAK */
 	bool nak_sent; /* a sequence or RNR NAK was answered, the packet it names hasn't come since */

@@ -92,6 +92,8 @@ static inline void advance(struct vb_responder *p, const struct vb_run *run)
 	} else {
 		p->message = run->op;
 	}
+	p->ack_psn = vb_psn_add(p->epsn, VB_PSN_MASK);
+	p->ack_msn = p->msn;
 	if (run->flags & VB_RUN_ACK_REQ)
 		owe_ack(p);
 }
