@@ -260,8 +260,6 @@ void vb_cq_fire(struct vb_cq *cq)
 
 bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 {
-	bool fits = true;
-
 	vb_lock_take(&cq->lock);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
@@ -281,11 +279,10 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 	cq->head++;
 	uint8_t armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
 
-	if (armed == VB_CQ_ANY || (armed == VB_CQ_SOLICITED && cqe->solicited)) {
+	if (armed == VB_CQ_ANY || (armed == VB_CQ_SOLICITED && cqe->solicited))
 		vb_cq_fire(cq);
-	}
 	vb_lock_release(&cq->lock);
-	return fits;
+	return true;
 }
 
 void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp)

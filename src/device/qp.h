@@ -90,7 +90,6 @@ struct vb_qp {
 	uint32_t wr_count;
 	int wr_error;
 	struct vb_send_wqe *wr_current;
-	bool wr_open;
 
 	/* What ibv_query_qp gives back. */
 	struct ibv_qp_attr attr;
@@ -152,7 +151,7 @@ struct vb_qp *vb_qp_lookup(struct vb_engine *engine, uint32_t qpn);
 /* Whose number is it? VB_QP_HERE: *engine serves it; VB_QP_UNKNOWN: it would be ours, but there is none; VB_QP_ELSEWHERE: no block of ours. */
 enum vb_qp_owner { VB_QP_HERE, VB_QP_UNKNOWN, VB_QP_ELSEWHERE };
 enum vb_qp_owner vb_qp_owner(struct vb_node *node, uint32_t qpn, uint32_t *engine);
-int vb_qp_table_add(struct vb_qp *qp);
+void vb_qp_table_add(struct vb_qp *qp);
 void vb_qp_table_remove(struct vb_qp *qp);
 
 #endif

@@ -49,11 +49,10 @@ enum vb_qp_owner vb_qp_owner(struct vb_node *node, uint32_t qpn, uint32_t *engin
 	return VB_QP_HERE;
 }
 
-int vb_qp_table_add(struct vb_qp *qp)
+void vb_qp_table_add(struct vb_qp *qp)
 {
 	atomic_store_explicit(&table[table_index(qp->engine->node, qp->t.qpn)], qp,
 			      memory_order_release);
-	return 0;
 }
 
 void vb_qp_table_remove(struct vb_qp *qp)

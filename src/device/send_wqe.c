@@ -8,8 +8,6 @@
 #include "device/pd.h"
 #include "transport/qp_state.h"
 
-#define QKEY_OWN 0x80000000u
-
 struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead)
 {
 	uint32_t index = qp->t.sq_posted + ahead;
@@ -53,7 +51,7 @@ void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct
 			 uint32_t qpn, uint32_t qkey)
 {
 	wqe->remote_qpn = qpn & VB_QPN_MASK;
-	wqe->remote_qkey = (qkey & QKEY_OWN) ? qp->t.qkey : qkey;
+	wqe->remote_qkey = qkey;
 	wqe->path = ah->path;
 	wqe->peer_hint = ah->local ? VB_HINT_LOCAL : VB_HINT_REMOTE;
 	if (vb_pd_of(ah->ah.pd)->id != qp->pd_id)
