@@ -14,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 
-import interface
-from page import Page
+sys.dont_write_bytecode = True
+
+import interface  # noqa: E402
+from page import Page  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MAN = os.path.join(ROOT, "man")
-sys.dont_write_bytecode = True
 COMPLETE = False  # whether a page that is missing is a fault
 EXAMPLE_SECONDS = 60
 JOBS = 2
