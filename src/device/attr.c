@@ -66,6 +66,8 @@ int vb_attr_query(struct ibv_context *ctx, struct ibv_device_attr_ex *attr)
 	attr->hca_core_clock = CLOCK_KHZ;
 	attr->device_cap_flags_ex = capabilities;
 	attr->phys_port_cnt_ex = VB_PORT;
+	attr->cq_mod_caps.max_cq_count = UINT16_MAX;
+	attr->cq_mod_caps.max_cq_period = UINT16_MAX;
 	return 0;
 }
 

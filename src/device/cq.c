@@ -15,11 +15,15 @@
 
 static _Atomic uint32_t cqs_alive;
 
-#define WC_FLAGS_OFFERED                                               \
-	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
-	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define WC_FLAGS_OFFERED                                                        \
+	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |          \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK | IBV_WC_EX_WITH_CVLAN | \
+	 IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO)
 #define STAMP_FLAGS \
 	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
+#define MORE_FLAGS \
+	(STAMP_FLAGS | IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO)
 
 /* Large queues are mapped: entries that are never used cost nothing. */
 static void *table_alloc(size_t bytes)
@@ -39,24 +43,24 @@ static uint32_t ring_size(uint32_t cqe)
 	return size;
 }
 
-static int ring_alloc(struct vb_cq *cq, uint32_t cqe, bool stamps)
+static int ring_alloc(struct vb_cq *cq, uint32_t cqe, bool more)
 {
 	uint32_t size = ring_size(cqe);
 
 	cq->ring = table_alloc((size_t)size * sizeof(*cq->ring));
-	cq->stamps = stamps ? table_alloc((size_t)size * sizeof(*cq->stamps)) : NULL;
+	cq->more = more ? table_alloc((size_t)size * sizeof(*cq->more)) : NULL;
 	cq->mask = size - 1;
-	if (!cq->ring || (stamps && !cq->stamps))
+	if (!cq->ring || (more && !cq->more))
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "cq of %u entries", cqe);
 	return 0;
 }
 
-static void ring_free(struct vb_cqe *ring, uint64_t *stamps, uint32_t mask)
+static void ring_free(struct vb_cqe *ring, struct vb_cqe_more *more, uint32_t mask)
 {
 	if (ring)
 		munmap(ring, ((size_t)mask + 1) * sizeof(*ring));
-	if (stamps)
-		munmap(stamps, ((size_t)mask + 1) * sizeof(*stamps));
+	if (more)
+		munmap(more, ((size_t)mask + 1) * sizeof(*more));
 }
 
 static int create_check(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
@@ -115,13 +119,16 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 				VB_MAX_CQ);
 		goto fail;
 	}
-	err = ring_alloc(cq, attr->cqe, extended && (attr->wc_flags & STAMP_FLAGS));
+	err = ring_alloc(cq, attr->cqe, extended && (attr->wc_flags & MORE_FLAGS));
 	if (!err)
 		err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_CQ], cq, &cq->ex.handle);
 	if (err)
 		goto fail;
-	cq->ignore_overrun = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
-			     (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) {
+		cq->ignore_overrun = attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+		cq->single_threaded = attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	}
+	cq->stamped = extended && (attr->wc_flags & STAMP_FLAGS);
 	cq->ex.context = ctx;
 	cq->ex.channel = attr->channel;
 	cq->ex.cq_context = attr->cq_context;
@@ -134,7 +141,7 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 	*out = public_cq(cq);
 	return 0;
 fail:
-	ring_free(cq->ring, cq->stamps, cq->mask);
+	ring_free(cq->ring, cq->more, cq->mask);
 	free(cq);
 	atomic_fetch_sub(&cqs_alive, 1);
 	return err;
@@ -161,28 +168,28 @@ int vb_cq_resize(struct ibv_cq *ibcq, int cqe)
 	uint32_t used = cq->head - tail;
 
 	old.ring = cq->ring;
-	old.stamps = cq->stamps;
+	old.more = cq->more;
 	old.mask = cq->mask;
 	if ((uint32_t)cqe < used) {
 		err = vb_refuse(EINVAL, VB_REASON_ARG,
 				"resize_cq: %u entries are unpolled, %d asked for", used, cqe);
 		goto unlock;
 	}
-	err = ring_alloc(cq, (uint32_t)cqe, old.stamps != NULL);
+	err = ring_alloc(cq, (uint32_t)cqe, old.more != NULL);
 	if (err) {
-		ring_free(cq->ring, cq->stamps, cq->mask);
+		ring_free(cq->ring, cq->more, cq->mask);
 		cq->ring = old.ring;
-		cq->stamps = old.stamps;
+		cq->more = old.more;
 		cq->mask = old.mask;
 		goto unlock;
 	}
 	for (uint32_t i = tail; i != cq->head; i++) {
 		cq->ring[i & cq->mask] = old.ring[i & old.mask];
-		if (cq->stamps)
-			cq->stamps[i & cq->mask] = old.stamps[i & old.mask];
+		if (cq->more)
+			cq->more[i & cq->mask] = old.more[i & old.mask];
 	}
 	cq->ex.cqe = cqe;
-	ring_free(old.ring, old.stamps, old.mask);
+	ring_free(old.ring, old.more, old.mask);
 unlock:
 	vb_lock_release(&cq->lock);
 	return err;
@@ -190,6 +197,7 @@ unlock:
 
 int vb_cq_modify(struct ibv_cq *ibcq, const struct ibv_modify_cq_attr *attr)
 {
+	struct vb_cq *cq = vb_cq_of(ibcq);
 	int err = cq_check(ibcq);
 
 	if (err)
@@ -197,8 +205,16 @@ int vb_cq_modify(struct ibv_cq *ibcq, const struct ibv_modify_cq_attr *attr)
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "modify_cq: mask 0x%x",
 				 attr->attr_mask);
-	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
-			 "modify_cq: moderation is not offered (max_cq_count is 0)");
+	if (!(attr->attr_mask & IBV_CQ_ATTR_MODERATE))
+		return 0;
+	vb_lock_take(&cq->lock);
+	cq->mod_count = attr->moderate.cq_count;
+	cq->mod_period = attr->moderate.cq_period;
+	/* What the old values were holding back is judged by the new ones. */
+	if (atomic_load(&cq->armed) != VB_CQ_IDLE)
+		vb_cq_tell_of(cq, vb_cq_untold(cq));
+	vb_lock_release(&cq->lock);
+	return 0;
 }
 
 int vb_cq_retire(struct ibv_cq *ibcq, struct vb_events_got *got)
@@ -221,6 +237,7 @@ int vb_cq_retire(struct ibv_cq *ibcq, struct vb_events_got *got)
 	if (cq->own)
 		vb_engine_destroy(cq->own);
 	cq->own = NULL;
+	vb_cq_moderate_end(cq);
 	if (ibcq->channel)
 		vb_event_queue_drop(&vb_comp_channel_of(ibcq->channel)->queue, &cq->comp_event);
 	vb_event_queue_drop(&ctx->async, &cq->error_event);
@@ -234,7 +251,7 @@ void vb_cq_free(struct ibv_cq *ibcq)
 
 	if (ibcq->channel)
 		vb_comp_channel_put(ibcq->channel);
-	ring_free(cq->ring, cq->stamps, cq->mask);
+	ring_free(cq->ring, cq->more, cq->mask);
 	free(cq->engines);
 	pthread_mutex_destroy(&cq->consume);
 	free(cq);
@@ -255,10 +272,29 @@ void vb_cq_fire(struct vb_cq *cq)
 {
 	atomic_store_explicit(&cq->armed, VB_CQ_IDLE, memory_order_relaxed);
 	cq->told = cq->head;
+	cq->mod_pending = 0;
+	cq->mod_at = 0;
 	vb_event_queue_raise(&vb_comp_channel_of(cq->ex.channel)->queue, &cq->comp_event);
 }
 
-bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
+/* The oldest entry gives way. One that an iteration has passed was consumed then, and must not be once more. */
+static void lose_oldest(struct vb_cq *cq, uint32_t tail)
+{
+	if (!cq->iterating || (int32_t)(cq->iter_tail - tail) <= 0)
+		vb_cq_consume(&cq->ring[tail & cq->mask]);
+	atomic_store_explicit(&cq->tail, tail + 1, memory_order_relaxed);
+}
+
+static void more_fill(struct vb_cq *cq, const struct vb_cqe_more *more)
+{
+	struct vb_cqe_more *to = &cq->more[cq->head & cq->mask];
+
+	*to = more ? *more : (struct vb_cqe_more){0};
+	if (cq->stamped)
+		to->stamp = vb_clock_ns();
+}
+
+bool vb_cq_push_more(struct vb_cq *cq, const struct vb_cqe *cqe, const struct vb_cqe_more *more)
 {
 	vb_lock_take(&cq->lock);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
@@ -269,20 +305,23 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 			vb_lock_release(&cq->lock);
 			return false;
 		}
-		/* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: the oldest entry gives way. */
-		vb_cq_consume(&cq->ring[tail & cq->mask]);
-		atomic_store_explicit(&cq->tail, tail + 1, memory_order_relaxed);
+		lose_oldest(cq, tail);
 	}
 	cq->ring[cq->head & cq->mask] = *cqe;
-	if (cq->stamps)
-		cq->stamps[cq->head & cq->mask] = vb_clock_ns();
+	if (cq->more)
+		more_fill(cq, more);
 	cq->head++;
 	uint8_t armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
 
 	if (armed == VB_CQ_ANY || (armed == VB_CQ_SOLICITED && cqe->solicited))
-		vb_cq_fire(cq);
+		vb_cq_tell(cq);
 	vb_lock_release(&cq->lock);
 	return true;
+}
+
+bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
+{
+	return vb_cq_push_more(cq, cqe, NULL);
 }
 
 void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp)
@@ -302,8 +341,8 @@ void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp)
 			continue;
 		}
 		cq->ring[to & cq->mask] = cq->ring[from & cq->mask];
-		if (cq->stamps)
-			cq->stamps[to & cq->mask] = cq->stamps[from & cq->mask];
+		if (cq->more)
+			cq->more[to & cq->mask] = cq->more[from & cq->mask];
 		to++;
 	}
 	cq->head = to;

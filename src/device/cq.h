@@ -25,6 +25,16 @@ struct vb_cqe {
 	uint16_t pad;
 };
 
+/* What only extended queues tell of an entry; beside the ring, and only where wc_flags ask for some of it. */
+struct vb_cqe_more {
+	uint64_t stamp;    /* CLOCK_MONOTONIC ns */
+	uint64_t tag;      /* of a matched message */
+	uint32_t priv;     /* its app_ctx, big endian on the wire, host order here */
+	uint32_t flow_tag; /* IBV_FLOW_SPEC_ACTION_TAG of the rule that steered a frame */
+	uint16_t cvlan;    /* the VLAN tag that was taken off a frame */
+	uint16_t pad[3];
+};
+
 enum vb_cq_armed { VB_CQ_IDLE, VB_CQ_SOLICITED, VB_CQ_ANY };
 
 struct vb_cq_engine {
@@ -36,7 +46,9 @@ struct vb_cq {
 	struct ibv_cq_ex ex; /* starts with struct ibv_cq */
 	struct vb_lock lock; /* the entries, arming, overrun */
 	struct vb_cqe *ring;
-	uint64_t *stamps;      /* per entry, CLOCK_MONOTONIC ns, if timestamps were asked for */
+	struct vb_cqe_more *more; /* per entry, or NULL */
+	bool stamped;             /* the clock is read for every entry */
+	bool single_threaded;  /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED: iterations exclude nobody */
 	uint32_t mask;         /* ring size - 1 */
 	uint32_t head;         /* entries added */
 	_Atomic uint32_t tail; /* entries polled */
@@ -44,6 +56,12 @@ struct vb_cq {
 	bool ignore_overrun;
 	_Atomic uint8_t armed; /* enum vb_cq_armed */
 	uint32_t told; /* entries before this one were there when the latest event was raised */
+	/* Moderation of events (cq_moderate.c), under lock. */
+	uint16_t mod_count, mod_period; /* entries, microseconds; both 0: off */
+	uint32_t mod_pending;           /* entries that an event is due for */
+	uint64_t mod_at;                /* when the period ends, 0 = none runs */
+	struct vb_cq *mod_next;         /* queues whose period runs, under the list's lock */
+	bool mod_listed;
 	struct vb_event_node comp_event, error_event;
 	struct vb_events_got got;
 	/* Which engines to drive when polled; changed under poll_lock. */
@@ -59,7 +77,7 @@ struct vb_cq {
 	pthread_mutex_t consume;
 	bool iterating;        /* under lock: other pollers wait for `consume` */
 	struct vb_cqe current; /* a copy */
-	uint64_t current_stamp;
+	struct vb_cqe_more current_more;
 	uint32_t iter_tail; /* entries before this one are given back at end_poll */
 };
 
@@ -77,6 +95,8 @@ void vb_cq_free(struct ibv_cq *cq);
 
 /* Adds an entry (engine's lock held). False: overrun, the queue pair must go to ERR. */
 bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe);
+/* The same with what extended queues tell besides; `more` may be NULL. */
+bool vb_cq_push_more(struct vb_cq *cq, const struct vb_cqe *cqe, const struct vb_cqe_more *more);
 /* Raises the completion event the CQ is armed for (under lock). */
 void vb_cq_fire(struct vb_cq *cq);
 /* Removes every unpolled entry of the queue pair (reset, destroy). */
@@ -92,6 +112,19 @@ void vb_cq_detach(struct vb_cq *cq, struct vb_engine *engine);
 void vb_cq_drive(struct vb_cq *cq);
 /* Entry was polled: frees send queue slots. Under cq->lock. */
 void vb_cq_consume(const struct vb_cqe *cqe);
+
+/* cq_moderate.c. Under the queue's lock: an entry that the queue is armed for was added; the event is raised now or later. */
+void vb_cq_tell(struct vb_cq *cq);
+/* Under the lock: the queue was armed, or its moderation changed: how many entries wait to be told of? */
+void vb_cq_tell_of(struct vb_cq *cq, uint32_t entries);
+/* Entries that no event has told of and that the present arming is for. Under the lock. */
+uint32_t vb_cq_untold(const struct vb_cq *cq);
+/* The program ends the queue. */
+void vb_cq_moderate_end(struct vb_cq *cq);
+/* The progress thread: raises what is due; when to look again (CLOCK_MONOTONIC ns), 0 = nothing runs. */
+uint64_t vb_cq_moderate_due(void);
+void vb_cq_moderate_forked(void);
+
 /* Sets the ibv_cq_ex function pointers (cq_ex.c). */
 void vb_cq_ex_init(struct vb_cq *cq);
 

@@ -22,10 +22,16 @@ static const struct vb_cqe *current(struct ibv_cq_ex *ex)
 /* Under the lock: the entry at iter_tail becomes the current one. */
 static int entry_load(struct vb_cq *cq)
 {
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	/* Entries were lost meanwhile (IGNORE_OVERRUN): go on with the oldest that is left. */
+	if ((int32_t)(tail - cq->iter_tail) > 0)
+		cq->iter_tail = tail;
 	if (cq->iter_tail == cq->head)
 		return ENOENT;
 	cq->current = cq->ring[cq->iter_tail & cq->mask];
-	cq->current_stamp = cq->stamps ? cq->stamps[cq->iter_tail & cq->mask] : 0;
+	if (cq->more)
+		cq->current_more = cq->more[cq->iter_tail & cq->mask];
 	cq->iter_tail++;
 	vb_cq_consume(&cq->current);
 	cq->ex.status = cq->current.wc.status;
@@ -40,7 +46,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (attr && attr->comp_mask)
 		return EINVAL;
 	vb_cq_drive(cq);
-	pthread_mutex_lock(&cq->consume);
+	if (!cq->single_threaded)
+		pthread_mutex_lock(&cq->consume);
 	vb_lock_take(&cq->lock);
 	cq->iter_tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	int err = entry_load(cq);
@@ -48,7 +55,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	cq->iterating = !err;
 	vb_lock_release(&cq->lock);
 	/* Nothing there: the iteration has not begun, and no end_poll follows. */
-	if (err)
+	if (err && !cq->single_threaded)
 		pthread_mutex_unlock(&cq->consume);
 	return err;
 }
@@ -69,10 +76,13 @@ static void end_poll(struct ibv_cq_ex *ex)
 	struct vb_cq *cq = cq_of(ex);
 
 	vb_lock_take(&cq->lock);
-	atomic_store_explicit(&cq->tail, cq->iter_tail, memory_order_relaxed);
+	/* Only forward: an overrun that is ignored may have gone past the iteration. */
+	if ((int32_t)(cq->iter_tail - atomic_load_explicit(&cq->tail, memory_order_relaxed)) > 0)
+		atomic_store_explicit(&cq->tail, cq->iter_tail, memory_order_relaxed);
 	cq->iterating = false;
 	vb_lock_release(&cq->lock);
-	pthread_mutex_unlock(&cq->consume);
+	if (!cq->single_threaded)
+		pthread_mutex_unlock(&cq->consume);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
@@ -127,7 +137,7 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 {
-	return cq_of(ex)->current_stamp;
+	return cq_of(ex)->current_more.stamp;
 }
 
 static uint64_t clock_ns(clockid_t clock)
@@ -140,26 +150,24 @@ static uint64_t clock_ns(clockid_t clock)
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
-	return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - cq_of(ex)->current_stamp);
+	return clock_ns(CLOCK_REALTIME) -
+	       (clock_ns(CLOCK_MONOTONIC) - cq_of(ex)->current_more.stamp);
 }
 
-/* VLAN tags, flow tags and tag matching do not occur on these devices: the flags that ask for them are refused at create. */
 static uint16_t read_cvlan(struct ibv_cq_ex *ex)
 {
-	(void)ex;
-	return 0;
+	return cq_of(ex)->current_more.cvlan;
 }
 
 static uint32_t read_flow_tag(struct ibv_cq_ex *ex)
 {
-	(void)ex;
-	return 0;
+	return cq_of(ex)->current_more.flow_tag;
 }
 
 static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
 {
-	(void)ex;
-	*info = (struct ibv_wc_tm_info){0};
+	info->tag = cq_of(ex)->current_more.tag;
+	info->priv = cq_of(ex)->current_more.priv;
 }
 
 /* Every reader is always set: there is no size check in the inlines. */

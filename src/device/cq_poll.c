@@ -70,24 +70,6 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	return n;
 }
 
-/*
- * Is there an unpolled entry that no event has told of? Arming then fires at once, or nobody would be woken for it. Entries that the
- * latest event told of stay silent: programs arm first and poll the entry of the event afterwards (perftest), and would
- * take a second event for another entry.
- */
-static bool untold_entry(const struct vb_cq *cq, uint8_t armed)
-{
-	uint32_t from = atomic_load_explicit(&cq->tail, memory_order_relaxed);
-
-	if ((int32_t)(cq->told - from) > 0)
-		from = cq->told;
-	for (uint32_t i = from; i != cq->head; i++) {
-		if (armed == VB_CQ_ANY || cq->ring[i & cq->mask].solicited)
-			return true;
-	}
-	return false;
-}
-
 int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct vb_cq *cq = vb_cq_of(ibcq);
@@ -98,8 +80,7 @@ int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	vb_lock_take(&cq->lock);
 	if (want > atomic_load(&cq->armed))
 		atomic_store(&cq->armed, want);
-	if (untold_entry(cq, atomic_load(&cq->armed)))
-		vb_cq_fire(cq);
+	vb_cq_tell_of(cq, vb_cq_untold(cq));
 	vb_lock_release(&cq->lock);
 	/* From now on nobody may poll: senders have to ring. */
 	vb_lock_take(&cq->poll_lock);

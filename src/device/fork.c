@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "device/context.h"
+#include "device/cq.h"
 #include "device/device.h"
 #include "device/monitor.h"
 #include "device/ops.h"
@@ -30,6 +31,7 @@ static void in_child(void)
 {
 	vb_process_forked();
 	vb_monitor_forked();
+	vb_cq_moderate_forked();
 	vb_context_forked(&vb_forked_ops);
 	vb_context_fork_unlock();
 	vb_device_fork_unlock();

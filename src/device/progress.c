@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "device/cq.h"
 #include "device/engine.h"
 #include "device/monitor.h"
 #include "device/process.h"
@@ -52,10 +53,8 @@ void vb_progress_expect(uint64_t at)
 }
 
 /* A request that waits for a peer which died without a word (exec with a forked child alive) is noticed here. */
-static void note_deadline(struct pass *pass, const struct vb_engine *e)
+static void note_deadline(struct pass *pass, uint64_t deadline)
 {
-	uint64_t deadline = atomic_load_explicit(&e->deadline, memory_order_relaxed);
-
 	if (deadline && (!pass->deadline || deadline < pass->deadline))
 		pass->deadline = deadline;
 }
@@ -105,7 +104,7 @@ static void look_at(struct vb_engine *e, void *arg)
 		pass->udp_awake |= !asleep;
 	}
 	pass->waiting |= atomic_load_explicit(&e->waiting, memory_order_relaxed);
-	note_deadline(pass, e);
+	note_deadline(pass, atomic_load_explicit(&e->deadline, memory_order_relaxed));
 }
 
 static int64_t wait_for(const struct pass *pass, uint64_t now, int64_t room_ns)
@@ -190,6 +189,7 @@ void *vb_progress_main(void *arg)
 		/* From here to the wait everything armed is seen by this pass or kicks the wait. */
 		atomic_store(&planned, UINT64_MAX);
 		vb_process_each_engine(look_at, &pass);
+		note_deadline(&pass, vb_cq_moderate_due());
 		uint64_t now = vb_clock_ns();
 
 		if (pass.worked)

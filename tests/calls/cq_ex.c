@@ -220,13 +220,13 @@ static void flags(uint32_t flag)
 		EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/* Posts @n receives to a queue pair in ERR: as many flushed entries in its CQ, numbered from 0. */
-static void flush_entries(struct ibv_qp *qp, uint64_t n)
+/* Posts @n receives to a queue pair in ERR: as many flushed entries in its CQ, numbered from @first. */
+static void flush_entries(struct ibv_qp *qp, uint64_t first, uint64_t n)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
 	REQUIRE(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
-	for (uint64_t i = 0; i < n; i++) {
+	for (uint64_t i = first; i < first + n; i++) {
 		struct ibv_recv_wr recv = {.wr_id = i}, *bad;
 
 		REQUIRE(!ibv_post_recv(qp, &recv, &bad));
@@ -251,7 +251,7 @@ static void ignore_overrun(void)
 	REQUIRE(cq);
 	qp = self_connected(cq);
 	posted = (uint64_t)cq->cqe + 3;
-	flush_entries(qp, posted);
+	flush_entries(qp, 0, posted);
 	for (uint64_t i = posted - (uint64_t)cq->cqe; i < posted; i++) {
 		struct ibv_wc wc = {.wr_id = 999};
 		int n = 0;
@@ -267,6 +267,120 @@ static void ignore_overrun(void)
 	EXPECT_EQ(poll(&poller, 1, END_QUIET_MS), 0);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+/* Entries lost during an iteration stay lost: end_poll gives nothing back that was given back already. */
+static void overrun_in_iteration(void)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 4,
+		.wc_flags = IBV_WC_STANDARD_FLAGS,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
+	};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, &attr);
+	struct ibv_wc wc;
+	struct ibv_qp *qp;
+	uint64_t lost;
+
+	expect_case("ignore overrun inside an iteration");
+	REQUIRE(cq);
+	lost = (uint64_t)cq->cqe + 2;
+	qp = self_connected(cq);
+	flush_entries(qp, 0, 2);
+	REQUIRE(start_poll(cq) == 0);
+	EXPECT_EQ(cq->wr_id, 0);
+	flush_entries(qp, 2, lost - 2 + (uint64_t)cq->cqe);
+	EXPECT_EQ(ibv_next_poll(cq), 0);
+	EXPECT_EQ(cq->wr_id, lost);
+	ibv_end_poll(cq);
+	for (uint64_t i = lost + 1; i < lost + (uint64_t)cq->cqe; i++) {
+		EXPECT_EQ(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 1);
+		EXPECT_EQ(wc.wr_id, i);
+	}
+	EXPECT_EQ(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 0);
+
+	expect_case("ignore overrun between start and end");
+	flush_entries(qp, 0, 2);
+	REQUIRE(start_poll(cq) == 0);
+	flush_entries(qp, 2, lost - 2 + (uint64_t)cq->cqe);
+	ibv_end_poll(cq);
+	for (uint64_t i = lost; i < lost + (uint64_t)cq->cqe; i++) {
+		EXPECT_EQ(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 1);
+		EXPECT_EQ(wc.wr_id, i);
+	}
+	EXPECT_EQ(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 0);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+/* Stamps count hca_core_clock, as ibv_query_rt_values_ex(3) does, and lie between two readings of it. */
+static void clocks(void)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 4,
+		.wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+	struct ibv_values_ex before = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK}, after = before;
+	struct ibv_values_ex none = {.comp_mask = 0}, bad = {.comp_mask = 1u << 31};
+	struct ibv_device_attr_ex device;
+	struct timespec begin, end;
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, &attr);
+	struct ibv_qp *qp;
+	uint64_t wall;
+
+	expect_case("clocks");
+	REQUIRE(cq);
+	REQUIRE(ibv_query_device_ex(ctx, NULL, &device) == 0);
+	EXPECT(device.hca_core_clock > 0 && device.completion_timestamp_mask != 0);
+	qp = self_connected(cq);
+	EXPECT_EQ(ibv_query_rt_values_ex(ctx, &before), 0);
+	EXPECT_EQ(before.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
+	clock_gettime(CLOCK_REALTIME, &begin);
+	flush_entries(qp, 0, 1);
+	REQUIRE(start_poll(cq) == 0);
+	EXPECT_EQ(ibv_query_rt_values_ex(ctx, &after), 0);
+	clock_gettime(CLOCK_REALTIME, &end);
+	EXPECT(ibv_wc_read_completion_ts(cq) >= (uint64_t)before.raw_clock.tv_nsec);
+	EXPECT(ibv_wc_read_completion_ts(cq) <= (uint64_t)after.raw_clock.tv_nsec);
+	wall = ibv_wc_read_completion_wallclock_ns(cq);
+	/* The two clocks of the system run apart by what it adjusts them; a second is far more. */
+	EXPECT(wall + 1000000000ull > (uint64_t)begin.tv_sec * 1000000000ull);
+	EXPECT(wall < ((uint64_t)end.tv_sec + 2) * 1000000000ull);
+	ibv_end_poll(cq);
+	expect_case("ibv_query_rt_values_ex: masks");
+	EXPECT_EQ(ibv_query_rt_values_ex(ctx, &none), 0);
+	EXPECT_EQ(none.comp_mask, 0);
+	EXPECT_REFUSED(ibv_query_rt_values_ex(ctx, &bad), EINVAL);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+/* Every field may be asked for, alone; what a message does not have reads as 0. */
+static void every_field(void)
+{
+	for (int bit = 0; (1u << bit) & IBV_CREATE_CQ_SUP_WC_FLAGS; bit++) {
+		struct ibv_cq_init_attr_ex attr = {.cqe = 4, .wc_flags = 1u << bit};
+		struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, &attr);
+		struct ibv_wc_tm_info info = {1, 1};
+		struct ibv_qp *qp;
+
+		expect_case("wc_flags %#x", 1u << bit);
+		if (!EXPECT(cq != NULL))
+			continue;
+		qp = self_connected(cq);
+		flush_entries(qp, 7, 1);
+		REQUIRE(start_poll(cq) == 0);
+		EXPECT_EQ(cq->wr_id, 7);
+		EXPECT_EQ(ibv_wc_read_cvlan(cq), 0);
+		EXPECT_EQ(ibv_wc_read_flow_tag(cq), 0);
+		ibv_wc_read_tm_info(cq, &info);
+		EXPECT(info.tag == 0 && info.priv == 0);
+		ibv_end_poll(cq);
+		EXPECT_EQ(ibv_destroy_qp(qp), 0);
+		EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	}
 }
 
 int main(int argc, char **argv)
@@ -285,6 +399,9 @@ int main(int argc, char **argv)
 	flags(IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
 	flags(IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
 	ignore_overrun();
+	overrun_in_iteration();
+	clocks();
+	every_field();
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
 	EXPECT_EQ(ibv_close_device(ctx), 0);

@@ -76,20 +76,12 @@ static void queues(void)
 		.pd = end.pd,
 	};
 	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
-	struct ibv_modify_cq_attr moderation = {
-		.attr_mask = IBV_CQ_ATTR_MODERATE,
-		.moderate = {.cq_count = 1, .cq_period = 1},
-	};
 
 	NOT_OFFERED(ibv_create_wq(end.ctx, &wq));
 	NOT_OFFERED(ibv_create_rwq_ind_table(end.ctx, &table));
 	NOT_OFFERED(ibv_create_srq_ex(end.ctx, &xrc_srq));
 	expect_case("ibv_modify_qp_rate_limit");
 	EXPECT_EQ(ibv_modify_qp_rate_limit(end.qp, &rate), EOPNOTSUPP);
-	if (!device.cq_mod_caps.max_cq_count) {
-		expect_case("ibv_modify_cq");
-		EXPECT_EQ(ibv_modify_cq(end.cq[0], &moderation), EOPNOTSUPP);
-	}
 }
 
 static void flows(void)

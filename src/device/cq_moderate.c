@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * When an armed queue's event is raised: at once, or moderated (ibv_modify_cq(3)): after cq_count entries, or cq_period
+ * microseconds after the first of them, whichever comes first. A count of 0 or a period of 0 is no bound. Entries are
+ * never held back, only the event is.
+ *
+ * Queues whose period runs are on one list, which the progress thread looks through when the earliest ends. A queue's lock is
+ * taken before the list's; the progress thread, which comes from the other side, only tries.
+ */
+#include "device/cq.h"
+#include "device/process.h"
+
+#define RETRY_NS 20000ull /* the queue was busy when its period ended */
+
+static struct vb_lock list_lock;
+static struct vb_cq *list;
+
+/*
+ * Unpolled entries that no event has told of. Entries that the latest event told of stay silent: programs arm first and poll
+ * the entry of the event afterwards (perftest), and would take a second event for another entry.
+ */
+uint32_t vb_cq_untold(const struct vb_cq *cq)
+{
+	uint8_t armed = atomic_load(&cq->armed);
+	uint32_t from = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	uint32_t count = 0;
+
+	if ((int32_t)(cq->told - from) > 0)
+		from = cq->told;
+	if (armed == VB_CQ_ANY)
+		return cq->head - from;
+	for (uint32_t i = from; i != cq->head; i++)
+		count += cq->ring[i & cq->mask].solicited;
+	return count;
+}
+
+static void period_start(struct vb_cq *cq)
+{
+	cq->mod_at = vb_clock_ns() + cq->mod_period * 1000ull;
+	vb_lock_take(&list_lock);
+	if (!cq->mod_listed) {
+		cq->mod_listed = true;
+		cq->mod_next = list;
+		list = cq;
+	}
+	vb_lock_release(&list_lock);
+	vb_progress_expect(cq->mod_at);
+}
+
+void vb_cq_tell_of(struct vb_cq *cq, uint32_t entries)
+{
+	cq->mod_pending = entries;
+	if (!entries)
+		return;
+	bool enough = cq->mod_count ? entries >= cq->mod_count : !cq->mod_period;
+
+	if (enough)
+		vb_cq_fire(cq);
+	else if (cq->mod_period && !cq->mod_at)
+		period_start(cq);
+	else if (!cq->mod_period)
+		cq->mod_at = 0;
+}
+
+void vb_cq_tell(struct vb_cq *cq)
+{
+	if (!cq->mod_count && !cq->mod_period)
+		vb_cq_fire(cq);
+	else
+		vb_cq_tell_of(cq, cq->mod_pending + 1);
+}
+
+/* Under both locks. The period is over: an event for what is still unpolled. */
+static void period_end(struct vb_cq *cq)
+{
+	cq->mod_at = 0;
+	cq->mod_pending = 0;
+	if (atomic_load(&cq->armed) != VB_CQ_IDLE && vb_cq_untold(cq))
+		vb_cq_fire(cq);
+}
+
+/* Looks at one queue of the list; when to look again, 0 = it is not on the list any more. */
+static uint64_t look_at(struct vb_cq *cq, uint64_t now)
+{
+	uint64_t at;
+
+	if (!vb_lock_try(&cq->lock))
+		return now + RETRY_NS;
+	if (cq->mod_at && cq->mod_at <= now)
+		period_end(cq);
+	at = cq->mod_at;
+	cq->mod_listed = at != 0;
+	vb_lock_release(&cq->lock);
+	return at;
+}
+
+uint64_t vb_cq_moderate_due(void)
+{
+	uint64_t earliest = 0;
+	uint64_t now;
+
+	if (!__atomic_load_n(&list, __ATOMIC_RELAXED))
+		return 0;
+	now = vb_clock_ns();
+	vb_lock_take(&list_lock);
+	for (struct vb_cq **at = &list; *at;) {
+		uint64_t next = look_at(*at, now);
+
+		if (!next) {
+			*at = (*at)->mod_next;
+			continue;
+		}
+		if (!earliest || next < earliest)
+			earliest = next;
+		at = &(*at)->mod_next;
+	}
+	vb_lock_release(&list_lock);
+	return earliest;
+}
+
+void vb_cq_moderate_end(struct vb_cq *cq)
+{
+	vb_lock_take(&list_lock);
+	for (struct vb_cq **at = &list; *at; at = &(*at)->mod_next) {
+		if (*at == cq) {
+			*at = cq->mod_next;
+			break;
+		}
+	}
+	cq->mod_listed = false;
+	vb_lock_release(&list_lock);
+}
+
+/* In the child: the queues are the parent's. */
+void vb_cq_moderate_forked(void)
+{
+	list_lock = (struct vb_lock){0};
+	list = NULL;
+}
