@@ -68,6 +68,7 @@ int vb_attr_query(struct ibv_context *ctx, struct ibv_device_attr_ex *attr)
 	attr->phys_port_cnt_ex = VB_PORT;
 	attr->cq_mod_caps.max_cq_count = UINT16_MAX;
 	attr->cq_mod_caps.max_cq_period = UINT16_MAX;
+	attr->max_dm_size = VB_MAX_DM_BYTES;
 	return 0;
 }
 

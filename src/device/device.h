@@ -32,6 +32,7 @@ struct vb_device {
 		driver; /* where other libraries look for the driver's operations, and compare the address */
 	__be64 guid;
 	_Atomic uint32_t objects[VB_HANDLE_TYPES]; /* what vb_context_add() has counted */
+	_Atomic uint64_t dm_bytes;                 /* device memory in use */
 	/* The rest under the lock of device.c. */
 	uint32_t refs;
 	struct vb_link_state link;

@@ -9,6 +9,8 @@
 #include "device/names.h"
 #include "device/qp.h"
 #include "device/srq.h"
+#include "host/arena.h"
+#include "host/peer.h"
 
 static struct vb_mem local_memory(const struct vb_qp *qp)
 {
@@ -254,9 +256,14 @@ static enum vb_reason remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va
 
 	if (reason != VB_REASON_NONE)
 		return reason;
+	struct vb_peer *self = vb_node_self(qp->engine->node);
 	uint64_t value;
 
 	*original = 0;
+	if (vb_arena_holds(self, addr, sizeof(value))) {
+		vb_peer_atomic(self, addr, compare_swap, swap_add, compare, original);
+		return VB_REASON_NONE;
+	}
 	vb_node_atomic_lock(qp->engine->node);
 	bool there = vb_mem_copy_out(original, addr, sizeof(*original));
 

@@ -163,8 +163,8 @@ static bool contact(struct vb_qp *qp, struct target *target)
 		return false;
 	target->peer = qp->channel->peer;
 	/* Within one process the responder is at hand, and guards its copies against memory that is gone. */
-	if (vb_peer_is_self(target->peer) || !vb_peer_reachable(target->peer) ||
-	    !vb_peer_alive(target->peer))
+	if (vb_peer_is_self(target->peer) || !vb_peer_alive(target->peer) ||
+	    !(vb_peer_reachable(target->peer) || vb_peer_shares(target->peer)))
 		return false;
 	if (!qp->peer_qp)
 		qp->peer_qp = vb_peer_qp(target->peer, qp->t.dest_qpn);

@@ -34,6 +34,13 @@ REFUSE(dealloc_pd, UNUSED(struct ibv_pd *))
 REFUSE(reg_mr, UNUSED(struct ibv_pd *), UNUSED2(void *), UNUSED3(size_t), UNUSED4(uint64_t),
        UNUSED5(unsigned int), UNUSED6(struct ibv_mr **))
 REFUSE(dereg_mr, UNUSED(struct ibv_mr *))
+REFUSE(alloc_dm, UNUSED(struct ibv_context *), UNUSED2(const struct ibv_alloc_dm_attr *),
+       UNUSED3(struct ibv_dm **))
+REFUSE(free_dm, UNUSED(struct ibv_dm *))
+REFUSE(copy_dm, UNUSED(struct ibv_dm *), UNUSED2(uint64_t), UNUSED3(void *), UNUSED4(size_t),
+       UNUSED5(bool))
+REFUSE(reg_dm_mr, UNUSED(struct ibv_pd *), UNUSED2(struct ibv_dm *), UNUSED3(uint64_t),
+       UNUSED4(size_t), UNUSED5(unsigned int), UNUSED6(struct ibv_mr **))
 REFUSE(create_comp_channel, UNUSED(struct ibv_context *), UNUSED2(struct ibv_comp_channel **))
 REFUSE(destroy_comp_channel, UNUSED(struct ibv_comp_channel *))
 REFUSE(get_cq_event, UNUSED(struct ibv_comp_channel *), UNUSED2(struct ibv_cq **), UNUSED3(void **))
@@ -123,6 +130,10 @@ const struct vb_ops vb_forked_ops = {
 	.reg_mr = refuse_reg_mr,
 	.rereg_mr = refuse_rereg_mr,
 	.dereg_mr = refuse_dereg_mr,
+	.alloc_dm = refuse_alloc_dm,
+	.free_dm = refuse_free_dm,
+	.copy_dm = refuse_copy_dm,
+	.reg_dm_mr = refuse_reg_dm_mr,
 	.create_comp_channel = refuse_create_comp_channel,
 	.destroy_comp_channel = refuse_destroy_comp_channel,
 	.get_cq_event = refuse_get_cq_event,

@@ -17,6 +17,7 @@ enum vb_handle_type {
 	VB_HANDLE_QP,
 	VB_HANDLE_SRQ,
 	VB_HANDLE_AH,
+	VB_HANDLE_DM,
 	VB_HANDLE_TYPES
 };
 

@@ -12,6 +12,9 @@
 #define VB_MAX_AH           65535u
 #define VB_MAX_MR           131072u
 #define VB_MAX_MW           65536u
+#define VB_MAX_DM_BYTES     (64ull << 20) /* per device and process */
+#define VB_MAX_DM           (VB_MAX_DM_BYTES / 4096)
+#define VB_MAX_DM_LOG_ALIGN 12u
 #define VB_MAX_QP_WR        32768u
 #define VB_MAX_SGE          32u
 #define VB_MAX_SGE_RD       32u

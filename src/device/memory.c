@@ -8,6 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/process.h"
+#include "host/arena.h"
+#include "host/peer.h"
+
 /* The sentence that names the element, the region and what is wrong between them. */
 static void explain(const struct vb_mem *mem, const char *what, int element, uint32_t key,
 		    uint64_t va, uint64_t length, enum vb_reason reason)
@@ -201,8 +205,27 @@ static bool refused(void)
 	return atomic_load_explicit(&kernel_copies_refused, memory_order_relaxed);
 }
 
+/*
+ * Device memory and its like: mapped a second time, where the program cannot unmap it. vb_peer_write() and vb_peer_read() go that
+ * way by themselves. NULL: the range is other memory.
+ */
+static struct vb_peer *shared_owner(uint64_t addr, uint64_t length)
+{
+	struct vb_node *node = vb_process_node_started();
+	struct vb_peer *self = node ? vb_node_self(node) : NULL;
+
+	return self && vb_arena_holds(self, addr, length) ? self : NULL;
+}
+
 bool vb_mem_copy_in(uint64_t addr, const void *src, uint64_t length)
 {
+	struct vb_peer *shared = shared_owner(addr, length);
+
+	if (shared) {
+		struct iovec iov = {(void *)(uintptr_t)src, length};
+
+		return vb_peer_write(shared, addr, &iov, 1, length, true) == 0;
+	}
 	uint64_t tail = (addr + length - 1) & ~(uint64_t)7;
 	uint64_t head = tail > addr ? tail - addr : 0;
 	struct iovec local = {.iov_base = (void *)(uintptr_t)src, .iov_len = length};
@@ -222,6 +245,13 @@ bool vb_mem_copy_in(uint64_t addr, const void *src, uint64_t length)
 
 bool vb_mem_copy_out(void *dst, uint64_t addr, uint64_t length)
 {
+	struct vb_peer *shared = shared_owner(addr, length);
+
+	if (shared) {
+		struct iovec iov = {dst, length};
+
+		return vb_peer_read(shared, addr, &iov, 1, length) == 0;
+	}
 	struct iovec local = {.iov_base = dst, .iov_len = length};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = length};
 

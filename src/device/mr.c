@@ -68,7 +68,7 @@ static void publish(struct vb_mr *m)
 	k->qpn = 0;
 	k->start = m->iova;
 	k->length = m->mr.length;
-	k->base = (uintptr_t)m->mr.addr;
+	k->base = (uintptr_t)m->memory;
 	k->kind = VB_KEY_REGION;
 	k->parent = 0;
 	__atomic_store_n(&k->key, m->mr.lkey, __ATOMIC_RELEASE);
@@ -132,8 +132,32 @@ int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, 
 		return err;
 	}
 	m->mr.addr = addr;
+	m->memory = addr;
 	m->mr.length = length;
 	m->iova = iova;
+	publish(m);
+	*mr = &m->mr;
+	return 0;
+}
+
+int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigned int access,
+			 _Atomic uint32_t *users, struct ibv_mr **mr)
+{
+	struct vb_mr *m = NULL;
+	int err = vb_mr_check_access(&access);
+
+	if (!err)
+		err = vb_pd_get(pd->context, pd);
+	if (err)
+		return err;
+	err = make(pd, access, &m);
+	if (err) {
+		vb_pd_put(pd);
+		return err;
+	}
+	m->memory = memory;
+	m->mr.length = length;
+	m->users = users;
 	publish(m);
 	*mr = &m->mr;
 	return 0;
@@ -145,6 +169,10 @@ static int check_rereg(struct ibv_mr *mr, int flags, const struct ibv_pd *pd, co
 {
 	if (vb_context_check(mr->context, VB_HANDLE_MR, mr->handle, mr, "rereg_mr"))
 		return IBV_REREG_MR_ERR_INPUT;
+	if (vb_mr_of(mr)->users) {
+		vb_note(VB_REASON_ARG, "rereg_mr: the memory is the device's");
+		return IBV_REREG_MR_ERR_INPUT;
+	}
 	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) {
 		vb_note(VB_REASON_ARG_MASK, "rereg_mr: unknown flags 0x%x", (unsigned int)flags);
 		return IBV_REREG_MR_ERR_INPUT;
@@ -201,6 +229,7 @@ static int reregister(struct vb_mr *m, int flags, struct ibv_pd *pd, const struc
 		return IBV_REREG_MR_ERR_CMD;
 	}
 	m->mr.addr = next.mr.addr;
+	m->memory = next.mr.addr;
 	m->mr.length = next.mr.length;
 	m->iova = next.iova;
 	m->access = next.access;
@@ -243,6 +272,8 @@ int vb_mr_deregister(struct ibv_mr *mr)
 	withdraw(m);
 	vb_node_key_free(vb_process_node_started(), mr->lkey);
 	vb_pd_put(mr->pd);
+	if (m->users)
+		atomic_fetch_sub(m->users, 1);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 	return 0;

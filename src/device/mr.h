@@ -17,7 +17,9 @@ struct vb_key;
 struct vb_mr {
 	struct ibv_mr mr;
 	struct vb_key *entry;
-	pthread_mutex_t lock; /* rereg against itself */
+	void *memory;            /* what it covers; mr.addr, unless that tells programs nothing */
+	_Atomic uint32_t *users; /* of what the memory is a piece of, or NULL */
+	pthread_mutex_t lock;    /* rereg against itself */
 	uint64_t iova;
 	unsigned int access; /* without optional bits */
 	bool dead;           /* a failed rereg left it unusable (IBV_REREG_MR_ERR_CMD) */
@@ -35,6 +37,11 @@ int vb_mr_check_access(unsigned int *access);
 
 int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
 		   struct ibv_mr **mr);
+/*
+ * A zero-based region of memory that the device provides. *users, already counted up, is counted down when the region goes.
+ */
+int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigned int access,
+			 _Atomic uint32_t *users, struct ibv_mr **mr);
 /* 0 or enum ibv_rereg_mr_err_code. */
 int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		     int access);

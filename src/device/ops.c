@@ -7,6 +7,7 @@
 #include "device/attr.h"
 #include "device/comp_channel.h"
 #include "device/cq.h"
+#include "device/dm.h"
 #include "device/gid.h"
 #include "device/mcast.h"
 #include "device/mr.h"
@@ -29,6 +30,11 @@ const struct vb_ops vb_device_ops = {
 	.reg_mr = vb_mr_register,
 	.rereg_mr = vb_mr_reregister,
 	.dereg_mr = vb_mr_deregister,
+
+	.alloc_dm = vb_dm_alloc,
+	.free_dm = vb_dm_free,
+	.copy_dm = vb_dm_copy,
+	.reg_dm_mr = vb_dm_register,
 
 	.create_comp_channel = vb_comp_channel_create,
 	.destroy_comp_channel = vb_comp_channel_destroy,

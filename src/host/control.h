@@ -3,7 +3,8 @@
  * The messages that processes exchange over their control sockets (SOCK_SEQPACKET): one fixed size, descriptors beside them.
  *
  *     HELLO   both, at once    fd: page
- *     GRANT   after the other's HELLO was recorded    fds: doorbell, atomic lock, memory (unless `text` says why not)
+ *     GRANT   after the other's HELLO was recorded    fds: doorbell, atomic lock, and what `parts` names, in the order of its bits;
+ *             without memory, `text` says why
  *     OPEN    fd: our half of a new channel           answered by ACCEPT, REFUSE or DUPLICATE
  *     ACCEPT  fd: the other half
  *     CLOSE   no answer
@@ -18,8 +19,8 @@
 #include <stdint.h>
 
 #define VB_CONTROL_MAGIC   0x7662636fu
-#define VB_CONTROL_VERSION 1
-#define VB_CONTROL_FDS     3
+#define VB_CONTROL_VERSION 2
+#define VB_CONTROL_FDS     4
 #define VB_CONTROL_TEXT    80
 
 enum vb_control_type {
@@ -32,6 +33,12 @@ enum vb_control_type {
 	VB_CONTROL_CLOSE,
 };
 
+/* Of a GRANT. */
+enum vb_control_part {
+	VB_CONTROL_ARENA = 1, /* memory that peers map */
+	VB_CONTROL_MEMORY = 2,
+};
+
 /* Host byte order. The first two fields keep their place in every version. */
 struct vb_control {
 	uint32_t magic;
@@ -41,7 +48,7 @@ struct vb_control {
 	uint32_t from_id; /* sender's channel */
 	uint32_t to_engine;
 	uint32_t from_engine;
-	uint32_t pad;
+	uint32_t parts;         /* GRANT: enum vb_control_part */
 	uint64_t nonce;         /* HELLO: the sender's */
 	uint64_t nonce_address; /* GRANT: where the nonce lies in the sender's memory */
 	char text[VB_CONTROL_TEXT];

@@ -25,11 +25,20 @@ static void grant_send(struct vb_node *node, struct vb_connection *conn)
 		.type = VB_CONTROL_GRANT,
 		.nonce_address = (uintptr_t)&node->nonce,
 	};
-	int fds[VB_CONTROL_FDS] = {node->doorbell.fd, node->lock_fd, node->mem_fd};
+	int fds[VB_CONTROL_FDS] = {node->doorbell.fd, node->lock_fd};
+	int n = 2;
 
-	if (node->mem_fd < 0)
+	if (node->arena.fd >= 0) {
+		msg.parts |= VB_CONTROL_ARENA;
+		fds[n++] = node->arena.fd;
+	}
+	if (node->mem_fd >= 0) {
+		msg.parts |= VB_CONTROL_MEMORY;
+		fds[n++] = node->mem_fd;
+	} else {
 		snprintf(msg.text, sizeof(msg.text), "%s", node->obstacle);
-	vb_connection_send(node, conn, &msg, fds, node->mem_fd < 0 ? 2 : 3, false);
+	}
+	vb_connection_send(node, conn, &msg, fds, n, false);
 }
 
 /* With the lock. Whose page this is; NULL and the defect if it cannot be accepted. */
@@ -93,6 +102,29 @@ static bool doorbell_usable(int fd)
 	return flags >= 0 && (flags & O_ACCMODE) == O_RDWR && (flags & O_NONBLOCK);
 }
 
+/* What it gives of its memory. Every part may be missing or unfit: then its memory is reached on other ways. */
+static void parts_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds)
+{
+	const char *defect = "it shares none";
+	int n = 2;
+
+	if ((msg->parts & VB_CONTROL_ARENA) && n < num_fds) {
+		if (!vb_window_attach(peer, fds[n], &defect))
+			fds[n] = -1;
+		n++;
+	}
+	if (peer->arena_fd < 0)
+		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: memory to be mapped: %s",
+			vb_peer_pid(peer), defect);
+	if ((msg->parts & VB_CONTROL_MEMORY) && n < num_fds && vb_memory_usable(fds[n])) {
+		atomic_store(&peer->mem_fd, fds[n]);
+		fds[n] = -1;
+		vb_bulk_probe(peer, msg->nonce_address);
+	} else {
+		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer), msg->text);
+	}
+}
+
 bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_control *msg, int *fds,
 			       int num_fds)
 {
@@ -112,13 +144,7 @@ bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_contr
 	}
 	atomic_store(&peer->doorbell, fds[0]);
 	fds[0] = -1;
-	if (num_fds == 3 && vb_memory_usable(fds[2])) {
-		atomic_store(&peer->mem_fd, fds[2]);
-		fds[2] = -1;
-		vb_bulk_probe(peer, msg->nonce_address);
-	} else {
-		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer), msg->text);
-	}
+	parts_take(peer, msg, fds, num_fds);
 	peer->state = VB_PEER_UP;
 	vb_log(VB_LOG_INFO, "in contact with process %u", vb_peer_pid(peer));
 	return true;

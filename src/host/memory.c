@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/reason.h"
+#include "host/arena.h"
 #include "host/descriptor.h"
 #include "host/private.h"
 
@@ -201,18 +202,62 @@ static int transfer(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int 
 	return 0;
 }
 
-/* 0 if a transfer may start. */
+/* 0 if the arguments and the peer are sound. */
 static int transfer_check(const struct vb_peer *peer, uint64_t addr, int count, size_t length)
 {
 	if (count < 0 || count > VB_PEER_IOV)
 		return -EINVAL;
 	if (addr + length < addr || addr + length > INT64_MAX)
 		return -EFAULT;
-	if (peer->self)
-		return 0;
-	if (!vb_peer_alive(peer))
-		return -ESRCH;
-	return vb_peer_reachable(peer) ? 0 : -EOPNOTSUPP;
+	return peer->self || vb_peer_alive(peer) ? 0 : -ESRCH;
+}
+
+/* Is the range shared memory, and all of it mapped here by now? What follows cannot fail then. */
+static bool window_ready(struct vb_peer *peer, uint64_t addr, uint64_t length)
+{
+	size_t room = 0;
+
+	while (vb_arena_window(peer, addr, length, &room)) {
+		if (room >= length)
+			return true;
+		addr += room;
+		length -= room;
+	}
+	return false;
+}
+
+/* Piece by piece. What is used up of the list has length 0 afterwards. */
+static void window_copy(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
+			size_t length, bool write)
+{
+	size_t room;
+	char *at;
+
+	while (length && (at = vb_arena_window(peer, addr, length, &room))) {
+		size_t n = room < length ? room : length;
+
+		list_copy(&iov, &count, at, n, write);
+		length -= n;
+		addr += n;
+	}
+}
+
+/* The tail is stored after all else. A window ends at an aligned word, so the tail lies in one. */
+static void window_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
+			 size_t length, bool tail)
+{
+	size_t head = tail ? before_tail(addr, length) : length;
+	size_t room;
+
+	/* What was written before is seen before. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	window_copy(peer, addr, iov, count, head, true);
+	if (head == length)
+		return;
+	char *at = vb_arena_window(peer, addr + head, length - head, &room);
+
+	if (at)
+		self_write((uintptr_t)at, iov, count, length - head, true);
 }
 
 int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length,
@@ -224,8 +269,14 @@ int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int co
 
 	if (err || !length)
 		return err;
+	if (window_ready(peer, addr, length)) {
+		window_write(peer, addr, iov, count, length, tail);
+		return 0;
+	}
 	if (peer->self)
 		return self_write(addr, iov, count, length, tail);
+	if (!vb_peer_reachable(peer))
+		return -EOPNOTSUPP;
 	size_t head = tail ? before_tail(addr, length) : length;
 
 	memcpy(more, iov, sizeof(*iov) * (size_t)count);
@@ -248,10 +299,17 @@ int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int cou
 
 	if (err || !length)
 		return err;
+	if (window_ready(peer, addr, length)) {
+		window_copy(peer, addr, iov, count, length, false);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		return 0;
+	}
 	if (peer->self) {
 		list_copy(&iov, &count, (char *)(uintptr_t)addr, length, false);
 		return 0;
 	}
+	if (!vb_peer_reachable(peer))
+		return -EOPNOTSUPP;
 	if (vb_bulk_suits(peer, length)) {
 		size_t done = vb_bulk_read(peer, addr, iov, count, length);
 
@@ -294,11 +352,36 @@ static int atomic_other(struct vb_peer *peer, uint64_t addr, bool compare_swap, 
 	return transfer(peer, addr, &iov, 1, sizeof(value), true);
 }
 
+/* Memory that several processes map is changed by the processor's own atomics, whoever asks: a program may use them as well. */
+static int atomic_shared(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add,
+			 uint64_t compare, uint64_t *original)
+{
+	size_t room;
+	uint64_t *word = vb_arena_window(peer, addr, sizeof(*word), &room);
+
+	if (!word && peer->self)
+		word = (uint64_t *)(uintptr_t)addr;
+	if (!word)
+		return -EOPNOTSUPP;
+	if (compare_swap) {
+		*original = compare;
+		__atomic_compare_exchange_n(word, original, swap_add, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+	} else {
+		*original = __atomic_fetch_add(word, swap_add, __ATOMIC_SEQ_CST);
+	}
+	return 0;
+}
+
 int vb_peer_atomic(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add,
 		   uint64_t compare, uint64_t *original)
 {
 	int err = addr % 8 ? -EINVAL : transfer_check(peer, addr, 1, sizeof(uint64_t));
 
+	if (!err && vb_arena_holds(peer, addr, sizeof(uint64_t)))
+		return atomic_shared(peer, addr, compare_swap, swap_add, compare, original);
+	if (!err && !vb_peer_reachable(peer))
+		err = -EOPNOTSUPP;
 	if (!err)
 		err = vb_atomic_lock_take(peer->atomic_lock);
 	if (err)

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/reason.h"
+#include "host/arena.h"
 #include "host/channel_private.h"
 #include "host/descriptor.h"
 #include "host/private.h"
@@ -111,6 +112,7 @@ static int doorbell_open(struct vb_node *node)
 /* The peer that this process is to itself. */
 static int self_make(struct vb_node *node)
 {
+	const char *defect = NULL;
 	struct vb_peer *self = vb_peer_new(node, node->page, node->nonce);
 
 	if (!self)
@@ -120,6 +122,8 @@ static int self_make(struct vb_node *node)
 	self->seen_pid = getpid();
 	atomic_store(&self->doorbell, node->doorbell.fd);
 	node->self = self;
+	if (node->arena.fd >= 0 && vb_window_attach(self, node->arena.fd, &defect))
+		vb_note(VB_REASON_NO_DIRECT_ACCESS, "own shared memory: %s", defect);
 	return vb_atomic_lock_create(&self->atomic_lock, &node->lock_fd);
 }
 
@@ -127,8 +131,10 @@ static void node_free(struct vb_node *node)
 {
 	if (node->self) {
 		vb_atomic_lock_unmap(node->self->atomic_lock);
+		vb_window_detach(node->self);
 		free(node->self);
 	}
+	vb_arena_destroy(node);
 	vb_shared_unmap(node->page, sizeof(struct vb_page));
 	vb_descriptor_close(node->doorbell.fd);
 	vb_descriptor_close(node->epoll);
@@ -156,7 +162,11 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 		node->nonce = vb_random64();
 	} while (!node->nonce);
 	int err = vb_page_create(node->nonce, &node->page, &node->page_fd);
+	int shared = vb_arena_create(node);
 
+	if (shared)
+		vb_note(VB_REASON_SYSTEM, "no device memory and no mapped buffers: %s",
+			strerror(-shared));
 	if (!err)
 		err = doorbell_open(node);
 	if (!err)
@@ -206,6 +216,11 @@ void vb_node_stop(struct vb_node *node)
 struct vb_page *vb_node_page(struct vb_node *node)
 {
 	return node->page;
+}
+
+struct vb_peer *vb_node_self(struct vb_node *node)
+{
+	return node->self;
 }
 
 uint64_t vb_node_nonce(struct vb_node *node)

@@ -15,7 +15,7 @@
 #include "transport/access.h"
 
 #define VB_PAGE_MAGIC     0x7662706167653031ull
-#define VB_PAGE_VERSION   1
+#define VB_PAGE_VERSION   2
 
 #define VB_QPN_BLOCK_BITS 10 /* QPNs of a block; the upper 14 bits of a QPN name the block */
 #define VB_QPN_BLOCK_SIZE (1u << VB_QPN_BLOCK_BITS)
@@ -36,7 +36,8 @@ struct vb_page_header {
 	uint32_t num_blocks;
 	uint32_t block
 		[VB_MAX_BLOCKS]; /* block[i]'s QPNs are described by qp[i * VB_QPN_BLOCK_SIZE ...] */
-	char pad[4096 - 8 - 8 - 8 - 8 - 8 - 4 * VB_MAX_BLOCKS - 64];
+	uint64_t arena_base; /* where its arena lies in its address space; 0: not used yet (host/arena.h) */
+	char pad[4096 - 8 - 8 - 8 - 8 - 8 - 4 * VB_MAX_BLOCKS - 8 - 64];
 	/*
 	 * Held by the progress thread from start to death: the kernel sets FUTEX_OWNER_DIED in its first word when the thread
 	 * dies, also on exec and while a forked child lives (which flock, OFD locks and socket hang-ups do not tell).

@@ -24,6 +24,7 @@ struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, ui
 	peer->state = VB_PEER_MET;
 	peer->references = 1;
 	peer->pidfd.fd = -1;
+	peer->arena_fd = -1;
 	atomic_store(&peer->doorbell, -1);
 	atomic_store(&peer->mem_fd, -1);
 	if (page != node->page) {
@@ -45,6 +46,8 @@ void vb_peer_unref(struct vb_peer *peer)
 	vb_descriptor_close(atomic_load(&peer->doorbell));
 	vb_descriptor_close(atomic_load(&peer->mem_fd));
 	vb_atomic_lock_unmap(peer->atomic_lock);
+	vb_window_detach(peer);
+	vb_descriptor_close(peer->arena_fd);
 	vb_shared_unmap(peer->page, sizeof(struct vb_page));
 	free(peer);
 }

@@ -31,8 +31,10 @@ void vb_peer_condemn(struct vb_peer *peer, const char *why);
 const struct vb_page_qp *vb_peer_qp(const struct vb_peer *peer, uint32_t qpn);
 const struct vb_key *vb_peer_key(const struct vb_peer *peer, uint32_t key);
 
-/* Can this peer's memory be reached directly? */
+/* Can all of this peer's memory be reached directly? */
 bool vb_peer_reachable(const struct vb_peer *peer);
+/* Or what it shares at least (host/arena.h)? */
+bool vb_peer_shares(const struct vb_peer *peer);
 
 /*
  * Copy between local vectors and [addr, addr+length) of the peer. write stores the last aligned 8 bytes after all others when
@@ -44,7 +46,10 @@ int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int co
 		  bool tail);
 int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length);
 
-/* Read-modify-write of the aligned 64-bit word at addr under the peer's atomic lock. */
+/*
+ * Read-modify-write of the aligned 64-bit word at addr: under the peer's atomic lock, or where the memory is shared (host/arena.h)
+ * by the processor.
+ */
 int vb_peer_atomic(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add,
 		   uint64_t compare, uint64_t *original);
 

@@ -66,6 +66,19 @@ struct vb_engines {
 	uint64_t used[VB_MAX_ENGINES / 64];
 };
 
+/* arena.c */
+struct vb_extent;
+
+struct vb_arena {
+	pthread_mutex_t lock;
+	int fd;
+	uint64_t size;   /* of the file */
+	uint64_t usable; /* of the reserved range */
+	char *base;
+	struct vb_extent *extents;
+	struct vb_extent *latest;
+};
+
 enum vb_peer_state {
 	VB_PEER_MET, /* it told who it is */
 	VB_PEER_UP,  /* it gave its descriptors */
@@ -86,6 +99,9 @@ struct vb_peer {
 	_Atomic bool unreachable; /* for another reason */
 	_Atomic bool by_pid;      /* bulk.c: its memory answers to its process number */
 	struct vb_atomic_lock *atomic_lock;
+	int arena_fd; /* window.c: set before the peer can be used */
+	uint64_t arena_size;
+	_Atomic(void *) *window; /* NULL: it has none to share */
 	struct vb_source pidfd;
 	uint32_t connections;
 	uint32_t references; /* the table's, one per channel, one per waiting call */
@@ -163,6 +179,7 @@ struct vb_node {
 	struct vb_names names;
 	struct vb_keys keys;
 	struct vb_engines engines;
+	struct vb_arena arena;
 };
 
 int64_t vb_node_clock(void);
@@ -264,5 +281,14 @@ size_t vb_bulk_read(struct vb_peer *peer, uint64_t addr, const struct iovec *iov
 int vb_memory_open_own(const uint64_t *nonce, char *obstacle, size_t size);
 /* Is a received descriptor what its sender says: the memory of a process? */
 bool vb_memory_usable(int fd);
+
+/* arena.c. create: the file only; -errno. forked: in the child, while its descriptors still stand. */
+int vb_arena_create(struct vb_node *node);
+void vb_arena_destroy(struct vb_node *node);
+void vb_arena_forked(struct vb_node *node);
+
+/* window.c: takes the descriptor of a peer's arena if it is fit to be mapped. */
+int vb_window_attach(struct vb_peer *peer, int fd, const char **defect);
+void vb_window_detach(struct vb_peer *peer);
 
 #endif

@@ -49,6 +49,11 @@ static int map_object(int fd, size_t bytes, int prot, void **map)
 	return 0;
 }
 
+static int seal(int fd, int seals)
+{
+	return fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SEAL) ? -errno : 0;
+}
+
 static int create(const char *label, size_t bytes, int seals, void **map, int *out)
 {
 	int fd = memfd_open(label);
@@ -61,8 +66,8 @@ static int create(const char *label, size_t bytes, int seals, void **map, int *o
 		err = map_object(fd, bytes, PROT_READ | PROT_WRITE, map);
 	if (err)
 		goto fail;
-	if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SEAL)) {
-		err = -errno;
+	err = seal(fd, seals);
+	if (err) {
 		vb_shared_unmap(*map, bytes);
 		goto fail;
 	}
@@ -70,6 +75,23 @@ static int create(const char *label, size_t bytes, int seals, void **map, int *o
 	return 0;
 fail:
 	vb_descriptor_close(fd);
+	return err;
+}
+
+int vb_shared_create_file(const char *label, size_t bytes, int *out)
+{
+	int fd = memfd_open(label);
+
+	if (fd < 0)
+		return fd;
+	int err = size_set(fd, bytes);
+
+	if (!err)
+		err = seal(fd, SEALS_FIXED_SIZE);
+	if (err)
+		vb_descriptor_close(fd);
+	else
+		*out = fd;
 	return err;
 }
 
@@ -83,7 +105,7 @@ int vb_shared_create_common(const char *label, size_t bytes, void **map, int *fd
 	return create(label, bytes, SEALS_FIXED_SIZE, map, fd);
 }
 
-int vb_shared_map(int fd, size_t bytes, bool common, void **map, const char **defect)
+int vb_shared_check(int fd, bool common, uint64_t *bytes, const char **defect)
 {
 	int need = common ? SEALS_FIXED_SIZE : SEALS_ONE_WRITER;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -97,17 +119,30 @@ int vb_shared_map(int fd, size_t bytes, bool common, void **map, const char **de
 		*defect = "it is not sealed";
 		return -EBADMSG;
 	}
-	/* The size cannot change any more: checked after the seals. */
-	if (fstat(fd, &st) || st.st_size != (off_t)bytes) {
-		*defect = "it has the wrong size";
+	/* The size cannot change any more: looked at after the seals. */
+	if (fstat(fd, &st)) {
+		*defect = "it has no size";
 		return -EBADMSG;
 	}
-	if (st.st_uid != geteuid()) {
-		*defect = "it belongs to another user";
-		return -EPERM;
-	}
-	int err = map_object(fd, bytes, common ? PROT_READ | PROT_WRITE : PROT_READ, map);
+	*bytes = (uint64_t)st.st_size;
+	if (st.st_uid == geteuid())
+		return 0;
+	*defect = "it belongs to another user";
+	return -EPERM;
+}
 
+int vb_shared_map(int fd, size_t bytes, bool common, void **map, const char **defect)
+{
+	uint64_t size;
+	int err = vb_shared_check(fd, common, &size, defect);
+
+	if (!err && size != bytes) {
+		*defect = "it has the wrong size";
+		err = -EBADMSG;
+	}
+	if (err)
+		return err;
+	err = map_object(fd, bytes, common ? PROT_READ | PROT_WRITE : PROT_READ, map);
 	if (err)
 		*defect = "it cannot be mapped";
 	return err;

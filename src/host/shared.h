@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * One writer: the creator's mapping stays writable, everybody else can only read (F_SEAL_FUTURE_WRITE). Zero-filled.
@@ -17,6 +18,12 @@ int vb_shared_create(const char *label, size_t bytes, void **map, int *fd);
 
 /* The exception: an object that all who have its descriptor may write (the atomic lock). */
 int vb_shared_create_common(const char *label, size_t bytes, void **map, int *fd);
+
+/* An object of that kind which nobody has mapped yet, of whole pages and sparse. */
+int vb_shared_create_file(const char *label, size_t bytes, int *fd);
+
+/* Is it a memfd of this user, sealed as its kind demands? 0 and its size; -EPERM, -EBADMSG as below. */
+int vb_shared_check(int fd, bool common, uint64_t *bytes, const char **defect);
 
 /*
  * Maps an object that came from elsewhere after checking that it is a memfd of exactly this size, of this user, sealed as its

@@ -46,6 +46,13 @@ struct vb_ops {
 			int access);
 	int (*dereg_mr)(struct ibv_mr *mr);
 
+	int (*alloc_dm)(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr,
+			struct ibv_dm **dm);
+	int (*free_dm)(struct ibv_dm *dm);
+	int (*copy_dm)(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bool to);
+	int (*reg_dm_mr)(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+			 unsigned int access, struct ibv_mr **mr);
+
 	int (*create_comp_channel)(struct ibv_context *ctx, struct ibv_comp_channel **channel);
 	int (*destroy_comp_channel)(struct ibv_comp_channel *channel);
 	/* Blocks unless the descriptor is O_NONBLOCK (-EAGAIN); -EINTR on a signal. Counts the event as got. */

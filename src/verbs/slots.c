@@ -42,4 +42,7 @@ void vb_slots_fill(struct ibv_context *ctx)
 	vctx->modify_cq = vb_slot_modify_cq;
 	vctx->create_srq_ex = vb_slot_create_srq_ex;
 	vctx->create_qp_ex = vb_slot_create_qp_ex;
+	vctx->alloc_dm = vb_slot_alloc_dm;
+	vctx->free_dm = vb_slot_free_dm;
+	vctx->reg_dm_mr = vb_slot_reg_dm_mr;
 }

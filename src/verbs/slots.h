@@ -24,5 +24,11 @@ struct ibv_cq_ex *vb_slot_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_in
 int vb_slot_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_srq *vb_slot_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr);
 struct ibv_qp *vb_slot_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+struct ibv_dm *vb_slot_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr);
+int vb_slot_free_dm(struct ibv_dm *dm);
+struct ibv_mr *vb_slot_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset,
+				 size_t length, unsigned int access);
+/* Completes device memory that is new in this process: its copying functions. */
+struct ibv_dm *vb_face_dm(struct ibv_dm *dm);
 
 #endif

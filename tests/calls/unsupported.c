@@ -22,10 +22,8 @@ static struct ibv_device_attr_ex device;
 
 static void memory(void)
 {
-	struct ibv_alloc_dm_attr dm = {.length = 64};
 	struct ibv_sge sge = end_sge(&end, 0, 64);
 
-	NOT_OFFERED(ibv_alloc_dm(end.ctx, &dm));
 	NOT_OFFERED(ibv_alloc_null_mr(end.pd));
 	NOT_OFFERED(ibv_reg_dmabuf_mr(end.pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE));
 	NOT_OFFERED(ibv_import_mr(end.pd, 1));

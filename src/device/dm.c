@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Device memory: allocation within max_dm_size, copies, regions. */
+#include "device/dm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "device/context.h"
+#include "device/device.h"
+#include "device/limits.h"
+#include "device/mr.h"
+#include "device/process.h"
+#include "host/arena.h"
+
+static int check_attr(const struct ibv_alloc_dm_attr *attr)
+{
+	if (attr->comp_mask)
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "alloc_dm: unknown comp_mask 0x%x",
+				 attr->comp_mask);
+	if (!attr->length || attr->length > VB_MAX_DM_BYTES)
+		return vb_refuse(EINVAL, attr->length ? VB_REASON_ARG_LIMIT : VB_REASON_ARG,
+				 "alloc_dm: %zu bytes, max_dm_size is %llu", attr->length,
+				 (unsigned long long)VB_MAX_DM_BYTES);
+	/* A piece begins with a memory page. */
+	if (attr->log_align_req > VB_MAX_DM_LOG_ALIGN)
+		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT,
+				 "alloc_dm: alignment 2^%u, at most 2^%u", attr->log_align_req,
+				 VB_MAX_DM_LOG_ALIGN);
+	return 0;
+}
+
+static int charge(struct vb_device *device, size_t bytes)
+{
+	uint64_t before = atomic_fetch_add(&device->dm_bytes, bytes);
+
+	if (before + bytes <= VB_MAX_DM_BYTES)
+		return 0;
+	atomic_fetch_sub(&device->dm_bytes, bytes);
+	return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY,
+			 "alloc_dm: %zu bytes, %llu of %llu are in use", bytes,
+			 (unsigned long long)before, (unsigned long long)VB_MAX_DM_BYTES);
+}
+
+static int make(struct ibv_context *ctx, struct vb_dm *d)
+{
+	void *addr = NULL;
+	int err = vb_process_node(&d->node);
+
+	if (!err)
+		err = vb_arena_alloc(d->node, d->length, &addr);
+	if (err)
+		return err;
+	d->addr = addr;
+	d->dm.context = ctx;
+	d->dm.comp_mask = IBV_DM_MASK_HANDLE;
+	err = vb_context_add(ctx, VB_HANDLE_DM, d, &d->dm.handle);
+	if (err)
+		vb_arena_free(d->node, d->addr, d->length);
+	return err;
+}
+
+int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, struct ibv_dm **dm)
+{
+	struct vb_device *device = vb_context_of(ctx)->device;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int err = check_attr(attr);
+
+	if (err)
+		return err;
+	struct vb_dm *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a dm");
+	d->length = attr->length;
+	d->charged = (attr->length + page - 1) / page * page;
+	err = charge(device, d->charged);
+	if (!err) {
+		err = make(ctx, d);
+		if (err)
+			atomic_fetch_sub(&device->dm_bytes, d->charged);
+	}
+	if (err) {
+		free(d);
+		return err;
+	}
+	*dm = &d->dm;
+	return 0;
+}
+
+/* Registering and freeing exclude each other: the handle and the count of regions change together. */
+static int detach(struct vb_context *c, struct vb_dm *d)
+{
+	int err;
+
+	pthread_mutex_lock(&c->lock);
+	err = vb_context_check(&c->vctx.context, VB_HANDLE_DM, d->dm.handle, d, "dm");
+	if (!err && d->node != vb_process_node_started())
+		err = vb_refuse(ENODEV, VB_REASON_FORKED, "free_dm: it is the parent's");
+	if (!err && atomic_load(&d->users))
+		err = vb_refuse(EBUSY, VB_REASON_BUSY, "free_dm: %u regions are registered on it",
+				atomic_load(&d->users));
+	if (!err)
+		err = vb_context_remove(&c->vctx.context, VB_HANDLE_DM, d->dm.handle, d);
+	pthread_mutex_unlock(&c->lock);
+	return err;
+}
+
+int vb_dm_free(struct ibv_dm *dm)
+{
+	struct vb_context *c = vb_context_of(dm->context);
+	struct vb_dm *d = vb_dm_of(dm);
+	int err = detach(c, d);
+
+	if (err)
+		return err;
+	vb_arena_free(d->node, d->addr, d->length);
+	atomic_fetch_sub(&c->device->dm_bytes, d->charged);
+	free(d);
+	return 0;
+}
+
+static bool in_range(const struct vb_dm *d, uint64_t offset, uint64_t length)
+{
+	return length <= d->length && offset <= d->length - length;
+}
+
+/* Adapters are reached by words of 4 bytes; a program that keeps to that here will run there. */
+int vb_dm_copy(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bool to)
+{
+	const char *verb = to ? "memcpy_to_dm" : "memcpy_from_dm";
+	struct vb_dm *d = vb_dm_of(dm);
+
+	if (offset % 4 || length % 4)
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "%s: offset %llu and length %zu must be multiples of 4", verb,
+				 (unsigned long long)offset, length);
+	if (!in_range(d, offset, length))
+		return vb_refuse(EFAULT, VB_REASON_ARG, "%s: %llu+%zu exceeds %zu bytes", verb,
+				 (unsigned long long)offset, length, d->length);
+	if (!length)
+		return 0;
+	if (to)
+		memcpy(d->addr + offset, host, length);
+	else
+		memcpy(host, d->addr + offset, length);
+	return 0;
+}
+
+int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+		   unsigned int access, struct ibv_mr **mr)
+{
+	struct vb_context *c = vb_context_of(dm->context);
+	struct vb_dm *d = vb_dm_of(dm);
+	int err;
+
+	if (!(access & IBV_ACCESS_ZERO_BASED))
+		return vb_refuse(EINVAL, VB_REASON_ARG, "reg_dm_mr: access 0x%x lacks ZERO_BASED",
+				 access);
+	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB))
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "reg_dm_mr: access 0x%x is for memory of the program", access);
+	pthread_mutex_lock(&c->lock);
+	err = vb_context_check(dm->context, VB_HANDLE_DM, dm->handle, dm, "reg_dm_mr");
+	if (!err && !in_range(d, offset, length))
+		err = vb_refuse(EINVAL, VB_REASON_ARG, "reg_dm_mr: %llu+%zu exceeds %zu bytes",
+				(unsigned long long)offset, length, d->length);
+	if (!err)
+		atomic_fetch_add(&d->users, 1);
+	pthread_mutex_unlock(&c->lock);
+	if (err)
+		return err;
+	err = vb_mr_register_piece(pd, d->addr + offset, length, access, &d->users, mr);
+	if (err)
+		atomic_fetch_sub(&d->users, 1);
+	return err;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Device memory (ibv_alloc_dm(3)): pieces of the arena that peers map (host/arena.h). */
+#ifndef VB_DEVICE_DM_H
+#define VB_DEVICE_DM_H
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vb_node;
+
+struct vb_dm {
+	struct ibv_dm dm;
+	struct vb_node *node; /* whose arena it is a piece of */
+	char *addr;
+	size_t length;
+	size_t charged;         /* what of max_dm_size it takes: whole pages */
+	_Atomic uint32_t users; /* regions */
+};
+
+static inline struct vb_dm *vb_dm_of(struct ibv_dm *dm)
+{
+	return (struct vb_dm *)(void *)dm;
+}
+
+int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, struct ibv_dm **dm);
+int vb_dm_free(struct ibv_dm *dm);
+/* to: into device memory, else out of it. */
+int vb_dm_copy(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bool to);
+int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+		   unsigned int access, struct ibv_mr **mr);
+
+#endif

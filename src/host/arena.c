@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The arena of this process: its file, its range of addresses, who has which pages of it.
+ *
+ * The file is made with the node, since peers get its descriptor when they are met; the addresses are reserved when they are
+ * first needed. Memory between the pieces in use is not accessible.
+ */
+#include "host/arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "host/descriptor.h"
+#include "host/private.h"
+#include "host/shared.h"
+
+/* Where addresses are short (RLIMIT_AS), less. */
+#define LARGEST  (64ull << 30)
+#define SMALLEST (128ull << 20)
+
+/* A piece in use, in the order of offsets. Links change by single stores: a child that is forked meanwhile walks the list. */
+struct vb_extent {
+	struct vb_extent *next;
+	uint64_t offset;
+	uint64_t bytes;
+};
+
+int vb_arena_create(struct vb_node *node)
+{
+	struct vb_arena *arena = &node->arena;
+
+	pthread_mutex_init(&arena->lock, NULL);
+	arena->fd = -1;
+	for (uint64_t size = LARGEST; size >= SMALLEST; size /= 2) {
+		int err = vb_shared_create_file("verbatim-memory", size, &arena->fd);
+
+		arena->size = size;
+		if (err != -EFBIG)
+			return err;
+	}
+	return -EFBIG;
+}
+
+/* With the lock. */
+static int reserve(struct vb_node *node)
+{
+	struct vb_arena *arena = &node->arena;
+	void *map = MAP_FAILED;
+
+	if (arena->base)
+		return 0;
+	for (uint64_t size = arena->size; size >= SMALLEST && map == MAP_FAILED; size /= 2) {
+		map = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			   0);
+		arena->usable = size;
+	}
+	if (map == MAP_FAILED)
+		return -ENOMEM;
+	arena->base = map;
+	__atomic_store_n(&node->page->header.arena_base, (uintptr_t)map, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static bool fits_behind(const struct vb_arena *arena, const struct vb_extent *e, uint64_t bytes)
+{
+	uint64_t start = e ? e->offset + e->bytes : 0;
+	const struct vb_extent *next = e ? e->next : arena->extents;
+	uint64_t end = next ? next->offset : arena->usable;
+
+	return end - start >= bytes;
+}
+
+/* With the lock. A place for the piece: behind the one made last if it fits there, else in the first gap. */
+static int place(struct vb_arena *arena, struct vb_extent *piece)
+{
+	struct vb_extent *before = arena->latest;
+
+	if (!before || !fits_behind(arena, before, piece->bytes)) {
+		before = NULL;
+		while (!fits_behind(arena, before, piece->bytes)) {
+			before = before ? before->next : arena->extents;
+			if (!before)
+				return -ENOMEM;
+		}
+	}
+	struct vb_extent **link = before ? &before->next : &arena->extents;
+
+	piece->offset = before ? before->offset + before->bytes : 0;
+	piece->next = *link;
+	__atomic_store_n(link, piece, __ATOMIC_RELEASE);
+	arena->latest = piece;
+	return 0;
+}
+
+/* With the lock. NULL: no such piece. */
+static struct vb_extent *unplace(struct vb_arena *arena, uint64_t offset, uint64_t bytes)
+{
+	struct vb_extent *before = NULL, *e = arena->extents;
+
+	while (e && e->offset < offset) {
+		before = e;
+		e = e->next;
+	}
+	if (!e || e->offset != offset || e->bytes != bytes)
+		return NULL;
+	__atomic_store_n(before ? &before->next : &arena->extents, e->next, __ATOMIC_RELEASE);
+	if (arena->latest == e)
+		arena->latest = before;
+	return e;
+}
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) / page * page;
+}
+
+/* Present before anybody touches it: a peer that found a page missing would be killed for the owner's lack of memory. */
+static int populate(int fd, uint64_t offset, uint64_t bytes)
+{
+	int err;
+
+	do {
+		err = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) ? errno : 0;
+	} while (err == EINTR);
+	return -err;
+}
+
+static int map_piece(struct vb_arena *arena, const struct vb_extent *e, int flags)
+{
+	void *map = mmap(arena->base + e->offset, e->bytes, PROT_READ | PROT_WRITE,
+			 flags | MAP_FIXED, arena->fd, (off_t)e->offset);
+
+	return map == MAP_FAILED ? -errno : 0;
+}
+
+static void give_back(struct vb_arena *arena, const struct vb_extent *e)
+{
+	(void)mmap(arena->base + e->offset, e->bytes, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	if (vb_descriptor_ours(arena->fd))
+		fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)e->offset,
+			  (off_t)e->bytes);
+}
+
+static int claim(struct vb_node *node, struct vb_extent *piece)
+{
+	int err = vb_descriptor_ours(node->arena.fd) ? 0 : -EBADF;
+
+	pthread_mutex_lock(&node->arena.lock);
+	if (!err)
+		err = reserve(node);
+	if (!err)
+		err = place(&node->arena, piece);
+	pthread_mutex_unlock(&node->arena.lock);
+	return err;
+}
+
+static void unclaim(struct vb_arena *arena, struct vb_extent *piece)
+{
+	pthread_mutex_lock(&arena->lock);
+	struct vb_extent *e = unplace(arena, piece->offset, piece->bytes);
+
+	pthread_mutex_unlock(&arena->lock);
+	free(e);
+}
+
+int vb_arena_alloc(struct vb_node *node, size_t bytes, void **addr)
+{
+	struct vb_arena *arena = &node->arena;
+	struct vb_extent *piece = bytes && bytes <= LARGEST ? calloc(1, sizeof(*piece)) : NULL;
+	int err = -ENOMEM;
+
+	if (piece) {
+		piece->bytes = whole_pages(bytes);
+		err = claim(node, piece);
+		if (err) {
+			free(piece);
+			piece = NULL;
+		}
+	}
+	if (piece) {
+		err = populate(arena->fd, piece->offset, piece->bytes);
+		if (!err)
+			err = map_piece(arena, piece, MAP_SHARED);
+		if (err) {
+			give_back(arena, piece);
+			unclaim(arena, piece);
+		}
+	}
+	if (err)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY,
+				 "%zu bytes of memory that peers can map: %s", bytes,
+				 strerror(-err));
+	*addr = arena->base + piece->offset;
+	return 0;
+}
+
+void vb_arena_free(struct vb_node *node, void *addr, size_t bytes)
+{
+	struct vb_arena *arena = &node->arena;
+	struct vb_extent piece = {
+		.offset = (uint64_t)((char *)addr - arena->base),
+		.bytes = whole_pages(bytes),
+	};
+
+	/* A piece that is out of the list may be another's at once: emptied first. */
+	give_back(arena, &piece);
+	unclaim(arena, &piece);
+}
+
+int vb_arena_file(struct vb_node *node, const void *addr, uint64_t *offset)
+{
+	*offset = (uint64_t)((const char *)addr - node->arena.base);
+	return node->arena.fd;
+}
+
+void vb_arena_destroy(struct vb_node *node)
+{
+	struct vb_arena *arena = &node->arena;
+
+	while (arena->extents) {
+		struct vb_extent *e = arena->extents;
+
+		arena->extents = e->next;
+		free(e);
+	}
+	if (arena->base)
+		munmap(arena->base, arena->usable);
+	vb_descriptor_close(arena->fd);
+	pthread_mutex_destroy(&arena->lock);
+}
+
+/* In the child: the program's memory stays, as all other memory does, but what the child writes is its own. No lock: there is one thread. */
+void vb_arena_forked(struct vb_node *node)
+{
+	struct vb_arena *arena = &node->arena;
+
+	if (!vb_descriptor_ours(arena->fd))
+		return;
+	for (struct vb_extent *e = __atomic_load_n(&arena->extents, __ATOMIC_ACQUIRE); e;
+	     e = __atomic_load_n(&e->next, __ATOMIC_ACQUIRE))
+		map_piece(arena, e, MAP_PRIVATE);
+}
