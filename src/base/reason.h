@@ -62,6 +62,7 @@
 	X(0x40b, NO_RECEIVE, "no receive was posted")                                              \
 	X(0x40c, PACKET_LENGTH, "a packet's length does not fit its opcode or the path MTU")       \
 	X(0x40d, INVALIDATE, "the key to invalidate is no bound type 2 window of this queue pair") \
+	X(0x40e, SRQ_UNKNOWN, "the request names no shared receive queue of the XRC domain")       \
 	/* 0x5xx: what the requester learns from the peer or the link */                           \
 	X(0x501, NAK_SEQUENCE, "the peer missed a packet")                                         \
 	X(0x502, NAK_INVALID, "the peer answered: invalid request")                                \

@@ -21,7 +21,7 @@
 static const unsigned int capabilities = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT |
 					 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
 					 IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_BAD_PKEY_CNTR |
-					 IBV_DEVICE_BAD_QKEY_CNTR;
+					 IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_XRC;
 
 static void set_limits(struct ibv_device_attr *a)
 {

@@ -104,13 +104,13 @@ static void drop_owe(struct vb_channel *c, const struct vb_run *answer)
 }
 
 /* "Your request was dropped", on the channel that it came by: the sender need not be anybody's peer. */
-static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint32_t from_qpn,
-			uint32_t to_qpn, uint32_t psn, enum vb_reason reason)
+static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint8_t service,
+			uint32_t from_qpn, uint32_t to_qpn, uint32_t psn, enum vb_reason reason)
 {
 	struct vb_run answer;
 
 	memset(&answer, 0, sizeof(answer));
-	answer.service = VB_SERVICE_RC;
+	answer.service = service;
 	answer.op = VB_OP_DROP;
 	answer.segments = 1;
 	answer.dest_qpn = to_qpn;
@@ -126,10 +126,10 @@ static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct v
 {
 	vb_note(VB_REASON_DROP_QPN, "run for qp 0x%x from qp 0x%x: no such queue pair",
 		run->dest_qpn, run->src_qpn);
-	if (run->service != VB_SERVICE_RC || run->op == VB_OP_ACK || run->op == VB_OP_DROP ||
+	if (!vb_service_reliable(run->service) || run->op == VB_OP_ACK || run->op == VB_OP_DROP ||
 	    run->op == VB_OP_READ_RESPONSE || run->op == VB_OP_ATOMIC_ACK)
 		return;
-	drop_answer(e, c, run->dest_qpn, run->src_qpn, run->psn, VB_REASON_DROP_QPN);
+	drop_answer(e, c, run->service, run->dest_qpn, run->src_qpn, run->psn, VB_REASON_DROP_QPN);
 }
 
 /* The slot is a copy. False: the peer's memory holds nonsense. */
@@ -166,7 +166,7 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 	vb_tqp_receive(&qp->t, &run, payload);
 	if (qp->t.resp.owed & VB_OWED_DROP) {
 		qp->t.resp.owed &= (uint8_t)~VB_OWED_DROP;
-		drop_answer(e, c, qp->t.qpn, qp->t.resp.drop_qpn, qp->t.resp.drop_psn,
+		drop_answer(e, c, run.service, qp->t.qpn, qp->t.resp.drop_qpn, qp->t.resp.drop_psn,
 			    qp->t.resp.drop_reason);
 	}
 	vb_qp_settle(qp);

@@ -11,6 +11,7 @@
 #include "device/srq.h"
 #include "host/arena.h"
 #include "host/peer.h"
+#include "device/xrc.h"
 
 static struct vb_mem local_memory(const struct vb_qp *qp)
 {
@@ -126,6 +127,7 @@ static struct vb_recv_wqe *recv_take(struct vb_tqp *t)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
+	qp->recv_srq = qp->srq;
 	if (qp->srq)
 		return vb_srq_take(qp->srq);
 	if (qp->rq.taken == atomic_load_explicit(&qp->rq.posted, memory_order_acquire))
@@ -137,8 +139,8 @@ static void recv_untake(struct vb_tqp *t, struct vb_recv_wqe *wqe)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
-	if (qp->srq)
-		vb_srq_untake(qp->srq, wqe);
+	if (qp->recv_srq)
+		vb_srq_untake(qp->recv_srq, wqe);
 	else
 		qp->rq.taken--;
 }
@@ -150,15 +152,15 @@ static enum vb_reason recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, ui
 	struct vb_mem mem = local_memory(qp);
 
 	/* Keys of a shared receive are those of the SRQ's protection domain (IBA 10.2.9.4). */
-	if (qp->srq)
-		mem.pd = qp->srq->pd_id;
+	if (qp->recv_srq)
+		mem.pd = qp->recv_srq->pd_id;
 	return vb_mem_scatter(&mem, vb_recv_wqe_sge(wqe), wqe->num_sge, offset, src, length);
 }
 
 static void recv_release(struct vb_qp *qp, const struct vb_recv_wqe *wqe)
 {
-	if (qp->srq)
-		vb_srq_release(qp->srq, wqe);
+	if (qp->recv_srq)
+		vb_srq_release(qp->recv_srq, wqe);
 	else
 		atomic_store_explicit(&qp->rq.done,
 				      atomic_load_explicit(&qp->rq.done, memory_order_relaxed) + 1,
@@ -197,7 +199,7 @@ static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
 		recv_explain(qp, done);
 	}
 	recv_release(qp, done->wqe);
-	if (!vb_cq_push(qp->rcq, &cqe))
+	if (!vb_cq_push(qp->xrc ? qp->recv_srq->cq : qp->rcq, &cqe))
 		qp->overrun = true;
 }
 
@@ -330,6 +332,7 @@ const struct vb_env vb_qp_env = {
 	.direct = vb_env_direct,
 	.direct_waits = vb_env_direct_waits,
 	.send_done = send_done,
+	.srq_enter = vb_xrc_srq_enter,
 	.recv_take = recv_take,
 	.recv_untake = recv_untake,
 	.recv_scatter = recv_scatter,

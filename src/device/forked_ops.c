@@ -55,6 +55,12 @@ REFUSE(create_srq, UNUSED(struct ibv_context *), UNUSED2(struct ibv_srq_init_att
 REFUSE(modify_srq, UNUSED(struct ibv_srq *), UNUSED2(const struct ibv_srq_attr *), UNUSED3(int))
 REFUSE(query_srq, UNUSED(struct ibv_srq *), UNUSED2(struct ibv_srq_attr *))
 REFUSE(destroy_srq, UNUSED(struct ibv_srq *), UNUSED2(struct vb_events_got *))
+REFUSE(get_srq_num, UNUSED(struct ibv_srq *), UNUSED2(uint32_t *))
+REFUSE(open_xrcd, UNUSED(struct ibv_context *), UNUSED2(const struct ibv_xrcd_init_attr *),
+       UNUSED3(struct ibv_xrcd **))
+REFUSE(close_xrcd, UNUSED(struct ibv_xrcd *))
+REFUSE(open_qp, UNUSED(struct ibv_context *), UNUSED2(const struct ibv_qp_open_attr *),
+       UNUSED3(struct ibv_qp **))
 REFUSE(create_qp, UNUSED(struct ibv_context *), UNUSED2(struct ibv_qp_init_attr_ex *),
        UNUSED3(struct ibv_qp **))
 REFUSE(query_qp, UNUSED(struct ibv_qp *), UNUSED2(struct ibv_qp_attr *), UNUSED3(int),
@@ -146,7 +152,11 @@ const struct vb_ops vb_forked_ops = {
 	.modify_srq = refuse_modify_srq,
 	.query_srq = refuse_query_srq,
 	.retire_srq = refuse_destroy_srq,
+	.get_srq_num = refuse_get_srq_num,
+	.open_xrcd = refuse_open_xrcd,
+	.close_xrcd = refuse_close_xrcd,
 	.create_qp = refuse_create_qp,
+	.open_qp = refuse_open_qp,
 	.query_qp = refuse_query_qp,
 	.modify_qp = refuse_modify_qp,
 	.query_qp_data_in_order = no_order,

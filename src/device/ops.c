@@ -15,6 +15,7 @@
 #include "device/port.h"
 #include "device/qp.h"
 #include "device/srq.h"
+#include "device/xrc.h"
 
 const struct vb_ops vb_device_ops = {
 	.query_device = vb_attr_query,
@@ -52,8 +53,13 @@ const struct vb_ops vb_device_ops = {
 	.query_srq = vb_srq_query,
 	.retire_srq = vb_srq_retire,
 	.free_srq = vb_srq_free,
+	.get_srq_num = vb_srq_number,
+
+	.open_xrcd = vb_xrcd_open,
+	.close_xrcd = vb_xrcd_close,
 
 	.create_qp = vb_qp_create,
+	.open_qp = vb_xrc_qp_open,
 	.query_qp = vb_qp_query,
 	.modify_qp = vb_qp_modify,
 	.query_qp_data_in_order = vb_qp_data_in_order,

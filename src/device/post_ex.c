@@ -203,6 +203,14 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 	vb_send_wqe_address(qp, qp->wr_current, vb_ah_of(ah), remote_qpn, remote_qkey);
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+	struct vb_qp *qp = qp_of(ex);
+
+	if (qp->wr_current)
+		qp->wr_current->srqn = remote_srqn & VB_SRQN_MASK;
+}
+
 static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct vb_qp *qp = qp_of(ex);
@@ -252,4 +260,5 @@ void vb_qp_ex_init(struct vb_qp *qp)
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
+	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 }

@@ -101,6 +101,7 @@ static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ib
 	if (err)
 		return err;
 	remote_fill(wqe, wr);
+	wqe->srqn = wr->qp_type.xrc.remote_srqn & VB_SRQN_MASK; /* read for XRC only */
 	if (qp->t.service == VB_SERVICE_UD) {
 		if (!wr->wr.ud.ah)
 			return refuse(qp, EINVAL, VB_REASON_ARG, "no address handle", 0);

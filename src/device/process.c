@@ -14,6 +14,7 @@
 #include "device/engine.h"
 #include "device/mcast.h"
 #include "device/udp_link.h"
+#include "device/xrc.h"
 #include "host/channel.h"
 #include "host/peer.h"
 
@@ -259,6 +260,7 @@ void vb_process_forked(void)
 		vb_node_forked(node);
 	vb_udp_link_forked();
 	vb_mcast_forked();
+	vb_xrc_forked();
 	/* Locks may be held by threads that do not exist in the child: all new. The parent's objects are left alone. */
 	pthread_mutex_init(&process.start_lock, NULL);
 	pthread_mutex_init(&process.list_lock, NULL);

@@ -18,6 +18,7 @@
 #include "device/recv_queue.h"
 #include "device/srq.h"
 #include "device/udp_qp.h"
+#include "device/xrc.h"
 #include "transport/qp_state.h"
 
 static _Atomic uint32_t qps_alive;
@@ -29,6 +30,9 @@ static uint8_t service_of(enum ibv_qp_type type)
 		return VB_SERVICE_UC;
 	case IBV_QPT_UD:
 		return VB_SERVICE_UD;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return VB_SERVICE_XRC;
 	default:
 		return VB_SERVICE_RC;
 	}
@@ -69,7 +73,7 @@ static void send_queue_free(struct vb_qp *qp)
 	qp->t.sq = NULL;
 }
 
-static void events_init(struct vb_qp *qp)
+void vb_qp_events_init(struct vb_qp *qp)
 {
 	for (int i = 0; i < VB_QP_EVENT_TYPES; i++) {
 		qp->event[i].type = i;
@@ -78,10 +82,11 @@ static void events_init(struct vb_qp *qp)
 	}
 }
 
-static void protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
+void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
 {
 	qp->t.env = &vb_qp_env;
 	qp->t.service = service_of(type);
+	qp->t.sends_only = type == IBV_QPT_XRC_SEND;
 	qp->t.state = IBV_QPS_RESET;
 	qp->t.link_reliable = true;
 	qp->t.max_run_bytes = VB_QP_RUN_BYTES;
@@ -158,18 +163,18 @@ static struct vb_qp *qp_alloc(const struct ibv_qp_init_attr_ex *attr)
 	if (posix_memalign((void **)&qp, 64, sizeof(*qp)))
 		return NULL;
 	memset(qp, 0, sizeof(*qp));
+	vb_qp_protocol_init(qp, attr->qp_type);
 	qp->scq = vb_cq_of(attr->send_cq);
-	qp->rcq = vb_cq_of(attr->recv_cq);
+	qp->rcq = qp->t.sends_only ? qp->scq : vb_cq_of(attr->recv_cq);
 	qp->srq = attr->srq ? vb_srq_of(attr->srq) : NULL;
 	qp->pd_id = vb_pd_of(attr->pd)->id;
 	qp->cap = attr->cap;
-	if (qp->srq)
+	if (qp->srq || qp->t.sends_only)
 		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	qp->sq_sig_all = attr->sq_sig_all;
 	qp->send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ? attr->send_ops_flags
 									   : 0;
-	protocol_init(qp, attr->qp_type);
-	events_init(qp);
+	vb_qp_events_init(qp);
 	return qp;
 }
 
@@ -180,6 +185,8 @@ int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, stru
 
 	if (err)
 		return err;
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return vb_xrc_qp_create(ctx, attr, out);
 	err = vb_pd_get(ctx, attr->pd);
 	if (err)
 		return err;
@@ -225,7 +232,8 @@ put_pd:
 /* Direct access bypasses the responder, so only where the responder would have nothing to say but yes. */
 static bool direct_allowed(const struct vb_qp *qp)
 {
-	if (qp->t.service == VB_SERVICE_UD)
+	/* UD has nothing to do directly; whose memory an XRC request is about, only the responder knows. */
+	if (qp->t.service == VB_SERVICE_UD || qp->t.service == VB_SERVICE_XRC)
 		return false;
 	/* In RTR the responder still owes COMM_EST for the first packet; after that it has nothing to add either. */
 	if (qp->t.state == IBV_QPS_RTR)
@@ -256,7 +264,10 @@ void vb_qp_publish(struct vb_qp *qp)
 
 void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
 {
-	vb_event_queue_raise(&vb_context_of(qp->u.qp.context)->async, &qp->event[type]);
+	if (qp->xrc)
+		vb_xrc_qp_event(qp, type);
+	else
+		vb_event_queue_raise(&vb_context_of(qp->u.qp.context)->async, &qp->event[type]);
 }
 
 void vb_qp_entered_error(struct vb_qp *qp)
@@ -264,7 +275,7 @@ void vb_qp_entered_error(struct vb_qp *qp)
 	qp->draining = false;
 	vb_qp_flush_receives(qp);
 	/* After the last receive completion of this queue pair is in the CQ (IBA 10.3.1, ibv_get_async_event(3)). */
-	if (qp->srq && !qp->last_wqe_raised) {
+	if (qp->srq && !qp->xrc && !qp->last_wqe_raised) {
 		qp->last_wqe_raised = true;
 		vb_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 	}
@@ -302,21 +313,8 @@ void vb_qp_settle(struct vb_qp *qp)
 	}
 }
 
-int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
+void vb_qp_stop(struct vb_qp *qp)
 {
-	struct vb_qp *qp = vb_qp_of(ibqp);
-	struct vb_context *ctx = vb_context_of(ibqp->context);
-	int err = vb_context_check(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp, "qp");
-
-	if (err)
-		return err;
-	if (qp->mcast_groups)
-		return vb_refuse(EBUSY, VB_REASON_BUSY,
-				 "destroy_qp 0x%x: attached to %u multicast groups", qp->t.qpn,
-				 qp->mcast_groups);
-	err = vb_handle_remove(&ctx->handles[VB_HANDLE_QP], ibqp->handle, qp);
-	if (err)
-		return err;
 	vb_lock_take(&qp->engine->lock);
 	__atomic_store_n(&qp->pub->direct, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&qp->pub->qpn, 0, __ATOMIC_SEQ_CST);
@@ -326,6 +324,26 @@ int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
 	vb_engine_remove_qp(qp->engine, qp);
 	vb_udp_qp_release(qp);
 	vb_lock_release(&qp->engine->lock);
+}
+
+int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
+{
+	struct vb_qp *qp = vb_qp_of(ibqp);
+	struct vb_context *ctx = vb_context_of(ibqp->context);
+	int err = vb_context_check(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp, "qp");
+
+	if (err)
+		return err;
+	if (qp->body)
+		return vb_xrc_qp_retire(qp, got);
+	if (qp->mcast_groups)
+		return vb_refuse(EBUSY, VB_REASON_BUSY,
+				 "destroy_qp 0x%x: attached to %u multicast groups", qp->t.qpn,
+				 qp->mcast_groups);
+	err = vb_handle_remove(&ctx->handles[VB_HANDLE_QP], ibqp->handle, qp);
+	if (err)
+		return err;
+	vb_qp_stop(qp);
 	vb_process_quiesce(qp->t.qpn, 0);
 	for (int i = 0; i < VB_QP_EVENT_TYPES; i++)
 		vb_event_queue_drop(&ctx->async, &qp->event[i]);
@@ -337,6 +355,10 @@ void vb_qp_free(struct ibv_qp *ibqp)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
 
+	if (qp->xrcd) {
+		vb_xrc_qp_free(qp);
+		return;
+	}
 	vb_cq_detach(qp->rcq, qp->engine);
 	vb_cq_detach(qp->scq, qp->engine);
 	if (qp->srq)
@@ -349,7 +371,10 @@ void vb_qp_free(struct ibv_qp *ibqp)
 void vb_qp_queues_clear(struct vb_qp *qp)
 {
 	vb_recv_queue_clear(&qp->rq);
-	vb_cq_remove_qp(qp->scq, qp);
+	if (qp->xrc)
+		vb_xrc_qp_clear(qp);
+	else
+		vb_cq_remove_qp(qp->scq, qp);
 	if (qp->rcq != qp->scq)
 		vb_cq_remove_qp(qp->rcq, qp);
 	qp->sq_done = 0;

@@ -17,6 +17,8 @@
 struct vb_cq;
 struct vb_srq;
 struct vb_udp_sender;
+struct vb_xrc_domain;
+struct vb_xrcd;
 
 /* The queue pair's own receive queue: posters fill entries under `lock`, the engine takes them without. */
 struct vb_recv_queue {
@@ -48,7 +50,8 @@ struct vb_qp {
 	struct vb_tqp t;
 	struct vb_engine *engine;
 	struct vb_cq *scq, *rcq;
-	struct vb_srq *srq;
+	struct vb_srq *srq;      /* XRC: the one that the latest request named */
+	struct vb_srq *recv_srq; /* whose entry the message in progress uses */
 	struct vb_page_qp *pub;
 	uint32_t pd_id;
 	_Atomic uint8_t
@@ -107,6 +110,13 @@ struct vb_qp {
 	struct vb_udp_sender *udp_sender[2]; /* by family */
 	uint32_t mcast_groups;
 
+	/* XRC receive side (xrc.h): handles have a body, the bodies handles. */
+	struct vb_xrc_domain *xrc;
+	struct vb_xrcd *xrcd; /* a handle's */
+	struct vb_qp *body;
+	struct vb_qp *handles, *next_handle;
+	struct vb_qp *xrc_next; /* the domain's bodies */
+
 	struct vb_event_node event[VB_QP_EVENT_TYPES];
 	struct vb_events_got got;
 };
@@ -114,6 +124,12 @@ struct vb_qp {
 static inline struct vb_qp *vb_qp_of(struct ibv_qp *qp)
 {
 	return (struct vb_qp *)(void *)qp;
+}
+
+/* Where the protocol runs: an XRC receive queue pair is known to the program by handles. */
+static inline struct vb_qp *vb_qp_body(struct vb_qp *qp)
+{
+	return qp->body ? qp->body : qp;
 }
 
 static inline struct vb_qp *vb_qp_of_tqp(struct vb_tqp *t)
@@ -130,6 +146,11 @@ int vb_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
 int vb_qp_retire(struct ibv_qp *qp, struct vb_events_got *got);
 void vb_qp_free(struct ibv_qp *qp);
+
+/* Parts of life that XRC bodies and handles share. stop: nothing arrives any more, the engine forgets it; takes the engine's lock. */
+void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type);
+void vb_qp_events_init(struct vb_qp *qp);
+void vb_qp_stop(struct vb_qp *qp);
 
 /* Under the engine's lock: publish identity, state and rights to peers (entry of the page). */
 void vb_qp_publish(struct vb_qp *qp);

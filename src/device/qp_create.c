@@ -16,10 +16,10 @@ static int type_check(const struct ibv_qp_init_attr_ex *attr)
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
-		return 0;
-	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
+		return 0;
+	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_DRIVER:
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
 				 "create_qp: type %d is not offered", (int)attr->qp_type);
@@ -45,6 +45,8 @@ static int cap_check(const struct ibv_qp_init_attr_ex *attr)
 		return over("max_send_sge", cap->max_send_sge, VB_MAX_SGE);
 	if (cap->max_inline_data > VB_MAX_INLINE)
 		return over("max_inline_data", cap->max_inline_data, VB_MAX_INLINE);
+	if (attr->qp_type == IBV_QPT_XRC_SEND)
+		return 0; /* no receive side */
 	if (attr->srq)
 		return 0; /* the receive sizes are ignored (ibv_create_qp(3)) */
 	if (cap->max_recv_wr > VB_MAX_QP_WR)
@@ -93,15 +95,30 @@ static int objects_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_
 {
 	int err;
 
-	if (!attr->send_cq || !attr->recv_cq)
+	if (attr->srq && attr->qp_type == IBV_QPT_XRC_SEND)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: XRC_SEND receives nothing");
+	if (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND))
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: no completion queue");
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: no protection domain");
 	err = vb_context_check(ctx, VB_HANDLE_CQ, attr->send_cq->handle, attr->send_cq, "send_cq");
-	if (!err)
+	if (!err && attr->recv_cq)
 		err = vb_context_check(ctx, VB_HANDLE_CQ, attr->recv_cq->handle, attr->recv_cq,
 				       "recv_cq");
 	return err;
+}
+
+/* Everything that the others have, this one does not: it is all in the queues that requests name (IBA A14.2.2). */
+static int xrc_recv_check(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS) ||
+	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags))
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK,
+				 "create_qp: comp_mask 0x%x, XRC_RECV takes XRCD alone",
+				 attr->comp_mask);
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: XRC_RECV needs an xrcd");
+	return 0;
 }
 
 int vb_qp_create_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
@@ -112,6 +129,8 @@ int vb_qp_create_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex
 
 	if (err)
 		return err;
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return xrc_recv_check(attr);
 	if (attr->comp_mask & ~known)
 		return vb_refuse(EOPNOTSUPP, VB_REASON_ARG_MASK, "create_qp: comp_mask 0x%x",
 				 attr->comp_mask);

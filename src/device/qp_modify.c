@@ -258,6 +258,7 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 
 	if (err)
 		return err;
+	qp = vb_qp_body(qp);
 	vb_lock_take(&qp->engine->lock);
 	err = transition_check(qp, attr, mask, &c);
 	if (!err)

@@ -26,6 +26,8 @@ int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	(void)mask; /* a hint: everything is filled */
 	if (err)
 		return err;
+	init_fill(qp, init);
+	qp = vb_qp_body(qp);
 	vb_lock_take(&qp->engine->lock);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = (enum ibv_qp_state)qp->t.state;
@@ -37,6 +39,5 @@ int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		attr->rq_psn = vb_tqp_rq_psn(&qp->t);
 	}
 	vb_lock_release(&qp->engine->lock);
-	init_fill(qp, init);
 	return 0;
 }

@@ -48,7 +48,7 @@ void vb_recv_queue_clear(struct vb_recv_queue *rq)
 
 void vb_qp_flush_receives(struct vb_qp *qp)
 {
-	if (qp->srq)
+	if (qp->srq || qp->xrc)
 		return; /* shared receives stay for the other queue pairs */
 	for (;;) {
 		struct vb_recv_wqe *wqe = qp->t.env->recv_take(&qp->t);

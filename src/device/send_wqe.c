@@ -39,6 +39,7 @@ void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id
 	wqe->remote_qpn = 0;
 	wqe->rkey = 0;
 	wqe->remote_addr = 0;
+	wqe->srqn = 0;
 }
 
 static void fault(struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_reason reason)

@@ -9,9 +9,11 @@
 
 #include "base/reason.h"
 #include "device/context.h"
+#include "device/cq.h"
 #include "device/fastpath.h"
 #include "device/limits.h"
 #include "device/pd.h"
+#include "device/xrc.h"
 
 static _Atomic uint32_t srqs_alive;
 
@@ -51,6 +53,11 @@ static int memory_alloc(struct vb_srq *s)
 	return 0;
 }
 
+static bool is_xrc(const struct ibv_srq_init_attr_ex *attr)
+{
+	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_XRC;
+}
+
 static int create_check(const struct ibv_srq_init_attr_ex *attr)
 {
 	uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
@@ -59,9 +66,15 @@ static int create_check(const struct ibv_srq_init_attr_ex *attr)
 	if (attr->comp_mask & ~known)
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_srq: comp_mask 0x%x",
 				 attr->comp_mask);
-	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC)
+	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC &&
+	    attr->srq_type != IBV_SRQT_XRC)
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
-				 "create_srq: type %d, only BASIC is offered", (int)attr->srq_type);
+				 "create_srq: type %d, offered are BASIC and XRC",
+				 (int)attr->srq_type);
+	if (is_xrc(attr) && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd ||
+			     !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq))
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "create_srq: an XRC queue needs xrcd and cq");
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_srq: no pd");
 	if (attr->attr.max_wr == 0 || attr->attr.max_wr > VB_MAX_SRQ_WR)
@@ -80,6 +93,24 @@ static void events_init(struct vb_srq *s)
 	s->error_event.type = IBV_EVENT_SRQ_ERR;
 	s->limit_event.object = s->error_event.object = &s->srq;
 	s->limit_event.got = s->error_event.got = &s->got.async;
+}
+
+/* An XRC queue has a place in its domain, and a CQ. */
+static int join_domain(struct vb_srq *s, struct ibv_context *ctx,
+		       const struct ibv_srq_init_attr_ex *attr)
+{
+	int err = vb_context_check(ctx, VB_HANDLE_CQ, attr->cq->handle, attr->cq, "cq");
+
+	if (!err)
+		err = vb_xrcd_get(ctx, attr->xrcd);
+	if (err)
+		return err;
+	s->xrcd = vb_xrcd_of(attr->xrcd);
+	s->cq = vb_cq_of(attr->cq);
+	err = vb_xrc_srq_add(s);
+	if (err)
+		vb_xrcd_put(s->xrcd);
+	return err;
 }
 
 int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, struct ibv_srq **srq)
@@ -107,13 +138,18 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 	err = memory_alloc(s);
 	if (err)
 		goto uncount;
-	err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_SRQ], s, &s->srq.handle);
-	if (err)
-		goto uncount;
 	s->srq.context = ctx;
 	s->srq.srq_context = attr->srq_context;
 	s->srq.pd = attr->pd;
 	events_init(s);
+	err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_SRQ], s, &s->srq.handle);
+	if (err)
+		goto uncount;
+	err = is_xrc(attr) ? join_domain(s, ctx, attr) : 0;
+	if (err) {
+		vb_handle_remove(&vb_context_of(ctx)->handles[VB_HANDLE_SRQ], s->srq.handle, s);
+		goto uncount;
+	}
 	attr->attr.max_wr = s->max_wr;
 	attr->attr.max_sge = s->max_sge;
 	*srq = &s->srq;
@@ -237,6 +273,8 @@ int vb_srq_retire(struct ibv_srq *srq, struct vb_events_got *got)
 	err = vb_handle_remove(&ctx->handles[VB_HANDLE_SRQ], srq->handle, s);
 	if (err)
 		return err;
+	if (s->xrcd)
+		vb_xrc_srq_remove(s);
 	vb_event_queue_drop(&ctx->async, &s->limit_event);
 	vb_event_queue_drop(&ctx->async, &s->error_event);
 	*got = s->got;
@@ -247,6 +285,8 @@ void vb_srq_free(struct ibv_srq *srq)
 {
 	struct vb_srq *s = vb_srq_of(srq);
 
+	if (s->xrcd)
+		vb_xrcd_put(s->xrcd);
 	vb_pd_put(srq->pd);
 	memory_free(s);
 	free(s);
@@ -259,6 +299,8 @@ int vb_srq_get(struct ibv_context *ctx, struct ibv_srq *srq)
 
 	if (err)
 		return err;
+	if (vb_srq_of(srq)->xrcd)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: the srq is an XRC queue");
 	vb_lock_take(&vb_srq_of(srq)->lock);
 	vb_srq_of(srq)->users++;
 	vb_lock_release(&vb_srq_of(srq)->lock);

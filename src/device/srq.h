@@ -11,6 +11,9 @@
 #include "transport/wqe.h"
 #include "verbs/ops.h"
 
+struct vb_cq;
+struct vb_xrcd;
+
 struct vb_srq {
 	struct ibv_srq srq;
 	struct vb_lock lock;
@@ -25,6 +28,9 @@ struct vb_srq {
 	uint32_t limit; /* armed limit, 0 = none */
 	uint32_t pd_id;
 	uint32_t users;
+	struct vb_xrcd *xrcd; /* an XRC queue: its domain, */
+	struct vb_cq *cq;     /* its completions, */
+	uint32_t number;      /* its name in requests */
 	struct vb_event_node limit_event, error_event;
 	struct vb_events_got got;
 };

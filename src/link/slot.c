@@ -53,21 +53,29 @@ static inline uint64_t get64(const uint8_t *p)
 	return v;
 }
 
+/* Every request of XRC names a shared receive queue, in front of the rest. */
+static inline bool names_srq(uint8_t op, uint8_t service)
+{
+	return service == VB_SERVICE_XRC &&
+	       (op <= VB_OP_READ_REQUEST || op == VB_OP_COMPARE_SWAP || op == VB_OP_FETCH_ADD);
+}
+
 /* Bytes of the extension; the layout of each follows in ext_put() and ext_get(). */
 static inline uint32_t ext_bytes(uint8_t op, uint8_t flags, uint8_t service)
 {
 	uint32_t imm = (flags & (VB_RUN_IMM | VB_RUN_INV)) ? 4 : 0;
+	uint32_t srq = names_srq(op, service) ? 4 : 0;
 
 	switch (op) {
 	case VB_OP_SEND:
-		return imm + (service == VB_SERVICE_UD ? 4 : 0);
+		return srq + imm + (service == VB_SERVICE_UD ? 4 : 0);
 	case VB_OP_WRITE:
-		return imm + ((flags & VB_RUN_FIRST) ? 16 : 0);
+		return srq + imm + ((flags & VB_RUN_FIRST) ? 16 : 0);
 	case VB_OP_READ_REQUEST:
-		return 16;
+		return srq + 16;
 	case VB_OP_COMPARE_SWAP:
 	case VB_OP_FETCH_ADD:
-		return 28;
+		return srq + 28;
 	case VB_OP_ATOMIC_ACK:
 		return 12;
 	default: /* READ_RESPONSE, ACK: msn; DROP: reason */
@@ -85,6 +93,10 @@ static uint8_t *reth_put(uint8_t *p, const struct vb_run *run)
 
 static uint8_t *ext_put(uint8_t *p, const struct vb_run *run)
 {
+	if (names_srq(run->op, run->service)) {
+		put32(p, run->srqn);
+		p += 4;
+	}
 	switch (run->op) {
 	case VB_OP_WRITE:
 		if (run->flags & VB_RUN_FIRST)
@@ -134,6 +146,10 @@ static const uint8_t *reth_get(const uint8_t *p, struct vb_run *run)
 
 static const uint8_t *ext_get(const uint8_t *p, struct vb_run *run)
 {
+	if (names_srq(run->op, run->service)) {
+		run->srqn = get32(p) & VB_SRQN_MASK;
+		p += 4;
+	}
 	switch (run->op) {
 	case VB_OP_WRITE:
 		if (run->flags & VB_RUN_FIRST)

@@ -175,7 +175,7 @@ static void atomic_response(struct vb_tqp *qp, const struct vb_run *run)
 
 void vb_completer_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
 {
-	if (qp->service != VB_SERVICE_RC) {
+	if (!vb_service_reliable(qp->service)) {
 		qp->env->drop(qp, VB_REASON_DROP_TYPE, run);
 		return;
 	}

@@ -72,6 +72,12 @@ struct vb_env {
 	void (*send_done)(struct vb_tqp *qp, struct vb_send_wqe *wqe, enum ibv_wc_status status,
 			  enum vb_reason reason);
 
+	/*
+	 * XRC: what follows (receives, remote memory) is about this shared receive queue of the domain. Its reason if there is none
+	 * of that number. Called before every request is executed, and before a READ is answered.
+	 */
+	enum vb_reason (*srq_enter)(struct vb_tqp *qp, uint32_t srqn);
+
 	/* Receives. take() moves the next posted receive (own queue or SRQ) to the queue pair, NULL if there is none; it stays valid until done(). */
 	struct vb_recv_wqe *(*recv_take)(struct vb_tqp *qp);
 	/* Gives a taken receive back untouched: the next take() returns it again (own queue) . */

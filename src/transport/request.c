@@ -32,6 +32,7 @@ static inline void fill(const struct vb_tqp *qp, struct vb_run *run, uint8_t op,
 	run->dest_qpn = qp->dest_qpn;
 	run->src_qpn = qp->qpn;
 	run->psn = qp->req.psn;
+	run->srqn = vb_tqp_wqe(qp, qp->req.cur)->srqn;
 	run->length = 0;
 }
 

@@ -7,7 +7,7 @@
 
 #define MAX_MESSAGE (1ull << 31) /* IBA 9.7.4.1.5 */
 
-#define RC          (1u << VB_SERVICE_RC)
+#define RC          (1u << VB_SERVICE_RC | 1u << VB_SERVICE_XRC) /* the same operations (IBA A14) */
 #define UC          (1u << VB_SERVICE_UC)
 #define UD          (1u << VB_SERVICE_UD)
 
@@ -54,7 +54,7 @@ void vb_requester_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum vb_rea
 
 	vb_retry_cancel(qp);
 	/* IBA 10.3.1: an unreliable queue pair only stops sending. */
-	qp->state = qp->service == VB_SERVICE_RC ? IBV_QPS_ERR : IBV_QPS_SQE;
+	qp->state = vb_service_reliable(qp->service) ? IBV_QPS_ERR : IBV_QPS_SQE;
 	r->head++;
 	qp->env->send_done(qp, w, status, reason);
 	if (qp->state == IBV_QPS_ERR)
@@ -206,7 +206,7 @@ static enum vb_step start(struct vb_tqp *qp, struct vb_send_wqe *w)
 
 	if (status)
 		return vb_requester_refuse(qp, w, status, reason);
-	if (r->dead && qp->service == VB_SERVICE_RC)
+	if (r->dead && vb_service_reliable(qp->service))
 		return vb_requester_refuse(qp, w, IBV_WC_RETRY_EXC_ERR, VB_REASON_PEER_DEAD);
 	if (r->dead && qp->service == VB_SERVICE_UC) {
 		done_at_once(qp, w);

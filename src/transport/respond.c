@@ -6,7 +6,7 @@
 
 static void fill(const struct vb_tqp *qp, struct vb_run *run, uint8_t op, uint32_t psn)
 {
-	run->service = VB_SERVICE_RC;
+	run->service = qp->service;
 	run->op = op;
 	run->flags = VB_RUN_FIRST | VB_RUN_LAST;
 	run->syndrome = VB_AETH_ACK;
@@ -54,7 +54,11 @@ static bool read_piece(struct vb_tqp *qp, struct vb_resource *res)
 		return true;
 	fill(qp, &run, VB_OP_READ_RESPONSE, vb_psn_add(res->psn, res->next));
 	if (length) {
-		reason = qp->env->remote_read(qp, res->rkey, res->va + offset, buffer, length);
+		reason = qp->service == VB_SERVICE_XRC ? qp->env->srq_enter(qp, res->srqn)
+						       : VB_REASON_NONE;
+		if (!reason)
+			reason = qp->env->remote_read(qp, res->rkey, res->va + offset, buffer,
+						      length);
 		if (reason) {
 			read_fails(qp, res, &run, reason);
 			return false;

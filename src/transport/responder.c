@@ -45,7 +45,8 @@ void vb_responder_owe_drop(struct vb_tqp *qp, uint32_t qpn, uint32_t psn, enum v
 void vb_responder_drop(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run)
 {
 	qp->env->drop(qp, reason, run);
-	if (run->service == VB_SERVICE_RC && is_request(run)) /* who waits for an answer is told */
+	if (vb_service_reliable(run->service) &&
+	    is_request(run)) /* who waits for an answer is told */
 		vb_responder_owe_drop(qp, run->src_qpn, run->psn, reason);
 }
 
@@ -129,6 +130,8 @@ bool vb_responder_lengths_fit(const struct vb_tqp *qp, const struct vb_run *run)
 /* Why the queue pair can't take this run at all, if so. */
 static enum vb_reason unfit(const struct vb_tqp *qp, const struct vb_run *run)
 {
+	if (qp->sends_only)
+		return VB_REASON_DROP_TYPE;
 	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT || qp->state >= IBV_QPS_ERR)
 		return VB_REASON_DROP_STATE;
 	/* IBA 9.6.1.4.1: equal but for the membership bit, and not both limited members. */
@@ -152,6 +155,7 @@ void vb_responder_receive(struct vb_tqp *qp, const struct vb_run *run, const voi
 	}
 	switch (qp->service) {
 	case VB_SERVICE_RC:
+	case VB_SERVICE_XRC:
 		vb_responder_rc(qp, run, payload);
 		break;
 	case VB_SERVICE_UC:

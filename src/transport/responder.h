@@ -29,6 +29,7 @@ struct vb_resource {
 	uint32_t next;
 	uint32_t end;
 	uint32_t rkey;
+	uint32_t srqn; /* XRC: whose protection domain the key belongs to */
 	uint64_t va;
 	uint64_t length;
 	uint64_t original; /* ATOMIC: the stored result */
@@ -64,6 +65,7 @@ struct vb_responder {
 	uint64_t length;          /* WRITE: RETH */
 	uint64_t va;
 	uint32_t rkey;
+	uint32_t srqn; /* XRC: every packet of a message names the same */
 
 	/* The request that was dropped last and whose sender was not told yet. */
 	uint32_t drop_qpn;

@@ -205,6 +205,15 @@ static void write_run(struct vb_tqp *qp, const struct vb_run *run, const void *p
 		vb_responder_recv_done(qp, run, IBV_WC_RECV_RDMA_WITH_IMM, (uint32_t)p->length);
 }
 
+/* Which receives, keys and completions the request is about; the packets of a message agree (IBA A14.4.2). */
+static enum vb_reason enter_srq(struct vb_tqp *qp, const struct vb_run *run, bool begins)
+{
+	if (!begins && run->srqn != qp->resp.srqn)
+		return VB_REASON_OPCODE_SEQUENCE;
+	qp->resp.srqn = run->srqn;
+	return qp->env->srq_enter(qp, run->srqn);
+}
+
 static void execute(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
 {
 	struct vb_responder *p = &qp->resp;
@@ -214,6 +223,14 @@ static void execute(struct vb_tqp *qp, const struct vb_run *run, const void *pay
 	if (begins ? p->message != VB_OP_COUNT : p->message != run->op) {
 		vb_responder_nak(qp, run, run->psn, VB_REASON_OPCODE_SEQUENCE);
 		return;
+	}
+	if (qp->service == VB_SERVICE_XRC) {
+		enum vb_reason reason = enter_srq(qp, run, begins);
+
+		if (reason) {
+			vb_responder_nak(qp, run, run->psn, reason);
+			return;
+		}
 	}
 	if (run->op > VB_OP_WRITE) {
 		vb_responder_rd_atomic(qp, run);

@@ -81,6 +81,7 @@ void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run)
 	res->begin = res->next = 0;
 	res->end = res->count;
 	res->rkey = run->rkey;
+	res->srqn = run->srqn;
 	res->va = run->va;
 	res->length = reads ? run->dma_length : 8;
 	res->original = original;

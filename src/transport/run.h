@@ -10,6 +10,7 @@
 #ifndef VB_TRANSPORT_RUN_H
 #define VB_TRANSPORT_RUN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum vb_service {
@@ -32,6 +33,12 @@ enum vb_op {
 	VB_OP_COUNT,
 };
 
+/* XRC is RC with a receive queue named by each request (IBA A14). */
+static inline bool vb_service_reliable(uint8_t service)
+{
+	return service == VB_SERVICE_RC || service == VB_SERVICE_XRC;
+}
+
 /* vb_run.flags */
 #define VB_RUN_FIRST          0x01 /* holds the first packet of its message */
 #define VB_RUN_LAST           0x02 /* holds the last packet of its message */
@@ -51,6 +58,7 @@ enum vb_op {
 #define VB_AETH_VALUE(s)      ((s)&0x1f)
 
 #define VB_QPN_MASK           0xffffffu
+#define VB_SRQN_MASK          0xffffffu
 #define VB_QPN_MULTICAST      0xffffffu
 
 /* Where a datagram goes and how it looks to the receiver (the GRH of a UD receive). */
@@ -78,6 +86,7 @@ struct vb_run {
 	uint32_t msn;     /* AETH */
 	uint32_t imm;     /* immediate (big endian, as given) or, with INV, the key to invalidate */
 	uint32_t qkey;    /* UD */
+	uint32_t srqn;    /* XRC requests: the shared receive queue (XRCETH) */
 	uint32_t rkey;    /* RETH, AtomicETH */
 	uint32_t dma_length; /* RETH: length of the whole message */
 	uint64_t va;         /* RETH, AtomicETH */

@@ -101,7 +101,7 @@ void vb_tqp_peer_dead(struct vb_tqp *qp)
 	qp->resp.owed = 0;
 	if (!can_send(qp))
 		return;
-	if (qp->service != VB_SERVICE_RC)
+	if (!vb_service_reliable(qp->service))
 		send_nowhere(qp);
 	else if (qp->req.head != qp->sq_posted)
 		vb_requester_fail(qp, IBV_WC_RETRY_EXC_ERR, VB_REASON_PEER_DEAD);
@@ -111,7 +111,7 @@ void vb_tqp_unreachable(struct vb_tqp *qp, enum vb_reason reason)
 {
 	if (!can_send(qp))
 		return;
-	if (qp->service != VB_SERVICE_RC)
+	if (!vb_service_reliable(qp->service))
 		send_nowhere(qp);
 	else if (qp->req.head != qp->sq_posted)
 		vb_retry_dropped(qp, reason);

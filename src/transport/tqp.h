@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A queue pair as the protocol sees it: requester and responder, for RC, UC and UD, over any link.
+ * A queue pair as the protocol sees it: requester and responder, for RC, UC, UD and XRC, over any link.
  *
  * Pure: everything comes in as arguments or through env.h. Embedded by the device in its queue pair (and by the simulator
  * in its own). Not thread-safe: the owner's lock is held around every call.
@@ -29,6 +29,7 @@ struct vb_tqp {
 	uint32_t mtu;    /* path MTU in bytes; UD: the largest payload */
 	uint16_t pkey;
 	uint8_t service; /* enum vb_service */
+	bool sends_only; /* XRC_SEND: there is no responder half (IBA A14.2) */
 	uint8_t state;   /* enum ibv_qp_state */
 	uint8_t timeout;
 	uint8_t retry_cnt;

@@ -21,6 +21,7 @@ struct vb_send_wqe {
 	uint64_t swap;
 	uint32_t rkey;
 	uint32_t imm;     /* immediate (big endian) or key to invalidate */
+	uint32_t srqn;    /* XRC: the peer's shared receive queue */
 	uint32_t num_sge; /* 0 for inline data */
 	uint8_t opcode;   /* enum ibv_wr_opcode */
 	uint8_t is_inline;

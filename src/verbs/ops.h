@@ -75,10 +75,17 @@ struct vb_ops {
 	int (*query_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 	int (*retire_srq)(struct ibv_srq *srq, struct vb_events_got *got);
 	void (*free_srq)(struct ibv_srq *srq);
+	int (*get_srq_num)(struct ibv_srq *srq, uint32_t *number);
+
+	int (*open_xrcd)(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
+			 struct ibv_xrcd **xrcd);
+	int (*close_xrcd)(struct ibv_xrcd *xrcd);
 
 	/* The capabilities are stored back on success only. */
 	int (*create_qp)(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr,
 			 struct ibv_qp **qp);
+	int (*open_qp)(struct ibv_context *ctx, const struct ibv_qp_open_attr *attr,
+		       struct ibv_qp **qp);
 	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 			struct ibv_qp_init_attr *init);
 	int (*modify_qp)(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);

@@ -9,20 +9,33 @@
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |             \
 	 IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH | \
 	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-#define INIT_ATTR_OFFERED \
-	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define INIT_ATTR_OFFERED                                                              \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | \
+	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+static struct ibv_qp *begin(struct ibv_qp *qp)
+{
+	pthread_mutex_init(&qp->mutex, NULL);
+	pthread_cond_init(&qp->cond, NULL);
+	qp->events_completed = 0;
+	return qp;
+}
 
 static struct ibv_qp *create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp *qp = NULL;
 	int err = vb_ops(ctx)->create_qp(ctx, attr, &qp);
 
-	if (err)
-		return vb_answer_null(err);
-	pthread_mutex_init(&qp->mutex, NULL);
-	pthread_cond_init(&qp->cond, NULL);
-	qp->events_completed = 0;
-	return qp;
+	return err ? vb_answer_null(err) : begin(qp);
+}
+
+struct ibv_qp *vb_slot_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr)
+{
+	struct ibv_qp *qp = NULL;
+	int err = attr ? vb_ops(ctx)->open_qp(ctx, attr, &qp)
+		       : vb_refuse_null("open_qp", "qp_open_attr");
+
+	return err ? vb_answer_null(err) : begin(qp);
 }
 
 VB_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -57,9 +70,15 @@ static int check_init_attr(const struct ibv_qp_init_attr_ex *attr)
 	if (!err)
 		err = vb_check_flags("create_qp_ex", "comp_mask", attr->comp_mask,
 				     INIT_ATTR_OFFERED);
-	if (!err && (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd))
-		err = vb_refuse_null("create_qp_ex", "pd");
-	return err;
+	if (err)
+		return err;
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
+		if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)
+			return vb_refuse_null("create_qp_ex", "xrcd");
+	} else if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
+		return vb_refuse_null("create_qp_ex", "pd");
+	}
+	return 0;
 }
 
 struct ibv_qp *vb_slot_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)

@@ -45,4 +45,8 @@ void vb_slots_fill(struct ibv_context *ctx)
 	vctx->alloc_dm = vb_slot_alloc_dm;
 	vctx->free_dm = vb_slot_free_dm;
 	vctx->reg_dm_mr = vb_slot_reg_dm_mr;
+	vctx->open_qp = vb_slot_open_qp;
+	vctx->open_xrcd = vb_slot_open_xrcd;
+	vctx->close_xrcd = vb_slot_close_xrcd;
+	vctx->get_srq_num = vb_slot_get_srq_num;
 }

@@ -23,6 +23,10 @@ int vb_slot_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *value
 struct ibv_cq_ex *vb_slot_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 int vb_slot_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_srq *vb_slot_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr);
+struct ibv_qp *vb_slot_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr);
+struct ibv_xrcd *vb_slot_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr);
+int vb_slot_close_xrcd(struct ibv_xrcd *xrcd);
+int vb_slot_get_srq_num(struct ibv_srq *srq, uint32_t *number);
 struct ibv_qp *vb_slot_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 struct ibv_dm *vb_slot_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr);
 int vb_slot_free_dm(struct ibv_dm *dm);

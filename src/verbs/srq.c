@@ -43,7 +43,8 @@ static int check_init_attr(const struct ibv_srq_init_attr_ex *attr)
 		return vb_refuse_null("create_srq_ex", "srq_init_attr_ex");
 	err = vb_check_mask("create_srq_ex", "comp_mask", attr->comp_mask,
 			    IBV_SRQ_INIT_ATTR_RESERVED - 1);
-	if (!err && (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC)
+	if (!err && (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
+	    attr->srq_type != IBV_SRQT_BASIC && attr->srq_type != IBV_SRQT_XRC)
 		err = vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_srq_ex: type %d",
 				(int)attr->srq_type);
 	if (!err && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd))
@@ -61,8 +62,11 @@ struct ibv_srq *vb_slot_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_in
 	if (err)
 		return vb_answer_null(err);
 	given = *attr;
-	given.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
-	given.srq_type = IBV_SRQT_BASIC;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE))
+		given.srq_type = IBV_SRQT_BASIC;
+	if (given.srq_type == IBV_SRQT_BASIC)
+		given.comp_mask = IBV_SRQ_INIT_ATTR_PD;
+	given.comp_mask |= IBV_SRQ_INIT_ATTR_TYPE;
 	srq = create(ctx, &given);
 	if (srq)
 		attr->attr = given.attr;

@@ -48,7 +48,7 @@ static const uint8_t *get_request(const uint8_t *p, uint8_t headers, struct vb_r
 		p += VB_DETH_BYTES;
 	}
 	if (headers & VB_HEADER_XRCETH) {
-		run->qkey = vb_get32(p) & MASK_24;
+		run->srqn = vb_get32(p) & MASK_24;
 		p += VB_XRCETH_BYTES;
 	}
 	if (headers & VB_HEADER_RETH) {
@@ -150,7 +150,7 @@ static uint8_t *put_request(uint8_t *p, uint8_t headers, const struct vb_run *ru
 		p += VB_DETH_BYTES;
 	}
 	if (headers & VB_HEADER_XRCETH) {
-		vb_put32(p, run->qkey & MASK_24);
+		vb_put32(p, run->srqn & MASK_24);
 		p += VB_XRCETH_BYTES;
 	}
 	if (headers & VB_HEADER_RETH) {

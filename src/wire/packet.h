@@ -9,8 +9,8 @@
  * Consecutive packets of a message are not joined into one run on arrival. Between their payloads lie headers, so that the
  * responder would need lists of pieces, to save 7 ns a packet (bench/wire), a tenth of what the ICRC costs.
  *
- * Fields of a run that are particular here: src_qpn is only known from a DETH (else 0); qkey of an XRC request is the number of
- * the shared receive queue (XRCETH); path is untouched, the link fills it in from the addresses that the socket reports.
+ * Fields of a run that are particular here: src_qpn is only known from a DETH (else 0); path is untouched, the link
+ * fills it in from the addresses that the socket reports.
  *
  * Pure, safe from any thread.
  */

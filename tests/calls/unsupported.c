@@ -3,7 +3,6 @@
  * What the device does not offer answers EOPNOTSUPP, by which callers fall back, and leaves nothing
  * behind; it never crashes. A function that comes to be offered moves to a test of its own.
  */
-#include <fcntl.h>
 #include <string.h>
 
 #include <infiniband/verbs.h>
@@ -46,17 +45,9 @@ static void domains(void)
 {
 	struct ibv_td_init_attr td = {.comp_mask = 0};
 	struct ibv_parent_domain_init_attr parent = {.pd = end.pd};
-	struct ibv_xrcd_init_attr xrcd = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = -1,
-		.oflags = O_CREAT,
-	};
-	struct ibv_qp_open_attr open_attr = {.comp_mask = 0};
 
 	NOT_OFFERED(ibv_alloc_td(end.ctx, &td));
 	NOT_OFFERED(ibv_alloc_parent_domain(end.ctx, &parent));
-	NOT_OFFERED(ibv_open_xrcd(end.ctx, &xrcd));
-	NOT_OFFERED(ibv_open_qp(end.ctx, &open_attr));
 }
 
 static void queues(void)
@@ -95,8 +86,7 @@ static void flows(void)
 
 static void qp_types(void)
 {
-	static const enum ibv_qp_type types[] = {IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
-						 IBV_QPT_XRC_RECV, IBV_QPT_DRIVER};
+	static const enum ibv_qp_type types[] = {IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		struct ibv_qp_init_attr_ex attr = {
@@ -111,9 +101,8 @@ static void qp_types(void)
 		expect_case("queue pair of type %d", (int)types[i]);
 		errno = 0;
 		EXPECT(ibv_create_qp_ex(end.ctx, &attr) == NULL);
-		/* EPERM: a raw queue pair without CAP_NET_RAW; EINVAL: an XRC one without a domain. */
-		EXPECT(errno == EOPNOTSUPP ||
-		       (types[i] == IBV_QPT_RAW_PACKET ? errno == EPERM : errno == EINVAL));
+		/* EPERM: a raw queue pair without CAP_NET_RAW. */
+		EXPECT(errno == EOPNOTSUPP || (types[i] == IBV_QPT_RAW_PACKET && errno == EPERM));
 	}
 }
 

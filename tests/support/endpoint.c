@@ -133,7 +133,7 @@ void qp_to_rtr(struct ibv_qp *qp, const struct qp_settings *settings, const stru
 		attr.ah_attr.grh.hop_limit = 64;
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	}
-	if (settings->type == IBV_QPT_RC) {
+	if (settings->type == IBV_QPT_RC || settings->type == IBV_QPT_XRC_RECV) {
 		attr.max_dest_rd_atomic = settings->rd_atomic;
 		attr.min_rnr_timer = settings->min_rnr_timer;
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -146,7 +146,7 @@ void qp_to_rts(struct ibv_qp *qp, const struct qp_settings *settings, const stru
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .sq_psn = local->psn};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
-	if (settings->type == IBV_QPT_RC) {
+	if (settings->type == IBV_QPT_RC || settings->type == IBV_QPT_XRC_SEND) {
 		attr.timeout = settings->timeout;
 		attr.retry_cnt = settings->retry_count;
 		attr.rnr_retry = settings->rnr_retry;

@@ -173,7 +173,7 @@ static void reserved_byte_of_xrc(void **state)
 	make(packet, sizeof(packet), XRC_SEND_ONLY, 0, 0x11);
 	memset(packet + VB_BTH_BYTES, 0xff, VB_XRCETH_BYTES);
 	assert_int_equal(decode(packet, sizeof(packet), &run), VB_REASON_NONE);
-	assert_int_equal(run.qkey, 0xffffff);
+	assert_int_equal(run.srqn, 0xffffff);
 }
 
 static void queue_pair_numbers(void **state)

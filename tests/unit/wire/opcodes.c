@@ -104,7 +104,7 @@ static struct vb_run sample(uint8_t service, const struct expected *e, uint32_t 
 		run.src_qpn = 0x00beef;
 	}
 	if (service == VB_SERVICE_XRC && !is_answer(e->op))
-		run.qkey = 0x00cafe;
+		run.srqn = 0x00cafe;
 	return run;
 }
 

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * XRC within one process (ibv_open_xrcd(3), ibv_create_srq_ex(3), ibv_create_qp_ex(3), ibv_open_qp(3), IBA annex A14): what the
+ * calls refuse, what keeps what alive, and what each kind of request does with the queue that it names.
+ */
+#include "support/xrc.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/check.h"
+
+static struct endpoint endpoint;
+static char path[64], moved[72];
+
+#define REFUSED(call, err)                       \
+	do {                                     \
+		errno = 0;                       \
+		CHECK(!(call));                  \
+		CHECK_EQ(errno, err); /* NULL */ \
+	} while (0)
+
+static void domains(void)
+{
+	struct ibv_xrcd_init_attr attr = {.fd = -1, .oflags = O_CREAT};
+	struct ibv_xrcd *a, *b;
+
+	promise("a domain belongs to an inode: O_CREAT, O_EXCL, bad descriptors, renamed files");
+	REFUSED(ibv_open_xrcd(endpoint.context, &attr), EINVAL);
+	attr.comp_mask = IBV_XRCD_INIT_ATTR_FD;
+	REFUSED(ibv_open_xrcd(endpoint.context, &attr), EINVAL);
+	attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+	attr.fd = 9999;
+	REFUSED(ibv_open_xrcd(endpoint.context, &attr), EBADF);
+	attr.fd = -2;
+	REFUSED(ibv_open_xrcd(endpoint.context, &attr), EBADF);
+	REFUSED(xrc_domain(endpoint.context, path, 0), EAGAIN);
+	a = xrc_domain(endpoint.context, path, O_CREAT | O_EXCL);
+	CHECK(a && a->context == endpoint.context);
+	REFUSED(xrc_domain(endpoint.context, path, O_CREAT | O_EXCL), EINVAL);
+	CHECK(rename(path, moved) == 0);
+	b = xrc_domain(endpoint.context, moved, 0);
+	CHECK(b && b != a);
+	REFUSED(xrc_domain(endpoint.context, path, 0), EAGAIN); /* a new file */
+	CHECK_ZERO(ibv_close_xrcd(a));
+	a = xrc_domain(endpoint.context, moved, 0);
+	CHECK(a);
+	CHECK_ZERO(ibv_close_xrcd(a));
+	CHECK_ZERO(ibv_close_xrcd(b));
+	REFUSED(xrc_domain(endpoint.context, moved, 0), EAGAIN); /* the last reference is gone */
+	unlink(moved);
+	unlink(path);
+	a = xrc_domain(endpoint.context, NULL, O_CREAT);
+	b = xrc_domain(endpoint.context, NULL, O_CREAT | O_EXCL);
+	CHECK(a && b);
+	CHECK_ZERO(ibv_close_xrcd(a));
+	CHECK_ZERO(ibv_close_xrcd(b));
+}
+
+static void queues(void)
+{
+	struct ibv_srq_init_attr plain = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_xrcd *xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = {.max_wr = 4, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = endpoint.pd,
+		.cq = endpoint.cq,
+		.xrcd = xrcd,
+	};
+	struct ibv_qp_init_attr qp = {
+		.send_cq = endpoint.cq, .recv_cq = endpoint.cq, .qp_type = IBV_QPT_RC};
+	struct xrc_queue one, two;
+	uint32_t number;
+
+	promise("an XRC queue needs domain, CQ and PD, has a number, and keeps them alive");
+	for (int bit = 0; bit < 4; bit++) {
+		static const uint32_t needed[] = {IBV_SRQ_INIT_ATTR_PD, IBV_SRQ_INIT_ATTR_XRCD,
+						  IBV_SRQ_INIT_ATTR_CQ, 1u << 20};
+		struct ibv_srq_init_attr_ex bad = attr;
+
+		bad.comp_mask ^= needed[bit];
+		REFUSED(ibv_create_srq_ex(endpoint.context, &bad), EINVAL);
+	}
+	xrc_queue_open(&one, &endpoint, xrcd);
+	xrc_queue_open(&two, &endpoint, xrcd);
+	CHECK(one.number && two.number && one.number != two.number);
+	CHECK_EQ(ibv_destroy_cq(one.cq), EBUSY);
+	CHECK_EQ(ibv_dealloc_pd(one.pd), EBUSY);
+	CHECK_EQ(ibv_close_xrcd(xrcd), EBUSY);
+	qp.srq = one.srq;
+	REFUSED(ibv_create_qp(endpoint.pd, &qp), EINVAL);
+	qp.srq = ibv_create_srq(endpoint.pd, &plain);
+	CHECK(qp.srq);
+	CHECK_EQ(ibv_get_srq_num(qp.srq, &number), EINVAL);
+	CHECK_ZERO(ibv_destroy_srq(qp.srq));
+	xrc_queue_close(&one);
+	xrc_queue_close(&two);
+	CHECK_ZERO(ibv_close_xrcd(xrcd));
+}
+
+static void queue_pairs(void)
+{
+	struct ibv_xrcd *xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
+	struct ibv_xrcd *other = xrc_domain(endpoint.context, NULL, O_CREAT);
+	struct ibv_qp_init_attr_ex send = {
+		.qp_type = IBV_QPT_XRC_SEND,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = endpoint.pd,
+		.send_cq = endpoint.cq,
+		.cap = {.max_send_wr = 2, .max_send_sge = 1, .max_recv_wr = 9, .max_recv_sge = 2},
+	};
+	struct ibv_qp_open_attr open_attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM};
+	struct ibv_recv_wr recv = {0}, *bad_recv;
+	struct ibv_send_wr wr = {0}, *bad_send;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr shown;
+	struct ibv_qp *qp, *again;
+
+	promise("XRC_SEND has no receive side, XRC_RECV neither CQ nor PD; ibv_open_qp finds it by number in its domain");
+	qp = ibv_create_qp_ex(endpoint.context, &send);
+	CHECK(qp && send.cap.max_recv_wr == 0 && send.cap.max_recv_sge == 0);
+	CHECK_EQ(ibv_post_recv(qp, &recv, &bad_recv), EINVAL);
+	CHECK_ZERO(ibv_destroy_qp(qp));
+	REFUSED(xrc_receiver(endpoint.context, NULL), EINVAL);
+	qp = xrc_receiver(endpoint.context, xrcd);
+	CHECK(qp && !qp->pd && !qp->send_cq && !qp->recv_cq && !qp->srq);
+	CHECK_EQ(ibv_close_xrcd(xrcd), EBUSY);
+	CHECK_EQ(ibv_post_send(qp, &wr, &bad_send), EINVAL);
+	CHECK_EQ(ibv_post_recv(qp, &recv, &bad_recv), EINVAL);
+	CHECK_ZERO(ibv_query_qp(qp, &shown, IBV_QP_STATE, &init));
+	CHECK(init.qp_type == IBV_QPT_XRC_RECV && !init.send_cq && !init.recv_cq && !init.srq);
+
+	REFUSED(ibv_open_qp(endpoint.context, &open_attr), EINVAL);
+	REFUSED(xrc_receiver_open(endpoint.context, other, qp->qp_num), EINVAL);
+	REFUSED(xrc_receiver_open(endpoint.context, xrcd, qp->qp_num ^ 1), EINVAL);
+	again = xrc_receiver_open(endpoint.context, xrcd, qp->qp_num);
+	CHECK(again && again != qp && again->qp_num == qp->qp_num);
+	qp_to_init(again, &(struct qp_settings){.type = IBV_QPT_XRC_RECV});
+	CHECK_EQ(qp_state(qp), IBV_QPS_INIT); /* one queue pair */
+	CHECK_ZERO(ibv_destroy_qp(qp));
+	CHECK_EQ(qp_state(again), IBV_QPS_INIT);
+	CHECK_EQ(ibv_close_xrcd(xrcd), EBUSY);
+	CHECK_ZERO(ibv_destroy_qp(again));
+	CHECK_ZERO(ibv_close_xrcd(xrcd));
+	CHECK_ZERO(ibv_close_xrcd(other));
+}
+
+/* A sender, two queues of one domain (two PDs, two CQs), a receiver with two handles. */
+struct line {
+	struct ibv_xrcd *xrcd;
+	struct xrc_queue queue[2];
+	struct ibv_qp *qp, *other_handle;
+	struct side sender;
+};
+
+static void line_open(struct line *l)
+{
+	struct peer receiver;
+
+	l->xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
+	CHECK(l->xrcd);
+	xrc_queue_open(&l->queue[0], &endpoint, l->xrcd);
+	xrc_queue_open(&l->queue[1], &endpoint, l->xrcd);
+	l->qp = xrc_receiver(endpoint.context, l->xrcd);
+	CHECK(l->qp);
+	l->other_handle = xrc_receiver_open(endpoint.context, l->xrcd, l->qp->qp_num);
+	CHECK(l->other_handle);
+	xrc_sender_open(&l->sender, &endpoint);
+	xrc_receiver_connect(&endpoint, l->qp, &l->sender.local);
+	receiver = xrc_peer(&endpoint, l->qp);
+	side_connect(&l->sender, &receiver);
+}
+
+static void line_close(struct line *l)
+{
+	CHECK_ZERO(ibv_destroy_qp(l->qp));
+	CHECK_ZERO(ibv_destroy_qp(l->other_handle));
+	side_close(&l->sender);
+	xrc_queue_close(&l->queue[0]);
+	xrc_queue_close(&l->queue[1]);
+	CHECK_ZERO(ibv_close_xrcd(l->xrcd));
+}
+
+/* What comes is the queue's: its receive, in its CQ, under the receiver's number. */
+static void receive_expect(struct line *l, int which, uint64_t wr_id, enum ibv_wc_opcode opcode,
+			   uint32_t length)
+{
+	struct ibv_wc wc;
+
+	completion_expect(l->queue[which].cq, wr_id, IBV_WC_SUCCESS, &wc);
+	CHECK_EQ(wc.qp_num, l->qp->qp_num);
+	CHECK_EQ(wc.opcode, opcode);
+	CHECK_EQ(wc.byte_len, length);
+}
+
+static void requests(void)
+{
+	struct xrc_target target;
+	struct line l;
+
+	promise("SEND, WRITE, READ and ATOMIC are about the queue that each request names");
+	line_open(&l);
+	for (int i = 0; i < 2; i++) {
+		uint64_t word = 40;
+
+		target = xrc_target(&l.queue[i]);
+		memset(l.sender.buffer, 0x30 + i, XRC_BUFFER);
+		xrc_post(&l.queue[i], 7, 64, 5000);
+		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_SEND, &target, 5000));
+		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		receive_expect(&l, i, 7, IBV_WC_RECV, 5000);
+		CHECK(l.queue[i].buffer[63] == 0 && l.queue[i].buffer[64] == 0x30 + i &&
+		      l.queue[i].buffer[5063] == 0x30 + i && l.queue[i].buffer[5064] == 0);
+		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_RDMA_WRITE, &target, XRC_BUFFER));
+		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		CHECK_EQ(l.queue[i].buffer[XRC_BUFFER - 1], 0x30 + i);
+		xrc_post(&l.queue[i], 8, 0, 0);
+		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_RDMA_WRITE_WITH_IMM, &target, 16));
+		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		receive_expect(&l, i, 8, IBV_WC_RECV_RDMA_WITH_IMM, 16);
+		memset(l.queue[i].buffer, 0x50 + i, XRC_BUFFER);
+		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_RDMA_READ, &target, XRC_BUFFER));
+		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		CHECK(l.sender.buffer[0] == 0x50 + i &&
+		      l.sender.buffer[XRC_BUFFER - 1] == 0x50 + i);
+		memcpy(l.queue[i].buffer, &word, 8);
+		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_ATOMIC_FETCH_AND_ADD, &target, 8));
+		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		CHECK(!memcmp(l.sender.buffer, &word, 8));
+		memcpy(&word, l.queue[i].buffer, 8);
+		CHECK_EQ(word, 41);
+	}
+	/* Without a receive the sender waits for one. */
+	target = xrc_target(&l.queue[1]);
+	CHECK_ZERO(xrc_request(&l.sender, IBV_WR_SEND_WITH_IMM, &target, 1));
+	completion_none(endpoint.cq, 20);
+	xrc_post(&l.queue[0], 1, 0, 64); /* not this one */
+	completion_none(endpoint.cq, 20);
+	xrc_post(&l.queue[1], 9, 0, 64);
+	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	receive_expect(&l, 1, 9, IBV_WC_RECV, 1);
+	completion_none(l.queue[0].cq, 1);
+	line_close(&l);
+}
+
+/* How a request goes wrong, and what its sender and the receiver's holders learn. */
+struct wrong {
+	const char *what;
+	enum ibv_wr_opcode opcode;
+	enum ibv_wc_status status;
+	enum ibv_event_type event;
+	void (*spoil)(struct line *l, struct xrc_target *target);
+};
+
+static void no_such_queue(struct line *l, struct xrc_target *target)
+{
+	(void)l;
+	target->number ^= 0x800000;
+}
+
+static void queue_destroyed(struct line *l, struct xrc_target *target)
+{
+	(void)target;
+	xrc_queue_close(&l->queue[1]);
+	xrc_queue_open(&l->queue[1], &endpoint, l->xrcd); /* a number is not used again soon */
+}
+
+static struct ibv_xrcd *foreign_xrcd;
+static struct xrc_queue foreign;
+
+static void queue_of_another_domain(struct line *l, struct xrc_target *target)
+{
+	(void)l;
+	*target = xrc_target(&foreign);
+}
+
+static void key_of_another_queue(struct line *l, struct xrc_target *target)
+{
+	target->rkey = xrc_target(&l->queue[0]).rkey;
+	target->addr = xrc_target(&l->queue[0]).addr;
+}
+
+static void errors(void)
+{
+	static const struct wrong table[] = {
+		{"no such queue", IBV_WR_SEND, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR,
+		 no_such_queue},
+		{"no such queue, READ", IBV_WR_RDMA_READ, IBV_WC_REM_INV_REQ_ERR,
+		 IBV_EVENT_QP_REQ_ERR, no_such_queue},
+		{"destroyed queue", IBV_WR_RDMA_WRITE, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR,
+		 queue_destroyed},
+		{"queue of another domain", IBV_WR_SEND, IBV_WC_REM_INV_REQ_ERR,
+		 IBV_EVENT_QP_REQ_ERR, queue_of_another_domain},
+		{"WRITE with a key of another queue's PD", IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR,
+		 IBV_EVENT_QP_ACCESS_ERR, key_of_another_queue},
+		{"READ with a key of another queue's PD", IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR,
+		 IBV_EVENT_QP_ACCESS_ERR, key_of_another_queue},
+		{"ATOMIC with a key of another queue's PD", IBV_WR_ATOMIC_FETCH_AND_ADD,
+		 IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR, key_of_another_queue},
+	};
+
+	foreign_xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
+	xrc_queue_open(&foreign, &endpoint, foreign_xrcd);
+	xrc_post(&foreign, 1, 0, 64);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct xrc_target target;
+		struct line l;
+
+		promise(table[i].what);
+		line_open(&l);
+		xrc_post(&l.queue[1], 3, 0, 64);
+		target = xrc_target(&l.queue[1]);
+		table[i].spoil(&l, &target);
+		CHECK_ZERO(xrc_request(&l.sender, table[i].opcode, &target, 8));
+		completion_expect(endpoint.cq, 1, table[i].status, NULL);
+		CHECK_EQ(qp_state(l.sender.qp), IBV_QPS_ERR);
+		CHECK_EQ(qp_state(l.qp), IBV_QPS_ERR);
+		/* Every holder is told. */
+		CHECK_EQ(event_next(endpoint.context, 5000), table[i].event);
+		CHECK_EQ(event_next(endpoint.context, 5000), table[i].event);
+		CHECK_EQ(event_next(endpoint.context, 0), -1);
+		/* Receives belong to the queue, which serves others. */
+		completion_none(l.queue[1].cq, 1);
+		completion_none(foreign.cq, 1);
+		line_close(&l);
+	}
+	xrc_queue_close(&foreign);
+	CHECK_ZERO(ibv_close_xrcd(foreign_xrcd));
+}
+
+static void destroyed_under_way(void)
+{
+	struct xrc_target target;
+	struct line l;
+
+	promise("a queue, and a receiver, can be destroyed with receives posted and completions unpolled");
+	line_open(&l);
+	target = xrc_target(&l.queue[0]);
+	for (int i = 0; i < 8; i++)
+		xrc_post(&l.queue[0], 1, 0, 64);
+	for (int i = 0; i < 4; i++)
+		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_SEND, &target, 8));
+	for (int i = 0; i < 4; i++)
+		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	line_close(&l);
+}
+
+int main(void)
+{
+	watchdog(60);
+	snprintf(path, sizeof(path), "/tmp/verbatim-xrc-test-%d", (int)getpid());
+	snprintf(moved, sizeof(moved), "%s.moved", path);
+	endpoint_open(&endpoint, 256, false);
+	domains();
+	queues();
+	queue_pairs();
+	requests();
+	errors();
+	destroyed_under_way();
+	endpoint_close(&endpoint);
+	return 0;
+}
