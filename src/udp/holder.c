@@ -125,11 +125,14 @@ const char *vb_udp_holder(bool ipv4, uint16_t port, char *text, size_t size)
 		snprintf(text, size, "the kernel, for a driver such as rdma_rxe");
 	else if (find_process(owner.inode, pid, name))
 		snprintf(text, size, "process %s (%s) of user %u", pid, name, owner.uid);
+	else if (!owner.uid)
+		/* A driver's socket has an owner and an inode like any other, but lies in no process. */
+		snprintf(
+			text, size,
+			"user 0: a driver of the kernel such as rdma_rxe or vxlan, or a process that "
+			"cannot be seen from here");
 	else
-		snprintf(text, size, "user %u, in no process that can be seen from here%s",
-			 owner.uid,
-			 access("/sys/module/rdma_rxe", F_OK)
-				 ? ""
-				 : " (the kernel's rdma_rxe is loaded)");
+		snprintf(text, size, "user %u, in no process that can be seen from here",
+			 owner.uid);
 	return text;
 }

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * Writes a phrase ("user 1000, process 4711 (ucx)", "the kernel (rdma_rxe?)", "an unknown process") to text. Reads /proc;
- * slow, for errors only. Returns text.
+ * Writes a phrase to text, to stand behind "held by": "process 4711 (ucx) of user 1000", "user 1000, in no process that can be
+ * seen from here", "user 0: a driver of the kernel ...". Reads /proc; slow, for errors only. Returns text.
  */
 const char *vb_udp_holder(bool ipv4, uint16_t port, char *text, size_t size);
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 INTERFACE = "vbudp0"
 DEVICE = f"vb_{INTERFACE}"
@@ -26,7 +27,7 @@ def enter(skip):
     if subprocess.run(["unshare", *flags, "true"], capture_output=True, check=False).returncode != 0:
         skip("a network namespace may not be created here (unshare --net is refused)")
     os.environ[MARK] = "1"
-    os.execvp("unshare", ["unshare", *flags, sys.executable, *sys.argv])
+    os.execvp("unshare", ["unshare", *flags, "setpriv", "--pdeathsig", "TERM", sys.executable, *sys.argv])
 
 
 class Hosts:
@@ -40,6 +41,7 @@ class Hosts:
         if not self.holder.stdout.readline():
             skip("a second network namespace cannot be made here")
         self.enter = ([], ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net"])
+        self.launch = self.enter  # what to put before the programs under test
         added = subprocess.run([tool("ip"), "link", "add", INTERFACE, "type", "veth", "peer", "name", INTERFACE, "netns",
                                 str(self.holder.pid)], capture_output=True, text=True, check=False)
         if added.returncode != 0:
@@ -50,6 +52,19 @@ class Hosts:
             self.ip(host, "addr", "add", f"{IPV4[host]}/24", "dev", INTERFACE)
             self.ip(host, "addr", "add", f"{IPV6[host]}/64", "dev", INTERFACE, "nodad")
         self.set_mtu(9000)
+        for host in (0, 1):
+            self.wait_up(host)
+
+    def wait_up(self, host):
+        """The kernel tells a fresh interface's carrier a moment after both ends are up."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            out = subprocess.run([*self.enter[host], tool("ip"), "-o", "link", "show", "dev", INTERFACE], capture_output=True,
+                                 text=True, check=True).stdout
+            if "state UP" in out:
+                return
+            time.sleep(0.01)
+        raise RuntimeError(f"{INTERFACE} of host {host} did not come up")
 
     def ip(self, host, *words):
         subprocess.run([*self.enter[host], tool("ip"), *words], check=True)

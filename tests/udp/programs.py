@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Debian's programs between two hosts: the same table as on one host (tests/apps/cases.py), over both address families and on
+interfaces of MTU 1500 and 9000.
+
+A cell is a family and an MTU. Every pingpong and every perftest program runs in all four cells. perftest's options run in one
+cell, the next option in the next cell; root has a second round, in the opposite cell (other family, other MTU). That round, and
+all that an ordinary user runs, is with the receive buffer of a stock machine.
+"""
+
+import cases
+import hosts
+
+CELLS = (("IPv4", 1500), ("IPv6", 9000), ("IPv6", 1500), ("IPv4", 9000))  # the opposite of cell i is cell i ^ 1
+PATH_MTU = {1500: 1024, 9000: 4096}
+STOCK_BUFFER = 212992  # net.core.rmem_default of a kernel that nobody has tuned
+# Datagrams and UC have no way to be slowed: more of these messages than a stock buffer takes may be lost, and then perftest waits
+# for ever. A packet of 1024 bytes takes 2304 of the buffer.
+UNRELIABLE_MESSAGES = 40
+EXTRA = (
+    ("write", "bw", ["-s", "1048576"], 1048576),
+    ("read", "bw", ["-s", "1048576"], 1048576),
+    ("send", "bw", ["-s", "65536", "-q", "8"], 65536),
+)
+
+
+class Programs:
+    def __init__(self, tests):
+        self.tests = tests
+
+    def pingpongs(self, cell):
+        family, mtu = cell
+        for name, argv, check in cases.pingpongs(hosts.DEVICE):
+            argv = list(argv)
+            argv[argv.index("-g") + 1] = str(self.tests.index[family])
+            # A datagram is one packet: its size takes the place of a path MTU.
+            argv += ["-s", str(PATH_MTU[mtu])] if "_ud_" in name else ["-m", str(PATH_MTU[mtu])]
+            self.tests.pair(f"{family}, MTU {mtu}: {name}", argv, check)
+
+    def perftest(self, cell, name, argv, check, buffer=None):
+        family, mtu = cell
+        argv = [*argv, "-x", str(self.tests.index[family])]
+        if "UD" not in argv:
+            argv += ["-m", str(PATH_MTU[mtu])]
+        env, label = {}, ""
+        if buffer:
+            env, label = {"VERBATIM_UDP_BUFFER": str(buffer)}, f", receive buffer {buffer}"
+            if "UD" in argv or "UC" in argv:
+                argv[argv.index("-n") + 1] = str(UNRELIABLE_MESSAGES)
+        self.tests.pair(f"{family}, MTU {mtu}{label}: {name}", argv, check, **env)
+
+    def table(self, mtu):
+        """The rows that the interface's cells have."""
+        rows = list(cases.perftests(hosts.DEVICE, [], False))
+        rows += [(f"ib_{verb}_{kind} {' '.join(options)}",
+                  [f"ib_{verb}_{kind}", "-d", hosts.DEVICE, "-F", "-n", "20", *options], cases.perftest_check([size]))
+                 for verb, kind, options, size in EXTRA]
+        ordinary = self.tests.args.ordinary
+        for number, (name, argv, check) in enumerate(rows):
+            at = number % len(CELLS)
+            plain = " " not in name
+            for cell in CELLS:
+                if cell[1] == mtu and (plain or cell == CELLS[at]):
+                    self.perftest(cell, name, argv, check, STOCK_BUFFER if ordinary else None)
+            if CELLS[at ^ 1][1] == mtu and not ordinary:
+                self.perftest(CELLS[at ^ 1], name, argv, check, STOCK_BUFFER)
+
+    def sweeps(self):
+        """Every size from 2 bytes to 8 MiB. Each size costs perftest a third of a second of measuring the clock."""
+        for number, verb in enumerate(("send", "write", "read")):
+            name = f"ib_{verb}_bw -a"
+            argv = [f"ib_{verb}_bw", "-d", hosts.DEVICE, "-F", "-a", "-n", "5"]
+            self.perftest(CELLS[1 if number % 2 else 3], name, argv, cases.perftest_check([2, 64, 4096, 65536, cases.MAX_ALL]))

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""As whom the cases run. An ordinary user makes the two hosts in a user namespace of its own and is its root; the programs under
+test get none of the capabilities that this gives, not even towards that namespace."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+
+import hosts
+
+NOBODY = 65534
+NO_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+
+
+def run_as_ordinary(driver, args):
+    """The driver once more as an ordinary user, with copies of what that user may not read. Returns its exit status."""
+    place = tempfile.mkdtemp(prefix="verbatim-udp-")
+    here = os.path.dirname(driver)
+    try:
+        for name in ("apps", "udp"):
+            shutil.copytree(os.path.join(os.path.dirname(here), name), os.path.join(place, name))
+        lib = os.path.join(place, "lib")
+        os.mkdir(lib)
+        for name in os.listdir(args.lib):
+            if ".so" in name and not os.path.isdir(os.path.join(args.lib, name)):
+                shutil.copy(os.path.join(args.lib, name), lib, follow_symlinks=False)
+        mcast = shutil.copy(args.mcast, place)
+        os.chmod(place, 0o755)
+        for top, dirs, files in os.walk(place):
+            for name in dirs + files:
+                path = os.path.join(top, name)
+                if not os.path.islink(path):
+                    os.chmod(path, os.stat(path).st_mode | 0o755)
+        argv = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--pdeathsig", "TERM",
+                "/usr/bin/python3", os.path.join(place, "udp", os.path.basename(driver)), "--lib", lib, "--mcast", mcast,
+                "--ordinary", "--shares", str(args.shares)]
+        argv += ["--only", args.only] if args.only else []
+        env = {key: value for key, value in os.environ.items() if key != hosts.MARK}
+        return subprocess.run(argv, env=env, cwd=place, check=False).returncode
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
