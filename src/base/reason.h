@@ -48,6 +48,12 @@
 	X(0x305, MESSAGE_LENGTH, "the message is longer than the port or the path allows")         \
 	X(0x306, ATOMIC_LENGTH, "an atomic needs scatter elements of exactly 8 bytes in sum")      \
 	X(0x307, MEMORY_GONE, "registered memory is no longer mapped")                             \
+	X(0x308, BIND_WINDOW, "the window to bind is unknown or of the other type")                \
+	X(0x309, BIND_BOUND, "the type 2 window is bound: it has to be invalidated first")         \
+	X(0x30a, BIND_REGION, "the region to bind to is unknown or not registered for windows")    \
+	X(0x30b, BIND_RANGE, "the range to bind is empty or exceeds the memory region")            \
+	X(0x30c, BIND_ACCESS, "a window may not allow changes that its region does not allow")     \
+	X(0x30d, BIND_PD, "window, region and queue pair are not of one protection domain")        \
 	/* 0x4xx: what the responder refuses */                                                    \
 	X(0x401, RKEY_UNKNOWN, "no such remote key")                                               \
 	X(0x402, RKEY_PD, "the remote key belongs to another protection domain")                   \
@@ -63,6 +69,7 @@
 	X(0x40c, PACKET_LENGTH, "a packet's length does not fit its opcode or the path MTU")       \
 	X(0x40d, INVALIDATE, "the key to invalidate is no bound type 2 window of this queue pair") \
 	X(0x40e, SRQ_UNKNOWN, "the request names no shared receive queue of the XRC domain")       \
+	X(0x40f, RKEY_QP, "the memory window is bound on another queue pair")                      \
 	/* 0x5xx: what the requester learns from the peer or the link */                           \
 	X(0x501, NAK_SEQUENCE, "the peer missed a packet")                                         \
 	X(0x502, NAK_INVALID, "the peer answered: invalid request")                                \

@@ -18,10 +18,11 @@
 #define ACK_DELAY      15       /* 4.096 us * 2^15: how long a busy host may take to acknowledge */
 #define FIRMWARE       "0.1.0"
 
-static const unsigned int capabilities = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT |
-					 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
-					 IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_BAD_PKEY_CNTR |
-					 IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_XRC;
+static const unsigned int capabilities =
+	IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
+	IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_BAD_PKEY_CNTR |
+	IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
+	IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
 
 static void set_limits(struct ibv_device_attr *a)
 {
@@ -34,6 +35,7 @@ static void set_limits(struct ibv_device_attr *a)
 	a->max_cq = VB_MAX_CQ;
 	a->max_cqe = VB_MAX_CQE;
 	a->max_mr = VB_MAX_MR;
+	a->max_mw = VB_MAX_MW;
 	a->max_pd = VB_MAX_PD;
 	a->max_qp_rd_atom = VB_MAX_RD_ATOMIC;
 	a->max_res_rd_atom = VB_MAX_RD_ATOMIC * VB_MAX_QP;

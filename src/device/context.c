@@ -14,6 +14,7 @@
 #include "device/fastpath.h"
 #include "device/limits.h"
 #include "device/mr.h"
+#include "device/mw.h"
 #include "device/paths.h"
 #include "device/ops.h"
 #include "device/qp.h"
@@ -31,6 +32,7 @@ static const struct type_info types[VB_HANDLE_TYPES] = {
 	[VB_HANDLE_CQ] = {"cq", VB_MAX_CQ},    [VB_HANDLE_QP] = {"qp", VB_MAX_QP},
 	[VB_HANDLE_SRQ] = {"srq", VB_MAX_SRQ}, [VB_HANDLE_AH] = {"ah", VB_MAX_AH},
 	[VB_HANDLE_DM] = {"dm", VB_MAX_DM},    [VB_HANDLE_XRCD] = {"xrcd", VB_MAX_XRCD},
+	[VB_HANDLE_MW] = {"mw", VB_MAX_MW},
 };
 
 int vb_context_add(struct ibv_context *ctx, enum vb_handle_type type, void *object,
@@ -210,6 +212,10 @@ static void end_objects(struct vb_context *c)
 	while ((object = vb_handle_any(&c->handles[VB_HANDLE_QP], &handle))) {
 		if (vb_qp_retire(object, &got))
 			break;
+	}
+	while ((object = vb_handle_any(&c->handles[VB_HANDLE_MW], &handle))) {
+		vb_mw_revoke(object);
+		vb_context_remove(&c->vctx.context, VB_HANDLE_MW, handle, object);
 	}
 	while ((object = vb_handle_any(&c->handles[VB_HANDLE_MR], &handle))) {
 		vb_mr_revoke(object);

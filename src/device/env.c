@@ -6,6 +6,7 @@
 #include "device/cq.h"
 #include "device/env.h"
 #include "device/memory.h"
+#include "device/mw.h"
 #include "device/names.h"
 #include "device/qp.h"
 #include "device/srq.h"
@@ -221,29 +222,60 @@ static enum vb_reason memory_gone(const struct vb_tqp *t, uint32_t rkey, uint64_
 	return VB_REASON_MEMORY_GONE;
 }
 
+/*
+ * A window of type 1 is bound anew by any engine of the process, which waits for those that mark the old key. Every other key
+ * either dies after a pass through all engines, or in the engine of its one queue pair.
+ */
+static enum vb_reason touch(struct vb_qp *qp, const char *what, uint32_t rkey, uint64_t va,
+			    uint64_t length, uint32_t need, uint64_t *addr)
+{
+	struct vb_mem mem = local_memory(qp);
+	const struct vb_key *k = &mem.page->key[vb_key_slot(rkey)];
+	enum vb_reason reason = vb_mem_check_explained(&mem, what, rkey, va, length, need, addr);
+
+	if (reason || k->kind != VB_KEY_WINDOW || k->qpn)
+		return reason;
+	vb_mark_set_own(qp->engine->node, qp->engine->index, rkey);
+	reason = vb_mem_check_explained(&mem, what, rkey, va, length, need, addr);
+	if (reason)
+		vb_mark_clear(qp->engine->node, qp->engine->index);
+	return reason;
+}
+
+static void touched(struct vb_qp *qp)
+{
+	vb_mark_clear(qp->engine->node, qp->engine->index);
+}
+
 static enum vb_reason remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va, const void *src,
 				   uint32_t length)
 {
-	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
+	struct vb_qp *qp = vb_qp_of_tqp(t);
 	uint64_t addr;
-	enum vb_reason reason = vb_mem_check_explained(&mem, "remote WRITE", rkey, va, length,
-						       IBV_ACCESS_REMOTE_WRITE, &addr);
+	enum vb_reason reason =
+		touch(qp, "remote WRITE", rkey, va, length, IBV_ACCESS_REMOTE_WRITE, &addr);
 
-	if (reason == VB_REASON_NONE && !vb_mem_copy_in(addr, src, length))
+	if (reason)
+		return reason;
+	if (!vb_mem_copy_in(addr, src, length))
 		reason = memory_gone(t, rkey, va, length);
+	touched(qp);
 	return reason;
 }
 
 static enum vb_reason remote_read(struct vb_tqp *t, uint32_t rkey, uint64_t va, void *dst,
 				  uint32_t length)
 {
-	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
+	struct vb_qp *qp = vb_qp_of_tqp(t);
 	uint64_t addr;
-	enum vb_reason reason = vb_mem_check_explained(&mem, "remote READ", rkey, va, length,
-						       IBV_ACCESS_REMOTE_READ, &addr);
+	enum vb_reason reason =
+		touch(qp, "remote READ", rkey, va, length, IBV_ACCESS_REMOTE_READ, &addr);
 
-	if (reason == VB_REASON_NONE && !vb_mem_copy_out(dst, addr, length))
+	if (reason)
+		return reason;
+	if (!vb_mem_copy_out(dst, addr, length))
 		reason = memory_gone(t, rkey, va, length);
+	touched(qp);
 	return reason;
 }
 
@@ -251,12 +283,11 @@ static enum vb_reason remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va
 				    uint64_t swap_add, uint64_t compare, uint64_t *original)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
-	struct vb_mem mem = local_memory(qp);
 	uint64_t addr;
-	enum vb_reason reason = vb_mem_check_explained(&mem, "remote ATOMIC", rkey, va, 8,
-						       IBV_ACCESS_REMOTE_ATOMIC, &addr);
+	enum vb_reason reason =
+		touch(qp, "remote ATOMIC", rkey, va, 8, IBV_ACCESS_REMOTE_ATOMIC, &addr);
 
-	if (reason != VB_REASON_NONE)
+	if (reason)
 		return reason;
 	struct vb_peer *self = vb_node_self(qp->engine->node);
 	uint64_t value;
@@ -273,15 +304,18 @@ static enum vb_reason remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va
 	if (there && (!compare_swap || *original == compare))
 		there = vb_mem_copy_in(addr, &value, sizeof(value));
 	vb_node_atomic_unlock(qp->engine->node);
+	touched(qp);
 	return there ? VB_REASON_NONE : memory_gone(t, rkey, va, sizeof(value));
 }
 
-/* Windows come with memory windows (type 2); until then no key can be invalidated. */
 static enum vb_reason invalidate(struct vb_tqp *t, uint32_t key)
 {
-	(void)t;
-	(void)key;
-	return VB_REASON_INVALIDATE;
+	return vb_mw_invalidate(vb_qp_of_tqp(t), key);
+}
+
+static enum vb_reason bind(struct vb_tqp *t, const struct vb_send_wqe *wqe)
+{
+	return vb_mw_bind(vb_qp_of_tqp(t), wqe);
 }
 
 static void event(struct vb_tqp *t, enum ibv_event_type type)
@@ -342,6 +376,7 @@ const struct vb_env vb_qp_env = {
 	.remote_read = remote_read,
 	.remote_atomic = remote_atomic,
 	.invalidate = invalidate,
+	.bind = bind,
 	.event = event,
 	.state_changed = state_changed,
 	.drop = drop,

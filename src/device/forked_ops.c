@@ -41,6 +41,10 @@ REFUSE(copy_dm, UNUSED(struct ibv_dm *), UNUSED2(uint64_t), UNUSED3(void *), UNU
        UNUSED5(bool))
 REFUSE(reg_dm_mr, UNUSED(struct ibv_pd *), UNUSED2(struct ibv_dm *), UNUSED3(uint64_t),
        UNUSED4(size_t), UNUSED5(unsigned int), UNUSED6(struct ibv_mr **))
+REFUSE(alloc_mw, UNUSED(struct ibv_pd *), UNUSED2(enum ibv_mw_type), UNUSED3(struct ibv_mw **))
+REFUSE(dealloc_mw, UNUSED(struct ibv_mw *))
+REFUSE(bind_mw, UNUSED(struct ibv_qp *), UNUSED2(struct ibv_mw *),
+       UNUSED3(const struct ibv_mw_bind *))
 REFUSE(create_comp_channel, UNUSED(struct ibv_context *), UNUSED2(struct ibv_comp_channel **))
 REFUSE(destroy_comp_channel, UNUSED(struct ibv_comp_channel *))
 REFUSE(get_cq_event, UNUSED(struct ibv_comp_channel *), UNUSED2(struct ibv_cq **), UNUSED3(void **))
@@ -140,6 +144,9 @@ const struct vb_ops vb_forked_ops = {
 	.free_dm = refuse_free_dm,
 	.copy_dm = refuse_copy_dm,
 	.reg_dm_mr = refuse_reg_dm_mr,
+	.alloc_mw = refuse_alloc_mw,
+	.dealloc_mw = refuse_dealloc_mw,
+	.bind_mw = refuse_bind_mw,
 	.create_comp_channel = refuse_create_comp_channel,
 	.destroy_comp_channel = refuse_destroy_comp_channel,
 	.get_cq_event = refuse_get_cq_event,

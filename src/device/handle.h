@@ -19,6 +19,7 @@ enum vb_handle_type {
 	VB_HANDLE_AH,
 	VB_HANDLE_DM,
 	VB_HANDLE_XRCD,
+	VB_HANDLE_MW,
 	VB_HANDLE_TYPES
 };
 

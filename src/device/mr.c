@@ -8,6 +8,7 @@
 #include "base/reason.h"
 #include "device/context.h"
 #include "device/mapping.h"
+#include "device/mw.h"
 #include "device/pd.h"
 #include "device/process.h"
 #include "transport/access.h"
@@ -70,7 +71,7 @@ static void publish(struct vb_mr *m)
 	k->length = m->mr.length;
 	k->base = (uintptr_t)m->memory;
 	k->kind = VB_KEY_REGION;
-	k->parent = 0;
+	k->windows = 0;
 	__atomic_store_n(&k->key, m->mr.lkey, __ATOMIC_RELEASE);
 }
 
@@ -79,6 +80,16 @@ static void withdraw(struct vb_mr *m)
 {
 	__atomic_store_n(&m->entry->key, 0, __ATOMIC_RELEASE);
 	vb_process_quiesce(0, m->mr.lkey);
+}
+
+/* The same, unless windows are bound to it (ibv_dereg_mr(3)). */
+static int withdraw_unbound(struct vb_mr *m, const char *verb)
+{
+	if (!vb_mw_withdraw_region(m->entry))
+		return vb_refuse(EBUSY, VB_REASON_BUSY, "%s: windows are bound to mr key 0x%x",
+				 verb, m->mr.lkey);
+	vb_process_quiesce(0, m->mr.lkey);
+	return 0;
 }
 
 static int make(struct ibv_pd *pd, unsigned int access, struct vb_mr **mr)
@@ -222,8 +233,9 @@ static int reregister(struct vb_mr *m, int flags, struct ibv_pd *pd, const struc
 		next.mr.length = wish->mr.length;
 		next.iova = (uintptr_t)wish->mr.addr;
 	}
-	if (!m->dead)
-		withdraw(m);
+	/* With windows bound nothing changes: the region and they go on. */
+	if (!m->dead && withdraw_unbound(m, "rereg_mr"))
+		return IBV_REREG_MR_ERR_CMD;
 	if (judge_rereg(m, flags, pd, &next)) {
 		m->dead = true;
 		return IBV_REREG_MR_ERR_CMD;
@@ -265,11 +277,14 @@ void vb_mr_revoke(struct ibv_mr *mr)
 int vb_mr_deregister(struct ibv_mr *mr)
 {
 	struct vb_mr *m = vb_mr_of(mr);
-	int err = vb_context_remove(mr->context, VB_HANDLE_MR, mr->handle, mr);
+	int err = vb_context_check(mr->context, VB_HANDLE_MR, mr->handle, mr, "mr");
 
+	if (!err)
+		err = withdraw_unbound(m, "dereg_mr");
+	if (!err)
+		err = vb_context_remove(mr->context, VB_HANDLE_MR, mr->handle, mr);
 	if (err)
 		return err;
-	withdraw(m);
 	vb_node_key_free(vb_process_node_started(), mr->lkey);
 	vb_pd_put(mr->pd);
 	if (m->users)

@@ -11,6 +11,7 @@
 #include "device/gid.h"
 #include "device/mcast.h"
 #include "device/mr.h"
+#include "device/mw.h"
 #include "device/pd.h"
 #include "device/port.h"
 #include "device/qp.h"
@@ -36,6 +37,9 @@ const struct vb_ops vb_device_ops = {
 	.free_dm = vb_dm_free,
 	.copy_dm = vb_dm_copy,
 	.reg_dm_mr = vb_dm_register,
+	.alloc_mw = vb_mw_alloc,
+	.dealloc_mw = vb_mw_dealloc,
+	.bind_mw = vb_mw_post_bind,
 
 	.create_comp_channel = vb_comp_channel_create,
 	.destroy_comp_channel = vb_comp_channel_destroy,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/reason.h"
+#include "device/mw.h"
 #include "device/send_wqe.h"
 
 static struct vb_qp *qp_of(struct ibv_qp_ex *ex)
@@ -21,19 +22,11 @@ static void fail(struct vb_qp *qp, int err)
 	qp->wr_current = NULL;
 }
 
-/* The entry under construction is whole: what can only be judged then. */
-static void close_current(struct vb_qp *qp)
-{
-	if (qp->wr_current)
-		vb_send_wqe_judge(qp, qp->wr_current);
-	qp->wr_current = NULL;
-}
-
 static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
 {
 	struct vb_qp *qp = qp_of(ex);
 
-	close_current(qp);
+	qp->wr_current = NULL;
 	if (qp->wr_error)
 		return NULL;
 	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, qp->wr_count);
@@ -81,6 +74,26 @@ static void wr_send(struct ibv_qp_ex *ex)
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 {
 	begin_remote(ex, IBV_WR_SEND_WITH_IMM, 0, 0, imm);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	begin_remote(ex, IBV_WR_SEND_WITH_INV, 0, 0, invalidate_rkey);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	begin_remote(ex, IBV_WR_LOCAL_INV, 0, 0, invalidate_rkey);
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct vb_send_wqe *wqe = begin(ex, IBV_WR_BIND_MW);
+	int err = wqe ? -vb_mw_fill(wqe, mw, rkey, info) : 0;
+
+	if (err)
+		fail(qp_of(ex), err);
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
@@ -226,7 +239,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	struct vb_qp *qp = qp_of(ex);
 	int err;
 
-	close_current(qp);
+	qp->wr_current = NULL;
 	err = qp->wr_error ? qp->wr_error : vb_send_state_check(qp);
 	if (!err && qp->wr_count)
 		vb_send_launch(qp, qp->wr_count);
@@ -250,6 +263,9 @@ void vb_qp_ex_init(struct vb_qp *qp)
 	ex->wr_abort = wr_abort;
 	ex->wr_send = wr_send;
 	ex->wr_send_imm = wr_send_imm;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_bind_mw = wr_bind_mw;
 	ex->wr_rdma_write = wr_rdma_write;
 	ex->wr_rdma_write_imm = wr_rdma_write_imm;
 	ex->wr_rdma_read = wr_rdma_read;

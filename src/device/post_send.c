@@ -5,6 +5,7 @@
 
 #include "base/reason.h"
 #include "device/fastpath.h"
+#include "device/mw.h"
 #include "device/send_wqe.h"
 
 static int refuse(const struct vb_qp *qp, int err, enum vb_reason reason, const char *what,
@@ -45,6 +46,8 @@ static int data_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv
 {
 	struct ibv_sge *sge = vb_send_wqe_sge(wqe);
 
+	if (wr->opcode == IBV_WR_LOCAL_INV || wr->opcode == IBV_WR_BIND_MW)
+		return 0; /* no data (ibv_post_send(3)) */
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge) {
 		if (!(wr->send_flags & IBV_SEND_INLINE) || wr->num_sge < 0)
 			return refuse(qp, EINVAL, VB_REASON_SGE_COUNT,
@@ -102,13 +105,16 @@ static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ib
 		return err;
 	remote_fill(wqe, wr);
 	wqe->srqn = wr->qp_type.xrc.remote_srqn & VB_SRQN_MASK; /* read for XRC only */
+	if (wr->opcode == IBV_WR_BIND_MW && qp->t.service != VB_SERVICE_UD)
+		err = -vb_mw_fill(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	if (err)
+		return err;
 	if (qp->t.service == VB_SERVICE_UD) {
 		if (!wr->wr.ud.ah)
 			return refuse(qp, EINVAL, VB_REASON_ARG, "no address handle", 0);
 		vb_send_wqe_address(qp, wqe, vb_ah_of(wr->wr.ud.ah), wr->wr.ud.remote_qpn,
 				    wr->wr.ud.remote_qkey);
 	}
-	vb_send_wqe_judge(qp, wqe);
 	return 0;
 }
 

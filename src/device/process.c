@@ -13,6 +13,7 @@
 #include "base/reason.h"
 #include "device/engine.h"
 #include "device/mcast.h"
+#include "device/mw.h"
 #include "device/udp_link.h"
 #include "device/xrc.h"
 #include "host/channel.h"
@@ -261,6 +262,7 @@ void vb_process_forked(void)
 	vb_udp_link_forked();
 	vb_mcast_forked();
 	vb_xrc_forked();
+	vb_mw_forked();
 	/* Locks may be held by threads that do not exist in the child: all new. The parent's objects are left alone. */
 	pthread_mutex_init(&process.start_lock, NULL);
 	pthread_mutex_init(&process.list_lock, NULL);

@@ -11,6 +11,7 @@
 #include "device/context.h"
 #include "device/cq.h"
 #include "device/limits.h"
+#include "device/mw.h"
 #include "device/pd.h"
 #include "device/port.h"
 #include "device/process.h"
@@ -319,6 +320,7 @@ void vb_qp_stop(struct vb_qp *qp)
 	__atomic_store_n(&qp->pub->direct, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&qp->pub->qpn, 0, __ATOMIC_SEQ_CST);
 	vb_qp_table_remove(qp);
+	vb_mw_release_qp(qp);
 	vb_tqp_reset(&qp->t);
 	vb_qp_queues_clear(qp);
 	vb_engine_remove_qp(qp->engine, qp);

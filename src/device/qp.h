@@ -15,6 +15,7 @@
 #include "verbs/ops.h"
 
 struct vb_cq;
+struct vb_mw;
 struct vb_srq;
 struct vb_udp_sender;
 struct vb_xrc_domain;
@@ -109,6 +110,7 @@ struct vb_qp {
 	uint32_t udp_ifindex;
 	struct vb_udp_sender *udp_sender[2]; /* by family */
 	uint32_t mcast_groups;
+	struct vb_mw *windows; /* of type 2, bound here (mw_bind.c) */
 
 	/* XRC receive side (xrc.h): handles have a body, the bodies handles. */
 	struct vb_xrc_domain *xrc;

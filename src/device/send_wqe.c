@@ -59,17 +59,6 @@ void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct
 		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_AH_PD);
 }
 
-void vb_send_wqe_judge(const struct vb_qp *qp, struct vb_send_wqe *wqe)
-{
-	if (!vb_qp_type_has_opcode(qp->u.qp.qp_type, wqe->opcode))
-		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_OPCODE);
-	else if (wqe->opcode == IBV_WR_LOCAL_INV || wqe->opcode == IBV_WR_BIND_MW)
-		fault(wqe, IBV_WC_MW_BIND_ERR,
-		      VB_REASON_INVALIDATE); /* the device has no windows */
-	else if (wqe->opcode > IBV_WR_SEND_WITH_INV)
-		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_UNSUPPORTED);
-}
-
 int vb_send_state_check(const struct vb_qp *qp)
 {
 	uint8_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);

@@ -18,9 +18,6 @@ void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id
 void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah,
 			 uint32_t qpn, uint32_t qkey);
 
-/* Faults that cost a completion, not the call: found once the entry is whole. */
-void vb_send_wqe_judge(const struct vb_qp *qp, struct vb_send_wqe *wqe);
-
 /* May the queue pair take send requests in its state? 0 or EINVAL. */
 int vb_send_state_check(const struct vb_qp *qp);
 

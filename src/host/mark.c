@@ -12,16 +12,27 @@
 #define SPINS    200
 #define SLEEP_NS 100000
 
-void vb_mark_set(struct vb_node *node, uint32_t engine, const struct vb_peer *peer, uint32_t qpn,
-		 uint32_t key)
+static void mark_set(struct vb_node *node, uint32_t engine, uint64_t nonce, uint32_t qpn,
+		     uint32_t key)
 {
 	struct vb_page_engine *e = &node->page->engine[engine];
 
 	/* Release: who sees the new numbers also sees that what the mark before stood for is finished. */
 	__atomic_store_n(&e->mark_qpn, qpn, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->mark_key, key, __ATOMIC_RELEASE);
-	__atomic_store_n(&e->mark_nonce, peer->nonce, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->mark_nonce, nonce, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void vb_mark_set(struct vb_node *node, uint32_t engine, const struct vb_peer *peer, uint32_t qpn,
+		 uint32_t key)
+{
+	mark_set(node, engine, peer->nonce, qpn, key);
+}
+
+void vb_mark_set_own(struct vb_node *node, uint32_t engine, uint32_t key)
+{
+	mark_set(node, engine, node->nonce, 0, key);
 }
 
 void vb_mark_clear(struct vb_node *node, uint32_t engine)
@@ -47,13 +58,32 @@ static void pause_for(int *turn)
 		nanosleep(&t, NULL);
 }
 
-static void await_peer(const struct vb_peer *peer, uint64_t nonce, uint32_t qpn, uint32_t key)
+static uint32_t engines_of(const struct vb_peer *peer)
 {
 	uint32_t n = __atomic_load_n(&peer->page->header.num_engines, __ATOMIC_SEQ_CST);
+
+	return n < VB_MAX_ENGINES ? n : VB_MAX_ENGINES;
+}
+
+/* One look is enough: a mark set after the fence finds the entry invalid. */
+static bool any_named(const struct vb_node *node, uint32_t qpn, uint32_t key)
+{
+	for (const struct vb_peer *p = node->peers; p; p = p->next) {
+		uint32_t n = engines_of(p);
+
+		for (uint32_t i = 0; i < n; i++) {
+			if (names(&p->page->engine[i], node->nonce, qpn, key))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void await_peer(const struct vb_peer *peer, uint64_t nonce, uint32_t qpn, uint32_t key)
+{
+	uint32_t n = engines_of(peer);
 	int turn = 0;
 
-	if (n > VB_MAX_ENGINES)
-		n = VB_MAX_ENGINES;
 	for (uint32_t i = 0; i < n; i++) {
 		while (names(&peer->page->engine[i], nonce, qpn, key) && vb_peer_alive(peer))
 			pause_for(&turn);
@@ -93,6 +123,10 @@ void vb_mark_await(struct vb_node *node, uint32_t qpn, uint32_t key)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	await_peer(node->self, node->nonce, qpn, key);
 	pthread_mutex_lock(&node->lock);
+	if (!any_named(node, qpn, key)) {
+		pthread_mutex_unlock(&node->lock);
+		return;
+	}
 	struct vb_peer **list = peers_hold(node, &n);
 
 	pthread_mutex_unlock(&node->lock);

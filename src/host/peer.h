@@ -64,6 +64,8 @@ void vb_node_atomic_unlock(struct vb_node *node);
  */
 void vb_mark_set(struct vb_node *node, uint32_t engine, const struct vb_peer *peer, uint32_t qpn,
 		 uint32_t key);
+/* The same for memory of this process that an engine of it touches on a peer's behalf. */
+void vb_mark_set_own(struct vb_node *node, uint32_t engine, uint32_t key);
 void vb_mark_clear(struct vb_node *node, uint32_t engine);
 void vb_mark_await(struct vb_node *node, uint32_t qpn, uint32_t key);
 

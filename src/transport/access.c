@@ -20,7 +20,7 @@ static const struct verdict verdicts[] = {
 };
 
 /* Windows are for remote access, the null region for local access only. */
-static bool usable(const struct vb_key *k, uint32_t key, uint32_t qpn, enum vb_access_side side)
+static bool usable(const struct vb_key *k, uint32_t key, enum vb_access_side side)
 {
 	/* Acquire: the fields belong to the key that was stored after them. */
 	if (!key || __atomic_load_n(&k->key, __ATOMIC_ACQUIRE) != key)
@@ -28,7 +28,7 @@ static bool usable(const struct vb_key *k, uint32_t key, uint32_t qpn, enum vb_a
 	if (k->kind == VB_KEY_REGION)
 		return true;
 	if (k->kind == VB_KEY_WINDOW)
-		return side == VB_ACCESS_REMOTE && (!k->qpn || k->qpn == qpn);
+		return side == VB_ACCESS_REMOTE;
 	return k->kind == VB_KEY_NULL && side == VB_ACCESS_LOCAL;
 }
 
@@ -38,8 +38,10 @@ enum vb_reason vb_access_check(const struct vb_key *k, uint32_t key, uint32_t pd
 {
 	const struct verdict *no = &verdicts[side];
 
-	if (!usable(k, key, qpn, side))
+	if (!usable(k, key, side))
 		return no->unknown;
+	if (k->qpn && k->qpn != qpn)
+		return VB_REASON_RKEY_QP;
 	if (k->pd != pd)
 		return no->pd;
 	if ((k->access & need) != need)

@@ -22,9 +22,9 @@ struct vb_key {
 	uint32_t qpn;    /* 0, or the only QP that may use it (type 2 windows) */
 	uint64_t start;  /* iova of the first byte */
 	uint64_t length;
-	uint64_t base;   /* address of the first byte in the owner's address space */
-	uint32_t kind;   /* enum vb_key_kind */
-	uint32_t parent; /* window: key of its region */
+	uint64_t base;    /* address of the first byte in the owner's address space */
+	uint32_t kind;    /* enum vb_key_kind */
+	uint32_t windows; /* region: how many windows are bound to it; the owner's own */
 	uint64_t pad[2];
 };
 

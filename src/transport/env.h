@@ -97,8 +97,10 @@ struct vb_env {
 	enum vb_reason (*remote_atomic)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
 					bool compare_swap, uint64_t swap_add, uint64_t compare,
 					uint64_t *original);
-	/* SEND_WITH_INVALIDATE and LOCAL_INV: make a type 2 window's key dead. */
+	/* SEND_WITH_INVALIDATE and LOCAL_INV: make a type 2 window's key dead; no access by it is under way any more. */
 	enum vb_reason (*invalidate)(struct vb_tqp *qp, uint32_t key);
+	/* BIND_MW: its key is valid for every later request. */
+	enum vb_reason (*bind)(struct vb_tqp *qp, const struct vb_send_wqe *wqe);
 
 	/* An affiliated asynchronous event of this queue pair. */
 	void (*event)(struct vb_tqp *qp, enum ibv_event_type type);

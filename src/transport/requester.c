@@ -21,6 +21,7 @@ static const struct vb_request_op ops[] = {
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {VB_REQUEST_ATOMIC, VB_OP_COMPARE_SWAP, 0, RC, true},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {VB_REQUEST_ATOMIC, VB_OP_FETCH_ADD, 0, RC, true},
 	[IBV_WR_LOCAL_INV] = {VB_REQUEST_LOCAL, 0, 0, RC | UC, false},
+	[IBV_WR_BIND_MW] = {VB_REQUEST_LOCAL, 0, 0, RC | UC, false},
 	[IBV_WR_SEND_WITH_INV] = {VB_REQUEST_DATA, VB_OP_SEND, VB_RUN_INV, RC, false},
 };
 
@@ -157,7 +158,8 @@ static enum vb_step start_local(struct vb_tqp *qp, struct vb_send_wqe *w)
 
 	if (w->fence && r->cur != r->head)
 		return VB_STEP_STOP;
-	reason = qp->env->invalidate(qp, w->imm);
+	reason = w->opcode == IBV_WR_BIND_MW ? qp->env->bind(qp, w)
+					     : qp->env->invalidate(qp, w->imm);
 	if (reason)
 		return vb_requester_refuse(qp, w, IBV_WC_MW_BIND_ERR, reason);
 	w->first_psn = r->next_psn;

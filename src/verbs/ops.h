@@ -52,6 +52,10 @@ struct vb_ops {
 	int (*copy_dm)(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bool to);
 	int (*reg_dm_mr)(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
 			 unsigned int access, struct ibv_mr **mr);
+	int (*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw);
+	int (*dealloc_mw)(struct ibv_mw *mw);
+	/* Type 1. On success mw->rkey is the key that the bind will make valid. */
+	int (*bind_mw)(struct ibv_qp *qp, struct ibv_mw *mw, const struct ibv_mw_bind *bind);
 
 	int (*create_comp_channel)(struct ibv_context *ctx, struct ibv_comp_channel **channel);
 	int (*destroy_comp_channel)(struct ibv_comp_channel *channel);

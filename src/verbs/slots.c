@@ -35,6 +35,10 @@ void vb_slots_fill(struct ibv_context *ctx)
 	vctx->sz = sizeof(*vctx);
 	ctx->abi_compat = __VERBS_ABI_IS_EXTENDED;
 
+	ctx->ops.alloc_mw = vb_slot_alloc_mw;
+	ctx->ops.dealloc_mw = vb_slot_dealloc_mw;
+	ctx->ops.bind_mw = vb_slot_bind_mw;
+
 	vctx->query_device_ex = vb_slot_query_device_ex;
 	vctx->query_port = vb_slot_query_port;
 	vctx->query_rt_values = vb_slot_query_rt_values;

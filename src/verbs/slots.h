@@ -20,6 +20,9 @@ int vb_slot_query_device_ex(struct ibv_context *ctx, const struct ibv_query_devi
 int vb_slot_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr,
 		       size_t attr_size);
 int vb_slot_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
+struct ibv_mw *vb_slot_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int vb_slot_dealloc_mw(struct ibv_mw *mw);
+int vb_slot_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 struct ibv_cq_ex *vb_slot_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 int vb_slot_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_srq *vb_slot_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr);

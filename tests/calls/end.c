@@ -336,6 +336,40 @@ int end_dereg(struct end *end, int index)
 	return reply.result;
 }
 
+int end_window(struct end *end, int index, enum ibv_mw_type type)
+{
+	struct end_request request = {.verb = END_WINDOW, .a = index, .b = (int)type};
+	struct end_reply reply = {0};
+
+	ask(end, &request, &reply);
+	return reply.result;
+}
+
+int end_bind(struct end *end, int index, const struct end_key *region, size_t offset, size_t length,
+	     int access, uint32_t *rkey)
+{
+	struct end_request request = {.verb = END_BIND,
+				      .a = index,
+				      .b = region ? region->index : -1,
+				      .c = access,
+				      .offset = offset,
+				      .length = length};
+	struct end_reply reply = {0};
+
+	ask(end, &request, &reply);
+	*rkey = reply.key.rkey;
+	return reply.result;
+}
+
+int end_window_free(struct end *end, int index)
+{
+	struct end_request request = {.verb = END_WINDOW_FREE, .a = index};
+	struct end_reply reply = {0};
+
+	ask(end, &request, &reply);
+	return reply.result;
+}
+
 void end_vanish(struct end *end, size_t offset, size_t length)
 {
 	struct end_request request = {.verb = END_VANISH, .offset = offset, .length = length};

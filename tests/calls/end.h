@@ -20,6 +20,7 @@
 
 #define END_MAX_SGE   32    /* scatter/gather entries that a post may carry to an end */
 #define END_EXTRA_MRS 8     /* regions that a test may add to an end */
+#define END_WINDOWS   4     /* windows that a test may add to an end */
 #define END_WAIT_MS   10000 /* what must happen happens within this, however slow the machine */
 #define END_QUIET_MS  60    /* what must not happen is watched for this long */
 
@@ -77,6 +78,7 @@ struct end {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	struct ibv_mr *extra[END_EXTRA_MRS];
+	struct ibv_mw *window[END_WINDOWS];
 	uint8_t *buf;
 };
 
@@ -146,6 +148,15 @@ bool end_is_filled(struct end *end, size_t offset, int byte, size_t length);
 int end_reg(struct end *end, size_t offset, size_t length, int access, bool other_pd,
 	    struct end_key *key);
 int end_dereg(struct end *end, int index);
+/* A window of the end's domain at place @index, not bound; 0 or errno. */
+int end_window(struct end *end, int index, enum ibv_mw_type type);
+/*
+ * Posts its bind (signalled, wr_id 77) to [offset, offset + length) of the buffer through region @region; the answer of the posting
+ * verb. *rkey is the key that it asks for.
+ */
+int end_bind(struct end *end, int index, const struct end_key *region, size_t offset, size_t length,
+	     int access, uint32_t *rkey);
+int end_window_free(struct end *end, int index);
 /* Takes pages of the buffer away under their registration, as by a truncated file; page-aligned. */
 void end_vanish(struct end *end, size_t offset, size_t length);
 /* qkey_viol_cntr of port 1 (0) or bad_pkey_cntr (1). */

@@ -113,6 +113,9 @@ static int serve_close(struct end *end)
 		EXPECT_EQ(ibv_destroy_srq(end->srq), 0);
 	for (int i = 0; i < 2; i++)
 		EXPECT_EQ(ibv_destroy_cq(end->cq[i]), 0);
+	for (int i = 0; i < END_WINDOWS; i++)
+		if (end->window[i])
+			EXPECT_EQ(ibv_dealloc_mw(end->window[i]), 0);
 	for (int i = 0; i < END_EXTRA_MRS; i++)
 		if (end->extra[i])
 			EXPECT_EQ(ibv_dereg_mr(end->extra[i]), 0);
@@ -292,6 +295,47 @@ static int serve_dereg(struct end *end, int index)
 	return rc;
 }
 
+static int serve_window(struct end *end, int index, enum ibv_mw_type type)
+{
+	end->window[index] = ibv_alloc_mw(end->pd, type);
+	return end->window[index] ? 0 : errno;
+}
+
+static int serve_bind(struct end *end, const struct end_request *request, struct end_key *key)
+{
+	struct ibv_mw *mw = end->window[request->a];
+	struct ibv_mw_bind_info info = {
+		.mr = request->b < 0 ? NULL : end->extra[request->b],
+		.addr = request->b < 0 ? 0 : (uintptr_t)end->buf + request->offset,
+		.length = request->length,
+		.mw_access_flags = (unsigned int)request->c,
+	};
+	struct ibv_mw_bind bind = {.wr_id = 77, .send_flags = IBV_SEND_SIGNALED, .bind_info = info};
+	struct ibv_send_wr wr = {
+		.wr_id = 77, .send_flags = IBV_SEND_SIGNALED, .opcode = IBV_WR_BIND_MW};
+	struct ibv_send_wr *bad;
+	int rc;
+
+	if (mw->type == IBV_MW_TYPE_1) {
+		rc = ibv_bind_mw(end->qp, mw, &bind);
+		key->rkey = mw->rkey;
+		return rc;
+	}
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = key->rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = info;
+	return ibv_post_send(end->qp, &wr, &bad);
+}
+
+static int serve_window_free(struct end *end, int index)
+{
+	int rc = ibv_dealloc_mw(end->window[index]);
+
+	if (!rc)
+		end->window[index] = NULL;
+	return rc;
+}
+
 /* Pages of an empty file: the addresses stay taken, so that nobody else's mapping gets there. */
 static void serve_vanish(struct end *end, const struct end_request *request)
 {
@@ -355,6 +399,15 @@ void end_serve(struct end *end, struct end_request *request, struct end_reply *r
 		break;
 	case END_DEREG:
 		reply->result = serve_dereg(end, request->a);
+		break;
+	case END_WINDOW:
+		reply->result = serve_window(end, request->a, (enum ibv_mw_type)request->b);
+		break;
+	case END_BIND:
+		reply->result = serve_bind(end, request, &reply->key);
+		break;
+	case END_WINDOW_FREE:
+		reply->result = serve_window_free(end, request->a);
 		break;
 	case END_VANISH:
 		serve_vanish(end, request);

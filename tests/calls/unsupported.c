@@ -33,14 +33,6 @@ static void memory(void)
 	EXPECT_EQ(ibv_advise_mr(end.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
 }
 
-static void windows(void)
-{
-	if (device.orig_attr.max_mw)
-		return;
-	NOT_OFFERED(ibv_alloc_mw(end.pd, IBV_MW_TYPE_1));
-	NOT_OFFERED(ibv_alloc_mw(end.pd, IBV_MW_TYPE_2));
-}
-
 static void domains(void)
 {
 	struct ibv_td_init_attr td = {.comp_mask = 0};
@@ -137,7 +129,6 @@ int main(int argc, char **argv)
 	end_open(&end, &config, END_HERE);
 	REQUIRE(ibv_query_device_ex(end.ctx, NULL, &device) == 0);
 	memory();
-	windows();
 	domains();
 	queues();
 	flows();

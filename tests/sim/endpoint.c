@@ -129,7 +129,8 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 	.recv_done = recv_done, .remote_check = memory_remote_check,                             \
 	.remote_write = memory_remote_write, .remote_read = memory_remote_read,                  \
 	.remote_atomic = memory_remote_atomic, .invalidate = memory_invalidate,                  \
-	.event = raise_event, .state_changed = state_changed, .drop = drop, .explain = explain
+	.bind = memory_bind, .event = raise_event, .state_changed = state_changed, .drop = drop, \
+	.explain = explain
 
 const struct vb_env sim_env = {ENVIRONMENT};
 const struct vb_env sim_env_direct = {ENVIRONMENT, .direct = memory_direct,

@@ -150,6 +150,12 @@ enum vb_reason memory_invalidate(struct vb_tqp *qp, uint32_t key)
 	return key == SIM_KEY_WINDOW ? VB_REASON_NONE : VB_REASON_INVALIDATE;
 }
 
+enum vb_reason memory_bind(struct vb_tqp *qp, const struct vb_send_wqe *wqe)
+{
+	(void)qp;
+	return wqe->rkey == SIM_KEY_WRONG ? VB_REASON_BIND_WINDOW : VB_REASON_NONE;
+}
+
 static enum vb_direct direct_copy(struct sim_side *s, struct sim_side *to, struct vb_send_wqe *wqe)
 {
 	uint8_t buffer[SIM_PACKET_BYTES];

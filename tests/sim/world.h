@@ -227,6 +227,7 @@ enum vb_reason memory_remote_atomic(struct vb_tqp *qp, uint32_t rkey, uint64_t v
 				    bool compare_swap, uint64_t swap_add, uint64_t compare,
 				    uint64_t *original);
 enum vb_reason memory_invalidate(struct vb_tqp *qp, uint32_t key);
+enum vb_reason memory_bind(struct vb_tqp *qp, const struct vb_send_wqe *wqe);
 enum vb_direct memory_direct(struct vb_tqp *qp, struct vb_send_wqe *wqe);
 bool memory_direct_waits(struct vb_tqp *qp, const struct vb_send_wqe *wqe, bool two_sided);
 

@@ -127,7 +127,7 @@ static void windows(void **state)
 	k.qpn = 9;
 	assert_int_equal(remote(&k, k.start, 1, IBV_ACCESS_REMOTE_READ), VB_REASON_NONE);
 	assert_int_equal(vb_access_check(&k, k.key, 5, 10, k.start, 1, 0, VB_ACCESS_REMOTE, &addr),
-			 VB_REASON_RKEY_UNKNOWN);
+			 VB_REASON_RKEY_QP);
 	assert_int_equal(vb_access_check(&k, k.key, 5, 9, k.start, 1, 0, VB_ACCESS_LOCAL, &addr),
 			 VB_REASON_LKEY_UNKNOWN);
 	k.qpn = 0; /* type 1: any queue pair of the domain */

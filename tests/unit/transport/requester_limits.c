@@ -150,6 +150,34 @@ static void local_invalidate(void **state)
 	stand_free(s);
 }
 
+/* ibv_bind_mw(3): a bind acts before any later request, and completes when everything before it is complete. */
+static void bind_window(void **state)
+{
+	struct stand *s = stand_new(true);
+
+	(void)state;
+	stand_request(s, IBV_WR_SEND, 1);
+	stand_request(s, IBV_WR_BIND_MW, 0);
+	assert_int_equal(s->binds, 1);
+	assert_int_equal(s->dones, 0);
+	stand_request(s, IBV_WR_SEND, 1);
+	assert_int_equal(s->sents, 2);
+	stand_ack(s, 100, VB_AETH_ACK);
+	stand_expect_done(s, 1, IBV_WC_SUCCESS);
+	vb_requester_go_back(&s->qp);
+	vb_tqp_run(&s->qp);
+	assert_int_equal(s->binds, 1); /* never repeated */
+	s->bind_fault = VB_REASON_BIND_RANGE;
+	stand_request(s, IBV_WR_BIND_MW, 0);
+	stand_request(s, IBV_WR_SEND, 1);
+	assert_int_equal(s->dones, 2);
+	stand_ack(s, 101, VB_AETH_ACK);
+	stand_expect_done(s, 3, IBV_WC_MW_BIND_ERR);
+	assert_int_equal(s->done[3].reason, VB_REASON_BIND_RANGE);
+	stand_expect_done(s, 4, IBV_WC_WR_FLUSH_ERR);
+	stand_free(s);
+}
+
 static void direct_access(void **state)
 {
 	struct stand *s = stand_new(true);
@@ -284,6 +312,7 @@ int main(void)
 		cmocka_unit_test(a_full_link),
 		cmocka_unit_test(draining),
 		cmocka_unit_test(local_invalidate),
+		cmocka_unit_test(bind_window),
 		cmocka_unit_test(direct_access),
 		cmocka_unit_test(waiting_for_direct_access),
 		cmocka_unit_test(not_for_direct_access),

@@ -192,6 +192,13 @@ static enum vb_reason invalidate(struct vb_tqp *qp, uint32_t key)
 	return stand_of(qp)->invalidate_fault;
 }
 
+static enum vb_reason bind(struct vb_tqp *qp, const struct vb_send_wqe *wqe)
+{
+	(void)wqe;
+	stand_of(qp)->binds++;
+	return stand_of(qp)->bind_fault;
+}
+
 static void event(struct vb_tqp *qp, enum ibv_event_type type)
 {
 	struct stand *s = stand_of(qp);
@@ -226,7 +233,8 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 	.recv_take = recv_take, .recv_untake = recv_untake, .recv_scatter = recv_scatter,     \
 	.recv_done = recv_done, .remote_check = remote_check, .remote_write = remote_write,   \
 	.remote_read = remote_read, .remote_atomic = remote_atomic, .invalidate = invalidate, \
-	.event = event, .state_changed = state_changed, .drop = drop, .explain = explain
+	.bind = bind, .event = event, .state_changed = state_changed, .drop = drop,           \
+	.explain = explain
 
 static const struct vb_env env = {ENVIRONMENT};
 static const struct vb_env env_direct = {ENVIRONMENT, .direct = direct,

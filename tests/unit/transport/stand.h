@@ -63,7 +63,9 @@ struct stand {
 	unsigned int atomics;
 
 	/* Faults that the environment shows. */
-	enum vb_reason gather_fault, scatter_fault, recv_fault, copy_fault, invalidate_fault;
+	enum vb_reason gather_fault, scatter_fault, recv_fault, copy_fault, invalidate_fault,
+		bind_fault;
+	unsigned int binds;
 	enum vb_direct direct[8]; /* answers of direct access, in order */
 	unsigned int directs;
 	bool waits, two_sided; /* whether a request waits for direct access; what it was told */

@@ -188,7 +188,6 @@ static void not_offered(void **state)
 
 	(void)state;
 	REFUSED(ibv_alloc_td(ctx, &td), EOPNOTSUPP);
-	REFUSED(ibv_alloc_mw(&fake.pd, IBV_MW_TYPE_1), EOPNOTSUPP);
 	REFUSED(ibv_alloc_null_mr(&fake.pd), EOPNOTSUPP);
 	REFUSED(ibv_import_device(3), EOPNOTSUPP);
 	REFUSED(ibv_import_pd(ctx, 3), EOPNOTSUPP);

@@ -42,6 +42,7 @@ static struct ibv_qp_init_attr qp_init;
 static struct ibv_srq_attr srq_attr;
 static struct ibv_srq_init_attr srq_init;
 static struct ibv_ah_attr ah_attr;
+static struct ibv_mw_bind mw_bind;
 static struct ibv_modify_cq_attr moderate = {.attr_mask = IBV_CQ_ATTR_MODERATE};
 static struct ibv_cq_init_attr_ex cq_init = {.cqe = 1};
 static struct ibv_qp_init_attr_ex qp_init_ex;
@@ -87,6 +88,9 @@ VERB(create_qp_ex, ibv_create_qp_ex(ctx, &qp_init_ex))
 VERB(modify_qp, ibv_modify_qp(&fake.qp, &qp_attr, IBV_QP_STATE))
 VERB(query_qp, ibv_query_qp(&fake.qp, &qp_attr, IBV_QP_STATE, &qp_init))
 VERB(destroy_qp, ibv_destroy_qp(&fake.qp))
+VERB(alloc_mw, ibv_alloc_mw(&fake.pd, IBV_MW_TYPE_1))
+VERB(dealloc_mw, ibv_dealloc_mw(&fake.mw))
+VERB(bind_mw, ibv_bind_mw(&fake.qp, &fake.mw, &mw_bind))
 VERB(create_ah, ibv_create_ah(&fake.pd, &ah_attr))
 VERB(destroy_ah, ibv_destroy_ah(&fake.ah))
 VERB(attach, ibv_attach_mcast(&fake.qp, &group_gid, 0))
@@ -127,6 +131,9 @@ static const struct verb verbs[] = {
 	{"modify_qp", modify_qp, 0, ERRNO},
 	{"query_qp", query_qp, 0, ERRNO},
 	{"destroy_qp", destroy_qp, 0, ERRNO},
+	{"alloc_mw", alloc_mw, ANY, NIL},
+	{"dealloc_mw", dealloc_mw, 0, ERRNO},
+	{"bind_mw", bind_mw, 0, ERRNO},
 	{"create_ah", create_ah, ANY, NIL},
 	{"destroy_ah", destroy_ah, 0, ERRNO},
 	{"attach_mcast", attach, 0, ERRNO},

@@ -300,6 +300,27 @@ static int group(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	return answer();
 }
 
+static int alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw)
+{
+	(void)pd;
+	fake.mw.type = type;
+	ANSWER_OBJECT(mw, &fake.mw);
+}
+
+static int dealloc_mw(struct ibv_mw *mw)
+{
+	(void)mw;
+	return answer();
+}
+
+static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
+{
+	(void)qp;
+	(void)mw;
+	(void)bind;
+	return answer();
+}
+
 static const struct vb_ops ops = {
 	.query_device = query_device,
 	.query_port = query_port,
@@ -312,6 +333,9 @@ static const struct vb_ops ops = {
 	.reg_mr = reg_mr,
 	.rereg_mr = rereg_mr,
 	.dereg_mr = dereg_mr,
+	.alloc_mw = alloc_mw,
+	.dealloc_mw = dealloc_mw,
+	.bind_mw = bind_mw,
 	.create_comp_channel = create_comp_channel,
 	.destroy_comp_channel = destroy_comp_channel,
 	.get_cq_event = get_cq_event,
@@ -402,6 +426,8 @@ struct ibv_context *fake_reset(void)
 	fake.qp.context = ctx;
 	fake.srq.context = ctx;
 	fake.ah.context = ctx;
+	fake.mw.context = ctx;
+	fake.mw.type = IBV_MW_TYPE_1;
 	fake.calls = 0;
 	return ctx;
 }

@@ -38,6 +38,7 @@ struct fake {
 	};
 	struct ibv_srq srq;
 	struct ibv_ah ah;
+	struct ibv_mw mw;
 };
 
 extern struct fake fake;
