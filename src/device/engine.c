@@ -14,6 +14,7 @@
 #include "device/qp.h"
 #include "device/udp_deliver.h"
 #include "device/udp_link.h"
+#include "device/udp_reply.h"
 
 #define CLOCK_EVERY_POLLS 32u        /* how often a poller reads the clock while a timer is armed */
 #define STREAK_TO_WAKE    24u        /* so many polls in a row mean that somebody polls for good */
@@ -101,20 +102,24 @@ void vb_engine_remove_qp(struct vb_engine *e, struct vb_qp *qp)
 		qp->all_next->all_prev = qp->all_prev;
 }
 
+static void runnable_push(struct vb_engine *e, struct vb_qp *qp)
+{
+	qp->runnable = true;
+	qp->run_next = e->runnable;
+	e->runnable = qp;
+}
+
 void vb_engine_make_runnable(struct vb_engine *e, struct vb_qp *qp)
 {
 	if (qp->runnable)
 		return;
-	qp->runnable = true;
-	qp->run_next = e->runnable;
-	e->runnable = qp;
+	runnable_push(e, qp);
 	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
 }
 
-void vb_engine_run_qp(struct vb_engine *e, struct vb_qp *qp)
+/* What follows when the protocol has run. */
+static void ran(struct vb_engine *e, struct vb_qp *qp, bool more)
 {
-	bool more = vb_tqp_run(&qp->t);
-
 	vb_qp_settle(qp);
 	more |= vb_env_seek(qp);
 	if (!more)
@@ -123,6 +128,19 @@ void vb_engine_run_qp(struct vb_engine *e, struct vb_qp *qp)
 	/* Nobody polls: the rest is the progress thread's. */
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
 		vb_progress_expect(1);
+}
+
+void vb_engine_run_qp(struct vb_engine *e, struct vb_qp *qp)
+{
+	ran(e, qp, vb_tqp_run(&qp->t));
+}
+
+void vb_engine_posted(struct vb_engine *e, struct vb_qp *qp)
+{
+	bool reply = vb_udp_reply_posted(qp);
+
+	/* The next drive sends the acknowledgement: the queue pair is on the list for it. */
+	ran(e, qp, reply ? vb_tqp_send(&qp->t) : vb_tqp_run(&qp->t));
 }
 
 void vb_engine_timer(struct vb_engine *e, struct vb_qp *qp, uint64_t delay_ns)
@@ -170,12 +188,13 @@ static void timers_fire(struct vb_engine *e)
 		vb_progress_expect(next);
 }
 
-/* Each runnable queue pair once; those with work left stay on the list. */
-static void runnable_run(struct vb_engine *e)
+/* Each runnable queue pair once; those with work left stay on the list, and so do those that wait for a reply to go first. */
+static void runnable_run(struct vb_engine *e, bool courteous)
 {
 	struct vb_qp *list = e->runnable;
 
 	e->runnable = NULL;
+	e->udp_courtesy = false;
 	atomic_store_explicit(&e->waiting, false, memory_order_relaxed);
 	while (list) {
 		struct vb_qp *qp = list;
@@ -183,13 +202,25 @@ static void runnable_run(struct vb_engine *e)
 		list = qp->run_next;
 		qp->run_next = NULL;
 		qp->runnable = false;
+		if (courteous && vb_udp_reply_expected(qp)) {
+			/* Not `waiting`: whoever polls drives again, and progress takes over when nobody does. */
+			runnable_push(e, qp);
+			e->udp_courtesy = true;
+			continue;
+		}
+		if (!courteous)
+			vb_udp_reply_over(qp);
 		vb_engine_run_qp(e, qp);
 	}
 }
 
-bool vb_engine_drive(struct vb_engine *e)
+/* `returns`: to the program, which may answer what has arrived. */
+static bool drive(struct vb_engine *e, bool returns)
 {
 	bool worked = false;
+
+	if (e->udp_courtesy)
+		runnable_run(e, false);
 
 	if (atomic_load_explicit(&e->inbox_news, memory_order_relaxed)) {
 		vb_engine_take_channels(e);
@@ -205,13 +236,18 @@ bool vb_engine_drive(struct vb_engine *e)
 		worked |= vb_udp_link_drain(e);
 	}
 	if (e->runnable)
-		runnable_run(e);
+		runnable_run(e, returns && e->udp_holds);
 	if (e->stray_box) /* no event drives the engine for those */
 		atomic_store_explicit(&e->waiting, e->runnable || vb_udp_stray_waits(e),
 				      memory_order_relaxed);
 	if (e->pushed)
 		vb_engine_flush(e);
 	return worked;
+}
+
+bool vb_engine_drive(struct vb_engine *e)
+{
+	return drive(e, false);
 }
 
 /* Somebody polls for good: senders need not ring any more; progress watches the lease instead. */
@@ -231,10 +267,19 @@ void vb_engine_poll(struct vb_engine *e, bool armed)
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) && !armed &&
 	    ++e->streak >= STREAK_TO_WAKE)
 		engine_wake(e);
-	vb_engine_drive(e);
+	drive(e, !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED));
 	vb_lock_release(&e->lock);
 	if (e->udp_holds)
 		vb_udp_link_breathe(e);
+}
+
+void vb_engine_at_exit(struct vb_engine *e)
+{
+	if (!vb_lock_try(&e->lock))
+		return;
+	if (e->udp_courtesy)
+		runnable_run(e, false);
+	vb_lock_release(&e->lock);
 }
 
 void vb_engine_sleep(struct vb_engine *e)

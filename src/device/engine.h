@@ -54,6 +54,7 @@ struct vb_engine {
 	/* The link between hosts (udp_link.c, udp_deliver.c). */
 	uint32_t udp_holds; /* queue pairs and memberships that need its sockets: while there are some, drives read them */
 	uint32_t udp_idle;                           /* looks in a row that found nothing */
+	bool udp_courtesy; /* some runnable queue pair lets a reply go before its acknowledgement (udp_reply.h) */
 	struct vb_channel *stray_channel[VB_STRAYS]; /* where packets for other processes go */
 	uint32_t stray_qpn[VB_STRAYS];
 	uint32_t stray_asked; /* look-ups in vain since stray_asked_since */
@@ -75,11 +76,16 @@ bool vb_engine_drive(struct vb_engine *engine);
 /* A poller's turn: drives unless another thread is at it. `armed`: the caller's CQ waits for an event, so stay asleep. */
 void vb_engine_poll(struct vb_engine *engine, bool armed);
 
+/* Without waiting for the lock: the program ends by exit(3); acknowledgements that let a reply go first go out. */
+void vb_engine_at_exit(struct vb_engine *engine);
+
 /* Under the lock: have senders ring the doorbell from now on; then look once more. */
 void vb_engine_sleep(struct vb_engine *engine);
 
 /* Under the lock: vb_tqp_run() and what follows from it: keep the queue pair on the runnable list while it has work left. */
 void vb_engine_run_qp(struct vb_engine *engine, struct vb_qp *qp);
+/* Under the lock: the program has posted send requests. */
+void vb_engine_posted(struct vb_engine *engine, struct vb_qp *qp);
 /* Under the lock: the queue pair has work for the next drive. */
 void vb_engine_make_runnable(struct vb_engine *engine, struct vb_qp *qp);
 /* Under the lock: forget the queue pair (destroy). */

@@ -208,6 +208,26 @@ void vb_process_each_engine(void (*fn)(struct vb_engine *engine, void *arg), voi
 	pthread_mutex_unlock(&process.list_lock);
 }
 
+/* exit(3) may be called by a signal handler that interrupted a holder of the lock: no waiting for ever. */
+#define EXIT_PATIENCE_NS 10000000l
+
+__attribute__((destructor)) static void at_exit(void)
+{
+	struct timespec until;
+
+	if (!atomic_load(&process.node))
+		return;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += EXIT_PATIENCE_NS;
+	until.tv_sec += until.tv_nsec / 1000000000l;
+	until.tv_nsec %= 1000000000l;
+	if (pthread_mutex_timedlock(&process.list_lock, &until))
+		return;
+	for (struct vb_engine *e = process.engines; e; e = e->next)
+		vb_engine_at_exit(e);
+	pthread_mutex_unlock(&process.list_lock);
+}
+
 void vb_process_with_engine(uint32_t index, void (*fn)(struct vb_engine *engine, void *arg),
 			    void *arg)
 {

@@ -46,6 +46,8 @@ void vb_progress_expect(uint64_t at)
 {
 	struct vb_node *node = vb_process_node_started();
 
+	/* Pairs with the loop's clearing of `planned`: either it sees what was armed before the call, or we see it cleared. */
+	atomic_thread_fence(memory_order_seq_cst);
 	if (node && at < atomic_load_explicit(&planned, memory_order_relaxed)) {
 		atomic_store_explicit(&planned, at, memory_order_relaxed);
 		vb_node_kick(node);

@@ -109,6 +109,8 @@ struct vb_qp {
 	uint8_t udp; /* families whose sockets it holds (VB_UDP_IPV4 ...) */
 	uint32_t udp_ifindex;
 	struct vb_udp_sender *udp_sender[2]; /* by family */
+	bool udp_heard;    /* a message ended since the program last posted (udp_reply.h) */
+	uint8_t udp_habit; /* messages in a row that were replied to at once */
 	uint32_t mcast_groups;
 	struct vb_mw *windows; /* of type 2, bound here (mw_bind.c) */
 

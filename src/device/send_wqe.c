@@ -77,7 +77,7 @@ void vb_send_launch(struct vb_qp *qp, uint32_t count)
 	/* Between the check and here the queue pair may have been reset: then the entries are nobody's. */
 	if (qp->t.state >= IBV_QPS_RTS) {
 		qp->t.sq_posted += count;
-		vb_engine_run_qp(e, qp);
+		vb_engine_posted(e, qp);
 		if (e->pushed)
 			vb_engine_flush(e);
 	}

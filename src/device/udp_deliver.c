@@ -11,6 +11,7 @@
 #include "device/process.h"
 #include "device/qp.h"
 #include "device/udp_inbox.h"
+#include "device/udp_reply.h"
 
 #define STAGING_BYTES 65536u
 
@@ -59,6 +60,7 @@ void vb_udp_deliver_here(struct vb_engine *e, const struct vb_run *run, const ui
 		return;
 	}
 	vb_tqp_receive(&qp->t, run, payload);
+	vb_udp_reply_heard(qp, run);
 	vb_qp_settle(qp);
 	vb_engine_make_runnable(e, qp);
 }

@@ -4,6 +4,8 @@
 #include "transport/responder.h"
 #include "transport/tqp.h"
 
+#define FAREWELLS 2u
+
 static void fill(const struct vb_tqp *qp, struct vb_run *run, uint8_t op, uint32_t psn)
 {
 	run->service = qp->service;
@@ -143,6 +145,21 @@ static bool tell_drop(struct vb_tqp *qp)
 	p->owed &= (uint8_t)~VB_OWED_DROP;
 	qp->env->commit(qp, NULL, &run);
 	return false;
+}
+
+/*
+ * Programs end as soon as they have what they wait for. The one that is first takes its queue pair with it, and if its last
+ * acknowledgement gets lost, the other's last request fails although it was executed. A repeated acknowledgement does no harm.
+ */
+void vb_respond_farewell(struct vb_tqp *qp)
+{
+	struct vb_responder *p = &qp->resp;
+
+	for (uint32_t i = 0; i < FAREWELLS && qp->service == VB_SERVICE_RC && p->ack_msn; i++) {
+		p->syndrome = VB_AETH_ACK;
+		if (acknowledge(qp))
+			return;
+	}
 }
 
 bool vb_respond(struct vb_tqp *qp)

@@ -103,6 +103,8 @@ bool vb_responder_lengths_fit(const struct vb_tqp *qp, const struct vb_run *run)
 
 /* respond.c: emits what is owed; true if the link has no room for it. */
 bool vb_respond(struct vb_tqp *qp);
+/* The last acknowledgement again, on a link that may lose it: nobody will be there to repeat it. */
+void vb_respond_farewell(struct vb_tqp *qp);
 
 /* responder_rc.c */
 void vb_responder_rc(struct vb_tqp *qp, const struct vb_run *run, const void *payload);

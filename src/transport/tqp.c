@@ -17,11 +17,15 @@ static void requester_reset(struct vb_tqp *qp, uint32_t psn)
 
 void vb_tqp_reset(struct vb_tqp *qp)
 {
+	bool healthy = qp->state != IBV_QPS_ERR;
+
 	vb_retry_cancel(qp);
 	/* What has been executed is acknowledged, if the link takes it at once. A fault on the way is nobody's any more. */
 	qp->state = IBV_QPS_ERR;
 	if (qp->resp.owed)
 		vb_respond(qp);
+	if (healthy && !qp->link_reliable)
+		vb_respond_farewell(qp);
 	vb_responder_reset(qp, 0);
 	requester_reset(qp, 0);
 	qp->sq_posted = 0;
@@ -40,13 +44,21 @@ void vb_tqp_start_requester(struct vb_tqp *qp, uint32_t sq_psn)
 	requester_reset(qp, sq_psn);
 }
 
+bool vb_tqp_send(struct vb_tqp *qp)
+{
+	return qp->req.cur != qp->sq_posted && vb_requester_run(qp);
+}
+
 bool vb_tqp_run(struct vb_tqp *qp)
 {
 	bool waits = qp->resp.owed && vb_respond(qp);
 
-	if (qp->req.cur != qp->sq_posted)
-		waits |= vb_requester_run(qp);
-	return waits;
+	return vb_tqp_send(qp) || waits;
+}
+
+bool vb_tqp_owes_ack_alone(const struct vb_tqp *qp)
+{
+	return qp->resp.owed == VB_OWED_ACK && qp->resp.syndrome == VB_AETH_ACK;
 }
 
 void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload)

@@ -83,6 +83,12 @@ void vb_tqp_start_requester(struct vb_tqp *qp, uint32_t sq_psn);
  */
 bool vb_tqp_run(struct vb_tqp *qp);
 
+/* The first half of it: requests alone. What the responder owes stays owed. */
+bool vb_tqp_send(struct vb_tqp *qp);
+
+/* Nothing is owed but a positive acknowledgement: nobody waits for it as for data. */
+bool vb_tqp_owes_ack_alone(const struct vb_tqp *qp);
+
 /* A validated run has arrived for this queue pair (any state); payload is run->length bytes, read once. Owed acks are emitted by the next vb_tqp_run(). */
 void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
 

@@ -66,6 +66,10 @@ class Hosts:
             time.sleep(0.01)
         raise RuntimeError(f"{INTERFACE} of host {host} did not come up")
 
+    def netns(self, host):
+        """The path of a host's namespace, for setns(2)."""
+        return f"/proc/{os.getpid() if host == 0 else self.holder.pid}/ns/net"
+
     def ip(self, host, *words):
         subprocess.run([*self.enter[host], tool("ip"), *words], check=True)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: run.py --lib DIR --mcast PROGRAM [--ordinary] [--shares N] [--only REGEX] [--debug]
+"""Usage: run.py --lib DIR --mcast PROGRAM --reply PROGRAM [--ordinary] [--shares N] [--only REGEX] [--debug]
 The link between hosts: unmodified programs in two network namespaces, and what goes wrong there. Prints one TAP line a case;
 exits 1 when one failed, 77 (reason on the last line of standard error) when nothing could be run."""
 
@@ -68,6 +68,7 @@ def run_all(tests):
     several.hand_over()
     several.multicast("239.1.2.3", "IPv4")
     several.multicast("ff05::1:2:3", "IPv6")
+    trouble.reply_first()
     trouble.port_taken()
 
 
@@ -75,6 +76,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--lib", required=True, type=os.path.abspath)
     parser.add_argument("--mcast", required=True, type=os.path.abspath)
+    parser.add_argument("--reply", required=True, type=os.path.abspath)
     parser.add_argument("--ordinary", action="store_true")
     parser.add_argument("--shares", type=int, default=1, help="so many pairs of hosts at once, each working off its share")
     parser.add_argument("--only")

@@ -6,10 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import cases
 import hosts
-from pairs import Failure
+from pairs import Failure, tail
+from several import wait_all
 from shares import Skip
 from users import NOBODY
 
@@ -79,8 +81,8 @@ class Trouble:
                 self.tests.pair(f"{fault}: ib_{verb}_bw", argv, cases.perftest_check([262144]), **env)
 
     def lossy_pingpong(self, argv, env):
-        """The side that ends first takes its queue pair with it. Should its very last acknowledgement get lost, nobody repeats
-        it, and the other side's last SEND fails, on any adapter; everything before must have arrived whole."""
+        """The side that ends first takes its queue pair with it. Should its very last acknowledgement get lost and the farewells
+        that repeat it, too, the other side's last SEND fails; everything before must have arrived whole."""
         with self.tests.runner(**env) as runner:
             try:
                 cases.pingpong_check(runner.pair(argv, hosts.IPV4[0]))
@@ -149,6 +151,22 @@ class Trouble:
         self.report.case("port taken (IPv4): IPv6 goes on", other_family)
         self.report.case("port taken by another user", other_user)
         self.report.case("port taken by a driver of the kernel, then given back", driver)
+
+    def reply_first(self):
+        """An acknowledgement that let a reply go first is not forgotten, whatever the program does."""
+        def case(family):
+            with self.tests.runner(timeout=60, VB_TEST_DEVICE=hosts.DEVICE) as runner:
+                log = os.path.join(runner.dir, "reply")
+                program = [runner.program(self.tests.args.reply), str(self.tests.index[family]), self.tests.nets.netns(1)]
+                end = runner.start(program, log)  # with the right to enter the other host
+                try:
+                    faults = wait_all([end], time.monotonic() + 60)
+                    if faults:
+                        raise Failure(f"{faults[0]}\n{tail(log)}")
+                finally:
+                    runner.end(end)
+        for family in ("IPv4", "IPv6"):
+            self.report.case(f"{family}: a reply before its acknowledgement", lambda family=family: case(family))
 
     def mtu_refused(self):
         self.report.case("path MTU 4096 on an interface of 1500 is refused",

@@ -439,6 +439,69 @@ static void an_end_without_room(void **state)
 	stand_free(s);
 }
 
+/* Whoever leaves says once more what has arrived, where words get lost; only there, and not after a fault. */
+static void a_farewell(void **state)
+{
+	(void)state;
+	for (int reliable = 0; reliable < 2; reliable++) {
+		struct stand *s = stand_new(reliable);
+
+		stand_recv(s, 100);
+		stand_in(s, VB_OP_SEND, ASK, 200, 10);
+		stand_clear(s);
+		vb_tqp_reset(&s->qp);
+		if (reliable) {
+			assert_int_equal(s->sents, 0);
+		} else {
+			assert_in_range(s->sents, 1, 3);
+			stand_expect_ack(s, VB_AETH_ACK, 200);
+		}
+		stand_clear(s);
+		vb_tqp_reset(&s->qp); /* destroyed after it was reset */
+		assert_int_equal(s->sents, 0);
+		stand_free(s);
+	}
+
+	struct stand *s = stand_new(false);
+
+	vb_tqp_reset(&s->qp); /* nothing has arrived */
+	assert_int_equal(s->sents, 0);
+	stand_service(s, VB_SERVICE_RC);
+	stand_recv(s, 100);
+	stand_in(s, VB_OP_SEND, ASK, 200, 10);
+	vb_tqp_to_error(&s->qp);
+	stand_clear(s);
+	vb_tqp_reset(&s->qp);
+	assert_int_equal(s->sents, 0);
+	stand_free(s);
+}
+
+/* Requests may go out before an acknowledgement that is owed; it is still owed then. */
+static void a_reply_before_its_acknowledgement(void **state)
+{
+	struct stand *s = stand_new(false);
+	struct vb_run run = stand_run(s, VB_OP_SEND, ASK, 200, 10);
+
+	(void)state;
+	stand_recv(s, 100);
+	vb_tqp_receive(&s->qp, &run, s->payload);
+	assert_true(vb_tqp_owes_ack_alone(&s->qp));
+	stand_wqe(s, IBV_WR_SEND, 10);
+	s->qp.sq_posted++;
+	assert_false(vb_tqp_send(&s->qp));
+	assert_int_equal(s->sents, 1);
+	assert_int_equal(stand_last(s)->op, VB_OP_SEND);
+	vb_tqp_run(&s->qp);
+	assert_int_equal(s->sents, 2);
+	stand_expect_ack(s, VB_AETH_ACK, 200);
+	assert_false(vb_tqp_owes_ack_alone(&s->qp));
+	stand_in(s, VB_OP_READ_REQUEST, BOTH, 201, 8);
+	run = stand_run(s, VB_OP_READ_REQUEST, BOTH, 202, 8);
+	vb_tqp_receive(&s->qp, &run, s->payload);
+	assert_false(vb_tqp_owes_ack_alone(&s->qp)); /* data is owed */
+	stand_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -461,6 +524,8 @@ int main(void)
 		cmocka_unit_test(the_first_packet_in_rtr),
 		cmocka_unit_test(the_receive_under_way),
 		cmocka_unit_test(an_end_without_room),
+		cmocka_unit_test(a_farewell),
+		cmocka_unit_test(a_reply_before_its_acknowledgement),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
