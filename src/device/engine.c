@@ -15,6 +15,7 @@
 #include "device/udp_deliver.h"
 #include "device/udp_link.h"
 #include "device/udp_reply.h"
+#include "device/udp_stray.h"
 
 #define CLOCK_EVERY_POLLS 32u        /* how often a poller reads the clock while a timer is armed */
 #define STREAK_TO_WAKE    24u        /* so many polls in a row mean that somebody polls for good */
@@ -52,6 +53,7 @@ int vb_engine_create(struct vb_engine **engine)
 
 void vb_engine_destroy(struct vb_engine *e)
 {
+	vb_udp_stray_finish(e);
 	vb_process_remove_engine(e);
 	vb_engine_close_channels(e);
 	vb_paths_keep(&e->paths);
@@ -231,13 +233,13 @@ static bool drive(struct vb_engine *e, bool returns)
 		timers_fire(e);
 	}
 	worked |= vb_engine_serve_channels(e);
-	if (e->udp_holds) {
+	if (e->udp_holds || e->strays)
 		worked |= vb_udp_deliver_late(e);
+	if (e->udp_holds)
 		worked |= vb_udp_link_drain(e);
-	}
 	if (e->runnable)
 		runnable_run(e, returns && e->udp_holds);
-	if (e->stray_box) /* no event drives the engine for those */
+	if (e->strays) /* no event drives the engine for those */
 		atomic_store_explicit(&e->waiting, e->runnable || vb_udp_stray_waits(e),
 				      memory_order_relaxed);
 	if (e->pushed)

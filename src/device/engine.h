@@ -18,6 +18,7 @@
 
 struct vb_qp;
 struct vb_run;
+struct vb_strays;
 struct vb_udp_inbox;
 
 /* Which ways the work has taken; under the engine's lock, summed up by paths.c. */
@@ -28,8 +29,6 @@ struct vb_paths {
 	uint64_t udp_runs, udp_bytes;           /* to other hosts */
 	uint64_t udp_strays;                    /* packets passed on to other processes */
 };
-
-#define VB_STRAYS 16u /* queue pairs of other processes that an engine remembers channels for */
 
 struct vb_engine {
 	struct vb_lock lock;
@@ -53,15 +52,11 @@ struct vb_engine {
 	uint32_t clock_skip;       /* polls until the clock is read again while a timer is armed */
 	/* The link between hosts (udp_link.c, udp_deliver.c). */
 	uint32_t udp_holds; /* queue pairs and memberships that need its sockets: while there are some, drives read them */
-	uint32_t udp_idle;                           /* looks in a row that found nothing */
+	uint32_t udp_idle; /* looks in a row that found nothing */
 	bool udp_courtesy; /* some runnable queue pair lets a reply go before its acknowledgement (udp_reply.h) */
-	struct vb_channel *stray_channel[VB_STRAYS]; /* where packets for other processes go */
-	uint32_t stray_qpn[VB_STRAYS];
-	uint32_t stray_asked; /* look-ups in vain since stray_asked_since */
-	uint64_t stray_asked_since;
-	uint64_t stray_since;           /* when the oldest in stray_box came */
-	struct vb_udp_inbox *stray_box; /* packets for processes that contact is being made with */
-	uint8_t *udp_staging;           /* payload of the run that is being sent */
+	struct vb_strays
+		*strays;      /* packets for other processes (udp_stray.h); NULL until the first */
+	uint8_t *udp_staging; /* payload of the run that is being sent */
 	struct vb_udp_inbox *udp_inbox; /* packets that another engine's drive read; set once */
 	struct vb_engine *next;         /* all engines of the process (process.c) */
 };

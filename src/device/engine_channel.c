@@ -13,6 +13,7 @@
 #include "device/process.h"
 #include "device/qp.h"
 #include "device/udp_deliver.h"
+#include "device/udp_stray.h"
 #include "link/slot.h"
 
 #define BATCH      64u
@@ -257,10 +258,7 @@ static void channel_unlink(struct vb_engine *e, struct vb_channel *channel)
 void vb_engine_lose_channel(struct vb_engine *e, struct vb_channel *channel, bool peer_dead)
 {
 	channel_unlink(e, channel);
-	for (uint32_t i = 0; i < VB_STRAYS; i++) {
-		if (e->stray_channel[i] == channel)
-			e->stray_channel[i] = NULL;
-	}
+	vb_udp_stray_forget(e, channel);
 	for (struct vb_qp *qp = e->qps; qp; qp = qp->all_next)
 		qp_lose_channel(e, qp, channel, peer_dead);
 	free(channel->user);

@@ -19,6 +19,8 @@
 #include "host/channel.h"
 #include "host/peer.h"
 
+#define LAST_BATCHES 64u
+
 struct process {
 	pthread_mutex_t start_lock;
 	pthread_mutex_t list_lock;  /* the list of engines; held while progress walks it */
@@ -64,7 +66,9 @@ static void lose_channels(struct vb_engine *engine, void *arg)
 	if (lost->channel && engine->index != lost->index)
 		return;
 	vb_lock_take(&engine->lock);
-	vb_engine_drive(engine); /* what the peer sent before it went is delivered */
+	/* What the peer sent before it went is delivered; a ring holds several batches. */
+	for (uint32_t i = 0; i < LAST_BATCHES && vb_engine_drive(engine); i++)
+		;
 	for (struct vb_channel *c = engine->channels, *next; c; c = next) {
 		next = c->next;
 		if (c == lost->channel || (lost->peer && c->peer == lost->peer))

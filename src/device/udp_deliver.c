@@ -12,6 +12,7 @@
 #include "device/qp.h"
 #include "device/udp_inbox.h"
 #include "device/udp_reply.h"
+#include "device/udp_stray.h"
 
 #define STAGING_BYTES 65536u
 
@@ -30,7 +31,7 @@ void vb_udp_engine_fini(struct vb_engine *e)
 {
 	free(e->udp_staging);
 	vb_udp_inbox_destroy(e->udp_inbox);
-	vb_udp_inbox_destroy(e->stray_box);
+	vb_udp_stray_fini(e);
 }
 
 void vb_udp_drop(enum vb_reason reason, const struct vb_run *run)
@@ -133,7 +134,7 @@ bool vb_udp_deliver_late(struct vb_engine *e)
 {
 	bool any = e->udp_inbox && inbox_serve(e);
 
-	if (e->stray_box)
+	if (e->strays)
 		any |= vb_udp_stray_late(e);
 	return any;
 }

@@ -30,11 +30,4 @@ void vb_udp_engine_fini(struct vb_engine *engine);
 /* The packet goes nowhere: counted under its reason. */
 void vb_udp_drop(enum vb_reason reason, const struct vb_run *run);
 
-/* udp_stray.c: the kernel gave the packet to this process, but it is another's. Engine's lock and the drain lock. */
-void vb_udp_stray(struct vb_engine *engine, const struct vb_run *run, const uint8_t *payload);
-/* Under the engine's lock: passes on what waited for contact. True if anything was. */
-bool vb_udp_stray_late(struct vb_engine *engine);
-/* Is something left that waits for contact? engine->stray_box is there. */
-bool vb_udp_stray_waits(struct vb_engine *engine);
-
 #endif

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 
 #include "base/reason.h"
 #include "device/engine.h"
@@ -25,6 +26,7 @@
 #define IDLE_SKIP  16u
 
 #define LAST_LOOKS 256u /* batches that a socket can still hold when it is closed */
+#define LEAVE_NS   100000l
 
 struct side {
 	_Atomic int fd; /* -1: closed */
@@ -111,6 +113,14 @@ static int side_open(struct side *side, bool ipv4)
 	return 0;
 }
 
+static void socket_empty(struct vb_engine *e, int fd, bool ipv4)
+{
+	for (uint32_t i = 0; i < LAST_LOOKS; i++) {
+		if (vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) <= 0)
+			break;
+	}
+}
+
 /* Nobody reads from the socket any more after this; what it still holds may be another process's, and is passed on. */
 static void side_empty(struct vb_engine *e, struct side *side, int fd)
 {
@@ -119,10 +129,10 @@ static void side_empty(struct vb_engine *e, struct side *side, int fd)
 	vb_udp_leave(fd, ipv4);
 	vb_lock_take(&udp_link.drain);
 	atomic_store(&side->fd, -1);
-	for (uint32_t i = 0;
-	     i < LAST_LOOKS && vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) > 0;
-	     i++)
-		;
+	socket_empty(e, fd, ipv4);
+	/* What the kernel had begun to put into the queue when we left. */
+	nanosleep(&(struct timespec){.tv_nsec = LEAVE_NS}, NULL);
+	socket_empty(e, fd, ipv4);
 	vb_lock_release(&udp_link.drain);
 	vb_engine_flush(e);
 }

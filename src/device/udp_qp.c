@@ -8,6 +8,7 @@
 #include "base/reason.h"
 #include "device/context.h"
 #include "device/device.h"
+#include "device/process.h"
 #include "device/qp.h"
 #include "device/udp_deliver.h"
 #include "device/udp_link.h"
@@ -60,9 +61,14 @@ static int engine_hold(struct vb_engine *e, unsigned int family)
 
 	if (!err)
 		err = vb_udp_link_get(family);
-	if (!err)
-		__atomic_store_n(&e->udp_holds, e->udp_holds + 1, __ATOMIC_RELAXED);
-	return err;
+	if (err)
+		return err;
+	__atomic_store_n(&e->udp_holds, e->udp_holds + 1, __ATOMIC_RELAXED);
+	/* A packet that came between the opening and here has used up the arming, and nobody was there to read it. */
+	vb_udp_link_arm();
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_progress_expect(1);
+	return 0;
 }
 
 static void engine_drop(struct vb_engine *e, unsigned int family)

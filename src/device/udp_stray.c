@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Strays: packets that the kernel gave to this process's socket, but that are for a queue pair of another process of the
- * host. They are passed on through shared memory. The first ones wait for contact with that process to be made: datagrams are not
- * sent again by anybody.
- */
+/* Strays: finding the process, passing on, waiting for contact. */
+#include "device/udp_stray.h"
+
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "device/engine.h"
 #include "device/process.h"
 #include "device/udp_deliver.h"
-#include "device/udp_inbox.h"
 #include "link/slot.h"
+
+#define PLACES        16u /* queue pairs of other processes that channels are remembered for */
 
 /*
  * Numbers that nobody on the host has cost a look-up of a name each: a flood of packets with random numbers is not to become
@@ -18,39 +19,74 @@
  */
 #define ASK_PERIOD_NS 1000000ull
 #define ASK_MOST      16u
+#define ASK_AGAIN_NS  100000l
 
-/* Nobody takes longer to answer, unless it is stopped. */
-#define PATIENCE_NS   100000000ull
+/* Contact is made once, and takes what the other process's thread takes to be scheduled; a stopped one never answers. */
+#define PATIENCE_NS   2000000000ull
+#define WAITING_BYTES (1u << 20)
 
-static bool may_ask(struct vb_engine *e)
+struct parcel {
+	struct parcel *next;
+	uint64_t since;
+	struct vb_run run;
+	uint8_t payload[];
+};
+
+struct vb_strays {
+	struct vb_channel *channel[PLACES];
+	uint32_t qpn[PLACES];
+	uint32_t waits[PLACES]; /* parcels that wait, by place of their queue pair */
+	struct parcel *first, **last;
+	uint32_t bytes;
+	uint64_t epoch; /* of contact, when it was asked for last */
+	uint32_t asked; /* look-ups in vain since asked_since */
+	uint64_t asked_since;
+};
+
+static uint32_t place_of(uint32_t qpn)
+{
+	return (qpn ^ qpn >> 10) % PLACES;
+}
+
+static struct vb_strays *strays_of(struct vb_engine *e)
+{
+	if (!e->strays) {
+		e->strays = calloc(1, sizeof(*e->strays));
+		if (e->strays)
+			e->strays->last = &e->strays->first;
+	}
+	return e->strays;
+}
+
+static bool may_ask(struct vb_strays *s)
 {
 	uint64_t now = vb_clock_ns();
 
-	if (now - e->stray_asked_since > ASK_PERIOD_NS) {
-		e->stray_asked_since = now;
-		e->stray_asked = 0;
+	if (now - s->asked_since > ASK_PERIOD_NS) {
+		s->asked_since = now;
+		s->asked = 0;
 	}
-	return e->stray_asked < ASK_MOST;
+	return s->asked < ASK_MOST;
 }
 
 static struct vb_channel *channel_to(struct vb_engine *e, uint32_t qpn, enum vb_contact *why)
 {
-	uint32_t place = (qpn ^ qpn >> 10) % VB_STRAYS;
-	struct vb_channel *c = e->stray_channel[place];
+	struct vb_strays *s = e->strays;
+	uint32_t place = place_of(qpn);
+	struct vb_channel *c = s->channel[place];
 
-	if (c && e->stray_qpn[place] == qpn &&
-	    !atomic_load_explicit(&c->dead, memory_order_relaxed))
+	if (c && s->qpn[place] == qpn && !atomic_load_explicit(&c->dead, memory_order_relaxed))
 		return c;
 	*why = VB_CONTACT_PENDING; /* ask later */
-	if (!may_ask(e))
+	if (!may_ask(s))
 		return NULL;
 	c = vb_channel_find(e->node, e->index, qpn, why);
 	if (!c) {
-		e->stray_asked++;
+		s->asked++;
 		return NULL;
 	}
-	e->stray_channel[place] = c;
-	e->stray_qpn[place] = qpn;
+	s->channel[place] = c;
+	s->qpn[place] = qpn;
 	return c;
 }
 
@@ -72,18 +108,28 @@ static void pass_on(struct vb_engine *e, struct vb_channel *c, const struct vb_r
 	e->paths.udp_strays++;
 }
 
+static uint32_t parcel_bytes(const struct vb_run *run)
+{
+	return (uint32_t)sizeof(struct parcel) + run->length;
+}
+
 static void keep(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
 {
-	const uint8_t *oldest;
+	struct vb_strays *s = e->strays;
+	struct parcel *p = s->bytes < WAITING_BYTES ? malloc(sizeof(*p) + run->length) : NULL;
 
-	if (!e->stray_box)
-		e->stray_box = vb_udp_inbox_create();
-	if (e->stray_box && !vb_udp_inbox_peek(e->stray_box, &oldest))
-		e->stray_since = vb_clock_ns();
-	if (!e->stray_box || !vb_udp_inbox_push(e->stray_box, run, payload)) {
+	if (!p) {
 		vb_udp_drop(VB_REASON_DROP_INBOX, run);
 		return;
 	}
+	p->next = NULL;
+	p->since = vb_clock_ns();
+	p->run = *run;
+	memcpy(p->payload, payload, run->length);
+	*s->last = p;
+	s->last = &p->next;
+	s->bytes += parcel_bytes(run);
+	s->waits[place_of(run->dest_qpn)]++;
 	/* Contact takes two steps, process and channel: somebody has to ask for the second, also if nobody polls. */
 	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
@@ -93,11 +139,15 @@ static void keep(struct vb_engine *e, const struct vb_run *run, const uint8_t *p
 void vb_udp_stray(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
 {
 	enum vb_contact why = VB_CONTACT_PENDING;
-	const uint8_t *oldest;
-	/* Behind what waits, so that packets stay in order. */
-	bool queue = e->stray_box && vb_udp_inbox_peek(e->stray_box, &oldest);
-	struct vb_channel *c = queue ? NULL : channel_to(e, run->dest_qpn, &why);
+	struct vb_strays *s = strays_of(e);
+	struct vb_channel *c = NULL;
 
+	if (!s) {
+		vb_udp_drop(VB_REASON_DROP_INBOX, run);
+		return;
+	}
+	if (!s->waits[place_of(run->dest_qpn)])
+		c = channel_to(e, run->dest_qpn, &why);
 	if (c)
 		pass_on(e, c, run, payload);
 	else if (why == VB_CONTACT_PENDING)
@@ -106,34 +156,91 @@ void vb_udp_stray(struct vb_engine *e, const struct vb_run *run, const uint8_t *
 		vb_udp_drop(VB_REASON_DROP_STRAY, run);
 }
 
+/* True if the parcel need not be kept any longer. `blocked`: places where one before it is still waiting. */
+static bool parcel_goes(struct vb_engine *e, struct parcel *p, uint32_t *blocked)
+{
+	uint32_t place = place_of(p->run.dest_qpn);
+	enum vb_contact why = VB_CONTACT_PENDING;
+	struct vb_channel *c = *blocked >> place & 1 ? NULL : channel_to(e, p->run.dest_qpn, &why);
+
+	if (c) {
+		pass_on(e, c, &p->run, p->payload);
+		return true;
+	}
+	if (why == VB_CONTACT_PENDING && vb_clock_ns() - p->since < PATIENCE_NS) {
+		*blocked |= 1u << place;
+		return false;
+	}
+	vb_udp_drop(VB_REASON_DROP_STRAY, &p->run);
+	return true;
+}
+
 bool vb_udp_stray_late(struct vb_engine *e)
 {
-	const uint8_t *payload;
-	const struct vb_run *run = vb_udp_inbox_peek(e->stray_box, &payload);
+	struct vb_strays *s = e->strays;
+	struct parcel **link = &s->first;
+	uint64_t epoch = vb_process_contact_epoch();
+	uint32_t blocked = 0;
 	bool any = false;
 
-	if (!run)
+	/* Whoever polls comes by all the time: without news only the patience is looked at, and that not each time. */
+	if (!s->first || (epoch == s->epoch && vb_clock_ns() - s->asked_since < ASK_PERIOD_NS))
 		return false;
-	while (run) {
-		enum vb_contact why;
-		struct vb_channel *c = channel_to(e, run->dest_qpn, &why);
+	s->epoch = epoch;
+	while (*link) {
+		struct parcel *p = *link;
 
-		if (c)
-			pass_on(e, c, run, payload);
-		else if (why == VB_CONTACT_PENDING && vb_clock_ns() - e->stray_since < PATIENCE_NS)
-			break;
-		else
-			vb_udp_drop(VB_REASON_DROP_STRAY, run);
+		if (!parcel_goes(e, p, &blocked)) {
+			link = &p->next;
+			continue;
+		}
+		*link = p->next;
+		s->bytes -= parcel_bytes(&p->run);
+		s->waits[place_of(p->run.dest_qpn)]--;
+		free(p);
 		any = true;
-		vb_udp_inbox_pop(e->stray_box);
-		run = vb_udp_inbox_peek(e->stray_box, &payload);
 	}
+	s->last = link;
 	return any;
 }
 
-bool vb_udp_stray_waits(struct vb_engine *e)
+bool vb_udp_stray_waits(const struct vb_engine *e)
 {
-	const uint8_t *payload;
+	return e->strays && e->strays->first;
+}
 
-	return vb_udp_inbox_peek(e->stray_box, &payload) != NULL;
+void vb_udp_stray_forget(struct vb_engine *e, const struct vb_channel *channel)
+{
+	for (uint32_t i = 0; e->strays && i < PLACES; i++) {
+		if (e->strays->channel[i] == channel)
+			e->strays->channel[i] = NULL;
+	}
+}
+
+void vb_udp_stray_finish(struct vb_engine *e)
+{
+	bool waits = e->strays != NULL;
+
+	while (waits) {
+		vb_lock_take(&e->lock);
+		vb_udp_stray_late(e);
+		vb_engine_flush(e);
+		waits = vb_udp_stray_waits(e);
+		vb_lock_release(&e->lock);
+		if (waits)
+			nanosleep(&(struct timespec){.tv_nsec = ASK_AGAIN_NS}, NULL);
+	}
+}
+
+void vb_udp_stray_fini(struct vb_engine *e)
+{
+	while (vb_udp_stray_waits(e)) {
+		struct parcel *p = e->strays->first;
+
+		e->strays->first = p->next;
+		vb_udp_drop(VB_REASON_DROP_STRAY, &p->run);
+		free(p);
+	}
+	free(e->strays);
+	e->strays = NULL;
 }
