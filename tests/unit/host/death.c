@@ -274,6 +274,16 @@ static int silent(int sock, void *arg)
 	return 0;
 }
 
+/* Returns when every thread stands still, which takes a while on a crowded machine. */
+static void stop(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+}
+
 /* A stopped process: contact stays pending, blocks nobody, and goes on afterwards. Killed instead, it is absent. */
 static void test_stopped(void **state)
 {
@@ -288,7 +298,7 @@ static void test_stopped(void **state)
 	uint32_t engine = end_engine(&end);
 	uint32_t qpn = (uint32_t)hear(child.sock);
 
-	kill(child.pid, SIGSTOP);
+	stop(child.pid);
 	assert_null(end_find(&end, engine, qpn, 300, &why));
 	assert_int_equal(why, VB_CONTACT_PENDING);
 	kill(child.pid, SIGCONT);
@@ -296,7 +306,7 @@ static void test_stopped(void **state)
 
 	assert_non_null(ch);
 	/* Stopped again, now in contact: it counts as alive, its memory can be reached. */
-	kill(child.pid, SIGSTOP);
+	stop(child.pid);
 	struct iovec iov = {&(uint64_t){0}, 8};
 
 	end_sleep_ms(150);
@@ -308,7 +318,7 @@ static void test_stopped(void **state)
 	end_close(&end, ch);
 
 	qpn = (uint32_t)hear(later.sock);
-	kill(later.pid, SIGSTOP);
+	stop(later.pid);
 	assert_null(end_find(&end, engine, qpn, 100, &why));
 	child_kill(&later);
 	assert_null(end_find(&end, engine, qpn, 2000, &why));

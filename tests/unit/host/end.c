@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -207,6 +208,8 @@ void child_start(struct child *child, int (*fn)(int sock, void *arg), void *arg)
 	child->pid = fork();
 	require(child->pid >= 0, "fork");
 	if (child->pid == 0) {
+		/* A test that fails leaves nobody behind. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
 		_exit(fn(pair[1], arg));
 	}
