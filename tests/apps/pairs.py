@@ -140,9 +140,11 @@ class Runner:
             time.sleep(0.005)
         return True
 
-    def pair(self, argv, address="127.0.0.1"):
-        """Runs `argv -p PORT` as server and `argv -p PORT address` as client, two processes; returns both outputs."""
+    def pair(self, argv, address="127.0.0.1", client=None):
+        """Runs `argv -p PORT` as server and `argv -p PORT address` as client, two processes; returns both outputs. client: what
+        the other side runs instead, but for `-p PORT`, where it is no such program."""
         port = free_port()
+        client = (client or argv) + ["-p", str(port)] + ([] if client else [address])
         argv = argv + ["-p", str(port)]
         logs = [os.path.join(self.dir, side) for side in ("server.out", "client.out")]
         deadline = time.monotonic() + self.timeout
@@ -150,7 +152,7 @@ class Runner:
         faults = []
         try:
             if self.wait_listening(processes[0], port, deadline):
-                processes.append(self.start(self.pins[1] + argv + [address], logs[1]))
+                processes.append(self.start(self.pins[1] + client, logs[1]))
             else:
                 faults.append("the server never listened")
             faults += self.wait_both(processes, deadline)
