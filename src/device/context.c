@@ -28,11 +28,12 @@ struct type_info {
 };
 
 static const struct type_info types[VB_HANDLE_TYPES] = {
-	[VB_HANDLE_PD] = {"pd", VB_MAX_PD},    [VB_HANDLE_MR] = {"mr", VB_MAX_MR},
-	[VB_HANDLE_CQ] = {"cq", VB_MAX_CQ},    [VB_HANDLE_QP] = {"qp", VB_MAX_QP},
-	[VB_HANDLE_SRQ] = {"srq", VB_MAX_SRQ}, [VB_HANDLE_AH] = {"ah", VB_MAX_AH},
-	[VB_HANDLE_DM] = {"dm", VB_MAX_DM},    [VB_HANDLE_XRCD] = {"xrcd", VB_MAX_XRCD},
-	[VB_HANDLE_MW] = {"mw", VB_MAX_MW},
+	[VB_HANDLE_PD] = {"pd", VB_MAX_PD},       [VB_HANDLE_MR] = {"mr", VB_MAX_MR},
+	[VB_HANDLE_CQ] = {"cq", VB_MAX_CQ},       [VB_HANDLE_QP] = {"qp", VB_MAX_QP},
+	[VB_HANDLE_SRQ] = {"srq", VB_MAX_SRQ},    [VB_HANDLE_AH] = {"ah", VB_MAX_AH},
+	[VB_HANDLE_DM] = {"dm", VB_MAX_DM},       [VB_HANDLE_XRCD] = {"xrcd", VB_MAX_XRCD},
+	[VB_HANDLE_MW] = {"mw", VB_MAX_MW},       [VB_HANDLE_BUF] = {"buf", VB_MAX_BUF},
+	[VB_HANDLE_DMAH] = {"dmah", VB_MAX_DMAH},
 };
 
 int vb_context_add(struct ibv_context *ctx, enum vb_handle_type type, void *object,

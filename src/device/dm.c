@@ -10,6 +10,7 @@
 #include "base/reason.h"
 #include "device/context.h"
 #include "device/device.h"
+#include "device/dmabuf.h"
 #include "device/limits.h"
 #include "device/mr.h"
 #include "device/process.h"
@@ -120,6 +121,13 @@ int vb_dm_free(struct ibv_dm *dm)
 	atomic_fetch_sub(&c->device->dm_bytes, d->charged);
 	free(d);
 	return 0;
+}
+
+int vb_dm_export(struct ibv_dm *dm)
+{
+	const struct vb_dm *d = vb_dm_of(dm);
+
+	return vb_dmabuf_export(d->node, d->addr, d->length);
 }
 
 static bool in_range(const struct vb_dm *d, uint64_t offset, uint64_t length)

@@ -30,5 +30,7 @@ int vb_dm_free(struct ibv_dm *dm);
 int vb_dm_copy(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bool to);
 int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
 		   unsigned int access, struct ibv_mr **mr);
+/* A descriptor of a dma-buf, or -errno. */
+int vb_dm_export(struct ibv_dm *dm);
 
 #endif

@@ -45,6 +45,14 @@ REFUSE(alloc_mw, UNUSED(struct ibv_pd *), UNUSED2(enum ibv_mw_type), UNUSED3(str
 REFUSE(dealloc_mw, UNUSED(struct ibv_mw *))
 REFUSE(bind_mw, UNUSED(struct ibv_qp *), UNUSED2(struct ibv_mw *),
        UNUSED3(const struct ibv_mw_bind *))
+REFUSE(export_dm, UNUSED(struct ibv_dm *))
+REFUSE(alloc_buf, UNUSED(struct ibv_pd *), UNUSED2(size_t), UNUSED3(struct ibv_buf **),
+       UNUSED4(void **))
+REFUSE(change_buf, UNUSED(struct ibv_buf *))
+REFUSE(alloc_dmah, UNUSED(struct ibv_context *), UNUSED2(const struct ibv_dmah_init_attr *),
+       UNUSED3(struct ibv_dmah **))
+REFUSE(dealloc_dmah, UNUSED(struct ibv_dmah *))
+REFUSE(check_dmah, UNUSED(struct ibv_context *), UNUSED2(struct ibv_dmah *))
 REFUSE(create_comp_channel, UNUSED(struct ibv_context *), UNUSED2(struct ibv_comp_channel **))
 REFUSE(destroy_comp_channel, UNUSED(struct ibv_comp_channel *))
 REFUSE(get_cq_event, UNUSED(struct ibv_comp_channel *), UNUSED2(struct ibv_cq **), UNUSED3(void **))
@@ -75,6 +83,14 @@ REFUSE(create_ah, UNUSED(struct ibv_pd *), UNUSED2(const struct ibv_ah_attr *),
        UNUSED3(struct ibv_ah **))
 REFUSE(destroy_ah, UNUSED(struct ibv_ah *))
 REFUSE(change_mcast, UNUSED(struct ibv_qp *), UNUSED2(const union ibv_gid *), UNUSED3(uint16_t))
+
+static int refuse_reg_buf_mr(UNUSED(struct ibv_pd *), UNUSED2(struct ibv_buf *), UNUSED3(void *),
+			     UNUSED4(size_t), UNUSED5(uint64_t), UNUSED6(unsigned int),
+			     struct ibv_mr **mr)
+{
+	*mr = NULL;
+	return refuse("reg_buf_mr");
+}
 
 static int refuse_rereg_mr(UNUSED(struct ibv_mr *), UNUSED2(int), UNUSED3(struct ibv_pd *),
 			   UNUSED4(void *), UNUSED5(size_t), UNUSED6(int))
@@ -147,6 +163,14 @@ const struct vb_ops vb_forked_ops = {
 	.alloc_mw = refuse_alloc_mw,
 	.dealloc_mw = refuse_dealloc_mw,
 	.bind_mw = refuse_bind_mw,
+	.export_dm = refuse_export_dm,
+	.alloc_buf = refuse_alloc_buf,
+	.free_buf = refuse_change_buf,
+	.reg_buf_mr = refuse_reg_buf_mr,
+	.export_buf = refuse_change_buf,
+	.alloc_dmah = refuse_alloc_dmah,
+	.dealloc_dmah = refuse_dealloc_dmah,
+	.check_dmah = refuse_check_dmah,
 	.create_comp_channel = refuse_create_comp_channel,
 	.destroy_comp_channel = refuse_destroy_comp_channel,
 	.get_cq_event = refuse_get_cq_event,

@@ -20,6 +20,8 @@ enum vb_handle_type {
 	VB_HANDLE_DM,
 	VB_HANDLE_XRCD,
 	VB_HANDLE_MW,
+	VB_HANDLE_BUF,
+	VB_HANDLE_DMAH,
 	VB_HANDLE_TYPES
 };
 

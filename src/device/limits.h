@@ -16,6 +16,8 @@
 #define VB_MAX_DM_BYTES     (64ull << 20) /* per device and process */
 #define VB_MAX_DM           (VB_MAX_DM_BYTES / 4096)
 #define VB_MAX_DM_LOG_ALIGN 12u
+#define VB_MAX_BUF          65536u
+#define VB_MAX_DMAH         65536u
 #define VB_MAX_QP_WR        32768u
 #define VB_MAX_SGE          32u
 #define VB_MAX_SGE_RD       32u

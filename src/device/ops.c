@@ -5,9 +5,11 @@
 #include "device/ah.h"
 #include "device/async.h"
 #include "device/attr.h"
+#include "device/buf.h"
 #include "device/comp_channel.h"
 #include "device/cq.h"
 #include "device/dm.h"
+#include "device/dmah.h"
 #include "device/gid.h"
 #include "device/mcast.h"
 #include "device/mr.h"
@@ -40,6 +42,15 @@ const struct vb_ops vb_device_ops = {
 	.alloc_mw = vb_mw_alloc,
 	.dealloc_mw = vb_mw_dealloc,
 	.bind_mw = vb_mw_post_bind,
+	.export_dm = vb_dm_export,
+
+	.alloc_buf = vb_buf_alloc,
+	.free_buf = vb_buf_free,
+	.reg_buf_mr = vb_buf_register,
+	.export_buf = vb_buf_export,
+	.alloc_dmah = vb_dmah_alloc,
+	.dealloc_dmah = vb_dmah_dealloc,
+	.check_dmah = vb_dmah_check,
 
 	.create_comp_channel = vb_comp_channel_create,
 	.destroy_comp_channel = vb_comp_channel_destroy,

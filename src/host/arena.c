@@ -218,7 +218,7 @@ void vb_arena_free(struct vb_node *node, void *addr, size_t bytes)
 int vb_arena_file(struct vb_node *node, const void *addr, uint64_t *offset)
 {
 	*offset = (uint64_t)((const char *)addr - node->arena.base);
-	return node->arena.fd;
+	return vb_descriptor_ours(node->arena.fd) ? node->arena.fd : -1;
 }
 
 void vb_arena_destroy(struct vb_node *node)

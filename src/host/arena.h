@@ -26,7 +26,7 @@ struct vb_peer;
 int vb_arena_alloc(struct vb_node *node, size_t bytes, void **addr);
 void vb_arena_free(struct vb_node *node, void *addr, size_t bytes);
 
-/* The file and the place in it of an address that vb_arena_alloc() gave. The descriptor stays the arena's. */
+/* The file and the place in it of an address that vb_arena_alloc() gave. The descriptor stays the arena's; -1: the program closed it. */
 int vb_arena_file(struct vb_node *node, const void *addr, uint64_t *offset);
 
 /* Does the whole range lie in the peer's arena? `addr` is an address in the peer's address space. */

@@ -95,7 +95,31 @@ static int check_ex_mask(uint64_t mask)
 	if ((mask & IBV_REG_MR_MASK_BUF) && (mask & file))
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "reg_mr_ex: a buffer needs addr");
 	return vb_check_flags("reg_mr_ex", "comp_mask", mask,
-			      IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_ADDR);
+			      IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_DMAH |
+				      IBV_REG_MR_MASK_BUF);
+}
+
+/* A hint changes nothing, but a handle that is none is refused. */
+static int check_dmah(struct ibv_pd *pd, const struct ibv_mr_init_attr *attr)
+{
+	if (!(attr->comp_mask & IBV_REG_MR_MASK_DMAH))
+		return 0;
+	if (!attr->dmah)
+		return vb_refuse_null("reg_mr_ex", "dmah");
+	return vb_ops(pd->context)->check_dmah(pd->context, attr->dmah);
+}
+
+static struct ibv_mr *reg_buf(struct ibv_pd *pd, const struct ibv_mr_init_attr *attr, uint64_t iova)
+{
+	struct ibv_mr *mr = NULL;
+	int err;
+
+	if (!attr->buf)
+		return vb_answer_null(vb_refuse_null("reg_mr_ex", "buf"));
+	err = vb_ops(pd->context)
+		      ->reg_buf_mr(pd, attr->buf, attr->addr, attr->length, iova,
+				   (unsigned int)attr->access, &mr);
+	return err ? vb_answer_null(err) : mr;
 }
 
 VB_EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr)
@@ -103,12 +127,16 @@ VB_EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_att
 	uint64_t iova;
 	int err;
 
-	if (!attr)
-		return vb_answer_null(vb_refuse_null("reg_mr_ex", "attr"));
+	if (!attr || !pd)
+		return vb_answer_null(vb_refuse_null("reg_mr_ex", attr ? "pd" : "attr"));
 	err = check_ex_mask(attr->comp_mask);
+	if (!err)
+		err = check_dmah(pd, attr);
 	if (err)
 		return vb_answer_null(err);
 	iova = (attr->comp_mask & IBV_REG_MR_MASK_IOVA) ? attr->iova : (uintptr_t)attr->addr;
+	if (attr->comp_mask & IBV_REG_MR_MASK_BUF)
+		return reg_buf(pd, attr, iova);
 	return reg(pd, attr->addr, attr->length, iova, (unsigned int)attr->access);
 }
 

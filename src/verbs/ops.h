@@ -24,6 +24,11 @@ struct vb_events_got {
 	uint32_t async; /* asynchronous events fetched by ibv_get_async_event */
 };
 
+/* What is known of a buffer without its device (ibv_alloc_buf(3)); the device's own structure begins with it. */
+struct ibv_buf {
+	struct ibv_context *context;
+};
+
 struct vb_ops {
 	/* Device and port attributes. query_device fills all of *attr (the face honours the caller's size). */
 	int (*query_device)(struct ibv_context *ctx, struct ibv_device_attr_ex *attr);
@@ -56,6 +61,18 @@ struct vb_ops {
 	int (*dealloc_mw)(struct ibv_mw *mw);
 	/* Type 1. On success mw->rkey is the key that the bind will make valid. */
 	int (*bind_mw)(struct ibv_qp *qp, struct ibv_mw *mw, const struct ibv_mw_bind *bind);
+
+	int (*export_dm)(struct ibv_dm *dm); /* a descriptor */
+
+	int (*alloc_buf)(struct ibv_pd *pd, size_t size, struct ibv_buf **buf, void **addr);
+	int (*free_buf)(struct ibv_buf *buf);
+	int (*reg_buf_mr)(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length,
+			  uint64_t iova, unsigned int access, struct ibv_mr **mr);
+	int (*export_buf)(struct ibv_buf *buf); /* a descriptor */
+	int (*alloc_dmah)(struct ibv_context *ctx, const struct ibv_dmah_init_attr *attr,
+			  struct ibv_dmah **dmah);
+	int (*dealloc_dmah)(struct ibv_dmah *dmah);
+	int (*check_dmah)(struct ibv_context *ctx, struct ibv_dmah *dmah);
 
 	int (*create_comp_channel)(struct ibv_context *ctx, struct ibv_comp_channel **channel);
 	int (*destroy_comp_channel)(struct ibv_comp_channel *channel);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Buffers of ibv_alloc_buf(3). */
+#include "device/buf.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/reason.h"
+#include "device/context.h"
+#include "device/dmabuf.h"
+#include "device/mr.h"
+#include "device/pd.h"
+#include "device/process.h"
+#include "host/arena.h"
+#include "verbs/ops.h"
+
+struct vb_buf {
+	struct ibv_buf buf;
+	struct ibv_pd *pd;
+	struct vb_node *node; /* whose arena it is a piece of */
+	char *addr;
+	size_t length;
+	uint32_t handle;
+	_Atomic uint32_t users; /* regions */
+};
+
+static struct vb_buf *buf_of(struct ibv_buf *buf)
+{
+	return (struct vb_buf *)(void *)buf;
+}
+
+static int make(struct ibv_pd *pd, struct vb_buf *b)
+{
+	void *addr = NULL;
+	int err = vb_process_node(&b->node);
+
+	if (!err)
+		err = vb_arena_alloc(b->node, b->length, &addr);
+	if (err)
+		return err;
+	b->pd = pd;
+	b->buf.context = pd->context;
+	b->addr = addr;
+	err = vb_context_add(pd->context, VB_HANDLE_BUF, b, &b->handle);
+	if (err)
+		vb_arena_free(b->node, b->addr, b->length);
+	return err;
+}
+
+int vb_buf_alloc(struct ibv_pd *pd, size_t size, struct ibv_buf **buf, void **addr)
+{
+	int err;
+
+	if (!size)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "alloc_buf: no bytes");
+	err = vb_pd_get(pd->context, pd);
+	if (err)
+		return err;
+	struct vb_buf *b = calloc(1, sizeof(*b));
+
+	if (b) {
+		b->length = size;
+		err = make(pd, b);
+	} else {
+		err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a buffer");
+	}
+	if (err) {
+		vb_pd_put(pd);
+		free(b);
+		return err;
+	}
+	*buf = &b->buf;
+	*addr = b->addr;
+	return 0;
+}
+
+/* Registering and freeing exclude each other: the handle and the count of regions change together. */
+static int detach(struct vb_context *c, struct vb_buf *b)
+{
+	int err;
+
+	pthread_mutex_lock(&c->lock);
+	err = vb_context_check(&c->vctx.context, VB_HANDLE_BUF, b->handle, b, "free_buf");
+	if (!err && b->node != vb_process_node_started())
+		err = vb_refuse(ENODEV, VB_REASON_FORKED, "free_buf: it is the parent's");
+	if (!err && atomic_load(&b->users))
+		err = vb_refuse(EBUSY, VB_REASON_BUSY, "free_buf: %u regions are registered on it",
+				atomic_load(&b->users));
+	if (!err)
+		err = vb_context_remove(&c->vctx.context, VB_HANDLE_BUF, b->handle, b);
+	pthread_mutex_unlock(&c->lock);
+	return err;
+}
+
+int vb_buf_free(struct ibv_buf *buf)
+{
+	struct vb_buf *b = buf_of(buf);
+	int err = detach(vb_context_of(buf->context), b);
+
+	if (err)
+		return err;
+	vb_arena_free(b->node, b->addr, b->length);
+	vb_pd_put(b->pd);
+	free(b);
+	return 0;
+}
+
+static int check_range(const struct vb_buf *b, const void *addr, size_t length)
+{
+	uintptr_t start = (uintptr_t)b->addr;
+	uintptr_t at = (uintptr_t)addr;
+
+	if (at >= start && length <= b->length && at - start <= b->length - length)
+		return 0;
+	return vb_refuse(EINVAL, VB_REASON_ARG, "reg_buf_mr: %p+%zu is not in the buffer %p+%zu",
+			 addr, length, (void *)b->addr, b->length);
+}
+
+int vb_buf_register(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length,
+		    uint64_t iova, unsigned int access, struct ibv_mr **mr)
+{
+	struct vb_context *c = vb_context_of(buf->context);
+	struct vb_buf *b = buf_of(buf);
+	int err;
+
+	if (pd != b->pd)
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "reg_buf_mr: the buffer was allocated on another pd");
+	pthread_mutex_lock(&c->lock);
+	err = vb_context_check(pd->context, VB_HANDLE_BUF, b->handle, b, "reg_buf_mr");
+	if (!err)
+		err = check_range(b, addr, length);
+	if (!err)
+		atomic_fetch_add(&b->users, 1);
+	pthread_mutex_unlock(&c->lock);
+	if (err)
+		return err;
+	err = vb_mr_register(pd, addr, length, iova, access, mr);
+	if (err)
+		atomic_fetch_sub(&b->users, 1);
+	else
+		vb_mr_of(*mr)->users = &b->users;
+	return err;
+}
+
+int vb_buf_export(struct ibv_buf *buf)
+{
+	const struct vb_buf *b = buf_of(buf);
+	int fd = vb_dmabuf_export(b->node, b->addr, b->length);
+
+	if (fd >= 0)
+		return fd;
+	return vb_refuse(ENODATA, VB_REASON_UNSUPPORTED,
+			 "export_buf_dmabuf_fd: the buffer cannot be made a dma-buf here");
+}
