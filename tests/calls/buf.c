@@ -73,7 +73,7 @@ static void registration(void)
 		mr = ibv_reg_buf_mr(pd, buf, at, length, ALL_ACCESS);
 		if (!EXPECT_MSG(mr != NULL, "refused, errno %d", errno))
 			continue;
-		EXPECT(mr->addr == at && mr->length == length && mr->pd == pd);
+		EXPECT(mr && mr->addr == at && mr->length == length && mr->pd == pd);
 		EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	}
 	expect_case("outside");

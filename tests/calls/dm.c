@@ -186,7 +186,7 @@ static void region_access(void)
 		mr = ibv_reg_dm_mr(pd, dm, 0, LENGTH, access | IBV_ACCESS_ZERO_BASED);
 		if (!EXPECT_MSG(mr != NULL, "refused, errno %d", errno))
 			continue;
-		EXPECT(mr->context == ctx && mr->pd == pd && !mr->addr);
+		EXPECT(mr && mr->context == ctx && mr->pd == pd && !mr->addr);
 		EXPECT_EQ(mr->length, LENGTH);
 		EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	}
