@@ -61,7 +61,9 @@ static void regions(void **state)
 	attr.comp_mask = IBV_REG_MR_MASK_FD;
 	REFUSED(ibv_reg_mr_ex(&fake.pd, &attr), EOPNOTSUPP);
 	attr.comp_mask = IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_DMAH;
-	REFUSED(ibv_reg_mr_ex(&fake.pd, &attr), EOPNOTSUPP);
+	REFUSED(ibv_reg_mr_ex(&fake.pd, &attr), EINVAL); /* no handle */
+	attr.comp_mask = IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_BUF;
+	REFUSED(ibv_reg_mr_ex(&fake.pd, &attr), EINVAL); /* no buffer */
 	attr.comp_mask = IBV_REG_MR_MASK_ADDR;
 	attr.iova = 0x7000;
 	assert_non_null(ibv_reg_mr_ex(&fake.pd, &attr));
@@ -183,8 +185,6 @@ static void not_offered(void **state)
 	struct ibv_comp_cntr_caps caps;
 	struct ibv_comp_cntr_init_attr cntr = {0};
 	struct ibv_ece ece = {.options = 5};
-	struct ibv_dmah_init_attr dmah = {0};
-	struct ibv_buf *buf;
 
 	(void)state;
 	REFUSED(ibv_alloc_td(ctx, &td), EOPNOTSUPP);
@@ -193,8 +193,8 @@ static void not_offered(void **state)
 	REFUSED(ibv_import_pd(ctx, 3), EOPNOTSUPP);
 	REFUSED(ibv_import_mr(&fake.pd, 3), EOPNOTSUPP);
 	REFUSED(ibv_import_dm(ctx, 3), EOPNOTSUPP);
-	REFUSED(ibv_alloc_buf(&fake.pd, 8, &buf), EOPNOTSUPP);
-	REFUSED(ibv_alloc_dmah(ctx, &dmah), EOPNOTSUPP);
+	REFUSED(ibv_alloc_buf(&fake.pd, 8, NULL), EINVAL);
+	REFUSED(ibv_alloc_dmah(ctx, NULL), EINVAL);
 	REFUSED(ibv_create_comp_cntr(ctx, &cntr), EOPNOTSUPP);
 	REFUSED_INT(ibv_query_comp_cntr_caps(ctx, &caps), EOPNOTSUPP);
 	REFUSED_INT(ibv_set_ece(&fake.qp, &ece), EOPNOTSUPP);
