@@ -11,7 +11,7 @@ import cases
 import hosts
 from idle import idle_server
 from pairs import Failure, free_port, tail
-from programs import STOCK_BUFFER
+from programs import PATIENT, STOCK_BUFFER
 
 SERVERS = 3
 
@@ -62,7 +62,7 @@ class Several:
                 self.report.case(f"{family}: {SERVERS} servers at once, ibv_{kind}_pingpong -e",
                                  lambda argv=argv: self.at_once(argv, cases.pingpong_check))
             for verb, env in (("write", {}), ("send", {"VERBATIM_UDP_BUFFER": str(STOCK_BUFFER)})):
-                argv = [f"ib_{verb}_bw", "-d", hosts.DEVICE, "-F", "-x", index, "-s", "65536", "-n", "100"]
+                argv = [f"ib_{verb}_bw", "-d", hosts.DEVICE, "-F", *PATIENT, "-x", index, "-s", "65536", "-n", "100"]
                 label = ", receive buffer " + env["VERBATIM_UDP_BUFFER"] if env else ""
                 self.report.case(f"{family}: {SERVERS} servers at once, ib_{verb}_bw{label}",
                                  lambda argv=argv, env=env: self.at_once(argv, cases.perftest_check([65536]), **env))
