@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "device/limits.h"
 #include "device/port.h"
+#include "device/raw_qp.h"
 
 #define ALL_PAGE_SIZES 0xfffffffffffff000ull
 #define CLOCK_KHZ      1000000u /* timestamps count nanoseconds */
@@ -22,7 +23,8 @@ static const unsigned int capabilities =
 	IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
 	IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_BAD_PKEY_CNTR |
 	IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
-	IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
+	IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RAW_MULTI |
+	IBV_DEVICE_MANAGED_FLOW_STEERING;
 
 static void set_limits(struct ibv_device_attr *a)
 {
@@ -68,6 +70,13 @@ int vb_attr_query(struct ibv_context *ctx, struct ibv_device_attr_ex *attr)
 	attr->hca_core_clock = CLOCK_KHZ;
 	attr->device_cap_flags_ex = capabilities;
 	attr->phys_port_cnt_ex = VB_PORT;
+	attr->raw_packet_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING;
+	attr->max_wq_type_rq = VB_MAX_WQ;
+	attr->rss_caps.supported_qpts = 1u << IBV_QPT_RAW_PACKET;
+	attr->rss_caps.max_rwq_indirection_tables = VB_MAX_RWQ_TABLE;
+	attr->rss_caps.max_rwq_indirection_table_size = 1u << VB_MAX_LOG_RWQ_TABLE;
+	attr->rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+	attr->rss_caps.rx_hash_fields_mask = VB_RAW_HASH_FIELDS;
 	attr->cq_mod_caps.max_cq_count = UINT16_MAX;
 	attr->cq_mod_caps.max_cq_period = UINT16_MAX;
 	attr->max_dm_size = VB_MAX_DM_BYTES;

@@ -12,6 +12,7 @@
 #include "device/descriptor.h"
 #include "device/device.h"
 #include "device/fastpath.h"
+#include "device/flow.h"
 #include "device/limits.h"
 #include "device/mr.h"
 #include "device/mw.h"
@@ -28,11 +29,20 @@ struct type_info {
 };
 
 static const struct type_info types[VB_HANDLE_TYPES] = {
-	[VB_HANDLE_PD] = {"pd", VB_MAX_PD},       [VB_HANDLE_MR] = {"mr", VB_MAX_MR},
-	[VB_HANDLE_CQ] = {"cq", VB_MAX_CQ},       [VB_HANDLE_QP] = {"qp", VB_MAX_QP},
-	[VB_HANDLE_SRQ] = {"srq", VB_MAX_SRQ},    [VB_HANDLE_AH] = {"ah", VB_MAX_AH},
-	[VB_HANDLE_DM] = {"dm", VB_MAX_DM},       [VB_HANDLE_XRCD] = {"xrcd", VB_MAX_XRCD},
-	[VB_HANDLE_MW] = {"mw", VB_MAX_MW},       [VB_HANDLE_BUF] = {"buf", VB_MAX_BUF},
+	[VB_HANDLE_PD] = {"pd", VB_MAX_PD},
+	[VB_HANDLE_MR] = {"mr", VB_MAX_MR},
+	[VB_HANDLE_CQ] = {"cq", VB_MAX_CQ},
+	[VB_HANDLE_QP] = {"qp", VB_MAX_QP},
+	[VB_HANDLE_SRQ] = {"srq", VB_MAX_SRQ},
+	[VB_HANDLE_AH] = {"ah", VB_MAX_AH},
+	[VB_HANDLE_DM] = {"dm", VB_MAX_DM},
+	[VB_HANDLE_XRCD] = {"xrcd", VB_MAX_XRCD},
+	[VB_HANDLE_FLOW] = {"flow", VB_MAX_FLOW},
+	[VB_HANDLE_COUNTERS] = {"counters", VB_MAX_COUNTERS},
+	[VB_HANDLE_WQ] = {"wq", VB_MAX_WQ},
+	[VB_HANDLE_RWQ_TABLE] = {"rwq_ind_table", VB_MAX_RWQ_TABLE},
+	[VB_HANDLE_MW] = {"mw", VB_MAX_MW},
+	[VB_HANDLE_BUF] = {"buf", VB_MAX_BUF},
 	[VB_HANDLE_DMAH] = {"dmah", VB_MAX_DMAH},
 };
 
@@ -210,6 +220,10 @@ static void end_objects(struct vb_context *c)
 
 	vb_note(VB_REASON_BUSY, "close_device: %u objects of the context were not destroyed",
 		objects_left(c));
+	while ((object = vb_handle_any(&c->handles[VB_HANDLE_FLOW], &handle))) {
+		if (vb_flow_destroy(object))
+			break;
+	}
 	while ((object = vb_handle_any(&c->handles[VB_HANDLE_QP], &handle))) {
 		if (vb_qp_retire(object, &got))
 			break;

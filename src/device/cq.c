@@ -230,7 +230,8 @@ int vb_cq_retire(struct ibv_cq *ibcq, struct vb_events_got *got)
 
 	vb_lock_release(&cq->poll_lock);
 	if (users)
-		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_cq: queue pairs use it");
+		return vb_refuse(EBUSY, VB_REASON_BUSY,
+				 "destroy_cq: queue pairs or work queues use it");
 	err = vb_handle_remove(&ctx->handles[VB_HANDLE_CQ], ibcq->handle, cq);
 	if (err)
 		return err;
@@ -397,6 +398,20 @@ void vb_cq_detach(struct vb_cq *cq, struct vb_engine *engine)
 			cq->engines[i] = cq->engines[--cq->num_engines];
 		break;
 	}
+	cq->users--;
+	vb_lock_release(&cq->poll_lock);
+}
+
+void vb_cq_hold(struct vb_cq *cq)
+{
+	vb_lock_take(&cq->poll_lock);
+	cq->users++;
+	vb_lock_release(&cq->poll_lock);
+}
+
+void vb_cq_unhold(struct vb_cq *cq)
+{
+	vb_lock_take(&cq->poll_lock);
 	cq->users--;
 	vb_lock_release(&cq->poll_lock);
 }

@@ -108,6 +108,10 @@ int vb_cq_engine(struct vb_cq *cq, struct vb_engine **engine);
 int vb_cq_attach(struct vb_cq *cq, struct vb_engine *engine);
 void vb_cq_detach(struct vb_cq *cq, struct vb_engine *engine);
 
+/* Something else than a queue pair keeps the CQ alive, or does not any more. */
+void vb_cq_hold(struct vb_cq *cq);
+void vb_cq_unhold(struct vb_cq *cq);
+
 /* Drives what feeds this CQ, unless another poller does (cq_poll.c). */
 void vb_cq_drive(struct vb_cq *cq);
 /* Entry was polled: frees send queue slots. Under cq->lock. */

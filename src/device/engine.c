@@ -12,6 +12,7 @@
 #include "device/paths.h"
 #include "device/process.h"
 #include "device/qp.h"
+#include "device/raw_qp.h"
 #include "device/udp_deliver.h"
 #include "device/udp_link.h"
 #include "device/udp_reply.h"
@@ -237,6 +238,8 @@ static bool drive(struct vb_engine *e, bool returns)
 		worked |= vb_udp_deliver_late(e);
 	if (e->udp_holds)
 		worked |= vb_udp_link_drain(e);
+	if (e->raws)
+		worked |= vb_raw_drain(e);
 	if (e->runnable)
 		runnable_run(e, returns && e->udp_holds);
 	if (e->strays) /* no event drives the engine for those */

@@ -17,6 +17,7 @@
 #include "host/node.h"
 
 struct vb_qp;
+struct vb_raw;
 struct vb_run;
 struct vb_strays;
 struct vb_udp_inbox;
@@ -58,6 +59,7 @@ struct vb_engine {
 		*strays;      /* packets for other processes (udp_stray.h); NULL until the first */
 	uint8_t *udp_staging; /* payload of the run that is being sent */
 	struct vb_udp_inbox *udp_inbox; /* packets that another engine's drive read; set once */
+	struct vb_raw *raws;            /* raw packet queue pairs that listen (raw_receive.c) */
 	struct vb_engine *next;         /* all engines of the process (process.c) */
 };
 

@@ -9,6 +9,7 @@
 #include "device/mw.h"
 #include "device/names.h"
 #include "device/qp.h"
+#include "device/recv_queue.h"
 #include "device/srq.h"
 #include "host/arena.h"
 #include "host/peer.h"
@@ -118,12 +119,6 @@ static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_sta
 		qp->overrun = true;
 }
 
-static struct vb_recv_wqe *rq_entry(const struct vb_recv_queue *rq, uint32_t index)
-{
-	return (struct vb_recv_wqe *)(void *)(rq->mem +
-					      (size_t)(index & (rq->size - 1)) * rq->stride);
-}
-
 static struct vb_recv_wqe *recv_take(struct vb_tqp *t)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
@@ -133,7 +128,7 @@ static struct vb_recv_wqe *recv_take(struct vb_tqp *t)
 		return vb_srq_take(qp->srq);
 	if (qp->rq.taken == atomic_load_explicit(&qp->rq.posted, memory_order_acquire))
 		return NULL;
-	return rq_entry(&qp->rq, qp->rq.taken++);
+	return vb_recv_queue_entry(&qp->rq, qp->rq.taken++);
 }
 
 static void recv_untake(struct vb_tqp *t, struct vb_recv_wqe *wqe)
@@ -176,7 +171,8 @@ static void recv_explain(const struct vb_qp *qp, const struct vb_recv_done *done
 		(int)done->status, vb_wc_status_name(done->status), vb_reason_text(done->reason));
 }
 
-static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
+void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done,
+		      const struct vb_cqe_more *more)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 	struct vb_cqe cqe;
@@ -200,8 +196,13 @@ static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
 		recv_explain(qp, done);
 	}
 	recv_release(qp, done->wqe);
-	if (!vb_cq_push(qp->xrc ? qp->recv_srq->cq : qp->rcq, &cqe))
+	if (!vb_cq_push_more(qp->xrc ? qp->recv_srq->cq : qp->rcq, &cqe, more))
 		qp->overrun = true;
+}
+
+static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
+{
+	vb_env_recv_done(t, done, NULL);
 }
 
 static enum vb_reason remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length,

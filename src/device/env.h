@@ -5,7 +5,12 @@
 
 #include "transport/env.h"
 
+struct vb_cqe_more;
 struct vb_qp;
+
+/* env->recv_done, with what extended completion queues tell besides (may be NULL). */
+void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done,
+		      const struct vb_cqe_more *more);
 
 /* env_link.c */
 void *vb_env_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length);

@@ -11,9 +11,11 @@
 #include "device/context.h"
 #include "device/cq.h"
 #include "device/device.h"
+#include "device/flow.h"
 #include "device/monitor.h"
 #include "device/ops.h"
 #include "device/process.h"
+#include "device/raw_qp.h"
 
 static void before(void)
 {
@@ -32,6 +34,8 @@ static void in_child(void)
 	vb_process_forked();
 	vb_monitor_forked();
 	vb_cq_moderate_forked();
+	vb_flow_forked();
+	vb_raw_forked();
 	vb_context_forked(&vb_forked_ops);
 	vb_context_fork_unlock();
 	vb_device_fork_unlock();

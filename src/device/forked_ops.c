@@ -79,6 +79,21 @@ REFUSE(query_qp, UNUSED(struct ibv_qp *), UNUSED2(struct ibv_qp_attr *), UNUSED3
        UNUSED4(struct ibv_qp_init_attr *))
 REFUSE(modify_qp, UNUSED(struct ibv_qp *), UNUSED2(const struct ibv_qp_attr *), UNUSED3(int))
 REFUSE(destroy_qp, UNUSED(struct ibv_qp *), UNUSED2(struct vb_events_got *))
+REFUSE(create_flow, UNUSED(struct ibv_qp *), UNUSED2(const struct ibv_flow_attr *),
+       UNUSED3(struct ibv_flow **))
+REFUSE(destroy_flow, UNUSED(struct ibv_flow *))
+REFUSE(create_counters, UNUSED(struct ibv_context *), UNUSED2(struct ibv_counters **))
+REFUSE(destroy_counters, UNUSED(struct ibv_counters *))
+REFUSE(attach_counters, UNUSED(struct ibv_counters *),
+       UNUSED2(const struct ibv_counter_attach_attr *))
+REFUSE(read_counters, UNUSED(struct ibv_counters *), UNUSED2(uint64_t *), UNUSED3(uint32_t))
+REFUSE(create_wq, UNUSED(struct ibv_context *), UNUSED2(struct ibv_wq_init_attr *),
+       UNUSED3(struct ibv_wq **))
+REFUSE(modify_wq, UNUSED(struct ibv_wq *), UNUSED2(const struct ibv_wq_attr *))
+REFUSE(destroy_wq, UNUSED(struct ibv_wq *))
+REFUSE(create_rwq_ind_table, UNUSED(struct ibv_context *),
+       UNUSED2(const struct ibv_rwq_ind_table_init_attr *), UNUSED3(struct ibv_rwq_ind_table **))
+REFUSE(destroy_rwq_ind_table, UNUSED(struct ibv_rwq_ind_table *))
 REFUSE(create_ah, UNUSED(struct ibv_pd *), UNUSED2(const struct ibv_ah_attr *),
        UNUSED3(struct ibv_ah **))
 REFUSE(destroy_ah, UNUSED(struct ibv_ah *))
@@ -192,6 +207,17 @@ const struct vb_ops vb_forked_ops = {
 	.modify_qp = refuse_modify_qp,
 	.query_qp_data_in_order = no_order,
 	.retire_qp = refuse_destroy_qp,
+	.create_flow = refuse_create_flow,
+	.destroy_flow = refuse_destroy_flow,
+	.create_counters = refuse_create_counters,
+	.destroy_counters = refuse_destroy_counters,
+	.attach_counters = refuse_attach_counters,
+	.read_counters = refuse_read_counters,
+	.create_wq = refuse_create_wq,
+	.modify_wq = refuse_modify_wq,
+	.destroy_wq = refuse_destroy_wq,
+	.create_rwq_ind_table = refuse_create_rwq_ind_table,
+	.destroy_rwq_ind_table = refuse_destroy_rwq_ind_table,
 	.create_ah = refuse_create_ah,
 	.destroy_ah = refuse_destroy_ah,
 	.attach_mcast = refuse_change_mcast,

@@ -7,9 +7,11 @@
 #include "device/attr.h"
 #include "device/buf.h"
 #include "device/comp_channel.h"
+#include "device/counters.h"
 #include "device/cq.h"
 #include "device/dm.h"
 #include "device/dmah.h"
+#include "device/flow.h"
 #include "device/gid.h"
 #include "device/mcast.h"
 #include "device/mr.h"
@@ -18,6 +20,7 @@
 #include "device/port.h"
 #include "device/qp.h"
 #include "device/srq.h"
+#include "device/wq.h"
 #include "device/xrc.h"
 
 const struct vb_ops vb_device_ops = {
@@ -80,6 +83,19 @@ const struct vb_ops vb_device_ops = {
 	.query_qp_data_in_order = vb_qp_data_in_order,
 	.retire_qp = vb_qp_retire,
 	.free_qp = vb_qp_free,
+
+	.create_flow = vb_flow_create,
+	.destroy_flow = vb_flow_destroy,
+	.create_counters = vb_counters_create,
+	.destroy_counters = vb_counters_destroy,
+	.attach_counters = vb_counters_attach,
+	.read_counters = vb_counters_read,
+
+	.create_wq = vb_wq_create,
+	.modify_wq = vb_wq_modify,
+	.destroy_wq = vb_wq_destroy,
+	.create_rwq_ind_table = vb_rwq_table_create,
+	.destroy_rwq_ind_table = vb_rwq_table_destroy,
 
 	.create_ah = vb_ah_create,
 	.destroy_ah = vb_ah_destroy,

@@ -109,7 +109,11 @@ static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ib
 		err = -vb_mw_fill(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 	if (err)
 		return err;
-	if (qp->t.service == VB_SERVICE_UD) {
+	if (qp->raw && wr->opcode != IBV_WR_SEND) { /* a frame has no place for an immediate */
+		wqe->error = IBV_WC_LOC_QP_OP_ERR;
+		wqe->reason = VB_REASON_OPCODE;
+	}
+	if (qp->t.service == VB_SERVICE_UD && !qp->raw) {
 		if (!wr->wr.ud.ah)
 			return refuse(qp, EINVAL, VB_REASON_ARG, "no address handle", 0);
 		vb_send_wqe_address(qp, wqe, vb_ah_of(wr->wr.ud.ah), wr->wr.ud.remote_qpn,

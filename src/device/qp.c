@@ -16,6 +16,7 @@
 #include "device/port.h"
 #include "device/process.h"
 #include "device/qp_create.h"
+#include "device/raw_qp.h"
 #include "device/recv_queue.h"
 #include "device/srq.h"
 #include "device/udp_qp.h"
@@ -30,6 +31,7 @@ static uint8_t service_of(enum ibv_qp_type type)
 	case IBV_QPT_UC:
 		return VB_SERVICE_UC;
 	case IBV_QPT_UD:
+	case IBV_QPT_RAW_PACKET:
 		return VB_SERVICE_UD;
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
@@ -96,7 +98,8 @@ void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
 }
 
 /* Queues, number and engine; undone in reverse by resources_put(). */
-static int resources_get(struct vb_qp *qp, struct ibv_context *ctx)
+static int resources_get(struct vb_qp *qp, struct ibv_context *ctx,
+			 const struct ibv_qp_init_attr_ex *attr)
 {
 	int err = send_queue_alloc(qp);
 
@@ -105,6 +108,8 @@ static int resources_get(struct vb_qp *qp, struct ibv_context *ctx)
 					 qp->cap.max_recv_sge);
 	if (!err)
 		err = vb_process_start_progress();
+	if (!err && attr->qp_type == IBV_QPT_RAW_PACKET)
+		err = vb_raw_open(qp, ctx, attr);
 	if (!err)
 		err = vb_cq_engine(qp->scq, &qp->engine);
 	if (!err)
@@ -117,6 +122,11 @@ static int resources_get(struct vb_qp *qp, struct ibv_context *ctx)
 	if (err)
 		return err;
 	err = vb_cq_attach(qp->rcq, qp->engine);
+	if (!err && qp->raw) {
+		err = vb_raw_attach(qp);
+		if (err)
+			vb_cq_detach(qp->rcq, qp->engine);
+	}
 	if (err)
 		vb_cq_detach(qp->scq, qp->engine);
 	return err;
@@ -126,6 +136,7 @@ static void resources_put(struct vb_qp *qp)
 {
 	if (qp->pub)
 		vb_node_qpn_free(qp->engine->node, qp->t.qpn);
+	vb_raw_free(qp);
 	vb_recv_queue_fini(&qp->rq);
 	send_queue_free(qp);
 	free(qp->discard);
@@ -153,7 +164,7 @@ static void datagram_limit(struct vb_qp *qp, struct ibv_context *ctx)
 {
 	struct ibv_port_attr port;
 
-	if (qp->t.service == VB_SERVICE_UD && !vb_port_query(ctx, VB_PORT, &port))
+	if (qp->t.service == VB_SERVICE_UD && !qp->raw && !vb_port_query(ctx, VB_PORT, &port))
 		qp->t.mtu = 128u << port.active_mtu;
 }
 
@@ -202,13 +213,15 @@ int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, stru
 		goto put_srq;
 	}
 	qp = qp_alloc(attr);
-	err = qp ? resources_get(qp, ctx) : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
+	err = qp ? resources_get(qp, ctx, attr)
+		 : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
 	if (err)
 		goto put_qp;
 	public_init(qp, ctx, attr);
 	datagram_limit(qp, ctx);
 	vb_qp_ex_init(qp);
-	vb_qp_table_add(qp);
+	if (!qp->raw) /* no packet of the protocol is for it */
+		vb_qp_table_add(qp);
 	vb_lock_take(&qp->engine->lock);
 	vb_engine_add_qp(qp->engine, qp);
 	vb_qp_publish(qp);
@@ -248,6 +261,8 @@ void vb_qp_publish(struct vb_qp *qp)
 	uint32_t access = qp->t.access;
 
 	atomic_store(&qp->state, qp->t.state);
+	if (qp->raw)
+		return;
 	if (!qp->t.max_dest_rd_atomic)
 		access &= ~(uint32_t)(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 	/* Closed while it changes; an initiator that saw it open has a mark set, which revocation waits for. */
@@ -319,7 +334,8 @@ void vb_qp_stop(struct vb_qp *qp)
 	vb_lock_take(&qp->engine->lock);
 	__atomic_store_n(&qp->pub->direct, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&qp->pub->qpn, 0, __ATOMIC_SEQ_CST);
-	vb_qp_table_remove(qp);
+	if (!qp->raw)
+		vb_qp_table_remove(qp);
 	vb_mw_release_qp(qp);
 	vb_tqp_reset(&qp->t);
 	vb_qp_queues_clear(qp);
@@ -342,6 +358,9 @@ int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
 		return vb_refuse(EBUSY, VB_REASON_BUSY,
 				 "destroy_qp 0x%x: attached to %u multicast groups", qp->t.qpn,
 				 qp->mcast_groups);
+	if (vb_raw_has_rules(qp))
+		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_qp 0x%x: flows steer to it",
+				 qp->t.qpn);
 	err = vb_handle_remove(&ctx->handles[VB_HANDLE_QP], ibqp->handle, qp);
 	if (err)
 		return err;
@@ -361,6 +380,8 @@ void vb_qp_free(struct ibv_qp *ibqp)
 		vb_xrc_qp_free(qp);
 		return;
 	}
+	if (qp->raw)
+		vb_raw_detach(qp);
 	vb_cq_detach(qp->rcq, qp->engine);
 	vb_cq_detach(qp->scq, qp->engine);
 	if (qp->srq)

@@ -16,6 +16,7 @@
 
 struct vb_cq;
 struct vb_mw;
+struct vb_raw;
 struct vb_srq;
 struct vb_udp_sender;
 struct vb_xrc_domain;
@@ -53,6 +54,7 @@ struct vb_qp {
 	struct vb_cq *scq, *rcq;
 	struct vb_srq *srq;      /* XRC: the one that the latest request named */
 	struct vb_srq *recv_srq; /* whose entry the message in progress uses */
+	struct vb_raw *raw;      /* raw packet queue pairs only (raw_qp.h) */
 	struct vb_page_qp *pub;
 	uint32_t pd_id;
 	_Atomic uint8_t

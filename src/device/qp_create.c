@@ -8,6 +8,7 @@
 #include "base/reason.h"
 #include "device/context.h"
 #include "device/limits.h"
+#include "device/raw_qp.h"
 #include "transport/qp_state.h"
 
 static int type_check(const struct ibv_qp_init_attr_ex *attr)
@@ -16,10 +17,10 @@ static int type_check(const struct ibv_qp_init_attr_ex *attr)
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
+	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
 		return 0;
-	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_DRIVER:
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
 				 "create_qp: type %d is not offered", (int)attr->qp_type);
@@ -100,10 +101,14 @@ static int objects_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_
 
 	if (attr->srq && attr->qp_type == IBV_QPT_XRC_SEND)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: XRC_SEND receives nothing");
-	if (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND))
+	/* What spreads over other queues' CQs needs none of its own. */
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE) &&
+	    (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND)))
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: no completion queue");
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: no protection domain");
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
+		return 0;
 	err = vb_context_check(ctx, VB_HANDLE_CQ, attr->send_cq->handle, attr->send_cq, "send_cq");
 	if (!err && attr->recv_cq)
 		err = vb_context_check(ctx, VB_HANDLE_CQ, attr->recv_cq->handle, attr->recv_cq,
@@ -127,7 +132,9 @@ static int xrc_recv_check(const struct ibv_qp_init_attr_ex *attr)
 int vb_qp_create_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
 	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
-			 IBV_QP_INIT_ATTR_CREATE_FLAGS;
+			 IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_IND_TABLE |
+			 IBV_QP_INIT_ATTR_RX_HASH;
+	uint32_t flags = attr->qp_type == IBV_QPT_RAW_PACKET ? IBV_QP_CREATE_CVLAN_STRIPPING : 0;
 	int err = type_check(attr);
 
 	if (err)
@@ -137,10 +144,12 @@ int vb_qp_create_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex
 	if (attr->comp_mask & ~known)
 		return vb_refuse(EOPNOTSUPP, VB_REASON_ARG_MASK, "create_qp: comp_mask 0x%x",
 				 attr->comp_mask);
-	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && (attr->create_flags & ~flags))
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_qp: create_flags 0x%x",
 				 attr->create_flags);
-	err = cap_check(attr);
+	err = vb_raw_check(ctx, attr);
+	if (!err)
+		err = cap_check(attr);
 	if (!err)
 		err = send_ops_check(attr);
 	if (!err)

@@ -13,6 +13,7 @@
 #include "device/limits.h"
 #include "device/process.h"
 #include "device/qp.h"
+#include "device/raw_qp.h"
 #include "device/udp_qp.h"
 #include "transport/qp_state.h"
 
@@ -115,6 +116,8 @@ static int address_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, in
 static int link_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask,
 			const struct change *c)
 {
+	if (qp->raw)
+		return 0;
 	if (qp->t.service == VB_SERVICE_UD) {
 		if (c->to == IBV_QPS_RTR)
 			vb_udp_qp_datagrams(qp);
@@ -259,6 +262,10 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 	if (err)
 		return err;
 	qp = vb_qp_body(qp);
+	if (vb_raw_is_spread(qp))
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "modify_qp: qp 0x%x has no state: its work queues have",
+				 qp->t.qpn);
 	vb_lock_take(&qp->engine->lock);
 	err = transition_check(qp, attr, mask, &c);
 	if (!err)

@@ -65,23 +65,25 @@ void vb_qp_flush_receives(struct vb_qp *qp)
 	}
 }
 
-static int post_one(struct vb_qp *qp, const struct ibv_recv_wr *wr)
+struct vb_recv_wqe *vb_recv_queue_entry(const struct vb_recv_queue *rq, uint32_t index)
 {
-	struct vb_recv_queue *rq = &qp->rq;
+	return (struct vb_recv_wqe *)(void *)(rq->mem +
+					      (size_t)(index & (rq->size - 1)) * rq->stride);
+}
+
+int vb_recv_queue_post(struct vb_recv_queue *rq, const struct ibv_recv_wr *wr, const char *call,
+		       uint32_t number)
+{
 	uint32_t posted = atomic_load_explicit(&rq->posted, memory_order_relaxed);
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
 		return -vb_refuse(EINVAL, VB_REASON_SGE_COUNT,
-				  "post_recv: qp 0x%x: %d elements, the queue takes %u", qp->t.qpn,
+				  "%s: 0x%x: %d elements, the queue takes %u", call, number,
 				  wr->num_sge, rq->max_sge);
 	if (posted - atomic_load_explicit(&rq->done, memory_order_acquire) >= rq->max_wr)
-		return -vb_refuse(ENOMEM, VB_REASON_QUEUE_FULL,
-				  "post_recv: qp 0x%x: %u receives are posted", qp->t.qpn,
-				  rq->max_wr);
-	vb_recv_wqe_fill(
-		(struct vb_recv_wqe *)(void *)(rq->mem +
-					       (size_t)(posted & (rq->size - 1)) * rq->stride),
-		wr);
+		return -vb_refuse(ENOMEM, VB_REASON_QUEUE_FULL, "%s: 0x%x: %u receives are posted",
+				  call, number, rq->max_wr);
+	vb_recv_wqe_fill(vb_recv_queue_entry(rq, posted), wr);
 	atomic_store_explicit(&rq->posted, posted + 1, memory_order_release);
 	return 0;
 }
@@ -111,7 +113,7 @@ int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		return err;
 	vb_lock_take(&qp->rq.lock);
 	for (; wr; wr = wr->next) {
-		err = post_one(qp, wr);
+		err = vb_recv_queue_post(&qp->rq, wr, "post_recv", qp->t.qpn);
 		if (err) {
 			*bad_wr = wr;
 			break;

@@ -11,4 +11,9 @@ void vb_recv_queue_fini(struct vb_recv_queue *rq);
 /* Forgets everything posted. Under the engine's lock. */
 void vb_recv_queue_clear(struct vb_recv_queue *rq);
 
+struct vb_recv_wqe *vb_recv_queue_entry(const struct vb_recv_queue *rq, uint32_t index);
+/* One receive is posted (under a lock of posters): 0 or a positive errno. `call` and `number` name it in the reason. */
+int vb_recv_queue_post(struct vb_recv_queue *rq, const struct ibv_recv_wr *wr, const char *call,
+		       uint32_t number);
+
 #endif

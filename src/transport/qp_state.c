@@ -7,9 +7,11 @@
 #define RC         (1u << IBV_QPT_RC)
 #define UC         (1u << IBV_QPT_UC)
 #define UD         (1u << IBV_QPT_UD)
+#define RAW        (1u << IBV_QPT_RAW_PACKET)
 #define XS         (1u << IBV_QPT_XRC_SEND)
 #define XR         (1u << IBV_QPT_XRC_RECV)
 #define ALL        (RC | UC | UD | XS | XR)
+#define ANY        (ALL | RAW)
 #define CONNECTED  (RC | UC | XS | XR)
 
 #define BIT(state) (1u << (state))
@@ -27,6 +29,7 @@
 #define PKEY       IBV_QP_PKEY_INDEX
 #define PORT       IBV_QP_PORT
 #define QKEY       IBV_QP_QKEY
+#define RATE       IBV_QP_RATE_LIMIT
 #define RETRY      IBV_QP_RETRY_CNT
 #define RNRR       IBV_QP_RNR_RETRY
 #define RPSN       IBV_QP_RQ_PSN
@@ -46,11 +49,17 @@ struct transition {
 	 BIT(IBV_QPS_SQE) | BIT(IBV_QPS_ERR))
 
 static const struct transition transitions[] = {
-	{ALL, BIT(IBV_QPS_RESET) | NOT_RESET, IBV_QPS_RESET, 0, 0},
-	{ALL, NOT_RESET, IBV_QPS_ERR, 0, 0},
+	{ANY, BIT(IBV_QPS_RESET) | NOT_RESET, IBV_QPS_RESET, 0, 0},
+	{ANY, NOT_RESET, IBV_QPS_ERR, 0, 0},
 
 	{CONNECTED, BIT(IBV_QPS_RESET), IBV_QPS_INIT, PKEY | PORT | ACC, 0},
 	{UD, BIT(IBV_QPS_RESET), IBV_QPS_INIT, PKEY | PORT | QKEY, 0},
+
+	{RAW, BIT(IBV_QPS_RESET), IBV_QPS_INIT, PORT, 0},
+	{RAW, BIT(IBV_QPS_INIT), IBV_QPS_RTR, 0, 0},
+	{RAW, BIT(IBV_QPS_RTR), IBV_QPS_RTS, 0, RATE},
+	{RAW, BIT(IBV_QPS_RTS), IBV_QPS_RTS, 0, RATE},
+	{RAW, BIT(IBV_QPS_SQE), IBV_QPS_RTS, 0, CUR},
 
 	{CONNECTED, BIT(IBV_QPS_INIT), IBV_QPS_INIT, 0, PKEY | PORT | ACC},
 	{UD, BIT(IBV_QPS_INIT), IBV_QPS_INIT, 0, PKEY | PORT | QKEY},
@@ -122,7 +131,7 @@ bool vb_qp_type_has_opcode(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
 	static const uint16_t types[] = {
 		[IBV_WR_RDMA_WRITE] = RC | UC | XS,
 		[IBV_WR_RDMA_WRITE_WITH_IMM] = RC | UC | XS,
-		[IBV_WR_SEND] = RC | UC | UD | XS,
+		[IBV_WR_SEND] = RC | UC | UD | XS | RAW,
 		[IBV_WR_SEND_WITH_IMM] = RC | UC | UD | XS,
 		[IBV_WR_RDMA_READ] = RC | XS,
 		[IBV_WR_ATOMIC_CMP_AND_SWP] = RC | XS,

@@ -125,7 +125,8 @@ static enum ibv_wc_status judge(const struct vb_tqp *qp, const struct vb_send_wq
 		*reason = VB_REASON_OPCODE;
 		return IBV_WC_LOC_QP_OP_ERR;
 	}
-	if (w->length > (qp->service == VB_SERVICE_UD ? qp->mtu : MAX_MESSAGE)) {
+	if (w->length < qp->least ||
+	    w->length > (qp->service == VB_SERVICE_UD ? qp->mtu : MAX_MESSAGE)) {
 		*reason = VB_REASON_MESSAGE_LENGTH;
 		return IBV_WC_LOC_LEN_ERR;
 	}

@@ -27,6 +27,7 @@ struct vb_tqp {
 	uint32_t qkey;
 	uint32_t access; /* qp_access_flags */
 	uint32_t mtu;    /* path MTU in bytes; UD: the largest payload */
+	uint32_t least;  /* bytes of the shortest payload: 0, or a frame's header */
 	uint16_t pkey;
 	uint8_t service; /* enum vb_service */
 	bool sends_only; /* XRC_SEND: there is no responder half (IBA A14.2) */

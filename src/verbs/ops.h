@@ -115,6 +115,26 @@ struct vb_ops {
 	int (*retire_qp)(struct ibv_qp *qp, struct vb_events_got *got);
 	void (*free_qp)(struct ibv_qp *qp);
 
+	/* Flow steering and its counters. */
+	int (*create_flow)(struct ibv_qp *qp, const struct ibv_flow_attr *attr,
+			   struct ibv_flow **flow);
+	int (*destroy_flow)(struct ibv_flow *flow);
+	int (*create_counters)(struct ibv_context *ctx, struct ibv_counters **counters);
+	int (*destroy_counters)(struct ibv_counters *counters);
+	int (*attach_counters)(struct ibv_counters *counters,
+			       const struct ibv_counter_attach_attr *attr);
+	int (*read_counters)(struct ibv_counters *counters, uint64_t *values, uint32_t count);
+
+	/* Receive work queues. The attributes' actual values are stored back on success. */
+	int (*create_wq)(struct ibv_context *ctx, struct ibv_wq_init_attr *attr,
+			 struct ibv_wq **wq);
+	int (*modify_wq)(struct ibv_wq *wq, const struct ibv_wq_attr *attr);
+	int (*destroy_wq)(struct ibv_wq *wq);
+	int (*create_rwq_ind_table)(struct ibv_context *ctx,
+				    const struct ibv_rwq_ind_table_init_attr *attr,
+				    struct ibv_rwq_ind_table **table);
+	int (*destroy_rwq_ind_table)(struct ibv_rwq_ind_table *table);
+
 	int (*create_ah)(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ibv_ah **ah);
 	int (*destroy_ah)(struct ibv_ah *ah);
 

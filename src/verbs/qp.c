@@ -11,7 +11,7 @@
 	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 #define INIT_ATTR_OFFERED                                                              \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | \
-	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH)
 
 static struct ibv_qp *begin(struct ibv_qp *qp)
 {

@@ -53,4 +53,15 @@ void vb_slots_fill(struct ibv_context *ctx)
 	vctx->open_xrcd = vb_slot_open_xrcd;
 	vctx->close_xrcd = vb_slot_close_xrcd;
 	vctx->get_srq_num = vb_slot_get_srq_num;
+	vctx->ibv_create_flow = vb_slot_create_flow;
+	vctx->ibv_destroy_flow = vb_slot_destroy_flow;
+	vctx->create_counters = vb_slot_create_counters;
+	vctx->destroy_counters = vb_slot_destroy_counters;
+	vctx->attach_counters_point_flow = vb_slot_attach_counters_point_flow;
+	vctx->read_counters = vb_slot_read_counters;
+	vctx->create_wq = vb_slot_create_wq;
+	vctx->modify_wq = vb_slot_modify_wq;
+	vctx->destroy_wq = vb_slot_destroy_wq;
+	vctx->create_rwq_ind_table = vb_slot_create_rwq_ind_table;
+	vctx->destroy_rwq_ind_table = vb_slot_destroy_rwq_ind_table;
 }

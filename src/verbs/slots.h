@@ -38,4 +38,20 @@ struct ibv_mr *vb_slot_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t 
 /* Completes device memory that is new in this process: its copying functions. */
 struct ibv_dm *vb_face_dm(struct ibv_dm *dm);
 
+struct ibv_flow *vb_slot_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+int vb_slot_destroy_flow(struct ibv_flow *flow);
+struct ibv_counters *vb_slot_create_counters(struct ibv_context *ctx,
+					     struct ibv_counters_init_attr *attr);
+int vb_slot_destroy_counters(struct ibv_counters *counters);
+int vb_slot_attach_counters_point_flow(struct ibv_counters *counters,
+				       struct ibv_counter_attach_attr *attr, struct ibv_flow *flow);
+int vb_slot_read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t count,
+			  uint32_t flags);
+struct ibv_wq *vb_slot_create_wq(struct ibv_context *ctx, struct ibv_wq_init_attr *attr);
+int vb_slot_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+int vb_slot_destroy_wq(struct ibv_wq *wq);
+struct ibv_rwq_ind_table *vb_slot_create_rwq_ind_table(struct ibv_context *ctx,
+						       struct ibv_rwq_ind_table_init_attr *attr);
+int vb_slot_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+
 #endif

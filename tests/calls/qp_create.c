@@ -327,17 +327,6 @@ static void extended(void)
 	EXPECT(qp == NULL && (errno == EOPNOTSUPP || errno == EINVAL));
 }
 
-/* Types that a later device may offer are unsupported, not invalid; RAW is for the privileged. */
-static void other_types(void)
-{
-	struct ibv_qp_init_attr attr = good(IBV_QPT_RAW_PACKET);
-
-	expect_case("raw packet");
-	errno = 0;
-	EXPECT(ibv_create_qp(pd, &attr) == NULL);
-	EXPECT(errno == EOPNOTSUPP || (geteuid() && errno == EPERM));
-}
-
 static void foreign(void)
 {
 	struct ibv_qp_init_attr attr = good(IBV_QPT_RC), init;
@@ -403,7 +392,6 @@ int main(int argc, char **argv)
 	numbers();
 	many_in_sequence();
 	extended();
-	other_types();
 	foreign();
 	EXPECT_EQ(ibv_destroy_srq(srq), 0);
 	EXPECT_EQ(ibv_destroy_cq(cq), 0);

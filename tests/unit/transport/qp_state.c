@@ -208,7 +208,7 @@ static void values_that_are_no_states(void **state)
 	assert_int_equal(vb_qp_state_check((enum ibv_qp_type)0xff, IBV_QPS_INIT, IBV_QPS_ERR, 0,
 					   &bits),
 			 VB_REASON_QP_TRANSITION);
-	assert_int_equal(vb_qp_state_check(IBV_QPT_RAW_PACKET, IBV_QPS_INIT, IBV_QPS_ERR, 0, &bits),
+	assert_int_equal(vb_qp_state_check(IBV_QPT_DRIVER, IBV_QPS_INIT, IBV_QPS_ERR, 0, &bits),
 			 VB_REASON_QP_TRANSITION);
 }
 

@@ -120,7 +120,7 @@ static void queue_pairs(void **state)
 	attr.qp_type = IBV_QPT_XRC_RECV; /* needs an XRC domain and no PD */
 	REFUSED(ibv_create_qp_ex(ctx, &attr), EINVAL);
 	attr.qp_type = IBV_QPT_RC;
-	attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_RX_HASH;
+	attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
 	REFUSED(ibv_create_qp_ex(ctx, &attr), EOPNOTSUPP);
 	attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	assert_non_null(ibv_create_qp_ex(ctx, &attr));

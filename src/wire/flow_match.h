@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What a flow steering rule matches (ibv_create_flow(3)): its specs are copied and checked once, then compared with frames. Pure. */
+#ifndef VB_WIRE_FLOW_MATCH_H
+#define VB_WIRE_FLOW_MATCH_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/frame.h"
+
+#define VB_FLOW_SPECS    16u /* headers that a rule may name */
+#define VB_FLOW_COUNTERS 4u  /* counters that a rule may count for */
+
+struct vb_flow_rule {
+	struct ibv_flow_spec spec[VB_FLOW_SPECS];
+	uint32_t specs;
+	uint32_t tag; /* with has_tag */
+	bool has_tag;
+	bool drop;
+	struct ibv_counters *counters[VB_FLOW_COUNTERS];
+	uint32_t num_counters;
+};
+
+/*
+ * Reads the num_of_specs specs that follow *attr in memory; its size is not looked at: programs leave the specs out of it
+ * (pyverbs does), and no driver minds. 0; -EINVAL: a size, a type, or their combination is wrong; -EOPNOTSUPP: a
+ * spec that is known but not offered. *wrong is then a sentence.
+ */
+int vb_flow_rule_read(struct vb_flow_rule *rule, const struct ibv_flow_attr *attr,
+		      const char **wrong);
+
+bool vb_flow_rule_matches(const struct vb_flow_rule *rule, const struct vb_frame *frame);
+
+#endif
