@@ -41,6 +41,7 @@
 	X(0x20b, AH_PD, "the address handle belongs to another protection domain")                 \
 	X(0x20c, RD_ATOMIC_ZERO, "max_rd_atomic is 0, no READ or ATOMIC may start")                \
 	X(0x20d, FLUSHED_LOCAL, "flushed: an earlier work request of this queue failed")           \
+	X(0x20e, TAG_GONE, "no such tagged buffer: a message has taken it, or it was removed")     \
 	/* 0x3xx: local memory */                                                                  \
 	X(0x301, LKEY_UNKNOWN, "no such local key")                                                \
 	X(0x302, LKEY_PD, "the local key belongs to another protection domain")                    \

@@ -13,6 +13,7 @@
 #include "device/limits.h"
 #include "device/port.h"
 #include "device/raw_qp.h"
+#include "device/tag_match.h"
 
 #define ALL_PAGE_SIZES 0xfffffffffffff000ull
 #define CLOCK_KHZ      1000000u /* timestamps count nanoseconds */
@@ -77,6 +78,11 @@ int vb_attr_query(struct ibv_context *ctx, struct ibv_device_attr_ex *attr)
 	attr->rss_caps.max_rwq_indirection_table_size = 1u << VB_MAX_LOG_RWQ_TABLE;
 	attr->rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
 	attr->rss_caps.rx_hash_fields_mask = VB_RAW_HASH_FIELDS;
+	attr->tm_caps.flags = IBV_TM_CAP_RC;
+	attr->tm_caps.max_rndv_hdr_size = VB_TM_RNDV_MAX;
+	attr->tm_caps.max_num_tags = VB_MAX_TAGS;
+	attr->tm_caps.max_ops = VB_MAX_TAG_OPS;
+	attr->tm_caps.max_sge = VB_MAX_TAG_SGE;
 	attr->cq_mod_caps.max_cq_count = UINT16_MAX;
 	attr->cq_mod_caps.max_cq_period = UINT16_MAX;
 	attr->max_dm_size = VB_MAX_DM_BYTES;

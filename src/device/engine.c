@@ -13,6 +13,7 @@
 #include "device/process.h"
 #include "device/qp.h"
 #include "device/raw_qp.h"
+#include "device/tag_srq.h"
 #include "device/udp_deliver.h"
 #include "device/udp_link.h"
 #include "device/udp_reply.h"
@@ -135,7 +136,9 @@ static void ran(struct vb_engine *e, struct vb_qp *qp, bool more)
 
 void vb_engine_run_qp(struct vb_engine *e, struct vb_qp *qp)
 {
-	ran(e, qp, vb_tqp_run(&qp->t));
+	bool waits = qp->tm_first && vb_tm_pump(qp);
+
+	ran(e, qp, vb_tqp_run(&qp->t) || waits);
 }
 
 void vb_engine_posted(struct vb_engine *e, struct vb_qp *qp)

@@ -196,7 +196,10 @@ void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done,
 		recv_explain(qp, done);
 	}
 	recv_release(qp, done->wqe);
-	if (!vb_cq_push_more(qp->xrc ? qp->recv_srq->cq : qp->rcq, &cqe, more))
+	/* XRC and tag-matching queues have a CQ of their own. */
+	struct vb_cq *cq = qp->recv_srq && qp->recv_srq->cq ? qp->recv_srq->cq : qp->rcq;
+
+	if (!vb_cq_push_more(cq, &cqe, more))
 		qp->overrun = true;
 }
 

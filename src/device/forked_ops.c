@@ -120,6 +120,13 @@ static int no_order(UNUSED(struct ibv_qp *), UNUSED2(enum ibv_wr_opcode), UNUSED
 	return 0;
 }
 
+static int refuse_post_srq_ops(UNUSED(struct ibv_srq *), struct ibv_ops_wr *wr,
+			       struct ibv_ops_wr **bad)
+{
+	*bad = wr;
+	return refuse("post_srq_ops");
+}
+
 static int post_send(UNUSED(struct ibv_qp *), struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	*bad_wr = wr;
@@ -207,6 +214,7 @@ const struct vb_ops vb_forked_ops = {
 	.modify_qp = refuse_modify_qp,
 	.query_qp_data_in_order = no_order,
 	.retire_qp = refuse_destroy_qp,
+	.post_srq_ops = refuse_post_srq_ops,
 	.create_flow = refuse_create_flow,
 	.destroy_flow = refuse_destroy_flow,
 	.create_counters = refuse_create_counters,

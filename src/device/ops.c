@@ -20,6 +20,7 @@
 #include "device/port.h"
 #include "device/qp.h"
 #include "device/srq.h"
+#include "device/tag_srq.h"
 #include "device/wq.h"
 #include "device/xrc.h"
 
@@ -71,6 +72,7 @@ const struct vb_ops vb_device_ops = {
 	.query_srq = vb_srq_query,
 	.retire_srq = vb_srq_retire,
 	.free_srq = vb_srq_free,
+	.post_srq_ops = vb_tm_post_ops,
 	.get_srq_num = vb_srq_number,
 
 	.open_xrcd = vb_xrcd_open,

@@ -19,6 +19,7 @@
 #include "device/raw_qp.h"
 #include "device/recv_queue.h"
 #include "device/srq.h"
+#include "device/tag_srq.h"
 #include "device/udp_qp.h"
 #include "device/xrc.h"
 #include "transport/qp_state.h"
@@ -50,14 +51,21 @@ static uint32_t power_of_two(uint32_t n)
 	return size;
 }
 
+static bool is_tagged(const struct vb_qp *qp)
+{
+	return qp->srq && qp->srq->tm;
+}
+
 static int send_queue_alloc(struct vb_qp *qp)
 {
 	size_t tail = qp->cap.max_send_sge * sizeof(struct ibv_sge);
 
 	if (tail < qp->cap.max_inline_data)
 		tail = qp->cap.max_inline_data;
+	if (is_tagged(qp) && tail < VB_MAX_TAG_SGE * sizeof(struct ibv_sge))
+		tail = VB_MAX_TAG_SGE * sizeof(struct ibv_sge);
 	qp->t.sq_stride = (uint32_t)((sizeof(struct vb_send_wqe) + tail + 63) & ~(size_t)63);
-	qp->t.sq_size = power_of_two(qp->cap.max_send_wr);
+	qp->t.sq_size = power_of_two(qp->cap.max_send_wr + (is_tagged(qp) ? VB_TM_REQUESTS : 0));
 	qp->sq_max = qp->cap.max_send_wr;
 	qp->t.sq = mmap(NULL, (size_t)qp->t.sq_size * qp->t.sq_stride, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -122,8 +130,8 @@ static int resources_get(struct vb_qp *qp, struct ibv_context *ctx,
 	if (err)
 		return err;
 	err = vb_cq_attach(qp->rcq, qp->engine);
-	if (!err && qp->raw) {
-		err = vb_raw_attach(qp);
+	if (!err && (qp->raw || is_tagged(qp))) {
+		err = qp->raw ? vb_raw_attach(qp) : vb_tm_attach(qp);
 		if (err)
 			vb_cq_detach(qp->rcq, qp->engine);
 	}
@@ -186,6 +194,8 @@ static struct vb_qp *qp_alloc(const struct ibv_qp_init_attr_ex *attr)
 	qp->sq_sig_all = attr->sq_sig_all;
 	qp->send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ? attr->send_ops_flags
 									   : 0;
+	if (is_tagged(qp))
+		qp->t.env = vb_tm_env();
 	vb_qp_events_init(qp);
 	return qp;
 }
@@ -203,7 +213,7 @@ int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, stru
 	if (err)
 		return err;
 	if (attr->srq) {
-		err = vb_srq_get(ctx, attr->srq);
+		err = vb_srq_get(ctx, attr->srq, attr->qp_type);
 		if (err)
 			goto put_pd;
 	}
@@ -382,6 +392,8 @@ void vb_qp_free(struct ibv_qp *ibqp)
 	}
 	if (qp->raw)
 		vb_raw_detach(qp);
+	if (is_tagged(qp))
+		vb_tm_detach(qp);
 	vb_cq_detach(qp->rcq, qp->engine);
 	vb_cq_detach(qp->scq, qp->engine);
 	if (qp->srq)
@@ -393,6 +405,8 @@ void vb_qp_free(struct ibv_qp *ibqp)
 
 void vb_qp_queues_clear(struct vb_qp *qp)
 {
+	if (is_tagged(qp))
+		vb_tm_forget(qp);
 	vb_recv_queue_clear(&qp->rq);
 	if (qp->xrc)
 		vb_xrc_qp_clear(qp);

@@ -18,6 +18,7 @@ struct vb_cq;
 struct vb_mw;
 struct vb_raw;
 struct vb_srq;
+struct vb_tag_entry;
 struct vb_udp_sender;
 struct vb_xrc_domain;
 struct vb_xrcd;
@@ -89,6 +90,10 @@ struct vb_qp {
 	uint32_t sq_max;              /* max_send_wr */
 	uint32_t sq_done;             /* entries the protocol has finished */
 	_Atomic uint32_t sq_released; /* entries the program may post again */
+	uint32_t sq_internal; /* entries that were the device's own (tag_srq.c); the others' counts leave them out */
+	struct vb_tag_entry *tm_first, *tm_last; /* tag matching: rendezvous to be read */
+	uint32_t tm_busy;                        /* the device's own requests that are unfinished */
+	uint32_t tm_opcode;                      /* what an ordinary receive completes with */
 	struct vb_recv_queue rq;
 
 	/* ibv_wr_*: the batch being built (ibv_wr_start to complete/abort), guarded by wr_lock. */

@@ -12,7 +12,9 @@ struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead)
 {
 	uint32_t index = qp->t.sq_posted + ahead;
 
-	if (index - atomic_load_explicit(&qp->sq_released, memory_order_acquire) >= qp->sq_max) {
+	if (index - qp->sq_internal -
+		    atomic_load_explicit(&qp->sq_released, memory_order_acquire) >=
+	    qp->sq_max) {
 		vb_note(VB_REASON_QUEUE_FULL,
 			"post_send: qp 0x%x: %u requests are posted whose completion was not polled",
 			qp->t.qpn, qp->sq_max);
@@ -36,6 +38,7 @@ void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id
 	wqe->reason = 0;
 	wqe->num_psn = 0;
 	wqe->done = 0;
+	wqe->owner = 0;
 	wqe->remote_qpn = 0;
 	wqe->rkey = 0;
 	wqe->remote_addr = 0;

@@ -13,6 +13,7 @@
 #include "device/fastpath.h"
 #include "device/limits.h"
 #include "device/pd.h"
+#include "device/tag_srq.h"
 #include "device/xrc.h"
 
 static _Atomic uint32_t srqs_alive;
@@ -58,6 +59,11 @@ static bool is_xrc(const struct ibv_srq_init_attr_ex *attr)
 	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_XRC;
 }
 
+static bool is_tm(const struct ibv_srq_init_attr_ex *attr)
+{
+	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_TM;
+}
+
 static int create_check(const struct ibv_srq_init_attr_ex *attr)
 {
 	uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
@@ -67,10 +73,8 @@ static int create_check(const struct ibv_srq_init_attr_ex *attr)
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_srq: comp_mask 0x%x",
 				 attr->comp_mask);
 	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC &&
-	    attr->srq_type != IBV_SRQT_XRC)
-		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
-				 "create_srq: type %d, offered are BASIC and XRC",
-				 (int)attr->srq_type);
+	    attr->srq_type != IBV_SRQT_XRC && attr->srq_type != IBV_SRQT_TM)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_srq: type %d", (int)attr->srq_type);
 	if (is_xrc(attr) && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd ||
 			     !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq))
 		return vb_refuse(EINVAL, VB_REASON_ARG,
@@ -145,7 +149,10 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 	err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_SRQ], s, &s->srq.handle);
 	if (err)
 		goto uncount;
-	err = is_xrc(attr) ? join_domain(s, ctx, attr) : 0;
+	if (is_xrc(attr))
+		err = join_domain(s, ctx, attr);
+	else if (is_tm(attr))
+		err = vb_tm_create(s, ctx, attr);
 	if (err) {
 		vb_handle_remove(&vb_context_of(ctx)->handles[VB_HANDLE_SRQ], s->srq.handle, s);
 		goto uncount;
@@ -287,13 +294,15 @@ void vb_srq_free(struct ibv_srq *srq)
 
 	if (s->xrcd)
 		vb_xrcd_put(s->xrcd);
+	if (s->tm)
+		vb_tm_destroy(s);
 	vb_pd_put(srq->pd);
 	memory_free(s);
 	free(s);
 	atomic_fetch_sub(&srqs_alive, 1);
 }
 
-int vb_srq_get(struct ibv_context *ctx, struct ibv_srq *srq)
+int vb_srq_get(struct ibv_context *ctx, struct ibv_srq *srq, enum ibv_qp_type type)
 {
 	int err = vb_context_check(ctx, VB_HANDLE_SRQ, srq->handle, srq, "srq");
 
@@ -301,6 +310,10 @@ int vb_srq_get(struct ibv_context *ctx, struct ibv_srq *srq)
 		return err;
 	if (vb_srq_of(srq)->xrcd)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: the srq is an XRC queue");
+	if (vb_srq_of(srq)->tm && type != IBV_QPT_RC)
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "create_qp: only RC queue pairs match tags, not type %d",
+				 (int)type);
 	vb_lock_take(&vb_srq_of(srq)->lock);
 	vb_srq_of(srq)->users++;
 	vb_lock_release(&vb_srq_of(srq)->lock);

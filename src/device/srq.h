@@ -12,6 +12,7 @@
 #include "verbs/ops.h"
 
 struct vb_cq;
+struct vb_tm;
 struct vb_xrcd;
 
 struct vb_srq {
@@ -29,7 +30,8 @@ struct vb_srq {
 	uint32_t pd_id;
 	uint32_t users;
 	struct vb_xrcd *xrcd; /* an XRC queue: its domain, */
-	struct vb_cq *cq;     /* its completions, */
+	struct vb_tm *tm;     /* a tag-matching queue: its list */
+	struct vb_cq *cq;     /* XRC, tag matching: its completions, */
 	uint32_t number;      /* its name in requests */
 	struct vb_event_node limit_event, error_event;
 	struct vb_events_got got;
@@ -46,8 +48,8 @@ int vb_srq_query(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 int vb_srq_retire(struct ibv_srq *srq, struct vb_events_got *got);
 void vb_srq_free(struct ibv_srq *srq);
 
-/* A queue pair uses it. -ENOENT. */
-int vb_srq_get(struct ibv_context *ctx, struct ibv_srq *srq);
+/* A queue pair of that type uses it. -ENOENT; -EINVAL: not such a one. */
+int vb_srq_get(struct ibv_context *ctx, struct ibv_srq *srq, enum ibv_qp_type type);
 void vb_srq_put(struct vb_srq *srq);
 
 /* The oldest posted receive, now the caller's; NULL if none. Raises the limit event. */

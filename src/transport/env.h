@@ -80,6 +80,12 @@ struct vb_env {
 
 	/* Receives. take() moves the next posted receive (own queue or SRQ) to the queue pair, NULL if there is none; it stays valid until done(). */
 	struct vb_recv_wqe *(*recv_take)(struct vb_tqp *qp);
+	/*
+	 * Instead of take() for the first run of a message where its payload decides (tag matching); NULL = never. May be asked again for
+	 * the same message, when it answered that there is none.
+	 */
+	struct vb_recv_wqe *(*recv_match)(struct vb_tqp *qp, const struct vb_run *run,
+					  const void *payload);
 	/* Gives a taken receive back untouched: the next take() returns it again (own queue) . */
 	void (*recv_untake)(struct vb_tqp *qp, struct vb_recv_wqe *wqe);
 	enum vb_reason (*recv_scatter)(struct vb_tqp *qp, struct vb_recv_wqe *wqe, uint64_t offset,

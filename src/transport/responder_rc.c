@@ -115,10 +115,20 @@ static bool invalidate(struct vb_tqp *qp, const struct vb_run *run)
 	return false;
 }
 
+/* The receive for a message: the next one posted, unless the message's beginning says which. */
+static struct vb_recv_wqe *receive_for(struct vb_tqp *qp, const struct vb_run *run,
+				       const void *payload)
+{
+	if (!qp->env->recv_match || !(run->flags & VB_RUN_FIRST) || qp->resp.recv)
+		return vb_responder_recv(qp);
+	qp->resp.recv = qp->env->recv_match(qp, run, payload);
+	return qp->resp.recv;
+}
+
 static void send(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
 {
 	struct vb_responder *p = &qp->resp;
-	struct vb_recv_wqe *recv = vb_responder_recv(qp);
+	struct vb_recv_wqe *recv = receive_for(qp, run, payload);
 	enum vb_reason reason;
 
 	if (!recv) {

@@ -39,7 +39,7 @@ struct vb_send_wqe {
 	uint32_t first_psn;
 	uint32_t num_psn; /* packets of the request (READ: of the response); 0 before it is started */
 	uint64_t done;    /* direct access: bytes copied so far */
-	uint64_t slots;   /* the device's: queue entries that this one's completion frees */
+	uint64_t owner;   /* the device's: whose request it is, 0 = the program's */
 			  /* then struct ibv_sge sge[num_sge] or the inline bytes */
 };
 

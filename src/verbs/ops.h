@@ -96,6 +96,8 @@ struct vb_ops {
 	int (*query_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 	int (*retire_srq)(struct ibv_srq *srq, struct vb_events_got *got);
 	void (*free_srq)(struct ibv_srq *srq);
+	/* On failure *bad is the first operation that was not done. */
+	int (*post_srq_ops)(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad);
 	int (*get_srq_num)(struct ibv_srq *srq, uint32_t *number);
 
 	int (*open_xrcd)(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,

@@ -45,6 +45,7 @@ void vb_slots_fill(struct ibv_context *ctx)
 	vctx->create_cq_ex = vb_slot_create_cq_ex;
 	vctx->modify_cq = vb_slot_modify_cq;
 	vctx->create_srq_ex = vb_slot_create_srq_ex;
+	vctx->post_srq_ops = vb_slot_post_srq_ops;
 	vctx->create_qp_ex = vb_slot_create_qp_ex;
 	vctx->alloc_dm = vb_slot_alloc_dm;
 	vctx->free_dm = vb_slot_free_dm;

@@ -30,6 +30,7 @@ struct ibv_qp *vb_slot_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr 
 struct ibv_xrcd *vb_slot_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr);
 int vb_slot_close_xrcd(struct ibv_xrcd *xrcd);
 int vb_slot_get_srq_num(struct ibv_srq *srq, uint32_t *number);
+int vb_slot_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad_wr);
 struct ibv_qp *vb_slot_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 struct ibv_dm *vb_slot_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr);
 int vb_slot_free_dm(struct ibv_dm *dm);

@@ -44,8 +44,8 @@ static int check_init_attr(const struct ibv_srq_init_attr_ex *attr)
 	err = vb_check_mask("create_srq_ex", "comp_mask", attr->comp_mask,
 			    IBV_SRQ_INIT_ATTR_RESERVED - 1);
 	if (!err && (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
-	    attr->srq_type != IBV_SRQT_BASIC && attr->srq_type != IBV_SRQT_XRC)
-		err = vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_srq_ex: type %d",
+	    (unsigned int)attr->srq_type > IBV_SRQT_TM)
+		err = vb_refuse(EINVAL, VB_REASON_ARG, "create_srq_ex: type %d",
 				(int)attr->srq_type);
 	if (!err && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd))
 		err = vb_refuse_null("create_srq_ex", "pd");
@@ -116,4 +116,10 @@ VB_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 	pthread_mutex_destroy(&srq->mutex);
 	ops->free_srq(srq);
 	return 0;
+}
+
+/* ibv_post_srq_ops(3) */
+int vb_slot_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad_wr)
+{
+	return vb_answer(vb_ops(srq->context)->post_srq_ops(srq, wr, bad_wr));
 }

@@ -44,15 +44,8 @@ static void domains(void)
 
 static void queues(void)
 {
-	struct ibv_srq_init_attr_ex xrc_srq = {
-		.attr = {.max_wr = 1, .max_sge = 1},
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
-		.srq_type = IBV_SRQT_TM,
-		.pd = end.pd,
-	};
 	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
 
-	NOT_OFFERED(ibv_create_srq_ex(end.ctx, &xrc_srq));
 	expect_case("ibv_modify_qp_rate_limit");
 	EXPECT_EQ(ibv_modify_qp_rate_limit(end.qp, &rate), EOPNOTSUPP);
 }
