@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: run.py --lib DIR --mcast PROGRAM --reply PROGRAM [--ordinary] [--shares N] [--only REGEX] [--debug]
+"""Usage: run.py --lib DIR [--mcast PROGRAM] [--reply PROGRAM] [--ordinary] [--shares N] [--only REGEX] [--debug]
 The link between hosts: unmodified programs in two network namespaces, and what goes wrong there. Prints one TAP line a case;
 exits 1 when one failed, 77 (reason on the last line of standard error) when nothing could be run."""
 
@@ -10,6 +10,7 @@ import shutil
 import sys
 
 SKIP = 77
+PROGRAMS = ("mcast", "reply")
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "apps")]
@@ -75,13 +76,16 @@ def run_all(tests):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--lib", required=True, type=os.path.abspath)
-    parser.add_argument("--mcast", required=True, type=os.path.abspath)
-    parser.add_argument("--reply", required=True, type=os.path.abspath)
+    for name in PROGRAMS:
+        parser.add_argument(f"--{name}", type=os.path.abspath, help="the built program, when not in tests/udp beside the library")
     parser.add_argument("--ordinary", action="store_true")
     parser.add_argument("--shares", type=int, default=1, help="so many pairs of hosts at once, each working off its share")
     parser.add_argument("--only")
     parser.add_argument("--debug", action="store_true")
     args = parser.parse_args()
+    for name in PROGRAMS:
+        if not getattr(args, name):
+            setattr(args, name, os.path.join(os.path.dirname(args.lib), "tests", "udp", f"udp-{name}"))
 
     for program in ("setpriv", "unshare", "nsenter", "ibv_rc_pingpong", "ib_send_lat"):
         if not shutil.which(program):
