@@ -180,6 +180,18 @@ static void from_wc(void)
 	end_pair_close(&a, &b);
 }
 
+/* The host's stack makes the frames: there is no MAC address to tell. */
+static void ethernet_address(void)
+{
+	struct ibv_ah_attr attr = good();
+	uint8_t mac[ETHERNET_LL_SIZE] = {1, 2, 3, 4, 5, 6};
+	uint16_t vid = 7;
+
+	expect_case("ibv_resolve_eth_l2_from_gid");
+	EXPECT_EQ(ibv_resolve_eth_l2_from_gid(ctx, &attr, mac, &vid), EOPNOTSUPP);
+	EXPECT(mac[0] == 1 && mac[5] == 6 && vid == 7);
+}
+
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
@@ -190,6 +202,7 @@ int main(int argc, char **argv)
 	handles();
 	from_wc_without_grh();
 	from_wc();
+	ethernet_address();
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
 	EXPECT_EQ(ibv_close_device(ctx), 0);
 	return expect_done();

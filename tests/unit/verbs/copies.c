@@ -45,6 +45,7 @@ static void qp_attributes(void **state)
 {
 	struct ib_uverbs_qp_attr from;
 	struct ibv_qp_attr to;
+	struct ibv_ah_attr ah;
 
 	(void)state;
 	fill(&from, sizeof(from));
@@ -66,6 +67,9 @@ static void qp_attributes(void **state)
 	assert_int_equal(to.cap.max_inline_data, from.max_inline_data);
 	check_ah(&to.ah_attr, &from.ah_attr);
 	check_ah(&to.alt_ah_attr, &from.alt_ah_attr);
+	memset(&ah, 0xff, sizeof(ah));
+	ibv_copy_ah_attr_from_kern(&ah, &from.ah_attr);
+	check_ah(&ah, &from.ah_attr);
 	SAME(pkey_index);
 	SAME(alt_pkey_index);
 	SAME(en_sqd_async_notify);

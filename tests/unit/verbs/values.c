@@ -93,12 +93,32 @@ static void rates_back(void **state)
 	}
 }
 
+/* RoCE v2 (Annex 17): the port says what the label does, and lies in the dynamic range. */
+static void flow_label_ports(void **state)
+{
+	(void)state;
+	assert_int_equal(ibv_flow_label_to_udp_sport(0), 0xc000);
+	assert_int_equal(ibv_flow_label_to_udp_sport(0x3fff), 0xffff);
+	assert_int_equal(ibv_flow_label_to_udp_sport(0x4000), 0xc001);
+	assert_int_equal(ibv_flow_label_to_udp_sport(0xfffff), 0xc000 | (0x3fff ^ 0x3f));
+}
+
+static void types_in_masks(void **state)
+{
+	const uint32_t mask = 1u << IBV_QPT_UD | 1u << IBV_QPT_RAW_PACKET;
+
+	(void)state;
+	assert_int_equal(ibv_is_qpt_supported(mask, IBV_QPT_UD), 1);
+	assert_int_equal(ibv_is_qpt_supported(mask, IBV_QPT_RAW_PACKET), 1);
+	assert_int_equal(ibv_is_qpt_supported(mask, IBV_QPT_RC), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words),
-		cmocka_unit_test(rates_forth),
-		cmocka_unit_test(rates_back),
+		cmocka_unit_test(words),          cmocka_unit_test(rates_forth),
+		cmocka_unit_test(rates_back),     cmocka_unit_test(flow_label_ports),
+		cmocka_unit_test(types_in_masks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
