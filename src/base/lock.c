@@ -18,7 +18,7 @@ static void cpu_pause(void)
 #endif
 }
 
-static void relax(int turn)
+void vb_lock_relax(int turn)
 {
 	struct timespec t = {0, SLEEP_NS};
 
@@ -36,6 +36,6 @@ void vb_lock_wait(struct vb_lock *lock)
 	for (int turn = 0; __atomic_load_n(&lock->held, __ATOMIC_RELAXED) ||
 			   __atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
 	     turn++)
-		relax(turn);
+		vb_lock_relax(turn);
 	__atomic_fetch_sub(&lock->waiting, 1, __ATOMIC_RELAXED);
 }

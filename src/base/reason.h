@@ -27,6 +27,7 @@
 	X(0x10c, SYSTEM, "a system call of the device failed")                                     \
 	X(0x10d, PORT_TAKEN, "another user or a driver holds the UDP port of RoCEv2")              \
 	X(0x10e, FLOW_SPEC, "a flow rule's specs are malformed or contradict each other")          \
+	X(0x10f, ALLOCATOR, "the parent domain's allocator gave no usable memory")                 \
 	/* 0x2xx: queues and states */                                                             \
 	X(0x201, QP_STATE, "the queue pair's state does not allow this")                           \
 	X(0x202, QP_TRANSITION, "no such state transition")                                        \

@@ -30,6 +30,7 @@ struct type_info {
 
 static const struct type_info types[VB_HANDLE_TYPES] = {
 	[VB_HANDLE_PD] = {"pd", VB_MAX_PD},
+	[VB_HANDLE_TD] = {"td", VB_MAX_TD},
 	[VB_HANDLE_MR] = {"mr", VB_MAX_MR},
 	[VB_HANDLE_CQ] = {"cq", VB_MAX_CQ},
 	[VB_HANDLE_QP] = {"qp", VB_MAX_QP},

@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/reason.h"
 #include "device/comp_channel.h"
 #include "device/context.h"
 #include "device/limits.h"
+#include "device/pd.h"
 #include "device/qp.h"
 
 static _Atomic uint32_t cqs_alive;
@@ -25,15 +25,6 @@ static _Atomic uint32_t cqs_alive;
 #define MORE_FLAGS \
 	(STAMP_FLAGS | IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO)
 
-/* Large queues are mapped: entries that are never used cost nothing. */
-static void *table_alloc(size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
 static uint32_t ring_size(uint32_t cqe)
 {
 	uint32_t size = 1;
@@ -43,24 +34,37 @@ static uint32_t ring_size(uint32_t cqe)
 	return size;
 }
 
-static int ring_alloc(struct vb_cq *cq, uint32_t cqe, bool more)
-{
-	uint32_t size = ring_size(cqe);
+/* Entries and what more is told of them, which the parent domain's allocator gives as one. */
+struct ring {
+	struct vb_queue_memory memory;
+	struct vb_cqe *entries;
+	struct vb_cqe_more *more;
+	uint32_t mask;
+};
 
-	cq->ring = table_alloc((size_t)size * sizeof(*cq->ring));
-	cq->more = more ? table_alloc((size_t)size * sizeof(*cq->more)) : NULL;
-	cq->mask = size - 1;
-	if (!cq->ring || (more && !cq->more))
-		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "cq of %u entries", cqe);
-	return 0;
+static int ring_alloc(struct ring *r, struct ibv_pd *pd, uint32_t cqe, bool more)
+{
+	size_t size = ring_size(cqe);
+	size_t bytes = size * sizeof(*r->entries);
+	int err = vb_queue_memory_alloc(
+		&r->memory, pd, bytes + (more ? size * sizeof(*r->more) : 0), VERBATIM_RESOURCE_CQ);
+
+	r->entries = r->memory.ptr;
+	r->more = more ? (struct vb_cqe_more *)(void *)((char *)r->memory.ptr + bytes) : NULL;
+	r->mask = (uint32_t)size - 1;
+	return err;
 }
 
-static void ring_free(struct vb_cqe *ring, struct vb_cqe_more *more, uint32_t mask)
+/* The queue's ring becomes *r, and *r what it was. */
+static void ring_swap(struct vb_cq *cq, struct ring *r)
 {
-	if (ring)
-		munmap(ring, ((size_t)mask + 1) * sizeof(*ring));
-	if (more)
-		munmap(more, ((size_t)mask + 1) * sizeof(*more));
+	struct ring old = {cq->memory, cq->ring, cq->more, cq->mask};
+
+	cq->memory = r->memory;
+	cq->ring = r->entries;
+	cq->more = r->more;
+	cq->mask = r->mask;
+	*r = old;
 }
 
 static int create_check(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
@@ -77,9 +81,6 @@ static int create_check(struct ibv_context *ctx, const struct ibv_cq_init_attr_e
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_cq: comp_mask 0x%x",
 				 attr->comp_mask);
-	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
-		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
-				 "create_cq: a parent domain's allocator is not offered");
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
 	    (attr->flags &
 	     ~(uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)))
@@ -103,10 +104,55 @@ static struct ibv_cq *public_cq(struct vb_cq *cq)
 	return (struct ibv_cq *)(void *)&cq->ex;
 }
 
+/* The parent domain whose allocator gives the memory, and whose thread domain the queue is of. */
+static int domain_get(struct vb_cq *cq, struct ibv_context *ctx,
+		      const struct ibv_cq_init_attr_ex *attr)
+{
+	int err;
+
+	if (!(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD))
+		return 0;
+	if (!attr->parent_domain)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_cq: parent_domain is NULL");
+	err = vb_pd_get(ctx, attr->parent_domain);
+	if (err)
+		return err;
+	cq->pd = attr->parent_domain;
+	if (!vb_pd_of(cq->pd)->base)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_cq: pd %u is no parent domain",
+				 cq->pd->handle);
+	return 0;
+}
+
+/* One thread polls a queue of a thread domain, or one that was made for a single thread. */
+static int locks_init(struct vb_cq *cq, const struct ibv_cq_init_attr_ex *attr)
+{
+	int err;
+
+	cq->single_threaded = ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+			       (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) ||
+			      (cq->pd && vb_pd_of(cq->pd)->td);
+	if (!cq->single_threaded)
+		return 0;
+	err = vb_bias_allow(&cq->lock);
+	return err ? err : vb_bias_allow(&cq->poll_lock);
+}
+
+static void memory_free(struct vb_cq *cq)
+{
+	vb_queue_memory_free(&cq->memory); /* calls the parent domain's free() */
+	if (cq->pd)
+		vb_pd_put(cq->pd);
+	vb_bias_forget(&cq->lock);
+	vb_bias_forget(&cq->poll_lock);
+	free(cq);
+}
+
 int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr, bool extended,
 		 struct ibv_cq **out)
 {
 	int err = create_check(ctx, attr);
+	struct ring ring;
 	struct vb_cq *cq;
 
 	if (err)
@@ -119,15 +165,20 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 				VB_MAX_CQ);
 		goto fail;
 	}
-	err = ring_alloc(cq, attr->cqe, extended && (attr->wc_flags & MORE_FLAGS));
+	err = domain_get(cq, ctx, attr);
+	if (!err)
+		err = ring_alloc(&ring, cq->pd, attr->cqe,
+				 extended && (attr->wc_flags & MORE_FLAGS));
+	if (err)
+		goto fail;
+	ring_swap(cq, &ring);
+	err = locks_init(cq, attr);
 	if (!err)
 		err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_CQ], cq, &cq->ex.handle);
 	if (err)
 		goto fail;
-	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) {
-		cq->ignore_overrun = attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
-		cq->single_threaded = attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
-	}
+	cq->ignore_overrun = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+			     (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
 	cq->stamped = extended && (attr->wc_flags & STAMP_FLAGS);
 	cq->ex.context = ctx;
 	cq->ex.channel = attr->channel;
@@ -141,8 +192,7 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 	*out = public_cq(cq);
 	return 0;
 fail:
-	ring_free(cq->ring, cq->more, cq->mask);
-	free(cq);
+	memory_free(cq);
 	atomic_fetch_sub(&cqs_alive, 1);
 	return err;
 }
@@ -152,10 +202,29 @@ static int cq_check(struct ibv_cq *cq)
 	return vb_context_check(cq->context, VB_HANDLE_CQ, cq->handle, cq, "cq");
 }
 
+/* Under the lock: *r takes the unpolled entries over and becomes the ring. */
+static int ring_move(struct vb_cq *cq, struct ring *r, int cqe)
+{
+	uint32_t tail = atomic_load(&cq->tail);
+	uint32_t used = cq->head - tail;
+
+	if ((uint32_t)cqe < used)
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "resize_cq: %u entries are unpolled, %d asked for", used, cqe);
+	ring_swap(cq, r);
+	for (uint32_t i = tail; i != cq->head; i++) {
+		cq->ring[i & cq->mask] = r->entries[i & r->mask];
+		if (cq->more)
+			cq->more[i & cq->mask] = r->more[i & r->mask];
+	}
+	cq->ex.cqe = cqe;
+	return 0;
+}
+
 int vb_cq_resize(struct ibv_cq *ibcq, int cqe)
 {
 	struct vb_cq *cq = vb_cq_of(ibcq);
-	struct vb_cq old;
+	struct ring r;
 	int err = cq_check(ibcq);
 
 	if (err)
@@ -163,35 +232,13 @@ int vb_cq_resize(struct ibv_cq *ibcq, int cqe)
 	if (cqe <= 0 || (uint32_t)cqe > VB_MAX_CQE)
 		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "resize_cq: cqe %d is not in 1..%u",
 				 cqe, VB_MAX_CQE);
+	err = ring_alloc(&r, cq->pd, (uint32_t)cqe, cq->more != NULL);
+	if (err)
+		return err;
 	vb_lock_take(&cq->lock);
-	uint32_t tail = atomic_load(&cq->tail);
-	uint32_t used = cq->head - tail;
-
-	old.ring = cq->ring;
-	old.more = cq->more;
-	old.mask = cq->mask;
-	if ((uint32_t)cqe < used) {
-		err = vb_refuse(EINVAL, VB_REASON_ARG,
-				"resize_cq: %u entries are unpolled, %d asked for", used, cqe);
-		goto unlock;
-	}
-	err = ring_alloc(cq, (uint32_t)cqe, old.more != NULL);
-	if (err) {
-		ring_free(cq->ring, cq->more, cq->mask);
-		cq->ring = old.ring;
-		cq->more = old.more;
-		cq->mask = old.mask;
-		goto unlock;
-	}
-	for (uint32_t i = tail; i != cq->head; i++) {
-		cq->ring[i & cq->mask] = old.ring[i & old.mask];
-		if (cq->more)
-			cq->more[i & cq->mask] = old.more[i & old.mask];
-	}
-	cq->ex.cqe = cqe;
-	ring_free(old.ring, old.more, old.mask);
-unlock:
+	err = ring_move(cq, &r, cqe);
 	vb_lock_release(&cq->lock);
+	vb_queue_memory_free(&r.memory); /* the old one, or the new one where it was refused */
 	return err;
 }
 
@@ -252,10 +299,9 @@ void vb_cq_free(struct ibv_cq *ibcq)
 
 	if (ibcq->channel)
 		vb_comp_channel_put(ibcq->channel);
-	ring_free(cq->ring, cq->more, cq->mask);
 	free(cq->engines);
 	pthread_mutex_destroy(&cq->consume);
-	free(cq);
+	memory_free(cq);
 	atomic_fetch_sub(&cqs_alive, 1);
 }
 

@@ -11,6 +11,7 @@
 #include "base/lock.h"
 #include "device/engine.h"
 #include "device/event_queue.h"
+#include "device/queue_memory.h"
 #include "verbs/ops.h"
 
 struct vb_qp;
@@ -48,11 +49,13 @@ struct vb_cq {
 	struct vb_cqe *ring;
 	struct vb_cqe_more *more; /* per entry, or NULL */
 	bool stamped;             /* the clock is read for every entry */
-	bool single_threaded;  /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED: iterations exclude nobody */
-	uint32_t mask;         /* ring size - 1 */
-	uint32_t head;         /* entries added */
-	_Atomic uint32_t tail; /* entries polled */
-	uint32_t overrun;      /* took place: the CQ takes no more */
+	bool single_threaded; /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED: iterations exclude nobody */
+	struct vb_queue_memory memory; /* of ring and more */
+	struct ibv_pd *pd;             /* a parent domain, or NULL */
+	uint32_t mask;                 /* ring size - 1 */
+	uint32_t head;                 /* entries added */
+	_Atomic uint32_t tail;         /* entries polled */
+	uint32_t overrun;              /* took place: the CQ takes no more */
 	bool ignore_overrun;
 	_Atomic uint8_t armed; /* enum vb_cq_armed */
 	uint32_t told; /* entries before this one were there when the latest event was raised */

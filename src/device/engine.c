@@ -61,6 +61,7 @@ void vb_engine_destroy(struct vb_engine *e)
 	vb_paths_keep(&e->paths);
 	vb_udp_engine_fini(e);
 	vb_node_engine_free(e->node, e->index);
+	vb_bias_forget(&e->lock);
 	free(e);
 }
 

@@ -31,6 +31,10 @@ static int refuse(const char *what)
 
 REFUSE(alloc_pd, UNUSED(struct ibv_context *), UNUSED2(struct ibv_pd **))
 REFUSE(dealloc_pd, UNUSED(struct ibv_pd *))
+REFUSE(alloc_parent_domain, UNUSED(struct ibv_context *),
+       UNUSED2(const struct ibv_parent_domain_init_attr *), UNUSED3(struct ibv_pd **))
+REFUSE(alloc_td, UNUSED(struct ibv_context *), UNUSED2(struct ibv_td **))
+REFUSE(dealloc_td, UNUSED(struct ibv_td *))
 REFUSE(reg_mr, UNUSED(struct ibv_pd *), UNUSED2(void *), UNUSED3(size_t), UNUSED4(uint64_t),
        UNUSED5(unsigned int), UNUSED6(struct ibv_mr **))
 REFUSE(dereg_mr, UNUSED(struct ibv_mr *))
@@ -175,6 +179,9 @@ const struct vb_ops vb_forked_ops = {
 	.query_rt_values = vb_attr_query_clock,
 	.alloc_pd = refuse_alloc_pd,
 	.dealloc_pd = refuse_dealloc_pd,
+	.alloc_parent_domain = refuse_alloc_parent_domain,
+	.alloc_td = refuse_alloc_td,
+	.dealloc_td = refuse_dealloc_td,
 	.reg_mr = refuse_reg_mr,
 	.rereg_mr = refuse_rereg_mr,
 	.dereg_mr = refuse_dereg_mr,

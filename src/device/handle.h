@@ -12,6 +12,7 @@
 
 enum vb_handle_type {
 	VB_HANDLE_PD,
+	VB_HANDLE_TD,
 	VB_HANDLE_MR,
 	VB_HANDLE_CQ,
 	VB_HANDLE_QP,

@@ -10,6 +10,7 @@
 #define VB_MAX_SRQ           65535u
 #define VB_MAX_PD            65535u
 #define VB_MAX_AH            65535u
+#define VB_MAX_TD            65535u
 #define VB_MAX_XRCD          65535u
 #define VB_MAX_MR            131072u
 #define VB_MAX_MW            65536u

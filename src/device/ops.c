@@ -21,6 +21,7 @@
 #include "device/qp.h"
 #include "device/srq.h"
 #include "device/tag_srq.h"
+#include "device/td.h"
 #include "device/wq.h"
 #include "device/xrc.h"
 
@@ -34,6 +35,9 @@ const struct vb_ops vb_device_ops = {
 
 	.alloc_pd = vb_pd_alloc,
 	.dealloc_pd = vb_pd_dealloc,
+	.alloc_parent_domain = vb_parent_domain_alloc,
+	.alloc_td = vb_td_alloc,
+	.dealloc_td = vb_td_dealloc,
 
 	.reg_mr = vb_mr_register,
 	.rereg_mr = vb_mr_reregister,

@@ -7,6 +7,7 @@
 
 #include "base/reason.h"
 #include "device/context.h"
+#include "device/td.h"
 
 static uint32_t next_id(void)
 {
@@ -73,7 +74,12 @@ int vb_pd_dealloc(struct ibv_pd *pd)
 			err = vb_context_remove(pd->context, VB_HANDLE_PD, pd->handle, pd);
 	}
 	pthread_mutex_unlock(&c->lock);
-	if (!err)
-		free(vb_pd_of(pd));
-	return err;
+	if (err)
+		return err;
+	if (vb_pd_of(pd)->td)
+		vb_td_put(vb_pd_of(pd)->td);
+	if (vb_pd_of(pd)->base)
+		vb_pd_put(vb_pd_of(pd)->base);
+	free(vb_pd_of(pd));
+	return 0;
 }

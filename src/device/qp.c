@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/reason.h"
 #include "device/context.h"
@@ -20,6 +19,7 @@
 #include "device/recv_queue.h"
 #include "device/srq.h"
 #include "device/tag_srq.h"
+#include "device/td.h"
 #include "device/udp_qp.h"
 #include "device/xrc.h"
 #include "transport/qp_state.h"
@@ -56,8 +56,9 @@ static bool is_tagged(const struct vb_qp *qp)
 	return qp->srq && qp->srq->tm;
 }
 
-static int send_queue_alloc(struct vb_qp *qp)
+static int send_queue_alloc(struct vb_qp *qp, struct ibv_pd *pd)
 {
+	int err;
 	size_t tail = qp->cap.max_send_sge * sizeof(struct ibv_sge);
 
 	if (tail < qp->cap.max_inline_data)
@@ -67,21 +68,32 @@ static int send_queue_alloc(struct vb_qp *qp)
 	qp->t.sq_stride = (uint32_t)((sizeof(struct vb_send_wqe) + tail + 63) & ~(size_t)63);
 	qp->t.sq_size = power_of_two(qp->cap.max_send_wr + (is_tagged(qp) ? VB_TM_REQUESTS : 0));
 	qp->sq_max = qp->cap.max_send_wr;
-	qp->t.sq = mmap(NULL, (size_t)qp->t.sq_size * qp->t.sq_stride, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (qp->t.sq == MAP_FAILED) {
-		qp->t.sq = NULL;
-		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: send queue of %u",
-				 qp->cap.max_send_wr);
-	}
-	return 0;
+	err = vb_queue_memory_alloc(&qp->sq_memory, pd, (size_t)qp->t.sq_size * qp->t.sq_stride,
+				    VERBATIM_RESOURCE_SEND_QUEUE);
+	qp->t.sq = qp->sq_memory.ptr;
+	return err;
 }
 
 static void send_queue_free(struct vb_qp *qp)
 {
-	if (qp->t.sq)
-		munmap(qp->t.sq, (size_t)qp->t.sq_size * qp->t.sq_stride);
+	vb_queue_memory_free(&qp->sq_memory);
 	qp->t.sq = NULL;
+}
+
+/* On a thread domain the queue pairs share an engine, and their locks lean towards the thread that posts. */
+static int engine_get(struct vb_qp *qp, struct ibv_pd *pd)
+{
+	struct vb_td *td = vb_pd_of(pd)->td;
+	int err;
+
+	if (!td)
+		return vb_cq_engine(qp->scq, &qp->engine);
+	err = vb_td_engine(td, &qp->engine);
+	if (!err)
+		err = vb_bias_allow(&qp->wr_lock);
+	if (!err)
+		err = vb_bias_allow(&qp->rq.lock);
+	return err;
 }
 
 void vb_qp_events_init(struct vb_qp *qp)
@@ -109,17 +121,17 @@ void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
 static int resources_get(struct vb_qp *qp, struct ibv_context *ctx,
 			 const struct ibv_qp_init_attr_ex *attr)
 {
-	int err = send_queue_alloc(qp);
+	int err = send_queue_alloc(qp, attr->pd);
 
 	if (!err)
-		err = vb_recv_queue_init(&qp->rq, qp->srq ? 0 : qp->cap.max_recv_wr,
+		err = vb_recv_queue_init(&qp->rq, attr->pd, qp->srq ? 0 : qp->cap.max_recv_wr,
 					 qp->cap.max_recv_sge);
 	if (!err)
 		err = vb_process_start_progress();
 	if (!err && attr->qp_type == IBV_QPT_RAW_PACKET)
 		err = vb_raw_open(qp, ctx, attr);
 	if (!err)
-		err = vb_cq_engine(qp->scq, &qp->engine);
+		err = engine_get(qp, attr->pd);
 	if (!err)
 		err = vb_node_qpn_alloc(qp->engine->node, &qp->t.qpn, &qp->pub);
 	if (err)
@@ -147,6 +159,7 @@ static void resources_put(struct vb_qp *qp)
 	vb_raw_free(qp);
 	vb_recv_queue_fini(&qp->rq);
 	send_queue_free(qp);
+	vb_bias_forget(&qp->wr_lock);
 	free(qp->discard);
 	free(qp);
 }
@@ -385,6 +398,7 @@ int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
 void vb_qp_free(struct ibv_qp *ibqp)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
+	struct ibv_pd *pd = ibqp->pd;
 
 	if (qp->xrcd) {
 		vb_xrc_qp_free(qp);
@@ -398,8 +412,8 @@ void vb_qp_free(struct ibv_qp *ibqp)
 	vb_cq_detach(qp->scq, qp->engine);
 	if (qp->srq)
 		vb_srq_put(qp->srq);
-	vb_pd_put(ibqp->pd);
-	resources_put(qp);
+	resources_put(qp); /* calls the parent domain's free() */
+	vb_pd_put(pd);
 	atomic_fetch_sub(&qps_alive, 1);
 }
 

@@ -10,6 +10,7 @@
 
 #include "device/engine.h"
 #include "device/event_queue.h"
+#include "device/queue_memory.h"
 #include "host/peer.h"
 #include "transport/tqp.h"
 #include "verbs/ops.h"
@@ -27,6 +28,7 @@ struct vb_xrcd;
 struct vb_recv_queue {
 	struct vb_lock lock;
 	char *mem;
+	struct vb_queue_memory memory;
 	uint32_t stride;
 	uint32_t size; /* power of two >= max_wr */
 	uint32_t max_wr, max_sge;
@@ -87,6 +89,7 @@ struct vb_qp {
 	bool last_wqe_raised;
 
 	/* Send queue slots: freed when the program polls (IBA 10.8.2). */
+	struct vb_queue_memory sq_memory;
 	uint32_t sq_max;              /* max_send_wr */
 	uint32_t sq_done;             /* entries the protocol has finished */
 	_Atomic uint32_t sq_released; /* entries the program may post again */

@@ -4,13 +4,15 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/reason.h"
 #include "device/fastpath.h"
 
-int vb_recv_queue_init(struct vb_recv_queue *rq, uint32_t max_wr, uint32_t max_sge)
+int vb_recv_queue_init(struct vb_recv_queue *rq, struct ibv_pd *pd, uint32_t max_wr,
+		       uint32_t max_sge)
 {
+	int err;
+
 	rq->max_wr = max_wr;
 	rq->max_sge = max_sge;
 	rq->size = 1;
@@ -20,21 +22,17 @@ int vb_recv_queue_init(struct vb_recv_queue *rq, uint32_t max_wr, uint32_t max_s
 				(max_sge ? max_sge : 1) * sizeof(struct ibv_sge));
 	if (!max_wr)
 		return 0;
-	rq->mem = mmap(NULL, (size_t)rq->size * rq->stride, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (rq->mem == MAP_FAILED) {
-		rq->mem = NULL;
-		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: receive queue of %u",
-				 max_wr);
-	}
-	return 0;
+	err = vb_queue_memory_alloc(&rq->memory, pd, (size_t)rq->size * rq->stride,
+				    VERBATIM_RESOURCE_RECV_QUEUE);
+	rq->mem = rq->memory.ptr;
+	return err;
 }
 
 void vb_recv_queue_fini(struct vb_recv_queue *rq)
 {
-	if (rq->mem)
-		munmap(rq->mem, (size_t)rq->size * rq->stride);
+	vb_queue_memory_free(&rq->memory);
 	rq->mem = NULL;
+	vb_bias_forget(&rq->lock);
 }
 
 void vb_recv_queue_clear(struct vb_recv_queue *rq)

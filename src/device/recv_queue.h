@@ -5,8 +5,9 @@
 
 #include "device/qp.h"
 
-/* max_wr 0: a queue that takes nothing. -ENOMEM. */
-int vb_recv_queue_init(struct vb_recv_queue *rq, uint32_t max_wr, uint32_t max_sge);
+/* max_wr 0: a queue that takes nothing. The memory is of the pd (queue_memory.h). -ENOMEM. */
+int vb_recv_queue_init(struct vb_recv_queue *rq, struct ibv_pd *pd, uint32_t max_wr,
+		       uint32_t max_sge);
 void vb_recv_queue_fini(struct vb_recv_queue *rq);
 /* Forgets everything posted. Under the engine's lock. */
 void vb_recv_queue_clear(struct vb_recv_queue *rq);

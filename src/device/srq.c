@@ -29,25 +29,19 @@ static struct vb_recv_wqe *entry(const struct vb_srq *s, uint32_t index)
 	return (struct vb_recv_wqe *)(void *)(s->mem + (size_t)index * s->stride);
 }
 
-static void memory_free(struct vb_srq *s)
+/* Entries, the ring of posted ones and the stack of free ones lie in one piece, which a parent domain's allocator may give. */
+static int memory_alloc(struct vb_srq *s, struct ibv_pd *pd)
 {
-	free(s->mem);
-	free(s->fifo);
-	free(s->free);
-	s->mem = NULL;
-	s->fifo = s->free = NULL;
-}
+	size_t entries = (size_t)s->max_wr * (s->stride = entry_stride(s->max_sge));
+	int err = vb_queue_memory_alloc(&s->memory, pd,
+					entries + (size_t)s->max_wr * 2 * sizeof(uint32_t),
+					VERBATIM_RESOURCE_SRQ);
 
-static int memory_alloc(struct vb_srq *s)
-{
-	s->stride = entry_stride(s->max_sge);
-	s->mem = calloc(s->max_wr, s->stride);
-	s->fifo = calloc(s->max_wr, sizeof(*s->fifo));
-	s->free = calloc(s->max_wr, sizeof(*s->free));
-	if (!s->mem || !s->fifo || !s->free) {
-		memory_free(s);
-		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_srq: %u entries", s->max_wr);
-	}
+	if (err)
+		return err;
+	s->mem = s->memory.ptr;
+	s->fifo = (uint32_t *)(void *)(s->mem + entries);
+	s->free = s->fifo + s->max_wr;
 	for (uint32_t i = 0; i < s->max_wr; i++)
 		s->free[i] = s->max_wr - 1 - i;
 	s->num_free = s->max_wr;
@@ -139,7 +133,9 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 	s->max_wr = attr->attr.max_wr;
 	s->max_sge = attr->attr.max_sge;
 	s->pd_id = vb_pd_of(attr->pd)->id;
-	err = memory_alloc(s);
+	err = memory_alloc(s, attr->pd);
+	if (!err && vb_pd_of(attr->pd)->td)
+		err = vb_bias_allow(&s->lock);
 	if (err)
 		goto uncount;
 	s->srq.context = ctx;
@@ -163,7 +159,8 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 	return 0;
 uncount:
 	atomic_fetch_sub(&srqs_alive, 1);
-	memory_free(s);
+	vb_queue_memory_free(&s->memory);
+	vb_bias_forget(&s->lock);
 	free(s);
 put_pd:
 	vb_pd_put(attr->pd);
@@ -175,43 +172,47 @@ static int srq_check(struct ibv_srq *srq)
 	return vb_context_check(srq->context, VB_HANDLE_SRQ, srq->handle, srq, "srq");
 }
 
-/* Entries keep their indices: the larger table begins with a copy of the old one, the order of posted ones stays. */
-static int resize(struct vb_srq *s, uint32_t max_wr)
+/* Under the lock: *table, which has max_wr entries, takes the posted ones in their order and becomes the queue's; *table is the old one. */
+static int resize(struct vb_srq *s, struct vb_srq *table)
 {
-	struct vb_srq bigger = {.max_wr = max_wr, .max_sge = s->max_sge};
 	uint32_t in_use = s->max_wr - s->num_free;
 	uint32_t taken = in_use - s->posted;
+	struct vb_queue_memory old = s->memory;
 
+	if (table->max_wr < in_use || table->max_wr < s->limit)
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "modify_srq: max_wr %u is below %u posted or limit %u",
+				 table->max_wr, in_use, s->limit);
+	if (taken)
+		return vb_refuse(EBUSY, VB_REASON_BUSY, "modify_srq: a message is being received");
+	for (uint32_t i = 0; i < s->posted; i++) {
+		uint32_t at = s->fifo[(s->fifo_head + i) % s->max_wr];
+
+		memcpy(table->mem + (size_t)i * table->stride, entry(s, at), s->stride);
+		table->fifo[i] = i;
+	}
+	s->num_free = table->max_wr - s->posted;
+	for (uint32_t i = 0; i < s->num_free; i++)
+		table->free[i] = table->max_wr - 1 - i;
+	s->memory = table->memory;
+	s->mem = table->mem;
+	s->fifo = table->fifo;
+	s->free = table->free;
+	s->max_wr = table->max_wr;
+	s->fifo_head = 0;
+	table->memory = old;
+	return 0;
+}
+
+/* The table for ibv_modify_srq(3) to resize to, allocated before any lock is taken. */
+static int table_alloc(const struct vb_srq *s, uint32_t max_wr, struct vb_srq *table)
+{
 	if (max_wr == 0 || max_wr > VB_MAX_SRQ_WR)
 		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT,
 				 "modify_srq: max_wr %u is not in 1..%u", max_wr, VB_MAX_SRQ_WR);
-	if (max_wr < in_use || max_wr < s->limit)
-		return vb_refuse(EINVAL, VB_REASON_ARG,
-				 "modify_srq: max_wr %u is below %u posted or limit %u", max_wr,
-				 in_use, s->limit);
-	if (taken)
-		return vb_refuse(EBUSY, VB_REASON_BUSY, "modify_srq: a message is being received");
-	int err = memory_alloc(&bigger);
-
-	if (err)
-		return err;
-	for (uint32_t i = 0; i < s->posted; i++) {
-		uint32_t old = s->fifo[(s->fifo_head + i) % s->max_wr];
-
-		memcpy(bigger.mem + (size_t)i * bigger.stride, entry(s, old), s->stride);
-		bigger.fifo[i] = i;
-	}
-	bigger.num_free = max_wr - s->posted;
-	for (uint32_t i = 0; i < bigger.num_free; i++)
-		bigger.free[i] = max_wr - 1 - i;
-	memory_free(s);
-	s->mem = bigger.mem;
-	s->fifo = bigger.fifo;
-	s->free = bigger.free;
-	s->num_free = bigger.num_free;
-	s->max_wr = max_wr;
-	s->fifo_head = 0;
-	return 0;
+	table->max_wr = max_wr;
+	table->max_sge = s->max_sge;
+	return memory_alloc(table, s->srq.pd);
 }
 
 static void limit_raise(struct vb_srq *s)
@@ -223,12 +224,16 @@ static void limit_raise(struct vb_srq *s)
 int vb_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask)
 {
 	struct vb_srq *s = vb_srq_of(srq);
+	struct vb_srq table = {.max_wr = 0};
 	int err = srq_check(srq);
 
 	if (err)
 		return err;
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "modify_srq: mask 0x%x", mask);
+	err = mask & IBV_SRQ_MAX_WR ? table_alloc(s, attr->max_wr, &table) : 0;
+	if (err)
+		return err;
 	vb_lock_take(&s->lock);
 	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : s->max_wr;
 
@@ -236,7 +241,7 @@ int vb_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask
 		err = vb_refuse(EINVAL, VB_REASON_ARG, "modify_srq: limit %u exceeds max_wr %u",
 				attr->srq_limit, max_wr);
 	if (!err && (mask & IBV_SRQ_MAX_WR))
-		err = resize(s, attr->max_wr);
+		err = resize(s, &table);
 	if (!err && (mask & IBV_SRQ_LIMIT)) {
 		s->limit = attr->srq_limit;
 		/* Already below: tell at once, or nobody ever would. */
@@ -244,6 +249,7 @@ int vb_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask
 			limit_raise(s);
 	}
 	vb_lock_release(&s->lock);
+	vb_queue_memory_free(&table.memory); /* the old one, or the new one where it was refused */
 	return err;
 }
 
@@ -291,13 +297,15 @@ int vb_srq_retire(struct ibv_srq *srq, struct vb_events_got *got)
 void vb_srq_free(struct ibv_srq *srq)
 {
 	struct vb_srq *s = vb_srq_of(srq);
+	struct ibv_pd *pd = srq->pd;
 
 	if (s->xrcd)
 		vb_xrcd_put(s->xrcd);
 	if (s->tm)
 		vb_tm_destroy(s);
-	vb_pd_put(srq->pd);
-	memory_free(s);
+	vb_queue_memory_free(&s->memory); /* calls the parent domain's free() */
+	vb_pd_put(pd);
+	vb_bias_forget(&s->lock);
 	free(s);
 	atomic_fetch_sub(&srqs_alive, 1);
 }

@@ -8,6 +8,7 @@
 
 #include "base/lock.h"
 #include "device/event_queue.h"
+#include "device/queue_memory.h"
 #include "transport/wqe.h"
 #include "verbs/ops.h"
 
@@ -18,7 +19,8 @@ struct vb_xrcd;
 struct vb_srq {
 	struct ibv_srq srq;
 	struct vb_lock lock;
-	char *mem; /* max_wr entries of `stride` bytes */
+	struct vb_queue_memory memory; /* of the next three */
+	char *mem;                     /* max_wr entries of `stride` bytes */
 	uint32_t stride;
 	uint32_t max_wr, max_sge;
 	uint32_t *fifo;     /* indices of posted entries, ring of max_wr */

@@ -63,9 +63,8 @@ static int check_init_attr(const struct ibv_cq_init_attr_ex *attr)
 	if (!err)
 		err = vb_check_flags("create_cq_ex", "wc_flags", attr->wc_flags,
 				     IBV_CREATE_CQ_SUP_WC_FLAGS);
-	if (!err && (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD))
-		err = vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
-				"create_cq_ex: no parent domains on this device");
+	if (!err && (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) && !attr->parent_domain)
+		err = vb_refuse_null("create_cq_ex", "parent_domain");
 	if (!err && !attr->cqe)
 		err = vb_refuse(EINVAL, VB_REASON_ARG, "create_cq_ex: cqe 0");
 	return err;
@@ -81,7 +80,8 @@ struct ibv_cq_ex *vb_slot_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_in
 	given = *attr;
 	if (!(given.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS))
 		given.flags = 0;
-	given.parent_domain = NULL;
+	if (!(given.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD))
+		given.parent_domain = NULL;
 	return (struct ibv_cq_ex *)create(ctx, &given, true);
 }
 

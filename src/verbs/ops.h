@@ -41,7 +41,12 @@ struct vb_ops {
 	int (*query_rt_values)(struct ibv_context *ctx, struct ibv_values_ex *values);
 
 	int (*alloc_pd)(struct ibv_context *ctx, struct ibv_pd **pd);
-	int (*dealloc_pd)(struct ibv_pd *pd);
+	int (*dealloc_pd)(struct ibv_pd *pd); /* parent domains, too */
+	int (*alloc_parent_domain)(struct ibv_context *ctx,
+				   const struct ibv_parent_domain_init_attr *attr,
+				   struct ibv_pd **pd);
+	int (*alloc_td)(struct ibv_context *ctx, struct ibv_td **td);
+	int (*dealloc_td)(struct ibv_td *td);
 
 	/* access: optional bits unknown to the device are dropped, unknown mandatory ones refused. */
 	int (*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,

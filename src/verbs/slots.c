@@ -42,6 +42,9 @@ void vb_slots_fill(struct ibv_context *ctx)
 	vctx->query_device_ex = vb_slot_query_device_ex;
 	vctx->query_port = vb_slot_query_port;
 	vctx->query_rt_values = vb_slot_query_rt_values;
+	vctx->alloc_parent_domain = vb_slot_alloc_parent_domain;
+	vctx->alloc_td = vb_slot_alloc_td;
+	vctx->dealloc_td = vb_slot_dealloc_td;
 	vctx->create_cq_ex = vb_slot_create_cq_ex;
 	vctx->modify_cq = vb_slot_modify_cq;
 	vctx->create_srq_ex = vb_slot_create_srq_ex;

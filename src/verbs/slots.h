@@ -23,6 +23,10 @@ int vb_slot_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *value
 struct ibv_mw *vb_slot_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int vb_slot_dealloc_mw(struct ibv_mw *mw);
 int vb_slot_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+struct ibv_pd *vb_slot_alloc_parent_domain(struct ibv_context *ctx,
+					   struct ibv_parent_domain_init_attr *attr);
+struct ibv_td *vb_slot_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr);
+int vb_slot_dealloc_td(struct ibv_td *td);
 struct ibv_cq_ex *vb_slot_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 int vb_slot_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_srq *vb_slot_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr);

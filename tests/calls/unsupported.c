@@ -33,15 +33,6 @@ static void memory(void)
 	EXPECT_EQ(ibv_advise_mr(end.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
 }
 
-static void domains(void)
-{
-	struct ibv_td_init_attr td = {.comp_mask = 0};
-	struct ibv_parent_domain_init_attr parent = {.pd = end.pd};
-
-	NOT_OFFERED(ibv_alloc_td(end.ctx, &td));
-	NOT_OFFERED(ibv_alloc_parent_domain(end.ctx, &parent));
-}
-
 static void queues(void)
 {
 	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
@@ -109,7 +100,6 @@ int main(int argc, char **argv)
 	end_open(&end, &config, END_HERE);
 	REQUIRE(ibv_query_device_ex(end.ctx, NULL, &device) == 0);
 	memory();
-	domains();
 	queues();
 	flows();
 	qp_types();

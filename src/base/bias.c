@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* When a lock begins and ceases to lean towards a thread. */
+#include "base/bias.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+#include "base/log.h"
+
+#define STREAK_FIRST 64u /* a membarrier(2) costs as much as some hundred atomic operations */
+#define STREAK_MOST  (1u << 16)
+#define WORTH        16u     /* an inclination that lasted so many streaks was right */
+#define DRAIN_NS     1000000 /* far longer than any store waits to become visible */
+
+static int membarrier(int command)
+{
+	return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+static bool registered;
+
+static void register_process(void)
+{
+	registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+	if (!registered)
+		vb_log(VB_LOG_INFO, "membarrier: %s: thread domains take locks as other objects do",
+		       strerror(errno));
+}
+
+int vb_bias_allow(struct vb_lock *lock)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct vb_bias *b;
+
+	pthread_once(&once, register_process);
+	if (!registered)
+		return 0;
+	if (posix_memalign((void **)&b, _Alignof(struct vb_bias), sizeof(*b)))
+		return -ENOMEM;
+	memset(b, 0, sizeof(*b));
+	b->needed = STREAK_FIRST;
+	lock->bias = b;
+	return 0;
+}
+
+void vb_bias_forget(struct vb_lock *lock)
+{
+	free(lock->bias);
+	lock->bias = NULL;
+}
+
+/* A forked child may have to register anew; a process that has forbidden itself the call since has to wait instead. */
+static void all_threads_pass_a_barrier(void)
+{
+	const struct timespec drain = {0, DRAIN_NS};
+
+	if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+		return;
+	if (!membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+	    !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+		return;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	nanosleep(&drain, NULL);
+}
+
+/* Under `held`. */
+static void end_inclination(struct vb_bias *b)
+{
+	__atomic_store_n(&b->owner, NULL, __ATOMIC_RELAXED);
+	all_threads_pass_a_barrier();
+}
+
+/* Under the lock, after an inclination. Was it worth its end? */
+static void judge_inclination(struct vb_bias *b)
+{
+	if (b->entries >= (uint64_t)b->needed * WORTH)
+		b->needed = STREAK_FIRST;
+	else if (b->needed < STREAK_MOST)
+		b->needed *= 2;
+	b->entries = 0;
+}
+
+static struct vb_bias_seat *seat_of(struct vb_bias *b, uintptr_t thread)
+{
+	for (int i = 0; i < VB_BIAS_SEATS; i++) {
+		if (!b->seat[i].thread)
+			b->seat[i].thread = thread;
+		if (b->seat[i].thread == thread)
+			return &b->seat[i];
+	}
+	return NULL;
+}
+
+static void begin_inclination(struct vb_lock *lock, uintptr_t self)
+{
+	struct vb_bias *b = lock->bias;
+	struct vb_bias_seat *seat = seat_of(b, self);
+
+	b->streak = 0;
+	if (!seat)
+		return;
+	b->entries = 1;
+	b->holder = seat;
+	__atomic_store_n(&seat->inside, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&b->owner, seat, __ATOMIC_RELEASE);
+	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
+}
+
+static void count_streak(struct vb_lock *lock)
+{
+	struct vb_bias *b = lock->bias;
+	uintptr_t self = (uintptr_t)pthread_self();
+
+	if (b->entries)
+		judge_inclination(b);
+	if (b->last != self) {
+		b->last = self;
+		b->streak = 0;
+	} else if (++b->streak >= b->needed) {
+		begin_inclination(lock, self);
+	}
+}
+
+/* Is a former owner still there? Or it is looking whether it still is the owner, and will leave. */
+static bool somebody_inside(const struct vb_bias *b)
+{
+	bool inside = false;
+
+	for (int i = 0; i < VB_BIAS_SEATS; i++)
+		inside |= __atomic_load_n(&b->seat[i].inside, __ATOMIC_ACQUIRE) != 0;
+	return inside;
+}
+
+void vb_bias_taken(struct vb_lock *lock)
+{
+	struct vb_bias *b = lock->bias;
+
+	if (__atomic_load_n(&b->owner, __ATOMIC_RELAXED))
+		end_inclination(b);
+	for (int turn = 0; somebody_inside(b); turn++)
+		vb_lock_relax(turn);
+	count_streak(lock);
+}
+
+bool vb_bias_tried(struct vb_lock *lock)
+{
+	struct vb_bias *b = lock->bias;
+
+	if (__atomic_load_n(&b->owner, __ATOMIC_RELAXED))
+		end_inclination(b);
+	if (somebody_inside(b)) {
+		__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
+		return false;
+	}
+	count_streak(lock);
+	return true;
+}
