@@ -37,7 +37,7 @@ static int body_new(struct vb_xrc_domain *d, struct ibv_context *ctx, struct vb_
 	body->xrc = d;
 	body->engine = d->engine;
 	vb_qp_protocol_init(body, IBV_QPT_XRC_RECV);
-	err = vb_recv_queue_init(&body->rq, 0, 0);
+	err = vb_recv_queue_init(&body->rq, NULL, 0, 0);
 	if (!err)
 		err = vb_process_start_progress();
 	if (!err)
