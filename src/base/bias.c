@@ -115,7 +115,7 @@ static void begin_inclination(struct vb_lock *lock, uintptr_t self)
 static void count_streak(struct vb_lock *lock)
 {
 	struct vb_bias *b = lock->bias;
-	uintptr_t self = (uintptr_t)pthread_self();
+	uintptr_t self = vb_bias_self();
 
 	if (b->entries)
 		judge_inclination(b);

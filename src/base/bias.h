@@ -48,11 +48,25 @@ void vb_bias_forget(struct vb_lock *lock);
 void vb_bias_taken(struct vb_lock *lock);
 bool vb_bias_tried(struct vb_lock *lock);
 
+/* Who is asking: threads that are alive at once differ in it. */
+static inline uintptr_t vb_bias_self(void)
+{
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_thread_pointer)
+	return (uintptr_t)__builtin_thread_pointer();
+#else
+	return (uintptr_t)pthread_self();
+#endif
+#else
+	return (uintptr_t)pthread_self();
+#endif
+}
+
 static inline bool vb_bias_enter(struct vb_bias *b)
 {
 	struct vb_bias_seat *seat = __atomic_load_n(&b->owner, __ATOMIC_ACQUIRE);
 
-	if (!seat || seat->thread != (uintptr_t)pthread_self())
+	if (!seat || seat->thread != vb_bias_self())
 		return false;
 	__atomic_store_n(&seat->inside, 1, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);

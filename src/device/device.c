@@ -202,8 +202,8 @@ void vb_device_put(struct vb_device *dev)
 	pthread_mutex_unlock(&devices.lock);
 }
 
-/* Appends the loopback interfaces, or the others: a program that takes the first device wants a real one. */
-static int collect(struct ibv_device **list, int count, unsigned int loopback)
+/* Appends the loopback interfaces, or the others: a program that takes the first device wants a real one. -ENOMEM. */
+static int collect(struct ibv_device **list, int *count, unsigned int loopback)
 {
 	for (uint32_t i = 0; i < devices.seen.num_dev; i++) {
 		const struct vb_netdev *n = &devices.seen.dev[i];
@@ -214,27 +214,43 @@ static int collect(struct ibv_device **list, int count, unsigned int loopback)
 			continue;
 		dev = find_or_make(n);
 		if (!dev)
-			continue; /* no memory: a shorter list */
+			return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for device vb_%s",
+					 n->name);
 		dev->refs++;
-		list[count++] = &dev->ibv;
+		list[(*count)++] = &dev->ibv;
 	}
-	return count;
+	return 0;
+}
+
+static void list_free(struct ibv_device **list)
+{
+	for (struct ibv_device **d = list; d && *d; d++)
+		put(vb_device_of(*d));
+	free(list);
 }
 
 int vb_device_list(struct ibv_device ***list, int *count)
 {
+	struct ibv_device **made = NULL;
 	int err;
 
 	vb_fork_prepare(); /* before any thread can hold the lock */
 	pthread_mutex_lock(&devices.lock);
 	err = refresh(0);
 	if (!err) {
-		*list = calloc(devices.seen.num_dev + 1, sizeof(**list));
-		if (!*list)
+		made = calloc(devices.seen.num_dev + 1, sizeof(*made));
+		if (!made)
 			err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a device list");
 	}
+	*count = 0;
 	if (!err)
-		*count = collect(*list, collect(*list, 0, 0), IFF_LOOPBACK);
+		err = collect(made, count, 0);
+	if (!err)
+		err = collect(made, count, IFF_LOOPBACK);
+	if (err)
+		list_free(made);
+	else
+		*list = made;
 	pthread_mutex_unlock(&devices.lock);
 	return err;
 }
@@ -242,10 +258,8 @@ int vb_device_list(struct ibv_device ***list, int *count)
 void vb_device_free_list(struct ibv_device **list)
 {
 	pthread_mutex_lock(&devices.lock);
-	for (struct ibv_device **d = list; *d; d++)
-		put(vb_device_of(*d));
+	list_free(list);
 	pthread_mutex_unlock(&devices.lock);
-	free(list);
 }
 
 void vb_device_link(struct vb_device *dev, struct vb_link_state *link)

@@ -152,6 +152,22 @@ static int scan(struct vb_netdevs *n)
 	return err;
 }
 
+/* What ibv_get_device_list(3) has a name for: no right, no such thing in this kernel, no memory. */
+static int page_errno(int err)
+{
+	switch (err) {
+	case EACCES:
+		return EPERM;
+	case EAFNOSUPPORT:
+	case EPROTONOSUPPORT:
+		return ENOSYS;
+	case ENOBUFS:
+		return ENOMEM;
+	default:
+		return err;
+	}
+}
+
 int vb_netdevs_scan(struct vb_netdevs *n)
 {
 	int err = -EINTR;
@@ -164,7 +180,8 @@ int vb_netdevs_scan(struct vb_netdevs *n)
 	if (!err)
 		return 0;
 	vb_netdevs_free(n);
-	return vb_refuse(-err, VB_REASON_SYSTEM, "list of network interfaces: %s", strerror(-err));
+	return vb_refuse(page_errno(-err), VB_REASON_SYSTEM, "list of network interfaces: %s",
+			 strerror(-err));
 }
 
 void vb_netdevs_free(struct vb_netdevs *n)
