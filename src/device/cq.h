@@ -44,8 +44,8 @@ struct vb_cq_engine {
 };
 
 struct vb_cq {
-	struct ibv_cq_ex ex; /* starts with struct ibv_cq */
-	struct vb_lock lock; /* the entries, arming, overrun */
+	_Alignas(64) struct ibv_cq_ex ex; /* starts with struct ibv_cq */
+	struct vb_lock lock;              /* the entries, arming, overrun */
 	struct vb_cqe *ring;
 	struct vb_cqe_more *more; /* per entry, or NULL */
 	bool stamped;             /* the clock is read for every entry */

@@ -32,7 +32,7 @@ struct vb_paths {
 };
 
 struct vb_engine {
-	struct vb_lock lock;
+	_Alignas(64) struct vb_lock lock; /* engines share no cache line */
 	struct vb_paths paths;
 	struct vb_node *node;
 	struct vb_page_engine *pub; /* our entry of the published table */

@@ -121,10 +121,12 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 	err = vb_pd_get(ctx, attr->pd);
 	if (err)
 		return err;
-	s = calloc(1, sizeof(*s));
-	err = -ENOMEM;
-	if (!s)
+	s = aligned_alloc(_Alignof(struct vb_srq), sizeof(*s));
+	if (!s) {
+		err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_srq");
 		goto put_pd;
+	}
+	memset(s, 0, sizeof(*s));
 	if (atomic_fetch_add(&srqs_alive, 1) >= VB_MAX_SRQ) {
 		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_srq: %u queues exist",
 				VB_MAX_SRQ);

@@ -17,7 +17,7 @@ struct vb_tm;
 struct vb_xrcd;
 
 struct vb_srq {
-	struct ibv_srq srq;
+	_Alignas(64) struct ibv_srq srq;
 	struct vb_lock lock;
 	struct vb_queue_memory memory; /* of the next three */
 	char *mem;                     /* max_wr entries of `stride` bytes */
