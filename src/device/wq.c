@@ -107,7 +107,7 @@ int vb_wq_create(struct ibv_context *ctx, struct ibv_wq_init_attr *attr, struct 
 		err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_wq");
 		goto put_pd;
 	}
-	err = vb_recv_queue_init(&w->rq, attr->max_wr, attr->max_sge);
+	err = vb_recv_queue_init(&w->rq, attr->pd, attr->max_wr, attr->max_sge);
 	if (!err)
 		err = vb_context_add(ctx, VB_HANDLE_WQ, w, &w->wq.handle);
 	if (err)
@@ -202,8 +202,10 @@ int vb_wq_destroy(struct ibv_wq *wq)
 		return err;
 	vb_cq_remove_qp(w->cq, (const struct vb_qp *)(const void *)w);
 	vb_cq_unhold(w->cq);
-	vb_pd_put(wq->pd);
-	vb_recv_queue_fini(&w->rq);
+	struct ibv_pd *pd = wq->pd;
+
+	vb_recv_queue_fini(&w->rq); /* calls the parent domain's free() */
+	vb_pd_put(pd);
 	free(w);
 	return 0;
 }
