@@ -97,7 +97,7 @@ static void completion_queues(void **state)
 	attr.comp_mask = 1 << 9;
 	REFUSED(ibv_create_cq_ex(ctx, &attr), EINVAL);
 	attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
-	REFUSED(ibv_create_cq_ex(ctx, &attr), EOPNOTSUPP);
+	REFUSED(ibv_create_cq_ex(ctx, &attr), EINVAL);
 	attr.comp_mask = 0;
 	attr.cqe = 0;
 	REFUSED(ibv_create_cq_ex(ctx, &attr), EINVAL);
@@ -182,13 +182,13 @@ static void multicast(void **state)
 static void not_offered(void **state)
 {
 	struct ibv_context *ctx = fake_reset();
-	struct ibv_td_init_attr td = {0};
 	struct ibv_comp_cntr_caps caps;
 	struct ibv_comp_cntr_init_attr cntr = {0};
 	struct ibv_ece ece = {.options = 5};
 
 	(void)state;
-	REFUSED(ibv_alloc_td(ctx, &td), EOPNOTSUPP);
+	REFUSED(ibv_alloc_td(ctx, NULL), EINVAL);
+	REFUSED(ibv_alloc_parent_domain(ctx, NULL), EINVAL);
 	REFUSED(ibv_alloc_null_mr(&fake.pd), EOPNOTSUPP);
 	REFUSED(ibv_import_device(3), EOPNOTSUPP);
 	REFUSED(ibv_import_pd(ctx, 3), EOPNOTSUPP);

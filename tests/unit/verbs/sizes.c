@@ -28,7 +28,7 @@ static void the_context_is_complete(void **state)
 	assert_ptr_equal(ctx->abi_compat, __VERBS_ABI_IS_EXTENDED);
 	assert_non_null(verbs_get_ctx_op(ctx, query_port));
 	assert_non_null(verbs_get_ctx_op(ctx, create_qp_ex));
-	assert_null(verbs_get_ctx_op(ctx, alloc_td));
+	assert_null(verbs_get_ctx_op(ctx, create_flow_action_esp));
 	slots(ctx)->sz =
 		sizeof(struct verbs_context) - offsetof(struct verbs_context, query_port) - 1;
 	assert_null(verbs_get_ctx_op(ctx, query_port));
