@@ -155,7 +155,7 @@ void vb_respond_farewell(struct vb_tqp *qp)
 {
 	struct vb_responder *p = &qp->resp;
 
-	for (uint32_t i = 0; i < FAREWELLS && qp->service == VB_SERVICE_RC && p->ack_msn; i++) {
+	for (uint32_t i = 0; i < FAREWELLS && vb_service_reliable(qp->service) && p->ack_msn; i++) {
 		p->syndrome = VB_AETH_ACK;
 		if (acknowledge(qp))
 			return;

@@ -224,6 +224,7 @@ static bool continues(const struct growing *g, const struct vb_run *next)
 	return g->payload && run->op <= VB_OP_WRITE && next->op == run->op &&
 	       next->service == run->service && run->service != VB_SERVICE_UD &&
 	       next->dest_qpn == run->dest_qpn && next->pkey == run->pkey &&
+	       (run->service != VB_SERVICE_XRC || next->srqn == run->srqn) &&
 	       next->psn == ((run->psn + run->segments) & VB_QPN_MASK) &&
 	       !(run->flags & (VB_RUN_LAST | VB_RUN_ACK_REQ)) && !(next->flags & VB_RUN_FIRST) &&
 	       next->length && next->length <= run->length / run->segments &&
