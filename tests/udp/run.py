@@ -7,6 +7,7 @@ exits 1 when one failed, 77 (reason on the last line of standard error) when not
 import argparse
 import os
 import shutil
+import signal
 import sys
 
 SKIP = 77
@@ -74,6 +75,7 @@ def run_all(tests):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that being told to end clears up
     parser = argparse.ArgumentParser()
     parser.add_argument("--lib", required=True, type=os.path.abspath)
     for name in PROGRAMS:

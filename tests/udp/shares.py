@@ -68,12 +68,17 @@ def run_shared(count):
         shares = [subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
                   for _ in range(count)]
         plans = set()
-        for share in shares:
-            for line in share.stdout:
-                if re.match(r"1\.\.\d+$", line):
-                    plans.add(line)
-                else:
-                    print(line, end="", flush=True)
-        codes = [share.wait() for share in shares]
+        try:
+            for share in shares:
+                for line in share.stdout:
+                    if re.match(r"1\.\.\d+$", line):
+                        plans.add(line)
+                    else:
+                        print(line, end="", flush=True)
+        finally:
+            for share in shares:
+                if sys.exc_info()[0]:
+                    share.terminate()
+            codes = [share.wait() for share in shares]
     print("".join(sorted(plans)), end="")
     return max(codes, key=lambda code: (code not in (0, 77), code == 0, code))

@@ -38,6 +38,12 @@ def run_as_ordinary(driver, args):
                 "--ordinary", "--shares", str(args.shares)]
         argv += ["--only", args.only] if args.only else []
         env = {key: value for key, value in os.environ.items() if key != hosts.MARK}
-        return subprocess.run(argv, env=env, cwd=place, check=False).returncode
+        driver = subprocess.Popen(argv, env=env, cwd=place)
+        try:
+            return driver.wait()
+        except BaseException:  # told to end: so is the driver, which then clears up what it has
+            driver.terminate()
+            driver.wait()
+            raise
     finally:
         shutil.rmtree(place, ignore_errors=True)
