@@ -57,6 +57,7 @@
 	X(0x30b, BIND_RANGE, "the range to bind is empty or exceeds the memory region")            \
 	X(0x30c, BIND_ACCESS, "a window may not allow changes that its region does not allow")     \
 	X(0x30d, BIND_PD, "window, region and queue pair are not of one protection domain")        \
+	X(0x30e, OWNER_GONE, "the process that owns the imported object has ended")                \
 	/* 0x4xx: what the responder refuses */                                                    \
 	X(0x401, RKEY_UNKNOWN, "no such remote key")                                               \
 	X(0x402, RKEY_PD, "the remote key belongs to another protection domain")                   \
@@ -73,6 +74,7 @@
 	X(0x40d, INVALIDATE, "the key to invalidate is no bound type 2 window of this queue pair") \
 	X(0x40e, SRQ_UNKNOWN, "the request names no shared receive queue of the XRC domain")       \
 	X(0x40f, RKEY_QP, "the memory window is bound on another queue pair")                      \
+	X(0x410, RKEY_OWNER_GONE, "the process that owns the imported region has ended")           \
 	/* 0x5xx: what the requester learns from the peer or the link */                           \
 	X(0x501, NAK_SEQUENCE, "the peer missed a packet")                                         \
 	X(0x502, NAK_INVALID, "the peer answered: invalid request")                                \

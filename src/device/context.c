@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/reason.h"
-#include "device/descriptor.h"
 #include "device/device.h"
 #include "device/fastpath.h"
 #include "device/flow.h"
@@ -18,6 +17,8 @@
 #include "device/mw.h"
 #include "device/paths.h"
 #include "device/ops.h"
+#include "device/passport.h"
+#include "device/process.h"
 #include "device/qp.h"
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -123,18 +124,6 @@ static void init_port_events(struct vb_context *c)
 	}
 }
 
-/* A descriptor of its own, whose inode names the context: a program may duplicate it and pass it on (ibv_import_device(3)). */
-static int open_command_fd(struct ibv_context *ctx)
-{
-	int fd = memfd_create("verbatim-context", MFD_CLOEXEC);
-
-	if (fd < 0)
-		return vb_refuse(errno, VB_REASON_SYSTEM, "memfd of a context: %s",
-				 strerror(errno));
-	ctx->cmd_fd = vb_descriptor_move_up(fd);
-	return 0;
-}
-
 static int init_tables(struct vb_context *c)
 {
 	for (int t = 0; t < VB_HANDLE_TYPES; t++) {
@@ -153,7 +142,7 @@ static int init_context(struct vb_context *c, struct ibv_device *device)
 
 	if (err)
 		return err;
-	err = open_command_fd(&c->vctx.context);
+	err = vb_passport_create(device, &c->passport, &c->vctx.context.cmd_fd);
 	if (!err)
 		err = init_tables(c);
 	if (err) {
@@ -186,6 +175,45 @@ int vb_context_open(struct ibv_device *device, struct ibv_context **ctx)
 	pthread_mutex_unlock(&all_lock);
 	*ctx = &c->vctx.context;
 	return 0;
+}
+
+void vb_context_adopt(struct ibv_context *ctx, const struct vb_passport *origin, int cmd_fd)
+{
+	struct vb_context *c = vb_context_of(ctx);
+
+	pthread_mutex_lock(&all_lock);
+	vb_passport_end(c->passport);
+	c->passport = NULL;
+	c->origin = origin;
+	pthread_mutex_unlock(&all_lock);
+	close(ctx->cmd_fd);
+	ctx->cmd_fd = cmd_fd;
+}
+
+bool vb_context_is_ours(uint64_t token)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&all_lock);
+	for (struct vb_context *c = all; c; c = c->next)
+		found |= c->passport && !c->forked && c->passport->token == token;
+	pthread_mutex_unlock(&all_lock);
+	return found;
+}
+
+void vb_context_name_all(void)
+{
+	static _Atomic uint64_t named; /* the nonce; a forked child gets another */
+	uint64_t nonce = vb_node_nonce(vb_process_node_started());
+
+	if (atomic_exchange(&named, nonce) == nonce)
+		return;
+	pthread_mutex_lock(&all_lock);
+	for (struct vb_context *c = all; c; c = c->next) {
+		if (c->passport && !c->forked)
+			vb_passport_name(c->passport);
+	}
+	pthread_mutex_unlock(&all_lock);
 }
 
 static void unlist(struct vb_context *c)
@@ -239,6 +267,14 @@ static void end_objects(struct vb_context *c)
 	}
 }
 
+static void end_passports(struct vb_context *c)
+{
+	vb_passport_end(c->passport);
+	c->passport = NULL;
+	vb_passport_unmap(c->origin);
+	c->origin = NULL;
+}
+
 int vb_context_close(struct ibv_context *ctx)
 {
 	struct vb_context *c = vb_context_of(ctx);
@@ -257,8 +293,10 @@ int vb_context_close(struct ibv_context *ctx)
 	ctx->async_fd = -1;
 	if (objects_left(c)) {
 		end_objects(c);
+		end_passports(c);
 		return 0;
 	}
+	end_passports(c);
 	for (int t = 0; t < VB_HANDLE_TYPES; t++)
 		vb_handle_table_fini(&c->handles[t]);
 	vb_device_put(c->device);
@@ -291,6 +329,8 @@ void vb_context_forked(const struct vb_ops *refusing)
 {
 	for (struct vb_context *c = all; c; c = c->next) {
 		c->forked = true;
+		c->passport = NULL; /* not inherited, and the parent's */
+		c->origin = NULL;
 		c->face.ops = refusing;
 		vb_forked_slots(&c->vctx.context.ops);
 	}

@@ -14,6 +14,7 @@
 #include "verbs/ops.h"
 
 struct vb_device;
+struct vb_passport;
 
 /* Events that concern the device and not an object of the context. */
 enum vb_port_event {
@@ -30,7 +31,9 @@ struct vb_context {
 	struct vb_event_queue async;
 	struct vb_event_node port_event[VB_PORT_EVENTS];
 	struct vb_handle_table handles[VB_HANDLE_TYPES];
-	pthread_mutex_t lock; /* PDs: users and handle change together */
+	struct vb_passport *passport;     /* what others may import of it; NULL: nothing */
+	const struct vb_passport *origin; /* an imported context's (import.c) */
+	pthread_mutex_t lock;             /* PDs: users and handle change together */
 	bool forked; /* inherited through fork: only its memory and descriptors are this process's */
 	struct vb_context *next;   /* all contexts of the process (context.c) */
 	struct verbs_context vctx; /* .context is what programs see */
@@ -58,6 +61,13 @@ int vb_context_remove(struct ibv_context *ctx, enum vb_handle_type type, uint32_
 /* -ENOENT with the reason recorded unless ctx's handle table says that `handle` names `object`. `what` for the message: "cq". */
 int vb_context_check(struct ibv_context *ctx, enum vb_handle_type type, uint32_t handle,
 		     const void *object, const char *what);
+
+/* Makes the context that was just opened the view of another one; it owns both afterwards. */
+void vb_context_adopt(struct ibv_context *ctx, const struct vb_passport *origin, int cmd_fd);
+/* Is the context of this token one of this process's? */
+bool vb_context_is_ours(uint64_t token);
+/* The process has got its name: passports tell it. */
+void vb_context_name_all(void);
 
 /* Raises the event on every context of the device. Thread-safe. */
 void vb_context_port_event(const struct vb_device *device, enum vb_port_event event);

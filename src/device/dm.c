@@ -13,8 +13,10 @@
 #include "device/dmabuf.h"
 #include "device/limits.h"
 #include "device/mr.h"
+#include "device/passport.h"
 #include "device/process.h"
 #include "host/arena.h"
+#include "host/peer.h"
 
 static int check_attr(const struct ibv_alloc_dm_attr *attr)
 {
@@ -60,6 +62,9 @@ static int make(struct ibv_context *ctx, struct vb_dm *d)
 	err = vb_context_add(ctx, VB_HANDLE_DM, d, &d->dm.handle);
 	if (err)
 		vb_arena_free(d->node, d->addr, d->length);
+	else
+		vb_passport_put_dm(vb_context_of(ctx)->passport, d->dm.handle, (uintptr_t)d->addr,
+				   d->length);
 	return err;
 }
 
@@ -91,6 +96,45 @@ int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, s
 	return 0;
 }
 
+/*
+ * Another process's, or another context's: mapped once more, as long as the view lasts. Its bytes outlive their owner, since
+ * they are shared memory. The owner's own views are its own mapping.
+ */
+int vb_dm_import(struct ibv_context *ctx, struct vb_peer *owner, uint64_t addr, size_t length,
+		 struct ibv_dm **dm)
+{
+	struct vb_dm *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for an imported dm");
+	d->node = vb_process_node_started();
+	d->imported = true;
+	d->length = length;
+	d->addr = (char *)(uintptr_t)addr;
+	d->dm.context = ctx;
+	d->dm.comp_mask = IBV_DM_MASK_HANDLE;
+	err = 0;
+	if (!vb_peer_is_self(owner)) {
+		d->mapping = vb_arena_map_piece(owner, addr, length);
+		d->addr = d->mapping;
+		if (!d->mapping)
+			err = vb_refuse(ENOMEM, VB_REASON_NO_DIRECT_ACCESS,
+					"import_dm: the memory of process %u cannot be mapped",
+					vb_peer_pid(owner));
+	}
+	if (!err)
+		err = vb_context_add(ctx, VB_HANDLE_DM, d, &d->dm.handle);
+	if (err) {
+		if (d->mapping)
+			vb_arena_unmap_piece(d->mapping, length);
+		free(d);
+		return err;
+	}
+	*dm = &d->dm;
+	return 0;
+}
+
 /* Registering and freeing exclude each other: the handle and the count of regions change together. */
 static int detach(struct vb_context *c, struct vb_dm *d)
 {
@@ -105,6 +149,8 @@ static int detach(struct vb_context *c, struct vb_dm *d)
 				atomic_load(&d->users));
 	if (!err)
 		err = vb_context_remove(&c->vctx.context, VB_HANDLE_DM, d->dm.handle, d);
+	if (!err)
+		vb_passport_put_dm(c->passport, d->dm.handle, 0, 0);
 	pthread_mutex_unlock(&c->lock);
 	return err;
 }
@@ -117,7 +163,10 @@ int vb_dm_free(struct ibv_dm *dm)
 
 	if (err)
 		return err;
-	vb_arena_free(d->node, d->addr, d->length);
+	if (d->mapping)
+		vb_arena_unmap_piece(d->mapping, d->length);
+	else if (!d->imported)
+		vb_arena_free(d->node, d->addr, d->length);
 	atomic_fetch_sub(&c->device->dm_bytes, d->charged);
 	free(d);
 	return 0;
@@ -170,6 +219,10 @@ int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t
 	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB))
 		return vb_refuse(EINVAL, VB_REASON_ARG,
 				 "reg_dm_mr: access 0x%x is for memory of the program", access);
+	/* Peers would find it in our address space only, where an atomic is no processor's atomic. */
+	if (d->mapping && (access & IBV_ACCESS_REMOTE_ATOMIC))
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "reg_dm_mr: REMOTE_ATOMIC on another process's device memory");
 	pthread_mutex_lock(&c->lock);
 	err = vb_context_check(dm->context, VB_HANDLE_DM, dm->handle, dm, "reg_dm_mr");
 	if (!err && !in_range(d, offset, length))

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct vb_node;
+struct vb_peer;
 
 struct vb_dm {
 	struct ibv_dm dm;
@@ -17,6 +18,8 @@ struct vb_dm {
 	size_t length;
 	size_t charged;         /* what of max_dm_size it takes: whole pages */
 	_Atomic uint32_t users; /* regions */
+	bool imported;
+	void *mapping; /* imported from another process: where its memory lies here */
 };
 
 static inline struct vb_dm *vb_dm_of(struct ibv_dm *dm)
@@ -25,6 +28,9 @@ static inline struct vb_dm *vb_dm_of(struct ibv_dm *dm)
 }
 
 int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, struct ibv_dm **dm);
+/* A view of another's; vb_dm_free() ends it. */
+int vb_dm_import(struct ibv_context *ctx, struct vb_peer *owner, uint64_t addr, size_t length,
+		 struct ibv_dm **dm);
 int vb_dm_free(struct ibv_dm *dm);
 /* to: into device memory, else out of it. */
 int vb_dm_copy(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bool to);

@@ -5,6 +5,7 @@
 #include "base/reason.h"
 #include "device/cq.h"
 #include "device/env.h"
+#include "device/foreign.h"
 #include "device/memory.h"
 #include "device/mw.h"
 #include "device/names.h"
@@ -18,7 +19,11 @@
 static struct vb_mem local_memory(const struct vb_qp *qp)
 {
 	return (struct vb_mem){
-		.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
+		.page = vb_node_page(qp->engine->node),
+		.pd = qp->pd_id,
+		.qpn = qp->t.qpn,
+		.engine = qp->engine->index,
+	};
 }
 
 static void timer(struct vb_tqp *t, uint64_t delay_ns)
@@ -255,7 +260,12 @@ static enum vb_reason remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va,
 				   uint32_t length)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_mem mem = local_memory(qp);
 	uint64_t addr;
+
+	if (vb_foreign_any() && vb_foreign_is(&mem, rkey))
+		return vb_foreign_write(&mem, rkey, va, src, length, IBV_ACCESS_REMOTE_WRITE,
+					VB_ACCESS_REMOTE);
 	enum vb_reason reason =
 		touch(qp, "remote WRITE", rkey, va, length, IBV_ACCESS_REMOTE_WRITE, &addr);
 
@@ -271,7 +281,12 @@ static enum vb_reason remote_read(struct vb_tqp *t, uint32_t rkey, uint64_t va, 
 				  uint32_t length)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_mem mem = local_memory(qp);
 	uint64_t addr;
+
+	if (vb_foreign_any() && vb_foreign_is(&mem, rkey))
+		return vb_foreign_read(&mem, rkey, va, dst, length, IBV_ACCESS_REMOTE_READ,
+				       VB_ACCESS_REMOTE);
 	enum vb_reason reason =
 		touch(qp, "remote READ", rkey, va, length, IBV_ACCESS_REMOTE_READ, &addr);
 
@@ -287,7 +302,11 @@ static enum vb_reason remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va
 				    uint64_t swap_add, uint64_t compare, uint64_t *original)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_mem mem = local_memory(qp);
 	uint64_t addr;
+
+	if (vb_foreign_any() && vb_foreign_is(&mem, rkey))
+		return vb_foreign_atomic(&mem, rkey, va, compare_swap, swap_add, compare, original);
 	enum vb_reason reason =
 		touch(qp, "remote ATOMIC", rkey, va, 8, IBV_ACCESS_REMOTE_ATOMIC, &addr);
 
@@ -299,6 +318,7 @@ static enum vb_reason remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va
 	*original = 0;
 	if (vb_arena_holds(self, addr, sizeof(value))) {
 		vb_peer_atomic(self, addr, compare_swap, swap_add, compare, original);
+		touched(qp);
 		return VB_REASON_NONE;
 	}
 	vb_node_atomic_lock(qp->engine->node);

@@ -70,13 +70,31 @@ static bool key_allows(struct target *target, const struct vb_send_wqe *wqe, uin
 			       VB_ACCESS_REMOTE, &target->addr) == VB_REASON_NONE;
 }
 
+static struct vb_mem local_memory(const struct vb_qp *qp)
+{
+	return (struct vb_mem){
+		.page = vb_node_page(qp->engine->node),
+		.pd = qp->pd_id,
+		.qpn = qp->t.qpn,
+		.engine = qp->engine->index,
+	};
+}
+
+/* An engine has one mark: a request that would need two, for its target and for an imported region here, goes the other way. */
+static bool needs_one_mark(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	struct vb_send_wqe *w = (struct vb_send_wqe *)(uintptr_t)wqe;
+	struct vb_mem mem = local_memory(qp);
+
+	return w->is_inline || vb_mem_is_ours(&mem, vb_send_wqe_sge(w), w->num_sge);
+}
+
 /* The local side as vectors. False: a local key is wrong; the responder path reports it. */
 static bool local_vectors(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t offset,
 			  uint64_t length, uint32_t need, struct iovec *iov, int *count,
 			  uint64_t *got)
 {
-	struct vb_mem mem = {
-		.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
+	struct vb_mem mem = local_memory(qp);
 
 	if (wqe->is_inline) {
 		iov[0].iov_base = (char *)vb_send_wqe_inline(wqe) + offset;
@@ -125,8 +143,7 @@ static enum vb_direct direct_copy(struct vb_qp *qp, struct vb_send_wqe *wqe,
 static enum vb_direct direct_atomic(struct vb_qp *qp, struct vb_send_wqe *wqe,
 				    const struct target *target)
 {
-	struct vb_mem mem = {
-		.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
+	struct vb_mem mem = local_memory(qp);
 	uint64_t original;
 
 	/* Judged before the remote word changes here: the responder path judges it after, as adapters do. */
@@ -183,7 +200,7 @@ bool vb_env_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool t
 
 	if (two_sided && wqe->length < DIRECT_WORTH_WAITING)
 		return false;
-	return plausible(wqe) && contact(qp, &target) &&
+	return plausible(wqe) && contact(qp, &target) && needs_one_mark(qp, wqe) &&
 	       qp_allows(qp, target.qp, access_needed(wqe->opcode));
 }
 
@@ -195,7 +212,8 @@ enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
 	uint32_t need = access_needed(wqe->opcode);
 	enum vb_direct result = VB_DIRECT_DECLINED;
 
-	if (!plausible(wqe) || !contact(qp, &target) || !qp_allows(qp, target.qp, need))
+	if (!plausible(wqe) || !contact(qp, &target) || !qp_allows(qp, target.qp, need) ||
+	    !needs_one_mark(qp, wqe))
 		goto declined;
 	vb_mark_set(e->node, e->index, target.peer, t->dest_qpn, wqe->rkey);
 	if (qp_allows(qp, target.qp, need) && key_allows(&target, wqe, need, wqe->length))

@@ -57,6 +57,9 @@ REFUSE(alloc_dmah, UNUSED(struct ibv_context *), UNUSED2(const struct ibv_dmah_i
        UNUSED3(struct ibv_dmah **))
 REFUSE(dealloc_dmah, UNUSED(struct ibv_dmah *))
 REFUSE(check_dmah, UNUSED(struct ibv_context *), UNUSED2(struct ibv_dmah *))
+REFUSE(import_pd, UNUSED(struct ibv_context *), UNUSED2(uint32_t), UNUSED3(struct ibv_pd **))
+REFUSE(import_mr, UNUSED(struct ibv_pd *), UNUSED2(uint32_t), UNUSED3(struct ibv_mr **))
+REFUSE(import_dm, UNUSED(struct ibv_context *), UNUSED2(uint32_t), UNUSED3(struct ibv_dm **))
 REFUSE(create_comp_channel, UNUSED(struct ibv_context *), UNUSED2(struct ibv_comp_channel **))
 REFUSE(destroy_comp_channel, UNUSED(struct ibv_comp_channel *))
 REFUSE(get_cq_event, UNUSED(struct ibv_comp_channel *), UNUSED2(struct ibv_cq **), UNUSED3(void **))
@@ -200,6 +203,9 @@ const struct vb_ops vb_forked_ops = {
 	.alloc_dmah = refuse_alloc_dmah,
 	.dealloc_dmah = refuse_dealloc_dmah,
 	.check_dmah = refuse_check_dmah,
+	.import_pd = refuse_import_pd,
+	.import_mr = refuse_import_mr,
+	.import_dm = refuse_import_dm,
 	.create_comp_channel = refuse_create_comp_channel,
 	.destroy_comp_channel = refuse_destroy_comp_channel,
 	.get_cq_event = refuse_get_cq_event,

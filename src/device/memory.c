@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/foreign.h"
 #include "device/process.h"
 #include "host/arena.h"
 #include "host/peer.h"
@@ -38,6 +39,8 @@ enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va,
 {
 	const struct vb_key *entry = &mem->page->key[vb_key_slot(key)];
 
+	if (vb_foreign_any() && vb_foreign_is(mem, key))
+		return vb_foreign_check(mem, key, va, length, need, side, addr);
 	return vb_access_check(entry, key, mem->pd, mem->qpn, va, length, need, side, addr);
 }
 
@@ -110,12 +113,70 @@ enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge 
 
 #define VECTORS 8
 
+bool vb_mem_is_ours(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge)
+{
+	for (uint32_t i = 0; vb_foreign_any() && i < num_sge; i++) {
+		if (vb_foreign_is(mem, sge[i].lkey))
+			return false;
+	}
+	return true;
+}
+
+/* One element of a list that has imported ones, or the part of it. */
+static enum vb_reason mixed_part(const struct vb_mem *mem, int element, uint32_t key, uint64_t va,
+				 char *flat, uint64_t length, bool gather)
+{
+	uint32_t need = gather ? 0 : IBV_ACCESS_LOCAL_WRITE;
+	uint64_t addr;
+
+	if (vb_foreign_is(mem, key))
+		return gather ? vb_foreign_read(mem, key, va, flat, length, need, VB_ACCESS_LOCAL)
+			      : vb_foreign_write(mem, key, va, flat, length, need, VB_ACCESS_LOCAL);
+	enum vb_reason reason = vb_mem_check(mem, key, va, length, need, VB_ACCESS_LOCAL, &addr);
+
+	if (reason != VB_REASON_NONE)
+		explain(mem, "local access", element, key, va, length, reason);
+	else if (gather)
+		memcpy(flat, (const void *)(uintptr_t)addr, length);
+	else
+		memcpy((void *)(uintptr_t)addr, flat, length);
+	return reason;
+}
+
+static enum vb_reason mixed(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
+			    uint64_t offset, char *flat, uint64_t length, bool gather)
+{
+	for (uint32_t i = 0; i < num_sge && length; i++) {
+		if (offset >= sge[i].length) {
+			offset -= sge[i].length;
+			continue;
+		}
+		uint64_t part = sge[i].length - offset;
+
+		if (part > length)
+			part = length;
+		enum vb_reason reason = mixed_part(mem, (int)i, sge[i].lkey, sge[i].addr + offset,
+						   flat, part, gather);
+
+		if (reason != VB_REASON_NONE)
+			return reason;
+		flat += part;
+		length -= part;
+		offset = 0;
+	}
+	if (!length)
+		return VB_REASON_NONE;
+	return gather ? VB_REASON_LKEY_RANGE : VB_REASON_RECV_TOO_SMALL;
+}
+
 enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
 			     uint64_t offset, void *dst, uint64_t length)
 {
 	struct iovec iov[VECTORS];
 	char *to = dst;
 
+	if (!vb_mem_is_ours(mem, sge, num_sge))
+		return mixed(mem, sge, num_sge, offset, dst, length, true);
 	while (length) {
 		uint64_t got;
 		int n;
@@ -142,6 +203,8 @@ enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sg
 	struct iovec iov[VECTORS];
 	const char *from = src;
 
+	if (!vb_mem_is_ours(mem, sge, num_sge))
+		return mixed(mem, sge, num_sge, offset, (char *)(uintptr_t)src, length, false);
 	while (length) {
 		uint64_t got;
 		int n;

@@ -17,6 +17,7 @@ struct vb_mem {
 	const struct vb_page *page;
 	uint32_t pd;
 	uint32_t qpn;
+	uint32_t engine; /* whose lock is held, and whose mark may be set */
 };
 
 /* One range through one key. need: enum ibv_access_flags bits (local side: 0 or IBV_ACCESS_LOCAL_WRITE). length > 0. */
@@ -35,6 +36,9 @@ enum vb_reason vb_mem_check_explained(const struct vb_mem *mem, const char *what
 enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
 			      uint64_t offset, uint64_t length, uint32_t need, struct iovec *iov,
 			      int max, int *count, uint64_t *got);
+
+/* No element of the list is an imported region: its memory is in this process. */
+bool vb_mem_is_ours(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge);
 
 /* Every element of the list, checked without copying. */
 enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge *sge,

@@ -7,8 +7,10 @@
 
 #include "base/reason.h"
 #include "device/context.h"
+#include "device/foreign.h"
 #include "device/mapping.h"
 #include "device/mw.h"
+#include "device/passport.h"
 #include "device/pd.h"
 #include "device/process.h"
 #include "transport/access.h"
@@ -73,6 +75,8 @@ static void publish(struct vb_mr *m)
 	k->kind = VB_KEY_REGION;
 	k->windows = 0;
 	__atomic_store_n(&k->key, m->mr.lkey, __ATOMIC_RELEASE);
+	vb_passport_put_mr(vb_context_of(m->mr.context)->passport, m->mr.handle, m->mr.lkey, k->pd,
+			   k->length);
 }
 
 /* From here on no new access begins; when it returns, those that had begun are over. */
@@ -121,6 +125,15 @@ static int make(struct ibv_pd *pd, unsigned int access, struct vb_mr **mr)
 	m->mr.rkey = m->mr.lkey;
 	*mr = m;
 	return 0;
+}
+
+/* Its key was never valid. */
+static void unmake(struct vb_mr *m)
+{
+	vb_context_remove(m->mr.context, VB_HANDLE_MR, m->mr.handle, m);
+	vb_node_key_free(vb_process_node_started(), m->mr.lkey);
+	pthread_mutex_destroy(&m->lock);
+	free(m);
 }
 
 int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
@@ -174,14 +187,43 @@ int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigne
 	return 0;
 }
 
+int vb_mr_import(struct ibv_pd *pd, const struct vb_foreign *record, size_t length,
+		 struct ibv_mr **mr)
+{
+	struct vb_mr *m = NULL;
+	int err = vb_pd_get(pd->context, pd);
+
+	if (err)
+		return err;
+	err = make(pd, 0, &m);
+	if (!err)
+		err = vb_foreign_add(m->mr.lkey, record);
+	if (err) {
+		if (m)
+			unmake(m);
+		vb_pd_put(pd);
+		return err;
+	}
+	m->foreign = true;
+	m->mr.length = length;
+	m->entry->kind = VB_KEY_FOREIGN;
+	m->entry->pd = vb_pd_of(pd)->id;
+	m->entry->qpn = 0;
+	m->entry->length = 0;
+	m->entry->windows = 0;
+	__atomic_store_n(&m->entry->key, m->mr.lkey, __ATOMIC_RELEASE);
+	*mr = &m->mr;
+	return 0;
+}
+
 /* The arguments of ibv_rereg_mr(3) that leave the region untouched when they are wrong. */
 static int check_rereg(struct ibv_mr *mr, int flags, const struct ibv_pd *pd, const void *addr,
 		       size_t length, int access)
 {
 	if (vb_context_check(mr->context, VB_HANDLE_MR, mr->handle, mr, "rereg_mr"))
 		return IBV_REREG_MR_ERR_INPUT;
-	if (vb_mr_of(mr)->users) {
-		vb_note(VB_REASON_ARG, "rereg_mr: the memory is the device's");
+	if (vb_mr_of(mr)->users || vb_mr_of(mr)->foreign) {
+		vb_note(VB_REASON_ARG, "rereg_mr: the memory is the device's, or imported");
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) {
@@ -285,6 +327,9 @@ int vb_mr_deregister(struct ibv_mr *mr)
 		err = vb_context_remove(mr->context, VB_HANDLE_MR, mr->handle, mr);
 	if (err)
 		return err;
+	vb_passport_put_mr(vb_context_of(mr->context)->passport, mr->handle, 0, 0, 0);
+	if (m->foreign)
+		vb_foreign_remove(mr->lkey);
 	vb_node_key_free(vb_process_node_started(), mr->lkey);
 	vb_pd_put(mr->pd);
 	if (m->users)

@@ -18,6 +18,7 @@ struct vb_mr {
 	struct ibv_mr mr;
 	struct vb_key *entry;
 	void *memory;            /* what it covers; mr.addr, unless that tells programs nothing */
+	bool foreign;            /* imported */
 	_Atomic uint32_t *users; /* of what the memory is a piece of, or NULL */
 	pthread_mutex_t lock;    /* rereg against itself */
 	uint64_t iova;
@@ -42,6 +43,10 @@ int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, 
  */
 int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigned int access,
 			 _Atomic uint32_t *users, struct ibv_mr **mr);
+struct vb_foreign;
+/* A view of another's region; takes the record's reference over when it succeeds. vb_mr_deregister() ends it. */
+int vb_mr_import(struct ibv_pd *pd, const struct vb_foreign *record, size_t length,
+		 struct ibv_mr **mr);
 /* 0 or enum ibv_rereg_mr_err_code. */
 int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		     int access);

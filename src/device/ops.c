@@ -13,6 +13,7 @@
 #include "device/dmah.h"
 #include "device/flow.h"
 #include "device/gid.h"
+#include "device/import.h"
 #include "device/mcast.h"
 #include "device/mr.h"
 #include "device/mw.h"
@@ -59,6 +60,10 @@ const struct vb_ops vb_device_ops = {
 	.alloc_dmah = vb_dmah_alloc,
 	.dealloc_dmah = vb_dmah_dealloc,
 	.check_dmah = vb_dmah_check,
+
+	.import_pd = vb_import_pd,
+	.import_mr = vb_import_mr,
+	.import_dm = vb_import_dm,
 
 	.create_comp_channel = vb_comp_channel_create,
 	.destroy_comp_channel = vb_comp_channel_destroy,

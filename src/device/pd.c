@@ -7,6 +7,7 @@
 
 #include "base/reason.h"
 #include "device/context.h"
+#include "device/passport.h"
 #include "device/td.h"
 
 static uint32_t next_id(void)
@@ -52,6 +53,7 @@ int vb_pd_alloc(struct ibv_context *ctx, struct ibv_pd **pd)
 		free(p);
 		return err;
 	}
+	vb_passport_put_pd(vb_context_of(ctx)->passport, p->pd.handle, p->id);
 	*pd = &p->pd;
 	return 0;
 }
@@ -72,6 +74,8 @@ int vb_pd_dealloc(struct ibv_pd *pd)
 					users);
 		else
 			err = vb_context_remove(pd->context, VB_HANDLE_PD, pd->handle, pd);
+		if (!err)
+			vb_passport_put_pd(c->passport, pd->handle, 0);
 	}
 	pthread_mutex_unlock(&c->lock);
 	if (err)

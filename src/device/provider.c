@@ -4,6 +4,7 @@
 
 #include "device/context.h"
 #include "device/device.h"
+#include "device/import.h"
 #include "verbs/ops.h"
 
 static __be64 guid(struct ibv_device *device)
@@ -25,5 +26,6 @@ const struct vb_provider vb_provider = {
 	.device_guid = guid,
 	.device_index = interface_index,
 	.open = vb_context_open,
+	.import_device = vb_import_device,
 	.close = vb_context_close,
 };

@@ -136,6 +136,7 @@ static int resources_get(struct vb_qp *qp, struct ibv_context *ctx,
 		err = vb_node_qpn_alloc(qp->engine->node, &qp->t.qpn, &qp->pub);
 	if (err)
 		return err;
+	vb_context_name_all();
 	err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_QP], qp, &qp->u.qp.handle);
 	if (!err)
 		err = vb_cq_attach(qp->scq, qp->engine);

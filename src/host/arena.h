@@ -38,6 +38,10 @@ bool vb_arena_holds(const struct vb_peer *peer, uint64_t addr, uint64_t length);
  */
 void *vb_arena_window(struct vb_peer *peer, uint64_t addr, uint64_t length, size_t *room);
 
+/* A range of a peer's arena in a mapping of its own, in one piece, which outlives the peer. NULL: it is not there, or cannot be mapped. */
+void *vb_arena_map_piece(struct vb_peer *peer, uint64_t addr, uint64_t length);
+void vb_arena_unmap_piece(void *mapping, uint64_t length);
+
 /* This process's own memory through such a window: what the program does to its mapping cannot make a copy fault. */
 struct vb_peer *vb_node_self(struct vb_node *node);
 

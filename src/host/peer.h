@@ -31,6 +31,16 @@ void vb_peer_condemn(struct vb_peer *peer, const char *why);
 const struct vb_page_qp *vb_peer_qp(const struct vb_peer *peer, uint32_t qpn);
 const struct vb_key *vb_peer_key(const struct vb_peer *peer, uint32_t key);
 
+/*
+ * The process that owns the block and has this nonce, with a reference; waits until contact is made, fails or `patience` is over.
+ * NULL: it is not there. Not for the progress thread.
+ */
+struct vb_peer *vb_peer_meet(struct vb_node *node, uint32_t block, uint64_t nonce,
+			     int64_t patience_ns);
+struct vb_peer *vb_peer_hold_self(struct vb_node *node);
+/* Gives the reference back. */
+void vb_peer_part(struct vb_node *node, struct vb_peer *peer);
+
 /* Can all of this peer's memory be reached directly? */
 bool vb_peer_reachable(const struct vb_peer *peer);
 /* Or what it shares at least (host/arena.h)? */

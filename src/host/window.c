@@ -125,3 +125,25 @@ void *vb_arena_window(struct vb_peer *peer, uint64_t addr, uint64_t length, size
 	*room = WINDOW_BYTES - at;
 	return map ? map + at : NULL;
 }
+
+/* Pieces begin with a page and have whole pages (vb_arena_alloc()). */
+void *vb_arena_map_piece(struct vb_peer *peer, uint64_t addr, uint64_t length)
+{
+	uint64_t offset;
+
+	if (!length || !locate(peer, addr, length, &offset) || offset % 4096 ||
+	    !vb_descriptor_ours(peer->arena_fd))
+		return NULL;
+	void *map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			 peer->arena_fd, (off_t)offset);
+
+	if (map == MAP_FAILED)
+		return NULL;
+	madvise(map, length, MADV_DONTFORK);
+	return map;
+}
+
+void vb_arena_unmap_piece(void *mapping, uint64_t length)
+{
+	munmap(mapping, length);
+}

@@ -31,7 +31,8 @@ struct vb_key {
 enum vb_key_kind {
 	VB_KEY_REGION,
 	VB_KEY_WINDOW,
-	VB_KEY_NULL, /* null MR: reads zeros, swallows writes */
+	VB_KEY_NULL,    /* null MR: reads zeros, swallows writes */
+	VB_KEY_FOREIGN, /* another process's region: nothing that this check could grant */
 };
 
 /* Which rules apply: the local ones (lkey) or the remote ones (rkey). */

@@ -79,6 +79,11 @@ struct vb_ops {
 	int (*dealloc_dmah)(struct ibv_dmah *dmah);
 	int (*check_dmah)(struct ibv_context *ctx, struct ibv_dmah *dmah);
 
+	/* Views of another context's objects; destroying one leaves the original. */
+	int (*import_pd)(struct ibv_context *ctx, uint32_t handle, struct ibv_pd **pd);
+	int (*import_mr)(struct ibv_pd *pd, uint32_t handle, struct ibv_mr **mr);
+	int (*import_dm)(struct ibv_context *ctx, uint32_t handle, struct ibv_dm **dm);
+
 	int (*create_comp_channel)(struct ibv_context *ctx, struct ibv_comp_channel **channel);
 	int (*destroy_comp_channel)(struct ibv_comp_channel *channel);
 	/* Blocks unless the descriptor is O_NONBLOCK (-EAGAIN); -EINTR on a signal. Counts the event as got. */
@@ -178,6 +183,8 @@ struct vb_provider {
 	__be64 (*device_guid)(struct ibv_device *device);
 	int (*device_index)(struct ibv_device *device); /* the network interface's index, or -1 */
 	int (*open)(struct ibv_device *device, struct ibv_context **ctx);
+	/* Takes the descriptor over when it succeeds. */
+	int (*import_device)(int cmd_fd, struct ibv_context **ctx);
 	int (*close)(struct ibv_context *ctx);
 };
 

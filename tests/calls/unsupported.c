@@ -25,10 +25,6 @@ static void memory(void)
 
 	NOT_OFFERED(ibv_alloc_null_mr(end.pd));
 	NOT_OFFERED(ibv_reg_dmabuf_mr(end.pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE));
-	NOT_OFFERED(ibv_import_mr(end.pd, 1));
-	NOT_OFFERED(ibv_import_pd(end.ctx, 1));
-	NOT_OFFERED(ibv_import_dm(end.ctx, 1));
-	NOT_OFFERED(ibv_import_device(3));
 	expect_case("ibv_advise_mr");
 	EXPECT_EQ(ibv_advise_mr(end.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
 }

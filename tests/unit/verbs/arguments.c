@@ -190,10 +190,6 @@ static void not_offered(void **state)
 	REFUSED(ibv_alloc_td(ctx, NULL), EINVAL);
 	REFUSED(ibv_alloc_parent_domain(ctx, NULL), EINVAL);
 	REFUSED(ibv_alloc_null_mr(&fake.pd), EOPNOTSUPP);
-	REFUSED(ibv_import_device(3), EOPNOTSUPP);
-	REFUSED(ibv_import_pd(ctx, 3), EOPNOTSUPP);
-	REFUSED(ibv_import_mr(&fake.pd, 3), EOPNOTSUPP);
-	REFUSED(ibv_import_dm(ctx, 3), EOPNOTSUPP);
 	REFUSED(ibv_alloc_buf(&fake.pd, 8, NULL), EINVAL);
 	REFUSED(ibv_alloc_dmah(ctx, NULL), EINVAL);
 	REFUSED(ibv_create_comp_cntr(ctx, &cntr), EOPNOTSUPP);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Contact that somebody waits for: to import what another process owns. */
+#include <time.h>
+
+#include "host/private.h"
+
+#define LOOK_NS 200000
+
+static struct vb_peer *look(struct vb_node *node, uint32_t block, enum vb_contact *why)
+{
+	struct vb_peer *peer;
+
+	pthread_mutex_lock(&node->lock);
+	peer = vb_contact_peer(node, block, why);
+	if (peer)
+		vb_peer_ref(peer);
+	pthread_mutex_unlock(&node->lock);
+	return peer;
+}
+
+struct vb_peer *vb_peer_meet(struct vb_node *node, uint32_t block, uint64_t nonce,
+			     int64_t patience_ns)
+{
+	const struct timespec pause = {0, LOOK_NS};
+	int64_t until = vb_node_clock() + patience_ns;
+	enum vb_contact why;
+	struct vb_peer *peer = look(node, block, &why);
+
+	while (!peer && why == VB_CONTACT_PENDING && vb_node_clock() < until) {
+		nanosleep(&pause, NULL);
+		peer = look(node, block, &why);
+	}
+	/* The number may have gone to another process since. */
+	if (peer && peer->nonce != nonce) {
+		vb_peer_part(node, peer);
+		return NULL;
+	}
+	return peer;
+}
+
+struct vb_peer *vb_peer_hold_self(struct vb_node *node)
+{
+	pthread_mutex_lock(&node->lock);
+	vb_peer_ref(node->self);
+	pthread_mutex_unlock(&node->lock);
+	return node->self;
+}
+
+void vb_peer_part(struct vb_node *node, struct vb_peer *peer)
+{
+	pthread_mutex_lock(&node->lock);
+	vb_peer_unref(peer);
+	pthread_mutex_unlock(&node->lock);
+}

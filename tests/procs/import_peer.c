@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: cmd_fd, passed with SCM_RIGHTS, names process and context. Another process imports the context, the protection domain, a
+ * region and device memory of it. An imported key copies through its owner's memory, while the owner is stopped too; the owner's
+ * ibv_dereg_mr revokes it; after the owner's death work requests with it fail with a protection error whose vendor_err says so,
+ * and the importer lives on.
+ */
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+enum { SIZE = 256 * 1024, DM_BYTES = 8192, OWNER_GONE = 0x30e, LKEY_UNKNOWN = 0x301 };
+
+struct handles {
+	uint64_t addr;
+	uint32_t pd, mr, dm;
+};
+
+static void descriptor_send(int sock, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} rights = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+			     .cmsg_level = SOL_SOCKET,
+			     .cmsg_type = SCM_RIGHTS}};
+	char byte = 1;
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &rights,
+			     .msg_controllen = sizeof(rights.room)};
+
+	memcpy(CMSG_DATA(&rights.head), &fd, sizeof(fd));
+	CHECK_EQ(sendmsg(sock, &msg, 0), 1);
+}
+
+static int descriptor_receive(int sock)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} rights;
+	char byte = 0;
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &rights,
+			     .msg_controllen = sizeof(rights.room)};
+	int fd;
+
+	CHECK_EQ(recvmsg(sock, &msg, MSG_CMSG_CLOEXEC), 1);
+	CHECK(CMSG_FIRSTHDR(&msg));
+	memcpy(&fd, CMSG_DATA(&rights.head), sizeof(fd));
+	return fd;
+}
+
+static int owner(int sock, void *unused)
+{
+	struct ibv_alloc_dm_attr attr = {.length = DM_BYTES};
+	struct endpoint endpoint;
+	struct handles handles;
+	uint32_t word = 0;
+	struct ibv_dm *dm;
+	struct side side;
+	size_t i;
+
+	(void)unused;
+	promise("what the importer did is in the owner's memory");
+	endpoint_open(&endpoint, 16, false);
+	/* A queue pair makes it reachable. */
+	side_open(&side, &endpoint, NULL, NULL, SIZE);
+	memset(side.buffer, 0x11, SIZE);
+	dm = ibv_alloc_dm(endpoint.context, &attr);
+	CHECK(dm);
+	handles = (struct handles){.addr = (uintptr_t)side.buffer,
+				   .pd = endpoint.pd->handle,
+				   .mr = side.mr->handle,
+				   .dm = dm->handle};
+	descriptor_send(sock, endpoint.context->cmd_fd);
+	message_send(sock, &handles, sizeof(handles));
+	message_meet(sock);
+	/* Stopped somewhere here; the importer wrote the second quarter and received into the third. */
+	message_meet(sock);
+	for (i = 0; i < SIZE / 4; i++) {
+		CHECK_EQ(side.buffer[SIZE / 4 + i], 0x22);
+		CHECK_EQ(side.buffer[SIZE / 2 + i], 0x33);
+	}
+	CHECK_ZERO(ibv_memcpy_from_dm(&word, dm, 64, sizeof(word)));
+	CHECK_EQ(word, 0x44444444);
+	CHECK_ZERO(ibv_dereg_mr(side.mr));
+	memset(side.buffer, 0x55, SIZE);
+	message_meet(sock);
+	message_meet(sock);
+	for (i = 0; i < SIZE; i++)
+		CHECK_EQ(side.buffer[i], 0x55);
+	side.mr = ibv_reg_mr(endpoint.pd, side.buffer, SIZE, ENDPOINT_ALL_ACCESS);
+	CHECK(side.mr);
+	message_send(sock, &side.mr->handle, sizeof(side.mr->handle));
+	/* Killed here. */
+	sleep_ms(60000);
+	return 1;
+}
+
+/* The importer's two queue pairs lead to each other: whatever fails, fails for the key. */
+struct importer {
+	struct endpoint endpoint;
+	struct handles handles;
+	struct side here, there;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	struct ibv_dm *dm;
+};
+
+static void importer_open(struct importer *im, int sock)
+{
+	struct ibv_pd *original;
+	int fd = descriptor_receive(sock);
+
+	message_receive(sock, &im->handles, sizeof(im->handles));
+	/* The endpoint's own context gives way to the imported one. */
+	endpoint_open(&im->endpoint, 64, false);
+	original = im->endpoint.pd;
+	CHECK_ZERO(ibv_destroy_cq(im->endpoint.cq));
+	CHECK_ZERO(ibv_dealloc_pd(original));
+	CHECK_ZERO(ibv_close_device(im->endpoint.context));
+	im->endpoint.context = ibv_import_device(fd);
+	CHECK_SAY(im->endpoint.context, "ibv_import_device: errno %d", errno);
+	im->endpoint.pd = ibv_import_pd(im->endpoint.context, im->handles.pd);
+	CHECK_SAY(im->endpoint.pd, "ibv_import_pd: errno %d", errno);
+	im->endpoint.cq = ibv_create_cq(im->endpoint.context, 64, NULL, NULL, 0);
+	CHECK(im->endpoint.cq);
+	/* A second import of the domain is the same domain. */
+	im->pd = ibv_import_pd(im->endpoint.context, im->handles.pd);
+	CHECK(im->pd);
+	im->mr = ibv_import_mr(im->pd, im->handles.mr);
+	CHECK_SAY(im->mr, "ibv_import_mr: errno %d", errno);
+	CHECK(!im->mr->addr && im->mr->length == SIZE);
+	im->dm = ibv_import_dm(im->endpoint.context, im->handles.dm);
+	CHECK_SAY(im->dm, "ibv_import_dm: errno %d", errno);
+}
+
+static void pair_open(struct importer *im)
+{
+	side_open(&im->here, &im->endpoint, NULL, NULL, SIZE);
+	side_open(&im->there, &im->endpoint, NULL, NULL, SIZE);
+	sides_connect(&im->here, &im->there);
+}
+
+static void pair_close(struct importer *im)
+{
+	side_close(&im->here);
+	side_close(&im->there);
+}
+
+static struct ibv_sge imported(const struct importer *im, size_t offset, size_t length)
+{
+	return (struct ibv_sge){.addr = im->handles.addr + offset,
+				.length = (uint32_t)length,
+				.lkey = im->mr->lkey};
+}
+
+/* From `sge` to or from `remote` of `rkey`; the completion is the caller's. */
+static void post(struct side *side, enum ibv_wr_opcode opcode, struct ibv_sge sge, uint64_t remote,
+		 uint32_t rkey)
+{
+	struct ibv_send_wr wr = {.wr_id = 5,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = opcode,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.rdma = {.remote_addr = remote, .rkey = rkey}};
+	struct ibv_send_wr *bad;
+
+	CHECK_ZERO(ibv_post_send(side->qp, &wr, &bad));
+}
+
+/* Everything that copies, with the imported region as the local side and as the remote one. */
+static void use(struct importer *im)
+{
+	struct ibv_cq *cq = im->endpoint.cq;
+	struct ibv_sge sge = imported(im, 0, SIZE / 4), own;
+	struct ibv_recv_wr recv = {.wr_id = 6, .num_sge = 1}, *bad;
+	uint32_t word = 0x44444444;
+	size_t i;
+
+	/* WRITE from the owner's memory to the importer's. */
+	post(&im->here, IBV_WR_RDMA_WRITE, sge, im->there.local.addr, im->there.local.rkey);
+	completion_expect(cq, 5, IBV_WC_SUCCESS, NULL);
+	for (i = 0; i < SIZE / 4; i++)
+		CHECK_EQ(im->there.buffer[i], 0x11);
+	/* WRITE from the importer's memory to the owner's, by the imported rkey. */
+	memset(im->here.buffer, 0x22, SIZE / 4);
+	own = (struct ibv_sge){(uintptr_t)im->here.buffer, SIZE / 4, im->here.mr->lkey};
+	post(&im->here, IBV_WR_RDMA_WRITE, own, im->handles.addr + SIZE / 4, im->mr->rkey);
+	completion_expect(cq, 5, IBV_WC_SUCCESS, NULL);
+	/* READ of it, back into the owner's memory. */
+	sge = imported(im, 0, SIZE / 4);
+	post(&im->here, IBV_WR_RDMA_READ, sge, im->handles.addr + SIZE / 4, im->mr->rkey);
+	completion_expect(cq, 5, IBV_WC_SUCCESS, NULL);
+	/* SEND into a receive that is the owner's memory. */
+	memset(im->here.buffer, 0x33, SIZE / 4);
+	sge = imported(im, SIZE / 2, SIZE / 4);
+	recv.sg_list = &sge;
+	CHECK_ZERO(ibv_post_recv(im->there.qp, &recv, &bad));
+	post(&im->here, IBV_WR_SEND, own, 0, 0);
+	for (i = 0; i < 2; i++) {
+		struct ibv_wc wc;
+
+		completion_next(cq, &wc);
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+	}
+	CHECK_ZERO(ibv_memcpy_to_dm(im->dm, 64, &word, sizeof(word)));
+}
+
+/* Both sides of the key are refused; the local side says why. */
+static void expect_refused(struct importer *im, uint32_t vendor_err)
+{
+	struct ibv_cq *cq = im->endpoint.cq;
+	struct ibv_wc wc;
+	struct ibv_sge own;
+
+	pair_open(im);
+	memset(im->here.buffer, 0x66, SIZE);
+	post(&im->here, IBV_WR_RDMA_WRITE, imported(im, 0, 64), im->there.local.addr,
+	     im->there.local.rkey);
+	completion_expect(cq, 5, IBV_WC_LOC_PROT_ERR, &wc);
+	CHECK_EQ(wc.vendor_err, vendor_err);
+	pair_close(im);
+	pair_open(im);
+	own = (struct ibv_sge){(uintptr_t)im->here.buffer, 64, im->here.mr->lkey};
+	post(&im->here, IBV_WR_RDMA_WRITE, own, im->handles.addr, im->mr->rkey);
+	completion_expect(cq, 5, IBV_WC_REM_ACCESS_ERR, NULL);
+	pair_close(im);
+}
+
+int main(void)
+{
+	struct process process;
+	struct importer im = {0};
+	uint32_t handle;
+
+	watchdog(90);
+	process_start(&process, owner, NULL);
+	promise("an imported key copies through its owner's memory, though the owner is stopped");
+	importer_open(&im, process.sock);
+	message_meet(process.sock);
+	process_stop(&process);
+	pair_open(&im);
+	use(&im);
+	pair_close(&im);
+	process_continue(&process);
+	message_meet(process.sock);
+
+	promise("the owner's ibv_dereg_mr revokes what was imported");
+	message_meet(process.sock);
+	expect_refused(&im, LKEY_UNKNOWN);
+	message_meet(process.sock);
+	ibv_unimport_mr(im.mr);
+
+	promise("after the owner's death imported keys fail with a protection error that says so");
+	message_receive(process.sock, &handle, sizeof(handle));
+	im.mr = ibv_import_mr(im.pd, handle);
+	CHECK_SAY(im.mr, "ibv_import_mr: errno %d", errno);
+	process_kill(&process);
+	expect_refused(&im, OWNER_GONE);
+	expect_refused(&im, OWNER_GONE);
+	ibv_unimport_mr(im.mr);
+	errno = 0;
+	CHECK(!ibv_import_mr(im.pd, handle));
+	CHECK_EQ(errno, ENODEV);
+	ibv_unimport_dm(im.dm);
+	ibv_unimport_pd(im.pd);
+	endpoint_close(&im.endpoint);
+	return 0;
+}
