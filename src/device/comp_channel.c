@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/reason.h"
+#include "device/fork.h"
 
 int vb_comp_channel_create(struct ibv_context *ctx, struct ibv_comp_channel **channel)
 {
@@ -20,17 +21,31 @@ int vb_comp_channel_create(struct ibv_context *ctx, struct ibv_comp_channel **ch
 		free(c);
 		return err;
 	}
+	c->generation = vb_fork_generation();
 	c->channel.context = ctx;
 	c->channel.fd = c->queue.fd;
 	*channel = &c->channel;
 	return 0;
 }
 
+int vb_comp_channel_check(const struct ibv_comp_channel *channel, const char *verb)
+{
+	const struct vb_comp_channel *c = (const struct vb_comp_channel *)(const void *)channel;
+
+	if (c->generation == vb_fork_generation())
+		return 0;
+	return vb_refuse(ENODEV, VB_REASON_FORKED, "%s: channel %d belongs to the parent process",
+			 verb, channel->fd);
+}
+
 int vb_comp_channel_destroy(struct ibv_comp_channel *channel)
 {
 	struct vb_comp_channel *c = vb_comp_channel_of(channel);
 	int users;
+	int err = vb_comp_channel_check(channel, "destroy_comp_channel");
 
+	if (err)
+		return err;
 	pthread_mutex_lock(&c->queue.lock);
 	users = channel->refcnt;
 	pthread_mutex_unlock(&c->queue.lock);
@@ -66,7 +81,11 @@ int vb_comp_channel_get_event(struct ibv_comp_channel *channel, struct ibv_cq **
 			      void **cq_context)
 {
 	struct vb_event_node event;
-	int err = vb_event_queue_take(&vb_comp_channel_of(channel)->queue, &event);
+	int err = vb_comp_channel_check(channel, "get_cq_event");
+
+	if (err)
+		return err;
+	err = vb_event_queue_take(&vb_comp_channel_of(channel)->queue, &event);
 
 	if (err == -EAGAIN || err == -EINTR)
 		return err;

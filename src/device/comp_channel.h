@@ -11,6 +11,7 @@
 struct vb_comp_channel {
 	struct ibv_comp_channel channel;
 	struct vb_event_queue queue;
+	uint32_t generation; /* vb_fork_generation() of the process that made it */
 };
 
 static inline struct vb_comp_channel *vb_comp_channel_of(struct ibv_comp_channel *c)
@@ -20,6 +21,8 @@ static inline struct vb_comp_channel *vb_comp_channel_of(struct ibv_comp_channel
 
 int vb_comp_channel_create(struct ibv_context *ctx, struct ibv_comp_channel **channel);
 int vb_comp_channel_destroy(struct ibv_comp_channel *channel); /* -EBUSY */
+/* -ENODEV: a forked child's, inherited. */
+int vb_comp_channel_check(const struct ibv_comp_channel *channel, const char *verb);
 void vb_comp_channel_get(struct ibv_comp_channel *channel);
 void vb_comp_channel_put(struct ibv_comp_channel *channel);
 int vb_comp_channel_get_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,

@@ -66,8 +66,12 @@ int vb_context_add(struct ibv_context *ctx, enum vb_handle_type type, void *obje
 	return err;
 }
 
-static int bad_handle(const char *what, uint32_t handle)
+static int bad_handle(struct vb_context *c, enum vb_handle_type type, uint32_t handle,
+		      const void *object, const char *what)
 {
+	if (vb_handle_inherited(&c->handles[type], handle, object))
+		return vb_refuse(ENODEV, VB_REASON_FORKED,
+				 "%s: handle %u belongs to the parent process", what, handle);
 	return vb_refuse(ENOENT, VB_REASON_HANDLE, "%s: handle %u of this context does not name it",
 			 what, handle);
 }
@@ -78,7 +82,7 @@ int vb_context_remove(struct ibv_context *ctx, enum vb_handle_type type, uint32_
 	struct vb_context *c = vb_context_of(ctx);
 
 	if (vb_handle_remove(&c->handles[type], handle, object))
-		return bad_handle(types[type].name, handle);
+		return bad_handle(c, type, handle, object, types[type].name);
 	atomic_fetch_sub(&c->device->objects[type], 1);
 	return 0;
 }
@@ -86,9 +90,11 @@ int vb_context_remove(struct ibv_context *ctx, enum vb_handle_type type, uint32_
 int vb_context_check(struct ibv_context *ctx, enum vb_handle_type type, uint32_t handle,
 		     const void *object, const char *what)
 {
-	if (vb_handle_valid(&vb_context_of(ctx)->handles[type], handle, object))
+	struct vb_context *c = vb_context_of(ctx);
+
+	if (vb_handle_valid(&c->handles[type], handle, object))
 		return 0;
-	return bad_handle(what, handle);
+	return bad_handle(c, type, handle, object, what);
 }
 
 /* Public members and the slots that programs call without passing the face; the face fills the others (ops.h). */
@@ -119,8 +125,9 @@ static void init_port_events(struct vb_context *c)
 	};
 
 	for (int e = 0; e < VB_PORT_EVENTS; e++) {
-		c->port_event[e].type = type[e];
-		c->port_event[e].object = (void *)(uintptr_t)1; /* the port's number */
+		c->port_event[e] = (struct vb_event_node){
+			.type = type[e], .object = (void *)(uintptr_t)1, /* the port's number */
+		};
 	}
 }
 
@@ -136,23 +143,31 @@ static int init_tables(struct vb_context *c)
 	return -pthread_mutex_init(&c->lock, NULL);
 }
 
-static int init_context(struct vb_context *c, struct ibv_device *device)
+int vb_context_attach(struct vb_context *c)
 {
 	int err = vb_event_queue_init(&c->async);
 
 	if (err)
 		return err;
-	err = vb_passport_create(device, &c->passport, &c->vctx.context.cmd_fd);
-	if (!err)
-		err = init_tables(c);
-	if (err) {
+	err = vb_passport_create(&c->device->ibv, &c->passport, &c->vctx.context.cmd_fd);
+	if (err)
 		vb_event_queue_fini(&c->async);
-		return err;
-	}
-	c->face.ops = &vb_device_ops;
+	else
+		init_port_events(c);
+	return err;
+}
+
+static int init_context(struct vb_context *c, struct ibv_device *device)
+{
+	int err = init_tables(c);
+
 	c->device = vb_device_of(device);
+	if (!err)
+		err = vb_context_attach(c);
+	if (err)
+		return err;
+	c->face.ops = &vb_device_ops;
 	init_public(c, device);
-	init_port_events(c);
 	return 0;
 }
 
@@ -233,8 +248,17 @@ static uint32_t objects_left(const struct vb_context *c)
 	uint32_t n = 0;
 
 	for (int t = 0; t < VB_HANDLE_TYPES; t++)
-		n += c->handles[t].count;
+		n += c->handles[t].count - c->handles[t].inherited;
 	return n;
+}
+
+static bool holds_inherited(const struct vb_context *c)
+{
+	uint32_t n = 0;
+
+	for (int t = 0; t < VB_HANDLE_TYPES; t++)
+		n += c->handles[t].inherited;
+	return n > 0;
 }
 
 /*
@@ -297,6 +321,8 @@ int vb_context_close(struct ibv_context *ctx)
 		return 0;
 	}
 	end_passports(c);
+	if (holds_inherited(c)) /* the program may still name them */
+		return 0;
 	for (int t = 0; t < VB_HANDLE_TYPES; t++)
 		vb_handle_table_fini(&c->handles[t]);
 	vb_device_put(c->device);
@@ -317,21 +343,25 @@ void vb_context_port_event(const struct vb_device *device, enum vb_port_event ev
 void vb_context_fork_lock(void)
 {
 	pthread_mutex_lock(&all_lock);
+	for (struct vb_context *c = all; c; c = c->next) {
+		pthread_mutex_lock(&c->lock);
+		for (int t = 0; t < VB_HANDLE_TYPES; t++)
+			vb_handle_lock(&c->handles[t]);
+	}
 }
 
 void vb_context_fork_unlock(void)
 {
+	for (struct vb_context *c = all; c; c = c->next) {
+		for (int t = 0; t < VB_HANDLE_TYPES; t++)
+			vb_handle_unlock(&c->handles[t]);
+		pthread_mutex_unlock(&c->lock);
+	}
 	pthread_mutex_unlock(&all_lock);
 }
 
-/* Under fork_lock, in the child, which has one thread. Locks inside the contexts may be held for ever: they are not taken again. */
-void vb_context_forked(const struct vb_ops *refusing)
+void vb_context_each(void (*fn)(struct vb_context *c))
 {
-	for (struct vb_context *c = all; c; c = c->next) {
-		c->forked = true;
-		c->passport = NULL; /* not inherited, and the parent's */
-		c->origin = NULL;
-		c->face.ops = refusing;
-		vb_forked_slots(&c->vctx.context.ops);
-	}
+	for (struct vb_context *c = all; c; c = c->next)
+		fn(c);
 }

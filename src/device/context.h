@@ -34,7 +34,7 @@ struct vb_context {
 	struct vb_passport *passport;     /* what others may import of it; NULL: nothing */
 	const struct vb_passport *origin; /* an imported context's (import.c) */
 	pthread_mutex_t lock;             /* PDs: users and handle change together */
-	bool forked; /* inherited through fork: only its memory and descriptors are this process's */
+	bool forked; /* inherited through fork and not re-opened: only its memory and descriptors are this process's */
 	struct vb_context *next;   /* all contexts of the process (context.c) */
 	struct verbs_context vctx; /* .context is what programs see */
 };
@@ -72,9 +72,19 @@ void vb_context_name_all(void);
 /* Raises the event on every context of the device. Thread-safe. */
 void vb_context_port_event(const struct vb_device *device, enum vb_port_event event);
 
-/* In a forked child, and around fork (fork.c): see there. */
+/* The descriptors that programs see, and the queue behind one of them. */
+int vb_context_attach(struct vb_context *c);
+
+/* Around fork (fork.c): the list, and every context's lock and handle tables. */
 void vb_context_fork_lock(void);
 void vb_context_fork_unlock(void);
-void vb_context_forked(const struct vb_ops *refusing);
+void vb_context_each(void (*fn)(struct vb_context *c)); /* under fork_lock */
+
+/*
+ * context_fork.c. In the child, under fork_lock: what contexts hold is the parent's, but for protection and thread domains. A verb
+ * that creates re-opens its context first: from then on it is the child's, while what it inherited goes on being refused.
+ */
+void vb_context_forked(void);
+int vb_context_reopen(struct ibv_context *ctx);
 
 #endif

@@ -78,6 +78,12 @@ static int create_check(struct ibv_context *ctx, const struct ibv_cq_init_attr_e
 	if (attr->channel && attr->channel->context != ctx)
 		return vb_refuse(EINVAL, VB_REASON_ARG,
 				 "create_cq: the channel is of another context");
+	if (attr->channel) {
+		int err = vb_comp_channel_check(attr->channel, "create_cq");
+
+		if (err)
+			return err;
+	}
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_cq: comp_mask 0x%x",
 				 attr->comp_mask);

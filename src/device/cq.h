@@ -52,6 +52,7 @@ struct vb_cq {
 	bool single_threaded; /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED: iterations exclude nobody */
 	struct vb_queue_memory memory; /* of ring and more */
 	struct ibv_pd *pd;             /* a parent domain, or NULL */
+	bool inherited;                /* the process is a forked child, the queue its parent's */
 	uint32_t mask;                 /* ring size - 1 */
 	uint32_t head;                 /* entries added */
 	_Atomic uint32_t tail;         /* entries polled */
@@ -134,5 +135,7 @@ void vb_cq_moderate_forked(void);
 
 /* Sets the ibv_cq_ex function pointers (cq_ex.c). */
 void vb_cq_ex_init(struct vb_cq *cq);
+/* In a forked child: the queue refuses (cq_ex.c). */
+void vb_cq_forked(struct vb_cq *cq);
 
 #endif

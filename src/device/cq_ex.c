@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/reason.h"
 #include "device/cq.h"
 #include "device/qp.h"
 
@@ -193,4 +194,30 @@ void vb_cq_ex_init(struct vb_cq *cq)
 	ex->read_cvlan = read_cvlan;
 	ex->read_flow_tag = read_flow_tag;
 	ex->read_tm_info = read_tm_info;
+}
+
+static int inherited_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	(void)attr;
+	return -vb_refuse(ENODEV, VB_REASON_FORKED, "start_poll: cq 0x%x is the parent process's",
+			  ex->handle);
+}
+
+static int inherited_next_poll(struct ibv_cq_ex *ex)
+{
+	return inherited_start_poll(ex, NULL);
+}
+
+static void inherited_end_poll(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+}
+
+/* Its locks may be held for ever, and its ring may be memory that parent and child share. */
+void vb_cq_forked(struct vb_cq *cq)
+{
+	cq->inherited = true;
+	cq->ex.start_poll = inherited_start_poll;
+	cq->ex.next_poll = inherited_next_poll;
+	cq->ex.end_poll = inherited_end_poll;
 }

@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fork. The parent goes on undisturbed. In the child every inherited context refuses (its engines, rings and progress thread
- * are the parent's), while devices can be listed and opened anew. The locks of the lists are held across the fork, so that
- * the child finds them whole.
+ * Fork. The parent goes on undisturbed. In the child every inherited object refuses (its engine, rings and progress thread are
+ * the parent's), while devices can be listed and opened anew, and an inherited context re-opens itself for what is created on it
+ * (context_fork.c). The locks of the lists and tables are held across the fork, so that the child finds them whole.
  */
 #include "device/fork.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "device/context.h"
 #include "device/cq.h"
 #include "device/device.h"
 #include "device/flow.h"
 #include "device/monitor.h"
-#include "device/ops.h"
 #include "device/process.h"
 #include "device/raw_qp.h"
+
+static _Atomic uint32_t generation;
+
+uint32_t vb_fork_generation(void)
+{
+	return atomic_load_explicit(&generation, memory_order_relaxed);
+}
 
 static void before(void)
 {
@@ -36,7 +43,8 @@ static void in_child(void)
 	vb_cq_moderate_forked();
 	vb_flow_forked();
 	vb_raw_forked();
-	vb_context_forked(&vb_forked_ops);
+	atomic_fetch_add(&generation, 1);
+	vb_context_forked();
 	vb_context_fork_unlock();
 	vb_device_fork_unlock();
 }

@@ -3,7 +3,12 @@
 #ifndef VB_DEVICE_FORK_H
 #define VB_DEVICE_FORK_H
 
+#include <stdint.h>
+
 /* Registers the handlers (pthread_atfork(3)), once. */
 void vb_fork_prepare(void);
+
+/* How many forks lie between this process and the first: what was made under another number is a parent's. */
+uint32_t vb_fork_generation(void);
 
 #endif

@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The operations of a context that a child inherited through fork: what only reads answers, all else is refused. */
+/*
+ * The operations of a context that a child inherited through fork: what only reads answers, what creates re-opens the context
+ * (forked_create.c), all else is refused.
+ */
 #include <errno.h>
 
 #include "base/reason.h"
 #include "device/attr.h"
+#include "device/cq.h"
+#include "device/fastpath.h"
+#include "device/forked_create.h"
 #include "device/gid.h"
 #include "device/ops.h"
+#include "device/pd.h"
 #include "device/port.h"
+#include "device/qp.h"
+#include "device/srq.h"
+#include "device/td.h"
 
 static int refuse(const char *what)
 {
-	return vb_refuse(ENODEV, VB_REASON_FORKED, "%s: the context belongs to the parent process",
+	return vb_refuse(ENODEV, VB_REASON_FORKED, "%s: the object belongs to the parent process",
 			 what);
 }
 
@@ -29,58 +39,34 @@ static int refuse(const char *what)
 #define UNUSED5(type) type unused5 __attribute__((unused))
 #define UNUSED6(type) type unused6 __attribute__((unused))
 
-REFUSE(alloc_pd, UNUSED(struct ibv_context *), UNUSED2(struct ibv_pd **))
-REFUSE(dealloc_pd, UNUSED(struct ibv_pd *))
-REFUSE(alloc_parent_domain, UNUSED(struct ibv_context *),
-       UNUSED2(const struct ibv_parent_domain_init_attr *), UNUSED3(struct ibv_pd **))
-REFUSE(alloc_td, UNUSED(struct ibv_context *), UNUSED2(struct ibv_td **))
-REFUSE(dealloc_td, UNUSED(struct ibv_td *))
-REFUSE(reg_mr, UNUSED(struct ibv_pd *), UNUSED2(void *), UNUSED3(size_t), UNUSED4(uint64_t),
-       UNUSED5(unsigned int), UNUSED6(struct ibv_mr **))
 REFUSE(dereg_mr, UNUSED(struct ibv_mr *))
-REFUSE(alloc_dm, UNUSED(struct ibv_context *), UNUSED2(const struct ibv_alloc_dm_attr *),
-       UNUSED3(struct ibv_dm **))
 REFUSE(free_dm, UNUSED(struct ibv_dm *))
 REFUSE(copy_dm, UNUSED(struct ibv_dm *), UNUSED2(uint64_t), UNUSED3(void *), UNUSED4(size_t),
        UNUSED5(bool))
 REFUSE(reg_dm_mr, UNUSED(struct ibv_pd *), UNUSED2(struct ibv_dm *), UNUSED3(uint64_t),
        UNUSED4(size_t), UNUSED5(unsigned int), UNUSED6(struct ibv_mr **))
-REFUSE(alloc_mw, UNUSED(struct ibv_pd *), UNUSED2(enum ibv_mw_type), UNUSED3(struct ibv_mw **))
 REFUSE(dealloc_mw, UNUSED(struct ibv_mw *))
 REFUSE(bind_mw, UNUSED(struct ibv_qp *), UNUSED2(struct ibv_mw *),
        UNUSED3(const struct ibv_mw_bind *))
 REFUSE(export_dm, UNUSED(struct ibv_dm *))
-REFUSE(alloc_buf, UNUSED(struct ibv_pd *), UNUSED2(size_t), UNUSED3(struct ibv_buf **),
-       UNUSED4(void **))
 REFUSE(change_buf, UNUSED(struct ibv_buf *))
-REFUSE(alloc_dmah, UNUSED(struct ibv_context *), UNUSED2(const struct ibv_dmah_init_attr *),
-       UNUSED3(struct ibv_dmah **))
 REFUSE(dealloc_dmah, UNUSED(struct ibv_dmah *))
 REFUSE(check_dmah, UNUSED(struct ibv_context *), UNUSED2(struct ibv_dmah *))
 REFUSE(import_pd, UNUSED(struct ibv_context *), UNUSED2(uint32_t), UNUSED3(struct ibv_pd **))
 REFUSE(import_mr, UNUSED(struct ibv_pd *), UNUSED2(uint32_t), UNUSED3(struct ibv_mr **))
 REFUSE(import_dm, UNUSED(struct ibv_context *), UNUSED2(uint32_t), UNUSED3(struct ibv_dm **))
-REFUSE(create_comp_channel, UNUSED(struct ibv_context *), UNUSED2(struct ibv_comp_channel **))
 REFUSE(destroy_comp_channel, UNUSED(struct ibv_comp_channel *))
 REFUSE(get_cq_event, UNUSED(struct ibv_comp_channel *), UNUSED2(struct ibv_cq **), UNUSED3(void **))
 REFUSE(get_async_event, UNUSED(struct ibv_context *), UNUSED2(struct ibv_async_event *))
-REFUSE(create_cq, UNUSED(struct ibv_context *), UNUSED2(const struct ibv_cq_init_attr_ex *),
-       UNUSED3(bool), UNUSED4(struct ibv_cq **))
 REFUSE(resize_cq, UNUSED(struct ibv_cq *), UNUSED2(int))
 REFUSE(modify_cq, UNUSED(struct ibv_cq *), UNUSED2(const struct ibv_modify_cq_attr *))
 REFUSE(destroy_cq, UNUSED(struct ibv_cq *), UNUSED2(struct vb_events_got *))
-REFUSE(create_srq, UNUSED(struct ibv_context *), UNUSED2(struct ibv_srq_init_attr_ex *),
-       UNUSED3(struct ibv_srq **))
 REFUSE(modify_srq, UNUSED(struct ibv_srq *), UNUSED2(const struct ibv_srq_attr *), UNUSED3(int))
 REFUSE(query_srq, UNUSED(struct ibv_srq *), UNUSED2(struct ibv_srq_attr *))
 REFUSE(destroy_srq, UNUSED(struct ibv_srq *), UNUSED2(struct vb_events_got *))
 REFUSE(get_srq_num, UNUSED(struct ibv_srq *), UNUSED2(uint32_t *))
-REFUSE(open_xrcd, UNUSED(struct ibv_context *), UNUSED2(const struct ibv_xrcd_init_attr *),
-       UNUSED3(struct ibv_xrcd **))
 REFUSE(close_xrcd, UNUSED(struct ibv_xrcd *))
 REFUSE(open_qp, UNUSED(struct ibv_context *), UNUSED2(const struct ibv_qp_open_attr *),
-       UNUSED3(struct ibv_qp **))
-REFUSE(create_qp, UNUSED(struct ibv_context *), UNUSED2(struct ibv_qp_init_attr_ex *),
        UNUSED3(struct ibv_qp **))
 REFUSE(query_qp, UNUSED(struct ibv_qp *), UNUSED2(struct ibv_qp_attr *), UNUSED3(int),
        UNUSED4(struct ibv_qp_init_attr *))
@@ -89,20 +75,13 @@ REFUSE(destroy_qp, UNUSED(struct ibv_qp *), UNUSED2(struct vb_events_got *))
 REFUSE(create_flow, UNUSED(struct ibv_qp *), UNUSED2(const struct ibv_flow_attr *),
        UNUSED3(struct ibv_flow **))
 REFUSE(destroy_flow, UNUSED(struct ibv_flow *))
-REFUSE(create_counters, UNUSED(struct ibv_context *), UNUSED2(struct ibv_counters **))
 REFUSE(destroy_counters, UNUSED(struct ibv_counters *))
 REFUSE(attach_counters, UNUSED(struct ibv_counters *),
        UNUSED2(const struct ibv_counter_attach_attr *))
 REFUSE(read_counters, UNUSED(struct ibv_counters *), UNUSED2(uint64_t *), UNUSED3(uint32_t))
-REFUSE(create_wq, UNUSED(struct ibv_context *), UNUSED2(struct ibv_wq_init_attr *),
-       UNUSED3(struct ibv_wq **))
 REFUSE(modify_wq, UNUSED(struct ibv_wq *), UNUSED2(const struct ibv_wq_attr *))
 REFUSE(destroy_wq, UNUSED(struct ibv_wq *))
-REFUSE(create_rwq_ind_table, UNUSED(struct ibv_context *),
-       UNUSED2(const struct ibv_rwq_ind_table_init_attr *), UNUSED3(struct ibv_rwq_ind_table **))
 REFUSE(destroy_rwq_ind_table, UNUSED(struct ibv_rwq_ind_table *))
-REFUSE(create_ah, UNUSED(struct ibv_pd *), UNUSED2(const struct ibv_ah_attr *),
-       UNUSED3(struct ibv_ah **))
 REFUSE(destroy_ah, UNUSED(struct ibv_ah *))
 REFUSE(change_mcast, UNUSED(struct ibv_qp *), UNUSED2(const union ibv_gid *), UNUSED3(uint16_t))
 
@@ -134,33 +113,40 @@ static int refuse_post_srq_ops(UNUSED(struct ibv_srq *), struct ibv_ops_wr *wr,
 	return refuse("post_srq_ops");
 }
 
-static int post_send(UNUSED(struct ibv_qp *), struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+/* These stay when the context has been re-opened: only what was inherited is refused. */
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
+	if (!vb_qp_of(qp)->inherited)
+		return vb_post_send(qp, wr, bad_wr);
 	*bad_wr = wr;
 	return -refuse("post_send");
 }
 
-static int post_recv(UNUSED(struct ibv_qp *), struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
+	if (!vb_qp_of(qp)->inherited)
+		return vb_post_recv(qp, wr, bad_wr);
 	*bad_wr = wr;
 	return -refuse("post_recv");
 }
 
-static int post_srq_recv(UNUSED(struct ibv_srq *), struct ibv_recv_wr *wr,
-			 struct ibv_recv_wr **bad_wr)
+static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
+	if (!vb_srq_of(srq)->inherited)
+		return vb_post_srq_recv(srq, wr, bad_wr);
 	*bad_wr = wr;
 	return -refuse("post_srq_recv");
 }
 
-static int poll_cq(UNUSED(struct ibv_cq *), UNUSED2(int), UNUSED3(struct ibv_wc *))
+static int poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 {
-	return refuse("poll_cq");
+	return vb_cq_of(cq)->inherited ? refuse("poll_cq") : vb_poll_cq(cq, num_entries, wc);
 }
 
-static int req_notify_cq(UNUSED(struct ibv_cq *), UNUSED2(int))
+static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	return -refuse("req_notify_cq");
+	return vb_cq_of(cq)->inherited ? -refuse("req_notify_cq")
+				       : vb_req_notify_cq(cq, solicited_only);
 }
 
 void vb_forked_slots(struct ibv_context_ops *slots)
@@ -180,48 +166,48 @@ const struct vb_ops vb_forked_ops = {
 	.query_gid_entry = vb_gid_query,
 	.query_pkey = vb_port_query_pkey,
 	.query_rt_values = vb_attr_query_clock,
-	.alloc_pd = refuse_alloc_pd,
-	.dealloc_pd = refuse_dealloc_pd,
-	.alloc_parent_domain = refuse_alloc_parent_domain,
-	.alloc_td = refuse_alloc_td,
-	.dealloc_td = refuse_dealloc_td,
-	.reg_mr = refuse_reg_mr,
+	.alloc_pd = vb_reopen_alloc_pd,
+	.dealloc_pd = vb_pd_dealloc,
+	.alloc_parent_domain = vb_reopen_alloc_parent_domain,
+	.alloc_td = vb_reopen_alloc_td,
+	.dealloc_td = vb_td_dealloc,
+	.reg_mr = vb_reopen_reg_mr,
 	.rereg_mr = refuse_rereg_mr,
 	.dereg_mr = refuse_dereg_mr,
-	.alloc_dm = refuse_alloc_dm,
+	.alloc_dm = vb_reopen_alloc_dm,
 	.free_dm = refuse_free_dm,
 	.copy_dm = refuse_copy_dm,
 	.reg_dm_mr = refuse_reg_dm_mr,
-	.alloc_mw = refuse_alloc_mw,
+	.alloc_mw = vb_reopen_alloc_mw,
 	.dealloc_mw = refuse_dealloc_mw,
 	.bind_mw = refuse_bind_mw,
 	.export_dm = refuse_export_dm,
-	.alloc_buf = refuse_alloc_buf,
+	.alloc_buf = vb_reopen_alloc_buf,
 	.free_buf = refuse_change_buf,
 	.reg_buf_mr = refuse_reg_buf_mr,
 	.export_buf = refuse_change_buf,
-	.alloc_dmah = refuse_alloc_dmah,
+	.alloc_dmah = vb_reopen_alloc_dmah,
 	.dealloc_dmah = refuse_dealloc_dmah,
 	.check_dmah = refuse_check_dmah,
 	.import_pd = refuse_import_pd,
 	.import_mr = refuse_import_mr,
 	.import_dm = refuse_import_dm,
-	.create_comp_channel = refuse_create_comp_channel,
+	.create_comp_channel = vb_reopen_create_comp_channel,
 	.destroy_comp_channel = refuse_destroy_comp_channel,
 	.get_cq_event = refuse_get_cq_event,
 	.get_async_event = refuse_get_async_event,
-	.create_cq = refuse_create_cq,
+	.create_cq = vb_reopen_create_cq,
 	.resize_cq = refuse_resize_cq,
 	.modify_cq = refuse_modify_cq,
 	.retire_cq = refuse_destroy_cq,
-	.create_srq = refuse_create_srq,
+	.create_srq = vb_reopen_create_srq,
 	.modify_srq = refuse_modify_srq,
 	.query_srq = refuse_query_srq,
 	.retire_srq = refuse_destroy_srq,
 	.get_srq_num = refuse_get_srq_num,
-	.open_xrcd = refuse_open_xrcd,
+	.open_xrcd = vb_reopen_open_xrcd,
 	.close_xrcd = refuse_close_xrcd,
-	.create_qp = refuse_create_qp,
+	.create_qp = vb_reopen_create_qp,
 	.open_qp = refuse_open_qp,
 	.query_qp = refuse_query_qp,
 	.modify_qp = refuse_modify_qp,
@@ -230,14 +216,14 @@ const struct vb_ops vb_forked_ops = {
 	.post_srq_ops = refuse_post_srq_ops,
 	.create_flow = refuse_create_flow,
 	.destroy_flow = refuse_destroy_flow,
-	.create_counters = refuse_create_counters,
+	.create_counters = vb_reopen_create_counters,
 	.destroy_counters = refuse_destroy_counters,
 	.attach_counters = refuse_attach_counters,
 	.read_counters = refuse_read_counters,
-	.create_wq = refuse_create_wq,
+	.create_wq = vb_reopen_create_wq,
 	.modify_wq = refuse_modify_wq,
 	.destroy_wq = refuse_destroy_wq,
-	.create_rwq_ind_table = refuse_create_rwq_ind_table,
+	.create_rwq_ind_table = vb_reopen_create_rwq_ind_table,
 	.destroy_rwq_ind_table = refuse_destroy_rwq_ind_table,
 	.create_ah = refuse_create_ah,
 	.destroy_ah = refuse_destroy_ah,

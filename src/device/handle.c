@@ -103,13 +103,61 @@ int vb_handle_remove(struct vb_handle_table *t, uint32_t handle, const void *obj
 	return err;
 }
 
+/* Objects are aligned: the lowest bit tells the parent's. */
+static void *disowned(const void *object)
+{
+	return (void *)((uintptr_t)object | 1);
+}
+
+static bool is_disowned(const void *object)
+{
+	return (uintptr_t)object & 1;
+}
+
+void vb_handle_lock(struct vb_handle_table *t)
+{
+	pthread_mutex_lock(&t->lock);
+}
+
+void vb_handle_unlock(struct vb_handle_table *t)
+{
+	pthread_mutex_unlock(&t->lock);
+}
+
+void vb_handle_each(const struct vb_handle_table *t, void (*fn)(void *object))
+{
+	for (uint32_t i = 1; i < t->size; i++) {
+		if (t->object[i] && !is_disowned(t->object[i]))
+			fn(t->object[i]);
+	}
+}
+
+void vb_handle_disown(struct vb_handle_table *t)
+{
+	for (uint32_t i = 1; i < t->size; i++) {
+		if (t->object[i])
+			t->object[i] = disowned(t->object[i]);
+	}
+	t->inherited = t->count;
+}
+
+bool vb_handle_inherited(struct vb_handle_table *t, uint32_t handle, const void *object)
+{
+	bool inherited;
+
+	pthread_mutex_lock(&t->lock);
+	inherited = names(t, handle, disowned(object));
+	pthread_mutex_unlock(&t->lock);
+	return inherited;
+}
+
 void *vb_handle_any(struct vb_handle_table *t, uint32_t *handle)
 {
 	void *object = NULL;
 
 	pthread_mutex_lock(&t->lock);
 	for (uint32_t i = 1; i < t->size && !object; i++) {
-		object = t->object[i];
+		object = is_disowned(t->object[i]) ? NULL : t->object[i];
 		*handle = i;
 	}
 	pthread_mutex_unlock(&t->lock);

@@ -34,6 +34,7 @@ struct vb_handle_table {
 	pthread_mutex_t lock;
 	void **object;
 	uint32_t size, count, next;
+	uint32_t inherited; /* of `count`: a forked child's slots that still name the parent's objects */
 };
 
 int vb_handle_table_init(struct vb_handle_table *t);
@@ -44,6 +45,15 @@ int vb_handle_add(struct vb_handle_table *t, void *object, uint32_t *handle);
 bool vb_handle_valid(struct vb_handle_table *t, uint32_t handle, const void *object);
 /* -ENOENT if it is not. */
 int vb_handle_remove(struct vb_handle_table *t, uint32_t handle, const void *object);
+
+/* Around fork, so that a child finds the table whole; and in the child, while it is locked: */
+void vb_handle_lock(struct vb_handle_table *t);
+void vb_handle_unlock(struct vb_handle_table *t);
+void vb_handle_each(const struct vb_handle_table *t, void (*fn)(void *object));
+/* Every object becomes the parent's: its handle is no longer valid, and is not given out again. */
+void vb_handle_disown(struct vb_handle_table *t);
+/* Did the handle name the object in the process that forked this one? Does not read *object. */
+bool vb_handle_inherited(struct vb_handle_table *t, uint32_t handle, const void *object);
 
 /* Some object of the table, or NULL: to end all of them. */
 void *vb_handle_any(struct vb_handle_table *t, uint32_t *handle);

@@ -278,3 +278,29 @@ void vb_qp_ex_init(struct vb_qp *qp)
 	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 }
+
+static void inherited_start(struct ibv_qp_ex *ex)
+{
+	(void)ex;
+}
+
+static int inherited_complete(struct ibv_qp_ex *ex)
+{
+	return -vb_refuse(ENODEV, VB_REASON_FORKED, "wr_complete: qp 0x%x is the parent process's",
+			  qp_of(ex)->t.qpn);
+}
+
+/* wr_lock may be held for ever, and the send queue may be memory that parent and child share: the builders find an error. */
+void vb_qp_forked(struct vb_qp *qp)
+{
+	struct ibv_qp_ex *ex = &qp->u.ex;
+
+	qp->inherited = true;
+	qp->wr_error = ENODEV;
+	qp->wr_current = NULL;
+	if (!qp->send_ops)
+		return;
+	ex->wr_start = inherited_start;
+	ex->wr_complete = inherited_complete;
+	ex->wr_abort = inherited_start;
+}

@@ -60,6 +60,7 @@ struct vb_qp {
 	struct vb_raw *raw;      /* raw packet queue pairs only (raw_qp.h) */
 	struct vb_page_qp *pub;
 	uint32_t pd_id;
+	bool inherited; /* the process is a forked child, the queue pair its parent's */
 	_Atomic uint8_t
 		state; /* t.state for those who look without the engine's lock; set by vb_qp_publish() */
 
@@ -180,6 +181,8 @@ void vb_qp_queues_clear(struct vb_qp *qp);
 void vb_qp_flush_receives(struct vb_qp *qp);
 /* Sets ex.wr_* (post_ex.c). */
 void vb_qp_ex_init(struct vb_qp *qp);
+/* In a forked child: the queue pair refuses (post_ex.c). */
+void vb_qp_forked(struct vb_qp *qp);
 
 /* The process's queue pair of that number, if `engine` serves it (engine's lock held); else NULL. */
 struct vb_qp *vb_qp_lookup(struct vb_engine *engine, uint32_t qpn);

@@ -4,6 +4,7 @@
 #define VB_DEVICE_SRQ_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/lock.h"
@@ -29,6 +30,7 @@ struct vb_srq {
 	uint32_t *free;     /* stack of free indices */
 	uint32_t num_free;
 	uint32_t limit; /* armed limit, 0 = none */
+	bool inherited; /* the process is a forked child, the queue its parent's */
 	uint32_t pd_id;
 	uint32_t users;
 	struct vb_xrcd *xrcd; /* an XRC queue: its domain, */
