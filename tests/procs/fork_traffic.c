@@ -43,8 +43,13 @@ static void use_inherited(struct side *side)
 	CHECK(post_receive(side, 1, 0, 64) != 0);
 	CHECK(ibv_poll_cq(side->endpoint->cq, 1, &wc) <= 0);
 	CHECK(ibv_req_notify_cq(side->endpoint->cq, 0) != 0);
-	CHECK(!ibv_alloc_pd(side->endpoint->context));
-	CHECK(!ibv_reg_mr(side->endpoint->pd, side->buffer, 4096, IBV_ACCESS_LOCAL_WRITE));
+	/* What creates re-opens the context; what was inherited goes on refusing. */
+	struct ibv_pd *pd = ibv_alloc_pd(side->endpoint->context);
+
+	CHECK(pd);
+	CHECK(post_send(side, 1, 0, 64, IBV_SEND_SIGNALED) != 0);
+	CHECK(ibv_poll_cq(side->endpoint->cq, 1, &wc) <= 0);
+	CHECK_ZERO(ibv_dealloc_pd(pd));
 	/* Facts may be told or not, but not by way of a crash. */
 	(void)ibv_query_device(side->endpoint->context, &attr);
 	/* Destroying frees at most the child's copy: the parent's goes on, as its stream shows. */

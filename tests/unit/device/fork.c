@@ -90,11 +90,7 @@ static void inherited_in_child(struct objects *o)
 	struct ibv_wc wc;
 
 	MUST(ibv_query_device(o->ctx, &device) == 0);
-	MUST(!ibv_alloc_pd(o->ctx) && errno == ENODEV);
-	MUST(!ibv_reg_mr(o->pd, o->buf, sizeof(o->buf), 0) && errno == ENODEV);
 	MUST(ibv_dereg_mr(o->mr) == ENODEV);
-	MUST(ibv_dealloc_pd(o->pd) == ENODEV);
-	MUST(!ibv_create_cq(o->ctx, 1, NULL, NULL, 0) && errno == ENODEV);
 	MUST(ibv_modify_qp(o->qp, &attr, IBV_QP_STATE) == ENODEV);
 	MUST(ibv_post_recv(o->qp, &wr, &bad) == ENODEV && bad == &wr);
 	MUST(ibv_poll_cq(o->cq, 1, &wc) < 0);

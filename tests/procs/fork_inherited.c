@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: in a forked child, verbs that create work on an inherited context, which re-opens itself; inherited queue pairs, CQs and SRQs,
+ * and all else that was inherited, are refused with the reason, before and after that; the parent's stay as they were.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+/* One of each, as the parent has them when it forks. */
+struct objects {
+	struct endpoint endpoint; /* with a channel */
+	struct side a, b;
+	struct ibv_srq *srq;
+	struct ibv_cq_ex *cq_ex;
+	struct ibv_qp_ex *qp_ex;
+	struct ibv_ah *ah;
+	struct ibv_td *td;
+	struct ibv_pd *parent;
+};
+
+static struct ibv_ah *make_ah(const struct endpoint *e, struct ibv_pd *pd)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1, .port_num = 1, .grh = {.dgid = e->gid, .hop_limit = 64}};
+
+	return ibv_create_ah(pd, &attr);
+}
+
+static struct ibv_srq *make_srq(struct ibv_pd *pd)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1}};
+
+	return ibv_create_srq(pd, &attr);
+}
+
+static struct ibv_cq_ex *make_cq_ex(struct ibv_context *context)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS};
+
+	return ibv_create_cq_ex(context, &attr);
+}
+
+static struct ibv_qp_ex *make_qp_ex(struct endpoint *e)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = e->cq,
+		.recv_cq = e->cq,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = e->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(e->context, &attr);
+
+	return qp ? ibv_qp_to_qp_ex(qp) : NULL;
+}
+
+static void objects_open(struct objects *o)
+{
+	struct ibv_td_init_attr td = {.comp_mask = 0};
+	struct ibv_parent_domain_init_attr parent = {.comp_mask = 0};
+
+	endpoint_open(&o->endpoint, 64, true);
+	side_open(&o->a, &o->endpoint, NULL, NULL, 4096);
+	side_open(&o->b, &o->endpoint, NULL, NULL, 4096);
+	sides_connect(&o->a, &o->b);
+	o->srq = make_srq(o->endpoint.pd);
+	o->cq_ex = make_cq_ex(o->endpoint.context);
+	o->qp_ex = make_qp_ex(&o->endpoint);
+	o->ah = make_ah(&o->endpoint, o->endpoint.pd);
+	o->td = parent.td = ibv_alloc_td(o->endpoint.context, &td);
+	parent.pd = o->endpoint.pd;
+	o->parent = ibv_alloc_parent_domain(o->endpoint.context, &parent);
+	CHECK(o->srq && o->cq_ex && o->qp_ex && o->ah && o->td && o->parent);
+}
+
+static void objects_close(struct objects *o)
+{
+	CHECK_ZERO(ibv_destroy_ah(o->ah));
+	CHECK_ZERO(ibv_destroy_qp(&o->qp_ex->qp_base));
+	CHECK_ZERO(ibv_destroy_cq(ibv_cq_ex_to_cq(o->cq_ex)));
+	CHECK_ZERO(ibv_destroy_srq(o->srq));
+	CHECK_ZERO(ibv_dealloc_pd(o->parent));
+	CHECK_ZERO(ibv_dealloc_td(o->td));
+	side_close(&o->a);
+	side_close(&o->b);
+	endpoint_close(&o->endpoint);
+}
+
+static void exchange(struct side *a, struct side *b, int seed)
+{
+	struct ibv_wc wc;
+
+	memset(a->buffer, seed, 64);
+	CHECK_ZERO(post_receive(b, 1, 0, 64));
+	CHECK_ZERO(post_send(a, 2, 0, 64, IBV_SEND_SIGNALED));
+	for (int both = 0; both < 2; both++) {
+		completion_next(a->endpoint->cq, &wc);
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+	}
+	CHECK_ZERO(memcmp(a->buffer, b->buffer, 64));
+}
+
+#define REFUSED(call) CHECK_EQ(call, ENODEV)
+#define REFUSED_NULL(call)               \
+	do {                             \
+		errno = 0;               \
+		CHECK(!(call));          \
+		CHECK_EQ(errno, ENODEV); \
+	} while (0)
+
+static void queues_refuse(struct objects *o)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct ibv_qp_init_attr init;
+	struct ibv_srq_attr srq_attr = {.srq_limit = 1};
+	struct ibv_poll_cq_attr poll_attr = {.comp_mask = 0};
+	struct ibv_recv_wr recv = {.wr_id = 1}, *bad = NULL;
+	struct ibv_wc wc;
+
+	promise("inherited queue pairs, CQs and SRQs are refused");
+	REFUSED(post_send(&o->a, 1, 0, 64, IBV_SEND_SIGNALED));
+	REFUSED(post_receive(&o->a, 1, 0, 64));
+	REFUSED(ibv_modify_qp(o->a.qp, &attr, IBV_QP_STATE));
+	REFUSED(ibv_query_qp(o->a.qp, &attr, IBV_QP_STATE, &init));
+	REFUSED(ibv_destroy_qp(o->a.qp));
+	ibv_wr_start(o->qp_ex);
+	ibv_wr_send(o->qp_ex);
+	ibv_wr_set_sge(o->qp_ex, o->a.mr->lkey, (uintptr_t)o->a.buffer, 8);
+	REFUSED(ibv_wr_complete(o->qp_ex));
+	ibv_wr_start(o->qp_ex);
+	ibv_wr_abort(o->qp_ex);
+	CHECK(ibv_poll_cq(o->endpoint.cq, 1, &wc) < 0);
+	REFUSED(ibv_req_notify_cq(o->endpoint.cq, 0));
+	REFUSED(ibv_resize_cq(o->endpoint.cq, 128));
+	REFUSED(ibv_destroy_cq(o->endpoint.cq));
+	REFUSED(ibv_start_poll(o->cq_ex, &poll_attr));
+	REFUSED(ibv_post_srq_recv(o->srq, &recv, &bad));
+	CHECK(bad == &recv);
+	REFUSED(ibv_modify_srq(o->srq, &srq_attr, IBV_SRQ_LIMIT));
+	REFUSED(ibv_query_srq(o->srq, &srq_attr));
+	REFUSED(ibv_destroy_srq(o->srq));
+}
+
+static void others_refuse(struct objects *o)
+{
+	struct ibv_cq *cq;
+	void *cq_context;
+
+	promise("whatever else was inherited is refused, but for domains");
+	REFUSED(ibv_dereg_mr(o->a.mr));
+	REFUSED(ibv_destroy_ah(o->ah));
+	REFUSED(ibv_destroy_comp_channel(o->endpoint.channel));
+	errno = 0;
+	CHECK_EQ(ibv_get_cq_event(o->endpoint.channel, &cq, &cq_context), -1);
+	CHECK_EQ(errno, ENODEV);
+}
+
+/* New objects may not lean on inherited ones. */
+static void mixtures_refuse(struct objects *o)
+{
+	struct endpoint e = o->endpoint;
+	struct ibv_qp_init_attr init = {
+		.send_cq = e.cq,
+		.recv_cq = e.cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+
+	promise("what is created cannot use inherited queues");
+	REFUSED_NULL(ibv_create_qp(e.pd, &init));
+	REFUSED_NULL(ibv_create_cq(e.context, 4, NULL, e.channel, 0));
+	init.send_cq = init.recv_cq = ibv_create_cq(e.context, 4, NULL, NULL, 0);
+	CHECK(init.send_cq);
+	init.srq = o->srq;
+	REFUSED_NULL(ibv_create_qp(e.pd, &init));
+	CHECK_ZERO(ibv_destroy_cq(init.send_cq));
+}
+
+/* Everything anew on the inherited context: on the inherited domain `pd`, used and destroyed. */
+static void create_and_use(struct objects *o, struct ibv_pd *pd)
+{
+	struct endpoint e = o->endpoint;
+	struct side a, b;
+	struct ibv_cq *event_cq;
+	void *cq_context;
+
+	promise("what a child creates on an inherited context works");
+	e.pd = pd;
+	e.channel = ibv_create_comp_channel(e.context);
+	CHECK(e.channel);
+	e.cq = ibv_create_cq(e.context, 64, NULL, e.channel, 0);
+	CHECK(e.cq);
+	struct ibv_srq *srq = make_srq(pd);
+	struct ibv_cq_ex *cq_ex = make_cq_ex(e.context);
+	struct ibv_ah *ah = make_ah(&e, pd);
+	struct ibv_qp_ex *qp_ex = make_qp_ex(&e);
+
+	CHECK(srq && cq_ex && ah && qp_ex);
+	side_open(&a, &e, NULL, NULL, 4096);
+	side_open(&b, &e, NULL, NULL, 4096);
+	CHECK(a.qp->qp_num != o->a.qp->qp_num && a.qp->qp_num != o->b.qp->qp_num);
+	sides_connect(&a, &b);
+	for (int i = 0; i < 50; i++)
+		exchange(&a, &b, i);
+	CHECK_ZERO(post_write(&a, 3, 0, 64, 256, IBV_SEND_SIGNALED));
+	completion_expect(e.cq, 3, IBV_WC_SUCCESS, NULL);
+	CHECK(b.buffer[256] == 49);
+	CHECK_ZERO(ibv_req_notify_cq(e.cq, 0));
+	CHECK_ZERO(post_write(&a, 4, 0, 64, 256, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ibv_get_cq_event(e.channel, &event_cq, &cq_context));
+	CHECK(event_cq == e.cq);
+	ibv_ack_cq_events(e.cq, 1);
+	completion_expect(e.cq, 4, IBV_WC_SUCCESS, NULL);
+	/* The context's own events come, too. */
+	qp_to_state(a.qp, IBV_QPS_ERR);
+	CHECK_ZERO(ibv_destroy_qp(&qp_ex->qp_base));
+	side_close(&a);
+	side_close(&b);
+	CHECK_ZERO(ibv_destroy_ah(ah));
+	CHECK_ZERO(ibv_destroy_srq(srq));
+	CHECK_ZERO(ibv_destroy_cq(ibv_cq_ex_to_cq(cq_ex)));
+	CHECK_ZERO(ibv_destroy_cq(e.cq));
+	CHECK_ZERO(ibv_destroy_comp_channel(e.channel));
+}
+
+static void domains(struct objects *o)
+{
+	struct ibv_pd *mine;
+	char buffer[64];
+	struct ibv_mr *mr;
+
+	promise("inherited domains serve the child's objects");
+	create_and_use(o, o->endpoint.pd);
+	create_and_use(o, o->parent); /* with its thread domain, whose engine is the parent's */
+	mine = ibv_alloc_pd(o->endpoint.context);
+	CHECK(mine);
+	create_and_use(o, mine);
+	mr = ibv_reg_mr(o->endpoint.pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr);
+	CHECK_EQ(ibv_dealloc_pd(o->endpoint.pd), EBUSY);
+	CHECK_ZERO(ibv_dereg_mr(mr));
+	CHECK_EQ(ibv_dealloc_pd(o->endpoint.pd), EBUSY); /* by the parent domain */
+	CHECK_ZERO(ibv_dealloc_pd(o->parent));
+	CHECK_ZERO(ibv_dealloc_td(o->td));
+	CHECK_ZERO(ibv_dealloc_pd(o->endpoint.pd));
+	CHECK_ZERO(ibv_dealloc_pd(mine));
+}
+
+static void async_is_its_own(struct objects *o)
+{
+	struct ibv_context *context = o->endpoint.context;
+	struct ibv_async_event event;
+
+	promise("the re-opened context has events of its own");
+	CHECK_ZERO(
+		fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK));
+	errno = 0;
+	CHECK_EQ(ibv_get_async_event(context, &event), -1);
+	CHECK_EQ(errno, EAGAIN);
+}
+
+enum depth { CHILD, GRANDCHILD };
+
+static void in_child(struct objects *o, enum depth depth)
+{
+	struct ibv_device_attr attr;
+
+	watchdog(60);
+	CHECK_ZERO(ibv_query_device(o->endpoint.context, &attr));
+	queues_refuse(o);
+	others_refuse(o);
+	if (depth == GRANDCHILD)
+		create_and_use(o, o->endpoint.pd);
+	mixtures_refuse(o); /* this re-opens it */
+	queues_refuse(o);
+	others_refuse(o);
+	async_is_its_own(o);
+	domains(o);
+	queues_refuse(o);
+	CHECK_ZERO(ibv_close_device(o->endpoint.context));
+}
+
+static void wait_for(pid_t pid)
+{
+	struct process child = {.pid = pid, .sock = -1};
+
+	CHECK(pid > 0);
+	process_adopt(pid);
+	process_expect_success(&child, PROCESS_PATIENCE_MS);
+}
+
+/* Uses what it creates, then forks itself: its child inherits both its parent's and its grandparent's objects. */
+static void child_with_child(struct objects *o)
+{
+	struct objects mine = *o;
+	pid_t pid;
+
+	watchdog(60);
+	create_and_use(o, o->endpoint.pd);
+	mine.endpoint.channel = ibv_create_comp_channel(o->endpoint.context);
+	mine.endpoint.cq = ibv_create_cq(o->endpoint.context, 64, NULL, mine.endpoint.channel, 0);
+	CHECK(mine.endpoint.channel && mine.endpoint.cq);
+	side_open(&mine.a, &mine.endpoint, NULL, NULL, 4096);
+	side_open(&mine.b, &mine.endpoint, NULL, NULL, 4096);
+	sides_connect(&mine.a, &mine.b);
+	mine.srq = make_srq(mine.endpoint.pd);
+	mine.cq_ex = make_cq_ex(mine.endpoint.context);
+	mine.qp_ex = make_qp_ex(&mine.endpoint);
+	mine.ah = make_ah(&mine.endpoint, mine.endpoint.pd);
+	CHECK(mine.srq && mine.cq_ex && mine.qp_ex && mine.ah);
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		queues_refuse(o);
+		in_child(&mine, GRANDCHILD);
+		_exit(0);
+	}
+	exchange(&mine.a, &mine.b, 3);
+	wait_for(pid);
+	exchange(&mine.a, &mine.b, 4);
+	queues_refuse(o);
+}
+
+int main(void)
+{
+	struct objects o;
+	pid_t pid;
+
+	watchdog(100);
+	objects_open(&o);
+	exchange(&o.a, &o.b, 1);
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		in_child(&o, CHILD);
+		_exit(0);
+	}
+	for (int i = 0; i < 200; i++)
+		exchange(&o.a, &o.b, i);
+	wait_for(pid);
+	pid = fork();
+	if (pid == 0) {
+		child_with_child(&o);
+		_exit(0);
+	}
+	for (int i = 0; i < 200; i++)
+		exchange(&o.a, &o.b, i);
+	wait_for(pid);
+	promise("the parent's objects are what they were");
+	exchange(&o.a, &o.b, 9);
+	objects_close(&o);
+	return 0;
+}
