@@ -2,9 +2,10 @@
 /*
  * Fork support: ibv_fork_init(3), ibv_is_fork_initialized(3).
  *
- * Nothing is pinned and no page is given to an adapter: the parent's memory stays the parent's
- * whatever its children do, so there is nothing to prepare and every range may be forked.
+ * Nothing is pinned and no page is given to an adapter: the parent's memory stays the parent's whatever its children do, so there is
+ * nothing to prepare. Memory is kept from children only where a program asks for that itself.
  */
+#include "base/fork_range.h"
 #include "verbs/face.h"
 #include "verbs/fork.h"
 
@@ -20,14 +21,10 @@ VB_EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
 
 VB_EXPORT int ibv_dontfork_range(void *base, size_t size)
 {
-	(void)base;
-	(void)size;
-	return 0;
+	return vb_answer(vb_fork_range_hide(base, size));
 }
 
 VB_EXPORT int ibv_dofork_range(void *base, size_t size)
 {
-	(void)base;
-	(void)size;
-	return 0;
+	return vb_answer(vb_fork_range_show(base, size));
 }
