@@ -18,6 +18,7 @@
 #include "device/udp_link.h"
 #include "device/udp_reply.h"
 #include "device/udp_stray.h"
+#include "device/xrc_table.h"
 
 #define CLOCK_EVERY_POLLS 32u        /* how often a poller reads the clock while a timer is armed */
 #define STREAK_TO_WAKE    24u        /* so many polls in a row mean that somebody polls for good */
@@ -127,6 +128,8 @@ static void ran(struct vb_engine *e, struct vb_qp *qp, bool more)
 {
 	vb_qp_settle(qp);
 	more |= vb_env_seek(qp);
+	if (qp->xb)
+		more |= vb_xrc_pump(qp);
 	if (!more)
 		return;
 	vb_engine_make_runnable(e, qp);

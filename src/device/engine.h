@@ -21,6 +21,7 @@ struct vb_raw;
 struct vb_run;
 struct vb_strays;
 struct vb_udp_inbox;
+struct vb_xrc_domain;
 
 /* Which ways the work has taken; under the engine's lock, summed up by paths.c. */
 struct vb_paths {
@@ -60,6 +61,7 @@ struct vb_engine {
 	uint8_t *udp_staging; /* payload of the run that is being sent */
 	struct vb_udp_inbox *udp_inbox; /* packets that another engine's drive read; set once */
 	struct vb_raw *raws;            /* raw packet queue pairs that listen (raw_receive.c) */
+	struct vb_xrc_domain *xrc;      /* whose receive queue pairs it has (xrc.h) */
 	struct vb_engine *next;         /* all engines of the process (process.c) */
 };
 

@@ -14,6 +14,7 @@
 #include "device/qp.h"
 #include "device/udp_deliver.h"
 #include "device/udp_stray.h"
+#include "device/xrc_table.h"
 #include "link/slot.h"
 
 #define BATCH      64u
@@ -155,16 +156,28 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 		vb_udp_deliver_here(e, &run, payload);
 		return true;
 	}
+	if (vb_slot_is_handed(slot)) {
+		if (e->xrc && e->xrc->table)
+			vb_xrc_handed(e->xrc, &run, payload);
+		return true;
+	}
 	struct vb_qp *qp = vb_qp_lookup(e, run.dest_qpn);
 
 	if (!qp) {
 		run_refuse(e, c, &run);
 		return true;
 	}
-	/* The passive side answers where it was addressed; it makes no contact of its own. */
-	if (!qp->channel && qp->t.service != VB_SERVICE_UD && run.src_qpn == qp->t.dest_qpn)
+	/*
+	 * The passive side answers where it was addressed; it makes no contact of its own. But who answers an XRC sender need not
+	 * be who takes its requests.
+	 */
+	if (!qp->channel && !qp->t.sends_only && qp->t.service != VB_SERVICE_UD &&
+	    run.src_qpn == qp->t.dest_qpn)
 		qp->channel = c;
-	vb_tqp_receive(&qp->t, &run, payload);
+	if (qp->xb)
+		vb_xrc_receive(qp, &run, payload);
+	else
+		vb_tqp_receive(&qp->t, &run, payload);
 	if (qp->t.resp.owed & VB_OWED_DROP) {
 		qp->t.resp.owed &= (uint8_t)~VB_OWED_DROP;
 		drop_answer(e, c, run.service, qp->t.qpn, qp->t.resp.drop_qpn, qp->t.resp.drop_psn,
@@ -231,7 +244,8 @@ static void qp_lose_channel(struct vb_engine *e, struct vb_qp *qp, const struct 
 		return;
 	qp->channel = NULL;
 	qp->peer_qp = NULL;
-	if (peer_dead)
+	/* An XRC receiver may go on in another process. */
+	if (peer_dead && !qp->t.sends_only)
 		vb_tqp_peer_dead(&qp->t);
 	else
 		vb_tqp_unreachable(&qp->t, VB_REASON_PEER_NOT_READY);

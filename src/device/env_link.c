@@ -35,6 +35,8 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 		qp->channel = c;
 	else if (why == VB_CONTACT_ABSENT || why == VB_CONTACT_REFUSED)
 		qp->unreachable = true;
+	else if (why == VB_CONTACT_DEAD && qp->t.sends_only)
+		qp->unreachable = true; /* its receiver may go on in another process */
 	else if (why == VB_CONTACT_DEAD)
 		qp->peer_lost = true;
 	return c;

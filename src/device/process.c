@@ -84,6 +84,7 @@ static void on_channel_down(void *arg, uint32_t index, struct vb_channel *channe
 
 	(void)arg;
 	vb_process_each_engine(lose_channels, &lost);
+	vb_xrc_survey();
 	atomic_fetch_add(&process.contact_epoch, 1);
 }
 
@@ -94,12 +95,14 @@ static void on_peer_dead(void *arg, struct vb_peer *peer)
 	(void)arg;
 	vb_note(VB_REASON_PEER_DEAD, "process %u has ended", vb_peer_pid(peer));
 	vb_process_each_engine(lose_channels, &lost);
+	vb_xrc_survey();
 	atomic_fetch_add(&process.contact_epoch, 1);
 }
 
 static void on_contact_changed(void *arg)
 {
 	(void)arg;
+	vb_xrc_survey();
 	atomic_fetch_add(&process.contact_epoch, 1);
 }
 

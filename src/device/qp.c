@@ -21,7 +21,7 @@
 #include "device/tag_srq.h"
 #include "device/td.h"
 #include "device/udp_qp.h"
-#include "device/xrc.h"
+#include "device/xrc_table.h"
 #include "transport/qp_state.h"
 
 static _Atomic uint32_t qps_alive;
@@ -279,7 +279,7 @@ static bool direct_allowed(const struct vb_qp *qp)
 	return qp->t.state == IBV_QPS_RTS || qp->t.state == IBV_QPS_SQD;
 }
 
-void vb_qp_publish(struct vb_qp *qp)
+void vb_qp_publish_page(struct vb_qp *qp)
 {
 	struct vb_page_qp *p = qp->pub;
 	uint32_t access = qp->t.access;
@@ -300,6 +300,13 @@ void vb_qp_publish(struct vb_qp *qp)
 	__atomic_store_n(&p->qpn, qp->t.qpn, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&p->generation, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->direct, direct_allowed(qp), __ATOMIC_SEQ_CST);
+}
+
+void vb_qp_publish(struct vb_qp *qp)
+{
+	vb_qp_publish_page(qp);
+	if (qp->xb)
+		vb_xrc_publish(qp);
 }
 
 void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
@@ -355,17 +362,15 @@ void vb_qp_settle(struct vb_qp *qp)
 
 void vb_qp_stop(struct vb_qp *qp)
 {
-	vb_lock_take(&qp->engine->lock);
 	__atomic_store_n(&qp->pub->direct, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&qp->pub->qpn, 0, __ATOMIC_SEQ_CST);
-	if (!qp->raw)
+	if (!qp->raw && (!qp->xb || qp->xb->home))
 		vb_qp_table_remove(qp);
 	vb_mw_release_qp(qp);
 	vb_tqp_reset(&qp->t);
 	vb_qp_queues_clear(qp);
 	vb_engine_remove_qp(qp->engine, qp);
 	vb_udp_qp_release(qp);
-	vb_lock_release(&qp->engine->lock);
 }
 
 int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
@@ -388,7 +393,9 @@ int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
 	err = vb_handle_remove(&ctx->handles[VB_HANDLE_QP], ibqp->handle, qp);
 	if (err)
 		return err;
+	vb_lock_take(&qp->engine->lock);
 	vb_qp_stop(qp);
+	vb_lock_release(&qp->engine->lock);
 	vb_process_quiesce(qp->t.qpn, 0);
 	for (int i = 0; i < VB_QP_EVENT_TYPES; i++)
 		vb_event_queue_drop(&ctx->async, &qp->event[i]);

@@ -21,6 +21,7 @@ struct vb_raw;
 struct vb_srq;
 struct vb_tag_entry;
 struct vb_udp_sender;
+struct vb_xrc_body;
 struct vb_xrc_domain;
 struct vb_xrcd;
 
@@ -131,6 +132,7 @@ struct vb_qp {
 	struct vb_qp *body;
 	struct vb_qp *handles, *next_handle;
 	struct vb_qp *xrc_next; /* the domain's bodies */
+	struct vb_xrc_body *xb; /* a body's that several processes may see */
 
 	struct vb_event_node event[VB_QP_EVENT_TYPES];
 	struct vb_events_got got;
@@ -162,10 +164,14 @@ int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags
 int vb_qp_retire(struct ibv_qp *qp, struct vb_events_got *got);
 void vb_qp_free(struct ibv_qp *qp);
 
-/* Parts of life that XRC bodies and handles share. stop: nothing arrives any more, the engine forgets it; takes the engine's lock. */
+/* Parts of life that XRC bodies and handles share. stop (engine's lock): nothing arrives any more, the engine forgets it. */
 void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type);
 void vb_qp_events_init(struct vb_qp *qp);
 void vb_qp_stop(struct vb_qp *qp);
+/* Under the engine's lock: takes attributes and state from elsewhere; what they need of links is acquired, or noted as missing. */
+void vb_qp_mirror(struct vb_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state state);
+/* The page's part of vb_qp_publish(). */
+void vb_qp_publish_page(struct vb_qp *qp);
 
 /* Under the engine's lock: publish identity, state and rights to peers (entry of the page). */
 void vb_qp_publish(struct vb_qp *qp);

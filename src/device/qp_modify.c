@@ -15,6 +15,7 @@
 #include "device/qp.h"
 #include "device/raw_qp.h"
 #include "device/udp_qp.h"
+#include "device/xrc_table.h"
 #include "transport/qp_state.h"
 
 #define KNOWN_MASK ((IBV_QP_RATE_LIMIT << 1) - 1)
@@ -253,6 +254,48 @@ static void change(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask, cons
 	vb_engine_flush(e);
 }
 
+/* Programs set both halves of a connection at both ends; what an XRC queue pair does not have is left out, as Linux does. */
+static int other_half(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	case IBV_QPT_XRC_RECV:
+		return IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+	default:
+		return 0;
+	}
+}
+
+/* Everything that leads to the peer, as ibv_modify_qp would have prepared it here. */
+static int mirror_path(struct vb_qp *qp, const struct ibv_qp_attr *attr, struct change *c)
+{
+	int err = vb_ah_resolve(qp->u.qp.context, &attr->ah_attr, &c->path, &c->local);
+
+	if (!err && !c->local)
+		err = vb_udp_qp_connect(qp, &attr->ah_attr, &c->path, attr->path_mtu);
+	return err ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU;
+}
+
+void vb_qp_mirror(struct vb_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state state)
+{
+	struct change c = {.from = (enum ibv_qp_state)qp->t.state, .to = state};
+	bool serves = state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
+	int mask = serves ? mirror_path(qp, attr, &c) : 0;
+
+	qp->attr = *attr;
+	apply(qp, mask, &c);
+	if (c.from != c.to && (state == IBV_QPS_RESET || state == IBV_QPS_ERR))
+		enter(qp, &c);
+	else
+		qp->t.state = (uint8_t)state;
+	qp->seeking = serves && qp->path_local && !qp->channel;
+	vb_qp_publish_page(qp);
+	if (state == IBV_QPS_ERR && c.from != IBV_QPS_ERR)
+		vb_qp_entered_error(qp);
+	vb_engine_make_runnable(qp->engine, qp);
+}
+
 int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
@@ -266,7 +309,10 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
 				 "modify_qp: qp 0x%x has no state: its work queues have",
 				 qp->t.qpn);
+	mask &= ~other_half(qp->u.qp.qp_type);
 	vb_lock_take(&qp->engine->lock);
+	if (qp->xb)
+		vb_xrc_pull(qp);
 	err = transition_check(qp, attr, mask, &c);
 	if (!err)
 		err = values_check(qp, attr, mask);

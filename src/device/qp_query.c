@@ -3,6 +3,7 @@
 #include "base/reason.h"
 #include "device/context.h"
 #include "device/qp.h"
+#include "device/xrc_table.h"
 
 static void init_fill(const struct vb_qp *qp, struct ibv_qp_init_attr *init)
 {
@@ -29,6 +30,8 @@ int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	init_fill(qp, init);
 	qp = vb_qp_body(qp);
 	vb_lock_take(&qp->engine->lock);
+	if (qp->xb)
+		vb_xrc_pull(qp);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = (enum ibv_qp_state)qp->t.state;
 	attr->cap = qp->cap;

@@ -13,6 +13,7 @@
 #include "device/udp_inbox.h"
 #include "device/udp_reply.h"
 #include "device/udp_stray.h"
+#include "device/xrc_table.h"
 
 #define STAGING_BYTES 65536u
 
@@ -60,7 +61,10 @@ void vb_udp_deliver_here(struct vb_engine *e, const struct vb_run *run, const ui
 		vb_udp_drop(reason, run);
 		return;
 	}
-	vb_tqp_receive(&qp->t, run, payload);
+	if (qp->xb)
+		vb_xrc_receive(qp, run, payload);
+	else
+		vb_tqp_receive(&qp->t, run, payload);
 	vb_udp_reply_heard(qp, run);
 	vb_qp_settle(qp);
 	vb_engine_make_runnable(e, qp);

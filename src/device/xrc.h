@@ -19,6 +19,7 @@
 #include "base/reason.h"
 #include "verbs/ops.h"
 
+struct vb_commons;
 struct vb_cq;
 struct vb_device;
 struct vb_engine;
@@ -26,10 +27,12 @@ struct vb_qp;
 struct vb_srq;
 struct vb_tqp;
 struct vb_xrc_domain;
+struct vb_xrc_table;
 
 #define VB_XRC_SRQ_BITS \
 	16u /* of a number; the rest tells the queues apart that used the place one after another */
-#define VB_XRC_SRQS (1u << VB_XRC_SRQ_BITS)
+#define VB_XRC_SRQS   (1u << VB_XRC_SRQ_BITS)
+#define VB_XRC_BLOCKS 64u /* one's own, and those of members that were there before */
 
 struct vb_xrcd {
 	struct ibv_xrcd xrcd;
@@ -44,7 +47,8 @@ struct vb_xrc_domain {
 	bool named; /* by an inode */
 	dev_t dev;
 	ino_t ino;
-	struct vb_engine *engine; /* made with the first queue or queue pair */
+	struct ibv_context *context; /* of some xrcd: bodies see the device through it */
+	struct vb_engine *engine;    /* made with the first queue or queue pair */
 	struct vb_xrcd *xrcds;
 	struct vb_xrc_domain *next;
 	/* Under the engine's lock. */
@@ -52,6 +56,14 @@ struct vb_xrc_domain {
 	struct vb_srq **srq; /* by the low bits of the number */
 	uint32_t num_srqs;
 	uint32_t next_srq; /* under vb_xrc_lock */
+	/* Named ones: what is shared with other processes (xrc_table.h). */
+	struct vb_commons *commons;
+	struct vb_xrc_table *table;
+	uint32_t seat; /* ours */
+	uint32_t door;
+	uint32_t num_blocks;
+	uint32_t block[VB_XRC_BLOCKS]; /* of queue pair numbers */
+	uint64_t news;                 /* members that are to look at the table: a bit per seat */
 };
 
 static inline struct vb_xrcd *vb_xrcd_of(struct ibv_xrcd *xrcd)
@@ -69,6 +81,8 @@ int vb_xrcd_close(struct ibv_xrcd *xrcd);
 /* One more user; makes the engine. -ENOENT. */
 int vb_xrcd_get(struct ibv_context *ctx, struct ibv_xrcd *xrcd);
 void vb_xrcd_put(struct vb_xrcd *xrcd);
+/* A process has ended or closed something: is a member of a domain among those that are gone? Without any lock. */
+void vb_xrc_survey(void);
 /* In a forked child: the domains are the parent's. */
 void vb_xrc_forked(void);
 

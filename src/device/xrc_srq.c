@@ -8,19 +8,50 @@
 #include "device/process.h"
 #include "device/qp.h"
 #include "device/srq.h"
-#include "device/xrc.h"
+#include "device/xrc_table.h"
 
 #define PLACE(srqn) ((srqn) & (VB_XRC_SRQS - 1))
 
-/* Under vb_xrc_lock. A free number, used as long ago as possible; 0 if there is none (place 0 is never used). */
+/* Under the engine's lock and the table's. A free number, used as long ago as possible; 0 if there is none (place 0 is never used). */
 static uint32_t number_take(struct vb_xrc_domain *d)
 {
-	if (d->num_srqs == VB_XRC_SRQS - 1)
-		return 0;
-	do {
-		d->next_srq = (d->next_srq + 1) & VB_SRQN_MASK;
-	} while (!PLACE(d->next_srq) || d->srq[PLACE(d->next_srq)]);
-	return d->next_srq;
+	uint32_t *next = d->table ? &d->table->next_srq : &d->next_srq;
+
+	for (uint32_t i = 0; i < VB_XRC_SRQS; i++) {
+		uint32_t number = (*next + 1) & VB_SRQN_MASK;
+		bool used = d->table ? d->table->srq[PLACE(number)].number
+				     : d->srq[PLACE(number)] != NULL;
+
+		*next = number;
+		if (PLACE(number) && !used)
+			return number;
+	}
+	return 0;
+}
+
+/* Under the engine's lock. Its number, known to every process of the domain. -EBUSY, -ENOMEM. */
+static int place_take(struct vb_xrc_domain *d, struct vb_srq *s)
+{
+	int err = d->table ? vb_xrc_table_lock(d) : 0;
+
+	if (err)
+		return err;
+	s->number = number_take(d);
+	if (s->number) {
+		d->srq[PLACE(s->number)] = s;
+		d->num_srqs++;
+	}
+	if (d->table) {
+		struct vb_xrc_srq_place *p = &d->table->srq[PLACE(s->number)];
+
+		p->seat = d->seat;
+		if (s->number)
+			__atomic_store_n(&p->number, s->number, __ATOMIC_RELEASE);
+		vb_xrc_table_unlock(d);
+	}
+	return s->number ? 0
+			 : vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT,
+				     "create_srq: the XRC domain has %u queues", VB_XRC_SRQS - 1);
 }
 
 int vb_xrc_srq_add(struct vb_srq *s)
@@ -32,20 +63,12 @@ int vb_xrc_srq_add(struct vb_srq *s)
 		err = vb_cq_attach(s->cq, d->engine);
 	if (err)
 		return err;
-	pthread_mutex_lock(&vb_xrc_lock);
-	s->number = number_take(d);
-	if (s->number) {
-		vb_lock_take(&d->engine->lock);
-		d->srq[PLACE(s->number)] = s;
-		d->num_srqs++;
-		vb_lock_release(&d->engine->lock);
-	}
-	pthread_mutex_unlock(&vb_xrc_lock);
-	if (s->number)
-		return 0;
-	vb_cq_detach(s->cq, d->engine);
-	return vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_srq: the XRC domain has %u queues",
-			 VB_XRC_SRQS - 1);
+	vb_lock_take(&d->engine->lock);
+	err = place_take(d, s);
+	vb_lock_release(&d->engine->lock);
+	if (err)
+		vb_cq_detach(s->cq, d->engine);
+	return err;
 }
 
 /* A message that is being received is abandoned: its next packet names a queue that is gone. */
@@ -63,14 +86,14 @@ void vb_xrc_srq_remove(struct vb_srq *s)
 {
 	struct vb_xrc_domain *d = s->xrcd->domain;
 
-	pthread_mutex_lock(&vb_xrc_lock);
 	vb_lock_take(&d->engine->lock);
+	if (d->table)
+		__atomic_store_n(&d->table->srq[PLACE(s->number)].number, 0, __ATOMIC_RELEASE);
 	d->srq[PLACE(s->number)] = NULL;
 	d->num_srqs--;
 	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next)
 		forget(body, s);
 	vb_lock_release(&d->engine->lock);
-	pthread_mutex_unlock(&vb_xrc_lock);
 	vb_cq_detach(s->cq, d->engine);
 }
 

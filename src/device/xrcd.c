@@ -12,10 +12,16 @@
 #include "device/device.h"
 #include "device/engine.h"
 #include "device/limits.h"
-#include "device/xrc.h"
+#include "device/process.h"
+#include "device/xrc_table.h"
 
 pthread_mutex_t vb_xrc_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_xrc_domain *domains;
+/*
+ * Opening and closing, one at a time; taken before vb_xrc_lock. Whoever opens may wait for another process's answer, and must not
+ * keep this process's progress thread, which answers others, waiting meanwhile.
+ */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct vb_xrc_domain *domain_find(const struct vb_device *device, const struct stat *st)
 {
@@ -34,7 +40,7 @@ static void domain_free(struct vb_xrc_domain *d)
 	free(d);
 }
 
-static struct vb_xrc_domain *domain_new(const struct vb_device *device, const struct stat *st)
+static struct vb_xrc_domain *domain_new(struct ibv_context *ctx, const struct stat *st)
 {
 	struct vb_xrc_domain *d = calloc(1, sizeof(*d));
 	void *map;
@@ -49,32 +55,87 @@ static struct vb_xrc_domain *domain_new(const struct vb_device *device, const st
 		domain_free(d);
 		return NULL;
 	}
-	d->device = device;
+	d->device = vb_context_of(ctx)->device;
+	d->context = ctx;
 	d->named = st != NULL;
 	d->next_srq = vb_random32(); /* a number of another domain should be noticed */
 	if (st) {
 		d->dev = st->st_dev;
 		d->ino = st->st_ino;
 	}
-	d->next = domains;
-	domains = d;
 	return d;
 }
 
-static void domain_destroy(struct vb_xrc_domain *d)
+static void domain_link(struct vb_xrc_domain *d)
 {
+	pthread_mutex_lock(&vb_xrc_lock);
+	d->next = domains;
+	domains = d;
+	pthread_mutex_unlock(&vb_xrc_lock);
+}
+
+static void domain_unlink(struct vb_xrc_domain *d)
+{
+	pthread_mutex_lock(&vb_xrc_lock);
 	for (struct vb_xrc_domain **p = &domains; *p; p = &(*p)->next) {
 		if (*p == d) {
 			*p = d->next;
 			break;
 		}
 	}
+	pthread_mutex_unlock(&vb_xrc_lock);
+}
+
+/* Under open_lock, off the list. */
+static void domain_destroy(struct vb_xrc_domain *d)
+{
+	if (d->table) {
+		vb_lock_take(&d->engine->lock);
+		vb_xrc_bodies_sweep(d, true);
+		vb_xrc_table_leave(d);
+		vb_lock_release(&d->engine->lock);
+	}
 	if (d->engine)
 		vb_engine_destroy(d->engine);
 	domain_free(d);
 }
 
-/* Under the lock. The domain that the attributes name; made if that is wanted. */
+static int engine_make(struct vb_xrc_domain *d)
+{
+	int err = d->engine ? 0 : vb_engine_create(&d->engine);
+
+	if (!err)
+		d->engine->xrc = d;
+	return err;
+}
+
+/* Other processes may have the domain of this file open. */
+static int share(struct vb_xrc_domain *d, int oflags)
+{
+	bool fresh = false;
+	int err = engine_make(d);
+
+	if (!err)
+		err = vb_process_start_progress();
+	if (!err)
+		err = vb_xrc_table_join(d, oflags & O_CREAT, &fresh);
+	if (err == -ENOENT)
+		return vb_refuse(EAGAIN, VB_REASON_ARG,
+				 "open_xrcd: the file has no domain, and no O_CREAT");
+	if (err)
+		return vb_refuse(-err, VB_REASON_SYSTEM, "open_xrcd: sharing the domain: %s",
+				 strerror(-err));
+	if (!fresh && (oflags & O_EXCL))
+		return vb_refuse(EINVAL, VB_REASON_BUSY,
+				 "open_xrcd: O_EXCL, but the file has a domain");
+	vb_lock_take(&d->engine->lock);
+	vb_xrc_table_survey(d);
+	vb_xrc_meet(d);
+	vb_lock_release(&d->engine->lock);
+	return 0;
+}
+
+/* Under open_lock. The domain that the attributes name; made if that is wanted. */
 static int domain_get(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 		      struct vb_xrc_domain **out)
 {
@@ -90,14 +151,23 @@ static int domain_get(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *
 		if (d && (attr->oflags & O_EXCL))
 			return vb_refuse(EINVAL, VB_REASON_BUSY,
 					 "open_xrcd: O_EXCL, but the file has a domain");
-		if (!d && !(attr->oflags & O_CREAT))
-			return vb_refuse(EAGAIN, VB_REASON_ARG,
-					 "open_xrcd: the file has no domain, and no O_CREAT");
 	}
+	if (d) {
+		*out = d;
+		return 0;
+	}
+	d = domain_new(ctx, attr->fd == -1 ? NULL : &st);
 	if (!d)
-		d = domain_new(device, attr->fd == -1 ? NULL : &st);
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "open_xrcd");
+	int err = d->named ? share(d, attr->oflags) : 0;
+
+	if (err) {
+		domain_destroy(d);
+		return err;
+	}
+	domain_link(d);
 	*out = d;
-	return d ? 0 : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "open_xrcd");
+	return 0;
 }
 
 static int attr_check(const struct ibv_xrcd_init_attr *attr)
@@ -123,7 +193,7 @@ int vb_xrcd_open(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 	if (!x)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "open_xrcd");
 	x->xrcd.context = ctx;
-	pthread_mutex_lock(&vb_xrc_lock);
+	pthread_mutex_lock(&open_lock);
 	err = domain_get(ctx, attr, &domain);
 	if (!err)
 		err = vb_context_add(ctx, VB_HANDLE_XRCD, x, &x->handle);
@@ -132,9 +202,10 @@ int vb_xrcd_open(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 		x->next = domain->xrcds;
 		domain->xrcds = x;
 	} else if (domain && !domain->xrcds) {
+		domain_unlink(domain);
 		domain_destroy(domain);
 	}
-	pthread_mutex_unlock(&vb_xrc_lock);
+	pthread_mutex_unlock(&open_lock);
 	if (err)
 		free(x);
 	else
@@ -142,7 +213,7 @@ int vb_xrcd_open(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 	return err;
 }
 
-/* Under the lock. Bodies look at their device through a context that is open. */
+/* Under open_lock. Bodies look at their device through a context that is open. */
 static void unlink_xrcd(struct vb_xrcd *x)
 {
 	struct vb_xrc_domain *d = x->domain;
@@ -153,10 +224,12 @@ static void unlink_xrcd(struct vb_xrcd *x)
 			break;
 		}
 	}
-	if (!d->xrcds)
-		domain_destroy(d);
-	else if (d->engine)
+	if (d->xrcds) {
 		vb_xrc_bodies_rebase(d, d->xrcds->xrcd.context);
+		return;
+	}
+	domain_unlink(d);
+	domain_destroy(d);
 }
 
 int vb_xrcd_close(struct ibv_xrcd *xrcd)
@@ -164,6 +237,7 @@ int vb_xrcd_close(struct ibv_xrcd *xrcd)
 	struct vb_xrcd *x = vb_xrcd_of(xrcd);
 	int err;
 
+	pthread_mutex_lock(&open_lock);
 	pthread_mutex_lock(&vb_xrc_lock);
 	err = vb_context_check(xrcd->context, VB_HANDLE_XRCD, x->handle, x, "xrcd");
 	if (!err && x->users)
@@ -171,9 +245,10 @@ int vb_xrcd_close(struct ibv_xrcd *xrcd)
 				"close_xrcd: %u queues and queue pairs use it", x->users);
 	if (!err)
 		err = vb_context_remove(xrcd->context, VB_HANDLE_XRCD, x->handle, x);
+	pthread_mutex_unlock(&vb_xrc_lock);
 	if (!err)
 		unlink_xrcd(x);
-	pthread_mutex_unlock(&vb_xrc_lock);
+	pthread_mutex_unlock(&open_lock);
 	if (!err)
 		free(x);
 	return err;
@@ -186,8 +261,8 @@ int vb_xrcd_get(struct ibv_context *ctx, struct ibv_xrcd *xrcd)
 
 	pthread_mutex_lock(&vb_xrc_lock);
 	err = vb_context_check(ctx, VB_HANDLE_XRCD, x->handle, x, "xrcd");
-	if (!err && !x->domain->engine)
-		err = vb_engine_create(&x->domain->engine);
+	if (!err)
+		err = engine_make(x->domain);
 	if (!err)
 		x->users++;
 	pthread_mutex_unlock(&vb_xrc_lock);
@@ -201,8 +276,23 @@ void vb_xrcd_put(struct vb_xrcd *x)
 	pthread_mutex_unlock(&vb_xrc_lock);
 }
 
+void vb_xrc_survey(void)
+{
+	pthread_mutex_lock(&vb_xrc_lock);
+	for (struct vb_xrc_domain *d = domains; d; d = d->next) {
+		if (!d->table)
+			continue;
+		vb_lock_take(&d->engine->lock);
+		vb_xrc_table_survey(d);
+		vb_engine_flush(d->engine);
+		vb_lock_release(&d->engine->lock);
+	}
+	pthread_mutex_unlock(&vb_xrc_lock);
+}
+
 void vb_xrc_forked(void)
 {
 	pthread_mutex_init(&vb_xrc_lock, NULL);
+	pthread_mutex_init(&open_lock, NULL);
 	domains = NULL;
 }

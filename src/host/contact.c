@@ -82,7 +82,10 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, enum vb_co
 			c->state = VB_CONTACT_STATE_WANTED;
 		*why = c->state == VB_CONTACT_STATE_DEAD ? VB_CONTACT_DEAD : VB_CONTACT_PENDING;
 		break;
-	case VB_CONTACT_STATE_MET: /* its page does not name the block, though its socket does */
+	case VB_CONTACT_STATE_MET: /* its page does not name the block any more: maybe another's does */
+		c->state = VB_CONTACT_STATE_WANTED;
+		*why = VB_CONTACT_PENDING;
+		break;
 	case VB_CONTACT_STATE_ABSENT:
 		break;
 	}
@@ -125,8 +128,10 @@ void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer)
 		struct vb_contact_entry *c;
 
 		if (i >= __atomic_load_n(&peer->page->header.num_blocks, __ATOMIC_RELAXED) ||
-		    block >= 1u << (24 - VB_QPN_BLOCK_BITS))
+		    (block >= 1u << (24 - VB_QPN_BLOCK_BITS) && block != VB_NO_BLOCK))
 			break;
+		if (block == VB_NO_BLOCK)
+			continue;
 		c = contact_entry(node, block, true);
 		if (c && c->state == VB_CONTACT_STATE_WANTED && !c->wanted)
 			contact_dead(c);

@@ -31,6 +31,7 @@ enum vb_control_type {
 	VB_CONTROL_REFUSE,    /* no such engine */
 	VB_CONTROL_DUPLICATE, /* our own request for the same pair of engines stands */
 	VB_CONTROL_CLOSE,
+	VB_CONTROL_COMMONS, /* on a socket of its own (commons.c): a table's memory and lock */
 };
 
 /* Of a GRANT. */

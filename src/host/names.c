@@ -68,14 +68,32 @@ static void numbers_add(struct vb_names *names, uint32_t index)
 	names->free[(names->first + names->num_free++) % VB_MAX_QPS] = index;
 }
 
-static int block_claim(struct vb_node *node)
+/* A socket bound to the name of this very block. -errno. */
+static int bind_block(uint32_t block)
+{
+	struct sockaddr_un addr;
+	socklen_t len = vb_name_address(&addr, geteuid(), block);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&addr, len) == 0)
+		return vb_descriptor_adopt(fd);
+	int err = -errno;
+
+	close(fd);
+	return err;
+}
+
+/* Listens on the name of the block, any if it is 0. The index of its entries, or -errno. */
+static int block_listen(struct vb_node *node, uint32_t *name)
 {
 	struct vb_names *names = &node->names;
-	uint32_t block = 0, i = names->num_blocks;
+	uint32_t block = *name, i = names->num_blocks;
 
 	if (i == VB_MAX_BLOCKS)
 		return -ENOMEM;
-	int fd = bind_random(&block);
+	int fd = block ? bind_block(block) : bind_random(&block);
 
 	if (fd < 0)
 		return fd;
@@ -94,13 +112,55 @@ static int block_claim(struct vb_node *node)
 		return err;
 	}
 	names->num_blocks = i + 1;
-	uint32_t start = vb_random32();
+	*name = block;
+	return (int)i;
+}
+
+static int block_claim(struct vb_node *node)
+{
+	struct vb_names *names = &node->names;
+	uint32_t block = 0, start = vb_random32();
+	int listening = block_listen(node, &block);
+
+	if (listening < 0)
+		return listening;
+	uint32_t i = (uint32_t)listening;
 
 	for (uint32_t n = 0; n < VB_QPN_BLOCK_SIZE; n++)
 		numbers_add(names, i * VB_QPN_BLOCK_SIZE + (start + n) % VB_QPN_BLOCK_SIZE);
 	vb_log(VB_LOG_INFO, "claimed queue pair numbers 0x%x to 0x%x", block << VB_QPN_BLOCK_BITS,
 	       (block << VB_QPN_BLOCK_BITS) + VB_QPN_BLOCK_SIZE - 1);
 	return 0;
+}
+
+int vb_node_block_open(struct vb_node *node, uint32_t *block)
+{
+	pthread_mutex_lock(&node->lock);
+	int i = block_listen(node, block);
+
+	pthread_mutex_unlock(&node->lock);
+	return i < 0 ? i : 0;
+}
+
+void vb_node_block_close(struct vb_node *node, uint32_t block)
+{
+	int i = vb_page_block_index(node->page, block);
+
+	if (i < 0)
+		return;
+	pthread_mutex_lock(&node->lock);
+	/* Peers look for its owner anew from now on. */
+	__atomic_store_n(&node->page->header.block[i], VB_NO_BLOCK, __ATOMIC_SEQ_CST);
+	vb_node_source_remove(node, &node->names.listener[i]);
+	pthread_mutex_unlock(&node->lock);
+}
+
+struct vb_page_qp *vb_node_qp_entry(struct vb_node *node, uint32_t qpn)
+{
+	int i = vb_page_block_index(node->page, qpn >> VB_QPN_BLOCK_BITS);
+
+	return i < 0 ? NULL
+		     : &node->page->qp[(uint32_t)i * VB_QPN_BLOCK_SIZE + qpn % VB_QPN_BLOCK_SIZE];
 }
 
 int vb_node_qpn_alloc(struct vb_node *node, uint32_t *qpn, struct vb_page_qp **entry)

@@ -56,6 +56,15 @@ uint64_t vb_node_nonce(struct vb_node *node);
 int vb_node_qpn_alloc(struct vb_node *node, uint32_t *qpn, struct vb_page_qp **entry);
 void vb_node_qpn_free(struct vb_node *node, uint32_t qpn);
 
+/*
+ * A whole block for a purpose of the caller's, who hands out its numbers himself and may close it again, so that another process
+ * can go on with it. *block 0: any that is free (stored back); else this one, -EADDRINUSE if it has an owner.
+ */
+int vb_node_block_open(struct vb_node *node, uint32_t *block);
+void vb_node_block_close(struct vb_node *node, uint32_t block);
+/* The entry of a number in a block of ours, else NULL. */
+struct vb_page_qp *vb_node_qp_entry(struct vb_node *node, uint32_t qpn);
+
 /* An engine index (page->engine[index]). */
 int vb_node_engine_alloc(struct vb_node *node, uint32_t *index);
 void vb_node_engine_free(struct vb_node *node, uint32_t index);

@@ -20,6 +20,7 @@
 #define VB_QPN_BLOCK_BITS 10 /* QPNs of a block; the upper 14 bits of a QPN name the block */
 #define VB_QPN_BLOCK_SIZE (1u << VB_QPN_BLOCK_BITS)
 #define VB_MAX_BLOCKS     64
+#define VB_NO_BLOCK       UINT32_MAX /* in header.block: closed again */
 #define VB_MAX_QPS        (VB_MAX_BLOCKS * VB_QPN_BLOCK_SIZE)
 #define VB_MAX_ENGINES    65536
 #define VB_KEY_SLOT_BITS  18

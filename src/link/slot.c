@@ -7,6 +7,7 @@
 /* Bits in the service byte. */
 #define SLOT_INLINE       0x80
 #define SLOT_WIRE         0x40
+#define SLOT_HANDED       0x20
 #define MAX_SEGMENT_BYTES 4096u
 
 /* Byte offsets in slot->data. */
@@ -231,6 +232,19 @@ void vb_slot_encode_from_wire(struct vb_slot *slot, const struct vb_run *run)
 	slot_put(slot, run, SLOT_WIRE);
 }
 
+uint8_t *vb_slot_encode_handed(struct vb_slot *slot, const struct vb_run *run)
+{
+	bool fits = vb_slot_fits_inline(run);
+	uint8_t *end = slot_put(slot, run, SLOT_HANDED | (fits ? SLOT_INLINE : 0));
+
+	return fits ? end : NULL;
+}
+
+bool vb_slot_is_handed(const struct vb_slot *slot)
+{
+	return slot->data[AT_SERVICE] & SLOT_HANDED;
+}
+
 bool vb_slot_is_from_wire(const struct vb_slot *slot)
 {
 	return slot->data[AT_SERVICE] & SLOT_WIRE;
@@ -260,7 +274,7 @@ bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_
 
 	run->op = d[AT_OP];
 	run->flags = d[AT_FLAGS];
-	run->service = d[AT_SERVICE] & (uint8_t) ~(SLOT_INLINE | SLOT_WIRE);
+	run->service = d[AT_SERVICE] & (uint8_t) ~(SLOT_INLINE | SLOT_WIRE | SLOT_HANDED);
 	run->syndrome = d[AT_SYNDROME];
 	run->dest_qpn = get32(d + AT_DEST_QPN);
 	run->psn = get32(d + AT_PSN);
@@ -268,7 +282,8 @@ bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_
 	run->length = get32(d + AT_LENGTH);
 	memcpy(&run->segments, d + AT_SEGMENTS, sizeof(run->segments));
 	memcpy(&run->pkey, d + AT_PKEY, sizeof(run->pkey));
-	if (!run_plausible(run) || (fits && (wire || !vb_slot_fits_inline(run))))
+	if (!run_plausible(run) || (fits && (wire || !vb_slot_fits_inline(run))) ||
+	    (vb_slot_is_handed(slot) && (wire || run->service != VB_SERVICE_XRC)))
 		return false;
 	const uint8_t *payload = ext_get(d + VB_SLOT_EXT_OFFSET, run);
 

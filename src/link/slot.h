@@ -38,6 +38,10 @@ void vb_slot_encode_from_wire(struct vb_slot *slot, const struct vb_run *run);
 bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_t **inline_payload,
 		    uint32_t *bulk_bytes);
 
+/* The same for a request that one process hands to another, which executes it in its stead (XRC). */
+uint8_t *vb_slot_encode_handed(struct vb_slot *slot, const struct vb_run *run);
+bool vb_slot_is_handed(const struct vb_slot *slot);
+
 /* Was it encoded as a packet from the wire? */
 bool vb_slot_is_from_wire(const struct vb_slot *slot);
 

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Requests for a queue of another process than the queue pair's home: handed over one at a time, later ones wait, so that they are
+ * executed in order whoever executes them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/context.h"
+#include "device/engine.h"
+#include "device/process.h"
+#include "device/qp.h"
+#include "device/xrc_table.h"
+#include "link/slot.h"
+
+/* What a member says in the immediate of a handed VB_OP_DROP. */
+enum { WORD_DONE = 1, WORD_NEWS };
+
+/* More than a sender has in flight that waits for answers; then it is told to try again. */
+#define HELD_MOST       1024u
+#define HELD_BYTES_MOST (32u << 20)
+
+struct vb_xrc_held {
+	struct vb_xrc_held *next;
+	struct vb_run run;
+	char payload[];
+};
+
+static struct vb_channel *door_channel(struct vb_xrc_domain *d, uint32_t seat, enum vb_contact *why)
+{
+	const struct vb_xrc_seat *s = &d->table->seat[seat];
+
+	*why = VB_CONTACT_ABSENT;
+	if (!__atomic_load_n(&s->used, __ATOMIC_ACQUIRE))
+		return NULL;
+	struct vb_channel *c =
+		vb_channel_find(d->engine->node, d->engine->index,
+				__atomic_load_n(&s->door, __ATOMIC_RELAXED) & VB_QPN_MASK, why);
+
+	if (c && atomic_load_explicit(&c->dead, memory_order_relaxed)) {
+		*why = VB_CONTACT_DEAD;
+		return NULL;
+	}
+	return c;
+}
+
+static bool channel_put(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run,
+			const void *payload)
+{
+	bool fits = vb_slot_fits_inline(run);
+	void *bulk = NULL;
+	struct vb_slot *slot = vb_ring_reserve(&c->tx, fits ? 0 : run->length, fits ? NULL : &bulk);
+
+	if (!slot)
+		return false;
+	uint8_t *to = vb_slot_encode_handed(slot, run);
+
+	if (!to)
+		to = bulk;
+	if (run->length && to)
+		memcpy(to, payload, run->length);
+	vb_ring_push(&c->tx);
+	vb_engine_pushed(e, c);
+	return true;
+}
+
+static bool say(struct vb_xrc_domain *d, uint32_t seat, uint32_t qpn, uint32_t word, bool *absent)
+{
+	enum vb_contact why;
+	struct vb_channel *c = door_channel(d, seat, &why);
+	struct vb_run run;
+
+	*absent = !c && why != VB_CONTACT_PENDING;
+	if (!c)
+		return false;
+	memset(&run, 0, sizeof(run));
+	run.service = VB_SERVICE_XRC;
+	run.op = VB_OP_DROP;
+	run.segments = 1;
+	run.dest_qpn = qpn;
+	run.imm = word;
+	return channel_put(d->engine, c, &run, NULL);
+}
+
+void vb_xrc_meet(struct vb_xrc_domain *d)
+{
+	enum vb_contact why;
+
+	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
+		if (seat != d->seat)
+			door_channel(d, seat, &why);
+	}
+}
+
+static bool hold(struct vb_qp *body, const struct vb_run *run, const void *payload)
+{
+	struct vb_xrc_body *xb = body->xb;
+	struct vb_xrc_held *h = NULL;
+
+	if (xb->num_held < HELD_MOST && xb->held_bytes + run->length <= HELD_BYTES_MOST)
+		h = malloc(sizeof(*h) + run->length);
+	if (!h)
+		return false;
+	h->next = NULL;
+	h->run = *run;
+	if (run->length)
+		memcpy(h->payload, payload, run->length);
+	*xb->last = h;
+	xb->last = &h->next;
+	xb->num_held++;
+	xb->held_bytes += run->length;
+	return true;
+}
+
+static void held_pop(struct vb_xrc_body *xb)
+{
+	struct vb_xrc_held *h = xb->first;
+
+	xb->first = h->next;
+	if (!xb->first)
+		xb->last = &xb->first;
+	xb->num_held--;
+	xb->held_bytes -= h->run.length;
+	free(h);
+}
+
+void vb_xrc_forget_held(struct vb_qp *body)
+{
+	while (body->xb->first)
+		held_pop(body->xb);
+	body->xb->away = 0;
+}
+
+static void execute(struct vb_qp *body, const struct vb_run *run, const void *payload)
+{
+	vb_tqp_receive(&body->t, run, payload);
+	vb_xrc_save(body);
+	vb_qp_settle(body);
+	vb_engine_make_runnable(body->engine, body);
+}
+
+enum passed {
+	PASSED,
+	PASS_LATER, /* contact or room is missing, or an answer of ours must go out first */
+	PASS_HERE,  /* it is ours, or nobody's */
+};
+
+static enum passed pass(struct vb_qp *body, const struct vb_run *run, const void *payload)
+{
+	struct vb_xrc_domain *d = body->xrc;
+	uint32_t seat = vb_xrc_srq_seat(d, run->srqn);
+	enum vb_contact why;
+	struct vb_channel *c;
+
+	if (seat == d->seat || seat == VB_XRC_NOBODY || body->t.state < IBV_QPS_RTR ||
+	    body->t.state > IBV_QPS_SQD)
+		return PASS_HERE;
+	if (body->t.resp.owed)
+		return PASS_LATER;
+	c = door_channel(d, seat, &why);
+	if (!c)
+		return why == VB_CONTACT_PENDING ? PASS_LATER : PASS_HERE;
+	if (!channel_put(body->engine, c, run, payload))
+		return PASS_LATER;
+	body->xb->away = seat + 1;
+	body->xb->sent = *run;
+	return PASSED;
+}
+
+void vb_xrc_receive(struct vb_qp *body, const struct vb_run *run, const void *payload)
+{
+	enum passed how = PASS_LATER;
+
+	if (!body->xb->away && !body->xb->first) {
+		vb_xrc_pull(body);
+		how = pass(body, run, payload);
+	}
+	if (how == PASS_HERE) {
+		vb_tqp_receive(&body->t, run, payload);
+		vb_xrc_save(body);
+	} else if (how == PASS_LATER && !hold(body, run, payload)) {
+		vb_responder_drop(&body->t, VB_REASON_DROP_INBOX, run);
+	}
+}
+
+/* Whoever is away is not waited for here: its word comes. True: something else is missing. */
+static bool held_serve(struct vb_qp *body)
+{
+	struct vb_xrc_body *xb = body->xb;
+
+	while (xb->first && !xb->away) {
+		vb_xrc_pull(body);
+		switch (pass(body, &xb->first->run, xb->first->payload)) {
+		case PASS_LATER:
+			/* An answer that is owed goes out when the link has room, contact is told: only a full ring is asked again. */
+			return true;
+		case PASS_HERE:
+			execute(body, &xb->first->run, xb->first->payload);
+			break;
+		default:
+			break;
+		}
+		held_pop(xb);
+	}
+	return false;
+}
+
+/* The request that we executed for the home is answered: tell it. */
+static bool report(struct vb_qp *body)
+{
+	struct vb_xrc_domain *d = body->xrc;
+	uint32_t home = __atomic_load_n(&vb_xrc_place(d, body->xb->place)->home, __ATOMIC_ACQUIRE);
+	bool absent = true;
+
+	if (body->t.resp.owed)
+		return false; /* the queue pair waits for the link itself */
+	if (home < VB_COMMONS_SEATS && home != d->seat &&
+	    !say(d, home, body->t.qpn, WORD_DONE, &absent) && !absent)
+		return true;
+	body->xb->serving = false;
+	return false;
+}
+
+bool vb_xrc_pump(struct vb_qp *body)
+{
+	bool waits = false;
+
+	if (!body->xb)
+		return false;
+	if (body->xb->serving)
+		waits |= report(body);
+	if (body->xb->first)
+		waits |= held_serve(body);
+	if (body->xrc->news)
+		waits |= vb_xrc_tell_news(body->xrc);
+	return waits;
+}
+
+void vb_xrc_recall(struct vb_qp *body, uint32_t seat)
+{
+	static const char nothing[1];
+
+	if (body->xb->away != seat + 1)
+		return;
+	body->xb->away = 0;
+	vb_xrc_pull(body);
+	/* Its queue is no more, so that it is refused before a byte of it is looked at; unless it had been executed. */
+	if (vb_xrc_srq_seat(body->xrc, body->xb->sent.srqn) == VB_XRC_NOBODY)
+		execute(body, &body->xb->sent, nothing);
+	vb_engine_make_runnable(body->engine, body);
+}
+
+bool vb_xrc_tell_news(struct vb_xrc_domain *d)
+{
+	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
+		bool absent;
+
+		if (d->news >> seat & 1 && (say(d, seat, d->door, WORD_NEWS, &absent) || absent))
+			d->news &= ~(1ull << seat);
+	}
+	return d->news != 0;
+}
+
+/* Events of queue pairs that we hold, and queue pairs that have lost their home or their holders. */
+static void news_receive(struct vb_xrc_domain *d)
+{
+	bool orphans = false;
+
+	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next) {
+		struct vb_xrc_qp_place *p = vb_xrc_place(d, body->xb->place);
+		uint32_t events = __atomic_exchange_n(&p->events[d->seat], 0, __ATOMIC_ACQ_REL);
+
+		for (uint32_t type = 0; type < VB_QP_EVENT_TYPES; type++) {
+			if (events >> type & 1)
+				vb_xrc_handles_event(body, (enum ibv_event_type)type);
+		}
+		orphans |= __atomic_load_n(&p->home, __ATOMIC_RELAXED) == VB_XRC_NOBODY;
+		if (!body->xb->away)
+			vb_xrc_pull(body);
+	}
+	vb_xrc_bodies_sweep(d, false);
+	if (orphans)
+		vb_xrc_table_survey(d);
+}
+
+static void word_receive(struct vb_xrc_domain *d, const struct vb_run *run)
+{
+	struct vb_qp *body;
+
+	if (run->imm == WORD_NEWS) {
+		news_receive(d);
+		return;
+	}
+	body = vb_xrc_body(d, run->dest_qpn);
+	if (!body || !body->xb->away)
+		return;
+	body->xb->away = 0;
+	vb_xrc_pull(body);
+	vb_engine_make_runnable(d->engine, body);
+}
+
+void vb_xrc_handed(struct vb_xrc_domain *d, const struct vb_run *run, const void *payload)
+{
+	struct vb_qp *body;
+
+	if (run->op == VB_OP_DROP) {
+		word_receive(d, run);
+		return;
+	}
+	body = vb_xrc_body_mirror(d, run->dest_qpn);
+	if (!body) {
+		vb_note(VB_REASON_DROP_QPN,
+			"xrc: a request was handed over for qp 0x%x, unknown here", run->dest_qpn);
+		return;
+	}
+	vb_xrc_pull(body);
+	body->xb->serving = true;
+	execute(body, run, payload);
+}

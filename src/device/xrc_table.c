@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The shared table of an XRC domain: taking part in it, places of queue pairs, whose queue a number names, members that have died. */
+#include "device/xrc_table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "device/engine.h"
+#include "device/process.h"
+#include "device/qp.h"
+
+#define BLOCK(qpn) ((qpn) >> VB_QPN_BLOCK_BITS)
+
+int vb_xrc_table_lock(struct vb_xrc_domain *d)
+{
+	if (vb_commons_lock(d->commons))
+		return 0;
+	return vb_refuse(EBUSY, VB_REASON_BUSY,
+			 "xrc: a process that has the domain open was stopped while it changed it");
+}
+
+void vb_xrc_table_unlock(struct vb_xrc_domain *d)
+{
+	vb_commons_unlock(d->commons);
+}
+
+/* The number by which other members find our engine: published, but no queue pair. */
+static int door_open(struct vb_xrc_domain *d)
+{
+	struct vb_page_qp *entry;
+	int err = vb_node_qpn_alloc(d->engine->node, &d->door, &entry);
+
+	if (err)
+		return err;
+	__atomic_store_n(&entry->direct, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->state, IBV_QPS_RESET, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->service, VB_SERVICE_XRC, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->dest_qpn, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->engine, d->engine->index, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->qpn, d->door, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void door_close(struct vb_xrc_domain *d)
+{
+	struct vb_page_qp *entry = vb_node_qp_entry(d->engine->node, d->door);
+
+	if (!d->door || !entry)
+		return;
+	__atomic_store_n(&entry->qpn, 0, __ATOMIC_SEQ_CST);
+	vb_node_qpn_free(d->engine->node, d->door);
+	d->door = 0;
+}
+
+static void seat_take(struct vb_xrc_domain *d, bool fresh)
+{
+	struct vb_xrc_table *t = d->table;
+
+	d->seat = vb_commons_seat(d->commons);
+	if (fresh) {
+		t->magic = VB_XRC_MAGIC;
+		t->next_srq = d->next_srq;
+		t->next_qp = d->next_srq >> 4;
+	}
+	t->seat[d->seat].door = d->door;
+	__atomic_store_n(&t->seat[d->seat].used, 1, __ATOMIC_RELEASE);
+}
+
+int vb_xrc_table_join(struct vb_xrc_domain *d, bool create, bool *fresh)
+{
+	char name[64];
+	int err = door_open(d);
+
+	snprintf(name, sizeof(name), "xrc-%llx-%llx-%llx", (unsigned long long)d->device->guid,
+		 (unsigned long long)d->dev, (unsigned long long)d->ino);
+	if (!err)
+		err = vb_commons_join(d->engine->node, name, sizeof(struct vb_xrc_table), create,
+				      &d->commons, fresh);
+	if (!err) {
+		d->table = vb_commons_table(d->commons);
+		err = vb_xrc_table_lock(d);
+		if (!err) {
+			/* Who sat here before us and died must not be taken for us. */
+			vb_xrc_seat_clear(d, vb_commons_seat(d->commons));
+			seat_take(d, *fresh);
+			vb_xrc_table_unlock(d);
+		}
+	}
+	if (err)
+		vb_xrc_table_leave(d);
+	return err;
+}
+
+void vb_xrc_table_leave(struct vb_xrc_domain *d)
+{
+	if (d->commons) {
+		if (!vb_xrc_table_lock(d)) {
+			vb_xrc_seat_clear(d, vb_commons_seat(d->commons));
+			vb_xrc_table_unlock(d);
+		}
+		vb_commons_leave(d->engine->node, d->commons);
+	}
+	for (uint32_t i = 0; i < d->num_blocks; i++)
+		vb_node_block_close(d->engine->node, d->block[i]);
+	door_close(d);
+	d->commons = NULL;
+	d->table = NULL;
+	d->num_blocks = 0;
+}
+
+static void place_free_if_unheld(struct vb_xrc_qp_place *p)
+{
+	if (p->holders)
+		return;
+	__atomic_store_n(&p->qpn, 0, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&p->version, 1, __ATOMIC_RELEASE);
+}
+
+void vb_xrc_seat_clear(struct vb_xrc_domain *d, uint32_t seat)
+{
+	struct vb_xrc_table *t = d->table;
+
+	__atomic_store_n(&t->seat[seat].used, 0, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < VB_XRC_SRQS; i++) {
+		if (t->srq[i].number && t->srq[i].seat == seat)
+			__atomic_store_n(&t->srq[i].number, 0, __ATOMIC_RELEASE);
+	}
+	for (uint32_t i = 0; i < VB_XRC_QPS; i++) {
+		struct vb_xrc_qp_place *p = &t->qp[i];
+
+		p->holders &= ~(1ull << seat);
+		p->events[seat] = 0;
+		if (!p->qpn)
+			continue;
+		if (p->home == seat)
+			p->home = VB_XRC_NOBODY;
+		place_free_if_unheld(p);
+	}
+}
+
+static bool block_is_ours(const struct vb_xrc_domain *d, uint32_t block)
+{
+	for (uint32_t i = 0; i < d->num_blocks; i++) {
+		if (d->block[i] == block)
+			return true;
+	}
+	return false;
+}
+
+static int block_open(struct vb_xrc_domain *d, uint32_t *block)
+{
+	int err;
+
+	if (d->num_blocks == VB_XRC_BLOCKS)
+		return -ENOMEM;
+	err = vb_node_block_open(d->engine->node, block);
+	if (!err)
+		d->block[d->num_blocks++] = *block;
+	return err;
+}
+
+int vb_xrc_place_take(struct vb_xrc_domain *d, uint32_t *qpn)
+{
+	struct vb_xrc_table *t = d->table;
+	uint32_t block = d->num_blocks ? d->block[0] : 0;
+	int err = d->num_blocks ? 0 : block_open(d, &block);
+
+	if (err)
+		return vb_refuse(-err, VB_REASON_SYSTEM, "create_qp: no block of numbers: %s",
+				 strerror(-err));
+	for (uint32_t n = 0; n < VB_XRC_QPS; n++) {
+		uint32_t i = t->next_qp++ % VB_XRC_QPS;
+		struct vb_xrc_qp_place *p = &t->qp[i];
+
+		if (p->qpn)
+			continue;
+		uint32_t version = p->version;
+
+		memset(p, 0, sizeof(*p));
+		p->version = version + 1;
+		p->home = d->seat;
+		p->holders = 1ull << d->seat;
+		p->state = IBV_QPS_RESET;
+		*qpn = block << VB_QPN_BLOCK_BITS | i;
+		__atomic_store_n(&p->qpn, *qpn, __ATOMIC_RELEASE);
+		return 0;
+	}
+	return vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_qp: the XRC domain has %u",
+			 VB_XRC_QPS);
+}
+
+static struct vb_xrc_qp_place *place_of(const struct vb_xrc_domain *d, uint32_t qpn)
+{
+	struct vb_xrc_qp_place *p = vb_xrc_place(d, qpn);
+
+	return __atomic_load_n(&p->qpn, __ATOMIC_ACQUIRE) == qpn ? p : NULL;
+}
+
+int vb_xrc_place_hold(struct vb_xrc_domain *d, uint32_t qpn)
+{
+	struct vb_xrc_qp_place *p = place_of(d, qpn);
+
+	if (!p)
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "open_qp: the domain has no queue pair 0x%x", qpn);
+	p->holders |= 1ull << d->seat;
+	return 0;
+}
+
+void vb_xrc_place_drop(struct vb_xrc_domain *d, uint32_t qpn)
+{
+	struct vb_xrc_qp_place *p = place_of(d, qpn);
+
+	if (!p)
+		return;
+	p->holders &= ~(1ull << d->seat);
+	place_free_if_unheld(p);
+}
+
+uint32_t vb_xrc_srq_seat(const struct vb_xrc_domain *d, uint32_t srqn)
+{
+	const struct vb_xrc_srq_place *p = &d->table->srq[srqn % VB_XRC_SRQS];
+	uint32_t seat = __atomic_load_n(&p->seat, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&p->number, __ATOMIC_ACQUIRE) != srqn || seat >= VB_COMMONS_SEATS)
+		return VB_XRC_NOBODY;
+	return seat;
+}
+
+/* Their home has died or left: whoever gets the name of their block is the next one. */
+static void adopt(struct vb_xrc_domain *d)
+{
+	for (uint32_t i = 0; i < VB_XRC_QPS; i++) {
+		struct vb_xrc_qp_place *p = &d->table->qp[i];
+		uint32_t qpn = p->qpn, block = BLOCK(qpn);
+
+		if (!qpn || p->home != VB_XRC_NOBODY || qpn % VB_XRC_QPS != i ||
+		    block >= 1u << (24 - VB_QPN_BLOCK_BITS) || !block)
+			continue;
+		if (!block_is_ours(d, block) && block_open(d, &block))
+			continue;
+		struct vb_qp *body = vb_xrc_body_mirror(d, qpn);
+
+		if (!body)
+			continue;
+		p->home = d->seat;
+		vb_xrc_body_settle_home(body);
+	}
+}
+
+uint64_t vb_xrc_members(const struct vb_xrc_domain *d)
+{
+	uint64_t members = 0;
+
+	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
+		if (seat != d->seat &&
+		    __atomic_load_n(&d->table->seat[seat].used, __ATOMIC_ACQUIRE))
+			members |= 1ull << seat;
+	}
+	return members;
+}
+
+static uint64_t dead_members(const struct vb_xrc_domain *d)
+{
+	uint64_t dead = 0;
+
+	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
+		if (__atomic_load_n(&d->table->seat[seat].used, __ATOMIC_ACQUIRE) &&
+		    !vb_commons_seat_taken(d->commons, seat))
+			dead |= 1ull << seat;
+	}
+	return dead;
+}
+
+void vb_xrc_table_survey(struct vb_xrc_domain *d)
+{
+	uint64_t dead;
+
+	if (vb_xrc_table_lock(d))
+		return;
+	dead = dead_members(d);
+	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
+		if (dead >> seat & 1)
+			vb_xrc_seat_clear(d, seat);
+	}
+	adopt(d);
+	vb_xrc_table_unlock(d);
+	vb_xrc_bodies_sweep(d, false);
+	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next) {
+		uint32_t away = body->xb->away;
+
+		if (away && !__atomic_load_n(&d->table->seat[away - 1].used, __ATOMIC_ACQUIRE))
+			vb_xrc_recall(body, away - 1);
+		vb_engine_make_runnable(d->engine, body);
+	}
+}

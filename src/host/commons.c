@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Tables that the processes of a user share by name: finding a member, taking a seat, handing the table on. */
+#include "host/commons.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "host/control.h"
+#include "host/descriptor.h"
+#include "host/private.h"
+#include "host/shared.h"
+
+/* A member that does not answer within this may be stopped; another is asked, then all again. */
+#define ANSWER_MS 200
+#define JOIN_TRIES \
+	50 /* that many ms for a table in the making, that many rounds of stopped members */
+
+struct vb_commons {
+	struct vb_source source; /* the listening socket of our seat */
+	struct vb_commons *next;
+	char name[64];
+	size_t bytes;
+	void *table;
+	int table_fd;
+	struct vb_atomic_lock *lock;
+	int lock_fd;
+	uint32_t seat;
+};
+
+/* Left, but the progress thread may be about to look at them: they are used again, never freed. */
+static struct vb_commons *left;
+static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static socklen_t seat_address(struct sockaddr_un *addr, const char *name, uint32_t seat)
+{
+	memset(addr, 0, sizeof(*addr));
+	addr->sun_family = AF_UNIX;
+	int n = snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "verbatim/%u/%s/%u",
+			 geteuid(), name, seat);
+
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+/* A socket with the name of a seat, or -errno. */
+static int seat_bind(const char *name, uint32_t seat)
+{
+	struct sockaddr_un addr;
+	socklen_t len = seat_address(&addr, name, seat);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&addr, len)) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+bool vb_commons_seat_taken(const struct vb_commons *commons, uint32_t seat)
+{
+	if (seat == commons->seat)
+		return true;
+	int fd = seat_bind(commons->name, seat);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0;
+}
+
+/* Somebody wants the table. Everybody who can connect is of this network namespace; only our user gets an answer. */
+static void commons_ready(struct vb_node *node, struct vb_source *source, uint32_t events)
+{
+	struct vb_commons *c = (struct vb_commons *)source; /* its first member */
+	struct vb_control msg = {
+		.magic = VB_CONTROL_MAGIC,
+		.version = VB_CONTROL_VERSION,
+		.type = VB_CONTROL_COMMONS,
+		.nonce = c->bytes,
+	};
+	int fds[2] = {c->table_fd, c->lock_fd};
+
+	(void)node;
+	(void)events;
+	for (;;) {
+		struct ucred cred = {0};
+		socklen_t len = sizeof(cred);
+		int fd = accept4(c->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0)
+			return;
+		if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid())
+			(void)vb_control_send(fd, &msg, fds, 2);
+		close(fd);
+	}
+}
+
+/* What the member of that seat gives. 0; -ECONNREFUSED: nobody sits there; other -errno: no answer. */
+static int seat_ask(const char *name, uint32_t seat, int fds[2])
+{
+	struct sockaddr_un addr;
+	socklen_t len = seat_address(&addr, name, seat), cred_len = sizeof(struct ucred);
+	struct vb_control msg;
+	struct ucred cred = {0};
+	int got[VB_CONTROL_FDS], num = 0, err = 0;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&addr, len))
+		err = -errno;
+	else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) || cred.uid != geteuid())
+		err = -EPERM;
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
+
+	if (!err && poll(&wait, 1, ANSWER_MS) != 1)
+		err = -ETIMEDOUT;
+	if (!err && (vb_control_receive(fd, &msg, got, &num) != 1 || num != 2 ||
+		     msg.type != VB_CONTROL_COMMONS))
+		err = -EPROTO;
+	close(fd);
+	for (int i = 0; err && i < num; i++)
+		vb_descriptor_close(got[i]);
+	if (!err)
+		memcpy(fds, got, 2 * sizeof(int));
+	return err;
+}
+
+/* The first member that answers. -ENOENT: there is none; -EBUSY: none answered. */
+static int find_member(const char *name, int fds[2])
+{
+	bool any = false;
+
+	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
+		int err = seat_ask(name, seat, fds);
+
+		if (!err)
+			return 0;
+		any |= err != -ECONNREFUSED;
+	}
+	return any ? -EBUSY : -ENOENT;
+}
+
+static int take_seat(struct vb_commons *c, uint32_t from)
+{
+	for (uint32_t seat = from; seat < VB_COMMONS_SEATS; seat++) {
+		int fd = seat_bind(c->name, seat);
+
+		if (fd >= 0) {
+			c->source.fd = vb_descriptor_adopt(fd);
+			c->seat = seat;
+			return 0;
+		}
+		if (fd != -EADDRINUSE)
+			return fd;
+		if (!c->table) /* who makes the table sits on the first seat, so that there is one maker */
+			return -EADDRINUSE;
+	}
+	return -EBUSY;
+}
+
+static int table_map(struct vb_commons *c, const int fds[2])
+{
+	const char *defect = "";
+	int err;
+
+	c->table_fd = fds[0];
+	c->lock_fd = fds[1];
+	err = vb_shared_map(c->table_fd, c->bytes, true, &c->table, &defect);
+	if (!err)
+		err = vb_atomic_lock_map(c->lock_fd, &c->lock, &defect);
+	if (err)
+		vb_note(VB_REASON_PEER_VERSION, "the shared table %s: %s", c->name, defect);
+	return err;
+}
+
+static int table_make(struct vb_commons *c)
+{
+	int err = take_seat(c, 0);
+
+	if (!err)
+		err = vb_shared_create_common("verbatim-commons", c->bytes, &c->table,
+					      &c->table_fd);
+	if (!err)
+		err = vb_atomic_lock_create(&c->lock, &c->lock_fd);
+	return err;
+}
+
+static void commons_drop(struct vb_commons *c)
+{
+	if (c->table)
+		vb_shared_unmap(c->table, c->bytes);
+	if (c->lock)
+		vb_atomic_lock_unmap(c->lock);
+	vb_descriptor_close(c->table_fd);
+	vb_descriptor_close(c->lock_fd);
+	vb_descriptor_close(c->source.fd);
+	c->table = NULL;
+	c->lock = NULL;
+	c->table_fd = c->lock_fd = c->source.fd = -1;
+}
+
+static int try_join(struct vb_commons *c, bool create, bool *fresh)
+{
+	int fds[2] = {-1, -1};
+	int err = find_member(c->name, fds);
+
+	*fresh = err == -ENOENT;
+	if (!err) {
+		err = table_map(c, fds);
+		return err ? err : take_seat(c, 0);
+	}
+	if (err != -ENOENT || !create)
+		return err;
+	return table_make(c);
+}
+
+static struct vb_commons *commons_new(const char *name, size_t bytes)
+{
+	pthread_mutex_lock(&left_lock);
+	struct vb_commons *c = left;
+
+	if (c)
+		left = c->next;
+	pthread_mutex_unlock(&left_lock);
+	if (!c)
+		c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	memset(c, 0, sizeof(*c));
+	snprintf(c->name, sizeof(c->name), "%s", name);
+	c->bytes = bytes;
+	c->table_fd = c->lock_fd = c->source.fd = -1;
+	c->source.ready = commons_ready;
+	return c;
+}
+
+static void commons_retire(struct vb_commons *c)
+{
+	commons_drop(c);
+	pthread_mutex_lock(&left_lock);
+	c->next = left;
+	left = c;
+	pthread_mutex_unlock(&left_lock);
+}
+
+int vb_commons_join(struct vb_node *node, const char *name, size_t bytes, bool create,
+		    struct vb_commons **out, bool *fresh)
+{
+	struct vb_commons *c = commons_new(name, bytes);
+	struct timespec nap = {0, 2 * VB_MSEC};
+	int err = -EADDRINUSE;
+
+	if (!c)
+		return -ENOMEM;
+	/* Who is about to make it has its seat, but does not listen yet. */
+	for (int i = 0; i < JOIN_TRIES && (err == -EADDRINUSE || err == -EBUSY); i++) {
+		commons_drop(c);
+		err = try_join(c, create, fresh);
+		if (err == -EADDRINUSE)
+			nanosleep(&nap, NULL);
+	}
+	if (!err && listen(c->source.fd, SOMAXCONN))
+		err = -errno;
+	if (!err) {
+		pthread_mutex_lock(&node->lock);
+		err = vb_node_source_add(node, &c->source, EPOLLIN);
+		pthread_mutex_unlock(&node->lock);
+	}
+	if (err) {
+		commons_retire(c);
+		return err == -EADDRINUSE ? -EBUSY : err;
+	}
+	*out = c;
+	return 0;
+}
+
+void vb_commons_leave(struct vb_node *node, struct vb_commons *c)
+{
+	pthread_mutex_lock(&node->lock);
+	vb_node_source_remove(node, &c->source);
+	pthread_mutex_unlock(&node->lock);
+	commons_retire(c);
+}
+
+void *vb_commons_table(const struct vb_commons *commons)
+{
+	return commons->table;
+}
+
+uint32_t vb_commons_seat(const struct vb_commons *commons)
+{
+	return commons->seat;
+}
+
+bool vb_commons_lock(struct vb_commons *commons)
+{
+	return !vb_atomic_lock_take(commons->lock);
+}
+
+void vb_commons_unlock(struct vb_commons *commons)
+{
+	vb_atomic_lock_release(commons->lock);
+}
