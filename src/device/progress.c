@@ -18,6 +18,7 @@
 #include "device/process.h"
 #include "device/qp.h"
 #include "device/udp_link.h"
+#include "device/xrc.h"
 #include "host/node.h"
 
 #define LEASE_NS  2000000ull
@@ -192,6 +193,7 @@ void *vb_progress_main(void *arg)
 		atomic_store(&planned, UINT64_MAX);
 		vb_process_each_engine(look_at, &pass);
 		note_deadline(&pass, vb_cq_moderate_due());
+		note_deadline(&pass, vb_xrc_due());
 		uint64_t now = vb_clock_ns();
 
 		if (pass.worked)

@@ -83,6 +83,8 @@ int vb_xrcd_get(struct ibv_context *ctx, struct ibv_xrcd *xrcd);
 void vb_xrcd_put(struct vb_xrcd *xrcd);
 /* A process has ended or closed something: is a member of a domain among those that are gone? Without any lock. */
 void vb_xrc_survey(void);
+/* Looks again if it is time for that; when the next time is (CLOCK_MONOTONIC ns), 0: never. Progress thread. */
+uint64_t vb_xrc_due(void);
 /* In a forked child: the domains are the parent's. */
 void vb_xrc_forked(void);
 

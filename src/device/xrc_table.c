@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "device/device.h"
 #include "device/engine.h"
 #include "device/process.h"
@@ -230,8 +231,10 @@ uint32_t vb_xrc_srq_seat(const struct vb_xrc_domain *d, uint32_t srqn)
 }
 
 /* Their home has died or left: whoever gets the name of their block is the next one. */
-static void adopt(struct vb_xrc_domain *d)
+static bool adopt(struct vb_xrc_domain *d)
 {
+	bool orphans = false;
+
 	for (uint32_t i = 0; i < VB_XRC_QPS; i++) {
 		struct vb_xrc_qp_place *p = &d->table->qp[i];
 		uint32_t qpn = p->qpn, block = BLOCK(qpn);
@@ -239,15 +242,18 @@ static void adopt(struct vb_xrc_domain *d)
 		if (!qpn || p->home != VB_XRC_NOBODY || qpn % VB_XRC_QPS != i ||
 		    block >= 1u << (24 - VB_QPN_BLOCK_BITS) || !block)
 			continue;
-		if (!block_is_ours(d, block) && block_open(d, &block))
-			continue;
-		struct vb_qp *body = vb_xrc_body_mirror(d, qpn);
+		struct vb_qp *body = block_is_ours(d, block) || !block_open(d, &block)
+					     ? vb_xrc_body_mirror(d, qpn)
+					     : NULL;
 
+		orphans |= !body;
 		if (!body)
 			continue;
 		p->home = d->seat;
 		vb_xrc_body_settle_home(body);
+		vb_log(VB_LOG_INFO, "xrc: requests for qp 0x%x come here from now on", qpn);
 	}
+	return orphans;
 }
 
 uint64_t vb_xrc_members(const struct vb_xrc_domain *d)
@@ -274,18 +280,19 @@ static uint64_t dead_members(const struct vb_xrc_domain *d)
 	return dead;
 }
 
-void vb_xrc_table_survey(struct vb_xrc_domain *d)
+bool vb_xrc_table_survey(struct vb_xrc_domain *d)
 {
+	bool orphans;
 	uint64_t dead;
 
 	if (vb_xrc_table_lock(d))
-		return;
+		return true;
 	dead = dead_members(d);
 	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
 		if (dead >> seat & 1)
 			vb_xrc_seat_clear(d, seat);
 	}
-	adopt(d);
+	orphans = adopt(d);
 	vb_xrc_table_unlock(d);
 	vb_xrc_bodies_sweep(d, false);
 	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next) {
@@ -295,4 +302,5 @@ void vb_xrc_table_survey(struct vb_xrc_domain *d)
 			vb_xrc_recall(body, away - 1);
 		vb_engine_make_runnable(d->engine, body);
 	}
+	return orphans;
 }

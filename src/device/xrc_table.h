@@ -93,8 +93,8 @@ void vb_xrc_place_drop(struct vb_xrc_domain *d, uint32_t qpn);
 uint64_t vb_xrc_members(const struct vb_xrc_domain *d);
 /* Nothing of that member's is left in the table. With the table's lock. */
 void vb_xrc_seat_clear(struct vb_xrc_domain *d, uint32_t seat);
-/* Members that have died are removed, their queue pairs go on here or elsewhere. */
-void vb_xrc_table_survey(struct vb_xrc_domain *d);
+/* Members that have died are removed, their queue pairs go on here or elsewhere. True: it is to be done again, some have no home yet. */
+bool vb_xrc_table_survey(struct vb_xrc_domain *d);
 /* The seat whose queue it is; NOBODY: there is none. */
 uint32_t vb_xrc_srq_seat(const struct vb_xrc_domain *d, uint32_t srqn);
 

@@ -2,6 +2,7 @@
 /* ibv_open_xrcd(3), ibv_close_xrcd(3): domains by inode, who has them open, and who uses them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -276,18 +277,63 @@ void vb_xrcd_put(struct vb_xrcd *x)
 	pthread_mutex_unlock(&vb_xrc_lock);
 }
 
-void vb_xrc_survey(void)
+/* True if it should be done again. */
+static bool survey(void)
 {
+	bool unsettled = false;
+
 	pthread_mutex_lock(&vb_xrc_lock);
 	for (struct vb_xrc_domain *d = domains; d; d = d->next) {
 		if (!d->table)
 			continue;
 		vb_lock_take(&d->engine->lock);
-		vb_xrc_table_survey(d);
+		unsettled |= vb_xrc_table_survey(d);
 		vb_engine_flush(d->engine);
 		vb_lock_release(&d->engine->lock);
 	}
 	pthread_mutex_unlock(&vb_xrc_lock);
+	return unsettled;
+}
+
+/*
+ * A process is known to be dead before the kernel has closed its sockets, whose names its successor needs: look again soon, and
+ * ever later, as long as a queue pair has no home without end.
+ */
+#define AGAIN_FIRST_NS 2000000ull
+#define AGAIN_MOST_NS  500000000ull
+static _Atomic uint64_t again_at, again_ns;
+
+void vb_xrc_survey(void)
+{
+	pthread_mutex_lock(&vb_xrc_lock);
+	bool any = domains != NULL;
+
+	pthread_mutex_unlock(&vb_xrc_lock);
+	if (!any)
+		return;
+	survey();
+	atomic_store(&again_ns, AGAIN_FIRST_NS);
+	atomic_store(&again_at, vb_clock_ns() + AGAIN_FIRST_NS);
+}
+
+uint64_t vb_xrc_due(void)
+{
+	uint64_t at = atomic_load(&again_at);
+
+	if (!at || vb_clock_ns() < at)
+		return at;
+	uint64_t delay = atomic_load(&again_ns) * 2;
+	bool unsettled = survey();
+
+	if (delay > AGAIN_MOST_NS) {
+		delay = AGAIN_MOST_NS;
+		at = unsettled ? vb_clock_ns() + delay : 0;
+	} else {
+		at = vb_clock_ns() + delay;
+	}
+	atomic_store(&again_ns, delay);
+	atomic_store(&again_at, at);
+	return at;
 }
 
 void vb_xrc_forked(void)

@@ -57,8 +57,8 @@ static inline uint64_t get64(const uint8_t *p)
 /* Every request of XRC names a shared receive queue, in front of the rest. */
 static inline bool names_srq(uint8_t op, uint8_t service)
 {
-	return service == VB_SERVICE_XRC &&
-	       (op <= VB_OP_READ_REQUEST || op == VB_OP_COMPARE_SWAP || op == VB_OP_FETCH_ADD);
+	return service == VB_SERVICE_XRC && op != VB_OP_READ_RESPONSE && op != VB_OP_ATOMIC_ACK &&
+	       op != VB_OP_ACK && op != VB_OP_DROP;
 }
 
 /* Bytes of the extension; the layout of each follows in ext_put() and ext_get(). */
