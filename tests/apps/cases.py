@@ -19,6 +19,30 @@ def pingpong_check(outputs):
             raise Failure(f"no result line:\n{text}")
 
 
+def xrc_check(outputs):
+    for text in outputs:
+        if not re.search(r"^success$", text, re.M):
+            raise Failure(f"no success:\n{text}")
+
+
+def xrc_files_removed():
+    """The programs name their XRC domains by files that they leave behind, and that belong to whoever came first."""
+    for name in ("", "_client", "_server"):
+        try:
+            os.unlink(f"/tmp/xrc_domain{name}")
+        except OSError:
+            pass
+
+
+def xrc_pingpongs(device):
+    """(name, program, check, clients). The clients of one host share a domain, and each gets messages by all of their queue pairs.
+    Several that poll take turns on the cores of a small machine: few messages."""
+    argv = ["ibv_xsrq_pingpong", "-d", device, "-g", "0"]
+    yield ("ibv_xsrq_pingpong", [*argv, "-n", "200"], xrc_check, 1)
+    yield ("ibv_xsrq_pingpong, 2 clients", [*argv, "-n", "10"], xrc_check, 2)
+    yield ("ibv_xsrq_pingpong -e, 4 clients", [*argv, "-e", "-n", "100"], xrc_check, 4)
+
+
 def perftest_rows(text):
     """The result table: {size: columns}."""
     rows = {}
@@ -78,6 +102,10 @@ def variants(tool, sweep, brief):
         yield plain("-b")
     if "--inline_size" in help_text:
         yield (["-I", "64"], ["-s", "64", "-I", "64", *few], [64])
+    yield plain("-c", "XRC")
+    if verb == "send":
+        yield plain("--use-srq")
+        yield plain("-c", "XRC", "--use-srq", "-q", "2") if kind == "bw" else plain("-c", "XRC", "-e")
     for service in {"send": ("UC", "UD"), "write": ("UC",)}.get(verb, ()):
         yield (["-c", service], ["-c", service, "-s", "1024", *few], [1024])
         if verb != "write":

@@ -145,17 +145,26 @@ class Runner:
         the other side runs instead, but for `-p PORT`, where it is no such program."""
         port = free_port()
         client = (client or argv) + ["-p", str(port)] + ([] if client else [address])
-        argv = argv + ["-p", str(port)]
-        logs = [os.path.join(self.dir, side) for side in ("server.out", "client.out")]
+        return self.sides(argv + ["-p", str(port)], [client], port)
+
+    def crowd(self, argv, clients, address="127.0.0.1"):
+        """A server (`argv -c CLIENTS`) and so many clients of it at once; returns all outputs, the server's first."""
+        port = free_port()
+        client = [*argv, "-p", str(port), address]
+        return self.sides([*argv, "-c", str(clients), "-p", str(port)], [client] * clients, port)
+
+    def sides(self, argv, clients, port):
+        logs = [os.path.join(self.dir, "server.out")]
+        logs += [os.path.join(self.dir, f"client{number}.out") for number in range(len(clients))]
         deadline = time.monotonic() + self.timeout
         processes = [self.start(self.pins[0] + argv, logs[0])]
         faults = []
         try:
             if self.wait_listening(processes[0], port, deadline):
-                processes.append(self.start(self.pins[1] + client, logs[1]))
+                processes += [self.start(self.pins[1] + client, log) for client, log in zip(clients, logs[1:])]
             else:
                 faults.append("the server never listened")
-            faults += self.wait_both(processes, deadline)
+            faults += self.wait_all(processes, deadline)
         finally:
             for process in processes:
                 self.end(process)
@@ -168,9 +177,9 @@ class Runner:
                 outputs.append(handle.read())
         return outputs
 
-    def wait_both(self, processes, deadline):
-        """The faults of both sides. One side's failure ends the wait for the other soon after."""
-        names = dict(zip((process.pid for process in processes), ("server", "client")))
+    def wait_all(self, processes, deadline):
+        """The faults of all sides. One side's failure ends the wait for the others soon after."""
+        names = {process.pid: "a client" if number else "server" for number, process in enumerate(processes)}
         running, faults = list(processes), []
         while running:
             for process in list(running):

@@ -118,6 +118,9 @@ def run_all(runner, device, args, report):
     for name, argv, check in cases.singles(device):
         report.case(name, checked(runner.single, argv, check))
     report.case("ibv_asyncwatch", lambda: asyncwatch(runner, device))
+    cases.xrc_files_removed()
+    for name, argv, check, clients in cases.xrc_pingpongs(device):
+        report.case(name, checked(lambda argv, clients=clients: runner.crowd(argv, clients), argv, check))
     for name, argv, check in (*cases.pingpongs(device), *cases.perftests(device, args.sweep, args.brief)):
         report.case(name, checked(runner.pair, argv, check))
 
@@ -150,6 +153,7 @@ def main():
     env = {"LD_PRELOAD": args.preload, "ASAN_OPTIONS": "detect_leaks=0:exitcode=66"} if args.preload else {}
     with Runner(args.lib, ordinary=args.ordinary, debug=args.debug, env=env) as runner:
         run_all(runner, device, args, report)
+    cases.xrc_files_removed()
     print(f"1..{report.count}")
     return 1 if report.failed else 0
 

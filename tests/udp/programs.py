@@ -38,6 +38,12 @@ class Programs:
             argv += ["-s", str(PATH_MTU[mtu])] if "_ud_" in name else ["-m", str(PATH_MTU[mtu])]
             self.tests.pair(f"{family}, MTU {mtu}: {name}", argv, check)
 
+        for name, argv, check, clients in cases.xrc_pingpongs(hosts.DEVICE):
+            argv = list(argv)
+            argv[argv.index("-g") + 1] = str(self.tests.index[family])
+            argv += ["-m", str(PATH_MTU[mtu])]
+            self.tests.crowd(f"{family}, MTU {mtu}: {name}", argv, check, clients)
+
     def perftest(self, cell, name, argv, check, buffer=None):
         family, mtu = cell
         argv = [*argv, *PATIENT, "-x", str(self.tests.index[family])]

@@ -16,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "apps")]
 
+import cases  # noqa: E402
 import hosts  # noqa: E402
 import shares  # noqa: E402
 import users  # noqa: E402
@@ -49,6 +50,14 @@ class Tests:
         def case():
             with self.runner(**env) as runner:
                 check(runner.pair(argv, hosts.IPV4[0]))
+        self.report.case(name, case)
+
+
+    def crowd(self, name, argv, check, clients):
+        def case():
+            cases.xrc_files_removed()
+            with self.runner() as runner:
+                check(runner.crowd(argv, clients, hosts.IPV4[0]))
         self.report.case(name, case)
 
 
