@@ -77,6 +77,7 @@ static int domain_member(int sock, void *unused)
 			domain_expect(endpoint.context, shared->path, 0, EAGAIN);
 			break;
 		case 'd':
+			CHECK(xrcd);
 			CHECK_ZERO(ibv_close_xrcd(xrcd));
 			break;
 		default:

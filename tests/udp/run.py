@@ -115,6 +115,7 @@ def main():
         run_all(Tests(args, nets, report))
     finally:
         nets.close()
+        cases.xrc_files_removed()
     return report.end()
 
 
