@@ -121,16 +121,16 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 		   run->psn, vb_reason_name(reason));
 }
 
-#define ENVIRONMENT                                                                              \
-	.reserve = link_reserve, .commit = link_commit, .timer = set_timer,                      \
-	.gather_check = memory_gather_check, .gather = memory_gather,                            \
-	.scatter_response = memory_scatter_response, .send_done = send_done,                     \
-	.recv_take = recv_take, .recv_untake = recv_untake, .recv_scatter = memory_recv_scatter, \
-	.recv_done = recv_done, .remote_check = memory_remote_check,                             \
-	.remote_write = memory_remote_write, .remote_read = memory_remote_read,                  \
-	.remote_atomic = memory_remote_atomic, .invalidate = memory_invalidate,                  \
-	.bind = memory_bind, .event = raise_event, .state_changed = state_changed, .drop = drop, \
-	.explain = explain
+#define ENVIRONMENT                                                                        \
+	.reserve = link_reserve, .commit = link_commit, .timer = set_timer,                \
+	.gather_check = memory_gather_check, .gather = memory_gather,                      \
+	.scatter_response = memory_scatter_response, .send_done = send_done,               \
+	.srq_enter = memory_srq_enter, .recv_take = recv_take, .recv_untake = recv_untake, \
+	.recv_scatter = memory_recv_scatter, .recv_done = recv_done,                       \
+	.remote_check = memory_remote_check, .remote_write = memory_remote_write,          \
+	.remote_read = memory_remote_read, .remote_atomic = memory_remote_atomic,          \
+	.invalidate = memory_invalidate, .bind = memory_bind, .event = raise_event,        \
+	.state_changed = state_changed, .drop = drop, .explain = explain
 
 const struct vb_env sim_env = {ENVIRONMENT};
 const struct vb_env sim_env_direct = {ENVIRONMENT, .direct = memory_direct,
@@ -154,6 +154,9 @@ static void make_keys(struct sim_side *s)
 	all.access = IBV_ACCESS_LOCAL_WRITE;
 	s->keys[1] = all;
 	memset(&s->keys[2], 0, sizeof(s->keys[2]));
+	s->keys[3] = s->keys[0];
+	s->keys[3].key = SIM_KEY_SECOND;
+	s->keys[3].pd = 2;
 }
 
 static void set_attributes(struct sim_side *s)
@@ -172,7 +175,7 @@ static void set_attributes(struct sim_side *s)
 	qp->access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	qp->mtu = c->mtu;
 	qp->pkey = 0xffff;
-	qp->service = c->service;
+	qp->service = c->xrc ? VB_SERVICE_XRC : c->service;
 	qp->timeout = c->timeout;
 	qp->retry_cnt = c->retry_cnt;
 	qp->rnr_retry = c->rnr_retry;

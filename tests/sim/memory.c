@@ -77,16 +77,23 @@ enum vb_reason memory_recv_scatter(struct vb_tqp *qp, struct vb_recv_wqe *wqe, u
 	return copy(side_of(qp), vb_recv_wqe_sge(wqe), wqe->num_sge, offset, buffer, length, true);
 }
 
+/* An odd number and an even one belong to different protection domains, and nobody has entered one without naming it. */
+enum vb_reason memory_srq_enter(struct vb_tqp *qp, uint32_t srqn)
+{
+	side_of(qp)->pd = 1 + (srqn & 1);
+	return srqn > ORACLE_OPS + 1 ? VB_REASON_SRQ_UNKNOWN : VB_REASON_NONE;
+}
+
 static enum vb_reason find(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length,
 			   uint32_t need, uint64_t *addr)
 {
 	struct sim_side *s = side_of(qp);
 	unsigned int index = rkey >> 12;
 
-	if (index < 1 || index > 3)
+	if (index < 1 || index > 4)
 		return VB_REASON_RKEY_UNKNOWN;
-	return vb_access_check(&s->keys[index - 1], rkey, 1, qp->qpn, va, length, need,
-			       VB_ACCESS_REMOTE, addr);
+	return vb_access_check(&s->keys[index - 1], rkey, s->world->config.xrc ? s->pd : 1, qp->qpn,
+			       va, length, need, VB_ACCESS_REMOTE, addr);
 }
 
 enum vb_reason memory_remote_check(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length,

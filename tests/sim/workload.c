@@ -116,6 +116,7 @@ void workload_choose(struct world *w, uint64_t seed)
 	choose_network(w, c);
 	choose_attributes(w, c);
 	c->direct = c->reliable && c->service == VB_SERVICE_RC && sim_chance(w, 500);
+	c->xrc = c->service == VB_SERVICE_RC && !c->direct && seed % 4 == 0;
 	c->late_recv = sim_chance(w, 400);
 	/* Patience that lasts for each message, but not for all of them together. */
 	if (c->late_recv && sim_chance(w, 400)) {
@@ -426,7 +427,10 @@ static void plan_one(struct world *w, unsigned int number, unsigned int lacking)
 	wqe->opcode = (uint8_t)opcode_of(&op);
 	wqe->imm = op.kind == ORACLE_LOCAL ? SIM_KEY_WINDOW : op.imm;
 	wqe->remote_addr = SIM_IOVA + op.remote_at - SIM_TARGET_AT;
+	wqe->srqn = (s->plans * 7 + 3) % ORACLE_OPS;
 	wqe->rkey = op.length || sim_chance(w, 500) ? SIM_KEY_ALL : SIM_KEY_WRONG;
+	if (w->config.xrc && wqe->rkey == SIM_KEY_ALL && wqe->srqn & 1)
+		wqe->rkey = SIM_KEY_SECOND;
 	wqe->compare_add = op.compare;
 	wqe->swap = op.swap;
 	wqe->num_sge = op.pieces;
@@ -515,11 +519,11 @@ void workload_describe(const struct world *w, char *text, unsigned int size)
 		"seed %llu: %s%s, %s link, delay %llu ns, room %u, loss %u spoilt %u twice %u late %u of 1000, mtu %u, run %u, "
 		"window %u, read %u, rd_atomic %u/%u, timeout %u, retry %u, rnr %u, psn %06x %06x%s%s%s, fault: %s (side %u "
 		"op %u)",
-		(unsigned long long)c->seed, services[c->service], c->self ? " to itself" : "",
-		c->reliable ? "reliable" : "lossy", (unsigned long long)c->delay_ns, c->room,
-		c->loss, c->corrupt, c->twice, c->late, c->mtu, c->run_packets, c->window,
-		c->read_packets, c->max_rd_atomic, c->max_dest_rd_atomic, c->timeout, c->retry_cnt,
-		c->rnr_retry, c->psn[0], c->psn[1], c->direct ? ", direct access" : "",
-		c->late_recv ? ", late receives" : "", c->sqd ? ", SQD" : "",
-		sim_fault_name(c->fault), c->fault_side, c->fault_op);
+		(unsigned long long)c->seed, services[c->xrc ? VB_SERVICE_XRC : c->service],
+		c->self ? " to itself" : "", c->reliable ? "reliable" : "lossy",
+		(unsigned long long)c->delay_ns, c->room, c->loss, c->corrupt, c->twice, c->late,
+		c->mtu, c->run_packets, c->window, c->read_packets, c->max_rd_atomic,
+		c->max_dest_rd_atomic, c->timeout, c->retry_cnt, c->rnr_retry, c->psn[0], c->psn[1],
+		c->direct ? ", direct access" : "", c->late_recv ? ", late receives" : "",
+		c->sqd ? ", SQD" : "", sim_fault_name(c->fault), c->fault_side, c->fault_op);
 }

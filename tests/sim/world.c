@@ -156,6 +156,7 @@ static void happen(struct world *w)
 		break;
 	case SIM_FAULT_DEREG:
 		sim_peer(s)->keys[0].key = 0;
+		sim_peer(s)->keys[3].key = 0;
 		break;
 	default:
 		break;

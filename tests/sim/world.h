@@ -41,9 +41,11 @@
 #define SIM_KEY_NO_RIGHTS 0x2200u
 #define SIM_KEY_WRONG     0x1101u
 #define SIM_KEY_WINDOW    0x3300u
+#define SIM_KEY_SECOND \
+	0x4400u /* as ALL, of the protection domain of XRC queues with an odd number */
 
 /* Where the target's region begins as peers see it: an iova of its own. */
-#define SIM_IOVA          0x7000000000ull
+#define SIM_IOVA 0x7000000000ull
 
 enum sim_fault {
 	SIM_FAULT_NONE,
@@ -70,7 +72,8 @@ const char *sim_fault_name(enum sim_fault fault);
 
 struct sim_config {
 	uint64_t seed;
-	uint8_t service;
+	uint8_t service; /* RC, UC, UD */
+	bool xrc;        /* RC with queues that requests name */
 	bool self;
 	bool reliable;
 	bool heavy; /* so much loss that retries may run out */
@@ -132,7 +135,7 @@ struct sim_side {
 	struct world *world;
 	unsigned int number;
 	uint8_t *memory;
-	struct vb_key keys[3];
+	struct vb_key keys[4];
 	_Alignas(16) char sq[SIM_SQ * SIM_WQE_BYTES];
 	struct vb_send_wqe plan[ORACLE_OPS]; /* what will be posted */
 	struct ibv_sge plan_sge[ORACLE_OPS][SIM_SGE];
@@ -150,6 +153,7 @@ struct sim_side {
 	bool memory_gone;
 	bool drained; /* SQD and nothing under way: no request may leave */
 	bool window_dead;
+	uint32_t pd;           /* XRC: of the queue that the latest request named */
 	unsigned int in_link;  /* runs sent by this side that the link holds */
 	uint64_t link_free_ns; /* reliable: nothing arrives before what was sent earlier */
 	uint8_t reserved[SIM_PACKET_BYTES];
@@ -215,6 +219,7 @@ enum vb_reason memory_gather(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_
 			     uint32_t length);
 enum vb_reason memory_scatter_response(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset,
 				       const void *src, uint32_t length);
+enum vb_reason memory_srq_enter(struct vb_tqp *qp, uint32_t srqn);
 enum vb_reason memory_recv_scatter(struct vb_tqp *qp, struct vb_recv_wqe *wqe, uint64_t offset,
 				   const void *src, uint32_t length);
 enum vb_reason memory_remote_check(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length,
