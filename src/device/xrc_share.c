@@ -83,7 +83,8 @@ static void pull_responder(struct vb_qp *body)
 	body->xb->res_saved = r->res_head;
 	/* A receive is its process's own; a message that has begun elsewhere cannot go on here without. */
 	r->recv = recv;
-	if (r->message != VB_OP_WRITE && (r->message != VB_OP_SEND || !recv)) {
+	if (r->message != VB_OP_WRITE &&
+	    (r->message != VB_OP_SEND || !recv || r->done > recv->length)) {
 		r->message = VB_OP_COUNT;
 		r->done = 0;
 	}
@@ -119,5 +120,7 @@ void vb_xrc_publish(struct vb_qp *body)
 	memcpy(&p->attr, &body->attr, sizeof(p->attr));
 	__atomic_store_n(&p->state, body->t.state, __ATOMIC_RELAXED);
 	body->xb->version = __atomic_add_fetch(&p->version, 1, __ATOMIC_RELEASE);
-	vb_xrc_save(body);
+	/* While it serves, the responder is whose turn it is to execute; a change of state before and after that starts it afresh. */
+	if (body->t.state != IBV_QPS_RTS && body->t.state != IBV_QPS_SQD)
+		vb_xrc_save(body);
 }

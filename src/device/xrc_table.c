@@ -111,10 +111,18 @@ void vb_xrc_table_leave(struct vb_xrc_domain *d)
 	d->num_blocks = 0;
 }
 
-static void place_free_if_unheld(struct vb_xrc_qp_place *p)
+static bool is_used(const struct vb_xrc_table *t, uint32_t place)
 {
+	return t->used[place / 64] >> place % 64 & 1;
+}
+
+static void place_free_if_unheld(struct vb_xrc_table *t, uint32_t place)
+{
+	struct vb_xrc_qp_place *p = &t->qp[place];
+
 	if (p->holders)
 		return;
+	t->used[place / 64] &= ~(1ull << place % 64);
 	__atomic_store_n(&p->qpn, 0, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&p->version, 1, __ATOMIC_RELEASE);
 }
@@ -131,13 +139,13 @@ void vb_xrc_seat_clear(struct vb_xrc_domain *d, uint32_t seat)
 	for (uint32_t i = 0; i < VB_XRC_QPS; i++) {
 		struct vb_xrc_qp_place *p = &t->qp[i];
 
+		if (!is_used(t, i))
+			continue;
 		p->holders &= ~(1ull << seat);
 		p->events[seat] = 0;
-		if (!p->qpn)
-			continue;
 		if (p->home == seat)
 			p->home = VB_XRC_NOBODY;
-		place_free_if_unheld(p);
+		place_free_if_unheld(t, i);
 	}
 }
 
@@ -175,8 +183,9 @@ int vb_xrc_place_take(struct vb_xrc_domain *d, uint32_t *qpn)
 		uint32_t i = t->next_qp++ % VB_XRC_QPS;
 		struct vb_xrc_qp_place *p = &t->qp[i];
 
-		if (p->qpn)
+		if (is_used(t, i))
 			continue;
+		t->used[i / 64] |= 1ull << i % 64;
 		uint32_t version = p->version;
 
 		memset(p, 0, sizeof(*p));
@@ -217,7 +226,7 @@ void vb_xrc_place_drop(struct vb_xrc_domain *d, uint32_t qpn)
 	if (!p)
 		return;
 	p->holders &= ~(1ull << d->seat);
-	place_free_if_unheld(p);
+	place_free_if_unheld(d->table, qpn % VB_XRC_QPS);
 }
 
 uint32_t vb_xrc_srq_seat(const struct vb_xrc_domain *d, uint32_t srqn)
@@ -237,6 +246,8 @@ static bool adopt(struct vb_xrc_domain *d)
 
 	for (uint32_t i = 0; i < VB_XRC_QPS; i++) {
 		struct vb_xrc_qp_place *p = &d->table->qp[i];
+		if (!is_used(d->table, i))
+			continue;
 		uint32_t qpn = p->qpn, block = BLOCK(qpn);
 
 		if (!qpn || p->home != VB_XRC_NOBODY || qpn % VB_XRC_QPS != i ||

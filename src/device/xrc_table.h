@@ -50,6 +50,8 @@ struct vb_xrc_table {
 	uint64_t magic;
 	uint32_t next_srq;
 	uint32_t next_qp;
+	uint64_t used[VB_XRC_QPS /
+		      64]; /* places of queue pairs: the others are not touched and cost nothing */
 	struct vb_xrc_seat seat[VB_COMMONS_SEATS];
 	struct vb_xrc_srq_place srq[VB_XRC_SRQS];
 	struct vb_xrc_qp_place qp[VB_XRC_QPS];
