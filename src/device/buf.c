@@ -124,7 +124,7 @@ int vb_buf_register(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t l
 	struct vb_buf *b = buf_of(buf);
 	int err;
 
-	if (pd != b->pd)
+	if (!vb_pd_same(pd, b->pd))
 		return vb_refuse(EINVAL, VB_REASON_ARG,
 				 "reg_buf_mr: the buffer was allocated on another pd");
 	pthread_mutex_lock(&c->lock);

@@ -117,7 +117,7 @@ static int check_bind(const struct ibv_mw *mw, const struct ibv_mw_bind_info *in
 				 "bind_mw: a window of type 2 is bound by a work request");
 	if (!info->mr && (info->addr || info->length))
 		return vb_refuse(EINVAL, VB_REASON_ARG, "bind_mw: a range, but no region");
-	if (info->mr && info->mr->pd != mw->pd)
+	if (info->mr && !vb_pd_same(info->mr->pd, mw->pd))
 		return vb_refuse(EPERM, VB_REASON_BIND_PD,
 				 "bind_mw: window and region have different protection domains");
 	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED)

@@ -5,6 +5,7 @@
 
 #include "base/reason.h"
 #include "device/context.h"
+#include "device/passport.h"
 #include "device/pd.h"
 #include "device/td.h"
 
@@ -63,6 +64,7 @@ int vb_parent_domain_alloc(struct ibv_context *ctx, const struct ibv_parent_doma
 	p->pd.context = ctx;
 	err = vb_context_add(ctx, VB_HANDLE_PD, p, &p->pd.handle);
 	if (!err) {
+		vb_passport_put_pd(vb_context_of(ctx)->passport, p->pd.handle, p->id);
 		*pd = &p->pd;
 		return 0;
 	}

@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,12 @@ struct vb_pd {
 static inline struct vb_pd *vb_pd_of(struct ibv_pd *pd)
 {
 	return (struct vb_pd *)(void *)pd;
+}
+
+/* A parent domain is its pd. */
+static inline bool vb_pd_same(struct ibv_pd *a, struct ibv_pd *b)
+{
+	return vb_pd_of(a)->id == vb_pd_of(b)->id;
 }
 
 /* Checks the handle, then counts one more user. -ENOENT. */

@@ -155,7 +155,7 @@ struct vb_ops {
 };
 
 /*
- * What verbs_context.priv points to. A forked child's contexts get a table that refuses everything (reason FORKED),
+ * What verbs_context.priv points to. A forked child's contexts get a table that refuses what names inherited objects (reason FORKED),
  * which is why the table is reached through the context.
  */
 struct vb_face {
