@@ -110,6 +110,83 @@ static void receive_queues_are_shared(struct endpoint *e, struct ibv_pd *qps, st
 	CHECK_ZERO(ibv_destroy_srq(settings.srq));
 }
 
+/* A window and its region (which ibv_bind_mw(3) itself wants to be of one pd pointer), bound on a queue pair of the other domain. */
+static void windows_are_shared(struct endpoint *e, struct ibv_pd *qps, struct ibv_pd *windows)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(windows, IBV_MW_TYPE_1);
+	struct side a, b;
+	struct ibv_mw_bind bind = {.wr_id = 9, .send_flags = IBV_SEND_SIGNALED};
+
+	expect_case("a window of the other domain");
+	REQUIRE(mw);
+	e->pd = qps;
+	side_open(&a, e, NULL, NULL, 4096);
+	side_open(&b, e, NULL, NULL, 4096);
+	sides_connect(&a, &b);
+	bind.bind_info.mr =
+		ibv_reg_mr(windows, b.buffer, b.size, ENDPOINT_ALL_ACCESS | IBV_ACCESS_MW_BIND);
+	REQUIRE(bind.bind_info.mr);
+	bind.bind_info.addr = (uintptr_t)b.buffer;
+	bind.bind_info.length = b.size;
+	bind.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	EXPECT_EQ(ibv_bind_mw(b.qp, mw, &bind), 0);
+	completion_expect(e->cq, 9, IBV_WC_SUCCESS, NULL);
+	a.remote.rkey = mw->rkey;
+	memset(a.buffer, 0x77, 64);
+	CHECK_ZERO(post_write(&a, 3, 0, 64, 128, IBV_SEND_SIGNALED));
+	completion_expect(e->cq, 3, IBV_WC_SUCCESS, NULL);
+	EXPECT(b.buffer[128] == 0x77);
+	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+	CHECK_ZERO(ibv_dereg_mr(bind.bind_info.mr));
+	side_close(&a);
+	side_close(&b);
+}
+
+/* Regions over memory of the device's, registered on the other domain than the queue pairs are of. */
+static void device_memory_is_shared(struct endpoint *e, struct ibv_pd *qps, struct ibv_pd *other)
+{
+	struct ibv_alloc_dm_attr attr = {.length = 4096};
+	struct ibv_dm *dm = ibv_alloc_dm(e->context, &attr);
+	struct ibv_buf *buf = NULL;
+	void *memory = ibv_alloc_buf(other, 4096, &buf);
+	struct ibv_mr *dm_mr, *buf_mr;
+	struct side a, b;
+	uint64_t word = 0;
+
+	expect_case("device memory and buffers of the other domain");
+	REQUIRE(dm && memory);
+	dm_mr = ibv_reg_dm_mr(other, dm, 0, 4096, ENDPOINT_ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
+	buf_mr = ibv_reg_buf_mr(qps, buf, memory, 4096, ENDPOINT_ALL_ACCESS);
+	REQUIRE(dm_mr && buf_mr);
+	e->pd = qps;
+	side_open(&a, e, NULL, NULL, 4096);
+	side_open(&b, e, NULL, NULL, 4096);
+	sides_connect(&a, &b);
+	memset(a.buffer, 0x66, 64);
+	a.remote.rkey = dm_mr->rkey;
+	a.remote.addr = 0;
+	CHECK_ZERO(post_write(&a, 3, 0, 64, 0, IBV_SEND_SIGNALED));
+	completion_expect(e->cq, 3, IBV_WC_SUCCESS, NULL);
+	EXPECT_EQ(ibv_memcpy_from_dm(&word, dm, 0, sizeof(word)), 0);
+	EXPECT(word == 0x6666666666666666u);
+	EXPECT_EQ(ibv_dereg_mr(dm_mr), 0);
+	EXPECT_EQ(ibv_dereg_mr(buf_mr), 0);
+	EXPECT_EQ(ibv_free_dm(dm), 0);
+	ibv_free_buf(buf);
+	side_close(&a);
+	side_close(&b);
+}
+
+static void work_queues(struct endpoint *e, struct ibv_pd *pd)
+{
+	struct ibv_wq_init_attr attr = {
+		.wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1, .pd = pd, .cq = e->cq};
+	struct ibv_wq *wq = ibv_create_wq(e->context, &attr);
+
+	expect_case("a receive work queue");
+	EXPECT(wq && wq->pd == pd && ibv_destroy_wq(wq) == 0);
+}
+
 static void interchangeable(struct endpoint *e)
 {
 	struct ibv_pd *pd = e->pd;
@@ -121,6 +198,9 @@ static void interchangeable(struct endpoint *e)
 		keys_are_shared(e, pairs[i][0], pairs[i][1]);
 		address_handles_are_shared(e, pairs[i][0], pairs[i][1]);
 		receive_queues_are_shared(e, pairs[i][0], pairs[i][1]);
+		windows_are_shared(e, pairs[i][0], pairs[i][1]);
+		device_memory_is_shared(e, pairs[i][0], pairs[i][1]);
+		work_queues(e, pairs[i][0]);
 	}
 	e->pd = pd;
 	expect_case("deallocating");
