@@ -53,6 +53,20 @@ static void set_limits(struct ibv_device_attr *a)
 	a->phys_port_cnt = VB_PORT;
 }
 
+/* Registering pins nothing: every region is pageable, for every operation of its service. */
+static void set_paging(struct ibv_device_attr_ex *attr)
+{
+	const uint32_t unreliable = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+	const uint32_t reliable = unreliable | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+				  IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+
+	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = unreliable | IBV_ODP_SUPPORT_WRITE;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = unreliable | IBV_ODP_SUPPORT_SRQ_RECV;
+	attr->xrc_odp_caps = reliable;
+}
+
 int vb_attr_query(struct ibv_context *ctx, struct ibv_device_attr_ex *attr)
 {
 	const struct vb_device *dev = vb_context_of(ctx)->device;
@@ -67,6 +81,7 @@ int vb_attr_query(struct ibv_context *ctx, struct ibv_device_attr_ex *attr)
 	a->hw_ver = 1;
 	a->device_cap_flags = capabilities;
 	set_limits(a);
+	set_paging(attr);
 	attr->completion_timestamp_mask = UINT64_MAX;
 	attr->hca_core_clock = CLOCK_KHZ;
 	attr->device_cap_flags_ex = capabilities;

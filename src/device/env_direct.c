@@ -13,6 +13,7 @@
 #include "device/env.h"
 #include "device/memory.h"
 #include "device/qp.h"
+#include "host/arena.h"
 #include "host/channel.h"
 #include "host/peer.h"
 
@@ -92,10 +93,11 @@ static bool needs_one_mark(const struct vb_qp *qp, const struct vb_send_wqe *wqe
 /* The local side as vectors. False: a local key is wrong; the responder path reports it. */
 static bool local_vectors(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t offset,
 			  uint64_t length, uint32_t need, struct iovec *iov, int *count,
-			  uint64_t *got)
+			  uint64_t *got, struct vb_mem_odd *odd)
 {
 	struct vb_mem mem = local_memory(qp);
 
+	*odd = (struct vb_mem_odd){0, 0};
 	if (wqe->is_inline) {
 		iov[0].iov_base = (char *)vb_send_wqe_inline(wqe) + offset;
 		iov[0].iov_len = length;
@@ -104,8 +106,20 @@ static bool local_vectors(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t of
 		return true;
 	}
 	return vb_mem_vectors(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, length, need, iov,
-			      VB_PEER_IOV - 2, count, got) == VB_REASON_NONE &&
+			      VB_PEER_IOV - 2, count, got, odd) == VB_REASON_NONE &&
 	       *got > 0;
+}
+
+/*
+ * May the local vectors be copied from here? Not those of the null region, which has no address. On-demand memory that the program
+ * has unmapped makes the kernel's copy fail, which it does all of only if it is one piece and the target is not mapped here.
+ */
+static bool copyable(const struct target *target, const struct vb_mem_odd *odd, int count,
+		     uint64_t length)
+{
+	if (odd->null)
+		return false;
+	return !odd->paged || (count == 1 && !vb_arena_holds(target->peer, target->addr, length));
 }
 
 static int copy_chunk(const struct target *target, struct vb_send_wqe *wqe, struct iovec *iov,
@@ -126,12 +140,14 @@ static enum vb_direct direct_copy(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	struct iovec iov[VB_PEER_IOV];
 	uint32_t need = wqe->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
 	uint64_t length = wqe->length - wqe->done;
+	struct vb_mem_odd odd;
 	uint64_t got;
 	int count;
 
 	if (length > DIRECT_CHUNK)
 		length = DIRECT_CHUNK;
-	if (!local_vectors(qp, wqe, wqe->done, length, need, iov, &count, &got) ||
+	if (!local_vectors(qp, wqe, wqe->done, length, need, iov, &count, &got, &odd) ||
+	    !copyable(target, &odd, count, wqe->length) ||
 	    copy_chunk(target, wqe, iov, count, got) != 0) {
 		wqe->done = 0;
 		return VB_DIRECT_DECLINED;
@@ -148,7 +164,8 @@ static enum vb_direct direct_atomic(struct vb_qp *qp, struct vb_send_wqe *wqe,
 
 	/* Judged before the remote word changes here: the responder path judges it after, as adapters do. */
 	if (vb_mem_check_list(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, IBV_ACCESS_LOCAL_WRITE) !=
-	    VB_REASON_NONE)
+		    VB_REASON_NONE ||
+	    !vb_mem_is_plain(&mem, vb_send_wqe_sge(wqe), wqe->num_sge))
 		return VB_DIRECT_DECLINED;
 	bool cas = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 

@@ -54,12 +54,40 @@ enum vb_reason vb_mem_check_explained(const struct vb_mem *mem, const char *what
 	return reason;
 }
 
+static bool is_paged(const struct vb_key *k)
+{
+	return k->access & IBV_ACCESS_ON_DEMAND;
+}
+
+static void note_odd(const struct vb_mem *mem, uint32_t key, int n, struct vb_mem_odd *odd)
+{
+	const struct vb_key *k = &mem->page->key[vb_key_slot(key)];
+
+	if (k->kind == VB_KEY_NULL)
+		odd->null |= 1ull << n;
+	else if (is_paged(k))
+		odd->paged |= 1ull << n;
+}
+
+bool vb_mem_is_plain(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge)
+{
+	for (uint32_t i = 0; i < num_sge; i++) {
+		const struct vb_key *k = &mem->page->key[vb_key_slot(sge[i].lkey)];
+
+		if (k->key == sge[i].lkey && (k->kind == VB_KEY_NULL || is_paged(k)))
+			return false;
+	}
+	return true;
+}
+
 enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
 			      uint64_t offset, uint64_t length, uint32_t need, struct iovec *iov,
-			      int max, int *count, uint64_t *got)
+			      int max, int *count, uint64_t *got, struct vb_mem_odd *odd)
 {
 	uint64_t covered = 0;
 	int n = 0;
+
+	*odd = (struct vb_mem_odd){0, 0};
 
 	for (uint32_t i = 0; i < num_sge && covered < length && n < max; i++) {
 		uint64_t addr;
@@ -80,6 +108,7 @@ enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sg
 				part, reason);
 			return reason;
 		}
+		note_odd(mem, sge[i].lkey, n, odd);
 		iov[n].iov_base = (void *)(uintptr_t)addr;
 		iov[n].iov_len = part;
 		n++;
@@ -113,6 +142,33 @@ enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge 
 
 #define VECTORS 8
 
+static enum vb_reason gone(const struct vb_mem *mem, const struct iovec *iov)
+{
+	vb_note(VB_REASON_MEMORY_GONE,
+		"qp 0x%x: %p+%zu is registered on demand, but the program has unmapped it",
+		mem->qpn, iov->iov_base, iov->iov_len);
+	return VB_REASON_MEMORY_GONE;
+}
+
+/* One vector that is not plain memory. */
+static enum vb_reason odd_out(const struct vb_mem *mem, void *to, const struct iovec *iov,
+			      bool null)
+{
+	if (null)
+		memset(to, 0, iov->iov_len);
+	else if (!vb_mem_copy_out(to, (uintptr_t)iov->iov_base, iov->iov_len))
+		return gone(mem, iov);
+	return VB_REASON_NONE;
+}
+
+static enum vb_reason odd_in(const struct vb_mem *mem, const struct iovec *iov, const void *from,
+			     bool null)
+{
+	if (!null && !vb_mem_copy_in((uintptr_t)iov->iov_base, from, iov->iov_len))
+		return gone(mem, iov);
+	return VB_REASON_NONE;
+}
+
 bool vb_mem_is_ours(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge)
 {
 	for (uint32_t i = 0; vb_foreign_any() && i < num_sge; i++) {
@@ -120,6 +176,23 @@ bool vb_mem_is_ours(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_
 			return false;
 	}
 	return true;
+}
+
+/* The part of an element that is not imported. */
+static enum vb_reason own_part(const struct vb_mem *mem, uint32_t key, uint64_t addr, char *flat,
+			       uint64_t length, bool gather)
+{
+	struct iovec iov = {(void *)(uintptr_t)addr, length};
+	struct vb_mem_odd odd = {0, 0};
+
+	note_odd(mem, key, 0, &odd);
+	if (odd.paged | odd.null)
+		return gather ? odd_out(mem, flat, &iov, odd.null) : odd_in(mem, &iov, flat, odd.null);
+	if (gather)
+		memcpy(flat, iov.iov_base, length);
+	else
+		memcpy(iov.iov_base, flat, length);
+	return VB_REASON_NONE;
 }
 
 /* One element of a list that has imported ones, or the part of it. */
@@ -136,10 +209,8 @@ static enum vb_reason mixed_part(const struct vb_mem *mem, int element, uint32_t
 
 	if (reason != VB_REASON_NONE)
 		explain(mem, "local access", element, key, va, length, reason);
-	else if (gather)
-		memcpy(flat, (const void *)(uintptr_t)addr, length);
 	else
-		memcpy((void *)(uintptr_t)addr, flat, length);
+		reason = own_part(mem, key, addr, flat, length, gather);
 	return reason;
 }
 
@@ -173,6 +244,7 @@ enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge
 			     uint64_t offset, void *dst, uint64_t length)
 {
 	struct iovec iov[VECTORS];
+	struct vb_mem_odd odd;
 	char *to = dst;
 
 	if (!vb_mem_is_ours(mem, sge, num_sge))
@@ -181,14 +253,19 @@ enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge
 		uint64_t got;
 		int n;
 		enum vb_reason reason = vb_mem_vectors(mem, sge, num_sge, offset, length, 0, iov,
-						       VECTORS, &n, &got);
+						       VECTORS, &n, &got, &odd);
 
 		if (reason != VB_REASON_NONE)
 			return reason;
 		if (!n)
 			return VB_REASON_LKEY_RANGE;
 		for (int i = 0; i < n; i++) {
-			memcpy(to, iov[i].iov_base, iov[i].iov_len);
+			if (((odd.paged | odd.null) >> i) & 1)
+				reason = odd_out(mem, to, &iov[i], (odd.null >> i) & 1);
+			else
+				memcpy(to, iov[i].iov_base, iov[i].iov_len);
+			if (reason)
+				return reason;
 			to += iov[i].iov_len;
 		}
 		offset += got;
@@ -201,6 +278,7 @@ enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sg
 			      uint64_t offset, const void *src, uint64_t length)
 {
 	struct iovec iov[VECTORS];
+	struct vb_mem_odd odd;
 	const char *from = src;
 
 	if (!vb_mem_is_ours(mem, sge, num_sge))
@@ -210,14 +288,19 @@ enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sg
 		int n;
 		enum vb_reason reason = vb_mem_vectors(mem, sge, num_sge, offset, length,
 						       IBV_ACCESS_LOCAL_WRITE, iov, VECTORS, &n,
-						       &got);
+						       &got, &odd);
 
 		if (reason != VB_REASON_NONE)
 			return reason;
 		if (!n)
 			return VB_REASON_RECV_TOO_SMALL;
 		for (int i = 0; i < n; i++) {
-			memcpy(iov[i].iov_base, from, iov[i].iov_len);
+			if (((odd.paged | odd.null) >> i) & 1)
+				reason = odd_in(mem, &iov[i], from, (odd.null >> i) & 1);
+			else
+				memcpy(iov[i].iov_base, from, iov[i].iov_len);
+			if (reason)
+				return reason;
 			from += iov[i].iov_len;
 		}
 		offset += got;

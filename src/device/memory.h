@@ -28,14 +28,20 @@ enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va,
 enum vb_reason vb_mem_check_explained(const struct vb_mem *mem, const char *what, uint32_t key,
 				      uint64_t va, uint64_t length, uint32_t need, uint64_t *addr);
 
+/* Which of a list's vectors are not plain memory, bit i for vector i. */
+struct vb_mem_odd {
+	uint64_t paged; /* on demand: the program may have unmapped it, the kernel has to copy */
+	uint64_t null;  /* of the null region: no memory at all */
+};
+
 /*
  * The part [offset, offset+length) of a scatter/gather list as vectors in this process; at most max. Only the keys of
  * elements that the part touches are checked (IBA 10.6.3: an element's key matters when it is used). *count may end before
- * the part does: *got says how much it covers.
+ * the part does: *got says how much it covers. max is at most 64.
  */
 enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
 			      uint64_t offset, uint64_t length, uint32_t need, struct iovec *iov,
-			      int max, int *count, uint64_t *got);
+			      int max, int *count, uint64_t *got, struct vb_mem_odd *odd);
 
 /* No element of the list is an imported region: its memory is in this process. */
 bool vb_mem_is_ours(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge);
@@ -44,7 +50,10 @@ bool vb_mem_is_ours(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_
 enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge *sge,
 				 uint32_t num_sge, uint32_t need);
 
-/* Copies out of and into a list. */
+/* Do all elements lie in plain memory? Of keys that are valid; others do not count. */
+bool vb_mem_is_plain(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge);
+
+/* Copies out of and into a list. What the program has unmapped from an on-demand region: MEMORY_GONE. */
 enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
 			     uint64_t offset, void *dst, uint64_t length);
 enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/reason.h"
 #include "device/context.h"
@@ -18,10 +19,9 @@
 #define SUPPORTED_BITS                                                               \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
-	 IBV_ACCESS_HUGETLB)
-#define UNSUPPORTED_BITS \
-	(IBV_ACCESS_ON_DEMAND | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
-#define REMOTE_CHANGE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
+#define UNSUPPORTED_BITS (IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
+#define REMOTE_CHANGE    (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 int vb_mr_check_access(unsigned int *access)
 {
@@ -32,7 +32,7 @@ int vb_mr_check_access(unsigned int *access)
 				 a & ~(unsigned int)(SUPPORTED_BITS | UNSUPPORTED_BITS));
 	if (a & UNSUPPORTED_BITS)
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
-				 "mr: access flags 0x%x (on-demand paging, flush) are not offered",
+				 "mr: access flags 0x%x (flush) are not offered",
 				 a & UNSUPPORTED_BITS);
 	if ((a & REMOTE_CHANGE) && !(a & IBV_ACCESS_LOCAL_WRITE))
 		return vb_refuse(
@@ -56,7 +56,9 @@ static int check_range(const void *addr, size_t length, uint64_t iova, unsigned 
 	if (wraps((uintptr_t)addr, length) || wraps(iova, length))
 		return vb_refuse(EINVAL, VB_REASON_ARG, "mr: %p or iova 0x%llx + %zu wraps", addr,
 				 (unsigned long long)iova, length);
-	if (!length || !vb_mapping_check((uintptr_t)addr, length, writable, &bad))
+	/* Pages of an on-demand region come and go as the program maps them. */
+	if (!length || access & IBV_ACCESS_ON_DEMAND ||
+	    !vb_mapping_check((uintptr_t)addr, length, writable, &bad))
 		return 0;
 	return vb_refuse(EFAULT, VB_REASON_UNMAPPED, "mr: %p+%zu: not mapped %s at 0x%llx", addr,
 			 length, writable ? "writable" : "readable", (unsigned long long)bad);
@@ -72,7 +74,7 @@ static void publish(struct vb_mr *m)
 	k->start = m->iova;
 	k->length = m->mr.length;
 	k->base = (uintptr_t)m->memory;
-	k->kind = VB_KEY_REGION;
+	k->kind = m->kind;
 	k->windows = 0;
 	__atomic_store_n(&k->key, m->mr.lkey, __ATOMIC_RELEASE);
 	vb_passport_put_mr(vb_context_of(m->mr.context)->passport, m->mr.handle, m->mr.lkey, k->pd,
@@ -216,14 +218,60 @@ int vb_mr_import(struct ibv_pd *pd, const struct vb_foreign *record, size_t leng
 	return 0;
 }
 
+int vb_mr_register_mapping(struct ibv_pd *pd, const struct vb_mr_mapping *mapping,
+			   unsigned int access, struct ibv_mr **mr)
+{
+	struct vb_mr *m = NULL;
+	int err = vb_pd_get(pd->context, pd);
+
+	if (err)
+		return err;
+	err = make(pd, access, &m);
+	if (err) {
+		vb_pd_put(pd);
+		return err;
+	}
+	m->mr.addr = mapping->addr;
+	m->mr.length = mapping->length;
+	m->memory = mapping->memory;
+	m->map = mapping->map;
+	m->map_length = mapping->map_length;
+	m->iova = mapping->iova;
+	publish(m);
+	*mr = &m->mr;
+	return 0;
+}
+
+/* Any address, any length, local access alone: there is no key for peers. */
+int vb_mr_alloc_null(struct ibv_pd *pd, struct ibv_mr **mr)
+{
+	struct vb_mr *m = NULL;
+	int err = vb_pd_get(pd->context, pd);
+
+	if (err)
+		return err;
+	err = make(pd, IBV_ACCESS_LOCAL_WRITE, &m);
+	if (err) {
+		vb_pd_put(pd);
+		return err;
+	}
+	m->mr.rkey = 0;
+	m->mr.length = SIZE_MAX;
+	m->kind = VB_KEY_NULL;
+	publish(m);
+	*mr = &m->mr;
+	return 0;
+}
+
 /* The arguments of ibv_rereg_mr(3) that leave the region untouched when they are wrong. */
 static int check_rereg(struct ibv_mr *mr, int flags, const struct ibv_pd *pd, const void *addr,
 		       size_t length, int access)
 {
 	if (vb_context_check(mr->context, VB_HANDLE_MR, mr->handle, mr, "rereg_mr"))
 		return IBV_REREG_MR_ERR_INPUT;
-	if (vb_mr_of(mr)->users || vb_mr_of(mr)->foreign) {
-		vb_note(VB_REASON_ARG, "rereg_mr: the memory is the device's, or imported");
+	if (vb_mr_of(mr)->users || vb_mr_of(mr)->foreign || vb_mr_of(mr)->map ||
+	    vb_mr_of(mr)->kind != VB_KEY_REGION) {
+		vb_note(VB_REASON_ARG, "rereg_mr: the memory is not the program's");
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) {
@@ -268,8 +316,11 @@ static int reregister(struct vb_mr *m, int flags, struct ibv_pd *pd, const struc
 	struct vb_mr next = {.mr = m->mr, .iova = m->iova, .access = m->access};
 	struct ibv_pd *old = m->mr.pd;
 
-	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
 		next.access = wish->access;
+		if (m->access & ~next.access & IBV_ACCESS_ZERO_BASED)
+			next.iova = (uintptr_t)m->mr.addr;
+	}
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		next.mr.addr = wish->mr.addr;
 		next.mr.length = wish->mr.length;
@@ -334,6 +385,8 @@ int vb_mr_deregister(struct ibv_mr *mr)
 	vb_pd_put(mr->pd);
 	if (m->users)
 		atomic_fetch_sub(m->users, 1);
+	if (m->map)
+		munmap(m->map, m->map_length);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 	return 0;

@@ -20,7 +20,10 @@ struct vb_mr {
 	void *memory;            /* what it covers; mr.addr, unless that tells programs nothing */
 	bool foreign;            /* imported */
 	_Atomic uint32_t *users; /* of what the memory is a piece of, or NULL */
-	pthread_mutex_t lock;    /* rereg against itself */
+	void *map;               /* a dma-buf's mapping, ours alone, or NULL */
+	size_t map_length;
+	uint32_t kind;        /* enum vb_key_kind */
+	pthread_mutex_t lock; /* rereg against itself */
 	uint64_t iova;
 	unsigned int access; /* without optional bits */
 	bool dead;           /* a failed rereg left it unusable (IBV_REREG_MR_ERR_CMD) */
@@ -47,6 +50,24 @@ struct vb_foreign;
 /* A view of another's region; takes the record's reference over when it succeeds. vb_mr_deregister() ends it. */
 int vb_mr_import(struct ibv_pd *pd, const struct vb_foreign *record, size_t length,
 		 struct ibv_mr **mr);
+/* A mapping of `length` bytes at `memory`, removed when the region goes. What programs see as its address is `addr`. */
+struct vb_mr_mapping {
+	void *map, *memory;
+	size_t map_length, length;
+	uint64_t iova;
+	void *addr;
+};
+
+int vb_mr_register_mapping(struct ibv_pd *pd, const struct vb_mr_mapping *mapping,
+			   unsigned int access, struct ibv_mr **mr);
+/* mr_dmabuf.c: ibv_reg_dmabuf_mr(3). */
+int vb_mr_register_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+			  unsigned int access, struct ibv_mr **mr);
+/* ibv_alloc_null_mr(3) */
+int vb_mr_alloc_null(struct ibv_pd *pd, struct ibv_mr **mr);
+/* mr_advise.c: ibv_advise_mr(3) */
+int vb_mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		 const struct ibv_sge *sge, uint32_t num_sge);
 /* 0 or enum ibv_rereg_mr_err_code. */
 int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		     int access);

@@ -19,9 +19,11 @@
 #include "transport/qp_state.h"
 
 #define KNOWN_MASK ((IBV_QP_RATE_LIMIT << 1) - 1)
+/* ON_DEMAND means nothing here; programs that register so pass the same flags (ibv_modify_qp(3) knows all of them). */
 #define KNOWN_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND |      \
+	 IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
 #define QKEY_PRIVILEGED 0x80000000u
 
 struct change {

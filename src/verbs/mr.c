@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), and the forms of registration. */
 #include "verbs/face.h"
+#include "verbs/slots.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -64,16 +65,38 @@ VB_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t 
 	return reg(pd, addr, length, iova, access);
 }
 
+static struct ibv_mr *reg_dmabuf(const char *verb, struct ibv_pd *pd, uint64_t offset,
+				 size_t length, uint64_t iova, int fd, unsigned int access)
+{
+	struct ibv_mr *mr = NULL;
+	int err;
+
+	if (!pd)
+		return vb_answer_null(vb_refuse_null(verb, "pd"));
+	err = check_access(verb, access);
+	if (!err)
+		err = vb_ops(pd->context)->reg_dmabuf_mr(pd, offset, length, iova, fd, access, &mr);
+	return err ? vb_answer_null(err) : mr;
+}
+
 VB_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
 					   uint64_t iova, int fd, int access)
 {
-	(void)pd;
-	(void)offset;
-	(void)length;
-	(void)iova;
-	(void)access;
-	return vb_answer_null(vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
-					"reg_dmabuf_mr: no dma-buf memory (fd %d)", fd));
+	return reg_dmabuf("reg_dmabuf_mr", pd, offset, length, iova, fd, (unsigned int)access);
+}
+
+struct ibv_mr *vb_slot_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct ibv_mr *mr = NULL;
+	int err = vb_ops(pd->context)->alloc_null_mr(pd, &mr);
+
+	return err ? vb_answer_null(err) : mr;
+}
+
+int vb_slot_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		      struct ibv_sge *sg_list, uint32_t num_sge)
+{
+	return vb_answer(vb_ops(pd->context)->advise_mr(pd, advice, flags, sg_list, num_sge));
 }
 
 /* Exactly one of ADDR and FD; a buffer stands for memory that has an address, not for a file. */
@@ -94,9 +117,7 @@ static int check_ex_mask(uint64_t mask)
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "reg_mr_ex: fd_offset without fd");
 	if ((mask & IBV_REG_MR_MASK_BUF) && (mask & file))
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "reg_mr_ex: a buffer needs addr");
-	return vb_check_flags("reg_mr_ex", "comp_mask", mask,
-			      IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_DMAH |
-				      IBV_REG_MR_MASK_BUF);
+	return 0;
 }
 
 /* A hint changes nothing, but a handle that is none is refused. */
@@ -124,7 +145,7 @@ static struct ibv_mr *reg_buf(struct ibv_pd *pd, const struct ibv_mr_init_attr *
 
 VB_EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr)
 {
-	uint64_t iova;
+	uint64_t iova, offset;
 	int err;
 
 	if (!attr || !pd)
@@ -134,6 +155,12 @@ VB_EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_att
 		err = check_dmah(pd, attr);
 	if (err)
 		return vb_answer_null(err);
+	if (attr->comp_mask & IBV_REG_MR_MASK_FD) {
+		offset = (attr->comp_mask & IBV_REG_MR_MASK_FD_OFFSET) ? attr->fd_offset : 0;
+		iova = (attr->comp_mask & IBV_REG_MR_MASK_IOVA) ? attr->iova : offset;
+		return reg_dmabuf("reg_mr_ex", pd, offset, attr->length, iova, attr->fd,
+				  (unsigned int)attr->access);
+	}
 	iova = (attr->comp_mask & IBV_REG_MR_MASK_IOVA) ? attr->iova : (uintptr_t)attr->addr;
 	if (attr->comp_mask & IBV_REG_MR_MASK_BUF)
 		return reg_buf(pd, attr, iova);

@@ -62,6 +62,12 @@ struct vb_ops {
 	int (*copy_dm)(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bool to);
 	int (*reg_dm_mr)(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
 			 unsigned int access, struct ibv_mr **mr);
+	int (*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+			     int fd, unsigned int access, struct ibv_mr **mr);
+	int (*alloc_null_mr)(struct ibv_pd *pd, struct ibv_mr **mr);
+	int (*advise_mr)(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+			 const struct ibv_sge *sge, uint32_t num_sge);
+
 	int (*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw);
 	int (*dealloc_mw)(struct ibv_mw *mw);
 	/* Type 1. On success mw->rkey is the key that the bind will make valid. */

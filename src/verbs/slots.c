@@ -39,6 +39,8 @@ void vb_slots_fill(struct ibv_context *ctx)
 	ctx->ops.dealloc_mw = vb_slot_dealloc_mw;
 	ctx->ops.bind_mw = vb_slot_bind_mw;
 
+	vctx->alloc_null_mr = vb_slot_alloc_null_mr;
+	vctx->advise_mr = vb_slot_advise_mr;
 	vctx->query_device_ex = vb_slot_query_device_ex;
 	vctx->query_port = vb_slot_query_port;
 	vctx->query_rt_values = vb_slot_query_rt_values;

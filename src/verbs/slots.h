@@ -20,6 +20,9 @@ int vb_slot_query_device_ex(struct ibv_context *ctx, const struct ibv_query_devi
 int vb_slot_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr,
 		       size_t attr_size);
 int vb_slot_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
+struct ibv_mr *vb_slot_alloc_null_mr(struct ibv_pd *pd);
+int vb_slot_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		      struct ibv_sge *sg_list, uint32_t num_sge);
 struct ibv_mw *vb_slot_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int vb_slot_dealloc_mw(struct ibv_mw *mw);
 int vb_slot_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);

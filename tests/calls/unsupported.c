@@ -21,12 +21,6 @@ static struct ibv_device_attr_ex device;
 
 static void memory(void)
 {
-	struct ibv_sge sge = end_sge(&end, 0, 64);
-
-	NOT_OFFERED(ibv_alloc_null_mr(end.pd));
-	NOT_OFFERED(ibv_reg_dmabuf_mr(end.pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE));
-	expect_case("ibv_advise_mr");
-	EXPECT_EQ(ibv_advise_mr(end.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
 }
 
 static void queues(void)

@@ -21,7 +21,7 @@ PYTHON = "/usr/bin/python3"
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODULES = ("test_addr", "test_cq", "test_cq_events", "test_cqex", "test_device", "test_pd", "test_qp", "test_qpex",
            "test_atomic", "test_mr", "test_flow", "test_rss_traffic", "test_tag_matching", "test_parent_domain",
-           "test_fork", "test_shared_pd")
+           "test_fork", "test_shared_pd", "test_odp", "test_relaxed_ordering")
 TEST_SECONDS = 40  # a lost completion costs the suite 10 s each time it polls
 WORST = ("pass", "skip", "fail", "error", "crash", "hang")
 

@@ -88,6 +88,9 @@ VERB(create_qp_ex, ibv_create_qp_ex(ctx, &qp_init_ex))
 VERB(modify_qp, ibv_modify_qp(&fake.qp, &qp_attr, IBV_QP_STATE))
 VERB(query_qp, ibv_query_qp(&fake.qp, &qp_attr, IBV_QP_STATE, &qp_init))
 VERB(destroy_qp, ibv_destroy_qp(&fake.qp))
+VERB(reg_dmabuf_mr, ibv_reg_dmabuf_mr(&fake.pd, 0, 8, 0, 3, 0))
+VERB(alloc_null_mr, ibv_alloc_null_mr(&fake.pd))
+VERB(advise_mr, ibv_advise_mr(&fake.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0))
 VERB(alloc_mw, ibv_alloc_mw(&fake.pd, IBV_MW_TYPE_1))
 VERB(dealloc_mw, ibv_dealloc_mw(&fake.mw))
 VERB(bind_mw, ibv_bind_mw(&fake.qp, &fake.mw, &mw_bind))
@@ -131,6 +134,9 @@ static const struct verb verbs[] = {
 	{"modify_qp", modify_qp, 0, ERRNO},
 	{"query_qp", query_qp, 0, ERRNO},
 	{"destroy_qp", destroy_qp, 0, ERRNO},
+	{"reg_dmabuf_mr", reg_dmabuf_mr, ANY, NIL},
+	{"alloc_null_mr", alloc_null_mr, ANY, NIL},
+	{"advise_mr", advise_mr, 0, ERRNO},
 	{"alloc_mw", alloc_mw, ANY, NIL},
 	{"dealloc_mw", dealloc_mw, 0, ERRNO},
 	{"bind_mw", bind_mw, 0, ERRNO},

@@ -300,6 +300,35 @@ static int group(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	return answer();
 }
 
+static int reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+			 unsigned int access, struct ibv_mr **mr)
+{
+	(void)pd;
+	(void)offset;
+	(void)length;
+	(void)fd;
+	fake.access = access;
+	fake.iova = iova;
+	ANSWER_OBJECT(mr, &fake.mr);
+}
+
+static int alloc_null_mr(struct ibv_pd *pd, struct ibv_mr **mr)
+{
+	(void)pd;
+	ANSWER_OBJECT(mr, &fake.mr);
+}
+
+static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		     const struct ibv_sge *sge, uint32_t num_sge)
+{
+	(void)pd;
+	(void)advice;
+	(void)flags;
+	(void)sge;
+	(void)num_sge;
+	return answer();
+}
+
 static int alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw)
 {
 	(void)pd;
@@ -333,6 +362,9 @@ static const struct vb_ops ops = {
 	.reg_mr = reg_mr,
 	.rereg_mr = rereg_mr,
 	.dereg_mr = dereg_mr,
+	.reg_dmabuf_mr = reg_dmabuf_mr,
+	.alloc_null_mr = alloc_null_mr,
+	.advise_mr = advise_mr,
 	.alloc_mw = alloc_mw,
 	.dealloc_mw = dealloc_mw,
 	.bind_mw = bind_mw,
