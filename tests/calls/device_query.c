@@ -158,7 +158,7 @@ static void device_ex(struct ibv_context *ctx)
 	EXPECT_EQ(ex.attr.orig_attr.node_guid, attr.node_guid);
 	EXPECT_EQ(ex.attr.orig_attr.device_cap_flags, attr.device_cap_flags);
 	EXPECT_EQ(ex.attr.orig_attr.phys_port_cnt, attr.phys_port_cnt);
-	EXPECT_EQ(ex.attr.odp_caps.general_caps, 0);
+	EXPECT_EQ(ex.attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
 	EXPECT(ex.attr.max_dm_size >= 65536);
 	for (size_t i = 0; i < sizeof(ex.past); i++)
 		EXPECT_EQ(ex.past[i], 0xa5);
