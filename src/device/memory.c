@@ -187,7 +187,8 @@ static enum vb_reason own_part(const struct vb_mem *mem, uint32_t key, uint64_t 
 
 	note_odd(mem, key, 0, &odd);
 	if (odd.paged | odd.null)
-		return gather ? odd_out(mem, flat, &iov, odd.null) : odd_in(mem, &iov, flat, odd.null);
+		return gather ? odd_out(mem, flat, &iov, odd.null)
+			      : odd_in(mem, &iov, flat, odd.null);
 	if (gather)
 		memcpy(flat, iov.iov_base, length);
 	else

@@ -19,10 +19,6 @@ static struct ibv_device_attr_ex device;
 		EXPECT_NULL(call, EOPNOTSUPP); \
 	} while (0)
 
-static void memory(void)
-{
-}
-
 static void queues(void)
 {
 	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
@@ -89,7 +85,6 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	end_open(&end, &config, END_HERE);
 	REQUIRE(ibv_query_device_ex(end.ctx, NULL, &device) == 0);
-	memory();
 	queues();
 	flows();
 	qp_types();
