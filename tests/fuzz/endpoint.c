@@ -103,6 +103,14 @@ static void recv_untake(struct vb_tqp *qp, struct vb_recv_wqe *wqe)
 	e->recvs_taken--;
 }
 
+/* Nothing of the responder's memory or receives is asked for before the queue is named; odd numbers name none. */
+static enum vb_reason srq_enter(struct vb_tqp *qp, uint32_t srqn)
+{
+	DEMAND(qp->service == VB_SERVICE_XRC && srqn <= VB_SRQN_MASK);
+	endpoint_of(qp)->entered = !(srqn & 1);
+	return srqn & 1 ? VB_REASON_SRQ_UNKNOWN : VB_REASON_NONE;
+}
+
 static void recv_done(struct vb_tqp *qp, const struct vb_recv_done *done)
 {
 	struct endpoint *e = endpoint_of(qp);
@@ -144,6 +152,7 @@ static const struct vb_env environment = {
 	.gather = memory_gather,
 	.scatter_response = memory_scatter_response,
 	.send_done = send_done,
+	.srq_enter = srq_enter,
 	.recv_take = recv_take,
 	.recv_untake = recv_untake,
 	.recv_scatter = memory_recv_scatter,
@@ -187,7 +196,9 @@ static void set_attributes(struct vb_tqp *qp, const uint8_t *head)
 	qp->access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	qp->mtu = 256u << head[HEAD_MTU] % 5;
 	qp->pkey = 0xffff;
-	qp->service = head[HEAD_SERVICE] % 128 % 3;
+	qp->service = head[HEAD_SERVICE] % 64 % 3;
+	if (qp->service == VB_SERVICE_RC && head[HEAD_SERVICE] & HEAD_XRC)
+		qp->service = VB_SERVICE_XRC;
 	qp->timeout = 14;
 	qp->retry_cnt = head[HEAD_RETRY] & 7;
 	qp->rnr_retry = head[HEAD_RETRY] >> 3 & 7;

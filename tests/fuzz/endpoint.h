@@ -32,7 +32,8 @@ struct endpoint {
 	uint32_t room_bytes;
 	uint32_t runs_left; /* that the link takes */
 	bool reserved;
-	bool runs; /* what arrives is longer than the path MTU: several packets in one */
+	bool entered; /* XRC: the latest request named a queue that exists */
+	bool runs;    /* what arrives is longer than the path MTU: several packets in one */
 	_Alignas(8) char sq[END_SQ * END_WQE_BYTES];
 	struct vb_recv_wqe recv[END_RECVS];
 	uint32_t recvs_posted;

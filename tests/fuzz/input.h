@@ -15,7 +15,7 @@
 
 /* Bytes of the head. */
 enum {
-	HEAD_SERVICE,   /* modulo 3: RC, UC, UD; upper bit: a reliable link */
+	HEAD_SERVICE, /* modulo 3: RC, UC, UD; HEAD_XRC: XRC instead of RC; upper bit: a reliable link */
 	HEAD_MTU,       /* modulo 5: 256 to 4096; upper bits: packets of the longest run */
 	HEAD_RD_ATOMIC, /* as requester */
 	HEAD_DEST_RD_ATOMIC,
@@ -26,6 +26,8 @@ enum {
 	HEAD_RQ_PSN,   /* three bytes, upper first */
 	HEAD_SQ_PSN = HEAD_RQ_PSN + 3,
 };
+
+#define HEAD_XRC 0x40 /* in HEAD_SERVICE */
 
 /* Byte 0 of a record; byte 1 is an argument, bytes 2 and 3 the packet's length, lower first; 0 = no packet. */
 #define DO_PSN   0x01 /* the packet's PSN is what is expected plus the argument (signed) */

@@ -48,6 +48,7 @@ static enum vb_reason find(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64
 	struct endpoint *e = endpoint_of(qp);
 
 	DEMAND(length); /* an access of no bytes needs no key and is not asked for */
+	DEMAND(qp->service != VB_SERVICE_XRC || e->entered);
 	for (size_t i = 0; i < sizeof(e->keys) / sizeof(e->keys[0]); i++) {
 		if (e->keys[i].key >> 8 == rkey >> 8)
 			return vb_access_check(&e->keys[i], rkey, 1, qp->qpn, va, length, need,

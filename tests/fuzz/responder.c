@@ -35,6 +35,11 @@ static void deliver(struct endpoint *e, uint8_t control, uint8_t arg, const uint
 			run.rkey = END_KEY;
 			run.va = END_IOVA + (run.va & 0x1fff);
 		}
+		/* No capture has XRC, which is RC with one header more: mostly a queue that exists. */
+		if (e->qp.service == VB_SERVICE_XRC && run.service == VB_SERVICE_RC) {
+			run.service = VB_SERVICE_XRC;
+			run.srqn = (control & DO_KEY ? 2u : arg);
+		}
 		memset(&run.path, 0, sizeof(run.path));
 		vb_tqp_receive(&e->qp, &run, payload);
 	}

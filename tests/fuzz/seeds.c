@@ -113,7 +113,8 @@ static uint8_t mtu_of(const char *file)
 	return strstr(file, "_4096") ? 4 : strstr(file, "_256") ? 0 : 2;
 }
 
-static void one_end(const struct capture *c, const char *file, bool first, bool runs, use_fn *use)
+static void one_end(const struct capture *c, const char *file, bool first, bool runs, bool xrc,
+		    use_fn *use)
 {
 	static struct conversation v;
 	char name[300];
@@ -129,14 +130,18 @@ static void one_end(const struct capture *c, const char *file, bool first, bool 
 	v.data[HEAD_RECEIVES] = 20;
 	for (unsigned int i = 0; i < c->packets; i++)
 		add(&v, &c->packet[i]);
-	snprintf(name, sizeof(name), "%s-%c%s", file, first ? 'a' : 'b', runs ? "-runs" : "");
+	if (xrc && v.data[HEAD_SERVICE] != VB_SERVICE_RC)
+		return;
+	v.data[HEAD_SERVICE] |= xrc ? HEAD_XRC : 0;
+	snprintf(name, sizeof(name), "%s-%c%s%s", file, first ? 'a' : 'b', runs ? "-runs" : "",
+		 xrc ? "-xrc" : "");
 	use(name, v.data, v.size);
 }
 
 static void each_end(const struct capture *c, const char *file, use_fn *use)
 {
-	for (unsigned int end = 0; end < 4 && c->packets; end++)
-		one_end(c, file, end & 1, end & 2, use);
+	for (unsigned int end = 0; end < 8 && c->packets; end++)
+		one_end(c, file, end & 1, end & 2, end & 4, use);
 }
 
 int seeds_each(const char *folder, enum seed_kind kind, use_fn *use)
