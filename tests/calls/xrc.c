@@ -334,6 +334,90 @@ static void errors(void)
 	CHECK_ZERO(ibv_close_xrcd(foreign_xrcd));
 }
 
+/* Attributes of the half that a type does not have are ignored, as Linux does; the others are needed and shown. */
+static void attributes(void)
+{
+	struct ibv_xrcd *xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
+	struct ibv_qp *qp = xrc_receiver(endpoint.context, xrcd);
+	struct qp_settings settings;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr shown,
+		attr = {
+			.qp_state = IBV_QPS_RTR,
+			.path_mtu = IBV_MTU_512,
+			.dest_qp_num = 0x1234,
+			.rq_psn = 0x4321,
+			.max_dest_rd_atomic = 3,
+			.min_rnr_timer = 5,
+			.ah_attr = {.is_global = 1,
+				    .port_num = ENDPOINT_PORT,
+				    .grh = {.dgid = endpoint.gid, .hop_limit = 1}},
+		};
+	const int av = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	const int responder = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	const int requester = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	struct side sender;
+
+	promise("each XRC type takes the attributes of its half");
+	attr.ah_attr.grh.sgid_index = (uint8_t)endpoint.gid_index;
+	qp_settings_default(&settings, IBV_QPT_XRC_RECV);
+	qp_to_init(qp, &settings);
+	CHECK_EQ(ibv_modify_qp(qp, &attr, av), EINVAL);
+	CHECK_EQ(ibv_modify_qp(qp, &attr, av | IBV_QP_MAX_DEST_RD_ATOMIC), EINVAL);
+	CHECK_EQ(qp_state(qp), IBV_QPS_INIT);
+	CHECK_ZERO(ibv_modify_qp(qp, &attr, av | responder));
+	attr.qp_state = IBV_QPS_RTS;
+	attr.timeout = 9;
+	attr.sq_psn = 77;
+	attr.retry_cnt = 7;
+	CHECK_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), EINVAL);
+	CHECK_ZERO(ibv_modify_qp(qp, &attr,
+				 IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | requester));
+	CHECK_ZERO(ibv_query_qp(qp, &shown, IBV_QP_STATE, &init));
+	CHECK(shown.qp_state == IBV_QPS_RTS && shown.dest_qp_num == 0x1234 &&
+	      shown.rq_psn == 0x4321 && shown.sq_psn == 77 && shown.max_dest_rd_atomic == 3 &&
+	      shown.min_rnr_timer == 5 && shown.path_mtu == IBV_MTU_512 && shown.timeout == 9);
+	qp_to_state(qp, IBV_QPS_ERR);
+	qp_to_state(qp, IBV_QPS_RESET);
+	qp_to_init(qp, &settings);
+	CHECK_ZERO(ibv_destroy_qp(qp));
+	CHECK_ZERO(ibv_close_xrcd(xrcd));
+
+	xrc_sender_open(&sender, &endpoint);
+	attr.qp_state = IBV_QPS_RTR;
+	CHECK_ZERO(ibv_modify_qp(sender.qp, &attr, av | responder));
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK_EQ(ibv_modify_qp(sender.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT),
+		 EINVAL);
+	CHECK_ZERO(ibv_modify_qp(sender.qp, &attr,
+				 IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | requester));
+	side_close(&sender);
+}
+
+/* The queue's limit and its CQ's channel work as those of other queues. */
+static void events(void)
+{
+	struct ibv_srq_attr limit = {.srq_limit = 2};
+	struct xrc_target target;
+	struct line l;
+
+	promise("an XRC queue raises its limit event, and is quiet before that");
+	line_open(&l);
+	target = xrc_target(&l.queue[0]);
+	for (int i = 0; i < 3; i++)
+		xrc_post(&l.queue[0], 1, 0, 64);
+	CHECK_ZERO(ibv_modify_srq(l.queue[0].srq, &limit, IBV_SRQ_LIMIT));
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(event_next(endpoint.context, 0), -1);
+		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_SEND, &target, 8));
+		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		receive_expect(&l, 0, 1, IBV_WC_RECV, 8);
+	}
+	CHECK_EQ(event_next(endpoint.context, 5000), IBV_EVENT_SRQ_LIMIT_REACHED);
+	CHECK_EQ(qp_state(l.qp), IBV_QPS_RTS);
+	line_close(&l);
+}
+
 static void destroyed_under_way(void)
 {
 	struct xrc_target target;
@@ -362,6 +446,8 @@ int main(void)
 	queue_pairs();
 	requests();
 	errors();
+	attributes();
+	events();
 	destroyed_under_way();
 	endpoint_close(&endpoint);
 	return 0;
