@@ -9,13 +9,16 @@
  *            arrives, once and in order
  *   queue    the process of a queue is killed: requests for its queue fail, and nobody waits for it
  *
- * usage: xrc domain|shared|creator|queue [ROUNDS]
+ * usage: xrc domain|shared|creator|queue [ROUNDS [NETNS]]
+ * NETNS: a network namespace (/proc/PID/ns/net) that senders live in, so that they are on another host (VB_TEST_DEVICE names the
+ * device in both).
  */
 #include "support/check.h"
 #include "support/process.h"
 #include "support/xrc.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +34,7 @@ struct shared {
 };
 
 static struct shared *shared;
+static const char *sender_net;
 
 /* What the referee carries between the processes. */
 struct introduction {
@@ -49,6 +53,17 @@ static struct ibv_xrcd *domain_expect(struct ibv_context *context, const char *p
 	xrcd = xrc_domain(context, path, oflags);
 	CHECK_EQ(xrcd ? 0 : errno, err);
 	return xrcd;
+}
+
+/* What is told about objects; the addresses of a fresh interface may still change. */
+static int object_event(struct ibv_context *context, unsigned int ms)
+{
+	int type;
+
+	do {
+		type = event_next(context, ms);
+	} while (type == IBV_EVENT_GID_CHANGE);
+	return type;
 }
 
 /* domain */
@@ -203,9 +218,17 @@ static void sender_open(struct side *side, struct endpoint *endpoint, int sock,
 {
 	struct introduction out = {0};
 
+	if (sender_net) {
+		int fd = open(sender_net, O_RDONLY | O_CLOEXEC);
+
+		CHECK(fd >= 0);
+		CHECK_ZERO(setns(fd, CLONE_NEWNET));
+		close(fd);
+	}
 	endpoint_open(endpoint, 64, false);
 	xrc_sender_open(side, endpoint);
-	side->settings.timeout = 0; /* patience does not depend on the machine */
+	/* Within a host patience does not depend on the machine. Between hosts a packet for a process that is gone is lost. */
+	side->settings.timeout = sender_net ? 16 : 0;
 	out.peer = side->local;
 	message_send(sock, &out, sizeof(out));
 	message_receive(sock, in, sizeof(*in));
@@ -252,7 +275,7 @@ static int shared_member(int sock, void *creates)
 	completion_none(m.queue.cq, 1);
 	promise("both holders learn of an error");
 	message_send(sock, &go, 1);
-	CHECK_EQ(event_next(m.endpoint.context, PROCESS_PATIENCE_MS), IBV_EVENT_QP_REQ_ERR);
+	CHECK_EQ(object_event(m.endpoint.context, PROCESS_PATIENCE_MS), IBV_EVENT_QP_REQ_ERR);
 	CHECK_EQ(qp_state(m.qp), IBV_QPS_ERR);
 	message_meet(sock);
 	member_close(&m);
@@ -356,7 +379,7 @@ static int stream_holder(int sock, void *unused)
 	memcpy(&word, m.queue.buffer + WORD_AT, sizeof(word));
 	CHECK_EQ(word, next); /* atomics are executed once, too */
 	CHECK_EQ(qp_state(m.qp), IBV_QPS_RTS);
-	CHECK_EQ(event_next(m.endpoint.context, 0), -1);
+	CHECK_EQ(object_event(m.endpoint.context, 0), -1);
 	message_meet(sock);
 	member_close(&m);
 	return 0;
@@ -435,7 +458,7 @@ static int queue_creator(int sock, void *unused)
 	(void)unused;
 	promise("the home of a queue pair does not wait for a process that has died");
 	member_open(&m, sock, true);
-	CHECK_EQ(event_next(m.endpoint.context, PROCESS_PATIENCE_MS), IBV_EVENT_QP_REQ_ERR);
+	CHECK_EQ(object_event(m.endpoint.context, PROCESS_PATIENCE_MS), IBV_EVENT_QP_REQ_ERR);
 	CHECK_EQ(qp_state(m.qp), IBV_QPS_ERR);
 	message_meet(sock);
 	member_close(&m);
@@ -498,6 +521,7 @@ int main(int argc, char **argv)
 	int rounds = argc > 2 ? atoi(argv[2]) : 1;
 	uint64_t seed = (uint64_t)env_number("SEED", 4711);
 
+	sender_net = argc > 3 ? argv[3] : NULL;
 	watchdog(100);
 	shared = memory_shared(sizeof(*shared));
 	snprintf(shared->path, sizeof(shared->path), "/tmp/verbatim-xrc-%d", (int)getpid());

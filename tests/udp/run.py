@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: run.py --lib DIR [--mcast PROGRAM] [--reply PROGRAM] [--ordinary] [--shares N] [--only REGEX] [--debug]
+"""Usage: run.py --lib DIR [--mcast PROGRAM] [--reply PROGRAM] [--xrc PROGRAM] [--ordinary] [--shares N] [--only REGEX] [--debug]
 The link between hosts: unmodified programs in two network namespaces, and what goes wrong there. Prints one TAP line a case;
 exits 1 when one failed, 77 (reason on the last line of standard error) when nothing could be run."""
 
@@ -11,7 +11,7 @@ import signal
 import sys
 
 SKIP = 77
-PROGRAMS = ("mcast", "reply")
+PROGRAMS = ("mcast", "reply", "xrc")
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "apps")]
@@ -77,6 +77,7 @@ def run_all(tests):
     tests.nets.set_mtu(9000)
     several.servers()
     several.hand_over()
+    several.xrc()
     several.multicast("239.1.2.3", "IPv4")
     several.multicast("ff05::1:2:3", "IPv6")
     trouble.reply_first()

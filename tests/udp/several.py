@@ -67,6 +67,15 @@ class Several:
                 self.report.case(f"{family}: {SERVERS} servers at once, ib_{verb}_bw{label}",
                                  lambda argv=argv, env=env: self.at_once(argv, cases.perftest_check([65536]), **env))
 
+    def xrc(self):
+        """Requests from another host for queues of several processes; the queue pair's process goes, the queue pair stays."""
+        def case(part, rounds):
+            with self.tests.runner(VB_TEST_DEVICE=hosts.DEVICE) as runner:
+                # With the right to enter the other host, where its senders are.
+                runner.single([runner.program(self.tests.args.xrc), part, str(rounds), self.tests.nets.netns(1)])
+        for part, rounds in (("shared", 2), ("creator", 4), ("queue", 2)):
+            self.report.case(f"XRC domains of several processes: {part}", lambda part=part, rounds=rounds: case(part, rounds))
+
     def hand_over(self):
         """Which socket a flow falls to is the kernel's choice, a new one for each set of servers."""
         argv = ["ibv_rc_pingpong", "-d", hosts.DEVICE, "-g", str(self.tests.index["IPv4"]), "-e", "-n", "100"]

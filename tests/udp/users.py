@@ -25,7 +25,8 @@ def run_as_ordinary(driver, args):
         for name in os.listdir(args.lib):
             if ".so" in name and not os.path.isdir(os.path.join(args.lib, name)):
                 shutil.copy(os.path.join(args.lib, name), lib, follow_symlinks=False)
-        mcast, reply = shutil.copy(args.mcast, place), shutil.copy(args.reply, place)
+        programs = [word for name in ("mcast", "reply", "xrc")
+                    for word in (f"--{name}", shutil.copy(getattr(args, name), place))]
         os.chmod(place, 0o755)
         for top, dirs, files in os.walk(place):
             for name in dirs + files:
@@ -33,8 +34,7 @@ def run_as_ordinary(driver, args):
                 if not os.path.islink(path):
                     os.chmod(path, os.stat(path).st_mode | 0o755)
         argv = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--pdeathsig", "TERM",
-                "/usr/bin/python3", os.path.join(place, "udp", os.path.basename(driver)), "--lib", lib, "--mcast", mcast,
-                "--reply", reply,
+                "/usr/bin/python3", os.path.join(place, "udp", os.path.basename(driver)), "--lib", lib, *programs,
                 "--ordinary", "--shares", str(args.shares)]
         argv += ["--only", args.only] if args.only else []
         env = {key: value for key, value in os.environ.items() if key != hosts.MARK}
