@@ -352,7 +352,9 @@ bool vb_cq_push_more(struct vb_cq *cq, const struct vb_cqe *cqe, const struct vb
 	vb_lock_take(&cq->lock);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
-	if (cq->head - tail >= (uint32_t)cq->ex.cqe || cq->overrun) {
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+
+	if (head - tail >= (uint32_t)cq->ex.cqe || cq->overrun) {
 		if (!cq->ignore_overrun) {
 			overrun(cq);
 			vb_lock_release(&cq->lock);
@@ -360,10 +362,10 @@ bool vb_cq_push_more(struct vb_cq *cq, const struct vb_cqe *cqe, const struct vb
 		}
 		lose_oldest(cq, tail);
 	}
-	cq->ring[cq->head & cq->mask] = *cqe;
+	cq->ring[head & cq->mask] = *cqe;
 	if (cq->more)
 		more_fill(cq, more);
-	cq->head++;
+	atomic_store_explicit(&cq->head, head + 1, memory_order_relaxed);
 	uint8_t armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
 
 	if (armed == VB_CQ_ANY || (armed == VB_CQ_SOLICITED && cqe->solicited))

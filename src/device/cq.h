@@ -54,9 +54,10 @@ struct vb_cq {
 	struct ibv_pd *pd;             /* a parent domain, or NULL */
 	bool inherited;                /* the process is a forked child, the queue its parent's */
 	uint32_t mask;                 /* ring size - 1 */
-	uint32_t head;                 /* entries added */
-	_Atomic uint32_t tail;         /* entries polled */
-	uint32_t overrun;              /* took place: the CQ takes no more */
+	_Atomic uint32_t
+		head; /* entries added; written under the lock, which pollers that only look do without */
+	_Atomic uint32_t tail; /* entries polled */
+	uint32_t overrun;      /* took place: the CQ takes no more */
 	bool ignore_overrun;
 	_Atomic uint8_t armed; /* enum vb_cq_armed */
 	uint32_t told; /* entries before this one were there when the latest event was raised */
@@ -118,6 +119,8 @@ void vb_cq_unhold(struct vb_cq *cq);
 
 /* Drives what feeds this CQ, unless another poller does (cq_poll.c). */
 void vb_cq_drive(struct vb_cq *cq);
+/* Without a lock: is there an entry? Then a poller takes it before it drives: driving costs a system call where other hosts are concerned. */
+bool vb_cq_ready(const struct vb_cq *cq);
 /* Entry was polled: frees send queue slots. Under cq->lock. */
 void vb_cq_consume(const struct vb_cqe *cqe);
 

@@ -19,6 +19,12 @@ void vb_cq_drive(struct vb_cq *cq)
 	vb_lock_release(&cq->poll_lock);
 }
 
+bool vb_cq_ready(const struct vb_cq *cq)
+{
+	return atomic_load_explicit(&cq->head, memory_order_relaxed) !=
+	       atomic_load_explicit(&cq->tail, memory_order_relaxed);
+}
+
 /* Locks for taking entries; waits while an ibv_cq_ex iteration is under way. */
 static bool consume_begin(struct vb_cq *cq)
 {
@@ -53,11 +59,13 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 
 	if (num_entries <= 0)
 		return num_entries ? -EINVAL : 0;
-	vb_cq_drive(cq);
+	if (!vb_cq_ready(cq))
+		vb_cq_drive(cq);
 	bool waited = consume_begin(cq);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 
-	for (; n < num_entries && tail != cq->head; n++, tail++) {
+	for (; n < num_entries && tail != head; n++, tail++) {
 		const struct vb_cqe *cqe = &cq->ring[tail & cq->mask];
 
 		wc[n] = cqe->wc;

@@ -16,6 +16,7 @@
 #include "device/tag_srq.h"
 #include "device/udp_deliver.h"
 #include "device/udp_link.h"
+#include "device/udp_qp.h"
 #include "device/udp_reply.h"
 #include "device/udp_stray.h"
 #include "device/xrc_table.h"
@@ -147,10 +148,17 @@ void vb_engine_run_qp(struct vb_engine *e, struct vb_qp *qp)
 
 void vb_engine_posted(struct vb_engine *e, struct vb_qp *qp)
 {
-	bool reply = vb_udp_reply_posted(qp);
+	bool more;
 
-	/* The next drive sends the acknowledgement: the queue pair is on the list for it. */
-	ran(e, qp, reply ? vb_tqp_send(&qp->t) : vb_tqp_run(&qp->t));
+	if (!vb_udp_reply_posted(qp)) {
+		vb_engine_run_qp(e, qp);
+		return;
+	}
+	vb_udp_pair_begin(qp);
+	more = vb_tqp_send(&qp->t);
+	more |= vb_tqp_run(&qp->t);
+	vb_udp_pair_end(qp);
+	ran(e, qp, more);
 }
 
 void vb_engine_timer(struct vb_engine *e, struct vb_qp *qp, uint64_t delay_ns)

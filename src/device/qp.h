@@ -123,6 +123,8 @@ struct vb_qp {
 	struct vb_udp_sender *udp_sender[2]; /* by family */
 	bool udp_heard;    /* a message ended since the program last posted (udp_reply.h) */
 	uint8_t udp_habit; /* messages in a row that were replied to at once */
+	enum { VB_PAIRING_OFF, VB_PAIRING_NEXT, VB_PAIRING_HELD } udp_pairing;
+	struct vb_run udp_held; /* its payload is in the engine's staging buffer */
 	uint32_t mcast_groups;
 	struct vb_mw *windows; /* of type 2, bound here (mw_bind.c) */
 

@@ -33,5 +33,8 @@ void vb_udp_qp_release(struct vb_qp *qp);
 /* env_udp.c: room for a run, and its sending. */
 void *vb_udp_reserve(struct vb_qp *qp, uint32_t length);
 void vb_udp_commit(struct vb_qp *qp, const struct vb_run *run);
+/* Between these two a run of one packet is held back for the acknowledgement that may follow it: both go out in one call. */
+void vb_udp_pair_begin(struct vb_qp *qp);
+void vb_udp_pair_end(struct vb_qp *qp);
 
 #endif

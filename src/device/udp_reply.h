@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Request and reply between hosts: the reply goes out before the acknowledgement of the request.
+ * Request and reply between hosts: the acknowledgement of the request travels with the reply.
  *
- * A packet to another host costs several microseconds of system call, and the peer waits for the reply, not for the
- * acknowledgement. Where a program was seen to post at once whenever a message had come, the acknowledgement therefore stays behind
- * until the next drive: after the reply, or, if the program polls again without one, before anything else, and then the habit
- * is over. A program that stops polling owes it for as long as it takes the progress thread to notice (progress.c).
+ * A packet to another host costs several microseconds of system call, and the peer waits for both. Where a program was seen to
+ * post at once whenever a message had come, the acknowledgement therefore stays behind until the next drive: it goes out in one burst
+ * with the reply, or behind it; or, if the program polls again without one, before anything else, and then the habit is over. A
+ * program that stops polling owes it for as long as it takes the progress thread to notice (progress.c).
  *
  * All under the engine's lock.
  */
@@ -27,7 +27,7 @@ static inline void vb_udp_reply_heard(struct vb_qp *qp, const struct vb_run *run
 		qp->udp_heard = true;
 }
 
-/* The program has posted. True: what is posted goes out alone, the acknowledgement after it. */
+/* The program has posted. True: an acknowledgement has waited for that. */
 static inline bool vb_udp_reply_posted(struct vb_qp *qp)
 {
 	if (!qp->udp_heard)

@@ -39,7 +39,14 @@ struct habit {
 	uint8_t broken;
 };
 
+/*
+ * A call that fetches several looks once more than there are, which costs as much as looking in vain. So it fetches one, and several
+ * only while there is something each time.
+ */
+#define STREAM 4u
+
 struct vb_udp_receiver {
+	uint32_t streak; /* calls in a row that found something */
 	struct habit habit[HABITS];
 	struct mmsghdr message[BATCH];
 	struct iovec piece[BATCH];
@@ -286,10 +293,14 @@ static void datagram_in(struct habit *h, const struct arrival *a, uint8_t *data,
 
 int vb_udp_receive(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
 {
-	int n = recvmmsg(fd, r->message, BATCH, MSG_DONTWAIT, NULL);
+	uint32_t most = r->streak < STREAM ? 1 : BATCH;
+	int n = recvmmsg(fd, r->message, most, MSG_DONTWAIT, NULL);
 
-	if (n < 0)
+	if (n < 0) {
+		r->streak = 0;
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	}
+	r->streak++;
 	for (int i = 0; i < n; i++) {
 		struct msghdr *m = &r->message[i].msg_hdr;
 		struct arrival a;

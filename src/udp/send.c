@@ -40,7 +40,15 @@ struct burst {
 	uint32_t pieces;
 	uint8_t extra[VB_UDP_BURST_PACKETS * PACKET_EXTRA];
 	size_t used;
+	size_t bytes; /* of all packets so far */
 };
+
+static void burst_begin(struct burst *b)
+{
+	b->pieces = 0;
+	b->used = 0;
+	b->bytes = 0;
+}
 
 static void put_control(struct job *j, int level, int type, const void *data, size_t length)
 {
@@ -134,6 +142,7 @@ static void put_packet(const struct job *j, struct burst *b, uint32_t from, uint
 	put_piece(b, from, payload, data);
 	put_piece(b, from, header + head, tail);
 	b->used += head + tail;
+	b->bytes += bytes;
 }
 
 static void message_of(struct job *j, struct burst *b, uint32_t from, struct msghdr *m)
@@ -165,8 +174,7 @@ static int send_one(struct job *j, uint32_t segment)
 	struct msghdr m;
 	int err = 0;
 
-	b.pieces = 0;
-	b.used = 0;
+	burst_begin(&b);
 	put_packet(j, &b, 0, segment, 0);
 	message_of(j, &b, 0, &m);
 	if (vb_udp_fault_active())
@@ -183,8 +191,7 @@ static int send_batch(struct job *j, uint32_t segment, uint32_t count)
 	struct burst b;
 	uint32_t sent = 0;
 
-	b.pieces = 0;
-	b.used = 0;
+	burst_begin(&b);
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t from = b.pieces;
 
@@ -223,37 +230,80 @@ static bool refuses_segments(int err)
 	return err == EINVAL || err == EIO || err == EOPNOTSUPP || err == ENOPROTOOPT;
 }
 
-/* `count` packets of `size` bytes (the last may be shorter) as one burst; the kernel numbers them from 0. */
-static int send_burst(struct job *j, uint32_t segment, uint32_t count, size_t size)
+/* The packets of `b`, all of `size` bytes but the last, which may be shorter; the kernel numbers them from 0. */
+static int burst_send(struct job *j, struct burst *b, size_t size)
 {
-	struct burst b;
 	struct msghdr m;
 	size_t plain = j->control_length;
 	uint16_t gso = (uint16_t)size;
 
-	b.pieces = 0;
-	b.used = 0;
-	for (uint32_t i = 0; i < count; i++)
-		put_packet(j, &b, 0, segment + i, (uint16_t)i);
 	put_control(j, IPPROTO_UDP, UDP_SEGMENT, &gso, sizeof(gso));
-	message_of(j, &b, 0, &m);
+	message_of(j, b, 0, &m);
 	j->control_length = plain;
 	return sendmsg(j->sender->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+/* `count` packets of `size` bytes (the last may be shorter) as one burst. */
+static int send_burst(struct job *j, uint32_t segment, uint32_t count, size_t size)
+{
+	struct burst b;
+
+	burst_begin(&b);
+	for (uint32_t i = 0; i < count; i++)
+		put_packet(j, &b, 0, segment + i, (uint16_t)i);
+	return burst_send(j, &b, size);
+}
+
+static bool may_burst(const struct job *j)
+{
+	return !__atomic_load_n(&j->sender->gso_refused, __ATOMIC_RELAXED) &&
+	       !vb_udp_fault_active();
+}
+
+/* 0, an error that was noted, or 1: the packets are to be sent singly. */
+static int burst_end(struct job *j, int err)
+{
+	if (err && refuses_segments(-err)) {
+		__atomic_store_n(&j->sender->gso_refused, true, __ATOMIC_RELAXED);
+		return 1;
+	}
+	return err ? note_failure(j, -err) : 0;
+}
+
 static int send_several(struct job *j, uint32_t segment, uint32_t count, size_t size)
 {
-	int err;
+	int err = 1;
 
 	if (count == 1)
 		return send_one(j, segment);
-	if (!__atomic_load_n(&j->sender->gso_refused, __ATOMIC_RELAXED) && !vb_udp_fault_active()) {
-		err = send_burst(j, segment, count, size);
-		if (!err || !refuses_segments(-err))
-			return err ? note_failure(j, -err) : 0;
-		__atomic_store_n(&j->sender->gso_refused, true, __ATOMIC_RELAXED);
-	}
-	return send_singly(j, segment, count);
+	if (may_burst(j))
+		err = burst_end(j, send_burst(j, segment, count, size));
+	return err > 0 ? send_singly(j, segment, count) : err;
+}
+
+int vb_udp_send_pair(struct vb_udp_sender *sender, const struct vb_path *path, uint32_t ifindex,
+		     const struct vb_run *run, uint32_t mtu, const uint8_t *payload,
+		     const struct vb_run *ack)
+{
+	struct job first = {.sender = sender, .run = run, .payload = payload, .mtu = mtu};
+	struct job second;
+	struct burst b;
+	size_t size;
+	int err = 1;
+
+	job_begin(&first, path, ifindex);
+	second = first;
+	second.run = ack;
+	burst_begin(&b);
+	put_packet(&first, &b, 0, 0, 0);
+	size = b.bytes;
+	put_packet(&second, &b, 0, 0, 1);
+	if (b.bytes <= 2 * size && may_burst(&first))
+		err = burst_end(&first, burst_send(&first, &b, size));
+	if (err <= 0)
+		return err;
+	err = send_one(&first, 0);
+	return err ? err : send_one(&second, 0);
 }
 
 uint32_t vb_udp_run_bytes(uint32_t mtu, uint32_t most)

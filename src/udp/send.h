@@ -34,4 +34,9 @@ uint32_t vb_udp_run_bytes(uint32_t mtu, uint32_t most);
 int vb_udp_send(struct vb_udp_sender *sender, const struct vb_path *path, uint32_t ifindex,
 		const struct vb_run *run, uint32_t mtu, const uint8_t *payload);
 
+/* The same for a run of one packet and an acknowledgement behind it: one burst, if the latter is no longer than the former. */
+int vb_udp_send_pair(struct vb_udp_sender *sender, const struct vb_path *path, uint32_t ifindex,
+		     const struct vb_run *run, uint32_t mtu, const uint8_t *payload,
+		     const struct vb_run *ack);
+
 #endif
