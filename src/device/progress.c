@@ -199,8 +199,12 @@ void *vb_progress_main(void *arg)
 		if (pass.worked)
 			linger_until = now + LINGER_NS;
 		if (now < linger_until) {
-			/* More is likely to follow at once; let others have the core meanwhile. */
-			sched_yield();
+			/*
+			 * More is likely to follow at once. Others have the core only while nothing does: on a crowded machine a
+			 * turn comes every 20 ms, and a peer that sends faster than a batch a turn gives up.
+			 */
+			if (!pass.worked)
+				sched_yield();
 			doorbell = vb_node_wait(node, 0) || pass.worked || doorbell ||
 				   vb_udp_link_rang();
 			continue;

@@ -85,6 +85,8 @@ struct vb_qp {
 	struct vb_qp *all_next, *all_prev;
 	struct vb_qp *run_next;
 	bool runnable;
+	bool udp_heard;    /* a message ended since the program last posted (udp_reply.h) */
+	uint8_t udp_habit; /* messages in a row that were replied to at once */
 	struct vb_qp *timer_next, *timer_prev;
 	uint64_t timer_at; /* 0 = none */
 	bool overrun;      /* a completion did not fit: go to ERR when the protocol returns */
@@ -121,8 +123,6 @@ struct vb_qp {
 	uint8_t udp; /* families whose sockets it holds (VB_UDP_IPV4 ...) */
 	uint32_t udp_ifindex;
 	struct vb_udp_sender *udp_sender[2]; /* by family */
-	bool udp_heard;    /* a message ended since the program last posted (udp_reply.h) */
-	uint8_t udp_habit; /* messages in a row that were replied to at once */
 	enum { VB_PAIRING_OFF, VB_PAIRING_NEXT, VB_PAIRING_HELD } udp_pairing;
 	struct vb_run udp_held; /* its payload is in the engine's staging buffer */
 	uint32_t mcast_groups;
