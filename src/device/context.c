@@ -343,20 +343,10 @@ void vb_context_port_event(const struct vb_device *device, enum vb_port_event ev
 void vb_context_fork_lock(void)
 {
 	pthread_mutex_lock(&all_lock);
-	for (struct vb_context *c = all; c; c = c->next) {
-		pthread_mutex_lock(&c->lock);
-		for (int t = 0; t < VB_HANDLE_TYPES; t++)
-			vb_handle_lock(&c->handles[t]);
-	}
 }
 
 void vb_context_fork_unlock(void)
 {
-	for (struct vb_context *c = all; c; c = c->next) {
-		for (int t = 0; t < VB_HANDLE_TYPES; t++)
-			vb_handle_unlock(&c->handles[t]);
-		pthread_mutex_unlock(&c->lock);
-	}
 	pthread_mutex_unlock(&all_lock);
 }
 

@@ -75,7 +75,7 @@ void vb_context_port_event(const struct vb_device *device, enum vb_port_event ev
 /* The descriptors that programs see, and the queue behind one of them. */
 int vb_context_attach(struct vb_context *c);
 
-/* Around fork (fork.c): the list, and every context's lock and handle tables. */
+/* Around fork (fork.c): the list. */
 void vb_context_fork_lock(void);
 void vb_context_fork_unlock(void);
 void vb_context_each(void (*fn)(struct vb_context *c)); /* under fork_lock */

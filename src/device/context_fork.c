@@ -32,12 +32,14 @@ static void pd_unused(void *object)
 	atomic_store(&((struct vb_pd *)object)->users, 0);
 }
 
-static void pd_count_base(void *object)
+static void pd_use(void *object)
 {
 	const struct vb_pd *p = object;
 
 	if (p->base)
 		atomic_fetch_add(&vb_pd_of(p->base)->users, 1);
+	if (p->td)
+		p->td->users++;
 }
 
 /* Its engine is the parent's; the child's is made with its first queue pair. */
@@ -46,11 +48,15 @@ static void td_unused(void *object)
 	struct vb_td *t = object;
 
 	t->engine = NULL;
+	t->users = 0;
 	pthread_mutex_init(&t->lock, NULL);
 }
 
 static void forked(struct vb_context *c)
 {
+	pthread_mutex_init(&c->lock, NULL);
+	for (int t = 0; t < VB_HANDLE_TYPES; t++)
+		vb_handle_forked(&c->handles[t]);
 	c->forked = true;
 	c->passport = NULL; /* not inherited, and the parent's */
 	c->origin = NULL;
@@ -61,7 +67,7 @@ static void forked(struct vb_context *c)
 	vb_handle_each(&c->handles[VB_HANDLE_SRQ], srq_inherited);
 	vb_handle_each(&c->handles[VB_HANDLE_TD], td_unused);
 	vb_handle_each(&c->handles[VB_HANDLE_PD], pd_unused);
-	vb_handle_each(&c->handles[VB_HANDLE_PD], pd_count_base);
+	vb_handle_each(&c->handles[VB_HANDLE_PD], pd_use);
 	for (int t = 0; t < VB_HANDLE_TYPES; t++) {
 		if (t == VB_HANDLE_PD || t == VB_HANDLE_TD)
 			continue;

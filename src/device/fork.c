@@ -2,7 +2,7 @@
 /*
  * Fork. The parent goes on undisturbed. In the child every inherited object refuses (its engine, rings and progress thread are
  * the parent's), while devices can be listed and opened anew, and an inherited context re-opens itself for what is created on it
- * (context_fork.c). The locks of the lists and tables are held across the fork, so that the child finds them whole.
+ * (context_fork.c). The locks of the lists are held across the fork, so that the child finds them whole.
  */
 #include "device/fork.h"
 

@@ -29,17 +29,21 @@ void vb_handle_table_fini(struct vb_handle_table *t)
 static void grow(struct vb_handle_table *t)
 {
 	uint32_t size = t->size ? t->size * 2 : FIRST_SIZE;
-	void **object;
+	void **object, **old;
 
 	if (t->count + 1 < t->size - t->size / 4 || size < t->size)
 		return;
-	object = realloc(t->object, size * sizeof(*object));
+	object = calloc(size, sizeof(*object));
 	if (!object)
 		return;
-	memset(object + t->size, 0, (size - t->size) * sizeof(*object));
-	t->object = object;
+	old = t->object;
+	if (old)
+		memcpy(object, old, t->size * sizeof(*object));
+	/* A child that is forked at any moment finds a table that it can read: never a freed one, never a size that is too large. */
+	__atomic_store_n(&t->object, object, __ATOMIC_SEQ_CST);
 	t->next = t->size ? t->size : 1;
-	t->size = size;
+	__atomic_store_n(&t->size, size, __ATOMIC_SEQ_CST);
+	free(old);
 }
 
 /* Slot 0 is never given out: a handle that a program wiped names nothing. */
@@ -114,14 +118,12 @@ static bool is_disowned(const void *object)
 	return (uintptr_t)object & 1;
 }
 
-void vb_handle_lock(struct vb_handle_table *t)
+void vb_handle_forked(struct vb_handle_table *t)
 {
-	pthread_mutex_lock(&t->lock);
-}
-
-void vb_handle_unlock(struct vb_handle_table *t)
-{
-	pthread_mutex_unlock(&t->lock);
+	pthread_mutex_init(&t->lock, NULL);
+	t->count = 0;
+	for (uint32_t i = 1; i < t->size; i++)
+		t->count += t->object[i] != NULL;
 }
 
 void vb_handle_each(const struct vb_handle_table *t, void (*fn)(void *object))

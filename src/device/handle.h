@@ -46,9 +46,11 @@ bool vb_handle_valid(struct vb_handle_table *t, uint32_t handle, const void *obj
 /* -ENOENT if it is not. */
 int vb_handle_remove(struct vb_handle_table *t, uint32_t handle, const void *object);
 
-/* Around fork, so that a child finds the table whole; and in the child, while it is locked: */
-void vb_handle_lock(struct vb_handle_table *t);
-void vb_handle_unlock(struct vb_handle_table *t);
+/*
+ * In a forked child, which has one thread: the table is usable again, whatever another thread of the parent was doing to it. Slots change by
+ * single stores, and a table that has grown is there before its size says so.
+ */
+void vb_handle_forked(struct vb_handle_table *t);
 void vb_handle_each(const struct vb_handle_table *t, void (*fn)(void *object));
 /* Every object becomes the parent's: its handle is no longer valid, and is not given out again. */
 void vb_handle_disown(struct vb_handle_table *t);
