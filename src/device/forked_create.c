@@ -105,3 +105,14 @@ int vb_reopen_create_rwq_ind_table(struct ibv_context *ctx,
 {
 	REOPEN(create_rwq_ind_table, ctx, ctx, attr, table);
 }
+
+int vb_reopen_alloc_null_mr(struct ibv_pd *pd, struct ibv_mr **mr)
+{
+	REOPEN(alloc_null_mr, pd->context, pd, mr);
+}
+
+int vb_reopen_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+			    int fd, unsigned int access, struct ibv_mr **mr)
+{
+	REOPEN(reg_dmabuf_mr, pd->context, pd, offset, length, iova, fd, access, mr);
+}

@@ -33,5 +33,8 @@ int vb_reopen_create_wq(struct ibv_context *ctx, struct ibv_wq_init_attr *attr, 
 int vb_reopen_create_rwq_ind_table(struct ibv_context *ctx,
 				   const struct ibv_rwq_ind_table_init_attr *attr,
 				   struct ibv_rwq_ind_table **table);
+int vb_reopen_alloc_null_mr(struct ibv_pd *pd, struct ibv_mr **mr);
+int vb_reopen_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+			    int fd, unsigned int access, struct ibv_mr **mr);
 
 #endif

@@ -45,10 +45,6 @@ REFUSE(copy_dm, UNUSED(struct ibv_dm *), UNUSED2(uint64_t), UNUSED3(void *), UNU
        UNUSED5(bool))
 REFUSE(reg_dm_mr, UNUSED(struct ibv_pd *), UNUSED2(struct ibv_dm *), UNUSED3(uint64_t),
        UNUSED4(size_t), UNUSED5(unsigned int), UNUSED6(struct ibv_mr **))
-REFUSE(reg_dmabuf_mr, UNUSED(struct ibv_pd *), UNUSED2(uint64_t), UNUSED3(size_t),
-       UNUSED4(uint64_t), UNUSED5(int), UNUSED6(unsigned int),
-       __attribute__((unused)) struct ibv_mr **mr)
-REFUSE(alloc_null_mr, UNUSED(struct ibv_pd *), UNUSED2(struct ibv_mr **))
 REFUSE(advise_mr, UNUSED(struct ibv_pd *), UNUSED2(enum ibv_advise_mr_advice), UNUSED3(uint32_t),
        UNUSED4(const struct ibv_sge *), UNUSED5(uint32_t))
 REFUSE(dealloc_mw, UNUSED(struct ibv_mw *))
@@ -184,8 +180,8 @@ const struct vb_ops vb_forked_ops = {
 	.free_dm = refuse_free_dm,
 	.copy_dm = refuse_copy_dm,
 	.reg_dm_mr = refuse_reg_dm_mr,
-	.reg_dmabuf_mr = refuse_reg_dmabuf_mr,
-	.alloc_null_mr = refuse_alloc_null_mr,
+	.reg_dmabuf_mr = vb_reopen_reg_dmabuf_mr,
+	.alloc_null_mr = vb_reopen_alloc_null_mr,
 	.advise_mr = refuse_advise_mr,
 	.alloc_mw = vb_reopen_alloc_mw,
 	.dealloc_mw = refuse_dealloc_mw,

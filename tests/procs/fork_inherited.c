@@ -207,6 +207,20 @@ static void create_and_use(struct objects *o, struct ibv_pd *pd)
 	struct ibv_qp_ex *qp_ex = make_qp_ex(&e);
 
 	CHECK(srq && cq_ex && ah && qp_ex);
+	struct ibv_alloc_dm_attr dm_attr = {.length = 64};
+	struct ibv_dm *dm = ibv_alloc_dm(e.context, &dm_attr);
+	struct ibv_mr *null_mr = ibv_alloc_null_mr(pd);
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	uint64_t word = 0x0102030405060708;
+
+	CHECK(dm && null_mr && mw);
+	CHECK_ZERO(ibv_memcpy_to_dm(dm, 8, &word, sizeof(word)));
+	word = 0;
+	CHECK_ZERO(ibv_memcpy_from_dm(&word, dm, 8, sizeof(word)));
+	CHECK(word == 0x0102030405060708);
+	CHECK_ZERO(ibv_dealloc_mw(mw));
+	CHECK_ZERO(ibv_dereg_mr(null_mr));
+	CHECK_ZERO(ibv_free_dm(dm));
 	side_open(&a, &e, NULL, NULL, 4096);
 	side_open(&b, &e, NULL, NULL, 4096);
 	CHECK(a.qp->qp_num != o->a.qp->qp_num && a.qp->qp_num != o->b.qp->qp_num);
