@@ -24,8 +24,36 @@ struct objects {
 	struct ibv_qp_ex *qp_ex;
 	struct ibv_ah *ah;
 	struct ibv_td *td;
-	struct ibv_pd *parent;
+	struct ibv_pd *parent; /* its queues' memory is not inherited */
+	struct side hidden;    /* on it */
+	struct ibv_srq *hidden_srq;
 };
+
+enum { HIDDEN_BYTES = 1 << 20 };
+
+/* As the page of parent domains asks for: memory that is no child's. */
+static void *alloc_hidden(struct ibv_pd *pd, void *context, size_t size, size_t alignment,
+			  uint64_t type)
+{
+	void *p = mmap(NULL, HIDDEN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+
+	(void)pd;
+	(void)context;
+	(void)alignment;
+	(void)type;
+	CHECK(size <= HIDDEN_BYTES && p != MAP_FAILED);
+	CHECK_ZERO(madvise(p, HIDDEN_BYTES, MADV_DONTFORK));
+	return p;
+}
+
+static void free_hidden(struct ibv_pd *pd, void *context, void *ptr, uint64_t type)
+{
+	(void)pd;
+	(void)context;
+	(void)type;
+	CHECK_ZERO(munmap(ptr, HIDDEN_BYTES));
+}
 
 static struct ibv_ah *make_ah(const struct endpoint *e, struct ibv_pd *pd)
 {
@@ -68,7 +96,11 @@ static struct ibv_qp_ex *make_qp_ex(struct endpoint *e)
 static void objects_open(struct objects *o)
 {
 	struct ibv_td_init_attr td = {.comp_mask = 0};
-	struct ibv_parent_domain_init_attr parent = {.comp_mask = 0};
+	struct ibv_parent_domain_init_attr parent = {
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
+		.alloc = alloc_hidden,
+		.free = free_hidden,
+	};
 
 	endpoint_open(&o->endpoint, 64, true);
 	side_open(&o->a, &o->endpoint, NULL, NULL, 4096);
@@ -82,6 +114,14 @@ static void objects_open(struct objects *o)
 	parent.pd = o->endpoint.pd;
 	o->parent = ibv_alloc_parent_domain(o->endpoint.context, &parent);
 	CHECK(o->srq && o->cq_ex && o->qp_ex && o->ah && o->td && o->parent);
+	struct endpoint on_parent = o->endpoint;
+
+	on_parent.pd = o->parent;
+	side_open(&o->hidden, &on_parent, NULL, NULL, 4096);
+	o->hidden.endpoint = &o->endpoint;
+	side_connect(&o->hidden, &o->hidden.local);
+	o->hidden_srq = make_srq(o->parent);
+	CHECK(o->hidden_srq);
 }
 
 static void objects_close(struct objects *o)
@@ -90,6 +130,8 @@ static void objects_close(struct objects *o)
 	CHECK_ZERO(ibv_destroy_qp(&o->qp_ex->qp_base));
 	CHECK_ZERO(ibv_destroy_cq(ibv_cq_ex_to_cq(o->cq_ex)));
 	CHECK_ZERO(ibv_destroy_srq(o->srq));
+	side_close(&o->hidden);
+	CHECK_ZERO(ibv_destroy_srq(o->hidden_srq));
 	CHECK_ZERO(ibv_dealloc_pd(o->parent));
 	CHECK_ZERO(ibv_dealloc_td(o->td));
 	side_close(&o->a);
@@ -147,6 +189,11 @@ static void queues_refuse(struct objects *o)
 	REFUSED(ibv_start_poll(o->cq_ex, &poll_attr));
 	REFUSED(ibv_post_srq_recv(o->srq, &recv, &bad));
 	CHECK(bad == &recv);
+	REFUSED(post_send(&o->hidden, 1, 0, 64, IBV_SEND_SIGNALED));
+	REFUSED(post_receive(&o->hidden, 1, 0, 64));
+	REFUSED(ibv_destroy_qp(o->hidden.qp));
+	REFUSED(ibv_post_srq_recv(o->hidden_srq, &recv, &bad));
+	REFUSED(ibv_destroy_srq(o->hidden_srq));
 	REFUSED(ibv_modify_srq(o->srq, &srq_attr, IBV_SRQ_LIMIT));
 	REFUSED(ibv_query_srq(o->srq, &srq_attr));
 	REFUSED(ibv_destroy_srq(o->srq));

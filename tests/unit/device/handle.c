@@ -84,12 +84,44 @@ static void grows_and_keeps(void **state)
 	vb_handle_table_fini(&t);
 }
 
+/* In a forked child: old handles name nothing valid, are told apart from those that never did, and are not given out again. */
+static void disowned(void **state)
+{
+	struct vb_handle_table t;
+	uint32_t old[100], handle;
+	uint64_t object[201];
+
+	(void)state;
+	assert_int_equal(vb_handle_table_init(&t), 0);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(vb_handle_add(&t, &object[i], &old[i]), 0);
+	pthread_mutex_lock(&t.lock); /* by a thread that the child does not have */
+	vb_handle_forked(&t);
+	vb_handle_disown(&t);
+	assert_int_equal(t.inherited, 100);
+	assert_null(vb_handle_any(&t, &handle));
+	for (int i = 0; i < 100; i++) {
+		assert_false(vb_handle_valid(&t, old[i], &object[i]));
+		assert_true(vb_handle_inherited(&t, old[i], &object[i]));
+		assert_false(vb_handle_inherited(&t, old[i], &object[100]));
+		assert_int_equal(vb_handle_remove(&t, old[i], &object[i]), -ENOENT);
+	}
+	for (int i = 100; i < 200; i++) {
+		assert_int_equal(vb_handle_add(&t, &object[i], &handle), 0);
+		assert_true(vb_handle_valid(&t, handle, &object[i]));
+		assert_false(vb_handle_inherited(&t, handle, &object[i]));
+		for (int j = 0; j < 100; j++)
+			assert_int_not_equal(handle, old[j]);
+	}
+	assert_ptr_equal(vb_handle_any(&t, &handle), &object[100]);
+	vb_handle_table_fini(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_its_object_only),
-		cmocka_unit_test(removed_once),
-		cmocka_unit_test(freed_number_rests),
+		cmocka_unit_test(disowned),        cmocka_unit_test(names_its_object_only),
+		cmocka_unit_test(removed_once),    cmocka_unit_test(freed_number_rests),
 		cmocka_unit_test(grows_and_keeps),
 	};
 
