@@ -75,6 +75,7 @@
 	X(0x40e, SRQ_UNKNOWN, "the request names no shared receive queue of the XRC domain")       \
 	X(0x40f, RKEY_QP, "the memory window is bound on another queue pair")                      \
 	X(0x410, RKEY_OWNER_GONE, "the process that owns the imported region has ended")           \
+	X(0x411, FLUSH_TYPE, "a FLUSH names no placement type, or an unknown type or level")       \
 	/* 0x5xx: what the requester learns from the peer or the link */                           \
 	X(0x501, NAK_SEQUENCE, "the peer missed a packet")                                         \
 	X(0x502, NAK_INVALID, "the peer answered: invalid request")                                \

@@ -58,7 +58,8 @@ static void set_paging(struct ibv_device_attr_ex *attr)
 {
 	const uint32_t unreliable = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
 	const uint32_t reliable = unreliable | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
-				  IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+				  IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV |
+				  IBV_ODP_SUPPORT_FLUSH | IBV_ODP_SUPPORT_ATOMIC_WRITE;
 
 	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable;

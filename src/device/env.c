@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* What the protocol needs from a real device: memory, receives, completions, events. The link is env_link.c's. */
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/reason.h"
 #include "device/cq.h"
@@ -79,6 +81,10 @@ static enum ibv_wc_opcode send_opcode(uint8_t opcode)
 		return IBV_WC_LOCAL_INV;
 	case IBV_WR_BIND_MW:
 		return IBV_WC_BIND_MW;
+	case IBV_WR_FLUSH:
+		return IBV_WC_FLUSH;
+	case IBV_WR_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
 	default:
 		return IBV_WC_SEND;
 	}
@@ -332,6 +338,69 @@ static enum vb_reason remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va
 	return there ? VB_REASON_NONE : memory_gone(t, rkey, va, sizeof(value));
 }
 
+static enum vb_reason remote_atomic_write(struct vb_tqp *t, uint32_t rkey, uint64_t va,
+					  const void *value)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_mem mem = local_memory(qp);
+	uint64_t addr;
+
+	if (vb_foreign_any() && vb_foreign_is(&mem, rkey))
+		return vb_foreign_write(&mem, rkey, va, value, 8, IBV_ACCESS_REMOTE_WRITE,
+					VB_ACCESS_REMOTE);
+	enum vb_reason reason =
+		touch(qp, "remote ATOMIC_WRITE", rkey, va, 8, IBV_ACCESS_REMOTE_WRITE, &addr);
+
+	if (reason)
+		return reason;
+	/* The lock keeps it out of the middle of another remote atomic; the store itself is one of 8 aligned bytes. */
+	vb_node_atomic_lock(qp->engine->node);
+	if (!vb_mem_copy_in(addr, value, 8))
+		reason = memory_gone(t, rkey, va, 8);
+	vb_node_atomic_unlock(qp->engine->node);
+	touched(qp);
+	return reason;
+}
+
+/* Memory is coherent: what was written is visible to all. Persistent is what msync(2) makes so: shared mappings of files. */
+static bool make_persistent(uint64_t addr, uint64_t length)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t start = addr & ~(page - 1);
+
+	return !length || !msync((void *)(uintptr_t)start, addr + length - start, MS_SYNC);
+}
+
+static enum vb_reason remote_flush(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length,
+				   uint32_t type, bool whole)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	const struct vb_key *k = &vb_node_page(qp->engine->node)->key[vb_key_slot(rkey)];
+	uint32_t need = (type & IBV_FLUSH_GLOBAL ? IBV_ACCESS_FLUSH_GLOBAL : 0) |
+			(type & IBV_FLUSH_PERSISTENT ? IBV_ACCESS_FLUSH_PERSISTENT : 0);
+	struct vb_mem mem = local_memory(qp);
+	enum vb_reason reason;
+	uint64_t addr;
+
+	/* Only its owner can make an imported region persistent, or knows all of it. */
+	if (vb_foreign_any() && vb_foreign_is(&mem, rkey))
+		return whole || type & IBV_FLUSH_PERSISTENT
+			       ? VB_REASON_RKEY_ACCESS
+			       : vb_foreign_check(&mem, rkey, va, length, need, VB_ACCESS_REMOTE,
+						  &addr);
+	if (whole) {
+		va = k->start;
+		length = k->length;
+	}
+	reason = touch(qp, "remote FLUSH", rkey, va, length, need, &addr);
+	if (reason)
+		return reason;
+	if (type & IBV_FLUSH_PERSISTENT && !make_persistent(addr, length))
+		reason = memory_gone(t, rkey, va, length);
+	touched(qp);
+	return reason;
+}
+
 static enum vb_reason invalidate(struct vb_tqp *t, uint32_t key)
 {
 	return vb_mw_invalidate(vb_qp_of_tqp(t), key);
@@ -367,7 +436,8 @@ static void drop(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *r
 
 static void explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
 {
-	bool remote = run->op == VB_OP_WRITE || run->op == VB_OP_READ_REQUEST;
+	bool remote = run->op == VB_OP_WRITE || run->op == VB_OP_READ_REQUEST ||
+		      run->op == VB_OP_ATOMIC_WRITE || run->op == VB_OP_FLUSH;
 
 	/* Only the operations that carry a remote address in their first packet have one to show. */
 	if (remote && (run->flags & VB_RUN_FIRST))
@@ -399,6 +469,8 @@ const struct vb_env vb_qp_env = {
 	.remote_write = remote_write,
 	.remote_read = remote_read,
 	.remote_atomic = remote_atomic,
+	.remote_atomic_write = remote_atomic_write,
+	.remote_flush = remote_flush,
 	.invalidate = invalidate,
 	.bind = bind,
 	.event = event,

@@ -30,6 +30,9 @@ struct target {
 static uint32_t access_needed(uint8_t opcode)
 {
 	switch (opcode) {
+	case IBV_WR_FLUSH:
+		return IBV_ACCESS_FLUSH_GLOBAL;
+	case IBV_WR_ATOMIC_WRITE:
 	case IBV_WR_RDMA_WRITE:
 		return IBV_ACCESS_REMOTE_WRITE;
 	case IBV_WR_RDMA_READ:
@@ -37,6 +40,12 @@ static uint32_t access_needed(uint8_t opcode)
 	default:
 		return IBV_ACCESS_REMOTE_ATOMIC;
 	}
+}
+
+/* Of the peer's queue pair, all but a WRITE need that it answers. */
+static uint32_t queue_needed(uint8_t opcode)
+{
+	return access_needed(opcode) | (opcode == IBV_WR_RDMA_WRITE ? 0 : VB_PAGE_ANSWERS);
 }
 
 /* May the peer's queue pair be bypassed for this request? What it publishes is copied by single loads. */
@@ -176,8 +185,49 @@ static enum vb_direct direct_atomic(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	return VB_DIRECT_DONE;
 }
 
+/* Memory that this processor wrote is visible to all; what has to be made persistent is the target's own to do. */
+static bool flush_plausible(const struct vb_send_wqe *wqe)
+{
+	return wqe->compare_add && wqe->swap == VB_FETH(IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+}
+
+/* Under the lock of remote atomics, so that it does not come between the halves of one. */
+static enum vb_direct direct_atomic_write(struct vb_qp *qp, struct vb_send_wqe *wqe,
+					  const struct target *target)
+{
+	struct vb_mem mem = {
+		.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
+	uint64_t value;
+
+	if (wqe->is_inline)
+		memcpy(&value, vb_send_wqe_inline(wqe), sizeof(value));
+	else if (vb_mem_gather(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, 0, &value, sizeof(value)))
+		return VB_DIRECT_DECLINED;
+	return vb_peer_atomic_write(target->peer, target->addr, value) ? VB_DIRECT_DECLINED
+								       : VB_DIRECT_DONE;
+}
+
+static enum vb_direct direct_request(struct vb_qp *qp, struct vb_send_wqe *wqe,
+				     const struct target *target)
+{
+	switch (wqe->opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+		return direct_copy(qp, wqe, target);
+	case IBV_WR_ATOMIC_WRITE:
+		return direct_atomic_write(qp, wqe, target);
+	case IBV_WR_FLUSH:
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		return VB_DIRECT_DONE;
+	default:
+		return direct_atomic(qp, wqe, target);
+	}
+}
+
 static bool plausible(const struct vb_send_wqe *wqe)
 {
+	if (wqe->opcode == IBV_WR_FLUSH)
+		return flush_plausible(wqe);
 	/* Zero bytes and misaligned atomics have rules of their own, which the responder knows. */
 	if (wqe->opcode == IBV_WR_RDMA_WRITE || wqe->opcode == IBV_WR_RDMA_READ)
 		return wqe->length > 0;
@@ -218,7 +268,7 @@ bool vb_env_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool t
 	if (two_sided && wqe->length < DIRECT_WORTH_WAITING)
 		return false;
 	return plausible(wqe) && contact(qp, &target) && needs_one_mark(qp, wqe) &&
-	       qp_allows(qp, target.qp, access_needed(wqe->opcode));
+	       qp_allows(qp, target.qp, queue_needed(wqe->opcode));
 }
 
 enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
@@ -227,15 +277,17 @@ enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
 	struct vb_engine *e = qp->engine;
 	struct target target;
 	uint32_t need = access_needed(wqe->opcode);
+	uint32_t queue = queue_needed(wqe->opcode);
 	enum vb_direct result = VB_DIRECT_DECLINED;
 
-	if (!plausible(wqe) || !contact(qp, &target) || !qp_allows(qp, target.qp, need) ||
+	if (!plausible(wqe) || !contact(qp, &target) || !qp_allows(qp, target.qp, queue) ||
 	    !needs_one_mark(qp, wqe))
 		goto declined;
 	vb_mark_set(e->node, e->index, target.peer, t->dest_qpn, wqe->rkey);
-	if (qp_allows(qp, target.qp, need) && key_allows(&target, wqe, need, wqe->length))
-		result = need == IBV_ACCESS_REMOTE_ATOMIC ? direct_atomic(qp, wqe, &target)
-							  : direct_copy(qp, wqe, &target);
+	if (qp_allows(qp, target.qp, queue) &&
+	    key_allows(&target, wqe, need,
+		       wqe->opcode == IBV_WR_FLUSH ? wqe->compare_add : wqe->length))
+		result = direct_request(qp, wqe, &target);
 	vb_mark_clear(e->node, e->index);
 	if (result == VB_DIRECT_DONE) {
 		e->paths.direct_requests++;

@@ -19,21 +19,17 @@
 #define SUPPORTED_BITS                                                               \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
-	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
-#define UNSUPPORTED_BITS (IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
-#define REMOTE_CHANGE    (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_FLUSH_GLOBAL |       \
+	 IBV_ACCESS_FLUSH_PERSISTENT)
+#define REMOTE_CHANGE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 int vb_mr_check_access(unsigned int *access)
 {
 	unsigned int a = *access & ~(unsigned int)IBV_ACCESS_OPTIONAL_RANGE;
 
-	if (a & ~(unsigned int)(SUPPORTED_BITS | UNSUPPORTED_BITS))
+	if (a & ~(unsigned int)SUPPORTED_BITS)
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "mr: unknown access flags 0x%x",
-				 a & ~(unsigned int)(SUPPORTED_BITS | UNSUPPORTED_BITS));
-	if (a & UNSUPPORTED_BITS)
-		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
-				 "mr: access flags 0x%x (flush) are not offered",
-				 a & UNSUPPORTED_BITS);
+				 a & ~(unsigned int)SUPPORTED_BITS);
 	if ((a & REMOTE_CHANGE) && !(a & IBV_ACCESS_LOCAL_WRITE))
 		return vb_refuse(
 			EINVAL, VB_REASON_ARG,

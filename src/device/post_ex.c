@@ -123,6 +123,34 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t re
 	begin_atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
 }
 
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+			    const void *value)
+{
+	begin_remote(ex, IBV_WR_ATOMIC_WRITE, rkey, remote_addr, 0);
+	struct vb_send_wqe *wqe = qp_of(ex)->wr_current;
+
+	if (!wqe)
+		return;
+	memcpy(vb_send_wqe_inline(wqe), value, VB_ATOMIC_WRITE_BYTES);
+	wqe->is_inline = 1;
+	wqe->length = VB_ATOMIC_WRITE_BYTES;
+}
+
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
+		     uint8_t type, uint8_t level)
+{
+	struct vb_qp *qp = qp_of(ex);
+
+	begin_atomic(ex, IBV_WR_FLUSH, rkey, remote_addr, length, VB_FETH(type, level));
+	if (!qp->wr_current)
+		return;
+	if (type && type <= (IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) && level <= IBV_FLUSH_MR)
+		return;
+	vb_note(VB_REASON_FLUSH_TYPE, "wr_flush: qp 0x%x: type 0x%x, level %u", qp->t.qpn, type,
+		level);
+	fail(qp, EINVAL);
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
 {
 	struct vb_qp *qp = qp_of(ex);
@@ -271,6 +299,8 @@ void vb_qp_ex_init(struct vb_qp *qp)
 	ex->wr_rdma_read = wr_rdma_read;
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_atomic_write = wr_atomic_write;
+	ex->wr_flush = wr_flush;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;

@@ -72,6 +72,7 @@ static void remote_fill(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
 		/* fall through */
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_WRITE:
 		wqe->remote_addr = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
 		break;
@@ -98,6 +99,9 @@ static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ib
 {
 	if ((unsigned int)wr->opcode > IBV_WR_ATOMIC_WRITE && wr->opcode != IBV_WR_DRIVER1)
 		return refuse(qp, EINVAL, VB_REASON_OPCODE, "no such opcode", wr->opcode);
+	if (wr->opcode == IBV_WR_FLUSH)
+		return refuse(qp, EINVAL, VB_REASON_OPCODE,
+			      "only ibv_wr_flush(3) can say what to flush", wr->opcode);
 	vb_send_wqe_begin(qp, wqe, wr->wr_id, (uint8_t)wr->opcode, wr->send_flags);
 	int err = data_fill(qp, wqe, wr);
 

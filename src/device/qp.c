@@ -17,6 +17,7 @@
 #include "device/qp_create.h"
 #include "device/raw_qp.h"
 #include "device/recv_queue.h"
+#include "device/send_wqe.h"
 #include "device/srq.h"
 #include "device/tag_srq.h"
 #include "device/td.h"
@@ -63,6 +64,8 @@ static int send_queue_alloc(struct vb_qp *qp, struct ibv_pd *pd)
 
 	if (tail < qp->cap.max_inline_data)
 		tail = qp->cap.max_inline_data;
+	if (tail < VB_ATOMIC_WRITE_BYTES)
+		tail = VB_ATOMIC_WRITE_BYTES;
 	if (is_tagged(qp) && tail < VB_MAX_TAG_SGE * sizeof(struct ibv_sge))
 		tail = VB_MAX_TAG_SGE * sizeof(struct ibv_sge);
 	qp->t.sq_stride = (uint32_t)((sizeof(struct vb_send_wqe) + tail + 63) & ~(size_t)63);
@@ -287,8 +290,8 @@ void vb_qp_publish_page(struct vb_qp *qp)
 	atomic_store(&qp->state, qp->t.state);
 	if (qp->raw)
 		return;
-	if (!qp->t.max_dest_rd_atomic)
-		access &= ~(uint32_t)(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+	if (qp->t.max_dest_rd_atomic)
+		access |= VB_PAGE_ANSWERS;
 	/* Closed while it changes; an initiator that saw it open has a mark set, which revocation waits for. */
 	__atomic_store_n(&p->direct, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&p->state, qp->t.state, __ATOMIC_RELAXED);

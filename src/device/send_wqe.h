@@ -7,6 +7,9 @@
 #include "device/qp.h"
 #include "transport/wqe.h"
 
+/* What ibv_wr_atomic_write(3) keeps in the entry, whatever room for inline data the queue has. */
+#define VB_ATOMIC_WRITE_BYTES 8u
+
 /* The entry `ahead` places after the last posted one, or NULL: the queue is full (the reason is recorded). */
 struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead);
 

@@ -391,3 +391,15 @@ int vb_peer_atomic(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint6
 	vb_atomic_lock_release(peer->atomic_lock);
 	return err;
 }
+
+int vb_peer_atomic_write(struct vb_peer *peer, uint64_t addr, uint64_t value)
+{
+	struct iovec iov = {&value, sizeof(value)};
+	int err = addr % 8 ? -EINVAL : vb_atomic_lock_take(peer->atomic_lock);
+
+	if (err)
+		return err;
+	err = vb_peer_write(peer, addr, &iov, 1, sizeof(value), true);
+	vb_atomic_lock_release(peer->atomic_lock);
+	return err;
+}

@@ -61,12 +61,15 @@ struct vb_page_engine {
 	char pad2[48];
 };
 
+/* In the access of a queue pair that serves requests with an answer: max_dest_rd_atomic is not 0. */
+#define VB_PAGE_ANSWERS 0x80000000u
+
 /* One per QP: what an initiator needs to know before it touches the process's memory, and where to send. */
 struct vb_page_qp {
 	uint32_t qpn;     /* 0: no such QP */
 	uint32_t state;   /* enum ibv_qp_state */
 	uint32_t service; /* enum vb_service */
-	uint32_t access;  /* qp_access_flags */
+	uint32_t access;  /* qp_access_flags, and VB_PAGE_ANSWERS */
 	uint32_t pd;
 	uint32_t dest_qpn; /* its peer */
 	uint32_t engine;

@@ -63,6 +63,9 @@ int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int cou
 int vb_peer_atomic(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add,
 		   uint64_t compare, uint64_t *original);
 
+/* A store of one aligned 64-bit word between two such. */
+int vb_peer_atomic_write(struct vb_peer *peer, uint64_t addr, uint64_t value);
+
 /* The self peer's lock, for the responder: every remote atomic on this process's memory is done between these two. */
 void vb_node_atomic_lock(struct vb_node *node);
 void vb_node_atomic_unlock(struct vb_node *node);

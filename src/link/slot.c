@@ -57,8 +57,7 @@ static inline uint64_t get64(const uint8_t *p)
 /* Every request of XRC names a shared receive queue, in front of the rest. */
 static inline bool names_srq(uint8_t op, uint8_t service)
 {
-	return service == VB_SERVICE_XRC && op != VB_OP_READ_RESPONSE && op != VB_OP_ATOMIC_ACK &&
-	       op != VB_OP_ACK && op != VB_OP_DROP;
+	return service == VB_SERVICE_XRC && vb_op_is_request(op);
 }
 
 /* Bytes of the extension; the layout of each follows in ext_put() and ext_get(). */
@@ -73,7 +72,10 @@ static inline uint32_t ext_bytes(uint8_t op, uint8_t flags, uint8_t service)
 	case VB_OP_WRITE:
 		return srq + imm + ((flags & VB_RUN_FIRST) ? 16 : 0);
 	case VB_OP_READ_REQUEST:
+	case VB_OP_ATOMIC_WRITE:
 		return srq + 16;
+	case VB_OP_FLUSH:
+		return srq + 20;
 	case VB_OP_COMPARE_SWAP:
 	case VB_OP_FETCH_ADD:
 		return srq + 28;
@@ -104,7 +106,11 @@ static uint8_t *ext_put(uint8_t *p, const struct vb_run *run)
 			p = reth_put(p, run);
 		break;
 	case VB_OP_READ_REQUEST:
+	case VB_OP_ATOMIC_WRITE:
 		return reth_put(p, run);
+	case VB_OP_FLUSH:
+		put32(p, run->flush);
+		return reth_put(p + 4, run);
 	case VB_OP_COMPARE_SWAP:
 	case VB_OP_FETCH_ADD:
 		put64(p, run->va);
@@ -157,7 +163,11 @@ static const uint8_t *ext_get(const uint8_t *p, struct vb_run *run)
 			p = reth_get(p, run);
 		break;
 	case VB_OP_READ_REQUEST:
+	case VB_OP_ATOMIC_WRITE:
 		return reth_get(p, run);
+	case VB_OP_FLUSH:
+		run->flush = get32(p);
+		return reth_get(p + 4, run);
 	case VB_OP_COMPARE_SWAP:
 	case VB_OP_FETCH_ADD:
 		run->va = get64(p);
@@ -262,7 +272,7 @@ static bool run_plausible(const struct vb_run *run)
 	if ((run->flags & VB_RUN_IMM) && (run->flags & VB_RUN_INV))
 		return false;
 	return run->length == 0 || run->op == VB_OP_SEND || run->op == VB_OP_WRITE ||
-	       run->op == VB_OP_READ_RESPONSE;
+	       run->op == VB_OP_READ_RESPONSE || run->op == VB_OP_ATOMIC_WRITE;
 }
 
 bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_t **inline_payload,

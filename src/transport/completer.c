@@ -95,6 +95,7 @@ static struct vb_send_wqe *answered(struct vb_tqp *qp, const struct vb_run *run,
 {
 	struct vb_requester *r = &qp->req;
 	struct vb_send_wqe *w;
+	uint8_t have;
 
 	if (!outstanding(r, run->psn)) {
 		qp->env->drop(qp, VB_REASON_DROP_STALE, run);
@@ -106,7 +107,8 @@ static struct vb_send_wqe *answered(struct vb_tqp *qp, const struct vb_run *run,
 		return NULL;
 	}
 	w = vb_tqp_wqe(qp, r->head);
-	if (vb_request_op(w->opcode)->kind != kind) {
+	have = vb_request_op(w->opcode)->kind;
+	if (have != kind && !(kind == VB_REQUEST_READ && have == VB_REQUEST_CONFIRMED)) {
 		bad_response(qp, run);
 		return NULL;
 	}
@@ -119,6 +121,7 @@ static void read_response(struct vb_tqp *qp, const struct vb_run *in, const void
 	struct vb_run run = *in;
 	struct vb_send_wqe *w;
 	uint32_t first;
+	uint64_t whole;
 	uint64_t offset;
 	uint64_t want;
 	enum vb_reason reason;
@@ -134,9 +137,11 @@ static void read_response(struct vb_tqp *qp, const struct vb_run *in, const void
 	w = answered(qp, &run, VB_REQUEST_READ);
 	if (!w)
 		return;
+	/* What an ATOMIC_WRITE carried is not answered with data. */
+	whole = w->opcode == IBV_WR_RDMA_READ ? w->length : 0;
 	first = (run.psn - w->first_psn) & VB_PSN_MASK;
 	offset = (uint64_t)first * qp->mtu;
-	want = first + run.segments == w->num_psn ? w->length - offset
+	want = first + run.segments == w->num_psn ? whole - offset
 						  : (uint64_t)run.segments * qp->mtu;
 	if (first + run.segments > w->num_psn || run.length != want ||
 	    vb_psn_diff(vb_psn_add(run.psn, run.segments), r->max_psn) > 0) {

@@ -103,6 +103,12 @@ struct vb_env {
 	enum vb_reason (*remote_atomic)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
 					bool compare_swap, uint64_t swap_add, uint64_t compare,
 					uint64_t *original);
+	/* Stores 8 bytes at an aligned address at once, and between other remote atomics. */
+	enum vb_reason (*remote_atomic_write)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+					      const void *value);
+	/* What was written through the key (`whole`), or into the range, reaches what the FETH's type names. length 0: nothing. */
+	enum vb_reason (*remote_flush)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+				       uint64_t length, uint32_t type, bool whole);
 	/* SEND_WITH_INVALIDATE and LOCAL_INV: make a type 2 window's key dead; no access by it is under way any more. */
 	enum vb_reason (*invalidate)(struct vb_tqp *qp, uint32_t key);
 	/* BIND_MW: its key is valid for every later request. */

@@ -138,6 +138,8 @@ bool vb_qp_type_has_opcode(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
 		[IBV_WR_ATOMIC_FETCH_AND_ADD] = RC | XS,
 		[IBV_WR_LOCAL_INV] = RC | UC | XS,
 		[IBV_WR_BIND_MW] = RC | UC | XS,
+		[IBV_WR_FLUSH] = RC | XS,
+		[IBV_WR_ATOMIC_WRITE] = RC | XS,
 		[IBV_WR_SEND_WITH_INV] = RC | XS, /* UC: listed by the page, absent from the wire */
 	};
 

@@ -192,6 +192,38 @@ static enum vb_step emit_atomic(struct vb_tqp *qp, struct vb_send_wqe *w,
 	return VB_STEP_ON;
 }
 
+/* ATOMIC_WRITE and FLUSH count as READs do (IBA A19): the responder keeps a resource for each until it is answered. */
+static enum vb_step emit_confirmed(struct vb_tqp *qp, struct vb_send_wqe *w,
+				   const struct vb_request_op *op)
+{
+	struct vb_requester *r = &qp->req;
+	uint32_t length = (uint32_t)w->length;
+	enum vb_reason reason;
+	struct vb_run run;
+	void *buffer;
+
+	if (rd_full(qp) || in_flight(r) >= window(qp))
+		return VB_STEP_STOP;
+	buffer = qp->env->reserve(qp, NULL, length);
+	if (!buffer)
+		return VB_STEP_LINK;
+	if (length) {
+		reason = qp->env->gather(qp, w, 0, buffer, length);
+		if (reason)
+			return vb_requester_refuse(qp, w, IBV_WC_LOC_PROT_ERR, reason);
+	}
+	fill(qp, &run, op->op, VB_RUN_FIRST | VB_RUN_LAST);
+	run.length = length;
+	run.va = w->remote_addr;
+	run.rkey = w->rkey;
+	run.flush = (uint32_t)w->swap;
+	run.dma_length = op->op == VB_OP_FLUSH ? (uint32_t)w->compare_add : length;
+	qp->env->commit(qp, NULL, &run);
+	sent(qp, w, 1);
+	r->rd_end[r->rd_tail++] = r->psn;
+	return VB_STEP_ON;
+}
+
 static enum vb_step emit_datagram(struct vb_tqp *qp, struct vb_send_wqe *w,
 				  const struct vb_request_op *op)
 {
@@ -234,6 +266,8 @@ enum vb_step vb_request_emit(struct vb_tqp *qp, struct vb_send_wqe *w)
 		return emit_read(qp, w);
 	case VB_REQUEST_ATOMIC:
 		return emit_atomic(qp, w, op);
+	case VB_REQUEST_CONFIRMED:
+		return emit_confirmed(qp, w, op);
 	default:
 		return emit_data(qp, w, op);
 	}

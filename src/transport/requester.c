@@ -23,6 +23,8 @@ static const struct vb_request_op ops[] = {
 	[IBV_WR_LOCAL_INV] = {VB_REQUEST_LOCAL, 0, 0, RC | UC, false},
 	[IBV_WR_BIND_MW] = {VB_REQUEST_LOCAL, 0, 0, RC | UC, false},
 	[IBV_WR_SEND_WITH_INV] = {VB_REQUEST_DATA, VB_OP_SEND, VB_RUN_INV, RC, false},
+	[IBV_WR_FLUSH] = {VB_REQUEST_CONFIRMED, VB_OP_FLUSH, 0, RC, true},
+	[IBV_WR_ATOMIC_WRITE] = {VB_REQUEST_CONFIRMED, VB_OP_ATOMIC_WRITE, 0, RC, true},
 };
 
 const struct vb_request_op *vb_request_op(uint8_t opcode)
@@ -74,7 +76,12 @@ enum vb_step vb_requester_refuse(struct vb_tqp *qp, struct vb_send_wqe *w,
 	return VB_STEP_STOP;
 }
 
-/* READ and ATOMIC complete by their response alone, the rest by any later acknowledgement (IBA 9.7.5.1.2). */
+static inline bool has_response(uint8_t kind)
+{
+	return kind >= VB_REQUEST_READ && kind <= VB_REQUEST_CONFIRMED;
+}
+
+/* READ, ATOMIC and their like complete by their response alone, the rest by any later acknowledgement (IBA 9.7.5.1.2). */
 bool vb_requester_acked(struct vb_tqp *qp, uint32_t upto)
 {
 	struct vb_requester *r = &qp->req;
@@ -85,7 +92,7 @@ bool vb_requester_acked(struct vb_tqp *qp, uint32_t upto)
 		uint32_t end = vb_psn_add(w->first_psn, w->num_psn);
 		uint8_t kind = vb_request_op(w->opcode)->kind;
 
-		if ((kind == VB_REQUEST_READ || kind == VB_REQUEST_ATOMIC) && r->una != end) {
+		if (has_response(kind) && r->una != end) {
 			clear = vb_psn_diff(upto, r->una) <= 0;
 			break;
 		}
@@ -132,8 +139,12 @@ static enum ibv_wc_status judge(const struct vb_tqp *qp, const struct vb_send_wq
 	}
 	if (op->kind < VB_REQUEST_READ)
 		return IBV_WC_SUCCESS;
-	if (op->kind == VB_REQUEST_ATOMIC && w->length != 8) {
+	if ((op->kind == VB_REQUEST_ATOMIC || w->opcode == IBV_WR_ATOMIC_WRITE) && w->length != 8) {
 		*reason = VB_REASON_ATOMIC_LENGTH;
+		return IBV_WC_LOC_LEN_ERR;
+	}
+	if (w->opcode == IBV_WR_FLUSH && w->compare_add > MAX_MESSAGE) {
+		*reason = VB_REASON_MESSAGE_LENGTH;
 		return IBV_WC_LOC_LEN_ERR;
 	}
 	if (op->kind != VB_REQUEST_LOCAL && !qp->max_rd_atomic) {

@@ -78,6 +78,7 @@ enum vb_request_kind {
 	VB_REQUEST_DATA,
 	VB_REQUEST_READ,
 	VB_REQUEST_ATOMIC,
+	VB_REQUEST_CONFIRMED, /* ATOMIC_WRITE and FLUSH: a READ response of no bytes says that it is done */
 	VB_REQUEST_LOCAL, /* no packet at all */
 };
 

@@ -101,8 +101,9 @@ static bool resources(struct vb_tqp *qp)
 
 		if (!res->active)
 			p->res_serve++;
-		else if (res->op == VB_OP_READ_REQUEST ? read_piece(qp, res)
-						       : atomic_answer(qp, res))
+		else if (res->op == VB_OP_COMPARE_SWAP || res->op == VB_OP_FETCH_ADD
+				 ? atomic_answer(qp, res)
+				 : read_piece(qp, res))
 			return true;
 	}
 	p->owed &= (uint8_t)~VB_OWED_RESOURCE;

@@ -23,12 +23,6 @@ void vb_responder_reset(struct vb_tqp *qp, uint32_t psn)
 	/* The ring is big and mostly unused: an entry is only looked at below res_head. */
 }
 
-static bool is_request(const struct vb_run *run)
-{
-	return run->op == VB_OP_SEND || run->op == VB_OP_WRITE || run->op == VB_OP_READ_REQUEST ||
-	       run->op == VB_OP_COMPARE_SWAP || run->op == VB_OP_FETCH_ADD;
-}
-
 void vb_responder_owe_drop(struct vb_tqp *qp, uint32_t qpn, uint32_t psn, enum vb_reason reason)
 {
 	struct vb_responder *p = &qp->resp;
@@ -46,7 +40,7 @@ void vb_responder_drop(struct vb_tqp *qp, enum vb_reason reason, const struct vb
 {
 	qp->env->drop(qp, reason, run);
 	if (vb_service_reliable(run->service) &&
-	    is_request(run)) /* who waits for an answer is told */
+	    vb_op_is_request(run->op)) /* who waits for an answer is told */
 		vb_responder_owe_drop(qp, run->src_qpn, run->psn, reason);
 }
 

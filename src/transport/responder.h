@@ -113,7 +113,7 @@ void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
 		      enum vb_reason reason);
 
 /* responder_read.c: READ and ATOMIC, new and repeated. */
-void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run);
+void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
 void vb_responder_rd_atomic_again(struct vb_tqp *qp, const struct vb_run *run);
 
 /* responder_uc.c, responder_ud.c */

@@ -251,7 +251,7 @@ static void execute(struct vb_tqp *qp, const struct vb_run *run, const void *pay
 		}
 	}
 	if (run->op > VB_OP_WRITE) {
-		vb_responder_rd_atomic(qp, run);
+		vb_responder_rd_atomic(qp, run, payload);
 		return;
 	}
 	if (!vb_responder_lengths_fit(qp, run)) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* READ and ATOMIC at the responder: a new one takes a resource, a repeated one finds it again. */
+/* READ, ATOMIC, ATOMIC_WRITE and FLUSH at the responder: a new one takes a resource, a repeated one finds it again. */
 #include "transport/psn.h"
 #include "transport/responder.h"
 #include "transport/tqp.h"
 
-#define MAX_MESSAGE (1u << 31)
+#define MAX_MESSAGE  (1u << 31)
+#define ATOMIC_BYTES 8u
 
 static inline struct vb_resource *resource(struct vb_tqp *qp, uint32_t number)
 {
@@ -59,18 +60,69 @@ static enum vb_reason execute_atomic(struct vb_tqp *qp, const struct vb_run *run
 				      run->swap_add, run->compare, original);
 }
 
-void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run)
+static enum vb_reason execute_atomic_write(struct vb_tqp *qp, const struct vb_run *run,
+					   const void *payload)
+{
+	if (!(qp->access & IBV_ACCESS_REMOTE_WRITE))
+		return VB_REASON_QP_ACCESS;
+	if (run->dma_length != ATOMIC_BYTES)
+		return VB_REASON_RETH_LENGTH;
+	if (run->va & 7)
+		return VB_REASON_ATOMIC_ALIGN;
+	if (!take(qp))
+		return VB_REASON_RD_ATOMIC_EXCEEDED;
+	return qp->env->remote_atomic_write(qp, run->rkey, run->va, payload);
+}
+
+/* The rights of a queue pair and of a key have a bit for each placement type. */
+static enum vb_reason execute_flush(struct vb_tqp *qp, const struct vb_run *run)
+{
+	uint32_t type = VB_FETH_TYPE(run->flush);
+	uint32_t level = VB_FETH_LEVEL(run->flush);
+	uint32_t need = (type & IBV_FLUSH_GLOBAL ? IBV_ACCESS_FLUSH_GLOBAL : 0) |
+			(type & IBV_FLUSH_PERSISTENT ? IBV_ACCESS_FLUSH_PERSISTENT : 0);
+
+	if (!type || type > (IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) || level > IBV_FLUSH_MR)
+		return VB_REASON_FLUSH_TYPE;
+	if ((qp->access & need) != need)
+		return VB_REASON_QP_ACCESS;
+	if (run->dma_length > MAX_MESSAGE)
+		return VB_REASON_RETH_LENGTH;
+	if (!take(qp))
+		return VB_REASON_RD_ATOMIC_EXCEEDED;
+	if (level == IBV_FLUSH_RANGE && !run->dma_length)
+		return VB_REASON_NONE;
+	return qp->env->remote_flush(qp, run->rkey, run->va, run->dma_length, type,
+				     level == IBV_FLUSH_MR);
+}
+
+static enum vb_reason execute(struct vb_tqp *qp, const struct vb_run *run, const void *payload,
+			      uint64_t *original)
+{
+	uint32_t length = run->op == VB_OP_ATOMIC_WRITE ? ATOMIC_BYTES : 0;
+
+	if (run->segments != 1 || run->length != length)
+		return VB_REASON_PACKET_LENGTH;
+	switch (run->op) {
+	case VB_OP_READ_REQUEST:
+		return judge_read(qp, run);
+	case VB_OP_ATOMIC_WRITE:
+		return execute_atomic_write(qp, run, payload);
+	case VB_OP_FLUSH:
+		return execute_flush(qp, run);
+	default:
+		return execute_atomic(qp, run, original);
+	}
+}
+
+void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
 {
 	struct vb_responder *p = &qp->resp;
 	struct vb_resource *res;
 	uint64_t original = 0;
-	enum vb_reason reason;
 	bool reads = run->op == VB_OP_READ_REQUEST;
+	enum vb_reason reason = execute(qp, run, payload, &original);
 
-	if (run->segments != 1 || run->length)
-		reason = VB_REASON_PACKET_LENGTH;
-	else
-		reason = reads ? judge_read(qp, run) : execute_atomic(qp, run, &original);
 	if (reason) {
 		vb_responder_nak(qp, run, run->psn, reason);
 		return;
@@ -83,7 +135,7 @@ void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run)
 	res->rkey = run->rkey;
 	res->srqn = run->srqn;
 	res->va = run->va;
-	res->length = reads ? run->dma_length : 8;
+	res->length = reads ? run->dma_length : 0;
 	res->original = original;
 	res->op = run->op;
 	res->active = true;
@@ -126,6 +178,9 @@ void vb_responder_rd_atomic_again(struct vb_tqp *qp, const struct vb_run *run)
 		if (run->op == VB_OP_READ_REQUEST) {
 			res->begin = res->next = (run->psn - res->psn) & VB_PSN_MASK;
 			res->end = res->begin + vb_psn_count(run->dma_length, qp->mtu);
+		} else {
+			res->begin = res->next = 0;
+			res->end = 1;
 		}
 		res->active = true;
 		res->repeated = true;

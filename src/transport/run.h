@@ -30,8 +30,16 @@ enum vb_op {
 	VB_OP_ATOMIC_ACK,
 	VB_OP_ACK, /* ACK or NAK, by the syndrome */
 	VB_OP_DROP, /* reliable links only: "your request was dropped", `syndrome` unused, `imm` = enum vb_reason */
+	VB_OP_ATOMIC_WRITE, /* RETH and 8 bytes; answered, like FLUSH, by a READ response of no bytes (IBA A19) */
+	VB_OP_FLUSH,
 	VB_OP_COUNT,
 };
+
+static inline bool vb_op_is_request(uint8_t op)
+{
+	return op <= VB_OP_READ_REQUEST || op == VB_OP_COMPARE_SWAP || op == VB_OP_FETCH_ADD ||
+	       op == VB_OP_ATOMIC_WRITE || op == VB_OP_FLUSH;
+}
 
 /* XRC is RC with a receive queue named by each request (IBA A14). */
 static inline bool vb_service_reliable(uint8_t service)
@@ -56,6 +64,11 @@ static inline bool vb_service_reliable(uint8_t service)
 #define VB_AETH_NAK_OPERATION 0x63
 #define VB_AETH_CLASS(s)      ((s)&0x60)
 #define VB_AETH_VALUE(s)      ((s)&0x1f)
+
+/* FETH: placement type (enum ibv_placement_type) in the lower four bits, then two of selectivity level. */
+#define VB_FETH(type, level)  ((uint32_t)(type) | (uint32_t)(level) << 4)
+#define VB_FETH_TYPE(f)       ((f)&0x0f)
+#define VB_FETH_LEVEL(f)      ((f) >> 4 & 0x03)
 
 #define VB_QPN_MASK           0xffffffu
 #define VB_SRQN_MASK          0xffffffu
@@ -89,6 +102,7 @@ struct vb_run {
 	uint32_t srqn;    /* XRC requests: the shared receive queue (XRCETH) */
 	uint32_t rkey;    /* RETH, AtomicETH */
 	uint32_t dma_length; /* RETH: length of the whole message */
+	uint32_t flush;      /* FETH */
 	uint64_t va;         /* RETH, AtomicETH */
 	uint64_t swap_add;   /* AtomicETH: value to swap in or to add */
 	uint64_t compare;    /* AtomicETH */

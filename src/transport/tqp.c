@@ -63,9 +63,6 @@ bool vb_tqp_owes_ack_alone(const struct vb_tqp *qp)
 
 void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
 {
-	bool request = run->op <= VB_OP_WRITE || run->op == VB_OP_READ_REQUEST ||
-		       run->op == VB_OP_COMPARE_SWAP || run->op == VB_OP_FETCH_ADD;
-
 	if (run->service != qp->service) {
 		vb_responder_drop(qp, VB_REASON_DROP_TYPE, run);
 		return;
@@ -75,7 +72,7 @@ void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *pay
 		vb_responder_drop(qp, VB_REASON_DROP_SOURCE, run);
 		return;
 	}
-	if (request)
+	if (vb_op_is_request(run->op))
 		vb_responder_receive(qp, run, payload);
 	else if (run->op < VB_OP_COUNT)
 		vb_completer_receive(qp, run, payload);

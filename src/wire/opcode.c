@@ -19,6 +19,7 @@
 #define BYTES(headers)                                                          \
 	(uint8_t)(VB_BTH_BYTES + SIZE(headers, VB_HEADER_DETH, VB_DETH_BYTES) + \
 		  SIZE(headers, VB_HEADER_XRCETH, VB_XRCETH_BYTES) +            \
+		  SIZE(headers, VB_HEADER_FETH, VB_FETH_BYTES) +                \
 		  SIZE(headers, VB_HEADER_RETH, VB_RETH_BYTES) +                \
 		  SIZE(headers, VB_HEADER_ATOMIC, VB_ATOMIC_BYTES) +            \
 		  SIZE(headers, VB_HEADER_AETH, VB_AETH_BYTES) +                \
@@ -68,7 +69,10 @@
 		[CLASS_##service + 0x16] =                                                       \
 			DATA(service, SEND, LAST | VB_RUN_INV, (h) | VB_HEADER_INV),             \
 		[CLASS_##service + 0x17] =                                                       \
-			DATA(service, SEND, ONLY | VB_RUN_INV, (h) | VB_HEADER_INV)
+			DATA(service, SEND, ONLY | VB_RUN_INV, (h) | VB_HEADER_INV),             \
+		[CLASS_##service + 0x1c] =                                                       \
+			PLAIN(service, FLUSH, (h) | VB_HEADER_FETH | VB_HEADER_RETH),            \
+		[CLASS_##service + 0x1d] = DATA(service, ATOMIC_WRITE, ONLY, (h) | VB_HEADER_RETH)
 
 static const struct vb_opcode table[256] = {
 	SEND_AND_WRITE(RC, 0),
@@ -111,6 +115,10 @@ static uint8_t whole(uint8_t op)
 		return 0x13;
 	case VB_OP_FETCH_ADD:
 		return 0x14;
+	case VB_OP_FLUSH:
+		return 0x1c;
+	case VB_OP_ATOMIC_WRITE:
+		return 0x1d;
 	default: /* VB_OP_DROP never leaves the host */
 		return NOTHING;
 	}

@@ -20,6 +20,7 @@
 #define VB_DETH_BYTES        8u
 #define VB_XRCETH_BYTES      4u
 #define VB_RETH_BYTES        16u
+#define VB_FETH_BYTES        4u
 #define VB_ATOMIC_BYTES      28u
 #define VB_AETH_BYTES        4u
 #define VB_ATOMIC_ACK_BYTES  8u
@@ -34,14 +35,15 @@
 #define VB_HEADER_ATOMIC_ACK 0x20
 #define VB_HEADER_IMM        0x40
 #define VB_HEADER_INV        0x80
+#define VB_HEADER_FETH       0x100 /* in front of the RETH */
 
 struct vb_opcode {
-	uint8_t service; /* enum vb_service */
-	uint8_t op;      /* enum vb_op */
-	uint8_t flags;   /* VB_RUN_FIRST, LAST, IMM, INV */
-	uint8_t headers; /* VB_HEADER_* */
-	uint8_t bytes;   /* BTH and the headers behind it; 0 in the table: no such opcode */
-	bool payload;    /* data may follow */
+	uint8_t service;  /* enum vb_service */
+	uint8_t op;       /* enum vb_op */
+	uint8_t flags;    /* VB_RUN_FIRST, LAST, IMM, INV */
+	uint16_t headers; /* VB_HEADER_* */
+	uint8_t bytes;    /* BTH and the headers behind it; 0 in the table: no such opcode */
+	bool payload;     /* data may follow */
 };
 
 /* NULL: unknown, or of a service that this device does not have (RD). */

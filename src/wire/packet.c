@@ -40,7 +40,7 @@ static enum vb_reason judge_qpn(uint32_t qpn, uint8_t service)
 	return qpn == VB_QPN_MULTICAST ? VB_REASON_DROP_QPN : VB_REASON_NONE;
 }
 
-static const uint8_t *get_request(const uint8_t *p, uint8_t headers, struct vb_run *run)
+static const uint8_t *get_request(const uint8_t *p, uint16_t headers, struct vb_run *run)
 {
 	if (headers & VB_HEADER_DETH) {
 		run->qkey = vb_get32(p);
@@ -50,6 +50,10 @@ static const uint8_t *get_request(const uint8_t *p, uint8_t headers, struct vb_r
 	if (headers & VB_HEADER_XRCETH) {
 		run->srqn = vb_get32(p) & MASK_24;
 		p += VB_XRCETH_BYTES;
+	}
+	if (headers & VB_HEADER_FETH) {
+		run->flush = vb_get32(p);
+		p += VB_FETH_BYTES;
 	}
 	if (headers & VB_HEADER_RETH) {
 		run->va = vb_get64(p);
@@ -67,7 +71,7 @@ static const uint8_t *get_request(const uint8_t *p, uint8_t headers, struct vb_r
 	return p;
 }
 
-static const uint8_t *get_headers(const uint8_t *p, uint8_t headers, struct vb_run *run)
+static const uint8_t *get_headers(const uint8_t *p, uint16_t headers, struct vb_run *run)
 {
 	p = get_request(p, headers, run);
 	if (headers & VB_HEADER_AETH) {
@@ -142,7 +146,7 @@ enum vb_reason vb_packet_decode(const uint8_t *packet, size_t length, struct vb_
 	return VB_REASON_NONE;
 }
 
-static uint8_t *put_request(uint8_t *p, uint8_t headers, const struct vb_run *run)
+static uint8_t *put_request(uint8_t *p, uint16_t headers, const struct vb_run *run)
 {
 	if (headers & VB_HEADER_DETH) {
 		vb_put32(p, run->qkey);
@@ -152,6 +156,10 @@ static uint8_t *put_request(uint8_t *p, uint8_t headers, const struct vb_run *ru
 	if (headers & VB_HEADER_XRCETH) {
 		vb_put32(p, run->srqn & MASK_24);
 		p += VB_XRCETH_BYTES;
+	}
+	if (headers & VB_HEADER_FETH) {
+		vb_put32(p, run->flush);
+		p += VB_FETH_BYTES;
 	}
 	if (headers & VB_HEADER_RETH) {
 		vb_put64(p, run->va);
@@ -169,7 +177,7 @@ static uint8_t *put_request(uint8_t *p, uint8_t headers, const struct vb_run *ru
 	return p;
 }
 
-static void put_headers(uint8_t *p, uint8_t headers, const struct vb_run *run)
+static void put_headers(uint8_t *p, uint16_t headers, const struct vb_run *run)
 {
 	p = put_request(p, headers, run);
 	if (headers & VB_HEADER_AETH) {

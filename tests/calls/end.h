@@ -41,6 +41,7 @@ struct end_config {
 	uint32_t cqe;
 	uint32_t srq_wr; /* 0: no shared receive queue */
 	uint32_t srq_sge;
+	uint64_t send_ops; /* IBV_QP_EX_WITH_...: an extended queue pair */
 	uint32_t buf_len;
 	uint32_t mr_access;
 	uint32_t qp_access;

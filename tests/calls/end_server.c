@@ -41,6 +41,26 @@ struct ibv_context *end_open_device(void)
 	return ctx;
 }
 
+static struct ibv_qp *create_extended(struct end *end, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = end->pd,
+		.send_ops_flags = end->config.send_ops,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(end->ctx, &ex);
+
+	attr->cap = ex.cap;
+	return qp;
+}
+
 static void open_queues(struct end *end)
 {
 	const struct end_config *config = &end->config;
@@ -70,7 +90,7 @@ static void open_queues(struct end *end)
 	attr.send_cq = end->cq[END_SEND_CQ];
 	attr.recv_cq = end->cq[END_RECV_CQ];
 	attr.srq = end->srq;
-	end->qp = ibv_create_qp(end->pd, &attr);
+	end->qp = config->send_ops ? create_extended(end, &attr) : ibv_create_qp(end->pd, &attr);
 	REQUIRE(end->qp);
 	end->info.max_send_wr = attr.cap.max_send_wr;
 	end->info.max_recv_wr = attr.cap.max_recv_wr;

@@ -67,9 +67,6 @@ static void odd_flags(void)
 		if (mr)
 			ibv_dereg_mr(mr);
 	}
-	expect_case("flush placements");
-	EXPECT_NULL(ibv_reg_mr(pd, buffer, LENGTH, IBV_ACCESS_FLUSH_GLOBAL), EOPNOTSUPP);
-	EXPECT_NULL(ibv_reg_mr(pd, buffer, LENGTH, IBV_ACCESS_FLUSH_PERSISTENT), EOPNOTSUPP);
 }
 
 static void ranges(void)

@@ -106,6 +106,27 @@ enum vb_reason memory_remote_atomic(struct vb_tqp *qp, uint32_t rkey, uint64_t v
 	return VB_REASON_NONE;
 }
 
+enum vb_reason memory_remote_atomic_write(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+					  const void *value)
+{
+	uint64_t addr;
+	enum vb_reason reason = find(qp, rkey, va, 8, IBV_ACCESS_REMOTE_WRITE, &addr);
+
+	DEMAND(va % 8 == 0);
+	if (!reason)
+		memcpy((void *)(uintptr_t)addr, value, 8);
+	return reason;
+}
+
+enum vb_reason memory_remote_flush(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+				   uint32_t type, bool whole)
+{
+	uint64_t addr;
+
+	DEMAND(type && type <= (IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) && (whole || length));
+	return find(qp, rkey, va, whole ? 1 : length, 0, &addr);
+}
+
 enum vb_reason memory_invalidate(struct vb_tqp *qp, uint32_t key)
 {
 	struct endpoint *e = endpoint_of(qp);

@@ -26,6 +26,10 @@ enum vb_reason memory_remote_read(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
 enum vb_reason memory_remote_atomic(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
 				    bool compare_swap, uint64_t swap_add, uint64_t compare,
 				    uint64_t *original);
+enum vb_reason memory_remote_atomic_write(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+					  const void *value);
+enum vb_reason memory_remote_flush(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+				   uint32_t type, bool whole);
 enum vb_reason memory_invalidate(struct vb_tqp *qp, uint32_t key);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: after ibv_dereg_mr, ibv_rereg_mr, ibv_modify_qp to ERR or RESET, or
- * ibv_destroy_qp returned, no byte of the memory changes any more, although a
- * peer process goes on writing to it as fast as it can.
+ * Promise: after ibv_dereg_mr, ibv_rereg_mr, ibv_modify_qp to ERR or RESET,
+ * ibv_destroy_qp or ibv_dealloc_mw returned, or the completion of an invalidation
+ * was polled, no byte of the memory changes any more, although a peer process goes
+ * on writing to it as fast as it can.
  *
  * Each round a new pair of queue pairs; the peer keeps WRITEs of 8 B to 1 MiB
  * outstanding; at a random moment the target takes the access away, at once
@@ -26,10 +27,29 @@ enum { SIZE = 1024 * 1024, MARK = 0xa5, WINDOW = 8, LATEST_US = 4000, WATCH_MS =
 
 static bool over_ring;
 
-enum way { DEREG, REREG_ACCESS, REREG_PLACE, TO_ERROR, TO_RESET, DESTROY, WAYS };
-static const char *const way_names[WAYS] = {
-	"ibv_dereg_mr",         "ibv_rereg_mr (access)",  "ibv_rereg_mr (translation)",
-	"ibv_modify_qp to ERR", "ibv_modify_qp to RESET", "ibv_destroy_qp"};
+enum way {
+	DEREG,
+	REREG_ACCESS,
+	REREG_PLACE,
+	TO_ERROR,
+	TO_RESET,
+	DESTROY,
+	LOCAL_INV,
+	RELEASE,
+	DEALLOC_1,
+	DEALLOC_2,
+	WAYS
+};
+static const char *const way_names[WAYS] = {"ibv_dereg_mr",
+					    "ibv_rereg_mr (access)",
+					    "ibv_rereg_mr (translation)",
+					    "ibv_modify_qp to ERR",
+					    "ibv_modify_qp to RESET",
+					    "ibv_destroy_qp",
+					    "completion of LOCAL_INV",
+					    "completion of ibv_bind_mw with length 0",
+					    "ibv_dealloc_mw, type 1",
+					    "ibv_dealloc_mw, type 2"};
 
 /* A retry count of one: the peer's requests must fail soon, not after the default half second. */
 static void settings_of(struct qp_settings *settings)
@@ -85,6 +105,7 @@ static int writer(int sock, void *argument)
 		side_open(&side, &endpoint, &settings, NULL, SIZE);
 		memset(side.buffer, (int)(i % 100) + 1, SIZE);
 		side_exchange(&side, sock);
+		message_receive(sock, &side.remote.rkey, sizeof(side.remote.rkey));
 		write_until_error(&side, &seed);
 		message_meet(sock);
 		side_close(&side);
@@ -93,9 +114,62 @@ static int writer(int sock, void *argument)
 	return 0;
 }
 
-static void revoke(struct side *side, enum way way, void *elsewhere)
+/* A window over the whole buffer, for the ways that are about windows; NULL for the others. */
+static struct ibv_mw *window_bound(struct side *side, enum way way)
+{
+	enum ibv_mw_type type = way == LOCAL_INV || way == DEALLOC_2 ? IBV_MW_TYPE_2
+								     : IBV_MW_TYPE_1;
+	struct ibv_mw_bind_info info = {.addr = (uintptr_t)side->buffer,
+					.length = SIZE,
+					.mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+	struct ibv_mw *mw;
+
+	if (way < LOCAL_INV)
+		return NULL;
+	CHECK_ZERO(ibv_dereg_mr(side->mr));
+	side->mr = ibv_reg_mr(side->endpoint->pd, side->buffer, SIZE,
+			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	mw = ibv_alloc_mw(side->endpoint->pd, type);
+	CHECK(side->mr && mw);
+	info.mr = side->mr;
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = bind.bind_info = info;
+	CHECK_ZERO(type == IBV_MW_TYPE_1 ? ibv_bind_mw(side->qp, mw, &bind)
+					 : ibv_post_send(side->qp, &wr, &bad));
+	completion_expect(side->endpoint->cq, 0, IBV_WC_SUCCESS, &wc);
+	return mw;
+}
+
+/* Returns when the completion has been polled. */
+static void invalidate(struct side *side, struct ibv_mw *mw)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	wr.invalidate_rkey = mw->rkey;
+	CHECK_ZERO(mw->type == IBV_MW_TYPE_1 ? ibv_bind_mw(side->qp, mw, &bind)
+					     : ibv_post_send(side->qp, &wr, &bad));
+	completion_expect(side->endpoint->cq, 0, IBV_WC_SUCCESS, &wc);
+}
+
+static void revoke(struct side *side, enum way way, struct ibv_mw *mw, void *elsewhere)
 {
 	switch (way) {
+	case LOCAL_INV:
+	case RELEASE:
+		invalidate(side, mw);
+		break;
+	case DEALLOC_1:
+	case DEALLOC_2:
+		CHECK_ZERO(ibv_dealloc_mw(mw));
+		break;
 	case DEREG:
 		CHECK_ZERO(ibv_dereg_mr(side->mr));
 		side->mr = NULL;
@@ -136,6 +210,7 @@ static void play(struct endpoint *endpoint, int sock, enum way way, uint64_t wai
 {
 	struct qp_settings settings;
 	unsigned int turns = 0;
+	struct ibv_mw *mw;
 	struct side side;
 	uint64_t until;
 	size_t at;
@@ -144,12 +219,14 @@ static void play(struct endpoint *endpoint, int sock, enum way way, uint64_t wai
 	side_open(&side, endpoint, &settings, NULL, SIZE);
 	memset(side.buffer, MARK, SIZE);
 	side_exchange(&side, sock);
+	mw = window_bound(&side, way);
+	message_send(sock, mw ? &mw->rkey : &side.mr->rkey, sizeof(uint32_t));
 	/* Only a writer in full swing proves anything. */
 	while (((volatile unsigned char *)side.buffer)[turns * 4096u % SIZE] == MARK)
 		spin_once(&turns);
 	for (until = now_us() + wait_us; now_us() < until;)
 		spin_once(&turns);
-	revoke(&side, way, elsewhere);
+	revoke(&side, way, mw, elsewhere);
 	memset(side.buffer, MARK, SIZE);
 	sleep_ms(WATCH_MS);
 	at = first_changed(side.buffer);
@@ -160,6 +237,8 @@ static void play(struct endpoint *endpoint, int sock, enum way way, uint64_t wai
 	message_meet(sock);
 	at = first_changed(side.buffer);
 	CHECK_SAY(at == SIZE, "byte %zu changed to %#x long after the call", at, side.buffer[at]);
+	if (mw && way < DEALLOC_1)
+		CHECK_ZERO(ibv_dealloc_mw(mw));
 	side_close(&side);
 }
 

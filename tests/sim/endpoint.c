@@ -121,15 +121,16 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 		   run->psn, vb_reason_name(reason));
 }
 
-#define ENVIRONMENT                                                                        \
-	.reserve = link_reserve, .commit = link_commit, .timer = set_timer,                \
-	.gather_check = memory_gather_check, .gather = memory_gather,                      \
-	.scatter_response = memory_scatter_response, .send_done = send_done,               \
-	.srq_enter = memory_srq_enter, .recv_take = recv_take, .recv_untake = recv_untake, \
-	.recv_scatter = memory_recv_scatter, .recv_done = recv_done,                       \
-	.remote_check = memory_remote_check, .remote_write = memory_remote_write,          \
-	.remote_read = memory_remote_read, .remote_atomic = memory_remote_atomic,          \
-	.invalidate = memory_invalidate, .bind = memory_bind, .event = raise_event,        \
+#define ENVIRONMENT                                                                             \
+	.reserve = link_reserve, .commit = link_commit, .timer = set_timer,                     \
+	.gather_check = memory_gather_check, .gather = memory_gather,                           \
+	.scatter_response = memory_scatter_response, .send_done = send_done,                    \
+	.srq_enter = memory_srq_enter, .recv_take = recv_take, .recv_untake = recv_untake,      \
+	.recv_scatter = memory_recv_scatter, .recv_done = recv_done,                            \
+	.remote_check = memory_remote_check, .remote_write = memory_remote_write,               \
+	.remote_read = memory_remote_read, .remote_atomic = memory_remote_atomic,               \
+	.remote_atomic_write = memory_remote_atomic_write, .remote_flush = memory_remote_flush, \
+	.invalidate = memory_invalidate, .bind = memory_bind, .event = raise_event,             \
 	.state_changed = state_changed, .drop = drop, .explain = explain
 
 const struct vb_env sim_env = {ENVIRONMENT};
@@ -141,7 +142,8 @@ static void make_keys(struct sim_side *s)
 	struct vb_key all = {
 		.key = SIM_KEY_ALL,
 		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-			  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+			  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+			  IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT,
 		.pd = 1,
 		.start = SIM_IOVA,
 		.length = SIM_TARGET_BYTES + SIM_ATOMIC_BYTES,
@@ -172,7 +174,8 @@ static void set_attributes(struct sim_side *s)
 	qp->qpn = 0x100 + s->number;
 	qp->dest_qpn = 0x100 + s->world->sides - 1 - s->number;
 	qp->qkey = 0x11111111;
-	qp->access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	qp->access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+		     IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT;
 	qp->mtu = c->mtu;
 	qp->pkey = 0xffff;
 	qp->service = c->xrc ? VB_SERVICE_XRC : c->service;

@@ -151,6 +151,33 @@ enum vb_reason memory_remote_atomic(struct vb_tqp *qp, uint32_t rkey, uint64_t v
 	return VB_REASON_NONE;
 }
 
+enum vb_reason memory_remote_atomic_write(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+					  const void *value)
+{
+	struct sim_side *s = side_of(qp);
+	uint64_t addr;
+	enum vb_reason reason = find(qp, rkey, va, 8, IBV_ACCESS_REMOTE_WRITE, &addr);
+
+	if (!reason && s->memory_gone)
+		reason = VB_REASON_MEMORY_GONE;
+	if (!reason)
+		memcpy(s->memory + addr, value, 8);
+	return reason;
+}
+
+enum vb_reason memory_remote_flush(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+				   uint32_t type, bool whole)
+{
+	struct sim_side *s = side_of(qp);
+	uint32_t need = (type & IBV_FLUSH_GLOBAL ? IBV_ACCESS_FLUSH_GLOBAL : 0) |
+			(type & IBV_FLUSH_PERSISTENT ? IBV_ACCESS_FLUSH_PERSISTENT : 0);
+	uint64_t addr;
+	enum vb_reason reason =
+		find(qp, rkey, whole ? SIM_IOVA : va, whole ? 1 : length, need, &addr);
+
+	return !reason && s->memory_gone ? VB_REASON_MEMORY_GONE : reason;
+}
+
 enum vb_reason memory_invalidate(struct vb_tqp *qp, uint32_t key)
 {
 	(void)qp;
@@ -183,6 +210,15 @@ static enum vb_direct direct_copy(struct sim_side *s, struct sim_side *to, struc
 		return memory_scatter_response(&s->qp, wqe, 0, &original, 8) ? VB_DIRECT_DECLINED
 									     : VB_DIRECT_DONE;
 	}
+	if (wqe->opcode == IBV_WR_ATOMIC_WRITE) {
+		if (wqe->remote_addr & 7 || !(to->qp.access & IBV_ACCESS_REMOTE_WRITE) ||
+		    memory_gather(&s->qp, wqe, 0, buffer, 8) ||
+		    memory_remote_atomic_write(&to->qp, wqe->rkey, wqe->remote_addr, buffer))
+			return VB_DIRECT_DECLINED;
+		return VB_DIRECT_DONE;
+	}
+	if (wqe->opcode == IBV_WR_FLUSH)
+		return VB_DIRECT_DECLINED;
 	if (!(to->qp.access & need))
 		return VB_DIRECT_DECLINED;
 	if (length && memory_remote_check(&to->qp, wqe->rkey, wqe->remote_addr, length, need))

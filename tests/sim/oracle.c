@@ -210,6 +210,9 @@ static void success(struct oracle *o, unsigned int side, unsigned int index)
 		apply_read(o, side, index);
 	} else if (is_atomic(op)) {
 		apply_atomic(o, side, index);
+	} else if (op->kind == ORACLE_PUT) {
+		/* Later atomics may have changed the word: their answers tell. */
+		apply_write(o, side, op);
 	}
 }
 
@@ -226,7 +229,7 @@ static void failure(struct oracle *o, unsigned int side, unsigned int index)
 	struct oracle_op *op = &s->op[index];
 
 	op->failed = true;
-	if ((op->kind == ORACLE_WRITE || is_atomic(op)) &&
+	if ((op->kind == ORACLE_WRITE || op->kind == ORACLE_PUT || is_atomic(op)) &&
 	    (uint64_t)op->remote_at + op->length <= o->size)
 		forget(p, op->remote_at, op->length);
 	if (op->kind == ORACLE_READ || is_atomic(op)) {

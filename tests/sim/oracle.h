@@ -24,6 +24,8 @@ enum oracle_kind {
 	ORACLE_SWAP,
 	ORACLE_ADD,
 	ORACLE_LOCAL,
+	ORACLE_PUT,   /* ATOMIC_WRITE */
+	ORACLE_FLUSH, /* changes nothing, but has its place and its answer */
 };
 
 struct oracle_piece {

@@ -6,7 +6,8 @@
 #include "world.h"
 
 static const char *const op_names[VB_OP_COUNT] = {
-	"SEND", "WRITE", "READ_REQ", "READ_RESP", "CAS", "FAA", "ATOMIC_ACK", "ACK", "DROP",
+	"SEND",       "WRITE", "READ_REQ", "READ_RESP",    "CAS",   "FAA",
+	"ATOMIC_ACK", "ACK",   "DROP",     "ATOMIC_WRITE", "FLUSH",
 };
 
 static void describe_ack(const struct vb_run *run)

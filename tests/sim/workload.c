@@ -156,13 +156,14 @@ static uint32_t choose_length(struct world *w, uint32_t most)
 static enum oracle_kind choose_kind(struct world *w)
 {
 	static const enum oracle_kind all[] = {
-		ORACLE_SEND, ORACLE_SEND, ORACLE_SEND, ORACLE_WRITE, ORACLE_WRITE, ORACLE_WRITE,
-		ORACLE_READ, ORACLE_READ, ORACLE_SWAP, ORACLE_ADD,   ORACLE_LOCAL,
+		ORACLE_SEND,  ORACLE_SEND, ORACLE_SEND,  ORACLE_WRITE, ORACLE_WRITE,
+		ORACLE_WRITE, ORACLE_READ, ORACLE_READ,  ORACLE_SWAP,  ORACLE_ADD,
+		ORACLE_LOCAL, ORACLE_PUT,  ORACLE_FLUSH,
 	};
 
 	switch (w->config.service) {
 	case VB_SERVICE_RC:
-		return all[sim_below(w, 11)];
+		return all[sim_below(w, 13)];
 	case VB_SERVICE_UC:
 		return all[sim_below(w, 6)];
 	default:
@@ -214,6 +215,10 @@ static enum ibv_wr_opcode opcode_of(const struct oracle_op *op)
 		return IBV_WR_ATOMIC_CMP_AND_SWP;
 	case ORACLE_ADD:
 		return IBV_WR_ATOMIC_FETCH_AND_ADD;
+	case ORACLE_PUT:
+		return IBV_WR_ATOMIC_WRITE;
+	case ORACLE_FLUSH:
+		return IBV_WR_FLUSH;
 	default:
 		return IBV_WR_LOCAL_INV;
 	}
@@ -222,7 +227,19 @@ static enum ibv_wr_opcode opcode_of(const struct oracle_op *op)
 static bool is_remote(const struct oracle_op *op)
 {
 	return op->kind == ORACLE_WRITE || op->kind == ORACLE_READ || op->kind == ORACLE_SWAP ||
-	       op->kind == ORACLE_ADD;
+	       op->kind == ORACLE_ADD || op->kind == ORACLE_PUT;
+}
+
+/* Does the request need the other side's memory? */
+static bool touches(const struct oracle_op *op)
+{
+	return (is_remote(op) && op->length) || op->kind == ORACLE_FLUSH;
+}
+
+/* One aligned word, at an aligned address. */
+static bool is_word(const struct oracle_op *op)
+{
+	return op->kind == ORACLE_SWAP || op->kind == ORACLE_ADD || op->kind == ORACLE_PUT;
 }
 
 static uint32_t only(enum ibv_wc_status status)
@@ -234,23 +251,23 @@ static uint32_t only(enum ibv_wc_status status)
 static enum oracle_kind fault_kind(struct world *w, enum oracle_kind kind)
 {
 	static const enum oracle_kind remote[] = {ORACLE_WRITE, ORACLE_READ, ORACLE_SWAP,
-						  ORACLE_ADD};
+						  ORACLE_ADD, ORACLE_PUT};
 
 	switch (w->config.fault) {
 	case SIM_FAULT_RKEY:
 	case SIM_FAULT_RANGE:
 	case SIM_FAULT_RIGHTS:
 	case SIM_FAULT_QP_ACCESS:
-		return remote[sim_below(w, 4)];
+		return remote[sim_below(w, 5)];
 	case SIM_FAULT_ALIGN:
-		return ORACLE_ADD;
+		return sim_chance(w, 500) ? ORACLE_ADD : ORACLE_PUT;
 	case SIM_FAULT_RECV_SMALL:
 	case SIM_FAULT_RECV_LKEY:
 	case SIM_FAULT_NO_RECV:
 	case SIM_FAULT_INVALIDATE:
 		return ORACLE_SEND;
 	case SIM_FAULT_LKEY:
-		return w->config.service == VB_SERVICE_RC ? remote[sim_below(w, 4)] : ORACLE_SEND;
+		return w->config.service == VB_SERVICE_RC ? remote[sim_below(w, 5)] : ORACLE_SEND;
 	default:
 		return kind;
 	}
@@ -298,7 +315,7 @@ static void spoil(struct world *w, struct oracle_op *op, struct vb_send_wqe *wqe
 			sge[i].lkey = SIM_KEY_WRONG;
 		wqe->is_inline = 0;
 		op->status = only(IBV_WC_LOC_PROT_ERR);
-		if (op->kind == ORACLE_WRITE)
+		if (op->kind == ORACLE_WRITE || op->kind == ORACLE_PUT)
 			op->remote_at = NOWHERE;
 		break;
 	case SIM_FAULT_PRESET:
@@ -337,7 +354,8 @@ static void loosen(const struct world *w, struct oracle_op *op, unsigned int lac
 
 	switch (w->config.fault) {
 	case SIM_FAULT_QP_ACCESS:
-		if (op->kind != lacking && !(atomic && lacking >= ORACLE_SWAP))
+		if (op->kind != lacking && !(atomic && lacking == ORACLE_SWAP) &&
+		    !(op->kind == ORACLE_PUT && lacking == ORACLE_WRITE))
 			return;
 		op->status = only(IBV_WC_REM_INV_REQ_ERR);
 		op->recv_status = op->has_imm ? only(IBV_WC_REM_INV_REQ_ERR) : 0;
@@ -345,21 +363,21 @@ static void loosen(const struct world *w, struct oracle_op *op, unsigned int lac
 		op->remote_at = NOWHERE;
 		break;
 	case SIM_FAULT_GONE:
-		if (!is_remote(op) || !op->length)
+		if (!touches(op))
 			return;
 		op->status |= only(IBV_WC_REM_OP_ERR) | unanswered(w);
 		op->recv_status = op->has_imm ? only(IBV_WC_LOC_PROT_ERR) : 0;
 		op->event = IBV_EVENT_QP_FATAL;
 		break;
 	case SIM_FAULT_DEREG:
-		if (!is_remote(op) || !op->length)
+		if (!touches(op))
 			return;
 		op->status |= only(IBV_WC_REM_ACCESS_ERR) | unanswered(w);
 		op->recv_status = op->has_imm ? only(IBV_WC_LOC_ACCESS_ERR) : 0;
 		op->event = IBV_EVENT_QP_ACCESS_ERR;
 		break;
 	case SIM_FAULT_RD_EXCEED:
-		if (op->kind != ORACLE_READ && !atomic)
+		if (op->kind != ORACLE_READ && op->kind != ORACLE_FLUSH && !is_word(op))
 			return;
 		op->status |= only(IBV_WC_REM_INV_REQ_ERR);
 		/* The answer of one too many is forgotten before it can be asked for again. */
@@ -377,15 +395,15 @@ static void choose_content(struct sim_side *s, struct oracle_op *op, bool spoilt
 	struct world *w = s->world;
 	struct sim_side *to = sim_peer(s);
 	const struct sim_config *c = &w->config;
-	bool atomic = op->kind == ORACLE_SWAP || op->kind == ORACLE_ADD;
+	bool none = op->kind == ORACLE_LOCAL || op->kind == ORACLE_FLUSH;
 	uint32_t most = c->service == VB_SERVICE_RC   ? 60000
 			: c->service == VB_SERVICE_UD ? c->mtu
 						      : 8000;
 
 	if (to->recv_used > SIM_RECV_BYTES - 150000 || s->landing_used > SIM_LANDING_BYTES - 80000)
 		most = 60;
-	op->length = op->kind == ORACLE_LOCAL ? 0 : atomic ? 8 : choose_length(w, most);
-	if (spoilt && !op->length)
+	op->length = none ? 0 : is_word(op) ? 8 : choose_length(w, most);
+	if (spoilt && !op->length && !none)
 		op->length = 5;
 	if (op->kind == ORACLE_SEND || op->kind == ORACLE_WRITE) {
 		op->has_imm = sim_chance(w, 300);
@@ -400,7 +418,8 @@ static void choose_content(struct sim_side *s, struct oracle_op *op, bool spoilt
 	op->fence = sim_chance(w, 100);
 	op->compare = sim_below(w, 4);
 	op->swap = sim_below(w, 4);
-	op->remote_at = atomic ? SIM_ATOMIC_AT + 8 * sim_below(w, 4) : choose_target(w, op->length);
+	op->remote_at = is_word(op) ? SIM_ATOMIC_AT + 8 * sim_below(w, 4)
+				    : choose_target(w, op->length);
 	op->status = only(IBV_WC_SUCCESS);
 	op->event = -1;
 }
@@ -428,16 +447,23 @@ static void plan_one(struct world *w, unsigned int number, unsigned int lacking)
 	wqe->imm = op.kind == ORACLE_LOCAL ? SIM_KEY_WINDOW : op.imm;
 	wqe->remote_addr = SIM_IOVA + op.remote_at - SIM_TARGET_AT;
 	wqe->srqn = (s->plans * 7 + 3) % ORACLE_OPS;
-	wqe->rkey = op.length || sim_chance(w, 500) ? SIM_KEY_ALL : SIM_KEY_WRONG;
+	wqe->rkey = op.length || op.kind == ORACLE_FLUSH || sim_chance(w, 500) ? SIM_KEY_ALL
+									       : SIM_KEY_WRONG;
 	if (w->config.xrc && wqe->rkey == SIM_KEY_ALL && wqe->srqn & 1)
 		wqe->rkey = SIM_KEY_SECOND;
 	wqe->compare_add = op.compare;
 	wqe->swap = op.swap;
+	if (op.kind == ORACLE_FLUSH) {
+		/* The region goes on behind the targets. */
+		wqe->compare_add = 1 + sim_below(w, 200);
+		wqe->swap = VB_FETH(1 + sim_below(w, 3), sim_below(w, 2));
+	}
 	wqe->num_sge = op.pieces;
 	wqe->solicited = op.solicited;
 	wqe->fence = op.fence;
-	wqe->is_inline = (op.kind == ORACLE_SEND || op.kind == ORACLE_WRITE) && op.length <= 60 &&
-			 sim_chance(w, 400);
+	wqe->is_inline =
+		(op.kind == ORACLE_SEND || op.kind == ORACLE_WRITE || op.kind == ORACLE_PUT) &&
+		op.length <= 60 && sim_chance(w, 400);
 	wqe->remote_qpn = to->qp.qpn;
 	wqe->remote_qkey = sim_chance(w, 500) ? 0x11111111 : 0x80000000;
 	for (unsigned int i = 0; i < op.pieces; i++) {

@@ -238,6 +238,8 @@ static void opcodes(void **state)
 		{IBV_WR_RDMA_READ, true, false, false, true},
 		{IBV_WR_ATOMIC_CMP_AND_SWP, true, false, false, true},
 		{IBV_WR_ATOMIC_FETCH_AND_ADD, true, false, false, true},
+		{IBV_WR_FLUSH, true, false, false, true},
+		{IBV_WR_ATOMIC_WRITE, true, false, false, true},
 		{IBV_WR_TSO, false, false, false, false},
 		{(enum ibv_wr_opcode)99, false, false, false, false},
 	};

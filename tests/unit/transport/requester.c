@@ -257,6 +257,44 @@ static void atomics(void **state)
 	stand_free(s);
 }
 
+/* IBA A19: both wait for a READ response of no bytes; an ACK is none, and one with data is another operation's. */
+static void atomic_write_and_flush(void **state)
+{
+	struct stand *s = stand_new(true);
+	struct vb_send_wqe *w = stand_wqe(s, IBV_WR_ATOMIC_WRITE, 8);
+	struct vb_run run;
+
+	(void)state;
+	w->remote_addr = 64;
+	stand_post(s);
+	assert_int_equal(stand_last(s)->op, VB_OP_ATOMIC_WRITE);
+	assert_int_equal(stand_last(s)->length, 8);
+	assert_int_equal(stand_last(s)->dma_length, 8);
+	assert_int_equal(stand_last(s)->va, 64);
+	w = stand_wqe(s, IBV_WR_FLUSH, 0);
+	w->compare_add = 100;
+	w->swap = VB_FETH(IBV_FLUSH_GLOBAL, IBV_FLUSH_MR);
+	stand_post(s);
+	assert_int_equal(stand_last(s)->op, VB_OP_FLUSH);
+	assert_int_equal(stand_last(s)->length, 0);
+	assert_int_equal(stand_last(s)->dma_length, 100);
+	assert_int_equal(stand_last(s)->flush, 0x11);
+	run = stand_run(s, VB_OP_READ_RESPONSE, BOTH, 100, 0);
+	stand_arrive(s, &run);
+	stand_expect_done(s, 0, IBV_WC_SUCCESS);
+	assert_int_equal(s->dones, 1);
+	stand_ack(s, 101, VB_AETH_ACK);
+	assert_int_equal(s->dones, 1);
+	run = stand_run(s, VB_OP_READ_RESPONSE, BOTH, 101, 0);
+	stand_arrive(s, &run);
+	stand_expect_done(s, 1, IBV_WC_SUCCESS);
+	stand_request(s, IBV_WR_ATOMIC_WRITE, 8);
+	run = stand_run(s, VB_OP_READ_RESPONSE, BOTH, 102, 8);
+	stand_arrive(s, &run);
+	stand_expect_done(s, 2, IBV_WC_BAD_RESP_ERR);
+	stand_free(s);
+}
+
 static void naks_end_it(void **state)
 {
 	static const struct {
@@ -372,6 +410,9 @@ static void refused_at_the_start(void **state)
 	} table[] = {
 		{IBV_WR_ATOMIC_FETCH_AND_ADD, 9, 4, IBV_WC_LOC_LEN_ERR, VB_REASON_ATOMIC_LENGTH},
 		{IBV_WR_ATOMIC_CMP_AND_SWP, 4, 4, IBV_WC_LOC_LEN_ERR, VB_REASON_ATOMIC_LENGTH},
+		{IBV_WR_ATOMIC_WRITE, 4, 4, IBV_WC_LOC_LEN_ERR, VB_REASON_ATOMIC_LENGTH},
+		{IBV_WR_ATOMIC_WRITE, 8, 0, IBV_WC_LOC_QP_OP_ERR, VB_REASON_RD_ATOMIC_ZERO},
+		{IBV_WR_FLUSH, 0, 0, IBV_WC_LOC_QP_OP_ERR, VB_REASON_RD_ATOMIC_ZERO},
 		{IBV_WR_SEND, 0x80000001, 4, IBV_WC_LOC_LEN_ERR, VB_REASON_MESSAGE_LENGTH},
 		{IBV_WR_RDMA_READ, 0x80000001, 4, IBV_WC_LOC_LEN_ERR, VB_REASON_MESSAGE_LENGTH},
 		{IBV_WR_RDMA_READ, 8, 0, IBV_WC_LOC_QP_OP_ERR, VB_REASON_RD_ATOMIC_ZERO},
@@ -427,6 +468,7 @@ int main(void)
 		cmocka_unit_test(an_answer_to_a_send),
 		cmocka_unit_test(atomics),
 		cmocka_unit_test(naks_end_it),
+		cmocka_unit_test(atomic_write_and_flush),
 		cmocka_unit_test(reserved_syndromes_are_dropped),
 		cmocka_unit_test(local_faults),
 		cmocka_unit_test(a_long_message_is_checked_first),

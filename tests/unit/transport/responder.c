@@ -205,6 +205,46 @@ static void atomics_once(void **state)
 	stand_free(s);
 }
 
+/* IBA A19: an ATOMIC_WRITE is executed once and answered by a READ response of no bytes, a FLUSH likewise. */
+static void atomic_write_and_flush(void **state)
+{
+	struct stand *s = stand_new(true);
+	struct vb_run run = stand_run(s, VB_OP_ATOMIC_WRITE, BOTH, 200, 8);
+	uint64_t written;
+
+	(void)state;
+	s->qp.access |= IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT;
+	run.va = 64;
+	run.dma_length = 8;
+	stand_arrive(s, &run);
+	assert_int_equal(stand_last(s)->op, VB_OP_READ_RESPONSE);
+	assert_int_equal(stand_last(s)->psn, 200);
+	assert_int_equal(stand_last(s)->length, 0);
+	assert_int_equal(stand_last(s)->flags & BOTH, BOTH);
+	written = word(s, 64);
+	assert_true((written & 0xff) == 200 && (written >> 8 & 0xff) == 203);
+	memset(s->remote + 64, 0, 8);
+	stand_arrive(s, &run); /* again: only answered */
+	assert_int_equal(s->sents, 2);
+	assert_int_equal(stand_last(s)->op, VB_OP_READ_RESPONSE);
+	assert_true(word(s, 64) == 0);
+	assert_int_equal(s->atomics, 1);
+	run = stand_run(s, VB_OP_FLUSH, BOTH, 201, 0);
+	run.va = 64;
+	run.dma_length = 8;
+	run.flush = VB_FETH(IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE);
+	stand_arrive(s, &run);
+	assert_int_equal(stand_last(s)->op, VB_OP_READ_RESPONSE);
+	assert_int_equal(stand_last(s)->psn, 201);
+	assert_int_equal(stand_last(s)->length, 0);
+	assert_int_equal(s->flushes, 1);
+	assert_int_equal(s->flushed, IBV_FLUSH_PERSISTENT);
+	stand_arrive(s, &run);
+	assert_int_equal(s->flushes, 1);
+	assert_int_equal(s->sents, 4);
+	stand_free(s);
+}
+
 static void repeated_requests(void **state)
 {
 	struct stand *s = stand_new(false);
@@ -513,6 +553,7 @@ int main(void)
 		cmocka_unit_test(a_read),
 		cmocka_unit_test(answers_keep_their_order),
 		cmocka_unit_test(atomics_once),
+		cmocka_unit_test(atomic_write_and_flush),
 		cmocka_unit_test(repeated_requests),
 		cmocka_unit_test(repeated_reads),
 		cmocka_unit_test(a_repeated_read_of_what_is_gone),

@@ -58,6 +58,14 @@ static void refusals(void **state)
 		/* The alignment comes before the key. */
 		{VB_OP_FETCH_ADD, BOTH, 0, 0, 0xbad, 4, invalid, IBV_EVENT_QP_REQ_ERR},
 		{VB_OP_COMPARE_SWAP, BOTH, 0, 0, STAND_RKEY, 1, invalid, IBV_EVENT_QP_REQ_ERR},
+		{VB_OP_ATOMIC_WRITE, BOTH, 8, 8, 0xbad, 0, access, IBV_EVENT_QP_ACCESS_ERR},
+		{VB_OP_ATOMIC_WRITE, BOTH, 8, 8, 0xbad, 4, invalid, IBV_EVENT_QP_REQ_ERR},
+		{VB_OP_ATOMIC_WRITE, BOTH, 8, 16, STAND_RKEY, 0, invalid, IBV_EVENT_QP_REQ_ERR},
+		{VB_OP_ATOMIC_WRITE, BOTH, 4, 8, STAND_RKEY, 0, invalid, IBV_EVENT_QP_REQ_ERR},
+		{VB_OP_ATOMIC_WRITE, BOTH, 16, 8, STAND_RKEY, 0, invalid, IBV_EVENT_QP_REQ_ERR},
+		/* No placement type at all; data where none may be. */
+		{VB_OP_FLUSH, BOTH, 0, 8, STAND_RKEY, 0, invalid, IBV_EVENT_QP_REQ_ERR},
+		{VB_OP_FLUSH, BOTH, 8, 8, STAND_RKEY, 0, invalid, IBV_EVENT_QP_REQ_ERR},
 		/* Lengths over 2^31 and unlike the data. */
 		{VB_OP_WRITE, ASK, 8, 0x80000001, STAND_RKEY, 0, invalid, IBV_EVENT_QP_REQ_ERR},
 		{VB_OP_READ_REQUEST, BOTH, 0, 0x80000001, STAND_RKEY, 0, invalid,
@@ -102,6 +110,7 @@ static void rights_of_the_queue_pair(void **state)
 		{VB_OP_READ_REQUEST, IBV_ACCESS_REMOTE_READ},
 		{VB_OP_FETCH_ADD, IBV_ACCESS_REMOTE_ATOMIC},
 		{VB_OP_COMPARE_SWAP, IBV_ACCESS_REMOTE_ATOMIC},
+		{VB_OP_ATOMIC_WRITE, IBV_ACCESS_REMOTE_WRITE},
 	};
 
 	(void)state;

@@ -186,6 +186,29 @@ static enum vb_reason remote_atomic(struct vb_tqp *qp, uint32_t rkey, uint64_t v
 	return VB_REASON_NONE;
 }
 
+static enum vb_reason remote_atomic_write(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+					  const void *value)
+{
+	struct stand *s = stand_of(qp);
+	enum vb_reason reason = remote_check(qp, rkey, va, 8, 0);
+
+	if (reason)
+		return reason;
+	s->atomics++;
+	memcpy(s->remote + va, value, 8);
+	return VB_REASON_NONE;
+}
+
+static enum vb_reason remote_flush(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+				   uint32_t type, bool whole)
+{
+	struct stand *s = stand_of(qp);
+
+	s->flushes++;
+	s->flushed = type;
+	return whole ? VB_REASON_NONE : remote_check(qp, rkey, va, length, 0);
+}
+
 static enum vb_reason invalidate(struct vb_tqp *qp, uint32_t key)
 {
 	(void)key;
@@ -227,14 +250,15 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 	stand_of(qp)->explained++;
 }
 
-#define ENVIRONMENT                                                                           \
-	.reserve = reserve, .commit = commit, .timer = timer, .gather_check = gather_check,   \
-	.gather = gather, .scatter_response = scatter_response, .send_done = send_done,       \
-	.recv_take = recv_take, .recv_untake = recv_untake, .recv_scatter = recv_scatter,     \
-	.recv_done = recv_done, .remote_check = remote_check, .remote_write = remote_write,   \
-	.remote_read = remote_read, .remote_atomic = remote_atomic, .invalidate = invalidate, \
-	.bind = bind, .event = event, .state_changed = state_changed, .drop = drop,           \
-	.explain = explain
+#define ENVIRONMENT                                                                             \
+	.reserve = reserve, .commit = commit, .timer = timer, .gather_check = gather_check,     \
+	.gather = gather, .scatter_response = scatter_response, .send_done = send_done,         \
+	.recv_take = recv_take, .recv_untake = recv_untake, .recv_scatter = recv_scatter,       \
+	.recv_done = recv_done, .remote_check = remote_check, .remote_write = remote_write,     \
+	.remote_read = remote_read, .remote_atomic = remote_atomic,                             \
+	.remote_atomic_write = remote_atomic_write, .remote_flush = remote_flush,               \
+	.invalidate = invalidate, .bind = bind, .event = event, .state_changed = state_changed, \
+	.drop = drop, .explain = explain
 
 static const struct vb_env env = {ENVIRONMENT};
 static const struct vb_env env_direct = {ENVIRONMENT, .direct = direct,

@@ -61,6 +61,8 @@ struct stand {
 	uint8_t remote[STAND_MEMORY]; /* what the responder serves, at address 0 */
 	uint64_t remote_length;       /* how much of it the key grants */
 	unsigned int atomics;
+	unsigned int flushes;
+	uint32_t flushed; /* the placement type of the last one */
 
 	/* Faults that the environment shows. */
 	enum vb_reason gather_fault, scatter_fault, recv_fault, copy_fault, invalidate_fault,

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
+#include <infiniband/verbs.h>
 
 #include "wire/opcode.h"
 #include "wire/packet.h"
@@ -14,7 +15,7 @@ struct expected {
 	uint8_t code;
 	uint8_t op;
 	const char *
-		part; /* F first, L last, I immediate, K key to invalidate, then the headers: r reth, x atomic, a aeth, o original */
+		part; /* F first, L last, I immediate, K key to invalidate, then the headers: f feth, r reth, x atomic, a aeth, o original */
 	uint8_t bytes; /* of all headers */
 };
 
@@ -43,6 +44,8 @@ static const struct expected rc[] = {
 	{0x14, VB_OP_FETCH_ADD, "FLx", 40},
 	{0x16, VB_OP_SEND, "LK", 16},
 	{0x17, VB_OP_SEND, "FLK", 16},
+	{0x1c, VB_OP_FLUSH, "FLfr", 32},
+	{0x1d, VB_OP_ATOMIC_WRITE, "FLr", 28},
 };
 static const struct expected ud[] = {
 	{0x64, VB_OP_SEND, "FL", 20},
@@ -56,7 +59,8 @@ static bool is_answer(uint8_t op)
 
 static bool carries_payload(uint8_t op)
 {
-	return op == VB_OP_SEND || op == VB_OP_WRITE || op == VB_OP_READ_RESPONSE;
+	return op == VB_OP_SEND || op == VB_OP_WRITE || op == VB_OP_READ_RESPONSE ||
+	       op == VB_OP_ATOMIC_WRITE;
 }
 
 static uint8_t flags_of(const char *part)
@@ -93,6 +97,8 @@ static struct vb_run sample(uint8_t service, const struct expected *e, uint32_t 
 		run.va = 0xf1f2f3f4f5f6f7f8;
 		run.rkey = 0xdeadbeef;
 	}
+	if (strchr(e->part, 'f'))
+		run.flush = VB_FETH(IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
 	if (strchr(e->part, 'r'))
 		run.dma_length = 0x80000000;
 	if (strchr(e->part, 'x')) {
@@ -174,7 +180,7 @@ static void no_other_opcode(void **state)
 	(void)state;
 	for (unsigned int code = 0; code < 256; code++)
 		known += vb_opcode_find((uint8_t)code) != NULL;
-	assert_int_equal(known, 23 + 12 + 2 + 23);
+	assert_int_equal(known, 25 + 12 + 2 + 25);
 	assert_null(vb_opcode_find(VB_OPCODE_CNP));
 }
 
