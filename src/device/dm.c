@@ -190,6 +190,8 @@ int vb_dm_copy(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bo
 	const char *verb = to ? "memcpy_to_dm" : "memcpy_from_dm";
 	struct vb_dm *d = vb_dm_of(dm);
 
+	if (d->node != vb_process_node_started())
+		return vb_refuse(ENODEV, VB_REASON_FORKED, "%s: it is the parent's", verb);
 	if (offset % 4 || length % 4)
 		return vb_refuse(EINVAL, VB_REASON_ARG,
 				 "%s: offset %llu and length %zu must be multiples of 4", verb,
