@@ -11,6 +11,7 @@
 #include "device/context.h"
 #include "device/device.h"
 #include "device/limits.h"
+#include "device/pace.h"
 #include "device/port.h"
 #include "device/raw_qp.h"
 #include "device/tag_match.h"
@@ -25,7 +26,7 @@ static const unsigned int capabilities =
 	IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_BAD_PKEY_CNTR |
 	IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
 	IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RAW_MULTI |
-	IBV_DEVICE_MANAGED_FLOW_STEERING;
+	IBV_DEVICE_RAW_IP_CSUM | IBV_DEVICE_MANAGED_FLOW_STEERING;
 
 static void set_limits(struct ibv_device_attr *a)
 {
@@ -87,13 +88,16 @@ int vb_attr_query(struct ibv_context *ctx, struct ibv_device_attr_ex *attr)
 	attr->hca_core_clock = CLOCK_KHZ;
 	attr->device_cap_flags_ex = capabilities;
 	attr->phys_port_cnt_ex = VB_PORT;
-	attr->raw_packet_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING;
+	attr->raw_packet_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING | IBV_RAW_PACKET_CAP_IP_CSUM;
 	attr->max_wq_type_rq = VB_MAX_WQ;
 	attr->rss_caps.supported_qpts = 1u << IBV_QPT_RAW_PACKET;
 	attr->rss_caps.max_rwq_indirection_tables = VB_MAX_RWQ_TABLE;
 	attr->rss_caps.max_rwq_indirection_table_size = 1u << VB_MAX_LOG_RWQ_TABLE;
 	attr->rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
 	attr->rss_caps.rx_hash_fields_mask = VB_RAW_HASH_FIELDS;
+	attr->packet_pacing_caps.qp_rate_limit_min = VB_PACE_MIN_KBPS;
+	attr->packet_pacing_caps.qp_rate_limit_max = VB_PACE_MAX_KBPS;
+	attr->packet_pacing_caps.supported_qpts = VB_PACE_TYPES;
 	attr->tm_caps.flags = IBV_TM_CAP_RC;
 	attr->tm_caps.max_rndv_hdr_size = VB_TM_RNDV_MAX;
 	attr->tm_caps.max_num_tags = VB_MAX_TAGS;

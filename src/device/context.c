@@ -40,6 +40,7 @@ static const struct type_info types[VB_HANDLE_TYPES] = {
 	[VB_HANDLE_DM] = {"dm", VB_MAX_DM},
 	[VB_HANDLE_XRCD] = {"xrcd", VB_MAX_XRCD},
 	[VB_HANDLE_FLOW] = {"flow", VB_MAX_FLOW},
+	[VB_HANDLE_COMP_CNTR] = {"comp_cntr", VB_MAX_COMP_CNTR},
 	[VB_HANDLE_COUNTERS] = {"counters", VB_MAX_COUNTERS},
 	[VB_HANDLE_WQ] = {"wq", VB_MAX_WQ},
 	[VB_HANDLE_RWQ_TABLE] = {"rwq_ind_table", VB_MAX_RWQ_TABLE},

@@ -14,6 +14,7 @@
 
 static struct vb_lock list_lock;
 static struct vb_cq *list;
+static _Atomic uint32_t listed; /* how many, for who looks without the lock */
 
 /*
  * Unpolled entries that no event has told of. Entries that the latest event told of stay silent: programs arm first and poll
@@ -42,6 +43,7 @@ static void period_start(struct vb_cq *cq)
 		cq->mod_listed = true;
 		cq->mod_next = list;
 		list = cq;
+		atomic_fetch_add(&listed, 1);
 	}
 	vb_lock_release(&list_lock);
 	vb_progress_expect(cq->mod_at);
@@ -99,7 +101,7 @@ uint64_t vb_cq_moderate_due(void)
 	uint64_t earliest = 0;
 	uint64_t now;
 
-	if (!__atomic_load_n(&list, __ATOMIC_RELAXED))
+	if (!atomic_load_explicit(&listed, memory_order_relaxed))
 		return 0;
 	now = vb_clock_ns();
 	vb_lock_take(&list_lock);
@@ -108,6 +110,7 @@ uint64_t vb_cq_moderate_due(void)
 
 		if (!next) {
 			*at = (*at)->mod_next;
+			atomic_fetch_sub(&listed, 1);
 			continue;
 		}
 		if (!earliest || next < earliest)
@@ -124,6 +127,7 @@ void vb_cq_moderate_end(struct vb_cq *cq)
 	for (struct vb_cq **at = &list; *at; at = &(*at)->mod_next) {
 		if (*at == cq) {
 			*at = cq->mod_next;
+			atomic_fetch_sub(&listed, 1);
 			break;
 		}
 	}
@@ -136,4 +140,5 @@ void vb_cq_moderate_forked(void)
 {
 	list_lock = (struct vb_lock){0};
 	list = NULL;
+	atomic_store(&listed, 0);
 }

@@ -107,6 +107,9 @@ static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_sta
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 	uint32_t index = qp->sq_done++;
 
+	if (qp->counted)
+		vb_comp_cntr_count(qp, vb_comp_cntr_op(wqe->opcode), wqe->length,
+				   status == IBV_WC_SUCCESS);
 	if (status == IBV_WC_SUCCESS && !wqe->signaled)
 		return;
 	struct vb_cqe cqe;
@@ -206,6 +209,9 @@ void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done,
 		cqe.solicited = 1;
 		recv_explain(qp, done);
 	}
+	if (qp->counted)
+		vb_comp_cntr_count(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, done->byte_len,
+				   done->status == IBV_WC_SUCCESS);
 	recv_release(qp, done->wqe);
 	/* XRC and tag-matching queues have a CQ of their own. */
 	struct vb_cq *cq = qp->recv_srq && qp->recv_srq->cq ? qp->recv_srq->cq : qp->rcq;
@@ -450,6 +456,14 @@ static void explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run
 			run->op, run->psn, run->src_qpn, run->length, vb_reason_text(reason));
 }
 
+static void remote_done(struct vb_tqp *t, uint8_t op, uint64_t bytes, bool ok)
+{
+	vb_comp_cntr_count(vb_qp_of_tqp(t),
+			   op == VB_OP_WRITE ? IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE
+					     : IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_READ,
+			   bytes, ok);
+}
+
 const struct vb_env vb_qp_env = {
 	.reserve = vb_env_reserve,
 	.commit = vb_env_commit,
@@ -473,6 +487,7 @@ const struct vb_env vb_qp_env = {
 	.remote_flush = remote_flush,
 	.invalidate = invalidate,
 	.bind = bind,
+	.remote_done = remote_done,
 	.event = event,
 	.state_changed = state_changed,
 	.drop = drop,

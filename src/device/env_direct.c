@@ -238,7 +238,7 @@ static bool contact(struct vb_qp *qp, struct target *target)
 {
 	enum vb_contact why;
 
-	if (!qp->path_local)
+	if (!qp->path_local || qp->pace.kbps) /* what is limited goes the way that is paced */
 		return false;
 	if (!qp->channel)
 		qp->channel =

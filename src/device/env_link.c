@@ -136,6 +136,9 @@ void *vb_env_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t l
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
+	/* Answers without data are not held up. */
+	if (qp->pace.kbps && length && !vb_pace_ready(&qp->pace, vb_clock_ns()))
+		return NULL;
 	qp->reserved_udp = takes_udp(qp, wqe);
 	if (qp->reserved_udp)
 		return vb_udp_reserve(qp, length);
@@ -159,6 +162,8 @@ void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct
 
 	(void)wqe;
 	qp->psn_moved = true;
+	if (qp->pace.kbps)
+		vb_pace_spend(&qp->pace, run->length);
 	if (qp->reserved_udp) {
 		vb_udp_commit(qp, run);
 		return;

@@ -116,3 +116,9 @@ int vb_reopen_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, u
 {
 	REOPEN(reg_dmabuf_mr, pd->context, pd, offset, length, iova, fd, access, mr);
 }
+
+int vb_reopen_create_comp_cntr(struct ibv_context *ctx, const struct ibv_comp_cntr_init_attr *attr,
+			       struct ibv_comp_cntr **cntr)
+{
+	REOPEN(create_comp_cntr, ctx, ctx, attr, cntr);
+}

@@ -30,6 +30,8 @@ int vb_reopen_create_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *att
 int vb_reopen_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ibv_ah **ah);
 int vb_reopen_create_counters(struct ibv_context *ctx, struct ibv_counters **counters);
 int vb_reopen_create_wq(struct ibv_context *ctx, struct ibv_wq_init_attr *attr, struct ibv_wq **wq);
+int vb_reopen_create_comp_cntr(struct ibv_context *ctx, const struct ibv_comp_cntr_init_attr *attr,
+			       struct ibv_comp_cntr **cntr);
 int vb_reopen_create_rwq_ind_table(struct ibv_context *ctx,
 				   const struct ibv_rwq_ind_table_init_attr *attr,
 				   struct ibv_rwq_ind_table **table);

@@ -10,6 +10,7 @@
 #include "device/cq.h"
 #include "device/fastpath.h"
 #include "device/forked_create.h"
+#include "device/comp_cntr.h"
 #include "device/gid.h"
 #include "device/ops.h"
 #include "device/pd.h"
@@ -74,6 +75,14 @@ REFUSE(query_qp, UNUSED(struct ibv_qp *), UNUSED2(struct ibv_qp_attr *), UNUSED3
        UNUSED4(struct ibv_qp_init_attr *))
 REFUSE(modify_qp, UNUSED(struct ibv_qp *), UNUSED2(const struct ibv_qp_attr *), UNUSED3(int))
 REFUSE(destroy_qp, UNUSED(struct ibv_qp *), UNUSED2(struct vb_events_got *))
+REFUSE(rate_limit, UNUSED(struct ibv_qp *), UNUSED2(const struct ibv_qp_rate_limit_attr *))
+REFUSE(ece, UNUSED(struct ibv_qp *), UNUSED2(struct ibv_ece *))
+REFUSE(destroy_comp_cntr, UNUSED(struct ibv_comp_cntr *))
+REFUSE(change_comp_cntr, UNUSED(struct ibv_comp_cntr *), UNUSED2(bool), UNUSED3(bool),
+       UNUSED4(uint64_t))
+REFUSE(read_comp_cntr, UNUSED(struct ibv_comp_cntr *), UNUSED2(bool), UNUSED3(uint64_t *))
+REFUSE(attach_comp_cntr, UNUSED(struct ibv_qp *), UNUSED2(struct ibv_comp_cntr *),
+       UNUSED3(uint32_t))
 REFUSE(create_flow, UNUSED(struct ibv_qp *), UNUSED2(const struct ibv_flow_attr *),
        UNUSED3(struct ibv_flow **))
 REFUSE(destroy_flow, UNUSED(struct ibv_flow *))
@@ -82,7 +91,7 @@ REFUSE(attach_counters, UNUSED(struct ibv_counters *),
        UNUSED2(const struct ibv_counter_attach_attr *))
 REFUSE(read_counters, UNUSED(struct ibv_counters *), UNUSED2(uint64_t *), UNUSED3(uint32_t))
 REFUSE(modify_wq, UNUSED(struct ibv_wq *), UNUSED2(const struct ibv_wq_attr *))
-REFUSE(destroy_wq, UNUSED(struct ibv_wq *))
+REFUSE(destroy_wq, UNUSED(struct ibv_wq *), UNUSED2(struct vb_events_got *))
 REFUSE(destroy_rwq_ind_table, UNUSED(struct ibv_rwq_ind_table *))
 REFUSE(destroy_ah, UNUSED(struct ibv_ah *))
 REFUSE(change_mcast, UNUSED(struct ibv_qp *), UNUSED2(const union ibv_gid *), UNUSED3(uint16_t))
@@ -219,6 +228,15 @@ const struct vb_ops vb_forked_ops = {
 	.query_qp_data_in_order = no_order,
 	.retire_qp = refuse_destroy_qp,
 	.post_srq_ops = refuse_post_srq_ops,
+	.modify_qp_rate_limit = refuse_rate_limit,
+	.set_ece = refuse_ece,
+	.query_ece = refuse_ece,
+	.query_comp_cntr_caps = vb_comp_cntr_caps,
+	.create_comp_cntr = vb_reopen_create_comp_cntr,
+	.destroy_comp_cntr = refuse_destroy_comp_cntr,
+	.change_comp_cntr = refuse_change_comp_cntr,
+	.read_comp_cntr = refuse_read_comp_cntr,
+	.attach_comp_cntr = refuse_attach_comp_cntr,
 	.create_flow = refuse_create_flow,
 	.destroy_flow = refuse_destroy_flow,
 	.create_counters = vb_reopen_create_counters,
@@ -227,8 +245,8 @@ const struct vb_ops vb_forked_ops = {
 	.read_counters = refuse_read_counters,
 	.create_wq = vb_reopen_create_wq,
 	.modify_wq = refuse_modify_wq,
-	.destroy_wq = refuse_destroy_wq,
 	.create_rwq_ind_table = vb_reopen_create_rwq_ind_table,
+	.retire_wq = refuse_destroy_wq,
 	.destroy_rwq_ind_table = refuse_destroy_rwq_ind_table,
 	.create_ah = vb_reopen_create_ah,
 	.destroy_ah = refuse_destroy_ah,

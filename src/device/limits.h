@@ -42,6 +42,8 @@
 #define VB_MAX_RWQ_TABLE     4096u
 #define VB_MAX_LOG_RWQ_TABLE 10u
 
+#define VB_MAX_COMP_CNTR     65535u
+
 /* Tag matching: buffers on one list, operations that wait (they are done at once), elements of a buffer. */
 #define VB_MAX_TAGS          1024u
 #define VB_MAX_TAG_OPS       65536u

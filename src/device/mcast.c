@@ -17,6 +17,7 @@
 #include "base/reason.h"
 #include "device/context.h"
 #include "device/device.h"
+#include "device/limits.h"
 #include "device/netdev.h"
 #include "device/qp.h"
 #include "device/udp_deliver.h"
@@ -181,6 +182,22 @@ int vb_mcast_detach(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
 	return 0;
 }
 
+/* Did the queue pair send this itself, and does it not want to hear it? Numbers alone are not unique beyond this host. */
+static bool unwanted(const struct vb_qp *qp, const struct vb_run *run)
+{
+	struct vb_device *dev = vb_context_of(qp->u.qp.context)->device;
+	union ibv_gid gid;
+
+	if (!qp->block_self || run->src_qpn != qp->t.qpn)
+		return false;
+	for (uint32_t i = 0; i < VB_GID_TABLE; i++) {
+		if (vb_device_gid(dev, i, &gid, NULL) &&
+		    !memcmp(gid.raw, run->path.sgid, sizeof(gid)))
+			return true;
+	}
+	return false;
+}
+
 void vb_mcast_deliver(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload,
 		      uint32_t ifindex)
 {
@@ -191,9 +208,11 @@ void vb_mcast_deliver(struct vb_engine *e, const struct vb_run *run, const uint8
 	for (const struct member *m = members; m; m = m->next) {
 		if (m->ifindex != ifindex || memcmp(m->group.raw, run->path.dgid, sizeof(m->group)))
 			continue;
+		reached++;
+		if (unwanted(m->qp, run))
+			continue;
 		copy.dest_qpn = m->qpn;
 		vb_udp_deliver_process(e, &copy, payload);
-		reached++;
 	}
 	pthread_mutex_unlock(&lock);
 	if (!reached)

@@ -95,8 +95,18 @@ const struct vb_ops vb_device_ops = {
 	.query_qp = vb_qp_query,
 	.modify_qp = vb_qp_modify,
 	.query_qp_data_in_order = vb_qp_data_in_order,
+	.modify_qp_rate_limit = vb_pace_modify,
+	.set_ece = vb_qp_set_ece,
+	.query_ece = vb_qp_query_ece,
 	.retire_qp = vb_qp_retire,
 	.free_qp = vb_qp_free,
+
+	.query_comp_cntr_caps = vb_comp_cntr_caps,
+	.create_comp_cntr = vb_comp_cntr_create,
+	.destroy_comp_cntr = vb_comp_cntr_destroy,
+	.change_comp_cntr = vb_comp_cntr_change,
+	.read_comp_cntr = vb_comp_cntr_read,
+	.attach_comp_cntr = vb_comp_cntr_attach,
 
 	.create_flow = vb_flow_create,
 	.destroy_flow = vb_flow_destroy,
@@ -107,7 +117,8 @@ const struct vb_ops vb_device_ops = {
 
 	.create_wq = vb_wq_create,
 	.modify_wq = vb_wq_modify,
-	.destroy_wq = vb_wq_destroy,
+	.retire_wq = vb_wq_retire,
+	.free_wq = vb_wq_free,
 	.create_rwq_ind_table = vb_rwq_table_create,
 	.destroy_rwq_ind_table = vb_rwq_table_destroy,
 

@@ -160,6 +160,7 @@ static void resources_put(struct vb_qp *qp)
 {
 	if (qp->pub)
 		vb_node_qpn_free(qp->engine->node, qp->t.qpn);
+	vb_comp_cntr_release(qp);
 	vb_raw_free(qp);
 	vb_recv_queue_fini(&qp->rq);
 	send_queue_free(qp);
@@ -209,6 +210,8 @@ static struct vb_qp *qp_alloc(const struct ibv_qp_init_attr_ex *attr)
 	if (qp->srq || qp->t.sends_only)
 		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	qp->sq_sig_all = attr->sq_sig_all;
+	qp->block_self = (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+			 (attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
 	qp->send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ? attr->send_ops_flags
 									   : 0;
 	if (is_tagged(qp))
@@ -275,6 +278,8 @@ static bool direct_allowed(const struct vb_qp *qp)
 {
 	/* UD has nothing to do directly; whose memory an XRC request is about, only the responder knows. */
 	if (qp->t.service == VB_SERVICE_UD || qp->t.service == VB_SERVICE_XRC)
+		return false;
+	if (qp->t.tells) /* what peers do by themselves nobody here could count */
 		return false;
 	/* In RTR the responder still owes COMM_EST for the first packet; after that it has nothing to add either. */
 	if (qp->t.state == IBV_QPS_RTR)

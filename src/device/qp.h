@@ -8,13 +8,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "device/comp_cntr.h"
 #include "device/engine.h"
 #include "device/event_queue.h"
+#include "device/pace.h"
 #include "device/queue_memory.h"
 #include "host/peer.h"
 #include "transport/tqp.h"
 #include "verbs/ops.h"
 
+struct vb_comp_cntr;
 struct vb_cq;
 struct vb_mw;
 struct vb_raw;
@@ -93,8 +96,10 @@ struct vb_qp {
 	bool last_wqe_raised;
 
 	/* Send queue slots: freed when the program polls (IBA 10.8.2). */
+	uint32_t sq_max;  /* max_send_wr */
+	uint32_t counted; /* operations that have a completion counter */
+	struct vb_pace pace;
 	struct vb_queue_memory sq_memory;
-	uint32_t sq_max;              /* max_send_wr */
 	uint32_t sq_done;             /* entries the protocol has finished */
 	_Atomic uint32_t sq_released; /* entries the program may post again */
 	uint32_t sq_internal; /* entries that were the device's own (tag_srq.c); the others' counts leave them out */
@@ -126,6 +131,7 @@ struct vb_qp {
 	enum { VB_PAIRING_OFF, VB_PAIRING_NEXT, VB_PAIRING_HELD } udp_pairing;
 	struct vb_run udp_held; /* its payload is in the engine's staging buffer */
 	uint32_t mcast_groups;
+	bool block_self;       /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	struct vb_mw *windows; /* of type 2, bound here (mw_bind.c) */
 
 	/* XRC receive side (xrc.h): handles have a body, the bodies handles. */
@@ -135,6 +141,8 @@ struct vb_qp {
 	struct vb_qp *handles, *next_handle;
 	struct vb_qp *xrc_next; /* the domain's bodies */
 	struct vb_xrc_body *xb; /* a body's that several processes may see */
+
+	struct vb_comp_cntr *cntr[VB_COMP_CNTR_NUM_OPS]; /* by operation (comp_cntr.c) */
 
 	struct vb_event_node event[VB_QP_EVENT_TYPES];
 	struct vb_events_got got;
@@ -163,6 +171,9 @@ int vb_qp_query(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		struct ibv_qp_init_attr *init);
 int vb_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
+/* ece.c: *ece becomes what is accepted, or what is set. */
+int vb_qp_set_ece(struct ibv_qp *qp, struct ibv_ece *ece);
+int vb_qp_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 int vb_qp_retire(struct ibv_qp *qp, struct vb_events_got *got);
 void vb_qp_free(struct ibv_qp *qp);
 

@@ -131,12 +131,24 @@ static int xrc_recv_check(const struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
+static uint32_t flags_offered(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UD:
+		return IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+	case IBV_QPT_RAW_PACKET:
+		return IBV_QP_CREATE_CVLAN_STRIPPING;
+	default:
+		return 0;
+	}
+}
+
 int vb_qp_create_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
 	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			 IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_IND_TABLE |
 			 IBV_QP_INIT_ATTR_RX_HASH;
-	uint32_t flags = attr->qp_type == IBV_QPT_RAW_PACKET ? IBV_QP_CREATE_CVLAN_STRIPPING : 0;
+	uint32_t flags = flags_offered(attr->qp_type);
 	int err = type_check(attr);
 
 	if (err)

@@ -90,9 +90,10 @@ static int values_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, int
 		return refuse(qp, "unknown qp_access_flags", a->qp_access_flags);
 	if ((mask & IBV_QP_DEST_QPN) && a->dest_qp_num > VB_QPN_MASK)
 		return refuse(qp, "dest_qp_num has more than 24 bits", a->dest_qp_num);
-	if (mask & (IBV_QP_ALT_PATH | IBV_QP_RATE_LIMIT))
-		return refuse(qp, "there is no alternate path and no rate limit",
-			      (unsigned int)mask);
+	if (mask & IBV_QP_ALT_PATH)
+		return refuse(qp, "there is no alternate path", (unsigned int)mask);
+	if ((mask & IBV_QP_RATE_LIMIT) && a->rate_limit > VB_PACE_MAX_KBPS)
+		return refuse(qp, "rate_limit exceeds qp_rate_limit_max", a->rate_limit);
 	if ((mask & IBV_QP_PATH_MIG_STATE) && a->path_mig_state > IBV_MIG_ARMED)
 		return refuse(qp, "no such path_mig_state", a->path_mig_state);
 	if ((mask & IBV_QP_QKEY) && (a->qkey & QKEY_PRIVILEGED) && geteuid() != 0)
@@ -165,6 +166,8 @@ static void remember(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask)
 		m->max_dest_rd_atomic = a->max_dest_rd_atomic;
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		m->min_rnr_timer = a->min_rnr_timer;
+	if (mask & IBV_QP_RATE_LIMIT)
+		m->rate_limit = a->rate_limit;
 	if (mask & IBV_QP_PATH_MIG_STATE)
 		m->path_mig_state = a->path_mig_state;
 	if (mask & IBV_QP_DEST_QPN)
@@ -187,6 +190,8 @@ static void apply(struct vb_qp *qp, int mask, const struct change *c)
 	t->min_rnr_timer = m->min_rnr_timer;
 	t->max_rd_atomic = m->max_rd_atomic;
 	t->max_dest_rd_atomic = m->max_dest_rd_atomic;
+	if (mask & IBV_QP_RATE_LIMIT)
+		vb_pace_set(&qp->pace, m->rate_limit, 0, vb_clock_ns());
 	if (mask & IBV_QP_PATH_MTU)
 		t->mtu = 128u << m->path_mtu;
 	if (mask & IBV_QP_AV) {
@@ -204,6 +209,7 @@ static void to_reset(struct vb_qp *qp)
 	vb_udp_qp_release(qp);
 	vb_qp_queues_clear(qp);
 	qp->attr = (struct ibv_qp_attr){0};
+	qp->pace.kbps = 0;
 	qp->t.access = 0;
 	qp->t.dest_qpn = 0;
 	qp->t.max_rd_atomic = qp->t.max_dest_rd_atomic = 0;

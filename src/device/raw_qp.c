@@ -19,6 +19,7 @@
 #include "device/qp.h"
 #include "device/raw_private.h"
 #include "device/wq.h"
+#include "wire/frame_checksum.h"
 #include "host/descriptor.h"
 
 static int refuse(const char *what, uint64_t value)
@@ -228,7 +229,11 @@ static void *raw_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32
 {
 	struct vb_raw *raw = vb_qp_of_tqp(t)->raw;
 
+	struct vb_pace *pace = &raw->qp->pace;
+
 	if (!wqe || length > VB_RAW_FRAME)
+		return NULL;
+	if (pace->kbps && !vb_pace_ready(pace, vb_clock_ns()))
 		return NULL;
 	if (raw->stuck) {
 		if (!send_frame(raw, raw->stuck))
@@ -242,7 +247,10 @@ static void raw_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const st
 {
 	struct vb_raw *raw = vb_qp_of_tqp(t)->raw;
 
-	(void)wqe;
+	if (wqe->ip_csum)
+		vb_frame_checksum_fill(raw->out, run->length);
+	if (raw->qp->pace.kbps)
+		vb_pace_spend(&raw->qp->pace, run->length);
 	if (!send_frame(raw, run->length))
 		raw->stuck = run->length;
 }

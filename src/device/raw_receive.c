@@ -27,6 +27,7 @@
 #include "device/wq.h"
 #include "host/descriptor.h"
 #include "transport/responder.h"
+#include "wire/frame_checksum.h"
 
 #define BATCH        32
 #define CATCH_UP     64 /* batches; a flood does not end */
@@ -117,13 +118,15 @@ static void drop(const struct vb_qp *qp, uint32_t length, enum vb_reason reason)
 		vb_reason_text(reason));
 }
 
-static void deliver_own(struct vb_raw *raw, const uint8_t *data, uint32_t length,
+static void deliver_own(struct vb_raw *raw, const uint8_t *data, uint32_t length, uint32_t flags,
 			const struct vb_cqe_more *more)
 {
 	struct vb_qp *qp = raw->qp;
 	struct vb_tqp *t = &qp->t;
-	struct vb_recv_done done = {
-		.status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = length};
+	struct vb_recv_done done = {.status = IBV_WC_SUCCESS,
+				    .opcode = IBV_WC_RECV,
+				    .byte_len = length,
+				    .wc_flags = flags};
 	struct vb_recv_wqe *wqe;
 
 	if (t->state < IBV_QPS_RTR || t->state == IBV_QPS_ERR) {
@@ -156,11 +159,13 @@ static void deliver(struct vb_raw *raw, uint8_t *data, uint32_t length, uint16_t
 	struct vb_frame frame;
 	bool off = raw->strip;
 	uint32_t hash = 0;
+	uint32_t flags;
 	bool hashed;
 
 	vb_frame_parse(&frame, data, length);
 	if (!vb_flow_steer(raw->qp, &frame, &more.flow_tag))
 		return;
+	flags = vb_frame_checksum_good(&frame) ? IBV_WC_IP_CSUM_OK : 0;
 	if (raw->table) {
 		hash = vb_frame_hash(&frame, raw->fields, raw->key, &hashed);
 		off |= vb_rwq_table_strips(raw->table, hash);
@@ -168,9 +173,9 @@ static void deliver(struct vb_raw *raw, uint8_t *data, uint32_t length, uint16_t
 	if (off && frame.layer[0].tagged)
 		strip(&data, &length);
 	if (raw->table)
-		vb_rwq_table_receive(raw->table, raw->qp->engine, hash, data, length, &more);
+		vb_rwq_table_receive(raw->table, raw->qp->engine, hash, data, length, flags, &more);
 	else
-		deliver_own(raw, data, length, &more);
+		deliver_own(raw, data, length, flags, &more);
 }
 
 static bool drain(struct vb_raw *raw)

@@ -139,8 +139,9 @@ bool vb_rwq_table_strips(const struct vb_rwq_table *t, uint32_t hash)
 }
 
 bool vb_rwq_table_receive(struct vb_rwq_table *t, struct vb_engine *engine, uint32_t hash,
-			  const void *data, uint32_t length, struct vb_cqe_more *more)
+			  const void *data, uint32_t length, uint32_t flags,
+			  struct vb_cqe_more *more)
 {
 	return vb_wq_receive(t->wq[hash & (t->size - 1)], vb_node_page(engine->node), data, length,
-			     more);
+			     flags, more);
 }

@@ -39,6 +39,7 @@ void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id
 	wqe->num_psn = 0;
 	wqe->done = 0;
 	wqe->owner = 0;
+	wqe->ip_csum = (flags & IBV_SEND_IP_CSUM) != 0;
 	wqe->remote_qpn = 0;
 	wqe->rkey = 0;
 	wqe->remote_addr = 0;

@@ -306,6 +306,10 @@ static void complete_tag(struct vb_qp *qp, const struct vb_tag_entry *e, enum ib
 		vb_note(reason, "qp 0x%x: tagged buffer wr_id 0x%llx, tag 0x%llx: status %d: %s",
 			qp->t.qpn, (unsigned long long)e->wqe.wr_id, (unsigned long long)e->matched,
 			(int)status, vb_reason_text(reason));
+	/* Of the two completions of a rendezvous the second one counts. */
+	if (qp->counted && (flags != IBV_WC_TM_MATCH || status != IBV_WC_SUCCESS))
+		vb_comp_cntr_count(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, bytes,
+				   status == IBV_WC_SUCCESS);
 	if (!vb_cq_push_more(qp->srq->cq, &cqe, &more))
 		qp->overrun = true;
 }

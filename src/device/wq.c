@@ -32,7 +32,8 @@ static int create_check(struct ibv_context *ctx, const struct ibv_wq_init_attr *
 }
 
 static void complete(struct vb_wq *w, const struct vb_recv_wqe *wqe, enum ibv_wc_status status,
-		     enum vb_reason reason, uint32_t length, const struct vb_cqe_more *more)
+		     enum vb_reason reason, uint32_t length, uint32_t flags,
+		     const struct vb_cqe_more *more)
 {
 	struct vb_cqe cqe;
 
@@ -41,6 +42,7 @@ static void complete(struct vb_wq *w, const struct vb_recv_wqe *wqe, enum ibv_wc
 	cqe.wc.status = status;
 	cqe.wc.opcode = IBV_WC_RECV;
 	cqe.wc.byte_len = length;
+	cqe.wc.wc_flags = flags;
 	cqe.wc.qp_num = w->wq.wq_num;
 	cqe.wc.vendor_err = reason;
 	cqe.qp =
@@ -51,7 +53,7 @@ static void complete(struct vb_wq *w, const struct vb_recv_wqe *wqe, enum ibv_wc
 		vb_note(reason, "wq %u: receive wr_id 0x%llx: status %d (%s)", w->wq.wq_num,
 			(unsigned long long)wqe->wr_id, (int)status, vb_wc_status_name(status));
 	if (!vb_cq_push_more(w->cq, &cqe, more))
-		w->state = IBV_WQS_ERR;
+		w->broken = true;
 }
 
 /* Under the lock. */
@@ -67,7 +69,19 @@ static void flush(struct vb_wq *w)
 	struct vb_recv_wqe *wqe;
 
 	while ((wqe = take(w)))
-		complete(w, wqe, IBV_WC_WR_FLUSH_ERR, VB_REASON_FLUSHED, 0, NULL);
+		complete(w, wqe, IBV_WC_WR_FLUSH_ERR, VB_REASON_FLUSHED, 0, 0, NULL);
+}
+
+/* The queue broke by itself: a completion did not fit, or a buffer could not be written. */
+static void break_down(struct vb_wq *w)
+{
+	w->broken = false;
+	if (w->state != IBV_WQS_RDY)
+		return;
+	w->state = IBV_WQS_ERR;
+	flush(w);
+	w->broken = false;
+	vb_event_queue_raise(&vb_context_of(w->wq.context)->async, &w->fatal);
 }
 
 static int post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
@@ -125,6 +139,9 @@ int vb_wq_create(struct ibv_context *ctx, struct ibv_wq_init_attr *attr, struct 
 	w->wq.wq_num = (atomic_fetch_add(&last_number, 1) + 1) & 0xffffff;
 	w->wq.state = IBV_WQS_RESET;
 	w->wq.post_recv = post_recv;
+	w->fatal.type = IBV_EVENT_WQ_FATAL;
+	w->fatal.object = &w->wq;
+	w->fatal.got = &w->got.async;
 	*wq = &w->wq;
 	return 0;
 free_wq:
@@ -187,7 +204,7 @@ int vb_wq_modify(struct ibv_wq *wq, const struct ibv_wq_attr *attr)
 	return err;
 }
 
-int vb_wq_destroy(struct ibv_wq *wq)
+int vb_wq_retire(struct ibv_wq *wq, struct vb_events_got *got)
 {
 	struct vb_wq *w = vb_wq_of(wq);
 	int err = vb_context_check(wq->context, VB_HANDLE_WQ, wq->handle, w, "wq");
@@ -201,17 +218,25 @@ int vb_wq_destroy(struct ibv_wq *wq)
 	if (err)
 		return err;
 	vb_cq_remove_qp(w->cq, (const struct vb_qp *)(const void *)w);
+	vb_event_queue_drop(&vb_context_of(wq->context)->async, &w->fatal);
+	*got = w->got;
+	return 0;
+}
+
+void vb_wq_free(struct ibv_wq *wq)
+{
+	struct vb_wq *w = vb_wq_of(wq);
+
 	vb_cq_unhold(w->cq);
 	struct ibv_pd *pd = wq->pd;
 
 	vb_recv_queue_fini(&w->rq); /* calls the parent domain's free() */
 	vb_pd_put(pd);
 	free(w);
-	return 0;
 }
 
 bool vb_wq_receive(struct vb_wq *w, const struct vb_page *page, const void *data, uint32_t length,
-		   const struct vb_cqe_more *more)
+		   uint32_t flags, const struct vb_cqe_more *more)
 {
 	struct vb_mem mem = {.page = page, .pd = w->pd_id, .qpn = w->wq.wq_num};
 	enum vb_reason dropped = VB_REASON_NONE;
@@ -234,9 +259,9 @@ bool vb_wq_receive(struct vb_wq *w, const struct vb_page *page, const void *data
 			vb_mem_scatter(&mem, vb_recv_wqe_sge(wqe), wqe->num_sge, 0, data, length);
 
 		complete(w, wqe, reason ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS, reason, length,
-			 more);
-		if (reason)
-			enter(w, IBV_WQS_ERR);
+			 reason ? 0 : flags, more);
+		if (reason || w->broken)
+			break_down(w);
 	}
 	vb_lock_release(&w->lock);
 	if (dropped)

@@ -11,10 +11,12 @@ struct vb_cq;
 struct vb_cqe_more;
 struct vb_engine;
 struct vb_rwq_table;
+struct vb_events_got;
 
 int vb_wq_create(struct ibv_context *ctx, struct ibv_wq_init_attr *attr, struct ibv_wq **wq);
 int vb_wq_modify(struct ibv_wq *wq, const struct ibv_wq_attr *attr);
-int vb_wq_destroy(struct ibv_wq *wq);
+int vb_wq_retire(struct ibv_wq *wq, struct vb_events_got *got);
+void vb_wq_free(struct ibv_wq *wq);
 
 int vb_rwq_table_create(struct ibv_context *ctx, const struct ibv_rwq_ind_table_init_attr *attr,
 			struct ibv_rwq_ind_table **table);
@@ -30,7 +32,8 @@ struct vb_cq *vb_rwq_table_cq(const struct vb_rwq_table *table);
 
 /* The queue for this hash gets the frame. False: it was dropped, with the reason recorded. Under the engine's lock. */
 bool vb_rwq_table_receive(struct vb_rwq_table *table, struct vb_engine *engine, uint32_t hash,
-			  const void *data, uint32_t length, struct vb_cqe_more *more);
+			  const void *data, uint32_t length, uint32_t flags,
+			  struct vb_cqe_more *more);
 /* Does that queue want VLAN tags taken off? */
 bool vb_rwq_table_strips(const struct vb_rwq_table *table, uint32_t hash);
 

@@ -19,7 +19,10 @@ struct vb_wq {
 	enum ibv_wq_state state;
 	uint32_t flags; /* enum ibv_wq_flags */
 	uint32_t pd_id;
+	bool broken;             /* a completion did not fit */
 	_Atomic uint32_t tables; /* that hold it */
+	struct vb_event_node fatal;
+	struct vb_events_got got;
 };
 
 static inline struct vb_wq *vb_wq_of(struct ibv_wq *wq)
@@ -29,6 +32,6 @@ static inline struct vb_wq *vb_wq_of(struct ibv_wq *wq)
 
 /* False: dropped, with the reason recorded. */
 bool vb_wq_receive(struct vb_wq *w, const struct vb_page *page, const void *data, uint32_t length,
-		   const struct vb_cqe_more *more);
+		   uint32_t flags, const struct vb_cqe_more *more);
 
 #endif

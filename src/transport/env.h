@@ -109,6 +109,8 @@ struct vb_env {
 	/* What was written through the key (`whole`), or into the range, reaches what the FETH's type names. length 0: nothing. */
 	enum vb_reason (*remote_flush)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
 				       uint64_t length, uint32_t type, bool whole);
+	/* Where tqp->tells: a WRITE or READ of the peer (run->op) of so many bytes was executed, or refused. */
+	void (*remote_done)(struct vb_tqp *qp, uint8_t op, uint64_t bytes, bool ok);
 	/* SEND_WITH_INVALIDATE and LOCAL_INV: make a type 2 window's key dead; no access by it is under way any more. */
 	enum vb_reason (*invalidate)(struct vb_tqp *qp, uint32_t key);
 	/* BIND_MW: its key is valid for every later request. */

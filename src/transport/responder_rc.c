@@ -62,6 +62,8 @@ void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
 	const struct refusal *f = refusal(reason);
 
 	qp->env->explain(qp, reason, run);
+	if (qp->tells && (run->op == VB_OP_WRITE || run->op == VB_OP_READ_REQUEST))
+		qp->env->remote_done(qp, run->op, 0, false);
 	p->owed |= VB_OWED_ACK;
 	p->syndrome = f->syndrome;
 	p->nak_psn = psn;
@@ -219,6 +221,8 @@ static void write_run(struct vb_tqp *qp, const struct vb_run *run, const void *p
 	}
 	p->done += run->length;
 	advance(p, run);
+	if (qp->tells && run->flags & VB_RUN_LAST)
+		qp->env->remote_done(qp, run->op, p->length, true);
 	if (run->flags & VB_RUN_IMM)
 		vb_responder_recv_done(qp, run, IBV_WC_RECV_RDMA_WITH_IMM, (uint32_t)p->length);
 }

@@ -147,6 +147,8 @@ void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run, const v
 	p->msn = (p->msn + 1) & VB_PSN_MASK;
 	p->nak_sent = false;
 	p->owed |= VB_OWED_RESOURCE;
+	if (qp->tells && reads)
+		qp->env->remote_done(qp, run->op, run->dma_length, true);
 }
 
 /* Is this the same request again, or (READ) its end? Anything else under an old PSN is not answered. */

@@ -108,6 +108,8 @@ void vb_responder_uc(struct vb_tqp *qp, const struct vb_run *run, const void *pa
 	p->message = run->flags & VB_RUN_LAST ? VB_OP_COUNT : run->op;
 	if (!(run->flags & VB_RUN_LAST))
 		return;
+	if (qp->tells && run->op == VB_OP_WRITE)
+		qp->env->remote_done(qp, run->op, p->length, true);
 	if (run->op == VB_OP_SEND)
 		vb_responder_recv_done(qp, run, IBV_WC_RECV, (uint32_t)p->done);
 	else if (run->flags & VB_RUN_IMM)

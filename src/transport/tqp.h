@@ -43,6 +43,7 @@ struct vb_tqp {
 	 * request that the peer's QP could not take is answered by VB_OP_DROP (retry: semantics in requester.h).
 	 */
 	bool link_reliable;
+	bool tells;             /* env->remote_done is to be called */
 	uint32_t max_run_bytes; /* most payload of one run; a multiple of the MTU, at least one MTU */
 	uint32_t window_packets; /* most unacknowledged packets (lossy links); 0 = no limit */
 	uint32_t max_read_bytes; /* a READ is split into requests of at most this (multiple of the MTU); 0 = not */

@@ -28,6 +28,7 @@ struct vb_send_wqe {
 	uint8_t signaled; /* sq_sig_all or IBV_SEND_SIGNALED */
 	uint8_t solicited;
 	uint8_t fence;
+	uint8_t ip_csum; /* IBV_SEND_IP_CSUM: frames get their checksums on the way out */
 	uint8_t error; /* set by the device at post: complete with this enum ibv_wc_status, send nothing */
 	uint16_t reason; /* enum vb_reason of `error` */
 	/* UD */

@@ -130,8 +130,20 @@ struct vb_ops {
 	int (*modify_qp)(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 	int (*query_qp_data_in_order)(struct ibv_qp *qp, enum ibv_wr_opcode op,
 				      uint32_t flags); /* the bits */
+	int (*modify_qp_rate_limit)(struct ibv_qp *qp, const struct ibv_qp_rate_limit_attr *attr);
+	int (*set_ece)(struct ibv_qp *qp, struct ibv_ece *ece); /* *ece becomes what is accepted */
+	int (*query_ece)(struct ibv_qp *qp, struct ibv_ece *ece);
 	int (*retire_qp)(struct ibv_qp *qp, struct vb_events_got *got);
 	void (*free_qp)(struct ibv_qp *qp);
+
+	/* Completion counters: successes, or errors, of what they are attached to. */
+	int (*query_comp_cntr_caps)(struct ibv_context *ctx, struct ibv_comp_cntr_caps *caps);
+	int (*create_comp_cntr)(struct ibv_context *ctx, const struct ibv_comp_cntr_init_attr *attr,
+				struct ibv_comp_cntr **cntr);
+	int (*destroy_comp_cntr)(struct ibv_comp_cntr *cntr);
+	int (*change_comp_cntr)(struct ibv_comp_cntr *cntr, bool errors, bool set, uint64_t value);
+	int (*read_comp_cntr)(struct ibv_comp_cntr *cntr, bool errors, uint64_t *value);
+	int (*attach_comp_cntr)(struct ibv_qp *qp, struct ibv_comp_cntr *cntr, uint32_t op_mask);
 
 	/* Flow steering and its counters. */
 	int (*create_flow)(struct ibv_qp *qp, const struct ibv_flow_attr *attr,
@@ -147,7 +159,8 @@ struct vb_ops {
 	int (*create_wq)(struct ibv_context *ctx, struct ibv_wq_init_attr *attr,
 			 struct ibv_wq **wq);
 	int (*modify_wq)(struct ibv_wq *wq, const struct ibv_wq_attr *attr);
-	int (*destroy_wq)(struct ibv_wq *wq);
+	int (*retire_wq)(struct ibv_wq *wq, struct vb_events_got *got);
+	void (*free_wq)(struct ibv_wq *wq);
 	int (*create_rwq_ind_table)(struct ibv_context *ctx,
 				    const struct ibv_rwq_ind_table_init_attr *attr,
 				    struct ibv_rwq_ind_table **table);

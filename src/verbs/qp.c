@@ -161,21 +161,25 @@ VB_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode o
 	return !!(bits & IBV_QUERY_QP_DATA_IN_ORDER_WHOLE_MSG);
 }
 
-/* ibv_set_ece(3), ibv_query_ece(3): no vendor options to agree on; librdmacm goes on without. */
-
 VB_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	(void)qp;
-	(void)ece;
-	return vb_answer(vb_refuse_verb("set_ece"));
+	if (!qp || !ece)
+		return vb_answer(vb_refuse_null("set_ece", qp ? "ece" : "qp"));
+	return vb_answer(vb_ops(qp->context)->set_ece(qp, ece));
 }
 
 VB_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	(void)qp;
-	if (ece)
-		*ece = (struct ibv_ece){0};
-	return vb_answer(vb_refuse_verb("query_ece"));
+	if (!qp || !ece)
+		return vb_answer(vb_refuse_null("query_ece", qp ? "ece" : "qp"));
+	return vb_answer(vb_ops(qp->context)->query_ece(qp, ece));
+}
+
+int vb_slot_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+	if (!attr)
+		return vb_answer(vb_refuse_null("modify_qp_rate_limit", "attr"));
+	return vb_answer(vb_ops(qp->context)->modify_qp_rate_limit(qp, attr));
 }
 
 VB_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)

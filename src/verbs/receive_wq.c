@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Receive work queues: ibv_create_wq(3), ibv_modify_wq(3), ibv_create_rwq_ind_table(3). */
+#include "verbs/events_wait.h"
 #include "verbs/face.h"
 #include "verbs/slots.h"
 
@@ -47,9 +48,20 @@ int vb_slot_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr)
 	return vb_answer(err);
 }
 
+/* The inline of the header made mutex and cond when the queue was new. */
 int vb_slot_destroy_wq(struct ibv_wq *wq)
 {
-	return vb_answer(vb_ops(wq->context)->destroy_wq(wq));
+	struct vb_events_got got = {0};
+	const struct vb_ops *ops = vb_ops(wq->context);
+	int err = ops->retire_wq(wq, &got);
+
+	if (err)
+		return vb_answer(err);
+	vb_acks_wait((struct vb_acks){&wq->mutex, &wq->cond, &wq->events_completed}, got.async);
+	pthread_cond_destroy(&wq->cond);
+	pthread_mutex_destroy(&wq->mutex);
+	ops->free_wq(wq);
+	return 0;
 }
 
 struct ibv_rwq_ind_table *vb_slot_create_rwq_ind_table(struct ibv_context *ctx,

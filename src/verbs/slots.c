@@ -59,6 +59,7 @@ void vb_slots_fill(struct ibv_context *ctx)
 	vctx->open_xrcd = vb_slot_open_xrcd;
 	vctx->close_xrcd = vb_slot_close_xrcd;
 	vctx->get_srq_num = vb_slot_get_srq_num;
+	vctx->modify_qp_rate_limit = vb_slot_modify_qp_rate_limit;
 	vctx->ibv_create_flow = vb_slot_create_flow;
 	vctx->ibv_destroy_flow = vb_slot_destroy_flow;
 	vctx->create_counters = vb_slot_create_counters;

@@ -46,6 +46,7 @@ struct ibv_mr *vb_slot_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t 
 /* Completes device memory that is new in this process: its copying functions. */
 struct ibv_dm *vb_face_dm(struct ibv_dm *dm);
 
+int vb_slot_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 struct ibv_flow *vb_slot_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
 int vb_slot_destroy_flow(struct ibv_flow *flow);
 struct ibv_counters *vb_slot_create_counters(struct ibv_context *ctx,

@@ -149,18 +149,21 @@ static void check_entry(struct ibv_cq_ex *cq, struct ibv_qp *qp, uint64_t wc_fla
 		EXPECT(ibv_wc_read_completion_wallclock_ns(cq) > 0);
 }
 
-static void polling(uint64_t wc_flags)
+static void polling(uint64_t wc_flags, uint32_t flags)
 {
-	struct ibv_cq_init_attr_ex attr = {.cqe = 64, .wc_flags = wc_flags};
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 64,
+		.wc_flags = wc_flags,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		.flags = flags,
+	};
 	struct ibv_poll_cq_attr none = {.comp_mask = 0}, bad = {.comp_mask = 1};
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, &attr);
 	int sent = 0, received = 0;
 	uint64_t last = 0;
 	struct ibv_qp *qp;
 
-	expect_case("polling with wc_flags %#llx", (unsigned long long)wc_flags);
-	if (!cq && errno == EOPNOTSUPP && wc_flags != IBV_WC_STANDARD_FLAGS)
-		return; /* an optional field that the device does not offer */
+	expect_case("polling with wc_flags %#llx, flags %u", (unsigned long long)wc_flags, flags);
 	REQUIRE(cq);
 	EXPECT(cq->cqe >= 64);
 	qp = self_connected(cq);
@@ -392,9 +395,12 @@ int main(int argc, char **argv)
 	mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
 	REQUIRE(mr);
 	refused();
-	polling(IBV_WC_STANDARD_FLAGS);
-	polling(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP);
-	polling(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
+	polling(IBV_WC_STANDARD_FLAGS, 0);
+	polling(IBV_WC_STANDARD_FLAGS, IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+	polling(IBV_WC_STANDARD_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+	polling(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, 0);
+	polling(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+		IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
 	flags(0);
 	flags(IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
 	flags(IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);

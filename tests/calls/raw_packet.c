@@ -290,6 +290,8 @@ static void creation(void)
 
 		REQUIRE(!ibv_query_device_ex(ctx, NULL, &device));
 		EXPECT(device.raw_packet_caps & IBV_RAW_PACKET_CAP_CVLAN_STRIPPING);
+		EXPECT(device.raw_packet_caps & IBV_RAW_PACKET_CAP_IP_CSUM);
+		EXPECT(device.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM);
 		EXPECT(device.orig_attr.device_cap_flags & IBV_DEVICE_MANAGED_FLOW_STEERING);
 		EXPECT(device.rss_caps.supported_qpts & 1u << IBV_QPT_RAW_PACKET);
 		EXPECT_EQ(device.rss_caps.rx_hash_function, IBV_RX_HASH_FUNC_TOEPLITZ);
@@ -654,6 +656,51 @@ static void stripping(void)
 	raw_close(&sender);
 }
 
+/* IBV_SEND_IP_CSUM fills checksums in, IBV_WC_IP_CSUM_OK tells that they are right. */
+static void checksums(void)
+{
+	struct ibv_flow_spec_eth eth = {
+		.type = IBV_FLOW_SPEC_ETH,
+		.size = sizeof(eth),
+		.val = {.dst_mac = {0x03, 0, 0x76, 0x62, 0, 7}},
+		.mask = {.dst_mac = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
+	};
+	static const uint8_t udp[] = {0x03, 0,    0x76, 0x62, 0,    7,    0x02, 0,    0x76, 0x62,
+				      0,    0xee, 0x08, 0,    0x45, 0,    0,    32,   0,    0,
+				      0x40, 0,    64,   17,   0,    0,    10,   9,    9,    1,
+				      10,   9,    9,    2,    0x30, 0x39, 0x30, 0x3a, 0,    12,
+				      0x12, 0x34, 1,    2,    3,    4};
+	struct rule rule = rule_any(IBV_FLOW_ATTR_NORMAL);
+	struct ibv_sge sge = {(uintptr_t)OUT, sizeof(udp), mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = 9, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+	struct raw a = {0}, sender;
+	struct ibv_send_wr *bad;
+	struct ibv_flow *f;
+
+	raw_open(&a, 0);
+	raw_open(&sender, 2);
+	rule_add(&rule, &eth, sizeof(eth));
+	f = flow(&a, &rule);
+	for (int i = 0; i < 2; i++) {
+		expect_case("checksums %s", i ? "made" : "wrong");
+		memcpy(OUT, udp, sizeof(udp));
+		wr.send_flags = i ? IBV_SEND_IP_CSUM : 0;
+		REQUIRE(!ibv_post_send(sender.qp, &wr, &bad));
+		REQUIRE(!next_entry(&sender, END_WAIT_MS));
+		ibv_end_poll(sender.cq);
+		REQUIRE(!next_entry(&a, END_WAIT_MS));
+		EXPECT_STATUS(a.cq->status, IBV_WC_SUCCESS);
+		EXPECT_EQ(ibv_wc_read_wc_flags(a.cq), i ? IBV_WC_IP_CSUM_OK : 0);
+		EXPECT_EQ(ibv_wc_read_byte_len(a.cq), sizeof(udp));
+		ibv_end_poll(a.cq);
+		/* The program's own memory stays as it was. */
+		EXPECT(!memcmp(OUT, udp, sizeof(udp)));
+	}
+	EXPECT_EQ(ibv_destroy_flow(f), 0);
+	raw_close(&a);
+	raw_close(&sender);
+}
+
 /* Without a poller the progress thread takes frames in: an armed channel wakes. */
 static void nobody_polls(void)
 {
@@ -690,6 +737,50 @@ static void nobody_polls(void)
 	raw_close(&sender);
 }
 
+/* ibv_close_device(3) with a rule and its queue pair left: nothing of them goes on, other contexts do. */
+static void closed_with_rules(void)
+{
+	/* The memory of what is left stays until the process ends; it is not forgotten either. */
+	static void *volatile left[4];
+	struct ibv_context *first = ctx;
+	struct ibv_pd *first_pd = pd;
+	struct rule rule = rule_for(1, 0);
+	struct raw a = {0}, sender;
+	struct ibv_qp_init_attr_ex attr;
+	struct seen seen = {0};
+	struct ibv_flow *f;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+
+	expect_case("closing the device under a rule");
+	ctx = NULL;
+	REQUIRE(loopback_open());
+	pd = ibv_alloc_pd(ctx);
+	cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
+	REQUIRE(pd && cq);
+	attr = attributes((struct ibv_cq_ex *)cq);
+	qp = ibv_create_qp_ex(ctx, &attr);
+	REQUIRE(qp);
+	REQUIRE(ibv_create_flow(qp, &rule.attr));
+	left[0] = ctx;
+	left[1] = pd;
+	left[2] = cq;
+	left[3] = qp;
+	EXPECT_EQ(ibv_close_device(left[0]), 0);
+	ctx = first;
+	pd = first_pd;
+	raw_open(&a, 0);
+	raw_open(&sender, 2);
+	rule = rule_for(1, 7); /* less urgent than the one that is gone */
+	f = flow(&a, &rule);
+	send_frame(&sender, 1, 0, 0x71);
+	EXPECT(receive(&a, &seen));
+	EXPECT_EQ(seen.mark, 0x71);
+	EXPECT_EQ(ibv_destroy_flow(f), 0);
+	raw_close(&a);
+	raw_close(&sender);
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_qp_init_attr_ex attr;
@@ -723,7 +814,9 @@ int main(int argc, char **argv)
 	default_rules();
 	counting();
 	stripping();
+	checksums();
 	nobody_polls();
+	closed_with_rules();
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
 	EXPECT_EQ(ibv_close_device(ctx), 0);

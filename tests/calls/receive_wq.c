@@ -342,6 +342,63 @@ static void send_all(struct ibv_qp *qp)
 	}
 }
 
+/* A buffer that cannot be written breaks its queue: one error, the rest flushed, an event that destroying waits for. */
+static void broken(void)
+{
+	struct ibv_wq_init_attr init = good();
+	struct ibv_rwq_ind_table_init_attr attr = {.log_ind_tbl_size = 0};
+	struct ibv_sge bad_sge = {(uintptr_t)buffer, 2048, mr->lkey + 1};
+	struct ibv_recv_wr recv = {.wr_id = 7, .sg_list = &bad_sge, .num_sge = 1}, *bad_recv;
+	struct ibv_qp *sender = sender_open(), *qp;
+	struct ibv_rwq_ind_table *table;
+	struct ibv_qp_init_attr_ex qp_attr;
+	struct ibv_async_event event;
+	struct timespec begin, now;
+	struct ibv_flow *flow;
+	struct ibv_wq *wq;
+	uint64_t seen[2] = {0};
+	int n = 0;
+
+	expect_case("a queue breaks");
+	if (!sender) {
+		EXPECT_EQ(errno, EPERM);
+		return;
+	}
+	wq = ibv_create_wq(ctx, &init);
+	REQUIRE(wq && !move(wq, IBV_WQS_RDY));
+	REQUIRE(!ibv_post_wq_recv(wq, &recv, &bad_recv));
+	REQUIRE(!post(wq, 8, 1));
+	attr.ind_tbl = &wq;
+	table = ibv_create_rwq_ind_table(ctx, &attr);
+	REQUIRE(table);
+	qp_attr = spread_attr(table);
+	qp = ibv_create_qp_ex(ctx, &qp_attr);
+	flow = qp ? flow_make(qp) : NULL;
+	REQUIRE(flow);
+	send_all(sender);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		struct ibv_wc wc;
+
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if (ibv_poll_cq(cq, 1, &wc) == 1 && wc.wr_id != 1000 && n < 2) {
+			EXPECT_STATUS(wc.status, n ? IBV_WC_WR_FLUSH_ERR : IBV_WC_LOC_PROT_ERR);
+			seen[n++] = wc.wr_id;
+		}
+		sched_yield();
+	} while (n < 2 && now.tv_sec < begin.tv_sec + END_WAIT_MS / 1000);
+	EXPECT(seen[0] == 7 && seen[1] == 8);
+	EXPECT_EQ(ibv_get_async_event(ctx, &event), 0);
+	EXPECT_EQ(event.event_type, IBV_EVENT_WQ_FATAL);
+	EXPECT(event.element.wq == wq);
+	ibv_ack_async_event(&event);
+	EXPECT_EQ(ibv_destroy_flow(flow), 0);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	EXPECT_EQ(ibv_destroy_rwq_ind_table(table), 0);
+	EXPECT_EQ(ibv_destroy_wq(wq), 0);
+	EXPECT_EQ(ibv_destroy_qp(sender), 0);
+}
+
 static void spread(void)
 {
 	struct ibv_wq_init_attr init = good();
@@ -434,6 +491,7 @@ int main(int argc, char **argv)
 	states();
 	tables();
 	spread();
+	broken();
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	EXPECT_EQ(ibv_destroy_cq(cq), 0);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);

@@ -19,19 +19,16 @@ static struct ibv_device_attr_ex device;
 		EXPECT_NULL(call, EOPNOTSUPP); \
 	} while (0)
 
-static void queues(void)
-{
-	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
-
-	expect_case("ibv_modify_qp_rate_limit");
-	EXPECT_EQ(ibv_modify_qp_rate_limit(end.qp, &rate), EOPNOTSUPP);
-}
-
 static void flows(void)
 {
 	struct ibv_flow_action_esp_attr esp = {.comp_mask = 0};
 
+	struct ibv_flow_action none = {.context = end.ctx};
+
 	NOT_OFFERED(ibv_create_flow_action_esp(end.ctx, &esp));
+	expect_case("other flow action verbs");
+	EXPECT_EQ(ibv_modify_flow_action_esp(&none, &esp), EOPNOTSUPP);
+	EXPECT_EQ(ibv_destroy_flow_action(&none), EOPNOTSUPP);
 }
 
 static void qp_types(void)
@@ -85,7 +82,6 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	end_open(&end, &config, END_HERE);
 	REQUIRE(ibv_query_device_ex(end.ctx, NULL, &device) == 0);
-	queues();
 	flows();
 	qp_types();
 	multicast();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Usage: udp-mcast DEVICE GROUP GID_INDEX receive|send|idle
+ * Usage: udp-mcast DEVICE GROUP GID_INDEX receive|send|apart|idle
  * receive: two queue pairs join the group, a third joins with another Q_Key; each of the two has to get every datagram once, with
  * the sender's address in its GRH, the third none. send: a member itself, sends DATAGRAMS of them and has to get its own.
  * idle: joins, waits two seconds, and must have used next to no processor time.
@@ -91,14 +91,17 @@ static void modify(struct ibv_qp *qp, struct ibv_qp_attr attr, int mask)
 		fail("modify_qp to %d", (int)attr.qp_state);
 }
 
-static void end_open(struct end *e, uint32_t qkey)
+static void end_open_flags(struct end *e, uint32_t qkey, uint32_t create_flags)
 {
 	size_t bytes = (size_t)(DATAGRAMS * 2 + 1) * (BYTES + GRH);
 
 	e->memory = calloc(1, bytes);
 	e->cq = ibv_create_cq(context, DATAGRAMS * 4, NULL, NULL, 0);
 	e->mr = e->memory ? ibv_reg_mr(pd, e->memory, bytes, IBV_ACCESS_LOCAL_WRITE) : NULL;
-	struct ibv_qp_init_attr init = {
+	struct ibv_qp_init_attr_ex init = {
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.pd = pd,
+		.create_flags = create_flags,
 		.send_cq = e->cq,
 		.recv_cq = e->cq,
 		.cap = {.max_send_wr = DATAGRAMS,
@@ -108,7 +111,7 @@ static void end_open(struct end *e, uint32_t qkey)
 		.qp_type = IBV_QPT_UD,
 	};
 
-	e->qp = e->mr && e->cq ? ibv_create_qp(pd, &init) : NULL;
+	e->qp = e->mr && e->cq ? ibv_create_qp_ex(context, &init) : NULL;
 	if (!e->qp)
 		fail("no queue pair");
 	modify(e->qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey},
@@ -121,6 +124,11 @@ static void end_open(struct end *e, uint32_t qkey)
 		post(e, i);
 	modify(e->qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR}, 0);
 	modify(e->qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS}, IBV_QP_SQ_PSN);
+}
+
+static void end_open(struct end *e, uint32_t qkey)
+{
+	end_open_flags(e, qkey, 0);
 }
 
 static void end_close(struct end *e)
@@ -216,8 +224,19 @@ static void send_all(struct end *e)
 			fail("post_send");
 		usleep(1000);
 	}
-	collect(e, DATAGRAMS, SECONDS, true);
 	ibv_destroy_ah(ah);
+}
+
+/* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: the other member of the process hears the sender, the sender does not hear itself. */
+static void send_apart(struct end e[2])
+{
+	struct ibv_wc wc;
+
+	send_all(&e[0]);
+	collect(&e[1], DATAGRAMS, SECONDS, true);
+	usleep(20000);
+	if (ibv_poll_cq(e[0].cq, 1, &wc))
+		fail("the sender heard itself");
 }
 
 static void receive_all(struct end e[3])
@@ -253,23 +272,29 @@ int main(int argc, char **argv)
 	struct end e[3] = {0};
 
 	if (argc != 5)
-		fail("usage: udp-mcast DEVICE GROUP GID_INDEX receive|send|idle");
+		fail("usage: udp-mcast DEVICE GROUP GID_INDEX receive|send|apart|idle");
 	parse_group(argv[2]);
 	gid_index = atoi(argv[3]);
 	open_device(argv[1]);
 	bool many = !strcmp(argv[4], "receive");
+	bool apart = !strcmp(argv[4], "apart");
 
-	end_open(&e[0], QKEY);
-	if (many) {
+	end_open_flags(&e[0], QKEY, apart ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0);
+	if (many || apart)
 		end_open(&e[1], QKEY);
+	if (many)
 		end_open(&e[2], QKEY + 1);
+	if (many) {
 		receive_all(e);
+	} else if (apart) {
+		send_apart(e);
 	} else if (!strcmp(argv[4], "send")) {
 		send_all(&e[0]);
+		collect(&e[0], DATAGRAMS, SECONDS, true);
 	} else {
 		idle();
 	}
-	for (int i = 0; i < (many ? 3 : 1); i++)
-		end_close(&e[i]);
+	for (int k = 0; k < 3 && e[k].qp; k++)
+		end_close(&e[k]);
 	return 0;
 }

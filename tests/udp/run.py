@@ -80,6 +80,8 @@ def run_all(tests):
     several.xrc()
     several.multicast("239.1.2.3", "IPv4")
     several.multicast("ff05::1:2:3", "IPv6")
+    several.multicast_apart("239.1.2.4", "IPv4")
+    several.multicast_apart("ff05::1:2:4", "IPv6")
     trouble.reply_first()
     trouble.port_taken()
 

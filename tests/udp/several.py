@@ -112,6 +112,21 @@ class Several:
                         runner.end(end)
         self.report.case(f"multicast {family}: every member of every process and host", case)
 
+    def multicast_apart(self, group, family):
+        """A sender that asked not to hear itself (IBV_QP_CREATE_BLOCK_SELF_MCAST_LB), and another member in its process."""
+        def case():
+            with self.tests.runner(timeout=20) as runner:
+                log = os.path.join(runner.dir, "apart")
+                end = runner.start(self.tests.nets.launch[0] + [runner.program(self.tests.args.mcast), hosts.DEVICE, group,
+                                                               str(self.tests.index[family]), "apart"], log)
+                try:
+                    faults = wait_all([end], time.monotonic() + 15)
+                    if faults:
+                        raise Failure(f"{faults[0]}\n{tail(log)}")
+                finally:
+                    runner.end(end)
+        self.report.case(f"multicast {family}: a sender that does not hear itself", case)
+
     def idle(self):
         def group():
             with self.tests.runner(timeout=20) as runner:

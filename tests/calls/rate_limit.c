@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * ibv_modify_qp_rate_limit(3): what is refused, that the rate is kept by ibv_query_qp(3), and that sending takes at least the
+ * time that the rate says. A slow machine takes longer; it cannot take less.
+ */
+#include <string.h>
+#include <time.h>
+
+#include <infiniband/verbs.h>
+
+#include "end.h"
+#include "expect.h"
+
+#define RATE_KBPS 16000u /* 2 bytes in a microsecond */
+#define BYTES     200000u
+#define SLACK     50000u /* the burst, and the run that may be sent on credit */
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
+static int limit(struct end *end, uint32_t kbps, uint32_t burst, uint16_t packet)
+{
+	struct ibv_qp_rate_limit_attr attr = {
+		.rate_limit = kbps, .max_burst_sz = burst, .typical_pkt_sz = packet};
+
+	return ibv_modify_qp_rate_limit(end->qp, &attr);
+}
+
+static uint32_t queried(struct end *end)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	REQUIRE(!ibv_query_qp(end->qp, &attr, IBV_QP_RATE_LIMIT, &init));
+	return attr.rate_limit;
+}
+
+static void refused(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ibv_qp_rate_limit_attr bad = {.rate_limit = 1000, .comp_mask = 1};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .rate_limit = 1000};
+	struct ibv_device_attr_ex device;
+	struct end end;
+
+	end_open(&end, &config, END_HERE);
+	REQUIRE(!ibv_query_device_ex(end.ctx, NULL, &device));
+	expect_case("capabilities");
+	EXPECT(device.packet_pacing_caps.qp_rate_limit_min > 0);
+	EXPECT(device.packet_pacing_caps.qp_rate_limit_max > RATE_KBPS);
+	EXPECT(ibv_is_qpt_supported(device.packet_pacing_caps.supported_qpts, IBV_QPT_RC));
+	expect_case("not in RTS");
+	EXPECT_REFUSED(limit(&end, RATE_KBPS, 0, 0), EINVAL);
+	end_link(&end, &end);
+	expect_case("above the maximum");
+	EXPECT_REFUSED(limit(&end, device.packet_pacing_caps.qp_rate_limit_max + 1, 0, 0), EINVAL);
+	expect_case("a burst or a packet size without a rate");
+	EXPECT_REFUSED(limit(&end, 0, 1000, 0), EINVAL);
+	EXPECT_REFUSED(limit(&end, 0, 0, 1000), EINVAL);
+	expect_case("comp_mask");
+	EXPECT_REFUSED(ibv_modify_qp_rate_limit(end.qp, &bad), EINVAL);
+	EXPECT_REFUSED(ibv_modify_qp_rate_limit(end.qp, NULL), EINVAL);
+	expect_case("through ibv_modify_qp only for raw packet queue pairs");
+	EXPECT_REFUSED(end_modify(&end, &attr, IBV_QP_STATE | IBV_QP_RATE_LIMIT), EINVAL);
+	expect_case("kept, and forgotten by RESET");
+	EXPECT_EQ(queried(&end), 0);
+	EXPECT_EQ(limit(&end, RATE_KBPS, 5000, 1000), 0);
+	EXPECT_EQ(queried(&end), RATE_KBPS);
+	EXPECT_EQ(limit(&end, device.packet_pacing_caps.qp_rate_limit_max, 0, 0), 0);
+	EXPECT_EQ(limit(&end, 0, 0, 0), 0);
+	EXPECT_EQ(queried(&end), 0);
+	EXPECT_EQ(limit(&end, RATE_KBPS, 0, 0), 0);
+	REQUIRE(end_move(&end, IBV_QPS_RESET) == 0);
+	EXPECT_EQ(queried(&end), 0);
+	end_close(&end);
+}
+
+static void paced(enum ibv_qp_type type, enum ibv_wr_opcode opcode, enum end_place place)
+{
+	struct end_config config = end_defaults(type);
+	uint32_t piece = BYTES / 4;
+	struct end near, far;
+	uint64_t began, least = (BYTES - SLACK) / 2; /* microseconds */
+
+	config.buf_len = 131072;
+	end_pair(&near, &far, &config, &config, place);
+	expect_case("type %d, opcode %d", (int)type, (int)opcode);
+	REQUIRE(limit(&near, RATE_KBPS, 8192, 0) == 0);
+	for (uint64_t i = 0; i < 4 && opcode == IBV_WR_SEND; i++) {
+		struct ibv_sge into = end_sge(&far, 0, piece);
+
+		REQUIRE(end_post_recv(&far, i, &into, 1) == 0);
+	}
+	began = now_us();
+	for (uint64_t i = 0; i < 4; i++) {
+		struct ibv_sge sge = end_sge(&near, 65536, piece);
+		struct ibv_send_wr wr = end_wr(opcode, i, &sge, 1);
+
+		wr.send_flags = IBV_SEND_SIGNALED;
+		wr.wr.rdma.remote_addr = far.info.addr;
+		wr.wr.rdma.rkey = far.info.rkey;
+		REQUIRE(end_post_send(&near, &wr) == 0);
+	}
+	for (int i = 0; i < 4; i++) {
+		struct ibv_wc wc;
+
+		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	}
+	EXPECT_MSG(now_us() - began >= least, "%u bytes took %llu us, the rate says %llu", BYTES,
+		   (unsigned long long)(now_us() - began), (unsigned long long)least);
+	end_pair_close(&near, &far);
+}
+
+int main(int argc, char **argv)
+{
+	enum end_place place = end_main(argc, argv);
+
+	refused();
+	paced(IBV_QPT_RC, IBV_WR_SEND, place);
+	paced(IBV_QPT_RC, IBV_WR_RDMA_WRITE, place);
+	paced(IBV_QPT_UC, IBV_WR_RDMA_WRITE, place);
+	return expect_done();
+}
