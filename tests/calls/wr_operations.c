@@ -34,6 +34,8 @@ static const struct {
 	{"BIND_MW", IBV_QP_EX_WITH_BIND_MW, RC | UC | XS},
 	/* The page lists it for UC, whose wire has no such opcode. */
 	{"SEND_WITH_INV", IBV_QP_EX_WITH_SEND_WITH_INV, RC | XS},
+	{"FLUSH", IBV_QP_EX_WITH_FLUSH, RC | XS},
+	{"ATOMIC_WRITE", IBV_QP_EX_WITH_ATOMIC_WRITE, RC | XS},
 	/* The page has it for UD and RAW_PACKET; tso_caps say that no type can. */
 	{"TSO", IBV_QP_EX_WITH_TSO, 0},
 };
