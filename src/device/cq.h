@@ -119,8 +119,6 @@ void vb_cq_unhold(struct vb_cq *cq);
 
 /* Drives what feeds this CQ, unless another poller does (cq_poll.c). */
 void vb_cq_drive(struct vb_cq *cq);
-/* Without a lock: is there an entry? Then a poller takes it before it drives: driving costs a system call where other hosts are concerned. */
-bool vb_cq_ready(const struct vb_cq *cq);
 /* Entry was polled: frees send queue slots. Under cq->lock. */
 void vb_cq_consume(const struct vb_cqe *cqe);
 

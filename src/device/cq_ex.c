@@ -46,8 +46,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 	if (attr && attr->comp_mask)
 		return EINVAL;
-	if (!vb_cq_ready(cq))
-		vb_cq_drive(cq);
+	vb_cq_drive(cq);
 	if (!cq->single_threaded)
 		pthread_mutex_lock(&cq->consume);
 	vb_lock_take(&cq->lock);

@@ -7,6 +7,14 @@
 #include "device/fastpath.h"
 #include "device/qp.h"
 
+/* A drive of an engine that reads sockets costs a system call: it is left out while there are entries to be taken. */
+static bool can_wait(const struct vb_cq *cq, const struct vb_engine *e)
+{
+	return __atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED) &&
+	       atomic_load_explicit(&cq->head, memory_order_relaxed) !=
+		       atomic_load_explicit(&cq->tail, memory_order_relaxed);
+}
+
 void vb_cq_drive(struct vb_cq *cq)
 {
 	/* Another poller drives already: its finds become entries, which we look at next. */
@@ -14,15 +22,11 @@ void vb_cq_drive(struct vb_cq *cq)
 		return;
 	bool armed = atomic_load_explicit(&cq->armed, memory_order_relaxed) != VB_CQ_IDLE;
 
-	for (uint32_t i = 0; i < cq->num_engines; i++)
-		vb_engine_poll(cq->engines[i].engine, armed);
+	for (uint32_t i = 0; i < cq->num_engines; i++) {
+		if (!can_wait(cq, cq->engines[i].engine))
+			vb_engine_poll(cq->engines[i].engine, armed);
+	}
 	vb_lock_release(&cq->poll_lock);
-}
-
-bool vb_cq_ready(const struct vb_cq *cq)
-{
-	return atomic_load_explicit(&cq->head, memory_order_relaxed) !=
-	       atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }
 
 /* Locks for taking entries; waits while an ibv_cq_ex iteration is under way. */
@@ -59,8 +63,7 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 
 	if (num_entries <= 0)
 		return num_entries ? -EINVAL : 0;
-	if (!vb_cq_ready(cq))
-		vb_cq_drive(cq);
+	vb_cq_drive(cq);
 	bool waited = consume_begin(cq);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);

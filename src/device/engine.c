@@ -226,7 +226,7 @@ static void runnable_run(struct vb_engine *e, bool courteous)
 			e->udp_courtesy = true;
 			continue;
 		}
-		if (!courteous)
+		if (qp->udp_heard && !courteous)
 			vb_udp_reply_over(qp);
 		vb_engine_run_qp(e, qp);
 	}

@@ -44,11 +44,10 @@ static inline bool vb_udp_reply_expected(const struct vb_qp *qp)
 	return qp->udp_heard && qp->udp_habit == VB_UDP_HABIT && vb_tqp_owes_ack_alone(&qp->t);
 }
 
-/* The program is back; if it has not posted, the habit is over. */
+/* The program is back and has not posted: the habit is over. */
 static inline void vb_udp_reply_over(struct vb_qp *qp)
 {
-	if (qp->udp_heard)
-		qp->udp_habit = 0;
+	qp->udp_habit = 0;
 	qp->udp_heard = false;
 }
 

@@ -170,6 +170,51 @@ static void test_burst_is_one_run(void **state)
 	}
 }
 
+static void pair(struct fixture *f, enum vb_op op, uint32_t length)
+{
+	struct vb_run run = run_of(length, 1024);
+	struct vb_run ack = {
+		.service = VB_SERVICE_RC,
+		.op = VB_OP_ACK,
+		.flags = VB_RUN_FIRST | VB_RUN_LAST,
+		.syndrome = VB_AETH_ACK,
+		.pkey = 0xffff,
+		.segments = 1,
+		.dest_qpn = 0x123456,
+		.psn = 0xffffff, /* on_run() wants numbers that follow each other */
+		.msn = 0x9abcde,
+	};
+
+	run.op = (uint8_t)op;
+	assert_int_equal(vb_udp_send_pair(&f->tx, &f->path, 0, &run, 1024, f->sent, &ack), 0);
+	receive(f);
+	assert_int_equal(f->runs, 2);
+	assert_int_equal(f->first.op, op);
+	assert_int_equal(f->bytes, length);
+	assert_memory_equal(f->got, f->sent, length);
+	assert_int_equal(f->last.op, VB_OP_ACK);
+	assert_int_equal(f->last.syndrome, VB_AETH_ACK);
+	assert_int_equal(f->last.msn, 0x9abcde);
+}
+
+/* A packet and the acknowledgement behind it, in one burst where that can be: a SEND of nothing is shorter than an acknowledgement. */
+static void test_pair(void **state)
+{
+	static const uint32_t lengths[] = {0, 1, 3, 4, 8, 1024};
+	struct fixture f;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		fixture_open(&f, i & 1);
+		f.tx.gso_refused = i & 2;
+		for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+			pair(&f, VB_OP_SEND, lengths[k]);
+			pair(&f, VB_OP_WRITE, lengths[k]);
+		}
+		fixture_close(&f);
+	}
+}
+
 /* A run that is one burst: no more packets and bytes than the kernel takes, a multiple of the path MTU, at least one packet. */
 static void test_run_bytes(void **state)
 {
@@ -376,6 +421,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_byte),
 		cmocka_unit_test(test_burst_is_one_run),
+		cmocka_unit_test(test_pair),
 		cmocka_unit_test(test_run_bytes),
 		cmocka_unit_test(test_path),
 		cmocka_unit_test(test_damaged),
