@@ -80,6 +80,9 @@ static void forked(struct vb_context *c)
 /* The locks inside the objects may be held for ever: they are not taken again. */
 void vb_context_forked(void)
 {
+	vb_qp_none_alive();
+	vb_cq_none_alive();
+	vb_srq_none_alive();
 	vb_context_each(forked);
 }
 

@@ -469,3 +469,8 @@ void vb_cq_unhold(struct vb_cq *cq)
 	cq->users--;
 	vb_lock_release(&cq->poll_lock);
 }
+
+void vb_cq_none_alive(void)
+{
+	atomic_store(&cqs_alive, 0);
+}

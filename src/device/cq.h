@@ -139,4 +139,7 @@ void vb_cq_ex_init(struct vb_cq *cq);
 /* In a forked child: the queue refuses (cq_ex.c). */
 void vb_cq_forked(struct vb_cq *cq);
 
+/* In a forked child: the limit counts the process's own. */
+void vb_cq_none_alive(void);
+
 #endif

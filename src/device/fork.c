@@ -13,7 +13,9 @@
 #include "device/cq.h"
 #include "device/device.h"
 #include "device/flow.h"
+#include "device/import.h"
 #include "device/monitor.h"
+#include "device/paths.h"
 #include "device/process.h"
 #include "device/raw_qp.h"
 
@@ -43,6 +45,8 @@ static void in_child(void)
 	vb_cq_moderate_forked();
 	vb_flow_forked();
 	vb_raw_forked();
+	vb_import_forked();
+	vb_paths_forked();
 	atomic_fetch_add(&generation, 1);
 	vb_context_forked();
 	vb_context_fork_unlock();

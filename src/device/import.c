@@ -232,3 +232,8 @@ int vb_import_dm(struct ibv_context *ctx, uint32_t handle, struct ibv_dm **dm)
 	vb_peer_part(vb_process_node_started(), owner);
 	return err;
 }
+
+void vb_import_forked(void)
+{
+	pthread_mutex_init(&known_lock, NULL);
+}

@@ -30,6 +30,12 @@ void vb_paths_keep(const struct vb_paths *paths)
 	pthread_mutex_unlock(&lock);
 }
 
+void vb_paths_forked(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	ended = (struct vb_paths){0};
+}
+
 static void add_engine(struct vb_engine *engine, void *sum)
 {
 	vb_lock_take(&engine->lock);

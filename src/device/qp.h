@@ -211,4 +211,7 @@ enum vb_qp_owner vb_qp_owner(struct vb_node *node, uint32_t qpn, uint32_t *engin
 void vb_qp_table_add(struct vb_qp *qp);
 void vb_qp_table_remove(struct vb_qp *qp);
 
+/* In a forked child: the limit counts the process's own. */
+void vb_qp_none_alive(void);
+
 #endif

@@ -408,3 +408,8 @@ int vb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 	vb_lock_release(&s->lock);
 	return err;
 }
+
+void vb_srq_none_alive(void)
+{
+	atomic_store(&srqs_alive, 0);
+}

@@ -313,3 +313,9 @@ void vb_commons_unlock(struct vb_commons *commons)
 {
 	vb_atomic_lock_release(commons->lock);
 }
+
+void vb_commons_forked(void)
+{
+	pthread_mutex_init(&left_lock, NULL);
+	left = NULL;
+}

@@ -32,4 +32,7 @@ bool vb_commons_seat_taken(const struct vb_commons *commons, uint32_t seat);
 bool vb_commons_lock(struct vb_commons *commons);
 void vb_commons_unlock(struct vb_commons *commons);
 
+/* In a forked child: what was left is the parent's, and the lock may be held by a thread that does not exist here. */
+void vb_commons_forked(void);
+
 #endif

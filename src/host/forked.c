@@ -6,6 +6,7 @@
  */
 #include <sys/mman.h>
 
+#include "host/commons.h"
 #include "host/descriptor.h"
 #include "host/private.h"
 
@@ -14,6 +15,7 @@ void vb_node_forked(struct vb_node *node)
 	atomic_store(&node->forked, true);
 	atomic_store(&node->gone, true);
 	vb_arena_forked(node);
+	vb_commons_forked();
 	vb_descriptor_close_inherited();
 	(void)mmap(node->page, sizeof(struct vb_page), PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
