@@ -410,7 +410,7 @@ int vb_cq_engine(struct vb_cq *cq, struct vb_engine **engine)
 
 	vb_lock_take(&cq->poll_lock);
 	if (!cq->own)
-		err = vb_engine_create(&cq->own);
+		err = vb_engine_create(&cq->own, false);
 	*engine = cq->own;
 	vb_lock_release(&cq->poll_lock);
 	return err;

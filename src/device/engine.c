@@ -33,7 +33,7 @@ uint64_t vb_clock_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-int vb_engine_create(struct vb_engine **engine)
+int vb_engine_create(struct vb_engine **engine, bool leans)
 {
 	struct vb_engine *e;
 	int err;
@@ -43,8 +43,11 @@ int vb_engine_create(struct vb_engine **engine)
 	*e = (struct vb_engine){0};
 	err = vb_process_node(&e->node);
 	if (!err)
+		err = leans ? vb_bias_allow(&e->lock) : 0;
+	if (!err)
 		err = vb_node_engine_alloc(e->node, &e->index);
 	if (err) {
+		vb_bias_forget(&e->lock);
 		free(e);
 		return err;
 	}

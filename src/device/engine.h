@@ -65,7 +65,8 @@ struct vb_engine {
 	struct vb_engine *next;         /* all engines of the process (process.c) */
 };
 
-int vb_engine_create(struct vb_engine **engine);
+/* leans: its lock may lean towards a thread (base/bias.h). */
+int vb_engine_create(struct vb_engine **engine, bool leans);
 /* No queue pair is left. Takes the engine off the process's list, closes its channels. */
 void vb_engine_destroy(struct vb_engine *engine);
 

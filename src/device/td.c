@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/bias.h"
 #include "base/reason.h"
 #include "device/context.h"
 #include "device/engine.h"
@@ -81,11 +80,8 @@ int vb_td_engine(struct vb_td *t, struct vb_engine **engine)
 	int err = 0;
 
 	pthread_mutex_lock(&t->lock);
-	if (!t->engine) {
-		err = vb_engine_create(&t->engine);
-		if (!err)
-			err = vb_bias_allow(&t->engine->lock);
-	}
+	if (!t->engine)
+		err = vb_engine_create(&t->engine, true);
 	*engine = t->engine;
 	pthread_mutex_unlock(&t->lock);
 	return err;

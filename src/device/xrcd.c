@@ -103,7 +103,7 @@ static void domain_destroy(struct vb_xrc_domain *d)
 
 static int engine_make(struct vb_xrc_domain *d)
 {
-	int err = d->engine ? 0 : vb_engine_create(&d->engine);
+	int err = d->engine ? 0 : vb_engine_create(&d->engine, false);
 
 	if (!err)
 		d->engine->xrc = d;
