@@ -101,17 +101,21 @@ void qp_to_init(struct ibv_qp *qp, const struct qp_settings *settings)
 
 struct ibv_qp *qp_create(struct endpoint *endpoint, const struct qp_settings *settings)
 {
-	struct ibv_qp_init_attr init = {
+	struct ibv_qp_init_attr_ex init = {
 		.send_cq = settings->send_cq ? settings->send_cq : endpoint->cq,
 		.recv_cq = settings->recv_cq ? settings->recv_cq : endpoint->cq,
 		.srq = settings->srq,
 		.cap = settings->cap,
 		.qp_type = settings->type,
 		.sq_sig_all = settings->signal_all,
+		.pd = endpoint->pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     (settings->send_ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0),
+		.send_ops_flags = settings->send_ops,
 	};
-	struct ibv_qp *qp = ibv_create_qp(endpoint->pd, &init);
+	struct ibv_qp *qp = ibv_create_qp_ex(endpoint->context, &init);
 
-	CHECK_SAY(qp, "ibv_create_qp: errno %d", errno);
+	CHECK_SAY(qp, "ibv_create_qp_ex: errno %d", errno);
 	qp_to_init(qp, settings);
 	return qp;
 }

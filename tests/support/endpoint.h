@@ -52,6 +52,7 @@ struct qp_settings {
 	struct ibv_srq *srq;
 	struct ibv_qp_cap cap;
 	unsigned int access;
+	uint64_t send_ops; /* IBV_QP_EX_WITH_...: an extended queue pair */
 	bool signal_all;
 	uint8_t timeout;
 	uint8_t retry_count;

@@ -154,21 +154,30 @@ class Trouble:
         self.report.case("port taken by another user", other_user)
         self.report.case("port taken by a driver of the kernel, then given back", driver)
 
+    def two_namespaces(self, program, family, **env):
+        """A program that enters the other host by itself."""
+        with self.tests.runner(timeout=60, VB_TEST_DEVICE=hosts.DEVICE, **env) as runner:
+            log = os.path.join(runner.dir, "log")
+            argv = [runner.program(program), str(self.tests.index[family]), self.tests.nets.netns(1)]
+            end = runner.start(argv, log)  # with the right to enter the other host
+            try:
+                faults = wait_all([end], time.monotonic() + 60)
+                if faults:
+                    raise Failure(f"{faults[0]}\n{tail(log)}")
+            finally:
+                runner.end(end)
+
     def reply_first(self):
         """An acknowledgement that let a reply go first is not forgotten, whatever the program does."""
-        def case(family):
-            with self.tests.runner(timeout=60, VB_TEST_DEVICE=hosts.DEVICE) as runner:
-                log = os.path.join(runner.dir, "reply")
-                program = [runner.program(self.tests.args.reply), str(self.tests.index[family]), self.tests.nets.netns(1)]
-                end = runner.start(program, log)  # with the right to enter the other host
-                try:
-                    faults = wait_all([end], time.monotonic() + 60)
-                    if faults:
-                        raise Failure(f"{faults[0]}\n{tail(log)}")
-                finally:
-                    runner.end(end)
         for family in ("IPv4", "IPv6"):
-            self.report.case(f"{family}: a reply before its acknowledgement", lambda family=family: case(family))
+            self.report.case(f"{family}: a reply before its acknowledgement",
+                             lambda family=family: self.two_namespaces(self.tests.args.reply, family))
+
+    def memory(self):
+        """What is newer than READ and WRITE, also on a bad network."""
+        for family, env in (("IPv4", {}), ("IPv6", {}), ("IPv4", {"VERBATIM_FAULT": "drop=5%,dup=2%,reorder=2%,seed=11"})):
+            self.report.case(f"{family}: windows, ATOMIC_WRITE, FLUSH{', with loss' if env else ''}",
+                             lambda family=family, env=env: self.two_namespaces(self.tests.args.memory, family, **env))
 
     def mtu_refused(self):
         self.report.case("path MTU 4096 on an interface of 1500 is refused",

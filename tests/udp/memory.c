@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Usage: udp-memory GID_INDEX NETNS (a path like /proc/PID/ns/net; VB_TEST_DEVICE names the device in both namespaces)
+ * Windows, on-demand memory, ATOMIC_WRITE and FLUSH between two hosts, on a network that may lose packets (VERBATIM_FAULT).
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+enum { SIZE = 65536, WINDOW_AT = 8192, WINDOW_SIZE = 16384, WORDS = 60, HOLE = 32768, PAGE = 4096 };
+enum {
+	FLUSHES = IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT,
+	REGION = ENDPOINT_ALL_ACCESS | FLUSHES | IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND
+};
+
+struct plan {
+	const char *netns;
+	int gid_index;
+};
+
+static void connect_side(struct endpoint *endpoint, struct side *side, int sock,
+			 const struct plan *plan)
+{
+	struct qp_settings settings;
+
+	endpoint_open(endpoint, 256, false);
+	endpoint->gid_index = plan->gid_index;
+	CHECK_ZERO(
+		ibv_query_gid(endpoint->context, ENDPOINT_PORT, plan->gid_index, &endpoint->gid));
+	qp_settings_default(&settings, IBV_QPT_RC);
+	settings.access |= FLUSHES;
+	settings.send_ops = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE;
+	settings.retry_count = 7;
+	side_open(side, endpoint, &settings, NULL, SIZE);
+	CHECK_ZERO(ibv_dereg_mr(side->mr));
+	side->mr = ibv_reg_mr(endpoint->pd, side->buffer, SIZE, REGION);
+	CHECK(side->mr);
+	side->local.rkey = side->mr->rkey;
+	side_exchange(side, sock);
+}
+
+static struct ibv_mw *window_bound(struct side *side)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(side->endpoint->pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	CHECK(mw);
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
+		.mr = side->mr,
+		.addr = (uintptr_t)side->buffer + WINDOW_AT,
+		.length = WINDOW_SIZE,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED};
+	CHECK_ZERO(ibv_post_send(side->qp, &wr, &bad));
+	completion_expect(side->endpoint->cq, 0, IBV_WC_SUCCESS, &wc);
+	return mw;
+}
+
+/* The target: gives a window, sees it written and taken back, then loses memory under its region. */
+static int target(int sock, void *argument)
+{
+	const struct plan *plan = argument;
+	struct endpoint endpoint;
+	struct ibv_mw *mw;
+	struct side side;
+	struct ibv_wc wc;
+	int fd = open(plan->netns, O_RDONLY | O_CLOEXEC);
+
+	promise("the target of windows, ATOMIC_WRITE and FLUSH");
+	CHECK(fd >= 0);
+	CHECK_ZERO(setns(fd, CLONE_NEWNET));
+	connect_side(&endpoint, &side, sock, plan);
+	CHECK_ZERO(post_receive(&side, 7, 0, 64));
+	mw = window_bound(&side);
+	message_send(sock, &mw->rkey, sizeof(mw->rkey));
+	completion_expect(endpoint.cq, 7, IBV_WC_SUCCESS, &wc);
+	CHECK_EQ(wc.wc_flags, IBV_WC_WITH_INV);
+	CHECK_EQ(wc.invalidated_rkey, mw->rkey);
+	for (unsigned int i = 0; i < WINDOW_SIZE; i++)
+		CHECK_SAY(side.buffer[WINDOW_AT + i] == 0x6b, "byte %u is %#x", i,
+			  side.buffer[WINDOW_AT + i]);
+	CHECK(mmap(side.buffer + HOLE, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		   0) != MAP_FAILED);
+	message_meet(sock);
+	message_meet(sock);
+	CHECK_ZERO(ibv_dealloc_mw(mw));
+	side_close(&side);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static void written_through_window(struct side *side, uint32_t rkey)
+{
+	struct peer whole = side->remote;
+	struct ibv_wc wc;
+
+	memset(side->buffer, 0x6b, WINDOW_SIZE);
+	side->remote.rkey = rkey;
+	side->remote.addr = 0; /* zero-based */
+	CHECK_ZERO(post_write(side, 1, 0, WINDOW_SIZE, 0, IBV_SEND_SIGNALED));
+	completion_expect(side->endpoint->cq, 1, IBV_WC_SUCCESS, &wc);
+	side->remote = whole;
+}
+
+/* Many in one batch, so that some of their packets and answers get lost. */
+static void words_stored(struct side *side)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(side->qp);
+	uint64_t value, *got = (uint64_t *)(void *)side->buffer;
+	struct ibv_wc wc;
+
+	ibv_wr_start(ex);
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	for (value = 1; value <= WORDS; value++) {
+		ex->wr_id = value;
+		if (value % 3)
+			ibv_wr_atomic_write(ex, side->remote.rkey, side->remote.addr + 8, &value);
+		else
+			ibv_wr_flush(ex, side->remote.rkey, side->remote.addr + 8, 8,
+				     value % 2 ? IBV_FLUSH_GLOBAL : IBV_FLUSH_PERSISTENT,
+				     value % 4 ? IBV_FLUSH_RANGE : IBV_FLUSH_MR);
+	}
+	CHECK_ZERO(ibv_wr_complete(ex));
+	for (value = 1; value <= WORDS; value++) {
+		completion_expect(side->endpoint->cq, value, IBV_WC_SUCCESS, &wc);
+		CHECK_EQ(wc.opcode, value % 3 ? IBV_WC_ATOMIC_WRITE : IBV_WC_FLUSH);
+	}
+	CHECK_ZERO(post_read(side, 90, 0, 8, 8, IBV_SEND_SIGNALED));
+	completion_expect(side->endpoint->cq, 90, IBV_WC_SUCCESS, &wc);
+	CHECK_EQ(*got, WORDS - 1);
+}
+
+static void initiator(int sock, const struct plan *plan)
+{
+	struct ibv_send_wr inv = {
+		.wr_id = 2, .opcode = IBV_WR_SEND_WITH_INV, .send_flags = IBV_SEND_SIGNALED};
+	struct endpoint endpoint;
+	struct ibv_send_wr *bad;
+	struct side side;
+	struct ibv_wc wc;
+	uint32_t rkey;
+
+	connect_side(&endpoint, &side, sock, plan);
+	message_receive(sock, &rkey, sizeof(rkey));
+	promise("a window of another host is written through");
+	written_through_window(&side, rkey);
+	promise("ATOMIC_WRITE and FLUSH are executed once, in order");
+	words_stored(&side);
+	promise("SEND_WITH_INV takes another host's window away");
+	inv.invalidate_rkey = rkey;
+	CHECK_ZERO(ibv_post_send(side.qp, &inv, &bad));
+	completion_expect(endpoint.cq, 2, IBV_WC_SUCCESS, &wc);
+	message_meet(sock);
+	promise("on-demand memory that is gone is a remote operational error");
+	CHECK_ZERO(post_write(&side, 3, 0, 64, HOLE, IBV_SEND_SIGNALED));
+	completion_expect(endpoint.cq, 3, IBV_WC_REM_OP_ERR, &wc);
+	message_meet(sock);
+	side_close(&side);
+	endpoint_close(&endpoint);
+}
+
+int main(int argc, char **argv)
+{
+	struct plan plan;
+	struct process process;
+
+	if (argc != 3)
+		check_skipped("usage: udp-memory GID_INDEX NETNS");
+	watchdog(60);
+	plan = (struct plan){argv[2], atoi(argv[1])};
+	process_start(&process, target, &plan);
+	initiator(process.sock, &plan);
+	process_expect_success(&process, PROCESS_PATIENCE_MS);
+	printf("windows, ATOMIC_WRITE, FLUSH between hosts: done\n");
+	return 0;
+}
