@@ -175,7 +175,8 @@ static void make_keys(struct endpoint *e)
 	struct vb_key key = {
 		.key = END_KEY,
 		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-			  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+			  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+			  IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT,
 		.pd = 1,
 		.start = END_IOVA,
 		.length = END_REGION,
@@ -195,7 +196,8 @@ static void set_attributes(struct vb_tqp *qp, const uint8_t *head)
 	qp->qpn = END_QPN;
 	qp->dest_qpn = 0x222;
 	qp->qkey = 0x11111111;
-	qp->access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	qp->access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+		     IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT;
 	qp->mtu = 256u << head[HEAD_MTU] % 5;
 	qp->pkey = 0xffff;
 	qp->service = head[HEAD_SERVICE] % 64 % 3;

@@ -3,6 +3,7 @@
 #include "seeds.h"
 
 #include <dirent.h>
+#include <infiniband/verbs.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -144,6 +145,51 @@ static void each_end(const struct capture *c, const char *file, use_fn *use)
 		one_end(c, file, end & 1, end & 2, end & 4, use);
 }
 
+/* What no capture has: ATOMIC_WRITE and FLUSH, good ones, misaligned, too long, of no type, of an unknown level. */
+static void each_newer(enum seed_kind kind, bool xrc, use_fn *use)
+{
+	static const struct vb_run runs[] = {
+		{.op = VB_OP_ATOMIC_WRITE, .length = 8, .dma_length = 8},
+		{.op = VB_OP_FLUSH, .dma_length = 64, .flush = VB_FETH(IBV_FLUSH_GLOBAL, 0)},
+		{.op = VB_OP_FLUSH, .flush = VB_FETH(IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR)},
+		{.op = VB_OP_ATOMIC_WRITE, .length = 8, .dma_length = 8, .va = 4},
+		{.op = VB_OP_ATOMIC_WRITE, .length = 16, .dma_length = 8},
+		{.op = VB_OP_FLUSH, .dma_length = 64},
+		{.op = VB_OP_FLUSH, .dma_length = 64, .flush = VB_FETH(IBV_FLUSH_GLOBAL, 3)},
+	};
+	static struct conversation v;
+	uint8_t packet[VB_PACKET_HEADER_MOST + 64];
+	char name[40];
+
+	for (unsigned int i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+		struct vb_run run = runs[i];
+
+		run.service = xrc ? VB_SERVICE_XRC : VB_SERVICE_RC;
+		run.flags = VB_RUN_FIRST | VB_RUN_LAST | VB_RUN_ACK_REQ;
+		run.segments = 1;
+		run.pkey = 0xffff;
+		run.dest_qpn = 0x123;
+		memset(packet, 0, sizeof(packet));
+		vb_packet_header(&run, 0, 1024, packet);
+		snprintf(name, sizeof(name), "newer-%u%s", i, xrc ? "-xrc" : "");
+		if (kind == SEED_DECODE) {
+			use(name, packet, vb_packet_bytes(&run, 0, 1024));
+			continue;
+		}
+		memset(v.data, 0, INPUT_HEAD);
+		v.size = INPUT_HEAD;
+		v.data[HEAD_SERVICE] = xrc ? HEAD_XRC : 0;
+		v.data[HEAD_MTU] = 2;
+		v.data[HEAD_RD_ATOMIC] = v.data[HEAD_DEST_RD_ATOMIC] = 4;
+		v.data[HEAD_RETRY] = 0x3f;
+		/* Twice, and both again under their old PSNs. */
+		for (unsigned int turn = 0; turn < 4; turn++)
+			record(&v, DO_KEY | DO_RUN | DO_PSN, turn < 2 ? 0 : (uint8_t)(0u - turn),
+			       packet, vb_packet_bytes(&run, 0, 1024));
+		use(name, v.data, v.size);
+	}
+}
+
 int seeds_each(const char *folder, enum seed_kind kind, use_fn *use)
 {
 	DIR *d = opendir(folder);
@@ -166,5 +212,7 @@ int seeds_each(const char *folder, enum seed_kind kind, use_fn *use)
 	}
 	if (d)
 		closedir(d);
+	each_newer(kind, false, use);
+	each_newer(kind, true, use);
 	return files ? 0 : -1;
 }
