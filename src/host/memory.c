@@ -395,8 +395,15 @@ int vb_peer_atomic(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint6
 int vb_peer_atomic_write(struct vb_peer *peer, uint64_t addr, uint64_t value)
 {
 	struct iovec iov = {&value, sizeof(value)};
-	int err = addr % 8 ? -EINVAL : vb_atomic_lock_take(peer->atomic_lock);
+	int err = addr % 8 ? -EINVAL : transfer_check(peer, addr, 1, sizeof(value));
 
+	/* Remote atomics on shared memory are the processor's own: a plain store fits between them. */
+	if (!err && vb_arena_holds(peer, addr, sizeof(value)))
+		return vb_peer_write(peer, addr, &iov, 1, sizeof(value), true);
+	if (!err && !vb_peer_reachable(peer))
+		err = -EOPNOTSUPP;
+	if (!err)
+		err = vb_atomic_lock_take(peer->atomic_lock);
 	if (err)
 		return err;
 	err = vb_peer_write(peer, addr, &iov, 1, sizeof(value), true);
