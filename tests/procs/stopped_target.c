@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Promise: one-sided means one-sided. While the target process is stopped
- * (SIGSTOP), WRITE, READ and both ATOMICs to its memory finish; a SEND to it
+ * (SIGSTOP), WRITE, READ, both ATOMICs and ATOMIC_WRITE to its memory finish; a SEND to it
  * waits (10 s here, far longer than timeout times retry count) without an error,
  * and completes after SIGCONT with nothing lost and nothing out of order.
  *
@@ -17,10 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE = 4 * 1024 * 1024, COUNTER_AT = 0, READ_AT = 4096, WRITE_AT = 1024 * 1024 };
+enum {
+	SIZE = 4 * 1024 * 1024,
+	COUNTER_AT = 0,
+	STORED_AT = 64,
+	READ_AT = 4096,
+	WRITE_AT = 1024 * 1024
+};
 enum { MESSAGES = 32, MESSAGE = 1024, MESSAGE_AT = 2 * 1024 * 1024, LARGE = 1024 * 1024 };
 enum { CONTACT_MS = 200 };
-enum { COUNTER = 1000, ADDED = 7, SWAPPED = 5555 };
+enum { COUNTER = 1000, ADDED = 7, SWAPPED = 5555, STORED = 77777 };
 
 /* The target's state as the kernel tells it: 'T' is stopped. */
 static char state_of(pid_t pid)
@@ -91,6 +97,8 @@ static int target(int sock, void *unused)
 	check_filled(one_sided.buffer + WRITE_AT, LARGE, 1);
 	memcpy(&counter, one_sided.buffer + COUNTER_AT, sizeof(counter));
 	CHECK_EQ(counter, SWAPPED);
+	memcpy(&counter, one_sided.buffer + STORED_AT, sizeof(counter));
+	CHECK_EQ(counter, STORED);
 	message_meet(sock);
 	side_close(&one_sided);
 	side_close(&two_sided);
@@ -104,6 +112,26 @@ static uint64_t word_at(const unsigned char *at)
 
 	memcpy(&value, at, sizeof(value));
 	return value;
+}
+
+static void atomic_write(struct side *side, uint64_t wr_id)
+{
+	uint64_t value = STORED;
+	struct ibv_sge sge = {.addr = (uintptr_t)side->buffer + STORED_AT,
+			      .length = sizeof(value),
+			      .lkey = side->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = wr_id,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_ATOMIC_WRITE,
+				 .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+
+	memcpy(side->buffer + STORED_AT, &value, sizeof(value));
+	wr.wr.rdma.remote_addr = side->remote.addr + STORED_AT;
+	wr.wr.rdma.rkey = side->remote.rkey;
+	CHECK_ZERO(ibv_post_send(side->qp, &wr, &bad));
+	completion_expect(side->endpoint->cq, wr_id, IBV_WC_SUCCESS, NULL);
 }
 
 static void one_sided_work(struct side *side)
@@ -125,6 +153,7 @@ static void one_sided_work(struct side *side)
 				     IBV_SEND_SIGNALED));
 	completion_expect(cq, 5, IBV_WC_SUCCESS, NULL);
 	CHECK_EQ(word_at(side->buffer + COUNTER_AT), COUNTER + ADDED);
+	atomic_write(side, 7);
 	/* A comparison that fails changes nothing and still answers. */
 	CHECK_ZERO(post_compare_swap(side, 6, COUNTER_AT, COUNTER_AT, 1, 2, IBV_SEND_SIGNALED));
 	completion_expect(cq, 6, IBV_WC_SUCCESS, NULL);
