@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Forms of asking and answering that stand beside the usual ones: the queue of an XRC request named by ibv_wr_set_xrc_srqn(),
+ * the key that a message invalidated read from an extended CQ, a basic shared receive queue asked for by its type, the flag for huge pages, one that is refused.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/xrc.h"
+
+static struct endpoint endpoint;
+
+static void xrc_queue_by_builder(void)
+{
+	struct ibv_xrcd *xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_SEND,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = endpoint.pd,
+		.send_cq = endpoint.cq,
+		.cap = {.max_send_wr = 4, .max_send_sge = 1, .max_inline_data = 16},
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct qp_settings settings;
+	struct xrc_queue queue;
+	struct side sender;
+	struct peer receiver;
+	struct ibv_qp_ex *ex;
+	struct ibv_qp *qp;
+	struct ibv_wc wc;
+
+	promise("ibv_wr_set_xrc_srqn names the queue that a request of the builders is for");
+	CHECK(xrcd);
+	qp_settings_default(&settings, IBV_QPT_XRC_SEND);
+	xrc_queue_open(&queue, &endpoint, xrcd);
+	qp = xrc_receiver(endpoint.context, xrcd);
+	CHECK(qp);
+	xrc_sender_open(&sender, &endpoint);
+	CHECK_ZERO(ibv_destroy_qp(sender.qp));
+	sender.qp = ibv_create_qp_ex(endpoint.context, &init);
+	CHECK(sender.qp);
+	qp_to_init(sender.qp, &settings);
+	sender.local.qpn = sender.qp->qp_num;
+	xrc_receiver_connect(&endpoint, qp, &sender.local);
+	receiver = xrc_peer(&endpoint, qp);
+	side_connect(&sender, &receiver);
+	ex = ibv_qp_to_qp_ex(sender.qp);
+	CHECK(ex);
+	xrc_post(&queue, 5, 0, 64);
+	ibv_wr_start(ex);
+	ex->wr_id = 6;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(ex);
+	ibv_wr_set_xrc_srqn(ex, queue.number);
+	ibv_wr_set_inline_data(ex, "twelve bytes", 12);
+	CHECK_ZERO(ibv_wr_complete(ex));
+	completion_expect(endpoint.cq, 6, IBV_WC_SUCCESS, NULL);
+	completion_expect(queue.cq, 5, IBV_WC_SUCCESS, &wc);
+	CHECK_EQ(wc.byte_len, 12);
+	CHECK(!memcmp(queue.buffer, "twelve bytes", 12));
+	side_close(&sender);
+	CHECK_ZERO(ibv_destroy_qp(qp));
+	xrc_queue_close(&queue);
+	CHECK_ZERO(ibv_close_xrcd(xrcd));
+}
+
+/* A window of type 2 on the side's buffer, bound. */
+static struct ibv_mw *bind_window(struct side *side)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(endpoint.pd, IBV_MW_TYPE_2);
+	struct ibv_mr *mr = ibv_reg_mr(endpoint.pd, side->buffer, side->size,
+				       ENDPOINT_ALL_ACCESS | IBV_ACCESS_MW_BIND);
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = 1,
+					 .opcode = IBV_WR_BIND_MW,
+					 .send_flags = IBV_SEND_SIGNALED,
+				 };
+
+	CHECK(mw && mr);
+	CHECK_ZERO(ibv_dereg_mr(side->mr));
+	side->mr = mr;
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
+		.mr = mr,
+		.addr = (uintptr_t)side->buffer,
+		.length = side->size,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	};
+	CHECK_ZERO(ibv_post_send(side->qp, &wr, &bad));
+	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	return mw;
+}
+
+static void invalidated_key(void)
+{
+	struct ibv_cq_init_attr_ex init = {.cqe = 8, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(endpoint.context, &init);
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = 2,
+					 .opcode = IBV_WR_SEND_WITH_INV,
+					 .send_flags = IBV_SEND_SIGNALED,
+				 };
+	struct ibv_poll_cq_attr poll = {0};
+	struct qp_settings settings;
+	struct side near, far;
+	struct ibv_mw *mw;
+	uint32_t rkey;
+	int err;
+
+	promise("ibv_wc_read_invalidated_rkey tells the key that a message invalidated");
+	CHECK(cq);
+	qp_settings_default(&settings, IBV_QPT_RC);
+	settings.recv_cq = ibv_cq_ex_to_cq(cq);
+	side_open(&near, &endpoint, NULL, NULL, 4096);
+	side_open(&far, &endpoint, &settings, NULL, 4096);
+	sides_connect(&near, &far);
+	mw = bind_window(&far);
+	rkey = mw->rkey;
+	CHECK_ZERO(post_receive(&far, 9, 0, 64));
+	wr.invalidate_rkey = rkey;
+	CHECK_ZERO(ibv_post_send(near.qp, &wr, &bad));
+	completion_expect(endpoint.cq, 2, IBV_WC_SUCCESS, NULL);
+	do {
+		err = ibv_start_poll(cq, &poll);
+	} while (err == ENOENT);
+	CHECK_ZERO(err);
+	CHECK_EQ(cq->wr_id, 9);
+	CHECK_EQ(cq->status, IBV_WC_SUCCESS);
+	CHECK(ibv_wc_read_wc_flags(cq) & IBV_WC_WITH_INV);
+	CHECK_EQ(ibv_wc_read_invalidated_rkey(cq), rkey);
+	ibv_end_poll(cq);
+	CHECK_ZERO(ibv_dealloc_mw(mw));
+	side_close(&near);
+	side_close(&far);
+	CHECK_ZERO(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
+}
+
+static void basic_queue(void)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = {.max_wr = 4, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_BASIC,
+		.pd = endpoint.pd,
+	};
+	struct ibv_recv_wr *bad, wr = {.wr_id = 1};
+	struct ibv_srq *srq = ibv_create_srq_ex(endpoint.context, &attr);
+
+	promise("IBV_SRQT_BASIC is what ibv_create_srq makes");
+	CHECK(srq);
+	CHECK_ZERO(ibv_post_srq_recv(srq, &wr, &bad));
+	CHECK_ZERO(ibv_destroy_srq(srq));
+}
+
+static void huge_flag(void)
+{
+	static char buffer[4096];
+	struct ibv_mr *mr;
+
+	promise("IBV_ACCESS_HUGETLB is taken for memory of any page size");
+	mr = ibv_reg_mr(endpoint.pd, buffer + 1, 100, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_HUGETLB);
+	CHECK(mr && mr->length == 100);
+	CHECK_ZERO(ibv_dereg_mr(mr));
+}
+
+static void loopback_flag(void)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_UD,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.pd = endpoint.pd,
+		.send_cq = endpoint.cq,
+		.recv_cq = endpoint.cq,
+		.cap = {.max_send_wr = 1, .max_send_sge = 1},
+		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
+	};
+
+	promise("a queue pair that would not hear its own multicast is refused, not made without");
+	CHECK(!ibv_create_qp_ex(endpoint.context, &init));
+	CHECK_EQ(errno, EOPNOTSUPP);
+}
+
+int main(void)
+{
+	watchdog(60);
+	endpoint_open(&endpoint, 64, false);
+	xrc_queue_by_builder();
+	invalidated_key();
+	basic_queue();
+	huge_flag();
+	loopback_flag();
+	endpoint_close(&endpoint);
+	return 0;
+}
