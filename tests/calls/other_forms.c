@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Forms of asking and answering that stand beside the usual ones: the queue of an XRC request named by ibv_wr_set_xrc_srqn(),
- * the key that a message invalidated read from an extended CQ, a basic shared receive queue asked for by its type, the flag for huge pages, one that is refused.
+ * the key that a message invalidated read from an extended CQ, a basic shared receive queue asked for by its type, the flag for huge pages.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -167,23 +167,6 @@ static void huge_flag(void)
 	CHECK_ZERO(ibv_dereg_mr(mr));
 }
 
-static void loopback_flag(void)
-{
-	struct ibv_qp_init_attr_ex init = {
-		.qp_type = IBV_QPT_UD,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
-		.pd = endpoint.pd,
-		.send_cq = endpoint.cq,
-		.recv_cq = endpoint.cq,
-		.cap = {.max_send_wr = 1, .max_send_sge = 1},
-		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
-	};
-
-	promise("a queue pair that would not hear its own multicast is refused, not made without");
-	CHECK(!ibv_create_qp_ex(endpoint.context, &init));
-	CHECK_EQ(errno, EOPNOTSUPP);
-}
-
 int main(void)
 {
 	watchdog(60);
@@ -192,7 +175,6 @@ int main(void)
 	invalidated_key();
 	basic_queue();
 	huge_flag();
-	loopback_flag();
 	endpoint_close(&endpoint);
 	return 0;
 }
