@@ -120,6 +120,8 @@ void vb_xrc_publish(struct vb_qp *body)
 	memcpy(&p->attr, &body->attr, sizeof(p->attr));
 	__atomic_store_n(&p->state, body->t.state, __ATOMIC_RELAXED);
 	body->xb->version = __atomic_add_fetch(&p->version, 1, __ATOMIC_RELEASE);
+	if (body->t.state == IBV_QPS_RESET) /* requests of a former connection */
+		vb_xrc_forget_held(body);
 	/* While it serves, the responder is whose turn it is to execute; a change of state before and after that starts it afresh. */
 	if (body->t.state != IBV_QPS_RTS && body->t.state != IBV_QPS_SQD)
 		vb_xrc_save(body);
