@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -21,8 +23,8 @@
 
 /* A member that does not answer within this may be stopped; another is asked, then all again. */
 #define ANSWER_MS 200
-#define JOIN_TRIES \
-	50 /* that many ms for a table in the making, that many rounds of stopped members */
+#define NAP_NS    (2 * VB_MSEC)
+#define JOIN_NS   (10000 * VB_MSEC)
 
 struct vb_commons {
 	struct vb_source source; /* the listening socket of our seat */
@@ -68,15 +70,18 @@ static int seat_bind(const char *name, uint32_t seat)
 	return fd;
 }
 
-bool vb_commons_seat_taken(const struct vb_commons *commons, uint32_t seat)
+static bool is_taken(const char *name, uint32_t seat)
 {
-	if (seat == commons->seat)
-		return true;
-	int fd = seat_bind(commons->name, seat);
+	int fd = seat_bind(name, seat);
 
 	if (fd >= 0)
 		close(fd);
 	return fd < 0;
+}
+
+bool vb_commons_seat_taken(const struct vb_commons *commons, uint32_t seat)
+{
+	return seat == commons->seat || is_taken(commons->name, seat);
 }
 
 /* Somebody wants the table. Everybody who can connect is of this network namespace; only our user gets an answer. */
@@ -106,7 +111,10 @@ static void commons_ready(struct vb_node *node, struct vb_source *source, uint32
 	}
 }
 
-/* What the member of that seat gives. 0; -ECONNREFUSED: nobody sits there; other -errno: no answer. */
+/*
+ * What the member of that seat gives. 0; -ECONNREFUSED: nobody sits there; -EADDRINUSE: somebody does who does not listen yet, or any more;
+ * other -errno: no answer.
+ */
 static int seat_ask(const char *name, uint32_t seat, int fds[2])
 {
 	struct sockaddr_un addr;
@@ -134,22 +142,25 @@ static int seat_ask(const char *name, uint32_t seat, int fds[2])
 		vb_descriptor_close(got[i]);
 	if (!err)
 		memcpy(fds, got, 2 * sizeof(int));
-	return err;
+	return err == -ECONNREFUSED && is_taken(name, seat) ? -EADDRINUSE : err;
 }
 
-/* The first member that answers. -ENOENT: there is none; -EBUSY: none answered. */
-static int find_member(const char *name, int fds[2])
+/* The first member other than `but` that answers. -ENOENT: there is none; -EADDRINUSE: somebody is coming or going; -EBUSY: none answered. */
+static int find_member(const char *name, uint32_t but, int fds[2])
 {
-	bool any = false;
+	int found = -ENOENT;
 
 	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
-		int err = seat_ask(name, seat, fds);
+		int err = seat == but ? -ECONNREFUSED : seat_ask(name, seat, fds);
 
 		if (!err)
 			return 0;
-		any |= err != -ECONNREFUSED;
+		if (err == -EADDRINUSE && found == -ENOENT)
+			found = err;
+		else if (err != -ECONNREFUSED && err != -EADDRINUSE)
+			found = -EBUSY;
 	}
-	return any ? -EBUSY : -ENOENT;
+	return found;
 }
 
 static int take_seat(struct vb_commons *c, uint32_t from)
@@ -185,15 +196,56 @@ static int table_map(struct vb_commons *c, const int fds[2])
 	return err;
 }
 
+static int seat_listen(struct vb_commons *c)
+{
+	return listen(c->source.fd, SOMAXCONN) ? -errno : 0;
+}
+
+/*
+ * Nobody was found. Who has the first seat may make the table, if no other seat is taken: a member that has died may have had a
+ * successor that did not listen yet.
+ */
 static int table_make(struct vb_commons *c)
 {
 	int err = take_seat(c, 0);
 
+	for (uint32_t seat = 1; !err && seat < VB_COMMONS_SEATS; seat++)
+		err = is_taken(c->name, seat) ? -EADDRINUSE : 0;
 	if (!err)
 		err = vb_shared_create_common("verbatim-commons", c->bytes, &c->table,
 					      &c->table_fd);
 	if (!err)
 		err = vb_atomic_lock_create(&c->lock, &c->lock_fd);
+	return err ? err : seat_listen(c);
+}
+
+static bool same_file(int a, int b)
+{
+	struct stat sa, sb;
+
+	return !fstat(a, &sa) && !fstat(b, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/*
+ * Whoever gave us the table may have died before we had a seat, and somebody who found none may have made another one since: who
+ * came by asking gives way to who is there. -EADDRINUSE: start again.
+ */
+static int verify(const struct vb_commons *c)
+{
+	int fds[2] = {-1, -1};
+	int64_t until = vb_node_clock() + JOIN_NS;
+	struct timespec nap = {0, NAP_NS};
+	int err = find_member(c->name, c->seat, fds);
+
+	while (err == -EADDRINUSE && vb_node_clock() < until) {
+		nanosleep(&nap, NULL);
+		err = find_member(c->name, c->seat, fds);
+	}
+	if (err) /* alone with it, or with others that are stopped */
+		return 0;
+	err = same_file(fds[0], c->table_fd) ? 0 : -EADDRINUSE;
+	vb_descriptor_close(fds[0]);
+	vb_descriptor_close(fds[1]);
 	return err;
 }
 
@@ -214,16 +266,19 @@ static void commons_drop(struct vb_commons *c)
 static int try_join(struct vb_commons *c, bool create, bool *fresh)
 {
 	int fds[2] = {-1, -1};
-	int err = find_member(c->name, fds);
+	int err = find_member(c->name, VB_COMMONS_SEATS, fds);
 
 	*fresh = err == -ENOENT;
-	if (!err) {
-		err = table_map(c, fds);
-		return err ? err : take_seat(c, 0);
-	}
-	if (err != -ENOENT || !create)
+	if (err == -ENOENT && create)
+		return table_make(c);
+	if (err)
 		return err;
-	return table_make(c);
+	err = table_map(c, fds);
+	if (!err)
+		err = take_seat(c, 0);
+	if (!err)
+		err = seat_listen(c);
+	return err ? err : verify(c);
 }
 
 static struct vb_commons *commons_new(const char *name, size_t bytes)
@@ -259,20 +314,19 @@ int vb_commons_join(struct vb_node *node, const char *name, size_t bytes, bool c
 		    struct vb_commons **out, bool *fresh)
 {
 	struct vb_commons *c = commons_new(name, bytes);
-	struct timespec nap = {0, 2 * VB_MSEC};
-	int err = -EADDRINUSE;
+	struct timespec nap = {0, NAP_NS};
+	int64_t until = vb_node_clock() + JOIN_NS;
+	int err;
 
 	if (!c)
 		return -ENOMEM;
-	/* Who is about to make it has its seat, but does not listen yet. */
-	for (int i = 0; i < JOIN_TRIES && (err == -EADDRINUSE || err == -EBUSY); i++) {
-		commons_drop(c);
+	for (;;) {
 		err = try_join(c, create, fresh);
-		if (err == -EADDRINUSE)
-			nanosleep(&nap, NULL);
+		if ((err != -EADDRINUSE && err != -EBUSY) || vb_node_clock() > until)
+			break;
+		commons_drop(c);
+		nanosleep(&nap, NULL);
 	}
-	if (!err && listen(c->source.fd, SOMAXCONN))
-		err = -errno;
 	if (!err) {
 		pthread_mutex_lock(&node->lock);
 		err = vb_node_source_add(node, &c->source, EPOLLIN);

@@ -3,13 +3,14 @@
  * Promises about XRC domains of several processes (ibv_open_xrcd(3), ibv_open_qp(3), IBA annex A14):
  *   domain   a domain belongs to an inode whoever opens it, also after a rename; O_CREAT and O_EXCL hold across processes, and the
  *            last process that closes or dies takes it along
+ *   crowd    processes that open a file's domain all at once have one domain, however many of them die meanwhile
  *   shared   a receive queue pair is opened by two processes: each request goes to the queue that it names, in whichever
  *            process that is; an error is told to both
  *   creator  the process that made the queue pair is killed, or leaves, while another one holds it: every message of a stream still
  *            arrives, once and in order
  *   queue    the process of a queue is killed: requests for its queue fail, and nobody waits for it
  *
- * usage: xrc domain|shared|creator|queue [ROUNDS [NETNS]]
+ * usage: xrc domain|crowd|shared|creator|queue [ROUNDS [NETNS]]
  * NETNS: a network namespace (/proc/PID/ns/net) that senders live in, so that they are on another host (VB_TEST_DEVICE names the
  * device in both).
  */
@@ -26,6 +27,7 @@
 
 /* Receives lie behind a word for atomics and before what is written. */
 enum { RECEIVES = 8, MESSAGE = 3000, WORD_AT = 8192, RECEIVE_AT = 8704, LAST = 1 << 30 };
+enum { CROWD = 8 };
 
 struct shared {
 	char path[64];
@@ -141,6 +143,75 @@ static void domain_test(void)
 	order(&b, 'n');
 	message_send(b.sock, "e", 1);
 	process_expect_success(&b, PROCESS_PATIENCE_MS);
+}
+
+/* crowd */
+
+static int crowd_member(int sock, void *unused)
+{
+	struct endpoint endpoint;
+	struct xrc_queue queue;
+	struct ibv_xrcd *xrcd;
+	struct ibv_qp *qp, *other;
+	uint32_t numbers[CROWD];
+	char go;
+
+	(void)unused;
+	promise("everybody finds the same domain");
+	endpoint_open(&endpoint, 16, false);
+	message_meet(sock);
+	message_receive(sock, &go, 1);
+	xrcd = domain_expect(endpoint.context, shared->path, O_CREAT, 0);
+	xrc_queue_open(&queue, &endpoint, xrcd);
+	qp = xrc_receiver(endpoint.context, xrcd);
+	CHECK(qp);
+	message_send(sock, &qp->qp_num, sizeof(qp->qp_num));
+	message_receive(sock, numbers, sizeof(numbers));
+	for (int i = 0; i < CROWD; i++) {
+		if (!numbers[i])
+			continue;
+		other = xrc_receiver_open(endpoint.context, xrcd, numbers[i]);
+		CHECK_SAY(other, "no queue pair 0x%x of another process", numbers[i]);
+		CHECK_ZERO(ibv_destroy_qp(other));
+	}
+	message_send(sock, &go, 1);
+	message_receive(sock, &go, 1); /* nobody is looking for it any more */
+	CHECK_ZERO(ibv_destroy_qp(qp));
+	xrc_queue_close(&queue);
+	CHECK_ZERO(ibv_close_xrcd(xrcd));
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static void crowd_test(uint64_t *seed)
+{
+	struct process member[CROWD];
+	uint32_t numbers[CROWD] = {0};
+	char go = 0;
+
+	promise("processes that open a domain at once share it");
+	for (int i = 0; i < CROWD; i++)
+		process_start(&member[i], crowd_member, NULL);
+	for (int i = 0; i < CROWD; i++)
+		message_meet(member[i].sock);
+	for (int i = 0; i < CROWD; i++)
+		message_send(member[i].sock, &go, 1);
+	/* Two of them may have come anywhere. */
+	for (int i = 0; i < 2; i++) {
+		if (random_next(seed) % 2)
+			sleep_ms((unsigned int)(random_next(seed) % 8));
+		process_kill(&member[i]);
+	}
+	for (int i = 2; i < CROWD; i++)
+		message_receive(member[i].sock, &numbers[i], sizeof(numbers[i]));
+	for (int i = 2; i < CROWD; i++)
+		message_send(member[i].sock, numbers, sizeof(numbers));
+	for (int i = 2; i < CROWD; i++)
+		message_receive(member[i].sock, &go, 1);
+	for (int i = 2; i < CROWD; i++)
+		message_send(member[i].sock, &go, 1);
+	for (int i = 2; i < CROWD; i++)
+		process_expect_success(&member[i], PROCESS_PATIENCE_MS);
 }
 
 /* The parts of the other tests. */
@@ -528,6 +599,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < rounds; i++) {
 		if (!strcmp(what, "domain"))
 			domain_test();
+		else if (!strcmp(what, "crowd"))
+			crowd_test(&seed);
 		else if (!strcmp(what, "shared"))
 			shared_test();
 		else if (!strcmp(what, "creator"))
