@@ -8,9 +8,10 @@
  *            process that is; an error is told to both
  *   creator  the process that made the queue pair is killed, or leaves, while another one holds it: every message of a stream still
  *            arrives, once and in order
+ *   stopped  a process that stands still (the queue's, the queue pair's home) delays requests and fails none
  *   queue    the process of a queue is killed: requests for its queue fail, and nobody waits for it
  *
- * usage: xrc domain|crowd|shared|creator|queue [ROUNDS [NETNS]]
+ * usage: xrc domain|crowd|shared|creator|stopped|queue [ROUNDS [NETNS]]
  * NETNS: a network namespace (/proc/PID/ns/net) that senders live in, so that they are on another host (VB_TEST_DEVICE names the
  * device in both).
  */
@@ -493,7 +494,15 @@ static void sent_reaches(uint32_t count)
 	}
 }
 
-static void creator_test(bool leaves, uint64_t *seed)
+static void stand_still(struct process *process)
+{
+	process_stop(process);
+	sleep_ms(600);
+	process_continue(process);
+	sent_reaches(shared->sent + 20);
+}
+
+static void creator_test(bool leaves, bool stops, uint64_t *seed)
 {
 	struct process creator, holder, sender;
 	uint32_t at = (uint32_t)(random_next(seed) % 60);
@@ -507,6 +516,11 @@ static void creator_test(bool leaves, uint64_t *seed)
 	process_start(&sender, stream_sender, NULL);
 	introduce(&creator, &holder, &sender);
 	sent_reaches(at);
+	if (stops) {
+		promise("a stopped process delays requests and fails none");
+		stand_still(&holder);
+		stand_still(&creator);
+	}
 	if (leaves) {
 		message_send(creator.sock, &go, 1);
 		process_expect_success(&creator, PROCESS_PATIENCE_MS);
@@ -604,7 +618,9 @@ int main(int argc, char **argv)
 		else if (!strcmp(what, "shared"))
 			shared_test();
 		else if (!strcmp(what, "creator"))
-			creator_test(i % 2, &seed);
+			creator_test(i % 2, false, &seed);
+		else if (!strcmp(what, "stopped"))
+			creator_test(true, true, &seed);
 		else
 			queue_test(&seed);
 	}
