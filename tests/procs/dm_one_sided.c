@@ -4,16 +4,21 @@
  * WRITE, READ and both ATOMICs on them finish, also when the target's other memory cannot be reached (not dumpable), which shows
  * that it is the mapping that is used. The bytes are there when it goes on.
  *
- * usage: dm_one_sided [hidden]
+ * usage: dm_one_sided [hidden | GID_INDEX NETNS]
  *   hidden  the target is not dumpable: no descriptor of its memory can be had
+ *   NETNS   (a path like /proc/PID/ns/net) the target is on another host: nobody is stopped, the operations are the same
  */
 #include "support/check.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 enum {
 	SIZE = 1024 * 1024,
@@ -25,12 +30,31 @@ enum {
 enum { COUNTER = 1000, ADDED = 7, SWAPPED = 5555, CONTACT_MS = 200, KINDS = 2 };
 
 static bool hidden;
+static const char *netns; /* NULL: one host */
+static int gid_index;
 
 /* What the target tells of its two regions. */
 struct regions {
 	uint64_t addr[KINDS];
 	uint32_t rkey[KINDS];
 };
+
+static void leave_host(void)
+{
+	int fd = open(netns, O_RDONLY | O_CLOEXEC);
+
+	CHECK_SAY(fd >= 0 && setns(fd, CLONE_NEWNET) == 0, "%s: errno %d", netns, errno);
+	close(fd);
+}
+
+static void open_here(struct endpoint *endpoint)
+{
+	endpoint_open(endpoint, 64, false);
+	if (!netns)
+		return;
+	endpoint->gid_index = gid_index;
+	CHECK_ZERO(ibv_query_gid(endpoint->context, ENDPOINT_PORT, gid_index, &endpoint->gid));
+}
 
 static void target_fill(unsigned char *memory)
 {
@@ -71,7 +95,9 @@ static int target(int sock, void *unused)
 		process_drop_root();
 		CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
 	}
-	endpoint_open(&endpoint, 64, false);
+	if (netns)
+		leave_host();
+	open_here(&endpoint);
 	side_open(&side, &endpoint, NULL, NULL, 4096);
 	dm = ibv_alloc_dm(endpoint.context, &attr);
 	memory = ibv_alloc_buf(endpoint.pd, SIZE, &buf);
@@ -146,20 +172,25 @@ int main(int argc, char **argv)
 	struct side side;
 	int kind;
 
-	hidden = argc > 1 && strcmp(argv[1], "hidden") == 0;
+	hidden = argc == 2 && strcmp(argv[1], "hidden") == 0;
+	if (argc == 3) {
+		gid_index = atoi(argv[1]);
+		netns = argv[2];
+	}
 	watchdog(60);
 	process_start(&process, target, NULL);
 	/* The target is this user's, or there is no shared memory between the two. */
 	if (hidden)
 		process_drop_root();
 	promise("the two processes find each other");
-	endpoint_open(&endpoint, 64, false);
+	open_here(&endpoint);
 	side_open(&side, &endpoint, NULL, NULL, SIZE);
 	message_receive(process.sock, &regions, sizeof(regions));
 	side_exchange(&side, process.sock);
 	sleep_ms(CONTACT_MS);
 	message_meet(process.sock);
-	process_stop(&process);
+	if (!netns)
+		process_stop(&process);
 
 	promise("WRITE, READ and ATOMIC on memory that is mapped finish while its owner is stopped");
 	for (kind = 0; kind < KINDS; kind++) {
@@ -167,7 +198,8 @@ int main(int argc, char **argv)
 		side.remote.rkey = regions.rkey[kind];
 		one_sided_work(&side);
 	}
-	process_continue(&process);
+	if (!netns)
+		process_continue(&process);
 	message_meet(process.sock);
 	side_close(&side);
 	endpoint_close(&endpoint);

@@ -78,3 +78,12 @@ class Programs:
             name = f"ib_{verb}_bw -a"
             argv = [f"ib_{verb}_bw", "-d", hosts.DEVICE, "-F", "-a", "-n", "5"]
             self.perftest(CELLS[1 if number % 2 else 3], name, argv, cases.perftest_check([2, 64, 4096, 65536, cases.MAX_ALL]))
+
+    def device_memory(self):
+        """WRITE, READ and atomics on another host's device memory and buffers."""
+        def case(index):
+            with self.tests.runner(VB_TEST_DEVICE=hosts.DEVICE) as runner:
+                # With the right to enter the other host, where the memory is.
+                runner.single([runner.program(self.tests.args.dm), str(index), self.tests.nets.netns(1)])
+        for family, index in self.tests.index.items():
+            self.tests.report.case(f"{family}: device memory of another host", lambda index=index: case(index))
