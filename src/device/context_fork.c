@@ -6,6 +6,7 @@
 #include "device/cq.h"
 #include "device/device.h"
 #include "device/ops.h"
+#include "device/passport.h"
 #include "device/pd.h"
 #include "device/qp.h"
 #include "device/srq.h"
@@ -40,6 +41,15 @@ static void pd_use(void *object)
 		atomic_fetch_add(&vb_pd_of(p->base)->users, 1);
 	if (p->td)
 		p->td->users++;
+}
+
+/* In the child's own passport, where others find it. A parent domain is its program's affair. */
+static void pd_tell(void *object)
+{
+	const struct vb_pd *p = object;
+
+	if (!p->base)
+		vb_passport_put_pd(vb_context_of(p->pd.context)->passport, p->pd.handle, p->id);
 }
 
 /* Its engine is the parent's; the child's is made with its first queue pair. */
@@ -102,6 +112,7 @@ int vb_context_reopen(struct ibv_context *ctx)
 			ctx->async_fd = c->async.fd;
 			c->face.ops = &vb_device_ops;
 			c->forked = false;
+			vb_handle_each(&c->handles[VB_HANDLE_PD], pd_tell);
 		}
 	}
 	pthread_mutex_unlock(&c->lock);

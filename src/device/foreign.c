@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@
 
 /* By slot of the own key. */
 static _Atomic(struct vb_foreign *) table[VB_MAX_KEYS];
-static _Atomic uint32_t count;
+_Atomic uint32_t vb_foreign_count;
 
 int vb_foreign_add(uint32_t key, const struct vb_foreign *record)
 {
@@ -23,7 +22,7 @@ int vb_foreign_add(uint32_t key, const struct vb_foreign *record)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for an imported mr");
 	*f = *record;
 	atomic_store(&table[vb_key_slot(key)], f);
-	atomic_fetch_add(&count, 1);
+	atomic_fetch_add(&vb_foreign_count, 1);
 	return 0;
 }
 
@@ -31,14 +30,9 @@ void vb_foreign_remove(uint32_t key)
 {
 	struct vb_foreign *f = atomic_exchange(&table[vb_key_slot(key)], NULL);
 
-	atomic_fetch_sub(&count, 1);
+	atomic_fetch_sub(&vb_foreign_count, 1);
 	vb_peer_part(vb_process_node_started(), f->owner);
 	free(f);
-}
-
-bool vb_foreign_any(void)
-{
-	return atomic_load_explicit(&count, memory_order_relaxed) != 0;
 }
 
 static const struct vb_key *entry_of(const struct vb_mem *mem, uint32_t key)

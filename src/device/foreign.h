@@ -8,6 +8,7 @@
 #ifndef VB_DEVICE_FOREIGN_H
 #define VB_DEVICE_FOREIGN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,8 +27,15 @@ struct vb_foreign {
 int vb_foreign_add(uint32_t key, const struct vb_foreign *record);
 void vb_foreign_remove(uint32_t key);
 
+/* How many there are. */
+extern _Atomic uint32_t vb_foreign_count;
+
 /* Is there any? One load: everything below is asked only then. */
-bool vb_foreign_any(void);
+static inline bool vb_foreign_any(void)
+{
+	return atomic_load_explicit(&vb_foreign_count, memory_order_relaxed) != 0;
+}
+
 bool vb_foreign_is(const struct vb_mem *mem, uint32_t key);
 
 /* As vb_mem_check(); *addr is an address of the owner's. */

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-enum { SIZE = 256 * 1024, DM_BYTES = 8192, OWNER_GONE = 0x30e, LKEY_UNKNOWN = 0x301 };
+enum { SIZE = 256 * 1024, DM_BYTES = 8192, OWNER_GONE = 0x30e, LKEY_UNKNOWN = 0x301, WATCH_MS = 3 };
 
 struct handles {
 	uint64_t addr;
@@ -65,6 +65,7 @@ static int owner(int sock, void *unused)
 	struct ibv_alloc_dm_attr attr = {.length = DM_BYTES};
 	struct endpoint endpoint;
 	struct handles handles;
+	unsigned int turns = 0;
 	uint32_t word = 0;
 	struct ibv_dm *dm;
 	struct side side;
@@ -93,8 +94,15 @@ static int owner(int sock, void *unused)
 	}
 	CHECK_ZERO(ibv_memcpy_from_dm(&word, dm, 64, sizeof(word)));
 	CHECK_EQ(word, 0x44444444);
+	message_meet(sock);
+	/* The importer writes as fast as it can, until this takes the region away. */
+	while (((volatile unsigned char *)side.buffer)[SIZE - 1] != 0x66)
+		spin_once(&turns);
 	CHECK_ZERO(ibv_dereg_mr(side.mr));
 	memset(side.buffer, 0x55, SIZE);
+	sleep_ms(WATCH_MS);
+	for (i = 0; i < SIZE; i++)
+		CHECK_EQ(side.buffer[i], 0x55);
 	message_meet(sock);
 	message_meet(sock);
 	for (i = 0; i < SIZE; i++)
@@ -239,6 +247,24 @@ static void expect_refused(struct importer *im, uint32_t vendor_err)
 	pair_close(im);
 }
 
+static void write_until_revoked(struct importer *im)
+{
+	struct ibv_sge own;
+	struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+
+	pair_open(im);
+	memset(im->here.buffer, 0x66, SIZE);
+	own = (struct ibv_sge){(uintptr_t)im->here.buffer, SIZE, im->here.mr->lkey};
+	while (wc.status == IBV_WC_SUCCESS) {
+		post(&im->here, IBV_WR_RDMA_WRITE, own, im->handles.addr, im->mr->rkey);
+		completion_next(im->endpoint.cq, &wc);
+	}
+	if (wc.status != IBV_WC_REM_ACCESS_ERR)
+		completion_print(&wc);
+	CHECK_EQ(wc.status, IBV_WC_REM_ACCESS_ERR);
+	pair_close(im);
+}
+
 int main(void)
 {
 	struct process process;
@@ -258,6 +284,8 @@ int main(void)
 	message_meet(process.sock);
 
 	promise("the owner's ibv_dereg_mr revokes what was imported");
+	message_meet(process.sock);
+	write_until_revoked(&im);
 	message_meet(process.sock);
 	expect_refused(&im, LKEY_UNKNOWN);
 	message_meet(process.sock);
