@@ -8,6 +8,7 @@
 #include "device/context.h"
 #include "device/limits.h"
 #include "device/qp.h"
+#include "device/udp_qp.h"
 #include "transport/qp_state.h"
 
 #define UNITS_PER_BYTE 8000000ll
@@ -63,6 +64,22 @@ static int attr_check(const struct vb_qp *qp, const struct ibv_qp_rate_limit_att
 	return 0;
 }
 
+/* No run is longer than the burst, whatever the link would take (under the engine's lock). */
+static void shorten_runs(struct vb_qp *qp)
+{
+	struct vb_tqp *t = &qp->t;
+	uint64_t packets;
+
+	if (t->service == VB_SERVICE_UD) /* one packet is a run */
+		return;
+	vb_udp_qp_tune(qp, qp->path_local);
+	if (!qp->pace.kbps)
+		return;
+	packets = (uint64_t)(qp->pace.burst / UNITS_PER_BYTE) / t->mtu;
+	if (packets < t->max_run_bytes / t->mtu)
+		t->max_run_bytes = packets ? (uint32_t)packets * t->mtu : t->mtu;
+}
+
 int vb_pace_modify(struct ibv_qp *ibqp, const struct ibv_qp_rate_limit_attr *attr)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
@@ -79,6 +96,7 @@ int vb_pace_modify(struct ibv_qp *ibqp, const struct ibv_qp_rate_limit_attr *att
 	if (!err) {
 		vb_pace_set(&qp->pace, attr->rate_limit, attr->max_burst_sz, vb_clock_ns());
 		qp->attr.rate_limit = attr->rate_limit;
+		shorten_runs(qp);
 	}
 	vb_lock_release(&qp->engine->lock);
 	return err;

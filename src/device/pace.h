@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Packet pacing (ibv_modify_qp_rate_limit(3)): what a queue pair sends is paid from credit that grows with time, up to a burst.
- * Whoever has credit left may send one run and be in debt for it afterwards; so the rate holds whatever the run's size.
+ * Whoever has credit left may send one run and be in debt for it afterwards; no run is longer than the burst or, where that is less, a packet.
  */
 #ifndef VB_DEVICE_PACE_H
 #define VB_DEVICE_PACE_H

@@ -13,7 +13,8 @@
 
 #define RATE_KBPS 16000u /* 2 bytes in a microsecond */
 #define BYTES     200000u
-#define SLACK     50000u /* the burst, and the run that may be sent on credit */
+#define BURST     8192u
+#define SLACK     (2 * BURST) /* the burst, and the run that may be sent on credit */
 
 static uint64_t now_us(void)
 {
@@ -90,7 +91,7 @@ static void paced(enum ibv_qp_type type, enum ibv_wr_opcode opcode, enum end_pla
 	config.buf_len = 131072;
 	end_pair(&near, &far, &config, &config, place);
 	expect_case("type %d, opcode %d", (int)type, (int)opcode);
-	REQUIRE(limit(&near, RATE_KBPS, 8192, 0) == 0);
+	REQUIRE(limit(&near, RATE_KBPS, BURST, 0) == 0);
 	for (uint64_t i = 0; i < 4 && opcode == IBV_WR_SEND; i++) {
 		struct ibv_sge into = end_sge(&far, 0, piece);
 
