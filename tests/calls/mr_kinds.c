@@ -104,6 +104,11 @@ static void odd_and_huge(void)
 	REQUIRE(mr);
 	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x24, 64), IBV_WC_SUCCESS);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	expect_case("huge pages promised: here nothing depends on it");
+	mr = ibv_reg_mr(far.pd, far.buf, 64, ALL | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB);
+	REQUIRE(mr);
+	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x26, 64), IBV_WC_SUCCESS);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("a terabyte");
 	if (space != MAP_FAILED) { /* where the limits allow the mapping */
 		mr = ibv_reg_mr(far.pd, space, huge, ALL);

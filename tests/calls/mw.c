@@ -75,13 +75,15 @@ static void limit(void)
 	REQUIRE(mw && attr.max_mw > 0);
 	while (count < attr.max_mw && (mw[count] = ibv_alloc_mw(end.pd, IBV_MW_TYPE_1)))
 		count++;
-	EXPECT_EQ(count, attr.max_mw);
+	REQUIRE(count == attr.max_mw && mw[count - 1]);
 	EXPECT_NULL(ibv_alloc_mw(end.pd, IBV_MW_TYPE_1), ENOMEM);
 	EXPECT_EQ(ibv_dealloc_mw(mw[--count]), 0);
 	mw[count] = ibv_alloc_mw(end.pd, IBV_MW_TYPE_2);
 	EXPECT(mw[count++] != NULL);
-	while (count)
-		EXPECT_EQ(ibv_dealloc_mw(mw[--count]), 0);
+	for (int i = 0; i < count; i++) {
+		if (mw[i])
+			EXPECT_EQ(ibv_dealloc_mw(mw[i]), 0);
+	}
 	free(mw);
 	end_close(&end);
 }
@@ -407,6 +409,76 @@ static void builders(void)
 	end_pair_close(&near, &far);
 }
 
+static enum ibv_wc_status next_of(struct ibv_cq_ex *cq, enum ibv_wc_opcode *opcode, uint32_t *key)
+{
+	struct ibv_poll_cq_attr attr = {.comp_mask = 0};
+	enum ibv_wc_status status;
+
+	while (ibv_start_poll(cq, &attr) == ENOENT)
+		;
+	status = cq->status;
+	*opcode = ibv_wc_read_opcode(cq);
+	*key = *opcode == IBV_WC_RECV ? ibv_wc_read_invalidated_rkey(cq) : 0;
+	if (*opcode == IBV_WC_RECV)
+		EXPECT_EQ(ibv_wc_read_wc_flags(cq), IBV_WC_WITH_INV);
+	ibv_end_poll(cq);
+	return status;
+}
+
+/* ibv_create_cq_ex(3): the key that a message took away, told by the extended queue. */
+static void extended_completion(void)
+{
+	struct ibv_cq_init_attr_ex init = {.cqe = 8};
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+	};
+	struct ibv_send_wr inv = {.opcode = IBV_WR_SEND_WITH_INV}, *bad;
+	enum ibv_wc_opcode opcode;
+	struct ibv_cq_ex *cq;
+	struct end_info info;
+	struct ibv_qp *own;
+	struct ibv_mw *mw;
+	struct end end;
+	uint32_t key;
+
+	expect_case("extended completion");
+	open_one(&end);
+	cq = ibv_create_cq_ex(end.ctx, &init);
+	mw = ibv_alloc_mw(end.pd, IBV_MW_TYPE_2);
+	REQUIRE(cq && mw);
+	attr.send_cq = attr.recv_cq = ibv_cq_ex_to_cq(cq);
+	own = end.qp;
+	end.qp = ibv_create_qp(end.pd, &attr);
+	REQUIRE(end.qp);
+	info = end.info;
+	info.qpn = end.qp->qp_num;
+	REQUIRE(end_bring_to(&end, &info, IBV_QPS_RTS) == 0); /* to itself */
+	inv.opcode = IBV_WR_BIND_MW;
+	inv.send_flags = IBV_SEND_SIGNALED;
+	inv.bind_mw.mw = mw;
+	inv.bind_mw.rkey = 9;
+	inv.bind_mw.bind_info =
+		(struct ibv_mw_bind_info){.mr = end.mr,
+					  .addr = (uintptr_t)end.buf,
+					  .length = 64,
+					  .mw_access_flags = IBV_ACCESS_REMOTE_READ};
+	REQUIRE(ibv_post_send(end.qp, &inv, &bad) == 0);
+	EXPECT_STATUS(next_of(cq, &opcode, &key), IBV_WC_SUCCESS);
+	EXPECT_EQ(opcode, IBV_WC_BIND_MW);
+	REQUIRE(end_post_recv(&end, 4, NULL, 0) == 0);
+	inv = (struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = mw->rkey};
+	REQUIRE(ibv_post_send(end.qp, &inv, &bad) == 0);
+	EXPECT_STATUS(next_of(cq, &opcode, &key), IBV_WC_SUCCESS);
+	EXPECT_EQ(opcode, IBV_WC_RECV);
+	EXPECT_EQ(key, mw->rkey);
+	EXPECT_EQ(ibv_destroy_qp(end.qp), 0);
+	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+	end.qp = own;
+	end_close(&end);
+}
+
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
@@ -418,5 +490,6 @@ int main(int argc, char **argv)
 	several_queue_pairs();
 	region_busy();
 	builders();
+	extended_completion();
 	return expect_done();
 }
