@@ -225,13 +225,41 @@ static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
 	vb_env_recv_done(t, done, NULL);
 }
 
+/*
+ * A window's entry is filled in by the engine in which it is bound, which waits for those that mark the key before it changes
+ * anything. A region's entry changes after a pass through all engines.
+ */
+static enum vb_reason touch(struct vb_qp *qp, const char *what, uint32_t rkey, uint64_t va,
+			    uint64_t length, uint32_t need, uint64_t *addr)
+{
+	struct vb_mem mem = local_memory(qp);
+	const struct vb_key *k = &mem.page->key[vb_key_slot(rkey)];
+	bool marks = __atomic_load_n(&k->kind, __ATOMIC_RELAXED) == VB_KEY_WINDOW;
+	enum vb_reason reason;
+
+	if (marks)
+		vb_mark_set_own(qp->engine->node, qp->engine->index, rkey);
+	reason = vb_mem_check_explained(&mem, what, rkey, va, length, need, addr);
+	if (reason && marks)
+		vb_mark_clear(qp->engine->node, qp->engine->index);
+	return reason;
+}
+
+static void touched(struct vb_qp *qp)
+{
+	vb_mark_clear(qp->engine->node, qp->engine->index);
+}
+
 static enum vb_reason remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length,
 				   uint32_t need)
 {
-	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
+	struct vb_qp *qp = vb_qp_of_tqp(t);
 	uint64_t addr;
+	enum vb_reason reason = touch(qp, "remote request", rkey, va, length, need, &addr);
 
-	return vb_mem_check_explained(&mem, "remote request", rkey, va, length, need, &addr);
+	if (!reason)
+		touched(qp);
+	return reason;
 }
 
 static enum vb_reason memory_gone(const struct vb_tqp *t, uint32_t rkey, uint64_t va,
@@ -241,31 +269,6 @@ static enum vb_reason memory_gone(const struct vb_tqp *t, uint32_t rkey, uint64_
 		"qp 0x%x: rkey 0x%x 0x%llx+%llu is registered, but the program has unmapped it",
 		t->qpn, rkey, (unsigned long long)va, (unsigned long long)length);
 	return VB_REASON_MEMORY_GONE;
-}
-
-/*
- * A window of type 1 is bound anew by any engine of the process, which waits for those that mark the old key. Every other key
- * either dies after a pass through all engines, or in the engine of its one queue pair.
- */
-static enum vb_reason touch(struct vb_qp *qp, const char *what, uint32_t rkey, uint64_t va,
-			    uint64_t length, uint32_t need, uint64_t *addr)
-{
-	struct vb_mem mem = local_memory(qp);
-	const struct vb_key *k = &mem.page->key[vb_key_slot(rkey)];
-	enum vb_reason reason = vb_mem_check_explained(&mem, what, rkey, va, length, need, addr);
-
-	if (reason || k->kind != VB_KEY_WINDOW || k->qpn)
-		return reason;
-	vb_mark_set_own(qp->engine->node, qp->engine->index, rkey);
-	reason = vb_mem_check_explained(&mem, what, rkey, va, length, need, addr);
-	if (reason)
-		vb_mark_clear(qp->engine->node, qp->engine->index);
-	return reason;
-}
-
-static void touched(struct vb_qp *qp)
-{
-	vb_mark_clear(qp->engine->node, qp->engine->index);
 }
 
 static enum vb_reason remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va, const void *src,

@@ -22,7 +22,7 @@ static void explain(const struct vb_mem *mem, const char *what, int element, uin
 
 	if (element >= 0)
 		snprintf(name, sizeof(name), " sge[%d]", element);
-	if (k->key != key)
+	if (__atomic_load_n(&k->key, __ATOMIC_ACQUIRE) != key)
 		vb_note(reason, "%s: qp 0x%x%s 0x%llx+%llu: key 0x%x: %s", what, mem->qpn, name,
 			(unsigned long long)va, (unsigned long long)length, key,
 			vb_reason_text(reason));

@@ -56,7 +56,7 @@ static void unbind(struct vb_mw *m)
 	qp_unlink(m);
 }
 
-/* Initiators in other processes, and engines of this one that serve a window of type 1, mark what they touch. */
+/* Initiators in other processes, and engines of this one that serve a window, mark what they touch. */
 static void await_users(const struct vb_qp *qp, uint32_t key)
 {
 	vb_mark_await(qp->engine->node, 0, key);
@@ -109,7 +109,8 @@ static void bind(struct vb_mw *m, struct vb_qp *qp, struct vb_key *region,
 	k->start = w->swap & IBV_ACCESS_ZERO_BASED ? 0 : w->remote_addr;
 	k->length = w->compare_add;
 	k->base = region->base + (w->remote_addr - region->start);
-	k->kind = VB_KEY_WINDOW;
+	/* Engines look at the kind before they mark. */
+	__atomic_store_n(&k->kind, VB_KEY_WINDOW, __ATOMIC_RELAXED);
 	k->windows = 0;
 	region->windows++;
 	m->region = region;
