@@ -37,8 +37,9 @@ struct vb_page_header {
 	uint32_t num_blocks;
 	uint32_t block
 		[VB_MAX_BLOCKS]; /* block[i]'s QPNs are described by qp[i * VB_QPN_BLOCK_SIZE ...] */
+	uint64_t arena_bytes; /* how many addresses from there are the arena's: fewer than its file has where they are short */
 	uint64_t arena_base; /* where its arena lies in its address space; 0: not used yet (host/arena.h) */
-	char pad[4096 - 8 - 8 - 8 - 8 - 8 - 4 * VB_MAX_BLOCKS - 8 - 64];
+	char pad[4096 - 8 - 8 - 8 - 8 - 8 - 4 * VB_MAX_BLOCKS - 8 - 8 - 64];
 	/*
 	 * Held by the progress thread from start to death: the kernel sets FUTEX_OWNER_DIED in its first word when the thread
 	 * dies, also on exec and while a forked child lives (which flock, OFD locks and socket hang-ups do not tell).

@@ -68,11 +68,14 @@ void vb_window_detach(struct vb_peer *peer)
 /* The place in the file. What the peer publishes is read once. */
 static bool locate(const struct vb_peer *peer, uint64_t addr, uint64_t length, uint64_t *offset)
 {
-	uint64_t base = __atomic_load_n(&peer->page->header.arena_base, __ATOMIC_ACQUIRE);
+	const struct vb_page_header *head = &peer->page->header;
+	uint64_t base = __atomic_load_n(&head->arena_base, __ATOMIC_ACQUIRE);
+	uint64_t bytes = __atomic_load_n(&head->arena_bytes, __ATOMIC_RELAXED);
 
+	if (bytes > peer->arena_size)
+		bytes = peer->arena_size;
 	*offset = addr - base;
-	return peer->window && base && addr >= base && length <= peer->arena_size &&
-	       *offset <= peer->arena_size - length;
+	return peer->window && base && addr >= base && length <= bytes && *offset <= bytes - length;
 }
 
 bool vb_arena_holds(const struct vb_peer *peer, uint64_t addr, uint64_t length)

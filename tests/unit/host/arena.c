@@ -126,6 +126,14 @@ static void test_published_nonsense(void **state)
 	assert_false(vb_arena_holds(self, was - 1, 2));
 	assert_false(vb_arena_holds(self, UINT64_MAX - 3, 8));
 	assert_false(vb_arena_holds(self, was, UINT64_MAX));
+	/* Addresses behind the range are other memory, though the file goes on; and no claim goes beyond the file. */
+	node->page->header.arena_bytes = PAGE;
+	assert_true(vb_arena_holds(self, was, PAGE));
+	assert_false(vb_arena_holds(self, was + PAGE - 7, 8));
+	assert_false(vb_arena_holds(self, was + PAGE, 8));
+	node->page->header.arena_bytes = UINT64_MAX;
+	assert_true(vb_arena_holds(self, was, size));
+	assert_false(vb_arena_holds(self, was, size + 1));
 	*base = UINT64_MAX - PAGE;
 	assert_false(vb_arena_holds(self, 0, 8));
 	assert_false(vb_arena_holds(self, UINT64_MAX - PAGE, UINT64_MAX));
@@ -186,6 +194,7 @@ static void test_unfit_files(void **state)
 	size_t room;
 
 	node->page->header.arena_base = PAGE;
+	node->page->header.arena_bytes = WINDOW;
 	assert_null(vb_arena_window(peer, PAGE, 8, &room));
 	node->page->header.arena_base = 0;
 	vb_window_detach(peer);
