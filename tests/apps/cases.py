@@ -73,7 +73,10 @@ def pingpongs(device):
                  [f"ibv_{kind}_pingpong", "-d", device, "-g", "0", *options, "-n", "200"], pingpong_check)
                 for kind in ("rc", "uc", "ud", "srq")
                 for options in ([], ["-e"], ["-c"]))
-    yield ("ibv_rc_pingpong -N", ["ibv_rc_pingpong", "-d", device, "-g", "0", "-N", "-n", "200"], pingpong_check)
+    # The newer calls, timestamps, on-demand regions (one for all memory, prefetched), device memory.
+    for options in (["-N"], ["-t"], ["-o", "-c"], ["-O", "-c"], ["-o", "-P"], ["-j", "-c"], ["-j", "-N", "-t"]):
+        yield (f"ibv_rc_pingpong {' '.join(options)}", ["ibv_rc_pingpong", "-d", device, "-g", "0", *options, "-n", "200"],
+               pingpong_check)
     yield ("ibv_rc_pingpong -c -s 1048576",
            ["ibv_rc_pingpong", "-d", device, "-g", "0", "-c", "-s", "1048576", "-n", "50"], pingpong_check)
 
@@ -99,6 +102,7 @@ def variants(tool, sweep, brief):
         yield (["-a"], ["-a", "-n", "20"], [2, 64, 4096, 65536, MAX_ALL])
     if kind == "bw":
         yield plain("-q", "8")
+        yield plain("--mr_per_qp", "-q", "4")
         yield plain("-b")
     if "--inline_size" in help_text:
         yield (["-I", "64"], ["-s", "64", "-I", "64", *few], [64])
