@@ -12,6 +12,7 @@
 #include "device/gid.h"
 #include "device/pd.h"
 #include "device/port.h"
+#include "udp/address.h"
 
 #define DEFAULT_HOP_LIMIT 64 /* a packet with 0 would not leave the host */
 
@@ -33,7 +34,7 @@ int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struc
 				 attr->grh.sgid_index);
 	memset(path, 0, sizeof(*path));
 	memcpy(path->sgid, sgid.raw, sizeof(path->sgid));
-	memcpy(path->dgid, attr->grh.dgid.raw, sizeof(path->dgid));
+	vb_udp_gid_on_wire(path->dgid, attr->grh.dgid.raw);
 	path->flow_label = attr->grh.flow_label & IB_GRH_FLOWLABEL_MASK;
 	path->traffic_class = attr->grh.traffic_class;
 	path->hop_limit = attr->grh.hop_limit ? attr->grh.hop_limit : DEFAULT_HOP_LIMIT;

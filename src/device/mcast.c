@@ -30,7 +30,7 @@ struct member {
 	struct vb_qp *qp;
 	uint32_t qpn;
 	uint32_t ifindex;
-	union ibv_gid group;
+	union ibv_gid group; /* as it travels */
 };
 
 static pthread_mutex_t lock =
@@ -124,15 +124,18 @@ static int join(struct vb_qp *qp, const union ibv_gid *gid, uint32_t ifindex, bo
 	return 0;
 }
 
-int vb_mcast_attach(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
+int vb_mcast_attach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t lid)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
 	struct member **own;
-	int err = check(ibqp, gid, "attach_mcast");
+	union ibv_gid wire;
+	const union ibv_gid *gid = &wire;
+	int err = check(ibqp, group, "attach_mcast");
 
 	(void)lid; /* means nothing on Ethernet */
 	if (err)
 		return err;
+	vb_udp_gid_on_wire(wire.raw, group->raw);
 	err = vb_udp_qp_hold_group(qp, gid->raw);
 	if (err)
 		return err;
@@ -151,15 +154,18 @@ int vb_mcast_attach(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
 	return err;
 }
 
-int vb_mcast_detach(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
+int vb_mcast_detach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t lid)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
 	struct member **own;
-	int err = check(ibqp, gid, "detach_mcast");
+	union ibv_gid wire;
+	const union ibv_gid *gid = &wire;
+	int err = check(ibqp, group, "detach_mcast");
 
 	(void)lid;
 	if (err)
 		return err;
+	vb_udp_gid_on_wire(wire.raw, group->raw);
 	uint32_t ifindex = interface_of(qp);
 
 	pthread_mutex_lock(&lock);

@@ -23,6 +23,13 @@ bool vb_udp_is_link_scope(const uint8_t gid[16])
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
+void vb_udp_gid_on_wire(uint8_t wire[16], const uint8_t gid[16])
+{
+	memmove(wire, gid, 16);
+	if (wire[0] == 0xff && (wire[1] & 0xf) == 1)
+		wire[1] = (uint8_t)((wire[1] & 0xf0) | 2);
+}
+
 socklen_t vb_udp_address_of(union vb_udp_address *address, const uint8_t gid[16], uint16_t port,
 			    uint32_t scope)
 {

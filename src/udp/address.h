@@ -20,6 +20,12 @@ bool vb_udp_is_group(const uint8_t gid[16]);
 /* fe80::/10 or a group of link scope: means nothing without an interface. */
 bool vb_udp_is_link_scope(const uint8_t gid[16]);
 
+/*
+ * How the GID travels. A group of interface scope (ff01::/16) goes with link scope (ff02::/16): adapters send both alike and programs
+ * use them (perftest's default group is one), but the kernel lets the former leave no interface.
+ */
+void vb_udp_gid_on_wire(uint8_t wire[16], const uint8_t gid[16]);
+
 /* The address of (gid, port); `scope` is the interface that link-scope addresses lie on. Returns its length. */
 socklen_t vb_udp_address_of(union vb_udp_address *address, const uint8_t gid[16], uint16_t port,
 			    uint32_t scope);

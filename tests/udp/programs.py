@@ -79,6 +79,20 @@ class Programs:
             argv = [f"ib_{verb}_bw", "-d", hosts.DEVICE, "-F", "-a", "-n", "5"]
             self.perftest(CELLS[1 if number % 2 else 3], name, argv, cases.perftest_check([2, 64, 4096, 65536, cases.MAX_ALL]))
 
+    def groups(self):
+        """perftest's default group is one of interface scope, which a kernel's own sockets send to no other host."""
+        def one_host(argv, check):
+            with self.tests.runner() as runner:
+                runner.pins = [self.tests.nets.launch[0]] * 2
+                check(runner.pair(argv, hosts.IPV4[0]))
+
+        for tool in ("ib_send_bw", "ib_send_lat"):
+            name = f"{tool} -c UD -g"
+            argv = [*name.split(), "-d", hosts.DEVICE, "-F", "-s", "1024", "-n", "100"]
+            self.perftest(("IPv6", 9000), name, argv, cases.perftest_check([1024]))
+            self.tests.report.case(f"one host: {name}", lambda argv=argv: one_host(
+                [*argv, "-x", str(self.tests.index["IPv6"])], cases.perftest_check([1024])))
+
     def device_memory(self):
         """WRITE, READ and atomics on another host's device memory and buffers."""
         def case(index):

@@ -79,6 +79,7 @@ def run_all(tests):
     several.servers()
     several.hand_over()
     several.xrc()
+    programs.groups()
     programs.device_memory()
     several.multicast("239.1.2.3", "IPv4")
     several.multicast("ff05::1:2:3", "IPv6")
