@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Usage: run.py --lib DIR [--device NAME] [--write] [TEST...]
-Runs the modules of rdma-core's Python tests that concern what exists (as Debian ships them) on the library and compares
+Runs the generic modules of rdma-core's Python tests (as Debian ships them) on the library and compares
 every test's outcome with expected.txt. Prints TAP; a skip or failure that expected.txt names with its cause is told as
 skipped with that cause. --write prints the observed outcomes in the form of expected.txt instead."""
 
@@ -21,7 +21,7 @@ PYTHON = "/usr/bin/python3"
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODULES = ("test_addr", "test_cq", "test_cq_events", "test_cqex", "test_device", "test_pd", "test_qp", "test_qpex",
            "test_atomic", "test_mr", "test_flow", "test_rss_traffic", "test_tag_matching", "test_parent_domain",
-           "test_fork", "test_shared_pd", "test_odp", "test_relaxed_ordering")
+           "test_fork", "test_shared_pd", "test_odp", "test_relaxed_ordering", "test_cuda_dmabuf", "test_rdmacm")
 TEST_SECONDS = 40  # a lost completion costs the suite 10 s each time it polls
 HUGE_PAGES = 8  # what the tests that ask for some need at once
 WORST = ("pass", "skip", "fail", "error", "crash", "hang")
