@@ -98,6 +98,8 @@ def variants(tool, sweep, brief):
     if brief:
         return
     yield plain("--use_old_post_send")
+    if verb != "atomic":  # "ODP does not support ATOMICS"
+        yield plain("--odp")
     if verb != "atomic" and kind in sweep:
         yield (["-a"], ["-a", "-n", "20"], [2, 64, 4096, 65536, MAX_ALL])
     if kind == "bw":

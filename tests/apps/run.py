@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: run.py --lib DIR [--device lo|second] [--ordinary] [--sweep lat|bw]... [--brief] [--only REGEX] [--preload FILE] [--debug]
+"""Usage: run.py --lib DIR [--device lo|second] [--ordinary] [--sweep lat|bw]... [--brief] [--shares N] [--only REGEX] [--preload FILE] [--debug]
 Debian's programs, unmodified, as separate processes on the library. Prints one TAP line a case; exits 1 when one
 failed, 77 (reason on the last line of standard error) when nothing could be run."""
 
 import argparse
 import os
-import re
 import select
 import shutil
 import signal
@@ -15,6 +14,7 @@ import sys
 import time
 
 import cases
+import shares
 from pairs import Failure, Runner
 
 SKIP = 77
@@ -53,27 +53,6 @@ def make_second_interface():
         commands.append(["link", "set", "vbtest1", "up"])
     for command in commands:
         subprocess.run([ip, *command], check=True)
-
-
-class Report:
-    def __init__(self, only, verbose):
-        self.only = only
-        self.verbose = verbose
-        self.count = self.failed = 0
-
-    def case(self, name, run):
-        if self.only and not re.search(self.only, name):
-            return
-        self.count += 1
-        began = time.monotonic()
-        try:
-            run()
-            print(f"ok {self.count} - {name}" + (f" ({time.monotonic() - began:.2f} s)" if self.verbose else ""))
-        except Failure as fault:
-            self.failed += 1
-            print(f"not ok {self.count} - {name}")
-            print("".join(f"#   {line}\n" for line in str(fault).splitlines()), end="")
-        sys.stdout.flush()
 
 
 def checked(run, argv, check):
@@ -118,7 +97,6 @@ def run_all(runner, device, args, report):
     for name, argv, check in cases.singles(device):
         report.case(name, checked(runner.single, argv, check))
     report.case("ibv_asyncwatch", lambda: asyncwatch(runner, device))
-    cases.xrc_files_removed()
     for name, argv, check, clients in cases.xrc_pingpongs(device):
         report.case(name, checked(lambda argv, clients=clients: runner.crowd(argv, clients), argv, check))
     for name, argv, check in (*cases.pingpongs(device), *cases.perftests(device, args.sweep, args.brief)):
@@ -133,6 +111,7 @@ def main():
     parser.add_argument("--sweep", action="append", choices=("lat", "bw"), default=[],
                         help="perftest's -a, all sizes, for programs of this kind")
     parser.add_argument("--brief", action="store_true", help="of perftest only the plain and the event-driven runs")
+    parser.add_argument("--shares", type=int, default=1, help="so many cases at once")
     parser.add_argument("--only")
     parser.add_argument("--preload", help="the sanitizer's runtime that an instrumented library needs first")
     parser.add_argument("--debug", action="store_true")
@@ -143,19 +122,24 @@ def main():
             skip(f"{program} is not installed")
     if args.ordinary and os.geteuid() != 0:
         skip("started as an ordinary user: the run without --ordinary is that case already")
+    if args.shares > 1:
+        try:
+            return shares.run_shared(args.shares)
+        finally:
+            cases.xrc_files_removed()
     if args.device == "second":
         enter_namespace()
         make_second_interface()
     device = "vb_lo" if args.device == "lo" else f"vb_{SECOND}"
 
-    report = Report(args.only, args.debug)
+    report = shares.Report(args.only)
     # The programs' own leaks are not ours to judge.
     env = {"LD_PRELOAD": args.preload, "ASAN_OPTIONS": "detect_leaks=0:exitcode=66"} if args.preload else {}
     with Runner(args.lib, ordinary=args.ordinary, debug=args.debug, env=env) as runner:
         run_all(runner, device, args, report)
-    cases.xrc_files_removed()
-    print(f"1..{report.count}")
-    return 1 if report.failed else 0
+    if not report.claims:
+        cases.xrc_files_removed()
+    return report.end()
 
 
 sys.exit(main())

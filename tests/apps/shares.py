@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""One table of cases, worked off by several processes at once, each between two hosts of its own: most of what a case takes is
-perftest's waiting. Every process walks the whole table and runs a case that no other has claimed yet."""
+"""One table of cases, worked off by several processes at once: most of what a case takes is perftest's waiting. Every process
+walks the whole table and runs a case that no other has claimed yet."""
 
 import os
 import re
@@ -11,7 +11,7 @@ import time
 
 from pairs import Failure
 
-CLAIMS = "VB_UDP_CLAIMS"
+CLAIMS = "VB_TEST_CLAIMS"
 
 
 class Skip(Exception):
@@ -60,9 +60,9 @@ class Report:
 
 
 def run_shared(count):
-    """This program again, `count` times at once; prints what they report. A share that
-    can make no hosts leaves its cases to the others."""
-    with tempfile.TemporaryDirectory(prefix="verbatim-udp-") as claims:
+    """This program again, `count` times at once; prints what they report. A share that cannot start leaves its cases to the
+    others."""
+    with tempfile.TemporaryDirectory(prefix="verbatim-claims-") as claims:
         env = dict(os.environ, **{CLAIMS: claims})
         argv = ["setpriv", "--pdeathsig", "TERM", sys.executable, *sys.argv, "--shares", "1"]
         shares = [subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
