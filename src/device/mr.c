@@ -100,11 +100,15 @@ static int make(struct ibv_pd *pd, unsigned int access, struct vb_mr **mr)
 	struct vb_mr *m;
 	int err = vb_process_node(&node);
 
+	if (!err)
+		err = vb_pd_get(pd->context, pd);
 	if (err)
 		return err;
 	m = calloc(1, sizeof(*m));
-	if (!m)
+	if (!m) {
+		vb_pd_put(pd);
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for an mr");
+	}
 	pthread_mutex_init(&m->lock, NULL);
 	m->access = access;
 	m->mr.context = pd->context;
@@ -118,6 +122,7 @@ static int make(struct ibv_pd *pd, unsigned int access, struct vb_mr **mr)
 	if (err) {
 		pthread_mutex_destroy(&m->lock);
 		free(m);
+		vb_pd_put(pd);
 		return err;
 	}
 	m->mr.rkey = m->mr.lkey;
@@ -130,6 +135,7 @@ static void unmake(struct vb_mr *m)
 {
 	vb_context_remove(m->mr.context, VB_HANDLE_MR, m->mr.handle, m);
 	vb_node_key_free(vb_process_node_started(), m->mr.lkey);
+	vb_pd_put(m->mr.pd);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
@@ -140,19 +146,14 @@ int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, 
 	struct vb_mr *m = NULL;
 	int err = vb_mr_check_access(&access);
 
-	if (!err)
-		err = vb_pd_get(pd->context, pd);
-	if (err)
-		return err;
 	if (access & IBV_ACCESS_ZERO_BASED)
 		iova = 0;
-	err = check_range(addr, length, iova, access);
+	if (!err)
+		err = check_range(addr, length, iova, access);
 	if (!err)
 		err = make(pd, access, &m);
-	if (err) {
-		vb_pd_put(pd);
+	if (err)
 		return err;
-	}
 	m->mr.addr = addr;
 	m->memory = addr;
 	m->mr.length = length;
@@ -169,14 +170,9 @@ int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigne
 	int err = vb_mr_check_access(&access);
 
 	if (!err)
-		err = vb_pd_get(pd->context, pd);
+		err = make(pd, access, &m);
 	if (err)
 		return err;
-	err = make(pd, access, &m);
-	if (err) {
-		vb_pd_put(pd);
-		return err;
-	}
 	m->memory = memory;
 	m->mr.length = length;
 	m->users = users;
@@ -189,17 +185,13 @@ int vb_mr_import(struct ibv_pd *pd, const struct vb_foreign *record, size_t leng
 		 struct ibv_mr **mr)
 {
 	struct vb_mr *m = NULL;
-	int err = vb_pd_get(pd->context, pd);
+	int err = make(pd, 0, &m);
 
 	if (err)
 		return err;
-	err = make(pd, 0, &m);
-	if (!err)
-		err = vb_foreign_add(m->mr.lkey, record);
+	err = vb_foreign_add(m->mr.lkey, record);
 	if (err) {
-		if (m)
-			unmake(m);
-		vb_pd_put(pd);
+		unmake(m);
 		return err;
 	}
 	m->foreign = true;
@@ -218,15 +210,10 @@ int vb_mr_register_mapping(struct ibv_pd *pd, const struct vb_mr_mapping *mappin
 			   unsigned int access, struct ibv_mr **mr)
 {
 	struct vb_mr *m = NULL;
-	int err = vb_pd_get(pd->context, pd);
+	int err = make(pd, access, &m);
 
 	if (err)
 		return err;
-	err = make(pd, access, &m);
-	if (err) {
-		vb_pd_put(pd);
-		return err;
-	}
 	m->mr.addr = mapping->addr;
 	m->mr.length = mapping->length;
 	m->memory = mapping->memory;
@@ -242,15 +229,10 @@ int vb_mr_register_mapping(struct ibv_pd *pd, const struct vb_mr_mapping *mappin
 int vb_mr_alloc_null(struct ibv_pd *pd, struct ibv_mr **mr)
 {
 	struct vb_mr *m = NULL;
-	int err = vb_pd_get(pd->context, pd);
+	int err = make(pd, IBV_ACCESS_LOCAL_WRITE, &m);
 
 	if (err)
 		return err;
-	err = make(pd, IBV_ACCESS_LOCAL_WRITE, &m);
-	if (err) {
-		vb_pd_put(pd);
-		return err;
-	}
 	m->mr.rkey = 0;
 	m->mr.length = SIZE_MAX;
 	m->kind = VB_KEY_NULL;
