@@ -241,8 +241,8 @@ static bool contact(struct vb_qp *qp, struct target *target)
 	if (!qp->path_local || qp->pace.kbps) /* what is limited goes the way that is paced */
 		return false;
 	if (!qp->channel)
-		qp->channel =
-			vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
+		qp->channel = vb_channel_find_since(qp->engine->node, qp->engine->index,
+						    qp->t.dest_qpn, qp->connected_at, &why);
 	if (!qp->channel || atomic_load_explicit(&qp->channel->dead, memory_order_relaxed))
 		return false;
 	target->peer = qp->channel->peer;

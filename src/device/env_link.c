@@ -28,8 +28,8 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 			return qp->channel;
 		return NULL; /* channel_down or peer_dead is on its way */
 	}
-	struct vb_channel *c =
-		vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
+	struct vb_channel *c = vb_channel_find_since(qp->engine->node, qp->engine->index,
+						     qp->t.dest_qpn, qp->connected_at, &why);
 
 	if (c)
 		qp->channel = c;
@@ -49,8 +49,8 @@ bool vb_env_seek(struct vb_qp *qp)
 	if (!qp->seeking)
 		return false;
 	if (!qp->channel)
-		qp->channel =
-			vb_channel_find(qp->engine->node, qp->engine->index, qp->t.dest_qpn, &why);
+		qp->channel = vb_channel_find_since(qp->engine->node, qp->engine->index,
+						    qp->t.dest_qpn, qp->connected_at, &why);
 	qp->seeking = !qp->channel;
 	/* Nobody there: whoever comes makes contact with us, and a new channel makes every queue pair ask again. */
 	return why == VB_CONTACT_PENDING && qp->seeking;

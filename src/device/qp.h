@@ -71,6 +71,7 @@ struct vb_qp {
 	/* The link. */
 	struct vb_channel *channel; /* RC, UC: to the peer's engine; NULL until there is one */
 	const struct vb_page_qp *peer_qp;
+	uint64_t connected_at; /* when RTR was entered, CLOCK_MONOTONIC ns */
 	bool seeking; /* RTR was entered, the channel is not there yet: ask whenever there may be news */
 	bool unreachable;  /* reserve() met no peer: tell the protocol after it returns */
 	bool peer_lost;    /* reserve() met a dead peer */

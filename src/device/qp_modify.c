@@ -224,6 +224,7 @@ static void enter(struct vb_qp *qp, const struct change *c)
 		to_reset(qp);
 		break;
 	case IBV_QPS_RTR:
+		qp->connected_at = vb_clock_ns();
 		vb_tqp_start_responder(t, qp->attr.rq_psn);
 		t->state = IBV_QPS_RTR;
 		qp->seeking = t->service != VB_SERVICE_UD && qp->path_local;

@@ -145,9 +145,10 @@ static struct vb_channel *channel_between(const struct vb_peer *peer, uint32_t e
 }
 
 static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
-				      enum vb_contact *why)
+				      uint64_t since, enum vb_contact *why)
 {
-	struct vb_peer *peer = vb_contact_peer(node, dest_qpn >> VB_QPN_BLOCK_BITS, why);
+	struct vb_peer *peer =
+		vb_contact_peer(node, dest_qpn >> VB_QPN_BLOCK_BITS, (int64_t)since, why);
 
 	if (!peer)
 		return NULL;
@@ -179,6 +180,12 @@ static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uin
 struct vb_channel *vb_channel_find(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
 				   enum vb_contact *why)
 {
+	return vb_channel_find_since(node, engine, dest_qpn, 0, why);
+}
+
+struct vb_channel *vb_channel_find_since(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
+					 uint64_t since, enum vb_contact *why)
+{
 	struct vb_channel *ch;
 
 	*why = VB_CONTACT_ABSENT;
@@ -187,7 +194,7 @@ struct vb_channel *vb_channel_find(struct vb_node *node, uint32_t engine, uint32
 	if (vb_page_block_index(node->page, dest_qpn >> VB_QPN_BLOCK_BITS) >= 0)
 		return vb_channel_find_loop(node, engine, dest_qpn, why);
 	pthread_mutex_lock(&node->lock);
-	ch = find_remote(node, engine, dest_qpn, why);
+	ch = find_remote(node, engine, dest_qpn, since, why);
 	pthread_mutex_unlock(&node->lock);
 	return ch;
 }

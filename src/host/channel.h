@@ -55,6 +55,12 @@ struct vb_channel {
  */
 struct vb_channel *vb_channel_find(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
 				   enum vb_contact *why);
+/*
+ * The same for a queue pair that was connected at `since` (CLOCK_MONOTONIC ns) and has met nobody yet: an owner of the number that was
+ * found dead before is none of its; it is dead when its name, called after that, does not answer.
+ */
+struct vb_channel *vb_channel_find_since(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
+					 uint64_t since, enum vb_contact *why);
 
 /* After pushing: if the remote engine sleeps, ring its process's doorbell. Contains the full fence. */
 void vb_channel_wake(struct vb_channel *channel);

@@ -55,13 +55,26 @@ static void contact_want(struct vb_node *node, struct vb_contact_entry *c)
 	vb_node_todo(node);
 }
 
-struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, enum vb_contact *why)
+/* Blocks are claimed at random: who died may have been another owner of it than the one that is meant. */
+static bool death_is_old(const struct vb_contact_entry *c, int64_t since)
+{
+	int64_t now = vb_node_clock();
+
+	return now - c->tried >= DEAD_FOR_NS || (since && c->called <= since);
+}
+
+struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t since,
+				enum vb_contact *why)
 {
 	struct vb_peer *peer = vb_peer_by_block(node, block);
 
-	if (peer) {
-		*why = vb_peer_alive(peer) ? VB_CONTACT_UP : VB_CONTACT_DEAD;
-		return *why == VB_CONTACT_UP ? peer : NULL;
+	if (peer && vb_peer_alive(peer)) {
+		*why = VB_CONTACT_UP;
+		return peer;
+	}
+	if (peer) { /* about to be buried; who asks for one that it has never met waits for that */
+		*why = since ? VB_CONTACT_PENDING : VB_CONTACT_DEAD;
+		return NULL;
 	}
 	struct vb_contact_entry *c = contact_entry(node, block, true);
 
@@ -77,8 +90,7 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, enum vb_co
 		*why = VB_CONTACT_REFUSED;
 		break;
 	case VB_CONTACT_STATE_DEAD:
-		/* Numbers are claimed at random: another process may own the block by now. */
-		if (vb_node_clock() - c->tried >= DEAD_FOR_NS)
+		if (death_is_old(c, since))
 			c->state = VB_CONTACT_STATE_WANTED;
 		*why = c->state == VB_CONTACT_STATE_DEAD ? VB_CONTACT_DEAD : VB_CONTACT_PENDING;
 		break;
@@ -195,7 +207,7 @@ static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 	enum vb_contact_state before = c->state;
 	enum vb_contact_state now = contact_connect(node, c->block);
 
-	c->tried = vb_node_clock();
+	c->tried = c->called = vb_node_clock();
 	c->wanted = false;
 	if (now == VB_CONTACT_STATE_WANTED) {
 		c->wanted = true;

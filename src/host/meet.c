@@ -11,7 +11,7 @@ static struct vb_peer *look(struct vb_node *node, uint32_t block, enum vb_contac
 	struct vb_peer *peer;
 
 	pthread_mutex_lock(&node->lock);
-	peer = vb_contact_peer(node, block, why);
+	peer = vb_contact_peer(node, block, 0, why);
 	if (peer)
 		vb_peer_ref(peer);
 	pthread_mutex_unlock(&node->lock);

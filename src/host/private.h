@@ -141,6 +141,7 @@ struct vb_contact_entry {
 	bool answered;  /* there was an owner once */
 	uint64_t nonce; /* MET: whose */
 	int64_t tried;  /* CLOCK_MONOTONIC ns */
+	int64_t called; /* when its name was called last, the same clock */
 };
 
 #define VB_CONTACT_BUCKETS 64
@@ -206,7 +207,8 @@ void vb_contact_lost(struct vb_node *node, struct vb_connection *conn, bool refu
 /* Connects where that is wanted. True if the device was told something. */
 bool vb_contact_service(struct vb_node *node);
 /* With the lock. The peer that owns the block, or NULL and why; starts contact. */
-struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, enum vb_contact *why);
+struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t since,
+				enum vb_contact *why);
 /* With the lock: remember that the owner of these blocks has died. */
 void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer);
 void vb_contact_free_all(struct vb_node *node);

@@ -125,6 +125,38 @@ static void test_killed(void **state)
 	end_stop(&end);
 }
 
+/*
+ * Numbers are claimed at random, so that a dead owner's may be somebody else's a moment later. For who was connected after the death the
+ * name is called once more before its owner counts as dead.
+ */
+static void test_dead_before(void **state)
+{
+	enum vb_contact why;
+	struct contact c;
+	struct end end;
+
+	(void)state;
+	child_start(&c.child, target, NULL);
+	end_start(&end);
+	uint32_t engine = end_engine(&end);
+
+	contact_make(&end, engine, &c);
+	child_kill(&c.child);
+	assert_true(end_await(&end.deaths, 1, 2000));
+	end_close(&end, c.ch);
+
+	uint64_t since = (uint64_t)end_clock();
+
+	assert_null(vb_channel_find_since(end.node, engine, c.qpn, since, &why));
+	assert_int_equal(why, VB_CONTACT_PENDING);
+	for (int i = 0; i < 2000 && why == VB_CONTACT_PENDING; i++) {
+		end_sleep_ms(1);
+		assert_null(vb_channel_find_since(end.node, engine, c.qpn, since, &why));
+	}
+	assert_int_equal(why, VB_CONTACT_DEAD);
+	end_stop(&end);
+}
+
 static void test_killed_with_child(void **state)
 {
 	struct contact c;
@@ -384,6 +416,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_dead_before),
 		cmocka_unit_test(test_killed_with_child),
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_exec_under_writes),
