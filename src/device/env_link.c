@@ -69,7 +69,8 @@ static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_sen
 	struct vb_channel *c = NULL;
 
 	if (wqe->peer_hint == VB_HINT_LOCAL)
-		c = vb_channel_find(qp->engine->node, qp->engine->index, wqe->remote_qpn, &why);
+		c = vb_channel_find_since(qp->engine->node, qp->engine->index, wqe->remote_qpn,
+					  qp->connected_at, &why);
 	if (c) {
 		qp->ud_cache[slot] = c;
 		qp->ud_cache_qpn[slot] = wqe->remote_qpn;
