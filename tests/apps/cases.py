@@ -111,7 +111,8 @@ def variants(tool, sweep, brief):
     yield plain("-c", "XRC")
     if verb == "send":
         yield plain("--use-srq")
-        yield plain("-c", "XRC", "--use-srq", "-q", "2") if kind == "bw" else plain("-c", "XRC", "-e")
+        if kind == "bw":
+            yield plain("-c", "XRC", "--use-srq", "-q", "2")
     for service in {"send": ("UC", "UD"), "write": ("UC",)}.get(verb, ()):
         yield (["-c", service], ["-c", service, "-s", "1024", *few], [1024])
         if verb != "write":
