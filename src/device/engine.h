@@ -55,7 +55,7 @@ struct vb_engine {
 	/* The link between hosts (udp_link.c, udp_deliver.c). */
 	uint32_t udp_holds; /* queue pairs and memberships that need its sockets: while there are some, drives read them */
 	uint32_t udp_idle; /* looks in a row that found nothing */
-	bool udp_courtesy; /* some runnable queue pair lets a reply go before its acknowledgement (udp_reply.h) */
+	bool udp_courtesy; /* some runnable queue pair keeps an acknowledgement back for a reply (udp_reply.h) */
 	struct vb_strays
 		*strays;      /* packets for other processes (udp_stray.h); NULL until the first */
 	uint8_t *udp_staging; /* payload of the run that is being sent */
@@ -76,7 +76,7 @@ bool vb_engine_drive(struct vb_engine *engine);
 /* A poller's turn: drives unless another thread is at it. `armed`: the caller's CQ waits for an event, so stay asleep. */
 void vb_engine_poll(struct vb_engine *engine, bool armed);
 
-/* Without waiting for the lock: the program ends by exit(3); acknowledgements that let a reply go first go out. */
+/* Without waiting for the lock: the program ends by exit(3); acknowledgements that wait for a reply go out. */
 void vb_engine_at_exit(struct vb_engine *engine);
 
 /* Under the lock: have senders ring the doorbell from now on; then look once more. */

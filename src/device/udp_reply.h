@@ -38,7 +38,7 @@ static inline bool vb_udp_reply_posted(struct vb_qp *qp)
 	return qp->runnable && vb_tqp_owes_ack_alone(&qp->t);
 }
 
-/* Is a reply to be let go first? */
+/* Is the acknowledgement to wait for a reply? */
 static inline bool vb_udp_reply_expected(const struct vb_qp *qp)
 {
 	return qp->udp_heard && qp->udp_habit == VB_UDP_HABIT && vb_tqp_owes_ack_alone(&qp->t);
