@@ -281,9 +281,24 @@ static void engine_wake(struct vb_engine *e)
 	vb_progress_expect(vb_clock_ns() + LEASE_NS);
 }
 
+/*
+ * While somebody polls for good, a poll that meets another thread in the engine looks again soon. An engine that sleeps serves programs
+ * that wait for events: what one has told of came after all that the engine has in hand, and the poll that follows finds it. Some
+ * programs look only once, and at another queue than the one that the event was of.
+ */
+static bool poll_enter(struct vb_engine *e)
+{
+	if (vb_lock_try(&e->lock))
+		return true;
+	if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		return false;
+	vb_lock_take(&e->lock);
+	return true;
+}
+
 void vb_engine_poll(struct vb_engine *e, bool armed)
 {
-	if (!vb_lock_try(&e->lock))
+	if (!poll_enter(e))
 		return;
 	atomic_store_explicit(&e->polls, atomic_load_explicit(&e->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);

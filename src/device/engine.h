@@ -73,7 +73,10 @@ void vb_engine_destroy(struct vb_engine *engine);
 /* Under the lock: serve channels, runnable queue pairs and due timers once. Returns true if anything arrived. */
 bool vb_engine_drive(struct vb_engine *engine);
 
-/* A poller's turn: drives unless another thread is at it. `armed`: the caller's CQ waits for an event, so stay asleep. */
+/*
+ * A poller's turn: drives; where another thread is at it, does nothing, or while the engine sleeps, waits and drives then. `armed`: the
+ * caller's CQ waits for an event, so stay asleep.
+ */
 void vb_engine_poll(struct vb_engine *engine, bool armed);
 
 /* Without waiting for the lock: the program ends by exit(3); acknowledgements that wait for a reply go out. */

@@ -111,8 +111,7 @@ def variants(tool, sweep, brief):
     yield plain("-c", "XRC")
     if verb == "send":
         yield plain("--use-srq")
-        if kind == "bw":
-            yield plain("-c", "XRC", "--use-srq", "-q", "2")
+        yield plain("-c", "XRC", "--use-srq", "-q", "2") if kind == "bw" else plain("-c", "XRC", "-e")
     for service in {"send": ("UC", "UD"), "write": ("UC",)}.get(verb, ()):
         yield (["-c", service], ["-c", service, "-s", "1024", *few], [1024])
         if verb != "write":

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: a poll of a queue whose engine sleeps (its program waits for events) finds all that the engine has in hand, also when another
+ * thread is just about to make entries of it; a poll of an engine that somebody polls for good waits for nobody.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "device/cq.h"
+#include "device/engine.h"
+#include "device/qp.h"
+#include "support/check.h"
+#include "support/endpoint.h"
+
+enum { POLLS = 1000, HELD_US = 50000 };
+
+static struct endpoint here;
+static struct ibv_cq *elsewhere; /* of the sender: another engine */
+static struct side from, to;
+
+static struct vb_engine *engine(void)
+{
+	return vb_qp_of(to.qp)->engine;
+}
+
+static bool asleep(void)
+{
+	return __atomic_load_n(&engine()->pub->asleep, __ATOMIC_RELAXED);
+}
+
+struct poller {
+	atomic_bool back;
+	int entries;
+	struct ibv_wc wc;
+};
+
+static void *poll_once(void *arg)
+{
+	struct poller *p = arg;
+
+	p->entries = ibv_poll_cq(here.cq, 1, &p->wc);
+	atomic_store(&p->back, true);
+	return NULL;
+}
+
+static void message(uint64_t wr_id)
+{
+	CHECK_ZERO(post_receive(&to, wr_id, 0, 64));
+	CHECK_ZERO(post_send(&from, wr_id, 0, 64, 0));
+}
+
+/* This thread holds the engine, as one that drives it does, and has not come to the message yet. */
+static void sleeping(void)
+{
+	struct poller poller = {.entries = -1};
+	pthread_t thread;
+
+	promise("a poll of a sleeping engine finds what the thread that drives it has in hand");
+	message(1);
+	completion_expect(here.cq, 1, IBV_WC_SUCCESS, &poller.wc);
+	CHECK_ZERO(ibv_req_notify_cq(here.cq, 0)); /* puts the engine to sleep */
+	vb_lock_take(&engine()->lock);
+	CHECK(asleep());
+	message(2);
+	CHECK_ZERO(pthread_create(&thread, NULL, poll_once, &poller));
+	usleep(HELD_US); /* a poll that does not wait is back by then, unless the machine is busy */
+	CHECK(!atomic_load(&poller.back));
+	vb_lock_release(&engine()->lock);
+	CHECK_ZERO(pthread_join(thread, NULL));
+	CHECK_EQ(poller.entries, 1);
+	CHECK_EQ(poller.wc.wr_id, 2);
+}
+
+static void awake(void)
+{
+	struct ibv_wc wc;
+
+	promise("a poll of an engine that is polled waits for nobody");
+	do {
+		for (int i = 0; i < POLLS; i++)
+			CHECK_EQ(ibv_poll_cq(here.cq, 1, &wc), 0);
+		vb_lock_take(&engine()->lock);
+		if (!asleep())
+			break;
+		vb_lock_release(&engine()->lock);
+	} while (true);
+	CHECK_EQ(ibv_poll_cq(here.cq, 1, &wc),
+		 0); /* returns, though this thread itself holds the lock */
+	vb_lock_release(&engine()->lock);
+}
+
+int main(void)
+{
+	struct qp_settings settings;
+
+	watchdog(60);
+	endpoint_open(&here, 16, true);
+	elsewhere = ibv_create_cq(here.context, 16, NULL, NULL, 0);
+	CHECK(elsewhere);
+	qp_settings_default(&settings, IBV_QPT_RC);
+	settings.send_cq = settings.recv_cq = elsewhere;
+	side_open(&from, &here, &settings, NULL, 4096);
+	side_open(&to, &here, NULL, NULL, 4096);
+	sides_connect(&from, &to);
+	sleeping();
+	awake();
+	side_close(&from);
+	side_close(&to);
+	CHECK_ZERO(ibv_destroy_cq(elsewhere));
+	endpoint_close(&here);
+	return 0;
+}
