@@ -158,8 +158,7 @@ void vb_engine_posted(struct vb_engine *e, struct vb_qp *qp)
 		return;
 	}
 	vb_udp_pair_begin(qp);
-	more = vb_tqp_send(&qp->t); /* first, for the acknowledgement goes behind it */
-	more |= vb_tqp_run(&qp->t);
+	more = vb_tqp_run_reply(&qp->t);
 	vb_udp_pair_end(qp);
 	ran(e, qp, more);
 }

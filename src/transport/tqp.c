@@ -44,16 +44,28 @@ void vb_tqp_start_requester(struct vb_tqp *qp, uint32_t sq_psn)
 	requester_reset(qp, sq_psn);
 }
 
-bool vb_tqp_send(struct vb_tqp *qp)
+static bool ask(struct vb_tqp *qp)
 {
 	return qp->req.cur != qp->sq_posted && vb_requester_run(qp);
 }
 
+static bool answer(struct vb_tqp *qp)
+{
+	return qp->resp.owed && vb_respond(qp);
+}
+
 bool vb_tqp_run(struct vb_tqp *qp)
 {
-	bool waits = qp->resp.owed && vb_respond(qp);
+	bool waits = answer(qp);
 
-	return vb_tqp_send(qp) || waits;
+	return ask(qp) || waits;
+}
+
+bool vb_tqp_run_reply(struct vb_tqp *qp)
+{
+	bool waits = ask(qp);
+
+	return answer(qp) || waits;
 }
 
 bool vb_tqp_owes_ack_alone(const struct vb_tqp *qp)

@@ -85,8 +85,8 @@ void vb_tqp_start_requester(struct vb_tqp *qp, uint32_t sq_psn);
  */
 bool vb_tqp_run(struct vb_tqp *qp);
 
-/* The first half of it: requests alone. What the responder owes stays owed. */
-bool vb_tqp_send(struct vb_tqp *qp);
+/* The same the other way round: what was posted is a reply, and the acknowledgement of what it replies to goes behind it. */
+bool vb_tqp_run_reply(struct vb_tqp *qp);
 
 /* Nothing is owed but a positive acknowledgement: nobody waits for it as for data. */
 bool vb_tqp_owes_ack_alone(const struct vb_tqp *qp);

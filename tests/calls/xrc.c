@@ -249,6 +249,85 @@ static void requests(void)
 	line_close(&l);
 }
 
+/* One end of a pair of queue pairs of this process, which exist to bind windows of a protection domain. */
+struct binder {
+	struct endpoint endpoint;
+	struct side side, peer;
+};
+
+static void binder_open(struct binder *b, struct ibv_pd *pd)
+{
+	b->endpoint = endpoint;
+	b->endpoint.pd = pd;
+	side_open(&b->side, &b->endpoint, NULL, NULL, 4096);
+	side_open(&b->peer, &b->endpoint, NULL, NULL, 4096);
+	sides_connect(&b->side, &b->peer);
+}
+
+static void binder_close(struct binder *b)
+{
+	side_close(&b->side);
+	side_close(&b->peer);
+}
+
+/* Binds the window to `length` bytes at `addr` of the queue's region, for WRITE and READ; length 0 unbinds it. */
+static void window_bind(struct binder *b, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr,
+			uint64_t length)
+{
+	struct ibv_mw_bind bind = {.wr_id = 4,
+				   .send_flags = IBV_SEND_SIGNALED,
+				   .bind_info = {.mr = mr,
+						 .addr = addr,
+						 .length = length,
+						 .mw_access_flags = IBV_ACCESS_REMOTE_WRITE |
+								    IBV_ACCESS_REMOTE_READ}};
+
+	CHECK_ZERO(ibv_bind_mw(b->side.qp, mw, &bind));
+	completion_expect(endpoint.cq, 4, IBV_WC_SUCCESS, NULL);
+}
+
+static void windows(void)
+{
+	struct xrc_target target;
+	struct binder binder;
+	struct ibv_mw *mw;
+	struct ibv_mr *mr;
+	struct line l;
+
+	promise("a window of type 1 serves requests that name a queue of its protection domain, within its bounds, until it is unbound");
+	line_open(&l);
+	binder_open(&binder, l.queue[1].pd);
+	mr = ibv_reg_mr(l.queue[1].pd, l.queue[1].buffer, XRC_BUFFER,
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				IBV_ACCESS_MW_BIND);
+	CHECK(mr);
+	mw = ibv_alloc_mw(l.queue[1].pd, IBV_MW_TYPE_1);
+	CHECK(mw);
+	target = xrc_target(&l.queue[1]);
+	target.addr += 4096;
+	window_bind(&binder, mw, mr, target.addr, 8192);
+	target.rkey = mw->rkey;
+	memset(l.sender.buffer, 0x77, 8192);
+	CHECK_ZERO(xrc_request(&l.sender, IBV_WR_RDMA_WRITE, &target, 8192));
+	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	CHECK(l.queue[1].buffer[4095] == 0 && l.queue[1].buffer[4096] == 0x77 &&
+	      l.queue[1].buffer[12287] == 0x77 && l.queue[1].buffer[12288] == 0);
+	memset(l.queue[1].buffer + 4096, 0x78, 8192);
+	CHECK_ZERO(xrc_request(&l.sender, IBV_WR_RDMA_READ, &target, 8192));
+	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	CHECK(l.sender.buffer[0] == 0x78 && l.sender.buffer[8191] == 0x78);
+	window_bind(&binder, mw, NULL, 0, 0);
+	CHECK_ZERO(xrc_request(&l.sender, IBV_WR_RDMA_WRITE, &target, 8192));
+	completion_expect(endpoint.cq, 1, IBV_WC_REM_ACCESS_ERR, NULL);
+	CHECK_EQ(l.queue[1].buffer[4096], 0x78);
+	CHECK_EQ(event_next(endpoint.context, 5000), IBV_EVENT_QP_ACCESS_ERR);
+	CHECK_EQ(event_next(endpoint.context, 5000), IBV_EVENT_QP_ACCESS_ERR);
+	CHECK_ZERO(ibv_dealloc_mw(mw));
+	CHECK_ZERO(ibv_dereg_mr(mr));
+	binder_close(&binder);
+	line_close(&l);
+}
+
 /* How a request goes wrong, and what its sender and the receiver's holders learn. */
 struct wrong {
 	const char *what;
@@ -445,6 +524,7 @@ int main(void)
 	queues();
 	queue_pairs();
 	requests();
+	windows();
 	errors();
 	attributes();
 	events();
