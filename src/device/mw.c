@@ -94,8 +94,8 @@ int vb_mw_dealloc(struct ibv_mw *mw)
 int vb_mw_fill(struct vb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
 	       const struct ibv_mw_bind_info *info)
 {
-	if (!mw)
-		return vb_refuse(EINVAL, VB_REASON_ARG, "bind: no window");
+	if (!mw || !info)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "bind: no %s", mw ? "range" : "window");
 	if (info->mw_access_flags & ~(unsigned int)BIND_BITS)
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "bind: access flags 0x%x",
 				 info->mw_access_flags);
@@ -104,8 +104,6 @@ int vb_mw_fill(struct vb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
 	wqe->remote_addr = info->addr;
 	wqe->compare_add = info->length;
 	wqe->swap = info->mw_access_flags;
-	/* Tests and programs read the key here as soon as the bind is posted. */
-	mw->rkey = wqe->rkey;
 	return 0;
 }
 
@@ -154,6 +152,7 @@ static int post(struct vb_qp *qp, struct vb_mw *m, const struct ibv_mw_bind *bin
 	if (err)
 		return err;
 	wqe->swap |= VB_MW_BIND_TYPE_1;
+	m->mw.rkey = wqe->rkey;
 	vb_send_launch(qp, 1);
 	return 0;
 }

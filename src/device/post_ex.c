@@ -15,6 +15,14 @@ static struct vb_qp *qp_of(struct ibv_qp_ex *ex)
 	return (struct vb_qp *)(void *)ex;
 }
 
+/* Whatever is called now belongs to no batch. */
+static void batch_close(struct vb_qp *qp)
+{
+	qp->wr_open = false;
+	qp->wr_current = NULL;
+	qp->wr_error = EINVAL;
+}
+
 static void fail(struct vb_qp *qp, int err)
 {
 	if (!qp->wr_error)
@@ -40,6 +48,23 @@ static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
 	qp->wr_count++;
 	qp->wr_current = wqe;
 	return wqe;
+}
+
+/* The request that a setter is about; a setter without one is a fault of the batch, unless there was one before. */
+static struct vb_send_wqe *current(struct vb_qp *qp, const char *setter)
+{
+	if (!qp->wr_current && !qp->wr_error) {
+		vb_note(VB_REASON_ARG, "%s: qp 0x%x: no request was begun", setter, qp->t.qpn);
+		fail(qp, EINVAL);
+	}
+	return qp->wr_current;
+}
+
+/* Local memory means nothing to these, as with ibv_post_send(3). */
+static bool has_data(const struct vb_send_wqe *wqe)
+{
+	return wqe->opcode != IBV_WR_BIND_MW && wqe->opcode != IBV_WR_LOCAL_INV &&
+	       wqe->opcode != IBV_WR_FLUSH;
 }
 
 static void begin_remote(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr,
@@ -76,6 +101,15 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 	begin_remote(ex, IBV_WR_SEND_WITH_IMM, 0, 0, imm);
 }
 
+/* No queue pair is made for it: it fails as IBV_WR_TSO does. */
+static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
+{
+	(void)hdr;
+	(void)hdr_sz;
+	(void)mss;
+	begin(ex, IBV_WR_TSO);
+}
+
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 {
 	begin_remote(ex, IBV_WR_SEND_WITH_INV, 0, 0, invalidate_rkey);
@@ -89,11 +123,32 @@ static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
+	struct vb_qp *qp = qp_of(ex);
 	struct vb_send_wqe *wqe = begin(ex, IBV_WR_BIND_MW);
 	int err = wqe ? -vb_mw_fill(wqe, mw, rkey, info) : 0;
 
 	if (err)
-		fail(qp_of(ex), err);
+		fail(qp, err);
+	if (!wqe || err)
+		return;
+	/* Without data the room behind the entry is free: the window, until it can be told its key. */
+	memcpy(vb_send_wqe_inline(wqe), &mw, sizeof(mw));
+	qp->wr_binds = true;
+}
+
+/* Only a batch that is handed over gives its windows their keys. */
+static void windows_tell(struct vb_qp *qp)
+{
+	struct ibv_mw *mw;
+
+	for (uint32_t i = 0; i < qp->wr_count; i++) {
+		struct vb_send_wqe *wqe = vb_tqp_wqe(&qp->t, qp->t.sq_posted + i);
+
+		if (wqe->opcode != IBV_WR_BIND_MW)
+			continue;
+		memcpy(&mw, vb_send_wqe_inline(wqe), sizeof(mw));
+		mw->rkey = wqe->rkey;
+	}
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
@@ -131,6 +186,11 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote
 
 	if (!wqe)
 		return;
+	if (!value) {
+		vb_note(VB_REASON_ARG, "wr_atomic_write: qp 0x%x: no value", qp_of(ex)->t.qpn);
+		fail(qp_of(ex), EINVAL);
+		return;
+	}
 	memcpy(vb_send_wqe_inline(wqe), value, VB_ATOMIC_WRITE_BYTES);
 	wqe->is_inline = 1;
 	wqe->length = VB_ATOMIC_WRITE_BYTES;
@@ -154,9 +214,9 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
 {
 	struct vb_qp *qp = qp_of(ex);
-	struct vb_send_wqe *wqe = qp->wr_current;
+	struct vb_send_wqe *wqe = current(qp, "wr_set_sge_list");
 
-	if (!wqe)
+	if (!wqe || !has_data(wqe))
 		return;
 	if (num_sge > qp->cap.max_send_sge) {
 		vb_note(VB_REASON_SGE_COUNT,
@@ -166,6 +226,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 		return;
 	}
 	wqe->num_sge = (uint32_t)num_sge;
+	wqe->is_inline = 0;
 	wqe->length = 0;
 	for (size_t i = 0; i < num_sge; i++) {
 		vb_send_wqe_sge(wqe)[i] = list[i];
@@ -200,13 +261,13 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 				    const struct ibv_data_buf *list)
 {
 	struct vb_qp *qp = qp_of(ex);
-	struct vb_send_wqe *wqe = qp->wr_current;
+	struct vb_send_wqe *wqe = current(qp, "wr_set_inline_data");
 	size_t length = 0;
 
-	if (!wqe)
+	if (!wqe || !has_data(wqe))
 		return;
-	for (size_t i = 0; i < num_buf; i++)
-		length += list[i].length;
+	for (size_t i = 0; i < num_buf && length <= qp->cap.max_inline_data; i++)
+		length = list[i].length < SIZE_MAX - length ? length + list[i].length : SIZE_MAX;
 	if (!can_inline(qp, wqe, length)) {
 		fail(qp, EINVAL);
 		return;
@@ -234,7 +295,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 {
 	struct vb_qp *qp = qp_of(ex);
 
-	if (!qp->wr_current)
+	if (!current(qp, "wr_set_ud_addr"))
 		return;
 	if (!ah) {
 		vb_note(VB_REASON_ARG, "wr_set_ud_addr: qp 0x%x: no address handle", qp->t.qpn);
@@ -248,7 +309,7 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
 	struct vb_qp *qp = qp_of(ex);
 
-	if (qp->wr_current)
+	if (current(qp, "wr_set_xrc_srqn"))
 		qp->wr_current->srqn = remote_srqn & VB_SRQN_MASK;
 }
 
@@ -257,6 +318,8 @@ static void wr_start(struct ibv_qp_ex *ex)
 	struct vb_qp *qp = qp_of(ex);
 
 	vb_lock_take(&qp->wr_lock);
+	qp->wr_open = true;
+	qp->wr_binds = false;
 	qp->wr_count = 0;
 	qp->wr_error = 0;
 	qp->wr_current = NULL;
@@ -267,17 +330,27 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	struct vb_qp *qp = qp_of(ex);
 	int err;
 
-	qp->wr_current = NULL;
+	if (!qp->wr_open)
+		return -vb_refuse(EINVAL, VB_REASON_ARG, "wr_complete: qp 0x%x: no wr_start before",
+				  qp->t.qpn);
 	err = qp->wr_error ? qp->wr_error : vb_send_state_check(qp);
+	if (!err && qp->wr_binds)
+		windows_tell(qp);
 	if (!err && qp->wr_count)
 		vb_send_launch(qp, qp->wr_count);
+	batch_close(qp);
 	vb_lock_release(&qp->wr_lock);
 	return err;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	vb_lock_release(&qp_of(ex)->wr_lock);
+	struct vb_qp *qp = qp_of(ex);
+
+	if (!qp->wr_open)
+		return;
+	batch_close(qp);
+	vb_lock_release(&qp->wr_lock);
 }
 
 void vb_qp_ex_init(struct vb_qp *qp)
@@ -286,12 +359,14 @@ void vb_qp_ex_init(struct vb_qp *qp)
 
 	if (!qp->send_ops)
 		return; /* ibv_qp_to_qp_ex(3) then answers NULL */
+	batch_close(qp);
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
 	ex->wr_send = wr_send;
 	ex->wr_send_imm = wr_send_imm;
 	ex->wr_send_inv = wr_send_inv;
+	ex->wr_send_tso = wr_send_tso;
 	ex->wr_local_inv = wr_local_inv;
 	ex->wr_bind_mw = wr_bind_mw;
 	ex->wr_rdma_write = wr_rdma_write;

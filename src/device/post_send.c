@@ -15,6 +15,19 @@ static int refuse(const struct vb_qp *qp, int err, enum vb_reason reason, const 
 			  (unsigned long long)value);
 }
 
+/* The enumeration has a gap. */
+static bool is_opcode(unsigned int opcode)
+{
+	return opcode <= IBV_WR_DRIVER1 || opcode == IBV_WR_FLUSH || opcode == IBV_WR_ATOMIC_WRITE;
+}
+
+/* Only such a request has wr.ud: in one that its type does not have, a remote address lies in the handle's place. */
+static bool is_datagram(const struct vb_qp *qp, const struct ibv_send_wr *wr)
+{
+	return qp->t.service == VB_SERVICE_UD && !qp->raw &&
+	       (wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM);
+}
+
 static bool is_atomic(uint8_t opcode)
 {
 	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -97,7 +110,7 @@ static void remote_fill(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
 
 static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
 {
-	if ((unsigned int)wr->opcode > IBV_WR_ATOMIC_WRITE && wr->opcode != IBV_WR_DRIVER1)
+	if (!is_opcode((unsigned int)wr->opcode))
 		return refuse(qp, EINVAL, VB_REASON_OPCODE, "no such opcode", wr->opcode);
 	if (wr->opcode == IBV_WR_FLUSH)
 		return refuse(qp, EINVAL, VB_REASON_OPCODE,
@@ -109,15 +122,13 @@ static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ib
 		return err;
 	remote_fill(wqe, wr);
 	wqe->srqn = wr->qp_type.xrc.remote_srqn & VB_SRQN_MASK; /* read for XRC only */
-	if (wr->opcode == IBV_WR_BIND_MW && qp->t.service != VB_SERVICE_UD)
+	if (wr->opcode == IBV_WR_BIND_MW && qp->t.service != VB_SERVICE_UD) {
 		err = -vb_mw_fill(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
-	if (err)
-		return err;
-	if (qp->raw && wr->opcode != IBV_WR_SEND) { /* a frame has no place for an immediate */
-		wqe->error = IBV_WC_LOC_QP_OP_ERR;
-		wqe->reason = VB_REASON_OPCODE;
+		if (err)
+			return err;
+		wr->bind_mw.mw->rkey = wqe->rkey;
 	}
-	if (qp->t.service == VB_SERVICE_UD && !qp->raw) {
+	if (is_datagram(qp, wr)) {
 		if (!wr->wr.ud.ah)
 			return refuse(qp, EINVAL, VB_REASON_ARG, "no address handle", 0);
 		vb_send_wqe_address(qp, wqe, vb_ah_of(wr->wr.ud.ah), wr->wr.ud.remote_qpn,

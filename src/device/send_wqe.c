@@ -23,6 +23,12 @@ struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead)
 	return vb_tqp_wqe(&qp->t, index);
 }
 
+static void fault(struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_reason reason)
+{
+	wqe->error = (uint8_t)status;
+	wqe->reason = (uint16_t)reason;
+}
+
 void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id, uint8_t opcode,
 		       unsigned int flags)
 {
@@ -44,12 +50,8 @@ void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id
 	wqe->rkey = 0;
 	wqe->remote_addr = 0;
 	wqe->srqn = 0;
-}
-
-static void fault(struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_reason reason)
-{
-	wqe->error = (uint8_t)status;
-	wqe->reason = (uint16_t)reason;
+	if (qp->raw && opcode != IBV_WR_SEND) /* a frame has no place for an immediate */
+		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_OPCODE);
 }
 
 void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah,

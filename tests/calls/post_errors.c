@@ -185,6 +185,137 @@ static void endless_list(void)
 	close_end();
 }
 
+/* Each row is refused alone; that nothing was posted is seen once, at the end. */
+struct bad_request {
+	const char *name;
+	unsigned int opcode;
+	uint32_t types; /* bit per type */
+	void (*spoil)(struct ibv_send_wr *wr);
+};
+
+#define UD_ONLY (1u << IBV_QPT_UD)
+#define RC_ONLY (1u << IBV_QPT_RC)
+#define ALL     (1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD)
+
+static void no_handle(struct ibv_send_wr *wr)
+{
+	wr->wr.ud.ah = NULL;
+}
+
+static void most_elements(struct ibv_send_wr *wr)
+{
+	wr->num_sge = INT32_MAX;
+}
+
+static void fewest_elements(struct ibv_send_wr *wr)
+{
+	wr->num_sge = INT32_MIN;
+	wr->send_flags |= IBV_SEND_INLINE;
+}
+
+static void inline_data(struct ibv_send_wr *wr)
+{
+	wr->send_flags |= IBV_SEND_INLINE;
+}
+
+static const struct bad_request bad_requests[] = {
+	{"first number of the gap in the enum", 12, ALL, NULL},
+	{"last number of the gap in the enum", 13, ALL, NULL},
+	{"one above the enum", 16, ALL, NULL},
+	{"one above 8 bits", 256, ALL, NULL},
+	{"FLUSH, which only a builder can describe", IBV_WR_FLUSH, ALL, NULL},
+	{"SEND without an address handle", IBV_WR_SEND, UD_ONLY, no_handle},
+	{"SEND_WITH_IMM without an address handle", IBV_WR_SEND_WITH_IMM, UD_ONLY, no_handle},
+	{"as many elements as num_sge can say", IBV_WR_SEND, ALL, most_elements},
+	{"as few, inline", IBV_WR_SEND, ALL, fewest_elements},
+	{"inline COMPARE_AND_SWAP", IBV_WR_ATOMIC_CMP_AND_SWP, RC_ONLY, inline_data},
+};
+
+static void bad_arguments(enum ibv_qp_type type)
+{
+	struct ibv_send_wr wr, *bad;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+
+	open_end(type);
+	sge = end_sge(&end, 0, 8);
+	for (size_t i = 0; i < sizeof(bad_requests) / sizeof(bad_requests[0]); i++) {
+		if (!(bad_requests[i].types & 1u << type))
+			continue;
+		expect_case("type %d: %s", (int)type, bad_requests[i].name);
+		wr = request((enum ibv_wr_opcode)bad_requests[i].opcode, 1, &sge, 1);
+		if (bad_requests[i].spoil)
+			bad_requests[i].spoil(&wr);
+		bad = NULL;
+		EXPECT_EQ(ibv_post_send(end.qp, &wr, &bad), EINVAL);
+		EXPECT(bad == &wr);
+	}
+	expect_case("type %d: nothing was posted, and the queue pair works", (int)type);
+	REQUIRE(end_post_recv(&end, 9, NULL, 0) == 0);
+	REQUIRE(end_post_recv(&end, 9, NULL, 0) == 0);
+	wr = request(IBV_WR_SEND, 2, NULL, 0);
+	EXPECT_EQ(end_post_send(&end, &wr), 0);
+	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_EQ(wc.wr_id, 2);
+	close_end();
+}
+
+/* Inline data may come from more pieces than the queue takes elements, and be exactly as long as granted. */
+static void inline_pieces(enum ibv_qp_type type)
+{
+	struct ibv_sge sge[8], into;
+	struct ibv_send_wr wr;
+	struct ibv_wc wc;
+	uint32_t piece, grh = type == IBV_QPT_UD ? 40 : 0;
+
+	expect_case("type %d: all the inline data, in more pieces than max_send_sge", (int)type);
+	open_end(type);
+	REQUIRE(end.info.max_send_sge < 8 && end.info.max_inline >= 8);
+	piece = end.info.max_inline / 8;
+	for (int i = 0; i < 8; i++) {
+		sge[i] = end_sge(&end, (size_t)i * 512, piece);
+		sge[i].lkey = 0xdeadbeef; /* not looked at */
+		end_fill(&end, (size_t)i * 512, 'a' + i, piece);
+	}
+	sge[7].length += end.info.max_inline % 8;
+	into = end_sge(&end, 8192, 4096);
+	REQUIRE(end_post_recv(&end, 9, &into, 1) == 0);
+	wr = request(IBV_WR_SEND, 2, sge, 8);
+	wr.send_flags |= IBV_SEND_INLINE;
+	EXPECT_EQ(ibv_post_send(end.qp, &wr, &(struct ibv_send_wr *){NULL}), 0);
+	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_EQ(wc.byte_len, end.info.max_inline + grh);
+	for (int i = 0; i < 8; i++)
+		EXPECT(end_is_filled(&end, 8192 + grh + (size_t)i * piece, 'a' + i, piece));
+	close_end();
+}
+
+/*
+ * The members of a request share their room: where a datagram has its address handle, a request that UD does not have brings a
+ * remote address, a window, or nothing. It is taken and fails in its completion as with the other types.
+ */
+static void unfit_datagram(enum ibv_wr_opcode opcode, uint64_t remote_addr)
+{
+	struct ibv_send_wr wr, *bad;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+
+	expect_case("UD: opcode %d and %#llx in the handle's place", (int)opcode,
+		    (unsigned long long)remote_addr);
+	open_end(IBV_QPT_UD);
+	sge = end_sge(&end, 0, 8);
+	wr = end_wr(opcode, 3, &sge, 1);
+	memset(&wr.wr, 0, sizeof(wr.wr));
+	wr.wr.rdma.remote_addr = remote_addr;
+	wr.wr.rdma.rkey = 1;
+	EXPECT_EQ(ibv_post_send(end.qp, &wr, &bad), 0);
+	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_LOC_QP_OP_ERR);
+	EXPECT_EQ(wc.wr_id, 3);
+	EXPECT_EQ(end_state(&end), IBV_QPS_SQE);
+	close_end();
+}
+
 /* An operation that the type does not have is taken and completes LOC_QP_OP_ERR. */
 static void unfit(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
 {
@@ -211,6 +342,17 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		at_the_call(types[i]);
 		bad_in_a_list(types[i]);
+		bad_arguments(types[i]);
+		inline_pieces(types[i]);
+		unfit(types[i], IBV_WR_DRIVER1);
+	}
+	for (int opcode = 0; opcode <= IBV_WR_ATOMIC_WRITE; opcode++) {
+		if (opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM)
+			continue;
+		if ((opcode > IBV_WR_DRIVER1 && opcode < IBV_WR_ATOMIC_WRITE))
+			continue;
+		unfit_datagram((enum ibv_wr_opcode)opcode, 0x1000);
+		unfit_datagram((enum ibv_wr_opcode)opcode, 0);
 	}
 	endless_list();
 	unfit(IBV_QPT_UC, IBV_WR_RDMA_READ);
