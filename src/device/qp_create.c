@@ -107,8 +107,6 @@ static int objects_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE) &&
 	    (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND)))
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: no completion queue");
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
-		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: no protection domain");
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
 		return 0;
 	err = vb_context_check(ctx, VB_HANDLE_CQ, attr->send_cq->handle, attr->send_cq, "send_cq");
@@ -121,46 +119,44 @@ static int objects_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_
 /* Everything that the others have, this one does not: it is all in the queues that requests name (IBA A14.2.2). */
 static int xrc_recv_check(const struct ibv_qp_init_attr_ex *attr)
 {
-	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS) ||
-	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags))
+	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS))
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK,
 				 "create_qp: comp_mask 0x%x, XRC_RECV takes XRCD alone",
 				 attr->comp_mask);
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)
-		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: XRC_RECV needs an xrcd");
 	return 0;
 }
 
-static uint32_t flags_offered(enum ibv_qp_type type)
+static int flags_check(const struct ibv_qp_init_attr_ex *attr)
 {
-	switch (type) {
-	case IBV_QPT_UD:
-		return IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
-	case IBV_QPT_RAW_PACKET:
-		return IBV_QP_CREATE_CVLAN_STRIPPING;
-	default:
+	uint32_t offered = 0;
+
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS))
 		return 0;
-	}
+	if (attr->qp_type == IBV_QPT_UD)
+		offered = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+	if (attr->qp_type == IBV_QPT_RAW_PACKET)
+		offered = IBV_QP_CREATE_CVLAN_STRIPPING;
+	if (!(attr->create_flags & ~offered))
+		return 0;
+	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_qp: create_flags 0x%x",
+			 attr->create_flags);
 }
 
+/* The face has seen to it that no other bits are set, and that a type has the domain that it needs. */
 int vb_qp_create_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
-	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
-			 IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_IND_TABLE |
-			 IBV_QP_INIT_ATTR_RX_HASH;
-	uint32_t flags = flags_offered(attr->qp_type);
 	int err = type_check(attr);
 
+	if (!err)
+		err = flags_check(attr);
 	if (err)
 		return err;
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
 		return xrc_recv_check(attr);
-	if (attr->comp_mask & ~known)
-		return vb_refuse(EOPNOTSUPP, VB_REASON_ARG_MASK, "create_qp: comp_mask 0x%x",
-				 attr->comp_mask);
-	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && (attr->create_flags & ~flags))
-		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_qp: create_flags 0x%x",
-				 attr->create_flags);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK,
+				 "create_qp: an XRC domain is for XRC_RECV, not type %d",
+				 (int)attr->qp_type);
 	err = vb_raw_check(ctx, attr);
 	if (!err)
 		err = cap_check(attr);

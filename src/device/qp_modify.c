@@ -18,12 +18,14 @@
 #include "device/xrc_table.h"
 #include "transport/qp_state.h"
 
-#define KNOWN_MASK ((IBV_QP_RATE_LIMIT << 1) - 1)
-/* ON_DEMAND means nothing here; programs that register so pass the same flags (ibv_modify_qp(3) knows all of them). */
+/* Between IBV_QP_DEST_QPN and IBV_QP_RATE_LIMIT there are bits without a meaning. */
+#define KNOWN_MASK (((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT)
+/* Most of these mean nothing to a queue pair; programs pass the flags of their regions (ibv_reg_mr(3)). */
 #define KNOWN_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND |      \
-	 IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_FLUSH_GLOBAL |       \
+	 IBV_ACCESS_FLUSH_PERSISTENT | IBV_ACCESS_OPTIONAL_RANGE)
 #define QKEY_PRIVILEGED 0x80000000u
 
 struct change {

@@ -147,9 +147,10 @@ VB_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode o
 			       IBV_QUERY_QP_DATA_IN_ORDER_DEVICE_ONLY;
 	int bits;
 
-	if (!qp || vb_check_flags("query_qp_data_in_order", "flags", flags, known))
-		return 0;
-	bits = vb_ops(qp->context)->query_qp_data_in_order(qp, op, flags);
+	bits = qp ? vb_check_flags("query_qp_data_in_order", "flags", flags, known)
+		  : vb_refuse_null("query_qp_data_in_order", "qp");
+	if (!bits)
+		bits = vb_ops(qp->context)->query_qp_data_in_order(qp, op, flags);
 	if (bits < 0) {
 		errno = -bits;
 		return 0;

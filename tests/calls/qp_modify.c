@@ -235,7 +235,9 @@ static void try_transition(int type, int from, int to)
 			    state_names[to], (unsigned int)bit);
 		if (bit == IBV_QP_STATE || !(bit & known))
 			continue;
-		if (t->required & bit)
+		if (bit > IBV_QP_DEST_QPN) /* no attributes */
+			refused(&attr, IBV_QP_STATE | t->required | bit, EOPNOTSUPP);
+		else if (t->required & bit)
 			refused(&attr, IBV_QP_STATE | (t->required & ~bit), EINVAL);
 		else if (!(t->optional & bit))
 			refused(&attr, IBV_QP_STATE | t->required | bit, EINVAL);
@@ -243,7 +245,8 @@ static void try_transition(int type, int from, int to)
 	expect_case("%s %s->%s rate limit", type_names[type], state_names[from], state_names[to]);
 	refused(&attr, IBV_QP_STATE | t->required | IBV_QP_RATE_LIMIT, EINVAL);
 	expect_case("%s %s->%s unknown bit", type_names[type], state_names[from], state_names[to]);
-	refused(&attr, IBV_QP_STATE | t->required | 1 << 28, EOPNOTSUPP);
+	refused(&attr, IBV_QP_STATE | t->required | 1 << KNOWN_BITS, EOPNOTSUPP);
+	refused(&attr, IBV_QP_STATE | t->required | 1 << 30, EOPNOTSUPP);
 
 	expect_case("%s %s->%s required", type_names[type], state_names[from], state_names[to]);
 	EXPECT_EQ(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | t->required), 0);
