@@ -13,7 +13,8 @@ VB_EXPORT int vb_private_query_gid_type(struct ibv_context *ctx, uint8_t port_nu
 					unsigned int index, enum vb_gid_type_sysfs *type)
 {
 	uint32_t found = IBV_GID_TYPE_IB;
-	int err = vb_gid_type(ctx, port_num, (int)index, &found);
+	int err = type ? vb_gid_type(ctx, port_num, (int)index, &found)
+		       : vb_refuse_null("query_gid_type", "type");
 
 	if (!err)
 		*type = found == IBV_GID_TYPE_ROCE_V2 ? VB_GID_TYPE_SYSFS_ROCE_V2

@@ -82,8 +82,6 @@ static int detach(struct vb_context *c, struct vb_buf *b)
 
 	pthread_mutex_lock(&c->lock);
 	err = vb_context_check(&c->vctx.context, VB_HANDLE_BUF, b->handle, b, "free_buf");
-	if (!err && b->node != vb_process_node_started())
-		err = vb_refuse(ENODEV, VB_REASON_FORKED, "free_buf: it is the parent's");
 	if (!err && atomic_load(&b->users))
 		err = vb_refuse(EBUSY, VB_REASON_BUSY, "free_buf: %u regions are registered on it",
 				atomic_load(&b->users));
@@ -147,6 +145,10 @@ int vb_buf_register(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t l
 int vb_buf_export(struct ibv_buf *buf)
 {
 	const struct vb_buf *b = buf_of(buf);
+	int err = vb_context_check(buf->context, VB_HANDLE_BUF, b->handle, b, "export_buf");
+
+	if (err)
+		return err;
 	int fd = vb_dmabuf_export(b->node, b->addr, b->length);
 
 	if (fd >= 0)

@@ -142,8 +142,6 @@ static int detach(struct vb_context *c, struct vb_dm *d)
 
 	pthread_mutex_lock(&c->lock);
 	err = vb_context_check(&c->vctx.context, VB_HANDLE_DM, d->dm.handle, d, "dm");
-	if (!err && d->node != vb_process_node_started())
-		err = vb_refuse(ENODEV, VB_REASON_FORKED, "free_dm: it is the parent's");
 	if (!err && atomic_load(&d->users))
 		err = vb_refuse(EBUSY, VB_REASON_BUSY, "free_dm: %u regions are registered on it",
 				atomic_load(&d->users));
@@ -175,7 +173,13 @@ int vb_dm_free(struct ibv_dm *dm)
 int vb_dm_export(struct ibv_dm *dm)
 {
 	const struct vb_dm *d = vb_dm_of(dm);
+	int err = vb_context_check(dm->context, VB_HANDLE_DM, dm->handle, dm, "dm_export");
 
+	if (err)
+		return err;
+	if (d->mapping)
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "dm_export_dmabuf_fd: the memory is another process's");
 	return vb_dmabuf_export(d->node, d->addr, d->length);
 }
 
@@ -226,7 +230,10 @@ int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
 				 "reg_dm_mr: REMOTE_ATOMIC on another process's device memory");
 	pthread_mutex_lock(&c->lock);
-	err = vb_context_check(dm->context, VB_HANDLE_DM, dm->handle, dm, "reg_dm_mr");
+	err = dm->context == pd->context
+		      ? vb_context_check(dm->context, VB_HANDLE_DM, dm->handle, dm, "reg_dm_mr")
+		      : vb_refuse(ENOENT, VB_REASON_HANDLE,
+				  "reg_dm_mr: memory and domain are of different contexts");
 	if (!err && !in_range(d, offset, length))
 		err = vb_refuse(EINVAL, VB_REASON_ARG, "reg_dm_mr: %llu+%zu exceeds %zu bytes",
 				(unsigned long long)offset, length, d->length);

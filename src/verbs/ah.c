@@ -28,7 +28,7 @@ static int init_from_wc(struct ibv_context *ctx, uint8_t port, const struct ibv_
 	struct vb_wc_route route;
 	int err, index;
 
-	if (!wc || (!grh && (wc->wc_flags & IBV_WC_GRH)))
+	if (!ctx || !wc || (!grh && (wc->wc_flags & IBV_WC_GRH)))
 		return vb_refuse_null("init_ah_from_wc", "an argument");
 	vb_ah_attr_local(wc, port, attr);
 	if (!(wc->wc_flags & IBV_WC_GRH))

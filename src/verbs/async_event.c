@@ -39,6 +39,8 @@ static void ack_wq(struct ibv_wq *wq)
 /* Events of a port or of the whole device hold up nothing and need no counting. */
 VB_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 {
+	if (!event)
+		return;
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
 		ack_cq(event->element.cq);

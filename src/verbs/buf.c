@@ -63,8 +63,8 @@ VB_EXPORT struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *ctx, struct ibv_dm
 	struct ibv_dmah *dmah = NULL;
 	int err;
 
-	if (!attr)
-		return vb_answer_null(vb_refuse_null("alloc_dmah", "attr"));
+	if (!ctx || !attr)
+		return vb_answer_null(vb_refuse_null("alloc_dmah", ctx ? "attr" : "context"));
 	err = vb_ops(ctx)->alloc_dmah(ctx, attr, &dmah);
 	return err ? vb_answer_null(err) : dmah;
 }

@@ -5,7 +5,8 @@
 VB_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
 {
 	struct ibv_comp_channel *channel = NULL;
-	int err = vb_ops(ctx)->create_comp_channel(ctx, &channel);
+	int err = ctx ? vb_ops(ctx)->create_comp_channel(ctx, &channel)
+		      : vb_refuse_null("create_comp_channel", "context");
 
 	return err ? vb_answer_null(err) : channel;
 }

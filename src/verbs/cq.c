@@ -41,6 +41,8 @@ VB_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *c
 		.wc_flags = IBV_WC_STANDARD_FLAGS,
 	};
 
+	if (!ctx)
+		return vb_answer_null(vb_refuse_null("create_cq", "context"));
 	if (cqe <= 0 || comp_vector < 0)
 		return vb_answer_null(vb_refuse(EINVAL, VB_REASON_ARG,
 						"create_cq: cqe %d, comp_vector %d", cqe,
@@ -129,6 +131,6 @@ VB_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 
 VB_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-	if (nevents)
+	if (cq && nevents)
 		vb_acks_add(comp_acks(cq), nevents);
 }

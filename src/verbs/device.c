@@ -28,8 +28,8 @@ VB_EXPORT int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *
 	struct ibv_device_attr_ex all = {0};
 	int err;
 
-	if (!attr)
-		return vb_answer(vb_refuse_null("query_device", "device_attr"));
+	if (!ctx || !attr)
+		return vb_answer(vb_refuse_null("query_device", ctx ? "device_attr" : "context"));
 	err = vb_ops(ctx)->query_device(ctx, &all);
 	if (!err)
 		*attr = all.orig_attr;
@@ -59,8 +59,8 @@ static int query_port(struct ibv_context *ctx, uint8_t port, void *attr, size_t 
 	struct ibv_port_attr all = {0};
 	int err;
 
-	if (!attr)
-		return vb_refuse_null("query_port", "port_attr");
+	if (!ctx || !attr)
+		return vb_refuse_null("query_port", ctx ? "port_attr" : "context");
 	err = vb_ops(ctx)->query_port(ctx, port, &all);
 	if (!err)
 		copy_sized(attr, attr_size, &all, sizeof(all));
@@ -84,8 +84,9 @@ VB_EXPORT int ibv_query_port_speed(struct ibv_context *ctx, uint32_t port, uint6
 	uint64_t speed = 0;
 	int err;
 
-	if (!port_speed)
-		return vb_answer(vb_refuse_null("query_port_speed", "port_speed"));
+	if (!ctx || !port_speed)
+		return vb_answer(
+			vb_refuse_null("query_port_speed", ctx ? "port_speed" : "context"));
 	err = vb_ops(ctx)->query_port_speed(ctx, port, &speed);
 	if (!err)
 		*port_speed = speed;

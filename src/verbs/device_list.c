@@ -22,16 +22,24 @@ VB_EXPORT void ibv_free_device_list(struct ibv_device **list)
 
 VB_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
 {
+	if (!device)
+		return vb_answer_null(vb_refuse_null("get_device_name", "device"));
 	return device->name;
 }
 
 VB_EXPORT int ibv_get_device_index(struct ibv_device *device)
 {
+	if (!device)
+		return vb_answer_minus_one(vb_refuse_null("get_device_index", "device"));
 	return vb_provider.device_index(device);
 }
 
 VB_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
+	if (!device) {
+		errno = -vb_refuse_null("get_device_guid", "device");
+		return 0;
+	}
 	return vb_provider.device_guid(device);
 }
 

@@ -11,7 +11,7 @@ static void copy_entry(void *dst, size_t dst_size, const struct ibv_gid_entry *e
 	memcpy(dst, entry, dst_size < sizeof(*entry) ? dst_size : sizeof(*entry));
 }
 
-/* Looks at every slot of one port; returns the new number of entries, or a negative errno. */
+/* Copies what has room of one port's entries; returns how many there are so far, or a negative errno. */
 static ssize_t collect_port(struct ibv_context *ctx, uint32_t port, char *entries, size_t have,
 			    size_t max_entries, size_t entry_size)
 {
@@ -28,17 +28,15 @@ static ssize_t collect_port(struct ibv_context *ctx, uint32_t port, char *entrie
 			continue;
 		if (err)
 			return err;
-		if (!entries || have == max_entries)
-			return vb_refuse(EINVAL, VB_REASON_ARG,
-					 "query_gid_table: more than %zu entries", max_entries);
-		copy_entry(entries + have * entry_size, entry_size, &entry);
+		if (have < max_entries)
+			copy_entry(entries + have * entry_size, entry_size, &entry);
 		have++;
 	}
 	return (ssize_t)have;
 }
 
-static ssize_t query_table(struct ibv_context *ctx, struct ibv_gid_entry *entries,
-			   size_t max_entries, size_t entry_size)
+static ssize_t collect(struct ibv_context *ctx, struct ibv_gid_entry *entries, size_t max_entries,
+		       size_t entry_size)
 {
 	struct ibv_device_attr_ex attr = {0};
 	ssize_t have = 0;
@@ -52,11 +50,27 @@ static ssize_t query_table(struct ibv_context *ctx, struct ibv_gid_entry *entrie
 	return have;
 }
 
+/* Counted first: what does not fit leaves the caller's memory as it is, unless an address comes just now. */
+static ssize_t query_table(struct ibv_context *ctx, struct ibv_gid_entry *entries,
+			   size_t max_entries, size_t entry_size)
+{
+	ssize_t have = collect(ctx, NULL, 0, entry_size);
+
+	if (have >= 0 && (size_t)have <= max_entries)
+		have = collect(ctx, entries, max_entries, entry_size);
+	if (have >= 0 && (size_t)have > max_entries)
+		have = vb_refuse(EINVAL, VB_REASON_ARG,
+				 "query_gid_table: %zd entries, room for %zu", have, max_entries);
+	return have;
+}
+
 VB_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries,
 				       size_t max_entries, uint32_t flags, size_t entry_size)
 {
 	ssize_t ret = vb_check_flags("query_gid_table", "flags", flags, 0);
 
+	if (!ret && !ctx)
+		ret = vb_refuse_null("query_gid_table", "context");
 	if (!ret && (!entry_size || (!entries && max_entries)))
 		ret = vb_refuse(EINVAL, VB_REASON_ARG,
 				"query_gid_table: nowhere to put entries of %zu bytes", entry_size);
@@ -73,8 +87,8 @@ VB_EXPORT int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t
 	struct ibv_gid_entry found = {0};
 	int err;
 
-	if (!entry || !entry_size)
-		return vb_answer(vb_refuse_null("query_gid_ex", "entry"));
+	if (!ctx || !entry || !entry_size)
+		return vb_answer(vb_refuse_null("query_gid_ex", ctx ? "entry" : "context"));
 	err = vb_check_flags("query_gid_ex", "flags", flags, 0);
 	if (!err)
 		err = vb_ops(ctx)->query_gid_entry(ctx, port, index, &found);
@@ -88,6 +102,8 @@ static int query_gid(struct ibv_context *ctx, uint8_t port, int index, struct ib
 {
 	int err;
 
+	if (!ctx)
+		return vb_refuse_null("query_gid", "context");
 	if (index < 0)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "query_gid: index %d", index);
 	err = vb_ops(ctx)->query_gid_entry(ctx, port, (uint32_t)index, entry);
@@ -140,15 +156,16 @@ int vb_gid_find(struct ibv_context *ctx, uint8_t port, const union ibv_gid *gid,
 
 VB_EXPORT int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
 {
-	if (!pkey)
-		return vb_answer_minus_one(vb_refuse_null("query_pkey", "pkey"));
+	if (!ctx || !pkey)
+		return vb_answer_minus_one(vb_refuse_null("query_pkey", ctx ? "pkey" : "context"));
 	return vb_answer_minus_one(vb_ops(ctx)->query_pkey(ctx, port, index, pkey));
 }
 
 VB_EXPORT int ibv_get_pkey_index(struct ibv_context *ctx, uint8_t port, __be16 pkey)
 {
 	struct ibv_port_attr attr = {0};
-	int err = vb_ops(ctx)->query_port(ctx, port, &attr);
+	int err = ctx ? vb_ops(ctx)->query_port(ctx, port, &attr)
+		      : vb_refuse_null("get_pkey_index", "context");
 
 	for (int i = 0; !err && i < attr.pkey_tbl_len; i++) {
 		__be16 entry = 0;

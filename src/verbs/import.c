@@ -20,7 +20,8 @@ VB_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 VB_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *ctx, uint32_t pd_handle)
 {
 	struct ibv_pd *pd = NULL;
-	int err = vb_ops(ctx)->import_pd(ctx, pd_handle, &pd);
+	int err = ctx ? vb_ops(ctx)->import_pd(ctx, pd_handle, &pd)
+		      : vb_refuse_null("import_pd", "context");
 
 	return err ? vb_answer_null(err) : pd;
 }
@@ -51,7 +52,8 @@ VB_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
 VB_EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *ctx, uint32_t dm_handle)
 {
 	struct ibv_dm *dm = NULL;
-	int err = vb_ops(ctx)->import_dm(ctx, dm_handle, &dm);
+	int err = ctx ? vb_ops(ctx)->import_dm(ctx, dm_handle, &dm)
+		      : vb_refuse_null("import_dm", "context");
 
 	return err ? vb_answer_null(err) : vb_face_dm(dm);
 }

@@ -18,5 +18,7 @@ int vb_slot_dealloc_mw(struct ibv_mw *mw)
 
 int vb_slot_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
+	if (!qp || !bind)
+		return vb_answer(vb_refuse_null("bind_mw", qp ? "mw_bind" : "qp"));
 	return vb_answer(vb_ops(mw->context)->bind_mw(qp, mw, bind));
 }

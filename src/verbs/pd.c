@@ -6,7 +6,7 @@
 VB_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
 {
 	struct ibv_pd *pd = NULL;
-	int err = vb_ops(ctx)->alloc_pd(ctx, &pd);
+	int err = ctx ? vb_ops(ctx)->alloc_pd(ctx, &pd) : vb_refuse_null("alloc_pd", "context");
 
 	return err ? vb_answer_null(err) : pd;
 }

@@ -24,6 +24,10 @@ VB_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, 
 	ssize_t len;
 	int fd;
 
+	if (!dir || !file || !buf) {
+		errno = EINVAL;
+		return -1;
+	}
 	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path)) {
 		errno = ENAMETOOLONG;
 		return -1;

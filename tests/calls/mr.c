@@ -78,6 +78,9 @@ static void ranges(void)
 	expect_case("wrap of 64 bits");
 	EXPECT_NULL(ibv_reg_mr(pd, buffer, SIZE_MAX - 4096, 0), EINVAL);
 	EXPECT_NULL(ibv_reg_mr(pd, (void *)(UINTPTR_MAX - 10), 4096, 0), EINVAL);
+	EXPECT_NULL(ibv_reg_mr(pd, (void *)(UINTPTR_MAX - 10), 4096, IBV_ACCESS_ON_DEMAND), EINVAL);
+	expect_case("the last byte of 64 bits is in range, and not mapped");
+	EXPECT_NULL(ibv_reg_mr(pd, (void *)(UINTPTR_MAX - 4095), 4096, 0), EFAULT);
 
 	expect_case("read-only mapping");
 	mr = ibv_reg_mr(pd, hole, LENGTH, IBV_ACCESS_REMOTE_READ);
@@ -162,6 +165,15 @@ static void iova(void)
 		EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("iova wraps");
 	EXPECT_NULL(ibv_reg_mr_iova(pd, buffer, LENGTH, UINT64_MAX - 100, 0), EINVAL);
+	EXPECT_NULL(ibv_reg_mr_iova(pd, buffer, LENGTH, UINT64_MAX - LENGTH + 2, 0), EINVAL);
+	expect_case("iova up to the end of 64 bits");
+	mr = ibv_reg_mr_iova(pd, buffer, LENGTH, UINT64_MAX - LENGTH + 1, ALL_ACCESS);
+	if (EXPECT(mr != NULL))
+		EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	expect_case("iova wraps, but a zero-based region has none");
+	mr = ibv_reg_mr_iova(pd, buffer, LENGTH, UINT64_MAX - 100, IBV_ACCESS_ZERO_BASED);
+	if (EXPECT(mr != NULL))
+		EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
 static void handles(void)
@@ -174,7 +186,15 @@ static void handles(void)
 	handle = mr->handle;
 	mr->handle = 0xdeadbeef;
 	EXPECT_REFUSED(ibv_dereg_mr(mr), ENOENT);
+	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+		  IBV_REREG_MR_ERR_INPUT);
 	mr->handle = handle;
+	expect_case("handle of the domain overwritten");
+	handle = pd->handle;
+	pd->handle = 0xdeadbeef;
+	EXPECT_NULL(ibv_reg_mr(pd, buffer, LENGTH, 0), ENOENT);
+	EXPECT_NULL(ibv_alloc_null_mr(pd), ENOENT);
+	pd->handle = handle;
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
@@ -186,21 +206,69 @@ static struct ibv_mr *fresh(void)
 	return mr;
 }
 
+/* What each code of ibv_rereg_mr(3) leaves behind: a region that is as it was, or one that can only be deregistered. */
 static void rereg_refused(const char *name, int flags_, struct ibv_pd *new_pd, void *addr,
 			  size_t length, int access, int want)
 {
 	struct ibv_mr *mr = fresh();
+	int again;
 
 	expect_case("rereg: %s", name);
+	errno = 0;
 	EXPECT_EQ(ibv_rereg_mr(mr, flags_, new_pd, addr, length, access), want);
-	if (want == IBV_REREG_MR_ERR_INPUT) {
-		EXPECT(mr->pd == pd && mr->addr == buffer && mr->length == LENGTH);
-		/* The old region is whole: it can be changed now. */
-		EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-				       IBV_ACCESS_LOCAL_WRITE),
-			  0);
-	}
+	EXPECT_EQ(errno, EINVAL);
+	EXPECT(mr->pd == pd && mr->addr == buffer && mr->length == LENGTH);
+	again = ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE);
+	EXPECT_EQ(again, want == IBV_REREG_MR_ERR_INPUT ? 0 : IBV_REREG_MR_ERR_CMD);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+static void rereg_refusals(void)
+{
+	const int move = IBV_REREG_MR_CHANGE_TRANSLATION, rights = IBV_REREG_MR_CHANGE_ACCESS,
+		  domain = IBV_REREG_MR_CHANGE_PD;
+	struct ibv_context *other_ctx = end_open_device();
+	struct ibv_pd *foreign = ibv_alloc_pd(other_ctx);
+	char *reading = mmap(NULL, LENGTH, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct {
+		const char *name;
+		int flags;
+		struct ibv_pd *pd;
+		void *addr;
+		size_t length;
+		int access, want;
+	} rows[] = {
+		{"unknown flag", 1 << 3, NULL, NULL, 0, 0, IBV_REREG_MR_ERR_INPUT},
+		{"an unknown flag among others", rights | 1 << 30, NULL, NULL, 0, 0,
+		 IBV_REREG_MR_ERR_INPUT},
+		{"every bit", -1, pd, buffer, LENGTH, 0, IBV_REREG_MR_ERR_INPUT},
+		{"translation without address", move, NULL, NULL, LENGTH, 0,
+		 IBV_REREG_MR_ERR_INPUT},
+		{"translation of length 0", move, NULL, buffer, 0, 0, IBV_REREG_MR_ERR_INPUT},
+		{"translation that wraps around", move, NULL, buffer, SIZE_MAX, 0,
+		 IBV_REREG_MR_ERR_INPUT},
+		{"access not announced", move, NULL, buffer, LENGTH, IBV_ACCESS_LOCAL_WRITE,
+		 IBV_REREG_MR_ERR_INPUT},
+		{"domain announced and missing", domain, NULL, NULL, 0, 0, IBV_REREG_MR_ERR_INPUT},
+		{"no flag at all", 0, NULL, NULL, 0, 0, IBV_REREG_MR_ERR_CMD},
+		{"bad access combination", rights, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE,
+		 IBV_REREG_MR_ERR_CMD},
+		{"unknown access flag", rights, NULL, NULL, 0, 1 << 12, IBV_REREG_MR_ERR_CMD},
+		{"translation to what is not mapped", move, NULL, (void *)16, 64, 0,
+		 IBV_REREG_MR_ERR_CMD},
+		{"translation to what cannot be written", move, NULL, reading, LENGTH, 0,
+		 IBV_REREG_MR_ERR_CMD},
+		{"domain of another context", domain, foreign, NULL, 0, 0, IBV_REREG_MR_ERR_CMD},
+	};
+
+	REQUIRE(foreign && reading != MAP_FAILED);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		rereg_refused(rows[i].name, rows[i].flags, rows[i].pd, rows[i].addr, rows[i].length,
+			      rows[i].access, rows[i].want);
+	expect_case("rereg: refusals hold no domain");
+	EXPECT_EQ(ibv_dealloc_pd(foreign), 0);
+	EXPECT_EQ(ibv_close_device(other_ctx), 0);
+	munmap(reading, LENGTH);
 }
 
 static void rereg(void)
@@ -209,17 +277,6 @@ static void rereg(void)
 	struct ibv_mr *mr;
 
 	REQUIRE(other);
-	rereg_refused("unknown flag", 1 << 3, NULL, NULL, 0, 0, IBV_REREG_MR_ERR_INPUT);
-	rereg_refused("translation without address", IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL,
-		      LENGTH, 0, IBV_REREG_MR_ERR_INPUT);
-	rereg_refused("translation of length 0", IBV_REREG_MR_CHANGE_TRANSLATION, NULL, buffer, 0,
-		      0, IBV_REREG_MR_ERR_INPUT);
-	rereg_refused("access not announced", IBV_REREG_MR_CHANGE_TRANSLATION, NULL, buffer, LENGTH,
-		      IBV_ACCESS_LOCAL_WRITE, IBV_REREG_MR_ERR_INPUT);
-	rereg_refused("bad access combination", IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-		      IBV_ACCESS_REMOTE_WRITE, IBV_REREG_MR_ERR_CMD);
-	rereg_refused("no flag at all", 0, NULL, NULL, 0, 0, IBV_REREG_MR_ERR_CMD);
-
 	expect_case("rereg: protection domain");
 	mr = fresh();
 	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
@@ -259,6 +316,7 @@ int main(int argc, char **argv)
 	keys();
 	iova();
 	handles();
+	rereg_refusals();
 	rereg();
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
 	EXPECT_EQ(ibv_close_device(ctx), 0);

@@ -166,6 +166,9 @@ static void refused(void)
 	show(2, 4);
 	CHECK_EQ(ibv_dofork_range(memory + 2 * page, 2 * page), EINVAL);
 	CHECK_EQ(ibv_dontfork_range((void *)(UINTPTR_MAX - 10), 100), EINVAL);
+	CHECK_EQ(ibv_dontfork_range((void *)(UINTPTR_MAX - 10), 5), EINVAL);
+	CHECK_EQ(ibv_dofork_range((void *)(UINTPTR_MAX - 10), 100), EINVAL);
+	CHECK_EQ(ibv_dontfork_range(NULL, page), ENOMEM);
 	CHECK_ZERO(ibv_dontfork_range(memory, 0));
 	CHECK_ZERO(ibv_dofork_range(memory, 0));
 	munmap(hole, page);

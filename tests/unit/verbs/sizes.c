@@ -116,8 +116,13 @@ static void gid_table(void **state)
 	assert_int_equal(entries[2].gid_index, 4);
 	assert_int_equal(entries[2].gid.raw[15], 3);
 	assert_int_equal(ibv_query_gid_table(ctx, entries, 3, 0), 3);
+	memset(entries, 0xa5, sizeof(entries));
+	errno = 0;
 	assert_int_equal(ibv_query_gid_table(ctx, entries, 2, 0), -EINVAL);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(entries[0].gid.raw[15], 0xa5); /* not even those that had room */
 	assert_int_equal(ibv_query_gid_table(ctx, NULL, 0, 0), -EINVAL);
+	assert_int_equal(ibv_query_gid_table(ctx, entries, SIZE_MAX, 0), 3);
 	assert_int_equal(ibv_query_gid_table(ctx, entries, 8, 1), -EOPNOTSUPP);
 	assert_int_equal(_ibv_query_gid_table(ctx, entries, 8, 0, 0), -EINVAL);
 
@@ -145,7 +150,9 @@ static void gid_entries(void **state)
 	assert_int_equal(ibv_query_gid(ctx, 1, FAKE_GIDS, &gid), -1);
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_query_gid(ctx, 1, -1, &gid), -1);
+	memset(&entry, 0xa5, sizeof(entry));
 	assert_int_equal(ibv_query_gid_ex(ctx, 1, 2, &entry, 0), ENODATA);
+	assert_int_equal(entry.port_num, 0xa5a5a5a5);
 	assert_int_equal(ibv_query_gid_ex(ctx, 1, FAKE_GIDS, &entry, 0), EINVAL);
 	assert_int_equal(ibv_query_gid_ex(ctx, 2, 0, &entry, 0), EINVAL);
 	assert_int_equal(ibv_query_gid_ex(ctx, 1, 0, &entry, 4), EOPNOTSUPP);
@@ -161,8 +168,12 @@ static void pkeys(void **state)
 	assert_int_equal(ibv_query_pkey(ctx, 1, 1, &pkey), 0);
 	assert_int_equal(pkey, 0xffff);
 	assert_int_equal(ibv_query_pkey(ctx, 1, FAKE_PKEYS, &pkey), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(pkey, 0xffff);
 	assert_int_equal(ibv_get_pkey_index(ctx, 1, 0xffff), 1);
+	errno = 0;
 	assert_int_equal(ibv_get_pkey_index(ctx, 1, 0x1111), -1);
+	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_get_pkey_index(ctx, 3, 0xffff), -1);
 }
 
