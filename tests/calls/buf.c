@@ -30,9 +30,14 @@ static void allocation(void)
 	EXPECT_NULL(ibv_alloc_buf(pd, 0, &buf), EINVAL);
 	EXPECT_NULL(ibv_alloc_buf(pd, 64, NULL), EINVAL);
 	EXPECT_NULL(ibv_alloc_buf(NULL, 64, &buf), EINVAL);
+	expect_case("handle of the domain overwritten");
+	pd->handle += 100;
+	EXPECT_NULL(ibv_alloc_buf(pd, 64, &buf), ENOENT);
+	pd->handle -= 100;
 	expect_case("more than there is");
 	EXPECT_NULL(ibv_alloc_buf(pd, SIZE_MAX, &buf), ENOMEM);
 	EXPECT_NULL(ibv_alloc_buf(pd, (size_t)1 << 50, &buf), ENOMEM);
+	EXPECT(!buf); /* untouched so far */
 	expect_case("a buffer is zeroed memory of the program");
 	addr = ibv_alloc_buf(pd, LENGTH, &buf);
 	other = ibv_alloc_buf(pd, LENGTH, &second);
@@ -142,13 +147,63 @@ static void registration_ex(void)
 	ibv_free_buf(buf);
 }
 
+/* ibv_reg_mr_ex(3): every set of members. One of addr and fd; fd_offset goes with fd, a buffer with addr. */
+static void every_mask(void)
+{
+	struct ibv_dmah_init_attr hints = {.comp_mask = 0};
+	struct ibv_mr_init_attr attr = {.length = 4096, .access = ALL_ACCESS, .iova = 0x1000000};
+	int fd = memfd_create("region", MFD_CLOEXEC);
+
+	attr.addr = ibv_alloc_buf(pd, LENGTH, &attr.buf);
+	attr.dmah = ibv_alloc_dmah(ctx, &hints);
+	attr.fd = fd;
+	attr.fd_offset = 4096;
+	REQUIRE(attr.addr && attr.dmah && fd >= 0 && ftruncate(fd, 8192) == 0);
+	for (uint64_t mask = 0; mask < IBV_REG_MR_MASK_BUF << 1; mask++) {
+		bool addr = mask & IBV_REG_MR_MASK_ADDR, file = mask & IBV_REG_MR_MASK_FD;
+		bool good = addr ? !file && !(mask & IBV_REG_MR_MASK_FD_OFFSET)
+				 : file && !(mask & IBV_REG_MR_MASK_BUF);
+		struct ibv_mr *mr;
+
+		expect_case("ibv_reg_mr_ex: comp_mask 0x%llx", (unsigned long long)mask);
+		attr.comp_mask = mask;
+		if (!good) {
+			EXPECT_NULL(ibv_reg_mr_ex(pd, &attr), EINVAL);
+			continue;
+		}
+		mr = ibv_reg_mr_ex(pd, &attr);
+		if (EXPECT_MSG(mr != NULL, "refused, errno %d", errno))
+			EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	}
+	for (int bit = 6; bit < 64; bit++) {
+		expect_case("ibv_reg_mr_ex: unknown bit %d", bit);
+		attr.comp_mask = IBV_REG_MR_MASK_ADDR | 1ull << bit;
+		EXPECT_NULL(ibv_reg_mr_ex(pd, &attr), EINVAL);
+	}
+	expect_case("ibv_reg_mr_ex: a buffer's region up to the end of 64 bits, and beyond");
+	attr.comp_mask = IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_BUF | IBV_REG_MR_MASK_IOVA;
+	attr.iova = UINT64_MAX - 4094;
+	EXPECT_NULL(ibv_reg_mr_ex(pd, &attr), EINVAL);
+	attr.iova--;
+	struct ibv_mr *last = ibv_reg_mr_ex(pd, &attr);
+
+	if (EXPECT(last != NULL))
+		EXPECT_EQ(ibv_dereg_mr(last), 0);
+	expect_case("ibv_reg_mr_ex: nothing of this is left");
+	EXPECT_EQ(ibv_dealloc_dmah(attr.dmah), 0);
+	errno = 0;
+	ibv_free_buf(attr.buf);
+	EXPECT_EQ(errno, 0);
+	close(fd);
+}
+
 static void handles(void)
 {
 	static char memory[64];
-	struct ibv_dmah_init_attr attr = {
+	const struct ibv_dmah_init_attr whole = {
 		.comp_mask = IBV_DMAH_INIT_ATTR_MASK_CPU_ID | IBV_DMAH_INIT_ATTR_MASK_PH |
 			     IBV_DMAH_INIT_ATTR_MASK_TPH_MEM_TYPE,
-		.cpu_id = 0,
+		.cpu_id = (uint32_t)sysconf(_SC_NPROCESSORS_CONF) - 1,
 		.ph = 3,
 		.tph_mem_type = IBV_TPH_MEM_TYPE_PM,
 	};
@@ -158,11 +213,13 @@ static void handles(void)
 		.length = sizeof(memory),
 		.access = ALL_ACCESS,
 	};
-	struct ibv_dmah *dmah = ibv_alloc_dmah(ctx, &attr);
+	struct ibv_dmah_init_attr attr = whole;
+	struct ibv_context *other = end_open_device();
+	struct ibv_dmah *dmah = ibv_alloc_dmah(ctx, &attr), *foreign = ibv_alloc_dmah(other, &attr);
 	struct ibv_mr *mr;
 
-	expect_case("a DMA handle");
-	REQUIRE(dmah);
+	expect_case("a DMA handle, every hint at its largest");
+	REQUIRE(dmah && foreign);
 	EXPECT(dmah->context == ctx);
 	expect_case("a region with it");
 	region.dmah = dmah;
@@ -170,29 +227,44 @@ static void handles(void)
 	EXPECT(mr != NULL);
 	if (mr)
 		EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	expect_case("a region with none, or one of another context");
 	region.dmah = NULL;
 	EXPECT_NULL(ibv_reg_mr_ex(pd, &region), EINVAL);
+	region.dmah = foreign;
+	EXPECT_NULL(ibv_reg_mr_ex(pd, &region), ENOENT);
+	foreign->context = ctx;
+	EXPECT_REFUSED(ibv_dealloc_dmah(foreign), ENOENT);
+	foreign->context = other;
+	EXPECT_EQ(ibv_dealloc_dmah(foreign), 0);
 	EXPECT_EQ(ibv_dealloc_dmah(dmah), 0);
-	EXPECT_REFUSED(ibv_dealloc_dmah(NULL), EINVAL);
+	EXPECT_EQ(ibv_close_device(other), 0);
 	expect_case("a hint out of range");
 	attr.ph = 4;
 	EXPECT_NULL(ibv_alloc_dmah(ctx, &attr), EINVAL);
-	attr.ph = 0;
-	attr.tph_mem_type = 2;
+	attr.ph = UINT8_MAX;
 	EXPECT_NULL(ibv_alloc_dmah(ctx, &attr), EINVAL);
-	attr.tph_mem_type = 0;
+	attr = whole;
+	attr.tph_mem_type = IBV_TPH_MEM_TYPE_PM + 1;
+	EXPECT_NULL(ibv_alloc_dmah(ctx, &attr), EINVAL);
+	attr.tph_mem_type = UINT8_MAX;
+	EXPECT_NULL(ibv_alloc_dmah(ctx, &attr), EINVAL);
+	attr = whole;
+	attr.cpu_id++;
+	EXPECT_NULL(ibv_alloc_dmah(ctx, &attr), EINVAL);
 	attr.cpu_id = UINT32_MAX;
 	EXPECT_NULL(ibv_alloc_dmah(ctx, &attr), EINVAL);
 	expect_case("what the mask does not name is not looked at");
-	attr.comp_mask = IBV_DMAH_INIT_ATTR_MASK_PH;
+	attr = (struct ibv_dmah_init_attr){.cpu_id = UINT32_MAX, .ph = 9, .tph_mem_type = 9};
 	dmah = ibv_alloc_dmah(ctx, &attr);
 	EXPECT(dmah != NULL);
 	if (dmah)
 		EXPECT_EQ(ibv_dealloc_dmah(dmah), 0);
-	expect_case("unknown mask, no attributes");
-	attr.comp_mask = 1u << 3;
-	EXPECT_NULL(ibv_alloc_dmah(ctx, &attr), EINVAL);
-	EXPECT_NULL(ibv_alloc_dmah(ctx, NULL), EINVAL);
+	attr = whole;
+	for (int bit = 3; bit < 32; bit++) {
+		expect_case("unknown mask bit %d", bit);
+		attr.comp_mask = 1u << bit;
+		EXPECT_NULL(ibv_alloc_dmah(ctx, &attr), EINVAL);
+	}
 }
 
 /* Where the system lets this user make a dma-buf it shows the same bytes; elsewhere the answer says that there is none. */
@@ -246,6 +318,7 @@ int main(int argc, char **argv)
 	allocation();
 	registration();
 	registration_ex();
+	every_mask();
 	handles();
 	dma_bufs();
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);

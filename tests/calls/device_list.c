@@ -179,6 +179,9 @@ static void added_and_removed(void)
 	EXPECT(!find(after, "vb_w0"));
 	EXPECT(find(after, "vb_v0") == find(before, "vb_v0"));
 	EXPECT(!strcmp(ibv_get_device_name(w0), "vb_w0")); /* still held, still readable */
+	EXPECT_EQ(ibv_get_device_index(w0), -1);
+	expect_case("a context of it cannot be imported");
+	EXPECT_NULL(ibv_import_device(ctx->cmd_fd), ENODEV);
 	expect_case("it came back while somebody held it");
 	REQUIRE(add_interface());
 	ibv_free_device_list(with);

@@ -258,7 +258,26 @@ static void busy(void)
 	dm->handle += 1;
 	EXPECT_REFUSED(ibv_free_dm(dm), ENOENT);
 	EXPECT_NULL(ibv_reg_dm_mr(pd, dm, 0, 8, access), ENOENT);
+	EXPECT_MINUS1(ibv_dm_export_dmabuf_fd(dm), ENOENT);
 	dm->handle -= 1;
+	expect_case("handle of the domain overwritten");
+	pd->handle += 1;
+	EXPECT_NULL(ibv_reg_dm_mr(pd, dm, 0, 8, access), ENOENT);
+	pd->handle -= 1;
+	expect_case("objects of different contexts do not mix");
+	struct ibv_context *other = end_open_device();
+	struct ibv_pd *foreign = ibv_alloc_pd(other);
+
+	REQUIRE(foreign);
+	EXPECT_NULL(ibv_reg_dm_mr(foreign, dm, 0, 8, access), ENOENT);
+	dm->context = other;
+	EXPECT_NULL(ibv_reg_dm_mr(foreign, dm, 0, 8, access), ENOENT);
+	EXPECT_NULL(ibv_reg_dm_mr(pd, dm, 0, 8, access), ENOENT);
+	EXPECT_REFUSED(ibv_free_dm(dm), ENOENT);
+	dm->context = ctx;
+	EXPECT_EQ(ibv_dealloc_pd(foreign), 0);
+	EXPECT_EQ(ibv_close_device(other), 0);
+	expect_case("refusals left no region behind");
 	EXPECT_EQ(ibv_free_dm(dm), 0);
 }
 

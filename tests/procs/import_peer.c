@@ -265,13 +265,86 @@ static void write_until_revoked(struct importer *im)
 	pair_close(im);
 }
 
+/* Everything that can be imported, and nothing by which this process could be reached. */
+static int nameless_owner(int sock, void *unused)
+{
+	struct ibv_alloc_dm_attr attr = {.length = DM_BYTES};
+	struct handles handles = {0};
+	static char bytes[64];
+	struct ibv_context *context = device_open();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_dm *dm = ibv_alloc_dm(context, &attr);
+	struct ibv_mr *mr;
+
+	(void)unused;
+	CHECK(pd && dm);
+	mr = ibv_reg_mr(pd, bytes, sizeof(bytes), IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr);
+	handles.pd = pd->handle;
+	handles.mr = mr->handle;
+	handles.dm = dm->handle;
+	descriptor_send(sock, context->cmd_fd);
+	message_send(sock, &handles, sizeof(handles));
+	message_meet(sock);
+	/* Killed here. */
+	sleep_ms(60000);
+	return 1;
+}
+
+static void import_nameless(void)
+{
+	struct ibv_context *context;
+	struct process process;
+	struct handles handles;
+	struct ibv_pd *pd;
+
+	promise("the memory of a process without a queue pair cannot be reached; its domains are numbers");
+	process_start(&process, nameless_owner, NULL);
+	context = ibv_import_device(descriptor_receive(process.sock));
+	CHECK(context);
+	message_receive(process.sock, &handles, sizeof(handles));
+	pd = ibv_import_pd(context, handles.pd);
+	CHECK(pd);
+	errno = 0;
+	CHECK(!ibv_import_mr(pd, handles.mr));
+	CHECK_EQ(errno, EAGAIN);
+	errno = 0;
+	CHECK(!ibv_import_dm(context, handles.dm));
+	CHECK_EQ(errno, EAGAIN);
+	message_meet(process.sock);
+	process_kill(&process);
+	ibv_unimport_pd(pd);
+	CHECK_ZERO(ibv_close_device(context));
+}
+
+/* Of another process's device memory: no dma-buf, and no atomics that peers would find in this process only. */
+static void memory_is_the_owners(struct importer *im)
+{
+	const unsigned int access = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;
+	struct ibv_mr *mr;
+
+	promise("imported device memory is registered without REMOTE_ATOMIC, and not exported");
+	errno = 0;
+	CHECK(!ibv_reg_dm_mr(im->pd, im->dm, 0, 64, access | IBV_ACCESS_REMOTE_ATOMIC));
+	CHECK_EQ(errno, EOPNOTSUPP);
+	mr = ibv_reg_dm_mr(im->pd, im->dm, 0, 64,
+			   access | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	CHECK_SAY(mr, "ibv_reg_dm_mr: errno %d", errno);
+	CHECK_ZERO(ibv_dereg_mr(mr));
+	errno = 0;
+	CHECK_EQ(ibv_dm_export_dmabuf_fd(im->dm), -1);
+	CHECK_EQ(errno, EOPNOTSUPP);
+}
+
 int main(void)
 {
 	struct process process;
 	struct importer im = {0};
+	struct ibv_pd *original;
 	uint32_t handle;
 
 	watchdog(90);
+	import_nameless();
 	process_start(&process, owner, NULL);
 	promise("an imported key copies through its owner's memory, though the owner is stopped");
 	importer_open(&im, process.sock);
@@ -280,6 +353,7 @@ int main(void)
 	pair_open(&im);
 	use(&im);
 	pair_close(&im);
+	memory_is_the_owners(&im);
 	process_continue(&process);
 	message_meet(process.sock);
 
@@ -302,6 +376,12 @@ int main(void)
 	errno = 0;
 	CHECK(!ibv_import_mr(im.pd, handle));
 	CHECK_EQ(errno, ENODEV);
+	errno = 0;
+	CHECK(!ibv_import_dm(im.endpoint.context, im.handles.dm));
+	CHECK_EQ(errno, ENODEV);
+	original = ibv_import_pd(im.endpoint.context, im.handles.pd);
+	CHECK(original); /* a domain is a number: it takes nobody to import it */
+	ibv_unimport_pd(original);
 	ibv_unimport_dm(im.dm);
 	ibv_unimport_pd(im.pd);
 	endpoint_close(&im.endpoint);
