@@ -19,13 +19,19 @@ static void options(struct end *end)
 	given = (struct ibv_ece){.vendor_id = 0x2c9, .options = 0x30000002};
 	EXPECT_EQ(ibv_set_ece(end->qp, &given), 0);
 	EXPECT(given.vendor_id == ece.vendor_id && given.options == 0);
-	expect_case("ECE: refused");
-	given.comp_mask = 1;
+	expect_case("ECE: refused, and nothing stored");
+	given = (struct ibv_ece){.vendor_id = 3, .options = 4, .comp_mask = 1};
 	EXPECT_REFUSED(ibv_set_ece(end->qp, &given), EINVAL);
+	given.comp_mask = 1u << 31;
+	EXPECT_REFUSED(ibv_set_ece(end->qp, &given), EINVAL);
+	EXPECT(given.vendor_id == 3 && given.options == 4 && given.comp_mask == 1u << 31);
+	given.comp_mask = 0;
 	EXPECT_REFUSED(ibv_set_ece(end->qp, NULL), EINVAL);
 	EXPECT_REFUSED(ibv_query_ece(end->qp, NULL), EINVAL);
 	end->qp->handle = 0xdeadbeef;
 	EXPECT_REFUSED(ibv_query_ece(end->qp, &given), ENOENT);
+	EXPECT_REFUSED(ibv_set_ece(end->qp, &given), ENOENT);
+	EXPECT(given.vendor_id == 3 && given.options == 4);
 	end->qp->handle = handle;
 }
 
@@ -49,8 +55,15 @@ static void order(struct end *end)
 				EXPECT(bits <= 1);
 		}
 	}
-	expect_case("data in order: unknown flag");
-	EXPECT_EQ(ibv_query_qp_data_in_order(end->qp, IBV_WR_SEND, 1u << 7), 0);
+	expect_case("data in order: what cannot be answered is 0 with errno");
+	for (int bit = 2; bit < 32; bit++) {
+		errno = 0;
+		EXPECT_EQ(ibv_query_qp_data_in_order(end->qp, IBV_WR_SEND, 1u << bit), 0);
+		EXPECT_EQ(errno, EOPNOTSUPP);
+	}
+	errno = 0;
+	EXPECT_EQ(ibv_query_qp_data_in_order(NULL, IBV_WR_SEND, 0), 0);
+	EXPECT_EQ(errno, EINVAL);
 }
 
 /* No path migration is reported, so an alternate path is refused and nothing of the call takes effect. */

@@ -10,6 +10,12 @@
 static struct ibv_qp_attr shown;
 static struct ibv_qp_init_attr init;
 
+/* Byte for byte: whatever was written, padding too, would be seen. */
+static bool same_bytes(const void *a, const void *b, size_t length)
+{
+	return !memcmp(a, b, length);
+}
+
 static void query(struct end *end)
 {
 	memset(&shown, 0xa5, sizeof(shown));
@@ -143,6 +149,59 @@ static void state_follows(void)
 	end_close(&end);
 }
 
+/* A query that is refused stores nothing; without a place for the attributes of creation it answers all the same. */
+static void refused(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ibv_qp_attr before;
+	struct end end;
+	uint32_t handle;
+
+	expect_case("refused: nothing is stored");
+	end_open(&end, &config, END_HERE);
+	memset(&shown, 0x5a, sizeof(shown));
+	memset(&before, 0x5a, sizeof(before));
+	memset(&init, 0x5a, sizeof(init));
+	handle = end.qp->handle;
+	end.qp->handle = 0xdeadbeef;
+	end.qp->state = IBV_QPS_SQD;
+	EXPECT_REFUSED(ibv_query_qp(end.qp, &shown, IBV_QP_STATE, &init), ENOENT);
+	EXPECT(same_bytes(&shown, &before, sizeof(shown)));
+	EXPECT(same_bytes(&init, &before, sizeof(init)));
+	EXPECT_EQ(end.qp->state, IBV_QPS_SQD);
+	end.qp->handle = handle;
+	EXPECT_REFUSED(ibv_query_qp(end.qp, NULL, IBV_QP_STATE, &init), EINVAL);
+	EXPECT_REFUSED(ibv_query_qp(NULL, &shown, IBV_QP_STATE, &init), EINVAL);
+	EXPECT(same_bytes(&init, &before, sizeof(init)));
+	expect_case("without the attributes of creation, whatever the mask says");
+	EXPECT_EQ(ibv_query_qp(end.qp, &shown, 0, NULL), 0);
+	EXPECT(shown.qp_state == IBV_QPS_RESET && shown.cap.max_send_wr == config.send_wr);
+	EXPECT_EQ(end.qp->state, IBV_QPS_SQD); /* not asked for */
+	EXPECT_EQ(ibv_query_qp(end.qp, &shown, -1, NULL), 0);
+	EXPECT_EQ(end.qp->state, IBV_QPS_RESET);
+	end_close(&end);
+}
+
+/* RESET forgets what was set. */
+static void forgotten(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ibv_qp_attr fresh;
+	struct end end;
+
+	expect_case("RESET forgets what was set");
+	end_open(&end, &config, END_HERE);
+	query(&end);
+	fresh = shown;
+	end_link(&end, &end);
+	query(&end);
+	EXPECT(!same_bytes(&shown, &fresh, sizeof(shown)));
+	REQUIRE(end_move(&end, IBV_QPS_RESET) == 0);
+	query(&end);
+	EXPECT(same_bytes(&shown, &fresh, sizeof(shown)));
+	end_close(&end);
+}
+
 static void with_srq(void)
 {
 	struct end_config config = end_defaults(IBV_QPT_RC);
@@ -177,6 +236,8 @@ int main(int argc, char **argv)
 	ud();
 	state_follows();
 	with_srq();
+	refused();
+	forgotten();
 	data_in_order();
 	return expect_done();
 }
