@@ -37,46 +37,179 @@ static void *get(const char *name, const char *version)
 typedef void *(*refusal)(void *, void *, void *, void *);
 typedef void (*log_line)(void *, uint32_t, const char *, ...);
 
-/* IBVERBS_1.0: refused in the manner of each, the object pointers never followed. */
-static void check_legacy(void)
-{
-	static const char *const null[] = {
-		"ibv_open_device", "ibv_alloc_pd",  "ibv_reg_mr",    "ibv_create_cq",
-		"ibv_create_srq",  "ibv_create_qp", "ibv_create_ah", "ibv_get_device_name",
-	};
-	static const char *const number[] = {
-		"ibv_dealloc_pd",   "ibv_dereg_mr",   "ibv_destroy_cq",   "ibv_destroy_qp",
-		"ibv_query_device", "ibv_query_port", "ibv_attach_mcast", "ibv_resize_cq",
-	};
-	static const char *const minus_one[] = {
-		"ibv_close_device",
-		"ibv_get_cq_event",
-		"ibv_query_gid",
-		"ibv_query_pkey",
-	};
-	void *symbol = get("ibv_get_device_list", "IBVERBS_1.0");
-	int count = 5;
+/* How a function that is only there to resolve says no; the object pointers it is given are never followed. */
+enum manner { ERRNO, MINUS_ONE, NIL, VOID };
 
-	MUST(!AS(refusal, symbol)(&count, NULL, NULL, NULL) && !count, "ibv_get_device_list");
-	for (size_t i = 0; i < sizeof(null) / sizeof(null[0]); i++) {
-		symbol = get(null[i], "IBVERBS_1.0");
+struct refused {
+	const char *name;
+	enum manner manner;
+};
+
+/* Every function of IBVERBS_1.0 that has another form since 1.1, but for the two that check_legacy() looks at by itself. */
+static const struct refused legacy[] = {
+	{"ibv_ack_async_event", VOID},   {"ibv_ack_cq_events", VOID},
+	{"ibv_alloc_pd", NIL},           {"ibv_attach_mcast", ERRNO},
+	{"ibv_close_device", MINUS_ONE}, {"ibv_create_ah", NIL},
+	{"ibv_create_cq", NIL},          {"ibv_create_qp", NIL},
+	{"ibv_create_srq", NIL},         {"ibv_dealloc_pd", ERRNO},
+	{"ibv_dereg_mr", ERRNO},         {"ibv_destroy_ah", ERRNO},
+	{"ibv_destroy_cq", ERRNO},       {"ibv_destroy_qp", ERRNO},
+	{"ibv_destroy_srq", ERRNO},      {"ibv_detach_mcast", ERRNO},
+	{"ibv_free_device_list", VOID},  {"ibv_get_async_event", MINUS_ONE},
+	{"ibv_get_cq_event", MINUS_ONE}, {"ibv_get_device_name", NIL},
+	{"ibv_modify_qp", ERRNO},        {"ibv_modify_srq", ERRNO},
+	{"ibv_open_device", NIL},        {"ibv_query_device", ERRNO},
+	{"ibv_query_gid", MINUS_ONE},    {"ibv_query_pkey", MINUS_ONE},
+	{"ibv_query_port", ERRNO},       {"ibv_query_qp", ERRNO},
+	{"ibv_query_srq", ERRNO},        {"ibv_reg_mr", NIL},
+	{"ibv_resize_cq", ERRNO},
+};
+
+/* What only providers call: in all three private nodes, and in those since 64. */
+static const struct refused since_34[] = {
+	{"_verbs_init_and_alloc_context", NIL},
+	{"execute_ioctl", ERRNO},
+	{"ibv_cmd_advise_mr", ERRNO},
+	{"ibv_cmd_alloc_dm", ERRNO},
+	{"ibv_cmd_alloc_mw", ERRNO},
+	{"ibv_cmd_alloc_pd", ERRNO},
+	{"ibv_cmd_attach_mcast", ERRNO},
+	{"ibv_cmd_close_xrcd", ERRNO},
+	{"ibv_cmd_create_ah", ERRNO},
+	{"ibv_cmd_create_counters", ERRNO},
+	{"ibv_cmd_create_cq", ERRNO},
+	{"ibv_cmd_create_cq_ex", ERRNO},
+	{"ibv_cmd_create_flow", ERRNO},
+	{"ibv_cmd_create_flow_action_esp", ERRNO},
+	{"ibv_cmd_create_qp", ERRNO},
+	{"ibv_cmd_create_qp_ex", ERRNO},
+	{"ibv_cmd_create_qp_ex2", ERRNO},
+	{"ibv_cmd_create_rwq_ind_table", ERRNO},
+	{"ibv_cmd_create_srq", ERRNO},
+	{"ibv_cmd_create_srq_ex", ERRNO},
+	{"ibv_cmd_create_wq", ERRNO},
+	{"ibv_cmd_dealloc_mw", ERRNO},
+	{"ibv_cmd_dealloc_pd", ERRNO},
+	{"ibv_cmd_dereg_mr", ERRNO},
+	{"ibv_cmd_destroy_ah", ERRNO},
+	{"ibv_cmd_destroy_counters", ERRNO},
+	{"ibv_cmd_destroy_cq", ERRNO},
+	{"ibv_cmd_destroy_flow", ERRNO},
+	{"ibv_cmd_destroy_flow_action", ERRNO},
+	{"ibv_cmd_destroy_qp", ERRNO},
+	{"ibv_cmd_destroy_rwq_ind_table", ERRNO},
+	{"ibv_cmd_destroy_srq", ERRNO},
+	{"ibv_cmd_destroy_wq", ERRNO},
+	{"ibv_cmd_detach_mcast", ERRNO},
+	{"ibv_cmd_free_dm", ERRNO},
+	{"ibv_cmd_get_context", ERRNO},
+	{"ibv_cmd_modify_cq", ERRNO},
+	{"ibv_cmd_modify_flow_action_esp", ERRNO},
+	{"ibv_cmd_modify_qp", ERRNO},
+	{"ibv_cmd_modify_qp_ex", ERRNO},
+	{"ibv_cmd_modify_srq", ERRNO},
+	{"ibv_cmd_modify_wq", ERRNO},
+	{"ibv_cmd_open_qp", ERRNO},
+	{"ibv_cmd_open_xrcd", ERRNO},
+	{"ibv_cmd_poll_cq", MINUS_ONE},
+	{"ibv_cmd_post_recv", ERRNO},
+	{"ibv_cmd_post_send", ERRNO},
+	{"ibv_cmd_post_srq_recv", ERRNO},
+	{"ibv_cmd_query_context", ERRNO},
+	{"ibv_cmd_query_device_any", ERRNO},
+	{"ibv_cmd_query_mr", ERRNO},
+	{"ibv_cmd_query_port", ERRNO},
+	{"ibv_cmd_query_qp", ERRNO},
+	{"ibv_cmd_query_srq", ERRNO},
+	{"ibv_cmd_read_counters", ERRNO},
+	{"ibv_cmd_reg_dm_mr", ERRNO},
+	{"ibv_cmd_reg_dmabuf_mr", ERRNO},
+	{"ibv_cmd_reg_mr", ERRNO},
+	{"ibv_cmd_req_notify_cq", ERRNO},
+	{"ibv_cmd_rereg_mr", ERRNO},
+	{"ibv_cmd_resize_cq", ERRNO},
+	{"verbs_open_device", NIL},
+	{"verbs_set_ops", VOID},
+	{"verbs_uninit_context", VOID},
+};
+static const struct refused since_64[] = {
+	{"ibv_cmd_alloc_dmah", ERRNO},           {"ibv_cmd_create_cq_ex2", ERRNO},
+	{"ibv_cmd_export_dmabuf_fd", MINUS_ONE}, {"ibv_cmd_free_dmah", ERRNO},
+	{"ibv_cmd_query_port_speed", ERRNO},     {"ibv_cmd_reg_mr_ex", ERRNO},
+	{"ibv_dmabuf_heap_alloc", NIL},          {"ibv_dmabuf_heap_cc_shared_init", NIL},
+	{"ibv_dmabuf_heap_destroy", VOID},       {"ibv_dmabuf_heap_free", VOID},
+};
+
+static void check_refused(const char *version, const struct refused *functions, size_t count)
+{
+	static const intptr_t told[] = {[ERRNO] = EOPNOTSUPP, [MINUS_ONE] = -1, [NIL] = 0};
+
+	for (size_t i = 0; i < count; i++) {
+		const struct refused *f = &functions[i];
+		void *symbol = get(f->name, version);
+		void *answer;
+
 		errno = 0;
-		MUST(!AS(refusal, symbol)(NULL, NULL, NULL, NULL), null[i]);
-		MUST(errno == EOPNOTSUPP, null[i]);
-		MUST(symbol != dlvsym(library, null[i], "IBVERBS_1.1"), null[i]);
-	}
-	for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
-		symbol = get(number[i], "IBVERBS_1.0");
-		MUST((int)(intptr_t)AS(refusal, symbol)(NULL, NULL, NULL, NULL) == EOPNOTSUPP,
-		     number[i]);
-	}
-	for (size_t i = 0; i < sizeof(minus_one) / sizeof(minus_one[0]); i++) {
-		symbol = get(minus_one[i], "IBVERBS_1.0");
-		MUST((int)(intptr_t)AS(refusal, symbol)(NULL, NULL, NULL, NULL) == -1,
-		     minus_one[i]);
+		answer = AS(refusal, symbol)((void *)1, (void *)1, (void *)1, (void *)1);
+		if (f->manner == VOID)
+			continue;
+		MUST(f->manner == NIL ? !answer : (int)(intptr_t)answer == told[f->manner],
+		     f->name);
+		MUST(errno == EOPNOTSUPP, f->name);
 	}
 }
 
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+static void check_legacy(void)
+{
+	void *symbol = get("ibv_get_device_list", "IBVERBS_1.0");
+	int count = 5;
+
+	errno = 0;
+	MUST(!AS(refusal, symbol)(&count, NULL, NULL, NULL) && !count, "ibv_get_device_list");
+	MUST(errno == EOPNOTSUPP, "ibv_get_device_list");
+	MUST(!AS(refusal, symbol)(NULL, NULL, NULL, NULL), "ibv_get_device_list");
+	symbol = get("ibv_get_device_guid", "IBVERBS_1.0");
+	MUST(!AS(refusal, symbol)(NULL, NULL, NULL, NULL), "ibv_get_device_guid");
+	check_refused("IBVERBS_1.0", legacy, COUNT(legacy));
+	for (size_t i = 0; i < COUNT(legacy); i++) {
+		symbol = get(legacy[i].name, "IBVERBS_1.0");
+		MUST(symbol != dlvsym(library, legacy[i].name, "IBVERBS_1.1"), legacy[i].name);
+	}
+}
+
+/* ibv_query_gid_type, which ibv_devinfo and pyverbs call on devices of ours: 0, or -1 and errno. */
+static void check_gid_type(const char *version, struct ibv_context *ctx)
+{
+	typedef int (*query)(struct ibv_context *, uint8_t, unsigned int, int *);
+	static const struct {
+		uint8_t port;
+		unsigned int index;
+	} wrong[] = {{0, 0}, {2, 0}, {1, 64}, {1, UINT32_MAX}, {1, 1u << 31}};
+	void *symbol = get("ibv_query_gid_type", version);
+	struct ibv_gid_entry entry;
+	int type = 7;
+
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		errno = 0;
+		MUST(AS(query, symbol)(ctx, wrong[i].port, wrong[i].index, &type) == -1, version);
+		MUST(errno == EINVAL && type == 7, version);
+	}
+	errno = 0;
+	MUST(AS(query, symbol)(ctx, 1, 0, NULL) == -1 && errno == EINVAL, version);
+	errno = 0;
+	MUST(AS(query, symbol)(NULL, 1, 0, &type) == -1 && errno == EINVAL, version);
+	for (unsigned int i = 0; i < 64; i++) {
+		bool used = !ibv_query_gid_ex(ctx, 1, i, &entry, 0);
+
+		MUST(!AS(query, symbol)(ctx, 1, i, &type), version);
+		MUST(type == used,
+		     version); /* RoCE v2 is 1 here; an empty slot is of the first type */
+	}
+}
+
+/* What is served, or has nothing to refuse. */
 static void check_private(const char *version, const char *driver)
 {
 	struct ibv_cq cq = {.comp_events_completed = 7};
@@ -84,14 +217,15 @@ static void check_private(const char *version, const char *driver)
 	void *symbol = get(driver, version);
 
 	AS(refusal, symbol)(NULL, NULL, NULL, NULL);
-	symbol = get("ibv_cmd_create_qp_ex", version);
-	MUST((int)(intptr_t)AS(refusal, symbol)(NULL, NULL, NULL, NULL) == EOPNOTSUPP, version);
-	symbol = get("ibv_cmd_poll_cq", version);
-	MUST((int)(intptr_t)AS(refusal, symbol)(NULL, NULL, NULL, NULL) == -1, version);
-	symbol = get("verbs_open_device", version);
-	MUST(!AS(refusal, symbol)(NULL, NULL, NULL, NULL), version);
+	check_refused(version, since_34, COUNT(since_34));
+	if (strcmp(version, "IBVERBS_PRIVATE_34"))
+		check_refused(version, since_64, COUNT(since_64));
 	symbol = get("ibv_read_ibdev_sysfs_file", version);
+	errno = 0;
 	MUST((int)(intptr_t)AS(refusal, symbol)(NULL, NULL, NULL, NULL) == -1, version);
+	MUST(errno == ENOENT, version);
+	symbol = get("__ioctl_final_num_attrs", version);
+	MUST(!AS(refusal, symbol)((void *)3, NULL, NULL, NULL), version);
 	symbol = get("verbs_init_cq", version);
 	AS(refusal, symbol)(&cq, &ctx, NULL, &cq);
 	MUST(cq.context == &ctx && cq.cq_context == &cq && !cq.comp_events_completed, version);
@@ -101,6 +235,17 @@ static void check_private(const char *version, const char *driver)
 	AS(log_line, symbol)(NULL, 999, "%d", 1);
 	symbol = get("verbs_allow_disassociate_destroy", version);
 	MUST(!*(bool *)symbol, version);
+}
+
+/* Since 64: the words of opcodes, never NULL. */
+static void check_words(const char *version)
+{
+	typedef const char *(*words)(int);
+	void *symbol = get("ibv_wr_opcode_str", version);
+
+	MUST(!strcmp(AS(words, symbol)(IBV_WR_SEND), "send"), version);
+	MUST(!strcmp(AS(words, symbol)(-1), "unknown"), version);
+	MUST(!strcmp(AS(words, symbol)(1000), "unknown"), version);
 }
 
 /* NCCL and others look these up by hand. */
@@ -125,6 +270,9 @@ static void check_public(void)
 
 int main(void)
 {
+	struct ibv_device **list;
+	struct ibv_context *ctx;
+
 	library = dlopen("libibverbs.so.1", RTLD_NOW);
 	MUST(library, "libibverbs.so.1");
 	check_public();
@@ -132,5 +280,16 @@ int main(void)
 	check_private("IBVERBS_PRIVATE_34", "verbs_register_driver_34");
 	check_private("IBVERBS_PRIVATE_64", "verbs_register_driver_64");
 	check_private("IBVERBS_PRIVATE_65", "verbs_register_driver_65");
+	check_words("IBVERBS_PRIVATE_64");
+	check_words("IBVERBS_PRIVATE_65");
+	list = ibv_get_device_list(NULL);
+	MUST(list && list[0], "a device");
+	ctx = ibv_open_device(list[0]);
+	MUST(ctx, ibv_get_device_name(list[0]));
+	check_gid_type("IBVERBS_PRIVATE_34", ctx);
+	check_gid_type("IBVERBS_PRIVATE_64", ctx);
+	check_gid_type("IBVERBS_PRIVATE_65", ctx);
+	MUST(!ibv_close_device(ctx), "close");
+	ibv_free_device_list(list);
 	return 0;
 }

@@ -54,10 +54,32 @@ static void creation(void)
 	EXPECT_NULL(ibv_create_ah(pd, &attr), EINVAL);
 	attr.port_num = 2;
 	EXPECT_NULL(ibv_create_ah(pd, &attr), EINVAL);
+	attr.port_num = 255;
+	EXPECT_NULL(ibv_create_ah(pd, &attr), EINVAL);
 	expect_case("sgid_index beyond the table");
 	attr = good();
 	attr.grh.sgid_index = (uint8_t)(port.gid_tbl_len < 256 ? port.gid_tbl_len : 255);
 	EXPECT_NULL(ibv_create_ah(pd, &attr), EINVAL);
+	attr.grh.sgid_index = 255;
+	EXPECT_NULL(ibv_create_ah(pd, &attr), EINVAL);
+	expect_case("what means nothing may have any value");
+	attr = good();
+	attr.sl = 255;
+	attr.static_rate = 255;
+	attr.src_path_bits = 255;
+	attr.dlid = 0xffff;
+	attr.grh.flow_label = UINT32_MAX;
+	attr.grh.hop_limit = 255;
+	attr.grh.traffic_class = 255;
+	ah = ibv_create_ah(pd, &attr);
+	if (EXPECT(ah != NULL))
+		EXPECT_EQ(ibv_destroy_ah(ah), 0);
+	expect_case("a multicast group");
+	attr = good();
+	attr.grh.dgid = (union ibv_gid){.raw = {0xff, 0x0e, [15] = 1}};
+	ah = ibv_create_ah(pd, &attr);
+	if (EXPECT(ah != NULL))
+		EXPECT_EQ(ibv_destroy_ah(ah), 0);
 	expect_case("sgid_index of an empty slot");
 	attr = good();
 	for (int i = 0; i < port.gid_tbl_len && i < 256; i++) {
@@ -102,6 +124,10 @@ static void handles(void)
 		EXPECT_REFUSED(ibv_destroy_ah(ah), ENOENT);
 		ah->handle = handle;
 	}
+	expect_case("handle of the domain overwritten");
+	pd->handle += 100;
+	EXPECT_NULL(ibv_create_ah(pd, &attr), ENOENT);
+	pd->handle -= 100;
 	EXPECT_EQ(ibv_destroy_ah(ah), 0);
 	EXPECT_EQ(ibv_close_device(other), 0);
 }
@@ -175,7 +201,17 @@ static void from_wc(void)
 		EXPECT_EQ(ibv_destroy_ah(back), 0);
 	}
 	expect_case("ibv_init_ah_from_wc, wrong port");
-	EXPECT(ibv_init_ah_from_wc(a.ctx, 2, &wc, &grh, &attr) != 0);
+	memset(&attr, 0xa5, sizeof(attr));
+	EXPECT_MINUS1(ibv_init_ah_from_wc(a.ctx, 2, &wc, &grh, &attr), EINVAL);
+	EXPECT_NULL(ibv_create_ah_from_wc(a.pd, &wc, &grh, 2), EINVAL);
+	expect_case("ibv_init_ah_from_wc, no header");
+	memset(&grh, 0, sizeof(grh));
+	EXPECT_MINUS1(ibv_init_ah_from_wc(a.ctx, 1, &wc, &grh, &attr), EPROTONOSUPPORT);
+	EXPECT_NULL(ibv_create_ah_from_wc(a.pd, &wc, &grh, 1), EPROTONOSUPPORT);
+	EXPECT_EQ(attr.port_num, 0xa5);
+	expect_case("ibv_create_ah_from_wc, nothing global to make it of");
+	wc.wc_flags = 0;
+	EXPECT_NULL(ibv_create_ah_from_wc(a.pd, &wc, &grh, 1), EINVAL);
 	EXPECT_EQ(ibv_destroy_ah(to_a), 0);
 	end_pair_close(&a, &b);
 }

@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -112,14 +113,19 @@ static void refusals(void)
 		{"page offsets differ by one", 0, PAGE, 1, EINVAL},
 		{"page offsets alike", 100, PAGE, 7 * PAGE + 100, 0},
 	};
-	int pipes[2];
+	char path[64];
+	int pipes[2], writing;
 
-	REQUIRE(reading >= 0 && pipe(pipes) == 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	writing = open(path, O_WRONLY | O_CLOEXEC);
+	REQUIRE(writing >= 0 && reading >= 0 && pipe(pipes) == 0);
 	expect_case("no descriptor");
 	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, -1, ALL), EBADF);
 	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, 999999, ALL), EBADF);
 	expect_case("not to be mapped");
 	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, pipes[0], ALL), EINVAL);
+	expect_case("not to be read");
+	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, writing, 0), EACCES);
 	expect_case("not to be written");
 	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, reading, ALL), EACCES);
 	try_range("what may only be read, to be read", reading, 0, PAGE, 0, IBV_ACCESS_REMOTE_READ,
@@ -141,6 +147,7 @@ static void refusals(void)
 	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, fd, ALL), ENOENT);
 	far.pd->handle -= 100;
 	close(reading);
+	close(writing);
 	close(pipes[0]);
 	close(pipes[1]);
 }

@@ -80,6 +80,10 @@ static void handles(void)
 	EXPECT_NULL(ibv_import_mr(own, mr->handle + 1), ENOENT);
 	EXPECT_NULL(ibv_import_mr(own, UINT32_MAX), ENOENT);
 	EXPECT_NULL(ibv_import_dm(view, 1), ENOENT);
+	EXPECT_NULL(ibv_import_dm(view, UINT32_MAX), ENOENT);
+	own->handle += 100;
+	EXPECT_NULL(ibv_import_mr(own, mr->handle), ENOENT);
+	own->handle -= 100;
 	EXPECT_NULL(ibv_import_mr(NULL, 1), EINVAL);
 	expect_case("an ordinary context has nothing to import from");
 	EXPECT_NULL(ibv_import_pd(ctx, pd->handle), EINVAL);

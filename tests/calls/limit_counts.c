@@ -85,6 +85,37 @@ static int drop_qp(void *object)
 	return ibv_destroy_qp(object);
 }
 
+static void *make_td(void)
+{
+	struct ibv_td_init_attr attr = {.comp_mask = 0};
+
+	return ibv_alloc_td(ctx, &attr);
+}
+
+static int drop_td(void *object)
+{
+	return ibv_dealloc_td(object);
+}
+
+static void *make_parent(void)
+{
+	struct ibv_parent_domain_init_attr attr = {.pd = pd};
+
+	return ibv_alloc_parent_domain(ctx, &attr);
+}
+
+static void *make_dmah(void)
+{
+	struct ibv_dmah_init_attr attr = {.comp_mask = 0};
+
+	return ibv_alloc_dmah(ctx, &attr);
+}
+
+static int drop_dmah(void *object)
+{
+	return ibv_dealloc_dmah(object);
+}
+
 /* @there: how many of the kind the test itself holds. */
 static void count(const char *name, int limit, int there, void *(*make)(void), int (*drop)(void *))
 {
@@ -126,6 +157,9 @@ int main(int argc, char **argv)
 	ah_attr.port_num = 1;
 	REQUIRE(ibv_query_gid(ctx, 1, 0, &ah_attr.grh.dgid) == 0);
 	count("max_pd", device.max_pd, 1, make_pd, drop_pd);
+	count("max_pd of parent domains", device.max_pd, 1, make_parent, drop_pd);
+	count("thread domains", 65535, 0, make_td, drop_td);  /* ibv_alloc_td(3) */
+	count("DMA handles", 65536, 0, make_dmah, drop_dmah); /* ibv_alloc_dmah(3) */
 	count("max_cq", device.max_cq, 1, make_cq, drop_cq);
 	count("max_mr", device.max_mr, 0, make_mr, drop_mr);
 	count("max_ah", device.max_ah, 0, make_ah, drop_ah);

@@ -279,6 +279,18 @@ static void busy_with(struct endpoint *e)
 	e->pd = pd;
 }
 
+static void *a_function_of_nobody(struct ibv_pd *pd, void *context, size_t size, size_t alignment,
+				  uint64_t type)
+{
+	(void)pd;
+	(void)context;
+	(void)size;
+	(void)alignment;
+	(void)type;
+	REQUIRE(!"called");
+	return NULL;
+}
+
 static void wrong_arguments(struct endpoint *e)
 {
 	struct allocator a;
@@ -295,10 +307,12 @@ static void wrong_arguments(struct endpoint *e)
 	expect_case("pd NULL");
 	attr = allocator_attr(&a, NULL);
 	EXPECT_NULL(ibv_alloc_parent_domain(e->context, &attr), EINVAL);
-	expect_case("unknown comp_mask");
-	attr = allocator_attr(&a, e->pd);
-	attr.comp_mask |= 1u << 3;
-	EXPECT_NULL(ibv_alloc_parent_domain(e->context, &attr), EINVAL);
+	for (int bit = 3; bit < 32; bit++) {
+		expect_case("unknown comp_mask bit %d", bit);
+		attr = allocator_attr(&a, e->pd);
+		attr.comp_mask |= 1u << bit;
+		EXPECT_NULL(ibv_alloc_parent_domain(e->context, &attr), EINVAL);
+	}
 	expect_case("alloc without free");
 	attr = allocator_attr(&a, e->pd);
 	attr.free = NULL;
@@ -314,6 +328,12 @@ static void wrong_arguments(struct endpoint *e)
 	attr = allocator_attr(&a, e->pd);
 	attr.td = foreign_td;
 	EXPECT_NULL(ibv_alloc_parent_domain(e->context, &attr), EINVAL);
+	expect_case("functions that the mask does not announce are not looked at");
+	attr = (struct ibv_parent_domain_init_attr){
+		.pd = e->pd, .alloc = a_function_of_nobody, .pd_context = &a};
+	struct ibv_pd *plain = ibv_alloc_parent_domain(e->context, &attr);
+
+	EXPECT(plain && ibv_dealloc_pd(plain) == 0);
 	expect_case("the flag for confidential guests is accepted");
 	attr = (struct ibv_parent_domain_init_attr){
 		.pd = e->pd, .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC};

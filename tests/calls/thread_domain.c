@@ -28,8 +28,11 @@ static void arguments(struct endpoint *e)
 
 	expect_case("no attributes");
 	EXPECT_NULL(ibv_alloc_td(e->context, NULL), EINVAL);
-	expect_case("unknown comp_mask");
-	EXPECT_NULL(ibv_alloc_td(e->context, &attr), EINVAL);
+	for (int bit = 0; bit < 32; bit++) {
+		expect_case("unknown comp_mask bit %d", bit);
+		attr.comp_mask = 1u << bit;
+		EXPECT_NULL(ibv_alloc_td(e->context, &attr), EINVAL);
+	}
 	expect_case("allocating many");
 	struct ibv_td *many[64];
 
