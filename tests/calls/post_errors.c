@@ -250,6 +250,14 @@ static void bad_arguments(enum ibv_qp_type type)
 		EXPECT_EQ(ibv_post_send(end.qp, &wr, &bad), EINVAL);
 		EXPECT(bad == &wr);
 	}
+	for (size_t i = 0; i < 4; i++) {
+		const int counts[] = {(int)end.info.max_recv_sge + 1, INT32_MAX, -1, INT32_MIN};
+		struct ibv_recv_wr recv = {.sg_list = &sge, .num_sge = counts[i]}, *bad_recv = NULL;
+
+		expect_case("type %d: a receive of %d elements", (int)type, counts[i]);
+		EXPECT_EQ(ibv_post_recv(end.qp, &recv, &bad_recv), EINVAL);
+		EXPECT(bad_recv == &recv);
+	}
 	expect_case("type %d: nothing was posted, and the queue pair works", (int)type);
 	REQUIRE(end_post_recv(&end, 9, NULL, 0) == 0);
 	REQUIRE(end_post_recv(&end, 9, NULL, 0) == 0);
@@ -297,15 +305,13 @@ static void inline_pieces(enum ibv_qp_type type)
  */
 static void unfit_datagram(enum ibv_wr_opcode opcode, uint64_t remote_addr)
 {
-	struct ibv_send_wr wr, *bad;
-	struct ibv_sge sge;
+	struct ibv_qp_attr again = {.qp_state = IBV_QPS_RTS};
+	struct ibv_sge sge = end_sge(&end, 0, 8);
+	struct ibv_send_wr wr = end_wr(opcode, 3, &sge, 1), *bad;
 	struct ibv_wc wc;
 
 	expect_case("UD: opcode %d and %#llx in the handle's place", (int)opcode,
 		    (unsigned long long)remote_addr);
-	open_end(IBV_QPT_UD);
-	sge = end_sge(&end, 0, 8);
-	wr = end_wr(opcode, 3, &sge, 1);
 	memset(&wr.wr, 0, sizeof(wr.wr));
 	wr.wr.rdma.remote_addr = remote_addr;
 	wr.wr.rdma.rkey = 1;
@@ -313,6 +319,19 @@ static void unfit_datagram(enum ibv_wr_opcode opcode, uint64_t remote_addr)
 	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_LOC_QP_OP_ERR);
 	EXPECT_EQ(wc.wr_id, 3);
 	EXPECT_EQ(end_state(&end), IBV_QPS_SQE);
+	REQUIRE(end_modify(&end, &again, IBV_QP_STATE) == 0);
+}
+
+static void unfit_datagrams(void)
+{
+	open_end(IBV_QPT_UD);
+	for (int opcode = 0; opcode <= IBV_WR_ATOMIC_WRITE; opcode++) {
+		if (opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
+		    (opcode > IBV_WR_DRIVER1 && opcode < IBV_WR_ATOMIC_WRITE))
+			continue;
+		unfit_datagram((enum ibv_wr_opcode)opcode, 0x1000);
+		unfit_datagram((enum ibv_wr_opcode)opcode, 0);
+	}
 	close_end();
 }
 
@@ -346,14 +365,7 @@ int main(int argc, char **argv)
 		inline_pieces(types[i]);
 		unfit(types[i], IBV_WR_DRIVER1);
 	}
-	for (int opcode = 0; opcode <= IBV_WR_ATOMIC_WRITE; opcode++) {
-		if (opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM)
-			continue;
-		if ((opcode > IBV_WR_DRIVER1 && opcode < IBV_WR_ATOMIC_WRITE))
-			continue;
-		unfit_datagram((enum ibv_wr_opcode)opcode, 0x1000);
-		unfit_datagram((enum ibv_wr_opcode)opcode, 0);
-	}
+	unfit_datagrams();
 	endless_list();
 	unfit(IBV_QPT_UC, IBV_WR_RDMA_READ);
 	unfit(IBV_QPT_UC, IBV_WR_ATOMIC_CMP_AND_SWP);

@@ -406,6 +406,30 @@ static void privileged_qkey(void)
 		REQUIRE(seteuid(0) == 0);
 }
 
+/* A call that names nothing changes nothing, where the state has a change to itself. */
+static void nothing(enum ibv_qp_type type)
+{
+	static const int results[] = {
+		[IBV_QPS_RESET] = 0, [IBV_QPS_INIT] = 0, [IBV_QPS_RTR] = EINVAL,
+		[IBV_QPS_RTS] = 0,   [IBV_QPS_SQD] = 0,  [IBV_QPS_ERR] = 0,
+	};
+
+	for (int state = IBV_QPS_RESET; state <= IBV_QPS_ERR; state++) {
+		struct ibv_qp_attr attr = right(IBV_QPS_RESET);
+
+		if (state == IBV_QPS_SQE)
+			continue;
+		expect_case("type %d: nothing asked for in state %d", (int)type, state);
+		go_before(state > IBV_QPS_RTS ? IBV_QPS_SQD : (enum ibv_qp_state)(state + 1));
+		if (state > IBV_QPS_RTS)
+			REQUIRE(end_move(&end, (enum ibv_qp_state)state) == 0);
+		EXPECT_EQ(ibv_modify_qp(end.qp, &attr, 0), results[state]);
+		EXPECT_EQ(shown().qp_state, state);
+		EXPECT_EQ(end.qp->state, state);
+	}
+	REQUIRE(end_move(&end, IBV_QPS_RESET) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
@@ -414,6 +438,7 @@ int main(int argc, char **argv)
 
 		end_open(&end, &config, END_HERE);
 		numbers(types[i]);
+		nothing(types[i]);
 		if (types[i] == IBV_QPT_UD) {
 			privileged_qkey();
 		} else {

@@ -3,6 +3,7 @@
  * ibv_modify_qp_rate_limit(3): what is refused, that the rate is kept by ibv_query_qp(3), and that sending takes at least the
  * time that the rate says. A slow machine takes longer; it cannot take less.
  */
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -117,6 +118,108 @@ static void paced(enum ibv_qp_type type, enum ibv_wr_opcode opcode, enum end_pla
 	end_pair_close(&near, &far);
 }
 
+/* Each datagram counts with its size; nobody has to receive them. */
+static void paced_datagrams(enum end_place place)
+{
+	enum { COUNT = 50, PIECE = 1000 };
+	struct end_config config = end_defaults(IBV_QPT_UD);
+	struct end near, far;
+	struct ibv_ah *ah;
+	uint64_t began, least = (COUNT * PIECE - SLACK) / 2;
+
+	config.recv_wr = 1;
+	end_pair(&near, &far, &config, &config, place);
+	expect_case("datagrams");
+	REQUIRE(limit(&near, RATE_KBPS, BURST, 0) == 0);
+	EXPECT_EQ(queried(&near), RATE_KBPS);
+	ah = end_ah(&near, &far.info);
+	began = now_us();
+	for (uint64_t i = 0; i < COUNT; i++) {
+		struct ibv_sge sge = end_sge(&near, 0, PIECE);
+		struct ibv_send_wr wr = end_wr(IBV_WR_SEND, i, &sge, 1);
+
+		wr.wr.ud.ah = ah;
+		wr.wr.ud.remote_qpn = far.info.qpn;
+		wr.wr.ud.remote_qkey = config.qkey;
+		REQUIRE(end_post_send(&near, &wr) == 0);
+	}
+	for (int i = 0; i < COUNT; i++) {
+		struct ibv_wc wc;
+
+		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	}
+	EXPECT_MSG(now_us() - began >= least, "took %llu us, the rate says %llu",
+		   (unsigned long long)(now_us() - began), (unsigned long long)least);
+	EXPECT_EQ(ibv_destroy_ah(ah), 0);
+	end_pair_close(&near, &far);
+}
+
+/* Frames on the loopback interface, where they disturb nobody. */
+static struct ibv_qp *frames_open(struct end *end)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = end->cq[0],
+		.recv_cq = end->cq[1],
+		.cap = {.max_send_wr = 64, .max_send_sge = 1},
+		.qp_type = IBV_QPT_RAW_PACKET,
+	};
+	struct ibv_qp *qp = ibv_create_qp(end->pd, &init);
+
+	for (int state = IBV_QPS_INIT; qp && state <= IBV_QPS_RTS; state++) {
+		struct ibv_qp_attr attr = {.qp_state = (enum ibv_qp_state)state,
+					   .port_num = 1,
+					   .rate_limit = RATE_KBPS};
+		int mask = state == IBV_QPS_INIT  ? IBV_QP_PORT
+			   : state == IBV_QPS_RTS ? IBV_QP_RATE_LIMIT
+						  : 0;
+
+		REQUIRE(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask));
+	}
+	return qp;
+}
+
+/* The rate that ibv_modify_qp(3) sets: the burst is what it brings in 4 ms. */
+static void paced_frames(void)
+{
+	enum { COUNT = 50, PIECE = 1000, DEFAULT_BURST = RATE_KBPS / 8 * 4 };
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	uint64_t began, least = (COUNT * PIECE - DEFAULT_BURST - PIECE) / 2;
+	const char *device = getenv("VB_TEST_DEVICE");
+	struct ibv_qp *qp;
+	struct end end;
+
+	setenv("VB_TEST_DEVICE", "vb_lo", 1);
+	end_open(&end, &config, END_HERE);
+	if (device)
+		setenv("VB_TEST_DEVICE", device, 1);
+	else
+		unsetenv("VB_TEST_DEVICE");
+	expect_case("frames");
+	qp = frames_open(&end);
+	if (!qp) {
+		EXPECT_EQ(errno, EPERM); /* without CAP_NET_RAW */
+		end_close(&end);
+		return;
+	}
+	end_fill(&end, 0, 0, PIECE);
+	began = now_us();
+	for (uint64_t i = 0; i < COUNT; i++) {
+		struct ibv_sge sge = end_sge(&end, 0, PIECE);
+		struct ibv_send_wr wr = end_wr(IBV_WR_SEND, i, &sge, 1), *bad;
+
+		REQUIRE(!ibv_post_send(qp, &wr, &bad));
+	}
+	for (int i = 0; i < COUNT; i++) {
+		struct ibv_wc wc;
+
+		EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	}
+	EXPECT_MSG(now_us() - began >= least, "took %llu us, the rate says %llu",
+		   (unsigned long long)(now_us() - began), (unsigned long long)least);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	end_close(&end);
+}
+
 int main(int argc, char **argv)
 {
 	enum end_place place = end_main(argc, argv);
@@ -125,5 +228,8 @@ int main(int argc, char **argv)
 	paced(IBV_QPT_RC, IBV_WR_SEND, place);
 	paced(IBV_QPT_RC, IBV_WR_RDMA_WRITE, place);
 	paced(IBV_QPT_UC, IBV_WR_RDMA_WRITE, place);
+	paced_datagrams(place);
+	if (place == END_HERE)
+		paced_frames();
 	return expect_done();
 }
