@@ -23,14 +23,15 @@
 #define MEET_NS 5000000000ll /* an owner that is stopped is waited for so long */
 
 /* The device of this name, with a reference. */
-static struct vb_device *find_device(const char *name)
+static int find_device(const char *name, struct vb_device **device)
 {
 	struct ibv_device **list = NULL;
 	struct vb_device *found = NULL;
 	int n = 0;
+	int err = vb_device_list(&list, &n);
 
-	if (vb_device_list(&list, &n))
-		return NULL;
+	if (err)
+		return err;
 	for (int i = 0; i < n && !found; i++) {
 		if (!strcmp(list[i]->name, name)) {
 			found = vb_device_of(list[i]);
@@ -38,7 +39,9 @@ static struct vb_device *find_device(const char *name)
 		}
 	}
 	vb_device_free_list(list);
-	return found;
+	*device = found;
+	return found ? 0
+		     : vb_refuse(ENODEV, VB_REASON_ARG, "import_device: no device %s here", name);
 }
 
 int vb_import_device(int cmd_fd, struct ibv_context **ctx)
@@ -51,13 +54,12 @@ int vb_import_device(int cmd_fd, struct ibv_context **ctx)
 		return err;
 	memcpy(name, origin->device, sizeof(name));
 	name[sizeof(name) - 1] = '\0';
-	struct vb_device *device = find_device(name);
+	struct vb_device *device;
 
-	if (device) {
+	err = find_device(name, &device);
+	if (!err) {
 		err = vb_context_open(&device->ibv, ctx);
 		vb_device_put(device);
-	} else {
-		err = vb_refuse(ENODEV, VB_REASON_ARG, "import_device: no device %s here", name);
 	}
 	if (err) {
 		vb_passport_unmap(origin);

@@ -73,8 +73,10 @@ static void publish(struct vb_mr *m)
 	k->kind = m->kind;
 	k->windows = 0;
 	__atomic_store_n(&k->key, m->mr.lkey, __ATOMIC_RELEASE);
-	vb_passport_put_mr(vb_context_of(m->mr.context)->passport, m->mr.handle, m->mr.lkey, k->pd,
-			   k->length);
+	/* The null region is no memory that another process could reach. */
+	if (m->kind == VB_KEY_REGION)
+		vb_passport_put_mr(vb_context_of(m->mr.context)->passport, m->mr.handle, m->mr.lkey,
+				   k->pd, k->length);
 }
 
 /* From here on no new access begins; when it returns, those that had begun are over. */

@@ -79,8 +79,9 @@ int vb_mr_register_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length, uin
 		return err;
 	mapping.map = mmap(NULL, mapping.map_length, prot, MAP_SHARED, fd, (off_t)(offset - into));
 	if (mapping.map == MAP_FAILED)
-		return vb_refuse(errno == EACCES ? EACCES : EINVAL, VB_REASON_SYSTEM,
-				 "reg_dmabuf_mr: fd %d cannot be mapped: %s", fd, strerror(errno));
+		return vb_refuse(errno == EACCES || errno == ENOMEM ? errno : EINVAL,
+				 VB_REASON_SYSTEM, "reg_dmabuf_mr: fd %d cannot be mapped: %s", fd,
+				 strerror(errno));
 	mapping.memory = (char *)mapping.map + into;
 	err = probe(mapping.memory);
 	if (!err)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
@@ -29,7 +30,8 @@ static void devices(void)
 	struct ibv_context *first = end_open_device(), *second, *third;
 	int file = memfd_create("not a context", MFD_ALLOW_SEALING);
 	struct ibv_device_attr attr;
-	int null = open("/dev/null", O_RDWR), fd;
+	struct rlimit limit, none;
+	int null = open("/dev/null", O_RDWR), fd, err;
 
 	REQUIRE(file >= 0 && null >= 0);
 	expect_case("descriptors that name no context");
@@ -38,6 +40,18 @@ static void devices(void)
 	EXPECT_NULL(ibv_import_device(file), EINVAL);
 	EXPECT_EQ(ftruncate(file, 16 << 20), 0);
 	EXPECT_NULL(ibv_import_device(file), EINVAL);
+	expect_case("no descriptor is left for looking at devices");
+	fd = dup(first->cmd_fd);
+	REQUIRE(fd >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	none = (struct rlimit){0, limit.rlim_max};
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	second = ibv_import_device(fd);
+	err = errno;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	EXPECT(!second);
+	EXPECT_EQ(err, EMFILE);
+	EXPECT(fcntl(fd, F_GETFD) >= 0);
+	close(fd);
 	expect_case("a refused descriptor stays the caller's");
 	EXPECT(fcntl(null, F_GETFD) >= 0);
 	close(file);
@@ -70,9 +84,10 @@ static void handles(void)
 	struct ibv_pd *pd = ibv_alloc_pd(ctx), *own = ibv_alloc_pd(view), *seen, *again;
 	static char bytes[64];
 	struct ibv_mr *mr = ibv_reg_mr(pd, bytes, sizeof(bytes), IBV_ACCESS_LOCAL_WRITE), *other;
+	struct ibv_mr *null = ibv_alloc_null_mr(pd);
 	uint32_t gone;
 
-	REQUIRE(pd && own && mr);
+	REQUIRE(pd && own && mr && null);
 	expect_case("handles that name nothing");
 	EXPECT_NULL(ibv_import_pd(view, 0), ENOENT);
 	EXPECT_NULL(ibv_import_pd(view, pd->handle + 1), ENOENT);
@@ -85,6 +100,9 @@ static void handles(void)
 	EXPECT_NULL(ibv_import_mr(own, mr->handle), ENOENT);
 	own->handle -= 100;
 	EXPECT_NULL(ibv_import_mr(NULL, 1), EINVAL);
+	expect_case("the null region is no memory to share");
+	EXPECT_NULL(ibv_import_mr(own, null->handle), ENOENT);
+	EXPECT_EQ(ibv_dereg_mr(null), 0);
 	expect_case("an ordinary context has nothing to import from");
 	EXPECT_NULL(ibv_import_pd(ctx, pd->handle), EINVAL);
 	EXPECT_NULL(ibv_import_mr(pd, mr->handle), EINVAL);

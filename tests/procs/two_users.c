@@ -115,6 +115,32 @@ static int attacked(int sock, void *unused)
 	return run(sock, users[1], false);
 }
 
+/* What root's context is called by passes to another user's process, which may not import it (ibv_import_device(3)). */
+static int importer(int sock, void *context)
+{
+	const struct ibv_context *original = context;
+	int fd = dup(original->cmd_fd);
+
+	(void)sock;
+	promise("another user's context cannot be imported");
+	CHECK(fd >= 0);
+	become(FIRST_USER);
+	errno = 0;
+	CHECK(!ibv_import_device(fd));
+	CHECK_EQ(errno, EPERM);
+	return 0;
+}
+
+static void import_is_refused(void)
+{
+	struct ibv_context *context = device_open();
+	struct process process;
+
+	process_start(&process, importer, context);
+	process_expect_success(&process, PROCESS_PATIENCE_MS);
+	CHECK_ZERO(ibv_close_device(context));
+}
+
 int main(void)
 {
 	static const uid_t pairs[][2] = {
@@ -132,5 +158,6 @@ int main(void)
 		process_expect_success(&a, 40000);
 		process_expect_success(&b, PROCESS_PATIENCE_MS);
 	}
+	import_is_refused();
 	return 0;
 }
