@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the protocol needs from a real device: memory, receives, completions, events. The link is env_link.c's. */
+/*
+ * What the protocol needs from a real device: the program's buffers, receives, completions, events. The link is env_link.c's, what
+ * peers do to memory env_remote.c's.
+ */
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/reason.h"
 #include "device/cq.h"
 #include "device/env.h"
-#include "device/foreign.h"
 #include "device/memory.h"
 #include "device/mw.h"
 #include "device/names.h"
 #include "device/qp.h"
 #include "device/recv_queue.h"
 #include "device/srq.h"
-#include "host/arena.h"
-#include "host/peer.h"
 #include "device/xrc.h"
-
-static struct vb_mem local_memory(const struct vb_qp *qp)
-{
-	return (struct vb_mem){
-		.page = vb_node_page(qp->engine->node),
-		.pd = qp->pd_id,
-		.qpn = qp->t.qpn,
-		.engine = qp->engine->index,
-	};
-}
 
 static void timer(struct vb_tqp *t, uint64_t delay_ns)
 {
@@ -37,7 +25,7 @@ static void timer(struct vb_tqp *t, uint64_t delay_ns)
 
 static enum vb_reason gather_check(struct vb_tqp *t, struct vb_send_wqe *wqe)
 {
-	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
+	struct vb_mem mem = vb_env_memory(vb_qp_of_tqp(t));
 
 	if (wqe->is_inline)
 		return VB_REASON_NONE;
@@ -47,7 +35,7 @@ static enum vb_reason gather_check(struct vb_tqp *t, struct vb_send_wqe *wqe)
 static enum vb_reason gather(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset, void *dst,
 			     uint32_t length)
 {
-	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
+	struct vb_mem mem = vb_env_memory(vb_qp_of_tqp(t));
 
 	if (wqe->is_inline) {
 		memcpy(dst, (char *)vb_send_wqe_inline(wqe) + offset, length);
@@ -59,7 +47,7 @@ static enum vb_reason gather(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t
 static enum vb_reason scatter_response(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset,
 				       const void *src, uint32_t length)
 {
-	struct vb_mem mem = local_memory(vb_qp_of_tqp(t));
+	struct vb_mem mem = vb_env_memory(vb_qp_of_tqp(t));
 
 	return vb_mem_scatter(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, src, length);
 }
@@ -159,7 +147,7 @@ static enum vb_reason recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, ui
 				   const void *src, uint32_t length)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
-	struct vb_mem mem = local_memory(qp);
+	struct vb_mem mem = vb_env_memory(qp);
 
 	/* Keys of a shared receive are those of the SRQ's protection domain (IBA 10.2.9.4). */
 	if (qp->recv_srq)
@@ -225,191 +213,6 @@ static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
 	vb_env_recv_done(t, done, NULL);
 }
 
-/*
- * A window's entry is filled in by the engine in which it is bound, which waits for those that mark the key before it changes
- * anything. A region's entry changes after a pass through all engines.
- */
-static enum vb_reason touch(struct vb_qp *qp, const char *what, uint32_t rkey, uint64_t va,
-			    uint64_t length, uint32_t need, uint64_t *addr)
-{
-	struct vb_mem mem = local_memory(qp);
-	const struct vb_key *k = &mem.page->key[vb_key_slot(rkey)];
-	bool marks = __atomic_load_n(&k->kind, __ATOMIC_RELAXED) == VB_KEY_WINDOW;
-	enum vb_reason reason;
-
-	if (marks)
-		vb_mark_set_own(qp->engine->node, qp->engine->index, rkey);
-	reason = vb_mem_check_explained(&mem, what, rkey, va, length, need, addr);
-	if (reason && marks)
-		vb_mark_clear(qp->engine->node, qp->engine->index);
-	return reason;
-}
-
-static void touched(struct vb_qp *qp)
-{
-	vb_mark_clear(qp->engine->node, qp->engine->index);
-}
-
-static enum vb_reason remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length,
-				   uint32_t need)
-{
-	struct vb_qp *qp = vb_qp_of_tqp(t);
-	uint64_t addr;
-	enum vb_reason reason = touch(qp, "remote request", rkey, va, length, need, &addr);
-
-	if (!reason)
-		touched(qp);
-	return reason;
-}
-
-static enum vb_reason memory_gone(const struct vb_tqp *t, uint32_t rkey, uint64_t va,
-				  uint64_t length)
-{
-	vb_note(VB_REASON_MEMORY_GONE,
-		"qp 0x%x: rkey 0x%x 0x%llx+%llu is registered, but the program has unmapped it",
-		t->qpn, rkey, (unsigned long long)va, (unsigned long long)length);
-	return VB_REASON_MEMORY_GONE;
-}
-
-static enum vb_reason remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va, const void *src,
-				   uint32_t length)
-{
-	struct vb_qp *qp = vb_qp_of_tqp(t);
-	struct vb_mem mem = local_memory(qp);
-	uint64_t addr;
-
-	if (vb_foreign_any() && vb_foreign_is(&mem, rkey))
-		return vb_foreign_write(&mem, rkey, va, src, length, IBV_ACCESS_REMOTE_WRITE,
-					VB_ACCESS_REMOTE);
-	enum vb_reason reason =
-		touch(qp, "remote WRITE", rkey, va, length, IBV_ACCESS_REMOTE_WRITE, &addr);
-
-	if (reason)
-		return reason;
-	if (!vb_mem_copy_in(addr, src, length))
-		reason = memory_gone(t, rkey, va, length);
-	touched(qp);
-	return reason;
-}
-
-static enum vb_reason remote_read(struct vb_tqp *t, uint32_t rkey, uint64_t va, void *dst,
-				  uint32_t length)
-{
-	struct vb_qp *qp = vb_qp_of_tqp(t);
-	struct vb_mem mem = local_memory(qp);
-	uint64_t addr;
-
-	if (vb_foreign_any() && vb_foreign_is(&mem, rkey))
-		return vb_foreign_read(&mem, rkey, va, dst, length, IBV_ACCESS_REMOTE_READ,
-				       VB_ACCESS_REMOTE);
-	enum vb_reason reason =
-		touch(qp, "remote READ", rkey, va, length, IBV_ACCESS_REMOTE_READ, &addr);
-
-	if (reason)
-		return reason;
-	if (!vb_mem_copy_out(dst, addr, length))
-		reason = memory_gone(t, rkey, va, length);
-	touched(qp);
-	return reason;
-}
-
-static enum vb_reason remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va, bool compare_swap,
-				    uint64_t swap_add, uint64_t compare, uint64_t *original)
-{
-	struct vb_qp *qp = vb_qp_of_tqp(t);
-	struct vb_mem mem = local_memory(qp);
-	uint64_t addr;
-
-	if (vb_foreign_any() && vb_foreign_is(&mem, rkey))
-		return vb_foreign_atomic(&mem, rkey, va, compare_swap, swap_add, compare, original);
-	enum vb_reason reason =
-		touch(qp, "remote ATOMIC", rkey, va, 8, IBV_ACCESS_REMOTE_ATOMIC, &addr);
-
-	if (reason)
-		return reason;
-	struct vb_peer *self = vb_node_self(qp->engine->node);
-	uint64_t value;
-
-	*original = 0;
-	if (vb_arena_holds(self, addr, sizeof(value))) {
-		vb_peer_atomic(self, addr, compare_swap, swap_add, compare, original);
-		touched(qp);
-		return VB_REASON_NONE;
-	}
-	vb_node_atomic_lock(qp->engine->node);
-	bool there = vb_mem_copy_out(original, addr, sizeof(*original));
-
-	value = compare_swap ? swap_add : *original + swap_add;
-	if (there && (!compare_swap || *original == compare))
-		there = vb_mem_copy_in(addr, &value, sizeof(value));
-	vb_node_atomic_unlock(qp->engine->node);
-	touched(qp);
-	return there ? VB_REASON_NONE : memory_gone(t, rkey, va, sizeof(value));
-}
-
-static enum vb_reason remote_atomic_write(struct vb_tqp *t, uint32_t rkey, uint64_t va,
-					  const void *value)
-{
-	struct vb_qp *qp = vb_qp_of_tqp(t);
-	struct vb_mem mem = local_memory(qp);
-	uint64_t addr;
-
-	if (vb_foreign_any() && vb_foreign_is(&mem, rkey))
-		return vb_foreign_write(&mem, rkey, va, value, 8, IBV_ACCESS_REMOTE_WRITE,
-					VB_ACCESS_REMOTE);
-	enum vb_reason reason =
-		touch(qp, "remote ATOMIC_WRITE", rkey, va, 8, IBV_ACCESS_REMOTE_WRITE, &addr);
-
-	if (reason)
-		return reason;
-	/* The lock keeps it out of the middle of another remote atomic; the store itself is one of 8 aligned bytes. */
-	vb_node_atomic_lock(qp->engine->node);
-	if (!vb_mem_copy_in(addr, value, 8))
-		reason = memory_gone(t, rkey, va, 8);
-	vb_node_atomic_unlock(qp->engine->node);
-	touched(qp);
-	return reason;
-}
-
-/* Memory is coherent: what was written is visible to all. Persistent is what msync(2) makes so: shared mappings of files. */
-static bool make_persistent(uint64_t addr, uint64_t length)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t start = addr & ~(page - 1);
-
-	return !length || !msync((void *)(uintptr_t)start, addr + length - start, MS_SYNC);
-}
-
-static enum vb_reason remote_flush(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length,
-				   uint32_t type, bool whole)
-{
-	struct vb_qp *qp = vb_qp_of_tqp(t);
-	const struct vb_key *k = &vb_node_page(qp->engine->node)->key[vb_key_slot(rkey)];
-	uint32_t need = (type & IBV_FLUSH_GLOBAL ? IBV_ACCESS_FLUSH_GLOBAL : 0) |
-			(type & IBV_FLUSH_PERSISTENT ? IBV_ACCESS_FLUSH_PERSISTENT : 0);
-	struct vb_mem mem = local_memory(qp);
-	enum vb_reason reason;
-	uint64_t addr;
-
-	/* Only its owner can make an imported region persistent, or knows all of it. */
-	if (vb_foreign_any() && vb_foreign_is(&mem, rkey))
-		return whole || type & IBV_FLUSH_PERSISTENT
-			       ? VB_REASON_RKEY_ACCESS
-			       : vb_foreign_check(&mem, rkey, va, length, need, VB_ACCESS_REMOTE,
-						  &addr);
-	if (whole) {
-		va = k->start;
-		length = k->length;
-	}
-	reason = touch(qp, "remote FLUSH", rkey, va, length, need, &addr);
-	if (reason)
-		return reason;
-	if (type & IBV_FLUSH_PERSISTENT && !make_persistent(addr, length))
-		reason = memory_gone(t, rkey, va, length);
-	touched(qp);
-	return reason;
-}
-
 static enum vb_reason invalidate(struct vb_tqp *t, uint32_t key)
 {
 	return vb_mw_invalidate(vb_qp_of_tqp(t), key);
@@ -459,14 +262,6 @@ static void explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run
 			run->op, run->psn, run->src_qpn, run->length, vb_reason_text(reason));
 }
 
-static void remote_done(struct vb_tqp *t, uint8_t op, uint64_t bytes, bool ok)
-{
-	vb_comp_cntr_count(vb_qp_of_tqp(t),
-			   op == VB_OP_WRITE ? IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE
-					     : IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_READ,
-			   bytes, ok);
-}
-
 const struct vb_env vb_qp_env = {
 	.reserve = vb_env_reserve,
 	.commit = vb_env_commit,
@@ -482,15 +277,15 @@ const struct vb_env vb_qp_env = {
 	.recv_untake = recv_untake,
 	.recv_scatter = recv_scatter,
 	.recv_done = recv_done,
-	.remote_check = remote_check,
-	.remote_write = remote_write,
-	.remote_read = remote_read,
-	.remote_atomic = remote_atomic,
-	.remote_atomic_write = remote_atomic_write,
-	.remote_flush = remote_flush,
+	.remote_check = vb_env_remote_check,
+	.remote_write = vb_env_remote_write,
+	.remote_read = vb_env_remote_read,
+	.remote_atomic = vb_env_remote_atomic,
+	.remote_atomic_write = vb_env_remote_atomic_write,
+	.remote_flush = vb_env_remote_flush,
 	.invalidate = invalidate,
 	.bind = bind,
-	.remote_done = remote_done,
+	.remote_done = vb_env_remote_done,
 	.event = event,
 	.state_changed = state_changed,
 	.drop = drop,

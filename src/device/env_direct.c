@@ -80,21 +80,11 @@ static bool key_allows(struct target *target, const struct vb_send_wqe *wqe, uin
 			       VB_ACCESS_REMOTE, &target->addr) == VB_REASON_NONE;
 }
 
-static struct vb_mem local_memory(const struct vb_qp *qp)
-{
-	return (struct vb_mem){
-		.page = vb_node_page(qp->engine->node),
-		.pd = qp->pd_id,
-		.qpn = qp->t.qpn,
-		.engine = qp->engine->index,
-	};
-}
-
 /* An engine has one mark: a request that would need two, for its target and for an imported region here, goes the other way. */
 static bool needs_one_mark(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	struct vb_send_wqe *w = (struct vb_send_wqe *)(uintptr_t)wqe;
-	struct vb_mem mem = local_memory(qp);
+	struct vb_mem mem = vb_env_memory(qp);
 
 	return w->is_inline || vb_mem_is_ours(&mem, vb_send_wqe_sge(w), w->num_sge);
 }
@@ -104,7 +94,7 @@ static bool local_vectors(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t of
 			  uint64_t length, uint32_t need, struct iovec *iov, int *count,
 			  uint64_t *got, struct vb_mem_odd *odd)
 {
-	struct vb_mem mem = local_memory(qp);
+	struct vb_mem mem = vb_env_memory(qp);
 
 	*odd = (struct vb_mem_odd){0, 0};
 	if (wqe->is_inline) {
@@ -168,7 +158,7 @@ static enum vb_direct direct_copy(struct vb_qp *qp, struct vb_send_wqe *wqe,
 static enum vb_direct direct_atomic(struct vb_qp *qp, struct vb_send_wqe *wqe,
 				    const struct target *target)
 {
-	struct vb_mem mem = local_memory(qp);
+	struct vb_mem mem = vb_env_memory(qp);
 	uint64_t original;
 
 	/* Judged before the remote word changes here: the responder path judges it after, as adapters do. */
@@ -195,8 +185,7 @@ static bool flush_plausible(const struct vb_send_wqe *wqe)
 static enum vb_direct direct_atomic_write(struct vb_qp *qp, struct vb_send_wqe *wqe,
 					  const struct target *target)
 {
-	struct vb_mem mem = {
-		.page = vb_node_page(qp->engine->node), .pd = qp->pd_id, .qpn = qp->t.qpn};
+	struct vb_mem mem = vb_env_memory(qp);
 	uint64_t value;
 
 	if (wqe->is_inline)
