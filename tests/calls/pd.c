@@ -88,6 +88,64 @@ static void busy_with_qp(struct ibv_context *ctx)
 	EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
+static void busy_with_memory(struct ibv_context *ctx)
+{
+	struct ibv_alloc_dm_attr dm_attr = {.length = 64};
+	struct ibv_parent_domain_init_attr parent_attr = {.pd = ibv_alloc_pd(ctx)};
+	struct ibv_pd *pd = parent_attr.pd, *parent;
+	struct ibv_dm *dm = ibv_alloc_dm(ctx, &dm_attr);
+	struct ibv_buf *buf;
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+
+	REQUIRE(pd && dm);
+	expect_case("EBUSY by the null MR");
+	mr = ibv_alloc_null_mr(pd);
+	REQUIRE(mr);
+	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	expect_case("EBUSY by an MR of device memory");
+	mr = ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED);
+	REQUIRE(mr);
+	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	expect_case("EBUSY by a buffer");
+	REQUIRE(ibv_alloc_buf(pd, 64, &buf));
+	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
+	ibv_free_buf(buf);
+	expect_case("EBUSY by a window");
+	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	REQUIRE(mw);
+	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
+	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+	expect_case("EBUSY by a parent domain");
+	parent = ibv_alloc_parent_domain(ctx, &parent_attr);
+	REQUIRE(parent);
+	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
+	EXPECT_EQ(ibv_dealloc_pd(parent), 0);
+	expect_case("nothing stands on it");
+	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+	EXPECT_EQ(ibv_free_dm(dm), 0);
+}
+
+static void busy_with_wq(struct ibv_context *ctx)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 8, NULL, NULL, 0);
+	struct ibv_wq_init_attr attr = {
+		.wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1, .pd = pd, .cq = cq};
+	struct ibv_wq *wq;
+
+	expect_case("EBUSY by WQ");
+	REQUIRE(pd && cq);
+	wq = ibv_create_wq(ctx, &attr);
+	REQUIRE(wq);
+	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
+	EXPECT_EQ(ibv_destroy_wq(wq), 0);
+	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+	EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
 /* Programs that overwrite public fields are refused until the field is right again. */
 static void foreign_handle(struct ibv_context *ctx)
 {
@@ -100,7 +158,7 @@ static void foreign_handle(struct ibv_context *ctx)
 	handle = pd->handle;
 	pd->handle = 0xdeadbeef;
 	EXPECT_REFUSED(ibv_dealloc_pd(pd), ENOENT);
-	EXPECT_MSG(!ibv_reg_mr(pd, buffer, sizeof(buffer), 0), "reg_mr took a wrong PD");
+	EXPECT_NULL(ibv_reg_mr(pd, buffer, sizeof(buffer), 0), ENOENT);
 	pd->handle = handle;
 
 	expect_case("context overwritten");
@@ -122,6 +180,8 @@ int main(int argc, char **argv)
 	busy_with_ah(ctx);
 	busy_with_srq(ctx);
 	busy_with_qp(ctx);
+	busy_with_memory(ctx);
+	busy_with_wq(ctx);
 	foreign_handle(ctx);
 	EXPECT_EQ(ibv_close_device(ctx), 0);
 	return expect_done();

@@ -112,7 +112,7 @@ static void path_records(void **state)
 
 static void sysfs_files(void **state)
 {
-	char folder[] = "/tmp/verbatim-sysfs-XXXXXX", path[64], buf[8];
+	char folder[] = "/tmp/verbatim-sysfs-XXXXXX", path[64], buf[8], name[600] = "";
 	FILE *file;
 
 	(void)state;
@@ -125,6 +125,16 @@ static void sysfs_files(void **state)
 	assert_int_equal(ibv_read_sysfs_file(folder, "abi", buf, sizeof(buf)), 7);
 	assert_string_equal(buf, "1234567");
 	assert_int_equal(ibv_read_sysfs_file(folder, "abi", buf, 7), -1); /* no room to end it */
+	assert_int_equal(ibv_read_sysfs_file(folder, "abi", buf, 0), -1);
+	memset(name, 'a', sizeof(name) - 1);
+	errno = 0;
+	assert_int_equal(ibv_read_sysfs_file(folder, name, buf, sizeof(buf)), -1);
+	assert_int_equal(errno, ENAMETOOLONG);
+	assert_int_equal(truncate(path, 0), 0);
+	assert_int_equal(ibv_read_sysfs_file(folder, "abi", buf, sizeof(buf)), -1); /* empty */
+	assert_int_equal(truncate(path, 1), 0); /* one character, no newline */
+	assert_int_equal(ibv_read_sysfs_file(folder, "abi", buf, 1), -1);
+	assert_int_equal(ibv_read_sysfs_file(folder, "abi", buf, 2), 1);
 	unlink(path);
 	assert_int_equal(ibv_read_sysfs_file(folder, "abi", buf, sizeof(buf)), -1);
 	assert_int_equal(errno, ENOENT);
