@@ -320,9 +320,20 @@ static void wr_start(struct ibv_qp_ex *ex)
 	vb_lock_take(&qp->wr_lock);
 	qp->wr_open = true;
 	qp->wr_binds = false;
+	qp->wr_first = qp->t.sq_posted;
 	qp->wr_count = 0;
 	qp->wr_error = 0;
 	qp->wr_current = NULL;
+}
+
+static int batch_check(const struct vb_qp *qp)
+{
+	if (qp->wr_error)
+		return qp->wr_error;
+	if (qp->wr_first != qp->t.sq_posted) /* the entries lie where nobody will look for them */
+		return -vb_refuse(EINVAL, VB_REASON_QP_STATE,
+				  "wr_complete: qp 0x%x was reset since wr_start", qp->t.qpn);
+	return vb_send_state_check(qp);
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
@@ -333,7 +344,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	if (!qp->wr_open)
 		return -vb_refuse(EINVAL, VB_REASON_ARG, "wr_complete: qp 0x%x: no wr_start before",
 				  qp->t.qpn);
-	err = qp->wr_error ? qp->wr_error : vb_send_state_check(qp);
+	err = batch_check(qp);
 	if (!err && qp->wr_binds)
 		windows_tell(qp);
 	if (!err && qp->wr_count)

@@ -113,6 +113,7 @@ struct vb_qp {
 	struct vb_lock wr_lock;
 	bool wr_open;  /* between start and complete or abort */
 	bool wr_binds; /* a window is bound in the batch */
+	uint32_t wr_first; /* sq_posted when it was opened: RESET begins anew */
 	uint32_t wr_count;
 	int wr_error; /* EINVAL also where no batch is open */
 	struct vb_send_wqe *wr_current;

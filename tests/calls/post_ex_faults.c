@@ -80,6 +80,14 @@ static void inline_list_wraps(void)
 	ibv_wr_set_inline_data_list(ex, 2, list);
 }
 
+static void inline_list_wraps_later(void)
+{
+	struct ibv_data_buf list[2] = {{bytes, 9}, {bytes, SIZE_MAX}};
+
+	ibv_wr_send(ex);
+	ibv_wr_set_inline_data_list(ex, 2, list);
+}
+
 static void inline_read(void)
 {
 	ibv_wr_rdma_read(ex, end.info.rkey, end.info.addr);
@@ -173,6 +181,7 @@ static const struct {
 	{"a byte more than max_inline_data", inline_one_more, RC | UD, EINVAL},
 	{"a byte more in a second buffer", inline_list_one_more, RC | UD, EINVAL},
 	{"buffers whose lengths wrap", inline_list_wraps, RC | UD, EINVAL},
+	{"buffers whose lengths wrap with the second", inline_list_wraps_later, RC | UD, EINVAL},
 	{"inline READ", inline_read, RC, EINVAL},
 	{"inline COMPARE_AND_SWAP", inline_compare, RC, EINVAL},
 	{"inline FETCH_AND_ADD", inline_add, RC, EINVAL},
@@ -244,11 +253,34 @@ static void outside(void)
 	builders_close();
 }
 
+/* RESET empties the queue that the batch was being built in, whatever the state is afterwards. */
+static void reset_meanwhile(void)
+{
+	uint32_t key;
+
+	expect_case("the queue pair is reset, and made ready again, within a batch");
+	builders_open(IBV_QPT_RC);
+	builders_work();
+	key = mw->rkey;
+	ibv_wr_start(ex);
+	request_send(3);
+	request_bind(mw, IBV_ACCESS_REMOTE_READ);
+	REQUIRE(end_move(&end, IBV_QPS_RESET) == 0);
+	end_link(&end, &end);
+	request_send(4);
+	EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
+	EXPECT_EQ(mw->rkey, key);
+	EXPECT_EQ(end_poll_none(&end, END_SEND_CQ), 0);
+	builders_work();
+	builders_close();
+}
+
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
 	table(IBV_QPT_RC);
 	table(IBV_QPT_UD);
 	outside();
+	reset_meanwhile();
 	return expect_done();
 }
