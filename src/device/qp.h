@@ -111,8 +111,8 @@ struct vb_qp {
 
 	/* ibv_wr_*: the batch being built (ibv_wr_start to complete/abort), guarded by wr_lock. */
 	struct vb_lock wr_lock;
-	bool wr_open;  /* between start and complete or abort */
-	bool wr_binds; /* a window is bound in the batch */
+	bool wr_open;      /* between start and complete or abort */
+	bool wr_binds;     /* a window is bound in the batch */
 	uint32_t wr_first; /* sq_posted when it was opened: RESET begins anew */
 	uint32_t wr_count;
 	int wr_error; /* EINVAL also where no batch is open */
