@@ -12,6 +12,7 @@
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/reason.h"
 
 #define STREAK_FIRST 64u /* a membarrier(2) costs as much as some hundred atomic operations */
 #define STREAK_MOST  (1u << 16)
@@ -42,7 +43,7 @@ int vb_bias_allow(struct vb_lock *lock)
 	if (!registered)
 		return 0;
 	if (posix_memalign((void **)&b, _Alignof(struct vb_bias), sizeof(*b)))
-		return -ENOMEM;
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a lock that leans");
 	memset(b, 0, sizeof(*b));
 	b->needed = STREAK_FIRST;
 	lock->bias = b;

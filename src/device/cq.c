@@ -49,10 +49,12 @@ static int ring_alloc(struct ring *r, struct ibv_pd *pd, uint32_t cqe, bool more
 	int err = vb_queue_memory_alloc(
 		&r->memory, pd, bytes + (more ? size * sizeof(*r->more) : 0), VERBATIM_RESOURCE_CQ);
 
+	if (err)
+		return err;
 	r->entries = r->memory.ptr;
 	r->more = more ? (struct vb_cqe_more *)(void *)((char *)r->memory.ptr + bytes) : NULL;
 	r->mask = (uint32_t)size - 1;
-	return err;
+	return 0;
 }
 
 /* The queue's ring becomes *r, and *r what it was. */

@@ -12,9 +12,12 @@ static struct vb_udp_sender *sender_for(struct vb_qp *qp, const struct vb_path *
 
 	if (!(qp->udp & family))
 		return NULL;
+	struct vb_udp_sender *sender = qp->udp_sender[family - 1];
+
 	if (path->flow_label && qp->t.service == VB_SERVICE_UD)
-		return vb_udp_link_sender(family, ibv_flow_label_to_udp_sport(path->flow_label));
-	return qp->udp_sender[family - 1];
+		(void)vb_udp_link_sender(family, ibv_flow_label_to_udp_sport(path->flow_label),
+					 &sender);
+	return sender;
 }
 
 /* The run, whose payload is staged, and perhaps an acknowledgement behind it. */

@@ -59,7 +59,7 @@ int vb_passport_map(int fd, const struct vb_passport **passport)
 	int err = vb_shared_map(fd, sizeof(struct vb_passport), false, &map, &defect);
 
 	if (err)
-		return vb_refuse(err == -EPERM ? EPERM : EINVAL, VB_REASON_ARG,
+		return vb_refuse(err == -EBADMSG ? EINVAL : -err, VB_REASON_ARG,
 				 "import_device: descriptor %d is no command descriptor: %s", fd,
 				 defect);
 	const struct vb_passport *p = map;

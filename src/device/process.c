@@ -157,9 +157,9 @@ static int thread_create(struct vb_node *node)
 
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	pthread_attr_destroy(&attr);
-	if (err)
-		return vb_refuse(err, VB_REASON_SYSTEM, "progress thread: pthread_create: %s",
-				 strerror(err));
+	if (err) /* EAGAIN is a lack of something (pthread_create(3)); in a verb it would say that trying again helps */
+		return vb_refuse(err == EAGAIN ? ENOMEM : err, VB_REASON_SYSTEM,
+				 "progress thread: pthread_create: %s", strerror(err));
 	pthread_setname_np(thread, "verbatim");
 	(void)pthread_setaffinity_np(thread, sizeof(cpus), &cpus);
 	return 0;

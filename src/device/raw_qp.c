@@ -83,8 +83,8 @@ static int socket_open(void)
 	if (errno == EPERM || errno == EACCES)
 		return vb_refuse(EPERM, VB_REASON_PERMISSION,
 				 "create_qp: raw packet: a packet socket needs CAP_NET_RAW");
-	return vb_refuse(EOPNOTSUPP, VB_REASON_SYSTEM, "create_qp: raw packet: packet socket: %s",
-			 strerror(errno));
+	return vb_refuse(vb_system_is_short(-errno) ? errno : EOPNOTSUPP, VB_REASON_SYSTEM,
+			 "create_qp: raw packet: packet socket: %s", strerror(errno));
 }
 
 /* Sends leave through the interface of the device; what is heard is decided when a rule is made. */
@@ -98,8 +98,8 @@ static int sender_open(struct vb_raw *raw)
 	raw->tx = fd;
 	/* Protocol 0: bound, and nothing is received. */
 	if (bind(fd, (const struct sockaddr *)&to, sizeof(to)))
-		return vb_refuse(ENODEV, VB_REASON_SYSTEM, "create_qp: raw packet: bind: %s",
-				 strerror(errno));
+		return vb_refuse(vb_system_is_short(-errno) ? errno : ENODEV, VB_REASON_SYSTEM,
+				 "create_qp: raw packet: bind: %s", strerror(errno));
 	return 0;
 }
 

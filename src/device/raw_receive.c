@@ -242,11 +242,12 @@ static int ears_start(struct vb_node *node)
 		return vb_refuse(errno, VB_REASON_SYSTEM, "raw packet: epoll_create1: %s",
 				 strerror(errno));
 	err = vb_node_watch(node, ears.epoll, ears_ready, NULL);
-	if (err) {
-		vb_descriptor_close(ears.epoll);
-		ears.epoll = -1;
-	}
-	return err;
+	if (!err)
+		return 0;
+	vb_descriptor_close(ears.epoll);
+	ears.epoll = -1;
+	return vb_refuse(-err, VB_REASON_SYSTEM, "raw packet: watching its sockets: %s",
+			 strerror(-err));
 }
 
 static int hear(const struct vb_raw *raw, enum vb_raw_hear what, const uint8_t *mac)
@@ -306,8 +307,10 @@ static int ears_open(struct vb_raw *raw)
 	if (!err && epoll_ctl(ears.epoll, EPOLL_CTL_ADD, raw->rx, &event))
 		err = vb_refuse(errno, VB_REASON_SYSTEM, "create_flow: epoll_ctl: %s",
 				strerror(errno));
-	if (err)
+	if (err) {
+		ears_bind(raw, 0); /* or frames would gather that nobody fetches */
 		return err;
+	}
 	raw->next = ears.list;
 	ears.list = raw;
 	vb_lock_take(&e->lock);

@@ -178,25 +178,27 @@ void vb_udp_link_put(struct vb_engine *e, unsigned int family)
 }
 
 /* Under the lock. */
-static struct vb_udp_sender *sender_open(struct side *side, bool ipv4, uint16_t port)
+static int sender_open(struct side *side, bool ipv4, uint16_t port, struct vb_udp_sender **sender)
 {
 	struct vb_udp_sender *s = &side->sender[side->senders];
 	int fd = vb_descriptor_adopt(vb_udp_open_sender(ipv4, &port));
 
 	if (fd < 0)
-		return NULL;
+		return fd;
 	s->fd = fd;
 	s->port = port;
 	s->ipv4 = ipv4;
 	s->gso_refused = false;
 	side->senders++;
-	return s;
+	*sender = s;
+	return 0;
 }
 
-struct vb_udp_sender *vb_udp_link_sender(unsigned int family, uint16_t port)
+int vb_udp_link_sender(unsigned int family, uint16_t port, struct vb_udp_sender **sender)
 {
 	struct side *side = side_of(family);
 	struct vb_udp_sender *s = NULL;
+	int err = 0;
 
 	pthread_mutex_lock(&udp_link.lock);
 	for (uint32_t i = 0; i < side->senders && !s; i++) {
@@ -204,11 +206,12 @@ struct vb_udp_sender *vb_udp_link_sender(unsigned int family, uint16_t port)
 			s = &side->sender[i];
 	}
 	if (!s && side->senders < SENDERS)
-		s = sender_open(side, family == VB_UDP_IPV4, port);
+		err = sender_open(side, family == VB_UDP_IPV4, port, &s);
 	if (!s && side->senders)
 		s = &side->sender[port % side->senders];
 	pthread_mutex_unlock(&udp_link.lock);
-	return s;
+	*sender = s;
+	return s ? 0 : err;
 }
 
 uint32_t vb_udp_link_buffer(unsigned int family)

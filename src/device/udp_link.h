@@ -26,8 +26,11 @@ int vb_udp_link_get(unsigned int family);
 /* Lets go of one family. Under the lock of `engine`, which delivers what the socket still holds when it was the last. */
 void vb_udp_link_put(struct vb_engine *engine, unsigned int family);
 
-/* While the family is held: a sender on that source port, or on another when there are too many or it is taken. NULL: none could be opened. */
-struct vb_udp_sender *vb_udp_link_sender(unsigned int family, uint16_t port);
+/*
+ * While the family is held: a sender on that source port, or on another when there are too many or it is taken. None could be
+ * opened: -errno with the reason recorded, and NULL.
+ */
+int vb_udp_link_sender(unsigned int family, uint16_t port, struct vb_udp_sender **sender);
 /* While the family is held: the granted receive buffer, in bytes as the kernel counts them. */
 uint32_t vb_udp_link_buffer(unsigned int family);
 /* While the family is held: its receiving socket, for group memberships. */

@@ -115,12 +115,11 @@ int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const stru
 				"modify_qp: qp 0x%x: one GID is IPv4, the other IPv6", qp->t.qpn);
 	if (!err)
 		err = hold(qp, family_of(path->dgid));
+	if (!err)
+		err = vb_udp_link_sender(family_of(path->dgid), source_port(qp, path->flow_label),
+					 &sender);
 	if (err)
 		return err;
-	sender = vb_udp_link_sender(family_of(path->dgid), source_port(qp, path->flow_label));
-	if (!sender)
-		return vb_refuse(EADDRNOTAVAIL, VB_REASON_SYSTEM,
-				 "modify_qp: qp 0x%x: no socket to send from", qp->t.qpn);
 	if (vb_device_gid(vb_context_of(qp->u.qp.context)->device, ah->grh.sgid_index, &gid,
 			  &ifindex))
 		qp->udp_ifindex = ifindex;
@@ -136,7 +135,8 @@ void vb_udp_qp_datagrams(struct vb_qp *qp)
 	qp->udp_ifindex = (uint32_t)link.ifindex;
 	for (unsigned int family = VB_UDP_IPV4; family <= VB_UDP_IPV6; family++) {
 		if (!hold(qp, family))
-			qp->udp_sender[family - 1] = vb_udp_link_sender(family, source_port(qp, 0));
+			(void)vb_udp_link_sender(family, source_port(qp, 0),
+						 &qp->udp_sender[family - 1]);
 	}
 }
 

@@ -158,8 +158,10 @@ static int named_open(struct vb_xrc_domain *d, uint32_t qpn, struct vb_qp **out)
 	err = vb_xrc_place_hold(d, qpn);
 	if (!err) {
 		*out = vb_xrc_body_mirror(d, qpn);
-		if (!*out)
+		if (!*out) { /* nor has any other handle of this process held it, or there would be a body */
+			vb_xrc_place_drop(d, qpn);
 			err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "open_qp");
+		}
 	}
 	vb_xrc_table_unlock(d);
 	if (!err)

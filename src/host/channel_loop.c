@@ -43,15 +43,16 @@ static struct vb_channel *end_new(struct vb_node *node, uint32_t engine, uint32_
 static struct vb_channel *pair_new(struct vb_node *node, uint32_t engine, uint32_t remote_engine)
 {
 	struct vb_channel *a = end_new(node, engine, remote_engine);
-	struct vb_channel *b = engine == remote_engine ? a : end_new(node, remote_engine, engine);
+	struct vb_channel *b = a;
 
-	if (!a || !b) {
-		if (a) {
-			half_free(a->own_half);
-			vb_channel_retire(node, a);
-		}
-		return NULL;
+	if (a && engine != remote_engine)
+		b = end_new(node, remote_engine, engine);
+	if (a && !b) {
+		half_free(a->own_half);
+		vb_channel_retire(node, a);
 	}
+	if (!b)
+		return NULL;
 	a->other = b;
 	b->other = a;
 	a->peer_half = b->own_half;

@@ -70,18 +70,20 @@ static int seat_bind(const char *name, uint32_t seat)
 	return fd;
 }
 
-static bool is_taken(const char *name, uint32_t seat)
+/* 0: nobody sits there; -EADDRINUSE: somebody does; other -errno: nobody knows. */
+static int seat_look(const char *name, uint32_t seat)
 {
 	int fd = seat_bind(name, seat);
 
-	if (fd >= 0)
-		close(fd);
-	return fd < 0;
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
 }
 
 bool vb_commons_seat_taken(const struct vb_commons *commons, uint32_t seat)
 {
-	return seat == commons->seat || is_taken(commons->name, seat);
+	return seat == commons->seat || seat_look(commons->name, seat);
 }
 
 /* Somebody wants the table. Everybody who can connect is of this network namespace; only our user gets an answer. */
@@ -134,18 +136,27 @@ static int seat_ask(const char *name, uint32_t seat, int fds[2])
 
 	if (!err && poll(&wait, 1, ANSWER_MS) != 1)
 		err = -ETIMEDOUT;
-	if (!err && (vb_control_receive(fd, &msg, got, &num) != 1 || num != 2 ||
-		     msg.type != VB_CONTROL_COMMONS))
-		err = -EPROTO;
+	if (!err) {
+		int n = vb_control_receive(fd, &msg, got, &num);
+
+		if (n != 1 || num != 2 || msg.type != VB_CONTROL_COMMONS)
+			err = vb_system_is_short(n) ? n : -EPROTO;
+	}
 	close(fd);
 	for (int i = 0; err && i < num; i++)
 		vb_descriptor_close(got[i]);
 	if (!err)
 		memcpy(fds, got, 2 * sizeof(int));
-	return err == -ECONNREFUSED && is_taken(name, seat) ? -EADDRINUSE : err;
+	if (err != -ECONNREFUSED)
+		return err;
+	err = seat_look(name, seat);
+	return err ? err : -ECONNREFUSED;
 }
 
-/* The first member other than `but` that answers. -ENOENT: there is none; -EADDRINUSE: somebody is coming or going; -EBUSY: none answered. */
+/*
+ * The first member other than `but` that answers. -ENOENT: there is none; -EADDRINUSE: somebody is coming or going; -EBUSY: none
+ * answered; a lack of the system's, which waiting for other members does not cure.
+ */
 static int find_member(const char *name, uint32_t but, int fds[2])
 {
 	int found = -ENOENT;
@@ -153,8 +164,8 @@ static int find_member(const char *name, uint32_t but, int fds[2])
 	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
 		int err = seat == but ? -ECONNREFUSED : seat_ask(name, seat, fds);
 
-		if (!err)
-			return 0;
+		if (!err || vb_system_is_short(err))
+			return err;
 		if (err == -EADDRINUSE && found == -ENOENT)
 			found = err;
 		else if (err != -ECONNREFUSED && err != -EADDRINUSE)
@@ -210,7 +221,7 @@ static int table_make(struct vb_commons *c)
 	int err = take_seat(c, 0);
 
 	for (uint32_t seat = 1; !err && seat < VB_COMMONS_SEATS; seat++)
-		err = is_taken(c->name, seat) ? -EADDRINUSE : 0;
+		err = seat_look(c->name, seat);
 	if (!err)
 		err = vb_shared_create_common("verbatim-commons", c->bytes, &c->table,
 					      &c->table_fd);
@@ -241,6 +252,8 @@ static int verify(const struct vb_commons *c)
 		nanosleep(&nap, NULL);
 		err = find_member(c->name, c->seat, fds);
 	}
+	if (vb_system_is_short(err))
+		return err;
 	if (err) /* alone with it, or with others that are stopped */
 		return 0;
 	err = same_file(fds[0], c->table_fd) ? 0 : -EADDRINUSE;

@@ -6,7 +6,14 @@
 #ifndef VB_HOST_DESCRIPTOR_H
 #define VB_HOST_DESCRIPTOR_H
 
+#include <errno.h>
 #include <stdbool.h>
+
+/* A negative errno that says that the system has nothing to give now: the same may succeed later. */
+static inline bool vb_system_is_short(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOBUFS;
+}
 
 /* Takes over `fd`: moves it to a high number (or leaves it where no higher one is free), remembers it. Returns the number; a negative argument is returned as it is. */
 int vb_descriptor_adopt(int fd);

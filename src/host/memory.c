@@ -24,9 +24,11 @@ int vb_memory_open_own(const uint64_t *nonce, char *obstacle, size_t size)
 	int fd = vb_descriptor_adopt(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
 
 	if (fd < 0) {
+		int err = -errno;
+
 		snprintf(obstacle, size, "not dumpable, or a policy forbids: /proc/self/mem: %s",
-			 strerror(errno));
-		return -1;
+			 strerror(-err));
+		return vb_system_is_short(err) ? err : -1;
 	}
 	if (pread(fd, &probe, sizeof(probe), (off_t)(uintptr_t)nonce) != sizeof(probe) ||
 	    probe != *nonce) {

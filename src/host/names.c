@@ -108,6 +108,7 @@ static int block_listen(struct vb_node *node, uint32_t *name)
 
 	if (err) {
 		__atomic_store_n(&node->page->header.num_blocks, i, __ATOMIC_RELEASE);
+		names->listener[i].fd = -1;
 		vb_descriptor_close(fd);
 		return err;
 	}

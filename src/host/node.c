@@ -122,9 +122,34 @@ static int self_make(struct vb_node *node)
 	self->seen_pid = getpid();
 	atomic_store(&self->doorbell, node->doorbell.fd);
 	node->self = self;
-	if (node->arena.fd >= 0 && vb_window_attach(self, node->arena.fd, &defect))
+	int err = node->arena.fd < 0 ? 0 : vb_window_attach(self, node->arena.fd, &defect);
+
+	if (err == -ENOMEM)
+		return err;
+	if (err)
 		vb_note(VB_REASON_NO_DIRECT_ACCESS, "own shared memory: %s", defect);
 	return vb_atomic_lock_create(&self->atomic_lock, &node->lock_fd);
+}
+
+/*
+ * What peers reach directly. The device works without, and stays without for good; so what is lacking just now refuses the start,
+ * which the program's next call tries again.
+ */
+static int direct_make(struct vb_node *node)
+{
+	int err = vb_arena_create(node);
+
+	if (vb_system_is_short(err))
+		return err;
+	if (err)
+		vb_note(VB_REASON_SYSTEM, "no device memory and no mapped buffers: %s",
+			strerror(-err));
+	node->mem_fd = vb_memory_open_own(&node->nonce, node->obstacle, sizeof(node->obstacle));
+	if (vb_system_is_short(node->mem_fd))
+		return node->mem_fd;
+	if (node->mem_fd < 0)
+		vb_note(VB_REASON_NO_DIRECT_ACCESS, "%s", node->obstacle);
+	return 0;
 }
 
 static void node_free(struct vb_node *node)
@@ -153,20 +178,20 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (node == MAP_FAILED)
-		return -errno;
+		return vb_refuse(errno, VB_REASON_SYSTEM, "start of the shared-memory node: %s",
+				 strerror(errno));
 	LEAK_ROOT(node, sizeof(*node));
 	node->epoll = node->doorbell.fd = node->page_fd = node->lock_fd = node->mem_fd = -1;
+	node->arena.fd = -1;
 	pthread_mutex_init(&node->lock, NULL);
 	node->events = *events;
 	do {
 		node->nonce = vb_random64();
 	} while (!node->nonce);
 	int err = vb_page_create(node->nonce, &node->page, &node->page_fd);
-	int shared = vb_arena_create(node);
 
-	if (shared)
-		vb_note(VB_REASON_SYSTEM, "no device memory and no mapped buffers: %s",
-			strerror(-shared));
+	if (!err)
+		err = direct_make(node);
 	if (!err)
 		err = doorbell_open(node);
 	if (!err)
@@ -176,9 +201,6 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 		return vb_refuse(-err, VB_REASON_SYSTEM, "start of the shared-memory node: %s",
 				 strerror(-err));
 	}
-	node->mem_fd = vb_memory_open_own(&node->nonce, node->obstacle, sizeof(node->obstacle));
-	if (node->mem_fd < 0)
-		vb_note(VB_REASON_NO_DIRECT_ACCESS, "%s", node->obstacle);
 	*out = node;
 	return 0;
 }

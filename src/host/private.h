@@ -279,7 +279,7 @@ size_t vb_bulk_write(struct vb_peer *peer, uint64_t addr, const struct iovec *io
 size_t vb_bulk_read(struct vb_peer *peer, uint64_t addr, const struct iovec *iov, int count,
 		    size_t length);
 
-/* memory.c: the descriptor of our own memory for peers, or the obstacle. */
+/* memory.c: the descriptor of our own memory for peers; -1 and the obstacle; or -errno when the system is short of something. */
 int vb_memory_open_own(const uint64_t *nonce, char *obstacle, size_t size);
 /* Is a received descriptor what its sender says: the memory of a process? */
 bool vb_memory_usable(int fd);

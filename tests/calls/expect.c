@@ -103,6 +103,11 @@ void expect_skip(const char *format, ...)
 	exit(77);
 }
 
+unsigned int expect_failed(void)
+{
+	return expect_failures;
+}
+
 int expect_done(void)
 {
 	case_end();

@@ -23,6 +23,9 @@ bool expect_status(int got, int want, const char *file, int line);
 void expect_give_up(const char *file, int line, const char *text) __attribute__((noreturn));
 void expect_skip(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
+/* How many checks have failed so far. */
+unsigned int expect_failed(void);
+
 /* Prints the summary; the program's exit code. A program that checked nothing has failed. */
 int expect_done(void);
 

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The functions that stand between the library and the C library. Each passes the call on to the next definition of its name,
+ * which is a sanitizer's where there is one, unless its turn to fail has come.
+ */
+/* The library must see these names; the tree is built with hidden ones. */
+#pragma GCC visibility push(default)
+
+#include "failing.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define EARLY_BYTES 4096
+
+static __thread struct {
+	bool on, lasting, fired;
+	enum failing_kind kind;
+	unsigned int left;
+} failing;
+
+static _Atomic long blocks, mapped;
+static _Atomic int created, asleep; /* threads: made by the library, and come so far as to wait */
+
+/* What dlsym(3) allocates while malloc itself is looked up. */
+static _Alignas(16) char early[EARLY_BYTES];
+static size_t early_used;
+static __thread volatile bool looking_up; /* dlsym(3) is declared as one that never comes back here */
+
+static const struct {
+	const char *name;
+	int err;
+} kinds[FAILING_KINDS] = {
+	[FAILING_MEMORY] = {"memory", ENOMEM},           [FAILING_MAPS] = {"maps", ENOMEM},
+	[FAILING_DESCRIPTORS] = {"descriptors", EMFILE}, [FAILING_SYSTEM] = {"system", ENOBUFS},
+	[FAILING_THREADS] = {"threads", ENOMEM},
+};
+
+const char *failing_name(enum failing_kind kind)
+{
+	return kinds[kind].name;
+}
+
+int failing_errno(enum failing_kind kind)
+{
+	return kinds[kind].err;
+}
+
+void failing_start(enum failing_kind kind, unsigned int kth, bool lasting)
+{
+	failing.kind = kind;
+	failing.left = kth;
+	failing.lasting = lasting;
+	failing.fired = false;
+	failing.on = true;
+}
+
+bool failing_stop(void)
+{
+	failing.on = false;
+	return failing.fired;
+}
+
+struct failing_held failing_held(void)
+{
+	struct failing_held held = {.descriptors = -1};
+	DIR *dir;
+
+	while (asleep < created) /* what a thread gets when it starts is there */
+		usleep(100);
+	dir = opendir("/proc/self/fd");
+	while (dir && readdir(dir))
+		held.descriptors++;
+	if (dir)
+		closedir(dir);
+	held.blocks = blocks;
+	held.mapped = mapped;
+	return held;
+}
+
+static bool fails(enum failing_kind kind)
+{
+	if (!failing.on || failing.kind != kind)
+		return false;
+	if (failing.left && --failing.left)
+		return false;
+	if (failing.fired && !failing.lasting)
+		return false;
+	failing.fired = true;
+	errno = kinds[kind].err;
+	return true;
+}
+
+static void *next(const char *name)
+{
+	void *found;
+
+	looking_up = true;
+	found = dlsym(RTLD_NEXT, name);
+	looking_up = false;
+	if (!found)
+		abort();
+	return found;
+}
+
+#define NEXT(type, name, ...)                                               \
+	static type (*pass)(__VA_ARGS__);                                   \
+	do {                                                                \
+		if (!pass)                                                  \
+			pass = (type(*)(__VA_ARGS__))(uintptr_t)next(name); \
+	} while (0)
+
+static void *count(void *block)
+{
+	if (block)
+		blocks++;
+	return block;
+}
+
+static void *early_give(size_t size)
+{
+	void *at = early + early_used;
+
+	size = (size + 15) & ~(size_t)15;
+	if (early_used + size > sizeof(early))
+		abort();
+	early_used += size;
+	return at;
+}
+
+static bool is_early(const void *block)
+{
+	return (uintptr_t)block >= (uintptr_t)early &&
+	       (uintptr_t)block < (uintptr_t)(early + sizeof(early));
+}
+
+void *malloc(size_t size)
+{
+	if (looking_up)
+		return early_give(size);
+	NEXT(void *, "malloc", size_t);
+	return fails(FAILING_MEMORY) ? NULL : count(pass(size));
+}
+
+void *calloc(size_t n, size_t size)
+{
+	if (looking_up)
+		return early_give(n * size); /* it was never used */
+	NEXT(void *, "calloc", size_t, size_t);
+	return fails(FAILING_MEMORY) ? NULL : count(pass(n, size));
+}
+
+void *realloc(void *block, size_t size)
+{
+	void *moved;
+
+	NEXT(void *, "realloc", void *, size_t);
+	if (fails(FAILING_MEMORY))
+		return NULL;
+	moved = pass(block, size);
+	return block ? moved : count(moved);
+}
+
+int posix_memalign(void **block, size_t alignment, size_t size)
+{
+	int err;
+
+	NEXT(int, "posix_memalign", void **, size_t, size_t);
+	if (fails(FAILING_MEMORY))
+		return ENOMEM;
+	err = pass(block, alignment, size);
+	if (!err)
+		count(*block);
+	return err;
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+	NEXT(void *, "aligned_alloc", size_t, size_t);
+	return fails(FAILING_MEMORY) ? NULL : count(pass(alignment, size));
+}
+
+void free(void *block)
+{
+	/* The message of an earlier dlsym(3) that found nothing may be freed by the next: it stays. */
+	if (!block || is_early(block) || looking_up)
+		return;
+	NEXT(void, "free", void *);
+	blocks--;
+	pass(block);
+}
+
+/* The library is built for large files, so these are the names that it uses. */
+void *mmap64(void *at, size_t bytes, int prot, int flags, int fd, off64_t offset)
+{
+	void *map;
+
+	NEXT(void *, "mmap64", void *, size_t, int, int, int, off64_t);
+	map = fails(FAILING_MAPS) ? MAP_FAILED : pass(at, bytes, prot, flags, fd, offset);
+	if (map != MAP_FAILED && !(flags & MAP_FIXED))
+		mapped += (long)bytes;
+	return map;
+}
+
+int munmap(void *at, size_t bytes)
+{
+	int err;
+
+	NEXT(int, "munmap", void *, size_t);
+	err = pass(at, bytes);
+	if (!err)
+		mapped -= (long)bytes;
+	return err;
+}
+
+int fallocate64(int fd, int mode, off64_t offset, off64_t bytes)
+{
+	NEXT(int, "fallocate64", int, int, off64_t, off64_t);
+	return fails(FAILING_MAPS) ? -1 : pass(fd, mode, offset, bytes);
+}
+
+int ftruncate64(int fd, off64_t bytes)
+{
+	NEXT(int, "ftruncate64", int, off64_t);
+	return fails(FAILING_MAPS) ? -1 : pass(fd, bytes);
+}
+
+int eventfd(unsigned int count, int flags)
+{
+	NEXT(int, "eventfd", unsigned int, int);
+	return fails(FAILING_DESCRIPTORS) ? -1 : pass(count, flags);
+}
+
+int epoll_create1(int flags)
+{
+	NEXT(int, "epoll_create1", int);
+	return fails(FAILING_DESCRIPTORS) ? -1 : pass(flags);
+}
+
+int memfd_create(const char *name, unsigned int flags)
+{
+	NEXT(int, "memfd_create", const char *, unsigned int);
+	return fails(FAILING_DESCRIPTORS) ? -1 : pass(name, flags);
+}
+
+int socket(int domain, int type, int protocol)
+{
+	NEXT(int, "socket", int, int, int);
+	return fails(FAILING_DESCRIPTORS) ? -1 : pass(domain, type, protocol);
+}
+
+int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *length, int flags)
+{
+	NEXT(int, "accept4", int, __SOCKADDR_ARG, socklen_t *, int);
+	return fails(FAILING_DESCRIPTORS) ? -1 : pass(fd, addr, length, flags);
+}
+
+int open64(const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	NEXT(int, "open64", const char *, int, ...);
+	va_start(args, flags);
+	mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	if (!(flags & O_APPEND) && fails(FAILING_DESCRIPTORS)) /* the log is the test's eye */
+		return -1;
+	return pass(path, flags, mode);
+}
+
+FILE *fopen64(const char *path, const char *mode)
+{
+	NEXT(FILE *, "fopen64", const char *, const char *);
+	return fails(FAILING_DESCRIPTORS) ? NULL : pass(path, mode);
+}
+
+DIR *opendir(const char *path)
+{
+	NEXT(DIR *, "opendir", const char *);
+	return fails(FAILING_DESCRIPTORS) ? NULL : pass(path);
+}
+
+int fcntl64(int fd, int command, ...)
+{
+	va_list args;
+	long arg;
+
+	NEXT(int, "fcntl64", int, int, ...);
+	va_start(args, command);
+	arg = va_arg(args, long);
+	va_end(args);
+	if (command == F_DUPFD_CLOEXEC && fails(FAILING_DESCRIPTORS))
+		return -1;
+	if (command == F_ADD_SEALS && fails(FAILING_SYSTEM))
+		return -1;
+	return pass(fd, command, arg);
+}
+
+int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+	NEXT(int, "epoll_ctl", int, int, int, struct epoll_event *);
+	if (op == EPOLL_CTL_ADD && fails(FAILING_SYSTEM))
+		return -1;
+	return pass(epoll, op, fd, event);
+}
+
+int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t length)
+{
+	NEXT(int, "bind", int, __CONST_SOCKADDR_ARG, socklen_t);
+	return fails(FAILING_SYSTEM) ? -1 : pass(fd, addr, length);
+}
+
+int listen(int fd, int backlog)
+{
+	NEXT(int, "listen", int, int);
+	return fails(FAILING_SYSTEM) ? -1 : pass(fd, backlog);
+}
+
+int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t length)
+{
+	NEXT(int, "connect", int, __CONST_SOCKADDR_ARG, socklen_t);
+	return fails(FAILING_SYSTEM) ? -1 : pass(fd, addr, length);
+}
+
+int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
+{
+	NEXT(int, "setsockopt", int, int, int, const void *, socklen_t);
+	return fails(FAILING_SYSTEM) ? -1 : pass(fd, level, name, value, length);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+	int err;
+
+	NEXT(int, "pthread_create", pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	if (fails(FAILING_THREADS))
+		return EAGAIN;
+	err = pass(thread, attr, start, arg);
+	created += !err;
+	return err;
+}
+
+int epoll_pwait2(int epoll, struct epoll_event *events, int room, const struct timespec *timeout,
+		 const sigset_t *signals)
+{
+	static __thread bool counted;
+
+	NEXT(int, "epoll_pwait2", int, struct epoll_event *, int, const struct timespec *,
+	     const sigset_t *);
+	asleep += !counted;
+	counted = true;
+	return pass(epoll, events, room, timeout, signals);
+}
