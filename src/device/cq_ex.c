@@ -45,7 +45,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	struct vb_cq *cq = cq_of(ex);
 
 	if (attr && attr->comp_mask)
-		return EINVAL;
+		return -vb_refuse(EINVAL, VB_REASON_ARG_MASK, "start_poll: comp_mask 0x%x",
+				  attr->comp_mask);
 	vb_cq_drive(cq);
 	if (!cq->single_threaded)
 		pthread_mutex_lock(&cq->consume);
@@ -53,6 +54,9 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	cq->iter_tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	int err = entry_load(cq);
 
+	/* As ibv_poll_cq(3) answers then: who iterates would wait for ever otherwise. */
+	if (err && cq->overrun)
+		err = EIO;
 	cq->iterating = !err;
 	vb_lock_release(&cq->lock);
 	/* Nothing there: the iteration has not begun, and no end_poll follows. */

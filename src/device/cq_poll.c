@@ -2,6 +2,7 @@
 /* Polling and arming. A poller drives the engines behind the CQ, then takes entries. */
 #include <errno.h>
 
+#include "base/reason.h"
 #include "device/comp_channel.h"
 #include "device/cq.h"
 #include "device/fastpath.h"
@@ -62,7 +63,9 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	int n = 0;
 
 	if (num_entries <= 0)
-		return num_entries ? -EINVAL : 0;
+		return num_entries ? vb_refuse(EINVAL, VB_REASON_ARG, "poll_cq: num_entries %d",
+					       num_entries)
+				   : 0;
 	vb_cq_drive(cq);
 	bool waited = consume_begin(cq);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);

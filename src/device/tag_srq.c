@@ -160,16 +160,20 @@ int vb_tm_post_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr
 	struct vb_srq *s = vb_srq_of(srq);
 	int err = vb_context_check(srq->context, VB_HANDLE_SRQ, srq->handle, s, "srq");
 
-	*bad = wr;
-	if (err)
-		return err;
-	if (!s->tm)
-		return vb_refuse(EINVAL, VB_REASON_ARG,
-				 "post_srq_ops: the queue is not a tag-matching one");
-	vb_lock_take(&s->lock);
-	for (; wr && !err; wr = wr->next) {
+	if (!err && !s->tm)
+		err = vb_refuse(EINVAL, VB_REASON_ARG,
+				"post_srq_ops: the queue is not a tag-matching one");
+	if (err) {
 		*bad = wr;
+		return err;
+	}
+	vb_lock_take(&s->lock);
+	for (; wr; wr = wr->next) {
 		err = one_op(s, wr);
+		if (err) {
+			*bad = wr;
+			break;
+		}
 	}
 	vb_lock_release(&s->lock);
 	return err;

@@ -73,6 +73,12 @@ bool expect_equal(long long got, long long want, const char *file, int line, con
 	return false;
 }
 
+bool expect_untouched(const void *now, const void *before, size_t size, const char *file, int line,
+		      const char *text)
+{
+	return expect_true(!memcmp(now, before, size), file, line, "%s was changed", text);
+}
+
 bool expect_status(int got, int want, const char *file, int line)
 {
 	if (expect_count(got == want, file, line))

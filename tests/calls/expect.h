@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Names the row that the following checks belong to; it is printed in front of a failure. */
 void expect_case(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -17,6 +18,9 @@ void expect_case(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool expect_true(bool ok, const char *file, int line, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 bool expect_equal(long long got, long long want, const char *file, int line, const char *text);
+/* Whether @now is byte by byte what @before is a copy of. */
+bool expect_untouched(const void *now, const void *before, size_t size, const char *file, int line,
+		      const char *text);
 bool expect_status(int got, int want, const char *file, int line);
 
 /* Ends the program at once: exit code 1, or 77 for a skip with its reason. */
@@ -33,6 +37,8 @@ int expect_done(void);
 #define EXPECT_MSG(cond, ...) expect_true((cond), __FILE__, __LINE__, __VA_ARGS__)
 #define EXPECT_EQ(got, want) \
 	expect_equal((long long)(got), (long long)(want), __FILE__, __LINE__, #got)
+#define EXPECT_UNTOUCHED(now, before) \
+	expect_untouched(&(now), &(before), sizeof(now), __FILE__, __LINE__, #now)
 #define EXPECT_STATUS(got, want) expect_status((int)(got), (int)(want), __FILE__, __LINE__)
 
 /* A verb that returns an int refuses: the errno is its value and errno says the same. */

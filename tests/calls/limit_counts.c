@@ -13,6 +13,7 @@
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
+static struct ibv_wq *wq;
 static struct ibv_ah_attr ah_attr;
 static char buffer[64];
 
@@ -116,6 +117,55 @@ static int drop_dmah(void *object)
 	return ibv_dealloc_dmah(object);
 }
 
+static void *make_wq(void)
+{
+	struct ibv_wq_init_attr attr = {
+		.wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1, .pd = pd, .cq = cq};
+
+	return ibv_create_wq(ctx, &attr);
+}
+
+static int drop_wq(void *object)
+{
+	return ibv_destroy_wq(object);
+}
+
+static void *make_table(void)
+{
+	struct ibv_rwq_ind_table_init_attr attr = {.ind_tbl = &wq};
+
+	return ibv_create_rwq_ind_table(ctx, &attr);
+}
+
+static int drop_table(void *object)
+{
+	return ibv_destroy_rwq_ind_table(object);
+}
+
+static void *make_comp_cntr(void)
+{
+	struct ibv_comp_cntr_init_attr attr = {.type = IBV_COMP_CNTR_TYPE_WRS};
+
+	return ibv_create_comp_cntr(ctx, &attr);
+}
+
+static int drop_comp_cntr(void *object)
+{
+	return ibv_destroy_comp_cntr(object);
+}
+
+static void *make_counters(void)
+{
+	struct ibv_counters_init_attr attr = {.comp_mask = 0};
+
+	return ibv_create_counters(ctx, &attr);
+}
+
+static int drop_counters(void *object)
+{
+	return ibv_destroy_counters(object);
+}
+
 /* @there: how many of the kind the test itself holds. */
 static void count(const char *name, int limit, int there, void *(*make)(void), int (*drop)(void *))
 {
@@ -143,6 +193,26 @@ static void count(const char *name, int limit, int there, void *(*make)(void), i
 	free((void *)made);
 }
 
+#define MAX_COUNTERS 4096 /* ibv_create_counters(3) */
+
+/* Those that belong to frames, and the counters. */
+static void frames_and_counters(void)
+{
+	struct ibv_comp_cntr_caps caps;
+	struct ibv_device_attr_ex device;
+
+	REQUIRE(ibv_query_device_ex(ctx, NULL, &device) == 0);
+	REQUIRE(ibv_query_comp_cntr_caps(ctx, &caps) == 0);
+	wq = make_wq();
+	REQUIRE(wq);
+	count("max_wq_type_rq", (int)device.max_wq_type_rq, 1, make_wq, drop_wq);
+	count("max_rwq_indirection_tables", (int)device.rss_caps.max_rwq_indirection_tables, 0,
+	      make_table, drop_table);
+	count("max_counters", (int)caps.max_counters, 0, make_comp_cntr, drop_comp_cntr);
+	count("flow counters", MAX_COUNTERS, 0, make_counters, drop_counters);
+	EXPECT_EQ(drop_wq(wq), 0);
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_device_attr device;
@@ -165,6 +235,7 @@ int main(int argc, char **argv)
 	count("max_ah", device.max_ah, 0, make_ah, drop_ah);
 	count("max_srq", device.max_srq, 0, make_srq, drop_srq);
 	count("max_qp", device.max_qp, 0, make_qp, drop_qp);
+	frames_and_counters();
 	expect_case("close");
 	EXPECT_EQ(ibv_destroy_cq(cq), 0);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
