@@ -123,7 +123,7 @@ struct vb_qp {
 	struct ibv_qp_cap cap;
 	uint64_t send_ops;
 	bool sq_sig_all;
-	bool psn_moved; /* traffic has started: report running PSNs */
+	bool psn_moved; /* something was sent: report running PSNs */
 	bool drain_notify, draining;
 	struct vb_path path;
 	bool path_local;

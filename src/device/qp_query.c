@@ -18,6 +18,20 @@ static void init_fill(const struct vb_qp *qp, struct ibv_qp_init_attr *init)
 	init->sq_sig_all = qp->sq_sig_all;
 }
 
+/*
+ * The protocol began with the values last set, so that these are they until traffic has moved them. Of a receiver that processes share
+ * it knows them only where it has worked.
+ */
+static void psns_fill(const struct vb_qp *qp, struct ibv_qp_attr *attr)
+{
+	if (qp->xb && !qp->psn_moved)
+		return;
+	if (qp->t.state >= IBV_QPS_RTR)
+		attr->rq_psn = vb_tqp_rq_psn(&qp->t);
+	if (qp->t.state >= IBV_QPS_RTS)
+		attr->sq_psn = vb_tqp_sq_psn(&qp->t);
+}
+
 int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		struct ibv_qp_init_attr *init)
 {
@@ -36,11 +50,7 @@ int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	attr->qp_state = attr->cur_qp_state = (enum ibv_qp_state)qp->t.state;
 	attr->cap = qp->cap;
 	attr->sq_draining = qp->t.state == IBV_QPS_SQD && vb_tqp_busy(&qp->t);
-	/* The values last set until traffic has moved them. */
-	if (qp->psn_moved && qp->t.state >= IBV_QPS_RTS) {
-		attr->sq_psn = vb_tqp_sq_psn(&qp->t);
-		attr->rq_psn = vb_tqp_rq_psn(&qp->t);
-	}
+	psns_fill(qp, attr);
 	vb_lock_release(&qp->engine->lock);
 	return 0;
 }

@@ -182,6 +182,52 @@ static void refused(void)
 	end_close(&end);
 }
 
+/* The values last set until there is traffic, then those that come next; over the end of their 24 bits. */
+static void running_numbers(enum ibv_qp_type type)
+{
+	struct end_config config = end_defaults(type);
+	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct end near, far;
+	struct ibv_wc wc;
+
+	expect_case("type %d: PSNs before and after traffic", (int)type);
+	config.psn = 0xfffffe;
+	end_pair(&near, &far, &config, &config, END_HERE);
+	query(&near);
+	EXPECT(shown.sq_psn == 0xfffffe && shown.rq_psn == 0xfffffe);
+	for (int i = 0; i < 5; i++) {
+		REQUIRE(end_post_recv(&far, 1, NULL, 0) == 0);
+		REQUIRE(end_post_send(&near, &wr) == 0);
+		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	}
+	query(&near);
+	EXPECT_EQ(shown.sq_psn, 3);
+	EXPECT_EQ(shown.rq_psn, 0xfffffe);
+	query(&far);
+	EXPECT_EQ(shown.rq_psn, 3);
+	EXPECT_EQ(shown.sq_psn, 0xfffffe);
+	REQUIRE(end_move(&far, IBV_QPS_ERR) == 0);
+	query(&far);
+	EXPECT(shown.rq_psn == 3 && shown.sq_psn == 0xfffffe);
+	expect_case("type %d: PSNs of a queue pair that begins anew", (int)type);
+	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
+	REQUIRE(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
+	query(&near);
+	EXPECT(shown.sq_psn == 0xfffffe && shown.rq_psn == 0xfffffe);
+	expect_case("type %d: PSNs of a queue pair that only receives yet", (int)type);
+	REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
+	REQUIRE(end_bring_to(&far, &near.info, IBV_QPS_RTR) == 0);
+	query(&far);
+	EXPECT(shown.rq_psn == 0xfffffe && shown.sq_psn == 0);
+	REQUIRE(end_post_recv(&far, 1, NULL, 0) == 0);
+	REQUIRE(end_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	query(&far);
+	EXPECT(shown.rq_psn == 0xffffff && shown.sq_psn == 0);
+	end_pair_close(&near, &far);
+}
+
 /* RESET forgets what was set. */
 static void forgotten(void)
 {
@@ -237,6 +283,8 @@ int main(int argc, char **argv)
 	state_follows();
 	with_srq();
 	refused();
+	running_numbers(IBV_QPT_RC);
+	running_numbers(IBV_QPT_UC);
 	forgotten();
 	data_in_order();
 	return expect_done();
