@@ -422,6 +422,35 @@ static void unreliable(void)
 	close_pair();
 }
 
+/* ibv_post_send(3): with a fence an invalidation waits until everything before it is done, here a SEND that nobody receives yet. */
+static void fenced(void)
+{
+	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 7, NULL, 0);
+	struct end_key key;
+	struct ibv_wc wc;
+	uint32_t rkey;
+
+	expect_case("a fenced LOCAL_INV waits");
+	open_pair(IBV_QPT_RC);
+	key = region(BIND | LOCAL);
+	REQUIRE(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
+	rkey = bound(0, &key, WRITE);
+	REQUIRE(end_post_send(&far, &wr) == 0);
+	wr = end_wr(IBV_WR_LOCAL_INV, 8, NULL, 0);
+	wr.invalidate_rkey = rkey;
+	wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
+	REQUIRE(end_post_send(&far, &wr) == 0);
+	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_SUCCESS);
+	EXPECT_EQ(end_poll_none(&far, END_SEND_CQ), 0);
+	REQUIRE(end_post_recv(&near, 9, NULL, 0) == 0);
+	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_EQ(wc.wr_id, 7);
+	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_EQ(wc.wr_id, 8);
+	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_REM_ACCESS_ERR);
+	close_pair();
+}
+
 int main(int argc, char **argv)
 {
 	place = end_main(argc, argv);
@@ -437,5 +466,6 @@ int main(int argc, char **argv)
 	refused_binds();
 	region_gone();
 	unreliable();
+	fenced();
 	return expect_done();
 }
