@@ -252,6 +252,37 @@ static void no_rate(enum ibv_qp_type type)
 	EXPECT_REFUSED(ibv_modify_qp_rate_limit(qp, &limit), EINVAL);
 }
 
+/* Who sends, does from RTS on; a queue without places takes nothing; an XRC receiver has no queues at all. */
+static void posting(enum ibv_qp_type type)
+{
+	for (int at = IBV_QPS_RESET; at <= IBV_QPS_ERR; at++) {
+		struct ibv_sge sge = end_sge(&end, 0, 64);
+		struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 3, &sge, 1), *bad_send = NULL;
+		struct ibv_recv_wr recv = {.wr_id = 4}, *bad_recv = NULL;
+		bool sends = type != IBV_QPT_XRC_RECV && at >= IBV_QPS_RTS;
+		bool empty = type != IBV_QPT_XRC_RECV && at != IBV_QPS_RESET;
+		struct ibv_wc wc;
+
+		if (type == IBV_QPT_RAW_PACKET ? at == IBV_QPS_SQD || at == IBV_QPS_RTS
+					       : at == IBV_QPS_SQE)
+			continue; /* no such state, or no frame that anybody should get */
+		expect_case("type %d: posting in state %d", (int)type, at);
+		go_to(at);
+		EXPECT_EQ(ibv_post_recv(qp, &recv, &bad_recv), empty ? ENOMEM : EINVAL);
+		EXPECT(bad_recv == &recv);
+		EXPECT_EQ(ibv_post_send(qp, &wr, &bad_send), sends ? 0 : EINVAL);
+		EXPECT(bad_send == (sends ? NULL : &wr));
+		if (sends && at >= IBV_QPS_SQE) {
+			EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
+			EXPECT_EQ(wc.wr_id, 3);
+		}
+		if (at !=
+		    IBV_QPS_RTS) /* there the request finds out that its peer does not exist */
+			EXPECT_EQ(state(), at);
+	}
+	go_to(IBV_QPS_RESET);
+}
+
 int main(int argc, char **argv)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV,
@@ -285,6 +316,7 @@ int main(int argc, char **argv)
 			continue; /* without CAP_NET_RAW */
 		REQUIRE(qp);
 		every_pair(types[i]);
+		posting(types[i]);
 		if (types[i] == IBV_QPT_RAW_PACKET)
 			rates();
 		else
