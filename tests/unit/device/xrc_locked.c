@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: while a process that has an XRC domain open stands still in the middle of a change of it, whoever else wants to change it is
+ * refused with EBUSY, nothing is left behind, and another try succeeds (ibv_create_srq_ex(3), ibv_create_qp_ex(3), ibv_open_qp(3)).
+ * The test holds the domain's lock itself.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "device/xrc.h"
+#include "host/commons.h"
+#include "support/check.h"
+#include "support/xrc.h"
+
+static struct endpoint endpoint;
+static struct ibv_xrcd *xrcd;
+
+static struct ibv_srq *srq_make(void)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = {.max_wr = 1, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = endpoint.pd,
+		.cq = endpoint.cq,
+		.xrcd = xrcd,
+	};
+
+	return ibv_create_srq_ex(endpoint.context, &attr);
+}
+
+#define BUSY(call)                      \
+	do {                            \
+		errno = 0;              \
+		CHECK(!(call));         \
+		CHECK_EQ(errno, EBUSY); \
+	} while (0)
+
+int main(void)
+{
+	char path[] = "/tmp/vb-xrc-XXXXXX";
+	struct vb_commons *commons;
+	struct ibv_qp *qp, *more, *again;
+	struct ibv_srq *srq;
+	int file = mkstemp(path);
+
+	watchdog(60);
+	CHECK(file >= 0);
+	endpoint_open(&endpoint, 16, false);
+	xrcd = xrc_domain(endpoint.context, path, O_CREAT);
+	CHECK(xrcd);
+	qp = xrc_receiver(endpoint.context, xrcd);
+	CHECK(qp);
+	commons = vb_xrcd_of(xrcd)->domain->commons;
+
+	promise("refused while somebody stands in the middle of a change");
+	CHECK(vb_commons_lock(commons));
+	BUSY(srq_make());
+	BUSY(xrc_receiver(endpoint.context, xrcd));
+	BUSY(xrc_receiver_open(endpoint.context, xrcd, qp->qp_num));
+	vb_commons_unlock(commons);
+
+	promise("another try succeeds");
+	srq = srq_make();
+	more = xrc_receiver(endpoint.context, xrcd);
+	again = xrc_receiver_open(endpoint.context, xrcd, qp->qp_num);
+	CHECK(srq && more && again);
+	CHECK_ZERO(ibv_destroy_srq(srq));
+	CHECK_ZERO(ibv_destroy_qp(more));
+	CHECK_ZERO(ibv_destroy_qp(again));
+
+	promise("what was refused holds nothing");
+	CHECK_ZERO(ibv_destroy_qp(qp));
+	CHECK_ZERO(ibv_close_xrcd(xrcd));
+	endpoint_close(&endpoint);
+	close(file);
+	unlink(path);
+	return 0;
+}
