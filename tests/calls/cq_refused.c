@@ -202,6 +202,36 @@ static void resize(void)
 	EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
+/* What an iteration has passed is given back at its end only, so it counts (ibv_create_cq_ex(3)). */
+static void resize_in_iteration(void)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 8, .wc_flags = IBV_CREATE_CQ_SUP_WC_FLAGS};
+	struct ibv_cq_ex *ex = ibv_create_cq_ex(ctx, &attr);
+	struct ibv_cq *cq = ibv_cq_ex_to_cq(ex);
+	struct ibv_qp *qp;
+
+	REQUIRE(ex);
+	qp = flusher(cq);
+	entries(qp, 0, 3);
+	expect_case("resize inside an iteration");
+	REQUIRE(!ibv_start_poll(ex, NULL) && !ibv_next_poll(ex));
+	EXPECT_REFUSED(ibv_resize_cq(cq, 2), EINVAL);
+	EXPECT_EQ(ibv_resize_cq(cq, 3), 0);
+	EXPECT_EQ(ex->wr_id, 1);
+	EXPECT_EQ(ibv_next_poll(ex), 0);
+	EXPECT_EQ(ex->wr_id, 2);
+	EXPECT_EQ(ibv_resize_cq(cq, 4), 0);
+	EXPECT_EQ(ibv_next_poll(ex), ENOENT);
+	ibv_end_poll(ex);
+	EXPECT_EQ(ibv_resize_cq(cq, 1), 0);
+	entries(qp, 7, 1);
+	EXPECT_EQ(ibv_start_poll(ex, NULL), 0);
+	EXPECT_EQ(ex->wr_id, 7);
+	ibv_end_poll(ex);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
 static void modify(void)
 {
 	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE};
@@ -373,6 +403,7 @@ int main(int argc, char **argv)
 	creation();
 	creation_ex();
 	resize();
+	resize_in_iteration();
 	modify();
 	poll_arguments();
 	overrun(0);
