@@ -451,6 +451,34 @@ static void fenced(void)
 	close_pair();
 }
 
+/* Windows of one queue pair end one by one, in whatever order; what is left of them goes with it. */
+static void several(void)
+{
+	struct end_key key;
+	uint32_t rkey[3];
+
+	expect_case("several windows on one queue pair");
+	open_pair(IBV_QPT_RC);
+	key = region(BIND | LOCAL);
+	for (int i = 0; i < 3; i++) {
+		REQUIRE(end_window(&far, i, IBV_MW_TYPE_2) == 0);
+		rkey[i] = bound(i, &key, WRITE);
+	}
+	EXPECT_STATUS(local_inv(rkey[0]), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_to(address(), rkey[1]), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_to(address(), rkey[2]), IBV_WC_SUCCESS);
+	EXPECT_STATUS(local_inv(rkey[1]), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_to(address(), rkey[2]), IBV_WC_SUCCESS);
+	rkey[0] = bound(0, &key, WRITE);
+	EXPECT_STATUS(local_inv(rkey[2]), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_to(address(), rkey[0]), IBV_WC_SUCCESS);
+	EXPECT_EQ(end_dereg(&far, key.index), EBUSY);
+	EXPECT_STATUS(local_inv(rkey[0]), IBV_WC_SUCCESS);
+	EXPECT_EQ(end_dereg(&far, key.index), 0);
+	EXPECT_STATUS(write_to(address(), rkey[2]), IBV_WC_REM_ACCESS_ERR);
+	close_pair();
+}
+
 int main(int argc, char **argv)
 {
 	place = end_main(argc, argv);
@@ -467,5 +495,6 @@ int main(int argc, char **argv)
 	region_gone();
 	unreliable();
 	fenced();
+	several();
 	return expect_done();
 }
