@@ -11,6 +11,7 @@
 #include "device/qp.h"
 #include "device/srq.h"
 #include "device/td.h"
+#include "device/wq.h"
 
 static void qp_inherited(void *object)
 {
@@ -25,6 +26,11 @@ static void cq_inherited(void *object)
 static void srq_inherited(void *object)
 {
 	((struct vb_srq *)object)->inherited = true;
+}
+
+static void wq_inherited(void *object)
+{
+	vb_wq_forked(object);
 }
 
 /* A domain is a number, and good for the child's objects: so far it has none. */
@@ -75,6 +81,7 @@ static void forked(struct vb_context *c)
 	vb_handle_each(&c->handles[VB_HANDLE_QP], qp_inherited);
 	vb_handle_each(&c->handles[VB_HANDLE_CQ], cq_inherited);
 	vb_handle_each(&c->handles[VB_HANDLE_SRQ], srq_inherited);
+	vb_handle_each(&c->handles[VB_HANDLE_WQ], wq_inherited);
 	vb_handle_each(&c->handles[VB_HANDLE_TD], td_unused);
 	vb_handle_each(&c->handles[VB_HANDLE_PD], pd_unused);
 	vb_handle_each(&c->handles[VB_HANDLE_PD], pd_use);

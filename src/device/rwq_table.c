@@ -35,9 +35,11 @@ static int create_check(struct ibv_context *ctx, const struct ibv_rwq_ind_table_
 		if (!attr->ind_tbl[i])
 			return vb_refuse(EINVAL, VB_REASON_ARG,
 					 "create_rwq_ind_table: entry %u is NULL", i);
-		if (vb_context_check(ctx, VB_HANDLE_WQ, attr->ind_tbl[i]->handle, attr->ind_tbl[i],
-				     "wq"))
-			return -EINVAL;
+		int err = vb_context_check(ctx, VB_HANDLE_WQ, attr->ind_tbl[i]->handle,
+					   attr->ind_tbl[i], "wq");
+
+		if (err)
+			return err == -ENODEV ? err : -EINVAL;
 	}
 	return 0;
 }

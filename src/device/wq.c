@@ -106,6 +106,20 @@ static int post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_rec
 	return err;
 }
 
+/* Its lock may be held for ever, and its memory need not be there. */
+static int inherited_post_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr,
+			       struct ibv_recv_wr **bad_wr)
+{
+	*bad_wr = wr;
+	return -vb_refuse(ENODEV, VB_REASON_FORKED, "post_wq_recv: wq %u is the parent process's",
+			  wq->wq_num);
+}
+
+void vb_wq_forked(struct ibv_wq *wq)
+{
+	wq->post_recv = inherited_post_recv;
+}
+
 int vb_wq_create(struct ibv_context *ctx, struct ibv_wq_init_attr *attr, struct ibv_wq **wq)
 {
 	static _Atomic uint32_t last_number;

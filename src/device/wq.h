@@ -18,6 +18,9 @@ int vb_wq_modify(struct ibv_wq *wq, const struct ibv_wq_attr *attr);
 int vb_wq_retire(struct ibv_wq *wq, struct vb_events_got *got);
 void vb_wq_free(struct ibv_wq *wq);
 
+/* In a forked child: the queue is the parent's. */
+void vb_wq_forked(struct ibv_wq *wq);
+
 int vb_rwq_table_create(struct ibv_context *ctx, const struct ibv_rwq_ind_table_init_attr *attr,
 			struct ibv_rwq_ind_table **table);
 int vb_rwq_table_destroy(struct ibv_rwq_ind_table *table);

@@ -374,6 +374,54 @@ static void handles(enum ibv_srq_type type)
 	EXPECT_EQ(ibv_destroy_srq(srq), 0);
 }
 
+/* A list of four entries at most, none of them there; ibv_post_srq_ops(3). */
+static void operations(void)
+{
+	const struct {
+		const char *what;
+		uint32_t opcode;
+		int flags, num_sge;
+		int err;
+	} rows[] = {
+		{"add: no pieces", IBV_WR_TAG_ADD, 0, 0, 0},
+		{"add: as many pieces as there may be", IBV_WR_TAG_ADD, 0,
+		 (int)device.tm_caps.max_sge, 0},
+		{"add: one piece too many", IBV_WR_TAG_ADD, 0, (int)device.tm_caps.max_sge + 1,
+		 EINVAL},
+		{"add: -1 pieces", IBV_WR_TAG_ADD, 0, -1, EINVAL},
+		{"add: the first unknown flag", IBV_WR_TAG_ADD, 1 << 2, 1, EINVAL},
+		{"add: the last flag", IBV_WR_TAG_ADD, (int)(1u << 31), 1, EINVAL},
+		{"delete: no such place in the list", IBV_WR_TAG_DEL, 0, 0, EINVAL},
+		{"delete: an unknown flag", IBV_WR_TAG_DEL, 1 << 2, 0, EINVAL},
+		{"sync: nothing", IBV_WR_TAG_SYNC, 0, 0, 0},
+		{"sync: an unknown flag", IBV_WR_TAG_SYNC, 1 << 2, 0, EINVAL},
+		{"the first operation that is none", IBV_WR_TAG_SYNC + 1, 0, 0, EINVAL},
+		{"operation -1", UINT32_MAX, 0, 0, EINVAL},
+	};
+	static struct ibv_sge sge[64];
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct ibv_srq_init_attr_ex init = good(TM);
+		struct ibv_ops_wr wr = {
+			.opcode = (enum ibv_ops_wr_opcode)rows[i].opcode,
+			.flags = rows[i].flags,
+			.tm = {.handle = 0x7fff0004,
+			       .add = {.sg_list = sge, .num_sge = rows[i].num_sge}}};
+		struct ibv_srq *srq = ibv_create_srq_ex(own.ctx, &init);
+		struct ibv_ops_wr *bad = NULL;
+		struct ibv_wc wc;
+
+		REQUIRE(srq);
+		expect_case("post_srq_ops: %s", rows[i].what);
+		EXPECT_EQ(ibv_post_srq_ops(srq, &wr, &bad), rows[i].err);
+		EXPECT(bad == (rows[i].err ? &wr : NULL));
+		if (rows[i].err)
+			EXPECT_EQ(wr.tm.handle, 0x7fff0004);
+		EXPECT_EQ(ibv_poll_cq(own.cq, 1, &wc), 0);
+		EXPECT_EQ(ibv_destroy_srq(srq), 0);
+	}
+}
+
 static void operations_on_xrc(void)
 {
 	struct ibv_srq_init_attr_ex init = good(XRC);
@@ -410,6 +458,7 @@ int main(int argc, char **argv)
 		handles(types[i]);
 	}
 	limit_at_once();
+	operations();
 	operations_on_xrc();
 	set_close(&own);
 	set_close(&other);

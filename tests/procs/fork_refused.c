@@ -174,6 +174,57 @@ static void queues_refused(void)
 	ERRNO(ibv_destroy_qp(qp));
 }
 
+/* Posting and polling do not go through the context; on an inherited queue they are refused all the same. */
+static void posts_refused(void)
+{
+	struct ibv_modify_cq_attr moderate = {.attr_mask = IBV_CQ_ATTR_MODERATE};
+	struct ibv_ops_wr op = {.opcode = IBV_WR_TAG_SYNC}, *bad_op = NULL;
+	struct ibv_recv_wr recv = {.wr_id = 1}, *bad = NULL;
+	struct ibv_wc wc = {.wr_id = 5};
+
+	ERRNO(ibv_post_wq_recv(wq, &recv, &bad));
+	CHECK(bad == &recv);
+	bad = NULL;
+	ERRNO(ibv_post_srq_recv(xsrq, &recv, &bad));
+	CHECK(bad == &recv);
+	ERRNO(ibv_post_srq_ops(xsrq, &op, &bad_op));
+	CHECK(bad_op == &op);
+	CHECK_EQ(ibv_poll_cq(e.cq, 1, &wc), -ENODEV);
+	CHECK_EQ(wc.wr_id, 5);
+	ERRNO(ibv_req_notify_cq(e.cq, 0));
+	ERRNO(ibv_modify_cq(e.cq, &moderate));
+	ERRNO(ibv_resize_cq(e.cq, 8));
+	ERRNO(ibv_destroy_cq(e.cq));
+}
+
+/* What a child makes anew cannot lean on what it inherited, but for domains. */
+static void mixtures_refused(void)
+{
+	struct ibv_wq_init_attr wq_attr = {
+		.wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1, .pd = e.pd, .cq = e.cq};
+	struct ibv_rwq_ind_table_init_attr table_attr = {.ind_tbl = &wq};
+	struct ibv_srq_init_attr_ex srq_attr = {
+		.attr = {.max_wr = 4, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+		.srq_type = IBV_SRQT_TM,
+		.pd = e.pd,
+		.cq = e.cq,
+		.xrcd = xrcd,
+		.tm_cap = {.max_num_tags = 1},
+	};
+
+	TOLD(ibv_create_wq(e.context, &wq_attr), NULL);
+	TOLD(ibv_create_rwq_ind_table(e.context, &table_attr), NULL);
+	TOLD(ibv_create_srq_ex(e.context, &srq_attr), NULL);
+	srq_attr.srq_type = IBV_SRQT_XRC;
+	TOLD(ibv_create_srq_ex(e.context, &srq_attr), NULL);
+	srq_attr.cq = ibv_create_cq(e.context, 4, NULL, NULL, 0);
+	CHECK(srq_attr.cq);
+	TOLD(ibv_create_srq_ex(e.context, &srq_attr), NULL);
+	CHECK_ZERO(ibv_destroy_cq(srq_attr.cq));
+}
+
 static void in_child(void)
 {
 	struct ibv_pd *mine;
@@ -182,11 +233,15 @@ static void in_child(void)
 	promise("inherited objects are refused before the context re-opens itself");
 	memory_refused();
 	queues_refused();
+	posts_refused();
 	mine = ibv_alloc_pd(e.context);
 	CHECK(mine);
 	promise("inherited objects are refused after the context has re-opened itself");
 	memory_refused();
 	queues_refused();
+	posts_refused();
+	promise("what a child makes cannot use what it inherited");
+	mixtures_refused();
 	CHECK_ZERO(ibv_dealloc_pd(mine));
 	CHECK_ZERO(ibv_close_device(e.context));
 }
