@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,8 +22,10 @@
 #include "host/shared.h"
 
 /* Where addresses are short (RLIMIT_AS), less. */
-#define LARGEST  (64ull << 30)
-#define SMALLEST (128ull << 20)
+#define LARGEST      (64ull << 30)
+#define SMALLEST     (128ull << 20)
+/* Smaller pieces are allocated without a look at what the system has. */
+#define WORTH_ASKING (16ull << 20)
 
 /* A piece in use, in the order of offsets. Links change by single stores: a child that is forked meanwhile walks the list. */
 struct vb_extent {
@@ -122,11 +126,32 @@ static uint64_t whole_pages(uint64_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
-/* Present before anybody touches it: a peer that found a page missing would be killed for the owner's lack of memory. */
+/* MemAvailable of proc_meminfo(5); what is not known is plenty. */
+static uint64_t memory_available(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	uint64_t kib = UINT64_MAX >> 10;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return kib << 10;
+}
+
+/*
+ * Present before anybody touches it: a peer that found a page missing would be killed for the owner's lack of memory. The kernel
+ * does not refuse what it does not have: it fills all memory, then kills processes, none of which seems to hold it.
+ */
 static int populate(int fd, uint64_t offset, uint64_t bytes)
 {
 	int err;
 
+	if (bytes >= WORTH_ASKING && bytes > memory_available())
+		return -ENOMEM;
 	do {
 		err = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) ? errno : 0;
 	} while (err == EINTR);

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #define EARLY_BYTES 4096
+#define PIECE_MOST  ((off64_t)1 << 30)
 
 static __thread struct {
 	bool on, lasting, fired;
@@ -34,6 +35,7 @@ static __thread struct {
 } failing;
 
 static _Atomic long blocks, mapped;
+static _Atomic uint64_t largest_piece;
 static _Atomic int created, asleep; /* threads: made by the library, and come so far as to wait */
 
 /* What dlsym(3) allocates while malloc itself is looked up. */
@@ -90,6 +92,14 @@ struct failing_held failing_held(void)
 	held.blocks = blocks;
 	held.mapped = mapped;
 	return held;
+}
+
+uint64_t failing_largest_piece(void)
+{
+	uint64_t bytes = largest_piece;
+
+	largest_piece = 0;
+	return bytes;
 }
 
 static bool fails(enum failing_kind kind)
@@ -230,7 +240,15 @@ int munmap(void *at, size_t bytes)
 int fallocate64(int fd, int mode, off64_t offset, off64_t bytes)
 {
 	NEXT(int, "fallocate64", int, int, off64_t, off64_t);
-	return fails(FAILING_MAPS) ? -1 : pass(fd, mode, offset, bytes);
+	if (fails(FAILING_MAPS))
+		return -1;
+	if (mode == FALLOC_FL_KEEP_SIZE && (uint64_t)bytes > largest_piece)
+		largest_piece = (uint64_t)bytes;
+	if (mode == FALLOC_FL_KEEP_SIZE && bytes > PIECE_MOST) {
+		errno = ENOMEM;
+		return -1;
+	}
+	return pass(fd, mode, offset, bytes);
 }
 
 int ftruncate64(int fd, off64_t bytes)

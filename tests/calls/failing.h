@@ -8,6 +8,7 @@
 #define TESTS_CALLS_FAILING_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum failing_kind {
 	FAILING_MEMORY,      /* malloc and its relatives: ENOMEM */
@@ -25,6 +26,12 @@ int failing_errno(enum failing_kind kind);
 void failing_start(enum failing_kind kind, unsigned int kth, bool lasting);
 /* Whether it came to that. */
 bool failing_stop(void);
+
+/*
+ * The largest piece of a file that was to be filled with memory since the last call. More than 1 GiB is refused here (ENOMEM),
+ * since the kernel would kill processes rather than refuse it.
+ */
+uint64_t failing_largest_piece(void);
 
 /* What this process has of the system, all threads together, once the library's threads have settled. */
 struct failing_held {

@@ -21,8 +21,10 @@
 #include "failing.h"
 #include "room_calls.h"
 
-#define MOST       1024 /* requests of one kind that a call makes */
-#define ALL_UP_TO  24   /* more of them are a loop's, of which a few are enough */
+#define MOST       1024          /* requests of one kind that a call makes */
+#define ALL_UP_TO  24            /* more of them are a loop's, of which a few are enough */
+#define ARENA_MOST (64ull << 30) /* no buffer is larger in any case */
+#define PIECE      (32ull << 20)
 #define SETTLE_MS  500
 #define PATIENCE_S 10
 
@@ -200,6 +202,42 @@ static void try_call(const struct room_call *call)
 		try_kind(call, (enum failing_kind)kind, allowed);
 }
 
+/* A number of /proc/meminfo, in bytes; 0: it has none. */
+static uint64_t meminfo(const char *name)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	unsigned long long kib = 0;
+	char line[128];
+
+	while (f && !kib && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, name, strlen(name)))
+			kib = strtoull(line + strlen(name), NULL, 10);
+	}
+	if (f)
+		fclose(f);
+	return kib << 10;
+}
+
+/* More memory than the machine has is refused before the kernel is asked to find it. */
+static void beyond_memory(void)
+{
+	uint64_t all = meminfo("MemTotal:");
+	struct room room = {0};
+	struct ibv_buf *buf = NULL;
+
+	expect_case("a buffer larger than the memory");
+	if (!all || !meminfo("MemAvailable:") || all >= ARENA_MOST || !room_with_context(&room))
+		return;
+	EXPECT_NULL(ibv_alloc_buf(room.pd, all, &buf), ENOMEM);
+	EXPECT_EQ(failing_largest_piece(), 0);
+	expect_case("and one that is not");
+	EXPECT(ibv_alloc_buf(room.pd, PIECE, &buf) != NULL);
+	EXPECT_EQ(failing_largest_piece(), PIECE);
+	if (buf)
+		ibv_free_buf(buf);
+	room_leave(&room);
+}
+
 static void try_all(const struct room_call *calls, const char *only)
 {
 	for (; calls->name; calls++) {
@@ -223,5 +261,7 @@ int main(int argc, char **argv)
 	setenv("VERBS_LOG_FILE", path, 1);
 	try_all(room_calls, only);
 	try_all(room_queue_calls, only);
+	if (!only)
+		beyond_memory();
 	return expect_done();
 }
