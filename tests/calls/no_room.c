@@ -130,16 +130,17 @@ static int child(const struct room_call *call, enum failing_kind kind, unsigned 
 		if (call->make(&room) || call->undo(&room))
 			outcome->prepared = false;
 		outcome->kept = kept_since(before, nothing, 0);
-		return 0;
+		room_leave(&room);
+		return expect_failed() != failed;
 	}
 	outcome->reached = attempt(call, &room, kind, kth, lasting);
-	if (!outcome->reached)
-		return expect_failed() != failed;
-	make_and_undo(call, &room);
-	expect_kept(before, allowed);
-	attempt(call, &room, kind, kth, lasting);
-	make_and_undo(call, &room);
-	expect_kept(before, allowed);
+	if (outcome->reached) {
+		make_and_undo(call, &room);
+		expect_kept(before, allowed);
+		attempt(call, &room, kind, kth, lasting);
+		make_and_undo(call, &room);
+		expect_kept(before, allowed);
+	}
 	room_leave(&room);
 	return expect_failed() != failed;
 }
@@ -156,7 +157,7 @@ static void run(const struct room_call *call, enum failing_kind kind, unsigned i
 	REQUIRE(pid >= 0);
 	if (!pid) {
 		REQUIRE(freopen("/dev/null", "w", stdout));
-		_exit(child(call, kind, kth, lasting, allowed));
+		exit(child(call, kind, kth, lasting, allowed));
 	}
 	REQUIRE(waitpid(pid, &status, 0) == pid);
 	EXPECT_MSG(WIFEXITED(status) && !WEXITSTATUS(status), "request %u%s: status %#x", kth,
