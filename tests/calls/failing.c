@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -341,6 +342,18 @@ int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t length)
 {
 	NEXT(int, "bind", int, __CONST_SOCKADDR_ARG, socklen_t);
 	return fails(FAILING_SYSTEM) ? -1 : pass(fd, addr, length);
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list args;
+	void *arg;
+
+	NEXT(int, "ioctl", int, unsigned long, ...);
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	return fails(FAILING_SYSTEM) ? -1 : pass(fd, request, arg);
 }
 
 int listen(int fd, int backlog)

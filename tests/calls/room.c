@@ -77,17 +77,22 @@ bool room_with_cq(struct room *r)
 	return r->cq;
 }
 
-bool room_with_xrcd(struct room *r)
+struct ibv_xrcd *room_xrcd_open(struct room *r, int fd)
 {
 	struct ibv_xrcd_init_attr attr = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = -1,
+		.fd = fd,
 		.oflags = O_CREAT,
 	};
 
+	return ibv_open_xrcd(r->ctx, &attr);
+}
+
+bool room_with_xrcd(struct room *r)
+{
 	if (!room_with_cq(r))
 		return false;
-	r->xrcd = ibv_open_xrcd(r->ctx, &attr);
+	r->xrcd = room_xrcd_open(r, -1);
 	return r->xrcd;
 }
 
@@ -101,15 +106,9 @@ bool room_with_file(struct room *r)
 
 bool room_with_shared_xrcd(struct room *r)
 {
-	struct ibv_xrcd_init_attr attr = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.oflags = O_CREAT,
-	};
-
 	if (!room_with_file(r))
 		return false;
-	attr.fd = r->fd;
-	r->xrcd = ibv_open_xrcd(r->ctx, &attr);
+	r->xrcd = room_xrcd_open(r, r->fd);
 	return r->xrcd;
 }
 
@@ -315,6 +314,18 @@ bool room_with_srq(struct room *r)
 	return r->srq;
 }
 
+/* Only where there is such a device: the loopback device hears everything without being asked to. */
+bool room_with_raw_of_ethernet(struct room *r)
+{
+	if (!with_rc(r))
+		return false;
+	ibv_destroy_qp(r->qp);
+	r->qp = strcmp(ibv_get_device_name(r->ctx->device), "vb_lo")
+			? room_qp_make(r, IBV_QPT_RAW_PACKET)
+			: NULL;
+	return r->qp;
+}
+
 int room_made(struct room *r, void *object)
 {
 	r->made = object;
@@ -361,4 +372,6 @@ void room_leave(struct room *r)
 		ibv_free_device_list(r->list);
 	if (r->fd)
 		close(r->fd);
+	if (r->peer)
+		room_peer_end(r);
 }

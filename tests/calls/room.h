@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <infiniband/verbs.h>
 
@@ -31,7 +32,10 @@ struct room {
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 	void *memory;
-	int fd; /* a file, or 0 */
+	int fd;     /* a file, or 0 */
+	pid_t peer; /* a process that holds objects of its own, or 0 */
+	int peer_socket;
+	uint32_t peer_number; /* the handle or the number of its object */
 	void *made;
 	int made_fd;
 };
@@ -59,6 +63,9 @@ bool room_with_table(struct room *room);
 bool room_with_tag_srq(struct room *room);
 bool room_with_dm(struct room *room);
 bool room_with_buf(struct room *room);
+bool room_with_view_of_peer(struct room *room);
+bool room_with_receiver_of_peer(struct room *room);
+bool room_with_raw_of_ethernet(struct room *room);
 bool room_with_view(struct room *room);
 bool room_with_spare_descriptor(struct room *room);
 bool room_with_srq(struct room *room);
@@ -68,6 +75,9 @@ int room_to_init(struct room *room);
 int room_to_reset(struct room *room);
 struct ibv_wq *room_wq_make(struct room *room);
 struct ibv_rwq_ind_table *room_table_make(struct room *room);
+
+struct ibv_xrcd *room_xrcd_open(struct room *room, int fd);
+void room_peer_end(struct room *room);
 
 /* Notes what a verb gave: 0, or its errno. */
 int room_made(struct room *room, void *object);

@@ -69,6 +69,11 @@ static int import_pd(struct room *r)
 	return room_made(r, ibv_import_pd(r->view, r->pd->handle));
 }
 
+static int import_pd_of_peer(struct room *r)
+{
+	return room_made(r, ibv_import_pd(r->view, r->peer_number));
+}
+
 static int unimport_pd(struct room *r)
 {
 	ibv_unimport_pd(r->made);
@@ -376,6 +381,8 @@ const struct room_call room_calls[] = {
 		  .refused = ROOM_MEMORY | ROOM_MAPS | ROOM_DESCRIPTORS),
 	ROOM_CALL("reg_buf_mr", room_with_buf, reg_buf_mr, dereg_mr, .refused = ROOM_MEMORY),
 	ROOM_CALL("import_pd", room_with_view, import_pd, unimport_pd, .refused = ROOM_MEMORY),
+	ROOM_CALL("import_pd of another process", room_with_view_of_peer, import_pd_of_peer,
+		  unimport_pd, .refused = ROOM_MEMORY),
 	ROOM_CALL("import_mr", room_with_view, import_mr, unimport_mr, .refused = ROOM_MEMORY),
 	ROOM_CALL("import_dm", room_with_view, import_dm, unimport_dm, .refused = ROOM_MEMORY),
 	ROOM_CALL("alloc_mw", room_with_context, alloc_mw, dealloc_mw,

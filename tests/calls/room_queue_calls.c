@@ -129,7 +129,7 @@ static int open_receiver(struct room *r)
 {
 	struct ibv_qp_open_attr attr = {
 		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
-		.qp_num = r->qp->qp_num,
+		.qp_num = r->qp ? r->qp->qp_num : r->peer_number,
 		.xrcd = r->xrcd,
 		.qp_type = IBV_QPT_XRC_RECV,
 	};
@@ -203,6 +203,14 @@ static int create_flow(struct room *r)
 	return room_made(r, ibv_create_flow(r->qp, &attr));
 }
 
+static int create_group_flow(struct room *r)
+{
+	struct ibv_flow_attr attr = {
+		.type = IBV_FLOW_ATTR_MC_DEFAULT, .size = sizeof(attr), .port = 1};
+
+	return room_made(r, ibv_create_flow(r->qp, &attr));
+}
+
 static int destroy_flow(struct room *r)
 {
 	return ibv_destroy_flow(r->made);
@@ -246,18 +254,22 @@ const struct room_call room_queue_calls[] = {
 		  destroy_qp, .refused = ROOM_MEMORY | ROOM_DESCRIPTORS | ROOM_SYSTEM),
 	ROOM_CALL("create_qp, raw packet", room_with_cq_of_loopback, create_raw, destroy_qp,
 		  .refused = ROOM_MEMORY | ROOM_MAPS | ROOM_DESCRIPTORS | ROOM_SYSTEM,
-		  .slow = true),
+		  .other_errno = ENODEV, .slow = true),
 	ROOM_CALL("create_qp, spread", room_with_table, create_spread, destroy_qp,
 		  .refused = ROOM_MEMORY | ROOM_MAPS | ROOM_DESCRIPTORS | ROOM_SYSTEM,
-		  .slow = true),
+		  .other_errno = ENODEV, .slow = true),
 	ROOM_CALL("open_qp", room_with_receiver, open_receiver, destroy_qp, .refused = ROOM_MEMORY),
 	ROOM_CALL("open_qp, of a file", room_with_shared_receiver, open_receiver, destroy_qp,
 		  .refused = ROOM_MEMORY),
+	ROOM_CALL("open_qp, of another process", room_with_receiver_of_peer, open_receiver,
+		  destroy_qp, .refused = ROOM_MEMORY),
 	ROOM_CALL("modify_qp, RTR to another host", room_with_rc_init, connect_far, disconnect,
 		  .refused = ROOM_MEMORY | ROOM_MAPS | ROOM_DESCRIPTORS | ROOM_SYSTEM),
 	ROOM_CALL("attach_mcast", room_with_ud, attach_mcast, detach_mcast,
 		  .refused = ROOM_MEMORY | ROOM_MAPS | ROOM_DESCRIPTORS | ROOM_SYSTEM),
 	ROOM_CALL("create_flow", room_with_raw, create_flow, destroy_flow,
 		  .refused = ROOM_MEMORY | ROOM_DESCRIPTORS | ROOM_SYSTEM, .slow = true),
+	ROOM_CALL("create_flow, groups", room_with_raw_of_ethernet, create_group_flow, destroy_flow,
+		  .refused = ROOM_SYSTEM, .slow = true),
 	{.name = NULL},
 };
