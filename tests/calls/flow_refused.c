@@ -14,6 +14,7 @@
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 #define MOST_SPECS  16
+#define MOST_RULES  4096 /* ibv_create_flow(3) */
 
 static struct ibv_context *ctx, *other;
 static struct ibv_pd *pd;
@@ -266,6 +267,25 @@ static void types(void)
 	expect_made(&rule);
 }
 
+/* As many rules as a device has in a process; after one went another fits. */
+static void count(void)
+{
+	static struct ibv_flow *flow[MOST_RULES];
+	struct rule rule = rule_begin();
+	int made = 0;
+
+	expect_case("as many rules as there may be, and one more");
+	while (made < MOST_RULES && (flow[made] = ibv_create_flow(qp, &rule.attr)))
+		made++;
+	REQUIRE(made == MOST_RULES);
+	expect_refused(&rule, ENOMEM);
+	EXPECT_EQ(ibv_destroy_flow(flow[MOST_RULES / 2]), 0);
+	flow[MOST_RULES / 2] = ibv_create_flow(qp, &rule.attr);
+	REQUIRE(flow[MOST_RULES / 2]);
+	for (int i = 0; i < MOST_RULES; i++)
+		EXPECT_EQ(ibv_destroy_flow(flow[i]), 0);
+}
+
 static struct ibv_context *loopback_open(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -300,6 +320,7 @@ int main(int argc, char **argv)
 	actions();
 	counted();
 	types();
+	count();
 	expect_case("nothing is held");
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	EXPECT_EQ(ibv_destroy_cq(cq), 0);

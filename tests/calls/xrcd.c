@@ -11,8 +11,9 @@
 #include "end.h"
 #include "expect.h"
 
-#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
-#define DOMAIN_QPS  1024 /* of a domain that processes share, ibv_open_qp(3) */
+#define COUNT(rows)  (sizeof(rows) / sizeof((rows)[0]))
+#define MOST_DOMAINS 65535 /* ibv_open_xrcd(3) */
+#define DOMAIN_QPS   1024  /* of a domain that processes share, ibv_open_qp(3) */
 
 static struct ibv_context *ctx;
 
@@ -64,6 +65,33 @@ static void domains(void)
 			EXPECT_EQ(ibv_close_xrcd(xrcd), 0);
 	}
 	close(file);
+}
+
+/* As many as a device has in a process; after one went another fits. */
+static void count(void)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	static struct ibv_xrcd *xrcd[MOST_DOMAINS];
+	int made = 0;
+
+	expect_case("as many domains as there may be, and one more");
+	while (made < MOST_DOMAINS && (xrcd[made] = ibv_open_xrcd(ctx, &attr)))
+		made++;
+	REQUIRE(made == MOST_DOMAINS);
+	EXPECT_NULL(ibv_open_xrcd(ctx, &attr), ENOMEM);
+	EXPECT_EQ(ibv_close_xrcd(xrcd[MOST_DOMAINS - 1]), 0);
+	xrcd[MOST_DOMAINS - 1] = ibv_open_xrcd(ctx, &attr);
+	REQUIRE(xrcd[MOST_DOMAINS - 1]);
+	while (made--) {
+		if (ibv_close_xrcd(xrcd[made])) {
+			EXPECT_MSG(false, "domain %d does not go", made);
+			break;
+		}
+	}
 }
 
 static struct ibv_qp *receiver(struct ibv_xrcd *xrcd)
@@ -132,6 +160,7 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	ctx = end_open_device();
 	domains();
+	count();
 	queue_pairs_of_a_domain();
 	completion_counter();
 	EXPECT_EQ(ibv_close_device(ctx), 0);
