@@ -38,7 +38,6 @@ int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struc
 	path->flow_label = attr->grh.flow_label & IB_GRH_FLOWLABEL_MASK;
 	path->traffic_class = attr->grh.traffic_class;
 	path->hop_limit = attr->grh.hop_limit ? attr->grh.hop_limit : DEFAULT_HOP_LIMIT;
-	path->sl = attr->sl;
 	*local = vb_gid_is_local(&attr->grh.dgid);
 	return 0;
 }

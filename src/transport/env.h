@@ -27,7 +27,7 @@ struct vb_recv_done {
 	uint32_t wc_flags; /* IBV_WC_WITH_IMM, WITH_INV, GRH */
 	uint32_t imm;      /* immediate or invalidated key */
 	uint32_t src_qp;   /* UD */
-	uint8_t sl;        /* UD */
+	uint8_t sl;        /* UD: vb_grh_kind() */
 	bool solicited;
 };
 

@@ -57,12 +57,23 @@ static void build_ipv6(const struct vb_path *path, uint32_t udp_bytes, uint8_t *
 	memcpy(ip + 24, path->dgid, 16);
 }
 
+/* Of a path with one mapped address the other is a multicast group. */
+static bool path_is_ipv4(const struct vb_path *path)
+{
+	return is_ipv4(path->dgid) || is_ipv4(path->sgid);
+}
+
+uint8_t vb_grh_kind(const struct vb_path *path)
+{
+	return path_is_ipv4(path) ? VB_GRH_KIND_IPV4 : VB_GRH_KIND_IPV6;
+}
+
 void vb_grh_build(const struct vb_path *path, uint32_t length, bool imm, uint8_t grh[VB_GRH_BYTES])
 {
 	uint32_t udp_bytes = AROUND_PAYLOAD + ((length + 3) & ~3u) + (imm ? 4 : 0);
 
 	memset(grh, 0, VB_GRH_BYTES);
-	if (is_ipv4(path->dgid) || is_ipv4(path->sgid))
+	if (path_is_ipv4(path))
 		build_ipv4(path, udp_bytes, grh + 20);
 	else
 		build_ipv6(path, udp_bytes, grh);

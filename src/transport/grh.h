@@ -16,4 +16,12 @@
  */
 void vb_grh_build(const struct vb_path *path, uint32_t length, bool imm, uint8_t grh[VB_GRH_BYTES]);
 
+/*
+ * Which header a datagram has, as a completion tells it. IBA A17.4.5.1 wants that told, struct ibv_wc has no member for it, and a
+ * service level does not travel in RoCEv2: adapters use `sl`, bit 3 for UDP and below it the kind of header. Without it programs
+ * that check to which address a datagram came (UCX) take IPv4 for IPv6.
+ */
+enum { VB_GRH_KIND_IPV6 = 8 | 1, VB_GRH_KIND_IPV4 = 8 | 2 };
+uint8_t vb_grh_kind(const struct vb_path *path);
+
 #endif

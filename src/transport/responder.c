@@ -2,6 +2,7 @@
 /* The responder: what all services share, and who serves which request. */
 #include "transport/responder.h"
 
+#include "transport/grh.h"
 #include "transport/psn.h"
 #include "transport/tqp.h"
 
@@ -77,7 +78,7 @@ void vb_responder_recv_done(struct vb_tqp *qp, const struct vb_run *run, enum ib
 	done.solicited = run->flags & VB_RUN_SOLICITED;
 	if (qp->service == VB_SERVICE_UD) {
 		done.wc_flags |= IBV_WC_GRH;
-		done.sl = run->path.sl;
+		done.sl = vb_grh_kind(&run->path);
 	}
 	qp->resp.recv = NULL;
 	qp->env->recv_done(qp, &done);

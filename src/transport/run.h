@@ -81,8 +81,7 @@ struct vb_path {
 	uint32_t flow_label;
 	uint8_t traffic_class;
 	uint8_t hop_limit;
-	uint8_t sl;
-	uint8_t pad;
+	uint8_t pad[2];
 };
 
 struct vb_run {

@@ -269,15 +269,20 @@ static void ud_receives(void **state)
 	(void)state;
 	stand_recv(s, 51);
 	run.src_qpn = 0x77;
-	run.path.sl = 3;
 	stand_arrive(s, &run);
 	assert_int_equal(s->recv_dones, 1);
 	assert_int_equal(s->recv_done[0].byte_len, 51);
 	assert_int_equal(s->recv_done[0].wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
 	assert_int_equal(s->recv_done[0].src_qp, 0x77);
-	assert_int_equal(s->recv_done[0].sl, 3);
+	assert_int_equal(s->recv_done[0].sl, VB_GRH_KIND_IPV6);
 	assert_int_equal(s->inbox[40], (uint8_t)7000);
 	assert_int_equal(s->events, 0);
+	/* The completion tells which header the first 40 bytes hold. */
+	run.path.dgid[10] = run.path.dgid[11] = 0xff;
+	stand_recv(s, 51);
+	stand_arrive(s, &run);
+	assert_int_equal(s->recv_dones, 2);
+	assert_int_equal(s->recv_done[1].sl, VB_GRH_KIND_IPV4);
 	stand_free(s);
 }
 
