@@ -15,6 +15,7 @@
 
 #include "base/reason.h"
 #include "host/arena.h"
+#include "host/descriptor.h"
 
 #define MAKER "/dev/udmabuf"
 
@@ -26,8 +27,9 @@ int vb_dmabuf_export(struct vb_node *node, const void *addr, size_t length)
 	int maker = open(MAKER, O_RDWR | O_CLOEXEC);
 
 	if (maker < 0)
-		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
-				 "no dma-buf can be made: " MAKER ": %s", strerror(errno));
+		return vb_refuse(vb_system_is_short(-errno) ? errno : EOPNOTSUPP,
+				 VB_REASON_UNSUPPORTED, "no dma-buf can be made: " MAKER ": %s",
+				 strerror(errno));
 	wish.memfd = (uint32_t)vb_arena_file(node, addr, &offset);
 	wish.offset = offset;
 	wish.size = (length + page - 1) / page * page;
@@ -37,7 +39,7 @@ int vb_dmabuf_export(struct vb_node *node, const void *addr, size_t length)
 	close(maker);
 	if (fd >= 0)
 		return fd;
-	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+	return vb_refuse(vb_system_is_short(-err) ? err : EOPNOTSUPP, VB_REASON_UNSUPPORTED,
 			 "no dma-buf of %zu bytes can be made by " MAKER ": %s", length,
 			 strerror(err));
 }

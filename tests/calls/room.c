@@ -314,6 +314,44 @@ bool room_with_srq(struct room *r)
 	return r->srq;
 }
 
+static bool connect_with(struct ibv_qp *qp, uint32_t peer)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = peer,
+		.min_rnr_timer = 1,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.ah_attr = {.is_global = 1, .port_num = 1},
+	};
+
+	if (ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid) ||
+	    ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+		return false;
+	attr.qp_state = IBV_QPS_RTS;
+	return !ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+bool room_with_connection(struct room *r)
+{
+	struct room other;
+
+	if (!room_with_rc_init(r))
+		return false;
+	r->far_cq = ibv_create_cq(r->ctx, 16, NULL, NULL, 0);
+	other = *r;
+	other.cq = r->far_cq;
+	r->far = other.qp = r->far_cq ? room_qp_make(&other, IBV_QPT_RC) : NULL;
+	return r->far && !room_to_init(&other) && connect_with(r->qp, r->far->qp_num) &&
+	       connect_with(r->far, r->qp->qp_num);
+}
+
 /* Only where there is such a device: the loopback device hears everything without being asked to. */
 bool room_with_raw_of_ethernet(struct room *r)
 {
@@ -338,6 +376,10 @@ void room_leave(struct room *r)
 		EXPECT_EQ(ibv_dealloc_mw(r->mw), 0);
 	if (r->qp)
 		EXPECT_EQ(ibv_destroy_qp(r->qp), 0);
+	if (r->far)
+		EXPECT_EQ(ibv_destroy_qp(r->far), 0);
+	if (r->far_cq)
+		EXPECT_EQ(ibv_destroy_cq(r->far_cq), 0);
 	if (r->table)
 		EXPECT_EQ(ibv_destroy_rwq_ind_table(r->table), 0);
 	for (int i = 0; i < 2; i++) {

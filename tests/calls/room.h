@@ -26,7 +26,8 @@ struct room {
 	struct ibv_srq *srq;
 	struct ibv_wq *wq[2];
 	struct ibv_rwq_ind_table *table;
-	struct ibv_qp *qp;
+	struct ibv_qp *qp, *far; /* far: connected with qp, on far_cq */
+	struct ibv_cq *far_cq;
 	struct ibv_dm *dm;
 	struct ibv_buf *buf;
 	struct ibv_mr *mr;
@@ -63,6 +64,7 @@ bool room_with_table(struct room *room);
 bool room_with_tag_srq(struct room *room);
 bool room_with_dm(struct room *room);
 bool room_with_buf(struct room *room);
+bool room_with_connection(struct room *room);
 bool room_with_view_of_peer(struct room *room);
 bool room_with_receiver_of_peer(struct room *room);
 bool room_with_raw_of_ethernet(struct room *room);

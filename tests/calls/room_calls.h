@@ -17,6 +17,7 @@ struct room_call {
 	unsigned int refused; /* ROOM_...: kinds of which some failure must be refused */
 	int other_errno;      /* an answer besides the system's, or 0 */
 	bool slow;            /* the kernel takes its time: fewer attempts */
+	bool meets; /* another process, in its own time: what is held cannot be compared */
 };
 
 /* For the tables. */

@@ -216,6 +216,36 @@ static int destroy_flow(struct room *r)
 	return ibv_destroy_flow(r->made);
 }
 
+static int completed(struct ibv_cq *cq)
+{
+	struct ibv_wc wc = {.status = IBV_WC_GENERAL_ERR};
+
+	while (!ibv_poll_cq(cq, 1, &wc)) /* the watchdog of no_room.c bounds it */
+		;
+	return wc.status == IBV_WC_SUCCESS ? 0 : EIO;
+}
+
+/* The first message makes the way to the peer; what that lacks at one time it gets at the next. */
+static int send_message(struct room *r)
+{
+	struct ibv_recv_wr recv = {0}, *bad_recv;
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
+			   *bad_send;
+	int err = ibv_post_recv(r->far, &recv, &bad_recv);
+
+	if (!err)
+		err = ibv_post_send(r->qp, &send, &bad_send);
+	if (!err)
+		err = completed(r->qp->send_cq);
+	return err ? err : completed(r->far_cq);
+}
+
+static int keep_connection(struct room *r)
+{
+	(void)r;
+	return 0;
+}
+
 const struct room_call room_queue_calls[] = {
 	ROOM_CALL("create_srq", room_with_context, create_srq, destroy_srq,
 		  .refused = ROOM_MEMORY | ROOM_MAPS),
@@ -262,7 +292,7 @@ const struct room_call room_queue_calls[] = {
 	ROOM_CALL("open_qp, of a file", room_with_shared_receiver, open_receiver, destroy_qp,
 		  .refused = ROOM_MEMORY),
 	ROOM_CALL("open_qp, of another process", room_with_receiver_of_peer, open_receiver,
-		  destroy_qp, .refused = ROOM_MEMORY),
+		  destroy_qp, .refused = ROOM_MEMORY, .meets = true),
 	ROOM_CALL("modify_qp, RTR to another host", room_with_rc_init, connect_far, disconnect,
 		  .refused = ROOM_MEMORY | ROOM_MAPS | ROOM_DESCRIPTORS | ROOM_SYSTEM),
 	ROOM_CALL("attach_mcast", room_with_ud, attach_mcast, detach_mcast,
@@ -271,5 +301,7 @@ const struct room_call room_queue_calls[] = {
 		  .refused = ROOM_MEMORY | ROOM_DESCRIPTORS | ROOM_SYSTEM, .slow = true),
 	ROOM_CALL("create_flow, groups", room_with_raw_of_ethernet, create_group_flow, destroy_flow,
 		  .refused = ROOM_SYSTEM, .slow = true),
+	ROOM_CALL("post_send, a first message", room_with_connection, send_message, keep_connection,
+		  .refused = 0, .slow = true),
 	{.name = NULL},
 };
