@@ -77,7 +77,11 @@ static void owner_open(struct owner *o)
 	int i, k;
 
 	endpoint_open(&o->endpoint, 1024, false);
-	endpoint_open(&o->own, 64, false);
+	/* Of the same context, whose device memory it uses, with a domain and a queue of its own. */
+	o->own = o->endpoint;
+	o->own.pd = ibv_alloc_pd(o->own.context);
+	o->own.cq = ibv_create_cq(o->own.context, 64, NULL, NULL, 0);
+	CHECK(o->own.pd && o->own.cq);
 	for (i = 0; i < INITIATORS; i++) {
 		side_open(&o->from[i], &o->endpoint, NULL, NULL, SIZE);
 		for (k = 0; k < RECEIVES; k++)
@@ -196,8 +200,9 @@ int main(int argc, char **argv)
 	side_close(&o.there);
 	ibv_free_buf(buf);
 	CHECK_ZERO(ibv_free_dm(dm));
+	CHECK_ZERO(ibv_destroy_cq(o.own.cq));
+	CHECK_ZERO(ibv_dealloc_pd(o.own.pd));
 	endpoint_close(&o.endpoint);
-	endpoint_close(&o.own);
 	printf("%llu atomics each, sums exact\n", (unsigned long long)each);
 	return 0;
 }
