@@ -78,9 +78,8 @@ static int create_check(const struct ibv_srq_init_attr_ex *attr)
 static void events_init(struct vb_srq *s)
 {
 	s->limit_event.type = IBV_EVENT_SRQ_LIMIT_REACHED;
-	s->error_event.type = IBV_EVENT_SRQ_ERR;
-	s->limit_event.object = s->error_event.object = &s->srq;
-	s->limit_event.got = s->error_event.got = &s->got.async;
+	s->limit_event.object = &s->srq;
+	s->limit_event.got = &s->got.async;
 }
 
 /* An XRC queue has a place in its domain, and a CQ. */
@@ -281,7 +280,6 @@ int vb_srq_retire(struct ibv_srq *srq, struct vb_events_got *got)
 	if (s->xrcd)
 		vb_xrc_srq_remove(s);
 	vb_event_queue_drop(&ctx->async, &s->limit_event);
-	vb_event_queue_drop(&ctx->async, &s->error_event);
 	*got = s->got;
 	return 0;
 }

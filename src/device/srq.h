@@ -37,7 +37,7 @@ struct vb_srq {
 	struct vb_tm *tm;     /* a tag-matching queue: its list */
 	struct vb_cq *cq;     /* XRC, tag matching: its completions, */
 	uint32_t number;      /* its name in requests */
-	struct vb_event_node limit_event, error_event;
+	struct vb_event_node limit_event;
 	struct vb_events_got got;
 };
 

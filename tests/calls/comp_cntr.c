@@ -41,6 +41,10 @@ static void creation(struct ibv_context *ctx)
 {
 	struct ibv_comp_cntr_init_attr attr = {.comp_mask = 1};
 	struct ibv_comp_cntr_caps caps = {0}, half = {.max_counters = 7};
+	struct {
+		struct ibv_comp_cntr_caps caps;
+		uint64_t more;
+	} newer;
 	struct ibv_comp_cntr *cntr;
 	uint32_t handle;
 
@@ -52,6 +56,10 @@ static void creation(struct ibv_context *ctx)
 	expect_case("capabilities for an older program");
 	EXPECT_EQ(_ibv_query_comp_cntr_caps(ctx, &half, sizeof(half.max_value)), 0);
 	EXPECT(half.max_value == UINT64_MAX && half.max_counters == 7);
+	expect_case("capabilities for a newer program");
+	newer.more = 7;
+	EXPECT_EQ(_ibv_query_comp_cntr_caps(ctx, &newer.caps, sizeof(newer)), 0);
+	EXPECT(newer.caps.max_counters == caps.max_counters && newer.more == 0);
 	EXPECT_REFUSED(_ibv_query_comp_cntr_caps(ctx, NULL, 0), EINVAL);
 	expect_case("create: refused");
 	EXPECT_NULL(ibv_create_comp_cntr(ctx, &attr), EINVAL);
