@@ -338,17 +338,25 @@ static bool connect_with(struct ibv_qp *qp, uint32_t peer)
 				      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-bool room_with_connection(struct room *r)
+bool room_with_two_rc(struct room *r)
 {
 	struct room other;
 
-	if (!room_with_rc_init(r))
+	if (!with_rc(r))
 		return false;
 	r->far_cq = ibv_create_cq(r->ctx, 16, NULL, NULL, 0);
 	other = *r;
 	other.cq = r->far_cq;
-	r->far = other.qp = r->far_cq ? room_qp_make(&other, IBV_QPT_RC) : NULL;
-	return r->far && !room_to_init(&other) && connect_with(r->qp, r->far->qp_num) &&
+	r->far = r->far_cq ? room_qp_make(&other, IBV_QPT_RC) : NULL;
+	return r->far;
+}
+
+bool room_connect(struct room *r)
+{
+	struct room other = {.qp = r->far};
+
+	return !room_to_reset(r) && !room_to_reset(&other) && !room_to_init(r) &&
+	       !room_to_init(&other) && connect_with(r->qp, r->far->qp_num) &&
 	       connect_with(r->far, r->qp->qp_num);
 }
 

@@ -64,7 +64,7 @@ bool room_with_table(struct room *room);
 bool room_with_tag_srq(struct room *room);
 bool room_with_dm(struct room *room);
 bool room_with_buf(struct room *room);
-bool room_with_connection(struct room *room);
+bool room_with_two_rc(struct room *room);
 bool room_with_view_of_peer(struct room *room);
 bool room_with_receiver_of_peer(struct room *room);
 bool room_with_raw_of_ethernet(struct room *room);
@@ -78,6 +78,8 @@ int room_to_reset(struct room *room);
 struct ibv_wq *room_wq_make(struct room *room);
 struct ibv_rwq_ind_table *room_table_make(struct room *room);
 
+/* Connects qp and far anew. False with errno. */
+bool room_connect(struct room *room);
 struct ibv_xrcd *room_xrcd_open(struct room *room, int fd);
 void room_peer_end(struct room *room);
 

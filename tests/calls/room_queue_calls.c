@@ -231,7 +231,7 @@ static int send_message(struct room *r)
 	struct ibv_recv_wr recv = {0}, *bad_recv;
 	struct ibv_send_wr send = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
 			   *bad_send;
-	int err = ibv_post_recv(r->far, &recv, &bad_recv);
+	int err = room_connect(r) ? ibv_post_recv(r->far, &recv, &bad_recv) : errno;
 
 	if (!err)
 		err = ibv_post_send(r->qp, &send, &bad_send);
@@ -240,10 +240,12 @@ static int send_message(struct room *r)
 	return err ? err : completed(r->far_cq);
 }
 
-static int keep_connection(struct room *r)
+static int disconnect_both(struct room *r)
 {
-	(void)r;
-	return 0;
+	struct room other = {.qp = r->far};
+	int err = room_to_reset(r);
+
+	return err ? err : room_to_reset(&other);
 }
 
 const struct room_call room_queue_calls[] = {
@@ -301,7 +303,7 @@ const struct room_call room_queue_calls[] = {
 		  .refused = ROOM_MEMORY | ROOM_DESCRIPTORS | ROOM_SYSTEM, .slow = true),
 	ROOM_CALL("create_flow, groups", room_with_raw_of_ethernet, create_group_flow, destroy_flow,
 		  .refused = ROOM_SYSTEM, .slow = true),
-	ROOM_CALL("post_send, a first message", room_with_connection, send_message, keep_connection,
+	ROOM_CALL("post_send, a first message", room_with_two_rc, send_message, disconnect_both,
 		  .refused = 0, .slow = true),
 	{.name = NULL},
 };
