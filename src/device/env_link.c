@@ -33,7 +33,8 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 
 	if (c)
 		qp->channel = c;
-	else if (why == VB_CONTACT_ABSENT || why == VB_CONTACT_REFUSED)
+	else if (why == VB_CONTACT_ABSENT || why == VB_CONTACT_REFUSED ||
+		 why == VB_CONTACT_NO_MEMORY)
 		qp->unreachable = true;
 	else if (why == VB_CONTACT_DEAD && qp->t.sends_only)
 		qp->unreachable = true; /* its receiver may go on in another process */

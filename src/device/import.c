@@ -174,9 +174,12 @@ static int meet(const struct vb_passport *origin, const char *verb, struct vb_pe
 	err = vb_process_start_progress();
 	if (err)
 		return err;
-	*owner = vb_peer_meet(node, block, nonce, MEET_NS);
-	if (*owner)
+	err = vb_peer_meet(node, block, nonce, MEET_NS, owner);
+	if (!err)
 		return 0;
+	if (err == -ENOMEM)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "%s: no memory to reach process %u",
+				 verb, origin->pid);
 	return vb_refuse(ENODEV, VB_REASON_OWNER_GONE, "%s: process %u cannot be reached", verb,
 			 origin->pid);
 }

@@ -16,8 +16,9 @@ enum vb_contact {
 	VB_CONTACT_UP,
 	VB_CONTACT_PENDING, /* being made; events->channel_up or contact_changed follows */
 	VB_CONTACT_ABSENT, /* nobody owns the QPN (now), or its QP does not exist; asking again later tries again */
-	VB_CONTACT_DEAD,    /* its owner has died */
-	VB_CONTACT_REFUSED, /* another user, another version: reason logged */
+	VB_CONTACT_DEAD,      /* its owner has died */
+	VB_CONTACT_REFUSED,   /* another user, another version: reason logged */
+	VB_CONTACT_NO_MEMORY, /* to ask with: as absent, asking again later tries again */
 };
 
 /* One end. The device uses tx, rx, peer, user; the rest is the host's. */

@@ -78,7 +78,7 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t si
 	}
 	struct vb_contact_entry *c = contact_entry(node, block, true);
 
-	*why = VB_CONTACT_ABSENT;
+	*why = c ? VB_CONTACT_ABSENT : VB_CONTACT_NO_MEMORY;
 	if (!c)
 		return NULL;
 	switch (c->state) {

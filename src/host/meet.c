@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Contact that somebody waits for: to import what another process owns. */
+#include <errno.h>
 #include <time.h>
 
 #include "host/private.h"
@@ -18,8 +19,8 @@ static struct vb_peer *look(struct vb_node *node, uint32_t block, enum vb_contac
 	return peer;
 }
 
-struct vb_peer *vb_peer_meet(struct vb_node *node, uint32_t block, uint64_t nonce,
-			     int64_t patience_ns)
+int vb_peer_meet(struct vb_node *node, uint32_t block, uint64_t nonce, int64_t patience_ns,
+		 struct vb_peer **met)
 {
 	const struct timespec pause = {0, LOOK_NS};
 	int64_t until = vb_node_clock() + patience_ns;
@@ -30,12 +31,15 @@ struct vb_peer *vb_peer_meet(struct vb_node *node, uint32_t block, uint64_t nonc
 		nanosleep(&pause, NULL);
 		peer = look(node, block, &why);
 	}
+	if (!peer)
+		return why == VB_CONTACT_NO_MEMORY ? -ENOMEM : -ENODEV;
 	/* The number may have gone to another process since. */
-	if (peer && peer->nonce != nonce) {
+	if (peer->nonce != nonce) {
 		vb_peer_part(node, peer);
-		return NULL;
+		return -ENODEV;
 	}
-	return peer;
+	*met = peer;
+	return 0;
 }
 
 struct vb_peer *vb_peer_hold_self(struct vb_node *node)

@@ -33,10 +33,10 @@ const struct vb_key *vb_peer_key(const struct vb_peer *peer, uint32_t key);
 
 /*
  * The process that owns the block and has this nonce, with a reference; waits until contact is made, fails or `patience` is over.
- * NULL: it is not there. Not for the progress thread.
+ * -ENODEV: it is not there; -ENOMEM. Not for the progress thread.
  */
-struct vb_peer *vb_peer_meet(struct vb_node *node, uint32_t block, uint64_t nonce,
-			     int64_t patience_ns);
+int vb_peer_meet(struct vb_node *node, uint32_t block, uint64_t nonce, int64_t patience_ns,
+		 struct vb_peer **peer);
 struct vb_peer *vb_peer_hold_self(struct vb_node *node);
 /* Gives the reference back. */
 void vb_peer_part(struct vb_node *node, struct vb_peer *peer);

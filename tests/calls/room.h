@@ -66,6 +66,7 @@ bool room_with_dm(struct room *room);
 bool room_with_buf(struct room *room);
 bool room_with_two_rc(struct room *room);
 bool room_with_view_of_peer(struct room *room);
+bool room_with_memory_of_peer(struct room *room);
 bool room_with_receiver_of_peer(struct room *room);
 bool room_with_raw_of_ethernet(struct room *room);
 bool room_with_view(struct room *room);

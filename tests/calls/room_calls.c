@@ -248,6 +248,11 @@ static int import_dm(struct room *r)
 	return room_made(r, ibv_import_dm(r->view, r->dm->handle));
 }
 
+static int import_dm_of_peer(struct room *r)
+{
+	return room_made(r, ibv_import_dm(r->view, r->peer_number));
+}
+
 static int unimport_dm(struct room *r)
 {
 	ibv_unimport_dm(r->made);
@@ -385,6 +390,8 @@ const struct room_call room_calls[] = {
 		  unimport_pd, .refused = ROOM_MEMORY),
 	ROOM_CALL("import_mr", room_with_view, import_mr, unimport_mr, .refused = ROOM_MEMORY),
 	ROOM_CALL("import_dm", room_with_view, import_dm, unimport_dm, .refused = ROOM_MEMORY),
+	ROOM_CALL("import_dm of another process", room_with_memory_of_peer, import_dm_of_peer,
+		  unimport_dm, .refused = ROOM_MEMORY | ROOM_MAPS),
 	ROOM_CALL("alloc_mw", room_with_context, alloc_mw, dealloc_mw,
 		  .refused = ROOM_MEMORY | ROOM_MAPS | ROOM_DESCRIPTORS),
 	ROOM_CALL("alloc_dmah", room_with_context, alloc_dmah, dealloc_dmah,

@@ -53,15 +53,22 @@ static uint32_t hear(int sock, int *fd)
 	return m.number;
 }
 
-/* In another process: a domain, or a receive queue pair of the file's XRC domain. Until the socket is closed. */
+enum { NO_FILE = 0, NO_FILE_BUT_MEMORY = -1 };
+
+/* In another process: a domain, device memory, or a receive queue pair of the file's XRC domain. Until the socket is closed. */
 static void peer_live(int sock, int file)
 {
+	struct ibv_alloc_dm_attr memory = {.length = ROOM_BYTES};
 	struct room r = {0};
 	char byte;
 
 	if (!room_with_cq(&r))
 		_exit(1);
-	if (file) {
+	if (file == NO_FILE_BUT_MEMORY) {
+		r.dm = ibv_alloc_dm(r.ctx, &memory);
+		r.qp = room_qp_make(&r, IBV_QPT_RC); /* it is reached by that */
+		tell(sock, r.dm && r.qp ? r.dm->handle : 0, r.ctx->cmd_fd);
+	} else if (file) {
 		r.fd = file;
 		r.xrcd = room_xrcd_open(&r, file);
 		r.qp = r.xrcd ? room_qp_make(&r, IBV_QPT_XRC_RECV) : NULL;
@@ -91,14 +98,24 @@ static bool with_peer(struct room *r, int file, int *cmd_fd)
 	return r->peer_number;
 }
 
-bool room_with_view_of_peer(struct room *r)
+static bool view_of_peer(struct room *r, int file)
 {
 	int fd;
 
-	if (!with_peer(r, 0, &fd))
+	if (!with_peer(r, file, &fd))
 		return false;
 	r->view = fd ? ibv_import_device(fd) : NULL;
 	return r->view;
+}
+
+bool room_with_view_of_peer(struct room *r)
+{
+	return view_of_peer(r, NO_FILE);
+}
+
+bool room_with_memory_of_peer(struct room *r)
+{
+	return view_of_peer(r, NO_FILE_BUT_MEMORY);
 }
 
 bool room_with_receiver_of_peer(struct room *r)
