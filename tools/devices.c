@@ -12,6 +12,7 @@
 #include <infiniband/verbs.h>
 
 #include "commands.h"
+#include "device_file.h"
 #include "reach.h"
 
 enum { MAX_GIDS = 256, FIRST_PORT = 1 };
@@ -67,7 +68,16 @@ static int print_port(struct ibv_context *ctx)
 	return 0;
 }
 
-static int print_device(struct ibv_device *device)
+static void print_file(const struct ibv_device *device, bool *lacking)
+{
+	char path[DEVICE_FILE_PATH];
+	bool usable = device_file_usable(device, path, sizeof(path));
+
+	printf("    file %s: %s\n", path, usable ? "there" : "not there, or not for this user");
+	*lacking |= !usable;
+}
+
+static int print_device(struct ibv_device *device, bool *file_lacking)
 {
 	struct ibv_context *ctx = ibv_open_device(device);
 	int err;
@@ -83,6 +93,7 @@ static int print_device(struct ibv_device *device)
 	err = print_port(ctx);
 	if (!err)
 		print_gids(ctx);
+	print_file(device, file_lacking);
 	ibv_close_device(ctx);
 	return err;
 }
@@ -104,6 +115,7 @@ int command_devices(int argc, char **argv)
 	struct ibv_device **list;
 	int count = 0;
 	int failed = 0;
+	bool file_lacking = false;
 
 	(void)argv;
 	if (argc) {
@@ -118,8 +130,10 @@ int command_devices(int argc, char **argv)
 	if (!count)
 		printf("No device: no network interface is up and has an address.\n");
 	for (int i = 0; i < count; i++)
-		failed |= print_device(list[i]);
+		failed |= print_device(list[i], &file_lacking);
 	ibv_free_device_list(list);
 	print_reach();
+	if (file_lacking)
+		device_file_advise();
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: ucx.py --lib DIR [--only REGEX] [--debug]
+"""Usage: ucx.py --lib DIR --verbatim PROGRAM [--only REGEX] [--debug]
 Promise: UCX, unmodified, does messages, one-sided transfers and atomics over this library, reliable and by datagrams, on one host and
 between two. It asks for one thing beside the library: that /dev/infiniband has a character device of the verbs device's
 name; in a mount namespace of this program's own there is one. Prints one TAP line a case; exits 1 when one failed, 77 (reason
@@ -91,6 +91,7 @@ def check(iterations):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--lib", required=True)
+    parser.add_argument("--verbatim", required=True)
     parser.add_argument("--only")
     parser.add_argument("--debug", action="store_true")
     args = parser.parse_args()
@@ -106,8 +107,17 @@ def main():
             argv = ["ucx_perftest", "-t", what, "-s", str(size), "-n", str(iterations), "-w", "10"]
             check(iterations)(runner.pair(argv, address))
 
+    def files_told(there):
+        with Runner(args.lib) as runner:
+            text = runner.single([os.path.abspath(args.verbatim), "devices"])
+        if bool(re.search(r"file /dev/infiniband/uverbs_lo: there$", text, re.M)) != there or ("mknod" in text) == there:
+            raise Failure(f"wrong about the device files:\n{text}")
+
     try:
+        if not os.path.exists("/dev/infiniband"):
+            report.case("verbatim devices: the files are not there", lambda: files_told(False))
         device_files(["lo", hosts.INTERFACE])
+        report.case("verbatim devices: the files are there", lambda: files_told(True))
         for where, device, pins, address, table in (("one host", "vb_lo", ((), ()), "127.0.0.1", ONE_HOST),
                                                     ("two hosts", hosts.DEVICE, nets.launch, hosts.IPV4[0], TWO_HOSTS)):
             for case in table:

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The character devices that some programs want to see before they use a verbs device (UCX, Mooncake). This library needs none, and
+ * nobody opens them.
+ */
+#ifndef TOOLS_DEVICE_FILE_H
+#define TOOLS_DEVICE_FILE_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { DEVICE_FILE_PATH = 128 };
+
+/* Its path, into `path` (size bytes). True: a character device that this user may open for reading and writing is there. */
+bool device_file_usable(const struct ibv_device *device, char *path, size_t size);
+
+/* How root makes one: any character device that everybody may open does. */
+void device_file_advise(void);
+
+#endif
