@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* `verbatim devices`: every device with its port and addresses, through the public API, then the host's reach. */
+/* `verbatim devices`: every device with its port and addresses, through the public API, those that lists leave out, then the host's reach. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -14,6 +14,8 @@
 #include "commands.h"
 #include "device_file.h"
 #include "reach.h"
+
+#define PATTERNS "VERBATIM_DEVICES"
 
 enum { MAX_GIDS = 256, FIRST_PORT = 1 };
 
@@ -98,6 +100,44 @@ static int print_device(struct ibv_device *device, bool *file_lacking)
 	return err;
 }
 
+/* A list under another setting of VERBATIM_DEVICES (NULL: none). */
+static struct ibv_device **list_under(const char *patterns)
+{
+	if (patterns ? setenv(PATTERNS, patterns, 1) : unsetenv(PATTERNS))
+		return NULL;
+	return ibv_get_device_list(NULL);
+}
+
+static bool is_in(struct ibv_device **list, const struct ibv_device *device)
+{
+	while (*list && *list != device)
+		list++;
+	return *list;
+}
+
+/* Devices that programs do not see, each with the reason. `seen`: the list that they get. */
+static void print_hidden(struct ibv_device **seen)
+{
+	const char *set = getenv(PATTERNS);
+	char *patterns = set ? strdup(set) : NULL;
+	struct ibv_device **by_default = list_under(NULL);
+	struct ibv_device **all = list_under("*");
+
+	for (int i = 0; by_default && all && all[i]; i++) {
+		if (is_in(seen, all[i]))
+			continue;
+		printf("%s\n    not listed: ", ibv_get_device_name(all[i]));
+		if (!is_in(by_default, all[i]))
+			printf("loopback, and another device has a running link; " PATTERNS
+			       "=* lists it\n");
+		else
+			printf(PATTERNS "=%s leaves it out\n", patterns ? patterns : "");
+	}
+	ibv_free_device_list(all);
+	ibv_free_device_list(by_default);
+	free(patterns);
+}
+
 static void print_reach(void)
 {
 	char why[REACH_TEXT];
@@ -128,9 +168,10 @@ int command_devices(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	if (!count)
-		printf("No device: no network interface is up and has an address.\n");
+		printf("No device: no network interface that is to be listed is up and has an address.\n");
 	for (int i = 0; i < count; i++)
 		failed |= print_device(list[i], &file_lacking);
+	print_hidden(list);
 	ibv_free_device_list(list);
 	print_reach();
 	if (file_lacking)

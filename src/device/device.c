@@ -10,11 +10,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "base/reason.h"
 #include "device/context.h"
 #include "device/fork.h"
 #include "device/guid.h"
 #include "device/netdev.h"
+#include "device/visible.h"
 
 #define FRESH_NS \
 	5000000ull /* two dumps cost about 0.1 ms; programs query whole tables entry by entry */
@@ -202,8 +204,31 @@ void vb_device_put(struct vb_device *dev)
 	pthread_mutex_unlock(&devices.lock);
 }
 
+/* A device list that is being made. Under the lock. */
+struct listing {
+	struct ibv_device **list;
+	const char *patterns;
+	int count;
+	bool all;     /* whatever patterns and defaults say */
+	bool running; /* one of them has a running link */
+};
+
+/* Loopback devices come last. */
+static bool shown(const struct listing *l, const struct vb_device *dev, bool loopback)
+{
+	enum vb_wish wish = vb_wish_of(l->patterns, dev->ibv.name);
+	bool listed = l->all || wish == VB_WISH_SHOW ||
+		      (wish == VB_WISH_DEFAULT && !(loopback && l->running));
+
+	if (!listed)
+		vb_log(VB_LOG_INFO, "device %s is not listed: %s", dev->ibv.name,
+		       wish == VB_WISH_HIDE ? "VERBATIM_DEVICES leaves it out"
+					    : "another device has a running link");
+	return listed;
+}
+
 /* Appends the loopback interfaces, or the others: a program that takes the first device wants a real one. -ENOMEM. */
-static int collect(struct ibv_device **list, int *count, unsigned int loopback)
+static int collect(struct listing *l, unsigned int loopback)
 {
 	for (uint32_t i = 0; i < devices.seen.num_dev; i++) {
 		const struct vb_netdev *n = &devices.seen.dev[i];
@@ -217,7 +242,12 @@ static int collect(struct ibv_device **list, int *count, unsigned int loopback)
 			return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for device vb_%s",
 					 n->name);
 		dev->refs++;
-		list[(*count)++] = &dev->ibv;
+		if (!shown(l, dev, loopback)) {
+			put(dev);
+			continue;
+		}
+		l->list[l->count++] = &dev->ibv;
+		l->running |= is_running(n);
 	}
 	return 0;
 }
@@ -229,28 +259,55 @@ static void list_free(struct ibv_device **list)
 	free(list);
 }
 
+static int list_make(struct listing *l)
+{
+	int err = refresh(0);
+
+	if (err)
+		return err;
+	l->list = calloc(devices.seen.num_dev + 1, sizeof(*l->list));
+	if (!l->list)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a device list");
+	err = collect(l, 0);
+	if (!err)
+		err = collect(l, IFF_LOOPBACK);
+	if (err)
+		list_free(l->list);
+	return err;
+}
+
 int vb_device_list(struct ibv_device ***list, int *count)
 {
-	struct ibv_device **made = NULL;
+	struct listing l = {.patterns = vb_wish_patterns()};
 	int err;
 
 	vb_fork_prepare(); /* before any thread can hold the lock */
 	pthread_mutex_lock(&devices.lock);
-	err = refresh(0);
-	if (!err) {
-		made = calloc(devices.seen.num_dev + 1, sizeof(*made));
-		if (!made)
-			err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a device list");
+	err = list_make(&l);
+	pthread_mutex_unlock(&devices.lock);
+	*count = err ? 0 : l.count;
+	if (!err)
+		*list = l.list;
+	return err;
+}
+
+int vb_device_find(const char *name, struct vb_device **device)
+{
+	struct listing l = {.all = true};
+	int err;
+
+	*device = NULL;
+	vb_fork_prepare();
+	pthread_mutex_lock(&devices.lock);
+	err = list_make(&l);
+	for (int i = 0; !err && i < l.count && !*device; i++) {
+		if (!strcmp(l.list[i]->name, name)) {
+			*device = vb_device_of(l.list[i]);
+			(*device)->refs++;
+		}
 	}
-	*count = 0;
 	if (!err)
-		err = collect(made, count, 0);
-	if (!err)
-		err = collect(made, count, IFF_LOOPBACK);
-	if (err)
-		list_free(made);
-	else
-		*list = made;
+		list_free(l.list);
 	pthread_mutex_unlock(&devices.lock);
 	return err;
 }

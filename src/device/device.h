@@ -52,6 +52,9 @@ static inline struct vb_device *vb_device_of(struct ibv_device *device)
 int vb_device_list(struct ibv_device ***list, int *count);
 void vb_device_free_list(struct ibv_device **list);
 
+/* The device of this name, also one that no list shows, with a reference; NULL: there is none. -errno: the interfaces cannot be read. */
+int vb_device_find(const char *name, struct vb_device **device);
+
 void vb_device_get(struct vb_device *dev);
 void vb_device_put(struct vb_device *dev);
 

@@ -25,23 +25,11 @@
 /* The device of this name, with a reference. */
 static int find_device(const char *name, struct vb_device **device)
 {
-	struct ibv_device **list = NULL;
-	struct vb_device *found = NULL;
-	int n = 0;
-	int err = vb_device_list(&list, &n);
+	int err = vb_device_find(name, device);
 
-	if (err)
+	if (err || *device)
 		return err;
-	for (int i = 0; i < n && !found; i++) {
-		if (!strcmp(list[i]->name, name)) {
-			found = vb_device_of(list[i]);
-			vb_device_get(found);
-		}
-	}
-	vb_device_free_list(list);
-	*device = found;
-	return found ? 0
-		     : vb_refuse(ENODEV, VB_REASON_ARG, "import_device: no device %s here", name);
+	return vb_refuse(ENODEV, VB_REASON_ARG, "import_device: no device %s here", name);
 }
 
 int vb_import_device(int cmd_fd, struct ibv_context **ctx)

@@ -65,6 +65,7 @@ class Runner:
                             "--inh-caps=-all", "--no-new-privs"]
         self.env = {key: value for key, value in os.environ.items() if key not in ("LD_LIBRARY_PATH", "LD_PRELOAD")}
         self.env["LD_LIBRARY_PATH"] = self.reachable(os.path.abspath(libdir))
+        self.env.setdefault("VERBATIM_DEVICES", "*")  # cases name their device
         self.env.update(env or {})
 
     def __enter__(self):

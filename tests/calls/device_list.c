@@ -2,7 +2,7 @@
 /*
  * Promise: the device list is what ibv_get_device_list(3) says. NULL-terminated, the count optional, empty without devices; opened
  * devices outlive it; interfaces come and go between two calls; one device has one address; EPERM, ENOSYS and ENOMEM where the
- * system gives them.
+ * system gives them; loopback shows where there is nothing else, unless VERBATIM_DEVICES says otherwise.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -195,6 +195,74 @@ static void added_and_removed(void)
 	ibv_free_device_list(before);
 }
 
+static void expect_listed(const char *patterns, const char *expected)
+{
+	char names[256] = "";
+	int count;
+
+	if (patterns)
+		setenv("VERBATIM_DEVICES", patterns, 1);
+	else
+		unsetenv("VERBATIM_DEVICES");
+	struct ibv_device **list = list_devices(&count);
+
+	for (int i = 0; i < count; i++) {
+		strcat(names, i ? " " : "");
+		strcat(names, ibv_get_device_name(list[i]));
+	}
+	EXPECT_MSG(!strcmp(names, expected), "VERBATIM_DEVICES=%s: listed '%s', not '%s'",
+		   patterns ? patterns : "(unset)", names, expected);
+	ibv_free_device_list(list);
+}
+
+/* A context of a device that no list shows: it is the same device, and can be imported. */
+static void hidden_import(void)
+{
+	setenv("VERBATIM_DEVICES", "*", 1);
+	int count;
+	struct ibv_device **list = list_devices(&count);
+	struct ibv_context *ctx = ibv_open_device(find(list, "vb_lo"));
+
+	REQUIRE(ctx);
+	ibv_free_device_list(list);
+	unsetenv("VERBATIM_DEVICES");
+	struct ibv_context *imported = ibv_import_device(ctx->cmd_fd);
+
+	REQUIRE(imported);
+	EXPECT(imported->device == ctx->device);
+	EXPECT_EQ(ibv_close_device(imported), 0);
+	EXPECT_EQ(ibv_close_device(ctx), 0);
+}
+
+static void which_are_shown(void)
+{
+	expect_case("loopback is not listed where another device has a running link");
+	expect_listed(NULL, "vb_v0");
+	expect_listed("", "vb_v0");
+	expect_case("an import finds it nevertheless");
+	hidden_import();
+	expect_case("VERBATIM_DEVICES: the last pattern that matches decides");
+	expect_listed("*", "vb_v0 vb_lo");
+	expect_listed("vb_lo", "vb_lo");
+	expect_listed(" vb_v* , vb_lo ", "vb_v0 vb_lo");
+	expect_listed("vb_lo,!vb_l*", "");
+	expect_listed("*,!vb_v0", "vb_lo");
+	expect_listed("!vb_v0,*", "vb_v0 vb_lo");
+	expect_listed("vb_w0,,!", "");
+	expect_case("VERBATIM_DEVICES: what is only left out leaves the default for the rest");
+	expect_listed("!vb_docker*", "vb_v0");
+	expect_listed("!vb_v0", "vb_lo");
+	expect_listed("!vb_lo,!vb_v0", "");
+	expect_case("loopback is listed where the others have no link, or are gone");
+	REQUIRE(run("ip link set v1 down"));
+	expect_listed(NULL, "vb_v0 vb_lo");
+	REQUIRE(run("ip link set v0 down"));
+	expect_listed(NULL, "vb_lo");
+	REQUIRE(run("ip link set v0 up && ip link set v1 up"));
+	expect_listed(NULL, "vb_v0");
+	setenv("VERBATIM_DEVICES", "*", 1);
+}
+
 static void empty(void)
 {
 	struct ibv_device **list;
@@ -284,6 +352,7 @@ int main(void)
 	form();
 	opened_outlive();
 	added_and_removed();
+	which_are_shown();
 	empty();
 	return expect_done();
 }

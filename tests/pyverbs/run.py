@@ -162,7 +162,7 @@ def main():
         skip(f"{SHIPPED} is not there (package rdma-core)")
     if subprocess.run([PYTHON, "-c", "import pyverbs"], capture_output=True, check=False).returncode != 0:
         skip("the Python binding is not installed (package python3-pyverbs)")
-    env = dict(os.environ, LD_LIBRARY_PATH=os.path.abspath(args.lib), PYTHONDONTWRITEBYTECODE="1")
+    env = dict(os.environ, LD_LIBRARY_PATH=os.path.abspath(args.lib), PYTHONDONTWRITEBYTECODE="1", VERBATIM_DEVICES="*")
     with tempfile.TemporaryDirectory(prefix="verbatim-pyverbs-") as unpacked:
         unpack(unpacked)
         observed = observe(env, unpacked, args.device, args.tests or MODULES)

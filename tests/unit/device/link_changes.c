@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -373,6 +374,7 @@ int main(void)
 		cmocka_unit_test(interface_comes_and_goes),
 	};
 
+	setenv("VERBATIM_DEVICES", "*", 1);
 	if (enter_namespace()) {
 		fprintf(stderr, "no network namespace: %s\n", strerror(errno));
 		return 77;
