@@ -8,7 +8,7 @@ SECONDS ?= 60
 MESON ?= meson
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup check try lint format asan tsan sim fuzz interop clean
+.PHONY: all setup with-tests check try lint format asan tsan sim fuzz interop clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -23,6 +23,11 @@ $(BUILD)/build.ninja:
 	@$(MESON) setup $(BUILD) > $(BUILD).setup.log 2>&1 || { cat $(BUILD).setup.log; exit 1; }
 	@rm -f $(BUILD).setup.log
 
+# The build with its tests, also where an earlier one was made before cmocka came.
+with-tests: setup $(BUILD)/build.ninja
+	@$(MESON) configure $(BUILD) -Dtests=enabled
+	@ninja -C $(BUILD) -j $(JOBS)
+
 # Every test: the plain build, then both sanitizer builds; ends with "N passed, N failed, N skipped".
 check: setup
 	@scripts/check
@@ -30,7 +35,8 @@ check: setup
 # The main job for real: Debian's own programs, two processes, an ordinary user.
 try:
 	@scripts/setup try
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS) verbatim
 	@scripts/try
 
 lint: $(BUILD)/build.ninja
@@ -47,7 +53,7 @@ tsan:
 	@scripts/check --only tsan
 
 # Any number of simulated runs (SEEDS=N), or one of them again with its trace (SEED=N).
-sim: all
+sim: with-tests
 	@$(BUILD)/tests/sim/sim $(if $(SEED),--seed $(SEED) --trace,--seeds 1..$(SEEDS))
 
 # Each fuzz target for so long (SECONDS=600), from the captures and what earlier runs kept.
@@ -57,7 +63,7 @@ fuzz:
 
 # Against the Linux kernel's rdma_rxe, which a lab beside the project (RXE_LAB=folder) runs in an emulated machine; see
 # docs/interop.md. Ends with an error and the reason where there is no lab: that is no pass. ARGS="--quick" and others.
-interop: setup all
+interop: with-tests
 	@tests/interop/run.py $(BUILD) $(ARGS)
 
 clean:

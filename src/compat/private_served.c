@@ -21,7 +21,7 @@ VB_EXPORT int vb_private_query_gid_type(struct ibv_context *ctx, uint8_t port_nu
 						      : VB_GID_TYPE_SYSFS_IB_ROCE_V1;
 	return vb_answer_minus_one(err);
 }
-VB_SYMVER_PRIVATE(vb_private_query_gid_type, ibv_query_gid_type);
+VB_SYMVER_FROM_25(vb_private_query_gid_type, ibv_query_gid_type);
 
 VB_EXPORT void vb_private_log(struct verbs_context *ctx, uint32_t level, const char *fmt, ...)
 {
@@ -34,7 +34,14 @@ VB_EXPORT void vb_private_log(struct verbs_context *ctx, uint32_t level, const c
 	vb_vlog((enum vb_log_level)level, fmt, ap);
 	va_end(ap);
 }
-VB_SYMVER_PRIVATE(vb_private_log, __verbs_log);
+VB_SYMVER_FROM_34(vb_private_log, __verbs_log);
+
+/* Providers ask without need of an answer, so nothing is logged. */
+static int no_sysfs_directory(void)
+{
+	errno = ENOENT;
+	return -1;
+}
 
 VB_EXPORT int vb_private_read_ibdev_sysfs_file(char *buf, size_t size, void *sysfs_dev,
 					       const char *fmt, ...)
@@ -43,10 +50,18 @@ VB_EXPORT int vb_private_read_ibdev_sysfs_file(char *buf, size_t size, void *sys
 	(void)size;
 	(void)sysfs_dev;
 	(void)fmt;
-	errno = ENOENT;
-	return -1;
+	return no_sysfs_directory();
 }
-VB_SYMVER_PRIVATE(vb_private_read_ibdev_sysfs_file, ibv_read_ibdev_sysfs_file);
+VB_SYMVER_FROM_25(vb_private_read_ibdev_sysfs_file, ibv_read_ibdev_sysfs_file);
+
+VB_EXPORT int vb_private_get_fw_ver(char *value, size_t size, void *sysfs_dev)
+{
+	(void)value;
+	(void)size;
+	(void)sysfs_dev;
+	return no_sysfs_directory();
+}
+VB_SYMVER_ONLY_25(vb_private_get_fw_ver, ibv_get_fw_ver);
 
 VB_EXPORT void vb_private_init_cq(struct ibv_cq *cq, struct ibv_context *ctx,
 				  struct ibv_comp_channel *channel, void *cq_context)
@@ -59,7 +74,7 @@ VB_EXPORT void vb_private_init_cq(struct ibv_cq *cq, struct ibv_context *ctx,
 	pthread_mutex_init(&cq->mutex, NULL);
 	pthread_cond_init(&cq->cond, NULL);
 }
-VB_SYMVER_PRIVATE(vb_private_init_cq, verbs_init_cq);
+VB_SYMVER_FROM_25(vb_private_init_cq, verbs_init_cq);
 
 VB_EXPORT const char *vb_private_wr_opcode_str(enum ibv_wr_opcode opcode)
 {
@@ -83,7 +98,7 @@ VB_EXPORT const char *vb_private_wr_opcode_str(enum ibv_wr_opcode opcode)
 
 	return i < sizeof(names) / sizeof(names[0]) && names[i] ? names[i] : "unknown";
 }
-VB_SYMVER_PRIVATE_64(vb_private_wr_opcode_str, ibv_wr_opcode_str);
+VB_SYMVER_FROM_34(vb_private_wr_opcode_str, ibv_wr_opcode_str);
 
 VB_EXPORT unsigned int vb_private_ioctl_final_num_attrs(unsigned int num_attrs, void *link)
 {
@@ -91,16 +106,20 @@ VB_EXPORT unsigned int vb_private_ioctl_final_num_attrs(unsigned int num_attrs, 
 	(void)link;
 	return 0;
 }
-VB_SYMVER_PRIVATE(vb_private_ioctl_final_num_attrs, __ioctl_final_num_attrs);
+VB_SYMVER_FROM_25(vb_private_ioctl_final_num_attrs, __ioctl_final_num_attrs);
 
 VB_EXPORT bool vb_private_allow_disassociate_destroy;
-VB_SYMVER_PRIVATE(vb_private_allow_disassociate_destroy, verbs_allow_disassociate_destroy);
+VB_SYMVER_FROM_25(vb_private_allow_disassociate_destroy, verbs_allow_disassociate_destroy);
 
 VB_EXPORT void vb_private_register_driver(const void *ops)
 {
 	vb_log(VB_LOG_DEBUG, "a provider of kernel devices registered (%p); it is not used", ops);
 }
+VB_SYMVER(vb_private_register_driver, verbs_register_driver_25, "IBVERBS_PRIVATE_25");
+VB_SYMVER(vb_private_register_driver, verbs_register_driver_33, "IBVERBS_PRIVATE_33");
 VB_SYMVER(vb_private_register_driver, verbs_register_driver_34, "IBVERBS_PRIVATE_34");
+VB_SYMVER(vb_private_register_driver, verbs_register_driver_57, "IBVERBS_PRIVATE_57");
+VB_SYMVER(vb_private_register_driver, verbs_register_driver_59, "IBVERBS_PRIVATE_59");
 VB_SYMVER(vb_private_register_driver, verbs_register_driver_64, "IBVERBS_PRIVATE_64");
 VB_SYMVER(vb_private_register_driver, verbs_register_driver_65, "IBVERBS_PRIVATE_65");
 

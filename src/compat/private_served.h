@@ -25,6 +25,7 @@ void vb_private_log(struct verbs_context *ctx, uint32_t level, const char *fmt, 
 
 /* Devices of ours have no directory in sysfs: -1 and ENOENT. */
 int vb_private_read_ibdev_sysfs_file(char *buf, size_t size, void *sysfs_dev, const char *fmt, ...);
+int vb_private_get_fw_ver(char *value, size_t size, void *sysfs_dev);
 
 /* Sets the public fields of a provider's new CQ. */
 void vb_private_init_cq(struct ibv_cq *cq, struct ibv_context *ctx,

@@ -8,14 +8,36 @@
 #ifndef VB_COMPAT_SYMVER_H
 #define VB_COMPAT_SYMVER_H
 
-#define VB_SYMVER(function, name, node) __asm__(".symver " #function ", " #name "@" node)
+#define VB_SYMVER(function, name, node)   __asm__(".symver " #function ", " #name "@" node)
 
-/* A private symbol that rdma-core's providers bind: all three nodes, or those since 64. */
-#define VB_SYMVER_PRIVATE(function, name)                \
-	VB_SYMVER(function, name, "IBVERBS_PRIVATE_34"); \
-	VB_SYMVER_PRIVATE_64(function, name)
-#define VB_SYMVER_PRIVATE_64(function, name)             \
+/*
+ * A private symbol that rdma-core's providers bind, at each node from the named one on. The number in a node's name is the
+ * release that last took a symbol away or changed one; a release that only adds symbols adds them to the node there is.
+ * So each node has every symbol that any release with that node had.
+ */
+#define VB_SYMVER_FROM_65(function, name) VB_SYMVER(function, name, "IBVERBS_PRIVATE_65")
+#define VB_SYMVER_FROM_64(function, name)                \
 	VB_SYMVER(function, name, "IBVERBS_PRIVATE_64"); \
-	VB_SYMVER(function, name, "IBVERBS_PRIVATE_65")
+	VB_SYMVER_FROM_65(function, name)
+#define VB_SYMVER_FROM_59(function, name)                \
+	VB_SYMVER(function, name, "IBVERBS_PRIVATE_59"); \
+	VB_SYMVER_FROM_64(function, name)
+#define VB_SYMVER_FROM_34(function, name)                \
+	VB_SYMVER(function, name, "IBVERBS_PRIVATE_34"); \
+	VB_SYMVER(function, name, "IBVERBS_PRIVATE_57"); \
+	VB_SYMVER_FROM_59(function, name)
+#define VB_SYMVER_FROM_33(function, name)                \
+	VB_SYMVER(function, name, "IBVERBS_PRIVATE_33"); \
+	VB_SYMVER_FROM_34(function, name)
+#define VB_SYMVER_FROM_25(function, name)                \
+	VB_SYMVER(function, name, "IBVERBS_PRIVATE_25"); \
+	VB_SYMVER_FROM_33(function, name)
+
+/* Those that a later node lacks. */
+#define VB_SYMVER_ONLY_25(function, name) VB_SYMVER(function, name, "IBVERBS_PRIVATE_25")
+#define VB_SYMVER_25_TO_34(function, name)               \
+	VB_SYMVER(function, name, "IBVERBS_PRIVATE_25"); \
+	VB_SYMVER(function, name, "IBVERBS_PRIVATE_33"); \
+	VB_SYMVER(function, name, "IBVERBS_PRIVATE_34")
 
 #endif

@@ -29,7 +29,7 @@ def main():
     need("objdump")
     have = exported(sys.argv[1])
     want = set()
-    for name in ("symbols-44.txt", "symbols-64.txt", "symbols-65.txt"):
+    for name in ("symbols-44.txt", "symbols-64.txt", "symbols-65.txt", "symbols-private.txt"):
         want.update(tuple(line.split()) for line in recorded(name))
     lost = [f"{name}@{version}" for name, version in sorted(want - set(have))]
     added = [f"{name}@{version}" for name, version in sorted(set(have) - want)]

@@ -65,8 +65,8 @@ static const struct refused legacy[] = {
 	{"ibv_resize_cq", ERRNO},
 };
 
-/* What only providers call: in all three private nodes, and in those since 64. */
-static const struct refused since_34[] = {
+/* What only providers call, by the first and, where a later node lacks it, the last private node that has it. */
+static const struct refused from_25[] = {
 	{"_verbs_init_and_alloc_context", NIL},
 	{"execute_ioctl", ERRNO},
 	{"ibv_cmd_advise_mr", ERRNO},
@@ -116,14 +116,12 @@ static const struct refused since_34[] = {
 	{"ibv_cmd_post_send", ERRNO},
 	{"ibv_cmd_post_srq_recv", ERRNO},
 	{"ibv_cmd_query_context", ERRNO},
-	{"ibv_cmd_query_device_any", ERRNO},
 	{"ibv_cmd_query_mr", ERRNO},
 	{"ibv_cmd_query_port", ERRNO},
 	{"ibv_cmd_query_qp", ERRNO},
 	{"ibv_cmd_query_srq", ERRNO},
 	{"ibv_cmd_read_counters", ERRNO},
 	{"ibv_cmd_reg_dm_mr", ERRNO},
-	{"ibv_cmd_reg_dmabuf_mr", ERRNO},
 	{"ibv_cmd_reg_mr", ERRNO},
 	{"ibv_cmd_req_notify_cq", ERRNO},
 	{"ibv_cmd_rereg_mr", ERRNO},
@@ -132,13 +130,51 @@ static const struct refused since_34[] = {
 	{"verbs_set_ops", VOID},
 	{"verbs_uninit_context", VOID},
 };
-static const struct refused since_64[] = {
-	{"ibv_cmd_alloc_dmah", ERRNO},           {"ibv_cmd_create_cq_ex2", ERRNO},
-	{"ibv_cmd_export_dmabuf_fd", MINUS_ONE}, {"ibv_cmd_free_dmah", ERRNO},
-	{"ibv_cmd_query_port_speed", ERRNO},     {"ibv_cmd_reg_mr_ex", ERRNO},
-	{"ibv_dmabuf_heap_alloc", NIL},          {"ibv_dmabuf_heap_cc_shared_init", NIL},
-	{"ibv_dmabuf_heap_destroy", VOID},       {"ibv_dmabuf_heap_free", VOID},
+static const struct refused only_25[] = {{"ibv_cmd_query_device_ex", ERRNO}};
+static const struct refused from_25_to_34[] = {{"ibv_cmd_query_device", ERRNO}};
+static const struct refused from_33[] = {{"ibv_cmd_query_device_any", ERRNO}};
+static const struct refused from_34[] = {
+	{"ibv_cmd_create_cq_ex2", ERRNO},
+	{"ibv_cmd_reg_dmabuf_mr", ERRNO},
 };
+static const struct refused from_59[] = {
+	{"ibv_cmd_alloc_dmah", ERRNO}, {"ibv_cmd_export_dmabuf_fd", MINUS_ONE},
+	{"ibv_cmd_free_dmah", ERRNO},  {"ibv_cmd_query_port_speed", ERRNO},
+	{"ibv_cmd_reg_mr_ex", ERRNO},
+};
+static const struct refused from_64[] = {
+	{"ibv_dmabuf_heap_alloc", NIL},
+	{"ibv_dmabuf_heap_cc_shared_init", NIL},
+	{"ibv_dmabuf_heap_destroy", VOID},
+	{"ibv_dmabuf_heap_free", VOID},
+};
+static const struct refused from_65[] = {
+	{"ibv_cmd_create_comp_cntr", ERRNO},    {"ibv_cmd_destroy_comp_cntr", ERRNO},
+	{"ibv_cmd_inc_comp_cntr", ERRNO},       {"ibv_cmd_inc_err_comp_cntr", ERRNO},
+	{"ibv_cmd_qp_attach_comp_cntr", ERRNO}, {"ibv_cmd_query_comp_cntr_caps", ERRNO},
+	{"ibv_cmd_read_comp_cntr", ERRNO},      {"ibv_cmd_read_err_comp_cntr", ERRNO},
+	{"ibv_cmd_set_comp_cntr", ERRNO},       {"ibv_cmd_set_err_comp_cntr", ERRNO},
+};
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+static const struct {
+	int first, last;
+	const struct refused *functions;
+	size_t count;
+} provider_only[] = {
+	{25, 65, from_25, COUNT(from_25)},
+	{25, 25, only_25, COUNT(only_25)},
+	{25, 34, from_25_to_34, COUNT(from_25_to_34)},
+	{33, 65, from_33, COUNT(from_33)},
+	{34, 65, from_34, COUNT(from_34)},
+	{59, 65, from_59, COUNT(from_59)},
+	{64, 65, from_64, COUNT(from_64)},
+	{65, 65, from_65, COUNT(from_65)},
+};
+
+/* The numbers that the private nodes of releases 25 to 65 have. */
+static const int nodes[] = {25, 33, 34, 57, 59, 64, 65};
 
 static void check_refused(const char *version, const struct refused *functions, size_t count)
 {
@@ -158,8 +194,6 @@ static void check_refused(const char *version, const struct refused *functions, 
 		MUST(errno == EOPNOTSUPP, f->name);
 	}
 }
-
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 static void check_legacy(void)
 {
@@ -209,36 +243,26 @@ static void check_gid_type(const char *version, struct ibv_context *ctx)
 	}
 }
 
-/* What is served, or has nothing to refuse. */
-static void check_private(const char *version, const char *driver)
+/* Symbols that tell of files of a kernel's device: -1 and ENOENT. */
+static void check_no_file(const char *name, const char *version)
 {
-	struct ibv_cq cq = {.comp_events_completed = 7};
-	struct ibv_context ctx = {.cmd_fd = -1};
-	void *symbol = get(driver, version);
+	void *symbol = get(name, version);
 
-	AS(refusal, symbol)(NULL, NULL, NULL, NULL);
-	check_refused(version, since_34, COUNT(since_34));
-	if (strcmp(version, "IBVERBS_PRIVATE_34"))
-		check_refused(version, since_64, COUNT(since_64));
-	symbol = get("ibv_read_ibdev_sysfs_file", version);
 	errno = 0;
-	MUST((int)(intptr_t)AS(refusal, symbol)(NULL, NULL, NULL, NULL) == -1, version);
-	MUST(errno == ENOENT, version);
-	symbol = get("__ioctl_final_num_attrs", version);
-	MUST(!AS(refusal, symbol)((void *)3, NULL, NULL, NULL), version);
-	symbol = get("verbs_init_cq", version);
-	AS(refusal, symbol)(&cq, &ctx, NULL, &cq);
-	MUST(cq.context == &ctx && cq.cq_context == &cq && !cq.comp_events_completed, version);
-	symbol = get("__verbs_log", version);
-	AS(log_line, symbol)(NULL, 4, "%d", 1);
-	AS(log_line, symbol)(NULL, 0, "%d", 1);
-	AS(log_line, symbol)(NULL, 999, "%d", 1);
-	symbol = get("verbs_allow_disassociate_destroy", version);
-	MUST(!*(bool *)symbol, version);
+	MUST((int)(intptr_t)AS(refusal, symbol)(NULL, NULL, NULL, NULL) == -1, name);
+	MUST(errno == ENOENT, name);
 }
 
-/* Since 64: the words of opcodes, never NULL. */
-static void check_words(const char *version)
+static void check_provider_only(int node, const char *version)
+{
+	for (size_t i = 0; i < COUNT(provider_only); i++) {
+		if (node >= provider_only[i].first && node <= provider_only[i].last)
+			check_refused(version, provider_only[i].functions, provider_only[i].count);
+	}
+}
+
+/* The words of opcodes, never NULL; and lines of any level. */
+static void check_from_34(const char *version)
 {
 	typedef const char *(*words)(int);
 	void *symbol = get("ibv_wr_opcode_str", version);
@@ -246,6 +270,38 @@ static void check_words(const char *version)
 	MUST(!strcmp(AS(words, symbol)(IBV_WR_SEND), "send"), version);
 	MUST(!strcmp(AS(words, symbol)(-1), "unknown"), version);
 	MUST(!strcmp(AS(words, symbol)(1000), "unknown"), version);
+	symbol = get("__verbs_log", version);
+	AS(log_line, symbol)(NULL, 4, "%d", 1);
+	AS(log_line, symbol)(NULL, 0, "%d", 1);
+	AS(log_line, symbol)(NULL, 999, "%d", 1);
+}
+
+/* One private node: what is refused, what is served, and what has nothing to refuse. */
+static void check_private(int node, struct ibv_context *device)
+{
+	struct ibv_cq cq = {.comp_events_completed = 7};
+	struct ibv_context ctx = {.cmd_fd = -1};
+	char version[32], driver[32];
+	void *symbol;
+
+	snprintf(version, sizeof(version), "IBVERBS_PRIVATE_%d", node);
+	snprintf(driver, sizeof(driver), "verbs_register_driver_%d", node);
+	symbol = get(driver, version);
+	AS(refusal, symbol)(NULL, NULL, NULL, NULL);
+	check_provider_only(node, version);
+	check_no_file("ibv_read_ibdev_sysfs_file", version);
+	if (node == 25)
+		check_no_file("ibv_get_fw_ver", version);
+	if (node >= 34)
+		check_from_34(version);
+	symbol = get("__ioctl_final_num_attrs", version);
+	MUST(!AS(refusal, symbol)((void *)3, NULL, NULL, NULL), version);
+	symbol = get("verbs_init_cq", version);
+	AS(refusal, symbol)(&cq, &ctx, NULL, &cq);
+	MUST(cq.context == &ctx && cq.cq_context == &cq && !cq.comp_events_completed, version);
+	symbol = get("verbs_allow_disassociate_destroy", version);
+	MUST(!*(bool *)symbol, version);
+	check_gid_type(version, device);
 }
 
 /* NCCL and others look these up by hand. */
@@ -277,18 +333,12 @@ int main(void)
 	MUST(library, "libibverbs.so.1");
 	check_public();
 	check_legacy();
-	check_private("IBVERBS_PRIVATE_34", "verbs_register_driver_34");
-	check_private("IBVERBS_PRIVATE_64", "verbs_register_driver_64");
-	check_private("IBVERBS_PRIVATE_65", "verbs_register_driver_65");
-	check_words("IBVERBS_PRIVATE_64");
-	check_words("IBVERBS_PRIVATE_65");
 	list = ibv_get_device_list(NULL);
 	MUST(list && list[0], "a device");
 	ctx = ibv_open_device(list[0]);
 	MUST(ctx, ibv_get_device_name(list[0]));
-	check_gid_type("IBVERBS_PRIVATE_34", ctx);
-	check_gid_type("IBVERBS_PRIVATE_64", ctx);
-	check_gid_type("IBVERBS_PRIVATE_65", ctx);
+	for (size_t i = 0; i < COUNT(nodes); i++)
+		check_private(nodes[i], ctx);
 	MUST(!ibv_close_device(ctx), "close");
 	ibv_free_device_list(list);
 	return 0;
