@@ -13,6 +13,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
+#include "base/sys.h"
 
 #define STREAK_FIRST 64u /* a membarrier(2) costs as much as some hundred atomic operations */
 #define STREAK_MOST  (1u << 16)
@@ -67,7 +68,7 @@ static void all_threads_pass_a_barrier(void)
 	    !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
 		return;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	nanosleep(&drain, NULL);
+	vb_sys_nanosleep(&drain);
 }
 
 /* Under `held`. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 
 struct range {
 	uintptr_t start, end;
@@ -60,7 +61,7 @@ static void prepare(void)
 /* The page size of the mapping at the address (proc(5), smaps); 0: not found. */
 static uintptr_t mapping_page(uintptr_t addr)
 {
-	FILE *f = fopen("/proc/self/smaps", "re");
+	FILE *f = vb_sys_fopen("/proc/self/smaps");
 	unsigned long start = 0, end = 0, kb = 0;
 	char line[512];
 	uintptr_t page = 0;

@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/sys.h"
+
 #define PAUSES   200
 #define YIELDS   50
 #define SLEEP_NS 50000
@@ -27,7 +29,7 @@ void vb_lock_relax(int turn)
 	else if (turn < PAUSES + YIELDS)
 		sched_yield();
 	else
-		nanosleep(&t, NULL);
+		vb_sys_nanosleep(&t);
 }
 
 void vb_lock_wait(struct vb_lock *lock)

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sys.h"
+
 #define LINE_MAX_BYTES 1024
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -57,15 +59,15 @@ static void line_write(const char *line, size_t len)
 	int fd = STDERR_FILENO;
 
 	if (log_file[0]) {
-		fd = open(log_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+		fd = vb_sys_open(log_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC);
 		if (fd < 0)
 			return;
 	}
-	ssize_t n = write(fd, line, len);
+	ssize_t n = vb_sys_write(fd, line, len);
 
 	(void)n;
 	if (log_file[0])
-		close(fd);
+		vb_sys_close(fd);
 }
 
 static void line_emit(const char *head, const char *fmt, va_list ap)

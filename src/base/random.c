@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/sys.h"
+
 uint64_t vb_random64(void)
 {
 	uint64_t v = 0;
 
-	while (getrandom(&v, sizeof(v), 0) != (ssize_t)sizeof(v))
+	while (vb_sys_getrandom(&v, sizeof(v), 0) != (ssize_t)sizeof(v))
 		;
 	return v;
 }

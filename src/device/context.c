@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "device/device.h"
 #include "device/fastpath.h"
 #include "device/flow.h"
@@ -202,7 +203,7 @@ void vb_context_adopt(struct ibv_context *ctx, const struct vb_passport *origin,
 	c->passport = NULL;
 	c->origin = origin;
 	pthread_mutex_unlock(&all_lock);
-	close(ctx->cmd_fd);
+	vb_sys_close(ctx->cmd_fd);
 	ctx->cmd_fd = cmd_fd;
 }
 
@@ -307,10 +308,10 @@ int vb_context_close(struct ibv_context *ctx)
 	unlist(c);
 	if (!c->forked)
 		vb_paths_log(ctx->device->name);
-	close(ctx->cmd_fd);
+	vb_sys_close(ctx->cmd_fd);
 	ctx->cmd_fd = -1;
 	if (c->forked) {
-		close(ctx->async_fd); /* the queue's lock and its readers are the parent's */
+		vb_sys_close(ctx->async_fd); /* the queue's lock and its readers are the parent's */
 		ctx->async_fd = -1;
 		return 0;
 	}

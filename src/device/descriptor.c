@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/sys.h"
+
 #define FIRST_NUMBER 256
 
 int vb_descriptor_move_up(int fd)
@@ -16,6 +18,6 @@ int vb_descriptor_move_up(int fd)
 	moved = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_NUMBER);
 	if (moved < 0)
 		return fd;
-	close(fd);
+	vb_sys_close(fd);
 	return moved;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "host/arena.h"
 #include "host/descriptor.h"
 
@@ -24,7 +25,7 @@ int vb_dmabuf_export(struct vb_node *node, const void *addr, size_t length)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct udmabuf_create wish = {.flags = UDMABUF_FLAGS_CLOEXEC};
 	uint64_t offset;
-	int maker = open(MAKER, O_RDWR | O_CLOEXEC);
+	int maker = vb_sys_open(MAKER, O_RDWR | O_CLOEXEC);
 
 	if (maker < 0)
 		return vb_refuse(vb_system_is_short(-errno) ? errno : EOPNOTSUPP,
@@ -36,7 +37,7 @@ int vb_dmabuf_export(struct vb_node *node, const void *addr, size_t length)
 	int fd = ioctl(maker, UDMABUF_CREATE, &wish);
 	int err = errno;
 
-	close(maker);
+	vb_sys_close(maker);
 	if (fd >= 0)
 		return fd;
 	return vb_refuse(vb_system_is_short(-err) ? err : EOPNOTSUPP, VB_REASON_UNSUPPORTED,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "device/comp_cntr.h"
 #include "device/env.h"
 #include "device/foreign.h"
@@ -168,7 +169,7 @@ static bool make_persistent(uint64_t addr, uint64_t length)
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t start = addr & ~(page - 1);
 
-	return !length || !msync((void *)(uintptr_t)start, addr + length - start, MS_SYNC);
+	return !length || !vb_sys_msync((void *)(uintptr_t)start, addr + length - start, MS_SYNC);
 }
 
 enum vb_reason vb_env_remote_flush(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length,

@@ -19,7 +19,10 @@
 
 #include "base/log.h"
 #include "base/reason.h"
+#include "base/sys.h"
 #include "device/descriptor.h"
+
+#define LEAVE_NS 100000 /* looks whether the readers have left */
 
 int vb_event_queue_init(struct vb_event_queue *q)
 {
@@ -35,7 +38,7 @@ int vb_event_queue_init(struct vb_event_queue *q)
 	q->fd = vb_descriptor_move_up(fd);
 	err = pthread_mutex_init(&q->lock, NULL);
 	if (err)
-		close(q->fd);
+		vb_sys_close(q->fd);
 	return -err;
 }
 
@@ -50,11 +53,11 @@ void vb_event_queue_close(struct vb_event_queue *q)
 	if (fd < 0)
 		return;
 	while (atomic_load(&q->readers)) {
-		if (write(fd, &plenty, sizeof(plenty)) < 0)
+		if (vb_sys_write(fd, &plenty, sizeof(plenty)) < 0)
 			break; /* the program has closed it: those threads wait for ever */
-		usleep(100);
+		vb_sys_nanosleep(&(struct timespec){.tv_nsec = LEAVE_NS});
 	}
-	close(fd);
+	vb_sys_close(fd);
 }
 
 void vb_event_queue_fini(struct vb_event_queue *q)
@@ -79,17 +82,13 @@ static void unlink_node(struct vb_event_node *node)
 	node->prev = NULL;
 }
 
-/* Under the lock, which a cancelled thread must not keep: write(2) is a cancellation point. */
 static void signal_one(int fd)
 {
 	const uint64_t one = 1;
-	int state;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	/* A descriptor that the program has closed: the event waits in vain, as on an adapter. */
-	if (write(fd, &one, sizeof(one)) < 0)
+	if (vb_sys_write(fd, &one, sizeof(one)) < 0)
 		vb_log(VB_LOG_WARN, "event descriptor %d: %s", fd, strerror(errno));
-	pthread_setcancelstate(state, NULL);
 }
 
 void vb_event_queue_raise(struct vb_event_queue *q, struct vb_event_node *node)
@@ -166,12 +165,8 @@ static bool unsignal_one(int fd)
 {
 	uint64_t unit;
 	struct iovec iov = {.iov_base = &unit, .iov_len = sizeof(unit)};
-	ssize_t n;
-	int state;
+	ssize_t n = vb_sys_preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	n = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
-	pthread_setcancelstate(state, NULL);
 	return n == (ssize_t)sizeof(unit);
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sys.h"
+
 #define GUID_LOCAL \
 	(1ull      \
 	 << 57) /* the "local" bit of an EUI-64, inverted in the modified form: 0 means local */
@@ -34,11 +36,11 @@ uint64_t vb_guid_of(const struct vb_netdev *dev, const char *machine)
 void vb_guid_machine(char *text, size_t size)
 {
 	ssize_t len = -1;
-	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
+	int fd = vb_sys_open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
-		len = read(fd, text, size - 1);
-		close(fd);
+		len = vb_sys_read(fd, text, size - 1);
+		vb_sys_close(fd);
 	}
 	if (len > 0) {
 		text[len] = '\0';

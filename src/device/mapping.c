@@ -14,6 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/sys.h"
+
 /* linux/fs.h has this from 6.11 on; the headers of the build machine may be older. */
 struct procmap_query {
 	uint64_t size;
@@ -119,7 +121,7 @@ static void check_text(int fd, struct wanted *w)
 	char buf[4096];
 	ssize_t n;
 
-	while ((n = read(fd, buf, sizeof(buf))) > 0) {
+	while ((n = vb_sys_read(fd, buf, sizeof(buf))) > 0) {
 		for (ssize_t i = 0; i < n; i++) {
 			if (!scan_char(&s, buf[i]))
 				continue;
@@ -151,7 +153,7 @@ static int check_msync(uintptr_t addr, size_t length, uintptr_t *bad)
 
 	*bad = addr;
 	/* MS_ASYNC writes nothing back; it only walks the mappings. */
-	if (msync((void *)start, addr + length - start, MS_ASYNC) && errno == ENOMEM)
+	if (vb_sys_msync((void *)start, addr + length - start, MS_ASYNC) && errno == ENOMEM)
 		return -EFAULT;
 	return 0;
 }
@@ -159,7 +161,7 @@ static int check_msync(uintptr_t addr, size_t length, uintptr_t *bad)
 int vb_mapping_check(uintptr_t addr, size_t length, bool writable, uintptr_t *bad)
 {
 	struct wanted w = {.at = addr, .last = addr + length - 1, .writable = writable};
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int fd = vb_sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	int err;
 
 	if (fd < 0)
@@ -169,6 +171,6 @@ int vb_mapping_check(uintptr_t addr, size_t length, bool writable, uintptr_t *ba
 		check_text(fd, &w);
 	else if (err)
 		w.done = !check_msync(addr, length, bad);
-	close(fd);
+	vb_sys_close(fd);
 	return answer(&w, bad);
 }

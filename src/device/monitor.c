@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "device/descriptor.h"
 #include "device/device.h"
 #include "device/process.h"
@@ -24,7 +25,7 @@ static void on_change(void *arg)
 	bool changed = false;
 
 	(void)arg;
-	while (recv(watched, buf, sizeof(buf), MSG_DONTWAIT) >= 0 || errno == ENOBUFS)
+	while (vb_sys_recv(watched, buf, sizeof(buf), MSG_DONTWAIT) >= 0 || errno == ENOBUFS)
 		changed = true;
 	if (changed)
 		vb_device_refresh_now();
@@ -45,7 +46,7 @@ static int open_socket(void)
 	if (!bind(fd, (const struct sockaddr *)&addr, sizeof(addr)))
 		return fd;
 	err = -errno;
-	close(fd);
+	vb_sys_close(fd);
 	return err;
 }
 
@@ -64,7 +65,7 @@ void vb_monitor_attach(struct vb_node *node)
 		}
 		if (err && fd >= 0) {
 			watched = -1;
-			close(fd);
+			vb_sys_close(fd);
 		}
 	}
 	pthread_mutex_unlock(&lock);
@@ -79,6 +80,6 @@ void vb_monitor_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	if (watched >= 0)
-		close(watched);
+		vb_sys_close(watched);
 	watched = -1;
 }

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 
 #define MAX_ATTEMPTS 4 /* a dump that met a change is to be asked for again */
 
@@ -108,7 +109,50 @@ static int on_address(const struct nlmsghdr *msg, void *data)
 	return MNL_CB_OK;
 }
 
-static int dump(struct mnl_socket *sock, uint16_t type, uint32_t seq, mnl_cb_t cb, void *data)
+/* A route socket's number and the port that the kernel knows it by. libmnl's own are cancellation points. */
+struct route {
+	int fd;
+	uint32_t port;
+};
+
+static int route_open(struct route *r)
+{
+	struct sockaddr_nl own = {.nl_family = AF_NETLINK};
+	socklen_t length = sizeof(own);
+
+	r->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (r->fd < 0)
+		return -errno;
+	if (!bind(r->fd, (const struct sockaddr *)&own, length) &&
+	    !getsockname(r->fd, (struct sockaddr *)&own, &length)) {
+		r->port = own.nl_pid;
+		return 0;
+	}
+	int err = -errno;
+
+	vb_sys_close(r->fd);
+	return err;
+}
+
+/* One datagram of the kernel's; those of other processes (netlink(7)) are passed over. */
+static ssize_t route_receive(const struct route *r, void *buf, size_t size)
+{
+	struct sockaddr_nl from;
+	struct iovec iov = {buf, size};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t length;
+
+	do {
+		msg.msg_name = &from;
+		msg.msg_namelen = sizeof(from);
+		length = vb_sys_recvmsg(r->fd, &msg, 0);
+	} while (length < 0 ? errno == EINTR : from.nl_pid != 0);
+	if (length < 0)
+		return -errno;
+	return msg.msg_flags & MSG_TRUNC ? -ENOSPC : length;
+}
+
+static int dump(const struct route *route, uint16_t type, uint32_t seq, mnl_cb_t cb, void *data)
 {
 	char buf[32768] __attribute__((aligned(8)));
 	struct nlmsghdr *msg = mnl_nlmsg_put_header(buf);
@@ -120,35 +164,30 @@ static int dump(struct mnl_socket *sock, uint16_t type, uint32_t seq, mnl_cb_t c
 	msg->nlmsg_seq = seq;
 	gen = mnl_nlmsg_put_extra_header(msg, sizeof(*gen));
 	gen->rtgen_family = AF_UNSPEC;
-	if (mnl_socket_sendto(sock, msg, msg->nlmsg_len) < 0)
+	if (vb_sys_send(route->fd, msg, msg->nlmsg_len, 0) < 0)
 		return -errno;
 	while (more == MNL_CB_OK) {
-		ssize_t len = mnl_socket_recvfrom(sock, buf, sizeof(buf));
+		ssize_t len = route_receive(route, buf, sizeof(buf));
 
-		if (len < 0 && errno == EINTR)
-			continue;
 		if (len < 0)
-			return -errno;
-		more = mnl_cb_run(buf, (size_t)len, seq, mnl_socket_get_portid(sock), cb, data);
+			return (int)len;
+		errno = ENOMEM; /* for a callback that finds no memory */
+		more = mnl_cb_run(buf, (size_t)len, seq, route->port, cb, data);
 	}
 	return more < 0 ? -errno : 0;
 }
 
 static int scan(struct vb_netdevs *n)
 {
-	struct mnl_socket *sock = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-	int err = 0;
+	struct route route;
+	int err = route_open(&route);
 
-	if (!sock)
-		return -errno;
-	errno = ENOMEM; /* for a callback that finds no memory */
-	if (mnl_socket_bind(sock, 0, MNL_SOCKET_AUTOPID) < 0)
-		err = -errno;
+	if (err)
+		return err;
+	err = dump(&route, RTM_GETLINK, 1, on_link, n);
 	if (!err)
-		err = dump(sock, RTM_GETLINK, 1, on_link, n);
-	if (!err)
-		err = dump(sock, RTM_GETADDR, 2, on_address, n);
-	mnl_socket_close(sock);
+		err = dump(&route, RTM_GETADDR, 2, on_address, n);
+	vb_sys_close(route.fd);
 	return err;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "device/context.h"
 #include "device/device.h"
 #include "device/limits.h"
@@ -61,11 +62,11 @@ static uint32_t speed_mbps(const struct vb_link_state *link)
 	int fd;
 
 	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", link->ifname);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = vb_sys_open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return UNKNOWN_MBPS;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
+	n = vb_sys_read(fd, text, sizeof(text) - 1);
+	vb_sys_close(fd);
 	if (n > 0) {
 		text[n] = '\0';
 		mbps = strtol(text, NULL, 10);

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "device/context.h"
 #include "device/cq.h"
 #include "device/device.h"
@@ -214,7 +215,7 @@ static bool send_frame(struct vb_raw *raw, uint32_t length)
 	ssize_t n;
 
 	do
-		n = send(raw->tx, raw->out, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+		n = vb_sys_send(raw->tx, raw->out, length, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
 		return false;

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "device/cq.h"
 #include "device/engine.h"
 #include "device/env.h"
@@ -87,7 +88,7 @@ static bool frame_read(struct vb_raw *raw, uint8_t **data, uint32_t *length, uin
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
-	ssize_t n = recvmsg(raw->rx, &msg, MSG_DONTWAIT);
+	ssize_t n = vb_sys_recvmsg(raw->rx, &msg, MSG_DONTWAIT);
 	bool outgoing = from.sll_pkttype == PACKET_OUTGOING;
 
 	*cvlan = 0;

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "device/engine.h"
 #include "device/process.h"
 #include "device/udp_deliver.h"
@@ -62,7 +63,7 @@ static void on_packet(void *arg)
 	struct epoll_event events[2];
 
 	(void)arg;
-	if (epoll_wait(udp_link.epoll, events, 2, 0) > 0)
+	if (vb_sys_epoll_wait(udp_link.epoll, events, 2, 0) > 0)
 		atomic_store(&udp_link.rang, true);
 }
 
@@ -131,7 +132,7 @@ static void side_empty(struct vb_engine *e, struct side *side, int fd)
 	atomic_store(&side->fd, -1);
 	socket_empty(e, fd, ipv4);
 	/* What the kernel had begun to put into the queue when we left. */
-	nanosleep(&(struct timespec){.tv_nsec = LEAVE_NS}, NULL);
+	vb_sys_nanosleep(&(struct timespec){.tv_nsec = LEAVE_NS});
 	socket_empty(e, fd, ipv4);
 	vb_lock_release(&udp_link.drain);
 	vb_engine_flush(e);

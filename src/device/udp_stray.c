@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/sys.h"
 #include "device/engine.h"
 #include "device/process.h"
 #include "device/udp_deliver.h"
@@ -228,7 +229,7 @@ void vb_udp_stray_finish(struct vb_engine *e)
 		waits = vb_udp_stray_waits(e);
 		vb_lock_release(&e->lock);
 		if (waits)
-			nanosleep(&(struct timespec){.tv_nsec = ASK_AGAIN_NS}, NULL);
+			vb_sys_nanosleep(&(struct timespec){.tv_nsec = ASK_AGAIN_NS});
 	}
 }
 

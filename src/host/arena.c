@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "host/descriptor.h"
 #include "host/private.h"
 #include "host/shared.h"
@@ -129,7 +130,7 @@ static uint64_t whole_pages(uint64_t bytes)
 /* MemAvailable of proc_meminfo(5); what is not known is plenty. */
 static uint64_t memory_available(void)
 {
-	FILE *f = fopen("/proc/meminfo", "re");
+	FILE *f = vb_sys_fopen("/proc/meminfo");
 	uint64_t kib = UINT64_MAX >> 10;
 	char line[128];
 
@@ -153,7 +154,8 @@ static int populate(int fd, uint64_t offset, uint64_t bytes)
 	if (bytes >= WORTH_ASKING && bytes > memory_available())
 		return -ENOMEM;
 	do {
-		err = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) ? errno : 0;
+		err = vb_sys_fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) ? errno
+											     : 0;
 	} while (err == EINTR);
 	return -err;
 }
@@ -171,8 +173,8 @@ static void give_back(struct vb_arena *arena, const struct vb_extent *e)
 	(void)mmap(arena->base + e->offset, e->bytes, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	if (vb_descriptor_ours(arena->fd))
-		fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)e->offset,
-			  (off_t)e->bytes);
+		vb_sys_fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				 (off_t)e->offset, (off_t)e->bytes);
 }
 
 static int claim(struct vb_node *node, struct vb_extent *piece)

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/sys.h"
 #include "host/private.h"
 #include "host/shared.h"
 
@@ -83,7 +84,7 @@ int vb_atomic_lock_take(struct vb_atomic_lock *lock)
 		err = try_lock(lock);
 	}
 	for (int i = 0; err == -EBUSY && i < LOCK_NAPS; i++) {
-		nanosleep(&nap, NULL);
+		vb_sys_nanosleep(&nap);
 		err = try_lock(lock);
 	}
 	return err == -EBUSY ? -EAGAIN : err;

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/reason.h"
+#include "base/sys.h"
 #include "host/control.h"
 #include "host/descriptor.h"
 #include "host/private.h"
@@ -64,7 +65,7 @@ static int seat_bind(const char *name, uint32_t seat)
 	if (bind(fd, (struct sockaddr *)&addr, len)) {
 		int err = -errno;
 
-		close(fd);
+		vb_sys_close(fd);
 		return err;
 	}
 	return fd;
@@ -77,7 +78,7 @@ static int seat_look(const char *name, uint32_t seat)
 
 	if (fd < 0)
 		return fd;
-	close(fd);
+	vb_sys_close(fd);
 	return 0;
 }
 
@@ -103,13 +104,13 @@ static void commons_ready(struct vb_node *node, struct vb_source *source, uint32
 	for (;;) {
 		struct ucred cred = {0};
 		socklen_t len = sizeof(cred);
-		int fd = accept4(c->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = vb_sys_accept4(c->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0)
 			return;
 		if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid())
 			(void)vb_control_send(fd, &msg, fds, 2);
-		close(fd);
+		vb_sys_close(fd);
 	}
 }
 
@@ -128,13 +129,11 @@ static int seat_ask(const char *name, uint32_t seat, int fds[2])
 
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&addr, len))
+	if (vb_sys_connect(fd, (struct sockaddr *)&addr, len))
 		err = -errno;
 	else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) || cred.uid != geteuid())
 		err = -EPERM;
-	struct pollfd wait = {.fd = fd, .events = POLLIN};
-
-	if (!err && poll(&wait, 1, ANSWER_MS) != 1)
+	if (!err && vb_sys_poll_one(fd, POLLIN, ANSWER_MS) != 1)
 		err = -ETIMEDOUT;
 	if (!err) {
 		int n = vb_control_receive(fd, &msg, got, &num);
@@ -142,7 +141,7 @@ static int seat_ask(const char *name, uint32_t seat, int fds[2])
 		if (n != 1 || num != 2 || msg.type != VB_CONTROL_COMMONS)
 			err = vb_system_is_short(n) ? n : -EPROTO;
 	}
-	close(fd);
+	vb_sys_close(fd);
 	for (int i = 0; err && i < num; i++)
 		vb_descriptor_close(got[i]);
 	if (!err)
@@ -249,7 +248,7 @@ static int verify(const struct vb_commons *c)
 	int err = find_member(c->name, c->seat, fds);
 
 	while (err == -EADDRINUSE && vb_node_clock() < until) {
-		nanosleep(&nap, NULL);
+		vb_sys_nanosleep(&nap);
 		err = find_member(c->name, c->seat, fds);
 	}
 	if (vb_system_is_short(err))
@@ -338,7 +337,7 @@ int vb_commons_join(struct vb_node *node, const char *name, size_t bytes, bool c
 		if ((err != -EADDRINUSE && err != -EBUSY) || vb_node_clock() > until)
 			break;
 		commons_drop(c);
-		nanosleep(&nap, NULL);
+		vb_sys_nanosleep(&nap);
 	}
 	if (!err) {
 		pthread_mutex_lock(&node->lock);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/reason.h"
+#include "base/sys.h"
 #include "host/channel_private.h"
 #include "host/control.h"
 #include "host/descriptor.h"
@@ -178,7 +179,7 @@ static enum vb_contact_state contact_connect(struct vb_node *node, uint32_t bloc
 		return VB_CONTACT_STATE_ABSENT;
 	}
 	fd = vb_descriptor_adopt(fd);
-	if (connect(fd, (struct sockaddr *)&addr, len)) {
+	if (vb_sys_connect(fd, (struct sockaddr *)&addr, len)) {
 		int err = errno;
 
 		vb_descriptor_close(fd);
@@ -236,7 +237,7 @@ void vb_contact_accept(struct vb_node *node, struct vb_source *listener, uint32_
 	(void)events;
 	for (;;) {
 		pid_t pid = 0;
-		int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = vb_sys_accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0 && errno == EBADF)
 			vb_node_descriptors_gone(node);

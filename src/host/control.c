@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/sys.h"
 #include "host/descriptor.h"
 
 _Static_assert(sizeof(struct vb_control) == 128, "a control message has one size");
@@ -31,7 +32,7 @@ int vb_control_send(int sock, const struct vb_control *msg, const int *fds, int 
 		rights.head.cmsg_len = CMSG_LEN(sizeof(int) * (size_t)num_fds);
 		memcpy(CMSG_DATA(&rights.head), fds, sizeof(int) * (size_t)num_fds);
 	}
-	if (sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (vb_sys_sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
 	return errno == ETOOMANYREFS || errno == EINTR || errno == ENOBUFS ? -EAGAIN : -errno;
 }
@@ -69,7 +70,7 @@ int vb_control_receive(int sock, struct vb_control *msg, int *fds, int *num_fds)
 	memset(msg, 0, sizeof(*msg));
 	*num_fds = 0;
 	do {
-		n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		n = vb_sys_recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/sys.h"
+
 /* Numbers above are kept out of the table: they are used and closed unchecked, and a forked child keeps its copy. */
 #define TRACKED 65536
 
@@ -48,7 +50,7 @@ int vb_descriptor_adopt(int fd)
 	int moved = fcntl(fd, F_DUPFD_CLOEXEC, high_number());
 
 	if (moved >= 0) {
-		close(fd);
+		vb_sys_close(fd);
 		fd = moved;
 	}
 	if (fd < TRACKED) {
@@ -72,7 +74,7 @@ void vb_descriptor_close(int fd)
 	if (fd >= 0 && fd < TRACKED)
 		atomic_fetch_and(&ours[fd / 64], ~(1ull << fd % 64));
 	if (close_it)
-		close(fd);
+		vb_sys_close(fd);
 }
 
 void vb_descriptor_forget_all(void)

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "base/reason.h"
+#include "base/sys.h"
 #include "host/private.h"
 
 /* Released slots that must lie before one is used again; less only when no fresh slot is left. */
@@ -21,7 +22,7 @@ static uint32_t draw(struct vb_keys *keys)
 	uint32_t r;
 
 	if (keys->random_left < 2) {
-		if (getrandom(keys->random, sizeof(keys->random), 0) != sizeof(keys->random))
+		if (vb_sys_getrandom(keys->random, sizeof(keys->random), 0) != sizeof(keys->random))
 			return vb_random32();
 		keys->random_left = sizeof(keys->random);
 	}

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/reason.h"
+#include "base/sys.h"
 #include "host/channel_private.h"
 #include "host/descriptor.h"
 #include "host/private.h"
@@ -103,7 +104,7 @@ void vb_liveness_watch(struct vb_node *node, struct vb_peer *peer, int sock)
 			fd = (int)syscall(SYS_pidfd_open, peer->seen_pid, 0);
 		/* Alive after the open: then the number had not been given to another process before it. */
 		if (fd >= 0 && !vb_alive_word_held(peer->page)) {
-			close(fd);
+			vb_sys_close(fd);
 			fd = -1;
 		}
 	}

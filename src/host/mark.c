@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/sys.h"
 #include "host/private.h"
 
 #define SPINS    200
@@ -55,7 +56,7 @@ static void pause_for(int *turn)
 	if ((*turn)++ < SPINS)
 		sched_yield();
 	else
-		nanosleep(&t, NULL);
+		vb_sys_nanosleep(&t);
 }
 
 static uint32_t engines_of(const struct vb_peer *peer)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/sys.h"
 #include "host/private.h"
 
 #define LOOK_NS 200000
@@ -28,7 +29,7 @@ int vb_peer_meet(struct vb_node *node, uint32_t block, uint64_t nonce, int64_t p
 	struct vb_peer *peer = look(node, block, &why);
 
 	while (!peer && why == VB_CONTACT_PENDING && vb_node_clock() < until) {
-		nanosleep(&pause, NULL);
+		vb_sys_nanosleep(&pause);
 		peer = look(node, block, &why);
 	}
 	if (!peer)

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/reason.h"
+#include "base/sys.h"
 #include "host/descriptor.h"
 #include "host/private.h"
 
@@ -59,7 +60,7 @@ static int bind_random(uint32_t *block)
 	}
 	int err = -errno;
 
-	close(fd);
+	vb_sys_close(fd);
 	return err;
 }
 
@@ -81,7 +82,7 @@ static int bind_block(uint32_t block)
 		return vb_descriptor_adopt(fd);
 	int err = -errno;
 
-	close(fd);
+	vb_sys_close(fd);
 	return err;
 }
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/reason.h"
+#include "base/sys.h"
 #include "host/arena.h"
 #include "host/channel_private.h"
 #include "host/descriptor.h"
@@ -92,7 +93,7 @@ static void doorbell_ready(struct vb_node *node, struct vb_source *source, uint3
 	(void)events;
 	if (!vb_descriptor_ours(source->fd))
 		vb_node_descriptors_gone(node);
-	else if (read(source->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+	else if (vb_sys_read(source->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		vb_log(VB_LOG_WARN, "doorbell: %s", strerror(errno));
 	node->rang = true;
 }
@@ -364,21 +365,10 @@ static int64_t wait_time(struct vb_node *node, int64_t timeout)
 	return t;
 }
 
-static int epoll_for(struct vb_node *node, struct epoll_event *events, int64_t ns)
-{
-	struct timespec t = {ns / 1000000000, ns % 1000000000};
-	int n = epoll_pwait2(node->epoll, events, EVENTS, &t, NULL);
-
-	/* Linux before 5.11, or a filter that does not know the call. */
-	if (n < 0 && (errno == ENOSYS || errno == EPERM))
-		n = epoll_wait(node->epoll, events, EVENTS, (int)((ns + VB_MSEC - 1) / VB_MSEC));
-	return n;
-}
-
 static void dispatch(struct vb_node *node, int64_t ns)
 {
 	struct epoll_event events[EVENTS];
-	int n = epoll_for(node, events, ns);
+	int n = vb_sys_epoll_wait_ns(node->epoll, events, EVENTS, ns);
 
 	/* EBADF: closed; EINVAL: the number is some other file by now. */
 	if (n < 0 && errno != EINTR)
@@ -408,7 +398,7 @@ bool vb_node_wait(struct vb_node *node, int64_t timeout_ns)
 		struct timespec t = {0, ns};
 
 		if (ns)
-			nanosleep(&t, NULL);
+			vb_sys_nanosleep(&t);
 		node->rang = true;
 	} else {
 		dispatch(node, ns);

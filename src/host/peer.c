@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/sys.h"
 #include "host/descriptor.h"
 #include "host/names.h"
 #include "host/private.h"
@@ -129,10 +130,10 @@ static void knock(struct vb_peer *peer)
 
 	if (fd < 0)
 		return;
-	if (connect(fd, (struct sockaddr *)&addr, len))
+	if (vb_sys_connect(fd, (struct sockaddr *)&addr, len))
 		vb_log(VB_LOG_DEBUG, "knocking at process %u: %s", vb_peer_pid(peer),
 		       strerror(errno));
-	close(fd);
+	vb_sys_close(fd);
 }
 
 void vb_peer_ring(struct vb_peer *peer)
@@ -149,7 +150,7 @@ void vb_peer_ring(struct vb_peer *peer)
 		if (!vb_descriptor_ours(fd))
 			vb_node_descriptors_gone(node);
 		/* EAGAIN: the count is full, so it has rung already. */
-		else if (write(fd, &one, sizeof(one)) >= 0 || errno == EAGAIN)
+		else if (vb_sys_write(fd, &one, sizeof(one)) >= 0 || errno == EAGAIN)
 			return;
 	}
 	if (!peer->self)

@@ -10,6 +10,7 @@
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/sys.h"
 #include "wire/packet.h"
 
 #define CONTROL_MOST 256u
@@ -168,7 +169,7 @@ static int copy_send(struct copy *c)
 		.msg_controllen = c->control_length,
 	};
 
-	return sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return vb_sys_sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 /* With the lock. The draws are always the same number, so that one share does not shift the others' luck. */

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sys.h"
+
 #define TEXT 64 /* a pid, a program's name, a link's target */
 #define PATH 512
 
@@ -36,7 +38,7 @@ static bool row_matches(const char *row, uint16_t port, struct owner *owner)
 
 static bool find_in(const char *path, uint16_t port, struct owner *owner)
 {
-	FILE *f = fopen(path, "re");
+	FILE *f = vb_sys_fopen(path);
 	char row[512];
 	bool found = false;
 
@@ -82,7 +84,7 @@ static void name_of(const char *pid, char name[TEXT])
 
 	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
 	name[0] = '\0';
-	f = fopen(path, "re");
+	f = vb_sys_fopen(path);
 	if (!f)
 		return;
 	if (fgets(name, TEXT, f))

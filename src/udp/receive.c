@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "udp/address.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
@@ -294,7 +295,7 @@ static void datagram_in(struct habit *h, const struct arrival *a, uint8_t *data,
 int vb_udp_receive(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
 {
 	uint32_t most = r->streak < STREAM ? 1 : BATCH;
-	int n = recvmmsg(fd, r->message, most, MSG_DONTWAIT, NULL);
+	int n = vb_sys_recvmmsg(fd, r->message, most, MSG_DONTWAIT);
 
 	if (n < 0) {
 		r->streak = 0;

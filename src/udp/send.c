@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "udp/address.h"
 #include "udp/fault.h"
 #include "wire/icrc.h"
@@ -179,7 +180,7 @@ static int send_one(struct job *j, uint32_t segment)
 	message_of(j, &b, 0, &m);
 	if (vb_udp_fault_active())
 		err = vb_udp_fault_send(j->sender->fd, &m);
-	else if (sendmsg(j->sender->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+	else if (vb_sys_sendmsg(j->sender->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		err = -errno;
 	return err ? note_failure(j, -err) : 0;
 }
@@ -199,8 +200,8 @@ static int send_batch(struct job *j, uint32_t segment, uint32_t count)
 		message_of(j, &b, from, &m[i].msg_hdr);
 	}
 	while (sent < count) {
-		int n = sendmmsg(j->sender->fd, m + sent, count - sent,
-				 MSG_DONTWAIT | MSG_NOSIGNAL);
+		int n = vb_sys_sendmmsg(j->sender->fd, m + sent, count - sent,
+					MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n <= 0)
 			return note_failure(j, n ? errno : EAGAIN);
@@ -240,7 +241,7 @@ static int burst_send(struct job *j, struct burst *b, size_t size)
 	put_control(j, IPPROTO_UDP, UDP_SEGMENT, &gso, sizeof(gso));
 	message_of(j, b, 0, &m);
 	j->control_length = plain;
-	return sendmsg(j->sender->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return vb_sys_sendmsg(j->sender->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 /* `count` packets of `size` bytes (the last may be shorter) as one burst. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "udp/address.h"
 #include "udp/holder.h"
 #include "wire/packet.h"
@@ -155,7 +156,7 @@ int vb_udp_open_receiver(bool ipv4, uint32_t *buffer)
 	if (!err)
 		err = bind_port(fd, ipv4);
 	if (err) {
-		close(fd);
+		vb_sys_close(fd);
 		return err;
 	}
 	want(fd, IPPROTO_UDP, UDP_GRO, 1);
@@ -177,7 +178,7 @@ void vb_udp_leave(int fd, bool ipv4)
 		nobody.v6.sin6_port = htons(9);
 		nobody.v6.sin6_addr = in6addr_loopback;
 	}
-	(void)connect(fd, &nobody.any, ipv4 ? sizeof(nobody.v4) : sizeof(nobody.v6));
+	(void)vb_sys_connect(fd, &nobody.any, ipv4 ? sizeof(nobody.v4) : sizeof(nobody.v6));
 }
 
 /* Nobody reads from a sender: what arrives there is dropped at once. */
@@ -230,7 +231,7 @@ int vb_udp_open_sender(bool ipv4, uint16_t *port)
 					strerror(-err));
 	}
 	if (err) {
-		close(fd);
+		vb_sys_close(fd);
 		return err;
 	}
 	return fd;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "verbs/face.h"
 
 VB_EXPORT const char *ibv_get_sysfs_path(void)
@@ -32,11 +33,11 @@ VB_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, 
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = vb_sys_open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	len = read(fd, buf, size);
-	close(fd);
+	len = vb_sys_read(fd, buf, size);
+	vb_sys_close(fd);
 	if (len <= 0)
 		return -1;
 	if (buf[len - 1] == '\n')

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Waiting without being a cancellation point. */
+#include "base/sys.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#define NS_PER_S  1000000000
+#define NS_PER_MS 1000000
+
+static struct timespec timespec_of(int64_t ns)
+{
+	return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+}
+
+int vb_sys_poll_one(int fd, short events, int timeout_ms)
+{
+	struct pollfd wait = {.fd = fd, .events = events};
+	struct timespec t = timespec_of((int64_t)timeout_ms * NS_PER_MS);
+
+	return (int)syscall(SYS_ppoll, &wait, 1, &t, NULL, VB_SYS_SIGNALS);
+}
+
+int vb_sys_epoll_wait_ns(int fd, struct epoll_event *events, int count, int64_t ns)
+{
+	struct timespec t = timespec_of(ns);
+	int n = -1;
+
+#ifdef SYS_epoll_pwait2
+	n = (int)syscall(SYS_epoll_pwait2, fd, events, count, &t, NULL, VB_SYS_SIGNALS);
+	/* Linux before 5.11, or a filter that does not know the call. */
+	if (n >= 0 || (errno != ENOSYS && errno != EPERM))
+		return n;
+#else
+	(void)t;
+#endif
+	return vb_sys_epoll_wait(fd, events, count, (int)((ns + NS_PER_MS - 1) / NS_PER_MS));
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * System calls that are no cancellation points. A thread that is cancelled in read(2), close(2) or nanosleep(2) of the C library
+ * (pthreads(7)) leaves the call it is in where it stands: a lock stays taken, an object half made. syscall(2) is no cancellation
+ * point, so a verb that waits for nothing by contract ends before the thread does. Arguments and results are those of the
+ * functions without the prefix. `scripts/check-house` forbids those in this library, except where waiting is the contract.
+ */
+#ifndef VB_BASE_SYS_H
+#define VB_BASE_SYS_H
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Offsets and times are handed over in one register each. */
+_Static_assert(sizeof(long) == 8, "the system calls here are those of 64-bit systems");
+
+#define VB_SYS_SIGNALS 8 /* bytes of the kernel's set of signals */
+
+static inline ssize_t vb_sys_read(int fd, void *buf, size_t size)
+{
+	return syscall(SYS_read, fd, buf, size);
+}
+
+static inline ssize_t vb_sys_write(int fd, const void *buf, size_t size)
+{
+	return syscall(SYS_write, fd, buf, size);
+}
+
+static inline ssize_t vb_sys_pread(int fd, void *buf, size_t size, off_t at)
+{
+	return syscall(SYS_pread64, fd, buf, size, at);
+}
+
+static inline ssize_t vb_sys_pwrite(int fd, const void *buf, size_t size, off_t at)
+{
+	return syscall(SYS_pwrite64, fd, buf, size, at);
+}
+
+static inline ssize_t vb_sys_preadv(int fd, const struct iovec *iov, int count, off_t at)
+{
+	return syscall(SYS_preadv, fd, iov, count, at, 0l);
+}
+
+static inline ssize_t vb_sys_pwritev(int fd, const struct iovec *iov, int count, off_t at)
+{
+	return syscall(SYS_pwritev, fd, iov, count, at, 0l);
+}
+
+static inline ssize_t vb_sys_preadv2(int fd, const struct iovec *iov, int count, off_t at,
+				     int flags)
+{
+	return syscall(SYS_preadv2, fd, iov, count, at, 0l, flags);
+}
+
+/* O_CREAT makes a file that everybody may read and write but for the umask. */
+static inline int vb_sys_open(const char *path, int flags)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0666);
+}
+
+/* For reading. "c" of glibc: neither this nor what is done with the stream is a cancellation point (fopen(3)). */
+static inline FILE *vb_sys_fopen(const char *path)
+{
+	return fopen(path, "rce");
+}
+
+static inline int vb_sys_close(int fd)
+{
+	return (int)syscall(SYS_close, fd);
+}
+
+static inline ssize_t vb_sys_send(int fd, const void *buf, size_t size, int flags)
+{
+	return syscall(SYS_sendto, fd, buf, size, flags, NULL, 0);
+}
+
+static inline ssize_t vb_sys_recv(int fd, void *buf, size_t size, int flags)
+{
+	return syscall(SYS_recvfrom, fd, buf, size, flags, NULL, NULL);
+}
+
+static inline ssize_t vb_sys_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	return syscall(SYS_sendmsg, fd, msg, flags);
+}
+
+static inline ssize_t vb_sys_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	return syscall(SYS_recvmsg, fd, msg, flags);
+}
+
+static inline int vb_sys_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int count, int flags)
+{
+	return (int)syscall(SYS_sendmmsg, fd, msgs, count, flags);
+}
+
+static inline int vb_sys_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count, int flags)
+{
+	return (int)syscall(SYS_recvmmsg, fd, msgs, count, flags, NULL);
+}
+
+static inline int vb_sys_connect(int fd, const struct sockaddr *addr, socklen_t length)
+{
+	return (int)syscall(SYS_connect, fd, addr, length);
+}
+
+static inline int vb_sys_accept4(int fd, struct sockaddr *addr, socklen_t *length, int flags)
+{
+	return (int)syscall(SYS_accept4, fd, addr, length, flags);
+}
+
+/* One descriptor. Returns 1 when there is something, 0 when the time is over. */
+int vb_sys_poll_one(int fd, short events, int timeout_ms);
+
+static inline int vb_sys_epoll_wait(int fd, struct epoll_event *events, int count, int timeout_ms)
+{
+	return (int)syscall(SYS_epoll_pwait, fd, events, count, timeout_ms, NULL, VB_SYS_SIGNALS);
+}
+
+/* The time to wait in ns. Linux before 5.11 has only milliseconds, which is seen to. */
+int vb_sys_epoll_wait_ns(int fd, struct epoll_event *events, int count, int64_t ns);
+
+/* Less when a signal comes. */
+static inline void vb_sys_nanosleep(const struct timespec *t)
+{
+	(void)syscall(SYS_nanosleep, t, NULL);
+}
+
+static inline int vb_sys_fallocate(int fd, int mode, off_t offset, off_t length)
+{
+	return (int)syscall(SYS_fallocate, fd, mode, offset, length);
+}
+
+static inline int vb_sys_msync(void *addr, size_t length, int flags)
+{
+	return (int)syscall(SYS_msync, addr, length, flags);
+}
+
+static inline ssize_t vb_sys_getrandom(void *buf, size_t size, unsigned int flags)
+{
+	return syscall(SYS_getrandom, buf, size, flags);
+}
+
+#endif
