@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "host/arena.h"
 #include "host/descriptor.h"
 #include "host/private.h"
@@ -21,7 +22,7 @@
 int vb_memory_open_own(const uint64_t *nonce, char *obstacle, size_t size)
 {
 	uint64_t probe = 0;
-	int fd = vb_descriptor_adopt(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+	int fd = vb_descriptor_adopt(vb_sys_open("/proc/self/mem", O_RDWR | O_CLOEXEC));
 
 	if (fd < 0) {
 		int err = -errno;
@@ -30,7 +31,7 @@ int vb_memory_open_own(const uint64_t *nonce, char *obstacle, size_t size)
 			 strerror(-err));
 		return vb_system_is_short(err) ? err : -1;
 	}
-	if (pread(fd, &probe, sizeof(probe), (off_t)(uintptr_t)nonce) != sizeof(probe) ||
+	if (vb_sys_pread(fd, &probe, sizeof(probe), (off_t)(uintptr_t)nonce) != sizeof(probe) ||
 	    probe != *nonce) {
 		snprintf(obstacle, size, "reading /proc/self/mem: %s", strerror(errno));
 		vb_descriptor_close(fd);
@@ -177,9 +178,10 @@ static void list_advance(struct iovec **iov, int *count, size_t bytes)
 static ssize_t transfer_once(int fd, struct iovec *iov, int count, uint64_t addr, bool write)
 {
 	if (count == 1)
-		return write ? pwrite(fd, iov->iov_base, iov->iov_len, (off_t)addr)
-			     : pread(fd, iov->iov_base, iov->iov_len, (off_t)addr);
-	return write ? pwritev(fd, iov, count, (off_t)addr) : preadv(fd, iov, count, (off_t)addr);
+		return write ? vb_sys_pwrite(fd, iov->iov_base, iov->iov_len, (off_t)addr)
+			     : vb_sys_pread(fd, iov->iov_base, iov->iov_len, (off_t)addr);
+	return write ? vb_sys_pwritev(fd, iov, count, (off_t)addr)
+		     : vb_sys_preadv(fd, iov, count, (off_t)addr);
 }
 
 static int transfer(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
