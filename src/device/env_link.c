@@ -13,10 +13,11 @@
 
 /*
  * A datagram does not wait longer than this: nobody promised to deliver it. For contact, which is made once and takes what
- * the other process's thread takes to be scheduled, longer than for room, which a peer that stands still never gives.
+ * the other process's thread takes to be scheduled; and for room, while the receiver takes nothing at all out of the ring. Both are
+ * waited for once: what follows to a receiver that stands still is dropped at once, until it moves.
  */
 #define DATAGRAM_CONTACT_NS 2000000000ull
-#define DATAGRAM_ROOM_NS    100000000ull
+#define DATAGRAM_ROOM_NS    500000000ull
 
 /* The channel to a connected queue pair's peer; NULL: none yet, or none any more (flags set for vb_qp_settle()). */
 static struct vb_channel *connected_channel(struct vb_qp *qp)
@@ -57,13 +58,11 @@ bool vb_env_seek(struct vb_qp *qp)
 	return why == VB_CONTACT_PENDING && qp->seeking;
 }
 
-/* Where a datagram goes. *lost: nowhere, and waiting would not help. */
+/* Where a datagram goes. *why_not: what became of the search. */
 static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-					   bool *lost)
+					   uint32_t slot, enum vb_contact *why_not)
 {
-	uint32_t slot = (wqe->remote_qpn ^ (wqe->remote_qpn >> 10)) % VB_UD_CACHE;
-	enum vb_contact why = VB_CONTACT_ABSENT;
-
+	*why_not = VB_CONTACT_ABSENT;
 	if (qp->ud_cache[slot] && qp->ud_cache_qpn[slot] == wqe->remote_qpn &&
 	    !atomic_load_explicit(&qp->ud_cache[slot]->dead, memory_order_relaxed))
 		return qp->ud_cache[slot];
@@ -71,20 +70,20 @@ static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_sen
 
 	if (wqe->peer_hint == VB_HINT_LOCAL)
 		c = vb_channel_find_since(qp->engine->node, qp->engine->index, wqe->remote_qpn,
-					  qp->connected_at, &why);
+					  qp->connected_at, why_not);
 	if (c) {
 		qp->ud_cache[slot] = c;
 		qp->ud_cache_qpn[slot] = wqe->remote_qpn;
 	}
-	*lost = !c && why != VB_CONTACT_PENDING;
 	return c;
 }
 
 /* The datagram is dropped: its payload goes to memory that nobody reads. */
-static void *discard(struct vb_qp *qp)
+static void *discard(struct vb_qp *qp, const char *why)
 {
 	qp->ud_wait_since = 0;
 	qp->reserved_channel = NULL;
+	qp->discard_why = why;
 	if (!qp->discard)
 		qp->discard = malloc(VB_MTU_BYTES);
 	return qp->discard;
@@ -105,24 +104,52 @@ static void *ring_reserve(struct vb_qp *qp, struct vb_channel *c, uint32_t lengt
 	return length <= VB_SLOT_EXT_BYTES ? qp->scratch : bulk;
 }
 
-static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t length)
+/* The ring is full. Has the receiver taken something out of it lately? */
+static bool receiver_moves(struct vb_channel *c, uint64_t now)
 {
-	bool lost = false;
-	struct vb_channel *c = datagram_channel(qp, wqe, &lost);
-	void *room = c ? ring_reserve(qp, c, length, true) : NULL;
-
-	if (room) {
-		qp->ud_wait_since = 0;
-		return room;
+	if (!c->full_since || c->full_at != c->tx.known_consumed) {
+		c->full_since = now;
+		c->full_at = c->tx.known_consumed;
 	}
-	if (lost)
-		return discard(qp);
-	uint64_t patience = c ? DATAGRAM_ROOM_NS : DATAGRAM_CONTACT_NS;
-	uint64_t now = vb_clock_ns();
+	return now - c->full_since <= DATAGRAM_ROOM_NS;
+}
 
+/* Contact is being made. False: this queue pair has waited long enough for that process, now or before. */
+static bool contact_may_come(struct vb_qp *qp, uint32_t qpn, uint32_t slot, uint64_t now)
+{
+	if (qp->ud_slow[slot] == qpn)
+		return false;
 	if (!qp->ud_wait_since)
 		qp->ud_wait_since = now;
-	return now - qp->ud_wait_since > patience ? discard(qp) : NULL;
+	if (now - qp->ud_wait_since <= DATAGRAM_CONTACT_NS)
+		return true;
+	qp->ud_slow[slot] = qpn;
+	return false;
+}
+
+static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t length)
+{
+	uint32_t slot = (wqe->remote_qpn ^ (wqe->remote_qpn >> 10)) % VB_UD_CACHE;
+	enum vb_contact why;
+	struct vb_channel *c = datagram_channel(qp, wqe, slot, &why);
+
+	if (!c && why == VB_CONTACT_PENDING) {
+		if (contact_may_come(qp, wqe->remote_qpn, slot, vb_clock_ns()))
+			return NULL;
+		return discard(qp, "its process does not answer");
+	}
+	/* However long contact took: room is waited for from now on. */
+	qp->ud_wait_since = 0;
+	qp->ud_slow[slot] = 0;
+	if (!c)
+		return discard(qp, "nobody there");
+	void *room = ring_reserve(qp, c, length, true);
+
+	if (room) {
+		c->full_since = 0;
+		return room;
+	}
+	return receiver_moves(c, vb_clock_ns()) ? NULL : discard(qp, "its process takes nothing");
 }
 
 /* Does the run leave the host? */
@@ -171,8 +198,8 @@ void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct
 		return;
 	}
 	if (!c) {
-		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: datagram for qp 0x%x: nobody there",
-			t->qpn, run->dest_qpn);
+		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: datagram for qp 0x%x: %s", t->qpn,
+			run->dest_qpn, qp->discard_why);
 		return;
 	}
 	bool in_scratch = run->length && run->length <= VB_SLOT_EXT_BYTES &&

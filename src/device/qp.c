@@ -451,6 +451,7 @@ void vb_qp_queues_clear(struct vb_qp *qp)
 	qp->psn_moved = false;
 	qp->overrun = qp->unreachable = qp->peer_lost = qp->draining = false;
 	qp->ud_wait_since = 0;
+	memset(qp->ud_slow, 0, sizeof(qp->ud_slow));
 	qp->channel = NULL;
 	qp->peer_qp = NULL;
 	qp->seeking = false;

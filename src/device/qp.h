@@ -78,7 +78,9 @@ struct vb_qp {
 	bool reserved_udp; /* the pending reservation is for the link between hosts */
 	struct vb_channel *ud_cache[VB_UD_CACHE];
 	uint32_t ud_cache_qpn[VB_UD_CACHE];
-	uint64_t ud_wait_since; /* a datagram waits for contact or room since then, 0 = no */
+	uint32_t ud_slow[VB_UD_CACHE]; /* contact was waited for in vain: no longer */
+	uint64_t ud_wait_since;        /* a datagram waits for contact since then, 0 = no */
+	const char *discard_why;
 	_Alignas(64) uint8_t scratch[VB_SLOT_BYTES]; /* a reservation's small payload */
 	struct vb_channel *
 		reserved_channel; /* where the pending reservation lies; NULL: a datagram that is dropped */

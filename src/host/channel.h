@@ -34,7 +34,9 @@ struct vb_channel {
 	struct vb_channel *next;        /* the device's list */
 	struct vb_channel *pushed_next; /* the device's: pushed to since the last vb_channel_wake() */
 	bool pushed;
-	bool mute; /* the device's: its ring holds nonsense, read no more */
+	bool mute;           /* the device's: its ring holds nonsense, read no more */
+	uint64_t full_since; /* the device's: a datagram found no room, and since then nobody has taken */
+	uint32_t full_at; /* more than so many slots */
 	/* the host's */
 	const uint32_t *remote_asleep;
 	struct vb_channel *host_next;

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: datagrams to a process with which contact is still being made wait for it, and then for room, from several
+ * queue pairs at once: none is dropped while the receiver was only late. And they wait no longer than a bound, once: to a process that
+ * stands still, met or not, hundreds of sends complete in the time of one wait.
+ */
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* A ring holds fewer than 500 datagrams of this size, which every path takes; so the queue pairs have to wait for each other. */
+enum { QPS = 16, EACH = 250, SIZE = 1024, GRH = 40, LATE_MS = 400, STILL = 250 };
+
+struct numbers {
+	uint32_t qpn[QPS];
+};
+
+static void open_sides(struct side *sides, struct endpoint *endpoint, unsigned int depth)
+{
+	struct qp_settings settings;
+
+	endpoint_open(endpoint, 2 * QPS * STILL, false);
+	qp_settings_default(&settings, IBV_QPT_UD);
+	settings.cap.max_recv_wr = settings.cap.max_send_wr = depth;
+	for (unsigned int i = 0; i < QPS; i++) {
+		side_open(&sides[i], endpoint, &settings, NULL, GRH + SIZE);
+		side_connect(&sides[i], &sides[i].local);
+	}
+}
+
+/* Posts its receives, says its numbers, and later how many datagrams came. */
+static int receiver(int sock, void *unused)
+{
+	struct endpoint endpoint;
+	struct side sides[QPS];
+	struct numbers numbers;
+	struct ibv_wc wc;
+	uint32_t got = 0;
+
+	(void)unused;
+	open_sides(sides, &endpoint, STILL);
+	for (unsigned int i = 0; i < QPS; i++) {
+		numbers.qpn[i] = sides[i].qp->qp_num;
+		for (unsigned int k = 0; k < EACH; k++)
+			CHECK_ZERO(post_receive(&sides[i], k, 0, GRH + SIZE));
+	}
+	message_send(sock, &numbers, sizeof(numbers));
+	while (got < QPS * EACH && completion_try(endpoint.cq, &wc, 5000)) {
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		got++;
+	}
+	message_send(sock, &got, sizeof(got));
+	message_meet(sock);
+	return 0;
+}
+
+static void send_all(struct side *sides, const struct numbers *to, unsigned int each)
+{
+	for (unsigned int k = 0; k < each; k++) {
+		for (unsigned int i = 0; i < QPS; i++) {
+			sides[i].remote.qpn = to->qpn[i];
+			CHECK_ZERO(post_send(&sides[i], k, GRH, SIZE, IBV_SEND_SIGNALED));
+		}
+	}
+}
+
+/* ENDPOINT_PATIENCE_MS for all of them: far less than a wait for each. */
+static void sends_complete(struct ibv_cq *cq, unsigned int count)
+{
+	struct timespec from, now;
+	struct ibv_wc wc;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	for (unsigned int i = 0; i < count; i++) {
+		completion_next(cq, &wc);
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	CHECK_SAY(now.tv_sec - from.tv_sec <= ENDPOINT_PATIENCE_MS / 1000, "%u sends took %ld s",
+		  count, (long)(now.tv_sec - from.tv_sec));
+}
+
+static void late(struct side *sides, struct endpoint *endpoint, struct process *process)
+{
+	struct timespec while_stopped = {0, LATE_MS * 1000000l};
+	struct numbers numbers;
+	uint32_t got = 0;
+
+	promise("datagrams wait for contact and then for room");
+	message_receive(process->sock, &numbers, sizeof(numbers));
+	process_stop(process);
+	send_all(sides, &numbers, EACH);
+	CHECK(!completion_try(endpoint->cq, &(struct ibv_wc){0}, 1));
+	nanosleep(&while_stopped, NULL);
+	process_continue(process);
+	sends_complete(endpoint->cq, QPS * EACH);
+	message_receive(process->sock, &got, sizeof(got));
+	CHECK_EQ(got, QPS * EACH);
+
+	promise("a full ring that nobody empties is waited for once");
+	process_stop(process);
+	send_all(sides, &numbers, STILL);
+	sends_complete(endpoint->cq, QPS * STILL);
+	process_continue(process);
+	message_meet(process->sock);
+	process_expect_success(process, PROCESS_PATIENCE_MS);
+}
+
+static void never(struct side *sides, struct endpoint *endpoint, struct process *process)
+{
+	struct numbers numbers;
+
+	promise("contact that nobody answers is waited for once");
+	message_receive(process->sock, &numbers, sizeof(numbers));
+	process_stop(process);
+	send_all(sides, &numbers, STILL);
+	sends_complete(endpoint->cq, QPS * STILL);
+	process_kill(process);
+}
+
+int main(void)
+{
+	struct process first, second;
+	struct endpoint endpoint;
+	struct side sides[QPS];
+
+	watchdog(120);
+	process_start(&first, receiver, NULL);
+	process_start(&second, receiver, NULL);
+	open_sides(sides, &endpoint, STILL);
+	late(sides, &endpoint, &first);
+	never(sides, &endpoint, &second);
+	for (unsigned int i = 0; i < QPS; i++)
+		side_close(&sides[i]);
+	endpoint_close(&endpoint);
+	return 0;
+}
