@@ -33,28 +33,9 @@ struct vb_channel *vb_channel_new(struct vb_node *node, struct vb_peer *peer, ui
 	return ch;
 }
 
-void vb_channel_link(struct vb_channel *ch)
-{
-	ch->host_next = ch->peer->channels;
-	ch->peer->channels = ch;
-	ch->peer->num_channels++;
-}
-
-static void channel_unlink(struct vb_channel *ch)
-{
-	for (struct vb_channel **p = &ch->peer->channels; *p; p = &(*p)->host_next) {
-		if (*p == ch) {
-			*p = ch->host_next;
-			ch->peer->num_channels--;
-			break;
-		}
-	}
-	ch->host_next = NULL;
-}
-
 void vb_channel_retire(struct vb_node *node, struct vb_channel *ch)
 {
-	channel_unlink(ch);
+	vb_channel_unlink(ch);
 	ch->stage = VB_CHANNEL_CLOSED;
 	atomic_store(&ch->dead, true);
 	if (!ch->loop) {
@@ -127,23 +108,6 @@ static enum vb_contact channel_ask(struct vb_node *node, struct vb_peer *peer, u
 	return VB_CONTACT_PENDING;
 }
 
-/* The best of what there is between the two engines. */
-static struct vb_channel *channel_between(const struct vb_peer *peer, uint32_t engine,
-					  uint32_t remote_engine)
-{
-	struct vb_channel *best = NULL;
-
-	for (struct vb_channel *ch = peer->channels; ch; ch = ch->host_next) {
-		if (ch->engine != engine || ch->remote_engine != remote_engine ||
-		    ch->stage == VB_CHANNEL_DOWN)
-			continue;
-		if (ch->stage == VB_CHANNEL_UP)
-			return ch;
-		best = ch;
-	}
-	return best;
-}
-
 static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
 				      uint64_t since, enum vb_contact *why)
 {
@@ -161,7 +125,7 @@ static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uin
 
 	if (remote >= VB_MAX_ENGINES)
 		return NULL;
-	struct vb_channel *ch = channel_between(peer, engine, remote);
+	struct vb_channel *ch = vb_channel_between(peer, engine, remote);
 
 	if (ch && ch->stage == VB_CHANNEL_UP) {
 		*why = VB_CONTACT_UP;

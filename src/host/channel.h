@@ -39,7 +39,8 @@ struct vb_channel {
 	uint32_t full_at; /* more than so many slots */
 	/* the host's */
 	const uint32_t *remote_asleep;
-	struct vb_channel *host_next;
+	struct vb_channel *host_next, *host_prev;
+	struct vb_channel *id_next, *engines_next; /* channel_table.c */
 	struct vb_channel *other; /* loop: the other end (itself if the engines are the same) */
 	struct vb_ring_half *own_half;
 	const struct vb_ring_half *peer_half;

@@ -24,15 +24,6 @@ static void answer(struct vb_node *node, struct vb_peer *peer, enum vb_control_t
 		vb_connection_send(node, conn, &msg, &fd, fd < 0 ? 0 : 1, true);
 }
 
-static struct vb_channel *channel_by_id(const struct vb_peer *peer, uint32_t id)
-{
-	struct vb_channel *ch = peer->channels;
-
-	while (ch && ch->id != id)
-		ch = ch->host_next;
-	return ch;
-}
-
 static bool half_take(struct vb_channel *ch, const int *fds, int num_fds)
 {
 	const char *defect = "no ring was sent";
@@ -53,12 +44,9 @@ static bool request_stands(const struct vb_node *node, const struct vb_peer *pee
 {
 	if (node->nonce > peer->nonce)
 		return false;
-	for (const struct vb_channel *ch = peer->channels; ch; ch = ch->host_next) {
-		if (ch->stage == VB_CHANNEL_ASKED && ch->engine == engine &&
-		    ch->remote_engine == remote_engine)
-			return true;
-	}
-	return false;
+	const struct vb_channel *ch = vb_channel_between(peer, engine, remote_engine);
+
+	return ch && ch->stage == VB_CHANNEL_ASKED;
 }
 
 static bool engine_exists(const struct vb_node *node, uint32_t engine)
@@ -100,7 +88,7 @@ static struct vb_channel *open_receive(struct vb_node *node, struct vb_peer *pee
 static struct vb_channel *accept_receive(struct vb_node *node, struct vb_peer *peer,
 					 const struct vb_control *msg, const int *fds, int num_fds)
 {
-	struct vb_channel *ch = channel_by_id(peer, msg->to_id);
+	struct vb_channel *ch = vb_channel_by_id(peer, msg->to_id);
 
 	if (!ch || ch->stage != VB_CHANNEL_ASKED)
 		return NULL;
@@ -117,7 +105,7 @@ static struct vb_channel *accept_receive(struct vb_node *node, struct vb_peer *p
 static bool refusal_receive(struct vb_node *node, struct vb_peer *peer,
 			    const struct vb_control *msg)
 {
-	struct vb_channel *ch = channel_by_id(peer, msg->to_id);
+	struct vb_channel *ch = vb_channel_by_id(peer, msg->to_id);
 
 	if (!ch || ch->stage != VB_CHANNEL_ASKED)
 		return false;
@@ -133,7 +121,7 @@ static bool refusal_receive(struct vb_node *node, struct vb_peer *peer,
 /* With the lock. */
 static struct vb_channel *close_receive(struct vb_peer *peer, const struct vb_control *msg)
 {
-	struct vb_channel *ch = channel_by_id(peer, msg->to_id);
+	struct vb_channel *ch = vb_channel_by_id(peer, msg->to_id);
 
 	if (!ch || ch->stage != VB_CHANNEL_UP)
 		return NULL;

@@ -66,12 +66,9 @@ static struct vb_channel *pair_new(struct vb_node *node, uint32_t engine, uint32
 static struct vb_channel *loop_between(const struct vb_node *node, uint32_t engine,
 				       uint32_t remote_engine)
 {
-	for (struct vb_channel *ch = node->self->channels; ch; ch = ch->host_next) {
-		if (ch->engine == engine && ch->remote_engine == remote_engine &&
-		    ch->stage == VB_CHANNEL_UP)
-			return ch;
-	}
-	return NULL;
+	struct vb_channel *ch = vb_channel_between(node->self, engine, remote_engine);
+
+	return ch && ch->stage == VB_CHANNEL_UP ? ch : NULL;
 }
 
 /* Without the lock. False if an engine is gone; then nothing is left of the pair but an end that was taken, which is told. */

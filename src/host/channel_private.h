@@ -19,7 +19,15 @@ enum vb_channel_stage {
 /* Takes a reference to the peer. Not linked, no memory yet. */
 struct vb_channel *vb_channel_new(struct vb_node *node, struct vb_peer *peer, uint32_t engine,
 				  uint32_t remote_engine);
+/*
+ * channel_table.c. A channel can be found from link on, until it is unlinked; unlinking twice does nothing. between: the best of what
+ * there is, which is up, or asked for, or was refused.
+ */
 void vb_channel_link(struct vb_channel *channel);
+void vb_channel_unlink(struct vb_channel *channel);
+struct vb_channel *vb_channel_by_id(const struct vb_peer *peer, uint32_t id);
+struct vb_channel *vb_channel_between(const struct vb_peer *peer, uint32_t engine,
+				      uint32_t remote_engine);
 /* Our half of the rings, and its descriptor for the peer. */
 int vb_channel_make_half(struct vb_channel *channel, int *fd);
 /* Both halves are there. */

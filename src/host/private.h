@@ -66,6 +66,14 @@ struct vb_engines {
 	uint64_t used[VB_MAX_ENGINES / 64];
 };
 
+/* channel_table.c: all channels of the node. */
+#define VB_CHANNEL_BUCKETS 16384
+
+struct vb_channels {
+	struct vb_channel *by_id[VB_CHANNEL_BUCKETS];
+	struct vb_channel *by_engines[VB_CHANNEL_BUCKETS];
+};
+
 /* arena.c */
 struct vb_extent;
 
@@ -180,6 +188,7 @@ struct vb_node {
 	struct vb_names names;
 	struct vb_keys keys;
 	struct vb_engines engines;
+	struct vb_channels channels;
 	struct vb_arena arena;
 };
 

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: what a queue pair costs does not grow with how many there are, also where each has a completion queue of its own.
+ * Many pairs connect, and every queue pair sends and receives in each round, in rounds of all and in an order drawn at random;
+ * all of it ends within the time, which costs that grow with the number exceed many times.
+ *
+ *   apart   the pairs lie between two processes, and each polls its queues in turn
+ *   within  both ends lie in one process
+ *   random  as apart; which pair sends next is drawn anew each time, and only the queue that is waited for is polled
+ *
+ * usage: many_cqs apart|within|random PAIRS ROUNDS [SECONDS]
+ */
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { MESSAGE = 64, SEED = 20261 };
+
+struct one {
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	uint32_t sent, received; /* completions */
+};
+
+struct crowd {
+	struct endpoint endpoint;
+	struct qp_settings settings;
+	struct ibv_mr *mr;
+	unsigned char *buffer;
+	struct one *one;
+	uint32_t count;
+};
+
+static uint32_t pairs, rounds;
+static uint64_t begun;
+
+static void tell(const char *who, const char *what)
+{
+	printf("%s: %s after %llu ms\n", who, what, (unsigned long long)(now_ms() - begun));
+	fflush(stdout);
+}
+
+static void receive_post(struct crowd *c, uint32_t i)
+{
+	struct ibv_sge sge = {(uintptr_t)c->buffer, MESSAGE, c->mr->lkey};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+
+	CHECK_ZERO(ibv_post_recv(c->one[i].qp, &wr, &bad));
+}
+
+static void send_post(struct crowd *c, uint32_t i)
+{
+	struct ibv_sge sge = {(uintptr_t)c->buffer + MESSAGE, MESSAGE, c->mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+
+	CHECK_ZERO(ibv_post_send(c->one[i].qp, &wr, &bad));
+}
+
+static void crowd_open(struct crowd *c, uint32_t count)
+{
+	endpoint_open(&c->endpoint, 1, false);
+	qp_settings_default(&c->settings, IBV_QPT_RC);
+	c->settings.cap.max_send_wr = c->settings.cap.max_recv_wr = 4;
+	c->count = count;
+	c->one = calloc(count, sizeof(*c->one));
+	c->buffer = calloc(2, MESSAGE);
+	CHECK(c->one && c->buffer);
+	c->mr = ibv_reg_mr(c->endpoint.pd, c->buffer, (size_t)2 * MESSAGE, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(c->mr);
+	for (uint32_t i = 0; i < count; i++) {
+		c->one[i].cq = ibv_create_cq(c->endpoint.context, 8, NULL, NULL, 0);
+		CHECK(c->one[i].cq);
+		c->settings.send_cq = c->settings.recv_cq = c->one[i].cq;
+		c->one[i].qp = qp_create(&c->endpoint, &c->settings);
+		receive_post(c, i);
+	}
+}
+
+static void crowd_close(struct crowd *c)
+{
+	for (uint32_t i = 0; i < c->count; i++) {
+		CHECK_ZERO(ibv_destroy_qp(c->one[i].qp));
+		CHECK_ZERO(ibv_destroy_cq(c->one[i].cq));
+	}
+	CHECK_ZERO(ibv_dereg_mr(c->mr));
+	endpoint_close(&c->endpoint);
+	free(c->one);
+	free(c->buffer);
+}
+
+static void connect_one(struct crowd *c, uint32_t i, uint32_t to)
+{
+	struct peer local = {.psn = 7, .mtu = c->endpoint.mtu};
+	struct peer remote = {.gid = c->endpoint.gid, .qpn = to, .psn = 7, .mtu = c->endpoint.mtu};
+
+	qp_to_rtr(c->one[i].qp, &c->settings, &local, &remote, c->endpoint.gid_index);
+	qp_to_rts(c->one[i].qp, &c->settings, &local);
+}
+
+static void look(struct crowd *c, uint32_t i)
+{
+	struct ibv_wc wc[4];
+	int n = ibv_poll_cq(c->one[i].cq, 4, wc);
+
+	CHECK(n >= 0);
+	for (int k = 0; k < n; k++) {
+		if (wc[k].status)
+			completion_print(&wc[k]);
+		CHECK_EQ(wc[k].status, IBV_WC_SUCCESS);
+		if (wc[k].opcode & IBV_WC_RECV) {
+			receive_post(c, i);
+			c->one[i].received++;
+		} else {
+			c->one[i].sent++;
+		}
+	}
+}
+
+/* Every queue pair sends once, then all are polled in turn until each has sent and received. */
+static void round_all(struct crowd *c, uint32_t round)
+{
+	uint32_t left = c->count;
+	unsigned int turns = 0;
+
+	for (uint32_t i = 0; i < c->count; i++)
+		send_post(c, i);
+	while (left) {
+		left = 0;
+		for (uint32_t i = 0; i < c->count; i++) {
+			if (c->one[i].sent <= round || c->one[i].received <= round)
+				look(c, i);
+			left += c->one[i].sent <= round || c->one[i].received <= round;
+		}
+		spin_once(&turns);
+	}
+}
+
+/* Both processes draw the same numbers: one sends, the other waits for it and answers. */
+static void round_random(struct crowd *c, bool first, uint64_t *seed)
+{
+	for (uint32_t n = 0; n < c->count; n++) {
+		uint32_t i = (uint32_t)(random_next(seed) % c->count);
+		uint32_t received = c->one[i].received;
+		uint32_t sent = c->one[i].sent;
+		unsigned int turns = 0;
+
+		if (first)
+			send_post(c, i);
+		while (c->one[i].received == received) {
+			look(c, i);
+			spin_once(&turns);
+		}
+		if (!first)
+			send_post(c, i);
+		while (c->one[i].sent == sent) {
+			look(c, i);
+			spin_once(&turns);
+		}
+	}
+}
+
+struct meeting {
+	bool random;
+	uint32_t qpn[];
+};
+
+static int apart(int sock, void *argument)
+{
+	struct meeting *m = argument;
+	struct crowd c = {0};
+	uint64_t seed = SEED;
+	uint32_t first = 0, other = 0;
+
+	crowd_open(&c, pairs);
+	message_swap(sock, &c.one[0].qp->qp_num, &other, sizeof(other));
+	first = c.one[0].qp->qp_num < other;
+	for (uint32_t i = 0; i < pairs; i++)
+		m->qpn[first * pairs + i] = c.one[i].qp->qp_num;
+	message_meet(sock);
+	if (first)
+		tell("apart", "queue pairs made");
+	for (uint32_t i = 0; i < pairs; i++)
+		connect_one(&c, i, m->qpn[!first * pairs + i]);
+	message_meet(sock);
+	if (first)
+		tell("apart", "connected");
+	for (uint32_t r = 0; r < rounds; r++) {
+		if (m->random && r)
+			round_random(&c, first, &seed);
+		else
+			round_all(&c, r);
+		if (first)
+			tell("apart", "a round");
+		message_meet(sock);
+	}
+	crowd_close(&c);
+	if (first)
+		tell("apart", "closed");
+	return 0;
+}
+
+static void within(void)
+{
+	struct crowd c = {0};
+
+	crowd_open(&c, pairs * 2);
+	tell("within", "queue pairs made");
+	for (uint32_t i = 0; i < pairs * 2; i++)
+		connect_one(&c, i, c.one[i ^ 1].qp->qp_num);
+	tell("within", "connected");
+	for (uint32_t r = 0; r < rounds; r++) {
+		round_all(&c, r);
+		tell("within", "a round");
+	}
+	crowd_close(&c);
+	tell("within", "closed");
+}
+
+int main(int argc, char **argv)
+{
+	struct process a, b;
+	struct meeting *m;
+
+	promise("what a queue pair costs does not grow with how many there are");
+	CHECK(argc >= 4);
+	pairs = (uint32_t)strtoul(argv[2], NULL, 0);
+	rounds = (uint32_t)strtoul(argv[3], NULL, 0);
+	begun = now_ms();
+	unsigned int seconds = argc > 4 ? (unsigned int)strtoul(argv[4], NULL, 0) : 90;
+
+	watchdog(seconds);
+	if (!strcmp(argv[1], "within")) {
+		within();
+		return 0;
+	}
+	m = memory_shared(sizeof(*m) + (size_t)2 * pairs * sizeof(m->qpn[0]));
+	m->random = !strcmp(argv[1], "random");
+	process_start_pair(&a, apart, &b, apart, m);
+	process_expect_success(&a, (int)seconds * 1000);
+	process_expect_success(&b, (int)seconds * 1000);
+	return 0;
+}
