@@ -13,7 +13,7 @@ struct vb_cqe_more;
 static inline struct vb_mem vb_env_memory(const struct vb_qp *qp)
 {
 	return (struct vb_mem){
-		.page = vb_node_page(qp->engine->node),
+		.keys = vb_node_keyring(qp->engine->node),
 		.pd = qp->pd_id,
 		.qpn = qp->t.qpn,
 		.engine = qp->engine->index,

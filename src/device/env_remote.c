@@ -25,7 +25,7 @@ static enum vb_reason touch(struct vb_qp *qp, const char *what, uint32_t rkey, u
 			    uint64_t length, uint32_t need, uint64_t *addr)
 {
 	struct vb_mem mem = vb_env_memory(qp);
-	const struct vb_key *k = &mem.page->key[vb_key_slot(rkey)];
+	const struct vb_key *k = &mem.keys->key[vb_key_slot(rkey)];
 	bool marks = __atomic_load_n(&k->kind, __ATOMIC_RELAXED) == VB_KEY_WINDOW;
 	enum vb_reason reason;
 
@@ -176,7 +176,7 @@ enum vb_reason vb_env_remote_flush(struct vb_tqp *t, uint32_t rkey, uint64_t va,
 				   uint32_t type, bool whole)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
-	const struct vb_key *k = &vb_node_page(qp->engine->node)->key[vb_key_slot(rkey)];
+	const struct vb_key *k = &vb_node_keyring(qp->engine->node)->key[vb_key_slot(rkey)];
 	uint32_t need = (type & IBV_FLUSH_GLOBAL ? IBV_ACCESS_FLUSH_GLOBAL : 0) |
 			(type & IBV_FLUSH_PERSISTENT ? IBV_ACCESS_FLUSH_PERSISTENT : 0);
 	struct vb_mem mem = vb_env_memory(qp);

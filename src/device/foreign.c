@@ -37,7 +37,7 @@ void vb_foreign_remove(uint32_t key)
 
 static const struct vb_key *entry_of(const struct vb_mem *mem, uint32_t key)
 {
-	return &mem->page->key[vb_key_slot(key)];
+	return &mem->keys->key[vb_key_slot(key)];
 }
 
 bool vb_foreign_is(const struct vb_mem *mem, uint32_t key)
@@ -64,6 +64,8 @@ static enum vb_reason judge(const struct vb_foreign *f, uint64_t va, uint64_t le
 
 	if (!vb_peer_alive(f->owner))
 		return owner_gone(side);
+	if (!entry)
+		return VB_REASON_NO_DIRECT_ACCESS;
 	if (__atomic_load_n(&entry->key, __ATOMIC_ACQUIRE) != f->key)
 		return unknown;
 	memcpy(&copy, entry, sizeof(copy));

@@ -17,7 +17,7 @@
 static void explain(const struct vb_mem *mem, const char *what, int element, uint32_t key,
 		    uint64_t va, uint64_t length, enum vb_reason reason)
 {
-	const struct vb_key *k = &mem->page->key[vb_key_slot(key)];
+	const struct vb_key *k = &mem->keys->key[vb_key_slot(key)];
 	char name[24] = "";
 
 	if (element >= 0)
@@ -37,7 +37,7 @@ static void explain(const struct vb_mem *mem, const char *what, int element, uin
 enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va, uint64_t length,
 			    uint32_t need, enum vb_access_side side, uint64_t *addr)
 {
-	const struct vb_key *entry = &mem->page->key[vb_key_slot(key)];
+	const struct vb_key *entry = &mem->keys->key[vb_key_slot(key)];
 
 	if (vb_foreign_any() && vb_foreign_is(mem, key))
 		return vb_foreign_check(mem, key, va, length, need, side, addr);
@@ -61,7 +61,7 @@ static bool is_paged(const struct vb_key *k)
 
 static void note_odd(const struct vb_mem *mem, uint32_t key, int n, struct vb_mem_odd *odd)
 {
-	const struct vb_key *k = &mem->page->key[vb_key_slot(key)];
+	const struct vb_key *k = &mem->keys->key[vb_key_slot(key)];
 
 	if (k->kind == VB_KEY_NULL)
 		odd->null |= 1ull << n;
@@ -72,7 +72,7 @@ static void note_odd(const struct vb_mem *mem, uint32_t key, int n, struct vb_me
 bool vb_mem_is_plain(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge)
 {
 	for (uint32_t i = 0; i < num_sge; i++) {
-		const struct vb_key *k = &mem->page->key[vb_key_slot(sge[i].lkey)];
+		const struct vb_key *k = &mem->keys->key[vb_key_slot(sge[i].lkey)];
 
 		if (k->key == sge[i].lkey && (k->kind == VB_KEY_NULL || is_paged(k)))
 			return false;

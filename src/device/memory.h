@@ -14,7 +14,7 @@
 
 /* Where keys are looked up, and for whom. */
 struct vb_mem {
-	const struct vb_page *page;
+	const struct vb_keyring *keys;
 	uint32_t pd;
 	uint32_t qpn;
 	uint32_t engine; /* whose lock is held, and whose mark may be set */

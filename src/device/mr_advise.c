@@ -24,10 +24,10 @@ static int refuse(int err, enum vb_reason reason, const struct ibv_sge *sge, con
 }
 
 /* The page's list of errors, in an order in which each can be met. */
-static int check(const struct vb_page *page, uint32_t pd, bool write, const struct ibv_sge *sge,
+static int check(const struct vb_keyring *keys, uint32_t pd, bool write, const struct ibv_sge *sge,
 		 uint64_t *addr)
 {
-	const struct vb_key *k = &page->key[vb_key_slot(sge->lkey)];
+	const struct vb_key *k = &keys->key[vb_key_slot(sge->lkey)];
 
 	if (!sge->lkey || k->key != sge->lkey)
 		return refuse(EFAULT, VB_REASON_LKEY_UNKNOWN, sge, "no such region");
@@ -88,11 +88,11 @@ int vb_mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 		return vb_refuse(EINVAL, VB_REASON_ARG, "advise_mr: no range");
 	err = vb_process_node(&node);
 	for (uint32_t i = 0; !err && i < num_sge; i++)
-		err = check(vb_node_page(node), vb_pd_of(pd)->id, write, &sge[i], &addr);
+		err = check(vb_node_keyring(node), vb_pd_of(pd)->id, write, &sge[i], &addr);
 	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return err; /* every page that the processor has is at hand already */
 	for (uint32_t i = 0; !err && i < num_sge; i++) {
-		err = check(vb_node_page(node), vb_pd_of(pd)->id, write, &sge[i], &addr);
+		err = check(vb_node_keyring(node), vb_pd_of(pd)->id, write, &sge[i], &addr);
 		if (!err)
 			err = bring_in(&sge[i], addr, write, flags & IBV_ADVISE_MR_FLAG_FLUSH);
 	}

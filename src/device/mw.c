@@ -131,7 +131,7 @@ static int check_region(const struct ibv_mr *mr)
 
 	if (!mr)
 		return 0;
-	k = &vb_node_page(vb_process_node_started())->key[vb_key_slot(mr->lkey)];
+	k = &vb_node_keyring(vb_process_node_started())->key[vb_key_slot(mr->lkey)];
 	if (__atomic_load_n(&k->key, __ATOMIC_ACQUIRE) == mr->lkey &&
 	    (k->kind == VB_KEY_NULL || k->access & IBV_ACCESS_ZERO_BASED))
 		return vb_refuse(EINVAL, VB_REASON_BIND_REGION, "bind_mw: mr key 0x%x is %s region",

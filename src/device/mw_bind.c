@@ -121,7 +121,7 @@ static void bind(struct vb_mw *m, struct vb_qp *qp, struct vb_key *region,
 
 static enum vb_reason bind_or_release(struct vb_qp *qp, const struct vb_send_wqe *w)
 {
-	struct vb_key *region = &vb_node_page(qp->engine->node)->key[vb_key_slot(w->imm)];
+	struct vb_key *region = &vb_node_keyring(qp->engine->node)->key[vb_key_slot(w->imm)];
 	struct vb_mw *m = find(w->rkey);
 	enum vb_reason reason = judge_window(qp, m, w);
 	bool release = m && m->mw.type == IBV_MW_TYPE_1 && !w->compare_add;

@@ -144,6 +144,6 @@ bool vb_rwq_table_receive(struct vb_rwq_table *t, struct vb_engine *engine, uint
 			  const void *data, uint32_t length, uint32_t flags,
 			  struct vb_cqe_more *more)
 {
-	return vb_wq_receive(t->wq[hash & (t->size - 1)], vb_node_page(engine->node), data, length,
-			     flags, more);
+	return vb_wq_receive(t->wq[hash & (t->size - 1)], vb_node_keyring(engine->node), data,
+			     length, flags, more);
 }

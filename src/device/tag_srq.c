@@ -258,7 +258,7 @@ static void recv_untake(struct vb_tqp *t, struct vb_recv_wqe *wqe)
 static struct vb_mem buffer_memory(const struct vb_qp *qp)
 {
 	return (struct vb_mem){
-		.page = vb_node_page(qp->engine->node), .pd = qp->srq->pd_id, .qpn = qp->t.qpn};
+		.keys = vb_node_keyring(qp->engine->node), .pd = qp->srq->pd_id, .qpn = qp->t.qpn};
 }
 
 static enum vb_reason recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, uint64_t offset,

@@ -249,10 +249,10 @@ void vb_wq_free(struct ibv_wq *wq)
 	free(w);
 }
 
-bool vb_wq_receive(struct vb_wq *w, const struct vb_page *page, const void *data, uint32_t length,
-		   uint32_t flags, const struct vb_cqe_more *more)
+bool vb_wq_receive(struct vb_wq *w, const struct vb_keyring *keys, const void *data,
+		   uint32_t length, uint32_t flags, const struct vb_cqe_more *more)
 {
-	struct vb_mem mem = {.page = page, .pd = w->pd_id, .qpn = w->wq.wq_num};
+	struct vb_mem mem = {.keys = keys, .pd = w->pd_id, .qpn = w->wq.wq_num};
 	enum vb_reason dropped = VB_REASON_NONE;
 	struct vb_recv_wqe *wqe = NULL;
 

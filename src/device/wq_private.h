@@ -31,7 +31,7 @@ static inline struct vb_wq *vb_wq_of(struct ibv_wq *wq)
 }
 
 /* False: dropped, with the reason recorded. */
-bool vb_wq_receive(struct vb_wq *w, const struct vb_page *page, const void *data, uint32_t length,
-		   uint32_t flags, const struct vb_cqe_more *more);
+bool vb_wq_receive(struct vb_wq *w, const struct vb_keyring *keys, const void *data,
+		   uint32_t length, uint32_t flags, const struct vb_cqe_more *more);
 
 #endif

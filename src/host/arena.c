@@ -67,8 +67,8 @@ static int reserve(struct vb_node *node)
 	if (map == MAP_FAILED)
 		return -ENOMEM;
 	arena->base = map;
-	__atomic_store_n(&node->page->header.arena_bytes, arena->usable, __ATOMIC_RELAXED);
-	__atomic_store_n(&node->page->header.arena_base, (uintptr_t)map, __ATOMIC_RELEASE);
+	__atomic_store_n(&node->keyring->arena_bytes, arena->usable, __ATOMIC_RELAXED);
+	__atomic_store_n(&node->keyring->arena_base, (uintptr_t)map, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -4,7 +4,7 @@
  *
  *     HELLO   both, at once    fd: page
  *     GRANT   after the other's HELLO was recorded    fds: doorbell, atomic lock, and what `parts` names, in the order of its bits;
- *             without memory, `text` says why
+ *             without memory, `text` says why. Keys come with whatever they open
  *     OPEN    fd: our half of a new channel           answered by ACCEPT, REFUSE or DUPLICATE
  *     ACCEPT  fd: the other half
  *     CLOSE   no answer
@@ -19,8 +19,8 @@
 #include <stdint.h>
 
 #define VB_CONTROL_MAGIC   0x7662636fu
-#define VB_CONTROL_VERSION 2
-#define VB_CONTROL_FDS     4
+#define VB_CONTROL_VERSION 3
+#define VB_CONTROL_FDS     5
 #define VB_CONTROL_TEXT    80
 
 enum vb_control_type {
@@ -38,6 +38,7 @@ enum vb_control_type {
 enum vb_control_part {
 	VB_CONTROL_ARENA = 1, /* memory that peers map */
 	VB_CONTROL_MEMORY = 2,
+	VB_CONTROL_KEYS = 4,
 };
 
 /* Host byte order. The first two fields keep their place in every version. */

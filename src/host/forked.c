@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * In a forked child. The node is the parent's: its descriptors are closed here, its rings and its peers' pages were not inherited
- * (MADV_DONTFORK); where its page lay, private zeroes take its place, so that late readers of it neither fault nor reach the parent. No
+ * (MADV_DONTFORK); where its page and keys lay, private zeroes take their place, so that late readers neither fault nor reach the parent. No
  * lock is taken: another thread of the parent may have held it.
  */
 #include <sys/mman.h>
@@ -18,5 +18,7 @@ void vb_node_forked(struct vb_node *node)
 	vb_commons_forked();
 	vb_descriptor_close_inherited();
 	(void)mmap(node->page, sizeof(struct vb_page), PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	(void)mmap(node->keyring, sizeof(struct vb_keyring), PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

@@ -38,6 +38,10 @@ static void grant_send(struct vb_node *node, struct vb_connection *conn)
 	} else {
 		snprintf(msg.text, sizeof(msg.text), "%s", node->obstacle);
 	}
+	if (msg.parts) {
+		msg.parts |= VB_CONTROL_KEYS;
+		fds[n++] = node->keyring_fd;
+	}
 	vb_connection_send(node, conn, &msg, fds, n, false);
 }
 
@@ -106,7 +110,15 @@ static bool doorbell_usable(int fd)
 static void parts_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds)
 {
 	const char *defect = "it shares none";
-	int n = 2;
+	int n = 2, last = num_fds - 1;
+
+	/* What its keys open is of no use without them. */
+	if ((msg->parts & VB_CONTROL_KEYS) && last >= n &&
+	    vb_keyring_map(fds[last], peer->nonce, &peer->keys, &defect)) {
+		vb_note(VB_REASON_PEER_VERSION, "keys of process %u: %s", vb_peer_pid(peer),
+			defect);
+		return;
+	}
 
 	if ((msg->parts & VB_CONTROL_ARENA) && n < num_fds) {
 		if (!vb_window_attach(peer, fds[n], &defect))

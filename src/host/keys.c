@@ -82,7 +82,7 @@ int vb_node_key_alloc(struct vb_node *node, uint32_t *key, struct vb_key **entry
 	keys->used[slot / 64] |= 1ull << slot % 64;
 	pthread_mutex_unlock(&node->lock);
 	*key = value;
-	*entry = &node->page->key[slot];
+	*entry = &node->keyring->key[slot];
 	return 0;
 }
 

@@ -20,7 +20,7 @@ static void mark_set(struct vb_node *node, uint32_t engine, uint64_t nonce, uint
 
 	/* Release: who sees the new numbers also sees that what the mark before stood for is finished. */
 	__atomic_store_n(&e->mark_qpn, qpn, __ATOMIC_RELEASE);
-	__atomic_store_n(&e->mark_key, key, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->mark_slot, vb_key_slot(key), __ATOMIC_RELEASE);
 	__atomic_store_n(&e->mark_nonce, nonce, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
@@ -45,7 +45,7 @@ static bool names(const struct vb_page_engine *e, uint64_t nonce, uint32_t qpn, 
 {
 	if (__atomic_load_n(&e->mark_nonce, __ATOMIC_ACQUIRE) != nonce)
 		return false;
-	return key ? __atomic_load_n(&e->mark_key, __ATOMIC_ACQUIRE) == key
+	return key ? __atomic_load_n(&e->mark_slot, __ATOMIC_ACQUIRE) == vb_key_slot(key)
 		   : __atomic_load_n(&e->mark_qpn, __ATOMIC_ACQUIRE) == qpn;
 }
 

@@ -121,6 +121,7 @@ static int self_make(struct vb_node *node)
 	self->self = true;
 	self->state = VB_PEER_UP;
 	self->seen_pid = getpid();
+	self->keys = node->keyring;
 	atomic_store(&self->doorbell, node->doorbell.fd);
 	node->self = self;
 	int err = node->arena.fd < 0 ? 0 : vb_window_attach(self, node->arena.fd, &defect);
@@ -162,9 +163,11 @@ static void node_free(struct vb_node *node)
 	}
 	vb_arena_destroy(node);
 	vb_shared_unmap(node->page, sizeof(struct vb_page));
+	vb_shared_unmap(node->keyring, sizeof(struct vb_keyring));
 	vb_descriptor_close(node->doorbell.fd);
 	vb_descriptor_close(node->epoll);
 	vb_descriptor_close(node->page_fd);
+	vb_descriptor_close(node->keyring_fd);
 	vb_descriptor_close(node->lock_fd);
 	vb_descriptor_close(node->mem_fd);
 	pthread_mutex_destroy(&node->lock);
@@ -182,8 +185,8 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 		return vb_refuse(errno, VB_REASON_SYSTEM, "start of the shared-memory node: %s",
 				 strerror(errno));
 	LEAK_ROOT(node, sizeof(*node));
-	node->epoll = node->doorbell.fd = node->page_fd = node->lock_fd = node->mem_fd = -1;
-	node->arena.fd = -1;
+	node->epoll = node->doorbell.fd = node->lock_fd = node->mem_fd = -1;
+	node->page_fd = node->keyring_fd = node->arena.fd = -1;
 	pthread_mutex_init(&node->lock, NULL);
 	node->events = *events;
 	do {
@@ -191,6 +194,8 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 	} while (!node->nonce);
 	int err = vb_page_create(node->nonce, &node->page, &node->page_fd);
 
+	if (!err)
+		err = vb_keyring_create(node->nonce, &node->keyring, &node->keyring_fd);
 	if (!err)
 		err = direct_make(node);
 	if (!err)
@@ -239,6 +244,11 @@ void vb_node_stop(struct vb_node *node)
 struct vb_page *vb_node_page(struct vb_node *node)
 {
 	return node->page;
+}
+
+struct vb_keyring *vb_node_keyring(struct vb_node *node)
+{
+	return node->keyring;
 }
 
 struct vb_peer *vb_node_self(struct vb_node *node)

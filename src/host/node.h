@@ -48,8 +48,9 @@ void vb_node_kick(struct vb_node *node);
 /* Have vb_node_wait() call fn(arg) when fd is readable. */
 int vb_node_watch(struct vb_node *node, int fd, void (*fn)(void *arg), void *arg);
 
-/* This process's own page (writable). */
+/* This process's own page and keys (writable). */
 struct vb_page *vb_node_page(struct vb_node *node);
+struct vb_keyring *vb_node_keyring(struct vb_node *node);
 uint64_t vb_node_nonce(struct vb_node *node);
 
 /* A queue pair number and its entry, in a block whose name this process holds. Least recently freed first. -ENOMEM: all in use; -errno of bind. */
@@ -69,7 +70,7 @@ struct vb_page_qp *vb_node_qp_entry(struct vb_node *node, uint32_t qpn);
 int vb_node_engine_alloc(struct vb_node *node, uint32_t *index);
 void vb_node_engine_free(struct vb_node *node, uint32_t index);
 
-/* A key slot of the page: *key is a fresh unguessable value that is not valid yet (the caller fills the entry, stores entry->key last). */
+/* A key slot of the ring of keys: *key is a fresh unguessable value that is not valid yet (the caller fills the entry, stores entry->key last). */
 int vb_node_key_alloc(struct vb_node *node, uint32_t *key, struct vb_key **entry);
 /* Invalid since before; the slot is reused as late as possible, with another key. */
 void vb_node_key_free(struct vb_node *node, uint32_t key);

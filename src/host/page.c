@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The published page: making ours, judging a peer's. */
+/* What is published: making ours, judging a peer's. */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@ _Static_assert(sizeof(struct vb_page_engine) == 128,
 _Static_assert(sizeof(struct vb_page_qp) == 64, "a queue pair's entry is one cache line");
 _Static_assert(sizeof(struct vb_key) == 64, "a key's entry is one cache line");
 _Static_assert(sizeof(struct vb_page) % 4096 == 0, "the page is whole memory pages");
+_Static_assert(offsetof(struct vb_keyring, key) == 4096, "keys begin with a memory page");
 
 int vb_page_create(uint64_t nonce, struct vb_page **out, int *fd)
 {
@@ -31,6 +33,40 @@ int vb_page_create(uint64_t nonce, struct vb_page **out, int *fd)
 	page->header.uid = (uint32_t)geteuid();
 	*out = page;
 	return vb_alive_init(page);
+}
+
+int vb_keyring_create(uint64_t nonce, struct vb_keyring **out, int *fd)
+{
+	void *map;
+	int err = vb_shared_create("verbatim-keys", sizeof(struct vb_keyring), &map, fd);
+
+	if (err)
+		return err;
+	struct vb_keyring *keys = map;
+
+	keys->magic = VB_KEYRING_MAGIC;
+	keys->nonce = nonce;
+	*out = keys;
+	return 0;
+}
+
+int vb_keyring_map(int fd, uint64_t nonce, const struct vb_keyring **out, const char **defect)
+{
+	void *map;
+	int err = vb_shared_map(fd, sizeof(struct vb_keyring), false, &map, defect);
+
+	if (err)
+		return err;
+	const struct vb_keyring *keys = map;
+
+	if (__atomic_load_n(&keys->magic, __ATOMIC_RELAXED) != VB_KEYRING_MAGIC ||
+	    __atomic_load_n(&keys->nonce, __ATOMIC_RELAXED) != nonce) {
+		*defect = "its keys are not its own";
+		vb_shared_unmap(map, sizeof(struct vb_keyring));
+		return -EBADMSG;
+	}
+	*out = keys;
+	return 0;
 }
 
 const char *vb_page_defect(const struct vb_page *page)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a process publishes to its peers: one sparse memfd, written by its owner only, mapped read-only by peers.
+ * What a process publishes to its peers: two sparse memfds, written by their owner only, mapped read-only by peers.
+ *
+ * Whoever greets is given the page: what one must know to send to this process through rings, and nothing with which its memory
+ * could be reached. Keys, and where memory lies, are in the ring of keys, which is given together with the memory itself
+ * (host/trust.h says to whom).
  *
  * The tables are as large as the device's limits; the memfd is sparse, so only what is used costs memory, and nothing
  * ever moves. Readers copy an entry, then validate the copy: a peer may have gone wrong. All fields are accessed with
@@ -15,7 +19,8 @@
 #include "transport/access.h"
 
 #define VB_PAGE_MAGIC     0x7662706167653031ull
-#define VB_PAGE_VERSION   2
+#define VB_KEYRING_MAGIC  0x76626b6579733031ull
+#define VB_PAGE_VERSION   3
 
 #define VB_QPN_BLOCK_BITS 10 /* QPNs of a block; the upper 14 bits of a QPN name the block */
 #define VB_QPN_BLOCK_SIZE (1u << VB_QPN_BLOCK_BITS)
@@ -37,9 +42,7 @@ struct vb_page_header {
 	uint32_t num_blocks;
 	uint32_t block
 		[VB_MAX_BLOCKS]; /* block[i]'s QPNs are described by qp[i * VB_QPN_BLOCK_SIZE ...] */
-	uint64_t arena_bytes; /* how many addresses from there are the arena's: fewer than its file has where they are short */
-	uint64_t arena_base; /* where its arena lies in its address space; 0: not used yet (host/arena.h) */
-	char pad[4096 - 8 - 8 - 8 - 8 - 8 - 4 * VB_MAX_BLOCKS - 8 - 8 - 64];
+	char pad[4096 - 8 - 8 - 8 - 8 - 8 - 4 * VB_MAX_BLOCKS - 64];
 	/*
 	 * Held by the progress thread from start to death: the kernel sets FUTEX_OWNER_DIED in its first word when the thread
 	 * dies, also on exec and while a forked child lives (which flock, OFD locks and socket hang-ups do not tell).
@@ -54,11 +57,12 @@ struct vb_page_engine {
 	char pad[56];
 	/*
 	 * The engine's mark: what it is about to touch, or touching, in another process. nonce 0: nothing. Written by the owner,
-	 * read by the process that is named, which waits for it on revocation.
+	 * read by the process that is named, which waits for it on revocation. It names the key's slot, not the key: other peers read
+	 * it as well, and a slot's number opens nothing.
 	 */
 	_Alignas(64) uint64_t mark_nonce;
 	uint32_t mark_qpn; /* the target's QPN */
-	uint32_t mark_key;
+	uint32_t mark_slot;
 	char pad2[48];
 };
 
@@ -83,6 +87,15 @@ struct vb_page {
 	struct vb_page_header header;
 	struct vb_page_engine engine[VB_MAX_ENGINES];
 	struct vb_page_qp qp[VB_MAX_QPS];
+};
+
+/* What goes only to whom the memory is given. */
+struct vb_keyring {
+	uint64_t magic;
+	uint64_t nonce; /* as in the page */
+	uint64_t arena_bytes; /* how many addresses from there are the arena's: fewer than its file has where they are short */
+	uint64_t arena_base; /* where its arena lies in its address space; 0: not used yet (host/arena.h) */
+	char pad[4096 - 4 * 8];
 	struct vb_key key[VB_MAX_KEYS];
 };
 

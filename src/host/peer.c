@@ -50,6 +50,7 @@ void vb_peer_unref(struct vb_peer *peer)
 	vb_window_detach(peer);
 	vb_descriptor_close(peer->arena_fd);
 	vb_shared_unmap(peer->page, sizeof(struct vb_page));
+	vb_shared_unmap(peer->keys, sizeof(struct vb_keyring));
 	free(peer);
 }
 
@@ -114,7 +115,7 @@ const struct vb_page_qp *vb_peer_qp(const struct vb_peer *peer, uint32_t qpn)
 
 const struct vb_key *vb_peer_key(const struct vb_peer *peer, uint32_t key)
 {
-	return &peer->page->key[vb_key_slot(key)];
+	return peer->keys ? &peer->keys->key[vb_key_slot(key)] : NULL;
 }
 
 /*

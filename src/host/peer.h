@@ -27,7 +27,7 @@ bool vb_peer_alive(const struct vb_peer *peer);
 /* Declares the peer gone wrong: treated as dead from now on (events->peer_dead follows from the progress thread). */
 void vb_peer_condemn(struct vb_peer *peer, const char *why);
 
-/* The peer's published entry of the QPN or key (read-only memory of the peer's; copy, then validate); NULL if the number is outside its blocks. */
+/* The peer's published entry of the QPN or key (read-only memory of the peer's; copy, then validate); NULL if the number is outside its blocks, or no keys were given to us. */
 const struct vb_page_qp *vb_peer_qp(const struct vb_peer *peer, uint32_t qpn);
 const struct vb_key *vb_peer_key(const struct vb_peer *peer, uint32_t key);
 

@@ -97,6 +97,7 @@ struct vb_peer {
 	struct vb_node *node;
 	struct vb_peer *next;
 	const struct vb_page *page;
+	const struct vb_keyring *keys; /* NULL: not given. Set before the peer can be used */
 	uint64_t nonce;
 	pid_t seen_pid; /* in our pid namespace, 0: not visible here */
 	bool self;
@@ -158,6 +159,7 @@ struct vb_contact_entry {
 struct vb_node {
 	struct vb_node_events events;
 	struct vb_page *page;
+	struct vb_keyring *keyring;
 	uint64_t nonce;
 	_Atomic bool forked;
 	_Atomic bool gone; /* descriptors were closed by the program */
@@ -166,6 +168,7 @@ struct vb_node {
 	pthread_t thread;  /* who called it */
 	int epoll;
 	int page_fd;
+	int keyring_fd;
 	int lock_fd;
 	int mem_fd;
 	char obstacle[VB_CONTROL_TEXT];
@@ -260,6 +263,9 @@ void vb_peer_ring(struct vb_peer *peer);
 int vb_page_create(uint64_t nonce, struct vb_page **page, int *fd);
 /* Checks the fixed part of a mapped page. NULL or what is wrong with it. */
 const char *vb_page_defect(const struct vb_page *page);
+int vb_keyring_create(uint64_t nonce, struct vb_keyring **keys, int *fd);
+/* Of the process with this nonce. Leaves fd open; 0, or -errno and the defect. */
+int vb_keyring_map(int fd, uint64_t nonce, const struct vb_keyring **keys, const char **defect);
 
 /* liveness.c */
 int vb_alive_init(struct vb_page *page);

@@ -68,14 +68,17 @@ void vb_window_detach(struct vb_peer *peer)
 /* The place in the file. What the peer publishes is read once. */
 static bool locate(const struct vb_peer *peer, uint64_t addr, uint64_t length, uint64_t *offset)
 {
-	const struct vb_page_header *head = &peer->page->header;
-	uint64_t base = __atomic_load_n(&head->arena_base, __ATOMIC_ACQUIRE);
-	uint64_t bytes = __atomic_load_n(&head->arena_bytes, __ATOMIC_RELAXED);
+	const struct vb_keyring *keys = peer->keys;
+
+	if (!peer->window || !keys)
+		return false;
+	uint64_t base = __atomic_load_n(&keys->arena_base, __ATOMIC_ACQUIRE);
+	uint64_t bytes = __atomic_load_n(&keys->arena_bytes, __ATOMIC_RELAXED);
 
 	if (bytes > peer->arena_size)
 		bytes = peer->arena_size;
 	*offset = addr - base;
-	return peer->window && base && addr >= base && length <= bytes && *offset <= bytes - length;
+	return base && addr >= base && length <= bytes && *offset <= bytes - length;
 }
 
 bool vb_arena_holds(const struct vb_peer *peer, uint64_t addr, uint64_t length)
@@ -87,7 +90,8 @@ bool vb_arena_holds(const struct vb_peer *peer, uint64_t addr, uint64_t length)
 
 bool vb_peer_shares(const struct vb_peer *peer)
 {
-	return peer->window && __atomic_load_n(&peer->page->header.arena_base, __ATOMIC_RELAXED);
+	return peer->window && peer->keys &&
+	       __atomic_load_n(&peer->keys->arena_base, __ATOMIC_RELAXED);
 }
 
 /* Several threads may find it missing at once; one mapping stays. */

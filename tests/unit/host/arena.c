@@ -112,7 +112,7 @@ static void test_published_nonsense(void **state)
 {
 	struct vb_node *node = node_start();
 	struct vb_peer *self = vb_node_self(node);
-	uint64_t *base = &node->page->header.arena_base;
+	uint64_t *base = &node->keyring->arena_base;
 	uint64_t size = self->arena_size, was;
 	void *addr;
 	size_t room;
@@ -127,11 +127,11 @@ static void test_published_nonsense(void **state)
 	assert_false(vb_arena_holds(self, UINT64_MAX - 3, 8));
 	assert_false(vb_arena_holds(self, was, UINT64_MAX));
 	/* Addresses behind the range are other memory, though the file goes on; and no claim goes beyond the file. */
-	node->page->header.arena_bytes = PAGE;
+	node->keyring->arena_bytes = PAGE;
 	assert_true(vb_arena_holds(self, was, PAGE));
 	assert_false(vb_arena_holds(self, was + PAGE - 7, 8));
 	assert_false(vb_arena_holds(self, was + PAGE, 8));
-	node->page->header.arena_bytes = UINT64_MAX;
+	node->keyring->arena_bytes = UINT64_MAX;
 	assert_true(vb_arena_holds(self, was, size));
 	assert_false(vb_arena_holds(self, was, size + 1));
 	*base = UINT64_MAX - PAGE;
@@ -181,6 +181,7 @@ static void test_unfit_files(void **state)
 
 	(void)state;
 	assert_non_null(peer);
+	peer->keys = node->keyring;
 	expect_unfit(peer, open("/dev/null", O_RDWR));
 	expect_unfit(peer, memfd(WINDOW, 0, 0)); /* could be truncated under us */
 	expect_unfit(peer, memfd(WINDOW, 0, F_SEAL_GROW));
@@ -193,10 +194,10 @@ static void test_unfit_files(void **state)
 	assert_int_equal(vb_window_attach(peer, fd, &defect), 0);
 	size_t room;
 
-	node->page->header.arena_base = PAGE;
-	node->page->header.arena_bytes = WINDOW;
+	node->keyring->arena_base = PAGE;
+	node->keyring->arena_bytes = WINDOW;
 	assert_null(vb_arena_window(peer, PAGE, 8, &room));
-	node->page->header.arena_base = 0;
+	node->keyring->arena_base = 0;
 	vb_window_detach(peer);
 	peer->arena_fd = -1;
 	close(fd);

@@ -12,7 +12,10 @@
 
 #include "unit/host/end.h"
 
-#define HOLD_MS 400
+#define HOLD_MS   400
+/* Of different slots: a mark names the slot (host/page.h). */
+#define KEY       0x74000701u
+#define OTHER_KEY 0x74000801u
 
 enum { MARK_KEY, MARK_QP, MARK_OTHER_KEY, MARK_AND_STAY };
 
@@ -33,7 +36,7 @@ static int initiator(int sock, void *arg)
 		uint64_t what = hear(sock);
 
 		vb_mark_set(end.node, engine, ch->peer, what == MARK_QP ? qpn : qpn + 1,
-			    what == MARK_OTHER_KEY ? 8 : 7);
+			    what == MARK_OTHER_KEY ? OTHER_KEY : KEY);
 		tell(sock, 0);
 		end_sleep_ms(what == MARK_AND_STAY ? 60000 : HOLD_MS);
 		vb_mark_clear(end.node, engine);
@@ -89,7 +92,7 @@ static void test_waits(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_in_range(await_ms(f, MARK_KEY, 0, 7), HOLD_MS - 30, HOLD_MS + 2000);
+	assert_in_range(await_ms(f, MARK_KEY, 0, KEY), HOLD_MS - 30, HOLD_MS + 2000);
 	end_sleep_ms(HOLD_MS);
 	assert_in_range(await_ms(f, MARK_QP, f->qpn, 0), HOLD_MS - 30, HOLD_MS + 2000);
 }
@@ -98,7 +101,7 @@ static void test_others_pass(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_in_range(await_ms(f, MARK_OTHER_KEY, 0, 7), 0, HOLD_MS / 2);
+	assert_in_range(await_ms(f, MARK_OTHER_KEY, 0, KEY), 0, HOLD_MS / 2);
 	end_sleep_ms(HOLD_MS);
 	assert_in_range(await_ms(f, MARK_KEY, f->qpn, 0), 0, HOLD_MS / 2);
 }
@@ -118,11 +121,11 @@ static void test_dead_do_not_count(void **state)
 	}
 	int64_t from = end_clock();
 
-	vb_mark_await(f->end.node, 0, 7);
+	vb_mark_await(f->end.node, 0, KEY);
 	assert_in_range((end_clock() - from) / 1000000, 50, 2000);
 	/* The mark still stands in its page, but it is buried or dead: nobody waits. */
 	from = end_clock();
-	vb_mark_await(f->end.node, 0, 7);
+	vb_mark_await(f->end.node, 0, KEY);
 	assert_in_range((end_clock() - from) / 1000000, 0, 200);
 	waitpid(killer, NULL, 0);
 }
@@ -144,11 +147,11 @@ static void test_own(void **state)
 	struct vb_channel *loop = vb_channel_find(f->end.node, f->engine, f->qpn, &why);
 	pthread_t thread;
 
-	vb_mark_set(f->end.node, f->engine, loop->peer, f->qpn, 7);
+	vb_mark_set(f->end.node, f->engine, loop->peer, f->qpn, KEY);
 	int64_t from = end_clock();
 
 	assert_int_equal(pthread_create(&thread, NULL, own_mark, f), 0);
-	vb_mark_await(f->end.node, 0, 7);
+	vb_mark_await(f->end.node, 0, KEY);
 	assert_in_range((end_clock() - from) / 1000000, HOLD_MS - 30, HOLD_MS + 2000);
 	pthread_join(thread, NULL);
 	end_close(&f->end, loop);

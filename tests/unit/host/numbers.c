@@ -33,7 +33,7 @@ static uint32_t key_of(struct vb_node *node)
 
 	assert_int_equal(vb_node_key_alloc(node, &key, &entry), 0);
 	assert_int_not_equal(key, 0);
-	assert_ptr_equal(entry, &vb_node_page(node)->key[vb_key_slot(key)]);
+	assert_ptr_equal(entry, &vb_node_keyring(node)->key[vb_key_slot(key)]);
 	assert_int_equal(entry->key, 0);
 	return key;
 }
