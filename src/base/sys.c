@@ -21,6 +21,13 @@ int vb_sys_poll_one(int fd, short events, int timeout_ms)
 	return (int)syscall(SYS_ppoll, &wait, 1, &t, NULL, VB_SYS_SIGNALS);
 }
 
+int vb_sys_poll(struct pollfd *fds, unsigned int count, int timeout_ms)
+{
+	struct timespec t = timespec_of((int64_t)timeout_ms * NS_PER_MS);
+
+	return (int)syscall(SYS_ppoll, fds, count, &t, NULL, VB_SYS_SIGNALS);
+}
+
 int vb_sys_epoll_wait_ns(int fd, struct epoll_event *events, int count, int64_t ns)
 {
 	struct timespec t = timespec_of(ns);

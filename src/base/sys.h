@@ -9,6 +9,7 @@
 #define VB_BASE_SYS_H
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -120,6 +121,8 @@ static inline int vb_sys_accept4(int fd, struct sockaddr *addr, socklen_t *lengt
 
 /* One descriptor. Returns 1 when there is something, 0 when the time is over. */
 int vb_sys_poll_one(int fd, short events, int timeout_ms);
+/* Several; the timeout is not negative. */
+int vb_sys_poll(struct pollfd *fds, unsigned int count, int timeout_ms);
 
 static inline int vb_sys_epoll_wait(int fd, struct epoll_event *events, int count, int timeout_ms)
 {

@@ -17,6 +17,8 @@
 #include <sys/types.h>
 
 #include "base/reason.h"
+#include "device/xrc_file.h"
+#include "device/xrc_seats.h"
 #include "verbs/ops.h"
 
 struct vb_commons;
@@ -44,12 +46,12 @@ struct vb_xrcd {
 
 struct vb_xrc_domain {
 	const struct vb_device *device;
-	bool named; /* by an inode */
-	dev_t dev;
-	ino_t ino;
+	bool named; /* by a file */
+	bool busy;  /* is being joined by one call, others wait; under vb_xrc_lock */
+	struct vb_xrc_file file;
 	struct ibv_context *context; /* of some xrcd: bodies see the device through it */
 	struct vb_engine *engine;    /* made with the first queue or queue pair */
-	struct vb_xrcd *xrcds;
+	struct vb_xrcd *xrcds;       /* under vb_xrc_lock */
 	struct vb_xrc_domain *next;
 	/* Under the engine's lock. */
 	struct vb_qp *bodies;
@@ -63,7 +65,9 @@ struct vb_xrc_domain {
 	uint32_t door;
 	uint32_t num_blocks;
 	uint32_t block[VB_XRC_BLOCKS]; /* of queue pair numbers */
-	uint64_t news;                 /* members that are to look at the table: a bit per seat */
+	struct vb_xrc_seats news;      /* members that are to look at the table */
+	struct vb_xrc_seats met;       /* members that we have had to do with */
+	bool drops; /* bodies wait for the table's lock to give their places back */
 };
 
 static inline struct vb_xrcd *vb_xrcd_of(struct ibv_xrcd *xrcd)
@@ -78,11 +82,15 @@ extern pthread_mutex_t vb_xrc_lock;
 int vb_xrcd_open(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 		 struct ibv_xrcd **xrcd);
 int vb_xrcd_close(struct ibv_xrcd *xrcd);
+/* Its context is being closed: whoever uses it is ended already. The object stays. */
+void vb_xrcd_abandon(struct ibv_xrcd *xrcd);
 /* One more user; makes the engine. -ENOENT. */
 int vb_xrcd_get(struct ibv_context *ctx, struct ibv_xrcd *xrcd);
 void vb_xrcd_put(struct vb_xrcd *xrcd);
 /* A process has ended or closed something: is a member of a domain among those that are gone? Without any lock. */
 void vb_xrc_survey(void);
+/* Something could not be done now: look again soon. Any thread. */
+void vb_xrc_look_again(void);
 /* Looks again if it is time for that; when the next time is (CLOCK_MONOTONIC ns), 0: never. Progress thread. */
 uint64_t vb_xrc_due(void);
 /* In a forked child: the domains are the parent's. */

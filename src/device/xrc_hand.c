@@ -13,6 +13,9 @@
 #include "device/xrc_table.h"
 #include "link/slot.h"
 
+/* Members on either side whose end one notices. */
+#define NEIGHBOURS 3u
+
 /* What a member says in the immediate of a handed VB_OP_DROP. */
 enum { WORD_DONE = 1, WORD_NEWS };
 
@@ -33,6 +36,7 @@ static struct vb_channel *door_channel(struct vb_xrc_domain *d, uint32_t seat, e
 	*why = VB_CONTACT_ABSENT;
 	if (!__atomic_load_n(&s->used, __ATOMIC_ACQUIRE))
 		return NULL;
+	vb_seats_add(&d->met, seat);
 	struct vb_channel *c =
 		vb_channel_find(d->engine->node, d->engine->index,
 				__atomic_load_n(&s->door, __ATOMIC_RELAXED) & VB_QPN_MASK, why);
@@ -82,14 +86,43 @@ static bool say(struct vb_xrc_domain *d, uint32_t seat, uint32_t qpn, uint32_t w
 	return channel_put(d->engine, c, &run, NULL);
 }
 
+/* The next members in one direction: step 1 or -1 modulo the number of seats. */
+static void meet_neighbours(struct vb_xrc_domain *d, uint32_t step)
+{
+	uint32_t seat = d->seat;
+	enum vb_contact why;
+
+	for (uint32_t i = 1, found = 0; i < VB_COMMONS_SEATS && found < NEIGHBOURS; i++) {
+		seat = (seat + step) % VB_COMMONS_SEATS;
+		if (!__atomic_load_n(&d->table->seat[seat].used, __ATOMIC_ACQUIRE))
+			continue;
+		door_channel(d, seat, &why);
+		found++;
+	}
+}
+
 void vb_xrc_meet(struct vb_xrc_domain *d)
 {
 	enum vb_contact why;
 
-	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
-		if (seat != d->seat)
-			door_channel(d, seat, &why);
+	meet_neighbours(d, 1);
+	meet_neighbours(d, VB_COMMONS_SEATS - 1);
+	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next) {
+		uint32_t home =
+			__atomic_load_n(&vb_xrc_place(d, body->xb->place)->home, __ATOMIC_ACQUIRE);
+
+		if (home < VB_COMMONS_SEATS && home != d->seat)
+			door_channel(d, home, &why);
 	}
+}
+
+bool vb_xrc_seat_lost(struct vb_xrc_domain *d, uint32_t seat)
+{
+	enum vb_contact why;
+
+	if (seat == d->seat || vb_seats_next(&d->met, seat) != seat)
+		return false;
+	return !door_channel(d, seat, &why) && why != VB_CONTACT_PENDING;
 }
 
 static bool hold(struct vb_qp *body, const struct vb_run *run, const void *payload)
@@ -163,6 +196,7 @@ static enum passed pass(struct vb_qp *body, const struct vb_run *run, const void
 	if (!channel_put(body->engine, c, run, payload))
 		return PASS_LATER;
 	body->xb->away = seat + 1;
+	vb_seats_add(&body->xb->handed, seat);
 	body->xb->sent = *run;
 	return PASSED;
 }
@@ -231,7 +265,7 @@ bool vb_xrc_pump(struct vb_qp *body)
 		waits |= report(body);
 	if (body->xb->first)
 		waits |= held_serve(body);
-	if (body->xrc->news)
+	if (!vb_seats_none(&body->xrc->news))
 		waits |= vb_xrc_tell_news(body->xrc);
 	return waits;
 }
@@ -252,13 +286,14 @@ void vb_xrc_recall(struct vb_qp *body, uint32_t seat)
 
 bool vb_xrc_tell_news(struct vb_xrc_domain *d)
 {
-	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
+	VB_SEATS_EACH(seat, &d->news)
+	{
 		bool absent;
 
-		if (d->news >> seat & 1 && (say(d, seat, d->door, WORD_NEWS, &absent) || absent))
-			d->news &= ~(1ull << seat);
+		if (seat == d->seat || say(d, seat, d->door, WORD_NEWS, &absent) || absent)
+			vb_seats_remove(&d->news, seat);
 	}
-	return d->news != 0;
+	return !vb_seats_none(&d->news);
 }
 
 /* Events of queue pairs that we hold, and queue pairs that have lost their home or their holders. */
@@ -279,8 +314,8 @@ static void news_receive(struct vb_xrc_domain *d)
 			vb_xrc_pull(body);
 	}
 	vb_xrc_bodies_sweep(d, false);
-	if (orphans)
-		vb_xrc_table_survey(d);
+	if (orphans && vb_xrc_table_survey(d))
+		vb_xrc_look_again();
 }
 
 static void word_receive(struct vb_xrc_domain *d, const struct vb_run *run)

@@ -158,14 +158,18 @@ static int named_open(struct vb_xrc_domain *d, uint32_t qpn, struct vb_qp **out)
 	err = vb_xrc_place_hold(d, qpn);
 	if (!err) {
 		*out = vb_xrc_body_mirror(d, qpn);
-		if (!*out) { /* nor has any other handle of this process held it, or there would be a body */
+		if (*out) {
+			(*out)->xb->dropping = false;
+		} else { /* nor has any other handle of this process held it, or there would be a body */
 			vb_xrc_place_drop(d, qpn);
 			err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "open_qp");
 		}
 	}
 	vb_xrc_table_unlock(d);
-	if (!err)
+	if (!err) {
 		vb_xrc_pull(*out);
+		vb_xrc_meet(d);
+	}
 	return err;
 }
 
@@ -190,8 +194,11 @@ static void body_destroy(struct vb_qp *body)
 	struct vb_xrc_domain *d = body->xrc;
 	uint32_t qpn = body->t.qpn;
 
-	if (body->xb)
+	if (body->xb) {
 		vb_xrc_forget_held(body);
+		if (body->xb->home)
+			vb_seats_merge(&d->news, &body->xb->handed);
+	}
 	vb_qp_stop(body);
 	for (struct vb_qp **p = &d->bodies; *p; p = &(*p)->xrc_next) {
 		if (*p == body) {
@@ -242,14 +249,21 @@ static void handle_detach(struct vb_qp *handle)
 		body_destroy(body);
 		return;
 	}
-	if (!vb_xrc_table_lock(d)) {
-		vb_xrc_place_drop(d, body->t.qpn);
-		vb_xrc_table_unlock(d);
+	if (!vb_xrc_table_try(d)) {
+		/* Whoever has the lock stands still: nobody waits for it, the place is given back when it can be had. */
+		body->xb->dropping = d->drops = true;
+		vb_xrc_look_again();
+		return;
 	}
+	uint32_t home = vb_xrc_place(d, body->t.qpn)->home;
+
+	vb_xrc_place_drop(d, body->t.qpn);
+	vb_xrc_table_unlock(d);
 	if (!vb_xrc_is_gone(body))
 		return;
+	if (home < VB_COMMONS_SEATS)
+		vb_seats_add(&d->news, home);
 	body_destroy(body);
-	d->news |= vb_xrc_members(d);
 	vb_xrc_tell_news(d);
 	vb_engine_flush(d->engine);
 }
@@ -361,13 +375,15 @@ void vb_xrc_qp_event(struct vb_qp *body, enum ibv_event_type type)
 	if (!body->xb)
 		return;
 	struct vb_xrc_qp_place *p = vb_xrc_place(d, body->xb->place);
-	uint64_t others = __atomic_load_n(&p->holders, __ATOMIC_RELAXED) & ~(1ull << d->seat);
+	struct vb_xrc_seats others = {0};
 
-	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
-		if (others >> seat & 1)
-			__atomic_or_fetch(&p->events[seat], 1u << type, __ATOMIC_ACQ_REL);
+	vb_seats_merge(&others, &p->holders);
+	vb_seats_remove(&others, d->seat);
+	VB_SEATS_EACH(seat, &others)
+	{
+		__atomic_or_fetch(&p->events[seat], 1u << type, __ATOMIC_ACQ_REL);
 	}
-	d->news |= others;
+	vb_seats_merge(&d->news, &others);
 	vb_engine_make_runnable(d->engine, body);
 }
 

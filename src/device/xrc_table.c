@@ -5,21 +5,38 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
+#include "base/sys.h"
 #include "device/device.h"
 #include "device/engine.h"
 #include "device/process.h"
 #include "device/qp.h"
 
-#define BLOCK(qpn) ((qpn) >> VB_QPN_BLOCK_BITS)
+#define LOCK_NAP_NS 200000
+#define BLOCK(qpn)  ((qpn) >> VB_QPN_BLOCK_BITS)
 
 int vb_xrc_table_lock(struct vb_xrc_domain *d)
 {
-	if (vb_commons_lock(d->commons))
-		return 0;
-	return vb_refuse(EBUSY, VB_REASON_BUSY,
-			 "xrc: a process that has the domain open was stopped while it changed it");
+	const struct timespec nap = {0, LOCK_NAP_NS};
+	uint64_t until = vb_clock_ns() + VB_COMMONS_LOCK_NS;
+
+	while (!vb_commons_try(d->commons)) {
+		if (vb_clock_ns() > until)
+			return vb_refuse(
+				EBUSY, VB_REASON_BUSY,
+				"xrc: a process that has the domain open was stopped while it changed it");
+		vb_lock_release(&d->engine->lock);
+		vb_sys_nanosleep(&nap);
+		vb_lock_take(&d->engine->lock);
+	}
+	return 0;
+}
+
+bool vb_xrc_table_try(struct vb_xrc_domain *d)
+{
+	return vb_commons_try(d->commons);
 }
 
 void vb_xrc_table_unlock(struct vb_xrc_domain *d)
@@ -71,16 +88,16 @@ static void seat_take(struct vb_xrc_domain *d, bool fresh)
 
 int vb_xrc_table_join(struct vb_xrc_domain *d, bool create, bool *fresh)
 {
-	char name[64];
+	char name[VB_COMMONS_NAME];
 	int err = door_open(d);
 
-	snprintf(name, sizeof(name), "xrc-%llx-%llx-%llx", (unsigned long long)d->device->guid,
-		 (unsigned long long)d->dev, (unsigned long long)d->ino);
+	vb_xrc_file_name(&d->file, d->device->guid, name, sizeof(name));
 	if (!err)
 		err = vb_commons_join(d->engine->node, name, sizeof(struct vb_xrc_table), create,
 				      &d->commons, fresh);
 	if (!err) {
 		d->table = vb_commons_table(d->commons);
+		vb_lock_take(&d->engine->lock);
 		err = vb_xrc_table_lock(d);
 		if (!err) {
 			/* Who sat here before us and died must not be taken for us. */
@@ -88,6 +105,7 @@ int vb_xrc_table_join(struct vb_xrc_domain *d, bool create, bool *fresh)
 			seat_take(d, *fresh);
 			vb_xrc_table_unlock(d);
 		}
+		vb_lock_release(&d->engine->lock);
 	}
 	if (err)
 		vb_xrc_table_leave(d);
@@ -97,7 +115,8 @@ int vb_xrc_table_join(struct vb_xrc_domain *d, bool create, bool *fresh)
 void vb_xrc_table_leave(struct vb_xrc_domain *d)
 {
 	if (d->commons) {
-		if (!vb_xrc_table_lock(d)) {
+		/* Without the lock the others do it: our seat is empty from now on. */
+		if (vb_xrc_table_try(d)) {
 			vb_xrc_seat_clear(d, vb_commons_seat(d->commons));
 			vb_xrc_table_unlock(d);
 		}
@@ -120,7 +139,7 @@ static void place_free_if_unheld(struct vb_xrc_table *t, uint32_t place)
 {
 	struct vb_xrc_qp_place *p = &t->qp[place];
 
-	if (p->holders)
+	if (!vb_seats_none(&p->holders))
 		return;
 	t->used[place / 64] &= ~(1ull << place % 64);
 	__atomic_store_n(&p->qpn, 0, __ATOMIC_RELEASE);
@@ -141,7 +160,7 @@ void vb_xrc_seat_clear(struct vb_xrc_domain *d, uint32_t seat)
 
 		if (!is_used(t, i))
 			continue;
-		p->holders &= ~(1ull << seat);
+		vb_seats_remove(&p->holders, seat);
 		p->events[seat] = 0;
 		if (p->home == seat)
 			p->home = VB_XRC_NOBODY;
@@ -191,7 +210,7 @@ int vb_xrc_place_take(struct vb_xrc_domain *d, uint32_t *qpn)
 		memset(p, 0, sizeof(*p));
 		p->version = version + 1;
 		p->home = d->seat;
-		p->holders = 1ull << d->seat;
+		vb_seats_add(&p->holders, d->seat);
 		p->state = IBV_QPS_RESET;
 		*qpn = block << VB_QPN_BLOCK_BITS | i;
 		__atomic_store_n(&p->qpn, *qpn, __ATOMIC_RELEASE);
@@ -215,7 +234,7 @@ int vb_xrc_place_hold(struct vb_xrc_domain *d, uint32_t qpn)
 	if (!p)
 		return vb_refuse(EINVAL, VB_REASON_ARG,
 				 "open_qp: the domain has no queue pair 0x%x", qpn);
-	p->holders |= 1ull << d->seat;
+	vb_seats_add(&p->holders, d->seat);
 	return 0;
 }
 
@@ -225,7 +244,7 @@ void vb_xrc_place_drop(struct vb_xrc_domain *d, uint32_t qpn)
 
 	if (!p)
 		return;
-	p->holders &= ~(1ull << d->seat);
+	vb_seats_remove(&p->holders, d->seat);
 	place_free_if_unheld(d->table, qpn % VB_XRC_QPS);
 }
 
@@ -267,45 +286,40 @@ static bool adopt(struct vb_xrc_domain *d)
 	return orphans;
 }
 
-uint64_t vb_xrc_members(const struct vb_xrc_domain *d)
+/* With the table's lock. */
+static void clear_dead(struct vb_xrc_domain *d)
 {
-	uint64_t members = 0;
-
-	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
-		if (seat != d->seat &&
-		    __atomic_load_n(&d->table->seat[seat].used, __ATOMIC_ACQUIRE))
-			members |= 1ull << seat;
-	}
-	return members;
-}
-
-static uint64_t dead_members(const struct vb_xrc_domain *d)
-{
-	uint64_t dead = 0;
-
 	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
 		if (__atomic_load_n(&d->table->seat[seat].used, __ATOMIC_ACQUIRE) &&
-		    !vb_commons_seat_taken(d->commons, seat))
-			dead |= 1ull << seat;
+		    !vb_commons_seat_taken(d->commons, seat, vb_xrc_seat_lost(d, seat)))
+			vb_xrc_seat_clear(d, seat);
 	}
-	return dead;
+}
+
+/* With the table's lock: queue pairs that were destroyed here while somebody stood still with it. */
+static void drop_late(struct vb_xrc_domain *d)
+{
+	d->drops = false;
+	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next) {
+		if (!body->xb->dropping)
+			continue;
+		body->xb->dropping = false;
+		vb_xrc_place_drop(d, body->t.qpn);
+	}
 }
 
 bool vb_xrc_table_survey(struct vb_xrc_domain *d)
 {
 	bool orphans;
-	uint64_t dead;
 
-	if (vb_xrc_table_lock(d))
+	if (!vb_xrc_table_try(d))
 		return true;
-	dead = dead_members(d);
-	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
-		if (dead >> seat & 1)
-			vb_xrc_seat_clear(d, seat);
-	}
+	clear_dead(d);
+	drop_late(d);
 	orphans = adopt(d);
 	vb_xrc_table_unlock(d);
 	vb_xrc_bodies_sweep(d, false);
+	vb_xrc_meet(d);
 	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next) {
 		uint32_t away = body->xb->away;
 

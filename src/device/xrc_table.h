@@ -16,6 +16,7 @@
 #include <infiniband/verbs.h>
 
 #include "device/xrc.h"
+#include "device/xrc_seats.h"
 #include "host/commons.h"
 #include "host/page.h"
 #include "transport/responder.h"
@@ -39,7 +40,7 @@ struct vb_xrc_qp_place {
 	uint32_t home;    /* seat, or NOBODY */
 	uint32_t version; /* grows when attr or state change */
 	uint32_t state;
-	uint64_t holders;                  /* a bit per seat */
+	struct vb_xrc_seats holders;
 	uint32_t events[VB_COMMONS_SEATS]; /* to be told by that member: a bit per type */
 	struct ibv_qp_attr attr;
 	uint32_t saves; /* grows with every change of resp */
@@ -65,9 +66,11 @@ struct vb_xrc_body {
 	uint32_t version, saves; /* as last seen */
 	uint32_t res_saved;      /* resources below this number are in the table */
 	bool home;
-	bool serving;       /* executes a request for the home, which waits for our word */
-	uint32_t away;      /* 1 + seat of who executes one for us */
-	struct vb_run sent; /* that request */
+	bool dropping; /* no handle is left; the place is given back when the table's lock can be had */
+	bool serving;               /* executes a request for the home, which waits for our word */
+	uint32_t away;              /* 1 + seat of who executes one for us */
+	struct vb_run sent;         /* that request */
+	struct vb_xrc_seats handed; /* whom we have handed requests: they have bodies, too */
 	struct vb_xrc_held *first, **last; /* requests that wait for it */
 	uint32_t num_held;
 	uint64_t held_bytes;
@@ -82,8 +85,10 @@ static inline struct vb_xrc_qp_place *vb_xrc_place(const struct vb_xrc_domain *d
 /* xrc_table.c. All under the engine's lock, which is taken before the table's. */
 int vb_xrc_table_join(struct vb_xrc_domain *d, bool create, bool *fresh);
 void vb_xrc_table_leave(struct vb_xrc_domain *d);
-/* -EBUSY with the reason recorded. */
+/* For calls: releases the engine's lock while it waits. -EBUSY with the reason recorded. */
 int vb_xrc_table_lock(struct vb_xrc_domain *d);
+/* Does not wait. */
+bool vb_xrc_table_try(struct vb_xrc_domain *d);
 void vb_xrc_table_unlock(struct vb_xrc_domain *d);
 /* A new place, ours; its number. -ENOMEM. */
 int vb_xrc_place_take(struct vb_xrc_domain *d, uint32_t *qpn);
@@ -91,8 +96,6 @@ int vb_xrc_place_take(struct vb_xrc_domain *d, uint32_t *qpn);
 int vb_xrc_place_hold(struct vb_xrc_domain *d, uint32_t qpn);
 /* We hold it no more; without holders it is no more. */
 void vb_xrc_place_drop(struct vb_xrc_domain *d, uint32_t qpn);
-/* All but us: a bit per seat. */
-uint64_t vb_xrc_members(const struct vb_xrc_domain *d);
 /* Nothing of that member's is left in the table. With the table's lock. */
 void vb_xrc_seat_clear(struct vb_xrc_domain *d, uint32_t seat);
 /* Members that have died are removed, their queue pairs go on here or elsewhere. True: it is to be done again, some have no home yet. */
@@ -118,8 +121,13 @@ bool vb_xrc_tell_news(struct vb_xrc_domain *d);
 /* The member has died: what it was executing for us is executed here, where it fails. */
 void vb_xrc_recall(struct vb_qp *body, uint32_t seat);
 void vb_xrc_forget_held(struct vb_qp *body);
-/* Contact with all members, so that their end is noticed. */
+/*
+ * Contact with those whose end we have to notice: homes of our queue pairs, and a few neighbours, so that somebody notices
+ * everybody's end.
+ */
 void vb_xrc_meet(struct vb_xrc_domain *d);
+/* Is contact with the member known to have ended? */
+bool vb_xrc_seat_lost(struct vb_xrc_domain *d, uint32_t seat);
 
 /* xrc_qp.c: with the engine's lock. */
 struct vb_qp *vb_xrc_body(struct vb_xrc_domain *d, uint32_t qpn);

@@ -1,209 +1,181 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Tables that the processes of a user share by name: finding a member, taking a seat, handing the table on. */
+/* Tables that the processes of a user share by name: joining one, taking a seat, handing the table on. */
 #include "host/commons.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/reason.h"
 #include "base/sys.h"
+#include "host/commons_lock.h"
 #include "host/control.h"
 #include "host/descriptor.h"
 #include "host/private.h"
 #include "host/shared.h"
 
-/* A member that does not answer within this may be stopped; another is asked, then all again. */
-#define ANSWER_MS 200
 #define NAP_NS    (2 * VB_MSEC)
-#define JOIN_NS   (10000 * VB_MSEC)
+/* A name that is bound so long without being listened on is nobody's: a process of ours would have gone on. */
+#define GHOST_NS  (300 * VB_MSEC)
+/* Members that could know of another table are asked so long. */
+#define VERIFY_NS (250 * VB_MSEC)
+/* Callers that are served in one turn of the progress thread. */
+#define TURN      64
+#define NO_SEAT   VB_COMMONS_SEATS
+
+/* The first page of the memory that is shared; the table follows. */
+union head {
+	struct vb_commons_mutex lock;
+	char page[4096];
+};
 
 struct vb_commons {
 	struct vb_source source; /* the listening socket of our seat */
 	struct vb_commons *next;
-	char name[64];
+	char name[VB_COMMONS_NAME];
 	size_t bytes;
-	void *table;
-	int table_fd;
-	struct vb_atomic_lock *lock;
-	int lock_fd;
+	union head *head;
+	int fd;
 	uint32_t seat;
+};
+
+/* One joining: until when, and since when names were seen that are bound and not listened on. */
+struct joining {
+	int64_t until;
+	int64_t unclear[VB_COMMONS_SEATS];
 };
 
 /* Left, but the progress thread may be about to look at them: they are used again, never freed. */
 static struct vb_commons *left;
 static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static socklen_t seat_address(struct sockaddr_un *addr, const char *name, uint32_t seat)
+static size_t file_bytes(const struct vb_commons *c)
 {
-	memset(addr, 0, sizeof(*addr));
-	addr->sun_family = AF_UNIX;
-	int n = snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "verbatim/%u/%s/%u",
-			 geteuid(), name, seat);
-
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	return sizeof(*c->head) + c->bytes;
 }
 
-/* A socket with the name of a seat, or -errno. */
-static int seat_bind(const char *name, uint32_t seat)
+bool vb_commons_seat_taken(const struct vb_commons *commons, uint32_t seat, bool suspect)
 {
-	struct sockaddr_un addr;
-	socklen_t len = seat_address(&addr, name, seat);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	enum vb_seat what;
+	int err;
 
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&addr, len)) {
-		int err = -errno;
-
-		vb_sys_close(fd);
-		return err;
-	}
-	return fd;
-}
-
-/* 0: nobody sits there; -EADDRINUSE: somebody does; other -errno: nobody knows. */
-static int seat_look(const char *name, uint32_t seat)
-{
-	int fd = seat_bind(name, seat);
-
-	if (fd < 0)
-		return fd;
-	vb_sys_close(fd);
-	return 0;
-}
-
-bool vb_commons_seat_taken(const struct vb_commons *commons, uint32_t seat)
-{
-	return seat == commons->seat || seat_look(commons->name, seat);
+	if (seat == commons->seat)
+		return true;
+	if (!suspect)
+		return vb_seat_is_bound(commons->name, seat);
+	err = vb_seat_look(commons->name, seat, &what);
+	/* What cannot be found out now is not held against it. */
+	return err || what == VB_SEAT_OURS;
 }
 
 /* Somebody wants the table. Everybody who can connect is of this network namespace; only our user gets an answer. */
-static void commons_ready(struct vb_node *node, struct vb_source *source, uint32_t events)
+static bool commons_serve(struct vb_commons *c)
 {
-	struct vb_commons *c = (struct vb_commons *)source; /* its first member */
 	struct vb_control msg = {
 		.magic = VB_CONTROL_MAGIC,
 		.version = VB_CONTROL_VERSION,
 		.type = VB_CONTROL_COMMONS,
 		.nonce = c->bytes,
 	};
-	int fds[2] = {c->table_fd, c->lock_fd};
-
-	(void)node;
-	(void)events;
-	for (;;) {
-		struct ucred cred = {0};
-		socklen_t len = sizeof(cred);
-		int fd = vb_sys_accept4(c->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-		if (fd < 0)
-			return;
-		if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid())
-			(void)vb_control_send(fd, &msg, fds, 2);
-		vb_sys_close(fd);
-	}
-}
-
-/*
- * What the member of that seat gives. 0; -ECONNREFUSED: nobody sits there; -EADDRINUSE: somebody does who does not listen yet, or any more;
- * other -errno: no answer.
- */
-static int seat_ask(const char *name, uint32_t seat, int fds[2])
-{
-	struct sockaddr_un addr;
-	socklen_t len = seat_address(&addr, name, seat), cred_len = sizeof(struct ucred);
-	struct vb_control msg;
 	struct ucred cred = {0};
-	int got[VB_CONTROL_FDS], num = 0, err = 0;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(cred);
+	int fd = vb_sys_accept4(c->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
-		return -errno;
-	if (vb_sys_connect(fd, (struct sockaddr *)&addr, len))
-		err = -errno;
-	else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) || cred.uid != geteuid())
-		err = -EPERM;
-	if (!err && vb_sys_poll_one(fd, POLLIN, ANSWER_MS) != 1)
-		err = -ETIMEDOUT;
-	if (!err) {
-		int n = vb_control_receive(fd, &msg, got, &num);
-
-		if (n != 1 || num != 2 || msg.type != VB_CONTROL_COMMONS)
-			err = vb_system_is_short(n) ? n : -EPROTO;
-	}
+		return false;
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid())
+		(void)vb_control_send(fd, &msg, &c->fd, 1);
 	vb_sys_close(fd);
-	for (int i = 0; err && i < num; i++)
-		vb_descriptor_close(got[i]);
-	if (!err)
-		memcpy(fds, got, 2 * sizeof(int));
-	if (err != -ECONNREFUSED)
-		return err;
-	err = seat_look(name, seat);
-	return err ? err : -ECONNREFUSED;
+	return true;
 }
 
-/*
- * The first member other than `but` that answers. -ENOENT: there is none; -EADDRINUSE: somebody is coming or going; -EBUSY: none
- * answered; a lack of the system's, which waiting for other members does not cure.
- */
-static int find_member(const char *name, uint32_t but, int fds[2])
+static void commons_ready(struct vb_node *node, struct vb_source *source, uint32_t events)
 {
-	int found = -ENOENT;
+	struct vb_commons *c = (struct vb_commons *)source; /* its first member */
+
+	(void)events;
+	for (int i = 0; i < TURN; i++) {
+		if (!commons_serve(c))
+			return;
+	}
+	/* More may wait: in the next turn, since others are to be served too. */
+	vb_node_source_again(node, source, EPOLLIN | EPOLLET);
+}
+
+/* Is the seat another process's that will answer, or may yet? -errno when the system is short of something. */
+static int seat_counts(const struct vb_commons *c, struct joining *j, uint32_t seat)
+{
+	enum vb_seat what;
+	int err = vb_seat_look(c->name, seat, &what);
+
+	if (err)
+		return err;
+	if (what != VB_SEAT_UNCLEAR) {
+		j->unclear[seat] = 0;
+		return what == VB_SEAT_OURS;
+	}
+	if (!j->unclear[seat])
+		j->unclear[seat] = vb_node_clock();
+	return vb_node_clock() - j->unclear[seat] < GHOST_NS;
+}
+
+/* -EADDRINUSE: somebody else sits somewhere, or is about to. */
+static int be_alone(const struct vb_commons *c, struct joining *j)
+{
+	int found = 0;
 
 	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
-		int err = seat == but ? -ECONNREFUSED : seat_ask(name, seat, fds);
+		int counts = seat == c->seat ? 0 : seat_counts(c, j, seat);
 
-		if (!err || vb_system_is_short(err))
-			return err;
-		if (err == -EADDRINUSE && found == -ENOENT)
-			found = err;
-		else if (err != -ECONNREFUSED && err != -EADDRINUSE)
-			found = -EBUSY;
+		if (counts < 0)
+			return counts;
+		if (counts)
+			found = -EADDRINUSE; /* the others are looked at, too: their time runs */
 	}
 	return found;
 }
 
-static int take_seat(struct vb_commons *c, uint32_t from)
+static int sit(struct vb_commons *c, uint32_t seat)
 {
-	for (uint32_t seat = from; seat < VB_COMMONS_SEATS; seat++) {
-		int fd = seat_bind(c->name, seat);
+	int fd = vb_seat_bind(c->name, seat);
 
-		if (fd >= 0) {
-			c->source.fd = vb_descriptor_adopt(fd);
-			c->seat = seat;
-			return 0;
-		}
-		if (fd != -EADDRINUSE)
-			return fd;
-		if (!c->table) /* who makes the table sits on the first seat, so that there is one maker */
-			return -EADDRINUSE;
-	}
-	return -EBUSY;
+	if (fd < 0)
+		return fd;
+	c->source.fd = fd;
+	c->seat = seat;
+	return 0;
 }
 
-static int table_map(struct vb_commons *c, const int fds[2])
+/* Who makes the table sits on the first seat that can be had, so that there is one maker. */
+static int take_first_seat(struct vb_commons *c, struct joining *j)
 {
-	const char *defect = "";
-	int err;
+	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
+		int err = sit(c, seat);
 
-	c->table_fd = fds[0];
-	c->lock_fd = fds[1];
-	err = vb_shared_map(c->table_fd, c->bytes, true, &c->table, &defect);
-	if (!err)
-		err = vb_atomic_lock_map(c->lock_fd, &c->lock, &defect);
-	if (err)
-		vb_note(VB_REASON_PEER_VERSION, "the shared table %s: %s", c->name, defect);
-	return err;
+		if (err != -EADDRINUSE)
+			return err;
+		err = seat_counts(c, j, seat);
+		if (err)
+			return err < 0 ? err : -EADDRINUSE;
+	}
+	return -EADDRNOTAVAIL;
+}
+
+static int take_any_seat(struct vb_commons *c)
+{
+	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
+		int err = sit(c, seat);
+
+		if (err != -EADDRINUSE)
+			return err;
+	}
+	return -EUSERS;
 }
 
 static int seat_listen(struct vb_commons *c)
@@ -211,22 +183,39 @@ static int seat_listen(struct vb_commons *c)
 	return listen(c->source.fd, SOMAXCONN) ? -errno : 0;
 }
 
+/* As be_alone(), of those who listen. */
+static int be_first(const struct vb_commons *c)
+{
+	uint32_t seat;
+	int fd = -1;
+	int err = vb_seat_ask(c->name, 0, c->seat, vb_node_clock(), &fd, &seat);
+
+	vb_descriptor_close(fd);
+	if (err == -ENOENT)
+		return 0;
+	return vb_system_is_short(err) ? err : -EADDRINUSE;
+}
+
 /*
  * Nobody was found. Who has the first seat may make the table, if no other seat is taken: a member that has died may have had a
- * successor that did not listen yet.
+ * successor that did not listen yet. Looked at again when others can see it: it may have stood still in between, for long enough to be passed over.
  */
-static int table_make(struct vb_commons *c)
+static int table_make(struct vb_commons *c, struct joining *j)
 {
-	int err = take_seat(c, 0);
+	void *map = NULL;
+	int err = take_first_seat(c, j);
 
-	for (uint32_t seat = 1; !err && seat < VB_COMMONS_SEATS; seat++)
-		err = seat_look(c->name, seat);
 	if (!err)
-		err = vb_shared_create_common("verbatim-commons", c->bytes, &c->table,
-					      &c->table_fd);
+		err = be_alone(c, j);
 	if (!err)
-		err = vb_atomic_lock_create(&c->lock, &c->lock_fd);
-	return err ? err : seat_listen(c);
+		err = vb_shared_create_common("verbatim-commons", file_bytes(c), &map, &c->fd);
+	if (err)
+		return err;
+	c->head = map;
+	err = vb_commons_mutex_init(&c->head->lock);
+	if (!err)
+		err = seat_listen(c);
+	return err ? err : be_first(c);
 }
 
 static bool same_file(int a, int b)
@@ -240,57 +229,73 @@ static bool same_file(int a, int b)
  * Whoever gave us the table may have died before we had a seat, and somebody who found none may have made another one since: who
  * came by asking gives way to who is there. -EADDRINUSE: start again.
  */
-static int verify(const struct vb_commons *c)
+static int verify(const struct vb_commons *c, uint32_t giver)
 {
-	int fds[2] = {-1, -1};
-	int64_t until = vb_node_clock() + JOIN_NS;
+	int64_t until = vb_node_clock() + VERIFY_NS;
 	struct timespec nap = {0, NAP_NS};
-	int err = find_member(c->name, c->seat, fds);
+	uint32_t seat;
+	int fd = -1;
+	int err = vb_seat_ask(c->name, giver, c->seat, until, &fd, &seat);
 
 	while (err == -EADDRINUSE && vb_node_clock() < until) {
 		vb_sys_nanosleep(&nap);
-		err = find_member(c->name, c->seat, fds);
+		err = vb_seat_ask(c->name, giver, c->seat, until, &fd, &seat);
 	}
 	if (vb_system_is_short(err))
 		return err;
 	if (err) /* alone with it, or with others that are stopped */
 		return 0;
-	err = same_file(fds[0], c->table_fd) ? 0 : -EADDRINUSE;
-	vb_descriptor_close(fds[0]);
-	vb_descriptor_close(fds[1]);
+	err = same_file(fd, c->fd) ? 0 : -EADDRINUSE;
+	vb_descriptor_close(fd);
 	return err;
 }
 
 static void commons_drop(struct vb_commons *c)
 {
-	if (c->table)
-		vb_shared_unmap(c->table, c->bytes);
-	if (c->lock)
-		vb_atomic_lock_unmap(c->lock);
-	vb_descriptor_close(c->table_fd);
-	vb_descriptor_close(c->lock_fd);
+	if (c->head)
+		vb_shared_unmap(c->head, file_bytes(c));
+	vb_descriptor_close(c->fd);
 	vb_descriptor_close(c->source.fd);
-	c->table = NULL;
-	c->lock = NULL;
-	c->table_fd = c->lock_fd = c->source.fd = -1;
+	c->head = NULL;
+	c->fd = c->source.fd = -1;
+	c->seat = NO_SEAT;
 }
 
-static int try_join(struct vb_commons *c, bool create, bool *fresh)
+static int table_take(struct vb_commons *c, int fd)
 {
-	int fds[2] = {-1, -1};
-	int err = find_member(c->name, VB_COMMONS_SEATS, fds);
+	const char *defect = "";
+	void *map = NULL;
+	int err;
+
+	c->fd = fd;
+	err = vb_shared_map(fd, file_bytes(c), true, &map, &defect);
+	c->head = map;
+	if (err)
+		vb_note(VB_REASON_PEER_VERSION, "the shared table %s: %s", c->name, defect);
+	return err;
+}
+
+static int try_join(struct vb_commons *c, struct joining *j, bool create, bool *fresh)
+{
+	uint32_t giver = 0;
+	int fd = -1;
+	int err = vb_seat_ask(c->name, 0, NO_SEAT, j->until, &fd, &giver);
 
 	*fresh = err == -ENOENT;
 	if (err == -ENOENT && create)
-		return table_make(c);
+		return table_make(c, j);
+	if (err == -ENOENT) {
+		err = be_alone(c, j);
+		return err ? err : -ENOENT;
+	}
 	if (err)
 		return err;
-	err = table_map(c, fds);
+	err = table_take(c, fd);
 	if (!err)
-		err = take_seat(c, 0);
+		err = take_any_seat(c);
 	if (!err)
 		err = seat_listen(c);
-	return err ? err : verify(c);
+	return err ? err : verify(c, giver);
 }
 
 static struct vb_commons *commons_new(const char *name, size_t bytes)
@@ -308,7 +313,8 @@ static struct vb_commons *commons_new(const char *name, size_t bytes)
 	memset(c, 0, sizeof(*c));
 	snprintf(c->name, sizeof(c->name), "%s", name);
 	c->bytes = bytes;
-	c->table_fd = c->lock_fd = c->source.fd = -1;
+	c->fd = c->source.fd = -1;
+	c->seat = NO_SEAT;
 	c->source.ready = commons_ready;
 	return c;
 }
@@ -322,31 +328,39 @@ static void commons_retire(struct vb_commons *c)
 	pthread_mutex_unlock(&left_lock);
 }
 
+/* Somebody is coming or going: tried again until it is clear, or time is over. */
+static int join(struct vb_commons *c, bool create, bool *fresh)
+{
+	struct joining j = {.until = vb_node_clock() + VB_COMMONS_JOIN_NS};
+	struct timespec nap = {0, NAP_NS};
+
+	for (;;) {
+		int err = try_join(c, &j, create, fresh);
+
+		if (err != -EADDRINUSE || vb_node_clock() > j.until)
+			return err == -EADDRINUSE ? -EBUSY : err;
+		commons_drop(c);
+		vb_sys_nanosleep(&nap);
+	}
+}
+
 int vb_commons_join(struct vb_node *node, const char *name, size_t bytes, bool create,
 		    struct vb_commons **out, bool *fresh)
 {
 	struct vb_commons *c = commons_new(name, bytes);
-	struct timespec nap = {0, NAP_NS};
-	int64_t until = vb_node_clock() + JOIN_NS;
 	int err;
 
 	if (!c)
 		return -ENOMEM;
-	for (;;) {
-		err = try_join(c, create, fresh);
-		if ((err != -EADDRINUSE && err != -EBUSY) || vb_node_clock() > until)
-			break;
-		commons_drop(c);
-		vb_sys_nanosleep(&nap);
-	}
+	err = join(c, create, fresh);
 	if (!err) {
 		pthread_mutex_lock(&node->lock);
-		err = vb_node_source_add(node, &c->source, EPOLLIN);
+		err = vb_node_source_add(node, &c->source, EPOLLIN | EPOLLET);
 		pthread_mutex_unlock(&node->lock);
 	}
 	if (err) {
 		commons_retire(c);
-		return err == -EADDRINUSE ? -EBUSY : err;
+		return err;
 	}
 	*out = c;
 	return 0;
@@ -362,7 +376,7 @@ void vb_commons_leave(struct vb_node *node, struct vb_commons *c)
 
 void *vb_commons_table(const struct vb_commons *commons)
 {
-	return commons->table;
+	return commons->head + 1;
 }
 
 uint32_t vb_commons_seat(const struct vb_commons *commons)
@@ -370,14 +384,19 @@ uint32_t vb_commons_seat(const struct vb_commons *commons)
 	return commons->seat;
 }
 
+bool vb_commons_try(struct vb_commons *commons)
+{
+	return vb_commons_mutex_try(&commons->head->lock);
+}
+
 bool vb_commons_lock(struct vb_commons *commons)
 {
-	return !vb_atomic_lock_take(commons->lock);
+	return vb_commons_mutex_take(&commons->head->lock, VB_COMMONS_LOCK_NS);
 }
 
 void vb_commons_unlock(struct vb_commons *commons)
 {
-	vb_atomic_lock_release(commons->lock);
+	vb_commons_mutex_release(&commons->head->lock);
 }
 
 void vb_commons_forked(void)

@@ -86,11 +86,21 @@ static int bind_block(uint32_t block)
 	return err;
 }
 
+/* Where the next block goes: also into the place of one that was closed (vb_node_block_close()), none of whose numbers is in use. */
+static uint32_t place_for_block(const struct vb_node *node)
+{
+	uint32_t i = 0;
+
+	while (i < node->names.num_blocks && node->page->header.block[i] != VB_NO_BLOCK)
+		i++;
+	return i;
+}
+
 /* Listens on the name of the block, any if it is 0. The index of its entries, or -errno. */
 static int block_listen(struct vb_node *node, uint32_t *name)
 {
 	struct vb_names *names = &node->names;
-	uint32_t block = *name, i = names->num_blocks;
+	uint32_t block = *name, i = place_for_block(node);
 
 	if (i == VB_MAX_BLOCKS)
 		return -ENOMEM;
@@ -99,8 +109,9 @@ static int block_listen(struct vb_node *node, uint32_t *name)
 	if (fd < 0)
 		return fd;
 	/* Published before anybody can connect, so that who comes by this name finds it in the page. */
-	node->page->header.block[i] = block;
-	__atomic_store_n(&node->page->header.num_blocks, i + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&node->page->header.block[i], block, __ATOMIC_RELEASE);
+	if (i == names->num_blocks)
+		__atomic_store_n(&node->page->header.num_blocks, i + 1, __ATOMIC_RELEASE);
 	names->listener[i].fd = fd;
 	names->listener[i].ready = vb_contact_accept;
 	int err = listen(fd, SOMAXCONN)
@@ -108,12 +119,13 @@ static int block_listen(struct vb_node *node, uint32_t *name)
 			  : vb_node_source_add(node, &names->listener[i], EPOLLIN | EPOLLET);
 
 	if (err) {
-		__atomic_store_n(&node->page->header.num_blocks, i, __ATOMIC_RELEASE);
+		__atomic_store_n(&node->page->header.block[i], VB_NO_BLOCK, __ATOMIC_RELEASE);
 		names->listener[i].fd = -1;
 		vb_descriptor_close(fd);
 		return err;
 	}
-	names->num_blocks = i + 1;
+	if (i == names->num_blocks)
+		names->num_blocks = i + 1;
 	*name = block;
 	return (int)i;
 }

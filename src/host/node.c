@@ -75,6 +75,14 @@ int vb_node_source_add(struct vb_node *node, struct vb_source *source, uint32_t 
 	return -err;
 }
 
+void vb_node_source_again(struct vb_node *node, struct vb_source *source, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = source};
+
+	if (!atomic_load(&node->gone))
+		epoll_ctl(node->epoll, EPOLL_CTL_MOD, source->fd, &ev);
+}
+
 /* Out of the set before it is closed: a forked child that keeps a copy would keep it in the set. */
 void vb_node_source_remove(struct vb_node *node, struct vb_source *source)
 {

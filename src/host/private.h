@@ -200,6 +200,8 @@ int64_t vb_node_clock(void);
 /* node.c. Removing also closes. -EBADF (and DESCRIPTORS_GONE noted) if the program closed the epoll descriptor. */
 int vb_node_source_add(struct vb_node *node, struct vb_source *source, uint32_t events);
 void vb_node_source_remove(struct vb_node *node, struct vb_source *source);
+/* What is ready is told once more, although the source is edge-triggered. */
+void vb_node_source_again(struct vb_node *node, struct vb_source *source, uint32_t events);
 /* Have the progress thread look after things; any thread. */
 void vb_node_todo(struct vb_node *node);
 /* With the lock: look after things again in so many ns at the latest. */

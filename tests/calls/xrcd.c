@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
@@ -65,6 +67,54 @@ static void domains(void)
 			EXPECT_EQ(ibv_close_xrcd(xrcd), 0);
 	}
 	close(file);
+}
+
+static struct ibv_xrcd *domain_of(int fd, int oflags)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = fd,
+		.oflags = oflags,
+	};
+
+	return ibv_open_xrcd(ctx, &attr);
+}
+
+/* The domain is the inode's, not its number's: while there is one, no other file gets the number, and no name and no descriptor is needed. */
+static void inode(void)
+{
+	char path[] = "/tmp/vb-xrcd-XXXXXX";
+	int file = mkstemp(path), by_path = open(path, O_PATH | O_CLOEXEC);
+	struct ibv_xrcd *xrcd, *second;
+
+	expect_case("a descriptor with O_PATH names the file");
+	REQUIRE(file >= 0 && by_path >= 0 && unlink(path) == 0);
+	xrcd = domain_of(by_path, O_CREAT);
+	second = domain_of(file, 0);
+	REQUIRE(xrcd && second);
+	EXPECT_EQ(ibv_close_xrcd(second), 0);
+	EXPECT_NULL(domain_of(file, O_CREAT | O_EXCL), EINVAL);
+	expect_case("the file is deleted and closed; its number is not used again");
+	close(file);
+	close(by_path);
+	for (int i = 0; i < 200; i++) {
+		file = file_make();
+		EXPECT_NULL(domain_of(file, 0), EAGAIN);
+		close(file);
+	}
+	EXPECT_EQ(ibv_close_xrcd(xrcd), 0);
+	expect_case("a lock of the program's on the file ends with its own descriptor");
+	snprintf(path, sizeof(path), "/tmp/vb-xrcd-XXXXXX");
+	file = mkstemp(path);
+	by_path = open(path, O_RDONLY | O_CLOEXEC);
+	REQUIRE(file >= 0 && by_path >= 0 && unlink(path) == 0);
+	EXPECT_EQ(flock(file, LOCK_EX), 0);
+	xrcd = domain_of(file, O_CREAT);
+	REQUIRE(xrcd);
+	close(file);
+	EXPECT_EQ(flock(by_path, LOCK_EX | LOCK_NB), 0);
+	EXPECT_EQ(ibv_close_xrcd(xrcd), 0);
+	close(by_path);
 }
 
 /* As many as a device has in a process; after one went another fits. */
@@ -160,6 +210,7 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	ctx = end_open_device();
 	domains();
+	inode();
 	count();
 	queue_pairs_of_a_domain();
 	completion_counter();

@@ -2,13 +2,14 @@
 /*
  * Promise: while a process that has an XRC domain open stands still in the middle of a change of it, whoever else wants to change it is
  * refused with EBUSY, nothing is left behind, and another try succeeds (ibv_create_srq_ex(3), ibv_create_qp_ex(3), ibv_open_qp(3)).
- * The test holds the domain's lock itself.
+ * Calls that give something back do not wait at all: a queue pair that is destroyed meanwhile is gone for its process at once, and its place
+ * in the domain when the lock can be had. Other domains of the process are not held up. The test holds the domain's lock itself.
  */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "device/xrc.h"
+#include "device/xrc_table.h"
 #include "host/commons.h"
 #include "support/check.h"
 #include "support/xrc.h"
@@ -38,11 +39,24 @@ static struct ibv_srq *srq_make(void)
 		CHECK_EQ(errno, EBUSY); \
 	} while (0)
 
+/* What every call of this test stays under although it may wait for the lock first (VB_COMMONS_LOCK_NS). */
+enum { BOUND_MS = 2000 };
+
+static bool is_used(uint32_t qpn)
+{
+	const struct vb_xrc_table *t = vb_xrcd_of(xrcd)->domain->table;
+
+	return __atomic_load_n(&t->qp[qpn % VB_XRC_QPS].qpn, __ATOMIC_ACQUIRE) == qpn;
+}
+
 int main(void)
 {
 	char path[] = "/tmp/vb-xrc-XXXXXX";
 	struct vb_commons *commons;
 	struct ibv_qp *qp, *more, *again;
+	struct ibv_xrcd *other;
+	uint64_t since;
+	uint32_t late;
 	struct ibv_srq *srq;
 	int file = mkstemp(path);
 
@@ -61,6 +75,25 @@ int main(void)
 	BUSY(xrc_receiver(endpoint.context, xrcd));
 	BUSY(xrc_receiver_open(endpoint.context, xrcd, qp->qp_num));
 	vb_commons_unlock(commons);
+
+	promise("another domain of the process does not wait for this one");
+	other = xrc_domain(endpoint.context, NULL, O_CREAT);
+	CHECK(other);
+	CHECK(vb_commons_lock(commons));
+	since = now_ms();
+	CHECK_ZERO(ibv_close_xrcd(other));
+	CHECK(now_ms() - since < BOUND_MS);
+	promise("what is destroyed meanwhile waits for nobody, and its place is free soon after");
+	late = qp->qp_num;
+	since = now_ms();
+	CHECK_ZERO(ibv_destroy_qp(qp));
+	CHECK(now_ms() - since < BOUND_MS);
+	CHECK(is_used(late));
+	vb_commons_unlock(commons);
+	for (since = now_ms(); is_used(late); sleep_ms(1))
+		CHECK(now_ms() - since < 10000);
+	qp = xrc_receiver(endpoint.context, xrcd);
+	CHECK(qp);
 
 	promise("another try succeeds");
 	srq = srq_make();

@@ -86,9 +86,9 @@ static void test_shared(void **state)
 		tell(sock, 0);
 		assert_int_equal(hear(sock), i + 1);
 		assert_int_equal(hear(sock), 4711);
-		assert_true(vb_commons_seat_taken(c, (uint32_t)i + 1));
+		assert_true(vb_commons_seat_taken(c, (uint32_t)i + 1, false));
 	}
-	assert_false(vb_commons_seat_taken(c, 3));
+	assert_false(vb_commons_seat_taken(c, 3, false));
 	/* The lock keeps three processes apart. */
 	tell(one.sock, 20000);
 	tell(two.sock, 20000);
@@ -111,9 +111,9 @@ static void test_shared(void **state)
 	child_join(&one);
 	assert_true(vb_commons_lock(c));
 	vb_commons_unlock(c);
-	for (int i = 0; i < 1000 && vb_commons_seat_taken(c, 1); i++)
+	for (int i = 0; i < 1000 && vb_commons_seat_taken(c, 1, false); i++)
 		end_sleep_ms(5);
-	assert_false(vb_commons_seat_taken(c, 1));
+	assert_false(vb_commons_seat_taken(c, 1, false));
 	tell(two.sock, 1);
 	child_join(&two);
 	vb_commons_leave(end.node, c);
