@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/reason.h"
@@ -22,12 +23,24 @@ struct vb_buf {
 	char *addr;
 	size_t length;
 	uint32_t handle;
-	_Atomic uint32_t users; /* regions */
+	struct vb_provided
+		memory; /* needed by regions, and by the program until it frees the buffer */
 };
 
 static struct vb_buf *buf_of(struct ibv_buf *buf)
 {
 	return (struct vb_buf *)(void *)buf;
+}
+
+/* The program has freed it and no region is left on it: a region may be deregistered after its buffer was freed. */
+static void buf_end(struct vb_provided *memory)
+{
+	struct vb_buf *b =
+		(struct vb_buf *)(void *)((char *)memory - offsetof(struct vb_buf, memory));
+
+	vb_arena_free(b->node, b->addr, b->length);
+	vb_pd_put(b->pd);
+	free(b);
 }
 
 static int make(struct ibv_pd *pd, struct vb_buf *b)
@@ -42,6 +55,8 @@ static int make(struct ibv_pd *pd, struct vb_buf *b)
 	b->pd = pd;
 	b->buf.context = pd->context;
 	b->addr = addr;
+	b->memory.end = buf_end;
+	atomic_store(&b->memory.users, 1);
 	err = vb_context_add(pd->context, VB_HANDLE_BUF, b, &b->handle);
 	if (err)
 		vb_arena_free(b->node, b->addr, b->length);
@@ -75,16 +90,13 @@ int vb_buf_alloc(struct ibv_pd *pd, size_t size, struct ibv_buf **buf, void **ad
 	return 0;
 }
 
-/* Registering and freeing exclude each other: the handle and the count of regions change together. */
+/* Registering and freeing exclude each other: nobody registers what has no handle. */
 static int detach(struct vb_context *c, struct vb_buf *b)
 {
 	int err;
 
 	pthread_mutex_lock(&c->lock);
 	err = vb_context_check(&c->vctx.context, VB_HANDLE_BUF, b->handle, b, "free_buf");
-	if (!err && atomic_load(&b->users))
-		err = vb_refuse(EBUSY, VB_REASON_BUSY, "free_buf: %u regions are registered on it",
-				atomic_load(&b->users));
 	if (!err)
 		err = vb_context_remove(&c->vctx.context, VB_HANDLE_BUF, b->handle, b);
 	pthread_mutex_unlock(&c->lock);
@@ -98,9 +110,7 @@ int vb_buf_free(struct ibv_buf *buf)
 
 	if (err)
 		return err;
-	vb_arena_free(b->node, b->addr, b->length);
-	vb_pd_put(b->pd);
-	free(b);
+	vb_provided_put(&b->memory);
 	return 0;
 }
 
@@ -130,15 +140,15 @@ int vb_buf_register(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t l
 	if (!err)
 		err = check_range(b, addr, length);
 	if (!err)
-		atomic_fetch_add(&b->users, 1);
+		vb_provided_get(&b->memory);
 	pthread_mutex_unlock(&c->lock);
 	if (err)
 		return err;
 	err = vb_mr_register(pd, addr, length, iova, access, mr);
 	if (err)
-		atomic_fetch_sub(&b->users, 1);
+		vb_provided_put(&b->memory);
 	else
-		vb_mr_of(*mr)->users = &b->users;
+		vb_mr_of(*mr)->provided = &b->memory;
 	return err;
 }
 

@@ -12,15 +12,11 @@
 #include "base/sys.h"
 #include "device/device.h"
 #include "device/fastpath.h"
-#include "device/flow.h"
 #include "device/limits.h"
-#include "device/mr.h"
-#include "device/mw.h"
 #include "device/paths.h"
 #include "device/ops.h"
 #include "device/passport.h"
 #include "device/process.h"
-#include "device/qp.h"
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_context *all;
@@ -263,36 +259,6 @@ static bool holds_inherited(const struct vb_context *c)
 	return n > 0;
 }
 
-/*
- * ibv_close_device(3) does not release what the program has left, but as on an adapter nothing of it works any more: queue
- * pairs stop, keys die. The objects' memory stays until the process ends, because the program may still name them.
- */
-static void end_objects(struct vb_context *c)
-{
-	struct vb_events_got got;
-	uint32_t handle;
-	void *object;
-
-	vb_note(VB_REASON_BUSY, "close_device: %u objects of the context were not destroyed",
-		objects_left(c));
-	while ((object = vb_handle_any(&c->handles[VB_HANDLE_FLOW], &handle))) {
-		if (vb_flow_destroy(object))
-			break;
-	}
-	while ((object = vb_handle_any(&c->handles[VB_HANDLE_QP], &handle))) {
-		if (vb_qp_retire(object, &got))
-			break;
-	}
-	while ((object = vb_handle_any(&c->handles[VB_HANDLE_MW], &handle))) {
-		vb_mw_revoke(object);
-		vb_context_remove(&c->vctx.context, VB_HANDLE_MW, handle, object);
-	}
-	while ((object = vb_handle_any(&c->handles[VB_HANDLE_MR], &handle))) {
-		vb_mr_revoke(object);
-		vb_context_remove(&c->vctx.context, VB_HANDLE_MR, handle, object);
-	}
-}
-
 static void end_passports(struct vb_context *c)
 {
 	vb_passport_end(c->passport);
@@ -318,7 +284,10 @@ int vb_context_close(struct ibv_context *ctx)
 	vb_event_queue_close(&c->async);
 	ctx->async_fd = -1;
 	if (objects_left(c)) {
-		end_objects(c);
+		vb_note(VB_REASON_BUSY,
+			"close_device: %u objects of the context were not destroyed",
+			objects_left(c));
+		vb_context_end_objects(c);
 		end_passports(c);
 		return 0;
 	}

@@ -75,6 +75,9 @@ void vb_context_port_event(const struct vb_device *device, enum vb_port_event ev
 /* The descriptors that programs see, and the queue behind one of them. */
 int vb_context_attach(struct vb_context *c);
 
+/* context_end.c: the context is being closed with objects left. */
+void vb_context_end_objects(struct vb_context *c);
+
 /* Around fork (fork.c): the list. */
 void vb_context_fork_lock(void);
 void vb_context_fork_unlock(void);

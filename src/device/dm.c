@@ -142,15 +142,24 @@ static int detach(struct vb_context *c, struct vb_dm *d)
 
 	pthread_mutex_lock(&c->lock);
 	err = vb_context_check(&c->vctx.context, VB_HANDLE_DM, d->dm.handle, d, "dm");
-	if (!err && atomic_load(&d->users))
+	if (!err && atomic_load(&d->memory.users))
 		err = vb_refuse(EBUSY, VB_REASON_BUSY, "free_dm: %u regions are registered on it",
-				atomic_load(&d->users));
+				atomic_load(&d->memory.users));
 	if (!err)
 		err = vb_context_remove(&c->vctx.context, VB_HANDLE_DM, d->dm.handle, d);
 	if (!err)
 		vb_passport_put_dm(c->passport, d->dm.handle, 0, 0);
 	pthread_mutex_unlock(&c->lock);
 	return err;
+}
+
+static void give_back(struct vb_context *c, struct vb_dm *d)
+{
+	if (d->mapping)
+		vb_arena_unmap_piece(d->mapping, d->length);
+	else if (!d->imported)
+		vb_arena_free(d->node, d->addr, d->length);
+	atomic_fetch_sub(&c->device->dm_bytes, d->charged);
 }
 
 int vb_dm_free(struct ibv_dm *dm)
@@ -161,13 +170,20 @@ int vb_dm_free(struct ibv_dm *dm)
 
 	if (err)
 		return err;
-	if (d->mapping)
-		vb_arena_unmap_piece(d->mapping, d->length);
-	else if (!d->imported)
-		vb_arena_free(d->node, d->addr, d->length);
-	atomic_fetch_sub(&c->device->dm_bytes, d->charged);
+	give_back(c, d);
 	free(d);
 	return 0;
+}
+
+void vb_dm_abandon(struct ibv_dm *dm)
+{
+	struct vb_context *c = vb_context_of(dm->context);
+	struct vb_dm *d = vb_dm_of(dm);
+
+	vb_context_remove(dm->context, VB_HANDLE_DM, dm->handle, dm);
+	vb_passport_put_dm(c->passport, dm->handle, 0, 0);
+	give_back(c, d);
+	d->length = 0; /* every range is refused from now on */
 }
 
 int vb_dm_export(struct ibv_dm *dm)
@@ -238,12 +254,12 @@ int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t
 		err = vb_refuse(EINVAL, VB_REASON_ARG, "reg_dm_mr: %llu+%zu exceeds %zu bytes",
 				(unsigned long long)offset, length, d->length);
 	if (!err)
-		atomic_fetch_add(&d->users, 1);
+		vb_provided_get(&d->memory);
 	pthread_mutex_unlock(&c->lock);
 	if (err)
 		return err;
-	err = vb_mr_register_piece(pd, d->addr + offset, length, access, &d->users, mr);
+	err = vb_mr_register_piece(pd, d->addr + offset, length, access, &d->memory, mr);
 	if (err)
-		atomic_fetch_sub(&d->users, 1);
+		vb_provided_put(&d->memory);
 	return err;
 }

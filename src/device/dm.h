@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "device/mr.h"
+
 struct vb_node;
 struct vb_peer;
 
@@ -16,8 +18,8 @@ struct vb_dm {
 	struct vb_node *node; /* whose arena it is a piece of */
 	char *addr;
 	size_t length;
-	size_t charged;         /* what of max_dm_size it takes: whole pages */
-	_Atomic uint32_t users; /* regions */
+	size_t charged;            /* what of max_dm_size it takes: whole pages */
+	struct vb_provided memory; /* needed by regions */
 	bool imported;
 	void *mapping; /* imported from another process: where its memory lies here */
 };
@@ -32,6 +34,8 @@ int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, s
 int vb_dm_import(struct ibv_context *ctx, struct vb_peer *owner, uint64_t addr, size_t length,
 		 struct ibv_dm **dm);
 int vb_dm_free(struct ibv_dm *dm);
+/* The context is being closed: the memory goes, the object stays. No region is left on it. */
+void vb_dm_abandon(struct ibv_dm *dm);
 /* to: into device memory, else out of it. */
 int vb_dm_copy(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bool to);
 int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,

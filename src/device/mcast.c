@@ -179,6 +179,23 @@ int vb_mcast_detach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t li
 	return 0;
 }
 
+void vb_mcast_leave(struct ibv_qp *qp)
+{
+	for (;;) {
+		union ibv_gid group;
+		struct member *m;
+
+		pthread_mutex_lock(&lock);
+		for (m = members; m && m->qp != vb_qp_of(qp); m = m->next)
+			;
+		if (m)
+			group = m->group;
+		pthread_mutex_unlock(&lock);
+		if (!m || vb_mcast_detach(qp, &group, 0))
+			return;
+	}
+}
+
 /* Did the queue pair send this itself, and does it not want to hear it? Numbers alone are not unique beyond this host. */
 static bool unwanted(const struct vb_qp *qp, const struct vb_run *run)
 {

@@ -166,7 +166,7 @@ int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, 
 }
 
 int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigned int access,
-			 _Atomic uint32_t *users, struct ibv_mr **mr)
+			 struct vb_provided *provided, struct ibv_mr **mr)
 {
 	struct vb_mr *m = NULL;
 	int err = vb_mr_check_access(&access);
@@ -177,7 +177,7 @@ int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigne
 		return err;
 	m->memory = memory;
 	m->mr.length = length;
-	m->users = users;
+	m->provided = provided;
 	publish(m);
 	*mr = &m->mr;
 	return 0;
@@ -248,7 +248,7 @@ static int check_rereg(struct ibv_mr *mr)
 {
 	if (vb_context_check(mr->context, VB_HANDLE_MR, mr->handle, mr, "rereg_mr"))
 		return IBV_REREG_MR_ERR_INPUT;
-	if (vb_mr_of(mr)->users || vb_mr_of(mr)->foreign || vb_mr_of(mr)->map ||
+	if (vb_mr_of(mr)->provided || vb_mr_of(mr)->foreign || vb_mr_of(mr)->map ||
 	    vb_mr_of(mr)->kind != VB_KEY_REGION) {
 		vb_note(VB_REASON_ARG, "rereg_mr: the memory is not the program's");
 		return IBV_REREG_MR_ERR_INPUT;
@@ -329,9 +329,27 @@ int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr
 	return err;
 }
 
-void vb_mr_revoke(struct ibv_mr *mr)
+/* What the region's key and its memory held; nobody uses them any more. */
+static void give_back(struct vb_mr *m)
 {
-	withdraw(vb_mr_of(mr));
+	if (m->foreign)
+		vb_foreign_remove(m->mr.lkey);
+	vb_node_key_free(vb_process_node_started(), m->mr.lkey);
+	vb_pd_put(m->mr.pd);
+	if (m->provided)
+		vb_provided_put(m->provided);
+	if (m->map)
+		munmap(m->map, m->map_length);
+}
+
+void vb_mr_abandon(struct ibv_mr *mr)
+{
+	struct vb_mr *m = vb_mr_of(mr);
+
+	withdraw(m);
+	vb_context_remove(mr->context, VB_HANDLE_MR, mr->handle, mr);
+	vb_passport_put_mr(vb_context_of(mr->context)->passport, mr->handle, 0, 0, 0);
+	give_back(m);
 }
 
 int vb_mr_deregister(struct ibv_mr *mr)
@@ -346,14 +364,7 @@ int vb_mr_deregister(struct ibv_mr *mr)
 	if (err)
 		return err;
 	vb_passport_put_mr(vb_context_of(mr->context)->passport, mr->handle, 0, 0, 0);
-	if (m->foreign)
-		vb_foreign_remove(mr->lkey);
-	vb_node_key_free(vb_process_node_started(), mr->lkey);
-	vb_pd_put(mr->pd);
-	if (m->users)
-		atomic_fetch_sub(m->users, 1);
-	if (m->map)
-		munmap(m->map, m->map_length);
+	give_back(m);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 	return 0;

@@ -9,18 +9,37 @@
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct vb_key;
 
+/* Memory that the device provides; regions are registered on pieces of it. */
+struct vb_provided {
+	_Atomic uint32_t users; /* regions, and whoever else needs it */
+	void (*end)(
+		struct vb_provided *memory); /* nobody needs it any more; NULL: nothing follows */
+};
+
+static inline void vb_provided_get(struct vb_provided *memory)
+{
+	atomic_fetch_add(&memory->users, 1);
+}
+
+static inline void vb_provided_put(struct vb_provided *memory)
+{
+	if (atomic_fetch_sub(&memory->users, 1) == 1 && memory->end)
+		memory->end(memory);
+}
+
 struct vb_mr {
 	struct ibv_mr mr;
 	struct vb_key *entry;
-	void *memory;            /* what it covers; mr.addr, unless that tells programs nothing */
-	bool foreign;            /* imported */
-	_Atomic uint32_t *users; /* of what the memory is a piece of, or NULL */
-	void *map;               /* a dma-buf's mapping, ours alone, or NULL */
+	void *memory; /* what it covers; mr.addr, unless that tells programs nothing */
+	bool foreign; /* imported */
+	struct vb_provided *provided; /* what the memory is a piece of, or NULL */
+	void *map;                    /* a dma-buf's mapping, ours alone, or NULL */
 	size_t map_length;
 	uint32_t kind;        /* enum vb_key_kind */
 	pthread_mutex_t lock; /* rereg against itself */
@@ -42,10 +61,10 @@ int vb_mr_check_access(unsigned int *access);
 int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
 		   struct ibv_mr **mr);
 /*
- * A zero-based region of memory that the device provides. *users, already counted up, is counted down when the region goes.
+ * A zero-based region of memory that the device provides; one of its users, already counted, is the region, which counts it down when it goes.
  */
 int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigned int access,
-			 _Atomic uint32_t *users, struct ibv_mr **mr);
+			 struct vb_provided *provided, struct ibv_mr **mr);
 struct vb_foreign;
 /* A view of another's region; takes the record's reference over when it succeeds. vb_mr_deregister() ends it. */
 int vb_mr_import(struct ibv_pd *pd, const struct vb_foreign *record, size_t length,
@@ -73,7 +92,7 @@ int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr
 		     int access);
 /* When it returns, nobody touches the memory through the region any more. */
 int vb_mr_deregister(struct ibv_mr *mr);
-/* The first half of deregistering: the keys die, the object stays. */
-void vb_mr_revoke(struct ibv_mr *mr);
+/* The context is being closed: the region's handle, keys and what they hold go, the object stays. */
+void vb_mr_abandon(struct ibv_mr *mr);
 
 #endif

@@ -100,15 +100,43 @@ static void registration(void)
 	EXPECT(plain != NULL);
 	if (plain)
 		EXPECT_EQ(ibv_dereg_mr(plain), 0);
-	expect_case("freeing a registered buffer");
-	mr = ibv_reg_buf_mr(pd, buf, addr, LENGTH, ALL_ACCESS);
-	REQUIRE(mr);
-	errno = 0;
 	ibv_free_buf(buf);
-	EXPECT_EQ(errno, EBUSY);
-	memset(addr, 7, LENGTH);
-	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	ibv_free_buf(buf);
+}
+
+/* ibv_free_buf(3) has no answer, so it cannot refuse: the memory stays until the last region on it goes, and no longer. */
+static void freed_first(void)
+{
+	struct ibv_pd *own = ibv_alloc_pd(ctx);
+	unsigned char *addr, *again, resident;
+	struct ibv_buf *buf;
+	struct ibv_mr *mr[2];
+
+	REQUIRE(own);
+	for (int last = 0; last < 2; last++) {
+		expect_case("the buffer is freed before its regions, region %d goes last", last);
+		addr = ibv_alloc_buf(own, LENGTH, &buf);
+		REQUIRE(addr);
+		mr[0] = ibv_reg_buf_mr(own, buf, addr, LENGTH, ALL_ACCESS);
+		mr[1] = ibv_reg_buf_mr(own, buf, addr + 64, 64, ALL_ACCESS);
+		REQUIRE(mr[0] && mr[1]);
+		errno = 0;
+		ibv_free_buf(buf);
+		EXPECT_EQ(errno, 0);
+		memset(addr, 7, LENGTH);
+		EXPECT_EQ(ibv_dereg_mr(mr[!last]), 0);
+		expect_case("the memory is there as long as a region is");
+		again = ibv_alloc_buf(own, LENGTH, &buf);
+		REQUIRE(again);
+		EXPECT(again >= addr + LENGTH || addr >= again + LENGTH);
+		EXPECT_EQ(addr[LENGTH - 1], 7);
+		ibv_free_buf(buf);
+		EXPECT_REFUSED(ibv_dealloc_pd(own), EBUSY);
+		EXPECT_EQ(ibv_dereg_mr(mr[last]), 0);
+		expect_case("then it is the library's again");
+		EXPECT(mincore(addr, 4096, &resident) != 0 || !(resident & 1));
+	}
+	expect_case("and nothing holds the domain");
+	EXPECT_EQ(ibv_dealloc_pd(own), 0);
 }
 
 static void registration_ex(void)
@@ -317,6 +345,7 @@ int main(int argc, char **argv)
 	REQUIRE(pd && other_pd);
 	allocation();
 	registration();
+	freed_first();
 	registration_ex();
 	every_mask();
 	handles();
