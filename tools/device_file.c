@@ -16,9 +16,10 @@ bool device_file_usable(const struct ibv_device *device, char *path, size_t size
 	return !stat(path, &st) && S_ISCHR(st.st_mode) && !access(path, R_OK | W_OK);
 }
 
-void device_file_advise(void)
+void device_file_advise(const char *path)
 {
 	printf("Some programs (UCX and what is built on it) use a device only if its file is a character device that they\n"
 	       "may open. Nothing reads it, so root can make it a second /dev/null:\n"
-	       "    mkdir -p " FOLDER " && mknod -m 666 " FOLDER "/uverbs_lo c 1 3\n");
+	       "    mkdir -p " FOLDER " && mknod -m 666 %s c 1 3\n",
+	       path);
 }

@@ -15,7 +15,7 @@ enum { DEVICE_FILE_PATH = 128 };
 /* Its path, into `path` (size bytes). True: a character device that this user may open for reading and writing is there. */
 bool device_file_usable(const struct ibv_device *device, char *path, size_t size);
 
-/* How root makes one: any character device that everybody may open does. */
-void device_file_advise(void);
+/* How root makes the file at `path`: any character device that everybody may open does. */
+void device_file_advise(const char *path);
 
 #endif

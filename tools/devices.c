@@ -70,16 +70,18 @@ static int print_port(struct ibv_context *ctx)
 	return 0;
 }
 
-static void print_file(const struct ibv_device *device, bool *lacking)
+/* `lacking`: the path of the first file that is lacking. */
+static void print_file(const struct ibv_device *device, char lacking[DEVICE_FILE_PATH])
 {
 	char path[DEVICE_FILE_PATH];
 	bool usable = device_file_usable(device, path, sizeof(path));
 
 	printf("    file %s: %s\n", path, usable ? "there" : "not there, or not for this user");
-	*lacking |= !usable;
+	if (!usable && !*lacking)
+		memcpy(lacking, path, sizeof(path));
 }
 
-static int print_device(struct ibv_device *device, bool *file_lacking)
+static int print_device(struct ibv_device *device, char file_lacking[DEVICE_FILE_PATH])
 {
 	struct ibv_context *ctx = ibv_open_device(device);
 	int err;
@@ -155,7 +157,7 @@ int command_devices(int argc, char **argv)
 	struct ibv_device **list;
 	int count = 0;
 	int failed = 0;
-	bool file_lacking = false;
+	char file_lacking[DEVICE_FILE_PATH] = "";
 
 	(void)argv;
 	if (argc) {
@@ -170,11 +172,11 @@ int command_devices(int argc, char **argv)
 	if (!count)
 		printf("No device: no network interface that is to be listed is up and has an address.\n");
 	for (int i = 0; i < count; i++)
-		failed |= print_device(list[i], &file_lacking);
+		failed |= print_device(list[i], file_lacking);
 	print_hidden(list);
 	ibv_free_device_list(list);
 	print_reach();
-	if (file_lacking)
-		device_file_advise();
+	if (*file_lacking)
+		device_file_advise(file_lacking);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
