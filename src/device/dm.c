@@ -12,8 +12,10 @@
 #include "device/device.h"
 #include "device/dmabuf.h"
 #include "device/limits.h"
+#include "device/memory.h"
 #include "device/mr.h"
 #include "device/passport.h"
+#include "device/pd.h"
 #include "device/process.h"
 #include "host/arena.h"
 #include "host/peer.h"
@@ -47,24 +49,59 @@ static int charge(struct vb_device *device, size_t bytes)
 			 (unsigned long long)before, (unsigned long long)VB_MAX_DM_BYTES);
 }
 
+static void key_publish(struct vb_dm *d, uint32_t pd)
+{
+	struct vb_key *k = d->entry;
+
+	k->access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+		    IBV_ACCESS_REMOTE_ATOMIC;
+	k->pd = pd;
+	k->qpn = 0;
+	k->start = 0;
+	k->length = d->length;
+	k->base = (uintptr_t)d->addr;
+	k->kind = VB_KEY_REGION;
+	k->windows = 0;
+	__atomic_store_n(&k->key, d->key, __ATOMIC_RELEASE);
+}
+
+/* When it returns, no view of the memory is used any more. */
+static void key_withdraw(struct vb_dm *d)
+{
+	__atomic_store_n(&d->entry->key, 0, __ATOMIC_RELEASE);
+	vb_process_quiesce(0, d->key);
+	vb_node_key_free(d->node, d->key);
+}
+
 static int make(struct ibv_context *ctx, struct vb_dm *d)
 {
+	struct vb_passport_dm pass = {.pd = vb_pd_number(), .length = d->length};
 	void *addr = NULL;
 	int err = vb_process_node(&d->node);
 
 	if (!err)
-		err = vb_arena_alloc(d->node, d->length, &addr);
+		err = vb_node_key_alloc(d->node, &d->key, &d->entry);
 	if (err)
 		return err;
+	err = vb_arena_alloc(d->node, d->length, &addr);
+	if (err)
+		goto fail;
 	d->addr = addr;
 	d->dm.context = ctx;
 	d->dm.comp_mask = IBV_DM_MASK_HANDLE;
 	err = vb_context_add(ctx, VB_HANDLE_DM, d, &d->dm.handle);
-	if (err)
+	if (err) {
 		vb_arena_free(d->node, d->addr, d->length);
-	else
-		vb_passport_put_dm(vb_context_of(ctx)->passport, d->dm.handle, (uintptr_t)d->addr,
-				   d->length);
+		goto fail;
+	}
+	key_publish(d, pass.pd);
+	pass.key = d->key;
+	pass.addr = (uintptr_t)d->addr;
+	vb_process_be_reachable();
+	vb_passport_put_dm(vb_context_of(ctx)->passport, d->dm.handle, &pass);
+	return 0;
+fail:
+	vb_node_key_free(d->node, d->key);
 	return err;
 }
 
@@ -100,28 +137,28 @@ int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, s
  * Another process's, or another context's: mapped once more, as long as the view lasts. Its bytes outlive their owner, since
  * they are shared memory. The owner's own views are its own mapping.
  */
-int vb_dm_import(struct ibv_context *ctx, struct vb_peer *owner, uint64_t addr, size_t length,
-		 struct ibv_dm **dm)
+int vb_dm_import(struct ibv_context *ctx, const struct vb_foreign *view, uint64_t addr,
+		 size_t length, struct ibv_dm **dm)
 {
 	struct vb_dm *d = calloc(1, sizeof(*d));
-	int err;
+	int err = 0;
 
 	if (!d)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for an imported dm");
 	d->node = vb_process_node_started();
 	d->imported = true;
+	d->view = *view;
 	d->length = length;
 	d->addr = (char *)(uintptr_t)addr;
 	d->dm.context = ctx;
 	d->dm.comp_mask = IBV_DM_MASK_HANDLE;
-	err = 0;
-	if (!vb_peer_is_self(owner)) {
-		d->mapping = vb_arena_map_piece(owner, addr, length);
+	if (!vb_peer_is_self(view->owner)) {
+		d->mapping = vb_arena_map_piece(view->owner, addr, length);
 		d->addr = d->mapping;
 		if (!d->mapping)
 			err = vb_refuse(ENOMEM, VB_REASON_NO_DIRECT_ACCESS,
 					"import_dm: the memory of process %u cannot be mapped",
-					vb_peer_pid(owner));
+					vb_peer_pid(view->owner));
 	}
 	if (!err)
 		err = vb_context_add(ctx, VB_HANDLE_DM, d, &d->dm.handle);
@@ -134,6 +171,8 @@ int vb_dm_import(struct ibv_context *ctx, struct vb_peer *owner, uint64_t addr, 
 	*dm = &d->dm;
 	return 0;
 }
+
+static const struct vb_passport_dm nothing;
 
 /* Registering and freeing exclude each other: the handle and the count of regions change together. */
 static int detach(struct vb_context *c, struct vb_dm *d)
@@ -148,7 +187,7 @@ static int detach(struct vb_context *c, struct vb_dm *d)
 	if (!err)
 		err = vb_context_remove(&c->vctx.context, VB_HANDLE_DM, d->dm.handle, d);
 	if (!err)
-		vb_passport_put_dm(c->passport, d->dm.handle, 0, 0);
+		vb_passport_put_dm(c->passport, d->dm.handle, &nothing);
 	pthread_mutex_unlock(&c->lock);
 	return err;
 }
@@ -157,8 +196,12 @@ static void give_back(struct vb_context *c, struct vb_dm *d)
 {
 	if (d->mapping)
 		vb_arena_unmap_piece(d->mapping, d->length);
-	else if (!d->imported)
+	if (d->imported) {
+		vb_peer_part(d->node, d->view.owner);
+	} else {
+		key_withdraw(d);
 		vb_arena_free(d->node, d->addr, d->length);
+	}
 	atomic_fetch_sub(&c->device->dm_bytes, d->charged);
 }
 
@@ -181,7 +224,7 @@ void vb_dm_abandon(struct ibv_dm *dm)
 	struct vb_dm *d = vb_dm_of(dm);
 
 	vb_context_remove(dm->context, VB_HANDLE_DM, dm->handle, dm);
-	vb_passport_put_dm(c->passport, dm->handle, 0, 0);
+	vb_passport_put_dm(c->passport, dm->handle, &nothing);
 	give_back(c, d);
 	d->length = 0; /* every range is refused from now on */
 }
@@ -193,15 +236,43 @@ int vb_dm_export(struct ibv_dm *dm)
 
 	if (err)
 		return err;
-	if (d->mapping)
+	if (d->imported)
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
-				 "dm_export_dmabuf_fd: the memory is another process's");
+				 "dm_export_dmabuf_fd: the memory is imported");
 	return vb_dmabuf_export(d->node, d->addr, d->length);
 }
 
 static bool in_range(const struct vb_dm *d, uint64_t offset, uint64_t length)
 {
 	return length <= d->length && offset <= d->length - length;
+}
+
+static int gone(const char *verb)
+{
+	return vb_refuse(ENODEV, VB_REASON_OWNER_GONE,
+			 "%s: the imported memory was freed by its owner", verb);
+}
+
+/*
+ * Looked at again afterwards: a place in the arena is used again so late (host/arena.c) that whatever was copied while the owner freed its memory
+ * has gone to nobody.
+ */
+static int copy(struct vb_dm *d, uint64_t offset, void *host, size_t length, bool to)
+{
+	const char *verb = to ? "memcpy_to_dm" : "memcpy_from_dm";
+	bool own = d->imported && !d->mapping;
+
+	if (d->imported && !vb_foreign_current(&d->view))
+		return gone(verb);
+	if (own && to && !vb_mem_copy_in((uintptr_t)d->addr + offset, host, length))
+		return gone(verb);
+	if (own && !to && !vb_mem_copy_out(host, (uintptr_t)d->addr + offset, length))
+		return gone(verb);
+	if (!own && to)
+		memcpy(d->addr + offset, host, length);
+	if (!own && !to)
+		memcpy(host, d->addr + offset, length);
+	return !d->imported || vb_foreign_current(&d->view) ? 0 : gone(verb);
 }
 
 /* Adapters are reached by words of 4 bytes; a program that keeps to that here will run there. */
@@ -219,13 +290,27 @@ int vb_dm_copy(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bo
 	if (!in_range(d, offset, length))
 		return vb_refuse(EFAULT, VB_REASON_ARG, "%s: %llu+%zu exceeds %zu bytes", verb,
 				 (unsigned long long)offset, length, d->length);
-	if (!length)
-		return 0;
-	if (to)
-		memcpy(d->addr + offset, host, length);
-	else
-		memcpy(host, d->addr + offset, length);
-	return 0;
+	return length ? copy(d, offset, host, length, to) : 0;
+}
+
+/* Its owner's key is judged at each use. */
+static int register_view(struct ibv_pd *pd, struct vb_dm *d, uint64_t offset, size_t length,
+			 unsigned int access, struct ibv_mr **mr)
+{
+	struct vb_foreign part = d->view;
+	int err = vb_mr_check_access(&access);
+
+	if (err)
+		return err;
+	part.part = true;
+	part.offset = offset;
+	part.length = length;
+	part.access = access;
+	vb_peer_hold(d->node, part.owner);
+	err = vb_mr_import(pd, &part, length, &d->memory, mr);
+	if (err)
+		vb_peer_part(d->node, part.owner);
+	return err;
 }
 
 int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
@@ -258,7 +343,9 @@ int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t
 	pthread_mutex_unlock(&c->lock);
 	if (err)
 		return err;
-	err = vb_mr_register_piece(pd, d->addr + offset, length, access, &d->memory, mr);
+	err = d->imported
+		      ? register_view(pd, d, offset, length, access, mr)
+		      : vb_mr_register_piece(pd, d->addr + offset, length, access, &d->memory, mr);
 	if (err)
 		vb_provided_put(&d->memory);
 	return err;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "device/foreign.h"
 #include "device/mr.h"
 
 struct vb_node;
@@ -20,8 +21,15 @@ struct vb_dm {
 	size_t length;
 	size_t charged;            /* what of max_dm_size it takes: whole pages */
 	struct vb_provided memory; /* needed by regions */
+	/*
+	 * No queue pair may use its key. It is by this key that others import the memory, and it dies when the memory is freed: a view of it does not
+	 * become one of what its place is used for next.
+	 */
+	uint32_t key;
+	struct vb_key *entry;
 	bool imported;
-	void *mapping; /* imported from another process: where its memory lies here */
+	struct vb_foreign view; /* imported: of whose */
+	void *mapping;          /* imported from another process: where its memory lies here */
 };
 
 static inline struct vb_dm *vb_dm_of(struct ibv_dm *dm)
@@ -30,9 +38,9 @@ static inline struct vb_dm *vb_dm_of(struct ibv_dm *dm)
 }
 
 int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, struct ibv_dm **dm);
-/* A view of another's; vb_dm_free() ends it. */
-int vb_dm_import(struct ibv_context *ctx, struct vb_peer *owner, uint64_t addr, size_t length,
-		 struct ibv_dm **dm);
+/* A view of another's; takes the record's reference over when it succeeds. vb_dm_free() ends it. */
+int vb_dm_import(struct ibv_context *ctx, const struct vb_foreign *view, uint64_t addr,
+		 size_t length, struct ibv_dm **dm);
 int vb_dm_free(struct ibv_dm *dm);
 /* The context is being closed: the memory goes, the object stays. No region is left on it. */
 void vb_dm_abandon(struct ibv_dm *dm);

@@ -48,6 +48,13 @@ bool vb_foreign_is(const struct vb_mem *mem, uint32_t key)
 	       k->kind == VB_KEY_FOREIGN;
 }
 
+bool vb_foreign_current(const struct vb_foreign *f)
+{
+	const struct vb_key *entry = vb_peer_key(f->owner, f->key);
+
+	return entry && __atomic_load_n(&entry->key, __ATOMIC_ACQUIRE) == f->key;
+}
+
 static enum vb_reason owner_gone(enum vb_access_side side)
 {
 	return side == VB_ACCESS_LOCAL ? VB_REASON_OWNER_GONE : VB_REASON_RKEY_OWNER_GONE;
@@ -72,6 +79,16 @@ static enum vb_reason judge(const struct vb_foreign *f, uint64_t va, uint64_t le
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&entry->key, __ATOMIC_RELAXED) != f->key || copy.kind != VB_KEY_REGION)
 		return unknown;
+	if (f->part) {
+		struct vb_key part = {
+			.key = f->key, .pd = f->pd, .access = f->access, .length = f->length};
+		enum vb_reason reason =
+			vb_access_check(&part, f->key, f->pd, 0, va, length, need, side, &va);
+
+		if (reason != VB_REASON_NONE)
+			return reason;
+		va += f->offset;
+	}
 	copy.key = f->key;
 	return vb_access_check(&copy, f->key, f->pd, 0, va, length, need, side, addr);
 }

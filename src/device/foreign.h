@@ -21,7 +21,14 @@ struct vb_foreign {
 	struct vb_peer *owner; /* with a reference */
 	uint32_t key;          /* in the owner's table */
 	uint32_t pd;           /* its domain's number there */
+	/* A part of it, addressed from 0 and with rights of its own; else all of it, as the owner has registered it. */
+	bool part;
+	uint64_t offset, length;
+	uint32_t access;
 };
+
+/* Is the owner's key still what it was? Also after the owner's death, when its shared memory is nobody else's. */
+bool vb_foreign_current(const struct vb_foreign *f);
 
 /* `key` is this process's, its entry not valid yet. The record must stay until the key was withdrawn and quiesced. */
 int vb_foreign_add(uint32_t key, const struct vb_foreign *record);

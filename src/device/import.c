@@ -20,7 +20,7 @@
 #include "host/arena.h"
 #include "host/peer.h"
 
-#define MEET_NS 5000000000ll /* an owner that is stopped is waited for so long */
+#define MEET_NS 2000000000ll /* an owner that is stopped is waited for so long */
 
 /* The device of this name, with a reference. */
 static int find_device(const char *name, struct vb_device **device)
@@ -157,7 +157,7 @@ static int meet(const struct vb_passport *origin, const char *verb, struct vb_pe
 	if (!nonce || !block)
 		return vb_refuse(
 			EAGAIN, VB_REASON_UNREACHABLE,
-			"%s: process %u has no queue pair yet, so it has no name to be reached by",
+			"%s: process %u has neither a queue pair nor device memory yet, so it has no name to be reached by",
 			verb, origin->pid);
 	err = vb_process_start_progress();
 	if (err)
@@ -175,7 +175,7 @@ static int meet(const struct vb_passport *origin, const char *verb, struct vb_pe
 int vb_import_mr(struct ibv_pd *pd, uint32_t handle, struct ibv_mr **mr)
 {
 	struct vb_passport_mr e = {0};
-	struct vb_foreign record;
+	struct vb_foreign record = {0};
 	int err;
 	const struct vb_passport *origin = origin_of(pd->context, "import_mr", &err);
 
@@ -195,7 +195,7 @@ int vb_import_mr(struct ibv_pd *pd, uint32_t handle, struct ibv_mr **mr)
 		return err;
 	record.key = e.key;
 	record.pd = e.pd;
-	err = vb_mr_import(pd, &record, e.length, mr);
+	err = vb_mr_import(pd, &record, e.length, NULL, mr);
 	if (err)
 		vb_peer_part(vb_process_node_started(), record.owner);
 	return err;
@@ -204,25 +204,30 @@ int vb_import_mr(struct ibv_pd *pd, uint32_t handle, struct ibv_mr **mr)
 int vb_import_dm(struct ibv_context *ctx, uint32_t handle, struct ibv_dm **dm)
 {
 	struct vb_passport_dm e = {0};
-	struct vb_peer *owner;
+	struct vb_foreign record = {0};
 	int err;
 	const struct vb_passport *origin = origin_of(ctx, "import_dm", &err);
 
 	if (err)
 		return err;
 	if (handle < VB_PASSPORT_DMS) {
+		e.key = __atomic_load_n(&origin->dm[handle].key, __ATOMIC_ACQUIRE);
+		e.pd = __atomic_load_n(&origin->dm[handle].pd, __ATOMIC_ACQUIRE);
 		e.addr = __atomic_load_n(&origin->dm[handle].addr, __ATOMIC_ACQUIRE);
 		e.length = __atomic_load_n(&origin->dm[handle].length, __ATOMIC_ACQUIRE);
 	}
-	if (!e.addr)
+	if (!e.key)
 		return vb_refuse(ENOENT, VB_REASON_HANDLE,
 				 "import_dm: process %u has no dm of handle %u there", origin->pid,
 				 handle);
-	err = meet(origin, "import_dm", &owner);
+	err = meet(origin, "import_dm", &record.owner);
 	if (err)
 		return err;
-	err = vb_dm_import(ctx, owner, e.addr, e.length, dm);
-	vb_peer_part(vb_process_node_started(), owner);
+	record.key = e.key;
+	record.pd = e.pd;
+	err = vb_dm_import(ctx, &record, e.addr, e.length, dm);
+	if (err)
+		vb_peer_part(vb_process_node_started(), record.owner);
 	return err;
 }
 

@@ -184,7 +184,7 @@ int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigne
 }
 
 int vb_mr_import(struct ibv_pd *pd, const struct vb_foreign *record, size_t length,
-		 struct ibv_mr **mr)
+		 struct vb_provided *provided, struct ibv_mr **mr)
 {
 	struct vb_mr *m = NULL;
 	int err = make(pd, 0, &m);
@@ -197,6 +197,7 @@ int vb_mr_import(struct ibv_pd *pd, const struct vb_foreign *record, size_t leng
 		return err;
 	}
 	m->foreign = true;
+	m->provided = provided;
 	m->mr.length = length;
 	m->entry->kind = VB_KEY_FOREIGN;
 	m->entry->pd = vb_pd_of(pd)->id;

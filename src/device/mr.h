@@ -66,9 +66,9 @@ int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, 
 int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigned int access,
 			 struct vb_provided *provided, struct ibv_mr **mr);
 struct vb_foreign;
-/* A view of another's region; takes the record's reference over when it succeeds. vb_mr_deregister() ends it. */
+/* A view of another's region, or of a part of imported memory (`provided`, counted already, or NULL); takes the record's reference over when it succeeds. vb_mr_deregister() ends it. */
 int vb_mr_import(struct ibv_pd *pd, const struct vb_foreign *record, size_t length,
-		 struct ibv_mr **mr);
+		 struct vb_provided *provided, struct ibv_mr **mr);
 /* A mapping of `length` bytes at `memory`, removed when the region goes. What programs see as its address is `addr`. */
 struct vb_mr_mapping {
 	void *map, *memory;

@@ -125,14 +125,16 @@ void vb_passport_put_mr(struct vb_passport *p, uint32_t handle, uint32_t key, ui
 	__atomic_store_n(&e->key, key, __ATOMIC_RELEASE);
 }
 
-void vb_passport_put_dm(struct vb_passport *p, uint32_t handle, uint64_t addr, uint64_t length)
+void vb_passport_put_dm(struct vb_passport *p, uint32_t handle, const struct vb_passport_dm *dm)
 {
 	if (!p || handle >= VB_PASSPORT_DMS)
 		return;
 	struct vb_passport_dm *e = &p->dm[handle];
 
 	vb_passport_name(p);
-	__atomic_store_n(&e->addr, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&e->length, length, __ATOMIC_RELEASE);
-	__atomic_store_n(&e->addr, addr, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->key, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->pd, dm->pd, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->addr, dm->addr, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->length, dm->length, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->key, dm->key, __ATOMIC_RELEASE);
 }

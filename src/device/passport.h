@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define VB_PASSPORT_MAGIC   0x7662706173733031ull
-#define VB_PASSPORT_VERSION 1
+#define VB_PASSPORT_VERSION 2
 
 /* Handle tables grow by doubling while a quarter is free. */
 #define VB_PASSPORT_PDS     (1u << 17)
@@ -30,8 +30,11 @@ struct vb_passport_mr {
 };
 
 struct vb_passport_dm {
-	uint64_t addr; /* in its owner's address space; 0: no such object */
+	uint32_t key; /* of its owner's; another each time memory is allocated; 0: no such object */
+	uint32_t pd;
+	uint64_t addr; /* in its owner's address space */
 	uint64_t length;
+	uint64_t pad;
 };
 
 struct vb_passport {
@@ -66,7 +69,7 @@ void vb_passport_name(struct vb_passport *passport);
 void vb_passport_put_pd(struct vb_passport *passport, uint32_t handle, uint32_t id);
 void vb_passport_put_mr(struct vb_passport *passport, uint32_t handle, uint32_t key, uint32_t pd,
 			uint64_t length);
-void vb_passport_put_dm(struct vb_passport *passport, uint32_t handle, uint64_t addr,
-			uint64_t length);
+void vb_passport_put_dm(struct vb_passport *passport, uint32_t handle,
+			const struct vb_passport_dm *dm);
 
 #endif

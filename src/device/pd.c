@@ -10,7 +10,7 @@
 #include "device/passport.h"
 #include "device/td.h"
 
-static uint32_t next_id(void)
+uint32_t vb_pd_number(void)
 {
 	static _Atomic uint32_t last;
 	uint32_t id;
@@ -46,7 +46,7 @@ int vb_pd_alloc(struct ibv_context *ctx, struct ibv_pd **pd)
 
 	if (!p)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a pd");
-	p->id = next_id();
+	p->id = vb_pd_number();
 	p->pd.context = ctx;
 	err = vb_context_add(ctx, VB_HANDLE_PD, p, &p->pd.handle);
 	if (err) {

@@ -42,6 +42,9 @@ static inline bool vb_pd_same(struct ibv_pd *a, struct ibv_pd *b)
 int vb_pd_get(struct ibv_context *ctx, struct ibv_pd *pd);
 void vb_pd_put(struct ibv_pd *pd);
 
+/* A number that no domain has or gets: for keys that no queue pair may use. */
+uint32_t vb_pd_number(void);
+
 int vb_pd_alloc(struct ibv_context *ctx, struct ibv_pd **pd);
 int vb_pd_dealloc(struct ibv_pd *pd);
 

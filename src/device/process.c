@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/reason.h"
+#include "device/context.h"
 #include "device/engine.h"
 #include "device/mcast.h"
 #include "device/mw.h"
@@ -179,6 +180,22 @@ int vb_process_start_progress(void)
 	}
 	pthread_mutex_unlock(&process.start_lock);
 	return err;
+}
+
+void vb_process_be_reachable(void)
+{
+	struct vb_node *node;
+	struct vb_page_qp *entry;
+	uint32_t qpn;
+
+	if (vb_process_node(&node) ||
+	    __atomic_load_n(&vb_node_page(node)->header.num_blocks, __ATOMIC_ACQUIRE))
+		return;
+	/* A name is that of a block of numbers. */
+	if (vb_process_start_progress() || vb_node_qpn_alloc(node, &qpn, &entry))
+		return;
+	vb_node_qpn_free(node, qpn);
+	vb_context_name_all();
 }
 
 void vb_process_add_engine(struct vb_engine *engine)

@@ -13,6 +13,11 @@ int vb_process_node(struct vb_node **node);
 struct vb_node *vb_process_node_started(void);
 /* Starts the progress thread (first queue pair). 0 or -errno. */
 int vb_process_start_progress(void);
+/*
+ * What the program has may be imported by others (ibv_import_device(3)) before it has a queue pair: the process gets a name and a thread that
+ * answers. When they cannot be had, importing is refused, and nothing else.
+ */
+void vb_process_be_reachable(void);
 
 /*
  * A key or a QP was made invalid in the page: when this returns, no engine of this process and no living peer is still using it.

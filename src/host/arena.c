@@ -26,6 +26,7 @@
 #define LARGEST      (64ull << 30)
 #define SMALLEST     (128ull << 20)
 /* Smaller pieces are allocated without a look at what the system has. */
+#define CYCLE        (256ull << 20)
 #define WORTH_ASKING (16ull << 20)
 
 /* A piece in use, in the order of offsets. Links change by single stores: a child that is forked meanwhile walks the list. */
@@ -72,35 +73,50 @@ static int reserve(struct vb_node *node)
 	return 0;
 }
 
-static bool fits_behind(const struct vb_arena *arena, const struct vb_extent *e, uint64_t bytes)
+/* Where it would lie between `e` and the next piece, not below `floor`; UINT64_MAX: it does not fit. */
+static uint64_t place_behind(const struct vb_arena *arena, const struct vb_extent *e,
+			     uint64_t floor, uint64_t bytes)
 {
 	uint64_t start = e ? e->offset + e->bytes : 0;
 	const struct vb_extent *next = e ? e->next : arena->extents;
 	uint64_t end = next ? next->offset : arena->usable;
 
-	return end - start >= bytes;
+	if (start < floor)
+		start = floor;
+	return start <= end && end - start >= bytes ? start : UINT64_MAX;
 }
 
-/* With the lock. A place for the piece: behind the one made last if it fits there, else in the first gap. */
-static int place(struct vb_arena *arena, struct vb_extent *piece)
+/* The piece goes into the first gap that has room for it from `floor` on. */
+static bool place_from(struct vb_arena *arena, struct vb_extent *before, uint64_t floor,
+		       struct vb_extent *piece)
 {
-	struct vb_extent *before = arena->latest;
+	uint64_t at = place_behind(arena, before, floor, piece->bytes);
 
-	if (!before || !fits_behind(arena, before, piece->bytes)) {
-		before = NULL;
-		while (!fits_behind(arena, before, piece->bytes)) {
-			before = before ? before->next : arena->extents;
-			if (!before)
-				return -ENOMEM;
-		}
+	while (at == UINT64_MAX) {
+		before = before ? before->next : arena->extents;
+		if (!before)
+			return false;
+		at = place_behind(arena, before, floor, piece->bytes);
 	}
 	struct vb_extent **link = before ? &before->next : &arena->extents;
 
-	piece->offset = before ? before->offset + before->bytes : 0;
+	piece->offset = at;
 	piece->next = *link;
 	__atomic_store_n(link, piece, __ATOMIC_RELEASE);
 	arena->latest = piece;
-	return 0;
+	arena->cursor = at + piece->bytes;
+	return true;
+}
+
+/*
+ * With the lock. A place that was freed rests: whoever still holds a view of it and has not noticed yet writes to nobody (device/dm.c). After CYCLE
+ * bytes it begins again at the bottom, so that peers map few windows.
+ */
+static int place(struct vb_arena *arena, struct vb_extent *piece)
+{
+	if (arena->cursor < CYCLE && place_from(arena, arena->latest, arena->cursor, piece))
+		return 0;
+	return place_from(arena, NULL, 0, piece) ? 0 : -ENOMEM;
 }
 
 /* With the lock. NULL: no such piece. */

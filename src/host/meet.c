@@ -51,6 +51,13 @@ struct vb_peer *vb_peer_hold_self(struct vb_node *node)
 	return node->self;
 }
 
+void vb_peer_hold(struct vb_node *node, struct vb_peer *peer)
+{
+	pthread_mutex_lock(&node->lock);
+	vb_peer_ref(peer);
+	pthread_mutex_unlock(&node->lock);
+}
+
 void vb_peer_part(struct vb_node *node, struct vb_peer *peer)
 {
 	pthread_mutex_lock(&node->lock);

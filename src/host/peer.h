@@ -39,6 +39,8 @@ int vb_peer_meet(struct vb_node *node, uint32_t block, uint64_t nonce, int64_t p
 		 struct vb_peer **peer);
 struct vb_peer *vb_peer_hold_self(struct vb_node *node);
 /* Gives the reference back. */
+/* One more reference of a peer that the caller has one of. */
+void vb_peer_hold(struct vb_node *node, struct vb_peer *peer);
 void vb_peer_part(struct vb_node *node, struct vb_peer *peer);
 
 /* Can all of this peer's memory be reached directly? */

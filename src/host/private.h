@@ -84,7 +84,8 @@ struct vb_arena {
 	uint64_t usable; /* of the reserved range */
 	char *base;
 	struct vb_extent *extents;
-	struct vb_extent *latest;
+	struct vb_extent *latest; /* placed last, or the one before it */
+	uint64_t cursor;          /* where that ended */
 };
 
 enum vb_peer_state {

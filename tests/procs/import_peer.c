@@ -273,22 +273,66 @@ static int nameless_owner(int sock, void *unused)
 	static char bytes[64];
 	struct ibv_context *context = device_open();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
-	struct ibv_dm *dm = ibv_alloc_dm(context, &attr);
+	struct ibv_dm *dm;
 	struct ibv_mr *mr;
 
 	(void)unused;
-	CHECK(pd && dm);
+	CHECK(pd);
 	mr = ibv_reg_mr(pd, bytes, sizeof(bytes), IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr);
 	handles.pd = pd->handle;
 	handles.mr = mr->handle;
-	handles.dm = dm->handle;
 	descriptor_send(sock, context->cmd_fd);
 	message_send(sock, &handles, sizeof(handles));
 	message_meet(sock);
+	dm = ibv_alloc_dm(context, &attr);
+	CHECK(dm);
+	handles.dm = dm->handle;
+	message_send(sock, &handles, sizeof(handles));
+	message_meet(sock);
+	promise("a view of freed device memory is no view of what was allocated then");
+	CHECK_ZERO(ibv_memcpy_from_dm(bytes, dm, 0, sizeof(bytes)));
+	CHECK_EQ(bytes[0], 0x11);
+	CHECK_ZERO(ibv_free_dm(dm));
+	for (int i = 0; i < 8; i++) {
+		dm = ibv_alloc_dm(context, &attr);
+		CHECK(dm);
+		message_meet(sock);
+		message_meet(sock);
+		CHECK_ZERO(ibv_memcpy_from_dm(bytes, dm, 0, sizeof(bytes)));
+		CHECK_EQ(bytes[0], 0);
+		CHECK_ZERO(ibv_free_dm(dm));
+	}
 	/* Killed here. */
 	sleep_ms(60000);
 	return 1;
+}
+
+/* A view keeps neither the memory nor its place: it ends with the memory. */
+static void import_and_outlive(struct ibv_context *context, struct ibv_pd *pd,
+			       const struct handles *handles, int sock)
+{
+	const unsigned int access = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;
+	struct ibv_dm *dm = ibv_import_dm(context, handles->dm);
+	struct ibv_mr *mr = ibv_import_mr(pd, handles->mr), *part;
+	char bytes[64];
+
+	CHECK_SAY(dm && mr, "importing: errno %d", errno);
+	ibv_unimport_mr(mr);
+	memset(bytes, 0x11, sizeof(bytes));
+	CHECK_ZERO(ibv_memcpy_to_dm(dm, 0, bytes, sizeof(bytes)));
+	part = ibv_reg_dm_mr(pd, dm, 0, sizeof(bytes), access);
+	CHECK_SAY(part, "ibv_reg_dm_mr: errno %d", errno);
+	message_meet(sock);
+	memset(bytes, 0x22, sizeof(bytes));
+	for (int i = 0; i < 8; i++) {
+		message_meet(sock);
+		CHECK_EQ(ibv_memcpy_to_dm(dm, 0, bytes, sizeof(bytes)), ENODEV);
+		CHECK_EQ(ibv_memcpy_from_dm(bytes, dm, 0, sizeof(bytes)), ENODEV);
+		message_meet(sock);
+	}
+	CHECK_ZERO(ibv_dereg_mr(part));
+	ibv_unimport_dm(dm);
 }
 
 static void import_nameless(void)
@@ -298,7 +342,7 @@ static void import_nameless(void)
 	struct handles handles;
 	struct ibv_pd *pd;
 
-	promise("the memory of a process without a queue pair cannot be reached; its domains are numbers");
+	promise("a process with neither a queue pair nor device memory cannot be reached; its domains are numbers");
 	process_start(&process, nameless_owner, NULL);
 	context = ibv_import_device(descriptor_receive(process.sock));
 	CHECK(context);
@@ -308,10 +352,10 @@ static void import_nameless(void)
 	errno = 0;
 	CHECK(!ibv_import_mr(pd, handles.mr));
 	CHECK_EQ(errno, EAGAIN);
-	errno = 0;
-	CHECK(!ibv_import_dm(context, handles.dm));
-	CHECK_EQ(errno, EAGAIN);
 	message_meet(process.sock);
+	promise("with device memory it has a name");
+	message_receive(process.sock, &handles, sizeof(handles));
+	import_and_outlive(context, pd, &handles, process.sock);
 	process_kill(&process);
 	ibv_unimport_pd(pd);
 	CHECK_ZERO(ibv_close_device(context));

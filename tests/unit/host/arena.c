@@ -47,9 +47,14 @@ static void test_places(void **state)
 	}
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(piece[i][PAGE * 3 - 1], i + 1);
-	/* A gap is used again, and is empty. */
+	/* A gap rests while others have a view of it that they do not know to be stale, is used again after 256 MiB, and is empty. */
 	vb_arena_free(node, piece[6], PAGE * 3 - 5);
 	vb_arena_free(node, piece[7], PAGE * 3 - 5);
+	for (int i = 0; i < 256; i++) {
+		assert_int_equal(vb_arena_alloc(node, 1 << 20, &addr), 0);
+		assert_true((unsigned char *)addr >= piece[7] + PAGE * 3);
+		vb_arena_free(node, addr, 1 << 20);
+	}
 	assert_int_equal(vb_arena_alloc(node, PAGE * 6, &addr), 0);
 	assert_ptr_equal(addr, piece[6]);
 	for (size_t i = 0; i < PAGE * 6; i++)
