@@ -13,6 +13,7 @@
 #include "device/process.h"
 #include "device/qp.h"
 #include "device/udp_deliver.h"
+#include "device/udp_steer.h"
 #include "device/udp_stray.h"
 #include "device/xrc_table.h"
 #include "link/slot.h"
@@ -153,6 +154,7 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 		}
 	}
 	if (vb_slot_is_from_wire(slot)) {
+		vb_udp_steer_lost();
 		vb_udp_deliver_here(e, &run, payload);
 		return true;
 	}

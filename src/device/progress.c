@@ -18,6 +18,7 @@
 #include "device/process.h"
 #include "device/qp.h"
 #include "device/udp_link.h"
+#include "device/udp_steer.h"
 #include "device/xrc.h"
 #include "host/node.h"
 
@@ -192,6 +193,9 @@ void *vb_progress_main(void *arg)
 		/* From here to the wait everything armed is seen by this pass or kicks the wait. */
 		atomic_store(&planned, UINT64_MAX);
 		vb_process_each_engine(look_at, &pass);
+		vb_udp_steer_serve();
+		note_deadline(&pass, vb_udp_steer_due());
+		note_deadline(&pass, vb_udp_link_serve());
 		note_deadline(&pass, vb_cq_moderate_due());
 		note_deadline(&pass, vb_xrc_due());
 		uint64_t now = vb_clock_ns();

@@ -8,13 +8,14 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 
 #include "base/reason.h"
 #include "base/sys.h"
 #include "device/engine.h"
 #include "device/process.h"
 #include "device/udp_deliver.h"
+#include "device/udp_steer.h"
+#include "device/udp_stray.h"
 #include "host/descriptor.h"
 #include "udp/fault.h"
 #include "udp/receive.h"
@@ -27,7 +28,8 @@
 #define IDLE_SKIP  16u
 
 #define LAST_LOOKS 256u /* batches that a socket can still hold when it is closed */
-#define LEAVE_NS   100000l
+#define LEAVE_NS   1000000ull
+#define EVENTS     8
 
 struct side {
 	_Atomic int fd; /* -1: closed */
@@ -35,6 +37,9 @@ struct side {
 	uint32_t buffer;
 	uint32_t senders;
 	struct vb_udp_sender sender[SENDERS];
+	/* A socket that was let go of: what the kernel had begun to put into its queue is taken before it is closed. */
+	_Atomic int leaving; /* -1: none */
+	_Atomic uint64_t left_at;
 };
 
 struct link {
@@ -48,7 +53,7 @@ struct link {
 
 static struct link udp_link = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.side = {{.fd = -1}, {.fd = -1}},
+	.side = {{.fd = -1, .leaving = -1}, {.fd = -1, .leaving = -1}},
 	.epoll = -1,
 };
 
@@ -60,11 +65,17 @@ static struct side *side_of(unsigned int family)
 /* In the progress thread. The sockets that fired are disarmed by that (EPOLLONESHOT). */
 static void on_packet(void *arg)
 {
-	struct epoll_event events[2];
+	struct epoll_event events[EVENTS];
+	int n;
 
 	(void)arg;
-	if (vb_sys_epoll_wait(udp_link.epoll, events, 2, 0) > 0)
-		atomic_store(&udp_link.rang, true);
+	n = vb_sys_epoll_wait(udp_link.epoll, events, EVENTS, 0);
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.u64)
+			vb_udp_steer_event(events[i].data.u64);
+		else
+			atomic_store(&udp_link.rang, true);
+	}
 }
 
 static int watch_begin(void)
@@ -122,20 +133,23 @@ static void socket_empty(struct vb_engine *e, int fd, bool ipv4)
 	}
 }
 
-/* Nobody reads from the socket any more after this; what it still holds may be another process's, and is passed on. */
-static void side_empty(struct vb_engine *e, struct side *side, int fd)
+/* After this the progress thread alone reads from the socket, once more; what it holds may be another process's, and is passed on. */
+static void side_leave(struct vb_engine *e, struct side *side, int fd)
 {
 	bool ipv4 = side == &udp_link.side[0];
 
+	vb_udp_steer_part(ipv4 ? VB_UDP_IPV4 : VB_UDP_IPV6);
 	vb_udp_leave(fd, ipv4);
 	vb_lock_take(&udp_link.drain);
 	atomic_store(&side->fd, -1);
 	socket_empty(e, fd, ipv4);
-	/* What the kernel had begun to put into the queue when we left. */
-	vb_sys_nanosleep(&(struct timespec){.tv_nsec = LEAVE_NS});
-	socket_empty(e, fd, ipv4);
 	vb_lock_release(&udp_link.drain);
 	vb_engine_flush(e);
+	epoll_ctl(udp_link.epoll, EPOLL_CTL_DEL, fd, NULL);
+	atomic_store(&side->left_at, vb_clock_ns());
+	fd = atomic_exchange(&side->leaving, fd);
+	vb_descriptor_close(fd); /* let go of twice within a moment */
+	vb_progress_expect(1);
 }
 
 static void side_close(struct vb_engine *e, struct side *side)
@@ -143,18 +157,61 @@ static void side_close(struct vb_engine *e, struct side *side)
 	int fd = atomic_load(&side->fd);
 
 	if (fd >= 0)
-		side_empty(e, side, fd);
-	if (fd >= 0) {
-		epoll_ctl(udp_link.epoll, EPOLL_CTL_DEL, fd, NULL);
-		vb_descriptor_close(fd);
-	}
+		side_leave(e, side, fd);
 	for (uint32_t i = 0; i < side->senders; i++)
 		vb_descriptor_close(side->sender[i].fd);
 	side->senders = 0;
 	vb_udp_fault_report();
 }
 
-int vb_udp_link_get(unsigned int family)
+/* True: the socket is closed, or somebody else reads just now: later. */
+static bool leaving_close(struct side *side, struct vb_engine *keeper)
+{
+	int fd;
+
+	if (keeper && !vb_lock_try(&keeper->lock))
+		return false;
+	if (!vb_lock_try(&udp_link.drain)) {
+		if (keeper)
+			vb_lock_release(&keeper->lock);
+		return false;
+	}
+	fd = atomic_exchange(&side->leaving, -1);
+	if (keeper && fd >= 0)
+		socket_empty(keeper, fd, side == &udp_link.side[0]);
+	vb_lock_release(&udp_link.drain);
+	if (keeper) {
+		vb_engine_flush(keeper);
+		vb_lock_release(&keeper->lock);
+	}
+	vb_descriptor_close(fd);
+	vb_udp_steer_parted();
+	return true;
+}
+
+uint64_t vb_udp_link_serve(void)
+{
+	uint64_t due = 0;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct side *side = &udp_link.side[i];
+
+		if (atomic_load_explicit(&side->leaving, memory_order_relaxed) < 0)
+			continue;
+		uint64_t at = atomic_load(&side->left_at) + LEAVE_NS;
+
+		if (vb_clock_ns() < at || !leaving_close(side, vb_udp_stray_keeper()))
+			due = at;
+	}
+	return due;
+}
+
+int vb_udp_link_epoll(void)
+{
+	return udp_link.epoll;
+}
+
+int vb_udp_link_get(struct vb_engine *e, unsigned int family)
 {
 	struct side *side = side_of(family);
 	int err = 0;
@@ -162,8 +219,8 @@ int vb_udp_link_get(unsigned int family)
 	pthread_mutex_lock(&udp_link.lock);
 	if (!side->users)
 		err = side_open(side, family == VB_UDP_IPV4);
-	if (!err)
-		side->users++;
+	if (!err && !side->users++)
+		vb_udp_steer_join(e, family);
 	pthread_mutex_unlock(&udp_link.lock);
 	return err;
 }
@@ -277,6 +334,15 @@ bool vb_udp_link_drain(struct vb_engine *e)
 	return worked;
 }
 
+void vb_udp_link_take(struct vb_engine *e)
+{
+	if (!vb_lock_try(&udp_link.drain))
+		return;
+	side_drain(e, &udp_link.side[0], true);
+	side_drain(e, &udp_link.side[1], false);
+	vb_lock_release(&udp_link.drain);
+}
+
 void vb_udp_link_breathe(const struct vb_engine *e)
 {
 	if (idle(e) >= IDLE_LOOKS && idle(e) % IDLE_SKIP == 1)
@@ -306,7 +372,11 @@ void vb_udp_link_forked(void)
 	vb_udp_receiver_destroy(udp_link.receiver);
 	memset(&udp_link, 0, sizeof(udp_link));
 	pthread_mutex_init(&udp_link.lock, NULL);
-	atomic_store(&udp_link.side[0].fd, -1);
-	atomic_store(&udp_link.side[1].fd, -1);
+	for (unsigned int i = 0; i < 2; i++) {
+		atomic_store(&udp_link.side[i].fd, -1);
+		atomic_store(&udp_link.side[i].leaving, -1);
+	}
 	udp_link.epoll = -1;
+	vb_udp_steer_forked();
+	vb_udp_stray_forked();
 }

@@ -21,9 +21,9 @@ struct vb_engine;
 #define VB_UDP_IPV4 1u
 #define VB_UDP_IPV6 2u
 
-/* Takes a hold of one family's sockets, opening them for the first. 0 or -errno with the reason recorded. */
-int vb_udp_link_get(unsigned int family);
-/* Lets go of one family. Under the lock of `engine`, which delivers what the socket still holds when it was the last. */
+/* Takes a hold of one family's sockets, opening them for the first, under the lock of `engine`. 0 or -errno with the reason recorded. */
+int vb_udp_link_get(struct vb_engine *engine, unsigned int family);
+/* Lets go of one family. Under the lock of `engine`, which delivers what the socket still holds when it was the last; what arrives while it is closed is the progress thread's. */
 void vb_udp_link_put(struct vb_engine *engine, unsigned int family);
 
 /*
@@ -38,6 +38,8 @@ int vb_udp_link_socket(unsigned int family);
 
 /* Under the engine's lock: reads what has arrived and delivers it (udp_deliver.h). True if there was anything. */
 bool vb_udp_link_drain(struct vb_engine *engine);
+/* The same, whatever the engine has found lately. */
+void vb_udp_link_take(struct vb_engine *engine);
 
 /* A poller's breather, without locks: when nothing came for long, whoever is to send something may need this core. */
 void vb_udp_link_breathe(const struct vb_engine *engine);
@@ -46,6 +48,10 @@ void vb_udp_link_breathe(const struct vb_engine *engine);
 void vb_udp_link_arm(void);
 /* Progress thread: was it woken by a packet since it last asked? */
 bool vb_udp_link_rang(void);
+/* Progress thread: closes the sockets that were let go of a moment ago. When it wants to be called again (CLOCK_MONOTONIC ns), or 0. */
+uint64_t vb_udp_link_serve(void);
+/* The set of watched descriptors (epoll(7)); tags other than 0 are those of udp_steer.h. -1: there is none yet. */
+int vb_udp_link_epoll(void);
 
 /* In a forked child, after the node's descriptors were closed: all is the parent's, start afresh. */
 void vb_udp_link_forked(void);

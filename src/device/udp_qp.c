@@ -12,6 +12,7 @@
 #include "device/qp.h"
 #include "device/udp_deliver.h"
 #include "device/udp_link.h"
+#include "device/udp_steer.h"
 #include "udp/address.h"
 #include "udp/socket.h"
 
@@ -60,7 +61,7 @@ static int engine_hold(struct vb_engine *e, unsigned int family)
 	int err = vb_udp_engine_init(e);
 
 	if (!err)
-		err = vb_udp_link_get(family);
+		err = vb_udp_link_get(e, family);
 	if (err)
 		return err;
 	__atomic_store_n(&e->udp_holds, e->udp_holds + 1, __ATOMIC_RELAXED);
@@ -81,8 +82,10 @@ static int hold(struct vb_qp *qp, unsigned int family)
 {
 	int err = qp->udp & family ? 0 : engine_hold(qp->engine, family);
 
-	if (!err)
-		qp->udp |= (uint8_t)family;
+	if (err)
+		return err;
+	qp->udp |= (uint8_t)family;
+	vb_udp_steer_check();
 	return err;
 }
 

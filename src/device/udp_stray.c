@@ -2,14 +2,14 @@
 /* Strays: finding the process, passing on, waiting for contact. */
 #include "device/udp_stray.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/sys.h"
 #include "device/engine.h"
 #include "device/process.h"
 #include "device/udp_deliver.h"
+#include "device/udp_steer.h"
 #include "link/slot.h"
 
 #define PLACES        16u /* queue pairs of other processes that channels are remembered for */
@@ -20,7 +20,6 @@
  */
 #define ASK_PERIOD_NS 1000000ull
 #define ASK_MOST      16u
-#define ASK_AGAIN_NS  100000l
 
 /* Contact is made once, and takes what the other process's thread takes to be scheduled; a stopped one never answers. */
 #define PATIENCE_NS   2000000000ull
@@ -43,6 +42,10 @@ struct vb_strays {
 	uint32_t asked; /* look-ups in vain since asked_since */
 	uint64_t asked_since;
 };
+
+/* Keeps what engines held that have ended; made with the first such parcel, driven by the progress thread. */
+static struct vb_engine *keeper;
+static pthread_mutex_t keeper_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uint32_t place_of(uint32_t qpn)
 {
@@ -107,11 +110,27 @@ static void pass_on(struct vb_engine *e, struct vb_channel *c, const struct vb_r
 	vb_ring_push(&c->tx);
 	vb_engine_pushed(e, c);
 	e->paths.udp_strays++;
+	vb_udp_steer_lost();
 }
 
 static uint32_t parcel_bytes(const struct vb_run *run)
 {
 	return (uint32_t)sizeof(struct parcel) + run->length;
+}
+
+/* Behind what waits already; somebody has to ask for contact's second step (a channel, after the process), also if nobody polls. */
+static void append(struct vb_engine *e, struct parcel *p)
+{
+	struct vb_strays *s = e->strays;
+
+	p->next = NULL;
+	*s->last = p;
+	s->last = &p->next;
+	s->bytes += parcel_bytes(&p->run);
+	s->waits[place_of(p->run.dest_qpn)]++;
+	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_progress_expect(1);
 }
 
 static void keep(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
@@ -123,18 +142,10 @@ static void keep(struct vb_engine *e, const struct vb_run *run, const uint8_t *p
 		vb_udp_drop(VB_REASON_DROP_INBOX, run);
 		return;
 	}
-	p->next = NULL;
 	p->since = vb_clock_ns();
 	p->run = *run;
 	memcpy(p->payload, payload, run->length);
-	*s->last = p;
-	s->last = &p->next;
-	s->bytes += parcel_bytes(run);
-	s->waits[place_of(run->dest_qpn)]++;
-	/* Contact takes two steps, process and channel: somebody has to ask for the second, also if nobody polls. */
-	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
-	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
-		vb_progress_expect(1);
+	append(e, p);
 }
 
 void vb_udp_stray(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
@@ -218,19 +229,48 @@ void vb_udp_stray_forget(struct vb_engine *e, const struct vb_channel *channel)
 	}
 }
 
+struct vb_engine *vb_udp_stray_keeper(void)
+{
+	pthread_mutex_lock(&keeper_lock);
+	if (!keeper && vb_engine_create(&keeper, false))
+		keeper = NULL;
+	pthread_mutex_unlock(&keeper_lock);
+	return keeper;
+}
+
+/* Both engines' locks are held in turn: another engine may be finishing, too. */
 void vb_udp_stray_finish(struct vb_engine *e)
 {
-	bool waits = e->strays != NULL;
+	struct parcel *list = NULL;
+	struct vb_engine *heir;
 
-	while (waits) {
-		vb_lock_take(&e->lock);
+	vb_lock_take(&e->lock);
+	if (e->strays) {
 		vb_udp_stray_late(e);
 		vb_engine_flush(e);
-		waits = vb_udp_stray_waits(e);
-		vb_lock_release(&e->lock);
-		if (waits)
-			vb_sys_nanosleep(&(struct timespec){.tv_nsec = ASK_AGAIN_NS});
+		list = e->strays->first;
+		e->strays->first = NULL;
+		e->strays->last = &e->strays->first;
+		e->strays->bytes = 0;
+		memset(e->strays->waits, 0, sizeof(e->strays->waits));
 	}
+	vb_lock_release(&e->lock);
+	heir = list ? vb_udp_stray_keeper() : NULL;
+	if (heir)
+		vb_lock_take(&heir->lock);
+	while (list) {
+		struct parcel *p = list;
+
+		list = p->next;
+		if (heir && strays_of(heir) && heir->strays->bytes < WAITING_BYTES) {
+			append(heir, p);
+		} else {
+			vb_udp_drop(VB_REASON_DROP_STRAY, &p->run);
+			free(p);
+		}
+	}
+	if (heir)
+		vb_lock_release(&heir->lock);
 }
 
 void vb_udp_stray_fini(struct vb_engine *e)
@@ -244,4 +284,10 @@ void vb_udp_stray_fini(struct vb_engine *e)
 	}
 	free(e->strays);
 	e->strays = NULL;
+}
+
+void vb_udp_stray_forked(void)
+{
+	pthread_mutex_init(&keeper_lock, NULL);
+	keeper = NULL;
 }

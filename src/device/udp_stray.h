@@ -26,12 +26,12 @@ bool vb_udp_stray_late(struct vb_engine *engine);
 bool vb_udp_stray_waits(const struct vb_engine *engine);
 /* The channel is gone. */
 void vb_udp_stray_forget(struct vb_engine *engine, const struct vb_channel *channel);
-/*
- * The engine is about to go, nothing is posted to it any more; without its lock. Returns when nothing waits any longer, which
- * takes as long as contact does.
- */
+/* The engine is about to go; without its lock. What still waits for contact is handed to the keeper: nobody waits for contact here. */
 void vb_udp_stray_finish(struct vb_engine *engine);
 /* Frees what there is. */
 void vb_udp_stray_fini(struct vb_engine *engine);
+/* An engine without a queue that only passes packets on, driven by the progress thread, when the one that received them has ended. NULL: no memory. */
+struct vb_engine *vb_udp_stray_keeper(void);
+void vb_udp_stray_forked(void);
 
 #endif

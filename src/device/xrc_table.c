@@ -13,6 +13,7 @@
 #include "device/engine.h"
 #include "device/process.h"
 #include "device/qp.h"
+#include "device/udp_steer.h"
 
 #define LOCK_NAP_NS 200000
 #define BLOCK(qpn)  ((qpn) >> VB_QPN_BLOCK_BITS)
@@ -184,8 +185,10 @@ static int block_open(struct vb_xrc_domain *d, uint32_t *block)
 	if (d->num_blocks == VB_XRC_BLOCKS)
 		return -ENOMEM;
 	err = vb_node_block_open(d->engine->node, block);
-	if (!err)
+	if (!err) {
 		d->block[d->num_blocks++] = *block;
+		vb_udp_steer_moved();
+	}
 	return err;
 }
 

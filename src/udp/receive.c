@@ -10,6 +10,7 @@
 #include "base/reason.h"
 #include "base/sys.h"
 #include "udp/address.h"
+#include "udp/steer.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -273,6 +274,8 @@ static void packet_in(struct habit *h, const struct arrival *a, uint8_t *packet,
 		grow(g, a, &run, packet + (payload - packet));
 		return;
 	}
+	if (vb_steer_probe_in(a->flow.ipv4, packet, bytes))
+		return;
 	vb_note(reason, "packet of %u bytes from udp port %u: %s", bytes, a->flow.source_port,
 		vb_reason_text(reason));
 }

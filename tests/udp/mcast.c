@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Usage: udp-mcast DEVICE GROUP GID_INDEX receive|send|apart|idle
+ * Usage: udp-mcast DEVICE GROUP GID_INDEX receive|send|apart|idle|stand
  * receive: two queue pairs join the group, a third joins with another Q_Key; each of the two has to get every datagram once, with
  * the sender's address in its GRH, the third none. send: a member itself, sends DATAGRAMS of them and has to get its own.
  * idle: joins, waits two seconds, and must have used next to no processor time.
+ * stand: joins and does nothing until it is killed.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -272,7 +273,7 @@ int main(int argc, char **argv)
 	struct end e[3] = {0};
 
 	if (argc != 5)
-		fail("usage: udp-mcast DEVICE GROUP GID_INDEX receive|send|apart|idle");
+		fail("usage: udp-mcast DEVICE GROUP GID_INDEX receive|send|apart|idle|stand");
 	parse_group(argv[2]);
 	gid_index = atoi(argv[3]);
 	open_device(argv[1]);
@@ -291,6 +292,10 @@ int main(int argc, char **argv)
 	} else if (!strcmp(argv[4], "send")) {
 		send_all(&e[0]);
 		collect(&e[0], DATAGRAMS, SECONDS, true);
+	} else if (!strcmp(argv[4], "stand")) {
+		puts("ready");
+		fflush(stdout);
+		pause();
 	} else {
 		idle();
 	}

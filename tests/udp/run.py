@@ -77,6 +77,7 @@ def run_all(tests):
     trouble.mtu_refused()
     tests.nets.set_mtu(9000)
     several.servers()
+    several.bystanders()
     several.hand_over()
     several.xrc()
     programs.groups()

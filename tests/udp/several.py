@@ -4,6 +4,7 @@ datagram of a group finds every member; who waits costs nothing."""
 
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -14,6 +15,19 @@ from pairs import Failure, free_port, tail
 from programs import PATIENT, STOCK_BUFFER
 
 SERVERS = 3
+# A program that names a place which no group has; its socket is gone at once, the program stays. Ends with its parent.
+UNSTEER = """
+import ctypes, select, socket, struct, sys
+code = ctypes.create_string_buffer(struct.pack("=HBBI", 6, 0, 0, 0xffffffff))
+program = struct.pack("@HP", 1, ctypes.addressof(code))
+while not select.select([sys.stdin], [], [], 0.002)[0]:
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    s.bind(("", 4791))
+    s.setsockopt(socket.SOL_SOCKET, 51, program)
+    s.close()
+"""
+STILL = 6
 
 
 class Several:
@@ -67,6 +81,42 @@ class Several:
                 self.report.case(f"{family}: {SERVERS} servers at once, ib_{verb}_bw{label}",
                                  lambda argv=argv, env=env: self.at_once(argv, cases.perftest_check([65536]), **env))
 
+    def bystanders(self):
+        """Some processes of the host stand still, each with a datagram queue pair and so with a socket of the port: the connections of
+        another process do not notice, and none of its packets goes a detour. One of them dies standing: the places of sockets change."""
+        def case(family, index, argv, check):
+            with self.tests.runner(VERBATIM_LOG="info", timeout=60) as runner:
+                program = runner.program(self.tests.args.mcast)
+                group = "239.1.2.9" if family == "IPv4" else "ff05::1:2:9"
+                still, logs = [], []
+                try:
+                    for i in range(STILL):
+                        logs.append(os.path.join(runner.dir, f"still{i}"))
+                        still.append(runner.start(self.tests.nets.launch[0] + [program, hosts.DEVICE, group, index, "stand"], logs[-1]))
+                    deadline = time.monotonic() + 20
+                    for process, log in zip(still, logs):
+                        while "ready" not in tail(log):
+                            if time.monotonic() > deadline or process.poll() is not None:
+                                raise Failure(f"a bystander has no group:\n{tail(log)}")
+                            time.sleep(0.02)
+                        process.send_signal(signal.SIGSTOP)
+                    for killed in (None, 0, 1):
+                        if killed is not None:
+                            still[killed].kill()
+                            still[killed].wait()
+                        outputs = runner.pair([*argv, "-x", index], hosts.IPV4[0])
+                        check(outputs)
+                        detours = [int(n) for text in outputs for n in re.findall(r"(\d+) strays", text)]
+                        if any(detours) or not detours:
+                            raise Failure(f"packets that took a detour: {detours}\n" + "\n".join(outputs))
+                finally:
+                    for process in still:
+                        runner.end(process)
+        for family in ("IPv4", "IPv6"):
+            argv = ["ib_send_bw", "-d", hosts.DEVICE, "-F", "-q", "16", "-s", "8192", "-n", "200", *PATIENT]
+            self.report.case(f"{family}: 16 connections beside {STILL} processes that stand still",
+                             lambda family=family, argv=argv: case(family, str(self.tests.index[family]), argv, cases.perftest_check([8192])))
+
     def xrc(self):
         """Requests from another host for queues of several processes; the queue pair's process goes, the queue pair stays."""
         def case(part, rounds):
@@ -77,13 +127,20 @@ class Several:
             self.report.case(f"XRC domains of several processes: {part}", lambda part=part, rounds=rounds: case(part, rounds))
 
     def hand_over(self):
-        """Which socket a flow falls to is the kernel's choice, a new one for each set of servers."""
+        """Somebody of the same user puts an end to steering again and again: which socket a flow falls to is then the kernel's
+        choice, a new one for each set of servers."""
         argv = ["ibv_rc_pingpong", "-d", hosts.DEVICE, "-g", str(self.tests.index["IPv4"]), "-e", "-n", "100"]
 
         def case():
-            for _ in range(8):
-                if self.at_once(argv, cases.pingpong_check):
-                    return
+            rival = subprocess.Popen([*self.tests.nets.launch[0], "/usr/bin/python3", "-c", UNSTEER], stdin=subprocess.PIPE)
+            try:
+                for _ in range(8):
+                    if self.at_once(argv, cases.pingpong_check):
+                        return
+            finally:
+                rival.kill()
+                rival.wait()
+                rival.stdin.close()
             raise Failure("no packet had to be handed over: the test showed nothing")
         self.report.case("packets are handed over between processes", case)
 
