@@ -86,6 +86,13 @@
 	X(0x507, PEER_DEAD, "the peer's process has ended")                                        \
 	X(0x508, BAD_RESPONSE, "a response does not fit its request")                              \
 	X(0x509, PEER_NOT_READY, "the peer dropped the request: its queue pair is not ready")      \
+	X(0x50a, PEER_NOT_YET, "the peer's queue pair has not been brought to RTR yet")            \
+	X(0x50b, PEER_FAILED, "the peer's queue pair is in the error state after a fault")         \
+	X(0x50c, PEER_NO_QP, "nobody has the queue pair number of the destination")                \
+	X(0x50d, PEER_TYPE, "the peer's queue pair is of another type")                            \
+	X(0x50e, PEER_SOURCE, "the peer's queue pair is connected to another one")                 \
+	X(0x50f, PEER_PKEY, "the peer's queue pair has another P_Key")                             \
+	X(0x510, PEER_PSN, "the peer expects another PSN: sq_psn here is not rq_psn there")        \
 	/* 0x6xx: drops */                                                                         \
 	X(0x601, DROP_QPN, "no such queue pair")                                                   \
 	X(0x602, DROP_STATE, "the queue pair is not ready to receive")                             \
@@ -107,6 +114,9 @@
 	X(0x612, DROP_SEND_BUFFER, "the send buffer of the UDP socket is full")                    \
 	X(0x613, DROP_INBOX, "the engine that a packet is for does not keep up")                   \
 	X(0x614, DROP_STRAY, "the packet is for a process of this host that cannot be reached")    \
+	X(0x615, DROP_NOT_YET, "the queue pair has not been brought to RTR yet")                   \
+	X(0x616, DROP_FAILED, "the queue pair is in the error state after a fault")                \
+	X(0x617, DROP_PSN, "the PSN cannot be the sender's: rq_psn here is not sq_psn there")      \
 	/* 0x7xx: the host: names, pages, rings */                                                 \
 	X(0x701, PEER_VERSION, "the peer speaks another version of the shared-memory protocol")    \
 	X(0x702, PEER_USER, "the peer belongs to another user")                                    \

@@ -108,7 +108,8 @@ static void drop_owe(struct vb_channel *c, const struct vb_run *answer)
 
 /* "Your request was dropped", on the channel that it came by: the sender need not be anybody's peer. */
 static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint8_t service,
-			uint32_t from_qpn, uint32_t to_qpn, uint32_t psn, enum vb_reason reason)
+			uint32_t from_qpn, uint32_t to_qpn, uint32_t psn, enum vb_reason reason,
+			uint32_t expected)
 {
 	struct vb_run answer;
 
@@ -120,6 +121,10 @@ static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint8_t servi
 	answer.src_qpn = from_qpn;
 	answer.psn = psn;
 	answer.imm = reason;
+	answer.msn = expected;
+	/* Another process may be late. One's own program knows what it has connected; nobody else can. */
+	if (c->loop && reason == VB_REASON_DROP_NOT_YET)
+		answer.imm = VB_REASON_DROP_STATE;
 	if (!drop_send(e, c, &answer))
 		drop_owe(c, &answer);
 }
@@ -132,7 +137,8 @@ static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct v
 	if (!vb_service_reliable(run->service) || run->op == VB_OP_ACK || run->op == VB_OP_DROP ||
 	    run->op == VB_OP_READ_RESPONSE || run->op == VB_OP_ATOMIC_ACK)
 		return;
-	drop_answer(e, c, run->service, run->dest_qpn, run->src_qpn, run->psn, VB_REASON_DROP_QPN);
+	drop_answer(e, c, run->service, run->dest_qpn, run->src_qpn, run->psn, VB_REASON_DROP_QPN,
+		    0);
 }
 
 /* The slot is a copy. False: the peer's memory holds nonsense. */
@@ -183,7 +189,7 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 	if (qp->t.resp.owed & VB_OWED_DROP) {
 		qp->t.resp.owed &= (uint8_t)~VB_OWED_DROP;
 		drop_answer(e, c, run.service, qp->t.qpn, qp->t.resp.drop_qpn, qp->t.resp.drop_psn,
-			    qp->t.resp.drop_reason);
+			    qp->t.resp.drop_reason, qp->t.resp.epsn);
 	}
 	vb_qp_settle(qp);
 	vb_engine_make_runnable(e, qp);

@@ -3,6 +3,7 @@
  * What the protocol needs from a real device: the program's buffers, receives, completions, events. The link is env_link.c's, what
  * peers do to memory env_remote.c's.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/reason.h"
@@ -21,6 +22,12 @@ static void timer(struct vb_tqp *t, uint64_t delay_ns)
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
 	vb_engine_timer(qp->engine, qp, delay_ns);
+}
+
+static uint64_t now(struct vb_tqp *t)
+{
+	(void)t;
+	return vb_clock_ns();
 }
 
 static enum vb_reason gather_check(struct vb_tqp *t, struct vb_send_wqe *wqe)
@@ -78,15 +85,32 @@ static enum ibv_wc_opcode send_opcode(uint8_t opcode)
 	}
 }
 
+#define PSNS_TEXT 96
+
+/* The queue has not gone on yet: what was sent is still known. */
+static const char *psns(const struct vb_qp *qp, enum vb_reason reason, char text[PSNS_TEXT])
+{
+	const struct vb_requester *r = &qp->t.req;
+
+	text[0] = '\0';
+	if (reason == VB_REASON_PEER_PSN)
+		snprintf(text, PSNS_TEXT, ": psn 0x%x was sent (sq_psn 0x%x), psn 0x%x is expected",
+			 r->una, r->first_psn, r->peer_psn);
+	return text;
+}
+
 static void send_explain(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 enum ibv_wc_status status, enum vb_reason reason)
 {
+	char text[PSNS_TEXT];
+
 	vb_note(reason,
-		"qp 0x%x -> 0x%x: %s wr_id 0x%llx, %llu bytes, remote 0x%llx rkey 0x%x: status %d (%s): %s",
+		"qp 0x%x -> 0x%x: %s wr_id 0x%llx, %llu bytes, remote 0x%llx rkey 0x%x: status %d (%s): %s%s",
 		qp->t.qpn, wqe->remote_qpn ? wqe->remote_qpn : qp->t.dest_qpn,
 		vb_wr_opcode_name(wqe->opcode), (unsigned long long)wqe->wr_id,
 		(unsigned long long)wqe->length, (unsigned long long)wqe->remote_addr, wqe->rkey,
-		(int)status, vb_wc_status_name(status), vb_reason_text(reason));
+		(int)status, vb_wc_status_name(status), vb_reason_text(reason),
+		psns(qp, reason, text));
 }
 
 static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_status status,
@@ -242,8 +266,15 @@ static void state_changed(struct vb_tqp *t)
 
 static void drop(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
 {
-	vb_note(reason, "qp 0x%x: dropped op %u psn 0x%x from qp 0x%x: %s", t->qpn, run->op,
-		run->psn, run->src_qpn, vb_reason_text(reason));
+	if (reason == VB_REASON_DROP_PSN)
+		vb_note(reason,
+			"qp 0x%x: dropped op %u from qp 0x%x: psn 0x%x has come, psn 0x%x is expected "
+			"(rq_psn 0x%x): %s",
+			t->qpn, run->op, run->src_qpn, run->psn, t->resp.epsn, t->resp.first_psn,
+			vb_reason_text(reason));
+	else
+		vb_note(reason, "qp 0x%x: dropped op %u psn 0x%x from qp 0x%x: %s", t->qpn, run->op,
+			run->psn, run->src_qpn, vb_reason_text(reason));
 }
 
 static void explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
@@ -266,6 +297,7 @@ const struct vb_env vb_qp_env = {
 	.reserve = vb_env_reserve,
 	.commit = vb_env_commit,
 	.timer = timer,
+	.now = now,
 	.gather_check = gather_check,
 	.gather = gather,
 	.scatter_response = scatter_response,

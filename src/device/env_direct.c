@@ -48,6 +48,13 @@ static uint32_t queue_needed(uint8_t opcode)
 	return access_needed(opcode) | (opcode == IBV_WR_RDMA_WRITE ? 0 : VB_PAGE_ANSWERS);
 }
 
+/* Direct access takes no PSN, but who would not be heard on the ring gets nothing done here either. UC begins anywhere. */
+static inline bool psn_fits(const struct vb_qp *qp, const struct vb_page_qp *entry)
+{
+	return __atomic_load_n(&entry->first_psn, __ATOMIC_RELAXED) == qp->t.req.first_psn ||
+	       qp->t.service == VB_SERVICE_UC;
+}
+
 /* May the peer's queue pair be bypassed for this request? What it publishes is copied by single loads. */
 static bool qp_allows(const struct vb_qp *qp, const struct vb_page_qp *entry, uint32_t need)
 {
@@ -56,6 +63,7 @@ static bool qp_allows(const struct vb_qp *qp, const struct vb_page_qp *entry, ui
 	return __atomic_load_n(&entry->qpn, __ATOMIC_RELAXED) == qp->t.dest_qpn &&
 	       __atomic_load_n(&entry->dest_qpn, __ATOMIC_RELAXED) == qp->t.qpn &&
 	       __atomic_load_n(&entry->service, __ATOMIC_RELAXED) == qp->t.service &&
+	       psn_fits(qp, entry) &&
 	       (__atomic_load_n(&entry->access, __ATOMIC_RELAXED) & need) == need;
 }
 

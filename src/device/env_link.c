@@ -19,6 +19,23 @@
 #define DATAGRAM_CONTACT_NS 2000000000ull
 #define DATAGRAM_ROOM_NS    500000000ull
 
+/* Why a request cannot be sent now, if waiting for contact alone does not help; it tells for how long to try (vb_retry_in_vain). */
+static enum vb_reason absence(enum vb_contact why)
+{
+	switch (why) {
+	case VB_CONTACT_ABSENT:
+		return VB_REASON_PEER_NO_QP;
+	case VB_CONTACT_REFUSED:
+		return VB_REASON_PEER_USER;
+	case VB_CONTACT_NO_MEMORY:
+		return VB_REASON_NO_MEMORY;
+	case VB_CONTACT_DEAD: /* XRC: its receiver may go on in another process */
+		return VB_REASON_PEER_DEAD;
+	default:
+		return VB_REASON_NONE;
+	}
+}
+
 /* The channel to a connected queue pair's peer; NULL: none yet, or none any more (flags set for vb_qp_settle()). */
 static struct vb_channel *connected_channel(struct vb_qp *qp)
 {
@@ -34,13 +51,10 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 
 	if (c)
 		qp->channel = c;
-	else if (why == VB_CONTACT_ABSENT || why == VB_CONTACT_REFUSED ||
-		 why == VB_CONTACT_NO_MEMORY)
-		qp->unreachable = true;
-	else if (why == VB_CONTACT_DEAD && qp->t.sends_only)
-		qp->unreachable = true; /* its receiver may go on in another process */
-	else if (why == VB_CONTACT_DEAD)
+	else if (why == VB_CONTACT_DEAD && !qp->t.sends_only)
 		qp->peer_lost = true;
+	else
+		qp->unreachable = (uint16_t)absence(why);
 	return c;
 }
 

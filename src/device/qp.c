@@ -305,6 +305,7 @@ void vb_qp_publish_page(struct vb_qp *qp)
 	__atomic_store_n(&p->pd, qp->pd_id, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->dest_qpn, qp->t.dest_qpn, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->engine, qp->engine->index, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->first_psn, qp->t.resp.first_psn, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->qpn, qp->t.qpn, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&p->generation, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->direct, direct_allowed(qp), __ATOMIC_SEQ_CST);
@@ -344,6 +345,7 @@ static void overrun_settle(struct vb_qp *qp)
 	qp->t.state = IBV_QPS_ERR;
 	vb_qp_publish(qp);
 	vb_tqp_to_error(&qp->t);
+	qp->t.failed = true;
 	vb_qp_entered_error(qp);
 	vb_qp_event(qp, IBV_EVENT_QP_FATAL);
 	qp->overrun = false;
@@ -352,8 +354,10 @@ static void overrun_settle(struct vb_qp *qp)
 void vb_qp_settle(struct vb_qp *qp)
 {
 	if (qp->unreachable) {
-		qp->unreachable = false;
-		vb_tqp_unreachable(&qp->t, VB_REASON_PEER_NOT_READY);
+		enum vb_reason reason = qp->unreachable;
+
+		qp->unreachable = 0;
+		vb_tqp_unreachable(&qp->t, reason);
 	}
 	if (qp->peer_lost) {
 		qp->peer_lost = false;
@@ -449,7 +453,8 @@ void vb_qp_queues_clear(struct vb_qp *qp)
 	atomic_store(&qp->sq_released, 0);
 	qp->last_wqe_raised = false;
 	qp->psn_moved = false;
-	qp->overrun = qp->unreachable = qp->peer_lost = qp->draining = false;
+	qp->overrun = qp->peer_lost = qp->draining = false;
+	qp->unreachable = 0;
 	qp->ud_wait_since = 0;
 	memset(qp->ud_slow, 0, sizeof(qp->ud_slow));
 	qp->channel = NULL;

@@ -73,7 +73,7 @@ struct vb_qp {
 	const struct vb_page_qp *peer_qp;
 	uint64_t connected_at; /* when RTR was entered, CLOCK_MONOTONIC ns */
 	bool seeking; /* RTR was entered, the channel is not there yet: ask whenever there may be news */
-	bool unreachable;  /* reserve() met no peer: tell the protocol after it returns */
+	uint16_t unreachable; /* reserve() met no peer: tell the protocol after it returns; enum vb_reason, 0 = no */
 	bool peer_lost;    /* reserve() met a dead peer */
 	bool reserved_udp; /* the pending reservation is for the link between hosts */
 	struct vb_channel *ud_cache[VB_UD_CACHE];

@@ -20,7 +20,7 @@
 
 #define VB_PAGE_MAGIC     0x7662706167653031ull
 #define VB_KEYRING_MAGIC  0x76626b6579733031ull
-#define VB_PAGE_VERSION   3
+#define VB_PAGE_VERSION   4
 
 #define VB_QPN_BLOCK_BITS 10 /* QPNs of a block; the upper 14 bits of a QPN name the block */
 #define VB_QPN_BLOCK_SIZE (1u << VB_QPN_BLOCK_BITS)
@@ -80,7 +80,8 @@ struct vb_page_qp {
 	uint32_t engine;
 	uint32_t direct; /* 1: one-sided requests may be done directly (state, COMM_EST and max_dest_rd_atomic allow) */
 	uint32_t generation; /* changes with every change of the entry */
-	uint32_t pad[7];
+	uint32_t first_psn;  /* rq_psn: what its peer's sq_psn must be */
+	uint32_t pad[6];
 };
 
 struct vb_page {

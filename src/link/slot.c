@@ -81,7 +81,9 @@ static inline uint32_t ext_bytes(uint8_t op, uint8_t flags, uint8_t service)
 		return srq + 28;
 	case VB_OP_ATOMIC_ACK:
 		return 12;
-	default: /* READ_RESPONSE, ACK: msn; DROP: reason */
+	case VB_OP_DROP:
+		return 8;
+	default: /* READ_RESPONSE, ACK: msn */
 		return 4;
 	}
 }
@@ -124,7 +126,8 @@ static uint8_t *ext_put(uint8_t *p, const struct vb_run *run)
 		return p + 12;
 	case VB_OP_DROP:
 		put32(p, run->imm);
-		return p + 4;
+		put32(p + 4, run->msn);
+		return p + 8;
 	case VB_OP_READ_RESPONSE:
 	case VB_OP_ACK:
 		put32(p, run->msn);
@@ -181,7 +184,8 @@ static const uint8_t *ext_get(const uint8_t *p, struct vb_run *run)
 		return p + 12;
 	case VB_OP_DROP:
 		run->imm = get32(p);
-		return p + 4;
+		run->msn = get32(p + 4);
+		return p + 8;
 	case VB_OP_READ_RESPONSE:
 	case VB_OP_ACK:
 		run->msn = get32(p);

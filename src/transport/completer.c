@@ -60,14 +60,30 @@ static void refused(struct vb_tqp *qp, const struct vb_run *run)
 	vb_requester_fail(qp, status, reason);
 }
 
+/*
+ * A repeated ACK is everyday; one for what was never sent is not, nor is a wish for what was acknowledged, unless it is an old
+ * one that was late on its way. Both are heard from a peer whose rq_psn is not the sq_psn here.
+ */
+static void ack_unexpected(struct vb_tqp *qp, const struct vb_run *run)
+{
+	struct vb_requester *r = &qp->req;
+	bool nak = run->syndrome == VB_AETH_NAK_SEQUENCE;
+
+	if (vb_psn_diff(run->psn, r->max_psn) >= 0) {
+		qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+		vb_retry_odd_psn(qp, nak ? run->psn : vb_psn_add(run->psn, 1));
+	} else if (nak && (qp->link_reliable || r->una == r->first_psn)) {
+		qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+		vb_retry_odd_psn(qp, run->psn);
+	}
+}
+
 static void ack(struct vb_tqp *qp, const struct vb_run *run)
 {
 	struct vb_requester *r = &qp->req;
 
 	if (!outstanding(r, run->psn)) {
-		/* A repeated ACK is everyday; one for what was never sent is not. */
-		if (vb_psn_diff(run->psn, r->max_psn) >= 0)
-			qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+		ack_unexpected(qp, run);
 		return;
 	}
 	if (VB_AETH_CLASS(run->syndrome) == (VB_AETH_ACK & 0x60)) {
@@ -178,6 +194,46 @@ static void atomic_response(struct vb_tqp *qp, const struct vb_run *run)
 	vb_requester_acked(qp, r->una);
 }
 
+/* What the peer's reason for a drop is here. */
+static enum vb_reason told(uint32_t reason)
+{
+	switch (reason) {
+	case VB_REASON_DROP_STATE:
+		return VB_REASON_PEER_NOT_READY;
+	case VB_REASON_DROP_FAILED:
+		return VB_REASON_PEER_FAILED;
+	case VB_REASON_DROP_QPN:
+		return VB_REASON_PEER_NO_QP;
+	case VB_REASON_DROP_TYPE:
+		return VB_REASON_PEER_TYPE;
+	case VB_REASON_DROP_SOURCE:
+		return VB_REASON_PEER_SOURCE;
+	case VB_REASON_DROP_PKEY:
+		return VB_REASON_PEER_PKEY;
+	case VB_REASON_DROP_NOT_YET:
+		return VB_REASON_PEER_NOT_YET;
+	default: /* nothing that the program could be told more of here; the peer's log has it */
+		return VB_REASON_RETRY_EXCEEDED;
+	}
+}
+
+static void dropped(struct vb_tqp *qp, const struct vb_run *run)
+{
+	struct vb_requester *r = &qp->req;
+
+	if (!outstanding(r, run->psn))
+		return;
+	if (run->imm == VB_REASON_DROP_PSN) {
+		/* Of others than the oldest it only says that the oldest has not come yet. */
+		if (run->psn == r->una)
+			vb_retry_odd_psn(qp, run->msn);
+		return;
+	}
+	/* While only the oldest packet asks, answers for others belong to an earlier volley. */
+	if (!r->probing || run->psn == r->una)
+		vb_retry_dropped(qp, told(run->imm));
+}
+
 void vb_completer_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
 {
 	if (!vb_service_reliable(qp->service)) {
@@ -199,10 +255,7 @@ void vb_completer_receive(struct vb_tqp *qp, const struct vb_run *run, const voi
 		atomic_response(qp, run);
 		break;
 	default: /* VB_OP_DROP */
-		/* While only the oldest packet asks, answers for others belong to an earlier volley. */
-		if (outstanding(&qp->req, run->psn) &&
-		    (!qp->req.probing || run->psn == qp->req.una))
-			vb_retry_dropped(qp, VB_REASON_PEER_NOT_READY);
+		dropped(qp, run);
 		break;
 	}
 }

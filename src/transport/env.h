@@ -49,6 +49,8 @@ struct vb_env {
 
 	/* (Re)arms the queue pair's one timer: call vb_tqp_timer() after `delay_ns`; 0 cancels. */
 	void (*timer)(struct vb_tqp *qp, uint64_t delay_ns);
+	/* The time in ns since any moment. Asked only when the peer has dropped a request. */
+	uint64_t (*now)(struct vb_tqp *qp);
 
 	/* Local memory of a send request: check the whole list; copy out of it; copy a response into it (needs LOCAL_WRITE). */
 	enum vb_reason (*gather_check)(struct vb_tqp *qp, struct vb_send_wqe *wqe);

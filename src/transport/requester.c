@@ -58,6 +58,7 @@ void vb_requester_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum vb_rea
 	vb_retry_cancel(qp);
 	/* IBA 10.3.1: an unreliable queue pair only stops sending. */
 	qp->state = vb_service_reliable(qp->service) ? IBV_QPS_ERR : IBV_QPS_SQE;
+	qp->failed = qp->state == IBV_QPS_ERR;
 	r->head++;
 	qp->env->send_done(qp, w, status, reason);
 	if (qp->state == IBV_QPS_ERR)

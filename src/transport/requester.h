@@ -9,9 +9,10 @@
  * Lost packets. On a link that loses, one timer runs while requests are in flight (vb_retry_arm); `retry_cnt` further
  * tries, refilled by every progress. On a reliable link silence is patience (the peer may be stopped): after half a second
  * without progress the oldest packet is sent again, as often as it takes, for the case that the answer went down with
- * the peer's queue pair. There, VB_OP_DROP says that the peer's
- * queue pair could not take a request: the requester waits (50 us, doubling to 20 ms), sends again, and gives up with
- * RETRY_EXC when it has waited for min((retry_cnt + 1) * T, 1.5 s) since the last progress; timeout 0 waits for ever.
+ * the peer's queue pair. There, VB_OP_DROP says that the peer's queue pair could not take a request, and why: the requester
+ * waits (50 us, doubling to 20 ms) and sends again. It gives up with RETRY_EXC by the clock: (retry_cnt + 1) * T after the
+ * first such answer since the last progress, as if the request had been lost each time; after 1.5 s at most where waiting is
+ * known to be in vain (vb_retry_in_vain). timeout 0 waits for ever.
  */
 #ifndef VB_TRANSPORT_REQUESTER_H
 #define VB_TRANSPORT_REQUESTER_H
@@ -57,7 +58,10 @@ struct vb_requester {
 	uint8_t retries;
 	uint8_t rnr_tries;
 	uint64_t backoff_ns; /* the latest wait */
-	uint64_t waited_ns;  /* all waits since the last progress */
+	uint64_t since_ns;   /* backoff_ns: when the first drop since the last progress was told */
+	uint32_t first_psn;  /* sq_psn */
+	uint32_t peer_psn;   /* what the peer said it expects, when that did not fit */
+	bool odd_answer;     /* it did not fit, since the last progress */
 
 	/* READ and ATOMIC requests in flight: one past the last PSN of each, oldest at rd_head. */
 	uint8_t rd_head;
@@ -115,7 +119,7 @@ void vb_completer_receive(struct vb_tqp *qp, const struct vb_run *run, const voi
 #define VB_REPAIR_NS        500000000ull
 #define VB_BACKOFF_FIRST_NS 50000ull
 #define VB_BACKOFF_MOST_NS  20000000ull
-#define VB_BACKOFF_TOTAL_NS 1500000000ull
+#define VB_IN_VAIN_NS       1500000000ull
 
 uint64_t
 vb_retry_ack_ns(uint8_t timeout); /* 4.096 us * 2^timeout; 0 for 0 = for ever (IBA 9.7.6.1.3) */
@@ -124,7 +128,12 @@ void vb_retry_arm(struct vb_tqp *qp);
 void vb_retry_forget(struct vb_tqp *qp); /* progress was made: all counters afresh */
 void vb_retry_lost(struct vb_tqp *qp, enum vb_reason reason);
 void vb_retry_not_ready(struct vb_tqp *qp, uint8_t rnr_timer);
+/* The request was not taken; `reason` is the completion's if the requester gives up (VB_REASON_PEER_...). */
 void vb_retry_dropped(struct vb_tqp *qp, enum vb_reason reason);
+/* The peer expects another PSN than any that is in flight: `psn`. */
+void vb_retry_odd_psn(struct vb_tqp *qp, uint32_t psn);
+/* Nothing but a command to its program could make the peer take the request. */
+bool vb_retry_in_vain(enum vb_reason reason);
 void vb_retry_expired(struct vb_tqp *qp);
 void vb_retry_cancel(struct vb_tqp *qp);
 

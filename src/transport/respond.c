@@ -34,6 +34,7 @@ static void read_fails(struct vb_tqp *qp, struct vb_resource *res, struct vb_run
 	if (res->repeated) {
 		res->active = false;
 		qp->env->drop(qp, reason, run);
+		vb_responder_owe_drop(qp, qp->dest_qpn, run->psn, reason);
 		return;
 	}
 	qp->resp.res_serve = qp->resp.res_head;
@@ -143,6 +144,7 @@ static bool tell_drop(struct vb_tqp *qp)
 	run.dest_qpn = p->drop_qpn;
 	run.syndrome = 0;
 	run.imm = p->drop_reason;
+	run.msn = p->epsn;
 	p->owed &= (uint8_t)~VB_OWED_DROP;
 	qp->env->commit(qp, NULL, &run);
 	return false;

@@ -11,7 +11,9 @@ void vb_responder_reset(struct vb_tqp *qp, uint32_t psn)
 	struct vb_responder *p = &qp->resp;
 
 	vb_responder_recv_return(qp);
-	p->epsn = psn & VB_PSN_MASK;
+	p->epsn = p->first_psn = psn & VB_PSN_MASK;
+	p->executed = 0;
+	p->ahead = false;
 	p->msn = 0;
 	p->ack_psn = vb_psn_add(p->epsn, VB_PSN_MASK);
 	p->ack_msn = 0;
@@ -103,6 +105,7 @@ void vb_responder_error(struct vb_tqp *qp)
 {
 	vb_retry_cancel(qp);
 	qp->state = IBV_QPS_ERR;
+	qp->failed = true;
 	qp->resp.message = VB_OP_COUNT;
 	vb_responder_recv_fail(qp, IBV_WC_WR_FLUSH_ERR, VB_REASON_FLUSHED);
 	qp->env->state_changed(qp);
@@ -127,8 +130,10 @@ static enum vb_reason unfit(const struct vb_tqp *qp, const struct vb_run *run)
 {
 	if (qp->sends_only)
 		return VB_REASON_DROP_TYPE;
-	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT || qp->state >= IBV_QPS_ERR)
-		return VB_REASON_DROP_STATE;
+	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT)
+		return qp->was_ready ? VB_REASON_DROP_STATE : VB_REASON_DROP_NOT_YET;
+	if (qp->state >= IBV_QPS_ERR)
+		return qp->failed ? VB_REASON_DROP_FAILED : VB_REASON_DROP_STATE;
 	/* IBA 9.6.1.4.1: equal but for the membership bit, and not both limited members. */
 	if (((run->pkey ^ qp->pkey) & 0x7fff) || !((run->pkey | qp->pkey) & 0x8000))
 		return VB_REASON_DROP_PKEY;

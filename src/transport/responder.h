@@ -38,14 +38,24 @@ struct vb_resource {
 	bool repeated;     /* ... and it is not the first one */
 };
 
+#define VB_EXECUTED_MOST (1u << 23)
+
 /* vb_responder.owed */
 #define VB_OWED_RESOURCE 0x01 /* some resource may be active */
 #define VB_OWED_ACK      0x02
 #define VB_OWED_DROP     0x04
 
 struct vb_responder {
-	uint32_t epsn; /* expected */
-	uint32_t msn;  /* messages completed, 24 bits */
+	uint32_t epsn;      /* expected */
+	uint32_t first_psn; /* rq_psn */
+	/*
+	 * How many PSNs before epsn were executed, VB_EXECUTED_MOST for as many as compare. On a reliable link, what lies before
+	 * those is no repeated request, but one of a sender that counts otherwise.
+	 */
+	uint32_t executed;
+	uint32_t ahead_psn; /* ahead: of the last run that came before its turn */
+	bool ahead;
+	uint32_t msn; /* messages completed, 24 bits */
 	/*
 	 * What an ACK names: the last packet of a SEND or WRITE that was executed. Never the PSN of a READ or ATOMIC, which its
 	 * response alone answers: rdma_rxe takes such an ACK for the answer when the response was lost.
@@ -94,6 +104,15 @@ struct vb_recv_wqe *vb_responder_recv(struct vb_tqp *qp);
 void vb_responder_recv_done(struct vb_tqp *qp, const struct vb_run *run, enum ibv_wc_opcode opcode,
 			    uint32_t byte_len);
 void vb_responder_recv_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum vb_reason reason);
+/* The request with the expected PSN was executed: so many are expected no more. */
+static inline void vb_responder_executed(struct vb_responder *p, uint32_t psns)
+{
+	p->epsn = (p->epsn + psns) & 0xffffff;
+	p->executed += psns;
+	if (p->executed > VB_EXECUTED_MOST)
+		p->executed = VB_EXECUTED_MOST;
+	p->nak_sent = p->ahead = false;
+}
 /* Gives the receive in use back. */
 void vb_responder_recv_return(struct vb_tqp *qp);
 /* The queue pair goes to ERR for a fault of the responder half; send requests are flushed. */

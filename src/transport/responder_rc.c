@@ -94,8 +94,7 @@ static void owe_nak(struct vb_responder *p, uint8_t syndrome)
 /* The request was executed. */
 static inline void advance(struct vb_responder *p, const struct vb_run *run)
 {
-	p->epsn = vb_psn_add(p->epsn, run->segments);
-	p->nak_sent = false;
+	vb_responder_executed(p, run->segments);
 	if (run->flags & VB_RUN_LAST) {
 		p->message = VB_OP_COUNT;
 		p->msn = (p->msn + 1) & VB_PSN_MASK;
@@ -294,18 +293,45 @@ static void repeated(struct vb_tqp *qp, const struct vb_run *run, const void *pa
 	execute(qp, &rest, (const char *)payload + (size_t)old * qp->mtu);
 }
 
+/*
+ * Something before it is missing. Where nothing gets lost the sender goes back to that as soon as it has the NAK. One that goes back
+ * and begins too late again never sent what is expected.
+ */
+static void early(struct vb_tqp *qp, const struct vb_run *run)
+{
+	struct vb_responder *p = &qp->resp;
+
+	if (p->ahead && vb_psn_diff(run->psn, p->ahead_psn) <= 0 && qp->link_reliable) {
+		vb_responder_drop(qp, VB_REASON_DROP_PSN, run);
+		return;
+	}
+	qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+	p->ahead = true;
+	p->ahead_psn = run->psn;
+	if (!p->nak_sent) /* IBA 9.7.5.2.6: once, until the missing packet has come */
+		owe_nak(p, VB_AETH_NAK_SEQUENCE);
+}
+
+/*
+ * It was never executed. Where packets get lost and late it counts as repeated all the same (IBA 9.7.4.1.2: half of all PSNs do). Where
+ * none is, to acknowledge it would tell a program that data came which did not.
+ */
+static void behind(struct vb_tqp *qp, const struct vb_run *run)
+{
+	vb_responder_drop(qp, VB_REASON_DROP_PSN, run);
+}
+
 void vb_responder_rc(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
 {
 	struct vb_responder *p = &qp->resp;
 	int32_t ahead = vb_psn_diff(run->psn, p->epsn);
 
-	if (!ahead) {
+	if (!ahead)
 		execute(qp, run, payload);
-	} else if (ahead < 0) {
+	else if (ahead > 0)
+		early(qp, run);
+	else if (qp->link_reliable && (uint32_t)-ahead > p->executed)
+		behind(qp, run);
+	else
 		repeated(qp, run, payload);
-	} else {
-		qp->env->drop(qp, VB_REASON_DROP_STALE, run);
-		if (!p->nak_sent) /* IBA 9.7.5.2.6: once, until the missing packet has come */
-			owe_nak(p, VB_AETH_NAK_SEQUENCE);
-	}
 }

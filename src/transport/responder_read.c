@@ -143,9 +143,8 @@ void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run, const v
 	p->res_head++;
 	if (p->res_known < VB_RESOURCES - 1)
 		p->res_known++;
-	p->epsn = vb_psn_add(p->epsn, res->count);
+	vb_responder_executed(p, res->count);
 	p->msn = (p->msn + 1) & VB_PSN_MASK;
-	p->nak_sent = false;
 	p->owed |= VB_OWED_RESOURCE;
 	if (qp->tells && reads)
 		qp->env->remote_done(qp, run->op, run->dma_length, true);
@@ -191,5 +190,5 @@ void vb_responder_rd_atomic_again(struct vb_tqp *qp, const struct vb_run *run)
 		p->owed |= VB_OWED_RESOURCE;
 		return;
 	}
-	qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+	vb_responder_drop(qp, VB_REASON_DROP_STALE, run);
 }

@@ -22,13 +22,32 @@ uint64_t vb_retry_rnr_ns(uint8_t rnr_timer)
 	return rnr_timer ? table[rnr_timer] * 10000ull : 655360000ull;
 }
 
-/* How much waiting on a link that tells about drops stands for all tries. */
-static uint64_t patience(const struct vb_tqp *qp)
+/*
+ * Programs wait for long timers because a network, a switch or a slow peer may need them. They need not where the link
+ * knows better: nobody has the number, or who has it was told by its program not to serve.
+ */
+bool vb_retry_in_vain(enum vb_reason reason)
+{
+	switch (reason) {
+	case VB_REASON_PEER_NO_QP:
+	case VB_REASON_PEER_NOT_READY:
+	case VB_REASON_PEER_TYPE:
+	case VB_REASON_PEER_USER:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* How long a peer that drops requests is asked again: all tries that the program wants, but no longer than makes sense. */
+static uint64_t patience(const struct vb_tqp *qp, enum vb_reason reason)
 {
 	uint64_t one = vb_retry_ack_ns(qp->timeout);
 	uint64_t all = one * (qp->retry_cnt + 1u);
 
-	return !one ? UINT64_MAX : all < VB_BACKOFF_TOTAL_NS ? all : VB_BACKOFF_TOTAL_NS;
+	if (!one)
+		return UINT64_MAX;
+	return all > VB_IN_VAIN_NS && vb_retry_in_vain(reason) ? VB_IN_VAIN_NS : all;
 }
 
 /*
@@ -63,7 +82,7 @@ void vb_retry_forget(struct vb_tqp *qp)
 	r->retries = 0;
 	r->rnr_tries = 0;
 	r->backoff_ns = 0;
-	r->waited_ns = 0;
+	r->odd_answer = false;
 }
 
 /* A packet of ours or of the peer is missing: once more from the oldest, if a try is left. */
@@ -72,7 +91,8 @@ static void try_again(struct vb_tqp *qp, enum vb_reason reason)
 	struct vb_requester *r = &qp->req;
 
 	if (r->retries >= qp->retry_cnt) {
-		vb_requester_fail(qp, IBV_WC_RETRY_EXC_ERR, reason);
+		vb_requester_fail(qp, IBV_WC_RETRY_EXC_ERR,
+				  r->odd_answer ? VB_REASON_PEER_PSN : reason);
 		return;
 	}
 	r->retries++;
@@ -116,18 +136,37 @@ void vb_retry_not_ready(struct vb_tqp *qp, uint8_t rnr_timer)
 void vb_retry_dropped(struct vb_tqp *qp, enum vb_reason reason)
 {
 	struct vb_requester *r = &qp->req;
+	uint64_t left = patience(qp, reason);
+	uint64_t now;
 
 	if (r->wait)
 		return;
-	if (r->waited_ns >= patience(qp)) {
+	now = qp->env->now(qp);
+	if (!r->backoff_ns)
+		r->since_ns = now;
+	if (now - r->since_ns >= left) {
 		vb_requester_fail(qp, IBV_WC_RETRY_EXC_ERR, reason);
 		return;
 	}
+	left -= now - r->since_ns;
 	r->backoff_ns = r->backoff_ns ? r->backoff_ns * 2 : VB_BACKOFF_FIRST_NS;
 	if (r->backoff_ns > VB_BACKOFF_MOST_NS)
 		r->backoff_ns = VB_BACKOFF_MOST_NS;
-	r->waited_ns += r->backoff_ns;
-	pause_for(qp, VB_WAIT_BACKOFF, r->backoff_ns);
+	pause_for(qp, VB_WAIT_BACKOFF, r->backoff_ns < left ? r->backoff_ns : left);
+}
+
+/*
+ * On a link that keeps order no answer is late, so that the peer means another connection than this one. Elsewhere the
+ * tries go on: it may be an old packet. If they end, this is the reason.
+ */
+void vb_retry_odd_psn(struct vb_tqp *qp, uint32_t psn)
+{
+	struct vb_requester *r = &qp->req;
+
+	r->peer_psn = psn & VB_PSN_MASK;
+	r->odd_answer = r->trouble = true;
+	if (qp->link_reliable && r->una != r->max_psn)
+		vb_retry_dropped(qp, VB_REASON_PEER_PSN);
 }
 
 void vb_retry_expired(struct vb_tqp *qp)

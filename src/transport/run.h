@@ -28,8 +28,8 @@ enum vb_op {
 	VB_OP_COMPARE_SWAP,
 	VB_OP_FETCH_ADD,
 	VB_OP_ATOMIC_ACK,
-	VB_OP_ACK, /* ACK or NAK, by the syndrome */
-	VB_OP_DROP, /* reliable links only: "your request was dropped", `syndrome` unused, `imm` = enum vb_reason */
+	VB_OP_ACK,  /* ACK or NAK, by the syndrome */
+	VB_OP_DROP, /* reliable links only: "your request was dropped", `imm` = enum vb_reason, `msn` = the PSN that is expected */
 	VB_OP_ATOMIC_WRITE, /* RETH and 8 bytes; answered, like FLUSH, by a READ response of no bytes (IBA A19) */
 	VB_OP_FLUSH,
 	VB_OP_COUNT,

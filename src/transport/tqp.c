@@ -8,7 +8,8 @@ static void requester_reset(struct vb_tqp *qp, uint32_t psn)
 {
 	struct vb_requester *r = &qp->req;
 
-	r->psn = r->next_psn = r->una = r->max_psn = r->ack_asked = psn & VB_PSN_MASK;
+	r->psn = r->next_psn = r->una = r->max_psn = r->ack_asked = r->first_psn = psn &
+										   VB_PSN_MASK;
 	r->rd_head = r->rd_tail = 0;
 	r->progress = false;
 	r->direct_more = false;
@@ -31,12 +32,14 @@ void vb_tqp_reset(struct vb_tqp *qp)
 	qp->sq_posted = 0;
 	qp->req.head = qp->req.cur = qp->req.started = qp->req.two_sided = 0;
 	qp->req.dead = false;
+	qp->failed = false;
 	qp->state = IBV_QPS_RESET;
 }
 
 void vb_tqp_start_responder(struct vb_tqp *qp, uint32_t rq_psn)
 {
 	vb_responder_reset(qp, rq_psn);
+	qp->was_ready = true;
 }
 
 void vb_tqp_start_requester(struct vb_tqp *qp, uint32_t sq_psn)
@@ -80,7 +83,7 @@ void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *pay
 		return;
 	}
 	if (run->src_qpn && run->src_qpn != qp->dest_qpn && qp->service != VB_SERVICE_UD &&
-	    qp->state > IBV_QPS_INIT) {
+	    qp->state > IBV_QPS_INIT && qp->state < IBV_QPS_ERR) {
 		vb_responder_drop(qp, VB_REASON_DROP_SOURCE, run);
 		return;
 	}
@@ -142,6 +145,7 @@ void vb_tqp_to_error(struct vb_tqp *qp)
 {
 	vb_retry_cancel(qp);
 	qp->state = IBV_QPS_ERR;
+	qp->failed = false;
 	/* What has been executed is acknowledged if the link takes it now; else the peer learns that no answer will come. */
 	if (qp->resp.owed && vb_respond(qp)) {
 		qp->resp.owed &= VB_OWED_DROP;

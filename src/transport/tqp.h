@@ -32,6 +32,8 @@ struct vb_tqp {
 	uint8_t service; /* enum vb_service */
 	bool sends_only; /* XRC_SEND: there is no responder half (IBA A14.2) */
 	uint8_t state;   /* enum ibv_qp_state */
+	bool was_ready;  /* the program has brought it to RTR before, or it is there */
+	bool failed; /* it is in ERR because of a fault, not because the program moved it there */
 	uint8_t timeout;
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;

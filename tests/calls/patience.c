@@ -73,7 +73,10 @@ static void afresh(void)
 	end_pair_close(&near, &far);
 }
 
-/* 1 + retry_cnt tries of the time-out, or about 1.5 s where the link tells of drops. */
+/*
+ * 1 + retry_cnt tries of the time-out. A queue pair of one's own process that has never been connected is not waited for longer than
+ * 1.5 s: nobody but this program could connect it.
+ */
 static double not_answered(uint8_t timeout, double timeout_ms, uint8_t retries)
 {
 	struct end_config config = end_defaults(IBV_QPT_RC);
@@ -88,8 +91,8 @@ static double not_answered(uint8_t timeout, double timeout_ms, uint8_t retries)
 	REQUIRE(end_bring_to(&far, &near.info, IBV_QPS_INIT) == 0);
 	REQUIRE(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
 	took = time_to(&near, IBV_WC_RETRY_EXC_ERR);
-	if (least > 1400)
-		least = 1400;
+	if (place == END_HERE && least > 1500)
+		least = 1500;
 	EXPECT_MSG(took >= least, "gave up after %.1f of %.1f ms", took, least);
 	end_pair_close(&near, &far);
 	return took;
@@ -114,6 +117,6 @@ int main(int argc, char **argv)
 	not_answered(12, 16.7, 2);
 	not_answered(14, 67.1, 3);
 	retries_count();
-	not_answered(20, 4294.9, 3);
+	not_answered(18, 1073.7, 1);
 	return expect_done();
 }

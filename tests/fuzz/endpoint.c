@@ -67,6 +67,14 @@ static void commit(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struc
 		e->watch(e, run, e->room);
 }
 
+static uint64_t now(struct vb_tqp *qp)
+{
+	static uint64_t ns;
+
+	(void)qp;
+	return ns += 100000;
+}
+
 static void timer(struct vb_tqp *qp, uint64_t delay_ns)
 {
 	(void)qp;
@@ -148,6 +156,7 @@ static const struct vb_env environment = {
 	.reserve = reserve,
 	.commit = commit,
 	.timer = timer,
+	.now = now,
 	.gather_check = memory_gather_check,
 	.gather = memory_gather,
 	.scatter_response = memory_scatter_response,

@@ -9,6 +9,11 @@ static struct sim_side *side_of(struct vb_tqp *qp)
 	return (struct sim_side *)(void *)qp;
 }
 
+static uint64_t now(struct vb_tqp *qp)
+{
+	return ((struct sim_side *)(void *)qp)->world->now;
+}
+
 static void set_timer(struct vb_tqp *qp, uint64_t delay_ns)
 {
 	struct sim_side *s = side_of(qp);
@@ -122,7 +127,7 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 }
 
 #define ENVIRONMENT                                                                             \
-	.reserve = link_reserve, .commit = link_commit, .timer = set_timer,                     \
+	.reserve = link_reserve, .commit = link_commit, .timer = set_timer, .now = now,         \
 	.gather_check = memory_gather_check, .gather = memory_gather,                           \
 	.scatter_response = memory_scatter_response, .send_done = send_done,                    \
 	.srq_enter = memory_srq_enter, .recv_take = recv_take, .recv_untake = recv_untake,      \
@@ -215,8 +220,11 @@ void endpoint_ready(struct sim_side *s)
 {
 	const struct sim_config *c = &s->world->config;
 
+	unsigned int sender = s->world->sides - 1 - s->number;
+	uint32_t off = c->fault == SIM_FAULT_PSN && sender == c->fault_side ? c->psn_off : 0;
+
 	s->qp.state = IBV_QPS_RTR;
-	vb_tqp_start_responder(&s->qp, c->psn[s->world->sides - 1 - s->number]);
+	vb_tqp_start_responder(&s->qp, c->psn[sender] + off);
 	s->qp.state = IBV_QPS_RTS;
 	vb_tqp_start_requester(&s->qp, c->psn[s->number]);
 }

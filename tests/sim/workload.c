@@ -23,6 +23,7 @@ static const char *const fault_names[SIM_FAULT_COUNT] = {
 	"memory gone",
 	"deregistered",
 	"too many reads",
+	"PSNs do not fit",
 };
 
 const char *sim_fault_name(enum sim_fault fault)
@@ -71,8 +72,10 @@ static void choose_attributes(struct world *w, struct sim_config *c)
 	}
 	if (c->self)
 		c->psn[1] = c->psn[0];
+	/* Later than one time-out, sooner than all of them. */
 	if (sim_chance(w, 200))
-		c->ready_ns[sim_below(w, 2)] = 4096ull << c->timeout;
+		c->ready_ns[sim_below(w, 2)] = (4096ull << c->timeout) *
+					       (1 + (c->reliable ? sim_below(w, c->retry_cnt) : 0));
 }
 
 static void choose_fault(struct world *w, struct sim_config *c)
@@ -97,7 +100,15 @@ static void choose_fault(struct world *w, struct sim_config *c)
 	}
 	if (c->fault == SIM_FAULT_RD_EXCEED)
 		c->max_dest_rd_atomic = c->max_rd_atomic / 2;
-	if (c->fault == SIM_FAULT_QP_ACCESS || c->fault == SIM_FAULT_RD_EXCEED)
+	if (c->fault == SIM_FAULT_PSN && c->self)
+		c->fault = SIM_FAULT_NONE;
+	/* What is ahead may be so by one. Who is behind by a few reaches in time what is expected, and nobody can tell. */
+	if (c->fault == SIM_FAULT_PSN)
+		c->psn_off = sim_chance(w, 500)
+				     ? 0x10000 + sim_below(w, 1u << 22)
+				     : 0u - 1 - sim_below(w, sim_chance(w, 500) ? 20 : 1u << 22);
+	if (c->fault == SIM_FAULT_QP_ACCESS || c->fault == SIM_FAULT_RD_EXCEED ||
+	    c->fault == SIM_FAULT_PSN)
 		c->direct = false;
 }
 
@@ -361,6 +372,13 @@ static void loosen(const struct world *w, struct oracle_op *op, unsigned int lac
 		op->recv_status = op->has_imm ? only(IBV_WC_REM_INV_REQ_ERR) : 0;
 		op->event = IBV_EVENT_QP_REQ_ERR;
 		op->remote_at = NOWHERE;
+		break;
+	case SIM_FAULT_PSN:
+		if (op->kind == ORACLE_LOCAL)
+			return;
+		op->status = only(IBV_WC_RETRY_EXC_ERR);
+		if (is_remote(op)) /* not a byte changes */
+			op->remote_at = NOWHERE;
 		break;
 	case SIM_FAULT_GONE:
 		if (!touches(op))

@@ -65,6 +65,7 @@ enum sim_fault {
 	SIM_FAULT_GONE,
 	SIM_FAULT_DEREG,
 	SIM_FAULT_RD_EXCEED,
+	SIM_FAULT_PSN,
 	SIM_FAULT_COUNT,
 };
 
@@ -95,6 +96,7 @@ struct sim_config {
 	unsigned int fault_side;
 	unsigned int fault_op;
 	uint64_t fault_ns;
+	uint32_t psn_off; /* what the other side expects is so much more than what this side sends */
 };
 
 enum sim_event_kind {

@@ -194,10 +194,11 @@ static void atomics_once(void **state)
 	assert_true(stand_last(s)->original == before + 10);
 	assert_true(word(s, 64) == 3);
 	run.psn =
-		200; /* the first one, a third time; but with another operation under its PSN: no answer */
+		200; /* the first one, a third time; but with another operation under its PSN: no result */
 	stand_clear(s);
 	stand_arrive(s, &run);
-	assert_int_equal(s->sents, 0);
+	assert_int_equal(s->sents, 1);
+	assert_int_equal(stand_last(s)->op, VB_OP_DROP);
 	run.op = VB_OP_FETCH_ADD;
 	stand_arrive(s, &run);
 	assert_true(stand_last(s)->original == before);
@@ -418,7 +419,9 @@ static void another_number_at_once(void **state)
 	stand_in(s, VB_OP_READ_REQUEST, BOTH, 245, 8); /* 255 are remembered */
 	assert_int_equal(s->sents, 1);
 	stand_in(s, VB_OP_READ_REQUEST, BOTH, 244, 8);
-	assert_int_equal(s->sents, 1);
+	assert_int_equal(s->sents, 2);
+	assert_int_equal(stand_last(s)->op, VB_OP_DROP);
+	assert_int_equal(stand_last(s)->imm, VB_REASON_DROP_STALE);
 	assert_int_equal(s->qp.state, IBV_QPS_RTS);
 	stand_free(s);
 }
@@ -540,6 +543,136 @@ static void a_reply_before_its_acknowledgement(void **state)
 	stand_free(s);
 }
 
+static void expect_psn_drop(const struct stand *s, uint32_t psn, uint32_t expected)
+{
+	assert_int_equal(stand_last(s)->op, VB_OP_DROP);
+	assert_int_equal(stand_last(s)->imm, VB_REASON_DROP_PSN);
+	assert_int_equal(stand_last(s)->psn, psn);
+	assert_int_equal(stand_last(s)->msn, expected);
+	assert_int_equal(s->drops[s->dropped - 1], VB_REASON_DROP_PSN);
+}
+
+/* On a reliable link, what lies before everything that was executed is no repeated request: to acknowledge it would be a lie. */
+static void before_the_first_psn(void **state)
+{
+	(void)state;
+	for (int reliable = 0; reliable < 2; reliable++) {
+		struct stand *s = stand_new(reliable);
+
+		stand_recv(s, 100);
+		stand_in(s, VB_OP_SEND, BOTH | VB_RUN_ACK_REQ, 199, 8);
+		stand_in(s, VB_OP_READ_REQUEST, BOTH, 198, 8);
+		assert_int_equal(s->recv_dones, 0);
+		if (reliable)
+			expect_psn_drop(s, 198, 200);
+		else
+			stand_expect_ack(s, VB_AETH_ACK, 199);
+		assert_int_equal(s->sents, reliable ? 2 : 1);
+		stand_in(s, VB_OP_SEND, BOTH | VB_RUN_ACK_REQ, 200, 8);
+		stand_expect_ack(s, VB_AETH_ACK, 200);
+		stand_clear(s);
+		stand_in(s, VB_OP_SEND, BOTH | VB_RUN_ACK_REQ, 200, 8); /* repeated indeed */
+		stand_expect_ack(s, VB_AETH_ACK, 200);
+		stand_clear(s);
+		stand_in(s, VB_OP_SEND, BOTH | VB_RUN_ACK_REQ, 199, 8);
+		if (reliable)
+			expect_psn_drop(s, 199, 201);
+		else
+			stand_expect_ack(s, VB_AETH_ACK, 200);
+		assert_int_equal(s->sents, 1);
+		assert_int_equal(s->qp.state, IBV_QPS_RTS);
+		stand_free(s);
+	}
+}
+
+/* After 2^23 packets everything that compares as older was executed. */
+static void every_old_psn(void **state)
+{
+	struct stand *s = stand_new(true);
+
+	(void)state;
+	stand_recv(s, 100);
+	stand_recv(s, 100);
+	s->qp.resp.executed = VB_EXECUTED_MOST - 1;
+	for (uint32_t i = 0; i < 2; i++) {
+		stand_in(s, VB_OP_SEND, BOTH | VB_RUN_ACK_REQ, 200 + i, 1);
+		assert_int_equal(s->qp.resp.executed, VB_EXECUTED_MOST);
+	}
+	stand_clear(s);
+	stand_in(s, VB_OP_SEND, BOTH | VB_RUN_ACK_REQ, vb_psn_add(202, 1u << 23), 1);
+	stand_expect_ack(s, VB_AETH_ACK, 201);
+	stand_free(s);
+}
+
+/* One NAK for a gap (IBA 9.7.5.2.6). Where nothing gets lost, the same run once more shows a sender that counts otherwise. */
+static void the_same_gap_again(void **state)
+{
+	(void)state;
+	for (int reliable = 0; reliable < 2; reliable++) {
+		struct stand *s = stand_new(reliable);
+
+		stand_recv(s, 100);
+		stand_in(s, VB_OP_SEND, BOTH | VB_RUN_ACK_REQ, 205, 8);
+		stand_expect_ack(s, VB_AETH_NAK_SEQUENCE, 200);
+		stand_in(s, VB_OP_SEND, BOTH | VB_RUN_ACK_REQ, 206, 8); /* of the same volley */
+		assert_int_equal(s->sents, 1);
+		for (unsigned int i = 0; i < 3; i++) {
+			stand_in(s, VB_OP_SEND, BOTH | VB_RUN_ACK_REQ, 206 - i % 2, 8);
+			assert_int_equal(s->sents, reliable ? 2 + i : 1);
+			if (reliable)
+				expect_psn_drop(s, 206 - i % 2, 200);
+		}
+		stand_in(s, VB_OP_SEND, BOTH | VB_RUN_ACK_REQ, 200, 8);
+		stand_expect_ack(s, VB_AETH_ACK, 200);
+		stand_in(s, VB_OP_SEND, BOTH | VB_RUN_ACK_REQ, 206, 8); /* another gap */
+		stand_expect_ack(s, VB_AETH_NAK_SEQUENCE, 201);
+		stand_free(s);
+	}
+}
+
+/* Why it does not serve: not yet, not any more, or because something went wrong. */
+static void why_not(struct stand *s, enum ibv_qp_state state, enum vb_reason reason)
+{
+	s->qp.state = (uint8_t)state;
+	stand_clear(s);
+	stand_in(s, VB_OP_SEND, BOTH, 200, 8);
+	assert_int_equal(stand_last(s)->op, VB_OP_DROP);
+	assert_int_equal(stand_last(s)->imm, reason);
+}
+
+static void reasons_of_states(void **state)
+{
+	struct stand *s = stand_new(true);
+
+	(void)state;
+	s->qp.was_ready = false; /* as it was made */
+	vb_tqp_reset(&s->qp);
+	why_not(s, IBV_QPS_RESET, VB_REASON_DROP_NOT_YET);
+	why_not(s, IBV_QPS_INIT, VB_REASON_DROP_NOT_YET);
+	vb_tqp_to_error(&s->qp);
+	why_not(s, IBV_QPS_ERR, VB_REASON_DROP_STATE);
+	vb_tqp_reset(&s->qp);
+	why_not(s, IBV_QPS_INIT, VB_REASON_DROP_NOT_YET);
+	vb_tqp_start_responder(&s->qp, 200);
+	vb_tqp_start_requester(&s->qp, 100);
+	s->qp.state = IBV_QPS_RTS;
+	vb_tqp_to_error(&s->qp);
+	why_not(s, IBV_QPS_ERR, VB_REASON_DROP_STATE);
+	vb_tqp_reset(&s->qp);
+	why_not(s, IBV_QPS_RESET, VB_REASON_DROP_STATE);
+	why_not(s, IBV_QPS_INIT, VB_REASON_DROP_STATE);
+	vb_tqp_start_responder(&s->qp, 200);
+	vb_tqp_start_requester(&s->qp, 100);
+	s->qp.state = IBV_QPS_RTS;
+	s->gather_fault = VB_REASON_LKEY_UNKNOWN;
+	stand_request(s, IBV_WR_SEND, 8);
+	assert_int_equal(s->qp.state, IBV_QPS_ERR);
+	why_not(s, IBV_QPS_ERR, VB_REASON_DROP_FAILED);
+	vb_tqp_to_error(&s->qp); /* the program has taken note */
+	why_not(s, IBV_QPS_ERR, VB_REASON_DROP_STATE);
+	stand_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -560,6 +693,10 @@ int main(void)
 		cmocka_unit_test(one_nak_for_a_gap),
 		cmocka_unit_test(no_receive),
 		cmocka_unit_test(another_number_at_once),
+		cmocka_unit_test(before_the_first_psn),
+		cmocka_unit_test(every_old_psn),
+		cmocka_unit_test(the_same_gap_again),
+		cmocka_unit_test(reasons_of_states),
 		cmocka_unit_test(the_first_packet_in_rtr),
 		cmocka_unit_test(the_receive_under_way),
 		cmocka_unit_test(an_end_without_room),

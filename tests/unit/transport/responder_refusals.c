@@ -37,7 +37,7 @@ static void expect_refusal(struct stand *s, const struct refusal *f)
 	assert_int_equal(s->remote[100], (uint8_t)(100 * 5 + 3));
 	stand_clear(s);
 	stand_arrive(s, &run); /* it is in ERR now */
-	assert_int_equal(s->drops[s->dropped - 1], VB_REASON_DROP_STATE);
+	assert_int_equal(s->drops[s->dropped - 1], VB_REASON_DROP_FAILED);
 }
 
 static void refusals(void **state)

@@ -214,25 +214,34 @@ static void rnr_retry_0_and_7(void **state)
 	stand_free(s);
 }
 
-static void dropped(struct stand *s, uint32_t psn)
+static void dropped_because(struct stand *s, uint32_t psn, enum vb_reason reason)
 {
 	struct vb_run run = stand_run(s, VB_OP_DROP, 0, psn, 0);
 
-	run.imm = VB_REASON_DROP_STATE;
+	run.imm = reason;
+	run.msn = 333; /* what the peer expects */
 	stand_arrive(s, &run);
 }
 
-/* 50 us, doubling to 20 ms, until the tries that were asked for, or 1.5 s, are over. */
+static void dropped(struct stand *s, uint32_t psn)
+{
+	dropped_because(s, psn, VB_REASON_DROP_STATE);
+}
+
+/* 50 us, doubling to 20 ms, until the tries that were asked for are over; the last wait ends with them. */
 static void a_peer_that_is_not_ready(void **state)
 {
 	struct stand *s = stand_new(true);
 	uint64_t want = 50000;
 	uint64_t waited = 0;
+	uint64_t all = 4 * vb_retry_ack_ns(14);
 
 	(void)state;
 	stand_request(s, IBV_WR_SEND, 10);
 	stand_request(s, IBV_WR_SEND, 10);
-	while (waited < 4 * vb_retry_ack_ns(14)) {
+	while (waited < all) {
+		if (want > all - waited)
+			want = all - waited;
 		dropped(s, 100);
 		dropped(s, 101); /* of the same volley: counts once */
 		assert_true(s->timer_ns == want);
@@ -250,36 +259,151 @@ static void a_peer_that_is_not_ready(void **state)
 	stand_free(s);
 }
 
-static uint64_t patience(uint8_t timeout, uint8_t retry_cnt)
+/* The time from the first refusal to giving up, where each answer takes `lag` longer than its timer. */
+static uint64_t patience(uint8_t timeout, uint8_t retry_cnt, enum vb_reason reason, uint64_t lag,
+			 enum vb_reason verdict)
 {
 	struct stand *s = stand_new(true);
-	uint64_t waited = 0;
+	uint64_t waited;
 
 	s->qp.timeout = timeout;
 	s->qp.retry_cnt = retry_cnt;
 	stand_request(s, IBV_WR_SEND, 10);
-	for (int i = 0; i < 400 && !s->dones; i++) {
-		dropped(s, 100);
+	for (int i = 0; i < 2000; i++) {
+		dropped_because(s, 100, reason);
 		if (s->dones)
 			break;
-		waited += s->timer_ns;
 		stand_clear(s);
+		s->now_ns += lag;
 		stand_expire(s);
 	}
-	if (!s->dones)
-		waited = UINT64_MAX;
+	waited = s->dones ? s->now_ns : UINT64_MAX;
+	if (s->dones) {
+		assert_int_equal(s->done[0].status, IBV_WC_RETRY_EXC_ERR);
+		assert_int_equal(s->done[0].reason, verdict);
+	}
 	stand_free(s);
 	return waited;
 }
 
+/*
+ * By the clock, not by the sum of the pauses. All tries, but no more than 1.5 s where nothing but a command could help; a time-out of 0
+ * is for ever.
+ */
 static void how_long_it_waits(void **state)
 {
+	static const struct {
+		enum vb_reason told, verdict;
+		bool in_vain;
+	} rows[] = {
+		{VB_REASON_DROP_STATE, VB_REASON_PEER_NOT_READY, true},
+		{VB_REASON_DROP_QPN, VB_REASON_PEER_NO_QP, true},
+		{VB_REASON_DROP_TYPE, VB_REASON_PEER_TYPE, true},
+		{VB_REASON_DROP_NOT_YET, VB_REASON_PEER_NOT_YET, false},
+		{VB_REASON_DROP_FAILED, VB_REASON_PEER_FAILED, false},
+		{VB_REASON_DROP_SOURCE, VB_REASON_PEER_SOURCE, false},
+		{VB_REASON_DROP_PKEY, VB_REASON_PEER_PKEY, false},
+		{VB_REASON_DROP_PSN, VB_REASON_PEER_PSN, false},
+		{VB_REASON_DROP_INBOX, VB_REASON_RETRY_EXCEEDED, false},
+		{(enum vb_reason)0xfffff, VB_REASON_RETRY_EXCEEDED, false},
+	};
+	uint64_t all = 6 * vb_retry_ack_ns(18);
+
 	(void)state;
-	assert_true(patience(0, 7) == UINT64_MAX);
-	assert_true(patience(1, 0) == 50000);
-	assert_in_range(patience(18, 5), 1500000000, 1520000000);
-	assert_in_range(patience(14, 7), 8 * vb_retry_ack_ns(14),
-			8 * vb_retry_ack_ns(14) + 20000000);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		enum vb_reason told = rows[i].told;
+		enum vb_reason verdict = rows[i].verdict;
+
+		assert_true(patience(0, 7, told, 0, verdict) == UINT64_MAX);
+		assert_true(patience(1, 0, told, 0, verdict) == vb_retry_ack_ns(1));
+		assert_true(patience(14, 7, told, 0, verdict) == 8 * vb_retry_ack_ns(14));
+		assert_true(patience(18, 5, told, 0, verdict) ==
+			    (rows[i].in_vain ? VB_IN_VAIN_NS : all));
+		/* A crowded machine: each answer is 30 ms late, and that counts. */
+		assert_in_range(patience(18, 5, told, 30000000, verdict), VB_IN_VAIN_NS,
+				rows[i].in_vain ? VB_IN_VAIN_NS + 50000000 : all + 50000000);
+	}
+}
+
+/* What was told last decides: a peer that was brought back to INIT for good is not waited for like one that may come. */
+static void the_last_word_counts(void **state)
+{
+	struct stand *s = stand_new(true);
+
+	(void)state;
+	s->qp.timeout = 18;
+	s->qp.retry_cnt = 5;
+	stand_request(s, IBV_WR_SEND, 10);
+	while (s->now_ns < 2000000000) {
+		dropped_because(s, 100, VB_REASON_DROP_NOT_YET);
+		stand_clear(s);
+		stand_expire(s);
+	}
+	assert_int_equal(s->dones, 0);
+	dropped(s, 100);
+	assert_int_equal(s->done[0].reason, VB_REASON_PEER_NOT_READY);
+	stand_free(s);
+}
+
+/* The peer asks for a PSN that was never sent, or says that ours cannot be: both numbers are kept. */
+static void another_psn(void **state)
+{
+	struct stand *s = stand_new(true);
+
+	(void)state;
+	stand_request(s, IBV_WR_SEND, 10);
+	stand_request(s, IBV_WR_SEND, 10);
+	stand_ack(s, 77, VB_AETH_NAK_SEQUENCE);
+	assert_int_equal(s->qp.req.peer_psn, 77);
+	assert_true(s->timer_ns == 50000); /* not after half a second */
+	while (!s->dones) {
+		stand_clear(s);
+		stand_expire(s);
+		assert_int_equal(s->sents, 1);
+		dropped_because(s, 101,
+				VB_REASON_DROP_PSN); /* of another than the oldest: nothing */
+		assert_true(s->timer_ns == 500000000);
+		dropped_because(s, 100, VB_REASON_DROP_PSN);
+	}
+	assert_true(s->now_ns == 4 * vb_retry_ack_ns(14));
+	assert_int_equal(s->done[0].status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(s->done[0].reason, VB_REASON_PEER_PSN);
+	assert_int_equal(s->qp.req.peer_psn, 333);
+	assert_int_equal(s->done[1].status, IBV_WC_WR_FLUSH_ERR);
+	stand_free(s);
+}
+
+/* Where packets get lost and late, the tries are as for silence, and the reason is told if nothing ever fitted. */
+static void another_psn_on_a_lossy_link(void **state)
+{
+	static const uint32_t expected[] = {77, 400};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct stand *s = stand_new(false);
+
+		stand_request(s, IBV_WR_SEND, 10);
+		stand_ack(s, expected[i], VB_AETH_NAK_SEQUENCE);
+		assert_true(s->timer_ns == vb_retry_ack_ns(14));
+		for (int n = 0; n < 5; n++)
+			stand_expire(s);
+		assert_int_equal(s->done[0].status, IBV_WC_RETRY_EXC_ERR);
+		assert_int_equal(s->done[0].reason, VB_REASON_PEER_PSN);
+		assert_int_equal(s->qp.req.peer_psn, expected[i]);
+		stand_free(s);
+	}
+	struct stand *s = stand_new(false);
+
+	stand_request(s, IBV_WR_SEND, 10);
+	stand_ack(s, 100, VB_AETH_ACK);
+	stand_request(s, IBV_WR_SEND, 10);
+	stand_ack(s, 100, VB_AETH_NAK_SEQUENCE); /* late */
+	for (int n = 0; n < 6 && !s->dones; n++)
+		stand_expire(s);
+	while (s->dones < 2)
+		stand_expire(s);
+	assert_int_equal(s->done[1].reason, VB_REASON_RETRY_EXCEEDED);
+	stand_free(s);
 }
 
 static void ready_at_last(void **state)
@@ -314,8 +438,9 @@ static void nobody_there(void **state)
 	assert_true(stand_request(s, IBV_WR_SEND, 10));
 	s->qp.timeout = 1;
 	vb_tqp_unreachable(&s->qp, VB_REASON_DROP_UNREACHABLE);
-	assert_true(s->timer_ns == 50000);
-	assert_false(vb_tqp_run(&s->qp)); /* waits, and not for the link */
+	assert_true(s->timer_ns ==
+		    4 * vb_retry_ack_ns(1)); /* all tries are over sooner than 50 us */
+	assert_false(vb_tqp_run(&s->qp));    /* waits, and not for the link */
 	stand_expire(s);
 	vb_tqp_unreachable(&s->qp, VB_REASON_DROP_UNREACHABLE);
 	assert_int_equal(s->done[0].status, IBV_WC_RETRY_EXC_ERR);
@@ -389,6 +514,9 @@ int main(void)
 		cmocka_unit_test(rnr_retry_0_and_7),
 		cmocka_unit_test(a_peer_that_is_not_ready),
 		cmocka_unit_test(how_long_it_waits),
+		cmocka_unit_test(the_last_word_counts),
+		cmocka_unit_test(another_psn),
+		cmocka_unit_test(another_psn_on_a_lossy_link),
 		cmocka_unit_test(ready_at_last),
 		cmocka_unit_test(nobody_there),
 		cmocka_unit_test(a_dead_peer),

@@ -41,6 +41,11 @@ static void timer(struct vb_tqp *qp, uint64_t delay_ns)
 	s->timers++;
 }
 
+static uint64_t now(struct vb_tqp *qp)
+{
+	return stand_of(qp)->now_ns;
+}
+
 static enum vb_reason gather_check(struct vb_tqp *qp, struct vb_send_wqe *wqe)
 {
 	(void)wqe;
@@ -250,14 +255,14 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 	stand_of(qp)->explained++;
 }
 
-#define ENVIRONMENT                                                                             \
-	.reserve = reserve, .commit = commit, .timer = timer, .gather_check = gather_check,     \
-	.gather = gather, .scatter_response = scatter_response, .send_done = send_done,         \
-	.recv_take = recv_take, .recv_untake = recv_untake, .recv_scatter = recv_scatter,       \
-	.recv_done = recv_done, .remote_check = remote_check, .remote_write = remote_write,     \
-	.remote_read = remote_read, .remote_atomic = remote_atomic,                             \
-	.remote_atomic_write = remote_atomic_write, .remote_flush = remote_flush,               \
-	.invalidate = invalidate, .bind = bind, .event = event, .state_changed = state_changed, \
+#define ENVIRONMENT                                                                               \
+	.reserve = reserve, .commit = commit, .timer = timer, .now = now,                         \
+	.gather_check = gather_check, .gather = gather, .scatter_response = scatter_response,     \
+	.send_done = send_done, .recv_take = recv_take, .recv_untake = recv_untake,               \
+	.recv_scatter = recv_scatter, .recv_done = recv_done, .remote_check = remote_check,       \
+	.remote_write = remote_write, .remote_read = remote_read, .remote_atomic = remote_atomic, \
+	.remote_atomic_write = remote_atomic_write, .remote_flush = remote_flush,                 \
+	.invalidate = invalidate, .bind = bind, .event = event, .state_changed = state_changed,   \
 	.drop = drop, .explain = explain
 
 static const struct vb_env env = {ENVIRONMENT};
@@ -401,6 +406,7 @@ void stand_ack(struct stand *s, uint32_t psn, uint8_t syndrome)
 void stand_expire(struct stand *s)
 {
 	assert_true(s->timer_ns != 0);
+	s->now_ns += s->timer_ns;
 	s->timer_ns = 0;
 	vb_tqp_timer(&s->qp);
 	vb_tqp_run(&s->qp);

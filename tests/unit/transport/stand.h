@@ -46,6 +46,7 @@ struct stand {
 	unsigned int explained;
 	unsigned int state_changes;
 	uint64_t timer_ns; /* of the armed timer; 0 = none */
+	uint64_t now_ns;   /* the clock; an expiring timer moves it by what it was armed for */
 	unsigned int timers;
 
 	struct {
