@@ -289,14 +289,52 @@ static bool adopt(struct vb_xrc_domain *d)
 	return orphans;
 }
 
-/* With the table's lock. */
-static void clear_dead(struct vb_xrc_domain *d)
+static bool is_dead(struct vb_xrc_domain *d, uint32_t seat)
 {
-	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
-		if (__atomic_load_n(&d->table->seat[seat].used, __ATOMIC_ACQUIRE) &&
-		    !vb_commons_seat_taken(d->commons, seat, vb_xrc_seat_lost(d, seat)))
-			vb_xrc_seat_clear(d, seat);
+	return __atomic_load_n(&d->table->seat[seat].used, __ATOMIC_ACQUIRE) &&
+	       !vb_commons_seat_taken(d->commons, seat, vb_xrc_seat_lost(d, seat));
+}
+
+/* Of the members that we have had to do with: the others have neighbours that see to them. */
+static bool find_dead(struct vb_xrc_domain *d, struct vb_xrc_seats *dead)
+{
+	bool found = false;
+
+	VB_SEATS_EACH(seat, &d->met)
+	{
+		if (!is_dead(d, seat))
+			continue;
+		vb_seats_add(dead, seat);
+		found = true;
 	}
+	return found;
+}
+
+/* With the table's lock. Somebody else may have the seat by now. */
+static void clear_dead(struct vb_xrc_domain *d, const struct vb_xrc_seats *dead)
+{
+	VB_SEATS_EACH(seat, dead)
+	{
+		if (is_dead(d, seat))
+			vb_xrc_seat_clear(d, seat);
+		vb_seats_remove(&d->met, seat);
+	}
+}
+
+static bool has_orphans(const struct vb_xrc_domain *d)
+{
+	for (uint32_t w = 0; w < VB_XRC_QPS / 64; w++) {
+		uint64_t word = __atomic_load_n(&d->table->used[w], __ATOMIC_ACQUIRE);
+
+		for (; word; word &= word - 1) {
+			const struct vb_xrc_qp_place *p =
+				&d->table->qp[w * 64 + (uint32_t)__builtin_ctzll(word)];
+
+			if (__atomic_load_n(&p->home, __ATOMIC_RELAXED) == VB_XRC_NOBODY)
+				return true;
+		}
+	}
+	return false;
 }
 
 /* With the table's lock: queue pairs that were destroyed here while somebody stood still with it. */
@@ -313,14 +351,18 @@ static void drop_late(struct vb_xrc_domain *d)
 
 bool vb_xrc_table_survey(struct vb_xrc_domain *d)
 {
-	bool orphans;
+	struct vb_xrc_seats dead = {0};
+	bool orphans = false;
 
-	if (!vb_xrc_table_try(d))
-		return true;
-	clear_dead(d);
-	drop_late(d);
-	orphans = adopt(d);
-	vb_xrc_table_unlock(d);
+	/* It is asked at each change of contact, most of which mean nothing here: the lock is for others then. */
+	if (find_dead(d, &dead) || d->drops || has_orphans(d)) {
+		if (!vb_xrc_table_try(d))
+			return true;
+		clear_dead(d, &dead);
+		drop_late(d);
+		orphans = adopt(d);
+		vb_xrc_table_unlock(d);
+	}
 	vb_xrc_bodies_sweep(d, false);
 	vb_xrc_meet(d);
 	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next) {

@@ -23,7 +23,7 @@ struct vb_node;
 
 /* Joining looks for a member that answers, and a call waits for the lock, no longer than this. */
 #define VB_COMMONS_JOIN_NS 2000000000ll
-#define VB_COMMONS_LOCK_NS 500000000ll
+#define VB_COMMONS_LOCK_NS 1000000000ll
 
 /*
  * *fresh: there was none, the table is zeroed. -ENOENT: there is none and `create` is false; -ETIMEDOUT: its members stand still; -EUSERS: all seats are
