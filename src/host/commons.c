@@ -108,6 +108,8 @@ static void commons_ready(struct vb_node *node, struct vb_source *source, uint32
 	vb_node_source_again(node, source, EPOLLIN | EPOLLET);
 }
 
+enum { COUNTS = 1, COUNTS_YET };
+
 /* Is the seat another process's that will answer, or may yet? -errno when the system is short of something. */
 static int seat_counts(const struct vb_commons *c, struct joining *j, uint32_t seat)
 {
@@ -118,27 +120,43 @@ static int seat_counts(const struct vb_commons *c, struct joining *j, uint32_t s
 		return err;
 	if (what != VB_SEAT_UNCLEAR) {
 		j->unclear[seat] = 0;
-		return what == VB_SEAT_OURS;
+		return what == VB_SEAT_OURS ? COUNTS : 0;
 	}
 	if (!j->unclear[seat])
 		j->unclear[seat] = vb_node_clock();
-	return vb_node_clock() - j->unclear[seat] < GHOST_NS;
+	return vb_node_clock() - j->unclear[seat] < GHOST_NS ? COUNTS_YET : 0;
+}
+
+/* As seat_counts(), when that is settled. */
+static int seat_settle(const struct vb_commons *c, struct joining *j, uint32_t seat)
+{
+	struct timespec nap = {0, NAP_NS};
+	int counts = seat_counts(c, j, seat);
+
+	while (counts == COUNTS_YET) {
+		vb_sys_nanosleep(&nap);
+		counts = seat_counts(c, j, seat);
+	}
+	return counts;
 }
 
 /* -EADDRINUSE: somebody else sits somewhere, or is about to. */
 static int be_alone(const struct vb_commons *c, struct joining *j)
 {
-	int found = 0;
-
+	/* The time of all that are unclear runs at once. */
 	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
 		int counts = seat == c->seat ? 0 : seat_counts(c, j, seat);
 
-		if (counts < 0)
-			return counts;
-		if (counts)
-			found = -EADDRINUSE; /* the others are looked at, too: their time runs */
+		if (counts < 0 || counts == COUNTS)
+			return counts < 0 ? counts : -EADDRINUSE;
 	}
-	return found;
+	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
+		int counts = j->unclear[seat] && seat != c->seat ? seat_settle(c, j, seat) : 0;
+
+		if (counts)
+			return counts < 0 ? counts : -EADDRINUSE;
+	}
+	return 0;
 }
 
 static int sit(struct vb_commons *c, uint32_t seat)
@@ -160,7 +178,7 @@ static int take_first_seat(struct vb_commons *c, struct joining *j)
 
 		if (err != -EADDRINUSE)
 			return err;
-		err = seat_counts(c, j, seat);
+		err = seat_settle(c, j, seat);
 		if (err)
 			return err < 0 ? err : -EADDRINUSE;
 	}
