@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Waiting without being a cancellation point. */
+/* The longer ones. */
 #include "base/sys.h"
 
 #include <errno.h>
@@ -11,6 +11,11 @@
 static struct timespec timespec_of(int64_t ns)
 {
 	return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+}
+
+ssize_t vb_sys_pwritev(int fd, const struct iovec *iov, int count, off_t at)
+{
+	return syscall(SYS_pwritev, fd, iov, count, at, 0l);
 }
 
 int vb_sys_poll_one(int fd, short events, int timeout_ms)

@@ -51,10 +51,7 @@ static inline ssize_t vb_sys_preadv(int fd, const struct iovec *iov, int count, 
 	return syscall(SYS_preadv, fd, iov, count, at, 0l);
 }
 
-static inline ssize_t vb_sys_pwritev(int fd, const struct iovec *iov, int count, off_t at)
-{
-	return syscall(SYS_pwritev, fd, iov, count, at, 0l);
-}
+ssize_t vb_sys_pwritev(int fd, const struct iovec *iov, int count, off_t at);
 
 static inline ssize_t vb_sys_preadv2(int fd, const struct iovec *iov, int count, off_t at,
 				     int flags)

@@ -152,6 +152,8 @@ int vb_context_attach(struct vb_context *c)
 		vb_event_queue_fini(&c->async);
 	else
 		init_port_events(c);
+	if (!err)
+		c->cmd_id = vb_file_id_of(c->vctx.context.cmd_fd);
 	return err;
 }
 
@@ -190,6 +192,16 @@ int vb_context_open(struct ibv_device *device, struct ibv_context **ctx)
 	return 0;
 }
 
+/* Unless the program has closed it, and may have put a file of its own there. */
+static void close_cmd(struct vb_context *c)
+{
+	struct ibv_context *ctx = &c->vctx.context;
+
+	if (vb_file_is(ctx->cmd_fd, &c->cmd_id))
+		vb_sys_close(ctx->cmd_fd);
+	ctx->cmd_fd = -1;
+}
+
 void vb_context_adopt(struct ibv_context *ctx, const struct vb_passport *origin, int cmd_fd)
 {
 	struct vb_context *c = vb_context_of(ctx);
@@ -199,8 +211,9 @@ void vb_context_adopt(struct ibv_context *ctx, const struct vb_passport *origin,
 	c->passport = NULL;
 	c->origin = origin;
 	pthread_mutex_unlock(&all_lock);
-	vb_sys_close(ctx->cmd_fd);
+	close_cmd(c);
 	ctx->cmd_fd = cmd_fd;
+	c->cmd_id = vb_file_id_of(cmd_fd);
 }
 
 bool vb_context_is_ours(uint64_t token)
@@ -274,10 +287,11 @@ int vb_context_close(struct ibv_context *ctx)
 	unlist(c);
 	if (!c->forked)
 		vb_paths_log(ctx->device->name);
-	vb_sys_close(ctx->cmd_fd);
-	ctx->cmd_fd = -1;
+	close_cmd(c);
 	if (c->forked) {
-		vb_sys_close(ctx->async_fd); /* the queue's lock and its readers are the parent's */
+		/* The queue's lock and its readers are the parent's. */
+		if (vb_file_is(ctx->async_fd, &c->async.id))
+			vb_sys_close(ctx->async_fd);
 		ctx->async_fd = -1;
 		return 0;
 	}

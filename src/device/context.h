@@ -29,6 +29,7 @@ struct vb_context {
 	struct vb_face face; /* vctx.priv points here; face.ops changes in a forked child */
 	struct vb_device *device;
 	struct vb_event_queue async;
+	struct vb_file_id cmd_id; /* what cmd_fd stood for */
 	struct vb_event_node port_event[VB_PORT_EVENTS];
 	struct vb_handle_table handles[VB_HANDLE_TYPES];
 	struct vb_passport *passport;     /* what others may import of it; NULL: nothing */

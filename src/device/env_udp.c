@@ -4,6 +4,7 @@
 #include "device/qp.h"
 #include "device/udp_link.h"
 #include "device/udp_qp.h"
+#include "host/descriptor.h"
 #include "udp/address.h"
 
 static struct vb_udp_sender *sender_for(struct vb_qp *qp, const struct vb_path *path)
@@ -33,6 +34,9 @@ static void run_send(struct vb_qp *qp, const struct vb_run *run, const struct vb
 			run->dest_qpn);
 		return;
 	}
+	/* What the program has opened under its number gets no packet. */
+	if (!vb_descriptor_still(sender->fd) && vb_udp_link_sender_mend(sender))
+		return;
 	if (ack)
 		vb_udp_send_pair(sender, path, qp->udp_ifindex, run, qp->t.mtu,
 				 qp->engine->udp_staging, ack);

@@ -36,6 +36,7 @@ int vb_event_queue_init(struct vb_event_queue *q)
 	q->head.next = &q->head;
 	q->head.prev = &q->head;
 	q->fd = vb_descriptor_move_up(fd);
+	q->id = vb_file_id_of(q->fd);
 	err = pthread_mutex_init(&q->lock, NULL);
 	if (err)
 		vb_sys_close(q->fd);
@@ -50,7 +51,7 @@ void vb_event_queue_close(struct vb_event_queue *q)
 	pthread_mutex_lock(&q->lock);
 	fd = atomic_exchange(&q->fd, -1);
 	pthread_mutex_unlock(&q->lock);
-	if (fd < 0)
+	if (!vb_file_is(fd, &q->id))
 		return;
 	while (atomic_load(&q->readers)) {
 		if (vb_sys_write(fd, &plenty, sizeof(plenty)) < 0)
@@ -82,12 +83,15 @@ static void unlink_node(struct vb_event_node *node)
 	node->prev = NULL;
 }
 
-static void signal_one(int fd)
+static void signal_one(const struct vb_event_queue *q)
 {
 	const uint64_t one = 1;
+	int fd = q->fd;
 
-	/* A descriptor that the program has closed: the event waits in vain, as on an adapter. */
-	if (vb_sys_write(fd, &one, sizeof(one)) < 0)
+	/* The event waits in vain, as on an adapter. */
+	if (!vb_file_is(fd, &q->id))
+		vb_note(VB_REASON_DESCRIPTORS_GONE, "an event: descriptor %d", fd);
+	else if (vb_sys_write(fd, &one, sizeof(one)) < 0)
 		vb_log(VB_LOG_WARN, "event descriptor %d: %s", fd, strerror(errno));
 }
 
@@ -97,7 +101,7 @@ void vb_event_queue_raise(struct vb_event_queue *q, struct vb_event_node *node)
 	if (q->fd >= 0) {
 		if (node->pending++ == 0)
 			append(q, node);
-		signal_one(q->fd);
+		signal_one(q);
 	}
 	pthread_mutex_unlock(&q->lock);
 }
@@ -136,7 +140,11 @@ static void leave(void *arg)
 static int take_unit(struct vb_event_queue *q)
 {
 	uint64_t unit;
-	ssize_t n = read(q->fd, &unit, sizeof(unit));
+	int fd = q->fd;
+
+	if (!vb_file_is(fd, &q->id))
+		return -EBADF; /* closed, here or by the program, which may use the number */
+	ssize_t n = read(fd, &unit, sizeof(unit));
 
 	if (n < 0)
 		return -errno;
@@ -176,7 +184,7 @@ void vb_event_queue_drop(struct vb_event_queue *q, struct vb_event_node *node)
 	if (node->pending)
 		unlink_node(node);
 	for (; node->pending; node->pending--) {
-		if (q->fd >= 0 && !unsignal_one(q->fd))
+		if (vb_file_is(q->fd, &q->id) && !unsignal_one(q->fd))
 			q->orphans++;
 	}
 	pthread_mutex_unlock(&q->lock);

@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "device/descriptor.h"
+
 struct vb_event_node {
 	struct vb_event_node *next, *prev; /* in the queue while pending > 0 */
 	uint32_t pending;                  /* raised, not yet fetched */
@@ -21,7 +23,8 @@ struct vb_event_node {
 };
 
 struct vb_event_queue {
-	_Atomic int fd;           /* -1 once closed */
+	_Atomic int fd;       /* -1 once closed */
+	struct vb_file_id id; /* what it stood for: the program may close it and use the number */
 	_Atomic uint32_t readers; /* threads inside take */
 	pthread_mutex_t lock;
 	uint32_t orphans; /* units of events that were dropped after a reader had taken the unit */

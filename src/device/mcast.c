@@ -50,6 +50,8 @@ static int membership(const union ibv_gid *gid, uint32_t ifindex, bool join)
 	int fd = vb_udp_link_socket(family);
 	int result;
 
+	if (fd < 0)
+		return -EBADF;
 	if (family == VB_UDP_IPV4) {
 		struct ip_mreqn m = {.imr_ifindex = (int)ifindex};
 
@@ -64,6 +66,17 @@ static int membership(const union ibv_gid *gid, uint32_t ifindex, bool join)
 				    sizeof(m));
 	}
 	return result ? -errno : 0;
+}
+
+void vb_mcast_rejoin(bool ipv4)
+{
+	pthread_mutex_lock(&lock);
+	for (const struct member *m = members; m; m = m->next) {
+		/* Once more is refused, and does no harm. */
+		if (vb_udp_is_ipv4(m->group.raw) == ipv4)
+			(void)membership(&m->group, m->ifindex, true);
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 /* With the lock: members of the group on the interface; *own: the queue pair's place in the list. */

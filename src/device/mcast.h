@@ -4,6 +4,7 @@
 #define VB_DEVICE_MCAST_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct vb_engine;
@@ -20,5 +21,8 @@ void vb_mcast_deliver(struct vb_engine *engine, const struct vb_run *run, const 
 
 /* In a forked child: the members are the parent's. */
 void vb_mcast_forked(void);
+
+/* The receiving socket of the family is a new one: joins what queue pairs have joined. */
+void vb_mcast_rejoin(bool ipv4);
 
 #endif

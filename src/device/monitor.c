@@ -11,9 +11,9 @@
 
 #include "base/reason.h"
 #include "base/sys.h"
-#include "device/descriptor.h"
 #include "device/device.h"
 #include "device/process.h"
+#include "host/descriptor.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int watched = -1;
@@ -25,6 +25,8 @@ static void on_change(void *arg)
 	bool changed = false;
 
 	(void)arg;
+	if (!vb_descriptor_ours(watched))
+		return;
 	while (vb_sys_recv(watched, buf, sizeof(buf), MSG_DONTWAIT) >= 0 || errno == ENOBUFS)
 		changed = true;
 	if (changed)
@@ -42,11 +44,11 @@ static int open_socket(void)
 
 	if (fd < 0)
 		return -errno;
-	fd = vb_descriptor_move_up(fd);
+	fd = vb_descriptor_adopt(fd);
 	if (!bind(fd, (const struct sockaddr *)&addr, sizeof(addr)))
 		return fd;
 	err = -errno;
-	vb_sys_close(fd);
+	vb_descriptor_close(fd);
 	return err;
 }
 
@@ -65,7 +67,7 @@ void vb_monitor_attach(struct vb_node *node)
 		}
 		if (err && fd >= 0) {
 			watched = -1;
-			vb_sys_close(fd);
+			vb_descriptor_close(fd);
 		}
 	}
 	pthread_mutex_unlock(&lock);
@@ -79,7 +81,6 @@ void vb_monitor_attach(struct vb_node *node)
 void vb_monitor_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	if (watched >= 0)
-		vb_sys_close(watched);
+	vb_descriptor_close(watched);
 	watched = -1;
 }

@@ -209,11 +209,24 @@ bool vb_raw_has_rules(const struct vb_qp *qp)
 	return qp->raw && atomic_load(&qp->raw->rules);
 }
 
+/* The program may have closed the socket, and use its number: another one is opened. */
+static bool sender_there(struct vb_raw *raw)
+{
+	if (vb_descriptor_still(raw->tx))
+		return true;
+	vb_note(VB_REASON_DESCRIPTORS_GONE, "qp 0x%x: socket to send frames", raw->qp->t.qpn);
+	vb_descriptor_close(raw->tx);
+	raw->tx = -1;
+	return !sender_open(raw);
+}
+
 /* True: the socket has taken it, or never will. */
 static bool send_frame(struct vb_raw *raw, uint32_t length)
 {
 	ssize_t n;
 
+	if (!sender_there(raw))
+		return true;
 	do
 		n = vb_sys_send(raw->tx, raw->out, length, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);

@@ -74,6 +74,20 @@ static uint32_t frame_whole(struct vb_raw *raw, struct msghdr *msg, uint32_t len
 	return length;
 }
 
+/* What the program has opened under its number is not read from. What was joined and filtered is lost: nothing more is heard. */
+static bool receiver_there(struct vb_raw *raw)
+{
+	if (vb_descriptor_still(raw->rx))
+		return true;
+	if (raw->rx >= 0)
+		vb_note(VB_REASON_DESCRIPTORS_GONE,
+			"qp 0x%x: socket that frames come from: it receives no more",
+			raw->qp->t.qpn);
+	vb_descriptor_close(raw->rx);
+	raw->rx = -1;
+	return false;
+}
+
 /* 0: nothing there. A frame that is not for us has length 0 in *length. */
 static bool frame_read(struct vb_raw *raw, uint8_t **data, uint32_t *length, uint16_t *cvlan)
 {
@@ -88,11 +102,15 @@ static bool frame_read(struct vb_raw *raw, uint8_t **data, uint32_t *length, uin
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
-	ssize_t n = vb_sys_recvmsg(raw->rx, &msg, MSG_DONTWAIT);
-	bool outgoing = from.sll_pkttype == PACKET_OUTGOING;
+	ssize_t n = -1;
 
 	*cvlan = 0;
 	*length = 0;
+	if (!receiver_there(raw))
+		return false;
+	n = vb_sys_recvmsg(raw->rx, &msg, MSG_DONTWAIT);
+	bool outgoing = from.sll_pkttype == PACKET_OUTGOING;
+
 	if (n < 0)
 		return errno == EINTR;
 	if (n < (ssize_t)VB_ETH_BYTES || (msg.msg_flags & MSG_TRUNC) || (outgoing && raw->loopback))
@@ -236,8 +254,9 @@ static int ears_start(struct vb_node *node)
 {
 	int err;
 
-	if (ears.epoll >= 0)
+	if (vb_descriptor_ours(ears.epoll))
 		return 0;
+	vb_descriptor_close(ears.epoll);
 	ears.epoll = vb_descriptor_adopt(epoll_create1(EPOLL_CLOEXEC));
 	if (ears.epoll < 0)
 		return vb_refuse(errno, VB_REASON_SYSTEM, "raw packet: epoll_create1: %s",
@@ -286,6 +305,8 @@ static int ears_bind(const struct vb_raw *raw, uint16_t protocol)
 		.sll_ifindex = raw->ifindex,
 	};
 
+	if (!vb_descriptor_ours(raw->rx))
+		return -EBADF;
 	if (bind(raw->rx, (const struct sockaddr *)&at, sizeof(at)))
 		return vb_refuse(errno, VB_REASON_SYSTEM, "create_flow: bind: %s", strerror(errno));
 	return 0;
@@ -326,7 +347,8 @@ static void ears_close(struct vb_raw *raw)
 {
 	struct vb_engine *e = raw->qp->engine;
 
-	epoll_ctl(ears.epoll, EPOLL_CTL_DEL, raw->rx, NULL);
+	if (vb_descriptor_ours(ears.epoll) && vb_descriptor_ours(raw->rx))
+		epoll_ctl(ears.epoll, EPOLL_CTL_DEL, raw->rx, NULL);
 	ears_bind(raw, 0);
 	for (struct vb_raw **at = &ears.list; *at; at = &(*at)->next) {
 		if (*at == raw) {
@@ -349,6 +371,9 @@ int vb_raw_listen(struct vb_qp *qp, enum vb_raw_hear what, const uint8_t *mac)
 	struct vb_raw *raw = qp->raw;
 	int err;
 
+	if (!vb_descriptor_ours(raw->rx))
+		return vb_refuse(EBADF, VB_REASON_DESCRIPTORS_GONE,
+				 "create_flow: the program closed the socket of qp 0x%x", qp->t.qpn);
 	pthread_mutex_lock(&ears.lock);
 	err = hear(raw, what, mac);
 	if (!err && !atomic_load(&raw->rules))

@@ -12,6 +12,7 @@
 #include "base/reason.h"
 #include "base/sys.h"
 #include "device/engine.h"
+#include "device/mcast.h"
 #include "device/process.h"
 #include "device/udp_deliver.h"
 #include "device/udp_steer.h"
@@ -27,7 +28,8 @@
 #define IDLE_LOOKS 256u
 #define IDLE_SKIP  16u
 
-#define LAST_LOOKS 256u /* batches that a socket can still hold when it is closed */
+#define LAST_LOOKS 256u          /* batches that a socket can still hold when it is closed */
+#define MEND_NS    1000000000ull /* between tries to open a socket again */
 #define LEAVE_NS   1000000ull
 #define EVENTS     8
 
@@ -35,6 +37,7 @@ struct side {
 	_Atomic int fd; /* -1: closed */
 	uint32_t users;
 	uint32_t buffer;
+	uint64_t mend_at; /* not 0: the program closed the socket, and the next try to open it again is due then */
 	uint32_t senders;
 	struct vb_udp_sender sender[SENDERS];
 	/* A socket that was let go of: what the kernel had begun to put into its queue is taken before it is closed. */
@@ -69,6 +72,8 @@ static void on_packet(void *arg)
 	int n;
 
 	(void)arg;
+	if (!vb_descriptor_still(udp_link.epoll))
+		return;
 	n = vb_sys_epoll_wait(udp_link.epoll, events, EVENTS, 0);
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.u64)
@@ -127,7 +132,7 @@ static int side_open(struct side *side, bool ipv4)
 
 static void socket_empty(struct vb_engine *e, int fd, bool ipv4)
 {
-	for (uint32_t i = 0; i < LAST_LOOKS; i++) {
+	for (uint32_t i = 0; i < LAST_LOOKS && vb_descriptor_still(fd); i++) {
 		if (vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) <= 0)
 			break;
 	}
@@ -139,7 +144,8 @@ static void side_leave(struct vb_engine *e, struct side *side, int fd)
 	bool ipv4 = side == &udp_link.side[0];
 
 	vb_udp_steer_part(ipv4 ? VB_UDP_IPV4 : VB_UDP_IPV6);
-	vb_udp_leave(fd, ipv4);
+	if (vb_descriptor_still(fd))
+		vb_udp_leave(fd, ipv4);
 	vb_lock_take(&udp_link.drain);
 	atomic_store(&side->fd, -1);
 	socket_empty(e, fd, ipv4);
@@ -208,7 +214,7 @@ uint64_t vb_udp_link_serve(void)
 
 int vb_udp_link_epoll(void)
 {
-	return udp_link.epoll;
+	return vb_descriptor_still(udp_link.epoll) ? udp_link.epoll : -1;
 }
 
 int vb_udp_link_get(struct vb_engine *e, unsigned int family)
@@ -272,6 +278,27 @@ int vb_udp_link_sender(unsigned int family, uint16_t port, struct vb_udp_sender 
 	return s ? 0 : err;
 }
 
+int vb_udp_link_sender_mend(struct vb_udp_sender *s)
+{
+	uint16_t port = s->port;
+	int fd = -1;
+
+	pthread_mutex_lock(&udp_link.lock);
+	bool lost = !vb_descriptor_still(s->fd); /* and not mended by another thread meanwhile */
+
+	if (lost) {
+		vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket of source port %u", port);
+		fd = vb_descriptor_adopt(vb_udp_open_sender(s->ipv4, &port));
+	}
+	if (fd >= 0) {
+		vb_descriptor_close(s->fd);
+		s->fd = fd;
+		s->port = port;
+	}
+	pthread_mutex_unlock(&udp_link.lock);
+	return lost && fd < 0 ? -EBADF : 0;
+}
+
 uint32_t vb_udp_link_buffer(unsigned int family)
 {
 	return side_of(family)->buffer;
@@ -279,22 +306,48 @@ uint32_t vb_udp_link_buffer(unsigned int family)
 
 int vb_udp_link_socket(unsigned int family)
 {
-	return atomic_load(&side_of(family)->fd);
+	int fd = atomic_load(&side_of(family)->fd);
+
+	return vb_descriptor_still(fd) ? fd : -1;
+}
+
+/* Under the drain lock: another socket in place of the one that the program closed. -1: later. */
+static int side_mend(struct side *side, bool ipv4)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
+	uint64_t now = vb_clock_ns();
+	int fd = -1;
+
+	/* Whoever opens or closes takes the drain lock after the other one. */
+	if (now < side->mend_at || pthread_mutex_trylock(&udp_link.lock))
+		return -1;
+	vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket for IPv%d: another one is opened",
+		ipv4 ? 4 : 6);
+	vb_descriptor_close(atomic_exchange(&side->fd, -1));
+	if (side->users)
+		fd = vb_descriptor_adopt(vb_udp_open_receiver(ipv4, &side->buffer));
+	side->mend_at = side->users && fd < 0 ? now + MEND_NS : 0;
+	if (fd >= 0) {
+		atomic_store(&side->fd, fd);
+		if (!vb_descriptor_still(udp_link.epoll) ||
+		    epoll_ctl(udp_link.epoll, EPOLL_CTL_ADD, fd, &event))
+			vb_node_descriptors_gone(vb_process_node_started());
+		vb_mcast_rejoin(ipv4);
+		vb_udp_steer_lost();
+	}
+	pthread_mutex_unlock(&udp_link.lock);
+	return fd;
 }
 
 /* Under the drain lock. */
 static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
 {
 	int fd = atomic_load_explicit(&side->fd, memory_order_relaxed);
-	int n = fd < 0 ? 0 : vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e);
 
-	if (n < 0) {
-		/* The program closed it: its number may be the program's own by now. */
-		atomic_store(&side->fd, -1);
-		vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket for IPv%d: %s", ipv4 ? 4 : 6,
-			strerror(-n));
-	}
-	return n > 0;
+	/* The program may have closed it: its number would be the program's own by now. */
+	if (fd >= 0 ? !vb_descriptor_still(fd) : side->mend_at != 0)
+		fd = side_mend(side, ipv4);
+	return fd >= 0 && vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) > 0;
 }
 
 /* Written under the engine's lock, read by pollers that do not hold it. */
@@ -353,10 +406,14 @@ void vb_udp_link_arm(void)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
 
+	if (udp_link.epoll >= 0 && !vb_descriptor_still(udp_link.epoll))
+		vb_node_descriptors_gone(vb_process_node_started());
 	for (unsigned int i = 0; i < 2; i++) {
 		int fd = atomic_load(&udp_link.side[i].fd);
 
-		if (fd >= 0)
+		if (fd >= 0 && !vb_descriptor_still(fd))
+			atomic_store(&udp_link.rang, true); /* whoever drains sees to it */
+		else if (fd >= 0)
 			epoll_ctl(udp_link.epoll, EPOLL_CTL_MOD, fd, &event);
 	}
 }

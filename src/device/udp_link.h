@@ -31,9 +31,11 @@ void vb_udp_link_put(struct vb_engine *engine, unsigned int family);
  * opened: -errno with the reason recorded, and NULL.
  */
 int vb_udp_link_sender(unsigned int family, uint16_t port, struct vb_udp_sender **sender);
+/* The program has closed the sender's socket: opens another one. -EBADF: none could be opened. */
+int vb_udp_link_sender_mend(struct vb_udp_sender *sender);
 /* While the family is held: the granted receive buffer, in bytes as the kernel counts them. */
 uint32_t vb_udp_link_buffer(unsigned int family);
-/* While the family is held: its receiving socket, for group memberships. */
+/* While the family is held: its receiving socket, for group memberships; -1 if the program has closed it. */
 int vb_udp_link_socket(unsigned int family);
 
 /* Under the engine's lock: reads what has arrived and delivers it (udp_deliver.h). True if there was anything. */

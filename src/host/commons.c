@@ -85,6 +85,10 @@ static bool commons_serve(struct vb_commons *c)
 	};
 	struct ucred cred = {0};
 	socklen_t len = sizeof(cred);
+
+	/* The program may have put its own under these numbers. */
+	if (!vb_descriptor_ours(c->source.fd) || !vb_descriptor_ours(c->fd))
+		return false;
 	int fd = vb_sys_accept4(c->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)

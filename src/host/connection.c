@@ -39,7 +39,9 @@ static void connection_ready(struct vb_node *node, struct vb_source *source, uin
 
 	(void)events;
 	for (int i = 0; i < READ_BATCH && !conn->closed && n == 1; i++) {
-		n = vb_control_receive(conn->source.fd, &msg, fds, &num_fds);
+		n = vb_descriptor_ours(conn->source.fd)
+			    ? vb_control_receive(conn->source.fd, &msg, fds, &num_fds)
+			    : -EBADF;
 		if (n == 1)
 			vb_contact_message(node, conn, &msg, fds, num_fds);
 	}
@@ -97,11 +99,23 @@ void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 	vb_node_todo(node);
 }
 
+/* What the program has put under our numbers is neither sent to nor given to anybody. */
+static bool outgoing_intact(const struct vb_connection *conn, const struct vb_outgoing *out)
+{
+	bool intact = vb_descriptor_ours(conn->source.fd);
+
+	for (int i = 0; i < out->num_fds; i++)
+		intact = intact && vb_descriptor_ours(out->fds[i]);
+	return intact;
+}
+
 void vb_connection_flush(struct vb_node *node, struct vb_connection *conn)
 {
 	while (conn->out && !conn->closed) {
 		struct vb_outgoing *out = conn->out;
-		int err = vb_control_send(conn->source.fd, &out->msg, out->fds, out->num_fds);
+		int err = outgoing_intact(conn, out) ? vb_control_send(conn->source.fd, &out->msg,
+								       out->fds, out->num_fds)
+						     : -EBADF;
 
 		/* No room (EPOLLOUT would tell) or too many descriptors in flight (nothing would): rare, so by time. */
 		if (err == -EAGAIN) {

@@ -237,10 +237,13 @@ void vb_contact_accept(struct vb_node *node, struct vb_source *listener, uint32_
 	(void)events;
 	for (;;) {
 		pid_t pid = 0;
-		int fd = vb_sys_accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd;
 
-		if (fd < 0 && errno == EBADF)
+		if (!vb_descriptor_ours(listener->fd)) {
 			vb_node_descriptors_gone(node);
+			return;
+		}
+		fd = vb_sys_accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		/* The socket is watched edge-triggered, or the caller who has to wait would keep this thread busy. */
 		if (fd < 0 && errno != EAGAIN && !atomic_load(&node->gone))
 			accept_later(node);

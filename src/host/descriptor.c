@@ -2,6 +2,7 @@
 /* Descriptors at high numbers, and the table of those that are ours. */
 #include "host/descriptor.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -18,6 +19,14 @@
 static _Atomic uint64_t ours[TRACKED / 64];
 /* Which file each of them is. Written before the bit in `ours` is set. */
 static _Atomic uint64_t identity[TRACKED];
+static _Atomic uint8_t mark[TRACKED]; /* 0: it cannot be marked */
+
+/*
+ * The mark of an open file is the signal of fcntl(2), F_SETSIG, a number that every open file has, of whatever kind, and that means
+ * nothing without O_ASYNC. Programs leave it at 0, or set SIGIO or a real-time signal; ours are none of these. Eventfds and epoll
+ * descriptors, which share one inode with all others of the system, are told apart by nothing else.
+ */
+#define MARKS 28u
 
 /* Programs that close or reuse numbers do so from the low end; select(2) bounds what is worth reaching. */
 static int high_number(void)
@@ -38,49 +47,96 @@ static uint64_t identity_of(int fd)
 	return fstat(fd, &st) ? 0 : (uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 40;
 }
 
-static bool is_marked(int fd)
+static bool is_tracked(int fd)
 {
 	return atomic_load(&ours[fd / 64]) >> fd % 64 & 1;
+}
+
+/* That of a descriptor that came from a peer is its maker's. */
+static uint8_t mark_of(int fd)
+{
+	static _Atomic uint32_t next;
+	int signal = fcntl(fd, F_GETSIG);
+
+	if (signal > 0)
+		return (uint8_t)signal;
+	signal = (int)(1 + (atomic_fetch_add(&next, 1) + (uint32_t)getpid()) % MARKS);
+	return fcntl(fd, F_SETSIG, signal) ? 0 : (uint8_t)signal;
+}
+
+static int next_free(int fd)
+{
+	while (fd < TRACKED && is_tracked(fd))
+		fd++;
+	return fd;
+}
+
+/*
+ * A number that no descriptor of ours is believed to have. One that is was closed by the program: whoever uses it there must not find
+ * another file of ours in its place, so it stays out of use until its user has closed it.
+ */
+static int move(int fd)
+{
+	int from = next_free(high_number());
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, from);
+
+	while (moved >= 0 && moved != next_free(moved)) {
+		vb_sys_close(moved);
+		moved = fcntl(fd, F_DUPFD_CLOEXEC, next_free(moved));
+	}
+	if (moved < 0) {
+		if (fd == next_free(fd))
+			return fd;
+		errno = EMFILE;
+	}
+	vb_sys_close(fd);
+	return moved;
 }
 
 int vb_descriptor_adopt(int fd)
 {
 	if (fd < 0)
 		return fd;
-	int moved = fcntl(fd, F_DUPFD_CLOEXEC, high_number());
-
-	if (moved >= 0) {
-		vb_sys_close(fd);
-		fd = moved;
-	}
-	if (fd < TRACKED) {
+	fd = move(fd);
+	if (fd >= 0 && fd < TRACKED) {
+		atomic_store(&mark[fd], mark_of(fd));
 		atomic_store(&identity[fd], identity_of(fd));
 		atomic_fetch_or(&ours[fd / 64], 1ull << fd % 64);
 	}
 	return fd;
 }
 
+bool vb_descriptor_still(int fd)
+{
+	if (fd < 0)
+		return false;
+	if (fd >= TRACKED)
+		return true;
+	uint8_t wanted = atomic_load_explicit(&mark[fd], memory_order_relaxed);
+
+	return wanted ? fcntl(fd, F_GETSIG) == wanted : vb_descriptor_ours(fd);
+}
+
 bool vb_descriptor_ours(int fd)
 {
 	if (fd < 0)
 		return false;
-	return fd >= TRACKED || (is_marked(fd) && identity_of(fd) == atomic_load(&identity[fd]));
+	if (fd >= TRACKED)
+		return true;
+	uint8_t wanted = atomic_load(&mark[fd]);
+
+	return is_tracked(fd) && identity_of(fd) == atomic_load(&identity[fd]) &&
+	       (!wanted || fcntl(fd, F_GETSIG) == wanted);
 }
 
 void vb_descriptor_close(int fd)
 {
 	bool close_it = vb_descriptor_ours(fd);
 
-	if (fd >= 0 && fd < TRACKED)
-		atomic_fetch_and(&ours[fd / 64], ~(1ull << fd % 64));
 	if (close_it)
 		vb_sys_close(fd);
-}
-
-void vb_descriptor_forget_all(void)
-{
-	for (size_t i = 0; i < TRACKED / 64; i++)
-		atomic_store(&ours[i], 0);
+	if (fd >= 0 && fd < TRACKED)
+		atomic_fetch_and(&ours[fd / 64], ~(1ull << fd % 64));
 }
 
 void vb_descriptor_close_inherited(void)

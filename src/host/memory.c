@@ -184,11 +184,26 @@ static ssize_t transfer_once(int fd, struct iovec *iov, int count, uint64_t addr
 		     : vb_sys_preadv(fd, iov, count, (off_t)addr);
 }
 
+/* Either the program closes descriptors, or the peer has spoilt the mark of its own. */
+static void descriptor_lost(struct vb_peer *peer)
+{
+	vb_note(VB_REASON_DESCRIPTORS_GONE,
+		"process %u: the program closed the descriptor of its memory", vb_peer_pid(peer));
+	atomic_store(&peer->unreachable, true);
+	if (!vb_descriptor_ours(peer->node->epoll))
+		vb_node_descriptors_gone(peer->node);
+}
+
 static int transfer(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
 		    size_t length, bool write)
 {
 	int fd = atomic_load_explicit(&peer->mem_fd, memory_order_relaxed);
 
+	/* A descriptor that is the program's by now must not be written to; nothing cheaper than a call of the system tells. */
+	if (!vb_descriptor_still(fd)) {
+		descriptor_lost(peer);
+		return -EOPNOTSUPP;
+	}
 	while (length) {
 		ssize_t n = transfer_once(fd, iov, count, addr, write);
 

@@ -54,25 +54,31 @@ void vb_node_descriptors_gone(struct vb_node *node)
 {
 	if (atomic_exchange(&node->gone, true))
 		return;
-	vb_descriptor_forget_all();
 	vb_note(VB_REASON_DESCRIPTORS_GONE,
 		"the program closed descriptors that it did not open: no new contacts, no direct access, polling every ms");
 	vb_log(VB_LOG_WARN, "the program closed the device's descriptors; it goes on more slowly");
+}
+
+/* Is the set that the progress thread waits for still there? Nothing of the program's is waited for, or put into its own set. */
+static bool node_intact(struct vb_node *node)
+{
+	if (atomic_load(&node->gone))
+		return false;
+	if (vb_descriptor_still(node->epoll))
+		return true;
+	vb_node_descriptors_gone(node);
+	return false;
 }
 
 int vb_node_source_add(struct vb_node *node, struct vb_source *source, uint32_t events)
 {
 	struct epoll_event ev = {.events = events, .data.ptr = source};
 
-	if (atomic_load(&node->gone))
+	if (!node_intact(node))
 		return -EBADF;
 	if (epoll_ctl(node->epoll, EPOLL_CTL_ADD, source->fd, &ev) == 0)
 		return 0;
-	int err = errno;
-
-	if (!vb_descriptor_ours(node->epoll))
-		vb_node_descriptors_gone(node);
-	return -err;
+	return -errno;
 }
 
 void vb_node_source_again(struct vb_node *node, struct vb_source *source, uint32_t events)
@@ -88,7 +94,7 @@ void vb_node_source_remove(struct vb_node *node, struct vb_source *source)
 {
 	if (source->fd < 0)
 		return;
-	if (!atomic_load(&node->gone))
+	if (node_intact(node) && vb_descriptor_ours(source->fd))
 		epoll_ctl(node->epoll, EPOLL_CTL_DEL, source->fd, NULL);
 	vb_descriptor_close(source->fd);
 	source->fd = -1;
@@ -410,9 +416,10 @@ bool vb_node_wait(struct vb_node *node, int64_t timeout_ns)
 
 	node->rang = false;
 	sweep(node);
+	bool intact = node_intact(node);
 	int64_t ns = told ? 0 : wait_time(node, timeout_ns);
 
-	if (atomic_load(&node->gone)) {
+	if (!intact) {
 		struct timespec t = {0, ns};
 
 		if (ns)

@@ -78,4 +78,7 @@ void vb_node_key_free(struct vb_node *node, uint32_t key);
 /* May processes of this user reach this process's memory directly? NULL: yes; else why not (a sentence). */
 const char *vb_node_direct_obstacle(struct vb_node *node);
 
+/* A descriptor was found to be no longer ours: from now on no number of this room is used, and the progress thread looks every ms. */
+void vb_node_descriptors_gone(struct vb_node *node);
+
 #endif

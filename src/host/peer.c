@@ -147,12 +147,16 @@ void vb_peer_ring(struct vb_peer *peer)
 	if (!atomic_load(&node->gone)) {
 		int fd = atomic_load(&peer->doorbell);
 
-		/* Waking takes so much longer that the look at what would be written to costs nothing. */
-		if (!vb_descriptor_ours(fd))
-			vb_node_descriptors_gone(node);
-		/* EAGAIN: the count is full, so it has rung already. */
-		else if (vb_sys_write(fd, &one, sizeof(one)) >= 0 || errno == EAGAIN)
-			return;
+		/*
+		 * Waking takes so much longer that the look at what would be written to costs nothing. A peer's could also be spoilt by
+		 * the peer.
+		 */
+		if (!vb_descriptor_ours(fd)) {
+			if (peer->self || !vb_descriptor_ours(node->epoll))
+				vb_node_descriptors_gone(node);
+		} else if (vb_sys_write(fd, &one, sizeof(one)) >= 0 || errno == EAGAIN) {
+			return; /* EAGAIN: the count is full, so it has rung already */
+		}
 	}
 	if (!peer->self)
 		knock(peer);

@@ -207,8 +207,6 @@ void vb_node_source_again(struct vb_node *node, struct vb_source *source, uint32
 void vb_node_todo(struct vb_node *node);
 /* With the lock: look after things again in so many ns at the latest. */
 void vb_node_retry(struct vb_node *node, int64_t delay);
-/* An EBADF was seen: note it once, never use a descriptor number again. */
-void vb_node_descriptors_gone(struct vb_node *node);
 
 /* names.c */
 void vb_names_close(struct vb_node *node);

@@ -28,8 +28,8 @@ struct area {
 static struct iovec asked[VB_PEER_IOV + 1];
 static int num_asked;
 
-ssize_t __real_pwritev64(int fd, const struct iovec *iov, int count, off_t at);
-ssize_t __wrap_pwritev64(int fd, const struct iovec *iov, int count, off_t at);
+ssize_t __real_vb_sys_pwritev(int fd, const struct iovec *iov, int count, off_t at);
+ssize_t __wrap_vb_sys_pwritev(int fd, const struct iovec *iov, int count, off_t at);
 ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long num_local,
 				 const struct iovec *remote, unsigned long num_remote,
 				 unsigned long flags);
@@ -37,7 +37,7 @@ ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned 
 				 const struct iovec *remote, unsigned long num_remote,
 				 unsigned long flags);
 
-ssize_t __wrap_pwritev64(int fd, const struct iovec *iov, int count, off_t at)
+ssize_t __wrap_vb_sys_pwritev(int fd, const struct iovec *iov, int count, off_t at)
 {
 	char *remote = (char *)(uintptr_t)at;
 
@@ -46,7 +46,7 @@ ssize_t __wrap_pwritev64(int fd, const struct iovec *iov, int count, off_t at)
 		asked[i] = (struct iovec){remote, iov[i].iov_len};
 		remote += iov[i].iov_len;
 	}
-	return __real_pwritev64(fd, iov, count, at);
+	return __real_vb_sys_pwritev(fd, iov, count, at);
 }
 
 ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long num_local,
