@@ -123,7 +123,8 @@ static int seat_counts(const struct vb_commons *c, struct joining *j, uint32_t s
 	if (err)
 		return err;
 	if (what != VB_SEAT_UNCLEAR) {
-		j->unclear[seat] = 0;
+		/* Its backlog may be full the next time, since we are in it: it stays another user's. */
+		j->unclear[seat] = what == VB_SEAT_FOREIGN;
 		return what == VB_SEAT_OURS ? COUNTS : 0;
 	}
 	if (!j->unclear[seat])
@@ -144,23 +145,30 @@ static int seat_settle(const struct vb_commons *c, struct joining *j, uint32_t s
 	return counts;
 }
 
-/* -EADDRINUSE: somebody else sits somewhere, or is about to. */
-static int be_alone(const struct vb_commons *c, struct joining *j)
+/* The time of all names that are unclear runs at once. -EADDRINUSE: somebody listens. */
+static int look_at_all(const struct vb_commons *c, struct joining *j)
 {
-	/* The time of all that are unclear runs at once. */
 	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
 		int counts = seat == c->seat ? 0 : seat_counts(c, j, seat);
 
 		if (counts < 0 || counts == COUNTS)
 			return counts < 0 ? counts : -EADDRINUSE;
 	}
-	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
+	return 0;
+}
+
+/* -EADDRINUSE: somebody else sits somewhere, or is about to. */
+static int be_alone(const struct vb_commons *c, struct joining *j)
+{
+	int err = look_at_all(c, j);
+
+	for (uint32_t seat = 0; !err && seat < VB_COMMONS_SEATS; seat++) {
 		int counts = j->unclear[seat] && seat != c->seat ? seat_settle(c, j, seat) : 0;
 
 		if (counts)
-			return counts < 0 ? counts : -EADDRINUSE;
+			err = counts < 0 ? counts : -EADDRINUSE;
 	}
-	return 0;
+	return err;
 }
 
 static int sit(struct vb_commons *c, uint32_t seat)
@@ -182,7 +190,9 @@ static int take_first_seat(struct vb_commons *c, struct joining *j)
 
 		if (err != -EADDRINUSE)
 			return err;
-		err = seat_settle(c, j, seat);
+		err = seat ? 0 : look_at_all(c, j);
+		if (!err)
+			err = seat_settle(c, j, seat);
 		if (err)
 			return err < 0 ? err : -EADDRINUSE;
 	}
