@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 	if (argc > 2 && argv[2][0] == '/') {
 		first.gid_index = second.gid_index = atoi(argv[1]);
 		second.netns = argv[2];
-		turns = 4;
+		turns = 2;
 	} else if (argc > 1) {
 		messages = strtoull(argv[1], NULL, 0);
 	}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Usage: run.py --lib DIR [--mcast PROGRAM] [--reply PROGRAM] [--xrc PROGRAM] [--memory PROGRAM] [--dm PROGRAM]
-  [--ordinary] [--shares N] [--only REGEX] [--debug]
+  [--reused PROGRAM] [--ordinary] [--shares N] [--only REGEX] [--debug]
 The link between hosts: unmodified programs in two network namespaces, and what goes wrong there. Prints one TAP line a case;
 exits 1 when one failed, 77 (reason on the last line of standard error) when nothing could be run."""
 
@@ -12,7 +12,7 @@ import signal
 import sys
 
 SKIP = 77
-PROGRAMS = ("mcast", "reply", "xrc", "memory", "dm")
+PROGRAMS = ("mcast", "reply", "xrc", "memory", "dm", "reused")
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "apps")]
@@ -88,6 +88,7 @@ def run_all(tests):
     several.multicast_apart("ff05::1:2:4", "IPv6")
     trouble.reply_first()
     trouble.memory()
+    trouble.numbers_taken()
     trouble.port_taken()
 
 

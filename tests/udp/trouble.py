@@ -179,6 +179,12 @@ class Trouble:
             self.report.case(f"{family}: windows, ATOMIC_WRITE, FLUSH{', with loss' if env else ''}",
                              lambda family=family, env=env: self.two_namespaces(self.tests.args.memory, family, **env))
 
+    def numbers_taken(self):
+        """The program closes the sockets and uses their numbers: others are opened, and its own are left alone."""
+        for family in ("IPv4", "IPv6"):
+            self.report.case(f"{family}: descriptors closed and used by the program",
+                             lambda family=family: self.two_namespaces(self.tests.args.reused, family))
+
     def mtu_refused(self):
         self.report.case("path MTU 4096 on an interface of 1500 is refused",
                          lambda: self.refused(self.pingpong("IPv4", "-m", "4096"), "carries 1500"))

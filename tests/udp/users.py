@@ -25,7 +25,7 @@ def run_as_ordinary(driver, args):
         for name in os.listdir(args.lib):
             if ".so" in name and not os.path.isdir(os.path.join(args.lib, name)):
                 shutil.copy(os.path.join(args.lib, name), lib, follow_symlinks=False)
-        programs = [word for name in ("mcast", "reply", "xrc", "memory", "dm")
+        programs = [word for name in ("mcast", "reply", "xrc", "memory", "dm", "reused")
                     for word in (f"--{name}", shutil.copy(getattr(args, name), place))]
         os.chmod(place, 0o755)
         for top, dirs, files in os.walk(place):
