@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/reason.h"
@@ -138,21 +139,40 @@ struct vb_node *vb_process_node_started(void)
 	return atomic_load_explicit(&process.node, memory_order_acquire);
 }
 
+#define CPU_WORDS \
+	8 /* sets of 8192 processors; a system with more refuses to tell (sched_getaffinity(2)) */
+
 /*
- * The thread must not take the program's signals, nor stay on the one core its creator was bound to: an MPI rank pinned
- * to a core would otherwise share it with its own progress.
+ * Where the process may run: what its main thread and the calling one may use. What the administrator set before the program
+ * began (taskset(1)) holds for both. A program that binds a thread to one processor and uses the device there does not bind the
+ * progress thread beside it, as long as its main thread may run elsewhere.
  */
+static bool processors(cpu_set_t set[CPU_WORDS])
+{
+	cpu_set_t caller[CPU_WORDS];
+	size_t size = CPU_WORDS * sizeof(set[0]);
+
+	memset(set, 0, size);
+	memset(caller, 0, size);
+	if (sched_getaffinity(getpid(), size, set) || sched_getaffinity(0, size, caller))
+		return false;
+	CPU_OR_S(size, set, set, caller);
+	return true;
+}
+
+/* The thread must not take the program's signals. */
 static int thread_create(struct vb_node *node)
 {
 	pthread_t thread;
 	pthread_attr_t attr;
 	sigset_t all, saved;
-	cpu_set_t cpus;
+	cpu_set_t cpus[CPU_WORDS];
 
 	sigfillset(&all);
-	memset(&cpus, 0xff, sizeof(cpus));
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (processors(cpus))
+		pthread_attr_setaffinity_np(&attr, sizeof(cpus), cpus);
 	pthread_sigmask(SIG_SETMASK, &all, &saved);
 	int err = pthread_create(&thread, &attr, vb_progress_main, node);
 
@@ -162,7 +182,6 @@ static int thread_create(struct vb_node *node)
 		return vb_refuse(err == EAGAIN ? ENOMEM : err, VB_REASON_SYSTEM,
 				 "progress thread: pthread_create: %s", strerror(err));
 	pthread_setname_np(thread, "verbatim");
-	(void)pthread_setaffinity_np(thread, sizeof(cpus), &cpus);
 	return 0;
 }
 

@@ -2,8 +2,7 @@
 /*
  * Promise: the library is a quiet guest in a process.
  *   - No thread and no socket name before the first queue pair.
- *   - Then one thread or two, named, with every signal blocked and free to run on
- *     any processor whatever the program pinned itself to.
+ *   - Then one thread or two, named, with every signal blocked.
  *   - No descriptor per queue pair, and every descriptor closes on exec.
  *   - A program that ends without destroying anything ends cleanly and at once.
  */
@@ -14,7 +13,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,32 +76,6 @@ static void look_at_thread(const char *tid)
 		  blocked);
 }
 
-static cpu_set_t allowed;
-
-/* The library's threads run wherever the process could before it pinned itself. */
-static void look_at_affinity(const char *tid)
-{
-	cpu_set_t now;
-
-	CHECK_ZERO(sched_getaffinity(atoi(tid), sizeof(now), &now));
-	CHECK_SAY(CPU_COUNT(&now) >= CPU_COUNT(&allowed),
-		  "thread %s may run on %d processors, the process started with %d", tid,
-		  CPU_COUNT(&now), CPU_COUNT(&allowed));
-}
-
-static void pin_to_one(void)
-{
-	cpu_set_t one;
-	int i = 0;
-
-	CHECK_ZERO(sched_getaffinity(0, sizeof(allowed), &allowed));
-	while (!CPU_ISSET(i, &allowed))
-		i++;
-	CPU_ZERO(&one);
-	CPU_SET(i, &one);
-	CHECK_ZERO(sched_setaffinity(0, sizeof(one), &one));
-}
-
 enum { DESCRIPTORS = 4096 };
 static bool ours[DESCRIPTORS];
 
@@ -146,12 +118,11 @@ static int guest(int sock, void *unused)
 	(void)unused;
 	(void)sock;
 	note_descriptors();
-	pin_to_one();
 	promise("no thread and no name before the first queue pair");
 	endpoint_open(&endpoint, 256, true);
 	CHECK(ibv_reg_mr(endpoint.pd, sides, sizeof(sides), IBV_ACCESS_LOCAL_WRITE));
 	no_guests();
-	promise("the library's threads are few, named, deaf to signals and not pinned");
+	promise("the library's threads are few, named and deaf to signals");
 	side_open(&sides[0], &endpoint, NULL, NULL, 4096);
 	side_open(&sides[1], &endpoint, NULL, NULL, 4096);
 	sides_connect(&sides[0], &sides[1]);
@@ -160,7 +131,6 @@ static int guest(int sock, void *unused)
 	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
 	i = other_threads(look_at_thread);
 	CHECK_SAY(i >= 1 && i <= MOST_THREADS, "%d threads", i);
-	other_threads(look_at_affinity);
 	promise("no descriptor per queue pair, none that survives exec");
 	before = descriptors_open();
 	for (i = 2; i < PAIRS; i += 2) {
