@@ -122,7 +122,11 @@
 	X(0x702, PEER_USER, "the peer belongs to another user")                                    \
 	X(0x703, PEER_CORRUPT, "the peer's shared memory holds impossible values")                 \
 	X(0x704, NO_DIRECT_ACCESS, "direct access to the peer's memory is not possible")           \
-	X(0x705, DESCRIPTORS_GONE, "the program closed descriptors of the device")
+	X(0x705, DESCRIPTORS_GONE, "the program closed descriptors of the device")                 \
+	X(0x706, NAMES_TAKEN, "other processes hold the names of queue pair numbers")              \
+	X(0x707, STRANGERS, "other users' processes ask for more than they are given")             \
+	X(0x708, NO_ANSWER, "a process began to introduce itself and did not go on")               \
+	X(0x709, PEER_SHORT, "the peer has no descriptor left for a connection")
 
 enum vb_reason {
 	VB_REASON_NONE = 0,

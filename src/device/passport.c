@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/random.h"
@@ -51,6 +52,7 @@ int vb_passport_create(const struct ibv_device *device, struct vb_passport **pas
 int vb_passport_map(int fd, const struct vb_passport **passport)
 {
 	const char *defect = "it is not one";
+	struct stat st;
 	void *map;
 
 	if (fcntl(fd, F_GETFD) < 0)
@@ -64,6 +66,11 @@ int vb_passport_map(int fd, const struct vb_passport **passport)
 				 defect);
 	const struct vb_passport *p = map;
 
+	if (fstat(fd, &st) || st.st_uid != geteuid()) {
+		vb_passport_unmap(p);
+		return vb_refuse(EPERM, VB_REASON_PEER_USER,
+				 "import_device: descriptor %d belongs to another user", fd);
+	}
 	if (!vb_passport_valid(p) || p->version != VB_PASSPORT_VERSION) {
 		vb_passport_unmap(p);
 		return vb_refuse(EINVAL, VB_REASON_PEER_VERSION,

@@ -76,18 +76,15 @@ int vb_channel_make_half(struct vb_channel *ch, int *fd)
 }
 
 /* Asks the peer for a channel. */
-static enum vb_contact channel_ask(struct vb_node *node, struct vb_peer *peer, uint32_t engine,
-				   uint32_t remote_engine)
+static enum vb_contact channel_ask(struct vb_node *node, struct vb_peer *peer, uint32_t block,
+				   uint32_t engine, uint32_t remote_engine)
 {
 	struct vb_connection *conn = vb_connection_of(node, peer);
 	struct vb_channel *ch;
 	int fd;
 
-	if (!conn) {
-		vb_note(VB_REASON_DESCRIPTORS_GONE, "no control connection to process %u is left",
-			vb_peer_pid(peer));
-		return VB_CONTACT_ABSENT;
-	}
+	if (!conn)
+		return vb_contact_again(node, block);
 	ch = vb_channel_new(node, peer, engine, remote_engine);
 	if (!ch)
 		return VB_CONTACT_ABSENT;
@@ -137,7 +134,8 @@ static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uin
 		vb_channel_retire(node, ch);
 		ch = NULL;
 	}
-	*why = ch ? VB_CONTACT_PENDING : channel_ask(node, peer, engine, remote);
+	*why = ch ? VB_CONTACT_PENDING
+		  : channel_ask(node, peer, dest_qpn >> VB_QPN_BLOCK_BITS, engine, remote);
 	return NULL;
 }
 

@@ -12,7 +12,11 @@
 #include "host/shared.h"
 
 /* More than any program's engines need; a peer gone wrong is stopped here. */
-#define CHANNELS_PER_PEER 16384u
+#define CHANNELS_PER_PEER     16384u
+/* Each costs memory for a ring, which another user is not given without end. */
+#define CHANNELS_PER_STRANGER 64u
+/* Answers that a peer which goes on asking does not take. */
+#define ANSWERS_WAITING       (2 * CHANNELS_PER_PEER)
 
 static void answer(struct vb_node *node, struct vb_peer *peer, enum vb_control_type type,
 		   uint32_t to_id, uint32_t from_id, int fd)
@@ -20,8 +24,21 @@ static void answer(struct vb_node *node, struct vb_peer *peer, enum vb_control_t
 	struct vb_connection *conn = vb_connection_of(node, peer);
 	struct vb_control msg = {.type = type, .to_id = to_id, .from_id = from_id};
 
+	if (conn && conn->queued > ANSWERS_WAITING)
+		vb_peer_condemn(peer, "it asks and takes no answer");
 	if (conn)
 		vb_connection_send(node, conn, &msg, &fd, fd < 0 ? 0 : 1, true);
+	else
+		vb_descriptor_close(fd);
+}
+
+static bool may_have_more(const struct vb_peer *peer)
+{
+	if (peer->num_channels < (peer->stranger ? CHANNELS_PER_STRANGER : CHANNELS_PER_PEER))
+		return true;
+	vb_note(VB_REASON_STRANGERS, "process %u of user %u has %u channels: no more",
+		vb_peer_pid(peer), peer->uid, peer->num_channels);
+	return false;
 }
 
 static bool half_take(struct vb_channel *ch, const int *fds, int num_fds)
@@ -69,7 +86,7 @@ static struct vb_channel *open_receive(struct vb_node *node, struct vb_peer *pee
 		answer(node, peer, VB_CONTROL_DUPLICATE, msg->from_id, 0, -1);
 		return NULL;
 	}
-	if (engine_exists(node, msg->to_engine) && peer->num_channels < CHANNELS_PER_PEER)
+	if (engine_exists(node, msg->to_engine) && may_have_more(peer))
 		ch = vb_channel_new(node, peer, msg->to_engine, msg->from_engine);
 	if (ch) {
 		vb_channel_link(ch);

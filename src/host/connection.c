@@ -51,10 +51,20 @@ static void connection_ready(struct vb_node *node, struct vb_source *source, uin
 		vb_note(VB_REASON_PEER_VERSION,
 			"a process (pid %d) sent a message of version %u, this is version %u",
 			(int)conn->seen_pid, msg.version, VB_CONTROL_VERSION);
-	vb_contact_lost(node, conn, n == -EPROTO);
+	conn->refused |= n == -EPROTO;
+	/* What it sent was lost because there is no descriptor left here: it had better know. */
+	if (n == -EMFILE) {
+		vb_note(VB_REASON_SYSTEM, "process %d: what it passed found no descriptor left",
+			(int)conn->seen_pid);
+		conn->shortage = true;
+		if (conn->block < 0)
+			vb_control_send(conn->source.fd, &vb_control_short, NULL, 0);
+	}
+	vb_contact_lost(node, conn);
 }
 
-struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block, pid_t seen_pid)
+struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,
+					const struct ucred *cred)
 {
 	struct vb_connection *conn = calloc(1, sizeof(*conn));
 
@@ -65,7 +75,9 @@ struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,
 	conn->source.fd = fd;
 	conn->source.ready = connection_ready;
 	conn->block = block;
-	conn->seen_pid = seen_pid;
+	conn->seen_pid = cred->pid;
+	conn->uid = cred->uid;
+	conn->since = vb_node_clock();
 	conn->out_end = &conn->out;
 	if (vb_node_source_add(node, &conn->source, EPOLLIN)) {
 		vb_descriptor_close(fd);
@@ -96,6 +108,7 @@ void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 		memcpy(out->fds, fds, sizeof(int) * (size_t)num_fds);
 	*conn->out_end = out;
 	conn->out_end = &out->next;
+	conn->queued++;
 	vb_node_todo(node);
 }
 
@@ -127,6 +140,7 @@ void vb_connection_flush(struct vb_node *node, struct vb_connection *conn)
 			vb_log(VB_LOG_INFO, "control message %u: %s", out->msg.type,
 			       strerror(-err));
 		conn->out = out->next;
+		conn->queued--;
 		if (!conn->out)
 			conn->out_end = &conn->out;
 		outgoing_free(out);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Getting in touch with the owner of a block of queue pair numbers: connect to its name, check its user, greet (greeting.c). Nothing here blocks; a stopped owner leaves its contact pending. Two processes may call each other
- * at once: both connections stay, both lead to one peer (its page's nonce names it).
+ * Getting in touch with the owner of a block of queue pair numbers: connect to its name, greet (greeting.c); admit.c has the other
+ * side of it. Nothing here blocks; a stopped owner leaves its contact pending. Two processes may call each other at once: both connections
+ * lead to one peer (its page's nonce names it).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@
 #define TRY_AGAIN_NS (1 * VB_MSEC)
 /* Whoever was found dead stays dead for so long, well above the pause in which a waiting queue pair asks again. */
 #define DEAD_FOR_NS  (100 * VB_MSEC)
+/* A queue of callers that stays full for so long is taken for an absent owner. */
+#define FULL_NS      (2000 * VB_MSEC)
 
 static void contact_changed(struct vb_node *node)
 {
@@ -108,6 +111,43 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t si
 	return NULL;
 }
 
+/*
+ * A peer that lives and has no connection left: it gave up ours, or its greeting took too long for the other side, or its program closed its
+ * descriptors. Only the last is for ever, and the name that does not answer tells.
+ */
+enum vb_contact vb_contact_again(struct vb_node *node, uint32_t block)
+{
+	struct vb_contact_entry *c = contact_entry(node, block, true);
+
+	if (!c)
+		return VB_CONTACT_NO_MEMORY;
+	if (c->state == VB_CONTACT_STATE_MET)
+		c->state = VB_CONTACT_STATE_WANTED;
+	if (c->state != VB_CONTACT_STATE_CONNECTED)
+		contact_want(node, c);
+	return c->state == VB_CONTACT_STATE_CONNECTED || c->state == VB_CONTACT_STATE_WANTED
+		       ? VB_CONTACT_PENDING
+		       : VB_CONTACT_ABSENT;
+}
+
+void vb_contact_prove(struct vb_node *node, const struct vb_peer *peer)
+{
+	for (uint32_t i = 0; i < VB_MAX_BLOCKS; i++) {
+		uint32_t block = __atomic_load_n(&peer->page->header.block[i], __ATOMIC_RELAXED);
+		struct vb_contact_entry *c;
+
+		if (i >= __atomic_load_n(&peer->page->header.num_blocks, __ATOMIC_ACQUIRE))
+			return;
+		if (block >= 1u << (24 - VB_QPN_BLOCK_BITS) || vb_peer_owns(peer, block))
+			continue;
+		c = contact_entry(node, block, true);
+		if (!c || c->state == VB_CONTACT_STATE_CONNECTED)
+			continue;
+		c->state = VB_CONTACT_STATE_WANTED;
+		contact_want(node, c);
+	}
+}
+
 /* With the lock. The connection's contact, if it was we who called. */
 static struct vb_contact_entry *contact_of(struct vb_node *node, const struct vb_connection *conn)
 {
@@ -151,50 +191,78 @@ void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer)
 	}
 }
 
-/* The credentials of who listens or connects at the other end. False: another user. */
-static bool user_check(int fd, uint32_t block, pid_t *pid)
+/* Calls this name. 0, *sock and who listens there; or -errno. */
+static int name_call(const struct sockaddr_un *addr, socklen_t len, int *sock, struct ucred *cred)
 {
-	struct ucred cred = {0};
-	socklen_t len = sizeof(cred);
+	socklen_t cred_len = sizeof(*cred);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || cred.uid != geteuid()) {
-		vb_note(VB_REASON_PEER_USER, "process %d of user %u (block 0x%x)", (int)cred.pid,
-			cred.uid, block);
-		return false;
+	if (fd < 0)
+		return -errno;
+	fd = vb_descriptor_adopt(fd);
+	if (!vb_sys_connect(fd, (const struct sockaddr *)addr, len) &&
+	    !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &cred_len)) {
+		*sock = fd;
+		return 0;
 	}
-	*pid = cred.pid;
-	return true;
+	int err = -errno;
+
+	vb_descriptor_close(fd);
+	return err;
+}
+
+/* The block's owner: the keyed name, which only processes of this user know, is asked first; then the one that anybody can take. */
+static int owner_call(struct vb_node *node, uint32_t block, int *sock, struct ucred *cred)
+{
+	const struct vb_names *names = &node->names;
+	struct sockaddr_un addr;
+
+	if (names->has_secret) {
+		int err = name_call(&addr, vb_name_address_keyed(&addr, names->secret, block), sock,
+				    cred);
+
+		if (!err && vb_user_is_ours(node, cred->uid))
+			return 0;
+		if (!err) { /* it was seen in /proc/net/unix and taken when its owner had gone */
+			vb_note(VB_REASON_PEER_USER,
+				"block 0x%x: process %d of user %u sits on a name of this user's",
+				block, (int)cred->pid, cred->uid);
+			vb_descriptor_close(*sock);
+		}
+		if (err && err != -ECONNREFUSED)
+			return err;
+	}
+	return name_call(&addr, vb_name_address(&addr, block), sock, cred);
 }
 
 /* One attempt. Returns the new state of the contact. */
-static enum vb_contact_state contact_connect(struct vb_node *node, uint32_t block)
+static enum vb_contact_state contact_connect(struct vb_node *node, struct vb_contact_entry *c)
 {
-	struct sockaddr_un addr;
-	socklen_t len = vb_name_address(&addr, geteuid(), block);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	pid_t pid = 0;
+	struct ucred cred = {0};
+	int fd = -1;
+	int err = owner_call(node, c->block, &fd, &cred);
 
-	if (fd < 0) {
-		vb_note(VB_REASON_SYSTEM, "socket: %s", strerror(errno));
-		return VB_CONTACT_STATE_ABSENT;
-	}
-	fd = vb_descriptor_adopt(fd);
-	if (vb_sys_connect(fd, (struct sockaddr *)&addr, len)) {
-		int err = errno;
-
-		vb_descriptor_close(fd);
-		if (err == EAGAIN) /* its queue of connections is full: it is stopped or busy */
+	if (err == -EAGAIN) { /* its queue of connections is full: it is stopped or busy */
+		if (!c->full_since)
+			c->full_since = vb_node_clock();
+		if (vb_node_clock() - c->full_since < FULL_NS)
 			return VB_CONTACT_STATE_WANTED;
-		if (err != ECONNREFUSED)
-			vb_note(VB_REASON_SYSTEM, "connect to block 0x%x: %s", block,
-				strerror(err));
+		vb_note(VB_REASON_NO_ANSWER, "block 0x%x: its owner's queue of callers stays full",
+			c->block);
 		return VB_CONTACT_STATE_ABSENT;
 	}
-	if (!user_check(fd, block, &pid)) {
+	c->full_since = 0;
+	if (err) {
+		if (err != -ECONNREFUSED)
+			vb_note(VB_REASON_SYSTEM, "call of block 0x%x: %s", c->block,
+				strerror(-err));
+		return VB_CONTACT_STATE_ABSENT;
+	}
+	if (!vb_admit_called(node, &cred)) {
 		vb_descriptor_close(fd);
 		return VB_CONTACT_STATE_REFUSED;
 	}
-	struct vb_connection *conn = vb_connection_new(node, fd, (int)block, pid);
+	struct vb_connection *conn = vb_connection_new(node, fd, (int)c->block, &cred);
 
 	if (!conn)
 		return VB_CONTACT_STATE_ABSENT;
@@ -206,7 +274,7 @@ static enum vb_contact_state contact_connect(struct vb_node *node, uint32_t bloc
 static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 {
 	enum vb_contact_state before = c->state;
-	enum vb_contact_state now = contact_connect(node, c->block);
+	enum vb_contact_state now = contact_connect(node, c);
 
 	c->tried = c->called = vb_node_clock();
 	c->wanted = false;
@@ -224,58 +292,11 @@ static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 	return now != before && now != VB_CONTACT_STATE_CONNECTED;
 }
 
-static void accept_later(struct vb_node *node)
-{
-	pthread_mutex_lock(&node->lock);
-	node->accept_again = true;
-	vb_node_retry(node, 10 * VB_MSEC);
-	pthread_mutex_unlock(&node->lock);
-}
-
-void vb_contact_accept(struct vb_node *node, struct vb_source *listener, uint32_t events)
-{
-	(void)events;
-	for (;;) {
-		pid_t pid = 0;
-		int fd;
-
-		if (!vb_descriptor_ours(listener->fd)) {
-			vb_node_descriptors_gone(node);
-			return;
-		}
-		fd = vb_sys_accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		/* The socket is watched edge-triggered, or the caller who has to wait would keep this thread busy. */
-		if (fd < 0 && errno != EAGAIN && !atomic_load(&node->gone))
-			accept_later(node);
-		if (fd < 0)
-			return;
-		fd = vb_descriptor_adopt(fd);
-		if (!user_check(fd, 0, &pid)) {
-			vb_descriptor_close(fd);
-			continue;
-		}
-		pthread_mutex_lock(&node->lock);
-		struct vb_connection *conn = vb_connection_new(node, fd, -1, pid);
-
-		if (conn)
-			vb_greeting_hello(node, conn);
-		/* Who cannot ring any more knocks (vb_peer_ring). */
-		node->rang = true;
-		pthread_mutex_unlock(&node->lock);
-	}
-}
-
 bool vb_contact_service(struct vb_node *node)
 {
 	bool changed = false;
 
-	if (node->accept_again) {
-		node->accept_again = false;
-		for (uint32_t i = 0; i < VB_MAX_BLOCKS; i++) {
-			if (node->names.listener[i].fd > 0)
-				vb_contact_accept(node, &node->names.listener[i], 0);
-		}
-	}
+	vb_admit_service(node);
 	pthread_mutex_lock(&node->lock);
 	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
 		for (struct vb_contact_entry *c = node->contacts[i]; c; c = c->next) {
@@ -291,7 +312,18 @@ bool vb_contact_service(struct vb_node *node)
 	return changed;
 }
 
-void vb_contact_lost(struct vb_node *node, struct vb_connection *conn, bool refused)
+/* What is known of a contact whose connection has ended before its grant came. */
+static enum vb_contact_state state_after(const struct vb_connection *conn)
+{
+	if (conn->refused)
+		return VB_CONTACT_STATE_REFUSED;
+	if (conn->shortage)
+		return VB_CONTACT_STATE_ABSENT;
+	/* Hung up before it had introduced itself: whether its name is still there will tell whether it died. */
+	return VB_CONTACT_STATE_WANTED;
+}
+
+void vb_contact_lost(struct vb_node *node, struct vb_connection *conn)
 {
 	bool changed = false;
 
@@ -299,8 +331,7 @@ void vb_contact_lost(struct vb_node *node, struct vb_connection *conn, bool refu
 	struct vb_contact_entry *c = contact_of(node, conn);
 
 	if (c && c->state == VB_CONTACT_STATE_CONNECTED) {
-		/* Hung up before it had introduced itself: whether its name is still there will tell whether it died. */
-		c->state = refused ? VB_CONTACT_STATE_REFUSED : VB_CONTACT_STATE_WANTED;
+		c->state = state_after(conn);
 		changed = true;
 	}
 	vb_connection_close(node, conn);
@@ -324,6 +355,14 @@ static bool grant_receive(struct vb_node *node, struct vb_connection *conn,
 	return true;
 }
 
+/* The process that we called cannot take us: as good as absent, until we ask again. */
+static void short_receive(struct vb_connection *conn)
+{
+	vb_note(VB_REASON_PEER_SHORT, "process %d has no descriptor left for a connection",
+		(int)conn->seen_pid);
+	conn->shortage = conn->ended = true;
+}
+
 void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
 			const struct vb_control *msg, int *fds, int num_fds)
 {
@@ -335,16 +374,18 @@ void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
 		vb_greeting_hello_receive(node, conn, msg, fds, num_fds);
 	else if (msg->type == VB_CONTROL_GRANT)
 		changed = grant_receive(node, conn, msg, fds, num_fds);
+	else if (msg->type == VB_CONTROL_SHORT)
+		short_receive(conn);
 	peer = conn->peer && conn->peer->state == VB_PEER_UP ? conn->peer : NULL;
 	pthread_mutex_unlock(&node->lock);
-	if (msg->type > VB_CONTROL_GRANT && peer)
+	if (msg->type > VB_CONTROL_GRANT && msg->type != VB_CONTROL_SHORT && peer)
 		vb_channel_message(node, peer, msg, fds, num_fds);
 	for (int i = 0; i < num_fds; i++)
 		vb_descriptor_close(fds[i]);
 	if (changed)
 		contact_changed(node);
 	if (conn->refused || conn->ended)
-		vb_contact_lost(node, conn, conn->refused);
+		vb_contact_lost(node, conn);
 }
 
 void vb_contact_free_all(struct vb_node *node)

@@ -12,6 +12,12 @@
 
 _Static_assert(sizeof(struct vb_control) == 128, "a control message has one size");
 
+const struct vb_control vb_control_short = {
+	.magic = VB_CONTROL_MAGIC,
+	.version = VB_CONTROL_VERSION,
+	.type = VB_CONTROL_SHORT,
+};
+
 union rights {
 	struct cmsghdr head;
 	char room[CMSG_SPACE(sizeof(int) * VB_CONTROL_FDS)];

@@ -3,7 +3,8 @@
  * The messages that processes exchange over their control sockets (SOCK_SEQPACKET): one fixed size, descriptors beside them.
  *
  *     HELLO   both, at once    fd: page
- *     GRANT   after the other's HELLO was recorded    fds: doorbell, atomic lock, and what `parts` names, in the order of its bits;
+ *     SHORT   instead of a HELLO: no descriptor is left for the other
+ *     GRANT   after the other's HELLO was recorded    fds: doorbell, and what `parts` names, in the order of its bits;
  *             without memory, `text` says why. Keys come with whatever they open
  *     OPEN    fd: our half of a new channel           answered by ACCEPT, REFUSE or DUPLICATE
  *     ACCEPT  fd: the other half
@@ -19,7 +20,7 @@
 #include <stdint.h>
 
 #define VB_CONTROL_MAGIC   0x7662636fu
-#define VB_CONTROL_VERSION 3
+#define VB_CONTROL_VERSION 4
 #define VB_CONTROL_FDS     5
 #define VB_CONTROL_TEXT    80
 
@@ -32,13 +33,15 @@ enum vb_control_type {
 	VB_CONTROL_DUPLICATE, /* our own request for the same pair of engines stands */
 	VB_CONTROL_CLOSE,
 	VB_CONTROL_COMMONS, /* on a socket of its own (commons.c): a table's memory and lock */
+	VB_CONTROL_SHORT, /* instead of a HELLO: the sender has no descriptor left for the receiver */
 };
 
 /* Of a GRANT. */
 enum vb_control_part {
-	VB_CONTROL_ARENA = 1, /* memory that peers map */
-	VB_CONTROL_MEMORY = 2,
-	VB_CONTROL_KEYS = 4,
+	VB_CONTROL_LOCK = 1,  /* of atomics on its memory */
+	VB_CONTROL_ARENA = 2, /* memory that peers map */
+	VB_CONTROL_MEMORY = 4,
+	VB_CONTROL_KEYS = 8,
 };
 
 /* Host byte order. The first two fields keep their place in every version. */
@@ -55,6 +58,8 @@ struct vb_control {
 	uint64_t nonce_address; /* GRANT: where the nonce lies in the sender's memory */
 	char text[VB_CONTROL_TEXT];
 };
+
+extern const struct vb_control vb_control_short;
 
 /* Sends without blocking. 0, -EAGAIN (also when too many descriptors are in flight), -errno. */
 int vb_control_send(int sock, const struct vb_control *msg, const int *fds, int num_fds);

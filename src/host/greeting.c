@@ -19,35 +19,96 @@ void vb_greeting_hello(struct vb_node *node, struct vb_connection *conn)
 	vb_connection_send(node, conn, &msg, &node->page_fd, 1, false);
 }
 
+/* What gives power over this process goes to its own user's processes only. */
+static int parts_give(struct vb_node *node, struct vb_control *msg, int *fds, int n)
+{
+	msg->parts |= VB_CONTROL_LOCK;
+	fds[n++] = node->lock_fd;
+	if (node->arena.fd >= 0) {
+		msg->parts |= VB_CONTROL_ARENA;
+		fds[n++] = node->arena.fd;
+	}
+	if (node->mem_fd >= 0) {
+		msg->parts |= VB_CONTROL_MEMORY;
+		fds[n++] = node->mem_fd;
+	} else {
+		snprintf(msg->text, sizeof(msg->text), "%s", node->obstacle);
+	}
+	msg->parts |= VB_CONTROL_KEYS;
+	fds[n++] = node->keyring_fd;
+	return n;
+}
+
 static void grant_send(struct vb_node *node, struct vb_connection *conn)
 {
 	struct vb_control msg = {
 		.type = VB_CONTROL_GRANT,
 		.nonce_address = (uintptr_t)&node->nonce,
 	};
-	int fds[VB_CONTROL_FDS] = {node->doorbell.fd, node->lock_fd};
-	int n = 2;
+	int fds[VB_CONTROL_FDS] = {node->doorbell.fd};
+	int n = 1;
 
-	if (node->arena.fd >= 0) {
-		msg.parts |= VB_CONTROL_ARENA;
-		fds[n++] = node->arena.fd;
-	}
-	if (node->mem_fd >= 0) {
-		msg.parts |= VB_CONTROL_MEMORY;
-		fds[n++] = node->mem_fd;
-	} else {
-		snprintf(msg.text, sizeof(msg.text), "%s", node->obstacle);
-	}
-	if (msg.parts) {
-		msg.parts |= VB_CONTROL_KEYS;
-		fds[n++] = node->keyring_fd;
-	}
+	if (conn->peer->stranger)
+		snprintf(msg.text, sizeof(msg.text), "it gives user %u no memory", conn->peer->uid);
+	else
+		n = parts_give(node, &msg, fds, n);
 	vb_connection_send(node, conn, &msg, fds, n, false);
 }
 
+/*
+ * A stranger that came to us says in its page which numbers are its own. It gets its grant, without which it cannot speak, when a name
+ * of one of them was called and the same process answered.
+ */
+static void grant_or_prove(struct vb_node *node, struct vb_connection *conn)
+{
+	struct vb_peer *peer = conn->peer;
+
+	if (peer->stranger && conn->block >= 0)
+		vb_peer_prove(peer, (uint32_t)conn->block);
+	if (peer->stranger && !atomic_load(&peer->num_proven)) {
+		conn->grant_owed = true;
+		vb_contact_prove(node, peer);
+		return;
+	}
+	grant_send(node, conn);
+	for (struct vb_connection *c = node->connections; c; c = c->next) {
+		if (c->peer == peer && c->grant_owed && !c->closed) {
+			c->grant_owed = false;
+			grant_send(node, c);
+		}
+	}
+}
+
+/* The kernel's word for who is at the other end; a process may have changed its user since it met us. */
+static bool same_process(const struct vb_peer *peer, const struct vb_connection *conn)
+{
+	if (peer->seen_pid && conn->seen_pid)
+		return peer->seen_pid == conn->seen_pid;
+	return peer->uid == conn->uid;
+}
+
+/*
+ * Pages are passed to every peer, so anybody can show another's as its own. Who was called by name and shows it is its owner: the one
+ * that came before with it leaves the table.
+ */
+static struct vb_peer *impostor_drop(struct vb_node *node, struct vb_peer *peer)
+{
+	struct vb_connection *next;
+
+	vb_note(VB_REASON_PEER_CORRUPT, "process %u of user %u showed the page of another",
+		vb_peer_pid(peer), peer->uid);
+	for (struct vb_connection *c = node->connections; c; c = next) {
+		next = c->next;
+		if (c->peer == peer)
+			vb_connection_close(node, c);
+	}
+	vb_peer_forget(node, peer);
+	return NULL;
+}
+
 /* With the lock. Whose page this is; NULL and the defect if it cannot be accepted. */
-static struct vb_peer *page_take(struct vb_node *node, const struct vb_control *msg, int fd,
-				 const char **defect)
+static struct vb_peer *page_take(struct vb_node *node, const struct vb_connection *conn,
+				 const struct vb_control *msg, int fd, const char **defect)
 {
 	void *map;
 
@@ -62,10 +123,20 @@ static struct vb_peer *page_take(struct vb_node *node, const struct vb_control *
 		*defect = "its page is not its own";
 	if (!*defect && vb_peer_is_outcast(node, nonce))
 		*defect = "it was found corrupt before";
+	if (!*defect && peer && !same_process(peer, conn)) {
+		if (conn->block < 0 || peer->state != VB_PEER_MET)
+			*defect = "its page is another process's";
+		else
+			peer = impostor_drop(node, peer);
+	}
 	if (!*defect && !peer) {
 		peer = vb_peer_new(node, page, nonce);
-		if (peer)
+		if (peer) {
+			peer->uid = conn->uid;
+			peer->seen_pid = conn->seen_pid;
+			peer->stranger = !vb_user_is_ours(node, conn->uid);
 			return peer;
+		}
 		*defect = "there is no memory for it";
 	}
 	vb_shared_unmap(map, sizeof(struct vb_page));
@@ -78,7 +149,7 @@ void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 	const char *defect = "it sent no page";
 
 	if (!conn->peer && num_fds == 1) {
-		struct vb_peer *peer = page_take(node, msg, fds[0], &defect);
+		struct vb_peer *peer = page_take(node, conn, msg, fds[0], &defect);
 
 		if (peer && !vb_alive_word_held(peer->page)) {
 			conn->ended = true;
@@ -87,10 +158,8 @@ void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 		if (peer) {
 			conn->peer = peer;
 			peer->connections++;
-			if (!peer->seen_pid)
-				peer->seen_pid = conn->seen_pid;
 			vb_liveness_watch(node, peer, conn->source.fd);
-			grant_send(node, conn);
+			grant_or_prove(node, conn);
 			return;
 		}
 	}
@@ -110,7 +179,7 @@ static bool doorbell_usable(int fd)
 static void parts_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds)
 {
 	const char *defect = "it shares none";
-	int n = 2, last = num_fds - 1;
+	int n = 1, last = num_fds - 1;
 
 	/* What its keys open is of no use without them. */
 	if ((msg->parts & VB_CONTROL_KEYS) && last >= n &&
@@ -120,15 +189,20 @@ static void parts_take(struct vb_peer *peer, const struct vb_control *msg, int *
 		return;
 	}
 
+	if ((msg->parts & VB_CONTROL_LOCK) && n < num_fds &&
+	    vb_atomic_lock_map(fds[n++], &peer->atomic_lock, &defect))
+		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: its lock: %s", vb_peer_pid(peer),
+			defect);
 	if ((msg->parts & VB_CONTROL_ARENA) && n < num_fds) {
 		if (!vb_window_attach(peer, fds[n], &defect))
 			fds[n] = -1;
 		n++;
 	}
-	if (peer->arena_fd < 0)
+	if (peer->arena_fd < 0 && !peer->stranger)
 		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: memory to be mapped: %s",
 			vb_peer_pid(peer), defect);
-	if ((msg->parts & VB_CONTROL_MEMORY) && n < num_fds && vb_memory_usable(fds[n])) {
+	if ((msg->parts & VB_CONTROL_MEMORY) && n < num_fds && peer->atomic_lock &&
+	    vb_memory_usable(fds[n])) {
 		atomic_store(&peer->mem_fd, fds[n]);
 		fds[n] = -1;
 		vb_bulk_probe(peer, msg->nonce_address);
@@ -141,16 +215,14 @@ bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_contr
 			       int num_fds)
 {
 	struct vb_peer *peer = conn->peer;
-	const char *defect = "it granted no descriptors";
 
 	if (!peer || peer->state == VB_PEER_DEAD)
 		return false;
 	if (peer->state == VB_PEER_UP)
 		return true;
-	if (num_fds < 2 || !doorbell_usable(fds[0]) ||
-	    vb_atomic_lock_map(fds[1], &peer->atomic_lock, &defect)) {
-		vb_note(VB_REASON_PEER_VERSION, "process %d refused: %s", (int)conn->seen_pid,
-			defect);
+	if (num_fds < 1 || !doorbell_usable(fds[0])) {
+		vb_note(VB_REASON_PEER_VERSION, "process %d refused: it granted no doorbell",
+			(int)conn->seen_pid);
 		conn->refused = true;
 		return false;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Queue pair numbers. A block of them is claimed by listening on the abstract socket "\0verbatim/<uid>/<block>" (unix(7)):
- * unique in the network namespace, as the UDP port is, and gone with its owner. A number is reused as late as possible (IBA 9.2.4: stale packets).
+ * Queue pair numbers. A block of them is claimed by listening on its names (host/names.h): unique in the network namespace, whoever the owner
+ * is, as the UDP port is, and gone with the owner. Where another user sits on the plain name, the keyed one suffices: processes of
+ * one user ask it first. A number is reused as late as possible (IBA 9.2.4: stale packets).
  */
 #include "host/names.h"
 
@@ -19,20 +20,34 @@
 #include "base/sys.h"
 #include "host/descriptor.h"
 #include "host/private.h"
+#include "host/secret.h"
 
 #define NUM_BLOCKS  (1u << (24 - VB_QPN_BLOCK_BITS))
 #define CLAIM_TRIES 64
 /* So many numbers rest, if another block can be had. */
 #define REST        64u
 
-socklen_t vb_name_address(struct sockaddr_un *addr, unsigned int uid, uint32_t block)
+static socklen_t address(struct sockaddr_un *addr, int n)
 {
-	memset(addr, 0, sizeof(*addr));
 	addr->sun_family = AF_UNIX;
-	int n = snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "verbatim/%u/%u", uid,
-			 block);
-
+	addr->sun_path[0] = '\0';
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+socklen_t vb_name_address(struct sockaddr_un *addr, uint32_t block)
+{
+	return address(addr, snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "verbatim/%u",
+				      block));
+}
+
+socklen_t vb_name_address_keyed(struct sockaddr_un *addr,
+				const uint8_t secret[VB_SIPHASH_KEY_BYTES], uint32_t block)
+{
+	const uint8_t number[] = {(uint8_t)block, (uint8_t)(block >> 8)};
+
+	return address(
+		addr, snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "verbatim/k/%016llx",
+			       (unsigned long long)vb_siphash(secret, number, sizeof(number))));
 }
 
 /* Block 0 holds the management queue pairs, the last one the multicast number. */
@@ -41,26 +56,88 @@ static uint32_t random_block(void)
 	return 1 + vb_random32() % (NUM_BLOCKS - 2);
 }
 
-/* A socket bound to the name of a block that was free. -errno. */
-static int bind_random(uint32_t *block)
+/* A socket bound to this name, or -errno. */
+static int name_bind(const struct sockaddr_un *addr, socklen_t len)
 {
-	struct sockaddr_un addr;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -errno;
-	for (int i = 0; i < CLAIM_TRIES; i++) {
-		*block = random_block();
-		socklen_t len = vb_name_address(&addr, geteuid(), *block);
-
-		if (bind(fd, (struct sockaddr *)&addr, len) == 0)
-			return vb_descriptor_adopt(fd);
-		if (errno != EADDRINUSE)
-			break;
-	}
+	if (bind(fd, (const struct sockaddr *)addr, len) == 0)
+		return vb_descriptor_adopt(fd);
 	int err = -errno;
 
 	vb_sys_close(fd);
+	return err;
+}
+
+/* The sockets of a block; -1: not this name. */
+struct claim {
+	int plain;
+	int keyed;
+};
+
+/* Binds the names of this block: both, or, if `alone` says so, the keyed one where the other is taken. 0 or -errno. */
+static int claim_bind(const struct vb_names *names, uint32_t block, bool alone, struct claim *c)
+{
+	struct sockaddr_un addr;
+
+	c->keyed = -1;
+	if (names->has_secret) {
+		c->keyed = name_bind(&addr, vb_name_address_keyed(&addr, names->secret, block));
+		if (c->keyed < 0)
+			return c->keyed;
+	}
+	c->plain = name_bind(&addr, vb_name_address(&addr, block));
+	if (c->plain >= 0)
+		return 0;
+	int err = c->plain;
+
+	c->plain = -1;
+	if (err == -EADDRINUSE && alone && c->keyed >= 0)
+		return 0;
+	vb_descriptor_close(c->keyed);
+	return err;
+}
+
+/* Who sits on the plain name, as far as can be seen: for the message. */
+static void squatter_note(const struct vb_names *names, uint32_t block)
+{
+	struct sockaddr_un addr;
+	struct ucred cred = {0};
+	socklen_t len = vb_name_address(&addr, block), cred_len = sizeof(cred);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return;
+	bool seen = !vb_sys_connect(fd, (struct sockaddr *)&addr, len) &&
+		    !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len);
+
+	vb_sys_close(fd);
+	vb_note(VB_REASON_NAMES_TAKEN,
+		"no free name among %d blocks; block 0x%x is held by %s %d of user %u; %s",
+		CLAIM_TRIES, block, seen ? "process" : "an unknown process", (int)cred.pid,
+		cred.uid,
+		names->has_secret ? "the user's own names are used alone"
+				  : "the user has no secret for names of its own (keyctl(2))");
+}
+
+/* The names of a block that was free; 0 or -errno. */
+static int claim_random(const struct vb_names *names, uint32_t *block, struct claim *c)
+{
+	int err = -EADDRINUSE;
+
+	for (int i = 0; i < CLAIM_TRIES && err == -EADDRINUSE; i++) {
+		*block = random_block();
+		err = claim_bind(names, *block, false, c);
+	}
+	if (err != -EADDRINUSE)
+		return err;
+	squatter_note(names, *block);
+	for (int i = 0; i < CLAIM_TRIES && err == -EADDRINUSE && names->has_secret; i++) {
+		*block = random_block();
+		err = claim_bind(names, *block, true, c);
+	}
 	return err;
 }
 
@@ -69,63 +146,77 @@ static void numbers_add(struct vb_names *names, uint32_t index)
 	names->free[(names->first + names->num_free++) % VB_MAX_QPS] = index;
 }
 
-/* A socket bound to the name of this very block. -errno. */
-static int bind_block(uint32_t block)
+/* Takes the numbers of block i out of the ring of free ones. */
+static void numbers_remove(struct vb_names *names, uint32_t i)
 {
-	struct sockaddr_un addr;
-	socklen_t len = vb_name_address(&addr, geteuid(), block);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	uint32_t n = names->num_free;
 
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&addr, len) == 0)
-		return vb_descriptor_adopt(fd);
-	int err = -errno;
+	names->num_free = 0;
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t index = names->free[(names->first + k) % VB_MAX_QPS];
 
-	vb_sys_close(fd);
-	return err;
+		if (index / VB_QPN_BLOCK_SIZE != i)
+			numbers_add(names, index);
+	}
 }
 
-/* Where the next block goes: also into the place of one that was closed (vb_node_block_close()), none of whose numbers is in use. */
-static uint32_t place_for_block(const struct vb_node *node)
+/* A place that was never used, or whose block is closed. */
+static uint32_t place_find(const struct vb_node *node)
 {
+	const struct vb_page_header *head = &node->page->header;
 	uint32_t i = 0;
 
-	while (i < node->names.num_blocks && node->page->header.block[i] != VB_NO_BLOCK)
+	while (i < head->num_blocks && head->block[i] != VB_NO_BLOCK)
 		i++;
 	return i;
 }
 
-/* Listens on the name of the block, any if it is 0. The index of its entries, or -errno. */
+static int name_listen(struct vb_node *node, struct vb_source *listener, int fd)
+{
+	listener->fd = fd;
+	listener->ready = vb_admit_ready;
+	if (fd < 0)
+		return 0;
+	return listen(fd, SOMAXCONN) ? -errno
+				     : vb_node_source_add(node, listener, EPOLLIN | EPOLLET);
+}
+
+static void place_close(struct vb_node *node, uint32_t i)
+{
+	/* Peers look for its owner anew from now on. */
+	__atomic_store_n(&node->page->header.block[i], VB_NO_BLOCK, __ATOMIC_SEQ_CST);
+	vb_node_source_remove(node, &node->names.plain[i]);
+	vb_node_source_remove(node, &node->names.keyed[i]);
+}
+
+/* Listens on the names of the block, any if it is 0. The index of its entries, or -errno. */
 static int block_listen(struct vb_node *node, uint32_t *name)
 {
+	struct vb_page_header *head = &node->page->header;
 	struct vb_names *names = &node->names;
-	uint32_t block = *name, i = place_for_block(node);
+	uint32_t block = *name, i = place_find(node);
+	struct claim c = {-1, -1};
 
 	if (i == VB_MAX_BLOCKS)
 		return -ENOMEM;
-	int fd = block ? bind_block(block) : bind_random(&block);
+	int err = block ? claim_bind(names, block, true, &c) : claim_random(names, &block, &c);
 
-	if (fd < 0)
-		return fd;
+	if (err)
+		return err;
 	/* Published before anybody can connect, so that who comes by this name finds it in the page. */
-	__atomic_store_n(&node->page->header.block[i], block, __ATOMIC_RELEASE);
-	if (i == names->num_blocks)
-		__atomic_store_n(&node->page->header.num_blocks, i + 1, __ATOMIC_RELEASE);
-	names->listener[i].fd = fd;
-	names->listener[i].ready = vb_contact_accept;
-	int err = listen(fd, SOMAXCONN)
-			  ? -errno
-			  : vb_node_source_add(node, &names->listener[i], EPOLLIN | EPOLLET);
-
+	__atomic_store_n(&head->block[i], block, __ATOMIC_RELEASE);
+	if (i == head->num_blocks)
+		__atomic_store_n(&head->num_blocks, i + 1, __ATOMIC_RELEASE);
+	names->keyed[i].fd = -1;
+	err = name_listen(node, &names->plain[i], c.plain);
+	if (!err)
+		err = name_listen(node, &names->keyed[i], c.keyed);
+	else
+		vb_descriptor_close(c.keyed);
 	if (err) {
-		__atomic_store_n(&node->page->header.block[i], VB_NO_BLOCK, __ATOMIC_RELEASE);
-		names->listener[i].fd = -1;
-		vb_descriptor_close(fd);
+		place_close(node, i);
 		return err;
 	}
-	if (i == names->num_blocks)
-		names->num_blocks = i + 1;
 	*name = block;
 	return (int)i;
 }
@@ -140,11 +231,27 @@ static int block_claim(struct vb_node *node)
 		return listening;
 	uint32_t i = (uint32_t)listening;
 
+	names->in_use[i] = 0;
 	for (uint32_t n = 0; n < VB_QPN_BLOCK_SIZE; n++)
 		numbers_add(names, i * VB_QPN_BLOCK_SIZE + (start + n) % VB_QPN_BLOCK_SIZE);
 	vb_log(VB_LOG_INFO, "claimed queue pair numbers 0x%x to 0x%x", block << VB_QPN_BLOCK_BITS,
 	       (block << VB_QPN_BLOCK_BITS) + VB_QPN_BLOCK_SIZE - 1);
 	return 0;
+}
+
+/*
+ * The last number of block i was given back: its names and descriptors go, if enough numbers are left without it. They rest better so: the next
+ * owner of the block is some process, some time.
+ */
+static void block_retire(struct vb_node *node, uint32_t i)
+{
+	struct vb_names *names = &node->names;
+
+	/* Passports name the process by its first block (device/passport.c). */
+	if (i == 0 || names->in_use[i] || names->num_free < VB_QPN_BLOCK_SIZE + 2 * REST)
+		return;
+	numbers_remove(names, i);
+	place_close(node, i);
 }
 
 int vb_node_block_open(struct vb_node *node, uint32_t *block)
@@ -163,9 +270,7 @@ void vb_node_block_close(struct vb_node *node, uint32_t block)
 	if (i < 0)
 		return;
 	pthread_mutex_lock(&node->lock);
-	/* Peers look for its owner anew from now on. */
-	__atomic_store_n(&node->page->header.block[i], VB_NO_BLOCK, __ATOMIC_SEQ_CST);
-	vb_node_source_remove(node, &node->names.listener[i]);
+	place_close(node, (uint32_t)i);
 	pthread_mutex_unlock(&node->lock);
 }
 
@@ -187,6 +292,9 @@ int vb_node_qpn_alloc(struct vb_node *node, uint32_t *qpn, struct vb_page_qp **e
 		err = block_claim(node);
 	if (!names->num_free) {
 		pthread_mutex_unlock(&node->lock);
+		if (err == -EADDRINUSE)
+			return vb_refuse(EADDRINUSE, VB_REASON_NAMES_TAKEN,
+					 "no queue pair number: every name is taken");
 		return vb_refuse(-err, err == -ENOMEM ? VB_REASON_NO_MEMORY : VB_REASON_SYSTEM,
 				 "no queue pair number: %s",
 				 err == -ENOMEM ? "all are in use" : strerror(-err));
@@ -196,6 +304,7 @@ int vb_node_qpn_alloc(struct vb_node *node, uint32_t *qpn, struct vb_page_qp **e
 	names->first = (names->first + 1) % VB_MAX_QPS;
 	names->num_free--;
 	names->used[index / 64] |= 1ull << index % 64;
+	names->in_use[index / VB_QPN_BLOCK_SIZE]++;
 	pthread_mutex_unlock(&node->lock);
 	*qpn = node->page->header.block[index / VB_QPN_BLOCK_SIZE] << VB_QPN_BLOCK_BITS |
 	       index % VB_QPN_BLOCK_SIZE;
@@ -215,12 +324,22 @@ void vb_node_qpn_free(struct vb_node *node, uint32_t qpn)
 	if (node->names.used[index / 64] >> index % 64 & 1) {
 		node->names.used[index / 64] &= ~(1ull << index % 64);
 		numbers_add(&node->names, index);
+		node->names.in_use[i]--;
+		block_retire(node, (uint32_t)i);
 	}
 	pthread_mutex_unlock(&node->lock);
 }
 
+void vb_names_open(struct vb_node *node)
+{
+	node->names.has_secret = vb_secret_get(node->names.secret);
+	node->names.secret_uid = geteuid();
+}
+
 void vb_names_close(struct vb_node *node)
 {
-	for (uint32_t i = 0; i < node->names.num_blocks; i++)
-		vb_node_source_remove(node, &node->names.listener[i]);
+	for (uint32_t i = 0; i < node->page->header.num_blocks; i++) {
+		if (node->page->header.block[i] != VB_NO_BLOCK)
+			place_close(node, i);
+	}
 }

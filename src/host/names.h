@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The socket name that stands for a block of queue pair numbers. */
+/*
+ * The socket names that stand for a block of queue pair numbers, both in the abstract namespace (unix(7)).
+ *
+ *     "\0verbatim/<block>"                 the plain name: everybody knows it, so anybody can take it
+ *     "\0verbatim/k/<hash of the block>"   the keyed name: keyed with the user's secret (host/secret.h), where there is one
+ */
 #ifndef VB_HOST_NAMES_H
 #define VB_HOST_NAMES_H
 
@@ -7,7 +12,11 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* Fills in the abstract address of the block's owner; returns its length. */
-socklen_t vb_name_address(struct sockaddr_un *addr, unsigned int uid, uint32_t block);
+#include "base/siphash.h"
+
+/* Fill in the address of the block's owner; return its length. */
+socklen_t vb_name_address(struct sockaddr_un *addr, uint32_t block);
+socklen_t vb_name_address_keyed(struct sockaddr_un *addr,
+				const uint8_t secret[VB_SIPHASH_KEY_BYTES], uint32_t block);
 
 #endif

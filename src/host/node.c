@@ -184,6 +184,7 @@ static void node_free(struct vb_node *node)
 	vb_descriptor_close(node->keyring_fd);
 	vb_descriptor_close(node->lock_fd);
 	vb_descriptor_close(node->mem_fd);
+	vb_descriptor_close(node->admission.spare);
 	pthread_mutex_destroy(&node->lock);
 	NO_LEAK_ROOT(node, sizeof(*node));
 	munmap(node, sizeof(*node));
@@ -200,7 +201,7 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 				 strerror(errno));
 	LEAK_ROOT(node, sizeof(*node));
 	node->epoll = node->doorbell.fd = node->lock_fd = node->mem_fd = -1;
-	node->page_fd = node->keyring_fd = node->arena.fd = -1;
+	node->page_fd = node->keyring_fd = node->arena.fd = node->admission.spare = -1;
 	pthread_mutex_init(&node->lock, NULL);
 	node->events = *events;
 	do {
@@ -214,6 +215,8 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 		err = direct_make(node);
 	if (!err)
 		err = doorbell_open(node);
+	vb_admit_spare(node);
+	vb_names_open(node);
 	if (!err)
 		err = self_make(node);
 	if (err) {

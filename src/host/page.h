@@ -37,8 +37,8 @@ struct vb_page_header {
 	uint32_t size_of_page; /* sizeof(struct vb_page) >> 12, a second check of the layout */
 	uint64_t nonce;        /* names this process instance */
 	uint32_t pid;          /* in its own pid namespace: for messages only */
-	uint32_t uid;
-	uint32_t num_engines; /* engines ever used: marks [0, num_engines) are valid */
+	uint32_t uid;          /* when it was made: for messages only */
+	uint32_t num_engines;  /* engines ever used: marks [0, num_engines) are valid */
 	uint32_t num_blocks;
 	uint32_t block
 		[VB_MAX_BLOCKS]; /* block[i]'s QPNs are described by qp[i * VB_QPN_BLOCK_SIZE ...] */

@@ -63,13 +63,52 @@ struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce)
 	return p;
 }
 
+bool vb_peer_owns(const struct vb_peer *peer, uint32_t block)
+{
+	if (vb_page_block_index(peer->page, block) < 0)
+		return false;
+	if (!peer->stranger)
+		return true;
+	uint32_t n = atomic_load_explicit(&peer->num_proven, memory_order_acquire);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (peer->proven[i] == block)
+			return true;
+	}
+	return false;
+}
+
+void vb_peer_prove(struct vb_peer *peer, uint32_t block)
+{
+	uint32_t n = atomic_load(&peer->num_proven);
+
+	if (!peer->stranger || vb_peer_owns(peer, block) || n == VB_MAX_BLOCKS)
+		return;
+	peer->proven[n] = block;
+	atomic_store_explicit(&peer->num_proven, n + 1, memory_order_release);
+}
+
 struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block)
 {
 	struct vb_peer *p = node->peers;
 
-	while (p && (p->state != VB_PEER_UP || vb_page_block_index(p->page, block) < 0))
+	while (p && (p->state != VB_PEER_UP || !vb_peer_owns(p, block)))
 		p = p->next;
 	return p;
+}
+
+void vb_peer_forget(struct vb_node *node, struct vb_peer *peer)
+{
+	for (struct vb_peer **p = &node->peers; *p; p = &(*p)->next) {
+		if (*p == peer) {
+			*p = peer->next;
+			break;
+		}
+	}
+	vb_node_source_remove(node, &peer->pidfd);
+	peer->state = VB_PEER_DEAD;
+	peer->next = node->buried;
+	node->buried = peer;
 }
 
 void vb_peer_cast_out(struct vb_peer *peer)
@@ -125,8 +164,8 @@ const struct vb_key *vb_peer_key(const struct vb_peer *peer, uint32_t key)
 static void knock(struct vb_peer *peer)
 {
 	struct sockaddr_un addr;
-	socklen_t len = vb_name_address(
-		&addr, geteuid(), __atomic_load_n(&peer->page->header.block[0], __ATOMIC_RELAXED));
+	socklen_t len = vb_name_address(&addr, __atomic_load_n(&peer->page->header.block[0],
+							       __ATOMIC_RELAXED));
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)

@@ -13,8 +13,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
+#include "base/siphash.h"
 #include "host/channel.h"
 #include "host/control.h"
 #include "host/node.h"
@@ -42,12 +44,24 @@ struct vb_source {
 
 /* names.c: the blocks of queue pair numbers and the numbers that are free, oldest first. */
 struct vb_names {
-	struct vb_source listener[VB_MAX_BLOCKS];
-	uint32_t num_blocks;
+	struct vb_source plain[VB_MAX_BLOCKS]; /* listeners; of each block one at least */
+	struct vb_source keyed[VB_MAX_BLOCKS];
+	uint16_t in_use[VB_MAX_BLOCKS];
+	bool has_secret;
+	uint8_t secret[VB_SIPHASH_KEY_BYTES];
+	uid_t secret_uid; /* whose */
 	uint32_t num_free;
 	uint32_t first;
 	uint32_t free[VB_MAX_QPS]; /* a ring of indices into page->qp */
 	uint64_t used[VB_MAX_QPS / 64];
+};
+
+/* admit.c: the progress thread's, but for `spare`. */
+struct vb_admission {
+	bool again; /* callers wait for budget or for a descriptor */
+	uint32_t budget;
+	int64_t budget_at; /* when it was filled up last */
+	int spare; /* a descriptor to be given up for telling a caller that there is none left */
 };
 
 /* keys.c: free slots in the order of their release; slots never used come first until enough lie between release and reuse. */
@@ -101,6 +115,11 @@ struct vb_peer {
 	const struct vb_keyring *keys; /* NULL: not given. Set before the peer can be used */
 	uint64_t nonce;
 	pid_t seen_pid; /* in our pid namespace, 0: not visible here */
+	uid_t uid;      /* as its first connection had it */
+	bool stranger;  /* of another user */
+	/* A stranger's page may name any block: those whose name we called, and it was the one who answered. */
+	_Atomic uint32_t num_proven;
+	uint32_t proven[VB_MAX_BLOCKS];
 	bool self;
 	enum vb_peer_state state;
 	_Atomic bool condemned;
@@ -126,9 +145,14 @@ struct vb_connection {
 	struct vb_peer *peer; /* since its hello */
 	int block;            /* that we wanted to reach, -1: it came to us */
 	pid_t seen_pid;
+	uid_t uid;     /* of who connected or, for one that we called, of who listened */
+	int64_t since; /* CLOCK_MONOTONIC ns */
+	uint32_t queued;
 	bool closed;
-	bool ended;   /* to be closed: the other side has gone, */
-	bool refused; /* or is not one of us */
+	bool grant_owed; /* the stranger at the other end has to prove first that a block is its own */
+	bool ended;      /* to be closed: the other side has gone, */
+	bool refused;    /* or is not one of us, */
+	bool shortage; /* or one of the two has no descriptor left */
 	struct vb_outgoing *out;
 	struct vb_outgoing **out_end;
 };
@@ -147,11 +171,12 @@ struct vb_contact_entry {
 	struct vb_contact_entry *next;
 	uint32_t block;
 	enum vb_contact_state state;
-	bool wanted;    /* the progress thread is to connect */
-	bool answered;  /* there was an owner once */
-	uint64_t nonce; /* MET: whose */
-	int64_t tried;  /* CLOCK_MONOTONIC ns */
-	int64_t called; /* when its name was called last, the same clock */
+	bool wanted;        /* the progress thread is to connect */
+	bool answered;      /* there was an owner once */
+	uint64_t nonce;     /* MET: whose */
+	int64_t tried;      /* CLOCK_MONOTONIC ns */
+	int64_t called;     /* when its name was called last, the same clock */
+	int64_t full_since; /* its queue of callers is full since then, 0: it is not */
 };
 
 #define VB_CONTACT_BUCKETS 64
@@ -185,8 +210,8 @@ struct vb_node {
 	struct vb_contact_entry *contacts[VB_CONTACT_BUCKETS];
 	struct vb_watch *watches;
 	struct vb_channel *retired; /* closed, to be freed */
-	bool accept_again; /* the progress thread's: there was no descriptor left for a caller */
-	bool rang;         /* the progress thread's: vb_node_wait() is to return true */
+	struct vb_admission admission;
+	bool rang;                /* the progress thread's: vb_node_wait() is to return true */
 	_Atomic int64_t retry_at; /* CLOCK_MONOTONIC ns, 0: nothing to try again */
 	uint32_t next_channel_id;
 	struct vb_names names;
@@ -208,20 +233,35 @@ void vb_node_todo(struct vb_node *node);
 /* With the lock: look after things again in so many ns at the latest. */
 void vb_node_retry(struct vb_node *node, int64_t delay);
 
-/* names.c */
+/* names.c. open: looks for the user's secret. */
+void vb_names_open(struct vb_node *node);
 void vb_names_close(struct vb_node *node);
 
+/* admit.c: progress thread. */
+void vb_admit_ready(struct vb_node *node, struct vb_source *listener, uint32_t events);
+/* Takes callers that had to wait, and ends greetings that take too long. Without the lock. */
+void vb_admit_service(struct vb_node *node);
+/* With the lock. May we keep a connection to this owner of a name? */
+bool vb_admit_called(struct vb_node *node, const struct ucred *cred);
+/* Is it the user whose names and processes are ours? */
+bool vb_user_is_ours(const struct vb_node *node, uid_t uid);
+/* With the lock: a descriptor for vb_admission.spare, if there is one. */
+void vb_admit_spare(struct vb_node *node);
+
 /* contact.c: progress thread. */
-void vb_contact_accept(struct vb_node *node, struct vb_source *listener, uint32_t events);
 void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
 			const struct vb_control *msg, int *fds, int num_fds);
-/* The connection has ended; `refused`: because the other side speaks another language. */
-void vb_contact_lost(struct vb_node *node, struct vb_connection *conn, bool refused);
+/* The connection has ended; its flags say why. */
+void vb_contact_lost(struct vb_node *node, struct vb_connection *conn);
 /* Connects where that is wanted. True if the device was told something. */
 bool vb_contact_service(struct vb_node *node);
 /* With the lock. The peer that owns the block, or NULL and why; starts contact. */
 struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t since,
 				enum vb_contact *why);
+/* With the lock: call the name of the block of a living peer again. */
+enum vb_contact vb_contact_again(struct vb_node *node, uint32_t block);
+/* With the lock: call the names of the blocks that this stranger's page claims. */
+void vb_contact_prove(struct vb_node *node, const struct vb_peer *peer);
 /* With the lock: remember that the owner of these blocks has died. */
 void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer);
 void vb_contact_free_all(struct vb_node *node);
@@ -235,7 +275,8 @@ bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_contr
 			       int num_fds);
 
 /* connection.c: all with the lock. */
-struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block, pid_t seen_pid);
+struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,
+					const struct ucred *cred);
 /* Queues; the fds that `owned` says are closed after sending. */
 void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 			const struct vb_control *msg, const int *fds, int num_fds, bool owned);
@@ -250,6 +291,11 @@ void vb_connection_free_closed(struct vb_node *node);
 struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, uint64_t nonce);
 struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce);
 struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block);
+/* Its page names the block, and for a stranger's there is a proof. Also without the lock. */
+bool vb_peer_owns(const struct vb_peer *peer, uint32_t block);
+void vb_peer_prove(struct vb_peer *peer, uint32_t block);
+/* Out of the table, as if it had never come: it may come again. Nobody else has a reference. */
+void vb_peer_forget(struct vb_node *node, struct vb_peer *peer);
 void vb_peer_ref(struct vb_peer *peer);
 void vb_peer_unref(struct vb_peer *peer);
 /* Which of its blocks, -1 if none. */

@@ -22,12 +22,12 @@ int vb_shared_create_common(const char *label, size_t bytes, void **map, int *fd
 /* An object of that kind which nobody has mapped yet, of whole pages and sparse. */
 int vb_shared_create_file(const char *label, size_t bytes, int *fd);
 
-/* Is it a memfd of this user, sealed as its kind demands? 0 and its size; -EPERM, -EBADMSG as below. */
+/* Is it a memfd of ordinary pages, sealed as its kind demands, whoever made it? 0 and its size; -EBADMSG as below. */
 int vb_shared_check(int fd, bool common, uint64_t *bytes, const char **defect);
 
 /*
- * Maps an object that came from elsewhere after checking that it is a memfd of exactly this size, of this user, sealed as its
- * kind demands. Leaves fd open. 0; -EPERM another user's; -EBADMSG any other defect (*defect says which); -errno of mmap.
+ * Maps an object that came from elsewhere after checking that it is a memfd of exactly this size, sealed as its kind demands.
+ * Leaves fd open. 0; -EBADMSG: a defect (*defect says which); -errno of mmap.
  */
 int vb_shared_map(int fd, size_t bytes, bool common, void **map, const char **defect);
 

@@ -3,11 +3,9 @@
  * Windows into the arena of a peer, or of this process itself. Each is mapped once, when it is first touched, and stays until the peer goes. The
  * file was checked when its descriptor came: a memfd of ordinary pages that cannot shrink, so no access of ours can fault.
  */
-#include <linux/magic.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/vfs.h>
 
 #include "base/reason.h"
 #include "host/arena.h"
@@ -23,16 +21,12 @@ static size_t window_count(uint64_t size)
 	return (size_t)((size + WINDOW_BYTES - 1) / WINDOW_BYTES);
 }
 
-/* Huge pages may be lacking when one is touched, which kills the process that touches it. */
 static const char *file_defect(int fd, uint64_t *size)
 {
 	const char *defect = NULL;
-	struct statfs fs;
 
 	if (vb_shared_check(fd, true, size, &defect))
 		return defect;
-	if (fstatfs(fd, &fs) || fs.f_type != TMPFS_MAGIC)
-		return "its memory is not ordinary";
 	return *size > LARGEST ? "its memory is too large" : NULL;
 }
 

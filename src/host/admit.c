@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Who calls us is let in within bounds. Anybody in the network namespace can connect to a name, again and again, and stay silent: so
+ * callers are taken by a budget of so many a millisecond, greetings end when they take too long, and the processes of other users
+ * together have a share of the descriptors that leaves the program its own. Whoever is turned away may come again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "base/sys.h"
+#include "host/control.h"
+#include "host/descriptor.h"
+#include "host/private.h"
+
+/* A call that is turned away costs some 4 us; a caller in a loop gets an eighth of a core at most. */
+#define CALLERS_A_MSEC  32u
+#define CALLERS_AT_ONCE 256u /* after a quiet time: a job of many processes that starts */
+#define AGAIN_NS        (1 * VB_MSEC)
+/* Without a descriptor left, or when the socket does not answer. */
+#define LATER_NS        (10 * VB_MSEC)
+/* From connecting to the grant: both sides' threads have to be scheduled a few times. */
+#define GREETING_NS     (2000 * VB_MSEC)
+/* Greetings at once: of our user; of all others; of one of them. */
+#define OPEN_OURS       256u
+#define OPEN_OTHERS     64u
+#define OPEN_OTHER      16u
+/* The part of the descriptors that processes of other users may use, and the most that is worth having. */
+#define SHARE           16u
+#define SHARE_MOST      1024u
+
+bool vb_user_is_ours(const struct vb_node *node, uid_t uid)
+{
+	return uid == geteuid() || (node->names.has_secret && uid == node->names.secret_uid);
+}
+
+static uint32_t others_share(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur / SHARE > SHARE_MOST)
+		return SHARE_MOST;
+	return limit.rlim_cur / SHARE < 4 ? 4 : (uint32_t)(limit.rlim_cur / SHARE);
+}
+
+static uint32_t less(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* It came to us and has not granted anything yet. */
+static bool half_open(const struct vb_connection *conn)
+{
+	return conn->block < 0 && (!conn->peer || conn->peer->state == VB_PEER_MET);
+}
+
+struct census {
+	uint32_t others;    /* connections of other users */
+	uint32_t open;      /* half-open ones of the caller's kind: ours, or others' */
+	uint32_t open_same; /* and of the caller's user */
+	struct vb_connection *oldest;
+	struct vb_connection *oldest_same;
+};
+
+/* The list begins with the newest. */
+static struct census count(const struct vb_node *node, uid_t uid)
+{
+	bool ours = vb_user_is_ours(node, uid);
+	struct census c = {0};
+
+	for (struct vb_connection *conn = node->connections; conn; conn = conn->next) {
+		bool its_ours = vb_user_is_ours(node, conn->uid);
+
+		c.others += !its_ours;
+		if (!half_open(conn) || its_ours != ours)
+			continue;
+		c.open++;
+		c.oldest = conn;
+		if (conn->uid == uid) {
+			c.open_same++;
+			c.oldest_same = conn;
+		}
+	}
+	return c;
+}
+
+/* With the lock. A greeting that does not come to its end: who meant it may call again. */
+static void drop(struct vb_node *node, struct vb_connection *conn)
+{
+	struct vb_peer *peer = conn->peer;
+
+	vb_note(VB_REASON_NO_ANSWER, "process %d of user %u: its greeting was dropped",
+		(int)conn->seen_pid, conn->uid);
+	vb_connection_close(node, conn);
+	if (peer && peer->state == VB_PEER_MET && !peer->connections)
+		vb_peer_forget(node, peer);
+}
+
+bool vb_admit_called(struct vb_node *node, const struct ucred *cred)
+{
+	if (vb_user_is_ours(node, cred->uid) || count(node, cred->uid).others < others_share())
+		return true;
+	vb_note(VB_REASON_STRANGERS,
+		"no contact with process %d of user %u: other users' processes have %u connections",
+		(int)cred->pid, cred->uid, others_share());
+	return false;
+}
+
+/* With the lock. Room for one more of this user, at the cost of the oldest greeting of its kind. */
+static bool make_room(struct vb_node *node, const struct ucred *cred)
+{
+	bool ours = vb_user_is_ours(node, cred->uid);
+	uint32_t share = others_share();
+	struct census c = count(node, cred->uid);
+
+	if (!ours && c.open_same >= less(OPEN_OTHER, share / 2))
+		drop(node, c.oldest_same);
+	else if (c.open >= (ours ? less(OPEN_OURS, 2 * share) : less(OPEN_OTHERS, share)))
+		drop(node, c.oldest);
+	else
+		return vb_admit_called(node, cred);
+	return true;
+}
+
+static void admit(struct vb_node *node, int fd)
+{
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred);
+	struct vb_connection *conn = NULL;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len)) {
+		vb_descriptor_close(fd);
+		return;
+	}
+	pthread_mutex_lock(&node->lock);
+	if (make_room(node, &cred))
+		conn = vb_connection_new(node, fd, -1, &cred);
+	else
+		vb_descriptor_close(fd);
+	if (conn) {
+		vb_greeting_hello(node, conn);
+		vb_node_retry(node, GREETING_NS);
+	}
+	/* Who cannot ring any more knocks (vb_peer_ring). */
+	node->rang = true;
+	pthread_mutex_unlock(&node->lock);
+}
+
+void vb_admit_spare(struct vb_node *node)
+{
+	if (node->admission.spare < 0 && vb_descriptor_ours(node->page_fd))
+		node->admission.spare =
+			vb_descriptor_adopt(fcntl(node->page_fd, F_DUPFD_CLOEXEC, 0));
+}
+
+/* There is no descriptor left. The caller learns it: otherwise it would wait for an answer that may never come. */
+static void turn_away(struct vb_node *node, const struct vb_source *listener)
+{
+	struct vb_admission *a = &node->admission;
+
+	if (a->spare < 0)
+		return;
+	vb_descriptor_close(a->spare);
+	a->spare = -1;
+	int fd = vb_sys_accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0) {
+		vb_note(VB_REASON_SYSTEM, "no descriptor left for a process that calls");
+		vb_control_send(fd, &vb_control_short, NULL, 0);
+		vb_sys_close(fd);
+	}
+	vb_admit_spare(node);
+}
+
+static void later(struct vb_node *node, int64_t delay)
+{
+	pthread_mutex_lock(&node->lock);
+	node->admission.again = true;
+	vb_node_retry(node, delay);
+	pthread_mutex_unlock(&node->lock);
+}
+
+/* So many callers may be taken now. */
+static uint32_t budget(struct vb_admission *a)
+{
+	int64_t now = vb_node_clock();
+	int64_t more = (now - a->budget_at) * CALLERS_A_MSEC / VB_MSEC;
+
+	if (!a->budget_at || more >= CALLERS_AT_ONCE - a->budget) {
+		a->budget = CALLERS_AT_ONCE;
+		a->budget_at = now;
+	} else if (more > 0) {
+		a->budget += (uint32_t)more;
+		a->budget_at = now;
+	}
+	return a->budget;
+}
+
+/* The socket is watched edge-triggered, or callers who have to wait would keep this thread busy. */
+void vb_admit_ready(struct vb_node *node, struct vb_source *listener, uint32_t events)
+{
+	uint32_t left = budget(&node->admission);
+
+	(void)events;
+	for (; left; node->admission.budget = --left) {
+		if (!vb_descriptor_ours(listener->fd)) {
+			vb_node_descriptors_gone(node);
+			return;
+		}
+		int fd = vb_sys_accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0 && errno == EAGAIN)
+			return;
+		if (fd < 0 && atomic_load(&node->gone))
+			return;
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE)
+				turn_away(node, listener);
+			later(node, LATER_NS);
+			return;
+		}
+		admit(node, vb_descriptor_adopt(fd));
+	}
+	later(node, AGAIN_NS);
+}
+
+/* With the lock. */
+static void drop_late(struct vb_node *node)
+{
+	int64_t now = vb_node_clock(), wait = 0;
+	struct vb_connection *next;
+
+	for (struct vb_connection *conn = node->connections; conn; conn = next) {
+		next = conn->next;
+		if (!half_open(conn))
+			continue;
+		int64_t left = conn->since + GREETING_NS - now;
+
+		if (left <= 0)
+			drop(node, conn);
+		else if (!wait || left < wait)
+			wait = left;
+	}
+	if (wait)
+		vb_node_retry(node, wait);
+}
+
+void vb_admit_service(struct vb_node *node)
+{
+	if (node->admission.again) {
+		node->admission.again = false;
+		for (uint32_t i = 0; i < VB_MAX_BLOCKS; i++) {
+			if (node->names.plain[i].fd > 0)
+				vb_admit_ready(node, &node->names.plain[i], 0);
+			if (node->names.keyed[i].fd > 0)
+				vb_admit_ready(node, &node->names.keyed[i], 0);
+		}
+	}
+	pthread_mutex_lock(&node->lock);
+	drop_late(node);
+	pthread_mutex_unlock(&node->lock);
+}
