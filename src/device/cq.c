@@ -303,6 +303,7 @@ void vb_cq_fire(struct vb_cq *cq)
 {
 	atomic_store_explicit(&cq->armed, VB_CQ_IDLE, memory_order_relaxed);
 	cq->told = cq->head;
+	cq->seen_empty = false;
 	cq->mod_pending = 0;
 	cq->mod_at = 0;
 	vb_event_queue_raise(&vb_comp_channel_of(cq->ex.channel)->queue, &cq->comp_event);

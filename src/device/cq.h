@@ -60,7 +60,8 @@ struct vb_cq {
 	uint32_t overrun;      /* took place: the CQ takes no more */
 	bool ignore_overrun;
 	_Atomic uint8_t armed; /* enum vb_cq_armed */
-	uint32_t told; /* entries before this one were there when the latest event was raised */
+	uint32_t told;         /* no event is to tell of entries before this one */
+	bool seen_empty; /* the latest poll came to the end of the queue, and no event was raised since */
 	/* Moderation of events (cq_moderate.c), under lock. */
 	uint16_t mod_count, mod_period; /* entries, microseconds; both 0: off */
 	uint32_t mod_pending;           /* entries that an event is due for */
@@ -124,6 +125,8 @@ void vb_cq_consume(const struct vb_cqe *cqe);
 
 /* cq_moderate.c. Under the queue's lock: an entry that the queue is armed for was added; the event is raised now or later. */
 void vb_cq_tell(struct vb_cq *cq);
+/* Arms the queue, or arms it for more (enum vb_cq_armed). */
+void vb_cq_arm(struct vb_cq *cq, uint8_t want);
 /* Under the lock: the queue was armed, or its moderation changed: how many entries wait to be told of? */
 void vb_cq_tell_of(struct vb_cq *cq, uint32_t entries);
 /* Entries that no event has told of and that the present arming is for. Under the lock. */

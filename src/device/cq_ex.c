@@ -28,7 +28,8 @@ static int entry_load(struct vb_cq *cq)
 	/* Entries were lost meanwhile (IGNORE_OVERRUN): go on with the oldest that is left. */
 	if ((int32_t)(tail - cq->iter_tail) > 0)
 		cq->iter_tail = tail;
-	if (cq->iter_tail == cq->head)
+	cq->seen_empty = cq->iter_tail == cq->head;
+	if (cq->seen_empty)
 		return ENOENT;
 	cq->current = cq->ring[cq->iter_tail & cq->mask];
 	if (cq->more)

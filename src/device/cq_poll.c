@@ -8,10 +8,13 @@
 #include "device/fastpath.h"
 #include "device/qp.h"
 
-/* A drive of an engine that reads sockets costs a system call: it is left out while there are entries to be taken. */
-static bool can_wait(const struct vb_cq *cq, const struct vb_engine *e)
+/*
+ * A drive of an engine that reads sockets costs a system call: it is left out while there are entries to be taken. So is that of a queue
+ * which waits for an event: a new entry would raise it, and be taken in the same call by a program that then finds nothing.
+ */
+static bool can_wait(const struct vb_cq *cq, const struct vb_engine *e, bool armed)
 {
-	return __atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED) &&
+	return (armed || __atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED)) &&
 	       atomic_load_explicit(&cq->head, memory_order_relaxed) !=
 		       atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }
@@ -24,7 +27,7 @@ void vb_cq_drive(struct vb_cq *cq)
 	bool armed = atomic_load_explicit(&cq->armed, memory_order_relaxed) != VB_CQ_IDLE;
 
 	for (uint32_t i = 0; i < cq->num_engines; i++) {
-		if (!can_wait(cq, cq->engines[i].engine))
+		if (!can_wait(cq, cq->engines[i].engine, armed))
 			vb_engine_poll(cq->engines[i].engine, armed);
 	}
 	vb_lock_release(&cq->poll_lock);
@@ -78,6 +81,7 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		vb_cq_consume(cqe);
 	}
 	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
+	cq->seen_empty = n < num_entries;
 	if (!n && cq->overrun)
 		n = -EIO;
 	consume_end(cq, waited);
@@ -87,16 +91,10 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct vb_cq *cq = vb_cq_of(ibcq);
-	uint8_t want = solicited_only ? VB_CQ_SOLICITED : VB_CQ_ANY;
 
 	if (!ibcq->channel)
 		return 0;
-	vb_lock_take(&cq->lock);
-	if (want > atomic_load(&cq->armed))
-		atomic_store(&cq->armed, want);
-	vb_cq_tell_of(cq, vb_cq_untold(cq));
-	vb_lock_release(&cq->lock);
-	/* From now on nobody may poll: senders have to ring. */
+	/* From now on nobody may poll: senders have to ring. What has arrived by now is an entry before the queue is armed. */
 	vb_lock_take(&cq->poll_lock);
 	for (uint32_t i = 0; i < cq->num_engines; i++) {
 		struct vb_engine *e = cq->engines[i].engine;
@@ -105,6 +103,7 @@ int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 		vb_engine_sleep(e);
 		vb_lock_release(&e->lock);
 	}
+	vb_cq_arm(cq, solicited_only ? VB_CQ_SOLICITED : VB_CQ_ANY);
 	vb_lock_release(&cq->poll_lock);
 	return 0;
 }

@@ -74,7 +74,7 @@ def pingpongs(device):
                 for kind in ("rc", "uc", "ud", "srq")
                 for options in ([], ["-e"], ["-c"]))
     # The newer calls, timestamps, on-demand regions (one for all memory, prefetched), device memory.
-    for options in (["-N"], ["-t"], ["-o", "-c"], ["-O", "-c"], ["-o", "-P"], ["-j", "-c"], ["-j", "-N", "-t"]):
+    for options in (["-N"], ["-t"], ["-t", "-e"], ["-o", "-c"], ["-O", "-c"], ["-o", "-P"], ["-j", "-c"], ["-j", "-N", "-t"]):
         yield (f"ibv_rc_pingpong {' '.join(options)}", ["ibv_rc_pingpong", "-d", device, "-g", "0", *options, "-n", "200"],
                pingpong_check)
     yield ("ibv_rc_pingpong -c -s 1048576",

@@ -29,6 +29,9 @@ RELIABLE, DATAGRAMS = "rc_verbs,ud_verbs,self", "ud_verbs,self"  # UCX connects 
 ONE_HOST = [
     (RELIABLE, "tag_lat", 8, 500), (RELIABLE, "ucp_put_bw", 1 << 20, 100), (RELIABLE, "ucp_get", 65536, 100),
     (RELIABLE, "ucp_fadd", 8, 500), (DATAGRAMS, "tag_lat", 8, 500), (DATAGRAMS, "tag_bw", 1 << 20, 20),
+    # It polls until there is nothing, arms, and waits: what enters in between must wake it.
+    (RELIABLE, "tag_lat", 8, 2000, "-E", "sleep"), (RELIABLE, "tag_bw", 65536, 200, "-E", "sleep"),
+    (DATAGRAMS, "tag_lat", 8, 2000, "-E", "sleep"),
 ]
 TWO_HOSTS = [(RELIABLE, "tag_bw", 65536, 100), (RELIABLE, "ucp_put_bw", 1 << 20, 20), (DATAGRAMS, "tag_lat", 8, 200)]
 
@@ -101,11 +104,11 @@ def main():
     nets = hosts.Hosts(skip)
     report = Report(args.only)
 
-    def transfer(device, pins, address, transports, what, size, iterations):
+    def transfer(device, pins, address, transports, what, size, iterations, *options):
         env = {"UCX_TLS": transports, "UCX_LOG_LEVEL": "error", "VERBATIM_LOG": "error",
                **({"UCX_NET_DEVICES": f"{device}:1"} if device else {"VERBATIM_DEVICES": ""})}
         with Runner(args.lib, timeout=60, env=env, debug=args.debug, pins=pins) as runner:
-            argv = ["ucx_perftest", "-t", what, "-s", str(size), "-n", str(iterations), "-w", "10"]
+            argv = ["ucx_perftest", "-t", what, "-s", str(size), "-n", str(iterations), "-w", "10", *options]
             check(iterations)(runner.pair(argv, address))
 
     def files_told(there):
@@ -122,7 +125,7 @@ def main():
         for where, device, pins, address, table in (("one host", "vb_lo", ((), ()), "127.0.0.1", ONE_HOST),
                                                     ("two hosts", hosts.DEVICE, nets.launch, hosts.IPV4[0], TWO_HOSTS)):
             for case in table:
-                report.case(f"{where}: {case[1]} of {case[2]} bytes, {case[0].split(',')[0]}",
+                report.case(f"{where}: {case[1]} of {case[2]} bytes, {' '.join([case[0].split(',')[0], *case[4:]])}",
                             lambda case=case, device=device, pins=pins, address=address: transfer(device, pins, address, *case))
         # vb_lo has the same address on both hosts: UCX would take them for one.
         report.case("two hosts, no device named: tag_bw of 1048576 bytes",
