@@ -118,8 +118,8 @@ void vb_cq_detach(struct vb_cq *cq, struct vb_engine *engine);
 void vb_cq_hold(struct vb_cq *cq);
 void vb_cq_unhold(struct vb_cq *cq);
 
-/* Drives what feeds this CQ, unless another poller does (cq_poll.c). */
-void vb_cq_drive(struct vb_cq *cq);
+/* Drives what feeds this CQ, unless another poller does (cq_poll.c). An engine that was driven, for vb_poll_others(), or NULL. */
+struct vb_engine *vb_cq_drive(struct vb_cq *cq);
 /* Entry was polled: frees send queue slots. Under cq->lock. */
 void vb_cq_consume(const struct vb_cqe *cqe);
 

@@ -8,6 +8,7 @@
 
 #include "base/reason.h"
 #include "device/cq.h"
+#include "device/poll_others.h"
 #include "device/qp.h"
 
 static struct vb_cq *cq_of(struct ibv_cq_ex *ex)
@@ -48,7 +49,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (attr && attr->comp_mask)
 		return -vb_refuse(EINVAL, VB_REASON_ARG_MASK, "start_poll: comp_mask 0x%x",
 				  attr->comp_mask);
-	vb_cq_drive(cq);
+	struct vb_engine *e = vb_cq_drive(cq);
+
 	if (!cq->single_threaded)
 		pthread_mutex_lock(&cq->consume);
 	vb_lock_take(&cq->lock);
@@ -63,6 +65,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	/* Nothing there: the iteration has not begun, and no end_poll follows. */
 	if (err && !cq->single_threaded)
 		pthread_mutex_unlock(&cq->consume);
+	if (err && e)
+		vb_poll_others(e);
 	return err;
 }
 

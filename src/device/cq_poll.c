@@ -6,6 +6,7 @@
 #include "device/comp_channel.h"
 #include "device/cq.h"
 #include "device/fastpath.h"
+#include "device/poll_others.h"
 #include "device/qp.h"
 
 /*
@@ -19,18 +20,23 @@ static bool can_wait(const struct vb_cq *cq, const struct vb_engine *e, bool arm
 		       atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }
 
-void vb_cq_drive(struct vb_cq *cq)
+struct vb_engine *vb_cq_drive(struct vb_cq *cq)
 {
+	struct vb_engine *first = NULL;
+
 	/* Another poller drives already: its finds become entries, which we look at next. */
 	if (!vb_lock_try(&cq->poll_lock))
-		return;
+		return NULL;
 	bool armed = atomic_load_explicit(&cq->armed, memory_order_relaxed) != VB_CQ_IDLE;
 
 	for (uint32_t i = 0; i < cq->num_engines; i++) {
 		if (!can_wait(cq, cq->engines[i].engine, armed))
 			vb_engine_poll(cq->engines[i].engine, armed);
 	}
+	if (cq->num_engines && !cq->engines[0].engine->lock.bias)
+		first = cq->engines[0].engine;
 	vb_lock_release(&cq->poll_lock);
+	return first;
 }
 
 /* Locks for taking entries; waits while an ibv_cq_ex iteration is under way. */
@@ -69,7 +75,7 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		return num_entries ? vb_refuse(EINVAL, VB_REASON_ARG, "poll_cq: num_entries %d",
 					       num_entries)
 				   : 0;
-	vb_cq_drive(cq);
+	struct vb_engine *e = vb_cq_drive(cq);
 	bool waited = consume_begin(cq);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
@@ -85,6 +91,8 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	if (!n && cq->overrun)
 		n = -EIO;
 	consume_end(cq, waited);
+	if (!n && e)
+		vb_poll_others(e);
 	return n;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/reason.h"
 #include "device/engine_channel.h"
+#include "device/engines.h"
 #include "device/env.h"
 #include "device/paths.h"
 #include "device/process.h"
@@ -20,6 +21,7 @@
 #include "device/udp_reply.h"
 #include "device/udp_stray.h"
 #include "device/xrc_table.h"
+#include "host/bell.h"
 
 #define CLOCK_EVERY_POLLS 32u        /* how often a poller reads the clock while a timer is armed */
 #define STREAK_TO_WAKE    24u        /* so many polls in a row mean that somebody polls for good */
@@ -33,27 +35,33 @@ uint64_t vb_clock_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
+static void life_step(struct vb_engine *e)
+{
+	vb_lock_take(&e->lock);
+	__atomic_store_n(&e->life, e->life + 1, __ATOMIC_RELAXED);
+	vb_lock_release(&e->lock);
+}
+
 int vb_engine_create(struct vb_engine **engine, bool leans)
 {
-	struct vb_engine *e;
+	struct vb_engine *e = vb_engines_new(leans);
 	int err;
 
-	if (posix_memalign((void **)&e, 64, sizeof(*e)))
+	if (!e)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "engine");
-	*e = (struct vb_engine){0};
 	err = vb_process_node(&e->node);
-	if (!err)
-		err = leans ? vb_bias_allow(&e->lock) : 0;
+	if (!err && leans)
+		err = vb_bias_allow(&e->lock);
 	if (!err)
 		err = vb_node_engine_alloc(e->node, &e->index);
 	if (err) {
-		vb_bias_forget(&e->lock);
-		free(e);
+		vb_engines_give_back(e);
 		return err;
 	}
 	e->pub = &vb_node_page(e->node)->engine[e->index];
 	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
-	vb_process_add_engine(e);
+	life_step(e);
+	vb_engines_add(e);
 	*engine = e;
 	return 0;
 }
@@ -61,13 +69,13 @@ int vb_engine_create(struct vb_engine **engine, bool leans)
 void vb_engine_destroy(struct vb_engine *e)
 {
 	vb_udp_stray_finish(e);
-	vb_process_remove_engine(e);
+	life_step(e); /* who polled it once and looks at it now, finds it gone (poll_others.c) */
+	vb_engines_remove(e);
 	vb_engine_close_channels(e);
 	vb_paths_keep(&e->paths);
 	vb_udp_engine_fini(e);
 	vb_node_engine_free(e->node, e->index);
-	vb_bias_forget(&e->lock);
-	free(e);
+	vb_engines_give_back(e);
 }
 
 void vb_engine_add_qp(struct vb_engine *e, struct vb_qp *qp)
@@ -125,6 +133,8 @@ void vb_engine_make_runnable(struct vb_engine *e, struct vb_qp *qp)
 		return;
 	runnable_push(e, qp);
 	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_engines_watch(e);
 }
 
 /* What follows when the protocol has run. */
@@ -178,8 +188,10 @@ void vb_engine_timer(struct vb_engine *e, struct vb_qp *qp, uint64_t delay_ns)
 	if (!deadline || qp->timer_at < deadline)
 		atomic_store_explicit(&e->deadline, qp->timer_at, memory_order_relaxed);
 	/* An engine that is polled sees its timers itself; progress looks every LEASE_NS anyway. */
-	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) || delay_ns > LEASE_NS)
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) || delay_ns > LEASE_NS) {
+		vb_engines_watch(e);
 		vb_progress_expect(qp->timer_at);
+	}
 }
 
 /* Fires what is due and finds the next deadline. */
@@ -277,6 +289,8 @@ static void engine_wake(struct vb_engine *e)
 {
 	e->streak = 0;
 	__atomic_store_n(&e->pub->asleep, 0, __ATOMIC_RELEASE);
+	vb_engines_set_awake(e, true);
+	vb_engines_watch(e);
 	vb_progress_expect(vb_clock_ns() + LEASE_NS);
 }
 
@@ -295,16 +309,23 @@ static bool poll_enter(struct vb_engine *e)
 	return true;
 }
 
-void vb_engine_poll(struct vb_engine *e, bool armed)
+bool vb_engine_polled(struct vb_engine *e, bool armed)
 {
-	if (!poll_enter(e))
-		return;
 	atomic_store_explicit(&e->polls, atomic_load_explicit(&e->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) && !armed &&
 	    ++e->streak >= STREAK_TO_WAKE)
 		engine_wake(e);
-	drive(e, !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED));
+	return drive(e, !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED));
+}
+
+void vb_engine_poll(struct vb_engine *e, bool armed)
+{
+	if (!poll_enter(e))
+		return;
+	atomic_store_explicit(&e->poller, vb_bias_self(), memory_order_relaxed);
+	e->for_events = armed;
+	vb_engine_polled(e, armed);
 	vb_lock_release(&e->lock);
 	if (e->udp_holds)
 		vb_udp_link_breathe(e);
@@ -322,11 +343,15 @@ void vb_engine_at_exit(struct vb_engine *e)
 void vb_engine_sleep(struct vb_engine *e)
 {
 	e->streak = 0;
+	if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_engines_set_awake(e, false);
 	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
 	/* Pairs with the fence in vb_channel_wake(): either the sender sees us asleep, or we see what it sent. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (e->udp_holds)
 		vb_udp_link_arm();
-	if (vb_engine_drive(e))
+	if (vb_engine_drive(e)) {
+		vb_bell_call(e->node, e->index);
 		vb_progress_expect(1);
+	}
 }

@@ -34,13 +34,17 @@ struct vb_paths {
 
 struct vb_engine {
 	_Alignas(64) struct vb_lock lock; /* engines share no cache line */
+	/* These and the lock outlive the engine, whose memory is used for another one (engines.h); written under the lock. */
+	uint32_t life;            /* odd while there is an engine */
+	_Atomic uint64_t polls;   /* the lease: grows while somebody polls */
+	_Atomic uintptr_t poller; /* who polled it last (vb_bias_self()) */
 	struct vb_paths paths;
 	struct vb_node *node;
 	struct vb_page_engine *pub; /* our entry of the published table */
 	uint32_t index;
-	uint32_t streak;        /* polls since the engine was put to sleep */
-	_Atomic uint64_t polls; /* the lease: grows while somebody polls; written under the lock */
-	uint64_t polls_seen;    /* the progress thread's copy */
+	uint32_t streak;     /* polls since the engine was put to sleep */
+	uint64_t polls_seen; /* the progress thread's copy */
+	bool for_events;     /* when it was polled last, that CQ was armed */
 	struct vb_channel *channels;
 	struct vb_channel *pushed; /* channels whose remote engine may have to be woken */
 	struct vb_channel *inbox;  /* new channels, under the process's table lock */
@@ -62,7 +66,8 @@ struct vb_engine {
 	struct vb_udp_inbox *udp_inbox; /* packets that another engine's drive read; set once */
 	struct vb_raw *raws;            /* raw packet queue pairs that listen (raw_receive.c) */
 	struct vb_xrc_domain *xrc;      /* whose receive queue pairs it has (xrc.h) */
-	struct vb_engine *next;         /* all engines of the process (process.c) */
+	uint32_t held;                  /* by walks, under the table's lock (engines.c) */
+	struct vb_engine *next_spare;
 };
 
 /* leans: its lock may lean towards a thread (base/bias.h). */
@@ -78,6 +83,9 @@ bool vb_engine_drive(struct vb_engine *engine);
  * caller's CQ waits for an event, so stay asleep.
  */
 void vb_engine_poll(struct vb_engine *engine, bool armed);
+
+/* Under the lock: a poller's drive, which keeps the lease running. */
+bool vb_engine_polled(struct vb_engine *engine, bool armed);
 
 /* Without waiting for the lock: the program ends by exit(3); acknowledgements that wait for a reply go out. */
 void vb_engine_at_exit(struct vb_engine *engine);

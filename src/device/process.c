@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The process's node, engines and progress thread: started when first needed, forgotten in a forked child. */
+/* The process's node and progress thread, what the node tells: started when first needed, forgotten in a forked child. */
 #include "device/process.h"
 
 #include <errno.h>
@@ -18,6 +18,7 @@
 #include "device/mw.h"
 #include "device/udp_link.h"
 #include "device/xrc.h"
+#include "host/bell.h"
 #include "host/channel.h"
 #include "host/peer.h"
 
@@ -25,48 +26,39 @@
 
 struct process {
 	pthread_mutex_t start_lock;
-	pthread_mutex_t list_lock;  /* the list of engines; held while progress walks it */
-	pthread_mutex_t table_lock; /* index -> engine and the inboxes; a leaf */
 	_Atomic(struct vb_node *) node;
 	bool thread_started;
-	struct vb_engine *engines;
-	struct vb_engine *table[VB_MAX_ENGINES];
 	_Atomic uint64_t contact_epoch;
 };
 
 static struct process process = {
 	.start_lock = PTHREAD_MUTEX_INITIALIZER,
-	.list_lock = PTHREAD_MUTEX_INITIALIZER,
-	.table_lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
 static int on_channel_up(void *arg, uint32_t index, struct vb_channel *channel)
 {
-	int err = -ENOENT;
+	struct vb_node *node = vb_process_node_started();
+	bool adopted = vb_engines_adopt(index, channel);
 
 	(void)arg;
-	pthread_mutex_lock(&process.table_lock);
-	if (index < VB_MAX_ENGINES && process.table[index]) {
-		vb_engine_adopt(process.table[index], channel);
-		err = 0;
-	}
-	pthread_mutex_unlock(&process.table_lock);
 	atomic_fetch_add(&process.contact_epoch, 1);
-	return err;
+	if (!adopted)
+		return -ENOENT;
+	/* Perhaps nobody polls. */
+	vb_bell_call(node, index);
+	vb_progress_expect(1);
+	return 0;
 }
 
 struct lost {
 	struct vb_channel *channel; /* this one, or */
 	struct vb_peer *peer;       /* all of this peer's */
-	uint32_t index;
 };
 
 static void lose_channels(struct vb_engine *engine, void *arg)
 {
 	const struct lost *lost = arg;
 
-	if (lost->channel && engine->index != lost->index)
-		return;
 	vb_lock_take(&engine->lock);
 	/* What the peer sent before it went is delivered; a ring holds several batches. */
 	for (uint32_t i = 0; i < LAST_BATCHES && vb_engine_drive(engine); i++)
@@ -82,10 +74,14 @@ static void lose_channels(struct vb_engine *engine, void *arg)
 
 static void on_channel_down(void *arg, uint32_t index, struct vb_channel *channel)
 {
-	struct lost lost = {.channel = channel, .index = index};
+	struct lost lost = {.channel = channel};
+	struct vb_engine *engine = vb_engines_hold(index);
 
 	(void)arg;
-	vb_process_each_engine(lose_channels, &lost);
+	if (engine) {
+		lose_channels(engine, &lost);
+		vb_engines_release(engine);
+	}
 	vb_xrc_survey();
 	atomic_fetch_add(&process.contact_epoch, 1);
 }
@@ -217,91 +213,15 @@ void vb_process_be_reachable(void)
 	vb_context_name_all();
 }
 
-void vb_process_add_engine(struct vb_engine *engine)
-{
-	pthread_mutex_lock(&process.list_lock);
-	engine->next = process.engines;
-	process.engines = engine;
-	pthread_mutex_lock(&process.table_lock);
-	process.table[engine->index] = engine;
-	pthread_mutex_unlock(&process.table_lock);
-	pthread_mutex_unlock(&process.list_lock);
-}
-
-void vb_process_remove_engine(struct vb_engine *engine)
-{
-	pthread_mutex_lock(&process.list_lock);
-	for (struct vb_engine **p = &process.engines; *p; p = &(*p)->next) {
-		if (*p == engine) {
-			*p = engine->next;
-			break;
-		}
-	}
-	pthread_mutex_lock(&process.table_lock);
-	process.table[engine->index] = NULL;
-	pthread_mutex_unlock(&process.table_lock);
-	pthread_mutex_unlock(&process.list_lock);
-}
-
-void vb_process_each_engine(void (*fn)(struct vb_engine *engine, void *arg), void *arg)
-{
-	pthread_mutex_lock(&process.list_lock);
-	for (struct vb_engine *e = process.engines; e; e = e->next)
-		fn(e, arg);
-	pthread_mutex_unlock(&process.list_lock);
-}
-
-/* exit(3) may be called by a signal handler that interrupted a holder of the lock: no waiting for ever. */
-#define EXIT_PATIENCE_NS 10000000l
-
 __attribute__((destructor)) static void at_exit(void)
 {
-	struct timespec until;
-
-	if (!atomic_load(&process.node))
-		return;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += EXIT_PATIENCE_NS;
-	until.tv_sec += until.tv_nsec / 1000000000l;
-	until.tv_nsec %= 1000000000l;
-	if (pthread_mutex_timedlock(&process.list_lock, &until))
-		return;
-	for (struct vb_engine *e = process.engines; e; e = e->next)
-		vb_engine_at_exit(e);
-	pthread_mutex_unlock(&process.list_lock);
-}
-
-void vb_process_with_engine(uint32_t index, void (*fn)(struct vb_engine *engine, void *arg),
-			    void *arg)
-{
-	pthread_mutex_lock(&process.table_lock);
-	if (index < VB_MAX_ENGINES && process.table[index])
-		fn(process.table[index], arg);
-	pthread_mutex_unlock(&process.table_lock);
-}
-
-struct vb_channel *vb_process_take_inbox(struct vb_engine *engine)
-{
-	struct vb_channel *list;
-
-	pthread_mutex_lock(&process.table_lock);
-	list = engine->inbox;
-	engine->inbox = NULL;
-	atomic_store_explicit(&engine->inbox_news, false, memory_order_relaxed);
-	pthread_mutex_unlock(&process.table_lock);
-	return list;
+	if (atomic_load(&process.node))
+		vb_engines_at_exit();
 }
 
 uint64_t vb_process_contact_epoch(void)
 {
 	return atomic_load_explicit(&process.contact_epoch, memory_order_relaxed);
-}
-
-static void pass_through(struct vb_engine *engine, void *arg)
-{
-	(void)arg;
-	vb_lock_take(&engine->lock);
-	vb_lock_release(&engine->lock);
 }
 
 void vb_process_quiesce(uint32_t qpn, uint32_t key)
@@ -310,9 +230,13 @@ void vb_process_quiesce(uint32_t qpn, uint32_t key)
 
 	if (!node)
 		return;
-	/* Engines check keys and states under their lock: whoever held one across our change has let go after this. */
+	/*
+	 * Engines check keys under their lock: whoever held one across our change has let go after this. A queue pair's state is its own
+	 * engine's, and the caller has just had that one's lock; initiators mark what they use.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
-	vb_process_each_engine(pass_through, NULL);
+	if (key)
+		vb_engines_pass_through();
 	vb_mark_await(node, qpn, key);
 }
 
@@ -328,10 +252,7 @@ void vb_process_forked(void)
 	vb_mw_forked();
 	/* Locks may be held by threads that do not exist in the child: all new. The parent's objects are left alone. */
 	pthread_mutex_init(&process.start_lock, NULL);
-	pthread_mutex_init(&process.list_lock, NULL);
-	pthread_mutex_init(&process.table_lock, NULL);
 	atomic_store(&process.node, NULL);
 	process.thread_started = false;
-	process.engines = NULL;
-	memset(process.table, 0, sizeof(process.table));
+	vb_engines_forked();
 }

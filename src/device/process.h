@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "device/engines.h"
 #include "host/node.h"
 
 /* The node; started on the first call (page and tables only: no thread, no socket). -errno with the reason recorded. */
@@ -24,20 +25,6 @@ void vb_process_be_reachable(void);
  * key != 0: the key; else the queue pair. Must be called without an engine lock.
  */
 void vb_process_quiesce(uint32_t qpn, uint32_t key);
-
-struct vb_engine;
-struct vb_channel;
-
-/* The list of engines: progress walks it, and channels find their engine by index. */
-void vb_process_add_engine(struct vb_engine *engine);
-void vb_process_remove_engine(struct vb_engine *engine);
-/* Calls fn for every engine, which stays alive meanwhile. fn may take engine locks; the caller holds none. */
-void vb_process_each_engine(void (*fn)(struct vb_engine *engine, void *arg), void *arg);
-/* Calls fn for the engine of that index, if there is one; it stays meanwhile. fn takes no lock of the process. */
-void vb_process_with_engine(uint32_t index, void (*fn)(struct vb_engine *engine, void *arg),
-			    void *arg);
-/* Takes what was adopted for the engine since last time (under its lock). */
-struct vb_channel *vb_process_take_inbox(struct vb_engine *engine);
 
 /* Grows when contact with some process was made, failed or ended: who waits for a channel asks again. */
 uint64_t vb_process_contact_epoch(void);

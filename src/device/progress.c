@@ -14,12 +14,14 @@
 
 #include "device/cq.h"
 #include "device/engine.h"
+#include "device/engines.h"
 #include "device/monitor.h"
 #include "device/process.h"
 #include "device/qp.h"
 #include "device/udp_link.h"
 #include "device/udp_steer.h"
 #include "device/xrc.h"
+#include "host/bell.h"
 #include "host/node.h"
 
 #define LEASE_NS  2000000ull
@@ -34,7 +36,9 @@
 static _Atomic uint64_t planned;
 
 struct pass {
-	bool doorbell;
+	bool doorbell; /* every engine may have news */
+	bool packets;  /* a socket has: one engine that reads them will do */
+	bool called;   /* the engine looked at may have */
 	bool worked;
 	bool awake;      /* some engine's lease runs */
 	bool waiting;    /* some queue pair waits for room or contact */
@@ -69,12 +73,14 @@ static void drive_unpolled(struct vb_engine *e, struct pass *pass)
 
 	if (!vb_lock_try(&e->lock)) {
 		pass->missed = true; /* somebody is at it, but perhaps only posts */
+		vb_bell_call(e->node, e->index);
 		return;
 	}
 	e->clock_skip = 0;
 	worked = vb_engine_drive(e);
 	if (worked) {
 		pass->worked = true;
+		vb_bell_call(e->node, e->index); /* there may be more */
 	} else if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED)) {
 		vb_engine_sleep(e);
 	}
@@ -88,18 +94,33 @@ static bool timer_due(const struct vb_engine *e)
 	return deadline && deadline <= vb_clock_ns();
 }
 
-static void look_at(struct vb_engine *e, void *arg)
+/* Is the engine to be looked at before it is called? */
+static bool interesting(const struct vb_engine *e)
 {
-	struct pass *pass = arg;
+	return !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED) ||
+	       atomic_load_explicit(&e->deadline, memory_order_relaxed) ||
+	       atomic_load_explicit(&e->waiting, memory_order_relaxed) ||
+	       atomic_load_explicit(&e->inbox_news, memory_order_relaxed);
+}
+
+static bool has_news(const struct vb_engine *e, const struct pass *pass)
+{
+	return pass->doorbell || pass->called ||
+	       (pass->packets && __atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED)) ||
+	       timer_due(e) || atomic_load_explicit(&e->waiting, memory_order_relaxed) ||
+	       atomic_load_explicit(&e->inbox_news, memory_order_relaxed);
+}
+
+static void look_at(struct vb_engine *e, struct pass *pass)
+{
 	uint64_t polls = atomic_load_explicit(&e->polls, memory_order_relaxed);
 	bool asleep = __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
 
 	if (!asleep && polls != e->polls_seen) {
 		e->polls_seen = polls;
 		pass->awake = true;
-	} else if (!asleep || pass->doorbell || timer_due(e) ||
-		   atomic_load_explicit(&e->waiting, memory_order_relaxed) ||
-		   atomic_load_explicit(&e->inbox_news, memory_order_relaxed)) {
+	} else if (!asleep || has_news(e, pass)) {
 		drive_unpolled(e, pass);
 	}
 	if (__atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED)) {
@@ -109,6 +130,39 @@ static void look_at(struct vb_engine *e, void *arg)
 	}
 	pass->waiting |= atomic_load_explicit(&e->waiting, memory_order_relaxed);
 	note_deadline(pass, atomic_load_explicit(&e->deadline, memory_order_relaxed));
+	if (interesting(e)) {
+		vb_engines_watch(e);
+		return;
+	}
+	vb_engines_unwatch(e->index);
+	if (interesting(e))
+		vb_engines_watch(e);
+}
+
+static void look_at_word(struct vb_node *node, uint32_t word, struct pass *pass)
+{
+	uint64_t called = vb_bell_take(node, word);
+	uint64_t bits = called | vb_engines_watched(word) | (pass->doorbell ? UINT64_MAX : 0);
+
+	for (; bits; bits &= bits - 1) {
+		uint32_t index = word * VB_ENGINES_WORD + (uint32_t)__builtin_ctzll(bits);
+		struct vb_engine *e = vb_engines_hold(index);
+
+		if (!e)
+			continue;
+		pass->called = called >> index % VB_ENGINES_WORD & 1;
+		look_at(e, pass);
+		vb_engines_release(e);
+	}
+}
+
+/* Of all engines of the process those that were called, that are polled or wait for something; of the others nobody wants anything. */
+static void look_at_all(struct vb_node *node, struct pass *pass)
+{
+	uint32_t words = (vb_engines_top() + VB_ENGINES_WORD - 1) / VB_ENGINES_WORD;
+
+	for (uint32_t word = 0; word < words; word++)
+		look_at_word(node, word, pass);
 }
 
 static int64_t wait_for(const struct pass *pass, uint64_t now, int64_t room_ns)
@@ -182,17 +236,17 @@ void *vb_progress_main(void *arg)
 	struct vb_node *node = arg;
 	uint64_t linger_until = 0;
 	int64_t room_ns = ROOM_FIRST_NS;
-	bool doorbell = true;
+	bool packets = true;
 	struct vigil vigil = {.trust_ns = TRUST_FIRST_NS};
 
 	vb_node_hold_alive(node);
 	vb_monitor_attach(node);
 	for (;;) {
-		struct pass pass = {.doorbell = doorbell};
+		struct pass pass = {.packets = packets, .doorbell = vb_bell_lost(node)};
 
 		/* From here to the wait everything armed is seen by this pass or kicks the wait. */
 		atomic_store(&planned, UINT64_MAX);
-		vb_process_each_engine(look_at, &pass);
+		look_at_all(node, &pass);
 		vb_udp_steer_serve();
 		note_deadline(&pass, vb_udp_steer_due());
 		note_deadline(&pass, vb_udp_link_serve());
@@ -209,8 +263,8 @@ void *vb_progress_main(void *arg)
 			 */
 			if (!pass.worked)
 				sched_yield();
-			doorbell = vb_node_wait(node, 0) || pass.worked || doorbell ||
-				   vb_udp_link_rang();
+			(void)vb_node_wait(node, 0);
+			packets |= pass.worked | vb_udp_link_rang();
 			continue;
 		}
 		room_ns = pass.worked || pass.missed || !pass.waiting ? ROOM_FIRST_NS : room_ns * 2;
@@ -228,8 +282,8 @@ void *vb_progress_main(void *arg)
 		} else if (wait < 0 && atomic_load(&planned) != UINT64_MAX) {
 			wait = 0;
 		}
-		doorbell = vb_node_wait(node, wait) || pass.missed;
-		doorbell |= vigil_after(&vigil, &pass);
+		(void)vb_node_wait(node, wait);
+		packets = vigil_after(&vigil, &pass);
 	}
 	return NULL;
 }

@@ -14,6 +14,7 @@
 #include "device/udp_reply.h"
 #include "device/udp_stray.h"
 #include "device/xrc_table.h"
+#include "host/bell.h"
 
 #define STAGING_BYTES 65536u
 
@@ -87,6 +88,8 @@ static void hand_over(struct vb_engine *e, void *arg)
 		return;
 	}
 	h->asleep = __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
+	if (h->asleep)
+		vb_bell_call(e->node, e->index);
 }
 
 void vb_udp_deliver_process(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)

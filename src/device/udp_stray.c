@@ -129,6 +129,7 @@ static void append(struct vb_engine *e, struct parcel *p)
 	s->bytes += parcel_bytes(&p->run);
 	s->waits[place_of(p->run.dest_qpn)]++;
 	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
+	vb_engines_watch(e);
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
 		vb_progress_expect(1);
 }

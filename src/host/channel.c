@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/reason.h"
+#include "host/bell.h"
 #include "host/channel_private.h"
 #include "host/control.h"
 #include "host/private.h"
@@ -165,8 +166,16 @@ void vb_channel_wake(struct vb_channel *ch)
 {
 	/* Pairs with the fence between the sleeper's store of `asleep` and its last look at the ring. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(ch->remote_asleep, __ATOMIC_RELAXED))
-		vb_peer_ring(ch->peer);
+	if (!__atomic_load_n(ch->remote_asleep, __ATOMIC_RELAXED))
+		return;
+	struct vb_node *node = ch->peer->node;
+
+	if (ch->loop) {
+		vb_bell_call(node, ch->remote_engine);
+		vb_node_kick(node);
+	} else {
+		vb_bell_ring(ch->peer, ch->remote_engine);
+	}
 }
 
 void vb_channel_tell_closed(struct vb_node *node, const struct vb_channel *ch)

@@ -14,6 +14,7 @@
 #include "base/reason.h"
 #include "base/sys.h"
 #include "host/arena.h"
+#include "host/bell.h"
 #include "host/channel_private.h"
 #include "host/descriptor.h"
 #include "host/private.h"
@@ -109,6 +110,7 @@ static void doorbell_ready(struct vb_node *node, struct vb_source *source, uint3
 		vb_node_descriptors_gone(node);
 	else if (vb_sys_read(source->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		vb_log(VB_LOG_WARN, "doorbell: %s", strerror(errno));
+	atomic_store(&node->kicked, false);
 	node->rang = true;
 }
 
@@ -278,8 +280,11 @@ uint64_t vb_node_nonce(struct vb_node *node)
 	return node->nonce;
 }
 
+/* What a thread that was rung for and has not heard it yet is to look at now, it will look at. */
 void vb_node_kick(struct vb_node *node)
 {
+	if (atomic_load(&node->gone) || atomic_exchange(&node->kicked, true))
+		return;
 	vb_peer_ring(node->self);
 }
 
@@ -422,6 +427,8 @@ bool vb_node_wait(struct vb_node *node, int64_t timeout_ns)
 	bool intact = node_intact(node);
 	int64_t ns = told ? 0 : wait_time(node, timeout_ns);
 
+	if (ns)
+		ns = vb_bell_sleep(node) ? 0 : ns;
 	if (!intact) {
 		struct timespec t = {0, ns};
 
@@ -431,6 +438,7 @@ bool vb_node_wait(struct vb_node *node, int64_t timeout_ns)
 	} else {
 		dispatch(node, ns);
 	}
+	vb_bell_wake(node);
 	serve(node);
 	sweep(node);
 	return node->rang;

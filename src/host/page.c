@@ -13,6 +13,7 @@ _Static_assert(sizeof(struct vb_page_engine) == 128,
 	       "an engine's words and its mark have a cache line each");
 _Static_assert(sizeof(struct vb_page_qp) == 64, "a queue pair's entry is one cache line");
 _Static_assert(sizeof(struct vb_key) == 64, "a key's entry is one cache line");
+_Static_assert(sizeof(struct vb_page_bells) == 8192, "the bells are two memory pages");
 _Static_assert(sizeof(struct vb_page) % 4096 == 0, "the page is whole memory pages");
 _Static_assert(offsetof(struct vb_keyring, key) == 4096, "keys begin with a memory page");
 

@@ -84,8 +84,20 @@ struct vb_page_qp {
 	uint32_t pad[6];
 };
 
+/* For which engines of which processes its owner rang doorbells, the latest of them (host/bell.h). */
+#define VB_PAGE_BELLS 1016u
+
+struct vb_page_bells {
+	_Alignas(64) uint64_t count; /* entries ever */
+	uint64_t begun;              /* the same, stored before the entry is */
+	uint32_t attentive; /* its owner's progress thread looks into others' bells before it sleeps: no need to ring */
+	char pad[44];
+	uint64_t entry[VB_PAGE_BELLS];
+};
+
 struct vb_page {
 	struct vb_page_header header;
+	struct vb_page_bells bells;
 	struct vb_page_engine engine[VB_MAX_ENGINES];
 	struct vb_page_qp qp[VB_MAX_QPS];
 };

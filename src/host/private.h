@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "base/lock.h"
 #include "base/siphash.h"
 #include "host/channel.h"
 #include "host/control.h"
@@ -136,6 +137,7 @@ struct vb_peer {
 	uint32_t references; /* the table's, one per channel, one per waiting call */
 	uint32_t num_channels;
 	struct vb_channel *channels; /* by host_next */
+	uint64_t bells_heard;        /* entries of its bells that were read */
 };
 
 /* connection.c: a control socket. */
@@ -188,10 +190,11 @@ struct vb_node {
 	struct vb_keyring *keyring;
 	uint64_t nonce;
 	_Atomic bool forked;
-	_Atomic bool gone; /* descriptors were closed by the program */
-	_Atomic bool todo; /* the progress thread has something to look after */
-	_Atomic bool held; /* vb_node_hold_alive() was called */
-	pthread_t thread;  /* who called it */
+	_Atomic bool gone;   /* descriptors were closed by the program */
+	_Atomic bool todo;   /* the progress thread has something to look after */
+	_Atomic bool kicked; /* the doorbell was rung from within and has not been heard yet */
+	_Atomic bool held;   /* vb_node_hold_alive() was called */
+	pthread_t thread;    /* who called it */
 	int epoll;
 	int page_fd;
 	int keyring_fd;
@@ -211,6 +214,7 @@ struct vb_node {
 	struct vb_watch *watches;
 	struct vb_channel *retired; /* closed, to be freed */
 	struct vb_admission admission;
+	bool bells_lost;          /* the progress thread's: vb_bell_lost() */
 	bool rang;                /* the progress thread's: vb_node_wait() is to return true */
 	_Atomic int64_t retry_at; /* CLOCK_MONOTONIC ns, 0: nothing to try again */
 	uint32_t next_channel_id;
@@ -218,6 +222,8 @@ struct vb_node {
 	struct vb_keys keys;
 	struct vb_engines engines;
 	struct vb_channels channels;
+	struct vb_lock bell_lock; /* bell.c: our notes in the page */
+	_Atomic uint64_t called[VB_MAX_ENGINES / 64];
 	struct vb_arena arena;
 };
 
@@ -305,6 +311,15 @@ void vb_peer_cast_out(struct vb_peer *peer);
 bool vb_peer_is_outcast(const struct vb_node *node, uint64_t nonce);
 /* Rings the peer's doorbell. */
 void vb_peer_ring(struct vb_peer *peer);
+
+/* bell.c. Rings for that engine of the peer, unless its thread is about to look anyway. */
+void vb_bell_ring(struct vb_peer *peer, uint32_t engine);
+/*
+ * Progress thread: from sleep on, who has news rings. True: there are some already, which were taken note of. wake: nobody needs to ring,
+ * and what was rung for is taken note of.
+ */
+bool vb_bell_sleep(struct vb_node *node);
+void vb_bell_wake(struct vb_node *node);
 
 /* page.c */
 int vb_page_create(uint64_t nonce, struct vb_page **page, int *fd);

@@ -25,6 +25,7 @@ struct one {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	uint32_t sent, received; /* completions */
+	uint32_t rounds;         /* how many of each there are to be */
 };
 
 struct crowd {
@@ -125,20 +126,27 @@ static void look(struct crowd *c, uint32_t i)
 	}
 }
 
+static bool behind(const struct one *one)
+{
+	return one->sent < one->rounds || one->received < one->rounds;
+}
+
 /* Every queue pair sends once, then all are polled in turn until each has sent and received. */
-static void round_all(struct crowd *c, uint32_t round)
+static void round_all(struct crowd *c)
 {
 	uint32_t left = c->count;
 	unsigned int turns = 0;
 
-	for (uint32_t i = 0; i < c->count; i++)
+	for (uint32_t i = 0; i < c->count; i++) {
+		c->one[i].rounds++;
 		send_post(c, i);
+	}
 	while (left) {
 		left = 0;
 		for (uint32_t i = 0; i < c->count; i++) {
-			if (c->one[i].sent <= round || c->one[i].received <= round)
+			if (behind(&c->one[i]))
 				look(c, i);
-			left += c->one[i].sent <= round || c->one[i].received <= round;
+			left += behind(&c->one[i]);
 		}
 		spin_once(&turns);
 	}
@@ -149,19 +157,19 @@ static void round_random(struct crowd *c, bool first, uint64_t *seed)
 {
 	for (uint32_t n = 0; n < c->count; n++) {
 		uint32_t i = (uint32_t)(random_next(seed) % c->count);
-		uint32_t received = c->one[i].received;
-		uint32_t sent = c->one[i].sent;
+		struct one *one = &c->one[i];
 		unsigned int turns = 0;
 
+		one->rounds++;
 		if (first)
 			send_post(c, i);
-		while (c->one[i].received == received) {
+		while (one->received < one->rounds) {
 			look(c, i);
 			spin_once(&turns);
 		}
 		if (!first)
 			send_post(c, i);
-		while (c->one[i].sent == sent) {
+		while (one->sent < one->rounds) {
 			look(c, i);
 			spin_once(&turns);
 		}
@@ -197,7 +205,7 @@ static int apart(int sock, void *argument)
 		if (m->random && r)
 			round_random(&c, first, &seed);
 		else
-			round_all(&c, r);
+			round_all(&c);
 		if (first)
 			tell("apart", "a round");
 		message_meet(sock);
@@ -218,7 +226,7 @@ static void within(void)
 		connect_one(&c, i, c.one[i ^ 1].qp->qp_num);
 	tell("within", "connected");
 	for (uint32_t r = 0; r < rounds; r++) {
-		round_all(&c, r);
+		round_all(&c);
 		tell("within", "a round");
 	}
 	crowd_close(&c);

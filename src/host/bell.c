@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The notes of who rang for whom: writing ours, reading those of peers, and the engines that were called. */
+#include "host/bell.h"
+
+#include "host/private.h"
+
+/* An entry tells whom it is for without giving the nonce away: 32 bits of a product, then the engine. */
+static uint64_t entry_for(uint64_t nonce, uint32_t engine)
+{
+	return (nonce * 0x9e3779b97f4a7c15ull & ~0xffffffffull) | engine;
+}
+
+void vb_bell_call(struct vb_node *node, uint32_t engine)
+{
+	uint64_t bit = 1ull << engine % 64;
+	_Atomic uint64_t *word = &node->called[engine / 64];
+
+	/* What is there already is taken after the caller's news: taking is an exchange, and news are read after it. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!(atomic_load_explicit(word, memory_order_relaxed) & bit))
+		atomic_fetch_or(word, bit);
+}
+
+uint64_t vb_bell_take(struct vb_node *node, uint32_t word)
+{
+	if (!atomic_load_explicit(&node->called[word], memory_order_relaxed))
+		return 0;
+	return atomic_exchange(&node->called[word], 0);
+}
+
+static void note(struct vb_node *node, uint64_t nonce, uint32_t engine)
+{
+	struct vb_page_bells *bells = &node->page->bells;
+
+	vb_lock_take(&node->bell_lock);
+	uint64_t n = bells->count;
+
+	/* The place is taken from the entry of a lap before: who reads that has to see that the count has gone on. */
+	__atomic_store_n(&bells->begun, n + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&bells->entry[n % VB_PAGE_BELLS], entry_for(nonce, engine),
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&bells->count, n + 1, __ATOMIC_RELEASE);
+	vb_lock_release(&node->bell_lock);
+}
+
+void vb_bell_ring(struct vb_peer *peer, uint32_t engine)
+{
+	note(peer->node, peer->nonce, engine);
+	/* Pairs with the fence in vb_bell_sleep(): either we see that the thread sleeps, or it sees the note. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&peer->page->bells.attentive, __ATOMIC_RELAXED))
+		vb_peer_ring(peer);
+}
+
+/* With the lock. True if it has rung since the last time. */
+static bool peer_listen(struct vb_node *node, struct vb_peer *peer)
+{
+	const struct vb_page_bells *bells = &peer->page->bells;
+	uint64_t count = __atomic_load_n(&bells->count, __ATOMIC_ACQUIRE);
+	uint64_t from = peer->bells_heard;
+
+	if (count == from)
+		return false;
+	peer->bells_heard = count;
+	for (uint64_t i = from; count - from <= VB_PAGE_BELLS && i != count; i++) {
+		uint64_t entry =
+			__atomic_load_n(&bells->entry[i % VB_PAGE_BELLS], __ATOMIC_RELAXED);
+		uint32_t engine = (uint32_t)entry;
+
+		if (engine < VB_MAX_ENGINES && entry == entry_for(node->nonce, engine))
+			vb_bell_call(node, engine);
+	}
+	/* Were entries written over before they were read? */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&bells->begun, __ATOMIC_RELAXED) - from > VB_PAGE_BELLS)
+		node->bells_lost = true;
+	return true;
+}
+
+static bool listen_all(struct vb_node *node)
+{
+	bool any = false;
+
+	pthread_mutex_lock(&node->lock);
+	for (struct vb_peer *p = node->peers; p; p = p->next)
+		any |= peer_listen(node, p);
+	pthread_mutex_unlock(&node->lock);
+	node->rang |= any;
+	return any;
+}
+
+bool vb_bell_sleep(struct vb_node *node)
+{
+	__atomic_store_n(&node->page->bells.attentive, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return listen_all(node);
+}
+
+void vb_bell_wake(struct vb_node *node)
+{
+	__atomic_store_n(&node->page->bells.attentive, 1, __ATOMIC_RELAXED);
+	listen_all(node);
+}
+
+bool vb_bell_lost(struct vb_node *node)
+{
+	bool lost = node->bells_lost;
+
+	node->bells_lost = false;
+	return lost;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: an engine whose completion queue nobody polls now holds up nobody. Queue pairs have a completion queue each, which are polled in
+ * turn and each for long enough that its engine stays awake. What a poller waits for depends on one that is not polled meanwhile:
+ *
+ *   turns    one thread sends to itself and waits for the completion before it polls the queue of the other end
+ *   apart    two processes, each with two queue pairs; each waits for one completion that needs the other's other engine
+ *   threads  the queue of the other end is polled by another thread, which waits for this one meanwhile
+ *
+ * Were each of the messages to wait until the progress thread takes over (2 ms and more), all would take ten times the time that is given.
+ *
+ * usage: cqs_in_turn turns|apart|threads [MESSAGES] [SECONDS]
+ */
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MESSAGE = 32, SIZE = 4096, AWAKE_POLLS = 40, LINES = 2 };
+
+static uint32_t messages;
+
+static void await(struct ibv_cq *cq, uint32_t count)
+{
+	struct ibv_wc wc;
+
+	while (count) {
+		int n = ibv_poll_cq(cq, 1, &wc);
+
+		CHECK(n >= 0);
+		if (!n)
+			continue;
+		if (wc.status)
+			completion_print(&wc);
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		count--;
+	}
+}
+
+/* As programs that poll for good do; nothing is there. */
+static void keep_awake(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	for (int i = 0; i < AWAKE_POLLS; i++)
+		CHECK_EQ(ibv_poll_cq(cq, 1, &wc), 0);
+}
+
+struct pair {
+	struct endpoint end[LINES];
+	struct side side[LINES];
+};
+
+static void pair_open(struct pair *p)
+{
+	for (int i = 0; i < LINES; i++) {
+		endpoint_open(&p->end[i], 64, false);
+		side_open(&p->side[i], &p->end[i], NULL, NULL, SIZE);
+	}
+}
+
+static void pair_close(struct pair *p)
+{
+	for (int i = 0; i < LINES; i++) {
+		side_close(&p->side[i]);
+		endpoint_close(&p->end[i]);
+	}
+}
+
+static void turns(void)
+{
+	struct pair p = {0};
+
+	pair_open(&p);
+	sides_connect(&p.side[0], &p.side[1]);
+	for (uint32_t i = 0; i < messages; i++) {
+		struct side *from = &p.side[i % 2], *to = &p.side[!(i % 2)];
+
+		keep_awake(to->endpoint->cq);
+		CHECK_ZERO(post_receive(to, i, 0, MESSAGE));
+		CHECK_ZERO(post_send(from, i, 0, MESSAGE, IBV_SEND_SIGNALED));
+		await(from->endpoint->cq, 1);
+		await(to->endpoint->cq, 1);
+	}
+	pair_close(&p);
+}
+
+/* Both send on one line and wait for that completion, then take what came on the other one. */
+static int apart(int sock, void *argument)
+{
+	uint64_t name = now_us(), other = 0;
+	struct pair p = {0};
+
+	(void)argument;
+	message_swap(sock, &name, &other, sizeof(name));
+	bool first = name < other;
+
+	pair_open(&p);
+	for (int i = 0; i < LINES; i++)
+		side_exchange(&p.side[i], sock);
+	for (uint32_t i = 0; i < 4; i++)
+		CHECK_ZERO(post_receive(&p.side[!first], i, 0, MESSAGE));
+	message_meet(sock);
+	for (uint32_t i = 0; i < messages; i++) {
+		keep_awake(p.end[first].cq);
+		CHECK_ZERO(post_send(&p.side[first], i, 0, MESSAGE, IBV_SEND_SIGNALED));
+		await(p.end[first].cq, 1);
+		await(p.end[!first].cq, 1);
+		CHECK_ZERO(post_receive(&p.side[!first], i, 0, MESSAGE));
+	}
+	message_meet(sock);
+	pair_close(&p);
+	return 0;
+}
+
+static sem_t to_take, taken;
+
+static void *taker(void *argument)
+{
+	struct side *side = argument;
+
+	for (uint32_t i = 0; i < messages; i++) {
+		CHECK_ZERO(sem_wait(&to_take));
+		await(side->endpoint->cq, 1);
+		keep_awake(side->endpoint->cq);
+		CHECK_ZERO(sem_post(&taken));
+	}
+	return NULL;
+}
+
+static void threads(void)
+{
+	struct pair p = {0};
+	pthread_t thread;
+
+	pair_open(&p);
+	sides_connect(&p.side[0], &p.side[1]);
+	CHECK_ZERO(sem_init(&to_take, 0, 0));
+	CHECK_ZERO(sem_init(&taken, 0, 0));
+	CHECK_ZERO(pthread_create(&thread, NULL, taker, &p.side[1]));
+	for (uint32_t i = 0; i < messages; i++) {
+		CHECK_ZERO(post_receive(&p.side[1], i, 0, MESSAGE));
+		CHECK_ZERO(post_send(&p.side[0], i, 0, MESSAGE, IBV_SEND_SIGNALED));
+		await(p.end[0].cq, 1);
+		CHECK_ZERO(sem_post(&to_take));
+		CHECK_ZERO(sem_wait(&taken));
+	}
+	CHECK_ZERO(pthread_join(thread, NULL));
+	pair_close(&p);
+}
+
+int main(int argc, char **argv)
+{
+	struct process a, b;
+
+	promise("an engine whose completion queue nobody polls now holds up nobody");
+	CHECK(argc >= 2);
+	messages = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 0) : 20000;
+	unsigned int seconds = argc > 3 ? (unsigned int)strtoul(argv[3], NULL, 0) : 20;
+	uint64_t begun = now_ms();
+
+	watchdog(seconds);
+	if (!strcmp(argv[1], "turns")) {
+		turns();
+	} else if (!strcmp(argv[1], "threads")) {
+		threads();
+	} else {
+		process_start_pair(&a, apart, &b, apart, NULL);
+		process_expect_success(&a, (int)seconds * 1000);
+		process_expect_success(&b, (int)seconds * 1000);
+	}
+	printf("%s: %u messages in %llu ms\n", argv[1], messages,
+	       (unsigned long long)(now_ms() - begun));
+	return 0;
+}
