@@ -168,6 +168,33 @@ static void receive_key(void)
 	end_pair_close(&near, &far);
 }
 
+/* Two programs that disagree about the first PSN: the requester's line has what it sent and what is expected, the target's too. */
+static void psns(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct end_info other;
+	struct end near, far;
+	char sent[16], expected[16];
+	struct ibv_wc wc;
+
+	expect_case("PSNs that do not fit");
+	config.timeout = 10;
+	config.retry_cnt = 1;
+	end_open(&near, &config, END_HERE);
+	end_open(&far, &config, place);
+	other = near.info;
+	other.psn = 0x654321;
+	REQUIRE(end_bring_to(&far, &other, IBV_QPS_RTS) == 0);
+	REQUIRE(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
+	log_seen();
+	REQUIRE(end_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_RETRY_EXC_ERR);
+	EXPECT_EQ(wc.vendor_err, 0x510);
+	LOG_SAYS("RETRY_EXC", hex(sent, config.psn), hex(expected, 0x654321), "rq_psn");
+	end_pair_close(&near, &far);
+}
+
 /* Refusals at the call. */
 static void refused_calls(void)
 {
@@ -227,6 +254,7 @@ int main(int argc, char **argv)
 	remote("unknown rkey", 0, 100, true);
 	remote("beyond the remote region", 65536 - 50, 100, false);
 	receive_key();
+	psns();
 	refused_calls();
 	verdict = expect_done();
 	if (!verdict)
