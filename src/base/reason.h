@@ -126,7 +126,8 @@
 	X(0x706, NAMES_TAKEN, "other processes hold the names of queue pair numbers")              \
 	X(0x707, STRANGERS, "other users' processes ask for more than they are given")             \
 	X(0x708, NO_ANSWER, "a process began to introduce itself and did not go on")               \
-	X(0x709, PEER_SHORT, "the peer has no descriptor left for a connection")
+	X(0x709, PEER_SHORT, "the peer has no descriptor left for a connection")                   \
+	X(0x70a, PEER_STILL, "a process that stands still is not waited for any longer")
 
 enum vb_reason {
 	VB_REASON_NONE = 0,

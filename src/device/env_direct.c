@@ -5,7 +5,8 @@
  *
  * Complete or decline: either the whole request is done, or nothing of the protocol's state was touched and the request goes
  * to the responder, which alone judges errors and raises events. A mark in our page tells the target what we are about to
- * touch; it is set before the last check and cleared after the copy, and the target waits for it when it revokes.
+ * touch; it is set before the last check and cleared after the copy, and the target waits for it when it revokes. The copy itself
+ * is guarded by the generations of what was checked (host/guard.h): if this thread stood still in between, it does not happen.
  */
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #include "device/qp.h"
 #include "host/arena.h"
 #include "host/channel.h"
+#include "host/guard.h"
 #include "host/peer.h"
 
 #define DIRECT_WORTH_WAITING 32768u /* bytes */
@@ -25,6 +27,8 @@ struct target {
 	struct vb_peer *peer;
 	const struct vb_page_qp *qp;
 	uint64_t addr; /* in the peer's address space */
+	bool shared;   /* by processes that the peer does not know */
+	struct vb_guard guard;
 };
 
 static uint32_t access_needed(uint8_t opcode)
@@ -73,14 +77,19 @@ static bool key_allows(struct target *target, const struct vb_send_wqe *wqe, uin
 	const struct vb_key *entry = vb_peer_key(target->peer, wqe->rkey);
 	struct vb_key copy;
 
+	if (!entry)
+		return false;
+	target->guard.second = &entry->generation;
+	target->guard.second_is = __atomic_load_n(&entry->generation, __ATOMIC_ACQUIRE);
 	/* The key is looked at before and after the copy: a region that is changed keeps its key, but not while it changes. */
-	if (!entry || __atomic_load_n(&entry->key, __ATOMIC_ACQUIRE) != wqe->rkey)
+	if (__atomic_load_n(&entry->key, __ATOMIC_ACQUIRE) != wqe->rkey)
 		return false;
 	memcpy(&copy, entry, sizeof(copy));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&entry->key, __ATOMIC_RELAXED) != wqe->rkey || copy.kind == VB_KEY_NULL)
 		return false;
 	copy.key = wqe->rkey;
+	target->shared = copy.shared;
 	uint32_t pd = __atomic_load_n(&target->qp->pd, __ATOMIC_RELAXED);
 	uint32_t qpn = __atomic_load_n(&target->qp->qpn, __ATOMIC_RELAXED);
 
@@ -135,10 +144,10 @@ static int copy_chunk(const struct target *target, struct vb_send_wqe *wqe, stru
 	uint64_t addr = target->addr + wqe->done;
 
 	if (wqe->opcode == IBV_WR_RDMA_READ)
-		return vb_peer_read(target->peer, addr, iov, count, length);
+		return vb_peer_read(target->peer, addr, iov, count, length, &target->guard);
 	/* Within a request only the very last word is promised to come last. */
 	return vb_peer_write(target->peer, addr, iov, count, length,
-			     wqe->done + length == wqe->length);
+			     wqe->done + length == wqe->length, &target->guard);
 }
 
 static enum vb_direct direct_copy(struct vb_qp *qp, struct vb_send_wqe *wqe,
@@ -174,10 +183,13 @@ static enum vb_direct direct_atomic(struct vb_qp *qp, struct vb_send_wqe *wqe,
 		    VB_REASON_NONE ||
 	    !vb_mem_is_plain(&mem, vb_send_wqe_sge(wqe), wqe->num_sge))
 		return VB_DIRECT_DECLINED;
+	/* Only one who has mapped the word can change it as all others do who have. */
+	if (target->shared && !vb_arena_holds(target->peer, target->addr, sizeof(original)))
+		return VB_DIRECT_DECLINED;
 	bool cas = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+	struct vb_atomic op = {cas, cas ? wqe->swap : wqe->compare_add, wqe->compare_add};
 
-	if (vb_peer_atomic(target->peer, target->addr, cas, cas ? wqe->swap : wqe->compare_add,
-			   wqe->compare_add, &original))
+	if (vb_peer_atomic(target->peer, target->addr, &op, &original, &target->guard))
 		return VB_DIRECT_DECLINED;
 	vb_mem_scatter(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, 0, &original, sizeof(original));
 	return VB_DIRECT_DONE;
@@ -189,7 +201,7 @@ static bool flush_plausible(const struct vb_send_wqe *wqe)
 	return wqe->compare_add && wqe->swap == VB_FETH(IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
 }
 
-/* Under the lock of remote atomics, so that it does not come between the halves of one. */
+/* In turn with remote atomics, so that it does not come between the halves of one. */
 static enum vb_direct direct_atomic_write(struct vb_qp *qp, struct vb_send_wqe *wqe,
 					  const struct target *target)
 {
@@ -200,8 +212,9 @@ static enum vb_direct direct_atomic_write(struct vb_qp *qp, struct vb_send_wqe *
 		memcpy(&value, vb_send_wqe_inline(wqe), sizeof(value));
 	else if (vb_mem_gather(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, 0, &value, sizeof(value)))
 		return VB_DIRECT_DECLINED;
-	return vb_peer_atomic_write(target->peer, target->addr, value) ? VB_DIRECT_DECLINED
-								       : VB_DIRECT_DONE;
+	return vb_peer_atomic_write(target->peer, target->addr, value, &target->guard)
+		       ? VB_DIRECT_DECLINED
+		       : VB_DIRECT_DONE;
 }
 
 static enum vb_direct direct_request(struct vb_qp *qp, struct vb_send_wqe *wqe,
@@ -244,7 +257,7 @@ static bool contact(struct vb_qp *qp, struct target *target)
 		return false;
 	target->peer = qp->channel->peer;
 	/* Within one process the responder is at hand, and guards its copies against memory that is gone. */
-	if (vb_peer_is_self(target->peer) || !vb_peer_alive(target->peer) ||
+	if (vb_peer_is_self(target->peer) || !vb_guard_possible() || !vb_peer_alive(target->peer) ||
 	    !(vb_peer_reachable(target->peer) || vb_peer_shares(target->peer)))
 		return false;
 	if (!qp->peer_qp)
@@ -281,6 +294,9 @@ enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
 	    !needs_one_mark(qp, wqe))
 		goto declined;
 	vb_mark_set(e->node, e->index, target.peer, t->dest_qpn, wqe->rkey);
+	vb_guard_init(&target.guard);
+	target.guard.first = &target.qp->generation;
+	target.guard.first_is = __atomic_load_n(&target.qp->generation, __ATOMIC_ACQUIRE);
 	if (qp_allows(qp, target.qp, queue) &&
 	    key_allows(&target, wqe, need,
 		       wqe->opcode == IBV_WR_FLUSH ? wqe->compare_add : wqe->length))

@@ -14,7 +14,6 @@
 #include "device/foreign.h"
 #include "device/memory.h"
 #include "device/qp.h"
-#include "host/arena.h"
 #include "host/peer.h"
 
 /*
@@ -40,6 +39,11 @@ static enum vb_reason touch(struct vb_qp *qp, const char *what, uint32_t rkey, u
 static void touched(struct vb_qp *qp)
 {
 	vb_mark_clear(qp->engine->node, qp->engine->index);
+}
+
+static bool is_shared(const struct vb_mem *mem, uint32_t rkey)
+{
+	return mem->keys->key[vb_key_slot(rkey)].shared;
 }
 
 enum vb_reason vb_env_remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length,
@@ -119,24 +123,13 @@ enum vb_reason vb_env_remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va
 
 	if (reason)
 		return reason;
-	struct vb_peer *self = vb_node_self(qp->engine->node);
-	uint64_t value;
+	struct vb_atomic op = {compare_swap, swap_add, compare};
 
 	*original = 0;
-	if (vb_arena_holds(self, addr, sizeof(value))) {
-		vb_peer_atomic(self, addr, compare_swap, swap_add, compare, original);
-		touched(qp);
-		return VB_REASON_NONE;
-	}
-	vb_node_atomic_lock(qp->engine->node);
-	bool there = vb_mem_copy_out(original, addr, sizeof(*original));
+	int err = vb_node_atomic(qp->engine->node, addr, is_shared(&mem, rkey), &op, original);
 
-	value = compare_swap ? swap_add : *original + swap_add;
-	if (there && (!compare_swap || *original == compare))
-		there = vb_mem_copy_in(addr, &value, sizeof(value));
-	vb_node_atomic_unlock(qp->engine->node);
 	touched(qp);
-	return there ? VB_REASON_NONE : memory_gone(t, rkey, va, sizeof(value));
+	return err ? memory_gone(t, rkey, va, sizeof(*original)) : VB_REASON_NONE;
 }
 
 enum vb_reason vb_env_remote_atomic_write(struct vb_tqp *t, uint32_t rkey, uint64_t va,
@@ -154,11 +147,11 @@ enum vb_reason vb_env_remote_atomic_write(struct vb_tqp *t, uint32_t rkey, uint6
 
 	if (reason)
 		return reason;
-	/* The lock keeps it out of the middle of another remote atomic; the store itself is one of 8 aligned bytes. */
-	vb_node_atomic_lock(qp->engine->node);
-	if (!vb_mem_copy_in(addr, value, 8))
+	uint64_t word;
+
+	memcpy(&word, value, sizeof(word));
+	if (vb_node_atomic_write(qp->engine->node, addr, is_shared(&mem, rkey), word))
 		reason = memory_gone(t, rkey, va, 8);
-	vb_node_atomic_unlock(qp->engine->node);
 	touched(qp);
 	return reason;
 }

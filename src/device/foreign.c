@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "device/process.h"
+#include "host/arena.h"
+#include "host/guard.h"
 #include "host/peer.h"
 
 /* By slot of the own key. */
@@ -124,6 +126,7 @@ struct use {
 	const struct vb_foreign *f;
 	struct vb_node *node;
 	uint64_t addr;
+	struct vb_guard guard;
 };
 
 /* The mark first, then the judgement that counts (host/mark.c). Whatever follows ends with end(). */
@@ -134,6 +137,13 @@ static enum vb_reason begin(const struct vb_mem *mem, uint32_t key, uint64_t va,
 	use->node = vb_process_node_started();
 	if (use->f)
 		vb_mark_set(use->node, mem->engine, use->f->owner, 0, use->f->key);
+	vb_guard_init(&use->guard);
+	const struct vb_key *entry = use->f ? vb_peer_key(use->f->owner, use->f->key) : NULL;
+
+	if (entry) {
+		use->guard.first = &entry->generation;
+		use->guard.first_is = __atomic_load_n(&entry->generation, __ATOMIC_ACQUIRE);
+	}
 	return vb_foreign_check(mem, key, va, length, need, side, &use->addr);
 }
 
@@ -159,7 +169,8 @@ enum vb_reason vb_foreign_read(const struct vb_mem *mem, uint32_t key, uint64_t 
 	if (reason == VB_REASON_NONE && vb_peer_is_self(use.f->owner))
 		reason = vb_mem_copy_out(dst, use.addr, length) ? reason : VB_REASON_MEMORY_GONE;
 	else if (reason == VB_REASON_NONE)
-		reason = reason_of(vb_peer_read(use.f->owner, use.addr, &iov, 1, length), side);
+		reason = reason_of(
+			vb_peer_read(use.f->owner, use.addr, &iov, 1, length, &use.guard), side);
 	return end(mem, &use, key, reason);
 }
 
@@ -174,22 +185,34 @@ enum vb_reason vb_foreign_write(const struct vb_mem *mem, uint32_t key, uint64_t
 	if (reason == VB_REASON_NONE && vb_peer_is_self(use.f->owner))
 		reason = vb_mem_copy_in(use.addr, src, length) ? reason : VB_REASON_MEMORY_GONE;
 	else if (reason == VB_REASON_NONE)
-		reason = reason_of(vb_peer_write(use.f->owner, use.addr, &iov, 1, length, true),
+		reason = reason_of(vb_peer_write(use.f->owner, use.addr, &iov, 1, length, true,
+						 &use.guard),
 				   side);
 	return end(mem, &use, key, reason);
+}
+
+/* A word that others than its owner have mapped is for its owner's processor: an importer has not mapped it. */
+static int atomic(const struct use *use, const struct vb_atomic *op, uint64_t *original)
+{
+	bool shared = vb_peer_key(use->f->owner, use->f->key)->shared;
+
+	if (vb_peer_is_self(use->f->owner))
+		return vb_node_atomic(use->node, use->addr, shared, op, original);
+	if (shared && !vb_arena_holds(use->f->owner, use->addr, sizeof(*original)))
+		return -EOPNOTSUPP;
+	return vb_peer_atomic(use->f->owner, use->addr, op, original, &use->guard);
 }
 
 enum vb_reason vb_foreign_atomic(const struct vb_mem *mem, uint32_t key, uint64_t va,
 				 bool compare_swap, uint64_t swap_add, uint64_t compare,
 				 uint64_t *original)
 {
+	struct vb_atomic op = {compare_swap, swap_add, compare};
 	struct use use;
 	enum vb_reason reason = begin(mem, key, va, sizeof(*original), IBV_ACCESS_REMOTE_ATOMIC,
 				      VB_ACCESS_REMOTE, &use);
 
 	if (reason == VB_REASON_NONE)
-		reason = reason_of(vb_peer_atomic(use.f->owner, use.addr, compare_swap, swap_add,
-						  compare, original),
-				   VB_ACCESS_REMOTE);
+		reason = reason_of(atomic(&use, &op, original), VB_ACCESS_REMOTE);
 	return end(mem, &use, key, reason);
 }

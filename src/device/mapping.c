@@ -40,6 +40,7 @@ _Static_assert(sizeof(struct procmap_query) == 104, "the kernel's layout");
 #define QUERY_IOCTL    _IOWR('f', 17, struct procmap_query)
 #define QUERY_READABLE 0x01
 #define QUERY_WRITABLE 0x02
+#define QUERY_SHARED   0x08
 
 /* What is being looked for: everything below `at` has been found. */
 struct wanted {
@@ -47,20 +48,28 @@ struct wanted {
 	uintptr_t last; /* the last byte */
 	bool writable;
 	bool done;
+	bool shared; /* some of what was found is */
+};
+
+/* One mapping. */
+struct piece {
+	uintptr_t start, end;
+	bool readable, writable, shared;
 };
 
 /* The next mapping in order of addresses. False: stop, the answer is known. */
-static bool consider(struct wanted *w, uintptr_t start, uintptr_t end, bool readable, bool writable)
+static bool consider(struct wanted *w, const struct piece *p)
 {
-	if (end <= w->at)
+	if (p->end <= w->at)
 		return true;
-	if (start > w->at || !readable || (w->writable && !writable))
+	if (p->start > w->at || !p->readable || (w->writable && !p->writable))
 		return false;
-	if (end > w->last) {
+	w->shared |= p->shared;
+	if (p->end > w->last) {
 		w->done = true;
 		return false;
 	}
-	w->at = end;
+	w->at = p->end;
 	return true;
 }
 
@@ -72,17 +81,21 @@ static int check_query(int fd, struct wanted *w)
 
 		if (ioctl(fd, QUERY_IOCTL, &q))
 			return errno == ENOENT ? 0 : -errno;
-		if (!consider(w, q.vma_start, q.vma_end, q.vma_flags & QUERY_READABLE,
-			      q.vma_flags & QUERY_WRITABLE))
+		struct piece p = {.start = q.vma_start,
+				  .end = q.vma_end,
+				  .readable = q.vma_flags & QUERY_READABLE,
+				  .writable = q.vma_flags & QUERY_WRITABLE,
+				  .shared = q.vma_flags & QUERY_SHARED};
+
+		if (!consider(w, &p))
 			return 0;
 	}
 }
 
 /* Reads lines whose beginning only matters: "7f00-7f10 rw-p ...". */
 struct scanner {
-	uintptr_t start, end;
-	bool readable, writable;
-	int field; /* 0 start, 1 end, 2.. characters of the rights, -1 rest of the line */
+	struct piece piece;
+	int field; /* 0 start, 1 end, 2 to 5 characters of the rights, -1 rest of the line */
 };
 
 static int hex_digit(char c)
@@ -100,14 +113,17 @@ static bool scan_char(struct scanner *s, char c)
 	if (c == '\n')
 		return true;
 	if (s->field == 0 && digit >= 0) {
-		s->start = s->start << 4 | (uintptr_t)digit;
+		s->piece.start = s->piece.start << 4 | (uintptr_t)digit;
 	} else if (s->field == 1 && digit >= 0) {
-		s->end = s->end << 4 | (uintptr_t)digit;
+		s->piece.end = s->piece.end << 4 | (uintptr_t)digit;
 	} else if (s->field == 2) {
-		s->readable = c == 'r';
+		s->piece.readable = c == 'r';
 		s->field = 3;
 	} else if (s->field == 3) {
-		s->writable = c == 'w';
+		s->piece.writable = c == 'w';
+		s->field = 4;
+	} else if (s->field == 5) {
+		s->piece.shared = c == 's';
 		s->field = -1;
 	} else if (s->field >= 0) {
 		s->field++;
@@ -125,7 +141,7 @@ static void check_text(int fd, struct wanted *w)
 		for (ssize_t i = 0; i < n; i++) {
 			if (!scan_char(&s, buf[i]))
 				continue;
-			if (!consider(w, s.start, s.end, s.readable, s.writable))
+			if (!consider(w, &s.piece))
 				return;
 			memset(&s, 0, sizeof(s));
 		}
@@ -138,11 +154,13 @@ static int answer(const struct wanted *w, uintptr_t *bad)
 	return w->done ? 0 : -EFAULT;
 }
 
-int vb_mapping_check_text(int fd, uintptr_t addr, size_t length, bool writable, uintptr_t *bad)
+int vb_mapping_check_text(int fd, uintptr_t addr, size_t length, bool writable, bool *shared,
+			  uintptr_t *bad)
 {
 	struct wanted w = {.at = addr, .last = addr + length - 1, .writable = writable};
 
 	check_text(fd, &w);
+	*shared = w.shared;
 	return answer(&w, bad);
 }
 
@@ -158,19 +176,21 @@ static int check_msync(uintptr_t addr, size_t length, uintptr_t *bad)
 	return 0;
 }
 
-int vb_mapping_check(uintptr_t addr, size_t length, bool writable, uintptr_t *bad)
+int vb_mapping_check(uintptr_t addr, size_t length, bool writable, bool *shared, uintptr_t *bad)
 {
 	struct wanted w = {.at = addr, .last = addr + length - 1, .writable = writable};
 	int fd = vb_sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	int err;
 
+	*shared = true;
 	if (fd < 0)
 		return check_msync(addr, length, bad);
 	err = check_query(fd, &w);
 	if (err == -ENOTTY || err == -EINVAL)
 		check_text(fd, &w);
 	else if (err)
-		w.done = !check_msync(addr, length, bad);
+		w.shared = w.done = !check_msync(addr, length, bad);
 	vb_sys_close(fd);
+	*shared = w.shared;
 	return answer(&w, bad);
 }

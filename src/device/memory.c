@@ -371,7 +371,7 @@ bool vb_mem_copy_in(uint64_t addr, const void *src, uint64_t length)
 	if (shared) {
 		struct iovec iov = {(void *)(uintptr_t)src, length};
 
-		return vb_peer_write(shared, addr, &iov, 1, length, true) == 0;
+		return vb_peer_write(shared, addr, &iov, 1, length, true, NULL) == 0;
 	}
 	uint64_t tail = (addr + length - 1) & ~(uint64_t)7;
 	uint64_t head = tail > addr ? tail - addr : 0;
@@ -397,7 +397,7 @@ bool vb_mem_copy_out(void *dst, uint64_t addr, uint64_t length)
 	if (shared) {
 		struct iovec iov = {dst, length};
 
-		return vb_peer_read(shared, addr, &iov, 1, length) == 0;
+		return vb_peer_read(shared, addr, &iov, 1, length, NULL) == 0;
 	}
 	struct iovec local = {.iov_base = dst, .iov_len = length};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = length};

@@ -44,7 +44,8 @@ static bool wraps(uint64_t start, uint64_t length)
 	return length && start + (length - 1) < start;
 }
 
-static int check_range(const void *addr, size_t length, uint64_t iova, unsigned int access)
+static int check_range(const void *addr, size_t length, uint64_t iova, unsigned int access,
+		       bool *shared)
 {
 	bool writable = access & IBV_ACCESS_LOCAL_WRITE;
 	uintptr_t bad;
@@ -52,9 +53,10 @@ static int check_range(const void *addr, size_t length, uint64_t iova, unsigned 
 	if (wraps((uintptr_t)addr, length) || wraps(iova, length))
 		return vb_refuse(EINVAL, VB_REASON_ARG, "mr: %p or iova 0x%llx + %zu wraps", addr,
 				 (unsigned long long)iova, length);
-	/* Pages of an on-demand region come and go as the program maps them. */
+	/* Pages of an on-demand region come and go as the program maps them: what they will be nobody knows. */
+	*shared = access & IBV_ACCESS_ON_DEMAND;
 	if (!length || access & IBV_ACCESS_ON_DEMAND ||
-	    !vb_mapping_check((uintptr_t)addr, length, writable, &bad))
+	    !vb_mapping_check((uintptr_t)addr, length, writable, shared, &bad))
 		return 0;
 	return vb_refuse(EFAULT, VB_REASON_UNMAPPED, "mr: %p+%zu: not mapped %s at 0x%llx", addr,
 			 length, writable ? "writable" : "readable", (unsigned long long)bad);
@@ -72,6 +74,7 @@ static void publish(struct vb_mr *m)
 	k->base = (uintptr_t)m->memory;
 	k->kind = m->kind;
 	k->windows = 0;
+	k->shared = m->shared;
 	__atomic_store_n(&k->key, m->mr.lkey, __ATOMIC_RELEASE);
 	/* The null region is no memory that another process could reach. */
 	if (m->kind == VB_KEY_REGION)
@@ -82,7 +85,7 @@ static void publish(struct vb_mr *m)
 /* From here on no new access begins; when it returns, those that had begun are over. */
 static void withdraw(struct vb_mr *m)
 {
-	__atomic_store_n(&m->entry->key, 0, __ATOMIC_RELEASE);
+	vb_key_withdraw(m->entry);
 	vb_process_quiesce(0, m->mr.lkey);
 }
 
@@ -146,12 +149,13 @@ int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, 
 		   struct ibv_mr **mr)
 {
 	struct vb_mr *m = NULL;
+	bool shared = false;
 	int err = vb_mr_check_access(&access);
 
 	if (access & IBV_ACCESS_ZERO_BASED)
 		iova = 0;
 	if (!err)
-		err = check_range(addr, length, iova, access);
+		err = check_range(addr, length, iova, access, &shared);
 	if (!err)
 		err = make(pd, access, &m);
 	if (err)
@@ -160,6 +164,7 @@ int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, 
 	m->memory = addr;
 	m->mr.length = length;
 	m->iova = iova;
+	m->shared = shared;
 	publish(m);
 	*mr = &m->mr;
 	return 0;
@@ -223,6 +228,7 @@ int vb_mr_register_mapping(struct ibv_pd *pd, const struct vb_mr_mapping *mappin
 	m->map = mapping->map;
 	m->map_length = mapping->map_length;
 	m->iova = mapping->iova;
+	m->shared = true;
 	publish(m);
 	*mr = &m->mr;
 	return 0;
@@ -273,7 +279,8 @@ static int judge_rereg(struct vb_mr *m, int flags, struct ibv_pd *pd, struct vb_
 	if (next->access & IBV_ACCESS_ZERO_BASED)
 		next->iova = 0;
 	if (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS))
-		err = check_range(next->mr.addr, next->mr.length, next->iova, next->access);
+		err = check_range(next->mr.addr, next->mr.length, next->iova, next->access,
+				  &next->shared);
 	if (!err && (flags & IBV_REREG_MR_CHANGE_PD))
 		err = vb_pd_get(m->mr.context, pd);
 	return err;
@@ -281,7 +288,8 @@ static int judge_rereg(struct vb_mr *m, int flags, struct ibv_pd *pd, struct vb_
 
 static int reregister(struct vb_mr *m, int flags, struct ibv_pd *pd, const struct vb_mr *wish)
 {
-	struct vb_mr next = {.mr = m->mr, .iova = m->iova, .access = m->access};
+	struct vb_mr next = {
+		.mr = m->mr, .iova = m->iova, .access = m->access, .shared = m->shared};
 	struct ibv_pd *old = m->mr.pd;
 
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
@@ -306,6 +314,7 @@ static int reregister(struct vb_mr *m, int flags, struct ibv_pd *pd, const struc
 	m->mr.length = next.mr.length;
 	m->iova = next.iova;
 	m->access = next.access;
+	m->shared = next.shared;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		m->mr.pd = pd;
 		vb_pd_put(old);

@@ -38,6 +38,7 @@ struct vb_mr {
 	struct vb_key *entry;
 	void *memory; /* what it covers; mr.addr, unless that tells programs nothing */
 	bool foreign; /* imported */
+	bool shared;  /* other processes may have mapped the memory too (transport/access.h) */
 	struct vb_provided *provided; /* what the memory is a piece of, or NULL */
 	void *map;                    /* a dma-buf's mapping, ours alone, or NULL */
 	size_t map_length;

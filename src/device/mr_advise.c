@@ -54,6 +54,7 @@ static int bring_in(const struct ibv_sge *sge, uint64_t addr, bool write, bool w
 	void *at = (void *)(uintptr_t)start;
 	size_t length = (size_t)(addr + sge->length - start);
 	uintptr_t bad;
+	bool shared;
 
 	if (!sge->length)
 		return 0;
@@ -63,7 +64,8 @@ static int bring_in(const struct ibv_sge *sge, uint64_t addr, bool write, bool w
 	}
 	if (madvise(at, length, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0)
 		return 0;
-	if (errno == EINVAL && !vb_mapping_check((uintptr_t)addr, sge->length, write, &bad))
+	if (errno == EINVAL &&
+	    !vb_mapping_check((uintptr_t)addr, sge->length, write, &shared, &bad))
 		return 0; /* a kernel that cannot: best effort */
 	return refuse(EFAULT, VB_REASON_UNMAPPED, sge, "not mapped with these rights");
 }

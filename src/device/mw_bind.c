@@ -49,7 +49,7 @@ static void qp_unlink(struct vb_mw *m)
 /* No new access begins. Under the lock. */
 static void unbind(struct vb_mw *m)
 {
-	__atomic_store_n(&m->entry->key, 0, __ATOMIC_SEQ_CST);
+	vb_key_withdraw(m->entry);
 	if (m->region)
 		m->region->windows--;
 	m->region = NULL;
@@ -112,6 +112,7 @@ static void bind(struct vb_mw *m, struct vb_qp *qp, struct vb_key *region,
 	/* Engines look at the kind before they mark. */
 	__atomic_store_n(&k->kind, VB_KEY_WINDOW, __ATOMIC_RELAXED);
 	k->windows = 0;
+	k->shared = region->shared;
 	region->windows++;
 	m->region = region;
 	if (type_2)
@@ -217,7 +218,7 @@ bool vb_mw_withdraw_region(struct vb_key *region)
 	vb_lock_take(&lock);
 	free = !region->windows;
 	if (free)
-		__atomic_store_n(&region->key, 0, __ATOMIC_RELEASE);
+		vb_key_withdraw(region);
 	vb_lock_release(&lock);
 	return free;
 }

@@ -376,6 +376,7 @@ void vb_qp_stop(struct vb_qp *qp)
 {
 	__atomic_store_n(&qp->pub->direct, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&qp->pub->qpn, 0, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&qp->pub->generation, 1, __ATOMIC_SEQ_CST);
 	if (!qp->raw && (!qp->xb || qp->xb->home))
 		vb_qp_table_remove(qp);
 	vb_mw_release_qp(qp);

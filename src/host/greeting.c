@@ -190,7 +190,7 @@ static void parts_take(struct vb_peer *peer, const struct vb_control *msg, int *
 	}
 
 	if ((msg->parts & VB_CONTROL_LOCK) && n < num_fds &&
-	    vb_atomic_lock_map(fds[n++], &peer->atomic_lock, &defect))
+	    vb_turn_map(fds[n++], &peer->turn, &defect))
 		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: its lock: %s", vb_peer_pid(peer),
 			defect);
 	if ((msg->parts & VB_CONTROL_ARENA) && n < num_fds) {
@@ -201,7 +201,7 @@ static void parts_take(struct vb_peer *peer, const struct vb_control *msg, int *
 	if (peer->arena_fd < 0 && !peer->stranger)
 		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: memory to be mapped: %s",
 			vb_peer_pid(peer), defect);
-	if ((msg->parts & VB_CONTROL_MEMORY) && n < num_fds && peer->atomic_lock &&
+	if ((msg->parts & VB_CONTROL_MEMORY) && n < num_fds && peer->turn &&
 	    vb_memory_usable(fds[n])) {
 		atomic_store(&peer->mem_fd, fds[n]);
 		fds[n] = -1;

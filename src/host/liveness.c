@@ -21,7 +21,6 @@
 #define SO_PEERPIDFD 77
 #endif
 
-#define FUTEX_WORD_TID        0x3fffffffu
 #define FUTEX_WORD_OWNER_DIED 0x40000000u
 
 int vb_alive_init(struct vb_page *page)
@@ -56,7 +55,7 @@ bool vb_alive_word_held(const struct vb_page *page)
 {
 	uint32_t word = __atomic_load_n((const uint32_t *)&page->header.alive, __ATOMIC_ACQUIRE);
 
-	return (word & FUTEX_WORD_TID) != 0 && !(word & FUTEX_WORD_OWNER_DIED);
+	return (word & VB_ALIVE_TID) != 0 && !(word & FUTEX_WORD_OWNER_DIED);
 }
 
 bool vb_peer_alive(const struct vb_peer *peer)

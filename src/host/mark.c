@@ -2,16 +2,22 @@
 /*
  * Marks: who is touching what. An initiator publishes its target, fences, looks whether the target is still valid, touches, clears.
  * Whoever makes something invalid stores that, fences, and waits for the marks that name it. One of the two sees the other.
+ *
+ * The wait is for copies that the kernel or a processor is doing now. The mark of a process that stands still is no such copy: when
+ * it goes on, its guard (guard.h) finds the change before it touches another byte.
  */
 #include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/sys.h"
+#include "base/reason.h"
 #include "host/private.h"
+#include "host/standstill.h"
 
-#define SPINS    200
-#define SLEEP_NS 100000
+#define SPINS      200
+#define SLEEP_NS   100000
+#define LOOK_EVERY 20 /* sleeps between two looks at whether the peer stands still: 2 ms */
 
 static void mark_set(struct vb_node *node, uint32_t engine, uint64_t nonce, uint32_t qpn,
 		     uint32_t key)
@@ -80,14 +86,42 @@ static bool any_named(const struct vb_node *node, uint32_t qpn, uint32_t key)
 	return false;
 }
 
-static void await_peer(const struct vb_peer *peer, uint64_t nonce, uint32_t qpn, uint32_t key)
+/* With the marks of all peers, together. A process waits for its own threads as long as they take. */
+struct patience {
+	int64_t until;
+	int turn;
+};
+
+static bool worth_waiting(const struct vb_peer *peer, struct patience *p)
+{
+	if (peer->self)
+		return true;
+	if (!vb_peer_alive(peer))
+		return false;
+	if (p->turn < SPINS || p->turn % LOOK_EVERY)
+		return true;
+	if (vb_stands_still(peer->seen_pid))
+		return false;
+	if (vb_node_clock() < p->until)
+		return true;
+	vb_note(VB_REASON_PEER_STILL,
+		"process %u has been about to touch memory for longer than %lld ms: it is not waited for",
+		vb_peer_pid(peer), VB_STANDSTILL_NS / VB_MSEC);
+	return false;
+}
+
+static void await_peer(const struct vb_peer *peer, uint64_t nonce, uint32_t qpn, uint32_t key,
+		       struct patience *p)
 {
 	uint32_t n = engines_of(peer);
-	int turn = 0;
 
+	p->turn = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		while (names(&peer->page->engine[i], nonce, qpn, key) && vb_peer_alive(peer))
-			pause_for(&turn);
+		while (names(&peer->page->engine[i], nonce, qpn, key)) {
+			if (!worth_waiting(peer, p))
+				return;
+			pause_for(&p->turn);
+		}
 	}
 }
 
@@ -109,34 +143,37 @@ static struct vb_peer **peers_hold(struct vb_node *node, size_t *count)
 }
 
 /* Without memory for a list: with the lock. Slower for others, never wrong. */
-static void await_locked(struct vb_node *node, uint32_t qpn, uint32_t key)
+static void await_locked(struct vb_node *node, uint32_t qpn, uint32_t key,
+			 struct patience *patience)
 {
 	pthread_mutex_lock(&node->lock);
 	for (struct vb_peer *p = node->peers; p; p = p->next)
-		await_peer(p, node->nonce, qpn, key);
+		await_peer(p, node->nonce, qpn, key, patience);
 	pthread_mutex_unlock(&node->lock);
 }
 
 void vb_mark_await(struct vb_node *node, uint32_t qpn, uint32_t key)
 {
+	struct patience patience = {0, 0};
 	size_t n = 0;
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	await_peer(node->self, node->nonce, qpn, key);
+	await_peer(node->self, node->nonce, qpn, key, &patience);
 	pthread_mutex_lock(&node->lock);
 	if (!any_named(node, qpn, key)) {
 		pthread_mutex_unlock(&node->lock);
 		return;
 	}
+	patience.until = vb_node_clock() + VB_STANDSTILL_NS;
 	struct vb_peer **list = peers_hold(node, &n);
 
 	pthread_mutex_unlock(&node->lock);
 	if (!list) {
-		await_locked(node, qpn, key);
+		await_locked(node, qpn, key, &patience);
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
-		await_peer(list[i], node->nonce, qpn, key);
+		await_peer(list[i], node->nonce, qpn, key, &patience);
 	pthread_mutex_lock(&node->lock);
 	for (size_t i = 0; i < n; i++)
 		vb_peer_unref(list[i]);

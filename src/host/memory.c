@@ -11,12 +11,14 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/reason.h"
 #include "base/sys.h"
 #include "host/arena.h"
 #include "host/descriptor.h"
+#include "host/guard.h"
 #include "host/private.h"
 
 int vb_memory_open_own(const uint64_t *nonce, char *obstacle, size_t size)
@@ -63,16 +65,26 @@ bool vb_peer_reachable(const struct vb_peer *peer)
 			      !atomic_load_explicit(&peer->node->gone, memory_order_relaxed));
 }
 
+/* Without a guard: memory that this process itself may change whenever it likes. */
+static int copy(void *to, const void *from, size_t bytes, const struct vb_guard *guard)
+{
+	if (guard)
+		return vb_guard_move(guard, to, from, bytes);
+	memcpy(to, from, bytes);
+	return 0;
+}
+
 /* Copies the next `bytes` bytes of the list to or from `flat`, advancing the list. */
-static void list_copy(struct iovec **iov, int *count, char *flat, size_t bytes, bool to_flat)
+static int list_copy(struct iovec **iov, int *count, char *flat, size_t bytes, bool to_flat,
+		     const struct vb_guard *guard)
 {
 	while (bytes && *count) {
 		size_t n = (*iov)->iov_len < bytes ? (*iov)->iov_len : bytes;
+		int err = to_flat ? copy(flat, (*iov)->iov_base, n, guard)
+				  : copy((*iov)->iov_base, flat, n, guard);
 
-		if (to_flat)
-			memcpy(flat, (*iov)->iov_base, n);
-		else
-			memcpy((*iov)->iov_base, flat, n);
+		if (err)
+			return err;
 		(*iov)->iov_base = (char *)(*iov)->iov_base + n;
 		(*iov)->iov_len -= n;
 		flat += n;
@@ -82,6 +94,7 @@ static void list_copy(struct iovec **iov, int *count, char *flat, size_t bytes, 
 			(*count)--;
 		}
 	}
+	return 0;
 }
 
 /* Bytes before the tail: the tail is the last aligned word that the range touches, or what of it lies in the range. */
@@ -92,23 +105,31 @@ static size_t before_tail(uint64_t addr, size_t length)
 	return word > addr ? (size_t)(word - addr) : 0;
 }
 
-static int self_write(uint64_t addr, struct iovec *iov, int count, size_t length, bool tail)
+static int store(uint64_t *word, uint64_t value, const struct vb_guard *guard)
+{
+	if (guard)
+		return vb_guard_store(guard, word, value);
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* To memory that is mapped here. */
+static int mapped_write(uint64_t addr, struct iovec *iov, int count, size_t length, bool tail,
+			const struct vb_guard *guard)
 {
 	size_t head = tail ? before_tail(addr, length) : length;
 	char *dst = (char *)(uintptr_t)addr;
 	uint64_t word;
+	int err = list_copy(&iov, &count, dst, head, true, guard);
 
-	list_copy(&iov, &count, dst, head, true);
-	if (head == length)
-		return 0;
+	if (err || head == length)
+		return err;
 	if (length - head == sizeof(word) && (addr + head) % sizeof(word) == 0) {
-		list_copy(&iov, &count, (char *)&word, sizeof(word), true);
-		__atomic_store_n((uint64_t *)(void *)(dst + head), word, __ATOMIC_RELEASE);
-	} else {
-		__atomic_thread_fence(__ATOMIC_RELEASE);
-		list_copy(&iov, &count, dst + head, length - head, true);
+		(void)list_copy(&iov, &count, (char *)&word, sizeof(word), true, NULL);
+		return store((uint64_t *)(void *)(dst + head), word, guard);
 	}
-	return 0;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	return list_copy(&iov, &count, dst + head, length - head, true, guard);
 }
 
 /*
@@ -142,21 +163,23 @@ static int list_seam(struct iovec *iov, int count, size_t head, uint64_t *word)
 }
 
 /* What a failed or empty transfer means. 0 bytes: the address space is gone (exit or exec). */
-static int transfer_error(struct vb_peer *peer, ssize_t n)
+static int transfer_error(struct vb_peer *peer, int err)
 {
-	if (n == 0)
+	if (!err)
 		return -ESRCH;
-	if (errno == EBADF) {
+	if (err == -EBADF) {
 		vb_node_descriptors_gone(peer->node);
 		return -EOPNOTSUPP;
 	}
-	if (errno == EPERM || errno == ENOSYS) {
+	if (err == -EPERM || err == -ENOSYS) {
 		vb_note(VB_REASON_NO_DIRECT_ACCESS,
 			"process %u: this process may not use its descriptor: %s",
-			vb_peer_pid(peer), strerror(errno));
+			vb_peer_pid(peer), strerror(-err));
 		atomic_store(&peer->unreachable, true);
 		return -EOPNOTSUPP;
 	}
+	if (err == -ESTALE || err == -EOPNOTSUPP)
+		return err;
 	return vb_peer_alive(peer) ? -EFAULT : -ESRCH;
 }
 
@@ -175,13 +198,15 @@ static void list_advance(struct iovec **iov, int *count, size_t bytes)
 }
 
 /* One element needs no list: the plain call saves the kernel copying it. */
-static ssize_t transfer_once(int fd, struct iovec *iov, int count, uint64_t addr, bool write)
+static ssize_t transfer_once(int fd, struct iovec *iov, int count, uint64_t addr, bool write,
+			     const struct vb_guard *guard)
 {
+	const long list[6] = {fd, (long)(uintptr_t)iov, count, (long)addr};
+	const long one[6] = {fd, (long)(uintptr_t)iov->iov_base, (long)iov->iov_len, (long)addr};
+
 	if (count == 1)
-		return write ? vb_sys_pwrite(fd, iov->iov_base, iov->iov_len, (off_t)addr)
-			     : vb_sys_pread(fd, iov->iov_base, iov->iov_len, (off_t)addr);
-	return write ? vb_sys_pwritev(fd, iov, count, (off_t)addr)
-		     : vb_sys_preadv(fd, iov, count, (off_t)addr);
+		return vb_guard_call(guard, write ? SYS_pwrite64 : SYS_pread64, one);
+	return vb_guard_call(guard, write ? SYS_pwritev : SYS_preadv, list);
 }
 
 /* Either the program closes descriptors, or the peer has spoilt the mark of its own. */
@@ -195,7 +220,7 @@ static void descriptor_lost(struct vb_peer *peer)
 }
 
 static int transfer(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
-		    size_t length, bool write)
+		    size_t length, bool write, const struct vb_guard *guard)
 {
 	int fd = atomic_load_explicit(&peer->mem_fd, memory_order_relaxed);
 
@@ -205,10 +230,10 @@ static int transfer(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int 
 		return -EOPNOTSUPP;
 	}
 	while (length) {
-		ssize_t n = transfer_once(fd, iov, count, addr, write);
+		ssize_t n = transfer_once(fd, iov, count, addr, write, guard);
 
-		if (n <= 0 && !(n < 0 && errno == EINTR))
-			return transfer_error(peer, n);
+		if (n <= 0 && n != -EINTR)
+			return transfer_error(peer, (int)n);
 		if (n < 0)
 			continue;
 		if ((size_t)n >= length)
@@ -221,8 +246,16 @@ static int transfer(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int 
 	return 0;
 }
 
+int vb_memory_transfer_word(struct vb_peer *peer, uint64_t addr, uint64_t *value, bool write,
+			    const struct vb_guard *guard)
+{
+	struct iovec iov = {value, sizeof(*value)};
+
+	return transfer(peer, addr, &iov, 1, sizeof(*value), write, guard);
+}
+
 /* 0 if the arguments and the peer are sound. */
-static int transfer_check(const struct vb_peer *peer, uint64_t addr, int count, size_t length)
+int vb_memory_transfer_check(const struct vb_peer *peer, uint64_t addr, int count, size_t length)
 {
 	if (count < 0 || count > VB_PEER_IOV)
 		return -EINVAL;
@@ -246,186 +279,110 @@ static bool window_ready(struct vb_peer *peer, uint64_t addr, uint64_t length)
 }
 
 /* Piece by piece. What is used up of the list has length 0 afterwards. */
-static void window_copy(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
-			size_t length, bool write)
+static int window_copy(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
+		       size_t length, bool write, const struct vb_guard *guard)
 {
 	size_t room;
 	char *at;
+	int err = 0;
 
-	while (length && (at = vb_arena_window(peer, addr, length, &room))) {
+	while (!err && length && (at = vb_arena_window(peer, addr, length, &room))) {
 		size_t n = room < length ? room : length;
 
-		list_copy(&iov, &count, at, n, write);
+		err = list_copy(&iov, &count, at, n, write, guard);
 		length -= n;
 		addr += n;
 	}
+	return err;
 }
 
 /* The tail is stored after all else. A window ends at an aligned word, so the tail lies in one. */
-static void window_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
-			 size_t length, bool tail)
+static int window_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
+			size_t length, bool tail, const struct vb_guard *guard)
 {
 	size_t head = tail ? before_tail(addr, length) : length;
 	size_t room;
 
 	/* What was written before is seen before. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	window_copy(peer, addr, iov, count, head, true);
-	if (head == length)
-		return;
+	int err = window_copy(peer, addr, iov, count, head, true, guard);
+
+	if (err || head == length)
+		return err;
 	char *at = vb_arena_window(peer, addr + head, length - head, &room);
 
-	if (at)
-		self_write((uintptr_t)at, iov, count, length - head, true);
+	return at ? mapped_write((uintptr_t)at, iov, count, length - head, true, guard) : 0;
+}
+
+/* What is not our own is touched under a guard; one that has nothing to look at is `none`. */
+static const struct vb_guard *guard_of(const struct vb_peer *peer, const struct vb_guard *guard,
+				       struct vb_guard *none)
+{
+	if (peer->self)
+		return NULL;
+	if (guard)
+		return guard;
+	vb_guard_init(none);
+	return none;
 }
 
 int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length,
-		  bool tail)
+		  bool tail, const struct vb_guard *guard)
 {
 	struct iovec more[VB_PEER_IOV + 1];
+	struct vb_guard none;
 	uint64_t word;
-	int err = transfer_check(peer, addr, count, length);
+	int err = vb_memory_transfer_check(peer, addr, count, length);
 
 	if (err || !length)
 		return err;
-	if (window_ready(peer, addr, length)) {
-		window_write(peer, addr, iov, count, length, tail);
-		return 0;
-	}
+	guard = guard_of(peer, guard, &none);
+	if (window_ready(peer, addr, length))
+		return window_write(peer, addr, iov, count, length, tail, guard);
 	if (peer->self)
-		return self_write(addr, iov, count, length, tail);
+		return mapped_write(addr, iov, count, length, tail, NULL);
 	if (!vb_peer_reachable(peer))
 		return -EOPNOTSUPP;
 	size_t head = tail ? before_tail(addr, length) : length;
 
 	memcpy(more, iov, sizeof(*iov) * (size_t)count);
-	iov = more;
 	if (head < length)
-		count = list_seam(iov, count, head, &word);
+		count = list_seam(more, count, head, &word);
+	iov = more;
 	if (vb_bulk_suits(peer, length)) {
-		size_t done = vb_bulk_write(peer, addr, iov, count, head, length);
+		size_t done = vb_bulk_move(peer, addr, iov, count, head, length, true, guard);
 
 		list_advance(&iov, &count, done);
 		addr += done;
 		length -= done;
 	}
-	return transfer(peer, addr, iov, count, length, true);
+	return transfer(peer, addr, iov, count, length, true, guard);
 }
 
-int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length)
+int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length,
+		 const struct vb_guard *guard)
 {
-	int err = transfer_check(peer, addr, count, length);
+	struct vb_guard none;
+	int err = vb_memory_transfer_check(peer, addr, count, length);
 
 	if (err || !length)
 		return err;
+	guard = guard_of(peer, guard, &none);
 	if (window_ready(peer, addr, length)) {
-		window_copy(peer, addr, iov, count, length, false);
+		err = window_copy(peer, addr, iov, count, length, false, guard);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		return 0;
+		return err;
 	}
-	if (peer->self) {
-		list_copy(&iov, &count, (char *)(uintptr_t)addr, length, false);
-		return 0;
-	}
+	if (peer->self)
+		return list_copy(&iov, &count, (char *)(uintptr_t)addr, length, false, NULL);
 	if (!vb_peer_reachable(peer))
 		return -EOPNOTSUPP;
 	if (vb_bulk_suits(peer, length)) {
-		size_t done = vb_bulk_read(peer, addr, iov, count, length);
+		size_t done = vb_bulk_move(peer, addr, iov, count, length, length, false, guard);
 
 		list_advance(&iov, &count, done);
 		addr += done;
 		length -= done;
 	}
-	return transfer(peer, addr, iov, count, length, false);
-}
-
-static int atomic_self(uint64_t addr, bool compare_swap, uint64_t swap_add, uint64_t compare,
-		       uint64_t *original)
-{
-	uint64_t *word = (uint64_t *)(uintptr_t)addr;
-	uint64_t old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-
-	*original = old;
-	if (!compare_swap)
-		__atomic_store_n(word, old + swap_add, __ATOMIC_RELEASE);
-	else if (old == compare)
-		__atomic_store_n(word, swap_add, __ATOMIC_RELEASE);
-	return 0;
-}
-
-static int atomic_other(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add,
-			uint64_t compare, uint64_t *original)
-{
-	uint64_t value;
-	struct iovec iov = {&value, sizeof(value)};
-	int err = transfer(peer, addr, &iov, 1, sizeof(value), false);
-
-	if (err)
-		return err;
-	*original = value;
-	if (compare_swap && value != compare)
-		return 0;
-	value = compare_swap ? swap_add : value + swap_add;
-	iov.iov_base = &value;
-	iov.iov_len = sizeof(value);
-	return transfer(peer, addr, &iov, 1, sizeof(value), true);
-}
-
-/* Memory that several processes map is changed by the processor's own atomics, whoever asks: a program may use them as well. */
-static int atomic_shared(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add,
-			 uint64_t compare, uint64_t *original)
-{
-	size_t room;
-	uint64_t *word = vb_arena_window(peer, addr, sizeof(*word), &room);
-
-	if (!word && peer->self)
-		word = (uint64_t *)(uintptr_t)addr;
-	if (!word)
-		return -EOPNOTSUPP;
-	if (compare_swap) {
-		*original = compare;
-		__atomic_compare_exchange_n(word, original, swap_add, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_SEQ_CST);
-	} else {
-		*original = __atomic_fetch_add(word, swap_add, __ATOMIC_SEQ_CST);
-	}
-	return 0;
-}
-
-int vb_peer_atomic(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add,
-		   uint64_t compare, uint64_t *original)
-{
-	int err = addr % 8 ? -EINVAL : transfer_check(peer, addr, 1, sizeof(uint64_t));
-
-	if (!err && vb_arena_holds(peer, addr, sizeof(uint64_t)))
-		return atomic_shared(peer, addr, compare_swap, swap_add, compare, original);
-	if (!err && !vb_peer_reachable(peer))
-		err = -EOPNOTSUPP;
-	if (!err)
-		err = vb_atomic_lock_take(peer->atomic_lock);
-	if (err)
-		return err;
-	err = peer->self ? atomic_self(addr, compare_swap, swap_add, compare, original)
-			 : atomic_other(peer, addr, compare_swap, swap_add, compare, original);
-	vb_atomic_lock_release(peer->atomic_lock);
-	return err;
-}
-
-int vb_peer_atomic_write(struct vb_peer *peer, uint64_t addr, uint64_t value)
-{
-	struct iovec iov = {&value, sizeof(value)};
-	int err = addr % 8 ? -EINVAL : transfer_check(peer, addr, 1, sizeof(value));
-
-	/* Remote atomics on shared memory are the processor's own: a plain store fits between them. */
-	if (!err && vb_arena_holds(peer, addr, sizeof(value)))
-		return vb_peer_write(peer, addr, &iov, 1, sizeof(value), true);
-	if (!err && !vb_peer_reachable(peer))
-		err = -EOPNOTSUPP;
-	if (!err)
-		err = vb_atomic_lock_take(peer->atomic_lock);
-	if (err)
-		return err;
-	err = vb_peer_write(peer, addr, &iov, 1, sizeof(value), true);
-	vb_atomic_lock_release(peer->atomic_lock);
-	return err;
+	return transfer(peer, addr, iov, count, length, false, guard);
 }

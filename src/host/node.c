@@ -146,7 +146,7 @@ static int self_make(struct vb_node *node)
 		return err;
 	if (err)
 		vb_note(VB_REASON_NO_DIRECT_ACCESS, "own shared memory: %s", defect);
-	return vb_atomic_lock_create(&self->atomic_lock, &node->lock_fd);
+	return vb_turn_create(&self->turn, &node->lock_fd);
 }
 
 /*
@@ -173,7 +173,7 @@ static int direct_make(struct vb_node *node)
 static void node_free(struct vb_node *node)
 {
 	if (node->self) {
-		vb_atomic_lock_unmap(node->self->atomic_lock);
+		vb_turn_unmap(node->self->turn);
 		vb_window_detach(node->self);
 		free(node->self);
 	}

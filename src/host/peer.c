@@ -46,7 +46,7 @@ void vb_peer_unref(struct vb_peer *peer)
 		return;
 	vb_descriptor_close(atomic_load(&peer->doorbell));
 	vb_descriptor_close(atomic_load(&peer->mem_fd));
-	vb_atomic_lock_unmap(peer->atomic_lock);
+	vb_turn_unmap(peer->turn);
 	vb_window_detach(peer);
 	vb_descriptor_close(peer->arena_fd);
 	vb_shared_unmap(peer->page, sizeof(struct vb_page));

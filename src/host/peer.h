@@ -15,6 +15,7 @@
 
 #include "host/node.h"
 
+struct vb_guard;
 struct vb_peer;
 
 uint64_t vb_peer_nonce(const struct vb_peer *peer);
@@ -51,31 +52,43 @@ bool vb_peer_shares(const struct vb_peer *peer);
 /*
  * Copy between local vectors and [addr, addr+length) of the peer. write stores the last aligned 8 bytes after all others when
  * `tail` is set. 0, or -errno: -EFAULT also for a short copy (part may have been written), -ESRCH dead, -EOPNOTSUPP unreachable.
- * The iovec array may be modified. self: plain copies. At most VB_PEER_IOV elements.
+ * The iovec array may be modified. self: plain copies. At most VB_PEER_IOV elements. The guard (NULL: nothing to look at) names what must
+ * stand while bytes change: -ESTALE if it does not, -EOPNOTSUPP if this thread cannot (host/guard.h).
  */
 #define VB_PEER_IOV 64
 int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length,
-		  bool tail);
-int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length);
+		  bool tail, const struct vb_guard *guard);
+int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length,
+		 const struct vb_guard *guard);
+
+struct vb_atomic {
+	bool compare_swap; /* else add */
+	uint64_t swap_add;
+	uint64_t compare;
+};
 
 /*
- * Read-modify-write of the aligned 64-bit word at addr: under the peer's atomic lock, or where the memory is shared (host/arena.h)
- * by the processor.
+ * Read-modify-write of the aligned 64-bit word at addr: in turn (host/turn.c), or where the memory is the arena's (host/arena.h) by
+ * the processor. Not for memory that other processes may have mapped from elsewhere.
  */
-int vb_peer_atomic(struct vb_peer *peer, uint64_t addr, bool compare_swap, uint64_t swap_add,
-		   uint64_t compare, uint64_t *original);
-
+int vb_peer_atomic(struct vb_peer *peer, uint64_t addr, const struct vb_atomic *op,
+		   uint64_t *original, const struct vb_guard *guard);
 /* A store of one aligned 64-bit word between two such. */
-int vb_peer_atomic_write(struct vb_peer *peer, uint64_t addr, uint64_t value);
+int vb_peer_atomic_write(struct vb_peer *peer, uint64_t addr, uint64_t value,
+			 const struct vb_guard *guard);
 
-/* The self peer's lock, for the responder: every remote atomic on this process's memory is done between these two. */
-void vb_node_atomic_lock(struct vb_node *node);
-void vb_node_atomic_unlock(struct vb_node *node);
+/*
+ * The same on this process's own memory, for the responder. `shared`: others may have mapped it, then the processor does it,
+ * whoever asks. -EFAULT: the program has unmapped it.
+ */
+int vb_node_atomic(struct vb_node *node, uint64_t addr, bool shared, const struct vb_atomic *op,
+		   uint64_t *original);
+int vb_node_atomic_write(struct vb_node *node, uint64_t addr, bool shared, uint64_t value);
 
 /*
  * Marks. set: publishes that `engine` is about to touch (peer, qpn, key), then a full fence; re-check the peer's entries afterwards, touch, clear.
  * await: after this process has made `key` (or, with key 0, the QP `qpn`) invalid in its page: full fence, then wait until no living
- * peer's mark names it. Stops waiting for a peer when it dies.
+ * peer's mark names it. Stops waiting for a peer when it dies, when it is seen standing still, and after VB_STANDSTILL_NS.
  */
 void vb_mark_set(struct vb_node *node, uint32_t engine, const struct vb_peer *peer, uint32_t qpn,
 		 uint32_t key);

@@ -35,7 +35,8 @@ static inline void vb_cpu_relax(void)
 #endif
 }
 
-struct vb_atomic_lock;
+struct vb_guard;
+struct vb_turn;
 
 /* Something that the epoll descriptor watches. ready() is called by the progress thread, without the lock. */
 struct vb_source {
@@ -127,8 +128,9 @@ struct vb_peer {
 	_Atomic int doorbell;
 	_Atomic int mem_fd;       /* -1: its memory cannot be reached */
 	_Atomic bool unreachable; /* for another reason */
-	_Atomic bool by_pid;      /* bulk.c: its memory answers to its process number */
-	struct vb_atomic_lock *atomic_lock;
+	_Atomic pid_t thread;     /* bulk.c: its memory answers to this number, 0: to none */
+	uint64_t thread_word;
+	struct vb_turn *turn;
 	int arena_fd; /* window.c: set before the peer can be used */
 	uint64_t arena_size;
 	_Atomic(void *) *window; /* NULL: it has none to share */
@@ -329,7 +331,8 @@ int vb_keyring_create(uint64_t nonce, struct vb_keyring **keys, int *fd);
 /* Of the process with this nonce. Leaves fd open; 0, or -errno and the defect. */
 int vb_keyring_map(int fd, uint64_t nonce, const struct vb_keyring **keys, const char **defect);
 
-/* liveness.c */
+/* liveness.c. In the first word of the lock: the thread that holds it, as futex(2) has it. */
+#define VB_ALIVE_TID 0x3fffffffu
 int vb_alive_init(struct vb_page *page);
 bool vb_alive_word_held(const struct vb_page *page);
 /* With the lock: watches the peer's process by pidfd, if it can be had from this socket. */
@@ -339,22 +342,30 @@ bool vb_liveness_service(struct vb_node *node);
 /* Is there a peer whose death no descriptor would tell? */
 bool vb_liveness_blind(struct vb_node *node);
 
-/* atomic_lock.c */
-int vb_atomic_lock_create(struct vb_atomic_lock **lock, int *fd);
-int vb_atomic_lock_map(int fd, struct vb_atomic_lock **lock, const char **defect);
-void vb_atomic_lock_unmap(struct vb_atomic_lock *lock);
-/* 0, or -EAGAIN when somebody kept it for too long, or -ENOTRECOVERABLE. */
-int vb_atomic_lock_take(struct vb_atomic_lock *lock);
-void vb_atomic_lock_release(struct vb_atomic_lock *lock);
+/* turn.c. */
+int vb_turn_create(struct vb_turn **turn, int *fd);
+int vb_turn_map(int fd, struct vb_turn **turn, const char **defect);
+void vb_turn_unmap(struct vb_turn *turn);
+/* 0, or -EAGAIN when somebody who runs kept it for too long; with `insist` never. *ticket is for what follows. */
+int vb_turn_take(struct vb_turn *turn, bool insist, uint64_t *ticket);
+void vb_turn_release(struct vb_turn *turn, uint64_t ticket);
+/* The third word of the guard: it is still this ticket's turn. */
+void vb_turn_guard(const struct vb_turn *turn, uint64_t ticket, struct vb_guard *guard);
 
-/* bulk.c: long transfers. probe: progress thread. The others return the bytes moved; what is missing is left to the descriptor. */
+/*
+ * bulk.c: long transfers. probe: progress thread. move returns the bytes moved; what is missing is left to the descriptor. [head, length)
+ * is stored after the rest.
+ */
 void vb_bulk_probe(struct vb_peer *peer, uint64_t nonce_address);
 bool vb_bulk_suits(const struct vb_peer *peer, size_t length);
-/* [head, length) is stored after the rest. */
-size_t vb_bulk_write(struct vb_peer *peer, uint64_t addr, const struct iovec *iov, int count,
-		     size_t head, size_t length);
-size_t vb_bulk_read(struct vb_peer *peer, uint64_t addr, const struct iovec *iov, int count,
-		    size_t length);
+size_t vb_bulk_move(struct vb_peer *peer, uint64_t addr, const struct iovec *iov, int count,
+		    size_t head, size_t length, bool write, const struct vb_guard *guard);
+
+/* memory.c, for atomic.c. */
+int vb_memory_transfer_check(const struct vb_peer *peer, uint64_t addr, int count, size_t length);
+/* One word, through the descriptor. */
+int vb_memory_transfer_word(struct vb_peer *peer, uint64_t addr, uint64_t *value, bool write,
+			    const struct vb_guard *guard);
 
 /* memory.c: the descriptor of our own memory for peers; -1 and the obstacle; or -errno when the system is short of something. */
 int vb_memory_open_own(const uint64_t *nonce, char *obstacle, size_t size);

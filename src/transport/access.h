@@ -25,8 +25,17 @@ struct vb_key {
 	uint64_t base;    /* address of the first byte in the owner's address space */
 	uint32_t kind;    /* enum vb_key_kind */
 	uint32_t windows; /* region: how many windows are bound to it; the owner's own */
-	uint64_t pad[2];
+	uint32_t generation; /* counts how often it was made invalid: what was judged before must not be used after */
+	uint32_t shared; /* 1: other processes may have mapped this memory, so only the processor's atomics are atomic */
+	uint64_t pad;
 };
+
+/* No new access begins; those that had begun are waited for (host/mark.c). */
+static inline void vb_key_withdraw(struct vb_key *k)
+{
+	__atomic_store_n(&k->key, 0, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&k->generation, 1, __ATOMIC_SEQ_CST);
+}
 
 enum vb_key_kind {
 	VB_KEY_REGION,

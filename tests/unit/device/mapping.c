@@ -15,24 +15,29 @@
 
 #define PAGE 4096u
 
-static int check_text(uintptr_t addr, size_t length, bool writable, uintptr_t *bad)
+static int check_text(uintptr_t addr, size_t length, bool writable, bool *shared, uintptr_t *bad)
 {
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	int err = vb_mapping_check_text(fd, addr, length, writable, bad);
+	int err = vb_mapping_check_text(fd, addr, length, writable, shared, bad);
 
 	close(fd);
 	return err;
 }
 
+static bool found_shared;
+
 /* Both ways must agree. */
 static int check(const void *at, size_t length, bool writable)
 {
 	uintptr_t bad = 0, bad_text = 0;
-	int err = vb_mapping_check((uintptr_t)at, length, writable, &bad);
+	bool shared = false, shared_text = false;
+	int err = vb_mapping_check((uintptr_t)at, length, writable, &shared, &bad);
 
-	assert_int_equal(check_text((uintptr_t)at, length, writable, &bad_text), err);
+	assert_int_equal(check_text((uintptr_t)at, length, writable, &shared_text, &bad_text), err);
 	if (err)
 		assert_true(bad == bad_text);
+	assert_int_equal(shared, shared_text);
+	found_shared = shared;
 	return err;
 }
 
@@ -69,13 +74,14 @@ static void holes(void **state)
 {
 	char *p = make_pages();
 	uintptr_t bad;
+	bool shared;
 
 	(void)state;
 	assert_int_equal(check(p, 3 * PAGE + 1, false), -EFAULT);
 	assert_int_equal(check(p + 3 * PAGE, 1, false), -EFAULT);
 	assert_int_equal(check(p + 6 * PAGE, PAGE + 1, false), -EFAULT);
 	assert_int_equal(check(p + 7 * PAGE - 1, 1, true), 0);
-	assert_int_equal(vb_mapping_check((uintptr_t)p, 8 * PAGE, false, &bad), -EFAULT);
+	assert_int_equal(vb_mapping_check((uintptr_t)p, 8 * PAGE, false, &shared, &bad), -EFAULT);
 	assert_true(bad == (uintptr_t)p + 3 * PAGE);
 	assert_int_equal(check(NULL, 1, false), -EFAULT);
 	assert_int_equal(check((void *)(UINTPTR_MAX - 10), 11, false), -EFAULT);
@@ -111,28 +117,50 @@ static void strange_text(void **state)
 			size_t length;
 			bool writable;
 			int err;
+			bool shared;
 		} cases[] = {
-			{0x1000, 0x1000, true, 0},        {0x1000, 0x2000, false, 0},
-			{0x1fff, 2, true, -EFAULT},       {0x3000, 1, false, -EFAULT},
-			{0xffffffff00000fff, 1, true, 0},
+			{0x1000, 0x1000, true, 0, false},        {0x1000, 0x2000, false, 0, true},
+			{0x1fff, 2, true, -EFAULT, false},       {0x3000, 1, false, -EFAULT, false},
+			{0xffffffff00000fff, 1, true, 0, false},
 		};
+		bool shared;
 
 		assert_int_equal(pipe(pipes), 0);
 		assert_int_equal(write(pipes[1], text, sizeof(text) - 1), sizeof(text) - 1);
 		close(pipes[1]);
 		assert_int_equal(vb_mapping_check_text(pipes[0], cases[i].addr, cases[i].length,
-						       cases[i].writable, &bad),
+						       cases[i].writable, &shared, &bad),
 				 cases[i].err);
+		assert_int_equal(shared, cases[i].shared);
 		close(pipes[0]);
 	}
+}
+
+/* Whether other processes may have mapped the memory too. */
+static void shared_mappings(void **state)
+{
+	char *p = make_pages();
+
+	(void)state;
+	assert_int_equal(check(p, 2 * PAGE, true), 0);
+	assert_false(found_shared);
+	assert_ptr_equal(mmap(p + PAGE, PAGE, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+			 p + PAGE);
+	assert_int_equal(check(p, PAGE, true), 0);
+	assert_false(found_shared);
+	assert_int_equal(check(p, PAGE + 1, true), 0);
+	assert_true(found_shared);
+	assert_int_equal(check(p, 3 * PAGE, false), 0);
+	assert_true(found_shared);
+	munmap(p, 8 * PAGE);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rights),
-		cmocka_unit_test(holes),
-		cmocka_unit_test(ordinary_memory),
+		cmocka_unit_test(rights),          cmocka_unit_test(holes),
+		cmocka_unit_test(shared_mappings), cmocka_unit_test(ordinary_memory),
 		cmocka_unit_test(strange_text),
 	};
 

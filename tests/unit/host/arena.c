@@ -87,10 +87,10 @@ static void test_windows(void **state)
 			struct iovec back = {in, length};
 			uint64_t to = (uintptr_t)base + at[i];
 
-			assert_int_equal(vb_peer_write(self, to, iov, 2, length, true), 0);
+			assert_int_equal(vb_peer_write(self, to, iov, 2, length, true, NULL), 0);
 			assert_memory_equal(base + at[i], out, length);
 			memset(in, 0, sizeof(in));
-			assert_int_equal(vb_peer_read(self, to, &back, 1, length), 0);
+			assert_int_equal(vb_peer_read(self, to, &back, 1, length, NULL), 0);
 			assert_memory_equal(in, out, length);
 			memset(base + at[i], 0, length);
 		}
@@ -99,12 +99,18 @@ static void test_windows(void **state)
 	uint64_t *word = (uint64_t *)(void *)(base + WINDOW - 8), old;
 
 	*word = 40;
-	assert_int_equal(vb_peer_atomic(self, (uintptr_t)word, false, 2, 0, &old), 0);
+	assert_int_equal(vb_peer_atomic(self, (uintptr_t)word, &(struct vb_atomic){false, 2, 0},
+					&old, NULL),
+			 0);
 	assert_int_equal(old, 40);
-	assert_int_equal(vb_peer_atomic(self, (uintptr_t)word, true, 7, 41, &old), 0);
+	assert_int_equal(vb_peer_atomic(self, (uintptr_t)word, &(struct vb_atomic){true, 7, 41},
+					&old, NULL),
+			 0);
 	assert_int_equal(old, 42);
 	assert_int_equal(*word, 42);
-	assert_int_equal(vb_peer_atomic(self, (uintptr_t)word, true, 7, 42, &old), 0);
+	assert_int_equal(vb_peer_atomic(self, (uintptr_t)word, &(struct vb_atomic){true, 7, 42},
+					&old, NULL),
+			 0);
 	assert_int_equal(*word, 7);
 	/* Not in the arena at all. */
 	assert_false(vb_arena_holds(self, (uintptr_t)out, 8));

@@ -96,9 +96,10 @@ static void expect_death(struct end *end, uint32_t engine, struct contact *c, in
 	assert_true(atomic_load(&c->ch->dead));
 	/* Its page stays mapped, its memory does not answer. */
 	assert_non_null(vb_peer_qp(c->ch->peer, c->qpn));
-	assert_int_equal(vb_peer_read(c->ch->peer, c->addr, &iov, 1, 8), -ESRCH);
+	assert_int_equal(vb_peer_read(c->ch->peer, c->addr, &iov, 1, 8, NULL), -ESRCH);
 	iov = (struct iovec){big, sizeof(big)};
-	assert_int_equal(vb_peer_write(c->ch->peer, c->addr, &iov, 1, sizeof(big), true), -ESRCH);
+	assert_int_equal(vb_peer_write(c->ch->peer, c->addr, &iov, 1, sizeof(big), true, NULL),
+			 -ESRCH);
 	assert_null(vb_channel_find(end->node, engine, c->qpn, &why));
 	assert_int_equal(why, VB_CONTACT_DEAD);
 	vb_channel_wake(c->ch);
@@ -213,11 +214,13 @@ static void test_exec_under_writes(void **state)
 		contact_make(&end, end_engine(&end), &c);
 		memset(big, 0xa5, sizeof(big));
 		iov = (struct iovec){big, sizeof(big)};
-		assert_int_equal(vb_peer_read(c.ch->peer, c.addr + 4096, &iov, 1, sizeof(big)), 0);
+		assert_int_equal(
+			vb_peer_read(c.ch->peer, c.addr + 4096, &iov, 1, sizeof(big), NULL), 0);
 		tell(c.child.sock, 2);
 		do {
 			iov = (struct iovec){big, sizeof(big)};
-			err = vb_peer_write(c.ch->peer, c.addr + 4096, &iov, 1, sizeof(big), true);
+			err = vb_peer_write(c.ch->peer, c.addr + 4096, &iov, 1, sizeof(big), true,
+					    NULL);
 		} while (!err);
 		assert_int_equal(err, -ESRCH);
 		assert_false(vb_peer_alive(c.ch->peer));
@@ -343,7 +346,7 @@ static void test_stopped(void **state)
 
 	end_sleep_ms(150);
 	assert_true(vb_peer_alive(ch->peer));
-	assert_int_equal(vb_peer_read(ch->peer, (uintptr_t)&target_word, &iov, 1, 8), 0);
+	assert_int_equal(vb_peer_read(ch->peer, (uintptr_t)&target_word, &iov, 1, 8, NULL), 0);
 	assert_memory_equal(iov.iov_base, &target_word, 8);
 	child_kill(&child);
 	assert_true(end_await(&end.deaths, 1, 1000));

@@ -106,7 +106,8 @@ static int target(int sock, void *arg)
 		case READ_BACK: {
 			struct iovec iov = {&n, 8};
 
-			tell(sock, (uint64_t)-vb_peer_read(ch->peer, (uintptr_t)&word, &iov, 1, 8));
+			tell(sock,
+			     (uint64_t)-vb_peer_read(ch->peer, (uintptr_t)&word, &iov, 1, 8, NULL));
 			break;
 		}
 		default:
@@ -217,7 +218,7 @@ static void test_peer_closes_all(void **state)
 	echo(f, 3);
 	assert_true(end_await(&f->end.rings, before + 1, 1000));
 	/* We still reach its memory; it does not reach ours. */
-	assert_int_equal(vb_peer_read(f->ch->peer, (uintptr_t)&word, &iov, 1, 8), 0);
+	assert_int_equal(vb_peer_read(f->ch->peer, (uintptr_t)&word, &iov, 1, 8, NULL), 0);
 	assert_int_equal(order(f, READ_BACK), EOPNOTSUPP);
 	assert_ptr_equal(vb_channel_find(f->end.node, f->engine, f->qpn, &why), f->ch);
 }

@@ -10,9 +10,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "host/guard.h"
 #include "host/private.h"
 #include "unit/host/end.h"
 
@@ -24,38 +26,29 @@ struct area {
 	uint64_t counter;
 };
 
-/* What the last transfer asked of the kernel: the elements at the end that receives (the tests are linked with --wrap). */
+/* What the last WRITE asked of the kernel: the elements at the end that receives (the tests are linked with --wrap). */
 static struct iovec asked[VB_PEER_IOV + 1];
 static int num_asked;
 
-ssize_t __real_vb_sys_pwritev(int fd, const struct iovec *iov, int count, off_t at);
-ssize_t __wrap_vb_sys_pwritev(int fd, const struct iovec *iov, int count, off_t at);
-ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long num_local,
-				 const struct iovec *remote, unsigned long num_remote,
-				 unsigned long flags);
-ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long num_local,
-				 const struct iovec *remote, unsigned long num_remote,
-				 unsigned long flags);
+ssize_t __real_vb_guard_call(const struct vb_guard *guard, long number, const long argument[6]);
+ssize_t __wrap_vb_guard_call(const struct vb_guard *guard, long number, const long argument[6]);
 
-ssize_t __wrap_vb_sys_pwritev(int fd, const struct iovec *iov, int count, off_t at)
+ssize_t __wrap_vb_guard_call(const struct vb_guard *guard, long number, const long argument[6])
 {
-	char *remote = (char *)(uintptr_t)at;
+	const struct iovec *iov = (const struct iovec *)argument[1];
+	char *remote = (char *)argument[3];
 
-	num_asked = count;
-	for (int i = 0; i < count; i++) {
-		asked[i] = (struct iovec){remote, iov[i].iov_len};
-		remote += iov[i].iov_len;
+	if (number == SYS_process_vm_writev) {
+		num_asked = (int)argument[4];
+		memcpy(asked, (const void *)argument[3], sizeof(*asked) * (size_t)num_asked);
+	} else if (number == SYS_pwritev) {
+		num_asked = (int)argument[2];
+		for (int i = 0; i < num_asked; i++) {
+			asked[i] = (struct iovec){remote, iov[i].iov_len};
+			remote += iov[i].iov_len;
+		}
 	}
-	return __real_vb_sys_pwritev(fd, iov, count, at);
-}
-
-ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long num_local,
-				 const struct iovec *remote, unsigned long num_remote,
-				 unsigned long flags)
-{
-	num_asked = (int)num_remote;
-	memcpy(asked, remote, sizeof(*remote) * num_remote);
-	return __real_process_vm_writev(pid, local, num_local, remote, num_remote, flags);
+	return __real_vb_guard_call(guard, number, argument);
 }
 
 static struct area *area_map(int flags)
@@ -132,9 +125,11 @@ static int target(int sock, void *arg)
 		}
 		case ADD:
 			for (int i = 0; i < 20000; i++) {
-				vb_node_atomic_lock(end.node);
-				area->counter++;
-				vb_node_atomic_unlock(end.node);
+				uint64_t old;
+
+				if (vb_node_atomic(end.node, (uintptr_t)&area->counter, false,
+						   &(struct vb_atomic){false, 1, 0}, &old))
+					return 3;
 			}
 			tell(sock, 0);
 			break;
@@ -230,18 +225,19 @@ static void copies(struct vb_peer *peer, uint64_t area)
 
 		memset(want, 0xee, sizeof(want));
 		iov[0] = (struct iovec){want, SEEN};
-		assert_int_equal(vb_peer_write(peer, area, iov, 1, SEEN, false), 0);
+		assert_int_equal(vb_peer_write(peer, area, iov, 1, SEEN, false, NULL), 0);
 		fill(src, sizeof(src), i);
-		assert_int_equal(
-			vb_peer_write(peer, area + to, iov, cut(src + from, n, iov), n, i & 1), 0);
+		assert_int_equal(vb_peer_write(peer, area + to, iov, cut(src + from, n, iov), n,
+					       i & 1, NULL),
+				 0);
 		memset(want, 0xee, sizeof(want));
 		memcpy(want + to, src + from, n);
 		memset(dst, 0, sizeof(dst));
-		assert_int_equal(vb_peer_read(peer, area, iov, cut(dst, SEEN, iov), SEEN), 0);
+		assert_int_equal(vb_peer_read(peer, area, iov, cut(dst, SEEN, iov), SEEN, NULL), 0);
 		assert_memory_equal(dst, want, SEEN);
 	}
-	assert_int_equal(vb_peer_write(peer, area, iov, 0, 0, true), 0);
-	assert_int_equal(vb_peer_read(peer, area, iov, 0, 0), 0);
+	assert_int_equal(vb_peer_write(peer, area, iov, 0, 0, true, NULL), 0);
+	assert_int_equal(vb_peer_read(peer, area, iov, 0, 0, NULL), 0);
 }
 
 static void test_copies(void **state)
@@ -252,11 +248,11 @@ static void test_copies(void **state)
 
 	copies(f->ch->peer, f->area);
 	/* Long ones by descriptor too, as where process numbers do not reach (bulk.c). */
-	atomic_store(&f->ch->peer->by_pid, false);
+	atomic_store(&f->ch->peer->thread, 0);
 	copies(f->ch->peer, f->area);
 	/* The target sees what was written. */
 	fill(src, AREA, 99);
-	assert_int_equal(vb_peer_write(f->ch->peer, f->area, &iov, 1, AREA, true), 0);
+	assert_int_equal(vb_peer_write(f->ch->peer, f->area, &iov, 1, AREA, true, NULL), 0);
 	tell(f->child.sock, SUM);
 	assert_int_equal(hear(f->child.sock), sum(src));
 }
@@ -267,15 +263,16 @@ static void test_tail_is_apart(void **state)
 	static uint8_t src[AREA];
 	const size_t sizes[] = {9, 15, 16, 17, 64, 512, 4096, 4099, 16384, 65537, 300000};
 	struct fixture *f = *state;
+	pid_t thread = atomic_load(&f->ch->peer->thread);
 	struct iovec iov[VB_PEER_IOV];
 
 	for (int i = 0; i < 2 * 11 * 16; i++) {
 		size_t n = sizes[i % 11], to = 4096 + (size_t)i / 11 % 16;
 		uint64_t end = f->area + to + n, word = (end - 1) & ~7ull;
 
-		atomic_store(&f->ch->peer->by_pid, i < 11 * 16);
+		atomic_store(&f->ch->peer->thread, i < 11 * 16 ? thread : 0);
 		assert_int_equal(vb_peer_write(f->ch->peer, f->area + to, iov, cut(src, n, iov), n,
-					       true),
+					       true, NULL),
 				 0);
 		assert_true(num_asked > 1);
 		assert_int_equal(asked[0].iov_base, f->area + to);
@@ -301,14 +298,17 @@ static void test_copies_self(void **state)
 	uint64_t old;
 
 	area->counter = 5;
-	assert_int_equal(vb_peer_atomic(loop->peer, (uintptr_t)&area->counter, false, 3, 0, &old),
+	assert_int_equal(vb_peer_atomic(loop->peer, (uintptr_t)&area->counter,
+					&(struct vb_atomic){false, 3, 0}, &old, NULL),
 			 0);
 	assert_int_equal(old, 5);
-	assert_int_equal(vb_peer_atomic(loop->peer, (uintptr_t)&area->counter, true, 9, 7, &old),
+	assert_int_equal(vb_peer_atomic(loop->peer, (uintptr_t)&area->counter,
+					&(struct vb_atomic){true, 9, 7}, &old, NULL),
 			 0);
 	assert_int_equal(old, 8);
 	assert_int_equal(area->counter, 8);
-	assert_int_equal(vb_peer_atomic(loop->peer, (uintptr_t)&area->counter, true, 9, 8, &old),
+	assert_int_equal(vb_peer_atomic(loop->peer, (uintptr_t)&area->counter,
+					&(struct vb_atomic){true, 9, 8}, &old, NULL),
 			 0);
 	assert_int_equal(area->counter, 9);
 	munmap(area, sizeof(*area));
@@ -328,7 +328,7 @@ static void test_tail_order(void **state)
 
 		/* The last size once by process number, once by descriptor. */
 		if (k == 4)
-			atomic_store(&f->ch->peer->by_pid, false);
+			atomic_store(&f->ch->peer->thread, 0);
 
 		tell(f->child.sock, WATCH);
 		tell(f->child.sock, count);
@@ -337,8 +337,9 @@ static void test_tail_order(void **state)
 			for (size_t w = 0; w < count; w++)
 				words[w] = i == 20000 ? UINT64_MAX : i;
 			iov = (struct iovec){words, count * 8};
-			assert_int_equal(
-				vb_peer_write(f->ch->peer, f->area, &iov, 1, count * 8, true), 0);
+			assert_int_equal(vb_peer_write(f->ch->peer, f->area, &iov, 1, count * 8,
+						       true, NULL),
+					 0);
 		}
 		assert_int_equal(hear(f->child.sock), 0);
 	}
@@ -352,19 +353,23 @@ static void test_faults(void **state)
 	struct iovec iov = {bytes, sizeof(bytes)};
 	uint64_t old;
 
-	assert_int_equal(vb_peer_read(peer, 0x1000, &iov, 1, 64), -EFAULT);
-	assert_int_equal(vb_peer_write(peer, 0x1000, &iov, 1, 64, true), -EFAULT);
-	assert_int_equal(vb_peer_write(peer, UINT64_MAX - 10, &iov, 1, 64, true), -EFAULT);
-	assert_int_equal(vb_peer_write(peer, 1ull << 63, &iov, 1, 64, true), -EFAULT);
-	assert_int_equal(vb_peer_atomic(peer, 0x1000, false, 1, 0, &old), -EFAULT);
-	assert_int_equal(vb_peer_atomic(peer, f->area + 4, false, 1, 0, &old), -EINVAL);
-	assert_int_equal(vb_peer_read(peer, f->area, &iov, VB_PEER_IOV + 1, 64), -EINVAL);
+	assert_int_equal(vb_peer_read(peer, 0x1000, &iov, 1, 64, NULL), -EFAULT);
+	assert_int_equal(vb_peer_write(peer, 0x1000, &iov, 1, 64, true, NULL), -EFAULT);
+	assert_int_equal(vb_peer_write(peer, UINT64_MAX - 10, &iov, 1, 64, true, NULL), -EFAULT);
+	assert_int_equal(vb_peer_write(peer, 1ull << 63, &iov, 1, 64, true, NULL), -EFAULT);
+	assert_int_equal(vb_peer_atomic(peer, 0x1000, &(struct vb_atomic){false, 1, 0}, &old, NULL),
+			 -EFAULT);
+	assert_int_equal(vb_peer_atomic(peer, f->area + 4, &(struct vb_atomic){false, 1, 0}, &old,
+					NULL),
+			 -EINVAL);
+	assert_int_equal(vb_peer_read(peer, f->area, &iov, VB_PEER_IOV + 1, 64, NULL), -EINVAL);
 	/* Our own side of it is not mapped. */
 	iov = (struct iovec){(void *)0x1000, 64};
-	assert_int_equal(vb_peer_write(peer, f->area, &iov, 1, 64, true), -EFAULT);
+	assert_int_equal(vb_peer_write(peer, f->area, &iov, 1, 64, true, NULL), -EFAULT);
 	assert_true(vb_peer_alive(peer));
 	/* The lock was given back. */
-	assert_int_equal(vb_peer_atomic(peer, f->area, false, 0, 0, &old), 0);
+	assert_int_equal(
+		vb_peer_atomic(peer, f->area, &(struct vb_atomic){false, 0, 0}, &old, NULL), 0);
 }
 
 /* On a crowded machine a holder may stay without a core for longer than the lock's patience. */
@@ -373,7 +378,7 @@ static int add_one(struct vb_peer *peer, uint64_t addr, uint64_t *old)
 	int err;
 
 	do {
-		err = vb_peer_atomic(peer, addr, false, 1, 0, old);
+		err = vb_peer_atomic(peer, addr, &(struct vb_atomic){false, 1, 0}, old, NULL);
 	} while (err == -EAGAIN);
 	return err;
 }
@@ -413,7 +418,9 @@ static void test_atomic_sum(void **state)
 	hear(other.sock);
 	child_join(&other);
 	hear(f->child.sock);
-	assert_int_equal(vb_peer_atomic(f->ch->peer, addr, true, 1, 60000, &old), 0);
+	assert_int_equal(vb_peer_atomic(f->ch->peer, addr, &(struct vb_atomic){true, 1, 60000},
+					&old, NULL),
+			 0);
 	assert_int_equal(old, 60000);
 }
 
@@ -431,7 +438,8 @@ static int endless_adder(int sock, void *arg)
 
 	tell(sock, 0);
 	for (;;) {
-		if (!ch || vb_peer_atomic(ch->peer, addr, false, 1, 0, &old))
+		if (!ch ||
+		    vb_peer_atomic(ch->peer, addr, &(struct vb_atomic){false, 1, 0}, &old, NULL))
 			return 1;
 	}
 }
@@ -452,7 +460,9 @@ static void test_lock_owner_killed(void **state)
 		child_kill(&other);
 		int64_t now = end_clock();
 
-		assert_int_equal(vb_peer_atomic(f->ch->peer, addr, false, 1, 0, &old), 0);
+		assert_int_equal(vb_peer_atomic(f->ch->peer, addr, &(struct vb_atomic){false, 1, 0},
+						&old, NULL),
+				 0);
 		assert_in_range(end_clock() - now, 0, 100000000);
 	}
 	tell(f->child.sock, ADD);
@@ -482,9 +492,11 @@ static void test_unreachable(void **state)
 	assert_false(vb_peer_reachable(ch->peer));
 	uint64_t area = hear(child.sock);
 
-	assert_int_equal(vb_peer_write(ch->peer, area, &iov, 1, 8, true), -EOPNOTSUPP);
-	assert_int_equal(vb_peer_read(ch->peer, area, &iov, 1, 8), -EOPNOTSUPP);
-	assert_int_equal(vb_peer_atomic(ch->peer, area, false, 1, 0, &old), -EOPNOTSUPP);
+	assert_int_equal(vb_peer_write(ch->peer, area, &iov, 1, 8, true, NULL), -EOPNOTSUPP);
+	assert_int_equal(vb_peer_read(ch->peer, area, &iov, 1, 8, NULL), -EOPNOTSUPP);
+	assert_int_equal(vb_peer_atomic(ch->peer, area, &(struct vb_atomic){false, 1, 0}, &old,
+					NULL),
+			 -EOPNOTSUPP);
 	tell(child.sock, END);
 	child_join(&child);
 	end_close(&end, ch);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The states of a process's threads, as proc(5) tells them. No allocation, no cancellation point. */
+#include "host/standstill.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/sys.h"
+
+struct entry { /* getdents64(2) */
+	uint64_t inode;
+	int64_t offset;
+	unsigned short length;
+	unsigned char type;
+	char name[];
+};
+
+/* 'T', 'S', ...; 'X': it has ended; 0: not known. */
+static char state_of(int dir, const char *thread)
+{
+	char path[64], text[512];
+	ssize_t n = -1;
+
+	snprintf(path, sizeof(path), "%.32s/stat", thread);
+	int fd = (int)syscall(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? 'X' : 0;
+	n = vb_sys_read(fd, text, sizeof(text) - 1);
+	int err = errno;
+
+	vb_sys_close(fd);
+	if (n < 0)
+		return err == ESRCH ? 'X' : 0;
+	text[n] = '\0';
+	/* The name of the program may hold anything; no field behind it holds a bracket. */
+	const char *behind = strrchr(text, ')');
+
+	return behind && behind[1] == ' ' ? behind[2] : 0;
+}
+
+static bool still(char state)
+{
+	return state == 'T' || state == 'Z' || state == 'X';
+}
+
+/* The threads of one reading; -1: there is one that does not stand still, else how many. */
+static int judge(int dir, const char *buf, long bytes)
+{
+	int n = 0;
+
+	for (long at = 0; at < bytes;) {
+		const struct entry *e = (const struct entry *)(const void *)(buf + at);
+
+		at += e->length;
+		if (e->name[0] < '0' || e->name[0] > '9')
+			continue;
+		if (!still(state_of(dir, e->name)))
+			return -1;
+		n++;
+	}
+	return n;
+}
+
+bool vb_stands_still(pid_t pid)
+{
+	_Alignas(8) char buf[2048];
+	char path[32];
+	int found = 0;
+	long bytes;
+
+	if (pid <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	int dir = vb_sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	/* Of a process that may not be looked at proc(5) can say as well that there is none; kill(2) says which. */
+	if (dir < 0)
+		return errno == ENOENT && kill(pid, 0) && errno == ESRCH;
+	while ((bytes = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
+		int n = judge(dir, buf, bytes);
+
+		if (n < 0)
+			break;
+		found += n;
+	}
+	vb_sys_close(dir);
+	return bytes == 0 && found > 0;
+}
+
+uint64_t vb_pid_namespace(void)
+{
+	struct stat st;
+	char text[16] = "";
+
+	/* A /proc of another namespace calls this process something else. */
+	if (readlink("/proc/self", text, sizeof(text) - 1) < 0 || atoi(text) != getpid() ||
+	    stat("/proc/self/ns/pid", &st))
+		return 0;
+	return st.st_ino;
+}
