@@ -17,9 +17,13 @@
 #include "host/descriptor.h"
 #include "host/private.h"
 
-/* A call that is turned away costs some 4 us; a caller in a loop gets an eighth of a core at most. */
-#define CALLERS_A_MSEC  32u
+/* To take a call and end it costs some 4 us: a caller in a loop gets an eighth of a core at most. */
+#define CALLERS_A_MSEC  16u
 #define CALLERS_AT_ONCE 256u /* after a quiet time: a job of many processes that starts */
+#define AT_A_TIME       32u  /* then everything else has its turn */
+/* To greet somebody costs ten times that. So often other users' processes are greeted. */
+#define STRANGER_NS     (4 * VB_MSEC)
+#define STRANGERS_AHEAD 16
 #define AGAIN_NS        (1 * VB_MSEC)
 /* Without a descriptor left, or when the socket does not answer. */
 #define LATER_NS        (10 * VB_MSEC)
@@ -126,16 +130,33 @@ static bool make_room(struct vb_node *node, const struct ucred *cred)
 	return true;
 }
 
+/* One more of another user, now? */
+static bool stranger_is_due(struct vb_admission *a)
+{
+	int64_t now = vb_node_clock(), ahead = now + STRANGERS_AHEAD * STRANGER_NS;
+
+	if (a->stranger_at < now)
+		a->stranger_at = now;
+	if (a->stranger_at >= ahead) {
+		vb_note(VB_REASON_STRANGERS, "a caller of another user came too soon");
+		return false;
+	}
+	a->stranger_at += STRANGER_NS;
+	return true;
+}
+
 static void admit(struct vb_node *node, int fd)
 {
 	struct ucred cred = {0};
 	socklen_t len = sizeof(cred);
 	struct vb_connection *conn = NULL;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len)) {
-		vb_descriptor_close(fd);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
+	    (!vb_user_is_ours(node, cred.uid) && !stranger_is_due(&node->admission))) {
+		vb_sys_close(fd);
 		return;
 	}
+	fd = vb_descriptor_adopt(fd);
 	pthread_mutex_lock(&node->lock);
 	if (make_room(node, &cred))
 		conn = vb_connection_new(node, fd, -1, &cred);
@@ -185,37 +206,35 @@ static void later(struct vb_node *node, int64_t delay)
 }
 
 /* So many callers may be taken now. */
-static uint32_t budget(struct vb_admission *a)
+static uint32_t budget(struct vb_budget *b)
 {
 	int64_t now = vb_node_clock();
-	int64_t more = (now - a->budget_at) * CALLERS_A_MSEC / VB_MSEC;
+	int64_t more = (now - b->at) * CALLERS_A_MSEC / VB_MSEC;
 
-	if (!a->budget_at || more >= CALLERS_AT_ONCE - a->budget) {
-		a->budget = CALLERS_AT_ONCE;
-		a->budget_at = now;
+	if (!b->at || more >= CALLERS_AT_ONCE - b->left) {
+		b->left = CALLERS_AT_ONCE;
+		b->at = now;
 	} else if (more > 0) {
-		a->budget += (uint32_t)more;
-		a->budget_at = now;
+		b->left += (uint32_t)more;
+		b->at = now;
 	}
-	return a->budget;
+	return b->left;
 }
 
-/* The socket is watched edge-triggered, or callers who have to wait would keep this thread busy. */
-void vb_admit_ready(struct vb_node *node, struct vb_source *listener, uint32_t events)
+/* Watched edge-triggered, or callers who have to wait would keep this thread busy. */
+static void callers_take(struct vb_node *node, struct vb_source *listener, struct vb_budget *b,
+			 uint32_t most)
 {
-	uint32_t left = budget(&node->admission);
+	uint32_t left = budget(b);
 
-	(void)events;
-	for (; left; node->admission.budget = --left) {
+	for (; left && most; most--) {
 		if (!vb_descriptor_ours(listener->fd)) {
 			vb_node_descriptors_gone(node);
 			return;
 		}
 		int fd = vb_sys_accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-		if (fd < 0 && errno == EAGAIN)
-			return;
-		if (fd < 0 && atomic_load(&node->gone))
+		if (fd < 0 && (errno == EAGAIN || atomic_load(&node->gone)))
 			return;
 		if (fd < 0) {
 			if (errno == EMFILE || errno == ENFILE)
@@ -223,9 +242,22 @@ void vb_admit_ready(struct vb_node *node, struct vb_source *listener, uint32_t e
 			later(node, LATER_NS);
 			return;
 		}
-		admit(node, vb_descriptor_adopt(fd));
+		b->left = --left;
+		admit(node, fd);
 	}
 	later(node, AGAIN_NS);
+}
+
+void vb_admit_ready(struct vb_node *node, struct vb_source *listener, uint32_t events)
+{
+	(void)events;
+	callers_take(node, listener, &node->admission.plain, AT_A_TIME);
+}
+
+void vb_admit_keyed_ready(struct vb_node *node, struct vb_source *listener, uint32_t events)
+{
+	(void)events;
+	callers_take(node, listener, &node->admission.keyed, AT_A_TIME);
 }
 
 /* With the lock. */
@@ -249,16 +281,28 @@ static void drop_late(struct vb_node *node)
 		vb_node_retry(node, wait);
 }
 
+/* Every listener has its turn, and no name's callers use up the budget of the others: who is called by a key has one of its own. */
+static void callers_again(struct vb_node *node)
+{
+	struct vb_admission *a = &node->admission;
+	uint32_t n = node->page->header.num_blocks;
+
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t i = (a->turn + k) % n;
+
+		if (node->names.keyed[i].fd > 0)
+			vb_admit_keyed_ready(node, &node->names.keyed[i], 0);
+		if (node->names.plain[i].fd > 0)
+			vb_admit_ready(node, &node->names.plain[i], 0);
+	}
+	a->turn++;
+}
+
 void vb_admit_service(struct vb_node *node)
 {
 	if (node->admission.again) {
 		node->admission.again = false;
-		for (uint32_t i = 0; i < VB_MAX_BLOCKS; i++) {
-			if (node->names.plain[i].fd > 0)
-				vb_admit_ready(node, &node->names.plain[i], 0);
-			if (node->names.keyed[i].fd > 0)
-				vb_admit_ready(node, &node->names.keyed[i], 0);
-		}
+		callers_again(node);
 	}
 	pthread_mutex_lock(&node->lock);
 	drop_late(node);

@@ -171,10 +171,10 @@ static uint32_t place_find(const struct vb_node *node)
 	return i;
 }
 
-static int name_listen(struct vb_node *node, struct vb_source *listener, int fd)
+static int name_listen(struct vb_node *node, struct vb_source *listener, int fd, bool keyed)
 {
 	listener->fd = fd;
-	listener->ready = vb_admit_ready;
+	listener->ready = keyed ? vb_admit_keyed_ready : vb_admit_ready;
 	if (fd < 0)
 		return 0;
 	return listen(fd, SOMAXCONN) ? -errno
@@ -208,9 +208,9 @@ static int block_listen(struct vb_node *node, uint32_t *name)
 	if (i == head->num_blocks)
 		__atomic_store_n(&head->num_blocks, i + 1, __ATOMIC_RELEASE);
 	names->keyed[i].fd = -1;
-	err = name_listen(node, &names->plain[i], c.plain);
+	err = name_listen(node, &names->plain[i], c.plain, false);
 	if (!err)
-		err = name_listen(node, &names->keyed[i], c.keyed);
+		err = name_listen(node, &names->keyed[i], c.keyed, true);
 	else
 		vb_descriptor_close(c.keyed);
 	if (err) {

@@ -58,11 +58,18 @@ struct vb_names {
 	uint64_t used[VB_MAX_QPS / 64];
 };
 
+/* admit.c: how many callers may be taken. */
+struct vb_budget {
+	uint32_t left;
+	int64_t at; /* when it was filled up last */
+};
+
 /* admit.c: the progress thread's, but for `spare`. */
 struct vb_admission {
 	bool again; /* callers wait for budget or for a descriptor */
-	uint32_t budget;
-	int64_t budget_at; /* when it was filled up last */
+	uint32_t turn;
+	struct vb_budget plain, keyed; /* by the kind of name that was called */
+	int64_t stranger_at;           /* up to when other users' turns are used up */
 	int spare; /* a descriptor to be given up for telling a caller that there is none left */
 };
 
@@ -247,6 +254,7 @@ void vb_names_close(struct vb_node *node);
 
 /* admit.c: progress thread. */
 void vb_admit_ready(struct vb_node *node, struct vb_source *listener, uint32_t events);
+void vb_admit_keyed_ready(struct vb_node *node, struct vb_source *listener, uint32_t events);
 /* Takes callers that had to wait, and ends greetings that take too long. Without the lock. */
 void vb_admit_service(struct vb_node *node);
 /* With the lock. May we keep a connection to this owner of a name? */

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: whoever calls a process's names without end gets in nobody's way.
+ *
+ *   loop     other users' processes connect and hang up in loops: messages of others that sleep for events go on
+ *   silent   another user connects as often as it can and says nothing: the victim's own descriptors do not run out, a
+ *            process of its user still finds it, and the silent connections are ended
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/check.h"
+#include "support/intruder.h"
+#include "support/process.h"
+
+enum { ROUNDS = 200, LIMIT = 256, SILENT = 1000, OWN_FILES = 128, CALLERS = 2 };
+
+/* Until it is killed. */
+static int caller(int sock, void *unused)
+{
+	(void)unused;
+	user_become(INTRUDER_STRANGER);
+	message_meet(sock);
+	for (unsigned int i = 0;; i++) {
+		int fd = name_call_any(i);
+
+		if (fd >= 0)
+			close(fd);
+	}
+	return 0;
+}
+
+static int run(int sock, bool first)
+{
+	struct endpoint endpoint;
+	struct side side;
+
+	promise("callers in a loop do not hold up messages");
+	user_become(INTRUDER_VICTIM);
+	endpoint_open(&endpoint, 64, true);
+	side_open(&side, &endpoint, NULL, NULL, 4096);
+	side_exchange(&side, sock);
+	ping_by_events(&side, ROUNDS, first);
+	message_meet(sock);
+	side_close(&side);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static int first_victim(int sock, void *unused)
+{
+	(void)unused;
+	return run(sock, true);
+}
+
+static int second_victim(int sock, void *unused)
+{
+	(void)unused;
+	return run(sock, false);
+}
+
+static void loop_test(void)
+{
+	struct process callers[CALLERS], a, b;
+
+	for (int i = 0; i < CALLERS; i++)
+		process_start(&callers[i], caller, NULL);
+	for (int i = 0; i < CALLERS; i++)
+		message_meet(callers[i].sock);
+	process_start_pair(&a, first_victim, &b, second_victim, NULL);
+	process_expect_success(&a, 60000);
+	process_expect_success(&b, PROCESS_PATIENCE_MS);
+	for (int i = 0; i < CALLERS; i++)
+		process_kill(&callers[i]);
+}
+
+/* Makes its connections when told, then waits until they are ended. Says how many there were. */
+static int silent(int sock, void *unused)
+{
+	static struct pollfd open_ones[SILENT];
+	uint32_t n = 0;
+
+	(void)unused;
+	descriptors_limit(SILENT + 100);
+	user_become(INTRUDER_STRANGER);
+	message_meet(sock);
+	for (unsigned int i = 0; i < 4 * SILENT && n < SILENT; i++) {
+		int fd = name_call_any(i);
+
+		if (fd >= 0)
+			open_ones[n++] = (struct pollfd){.fd = fd};
+	}
+	message_send(sock, &n, sizeof(n));
+	for (uint32_t i = 0; i < n; i++)
+		CHECK_SAY(poll(&open_ones[i], 1, 20000) == 1, "connection %u of %u is kept", i, n);
+	message_meet(sock);
+	return 0;
+}
+
+static int victim(int sock, void *unused)
+{
+	struct endpoint endpoint;
+	struct side side;
+	int files[OWN_FILES];
+
+	(void)unused;
+	promise("silent callers leave the victim its descriptors and its peers");
+	descriptors_limit(LIMIT);
+	user_become(INTRUDER_VICTIM);
+	endpoint_open(&endpoint, 64, true);
+	side_open(&side, &endpoint, NULL, NULL, 4096);
+	message_meet(sock);
+	message_meet(sock); /* the attack has begun */
+	for (int i = 0; i < OWN_FILES; i++) {
+		files[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		CHECK_SAY(files[i] >= 0, "file %d: errno %d", i, errno);
+	}
+	for (int i = 0; i < OWN_FILES; i++)
+		close(files[i]);
+	side_exchange(&side, sock);
+	ping_by_events(&side, 100, true);
+	message_meet(sock);
+	side_close(&side);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static void silent_test(void)
+{
+	struct process attacker, a;
+	struct endpoint endpoint;
+	struct side side;
+	uint32_t n;
+
+	process_start(&attacker, silent, NULL);
+	process_start(&a, victim, NULL);
+	message_meet(a.sock);
+	message_meet(attacker.sock);
+	message_receive(attacker.sock, &n, sizeof(n));
+	CHECK_SAY(n > LIMIT, "only %u connections were made", n);
+	message_meet(a.sock);
+	user_become(INTRUDER_VICTIM);
+	endpoint_open(&endpoint, 64, true);
+	side_open(&side, &endpoint, NULL, NULL, 4096);
+	side_exchange(&side, a.sock);
+	ping_by_events(&side, 100, false);
+	message_meet(a.sock);
+	message_meet(attacker.sock);
+	side_close(&side);
+	endpoint_close(&endpoint);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "loop";
+
+	watchdog(100);
+	network_leave();
+	if (!strcmp(what, "loop"))
+		loop_test();
+	else
+		silent_test();
+	return 0;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Hostile neighbours: namespaces, users, callers, and the traffic of the others. */
+#include "support/intruder.h"
+
+#include <grp.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "support/check.h"
+
+enum { LENGTH = 64 };
+
+void network_leave(void)
+{
+	struct ifreq lo = {.ifr_name = "lo"};
+	int fd;
+
+	if (geteuid() != 0 || unshare(CLONE_NEWNET))
+		SKIP("a network namespace and a second user need root");
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	CHECK(fd >= 0 && !ioctl(fd, SIOCGIFFLAGS, &lo));
+	lo.ifr_flags |= IFF_UP;
+	CHECK_ZERO(ioctl(fd, SIOCSIFFLAGS, &lo));
+	close(fd);
+	unsetenv("VB_TEST_DEVICE");
+}
+
+void user_become(uid_t user)
+{
+	CHECK_ZERO(setgroups(0, NULL));
+	CHECK_ZERO(setresgid(user, user, user));
+	CHECK_ZERO(setresuid(user, user, user));
+}
+
+void descriptors_limit(unsigned int most)
+{
+	struct rlimit limit;
+
+	CHECK_ZERO(getrlimit(RLIMIT_NOFILE, &limit));
+	limit.rlim_cur = most;
+	if (limit.rlim_max < most)
+		limit.rlim_max = most;
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		SKIP("%u descriptors may not be had here", most);
+}
+
+/* The which-th abstract name of the library that the kernel lists, starting again at the end. */
+static bool name_find(unsigned int which, struct sockaddr_un *addr, socklen_t *length)
+{
+	static char names[64][100];
+	static unsigned int found;
+	char line[512];
+
+	/* The names of a process that has started stay: they are looked for now and then. */
+	if (which % 4096 == 0 || !found) {
+		FILE *list = fopen("/proc/net/unix", "re");
+
+		CHECK(list);
+		for (found = 0; found < 64 && fgets(line, sizeof(line), list);) {
+			const char *name = strstr(line, "@verbatim/");
+
+			if (name && sscanf(name + 1, "%99s", names[found]) == 1)
+				found++;
+		}
+		fclose(list);
+	}
+	if (!found)
+		return false;
+	const char *name = names[which % found];
+
+	memset(addr, 0, sizeof(*addr));
+	addr->sun_family = AF_UNIX;
+	memcpy(addr->sun_path + 1, name, strlen(name));
+	*length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+	return true;
+}
+
+int name_call_any(unsigned int which)
+{
+	struct sockaddr_un addr;
+	socklen_t length;
+
+	if (!name_find(which, &addr, &length))
+		return -1;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&addr, length)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* Sleeps until the completion of a receive has come; those of sends pass by. */
+static void received(struct side *side)
+{
+	struct endpoint *e = side->endpoint;
+	struct ibv_wc wc;
+
+	for (;;) {
+		struct ibv_cq *cq;
+		void *context;
+		int n;
+
+		while ((n = ibv_poll_cq(e->cq, 1, &wc)) == 1) {
+			CHECK_SAY(wc.status == IBV_WC_SUCCESS, "status %d", wc.status);
+			if (wc.opcode == IBV_WC_RECV)
+				return;
+		}
+		CHECK_ZERO(n);
+		CHECK_ZERO(ibv_req_notify_cq(e->cq, 0));
+		n = ibv_poll_cq(e->cq, 1, &wc);
+		if (n == 0) {
+			CHECK_ZERO(ibv_get_cq_event(e->channel, &cq, &context));
+			ibv_ack_cq_events(cq, 1);
+			continue;
+		}
+		CHECK_EQ(n, 1);
+		CHECK_SAY(wc.status == IBV_WC_SUCCESS, "status %d", wc.status);
+		if (wc.opcode == IBV_WC_RECV)
+			return;
+	}
+}
+
+void ping_by_events(struct side *side, unsigned int rounds, bool first)
+{
+	CHECK_ZERO(post_receive(side, 1, 0, LENGTH));
+	for (unsigned int i = 0; i < rounds; i++) {
+		if (first)
+			CHECK_ZERO(post_send(side, 2, LENGTH, LENGTH, IBV_SEND_SIGNALED));
+		received(side);
+		CHECK_ZERO(post_receive(side, 1, 0, LENGTH));
+		if (!first)
+			CHECK_ZERO(post_send(side, 2, LENGTH, LENGTH, IBV_SEND_SIGNALED));
+	}
+}
