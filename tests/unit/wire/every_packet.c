@@ -70,11 +70,6 @@ static void say(const struct vb_opcode *o, uint8_t code, const struct vb_run *ru
 	printf("bth.opcode=%u bth.se=%d bth.m=1 bth.padcnt=%u bth.tver=0 bth.p_key=%u bth.destqp=%u bth.a=%d bth.psn=%u",
 	       code, !!(run->flags & VB_RUN_SOLICITED), vb_packet_pad(run->length), run->pkey,
 	       run->dest_qpn, !!(run->flags & VB_RUN_ACK_REQ), run->psn);
-	/* tshark 4.0 finds the BTH of these and leaves the rest alone (IBA A19). */
-	if (o->op == VB_OP_FLUSH || o->op == VB_OP_ATOMIC_WRITE) {
-		putchar('\n');
-		return;
-	}
 	if (o->headers & VB_HEADER_DETH)
 		printf(" deth.q_key=%u deth.srcqp=%u", run->qkey, run->src_qpn);
 	if (o->headers & (VB_HEADER_RETH | VB_HEADER_ATOMIC)) /* tshark has one name for both */
