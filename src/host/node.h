@@ -32,7 +32,7 @@ struct vb_node_events {
 	void *arg;
 };
 
-/* Makes the page, the atomic lock, the doorbell and the epoll descriptor; the progress thread must call vb_node_hold_alive() first thing. 0 or -errno. */
+/* Makes the page, the turn of atomics, the doorbell and the epoll descriptor; the progress thread must call vb_node_hold_alive() first thing. 0 or -errno. */
 int vb_node_start(const struct vb_node_events *events, struct vb_node **node);
 /* The calling thread becomes the one whose life stands for the process's (robust futex). */
 void vb_node_hold_alive(struct vb_node *node);

@@ -16,7 +16,7 @@
  */
 int vb_shared_create(const char *label, size_t bytes, void **map, int *fd);
 
-/* The exception: an object that all who have its descriptor may write (the atomic lock). */
+/* The exception: an object that all who have its descriptor may write (the turn of atomics). */
 int vb_shared_create_common(const char *label, size_t bytes, void **map, int *fd);
 
 /* An object of that kind which nobody has mapped yet, of whole pages and sparse. */

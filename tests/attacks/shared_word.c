@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise (IBV_ATOMIC_HCA): atomics on one word are atomic, whichever process registered it. One shared page is registered by two
+ * processes; an initiator does FETCH_ADD through the one, another through the other, the owners each through a queue pair to themselves, and one of
+ * them uses the processor's own atomics besides. The sum is exact.
+ *
+ * usage: shared_word [OPERATIONS_EACH]
+ */
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { OWNERS = 2, SIZE = 4096, RESULT_AT = 64 };
+
+static uint64_t each;
+static uint64_t *word;
+static volatile uint64_t *ended;
+
+static void add(struct side *side)
+{
+	CHECK_ZERO(post_fetch_add(side, 1, RESULT_AT, 0, 1, IBV_SEND_SIGNALED));
+	completion_expect(side->endpoint->cq, 1, IBV_WC_SUCCESS, NULL);
+}
+
+static int initiator(int sock, void *unused)
+{
+	struct endpoint endpoint;
+	struct side side;
+
+	(void)unused;
+	promise("atomics on shared memory succeed");
+	endpoint_open(&endpoint, 256, false);
+	side_open(&side, &endpoint, NULL, NULL, SIZE);
+	side_exchange(&side, sock);
+	for (uint64_t i = 0; i < each; i++)
+		add(&side);
+	__atomic_fetch_add(ended, 1, __ATOMIC_RELEASE);
+	message_meet(sock);
+	side_close(&side);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static int owner(int sock, void *unused)
+{
+	struct endpoint endpoint, own;
+	struct side side, here, there;
+	struct ibv_wc wc;
+
+	(void)unused;
+	promise("who owns a queue pair to a shared page does its atomics");
+	endpoint_open(&endpoint, 256, false);
+	endpoint_open(&own, 256, false);
+	side_open(&side, &endpoint, NULL, word, SIZE);
+	side_open(&here, &own, NULL, NULL, SIZE);
+	side_open(&there, &own, NULL, word, SIZE);
+	sides_connect(&here, &there);
+	side_exchange(&side, sock);
+	for (uint64_t i = 0; i < each; i++) {
+		add(&here);
+		CHECK_EQ(ibv_poll_cq(endpoint.cq, 1, &wc), 0);
+		__atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+	}
+	/* What is left comes from its progress thread. */
+	message_meet(sock);
+	side_close(&side);
+	side_close(&here);
+	side_close(&there);
+	endpoint_close(&own);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct process owners[OWNERS], initiators[OWNERS];
+
+	each = argc > 1 ? strtoull(argv[1], NULL, 0) : 20000;
+	watchdog(150);
+	promise("the sum of atomics through two registrations of one page is exact");
+	word = memory_shared(SIZE);
+	ended = memory_shared(SIZE);
+	for (int i = 0; i < OWNERS; i++)
+		process_start_pair(&owners[i], owner, &initiators[i], initiator, NULL);
+	for (int i = 0; i < OWNERS; i++) {
+		process_expect_success(&initiators[i], 120000);
+		process_expect_success(&owners[i], PROCESS_PATIENCE_MS);
+	}
+	CHECK_EQ(*ended, OWNERS);
+	CHECK_SAY(*word == 3 * OWNERS * each, "the sum is %llu instead of %llu",
+		  (unsigned long long)*word, (unsigned long long)(3 * OWNERS * each));
+	printf("%llu atomics, the sum exact\n", (unsigned long long)*word);
+	return 0;
+}

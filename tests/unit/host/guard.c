@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Guarded access: nothing happens once a word has changed, and interruptions neither repeat nor lose anything. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "host/guard.h"
+#include "host/standstill.h"
+
+static uint32_t first, second;
+static uint64_t third;
+
+static struct vb_guard guard_all(void)
+{
+	struct vb_guard g;
+
+	vb_guard_init(&g);
+	g.first = &first;
+	g.first_is = first;
+	g.second = &second;
+	g.second_is = second;
+	g.third = &third;
+	g.third_is = third;
+	return g;
+}
+
+/* Every access, and whether all of them are refused or none. */
+static void all_accesses(const struct vb_guard *guard, int expected)
+{
+	uint64_t word = 5, value = 7, compare = 5;
+	char from[700], to[700] = "";
+	const long nothing[6] = {0};
+	ssize_t n = vb_guard_call(guard, SYS_getppid, nothing);
+
+	memset(from, 0x5a, sizeof(from));
+	assert_int_equal(n, expected ? expected : getppid());
+	for (size_t bytes = 0; bytes <= sizeof(from); bytes += bytes < 20 ? 1 : 97) {
+		memset(to, 0, sizeof(to));
+		assert_int_equal(vb_guard_move(guard, to, from, bytes), bytes ? expected : 0);
+		for (size_t i = 0; i < sizeof(to); i++)
+			assert_int_equal(to[i], i < bytes && !expected ? 0x5a : 0);
+	}
+	assert_int_equal(vb_guard_add(guard, &word, &value), expected);
+	assert_int_equal(word, expected ? 5 : 12);
+	assert_int_equal(value, expected ? 7 : 5);
+	word = 5;
+	assert_int_equal(vb_guard_swap(guard, &word, &compare, 9), expected);
+	assert_int_equal(word, expected ? 5 : 9);
+	compare = 1;
+	assert_int_equal(vb_guard_swap(guard, &word, &compare, 3), expected);
+	assert_int_equal(compare, expected ? 1 : 9);
+	assert_int_equal(vb_guard_store(guard, &word, 77), expected);
+	assert_int_equal(word, expected ? 5 : 77);
+}
+
+static void test_words(void **state)
+{
+	struct vb_guard none, all, copy;
+
+	(void)state;
+	first = 1, second = 2, third = 3ull << 40;
+	vb_guard_init(&none);
+	all = guard_all();
+	vb_guard_copy(&copy, &all);
+	all_accesses(&none, 0);
+	all_accesses(&all, 0);
+	all_accesses(&copy, 0);
+	first++;
+	all_accesses(&all, -ESTALE);
+	all_accesses(&copy, -ESTALE);
+	first--;
+	second++;
+	all_accesses(&copy, -ESTALE);
+	second--;
+	third += 1ull << 33;
+	all_accesses(&copy, -ESTALE);
+	vb_guard_copy(&copy, NULL);
+	all_accesses(&copy, 0);
+}
+
+static volatile sig_atomic_t alarms;
+
+static void on_alarm(int number)
+{
+	(void)number;
+	alarms++;
+}
+
+/* Signals at every instruction, in the end: what is interrupted begins again, what is done is done once. */
+static void test_interruptions(void **state)
+{
+	struct itimerval often = {{0, 47}, {0, 47}}, never = {{0, 0}, {0, 0}};
+	static char from[1 << 16], to[1 << 16];
+	uint64_t word = 0, n = 0;
+	struct vb_guard g = guard_all();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(from); i++)
+		from[i] = (char)(i * 7 + (i >> 8));
+	signal(SIGALRM, on_alarm);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	while (alarms < 2000) {
+		uint64_t value = 1;
+		size_t bytes = n % 3 ? n % 512 : sizeof(to);
+
+		assert_int_equal(vb_guard_add(&g, &word, &value), 0);
+		assert_int_equal(value, n);
+		assert_int_equal(word, ++n);
+		assert_int_equal(vb_guard_move(&g, to, from, bytes), 0);
+		assert_memory_equal(to, from, bytes);
+		memset(to, 0, bytes);
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	signal(SIGALRM, SIG_DFL);
+}
+
+struct shared {
+	uint32_t generation;
+	uint64_t counter;
+	uint64_t refused;
+};
+
+/* Adds for as long as the generation is the one that it read; judged anew after each refusal. */
+static void add_for_ever(struct shared *s)
+{
+	for (;;) {
+		struct vb_guard g;
+
+		vb_guard_init(&g);
+		g.first = &s->generation;
+		g.first_is = __atomic_load_n(&s->generation, __ATOMIC_ACQUIRE);
+		/* An odd one allows nothing. */
+		while (!(g.first_is & 1)) {
+			uint64_t one = 1;
+
+			if (vb_guard_add(&g, &s->counter, &one))
+				break;
+		}
+		__atomic_fetch_add(&s->refused, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void test_stopped(void **state)
+{
+	struct shared *s =
+		mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int status;
+
+	(void)state;
+	assert_ptr_not_equal(s, MAP_FAILED);
+	pid_t pid = fork();
+
+	if (!pid)
+		add_for_ever(s);
+	assert_false(vb_stands_still(pid));
+	for (int i = 0; i < 500; i++) {
+		uint64_t before = __atomic_load_n(&s->counter, __ATOMIC_RELAXED), refused;
+
+		while (__atomic_load_n(&s->counter, __ATOMIC_RELAXED) == before)
+			sched_yield();
+		kill(pid, SIGSTOP);
+		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+		assert_true(vb_stands_still(pid));
+		__atomic_fetch_add(&s->generation, 1, __ATOMIC_SEQ_CST);
+		before = __atomic_load_n(&s->counter, __ATOMIC_RELAXED);
+		refused = __atomic_load_n(&s->refused, __ATOMIC_RELAXED);
+		kill(pid, SIGCONT);
+		while (__atomic_load_n(&s->refused, __ATOMIC_RELAXED) < refused + 2)
+			sched_yield();
+		assert_int_equal(__atomic_load_n(&s->counter, __ATOMIC_RELAXED), before);
+		__atomic_fetch_add(&s->generation, 1, __ATOMIC_SEQ_CST);
+	}
+	kill(pid, SIGKILL);
+	while (!vb_stands_still(pid))
+		sched_yield();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(vb_stands_still(pid));
+	munmap(s, sizeof(*s));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_interruptions),
+		cmocka_unit_test(test_stopped),
+	};
+
+	if (!vb_guard_possible()) {
+		fprintf(stderr, "no restartable sequences here\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
