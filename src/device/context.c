@@ -171,11 +171,25 @@ static int init_context(struct vb_context *c, struct ibv_device *device)
 	return 0;
 }
 
+/* A list may be older than its devices. */
+static int check_present(struct ibv_device *device)
+{
+	struct vb_link_state link;
+
+	vb_device_refresh_now();
+	vb_device_link(vb_device_of(device), &link);
+	return link.present ? 0
+			    : vb_refuse(ENODEV, VB_REASON_SYSTEM,
+					"open_device: the interface of %s is gone", device->name);
+}
+
 int vb_context_open(struct ibv_device *device, struct ibv_context **ctx)
 {
-	struct vb_context *c = calloc(1, sizeof(*c));
-	int err;
+	int err = check_present(device);
+	struct vb_context *c = err ? NULL : calloc(1, sizeof(*c));
 
+	if (err)
+		return err;
 	if (!c)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a context");
 	err = init_context(c, device);

@@ -162,6 +162,7 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 	err = locks_init(cq, attr);
 	if (!err)
 		err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_CQ], cq, &cq->ex.handle);
+	cq->handle = cq->ex.handle;
 	if (err)
 		goto fail;
 	cq->ignore_overrun = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&

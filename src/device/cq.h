@@ -46,6 +46,7 @@ struct vb_cq_engine {
 struct vb_cq {
 	_Alignas(64) struct ibv_cq_ex ex; /* starts with struct ibv_cq */
 	struct vb_lock lock;              /* the entries, arming, overrun */
+	uint32_t handle; /* what ibv_cq.handle was, which the program can write to */
 	struct vb_cqe *ring;
 	struct vb_cqe_more *more; /* per entry, or NULL */
 	bool stamped;             /* the clock is read for every entry */

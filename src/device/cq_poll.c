@@ -100,6 +100,9 @@ int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct vb_cq *cq = vb_cq_of(ibcq);
 
+	if (ibcq->handle != cq->handle)
+		return -vb_refuse(ENOENT, VB_REASON_HANDLE, "req_notify_cq: cq %u is not known",
+				  ibcq->handle);
 	if (!ibcq->channel)
 		return 0;
 	/* From now on nobody may poll: senders have to ring. What has arrived by now is an entry before the queue is armed. */

@@ -99,6 +99,10 @@ int vb_mw_fill(struct vb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
 	if (info->mw_access_flags & ~(unsigned int)BIND_BITS)
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "bind: access flags 0x%x",
 				 info->mw_access_flags);
+	int err = vb_context_check(mw->context, VB_HANDLE_MW, mw->handle, mw, "mw");
+
+	if (err)
+		return err;
 	wqe->rkey = (vb_mw_of(mw)->key & ~TAG) | (rkey & TAG);
 	wqe->imm = info->mr ? info->mr->lkey : 0;
 	wqe->remote_addr = info->addr;

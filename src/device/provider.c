@@ -12,19 +12,10 @@ static __be64 guid(struct ibv_device *device)
 	return vb_device_of(device)->guid;
 }
 
-static int interface_index(struct ibv_device *device)
-{
-	struct vb_link_state link;
-
-	vb_device_link(vb_device_of(device), &link);
-	return link.present ? link.ifindex : -1;
-}
-
 const struct vb_provider vb_provider = {
 	.list_devices = vb_device_list,
 	.free_list = vb_device_free_list,
 	.device_guid = guid,
-	.device_index = interface_index,
 	.open = vb_context_open,
 	.import_device = vb_import_device,
 	.close = vb_context_close,

@@ -96,6 +96,8 @@ static int check_dmah(struct ibv_pd *pd, const struct ibv_mr_init_attr *attr)
 		return 0;
 	if (!attr->dmah)
 		return vb_refuse_null("reg_mr_ex", "dmah");
+	if (attr->access & IBV_ACCESS_ON_DEMAND)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "reg_mr_ex: a dmah with ON_DEMAND");
 	return vb_ops(pd->context)->check_dmah(pd->context, attr->dmah);
 }
 

@@ -200,7 +200,6 @@ struct vb_provider {
 	int (*list_devices)(struct ibv_device ***list, int *count);
 	void (*free_list)(struct ibv_device **list);
 	__be64 (*device_guid)(struct ibv_device *device);
-	int (*device_index)(struct ibv_device *device); /* the network interface's index, or -1 */
 	int (*open)(struct ibv_device *device, struct ibv_context **ctx);
 	/* Takes the descriptor over when it succeeds. */
 	int (*import_device)(int cmd_fd, struct ibv_context **ctx);

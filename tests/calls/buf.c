@@ -255,6 +255,10 @@ static void handles(void)
 	EXPECT(mr != NULL);
 	if (mr)
 		EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	expect_case("a region with it, on demand");
+	region.access |= IBV_ACCESS_ON_DEMAND;
+	EXPECT_NULL(ibv_reg_mr_ex(pd, &region), EINVAL);
+	region.access &= ~IBV_ACCESS_ON_DEMAND;
 	expect_case("a region with none, or one of another context");
 	region.dmah = NULL;
 	EXPECT_NULL(ibv_reg_mr_ex(pd, &region), EINVAL);

@@ -180,7 +180,9 @@ static void resize(void)
 	handle = cq->handle;
 	cq->handle = 0xdeadbeef;
 	EXPECT_REFUSED(ibv_resize_cq(cq, 16), ENOENT);
+	EXPECT_EQ(ibv_req_notify_cq(cq, 0), ENOENT);
 	cq->handle = handle;
+	EXPECT_EQ(ibv_req_notify_cq(cq, 0), 0);
 	EXPECT_EQ(cq->cqe, 8);
 	expect_case("resize: to exactly max_cqe, and to exactly what is unpolled");
 	EXPECT_EQ(ibv_resize_cq(cq, device.max_cqe), 0);
@@ -348,7 +350,7 @@ static void descriptors(void)
 		int flags, err;
 	} rows[] = {
 		{"closed", "/", O_PATH, EBADF},
-		{"something else", "/dev/null", O_RDONLY, EIO},
+		{"something else", "/dev/null", O_RDONLY, EBADF},
 	};
 	struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, channel, 0), *told = NULL;
 	struct ibv_async_event event;

@@ -143,6 +143,18 @@ static void arguments(void)
 	EXPECT_EQ(end_state(&end), IBV_QPS_RTS);
 }
 
+/* By a work request, as windows of type 2 are bound. */
+static int post_bind(struct ibv_mw *mw)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = right().bind_info;
+	return ibv_post_send(end.qp, &wr, &bad);
+}
+
 static void handles(void)
 {
 	struct ibv_mw_bind b = right();
@@ -153,6 +165,12 @@ static void handles(void)
 	EXPECT_REFUSED(ibv_bind_mw(end.qp, one, &b), ENOENT);
 	EXPECT_REFUSED(ibv_dealloc_mw(one), ENOENT);
 	one->handle = handle;
+	handle = two->handle;
+	two->handle = 0xdeadbeef;
+	EXPECT_REFUSED(ibv_bind_mw(end.qp, two, &b), ENOENT);
+	EXPECT_EQ(post_bind(two), ENOENT);
+	EXPECT_REFUSED(ibv_dealloc_mw(two), ENOENT);
+	two->handle = handle;
 	handle = end.qp->handle;
 	end.qp->handle = 0xdeadbeef;
 	EXPECT_REFUSED(ibv_bind_mw(end.qp, one, &b), ENOENT);

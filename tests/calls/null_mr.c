@@ -137,30 +137,51 @@ static void as_object(void)
 	EXPECT_EQ(ibv_dereg_mr(foreign), 0);
 }
 
-/* Its lkey is no rkey either. */
-static void no_remote_key(void)
+/* Its lkey is no rkey either, for any request and at any address. */
+static void no_remote_key(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t length)
 {
-	struct ibv_sge from = end_sge(&far, 0, 8);
-	struct ibv_send_wr wr = end_wr(IBV_WR_RDMA_WRITE, 3, &from, 1);
+	struct ibv_sge from = end_sge(&far, 0, length);
+	struct ibv_send_wr wr = end_wr(opcode, 3, &from, 1);
 	struct ibv_wc wc;
 
-	expect_case("as a remote key");
-	wr.wr.rdma.remote_addr = 0;
-	wr.wr.rdma.rkey = null->lkey;
+	expect_case("as a remote key: opcode %d, %u bytes at 0x%llx", (int)opcode, length,
+		    (unsigned long long)addr);
+	end_fill(&far, 0, 0x66, length);
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = addr;
+		wr.wr.atomic.rkey = null->lkey;
+	} else {
+		wr.wr.rdma.remote_addr = addr;
+		wr.wr.rdma.rkey = null->lkey;
+	}
 	REQUIRE(end_post_send(&far, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_REM_ACCESS_ERR);
+	EXPECT(end_is_filled(&far, 0, 0x66, length));
 }
 
 int main(int argc, char **argv)
 {
+	static const struct {
+		enum ibv_wr_opcode opcode;
+		uint32_t length;
+	} remote[] = {
+		{IBV_WR_RDMA_WRITE, 8},    {IBV_WR_RDMA_WRITE, 32768},       {IBV_WR_RDMA_READ, 8},
+		{IBV_WR_RDMA_READ, 32768}, {IBV_WR_ATOMIC_FETCH_AND_ADD, 8},
+	};
+
 	place = end_main(argc, argv);
 	open_pair();
 	zeros_out();
 	swallows();
 	as_object();
 	close_pair();
-	open_pair();
-	no_remote_key();
-	close_pair();
+	for (size_t i = 0; i < sizeof(remote) / sizeof(remote[0]); i++) {
+		open_pair();
+		no_remote_key(remote[i].opcode, 0, remote[i].length);
+		close_pair();
+		open_pair();
+		no_remote_key(remote[i].opcode, near.info.addr, remote[i].length);
+		close_pair();
+	}
 	return expect_done();
 }

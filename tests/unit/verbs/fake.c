@@ -414,12 +414,6 @@ static __be64 device_guid(struct ibv_device *device)
 	return 0x42;
 }
 
-static int device_index(struct ibv_device *device)
-{
-	(void)device;
-	return 3;
-}
-
 static int open_device(struct ibv_device *device, struct ibv_context **ctx)
 {
 	context.vctx.context.device = device;
@@ -436,7 +430,6 @@ const struct vb_provider vb_provider = {
 	.list_devices = list_devices,
 	.free_list = free_list,
 	.device_guid = device_guid,
-	.device_index = device_index,
 	.open = open_device,
 	.close = close_device,
 };
