@@ -159,9 +159,10 @@ struct line {
 	struct side sender;
 };
 
-static void line_open(struct line *l)
+/* The receiver expects a first PSN so much above the one that comes. */
+static void line_open_off(struct line *l, uint32_t off)
 {
-	struct peer receiver;
+	struct peer receiver, sender;
 
 	l->xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
 	CHECK(l->xrcd);
@@ -172,9 +173,16 @@ static void line_open(struct line *l)
 	l->other_handle = xrc_receiver_open(endpoint.context, l->xrcd, l->qp->qp_num);
 	CHECK(l->other_handle);
 	xrc_sender_open(&l->sender, &endpoint);
-	xrc_receiver_connect(&endpoint, l->qp, &l->sender.local);
+	sender = l->sender.local;
+	sender.psn = (sender.psn + off) & 0xffffff;
+	xrc_receiver_connect(&endpoint, l->qp, &sender);
 	receiver = xrc_peer(&endpoint, l->qp);
 	side_connect(&l->sender, &receiver);
+}
+
+static void line_open(struct line *l)
+{
+	line_open_off(l, 0);
 }
 
 static void line_close(struct line *l)
@@ -413,6 +421,31 @@ static void errors(void)
 	CHECK_ZERO(ibv_close_xrcd(foreign_xrcd));
 }
 
+/* PSNs that do not fit end a request as on other queue pairs; the receiver and its queue go on. */
+static void psns(void)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE,
+						     IBV_WR_RDMA_READ};
+	static const uint32_t offs[] = {1, 0xffffff};
+
+	for (size_t i = 0; i < 6; i++) {
+		struct xrc_target target;
+		struct ibv_wc wc;
+		struct line l;
+
+		promise("PSNs that do not fit");
+		line_open_off(&l, offs[i / 3]);
+		xrc_post(&l.queue[1], 3, 0, 64);
+		target = xrc_target(&l.queue[1]);
+		CHECK_ZERO(xrc_request(&l.sender, opcodes[i % 3], &target, 8));
+		completion_expect(endpoint.cq, 1, IBV_WC_RETRY_EXC_ERR, &wc);
+		CHECK_EQ(wc.vendor_err, 0x510);
+		CHECK_EQ(qp_state(l.qp), IBV_QPS_RTS);
+		completion_none(l.queue[1].cq, 1);
+		line_close(&l);
+	}
+}
+
 /* Attributes of the half that a type does not have are ignored, as Linux does; the others are needed and shown. */
 static void attributes(void)
 {
@@ -526,6 +559,7 @@ int main(void)
 	requests();
 	windows();
 	errors();
+	psns();
 	attributes();
 	events();
 	destroyed_under_way();
