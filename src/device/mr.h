@@ -55,19 +55,24 @@ static inline struct vb_mr *vb_mr_of(struct ibv_mr *mr)
 }
 
 /*
- * Drops optional bits that are unknown and judges the others (ibv_reg_mr(3)). 0, -EINVAL or -EOPNOTSUPP with the reason recorded.
+ * Drops optional bits that are unknown and judges the others (ibv_reg_mr(3)). 0, -EINVAL or -EOPNOTSUPP with the
+ * reason recorded.
  */
 int vb_mr_check_access(unsigned int *access);
 
 int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
 		   struct ibv_mr **mr);
 /*
- * A zero-based region of memory that the device provides; one of its users, already counted, is the region, which counts it down when it goes.
+ * A zero-based region of memory that the device provides; one of its users, already counted, is the region, which
+ * counts it down when it goes.
  */
 int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigned int access,
 			 struct vb_provided *provided, struct ibv_mr **mr);
 struct vb_foreign;
-/* A view of another's region, or of a part of imported memory (`provided`, counted already, or NULL); takes the record's reference over when it succeeds. vb_mr_deregister() ends it. */
+/*
+ * A view of another's region, or of a part of imported memory (`provided`, counted already, or NULL); takes the
+ * record's reference over when it succeeds. vb_mr_deregister() ends it.
+ */
 int vb_mr_import(struct ibv_pd *pd, const struct vb_foreign *record, size_t length,
 		 struct vb_provided *provided, struct ibv_mr **mr);
 /* A mapping of `length` bytes at `memory`, removed when the region goes. What programs see as its address is `addr`. */

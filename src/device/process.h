@@ -15,13 +15,15 @@ struct vb_node *vb_process_node_started(void);
 /* Starts the progress thread (first queue pair). 0 or -errno. */
 int vb_process_start_progress(void);
 /*
- * What the program has may be imported by others (ibv_import_device(3)) before it has a queue pair: the process gets a name and a thread that
+ * What the program has may be imported by others (ibv_import_device(3)) before it has a queue pair: the process gets
+ * a name and a thread that
  * answers. When they cannot be had, importing is refused, and nothing else.
  */
 void vb_process_be_reachable(void);
 
 /*
- * A key or a QP was made invalid in the page: when this returns, no engine of this process and no living peer is still using it.
+ * A key or a QP was made invalid in the page: when this returns, no engine of this process and no living peer is
+ * still using it.
  * key != 0: the key; else the queue pair. Must be called without an engine lock.
  */
 void vb_process_quiesce(uint32_t qpn, uint32_t key);
@@ -34,7 +36,10 @@ void vb_process_forked(void);
 
 /* The progress thread (progress.c). */
 void *vb_progress_main(void *node);
-/* A timer or sleeping engine was armed for `at` (CLOCK_MONOTONIC ns): make the progress thread look if it would sleep longer. */
+/*
+ * A timer or sleeping engine was armed for `at` (CLOCK_MONOTONIC ns): make the progress thread look if it would
+ * sleep longer.
+ */
 void vb_progress_expect(uint64_t at);
 
 #endif

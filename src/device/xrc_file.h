@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The file that an XRC domain is of. It is kept open as long as the domain is, so that no other file gets its inode number meanwhile, although
+ * The file that an XRC domain is of. It is kept open as long as the domain is, so that no other file gets its inode
+ * number meanwhile, although
  * the program may close and delete it (ibv_open_xrcd(3)).
  */
 #ifndef VB_DEVICE_XRC_FILE_H
@@ -15,7 +16,7 @@ struct vb_xrc_file {
 	int fd; /* a description of our own, -1: none */
 	dev_t dev;
 	ino_t ino;
-	uint64_t born; /* ns, 0: the file system does not tell; tells two files apart that had one number one after another */
+	uint64_t born; /* ns, 0: the file system does not tell. Two files may have had one number */
 };
 
 /* Which file is it? -EBADF. */

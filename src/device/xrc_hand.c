@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Requests for a queue of another process than the queue pair's home: handed over one at a time, later ones wait, so that they are
+ * Requests for a queue of another process than the queue pair's home: handed over one at a time, later ones wait, so
+ * that they are
  * executed in order whoever executes them.
  */
 #include <stdlib.h>
@@ -226,7 +227,10 @@ static bool held_serve(struct vb_qp *body)
 		vb_xrc_pull(body);
 		switch (pass(body, &xb->first->run, xb->first->payload)) {
 		case PASS_LATER:
-			/* An answer that is owed goes out when the link has room, contact is told: only a full ring is asked again. */
+			/*
+			 * An answer that is owed goes out when the link has room, contact is told: only a full
+			 * ring is asked again.
+			 */
 			return true;
 		case PASS_HERE:
 			execute(body, &xb->first->run, xb->first->payload);

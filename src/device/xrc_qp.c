@@ -250,7 +250,10 @@ static void handle_detach(struct vb_qp *handle)
 		return;
 	}
 	if (!vb_xrc_table_try(d)) {
-		/* Whoever has the lock stands still: nobody waits for it, the place is given back when it can be had. */
+		/*
+		 * Whoever has the lock stands still: nobody waits for it, the place is given back when it can
+		 * be had.
+		 */
 		body->xb->dropping = d->drops = true;
 		vb_xrc_look_again();
 		return;

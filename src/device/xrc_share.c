@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A receive queue pair that several processes see: what this one's body takes from the shared table, and what it leaves there. */
+/*
+ * A receive queue pair that several processes see: what this one's body takes from the shared table, and what
+ * it leaves there.
+ */
 #include <stddef.h>
 #include <string.h>
 
@@ -122,7 +125,10 @@ void vb_xrc_publish(struct vb_qp *body)
 	body->xb->version = __atomic_add_fetch(&p->version, 1, __ATOMIC_RELEASE);
 	if (body->t.state == IBV_QPS_RESET) /* requests of a former connection */
 		vb_xrc_forget_held(body);
-	/* While it serves, the responder is whose turn it is to execute; a change of state before and after that starts it afresh. */
+	/*
+	 * While it serves, the responder is whose turn it is to execute; a change of state before and after
+	 * that starts it afresh.
+	 */
 	if (body->t.state != IBV_QPS_RTS && body->t.state != IBV_QPS_SQD)
 		vb_xrc_save(body);
 }

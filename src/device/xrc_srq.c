@@ -12,7 +12,10 @@
 
 #define PLACE(srqn) ((srqn) & (VB_XRC_SRQS - 1))
 
-/* Under the engine's lock and the table's. A free number, used as long ago as possible; 0 if there is none (place 0 is never used). */
+/*
+ * Under the engine's lock and the table's. A free number, used as long ago as possible; 0 if there is none
+ * (place 0 is never used).
+ */
 static uint32_t number_take(struct vb_xrc_domain *d)
 {
 	uint32_t *next = d->table ? &d->table->next_srq : &d->next_srq;

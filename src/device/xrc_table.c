@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The shared table of an XRC domain: taking part in it, places of queue pairs, whose queue a number names, members that have died. */
+/*
+ * The shared table of an XRC domain: taking part in it, places of queue pairs, whose queue a number names,
+ * members that have died.
+ */
 #include "device/xrc_table.h"
 
 #include <errno.h>

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the processes share that have one XRC domain open: who they are, whose queue a number names, and of each receive queue
+ * What the processes share that have one XRC domain open: who they are, whose queue a number names, and of each
+ * receive queue
  * pair who holds it, what was set, and how far its responder is.
  *
- * One process is a queue pair's home: its number lies in a block of the home's, all requests come there. The home executes those
+ * One process is a queue pair's home: its number lies in a block of the home's, all requests come there. The home
+ * executes those
  * that name a queue of its own; the others it hands to the queue's process, one at a time, which executes them with the
- * responder's state from the table, answers the sender itself and reports back (xrc_hand.c). So one process executes at a time, and
+ * responder's state from the table, answers the sender itself and reports back (xrc_hand.c). So one process executes
+ * at a time, and
  * needs no lock for it. When the home dies or leaves, another member takes its block over and goes on from the table.
  *
  * Every member may write here: what is read is copied and made plausible before it is used.
@@ -98,7 +101,10 @@ int vb_xrc_place_hold(struct vb_xrc_domain *d, uint32_t qpn);
 void vb_xrc_place_drop(struct vb_xrc_domain *d, uint32_t qpn);
 /* Nothing of that member's is left in the table. With the table's lock. */
 void vb_xrc_seat_clear(struct vb_xrc_domain *d, uint32_t seat);
-/* Members that have died are removed, their queue pairs go on here or elsewhere. True: it is to be done again, some have no home yet. */
+/*
+ * Members that have died are removed, their queue pairs go on here or elsewhere. True: it is to be done again,
+ * some have no home yet.
+ */
 bool vb_xrc_table_survey(struct vb_xrc_domain *d);
 /* The seat whose queue it is; NOBODY: there is none. */
 uint32_t vb_xrc_srq_seat(const struct vb_xrc_domain *d, uint32_t srqn);
@@ -122,7 +128,8 @@ bool vb_xrc_tell_news(struct vb_xrc_domain *d);
 void vb_xrc_recall(struct vb_qp *body, uint32_t seat);
 void vb_xrc_forget_held(struct vb_qp *body);
 /*
- * Contact with those whose end we have to notice: homes of our queue pairs, and a few neighbours, so that somebody notices
+ * Contact with those whose end we have to notice: homes of our queue pairs, and a few neighbours, so that somebody
+ * notices
  * everybody's end.
  */
 void vb_xrc_meet(struct vb_xrc_domain *d);

@@ -127,7 +127,10 @@ static int join_refused(int err)
 	}
 }
 
-/* The kernel shares a domain among all who can open the file; here the memory of a user's processes is shared among them alone. */
+/*
+ * The kernel shares a domain among all who can open the file; here the memory of a user's processes is shared
+ * among them alone.
+ */
 static void tell_of_others(const struct vb_xrc_domain *d)
 {
 	char name[VB_COMMONS_NAME];
@@ -136,7 +139,7 @@ static void tell_of_others(const struct vb_xrc_domain *d)
 	vb_xrc_file_name(&d->file, d->device->guid, name, sizeof(name));
 	if (vb_seat_of_another(name, &uid))
 		vb_note(VB_REASON_PEER_USER,
-			"open_xrcd: user %u has a domain of this file; this is another one, since domains are shared within a user",
+			"open_xrcd: user %u has a domain of this file; users do not share, this is another one",
 			uid);
 }
 
@@ -191,7 +194,10 @@ static int domain_make(struct ibv_context *ctx, const struct ibv_xrcd_init_attr 
 	return err;
 }
 
-/* With vb_xrc_lock, released meanwhile. The domain that the attributes name; made if that is wanted. *out: also one that could not be joined. */
+/*
+ * With vb_xrc_lock, released meanwhile. The domain that the attributes name; made if that is wanted. *out: also
+ * one that could not be joined.
+ */
 static int domain_get(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 		      struct vb_xrc_domain **out)
 {
@@ -265,7 +271,10 @@ int vb_xrcd_open(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 	return err;
 }
 
-/* Under vb_xrc_lock. Bodies look at their device through a context that is open. The domain, if this was the last opening of it. */
+/*
+ * Under vb_xrc_lock. Bodies look at their device through a context that is open. The domain, if this was the
+ * last opening of it.
+ */
 static struct vb_xrc_domain *unlink_xrcd(struct vb_xrcd *x)
 {
 	struct vb_xrc_domain *d = x->domain;
@@ -361,7 +370,8 @@ static bool survey(void)
 }
 
 /*
- * A process is known to be dead before the kernel has closed its sockets, whose names its successor needs: look again soon, and
+ * A process is known to be dead before the kernel has closed its sockets, whose names its successor needs: look again
+ * soon, and
  * ever later, as long as a queue pair has no home without end.
  */
 #define AGAIN_FIRST_NS 2000000ull

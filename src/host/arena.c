@@ -2,7 +2,8 @@
 /*
  * The arena of this process: its file, its range of addresses, who has which pages of it.
  *
- * The file is made with the node, since peers get its descriptor when they are met; the addresses are reserved when they are
+ * The file is made with the node, since peers get its descriptor when they are met; the addresses are reserved when
+ * they are
  * first needed. Memory between the pieces in use is not accessible.
  */
 #include "host/arena.h"
@@ -29,7 +30,10 @@
 #define CYCLE        (256ull << 20)
 #define WORTH_ASKING (16ull << 20)
 
-/* A piece in use, in the order of offsets. Links change by single stores: a child that is forked meanwhile walks the list. */
+/*
+ * A piece in use, in the order of offsets. Links change by single stores: a child that is forked meanwhile
+ * walks the list.
+ */
 struct vb_extent {
 	struct vb_extent *next;
 	uint64_t offset;
@@ -109,7 +113,8 @@ static bool place_from(struct vb_arena *arena, struct vb_extent *before, uint64_
 }
 
 /*
- * With the lock. A place that was freed rests: whoever still holds a view of it and has not noticed yet writes to nobody (device/dm.c). After CYCLE
+ * With the lock. A place that was freed rests: whoever still holds a view of it and has not noticed yet writes to
+ * nobody (device/dm.c). After CYCLE
  * bytes it begins again at the bottom, so that peers map few windows.
  */
 static int place(struct vb_arena *arena, struct vb_extent *piece)
@@ -160,7 +165,8 @@ static uint64_t memory_available(void)
 }
 
 /*
- * Present before anybody touches it: a peer that found a page missing would be killed for the owner's lack of memory. The kernel
+ * Present before anybody touches it: a peer that found a page missing would be killed for the owner's lack of memory.
+ * The kernel
  * does not refuse what it does not have: it fills all memory, then kills processes, none of which seems to hold it.
  */
 static int populate(int fd, uint64_t offset, uint64_t bytes)
@@ -281,7 +287,10 @@ void vb_arena_destroy(struct vb_node *node)
 	pthread_mutex_destroy(&arena->lock);
 }
 
-/* In the child: the program's memory stays, as all other memory does, but what the child writes is its own. No lock: there is one thread. */
+/*
+ * In the child: the program's memory stays, as all other memory does, but what the child writes is its own. No
+ * lock: there is one thread.
+ */
 void vb_arena_forked(struct vb_node *node)
 {
 	struct vb_arena *arena = &node->arena;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The lock of a table that processes share (commons.h): robust, and nobody waits for a holder that stands still beyond a bound. */
+/*
+ * The lock of a table that processes share (commons.h): robust, and nobody waits for a holder that stands still
+ * beyond a bound.
+ */
 #ifndef VB_HOST_COMMONS_LOCK_H
 #define VB_HOST_COMMONS_LOCK_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Names of seats: binding them, telling whose they are, asking those who have one for the table. Nothing here waits but poll(2), with a bound. */
+/*
+ * Names of seats: binding them, telling whose they are, asking those who have one for the table. Nothing here
+ * waits but poll(2), with a bound.
+ */
 #include "host/commons_seat.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The names by which the members of a shared table (commons.h) are found: one abstract unix socket a seat. Whoever listens on it
+ * The names by which the members of a shared table (commons.h) are found: one abstract unix socket a seat. Whoever
+ * listens on it
  * has the seat. A name that another user has taken is no seat, and nobody waits for it.
  */
 #ifndef VB_HOST_COMMONS_SEAT_H
@@ -16,7 +17,7 @@ enum vb_seat {
 	VB_SEAT_FREE,
 	VB_SEAT_OURS,    /* a process of this user listens */
 	VB_SEAT_FOREIGN, /* another user's does */
-	VB_SEAT_UNCLEAR, /* the name is taken by somebody who does not listen, or whose backlog is full: a member that is coming, or a squatter */
+	VB_SEAT_UNCLEAR, /* taken, but nobody listens, or the backlog is full: a member that is coming, or a squatter */
 };
 
 /* A socket bound to the name, adopted; -EADDRINUSE, -errno. */
@@ -27,14 +28,19 @@ bool vb_seat_is_bound(const char *name, uint32_t seat);
 int vb_seat_look(const char *name, uint32_t seat, enum vb_seat *what);
 
 /*
- * The table of the first member that answers, asked beginning with seat `from`, never seat `but`; `until` by vb_node_clock(). A member that stands
- * still delays the search by a fraction of a second, not more. 0 and *fd, *seat; -ENOENT: nobody is there; -EADDRINUSE: somebody was there and hung up;
+ * The table of the first member that answers, asked beginning with seat `from`, never seat `but`; `until` by
+ * vb_node_clock(). A member that stands
+ * still delays the search by a fraction of a second, not more. 0 and *fd, *seat; -ENOENT: nobody is there;
+ * -EADDRINUSE: somebody was there and hung up;
  * -ETIMEDOUT: nobody answered in time; -errno when the system is short of something.
  */
 int vb_seat_ask(const char *name, uint32_t from, uint32_t but, int64_t until, int *fd,
 		uint32_t *seat);
 
-/* Has another user a table of this name? Found by the names that processes have taken (proc_pid_net(5)), so it says something only where that can be read. */
+/*
+ * Has another user a table of this name? Found by the names that processes have taken (proc_pid_net(5)), so it
+ * says something only where that can be read.
+ */
 bool vb_seat_of_another(const char *name, unsigned int *uid);
 
 #endif

@@ -80,7 +80,10 @@ static struct ibv_xrcd *domain_of(int fd, int oflags)
 	return ibv_open_xrcd(ctx, &attr);
 }
 
-/* The domain is the inode's, not its number's: while there is one, no other file gets the number, and no name and no descriptor is needed. */
+/*
+ * The domain is the inode's, not its number's: while there is one, no other file gets the number, and no name
+ * and no descriptor is needed.
+ */
 static void inode(void)
 {
 	char path[] = "/tmp/vb-xrcd-XXXXXX";
