@@ -16,6 +16,17 @@
 
 #define DEFAULT_HOP_LIMIT 64 /* a packet with 0 would not leave the host */
 
+/*
+ * Linux takes the route's hop limit for whatever is addressed through its RoCE core. Programs count on that: ibv_rc_pingpong and
+ * ibv_ud_pingpong ask for 1, and reach other networks over adapters. More than 1 was meant, as is 1 to a group.
+ */
+static uint8_t hop_limit(const struct vb_path *path, uint8_t wanted, bool local)
+{
+	if (wanted > 1 || (wanted && vb_udp_is_group(path->dgid)))
+		return wanted;
+	return local || vb_udp_is_group(path->dgid) ? DEFAULT_HOP_LIMIT : VB_HOP_LIMIT_ROUTE;
+}
+
 int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struct vb_path *path,
 		  bool *local)
 {
@@ -37,8 +48,8 @@ int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struc
 	vb_udp_gid_on_wire(path->dgid, attr->grh.dgid.raw);
 	path->flow_label = attr->grh.flow_label & IB_GRH_FLOWLABEL_MASK;
 	path->traffic_class = attr->grh.traffic_class;
-	path->hop_limit = attr->grh.hop_limit ? attr->grh.hop_limit : DEFAULT_HOP_LIMIT;
 	*local = vb_gid_is_local(&attr->grh.dgid);
+	path->hop_limit = hop_limit(path, attr->grh.hop_limit, *local);
 	return 0;
 }
 

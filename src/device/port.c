@@ -15,10 +15,9 @@
 #include "device/context.h"
 #include "device/device.h"
 #include "device/limits.h"
+#include "udp/mtu.h"
 
-/* Around the payload of a packet: IPv4 20, UDP 8, BTH 12, RETH 16, ICRC 4 bytes, less 2 of slack (an IPv6 path has its own MTU check). */
-#define PACKET_OVERHEAD 58u
-#define DEFAULT_PKEY    0xffff
+#define DEFAULT_PKEY 0xffff
 #define UNKNOWN_MBPS \
 	100000u /* what memory is at least good for, where the kernel knows no speed (lo, tunnels) */
 #define PHYS_DISABLED 3
@@ -46,8 +45,11 @@ int vb_port_check(uint32_t port)
 
 enum ibv_mtu vb_port_mtu(uint32_t bytes)
 {
+	uint32_t fits = vb_udp_path_mtu(false, bytes);
+
+	/* One value for both families: a queue pair to any peer takes it. There is none for an interface that is too small for all. */
 	for (int mtu = IBV_MTU_4096; mtu > IBV_MTU_256; mtu--) {
-		if (bytes >= (128u << mtu) + PACKET_OVERHEAD)
+		if (fits == 128u << mtu)
 			return (enum ibv_mtu)mtu;
 	}
 	return IBV_MTU_256;

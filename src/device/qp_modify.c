@@ -115,6 +115,8 @@ static int address_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, in
 			      a->ah_attr.port_num);
 	int err = vb_ah_resolve(qp->u.qp.context, &a->ah_attr, &c->path, &c->local);
 
+	if (!err && qp->t.service != VB_SERVICE_UD)
+		c->path.hop_limit = VB_HOP_LIMIT_ROUTE; /* as Linux does (ibv_modify_qp(3)) */
 	return err;
 }
 
@@ -283,6 +285,7 @@ static int mirror_path(struct vb_qp *qp, const struct ibv_qp_attr *attr, struct 
 {
 	int err = vb_ah_resolve(qp->u.qp.context, &attr->ah_attr, &c->path, &c->local);
 
+	c->path.hop_limit = VB_HOP_LIMIT_ROUTE;
 	if (!err && !c->local)
 		err = vb_udp_qp_connect(qp, &attr->ah_attr, &c->path, attr->path_mtu);
 	return err ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU;

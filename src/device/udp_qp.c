@@ -14,15 +14,12 @@
 #include "device/udp_link.h"
 #include "device/udp_steer.h"
 #include "udp/address.h"
+#include "udp/mtu.h"
 #include "udp/socket.h"
 
-/* Around the payload: IPv4 20 or IPv6 40, UDP 8, BTH 12, RETH 16, immediate 4, ICRC 4 bytes. */
-#define OVERHEAD_IPV4 64u
-#define OVERHEAD_IPV6 84u
-
 /* More in flight than this only fills buffers. */
-#define WINDOW_BYTES  (512u * 1024u)
-#define WINDOW_LEAST  4u
+#define WINDOW_BYTES (512u * 1024u)
+#define WINDOW_LEAST 4u
 
 static unsigned int family_of(const uint8_t gid[16])
 {
@@ -44,15 +41,15 @@ static int mtu_check(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu 
 {
 	struct vb_link_state link;
 	uint32_t bytes = 128u << mtu;
-	uint32_t need = bytes + (vb_udp_is_ipv4(path->dgid) ? OVERHEAD_IPV4 : OVERHEAD_IPV6);
+	bool ipv4 = vb_udp_is_ipv4(path->dgid);
 
 	vb_device_link(vb_context_of(qp->u.qp.context)->device, &link);
-	if (need <= link.mtu)
+	if (bytes <= vb_udp_path_mtu(ipv4, link.mtu))
 		return 0;
 	return vb_refuse(
 		EINVAL, VB_REASON_ARG_LIMIT,
 		"modify_qp: qp 0x%x: packets of path MTU %u have up to %u bytes, %s carries %u",
-		qp->t.qpn, bytes, need, link.ifname, link.mtu);
+		qp->t.qpn, bytes, bytes + vb_udp_overhead(ipv4), link.ifname, link.mtu);
 }
 
 /* Takes hold of a family; while there is a hold the engine reads the sockets. Engine's lock. */

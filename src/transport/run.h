@@ -74,13 +74,15 @@ static inline bool vb_service_reliable(uint8_t service)
 #define VB_SRQN_MASK          0xffffffu
 #define VB_QPN_MULTICAST      0xffffffu
 
+#define VB_HOP_LIMIT_ROUTE    0
+
 /* Where a datagram goes and how it looks to the receiver (the GRH of a UD receive). */
 struct vb_path {
 	uint8_t sgid[16];
 	uint8_t dgid[16];
 	uint32_t flow_label;
 	uint8_t traffic_class;
-	uint8_t hop_limit;
+	uint8_t hop_limit; /* VB_HOP_LIMIT_ROUTE: the sender's network decides */
 	uint8_t pad[2];
 };
 

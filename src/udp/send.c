@@ -72,7 +72,8 @@ static void control_ipv4(struct job *j, const struct vb_path *path, uint32_t ifi
 	if (vb_udp_is_group(path->dgid))
 		info.ipi_ifindex = (int)ifindex;
 	put_control(j, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
-	put_control(j, IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl));
+	if (ttl != VB_HOP_LIMIT_ROUTE)
+		put_control(j, IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl));
 	if (tos)
 		put_control(j, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
 }
@@ -87,7 +88,8 @@ static void control_ipv6(struct job *j, const struct vb_path *path, uint32_t ifi
 	if (vb_udp_is_group(path->dgid) || vb_udp_is_link_scope(path->dgid))
 		info.ipi6_ifindex = ifindex;
 	put_control(j, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
-	put_control(j, IPPROTO_IPV6, IPV6_HOPLIMIT, &hops, sizeof(hops));
+	if (hops != VB_HOP_LIMIT_ROUTE)
+		put_control(j, IPPROTO_IPV6, IPV6_HOPLIMIT, &hops, sizeof(hops));
 	put_control(j, IPPROTO_IPV6, IPV6_TCLASS, &class, sizeof(class));
 }
 

@@ -23,13 +23,15 @@
 #include "base/reason.h"
 #include "transport/run.h"
 
-#define VB_UDP_PORT           4791
-#define VB_ICRC_BYTES         4u
-#define VB_MTU_MOST           4096u
+#define VB_UDP_PORT                4791
+#define VB_ICRC_BYTES              4u
+#define VB_MTU_MOST                4096u
 /* The longest header: XRC compare and swap. Then payload, at most 3 bytes of padding, the ICRC. */
-#define VB_PACKET_HEADER_MOST 44u
-#define VB_PACKET_MOST        (VB_PACKET_HEADER_MOST + VB_MTU_MOST + VB_ICRC_BYTES)
-#define VB_PACKET_LEAST       16u /* a BTH and an ICRC */
+#define VB_PACKET_HEADER_MOST      44u
+/* The longest in front of payload: XRC WRITE with immediate. */
+#define VB_PACKET_DATA_HEADER_MOST 36u
+#define VB_PACKET_MOST             (VB_PACKET_HEADER_MOST + VB_MTU_MOST + VB_ICRC_BYTES)
+#define VB_PACKET_LEAST            16u /* a BTH and an ICRC */
 
 /*
  * Validates `length` bytes (the UDP payload, ICRC included) and fills *run (one segment) and *payload (run->length bytes inside

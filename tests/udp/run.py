@@ -20,6 +20,7 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "apps")]
 import cases  # noqa: E402
 import hosts  # noqa: E402
 import shares  # noqa: E402
+import router  # noqa: E402
 import users  # noqa: E402
 from pairs import Runner  # noqa: E402
 from programs import CELLS, Programs  # noqa: E402
@@ -75,6 +76,7 @@ def run_all(tests):
                 programs.pingpongs(cell)
         programs.table(mtu)
     trouble.mtu_refused()
+    trouble.mtu_told()
     tests.nets.set_mtu(9000)
     several.servers()
     several.bystanders()
@@ -90,6 +92,7 @@ def run_all(tests):
     trouble.memory()
     trouble.numbers_taken()
     trouble.port_taken()
+    router.across(tests)
 
 
 def main():

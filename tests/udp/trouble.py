@@ -185,6 +185,22 @@ class Trouble:
             self.report.case(f"{family}: descriptors closed and used by the program",
                              lambda family=family: self.two_namespaces(self.tests.args.reused, family))
 
+    def mtu_told(self):
+        """What query_port tells as active MTU, RTR takes, at the limits of each size."""
+        def case(family, interface, path):
+            self.tests.nets.set_mtu(interface)
+            with self.tests.runner() as runner:
+                runner.pins = [self.launch] * 2
+                told = runner.single([*self.launch, "ibv_devinfo", "-d", hosts.DEVICE])
+                if f"active_mtu:\t\t{path} " not in told:
+                    raise Failure(f"active MTU of {interface} bytes is not {path}:\n{told}")
+            with self.tests.runner() as runner:
+                cases.pingpong_check(runner.pair(self.pingpong(family, "-m", str(path)), hosts.IPV4[0]))
+        for interface, path in ((2110, 1024), (2135, 1024), (2136, 2048), (4158, 2048), (4183, 2048), (4184, 4096)):
+            for family in ("IPv4", "IPv6"):
+                self.report.case(f"{family}: active MTU of an interface of {interface} bytes",
+                                 lambda family=family, interface=interface, path=path: case(family, interface, path))
+
     def mtu_refused(self):
         self.report.case("path MTU 4096 on an interface of 1500 is refused",
                          lambda: self.refused(self.pingpong("IPv4", "-m", "4096"), "carries 1500"))
