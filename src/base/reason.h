@@ -117,6 +117,7 @@
 	X(0x615, DROP_NOT_YET, "the queue pair has not been brought to RTR yet")                   \
 	X(0x616, DROP_FAILED, "the queue pair is in the error state after a fault")                \
 	X(0x617, DROP_PSN, "the PSN cannot be the sender's: rq_psn here is not sq_psn there")      \
+	X(0x618, DROP_SOCKET_FULL, "the packet socket's buffer had no room for frames")            \
 	/* 0x7xx: the host: names, pages, rings */                                                 \
 	X(0x701, PEER_VERSION, "the peer speaks another version of the shared-memory protocol")    \
 	X(0x702, PEER_USER, "the peer belongs to another user")                                    \

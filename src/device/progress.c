@@ -18,6 +18,7 @@
 #include "device/monitor.h"
 #include "device/process.h"
 #include "device/qp.h"
+#include "device/raw_qp.h"
 #include "device/udp_link.h"
 #include "device/udp_steer.h"
 #include "device/xrc.h"
@@ -250,6 +251,7 @@ void *vb_progress_main(void *arg)
 		vb_udp_steer_serve();
 		note_deadline(&pass, vb_udp_steer_due());
 		note_deadline(&pass, vb_udp_link_serve());
+		note_deadline(&pass, vb_raw_serve());
 		note_deadline(&pass, vb_cq_moderate_due());
 		note_deadline(&pass, vb_xrc_due());
 		uint64_t now = vb_clock_ns();

@@ -26,6 +26,8 @@ struct vb_raw {
 	uint8_t *out, *in; /* one frame each way */
 	uint32_t stuck;    /* bytes of a frame in `out` that the socket had no room for */
 	_Atomic uint32_t rules;
+	uint64_t held_since; /* frames wait in the socket for a receive; 0: none do */
+	bool held_enough;    /* they have waited too long: dropped until there is a receive again */
 	struct vb_rwq_table *table; /* spreads over it, or NULL */
 	uint64_t fields;
 	uint8_t key[VB_TOEPLITZ_KEY];

@@ -5,6 +5,9 @@
  *
  * On the loopback interface a frame is heard once, as received. On others the frames that this host sends are heard as well: of
  * these an adapter would give back what it sends to several or to itself, and so it is here.
+ *
+ * A frame that finds no receive is dropped, as by an adapter; but a program that polls may have lost its processor for longer than its
+ * receives last, which nobody who sends can know. So frames stay in the socket's buffer for a while first.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,11 +36,15 @@
 #define BATCH        32
 #define CATCH_UP     64 /* batches; a flood does not end */
 #define BUFFER_BYTES (4 << 20)
+#define HOLD_NS      2000000000ull /* so long frames wait for a receive */
+#define LOOK_NS      2000000ull    /* whether there is one: posting tells nobody */
 
 static struct {
 	pthread_mutex_t lock; /* before any engine's */
 	struct vb_raw *list;
 	int epoll; /* holds the sockets, and lies in the progress thread's set */
+	_Atomic uint64_t
+		due; /* frames are held, or were left for the next pass: look again then; 0: no */
 } ears = {.lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1};
 
 static bool is_multicast(const uint8_t *mac)
@@ -197,14 +204,71 @@ static void deliver(struct vb_raw *raw, uint8_t *data, uint32_t length, uint16_t
 		deliver_own(raw, data, length, flags, &more);
 }
 
-static bool drain(struct vb_raw *raw)
+static void look_again(uint64_t at)
+{
+	uint64_t due = atomic_load_explicit(&ears.due, memory_order_relaxed);
+
+	while ((!due || at < due) && !atomic_compare_exchange_weak(&ears.due, &due, at))
+		;
+}
+
+/* What the socket's buffer had no room for. */
+static void losses_note(const struct vb_raw *raw)
+{
+	struct tpacket_stats lost = {0};
+	socklen_t size = sizeof(lost);
+
+	if (vb_descriptor_still(raw->rx) &&
+	    !getsockopt(raw->rx, SOL_PACKET, PACKET_STATISTICS, &lost, &size) && lost.tp_drops)
+		vb_note(VB_REASON_DROP_SOCKET_FULL, "qp 0x%x: %u of %u frames", raw->qp->t.qpn,
+			lost.tp_drops, lost.tp_packets);
+}
+
+static bool can_receive(struct vb_raw *raw)
+{
+	struct vb_recv_queue *rq = &raw->qp->rq;
+
+	/* A frame in another state is dropped for that; a table's queues are many, and none is to hold up the others. */
+	return raw->table || raw->qp->t.state < IBV_QPS_RTR || raw->qp->t.state == IBV_QPS_ERR ||
+	       rq->taken != atomic_load_explicit(&rq->posted, memory_order_acquire);
+}
+
+/* No receive is posted. Does the next frame stay where it is? */
+static bool hold(struct vb_raw *raw)
+{
+	char byte;
+
+	if (can_receive(raw)) {
+		raw->held_since = 0;
+		raw->held_enough = false;
+		return false;
+	}
+	if (raw->held_enough || !receiver_there(raw))
+		return false;
+	if (vb_sys_recv(raw->rx, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) < 0)
+		return true; /* there is none */
+	uint64_t now = vb_clock_ns();
+
+	if (!raw->held_since)
+		raw->held_since = now;
+	if (now - raw->held_since >= HOLD_NS) {
+		raw->held_enough = true;
+		losses_note(raw);
+		return false;
+	}
+	look_again(now + LOOK_NS);
+	vb_progress_expect(now + LOOK_NS);
+	return true;
+}
+
+static bool drain(struct vb_raw *raw, bool may_hold)
 {
 	uint8_t *data;
 	uint32_t length;
 	uint16_t cvlan;
 	int n = 0;
 
-	while (n < BATCH && frame_read(raw, &data, &length, &cvlan)) {
+	while (n < BATCH && !(may_hold && hold(raw)) && frame_read(raw, &data, &length, &cvlan)) {
 		n++;
 		if (length)
 			deliver(raw, data, length, cvlan);
@@ -217,17 +281,21 @@ bool vb_raw_drain(struct vb_engine *e)
 	bool worked = false;
 
 	for (struct vb_raw *raw = e->raws; raw; raw = raw->engine_next)
-		worked |= drain(raw);
+		worked |= drain(raw, true);
 	return worked;
 }
 
 /* Under the list's lock. */
-static void drain_all(int most)
+static void drain_all(int most, bool may_hold)
 {
 	for (struct vb_raw *raw = ears.list; raw; raw = raw->next) {
 		vb_lock_take(&raw->qp->engine->lock);
-		for (int i = 0; i < most && drain(raw);)
+		int i = 0;
+
+		while (i < most && drain(raw, may_hold))
 			i++;
+		if (i == most)
+			look_again(1);
 		vb_engine_flush(raw->qp->engine);
 		vb_lock_release(&raw->qp->engine->lock);
 	}
@@ -238,14 +306,27 @@ static void ears_ready(void *arg)
 {
 	(void)arg;
 	pthread_mutex_lock(&ears.lock);
-	drain_all(1);
+	/* The sockets tell of new frames only, or those that are held would tell all the time. */
+	drain_all(CATCH_UP, true);
 	pthread_mutex_unlock(&ears.lock);
+}
+
+uint64_t vb_raw_serve(void)
+{
+	uint64_t due = atomic_load_explicit(&ears.due, memory_order_relaxed);
+
+	if (due && due <= vb_clock_ns()) {
+		atomic_store(&ears.due, 0);
+		ears_ready(NULL);
+		due = atomic_load(&ears.due);
+	}
+	return due;
 }
 
 void vb_raw_catch_up(void)
 {
 	pthread_mutex_lock(&ears.lock);
-	drain_all(CATCH_UP);
+	drain_all(CATCH_UP, false);
 	pthread_mutex_unlock(&ears.lock);
 }
 
@@ -315,14 +396,15 @@ static int ears_bind(const struct vb_raw *raw, uint16_t protocol)
 /* Under the list's lock. */
 static int ears_open(struct vb_raw *raw)
 {
-	struct epoll_event event = {.events = EPOLLIN};
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 	struct vb_engine *e = raw->qp->engine;
 	int on = 1, bytes = BUFFER_BYTES;
 	int err = ears_start(e->node);
 
 	if (err)
 		return err;
-	setsockopt(raw->rx, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (setsockopt(raw->rx, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(raw->rx, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	if (setsockopt(raw->rx, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)))
 		vb_note(VB_REASON_SYSTEM, "raw packet: no PACKET_AUXDATA: VLAN tags get lost");
 	err = ears_bind(raw, ETH_P_ALL);
@@ -349,6 +431,7 @@ static void ears_close(struct vb_raw *raw)
 
 	if (vb_descriptor_ours(ears.epoll) && vb_descriptor_ours(raw->rx))
 		epoll_ctl(ears.epoll, EPOLL_CTL_DEL, raw->rx, NULL);
+	losses_note(raw);
 	ears_bind(raw, 0);
 	for (struct vb_raw **at = &ears.list; *at; at = &(*at)->next) {
 		if (*at == raw) {
@@ -373,7 +456,8 @@ int vb_raw_listen(struct vb_qp *qp, enum vb_raw_hear what, const uint8_t *mac)
 
 	if (!vb_descriptor_ours(raw->rx))
 		return vb_refuse(EBADF, VB_REASON_DESCRIPTORS_GONE,
-				 "create_flow: the program closed the socket of qp 0x%x", qp->t.qpn);
+				 "create_flow: the program closed the socket of qp 0x%x",
+				 qp->t.qpn);
 	pthread_mutex_lock(&ears.lock);
 	err = hear(raw, what, mac);
 	if (!err && !atomic_load(&raw->rules))

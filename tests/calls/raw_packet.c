@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <infiniband/verbs.h>
 
@@ -737,6 +738,30 @@ static void nobody_polls(void)
 	raw_close(&sender);
 }
 
+/* A program that polls has lost its processor for a moment: the frames that came meanwhile are more than its receives. */
+static void frames_wait(void)
+{
+	struct raw a, sender;
+	struct rule rule = rule_for(1, 0);
+	struct seen seen = {0};
+	struct ibv_flow *f;
+
+	expect_case("frames wait a while for receives");
+	raw_open(&a, 0);
+	raw_open(&sender, 2);
+	f = flow(&a, &rule);
+	for (int i = 0; i < 3 * SLOTS; i++)
+		send_frame(&sender, 1, 0, (uint8_t)i);
+	usleep(50000); /* the progress thread takes them */
+	for (int i = 0; i < 3 * SLOTS; i++) {
+		REQUIRE(receive(&a, &seen));
+		EXPECT_EQ(seen.mark, (uint8_t)i);
+	}
+	EXPECT_EQ(ibv_destroy_flow(f), 0);
+	raw_close(&a);
+	raw_close(&sender);
+}
+
 /* ibv_close_device(3) with a rule and its queue pair left: nothing of them goes on, other contexts do. */
 static void closed_with_rules(void)
 {
@@ -816,6 +841,7 @@ int main(int argc, char **argv)
 	stripping();
 	checksums();
 	nobody_polls();
+	frames_wait();
 	closed_with_rules();
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
