@@ -35,6 +35,8 @@
 
 struct side {
 	_Atomic int fd; /* -1: closed */
+	_Atomic bool
+		armed; /* the next packet wakes the progress thread: cleared by that thread, when it has */
 	uint32_t users;
 	uint32_t buffer;
 	uint64_t mend_at; /* not 0: the program closed the socket, and the next try to open it again is due then */
@@ -76,10 +78,12 @@ static void on_packet(void *arg)
 		return;
 	n = vb_sys_epoll_wait(udp_link.epoll, events, EVENTS, 0);
 	for (int i = 0; i < n; i++) {
-		if (events[i].data.u64)
+		if (events[i].data.u64 >= VB_UDP_LINK_TAGS) {
 			vb_udp_steer_event(events[i].data.u64);
-		else
-			atomic_store(&udp_link.rang, true);
+			continue;
+		}
+		atomic_store(&udp_link.side[events[i].data.u64].armed, false);
+		atomic_store(&udp_link.rang, true);
 	}
 }
 
@@ -108,9 +112,18 @@ static int watch_begin(void)
 	return 0;
 }
 
+/* Has the set tell of the next packet. 0 or -1 with errno. */
+static int socket_watch(struct side *side, int fd, int operation)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT,
+				    .data.u64 = (uint64_t)(side - udp_link.side)};
+
+	atomic_store(&side->armed, true);
+	return epoll_ctl(udp_link.epoll, operation, fd, &event);
+}
+
 static int side_open(struct side *side, bool ipv4)
 {
-	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT}; /* armed: nobody polls yet */
 	int err = watch_begin();
 	int fd;
 
@@ -120,7 +133,7 @@ static int side_open(struct side *side, bool ipv4)
 	if (fd < 0)
 		return fd;
 	fd = vb_descriptor_adopt(fd);
-	if (epoll_ctl(udp_link.epoll, EPOLL_CTL_ADD, fd, &event)) {
+	if (socket_watch(side, fd, EPOLL_CTL_ADD)) { /* armed: nobody polls yet */
 		err = vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_ctl: %s",
 				strerror(errno));
 		vb_descriptor_close(fd);
@@ -314,7 +327,6 @@ int vb_udp_link_socket(unsigned int family)
 /* Under the drain lock: another socket in place of the one that the program closed. -1: later. */
 static int side_mend(struct side *side, bool ipv4)
 {
-	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
 	uint64_t now = vb_clock_ns();
 	int fd = -1;
 
@@ -329,11 +341,10 @@ static int side_mend(struct side *side, bool ipv4)
 	side->mend_at = side->users && fd < 0 ? now + MEND_NS : 0;
 	if (fd >= 0) {
 		atomic_store(&side->fd, fd);
-		if (!vb_descriptor_still(udp_link.epoll) ||
-		    epoll_ctl(udp_link.epoll, EPOLL_CTL_ADD, fd, &event))
+		if (!vb_descriptor_still(udp_link.epoll) || socket_watch(side, fd, EPOLL_CTL_ADD))
 			vb_node_descriptors_gone(vb_process_node_started());
 		vb_mcast_rejoin(ipv4);
-		vb_udp_steer_lost();
+		vb_udp_steer_renewed();
 	}
 	pthread_mutex_unlock(&udp_link.lock);
 	return fd;
@@ -387,13 +398,16 @@ bool vb_udp_link_drain(struct vb_engine *e)
 	return worked;
 }
 
-void vb_udp_link_take(struct vb_engine *e)
+bool vb_udp_link_take(struct vb_engine *e)
 {
+	bool worked;
+
 	if (!vb_lock_try(&udp_link.drain))
-		return;
-	side_drain(e, &udp_link.side[0], true);
-	side_drain(e, &udp_link.side[1], false);
+		return false;
+	worked = side_drain(e, &udp_link.side[0], true);
+	worked |= side_drain(e, &udp_link.side[1], false);
 	vb_lock_release(&udp_link.drain);
+	return worked;
 }
 
 void vb_udp_link_breathe(const struct vb_engine *e)
@@ -404,17 +418,16 @@ void vb_udp_link_breathe(const struct vb_engine *e)
 
 void vb_udp_link_arm(void)
 {
-	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
-
 	if (udp_link.epoll >= 0 && !vb_descriptor_still(udp_link.epoll))
 		vb_node_descriptors_gone(vb_process_node_started());
 	for (unsigned int i = 0; i < 2; i++) {
-		int fd = atomic_load(&udp_link.side[i].fd);
+		struct side *side = &udp_link.side[i];
+		int fd = atomic_load(&side->fd);
 
 		if (fd >= 0 && !vb_descriptor_still(fd))
 			atomic_store(&udp_link.rang, true); /* whoever drains sees to it */
-		else if (fd >= 0)
-			epoll_ctl(udp_link.epoll, EPOLL_CTL_MOD, fd, &event);
+		else if (fd >= 0 && !atomic_load(&side->armed))
+			(void)socket_watch(side, fd, EPOLL_CTL_MOD);
 	}
 }
 

@@ -41,7 +41,7 @@ int vb_udp_link_socket(unsigned int family);
 /* Under the engine's lock: reads what has arrived and delivers it (udp_deliver.h). True if there was anything. */
 bool vb_udp_link_drain(struct vb_engine *engine);
 /* The same, whatever the engine has found lately. */
-void vb_udp_link_take(struct vb_engine *engine);
+bool vb_udp_link_take(struct vb_engine *engine);
 
 /* A poller's breather, without locks: when nothing came for long, whoever is to send something may need this core. */
 void vb_udp_link_breathe(const struct vb_engine *engine);
@@ -52,7 +52,8 @@ void vb_udp_link_arm(void);
 bool vb_udp_link_rang(void);
 /* Progress thread: closes the sockets that were let go of a moment ago. When it wants to be called again (CLOCK_MONOTONIC ns), or 0. */
 uint64_t vb_udp_link_serve(void);
-/* The set of watched descriptors (epoll(7)); tags other than 0 are those of udp_steer.h. -1: there is none yet. */
+/* The set of watched descriptors (epoll(7)); tags from VB_UDP_LINK_TAGS on are those of udp_steer.h. -1: there is none yet. */
+#define VB_UDP_LINK_TAGS 2u
 int vb_udp_link_epoll(void);
 
 /* In a forked child, after the node's descriptors were closed: all is the parent's, start afresh. */

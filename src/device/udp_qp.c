@@ -61,11 +61,13 @@ static int engine_hold(struct vb_engine *e, unsigned int family)
 		err = vb_udp_link_get(e, family);
 	if (err)
 		return err;
+	bool first = !e->udp_holds;
+
 	__atomic_store_n(&e->udp_holds, e->udp_holds + 1, __ATOMIC_RELAXED);
 	/* A packet that came between the opening and here has used up the arming, and nobody was there to read it. */
 	vb_udp_link_arm();
 	vb_engines_watch(e);
-	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+	if (first && __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
 		vb_progress_expect(1);
 	return 0;
 }

@@ -22,7 +22,7 @@
 
 #define MEMBERS   256u
 #define CLAIMS    ((VB_MAX_BLOCKS + VB_CLAIM_BLOCKS - 1) / VB_CLAIM_BLOCKS)
-#define FOREIGN   8u   /* sockets without a claim that may be in the group */
+#define FOREIGN   3u   /* sockets without a claim that may be in the group */
 #define MOST      256u /* places that are asked for when nothing else has answered */
 #define JOIN_NS   20000000ull
 #define NAP_NS    50000l
@@ -35,7 +35,7 @@
 #define SELDOM_NS 1000000000ull
 #define SETTLED   4 /* readings of the claims before the program is left as it is */
 
-enum { TAG_VISITOR = 1, TAG_GONE };
+enum { TAG_VISITOR = VB_UDP_LINK_TAGS, TAG_GONE };
 
 struct member {
 	struct vb_claim claim;
@@ -152,7 +152,7 @@ static bool look(void)
 		struct member *m = &steer.member[i];
 		uint32_t id = m->claim.id;
 
-		if (m->seen) {
+		if (m->seen && vb_descriptor_still(m->fd)) {
 			i++;
 			continue;
 		}
@@ -209,7 +209,7 @@ static bool publish(void)
 	int gone[CLAIMS];
 
 	for (uint32_t i = 0; i < n && !changed; i++)
-		changed = !same(&claim[i], &steer.said[i]);
+		changed = !same(&claim[i], &steer.said[i]) || !vb_descriptor_still(steer.own[i]);
 	if (!changed)
 		return false;
 	memcpy(gone, steer.own, sizeof(gone));
@@ -333,7 +333,11 @@ static void wait_for_answer(struct vb_engine *e)
 	uint64_t until = vb_clock_ns() + JOIN_NS / 2;
 
 	do {
-		vb_udp_link_take(e);
+		uint32_t most = MOST;
+
+		/* Probes of places that do not exist are among it: what is left in the socket would keep the progress thread awake. */
+		while (most-- && vb_udp_link_take(e))
+			;
 		if (answered())
 			return;
 		vb_sys_nanosleep(&(struct timespec){.tv_nsec = NAP_NS});
@@ -409,6 +413,12 @@ void vb_udp_steer_lost(void)
 	if (vb_clock_ns() < atomic_load_explicit(&steer.lost_after, memory_order_relaxed) ||
 	    atomic_exchange(&steer.lost, true))
 		return;
+	wake();
+}
+
+void vb_udp_steer_renewed(void)
+{
+	atomic_store(&steer.lost, true);
 	wake();
 }
 

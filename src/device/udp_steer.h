@@ -26,6 +26,8 @@ void vb_udp_steer_parted(void);
 void vb_udp_steer_check(void);
 /* The blocks of the process have changed. Any thread, no wait. */
 void vb_udp_steer_moved(void);
+/* There is another socket in place of one that the program had closed. Any thread, no wait. */
+void vb_udp_steer_renewed(void);
 /* A packet has come by a detour: some place is not what is claimed. Any thread, no wait. */
 void vb_udp_steer_lost(void);
 
@@ -34,7 +36,7 @@ void vb_udp_steer_serve(void);
 /* When (CLOCK_MONOTONIC ns); 0: nothing is. */
 uint64_t vb_udp_steer_due(void);
 
-/* An event of a descriptor of this file in the link's epoll set, by its tag, which is not 0. */
+/* An event of a descriptor of this file in the link's epoll set, by its tag. */
 void vb_udp_steer_event(uint64_t tag);
 
 void vb_udp_steer_forked(void);
