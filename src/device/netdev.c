@@ -179,7 +179,7 @@ static int dump(const struct route *route, uint16_t type, uint32_t seq, mnl_cb_t
 
 static int scan(struct vb_netdevs *n)
 {
-	struct route route;
+	struct route route = {.fd = -1};
 	int err = route_open(&route);
 
 	if (err)

@@ -20,8 +20,8 @@ static void test_published(void **state)
 	uint8_t key[VB_SIPHASH_KEY_BYTES], message[16];
 
 	(void)state;
-	for (uint8_t i = 0; i < sizeof(key); i++)
-		key[i] = message[i] = i;
+	for (size_t i = 0; i < sizeof(key); i++)
+		key[i] = message[i] = (uint8_t)i;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		assert_int_equal(vb_siphash(key, message, known[i].length), known[i].hash);
 }

@@ -88,6 +88,7 @@ static int next(int sock, struct vb_control *msg, int *kept)
 	struct pollfd p = {.fd = sock, .events = POLLIN};
 	int fds[VB_CONTROL_FDS], n;
 
+	*msg = (struct vb_control){0};
 	if (poll(&p, 1, 3000) != 1)
 		return -ETIMEDOUT;
 	int r = vb_control_receive(sock, msg, fds, &n);
