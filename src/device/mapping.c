@@ -2,8 +2,10 @@
 /*
  * Mapped ranges: asked of the kernel, since trying out a write would change what other threads see.
  *
- * Kernels from 6.11 on answer for one address at a time (PROCMAP_QUERY on /proc/self/maps); on older ones the text is
- * read. Without /proc, msync(2) tells at least whether something is mapped.
+ * Kernels from 6.11 on answer for one address at a time (PROCMAP_QUERY on /proc/self/maps). On older ones the text is read, where each of the
+ * process's mappings costs about a microsecond. So when the answer is not near the beginning, a small range's pages are asked instead
+ * (mapping_probe.c); only for what is large, or refused, is the rest read. Without /proc, msync(2) tells at least whether
+ * something is mapped.
  */
 #include "device/mapping.h"
 
@@ -15,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "device/mapping_probe.h"
 
 /* linux/fs.h has this from 6.11 on; the headers of the build machine may be older. */
 struct procmap_query {
@@ -41,6 +44,8 @@ _Static_assert(sizeof(struct procmap_query) == 104, "the kernel's layout");
 #define QUERY_READABLE 0x01
 #define QUERY_WRITABLE 0x02
 #define QUERY_SHARED   0x08
+
+#define TEXT_BEGINNING (32u * 1024u) /* some hundred mappings */
 
 /* What is being looked for: everything below `at` has been found. */
 struct wanted {
@@ -131,21 +136,42 @@ static bool scan_char(struct scanner *s, char c)
 	return false;
 }
 
-static void check_text(int fd, struct wanted *w)
+/* Reads on, about `limit` bytes. True: the answer is in `w`. */
+static bool check_text(int fd, struct scanner *s, struct wanted *w, size_t limit)
+{
+	char buf[4096];
+	size_t done = 0;
+
+	while (done < limit) {
+		ssize_t n = vb_sys_read(fd, buf, sizeof(buf));
+
+		if (n <= 0)
+			return true;
+		for (ssize_t i = 0; i < n; i++) {
+			if (!scan_char(s, buf[i]))
+				continue;
+			if (!consider(w, &s->piece))
+				return true;
+			memset(s, 0, sizeof(*s));
+		}
+		done += (size_t)n;
+	}
+	return false;
+}
+
+/* The first part of the range may have been found already. */
+static void check_old_kernel(int fd, struct wanted *w)
 {
 	struct scanner s = {0};
-	char buf[4096];
-	ssize_t n;
+	bool shared;
 
-	while ((n = vb_sys_read(fd, buf, sizeof(buf))) > 0) {
-		for (ssize_t i = 0; i < n; i++) {
-			if (!scan_char(&s, buf[i]))
-				continue;
-			if (!consider(w, &s.piece))
-				return;
-			memset(&s, 0, sizeof(s));
-		}
-	}
+	if (check_text(fd, &s, w, TEXT_BEGINNING))
+		return;
+	w->done = vb_mapping_probe(w->at, w->last - w->at + 1, w->writable, &shared);
+	if (w->done)
+		w->shared |= shared;
+	else
+		check_text(fd, &s, w, SIZE_MAX);
 }
 
 static int answer(const struct wanted *w, uintptr_t *bad)
@@ -158,8 +184,9 @@ int vb_mapping_check_text(int fd, uintptr_t addr, size_t length, bool writable, 
 			  uintptr_t *bad)
 {
 	struct wanted w = {.at = addr, .last = addr + length - 1, .writable = writable};
+	struct scanner s = {0};
 
-	check_text(fd, &w);
+	check_text(fd, &s, &w, SIZE_MAX);
 	*shared = w.shared;
 	return answer(&w, bad);
 }
@@ -187,7 +214,7 @@ int vb_mapping_check(uintptr_t addr, size_t length, bool writable, bool *shared,
 		return check_msync(addr, length, bad);
 	err = check_query(fd, &w);
 	if (err == -ENOTTY || err == -EINVAL)
-		check_text(fd, &w);
+		check_old_kernel(fd, &w);
 	else if (err)
 		w.shared = w.done = !check_msync(addr, length, bad);
 	vb_sys_close(fd);
