@@ -4,6 +4,7 @@ the program asks for where it does not mean one (the pingpongs ask for 1)."""
 
 import ipaddress
 import subprocess
+import time
 
 import cases
 import hosts
@@ -20,6 +21,7 @@ class Router:
     def __init__(self, nets):
         self.nets = nets
         self.holder = None
+        self.ends = []
 
     def ip(self, enter, *words):
         run = subprocess.run([*enter, hosts.tool("ip"), *words], capture_output=True, text=True, check=False)
@@ -34,6 +36,7 @@ class Router:
         if not self.holder.stdout.readline():
             raise Failure("a third network namespace cannot be made here")
         enter = ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net"]
+        self.ends = [end for host in (0, 1) for end in ((self.nets.enter[host], INTERFACE), (enter, f"to{host}"))]
         for host in (0, 1):
             self.ip(self.nets.enter[host], "link", "add", INTERFACE, "type", "veth", "peer", "name", f"to{host}", "netns",
                     str(self.holder.pid))
@@ -47,7 +50,19 @@ class Router:
                 self.ip(self.nets.enter[host], "addr", "add", f"{own}/{prefix}", "dev", INTERFACE, *nodad)
                 self.ip(enter, "addr", "add", f"{gateway}/{prefix}", "dev", f"to{host}", *nodad)
                 self.ip(self.nets.enter[host], "route", "add", family[1 - host][2], "via", gateway)
+        self.wait_ready()
         return self
+
+    def wait_ready(self):
+        """A host asks for its neighbours from an address of its own, a router from its link-local one. There is none from the moment the
+        carrier is told until the kernel has looked for a second or two whether it is taken; what is forwarded before is dropped."""
+        deadline = time.monotonic() + 20
+        for enter, interface in self.ends:
+            while not subprocess.run([*enter, hosts.tool("ip"), "-6", "-o", "addr", "show", "dev", interface, "scope", "link", "-tentative"],
+                                     capture_output=True, check=True).stdout:
+                if time.monotonic() > deadline:
+                    raise Failure(f"{interface} has no link-local address after 20 s")
+                time.sleep(0.05)
 
     def __exit__(self, *_):
         for host in (0, 1):
