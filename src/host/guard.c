@@ -94,18 +94,21 @@ _Static_assert(ESTALE == 116 && AREA_CS == 8, "as the assembler code has it");
 
 ssize_t vb_guard_call(const struct vb_guard *guard, long number, const long argument[6])
 {
-	register long r10 __asm__("r10") = argument[3];
-	register long r8 __asm__("r8") = argument[4];
-	register long r9 __asm__("r9") = argument[5];
+	long first = argument[0], second = argument[1], third = argument[2];
+	long fourth = argument[3], fifth = argument[4], sixth = argument[5];
 	char *a = area();
 	long result = number;
 
 	if (!registered(a))
 		return -EOPNOTSUPP;
+	/* All is loaded before: a call between here and the assembler code, such as the thread sanitizer's for each load, spends these. */
+	register long r10 __asm__("r10") = fourth;
+	register long r8 __asm__("r8") = fifth;
+	register long r9 __asm__("r9") = sixth;
+
 	__asm__ volatile(BEGIN("rcx", "ecx") "syscall" END("movq $-116, %%rax")
 			 : "+a"(result)
-			 : "D"(argument[0]), "S"(argument[1]), "d"(argument[2]), "r"(r10), "r"(r8),
-			   "r"(r9), COMMON
+			 : "D"(first), "S"(second), "d"(third), "r"(r10), "r"(r8), "r"(r9), COMMON
 			 : SPENT);
 	return result;
 }
