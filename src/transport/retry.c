@@ -130,6 +130,7 @@ void vb_retry_not_ready(struct vb_tqp *qp, uint8_t rnr_timer)
 		return;
 	}
 	r->rnr_tries++;
+	r->backoff_ns = 0; /* who says this is there: what dropped requests before is over */
 	pause_for(qp, VB_WAIT_RNR, vb_retry_rnr_ns(rnr_timer));
 }
 

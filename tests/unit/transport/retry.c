@@ -345,6 +345,39 @@ static void the_last_word_counts(void **state)
 	stand_free(s);
 }
 
+/* A peer that has no receive is there. How long it was not, and how long it has none, is nothing to a drop that comes later. */
+static void a_receiver_in_between(void **state)
+{
+	struct stand *s = stand_new(true);
+	uint64_t all = 6 * vb_retry_ack_ns(18);
+	uint64_t since;
+
+	(void)state;
+	s->qp.timeout = 18;
+	s->qp.retry_cnt = 5;
+	s->qp.rnr_retry = 7;
+	stand_request(s, IBV_WR_SEND, 10);
+	dropped_because(s, 100, VB_REASON_DROP_NOT_YET);
+	stand_expire(s);
+	while (s->now_ns < 2 * all) {
+		stand_clear(s);
+		stand_ack(s, 100, VB_AETH_RNR | 31);
+		stand_expire(s);
+		assert_int_equal(s->sents, 1);
+	}
+	since = s->now_ns;
+	for (int i = 0; i < 2000 && !s->dones; i++) {
+		stand_clear(s);
+		dropped_because(s, 100, VB_REASON_DROP_FAILED);
+		if (!s->dones)
+			stand_expire(s);
+	}
+	assert_int_equal(s->done[0].status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(s->done[0].reason, VB_REASON_PEER_FAILED);
+	assert_true(s->now_ns == since + all);
+	stand_free(s);
+}
+
 /* The peer asks for a PSN that was never sent, or says that ours cannot be: both numbers are kept. */
 static void another_psn(void **state)
 {
@@ -515,6 +548,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_is_not_ready),
 		cmocka_unit_test(how_long_it_waits),
 		cmocka_unit_test(the_last_word_counts),
+		cmocka_unit_test(a_receiver_in_between),
 		cmocka_unit_test(another_psn),
 		cmocka_unit_test(another_psn_on_a_lossy_link),
 		cmocka_unit_test(ready_at_last),
