@@ -24,6 +24,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define EARLY_BYTES 4096
@@ -238,20 +239,6 @@ int munmap(void *at, size_t bytes)
 	return err;
 }
 
-int fallocate64(int fd, int mode, off64_t offset, off64_t bytes)
-{
-	NEXT(int, "fallocate64", int, int, off64_t, off64_t);
-	if (fails(FAILING_MAPS))
-		return -1;
-	if (mode == FALLOC_FL_KEEP_SIZE && (uint64_t)bytes > largest_piece)
-		largest_piece = (uint64_t)bytes;
-	if (mode == FALLOC_FL_KEEP_SIZE && bytes > PIECE_MOST) {
-		errno = ENOMEM;
-		return -1;
-	}
-	return pass(fd, mode, offset, bytes);
-}
-
 int ftruncate64(int fd, off64_t bytes)
 {
 	NEXT(int, "ftruncate64", int, off64_t);
@@ -280,32 +267,6 @@ int socket(int domain, int type, int protocol)
 {
 	NEXT(int, "socket", int, int, int);
 	return fails(FAILING_DESCRIPTORS) ? -1 : pass(domain, type, protocol);
-}
-
-int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *length, int flags)
-{
-	NEXT(int, "accept4", int, __SOCKADDR_ARG, socklen_t *, int);
-	return fails(FAILING_DESCRIPTORS) ? -1 : pass(fd, addr, length, flags);
-}
-
-int open64(const char *path, int flags, ...)
-{
-	va_list args;
-	mode_t mode;
-
-	NEXT(int, "open64", const char *, int, ...);
-	va_start(args, flags);
-	mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;
-	va_end(args);
-	if (!(flags & O_APPEND) && fails(FAILING_DESCRIPTORS)) /* the log is the test's eye */
-		return -1;
-	return pass(path, flags, mode);
-}
-
-FILE *fopen64(const char *path, const char *mode)
-{
-	NEXT(FILE *, "fopen64", const char *, const char *);
-	return fails(FAILING_DESCRIPTORS) ? NULL : pass(path, mode);
 }
 
 DIR *opendir(const char *path)
@@ -362,12 +323,6 @@ int listen(int fd, int backlog)
 	return fails(FAILING_SYSTEM) ? -1 : pass(fd, backlog);
 }
 
-int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t length)
-{
-	NEXT(int, "connect", int, __CONST_SOCKADDR_ARG, socklen_t);
-	return fails(FAILING_SYSTEM) ? -1 : pass(fd, addr, length);
-}
-
 int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 {
 	NEXT(int, "setsockopt", int, int, int, const void *, socklen_t);
@@ -386,14 +341,57 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)
 	return err;
 }
 
-int epoll_pwait2(int epoll, struct epoll_event *events, int room, const struct timespec *timeout,
-		 const sigset_t *signals)
+/* The machine's memory, and a test's patience, end somewhere: of what is larger only the size is noted. */
+static bool piece_refused(int mode, uint64_t bytes)
+{
+	if (mode != FALLOC_FL_KEEP_SIZE)
+		return false;
+	if (bytes > largest_piece)
+		largest_piece = bytes;
+	errno = ENOMEM;
+	return bytes > PIECE_MOST;
+}
+
+/* Most of what can wait is called by number (base/sys.h). */
+static bool number_fails(long number, const long *arg)
+{
+	switch (number) {
+	case SYS_openat:
+		/* the log is the test's eye */
+		return !(arg[2] & O_APPEND) && fails(FAILING_DESCRIPTORS);
+	case SYS_accept4:
+		return fails(FAILING_DESCRIPTORS);
+	case SYS_connect:
+		return fails(FAILING_SYSTEM);
+	case SYS_fallocate:
+		return fails(FAILING_MAPS) || piece_refused((int)arg[1], (uint64_t)arg[3]);
+	default:
+		return false;
+	}
+}
+
+static void count_sleeper(long number)
 {
 	static __thread bool counted;
 
-	NEXT(int, "epoll_pwait2", int, struct epoll_event *, int, const struct timespec *,
-	     const sigset_t *);
+	if (number != SYS_epoll_pwait2 && number != SYS_epoll_pwait)
+		return;
 	asleep += !counted;
 	counted = true;
-	return pass(epoll, events, room, timeout, signals);
+}
+
+long syscall(long number, ...)
+{
+	long arg[6];
+	va_list args;
+
+	NEXT(long, "syscall", long, ...);
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		arg[i] = va_arg(args, long);
+	va_end(args);
+	count_sleeper(number);
+	if (number_fails(number, arg))
+		return -1;
+	return pass(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
 }
