@@ -102,8 +102,24 @@ static enum vb_contact channel_ask(struct vb_node *node, struct vb_peer *peer, u
 	};
 
 	ch->stage = VB_CHANNEL_ASKED;
+	ch->asked_on = conn;
 	vb_connection_send(node, conn, &msg, &fd, 1, true);
 	return VB_CONTACT_PENDING;
+}
+
+bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn)
+{
+	struct vb_channel *next;
+	bool any = false;
+
+	for (struct vb_channel *ch = conn->peer ? conn->peer->channels : NULL; ch; ch = next) {
+		next = ch->host_next;
+		if (ch->stage != VB_CHANNEL_ASKED || ch->asked_on != conn)
+			continue;
+		vb_channel_retire(node, ch);
+		any = true;
+	}
+	return any;
 }
 
 static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,

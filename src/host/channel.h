@@ -49,6 +49,7 @@ struct vb_channel {
 	uint32_t id;
 	uint32_t remote_id;
 	int64_t asked_at;
+	const void *asked_on; /* the connection, while the question stands */
 };
 
 /*

@@ -5,6 +5,7 @@
 
 #include "host/channel.h"
 
+struct vb_connection;
 struct vb_control;
 
 /* vb_channel.stage */
@@ -32,6 +33,8 @@ struct vb_channel *vb_channel_between(const struct vb_peer *peer, uint32_t engin
 int vb_channel_make_half(struct vb_channel *channel, int *fd);
 /* Both halves are there. */
 void vb_channel_bring_up(struct vb_channel *channel);
+/* The connection ends: channels that were asked for on it get no answer. True if there were any; whoever waits has to ask again. */
+bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn);
 /* Unlinks, unmaps, drops the peer's reference; the struct itself is freed by the progress thread, which may be about to report it. */
 void vb_channel_retire(struct vb_node *node, struct vb_channel *channel);
 void vb_channel_free_retired(struct vb_node *node);

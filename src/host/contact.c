@@ -334,6 +334,7 @@ void vb_contact_lost(struct vb_node *node, struct vb_connection *conn)
 		c->state = state_after(conn);
 		changed = true;
 	}
+	changed |= vb_channel_unasked(node, conn);
 	vb_connection_close(node, conn);
 	pthread_mutex_unlock(&node->lock);
 	if (changed)

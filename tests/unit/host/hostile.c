@@ -581,6 +581,40 @@ static void test_false_owner(void **state)
 	close(l);
 }
 
+/* The next OPEN on this socket, after whatever else; asked for again and again as whoever waits for a channel does. */
+static void expect_open(struct fixture *f, const struct puppet *p)
+{
+	struct vb_control msg = {0};
+	enum vb_contact why;
+
+	for (int i = 0; i < 100 && msg.type != VB_CONTROL_OPEN; i++) {
+		struct pollfd ready = {.fd = p->sock, .events = POLLIN};
+
+		assert_null(vb_channel_find(f->end.node, f->engine, p->qpn, &why));
+		if (poll(&ready, 1, 20) == 1)
+			assert_int_equal(next(p->sock, &msg, NULL), 1);
+	}
+	assert_int_equal(msg.type, VB_CONTROL_OPEN);
+}
+
+/* It ends a connection, as an owner does whose greeting takes too long, while a question is on its way, and comes by another. */
+static void test_lost_question(void **state)
+{
+	struct fixture *f = *state;
+	struct puppet p;
+	int changes;
+
+	puppet_make(f, &p);
+	expect_open(f, &p);
+	changes = atomic_load(&f->end.changes);
+	close(p.sock);
+	assert_true(end_await(&f->end.changes, changes + 1, 3000));
+	p.sock = call(block_of(f));
+	say_hello(p.sock, p.page->header.nonce, p.page_fd);
+	expect_open(f, &p);
+	puppet_drop(&p);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -596,6 +630,7 @@ int main(void)
 		TEST(test_open_without_ring),
 		TEST(test_accept_with_bad_ring),
 		TEST(test_stray_messages),
+		TEST(test_lost_question),
 		TEST(test_impossible_page_contents),
 		TEST(test_other_user),
 		TEST(test_false_owner),
