@@ -175,7 +175,7 @@ struct vb_connection *vb_connection_of(struct vb_node *node, const struct vb_pee
 {
 	struct vb_connection *c = node->connections;
 
-	while (c && c->peer != peer)
+	while (c && (c->peer != peer || !c->granted || c->grant_owed))
 		c = c->next;
 	return c;
 }

@@ -349,6 +349,7 @@ static bool grant_receive(struct vb_node *node, struct vb_connection *conn,
 
 	if (!vb_greeting_grant_receive(conn, msg, fds, num_fds))
 		return false;
+	conn->granted = true;
 	if (c) {
 		c->state = VB_CONTACT_STATE_MET;
 		c->nonce = conn->peer->nonce;

@@ -160,6 +160,7 @@ struct vb_connection {
 	int64_t since; /* CLOCK_MONOTONIC ns */
 	uint32_t queued;
 	bool closed;
+	bool granted; /* the greeting on it has come to its end; two that call each other have two, and one of them may be late */
 	bool grant_owed; /* the stranger at the other end has to prove first that a block is its own */
 	bool ended;      /* to be closed: the other side has gone, */
 	bool refused;    /* or is not one of us, */
@@ -299,7 +300,10 @@ void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 void vb_connection_flush(struct vb_node *node, struct vb_connection *conn);
 /* Takes it out of the epoll set and the list; freed at the end of the turn. */
 void vb_connection_close(struct vb_node *node, struct vb_connection *conn);
-/* One of the peer's, NULL if it has none left. */
+/*
+ * One of the peer's, NULL if it has none: one on which it has granted, so that it neither ends it as a greeting that takes too long nor
+ * reads from it what comes before the grant.
+ */
 struct vb_connection *vb_connection_of(struct vb_node *node, const struct vb_peer *peer);
 void vb_connection_free_closed(struct vb_node *node);
 

@@ -314,32 +314,44 @@ struct puppet {
 	uint32_t qpn;
 };
 
-static void puppet_make(struct fixture *f, struct puppet *p)
+/* Calls, and is greeted. */
+static int puppet_call(struct fixture *f, const struct puppet *p)
 {
 	struct vb_control msg;
+	int sock = call(block_of(f));
+
+	say_hello(sock, p->page->header.nonce, p->page_fd);
+	assert_int_equal(next(sock, &msg, NULL), 1);
+	assert_int_equal(next(sock, &msg, NULL), 1);
+	assert_int_equal(msg.type, VB_CONTROL_GRANT);
+	return sock;
+}
+
+static void puppet_grant(struct fixture *f, int sock)
+{
+	int changes = atomic_load(&f->end.changes);
 	void *lock;
 	int fds[2];
 
-	p->page = page_make(&p->page_fd);
-	p->page->header.block[0] = (block_of(f) ^ 1) & 0x3fff;
-	p->page->header.num_blocks = 1;
-	p->qpn = p->page->header.block[0] << VB_QPN_BLOCK_BITS | 5;
-	p->page->qp[5].qpn = p->qpn;
-	p->sock = call(block_of(f));
-	say_hello(p->sock, p->page->header.nonce, p->page_fd);
-	assert_int_equal(next(p->sock, &msg, NULL), 1);
-	assert_int_equal(next(p->sock, &msg, NULL), 1);
-	assert_int_equal(msg.type, VB_CONTROL_GRANT);
 	fds[0] = eventfd(0, EFD_NONBLOCK);
 	assert_int_equal(vb_shared_create_common("lock", 4096, &lock, &fds[1]), 0);
-	int changes = atomic_load(&f->end.changes);
-
-	send_message(p->sock, VB_CONTROL_GRANT,
+	send_message(sock, VB_CONTROL_GRANT,
 		     (struct vb_control){.parts = VB_CONTROL_LOCK, .text = "puppet"}, fds, 2);
 	assert_true(end_await(&f->end.changes, changes + 1, 2000));
 	close(fds[0]);
 	vb_descriptor_close(fds[1]);
 	vb_shared_unmap(lock, 4096);
+}
+
+static void puppet_make(struct fixture *f, struct puppet *p)
+{
+	p->page = page_make(&p->page_fd);
+	p->page->header.block[0] = (block_of(f) ^ 1) & 0x3fff;
+	p->page->header.num_blocks = 1;
+	p->qpn = p->page->header.block[0] << VB_QPN_BLOCK_BITS | 5;
+	p->page->qp[5].qpn = p->qpn;
+	p->sock = puppet_call(f, p);
+	puppet_grant(f, p->sock);
 }
 
 static void puppet_drop(struct puppet *p)
@@ -609,9 +621,23 @@ static void test_lost_question(void **state)
 	changes = atomic_load(&f->end.changes);
 	close(p.sock);
 	assert_true(end_await(&f->end.changes, changes + 1, 3000));
-	p.sock = call(block_of(f));
-	say_hello(p.sock, p.page->header.nonce, p.page_fd);
+	p.sock = puppet_call(f, &p);
+	puppet_grant(f, p.sock);
 	expect_open(f, &p);
+	puppet_drop(&p);
+}
+
+/* Of two connections that one is asked on where the greeting is over: on the other nobody may ever read. */
+static void test_two_connections(void **state)
+{
+	struct fixture *f = *state;
+	struct puppet p;
+	int other;
+
+	puppet_make(f, &p);
+	other = puppet_call(f, &p);
+	expect_open(f, &p);
+	close(other);
 	puppet_drop(&p);
 }
 
@@ -631,6 +657,7 @@ int main(void)
 		TEST(test_accept_with_bad_ring),
 		TEST(test_stray_messages),
 		TEST(test_lost_question),
+		TEST(test_two_connections),
 		TEST(test_impossible_page_contents),
 		TEST(test_other_user),
 		TEST(test_false_owner),
