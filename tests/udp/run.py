@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Usage: run.py --lib DIR [--mcast PROGRAM] [--reply PROGRAM] [--xrc PROGRAM] [--memory PROGRAM] [--dm PROGRAM]
-  [--reused PROGRAM] [--ordinary] [--shares N] [--only REGEX] [--debug]
+  [--reused PROGRAM] [--strays PROGRAM] [--ordinary] [--shares N] [--only REGEX] [--debug]
 The link between hosts: unmodified programs in two network namespaces, and what goes wrong there. Prints one TAP line a case;
 exits 1 when one failed, 77 (reason on the last line of standard error) when nothing could be run."""
 
@@ -12,7 +12,6 @@ import signal
 import sys
 
 SKIP = 77
-PROGRAMS = ("mcast", "reply", "xrc", "memory", "dm", "reused")
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "apps")]
@@ -91,6 +90,7 @@ def run_all(tests):
     trouble.reply_first()
     trouble.memory()
     trouble.numbers_taken()
+    trouble.strays()
     trouble.port_taken()
     router.across(tests)
 
@@ -99,14 +99,14 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that being told to end clears up
     parser = argparse.ArgumentParser()
     parser.add_argument("--lib", required=True, type=os.path.abspath)
-    for name in PROGRAMS:
+    for name in users.PROGRAMS:
         parser.add_argument(f"--{name}", type=os.path.abspath, help="the built program, when not in tests/udp beside the library")
     parser.add_argument("--ordinary", action="store_true")
     parser.add_argument("--shares", type=int, default=1, help="so many pairs of hosts at once, each working off its share")
     parser.add_argument("--only")
     parser.add_argument("--debug", action="store_true")
     args = parser.parse_args()
-    for name in PROGRAMS:
+    for name in users.PROGRAMS:
         if not getattr(args, name):
             setattr(args, name, os.path.join(os.path.dirname(args.lib), "tests", "udp", f"udp-{name}"))
 

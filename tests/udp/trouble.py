@@ -185,6 +185,12 @@ class Trouble:
             self.report.case(f"{family}: descriptors closed and used by the program",
                              lambda family=family: self.two_namespaces(self.tests.args.reused, family))
 
+    def strays(self):
+        """Packets that are not this process's, and whose process stands still."""
+        for family in ("IPv4", "IPv6"):
+            self.report.case(f"{family}: packets of a process that stands still hold up nobody",
+                             lambda family=family: self.two_namespaces(self.tests.args.strays, family))
+
     def mtu_told(self):
         """What query_port tells as active MTU, RTR takes, at the limits of each size."""
         def case(family, interface, path):

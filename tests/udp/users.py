@@ -10,6 +10,7 @@ import tempfile
 import hosts
 
 NOBODY = 65534
+PROGRAMS = ("mcast", "reply", "xrc", "memory", "dm", "reused", "strays")  # built ones that the cases start
 NO_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
 
 
@@ -25,7 +26,7 @@ def run_as_ordinary(driver, args):
         for name in os.listdir(args.lib):
             if ".so" in name and not os.path.isdir(os.path.join(args.lib, name)):
                 shutil.copy(os.path.join(args.lib, name), lib, follow_symlinks=False)
-        programs = [word for name in ("mcast", "reply", "xrc", "memory", "dm", "reused")
+        programs = [word for name in PROGRAMS
                     for word in (f"--{name}", shutil.copy(getattr(args, name), place))]
         os.chmod(place, 0o755)
         for top, dirs, files in os.walk(place):

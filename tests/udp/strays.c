@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Usage: udp-strays GID_INDEX NETNS (a path like /proc/PID/ns/net; VB_TEST_DEVICE names the device in both namespaces)
+ * Promise: packets for a process that stands still, which fall into another process's socket, hold up no call of that other process:
+ * its datagrams arrive meanwhile, and its queue pair, queue and context are destroyed at once.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+/* What is foreign is kept for 2 s (ibv_destroy_cq once waited for that). */
+enum { SIZE = 4096, MESSAGE = 64, GRH = 40, STRAYS = 20, MARKER = 7, PROMPT_MS = 1000 };
+
+struct plan {
+	const char *netns; /* NULL: of the starter */
+	int gid_index;
+};
+
+static void open_side(struct endpoint *endpoint, struct side *side, const struct plan *plan)
+{
+	struct qp_settings settings;
+
+	endpoint_open(endpoint, 256, false);
+	endpoint->gid_index = plan->gid_index;
+	CHECK_ZERO(
+		ibv_query_gid(endpoint->context, ENDPOINT_PORT, plan->gid_index, &endpoint->gid));
+	qp_settings_default(&settings, IBV_QPT_UD);
+	side_open(side, endpoint, &settings, NULL, SIZE);
+}
+
+/* A queue pair in INIT has a number and no socket: nothing steers its packets, and nobody but this process knows it. */
+static int bystander(int sock, void *argument)
+{
+	struct endpoint endpoint;
+	struct side side;
+
+	open_side(&endpoint, &side, argument);
+	message_send(sock, &side.local, sizeof(side.local));
+	message_meet(sock);
+	side_close(&side);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static void prompt(const char *what, uint64_t begin)
+{
+	uint64_t took = now_ms() - begin;
+
+	CHECK_SAY(took < PROMPT_MS, "%s took %u ms", what, (unsigned int)took);
+}
+
+static int victim(int sock, void *argument)
+{
+	struct endpoint endpoint;
+	struct side side;
+	struct peer sender;
+	struct ibv_wc wc;
+	uint64_t begin;
+
+	promise("the neighbour of a process that stands still");
+	open_side(&endpoint, &side, argument);
+	CHECK_ZERO(post_receive(&side, MARKER, 0, GRH + MESSAGE));
+	message_send(sock, &side.local, sizeof(side.local));
+	message_receive(sock, &sender, sizeof(sender));
+	side_connect(&side, &sender);
+	message_meet(sock);
+	/* The last of the sender's datagrams; the others, which came before, are somebody else's. */
+	completion_expect(endpoint.cq, MARKER, IBV_WC_SUCCESS, &wc);
+	begin = now_ms();
+	side_close(&side);
+	prompt("closing the queue pair", begin);
+	begin = now_ms();
+	endpoint_close(&endpoint);
+	prompt("closing its queue and context", begin);
+	message_meet(sock);
+	return 0;
+}
+
+static void send_to(struct side *side, uint32_t qpn, uint64_t wr_id)
+{
+	struct ibv_sge sge = {(uintptr_t)side->buffer, MESSAGE, side->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = wr_id,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	wr.wr.ud.ah = side->ah;
+	wr.wr.ud.remote_qpn = qpn;
+	wr.wr.ud.remote_qkey = ENDPOINT_QKEY;
+	CHECK_ZERO(ibv_post_send(side->qp, &wr, &bad));
+	completion_expect(side->endpoint->cq, wr_id, IBV_WC_SUCCESS, &wc);
+}
+
+static int sender(int sock, void *argument)
+{
+	const struct plan *plan = argument;
+	struct endpoint endpoint;
+	struct side side;
+	struct peer still, moving;
+	int fd = open(plan->netns, O_RDONLY | O_CLOEXEC);
+
+	promise("the sender on the other host");
+	CHECK(fd >= 0);
+	CHECK_ZERO(setns(fd, CLONE_NEWNET));
+	open_side(&endpoint, &side, plan);
+	message_send(sock, &side.local, sizeof(side.local));
+	message_receive(sock, &still, sizeof(still));
+	message_receive(sock, &moving, sizeof(moving));
+	side_connect(&side, &moving);
+	message_meet(sock);
+	for (uint64_t i = 0; i < STRAYS; i++)
+		send_to(&side, still.qpn, i);
+	send_to(&side, moving.qpn, STRAYS);
+	message_meet(sock);
+	side_close(&side);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct plan here = {NULL, 0}, there = {NULL, 0};
+	struct process stands, moves, sends;
+	struct peer still, moving, sending;
+
+	if (argc != 3)
+		check_skipped("usage: udp-strays GID_INDEX NETNS");
+	watchdog(60);
+	here.gid_index = there.gid_index = atoi(argv[1]);
+	there.netns = argv[2];
+	process_start(&stands, bystander, &here);
+	process_start(&moves, victim, &here);
+	process_start(&sends, sender, &there);
+	message_receive(stands.sock, &still, sizeof(still));
+	process_stop(&stands);
+	message_receive(moves.sock, &moving, sizeof(moving));
+	message_receive(sends.sock, &sending, sizeof(sending));
+	message_send(moves.sock, &sending, sizeof(sending));
+	message_meet(moves.sock);
+	message_send(sends.sock, &still, sizeof(still));
+	message_send(sends.sock, &moving, sizeof(moving));
+	message_meet(sends.sock);
+	message_meet(sends.sock);
+	message_meet(moves.sock);
+	process_continue(&stands);
+	message_meet(stands.sock);
+	process_expect_success(&sends, PROCESS_PATIENCE_MS);
+	process_expect_success(&moves, PROCESS_PATIENCE_MS);
+	process_expect_success(&stands, PROCESS_PATIENCE_MS);
+	printf("packets of a process that stands still hold up nobody: done\n");
+	return 0;
+}
