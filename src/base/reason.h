@@ -118,6 +118,7 @@
 	X(0x616, DROP_FAILED, "the queue pair is in the error state after a fault")                \
 	X(0x617, DROP_PSN, "the PSN cannot be the sender's: rq_psn here is not sq_psn there")      \
 	X(0x618, DROP_SOCKET_FULL, "the packet socket's buffer had no room for frames")            \
+	X(0x619, DROP_FORGED, "the source is a number that is not its sender's")                   \
 	/* 0x7xx: the host: names, pages, rings */                                                 \
 	X(0x701, PEER_VERSION, "the peer speaks another version of the shared-memory protocol")    \
 	X(0x702, PEER_USER, "the peer belongs to another user")                                    \
@@ -128,7 +129,8 @@
 	X(0x707, STRANGERS, "other users' processes ask for more than they are given")             \
 	X(0x708, NO_ANSWER, "a process began to introduce itself and did not go on")               \
 	X(0x709, PEER_SHORT, "the peer has no descriptor left for a connection")                   \
-	X(0x70a, PEER_STILL, "a process that stands still is not waited for any longer")
+	X(0x70a, PEER_STILL, "a process that stands still is not waited for any longer")           \
+	X(0x70b, NO_TRUST, "the peer may not have this process's memory")
 
 enum vb_reason {
 	VB_REASON_NONE = 0,

@@ -16,6 +16,7 @@
 #include "device/udp_steer.h"
 #include "device/udp_stray.h"
 #include "device/xrc_table.h"
+#include "host/peer.h"
 #include "link/slot.h"
 
 #define BATCH      64u
@@ -141,6 +142,30 @@ static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct v
 		    0);
 }
 
+/*
+ * What comes from a peer names one of its own queue pairs as the source. One that could do as much as this process itself is believed: it
+ * may hand over what others sent. True: nothing more is to be done with this slot.
+ */
+static bool source_is_forged(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot,
+			     const struct vb_run *run)
+{
+	bool foreign = vb_slot_is_from_wire(slot) || vb_slot_is_handed(slot);
+
+	/* Packets come to whichever process of the user has the port, so these may be anybody's. */
+	if (foreign ? vb_slot_is_from_wire(slot) && !vb_peer_is_stranger(c->peer)
+		    : vb_peer_speaks_for(c->peer, run->src_qpn))
+		return false;
+	vb_note(VB_REASON_DROP_FORGED, "process %u sent as qp 0x%x to qp 0x%x: not its own",
+		vb_peer_pid(c->peer), run->src_qpn, run->dest_qpn);
+	if (foreign)
+		return true;
+	vb_peer_doubt(c->peer);
+	if (vb_service_reliable(run->service) && vb_op_is_request(run->op))
+		drop_answer(e, c, run->service, run->dest_qpn, run->src_qpn, run->psn,
+			    VB_REASON_DROP_NOT_YET, 0);
+	return true;
+}
+
 /* The slot is a copy. False: the peer's memory holds nonsense. */
 static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot)
 {
@@ -159,6 +184,8 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 			payload += VB_SLOT_PATH_BYTES;
 		}
 	}
+	if (vb_peer_is_watched(c->peer) && source_is_forged(e, c, slot, &run))
+		return true;
 	if (vb_slot_is_from_wire(slot)) {
 		vb_udp_steer_lost();
 		vb_udp_deliver_here(e, &run, payload);
@@ -180,8 +207,11 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 	 * be who takes its requests.
 	 */
 	if (!qp->channel && !qp->t.sends_only && qp->t.service != VB_SERVICE_UD &&
-	    run.src_qpn == qp->t.dest_qpn)
+	    run.src_qpn == qp->t.dest_qpn) {
 		qp->channel = c;
+		if (vb_qp_wants_memory(qp))
+			vb_peer_want_memory(c->peer);
+	}
 	if (qp->xb)
 		vb_xrc_receive(qp, &run, payload);
 	else

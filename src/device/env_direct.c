@@ -252,7 +252,7 @@ static bool contact(struct vb_qp *qp, struct target *target)
 		return false;
 	if (!qp->channel)
 		qp->channel = vb_channel_find_since(qp->engine->node, qp->engine->index,
-						    qp->t.dest_qpn, qp->connected_at, &why);
+						    qp->t.dest_qpn, qp->connected_at, true, &why);
 	if (!qp->channel || atomic_load_explicit(&qp->channel->dead, memory_order_relaxed))
 		return false;
 	target->peer = qp->channel->peer;

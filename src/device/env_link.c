@@ -47,7 +47,8 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 		return NULL; /* channel_down or peer_dead is on its way */
 	}
 	struct vb_channel *c = vb_channel_find_since(qp->engine->node, qp->engine->index,
-						     qp->t.dest_qpn, qp->connected_at, &why);
+						     qp->t.dest_qpn, qp->connected_at,
+						     vb_qp_wants_memory(qp), &why);
 
 	if (c)
 		qp->channel = c;
@@ -66,7 +67,8 @@ bool vb_env_seek(struct vb_qp *qp)
 		return false;
 	if (!qp->channel)
 		qp->channel = vb_channel_find_since(qp->engine->node, qp->engine->index,
-						    qp->t.dest_qpn, qp->connected_at, &why);
+						    qp->t.dest_qpn, qp->connected_at,
+						    vb_qp_wants_memory(qp), &why);
 	qp->seeking = !qp->channel;
 	/* Nobody there: whoever comes makes contact with us, and a new channel makes every queue pair ask again. */
 	return why == VB_CONTACT_PENDING && qp->seeking;
@@ -84,7 +86,7 @@ static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_sen
 
 	if (wqe->peer_hint == VB_HINT_LOCAL)
 		c = vb_channel_find_since(qp->engine->node, qp->engine->index, wqe->remote_qpn,
-					  qp->connected_at, why_not);
+					  qp->connected_at, false, why_not);
 	if (c) {
 		qp->ud_cache[slot] = c;
 		qp->ud_cache_qpn[slot] = wqe->remote_qpn;

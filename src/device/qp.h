@@ -165,6 +165,12 @@ static inline struct vb_qp *vb_qp_body(struct vb_qp *qp)
 	return qp->body ? qp->body : qp;
 }
 
+/* May its one-sided requests be done directly (device/env_direct.c)? */
+static inline bool vb_qp_wants_memory(const struct vb_qp *qp)
+{
+	return qp->t.service == VB_SERVICE_RC || qp->t.service == VB_SERVICE_UC;
+}
+
 static inline struct vb_qp *vb_qp_of_tqp(struct vb_tqp *t)
 {
 	return (struct vb_qp *)(void *)((char *)t - offsetof(struct vb_qp, t));

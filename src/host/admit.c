@@ -16,6 +16,7 @@
 #include "host/control.h"
 #include "host/descriptor.h"
 #include "host/private.h"
+#include "host/trust.h"
 
 /* To take a call and end it costs some 4 us: a caller in a loop gets an eighth of a core at most. */
 #define CALLERS_A_MSEC  16u
@@ -39,7 +40,7 @@
 
 bool vb_user_is_ours(const struct vb_node *node, uid_t uid)
 {
-	return uid == geteuid() || (node->names.has_secret && uid == node->names.secret_uid);
+	return vb_trust_same_user(uid) || (node->names.has_secret && uid == node->names.secret_uid);
 }
 
 static uint32_t others_share(void)
@@ -77,14 +78,14 @@ static struct census count(const struct vb_node *node, uid_t uid)
 	struct census c = {0};
 
 	for (struct vb_connection *conn = node->connections; conn; conn = conn->next) {
-		bool its_ours = vb_user_is_ours(node, conn->uid);
+		bool its_ours = vb_user_is_ours(node, conn->opened.uid);
 
 		c.others += !its_ours;
 		if (!half_open(conn) || its_ours != ours)
 			continue;
 		c.open++;
 		c.oldest = conn;
-		if (conn->uid == uid) {
+		if (conn->opened.uid == uid) {
 			c.open_same++;
 			c.oldest_same = conn;
 		}
@@ -98,7 +99,7 @@ static void drop(struct vb_node *node, struct vb_connection *conn)
 	struct vb_peer *peer = conn->peer;
 
 	vb_note(VB_REASON_NO_ANSWER, "process %d of user %u: its greeting was dropped",
-		(int)conn->seen_pid, conn->uid);
+		(int)conn->opened.pid, conn->opened.uid);
 	vb_connection_close(node, conn);
 	if (peer && peer->state == VB_PEER_MET && !peer->connections)
 		vb_peer_forget(node, peer);

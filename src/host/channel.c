@@ -123,7 +123,7 @@ bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn)
 }
 
 static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
-				      uint64_t since, enum vb_contact *why)
+				      uint64_t since, bool memory, enum vb_contact *why)
 {
 	struct vb_peer *peer =
 		vb_contact_peer(node, dest_qpn >> VB_QPN_BLOCK_BITS, (int64_t)since, why);
@@ -141,6 +141,9 @@ static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uin
 		return NULL;
 	struct vb_channel *ch = vb_channel_between(peer, engine, remote);
 
+	/* Before the channel is asked for, so that it is answered before. */
+	if (memory)
+		vb_give_ask(node, peer);
 	if (ch && ch->stage == VB_CHANNEL_UP) {
 		*why = VB_CONTACT_UP;
 		return ch;
@@ -159,11 +162,11 @@ static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uin
 struct vb_channel *vb_channel_find(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
 				   enum vb_contact *why)
 {
-	return vb_channel_find_since(node, engine, dest_qpn, 0, why);
+	return vb_channel_find_since(node, engine, dest_qpn, 0, false, why);
 }
 
 struct vb_channel *vb_channel_find_since(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
-					 uint64_t since, enum vb_contact *why)
+					 uint64_t since, bool memory, enum vb_contact *why)
 {
 	struct vb_channel *ch;
 
@@ -173,7 +176,7 @@ struct vb_channel *vb_channel_find_since(struct vb_node *node, uint32_t engine, 
 	if (vb_page_block_index(node->page, dest_qpn >> VB_QPN_BLOCK_BITS) >= 0)
 		return vb_channel_find_loop(node, engine, dest_qpn, why);
 	pthread_mutex_lock(&node->lock);
-	ch = find_remote(node, engine, dest_qpn, since, why);
+	ch = find_remote(node, engine, dest_qpn, since, memory, why);
 	pthread_mutex_unlock(&node->lock);
 	return ch;
 }

@@ -62,10 +62,11 @@ struct vb_channel *vb_channel_find(struct vb_node *node, uint32_t engine, uint32
 				   enum vb_contact *why);
 /*
  * The same for a queue pair that was connected at `since` (CLOCK_MONOTONIC ns) and has met nobody yet: an owner of the number that was
- * found dead before is none of its; it is dead when its name, called after that, does not answer.
+ * found dead before is none of its; it is dead when its name, called after that, does not answer. `memory`: the queue pair may do one-sided
+ * requests, for which the owner's memory is asked for; the answer comes before the channel.
  */
 struct vb_channel *vb_channel_find_since(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
-					 uint64_t since, enum vb_contact *why);
+					 uint64_t since, bool memory, enum vb_contact *why);
 
 /* After pushing: if the remote engine sleeps, ring its process's doorbell. Contains the full fence. */
 void vb_channel_wake(struct vb_channel *channel);

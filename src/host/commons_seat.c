@@ -175,7 +175,7 @@ static int answer(int sock, int *table)
 {
 	struct vb_control msg;
 	int got[VB_CONTROL_FDS], num = 0;
-	int n = vb_control_receive(sock, &msg, got, &num);
+	int n = vb_control_receive(sock, &msg, NULL, got, &num);
 
 	if (n == 1 && num == 1 && msg.type == VB_CONTROL_COMMONS) {
 		*table = got[0];

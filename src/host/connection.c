@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "base/reason.h"
 #include "host/control.h"
 #include "host/descriptor.h"
@@ -40,7 +41,7 @@ static void connection_ready(struct vb_node *node, struct vb_source *source, uin
 	(void)events;
 	for (int i = 0; i < READ_BATCH && !conn->closed && n == 1; i++) {
 		n = vb_descriptor_ours(conn->source.fd)
-			    ? vb_control_receive(conn->source.fd, &msg, fds, &num_fds)
+			    ? vb_control_receive(conn->source.fd, &msg, &conn->from, fds, &num_fds)
 			    : -EBADF;
 		if (n == 1)
 			vb_contact_message(node, conn, &msg, fds, num_fds);
@@ -50,12 +51,12 @@ static void connection_ready(struct vb_node *node, struct vb_source *source, uin
 	if (n == -EPROTO)
 		vb_note(VB_REASON_PEER_VERSION,
 			"a process (pid %d) sent a message of version %u, this is version %u",
-			(int)conn->seen_pid, msg.version, VB_CONTROL_VERSION);
+			(int)conn->opened.pid, msg.version, VB_CONTROL_VERSION);
 	conn->refused |= n == -EPROTO;
 	/* What it sent was lost because there is no descriptor left here: it had better know. */
 	if (n == -EMFILE) {
 		vb_note(VB_REASON_SYSTEM, "process %d: what it passed found no descriptor left",
-			(int)conn->seen_pid);
+			(int)conn->opened.pid);
 		conn->shortage = true;
 		if (conn->block < 0)
 			vb_control_send(conn->source.fd, &vb_control_short, NULL, 0);
@@ -75,8 +76,9 @@ struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,
 	conn->source.fd = fd;
 	conn->source.ready = connection_ready;
 	conn->block = block;
-	conn->seen_pid = cred->pid;
-	conn->uid = cred->uid;
+	conn->opened = *cred;
+	conn->token = vb_random64() | 1;
+	vb_control_name_senders(fd);
 	conn->since = vb_node_clock();
 	conn->out_end = &conn->out;
 	if (vb_node_source_add(node, &conn->source, EPOLLIN)) {

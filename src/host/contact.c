@@ -304,6 +304,7 @@ bool vb_contact_service(struct vb_node *node)
 				changed |= contact_try(node, c);
 		}
 	}
+	vb_give_service(node);
 	for (struct vb_connection *conn = node->connections; conn; conn = conn->next)
 		vb_connection_flush(node, conn);
 	pthread_mutex_unlock(&node->lock);
@@ -361,8 +362,15 @@ static bool grant_receive(struct vb_node *node, struct vb_connection *conn,
 static void short_receive(struct vb_connection *conn)
 {
 	vb_note(VB_REASON_PEER_SHORT, "process %d has no descriptor left for a connection",
-		(int)conn->seen_pid);
+		(int)conn->opened.pid);
 	conn->shortage = conn->ended = true;
+}
+
+/* And of no known type: said there. */
+static bool is_of_channels(const struct vb_control *msg)
+{
+	return msg->type > VB_CONTROL_GRANT && msg->type != VB_CONTROL_SHORT &&
+	       msg->type != VB_CONTROL_ASK && msg->type != VB_CONTROL_GIVE;
 }
 
 void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
@@ -378,9 +386,13 @@ void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
 		changed = grant_receive(node, conn, msg, fds, num_fds);
 	else if (msg->type == VB_CONTROL_SHORT)
 		short_receive(conn);
+	else if (msg->type == VB_CONTROL_ASK)
+		vb_give_answer(node, conn, msg);
+	else if (msg->type == VB_CONTROL_GIVE && conn->peer)
+		vb_give_take(node, conn->peer, msg, fds, num_fds);
 	peer = conn->peer && conn->peer->state == VB_PEER_UP ? conn->peer : NULL;
 	pthread_mutex_unlock(&node->lock);
-	if (msg->type > VB_CONTROL_GRANT && msg->type != VB_CONTROL_SHORT && peer)
+	if (is_of_channels(msg) && peer)
 		vb_channel_message(node, peer, msg, fds, num_fds);
 	for (int i = 0; i < num_fds; i++)
 		vb_descriptor_close(fds[i]);

@@ -20,8 +20,15 @@ const struct vb_control vb_control_short = {
 
 union rights {
 	struct cmsghdr head;
-	char room[CMSG_SPACE(sizeof(int) * VB_CONTROL_FDS)];
+	char room[CMSG_SPACE(sizeof(int) * VB_CONTROL_FDS) + CMSG_SPACE(sizeof(struct ucred))];
 };
+
+void vb_control_name_senders(int sock)
+{
+	int on = 1;
+
+	setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+}
 
 int vb_control_send(int sock, const struct vb_control *msg, const int *fds, int num_fds)
 {
@@ -44,10 +51,12 @@ int vb_control_send(int sock, const struct vb_control *msg, const int *fds, int 
 }
 
 /* Takes over what arrived; more than fits was closed by the kernel (MSG_CTRUNC). */
-static void rights_take(struct msghdr *m, int *fds, int *num_fds)
+static void rights_take(struct msghdr *m, struct ucred *from, int *fds, int *num_fds)
 {
 	*num_fds = 0;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS && from)
+			memcpy(from, CMSG_DATA(c), sizeof(*from));
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
 		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -61,7 +70,7 @@ static void rights_take(struct msghdr *m, int *fds, int *num_fds)
 	}
 }
 
-int vb_control_receive(int sock, struct vb_control *msg, int *fds, int *num_fds)
+int vb_control_receive(int sock, struct vb_control *msg, struct ucred *from, int *fds, int *num_fds)
 {
 	struct iovec iov = {msg, sizeof(*msg)};
 	union rights rights;
@@ -74,13 +83,15 @@ int vb_control_receive(int sock, struct vb_control *msg, int *fds, int *num_fds)
 	ssize_t n;
 
 	memset(msg, 0, sizeof(*msg));
+	if (from)
+		*from = (struct ucred){.pid = -1, .uid = (uid_t)-1, .gid = (gid_t)-1};
 	*num_fds = 0;
 	do {
 		n = vb_sys_recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	rights_take(&m, fds, num_fds);
+	rights_take(&m, from, fds, num_fds);
 	if (n == 0 && *num_fds == 0)
 		return 0;
 	bool lost = m.msg_flags & MSG_CTRUNC;

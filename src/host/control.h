@@ -4,23 +4,26 @@
  *
  *     HELLO   both, at once    fd: page
  *     SHORT   instead of a HELLO: no descriptor is left for the other
- *     GRANT   after the other's HELLO was recorded    fds: doorbell, and what `parts` names, in the order of its bits;
- *             without memory, `text` says why. Keys come with whatever they open
+ *     GRANT   after the other's HELLO was recorded    fd: doorbell. `nonce` is for ASK
+ *     ASK     for memory, once a queue pair here is connected to one there, with the `nonce` of a GRANT   answered by GIVE
+ *     GIVE    fds: what `parts` names, in the order of its bits; without memory, `text` says why. Keys come with whatever they open
  *     OPEN    fd: our half of a new channel           answered by ACCEPT, REFUSE or DUPLICATE
  *     ACCEPT  fd: the other half
  *     CLOSE   no answer
  *
- * The memory descriptor comes second, because who can touch a process's memory must be in that process's table of peers
- * first: revocation waits for the marks of peers only.
+ * Memory comes last: who can touch a process's memory must be in that process's table of peers first, since revocation waits for the marks
+ * of peers only; and it is given to those who need it and may have it (host/trust.h). An ASK cannot have been sent before the GRANT
+ * that it answers, so its sender was alive after the pidfd had been opened that judges it.
  */
 #ifndef VB_HOST_CONTROL_H
 #define VB_HOST_CONTROL_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #define VB_CONTROL_MAGIC   0x7662636fu
-#define VB_CONTROL_VERSION 4
+#define VB_CONTROL_VERSION 5
 #define VB_CONTROL_FDS     5
 #define VB_CONTROL_TEXT    80
 
@@ -34,14 +37,17 @@ enum vb_control_type {
 	VB_CONTROL_CLOSE,
 	VB_CONTROL_COMMONS, /* on a socket of its own (commons.c): a table's memory and lock */
 	VB_CONTROL_SHORT, /* instead of a HELLO: the sender has no descriptor left for the receiver */
+	VB_CONTROL_ASK,
+	VB_CONTROL_GIVE,
 };
 
-/* Of a GRANT. */
+/* Of a GIVE, but for the last. */
 enum vb_control_part {
 	VB_CONTROL_LOCK = 1,  /* of atomics on its memory */
 	VB_CONTROL_ARENA = 2, /* memory that peers map */
 	VB_CONTROL_MEMORY = 4,
 	VB_CONTROL_KEYS = 8,
+	VB_CONTROL_SAYS_UID = 16, /* ASK: the sender was started with VERBATIM_TRUST=uid */
 };
 
 /* Host byte order. The first two fields keep their place in every version. */
@@ -53,9 +59,9 @@ struct vb_control {
 	uint32_t from_id; /* sender's channel */
 	uint32_t to_engine;
 	uint32_t from_engine;
-	uint32_t parts;         /* GRANT: enum vb_control_part */
-	uint64_t nonce;         /* HELLO: the sender's */
-	uint64_t nonce_address; /* GRANT: where the nonce lies in the sender's memory */
+	uint32_t parts;         /* GIVE, ASK: enum vb_control_part */
+	uint64_t nonce;         /* HELLO: the sender's; GRANT and ASK: unguessable, the same */
+	uint64_t nonce_address; /* GIVE: where the nonce lies in the sender's memory */
 	char text[VB_CONTROL_TEXT];
 };
 
@@ -64,10 +70,14 @@ extern const struct vb_control vb_control_short;
 /* Sends without blocking. 0, -EAGAIN (also when too many descriptors are in flight), -errno. */
 int vb_control_send(int sock, const struct vb_control *msg, const int *fds, int num_fds);
 
+/* The kernel is to tell who sends each message, from now on. */
+void vb_control_name_senders(int sock);
+
 /*
- * Receives one message and up to VB_CONTROL_FDS descriptors (adopted, owned by the caller). 1 = message, 0 = hung up,
+ * Receives one message and up to VB_CONTROL_FDS descriptors (adopted, owned by the caller), and who sent it (NULL: not asked). 1 = message, 0 = hung up,
  * -EAGAIN nothing there, -EMFILE descriptors got lost, -EPROTO not a message of ours, or of another version (msg->version tells), -errno.
  */
-int vb_control_receive(int sock, struct vb_control *msg, int *fds, int *num_fds);
+int vb_control_receive(int sock, struct vb_control *msg, struct ucred *from, int *fds,
+		       int *num_fds);
 
 #endif

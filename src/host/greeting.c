@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How two processes that are connected introduce themselves: pages first, then, each to a peer that stands in its table, the
- * descriptors that give power over the process (host/control.h says why in this order). What arrives is checked before it is used.
+ * How two processes that are connected introduce themselves: pages first, then, each to a peer that stands in its table, the doorbell, by which
+ * they can speak. Memory is another matter (give.c). What arrives is checked before it is used.
  */
 #include <fcntl.h>
-#include <stdio.h>
-
 #include "base/log.h"
 #include "base/reason.h"
 #include "host/control.h"
@@ -19,53 +17,24 @@ void vb_greeting_hello(struct vb_node *node, struct vb_connection *conn)
 	vb_connection_send(node, conn, &msg, &node->page_fd, 1, false);
 }
 
-/* What gives power over this process goes to its own user's processes only. */
-static int parts_give(struct vb_node *node, struct vb_control *msg, int *fds, int n)
-{
-	msg->parts |= VB_CONTROL_LOCK;
-	fds[n++] = node->lock_fd;
-	if (node->arena.fd >= 0) {
-		msg->parts |= VB_CONTROL_ARENA;
-		fds[n++] = node->arena.fd;
-	}
-	if (node->mem_fd >= 0) {
-		msg->parts |= VB_CONTROL_MEMORY;
-		fds[n++] = node->mem_fd;
-	} else {
-		snprintf(msg->text, sizeof(msg->text), "%s", node->obstacle);
-	}
-	msg->parts |= VB_CONTROL_KEYS;
-	fds[n++] = node->keyring_fd;
-	return n;
-}
-
 static void grant_send(struct vb_node *node, struct vb_connection *conn)
 {
-	struct vb_control msg = {
-		.type = VB_CONTROL_GRANT,
-		.nonce_address = (uintptr_t)&node->nonce,
-	};
-	int fds[VB_CONTROL_FDS] = {node->doorbell.fd};
-	int n = 1;
+	struct vb_control msg = {.type = VB_CONTROL_GRANT, .nonce = conn->token};
 
-	if (conn->peer->stranger)
-		snprintf(msg.text, sizeof(msg.text), "it gives user %u no memory", conn->peer->uid);
-	else
-		n = parts_give(node, &msg, fds, n);
-	vb_connection_send(node, conn, &msg, fds, n, false);
+	vb_connection_send(node, conn, &msg, &node->doorbell.fd, 1, false);
 }
 
 /*
- * A stranger that came to us says in its page which numbers are its own. It gets its grant, without which it cannot speak, when a name
- * of one of them was called and the same process answered.
+ * Who came to us says in its page which numbers are its own. One that may not have our memory gets its grant, without which it cannot speak, when
+ * a name of one of them was called and the same process answered.
  */
 static void grant_or_prove(struct vb_node *node, struct vb_connection *conn)
 {
 	struct vb_peer *peer = conn->peer;
 
-	if (peer->stranger && conn->block >= 0)
+	if (conn->block >= 0)
 		vb_peer_prove(peer, (uint32_t)conn->block);
-	if (peer->stranger && !atomic_load(&peer->num_proven)) {
+	if (atomic_load(&peer->must_prove) && !atomic_load(&peer->num_proven)) {
 		conn->grant_owed = true;
 		vb_contact_prove(node, peer);
 		return;
@@ -82,9 +51,9 @@ static void grant_or_prove(struct vb_node *node, struct vb_connection *conn)
 /* The kernel's word for who is at the other end; a process may have changed its user since it met us. */
 static bool same_process(const struct vb_peer *peer, const struct vb_connection *conn)
 {
-	if (peer->seen_pid && conn->seen_pid)
-		return peer->seen_pid == conn->seen_pid;
-	return peer->uid == conn->uid;
+	if (peer->seen_pid && conn->opened.pid)
+		return peer->seen_pid == conn->opened.pid;
+	return peer->uid == conn->opened.uid;
 }
 
 /*
@@ -132,9 +101,9 @@ static struct vb_peer *page_take(struct vb_node *node, const struct vb_connectio
 	if (!*defect && !peer) {
 		peer = vb_peer_new(node, page, nonce);
 		if (peer) {
-			peer->uid = conn->uid;
-			peer->seen_pid = conn->seen_pid;
-			peer->stranger = !vb_user_is_ours(node, conn->uid);
+			peer->uid = conn->opened.uid;
+			peer->seen_pid = conn->opened.pid;
+			peer->stranger = !vb_user_is_ours(node, conn->opened.uid);
 			return peer;
 		}
 		*defect = "there is no memory for it";
@@ -150,6 +119,7 @@ void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 
 	if (!conn->peer && num_fds == 1) {
 		struct vb_peer *peer = page_take(node, conn, msg, fds[0], &defect);
+		bool fresh = peer && !peer->connections;
 
 		if (peer && !vb_alive_word_held(peer->page)) {
 			conn->ended = true;
@@ -159,11 +129,13 @@ void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 			conn->peer = peer;
 			peer->connections++;
 			vb_liveness_watch(node, peer, conn->source.fd);
+			if (fresh)
+				atomic_store(&peer->must_prove, !vb_give_is_kin(conn));
 			grant_or_prove(node, conn);
 			return;
 		}
 	}
-	vb_note(VB_REASON_PEER_VERSION, "process %d refused: %s", (int)conn->seen_pid, defect);
+	vb_note(VB_REASON_PEER_VERSION, "process %d refused: %s", (int)conn->opened.pid, defect);
 	conn->refused = true;
 }
 
@@ -175,42 +147,6 @@ static bool doorbell_usable(int fd)
 	return flags >= 0 && (flags & O_ACCMODE) == O_RDWR && (flags & O_NONBLOCK);
 }
 
-/* What it gives of its memory. Every part may be missing or unfit: then its memory is reached on other ways. */
-static void parts_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds)
-{
-	const char *defect = "it shares none";
-	int n = 1, last = num_fds - 1;
-
-	/* What its keys open is of no use without them. */
-	if ((msg->parts & VB_CONTROL_KEYS) && last >= n &&
-	    vb_keyring_map(fds[last], peer->nonce, &peer->keys, &defect)) {
-		vb_note(VB_REASON_PEER_VERSION, "keys of process %u: %s", vb_peer_pid(peer),
-			defect);
-		return;
-	}
-
-	if ((msg->parts & VB_CONTROL_LOCK) && n < num_fds &&
-	    vb_turn_map(fds[n++], &peer->turn, &defect))
-		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: its lock: %s", vb_peer_pid(peer),
-			defect);
-	if ((msg->parts & VB_CONTROL_ARENA) && n < num_fds) {
-		if (!vb_window_attach(peer, fds[n], &defect))
-			fds[n] = -1;
-		n++;
-	}
-	if (peer->arena_fd < 0 && !peer->stranger)
-		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: memory to be mapped: %s",
-			vb_peer_pid(peer), defect);
-	if ((msg->parts & VB_CONTROL_MEMORY) && n < num_fds && peer->turn &&
-	    vb_memory_usable(fds[n])) {
-		atomic_store(&peer->mem_fd, fds[n]);
-		fds[n] = -1;
-		vb_bulk_probe(peer, msg->nonce_address);
-	} else {
-		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer), msg->text);
-	}
-}
-
 bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_control *msg, int *fds,
 			       int num_fds)
 {
@@ -218,17 +154,17 @@ bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_contr
 
 	if (!peer || peer->state == VB_PEER_DEAD)
 		return false;
+	conn->shown = msg->nonce;
 	if (peer->state == VB_PEER_UP)
 		return true;
 	if (num_fds < 1 || !doorbell_usable(fds[0])) {
 		vb_note(VB_REASON_PEER_VERSION, "process %d refused: it granted no doorbell",
-			(int)conn->seen_pid);
+			(int)conn->opened.pid);
 		conn->refused = true;
 		return false;
 	}
 	atomic_store(&peer->doorbell, fds[0]);
 	fds[0] = -1;
-	parts_take(peer, msg, fds, num_fds);
 	peer->state = VB_PEER_UP;
 	vb_log(VB_LOG_INFO, "in contact with process %u", vb_peer_pid(peer));
 	return true;

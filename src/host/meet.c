@@ -39,6 +39,11 @@ int vb_peer_meet(struct vb_node *node, uint32_t block, uint64_t nonce, int64_t p
 		vb_peer_part(node, peer);
 		return -ENODEV;
 	}
+	/* Whoever imports something wants its memory. An owner that gives none answers as well. */
+	vb_peer_want_memory(peer);
+	while (!peer->self && !atomic_load(&peer->ask.answered) && vb_peer_alive(peer) &&
+	       vb_node_clock() < until)
+		vb_sys_nanosleep(&pause);
 	*met = peer;
 	return 0;
 }

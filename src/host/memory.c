@@ -60,7 +60,8 @@ const char *vb_node_direct_obstacle(struct vb_node *node)
 
 bool vb_peer_reachable(const struct vb_peer *peer)
 {
-	return peer->self || (atomic_load_explicit(&peer->mem_fd, memory_order_relaxed) >= 0 &&
+	return peer->self || (atomic_load_explicit(&peer->given, memory_order_acquire) &&
+			      atomic_load_explicit(&peer->mem_fd, memory_order_relaxed) >= 0 &&
 			      !atomic_load_explicit(&peer->unreachable, memory_order_relaxed) &&
 			      !atomic_load_explicit(&peer->node->gone, memory_order_relaxed));
 }

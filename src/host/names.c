@@ -21,6 +21,7 @@
 #include "host/descriptor.h"
 #include "host/private.h"
 #include "host/secret.h"
+#include "host/trust.h"
 
 #define NUM_BLOCKS  (1u << (24 - VB_QPN_BLOCK_BITS))
 #define CLAIM_TRIES 64
@@ -177,6 +178,8 @@ static int name_listen(struct vb_node *node, struct vb_source *listener, int fd,
 	listener->ready = keyed ? vb_admit_keyed_ready : vb_admit_ready;
 	if (fd < 0)
 		return 0;
+	/* What it accepts inherits this, so that nothing can be sent before it is so. */
+	vb_control_name_senders(fd);
 	return listen(fd, SOMAXCONN) ? -errno
 				     : vb_node_source_add(node, listener, EPOLLIN | EPOLLET);
 }
@@ -332,7 +335,7 @@ void vb_node_qpn_free(struct vb_node *node, uint32_t qpn)
 
 void vb_names_open(struct vb_node *node)
 {
-	node->names.has_secret = vb_secret_get(node->names.secret);
+	node->names.has_secret = vb_trust_same_user(geteuid()) && vb_secret_get(node->names.secret);
 	node->names.secret_uid = geteuid();
 }
 

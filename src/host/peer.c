@@ -67,8 +67,13 @@ bool vb_peer_owns(const struct vb_peer *peer, uint32_t block)
 {
 	if (vb_page_block_index(peer->page, block) < 0)
 		return false;
-	if (!peer->stranger)
+	if (!atomic_load_explicit(&peer->must_prove, memory_order_relaxed))
 		return true;
+	return vb_peer_has_proven(peer, block);
+}
+
+bool vb_peer_has_proven(const struct vb_peer *peer, uint32_t block)
+{
 	uint32_t n = atomic_load_explicit(&peer->num_proven, memory_order_acquire);
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -82,7 +87,7 @@ void vb_peer_prove(struct vb_peer *peer, uint32_t block)
 {
 	uint32_t n = atomic_load(&peer->num_proven);
 
-	if (!peer->stranger || vb_peer_owns(peer, block) || n == VB_MAX_BLOCKS)
+	if (vb_peer_has_proven(peer, block) || n == VB_MAX_BLOCKS)
 		return;
 	peer->proven[n] = block;
 	atomic_store_explicit(&peer->num_proven, n + 1, memory_order_release);
@@ -144,6 +149,21 @@ bool vb_peer_is_self(const struct vb_peer *peer)
 	return peer->self;
 }
 
+bool vb_peer_is_watched(const struct vb_peer *peer)
+{
+	return atomic_load_explicit(&peer->must_prove, memory_order_relaxed);
+}
+
+bool vb_peer_is_stranger(const struct vb_peer *peer)
+{
+	return peer->stranger;
+}
+
+bool vb_peer_speaks_for(const struct vb_peer *peer, uint32_t qpn)
+{
+	return !(qpn >> 24) && vb_peer_has_proven(peer, qpn >> VB_QPN_BLOCK_BITS);
+}
+
 const struct vb_page_qp *vb_peer_qp(const struct vb_peer *peer, uint32_t qpn)
 {
 	int i = qpn >> 24 ? -1 : vb_page_block_index(peer->page, qpn >> VB_QPN_BLOCK_BITS);
@@ -154,7 +174,9 @@ const struct vb_page_qp *vb_peer_qp(const struct vb_peer *peer, uint32_t qpn)
 
 const struct vb_key *vb_peer_key(const struct vb_peer *peer, uint32_t key)
 {
-	return peer->keys ? &peer->keys->key[vb_key_slot(key)] : NULL;
+	return atomic_load_explicit(&peer->given, memory_order_acquire) && peer->keys
+		       ? &peer->keys->key[vb_key_slot(key)]
+		       : NULL;
 }
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Another process of this host and user: its page, its memory, whether it lives.
+ * Another process of this host: its page, its memory, whether it lives.
  *
  * Direct access to a peer's memory goes through a descriptor of /proc/self/mem that the peer itself opened and passed: it is bound
  * to the peer's address space, so that exec, pid reuse and pid namespaces cannot redirect it.
@@ -43,6 +43,18 @@ struct vb_peer *vb_peer_hold_self(struct vb_node *node);
 /* One more reference of a peer that the caller has one of. */
 void vb_peer_hold(struct vb_node *node, struct vb_peer *peer);
 void vb_peer_part(struct vb_node *node, struct vb_peer *peer);
+
+/* A queue pair here is connected to one there: its memory would be of use. It comes later, or not at all (host/give.c). */
+void vb_peer_want_memory(struct vb_peer *peer);
+
+/*
+ * May what comes from this peer name that number as its source? Asked where vb_peer_is_watched(): of one that could do nothing worse
+ * anyway nothing is asked. doubt: it has not proven yet that the number's block is its own; it is to have the chance.
+ */
+bool vb_peer_is_watched(const struct vb_peer *peer);
+bool vb_peer_is_stranger(const struct vb_peer *peer);
+bool vb_peer_speaks_for(const struct vb_peer *peer, uint32_t qpn);
+void vb_peer_doubt(struct vb_peer *peer);
 
 /* Can all of this peer's memory be reached directly? */
 bool vb_peer_reachable(const struct vb_peer *peer);

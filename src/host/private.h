@@ -117,20 +117,34 @@ enum vb_peer_state {
 	VB_PEER_DEAD,
 };
 
+/* give.c: asking a peer for its memory. */
+struct vb_ask {
+	_Atomic bool wanted;   /* by a queue pair here */
+	_Atomic bool answered; /* for the first time */
+	int64_t again;         /* CLOCK_MONOTONIC ns: when it is due, 0: not */
+	int64_t pause;         /* before it is asked again */
+	int64_t heard;         /* when it asked us last */
+};
+
 struct vb_peer {
 	struct vb_node *node;
 	struct vb_peer *next;
 	const struct vb_page *page;
-	const struct vb_keyring *keys; /* NULL: not given. Set before the peer can be used */
+	const struct vb_keyring
+		*keys; /* this and what follows of its memory: of meaning once it is given */
 	uint64_t nonce;
 	pid_t seen_pid; /* in our pid namespace, 0: not visible here */
 	uid_t uid;      /* as its first connection had it */
 	bool stranger;  /* of another user */
-	/* A stranger's page may name any block: those whose name we called, and it was the one who answered. */
+	/* trust.c: its page may name any block. Those count whose name we called, and it was the one who answered. */
+	_Atomic bool must_prove;
+	_Atomic bool doubted; /* it has spoken for a block that it has not proven */
 	_Atomic uint32_t num_proven;
 	uint32_t proven[VB_MAX_BLOCKS];
 	bool self;
 	enum vb_peer_state state;
+	struct vb_ask ask;
+	_Atomic bool given; /* its memory, or some of it, to us. Stored last */
 	_Atomic bool condemned;
 	_Atomic int doorbell;
 	_Atomic int mem_fd;       /* -1: its memory cannot be reached */
@@ -138,7 +152,7 @@ struct vb_peer {
 	_Atomic pid_t thread;     /* bulk.c: its memory answers to this number, 0: to none */
 	uint64_t thread_word;
 	struct vb_turn *turn;
-	int arena_fd; /* window.c: set before the peer can be used */
+	int arena_fd; /* window.c */
 	uint64_t arena_size;
 	_Atomic(void *) *window; /* NULL: it has none to share */
 	struct vb_source pidfd;
@@ -155,9 +169,11 @@ struct vb_connection {
 	struct vb_connection *next;
 	struct vb_peer *peer; /* since its hello */
 	int block;            /* that we wanted to reach, -1: it came to us */
-	pid_t seen_pid;
-	uid_t uid;     /* of who connected or, for one that we called, of who listened */
-	int64_t since; /* CLOCK_MONOTONIC ns */
+	struct ucred opened;  /* of who connected or, for one that we called, of who listened */
+	struct ucred from;    /* of who sent the message before us */
+	uint64_t token;       /* in our grant: who asks us for memory shows it */
+	uint64_t shown;       /* in the other side's, 0: no grant yet */
+	int64_t since;        /* CLOCK_MONOTONIC ns */
 	uint32_t queued;
 	bool closed;
 	bool granted; /* the greeting on it has come to its end; two that call each other have two, and one of them may be late */
@@ -260,7 +276,7 @@ void vb_admit_keyed_ready(struct vb_node *node, struct vb_source *listener, uint
 void vb_admit_service(struct vb_node *node);
 /* With the lock. May we keep a connection to this owner of a name? */
 bool vb_admit_called(struct vb_node *node, const struct ucred *cred);
-/* Is it the user whose names and processes are ours? */
+/* Is it the user whose names and processes are ours? That alone opens no memory (host/trust.h). */
 bool vb_user_is_ours(const struct vb_node *node, uid_t uid);
 /* With the lock: a descriptor for vb_admission.spare, if there is one. */
 void vb_admit_spare(struct vb_node *node);
@@ -277,7 +293,7 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t si
 				enum vb_contact *why);
 /* With the lock: call the name of the block of a living peer again. */
 enum vb_contact vb_contact_again(struct vb_node *node, uint32_t block);
-/* With the lock: call the names of the blocks that this stranger's page claims. */
+/* With the lock: call the names of the blocks that this peer's page claims. */
 void vb_contact_prove(struct vb_node *node, const struct vb_peer *peer);
 /* With the lock: remember that the owner of these blocks has died. */
 void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer);
@@ -290,6 +306,16 @@ void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 /* True if the peer can be used now. */
 bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_control *msg, int *fds,
 			       int num_fds);
+
+/* give.c: all with the lock. The messages; on this connection. */
+void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg);
+void vb_give_take(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
+		  int *fds, int num_fds);
+/* vb_trust_is_kin() of who sent the message before us. */
+bool vb_give_is_kin(const struct vb_connection *conn);
+/* Asks the peer for its memory, once; and asks those again that have refused, and for proofs. */
+void vb_give_ask(struct vb_node *node, struct vb_peer *peer);
+void vb_give_service(struct vb_node *node);
 
 /* connection.c: all with the lock. */
 struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,
@@ -311,9 +337,10 @@ void vb_connection_free_closed(struct vb_node *node);
 struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, uint64_t nonce);
 struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce);
 struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block);
-/* Its page names the block, and for a stranger's there is a proof. Also without the lock. */
+/* Its page names the block, and where that does not count there is a proof. Also without the lock. */
 bool vb_peer_owns(const struct vb_peer *peer, uint32_t block);
 void vb_peer_prove(struct vb_peer *peer, uint32_t block);
+bool vb_peer_has_proven(const struct vb_peer *peer, uint32_t block);
 /* Out of the table, as if it had never come: it may come again. Nobody else has a reference. */
 void vb_peer_forget(struct vb_node *node, struct vb_peer *peer);
 void vb_peer_ref(struct vb_peer *peer);

@@ -62,6 +62,8 @@ void vb_window_detach(struct vb_peer *peer)
 /* The place in the file. What the peer publishes is read once. */
 static bool locate(const struct vb_peer *peer, uint64_t addr, uint64_t length, uint64_t *offset)
 {
+	if (!atomic_load_explicit(&peer->given, memory_order_acquire))
+		return false;
 	const struct vb_keyring *keys = peer->keys;
 
 	if (!peer->window || !keys)
@@ -84,8 +86,8 @@ bool vb_arena_holds(const struct vb_peer *peer, uint64_t addr, uint64_t length)
 
 bool vb_peer_shares(const struct vb_peer *peer)
 {
-	return peer->window && peer->keys &&
-	       __atomic_load_n(&peer->keys->arena_base, __ATOMIC_RELAXED);
+	return atomic_load_explicit(&peer->given, memory_order_acquire) && peer->window &&
+	       peer->keys && __atomic_load_n(&peer->keys->arena_base, __ATOMIC_RELAXED);
 }
 
 /* Several threads may find it missing at once; one mapping stays. */

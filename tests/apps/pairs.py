@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-NOBODY = 65534
+ORDINARY = 65532
 TCP_LISTEN = "0A"
 
 
@@ -49,7 +49,7 @@ def tail(path, lines=60):
 
 
 class Runner:
-    """Starts programs on the library in `libdir`; with ordinary=True as uid and gid 65534 without groups and
+    """Starts programs on the library in `libdir`; with ordinary=True as uid and gid 65532 without groups and
     capabilities, which needs root; pins: what to put before a pair's two commands. Use as a context manager: it owns a directory for output files."""
 
     def __init__(self, libdir, ordinary=False, timeout=90, env=None, debug=False, pins=((), ())):
@@ -61,7 +61,7 @@ class Runner:
         os.chmod(self.dir, 0o755)
         self.prefix = ["setpriv", "--pdeathsig", "KILL"]
         if ordinary:
-            self.prefix += [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all",
+            self.prefix += [f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", "--bounding-set=-all",
                             "--inh-caps=-all", "--no-new-privs"]
         self.env = {key: value for key, value in os.environ.items() if key not in ("LD_LIBRARY_PATH", "LD_PRELOAD")}
         self.env["LD_LIBRARY_PATH"] = self.reachable(os.path.abspath(libdir))

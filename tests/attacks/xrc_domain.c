@@ -178,8 +178,8 @@ static int squatter(int sock, void *unused)
 
 	(void)unused;
 	CHECK_ZERO(setgroups(0, NULL));
-	CHECK_ZERO(setresgid(PROCESS_NOBODY, PROCESS_NOBODY, PROCESS_NOBODY));
-	CHECK_ZERO(setresuid(PROCESS_NOBODY, PROCESS_NOBODY, PROCESS_NOBODY));
+	CHECK_ZERO(setresgid(PROCESS_USER, PROCESS_USER, PROCESS_USER));
+	CHECK_ZERO(setresuid(PROCESS_USER, PROCESS_USER, PROCESS_USER));
 	for (int from = 0;; from = seats) {
 		message_receive(sock, &seats, sizeof(seats));
 		if (!seats)

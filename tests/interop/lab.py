@@ -22,7 +22,7 @@ BOOT_S = 240
 LIFE_S = 7200  # of the machine, should this program be killed and the guest not notice
 
 
-ORDINARY = ["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all",
+ORDINARY = ["--reuid=65532", "--regid=65532", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all",
             "--no-new-privs"]
 
 

@@ -5,7 +5,7 @@
 verbatim against the Linux kernel's rdma_rxe, which runs in the lab's machine (RXE_LAB, or ../shared/tools/rxe-lab beside the
 project). Prints a line a case and then the table. Exits 1 when a case failed, 77 when the lab could not be started.
 
---quick: one case of every program in each role. --ordinary: verbatim's side as uid 65534 without capabilities.
+--quick: one case of every program in each role. --ordinary: verbatim's side as uid 65532 without capabilities.
 --kernel-both: no verbatim at all, the kernel's library on both
 sides inside the machine, to see whether a failure is the kernel's own. --capture: the packets of the whole run (tshark)."""
 

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Promise: peers of the same host map device memory and buffers of ibv_alloc_buf. While the target process is stopped (SIGSTOP)
- * WRITE, READ and both ATOMICs on them finish, also when the target's other memory cannot be reached (not dumpable), which shows
+ * WRITE, READ and both ATOMICs on them finish, also when the target's other memory cannot be reached (it cannot open it), which shows
  * that it is the mapping that is used. The bytes are there when it goes on.
  *
  * usage: dm_one_sided [hidden | GID_INDEX NETNS]
- *   hidden  the target is not dumpable: no descriptor of its memory can be had
+ *   hidden  a filter refuses the target to open its memory: no descriptor of it can be had
  *   NETNS   (a path like /proc/PID/ns/net) the target is on another host: nobody is stopped, the operations are the same
  */
 #include "support/check.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -38,6 +43,24 @@ struct regions {
 	uint64_t addr[KINDS];
 	uint32_t rkey[KINDS];
 };
+
+/* No file is opened for reading and writing from here on. */
+static void memory_hide(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_RDWR, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {.len = sizeof(filter) / sizeof(filter[0]), .filter = filter};
+
+	CHECK_ZERO(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK_ZERO(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
+	CHECK(open("/proc/self/mem", O_RDWR | O_CLOEXEC) < 0);
+}
 
 static void leave_host(void)
 {
@@ -93,7 +116,7 @@ static int target(int sock, void *unused)
 	promise("the target finds everything after it went on");
 	if (hidden) {
 		process_drop_root();
-		CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
+		memory_hide();
 	}
 	if (netns)
 		leave_host();

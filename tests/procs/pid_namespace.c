@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a peer in another pid namespace is reached like any other, directly
- * too: nothing depends on a pid that means the same on both sides.
+ * Promise: a peer in another pid namespace is reached like any other, through
+ * rings, because one of the two cannot name the other; and directly when both were
+ * started with VERBATIM_TRUST=uid, not when one was.
  *
- * One process in this namespace, one in a new one; each is the target once. That
- * access is direct is shown by a WRITE that finishes while the target is stopped.
+ * One process in this namespace, one in a new one; each is the target once. How
+ * access is done is shown by a WRITE that finishes while the target is stopped, or
+ * after it went on.
  * Skips where the kernel does not let this user make a pid namespace.
  */
 #include "procs/exercise.h"
@@ -19,7 +21,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ROUNDS = 3 };
+enum { ROUNDS = 3, STOPPED_MS = 300 };
+
+enum { NEITHER, INITIATOR, TARGET, BOTH }; /* who trusts the user */
+
+static int who_trusts;
+
+static void trust(int me)
+{
+	unsetenv("VERBATIM_TRUST");
+	if (who_trusts & me)
+		CHECK_ZERO(setenv("VERBATIM_TRUST", "uid", 1));
+}
 
 /* The two processes' sockets to each other; their own ones lead to the referee. */
 static int pair[2];
@@ -31,6 +44,7 @@ static int initiator(int referee, void *unused)
 
 	(void)unused;
 	promise("an initiator reaches a target in another pid namespace");
+	trust(INITIATOR);
 	endpoint_open(&endpoint, 256, false);
 	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
 	side_exchange(&side, pair[0]);
@@ -38,9 +52,16 @@ static int initiator(int referee, void *unused)
 	/* The referee stops the target between these two. */
 	message_meet(referee);
 	message_meet(referee);
-	promise("a WRITE into another pid namespace finishes while its target is stopped");
-	CHECK(exercise_write_finishes(&side, 10000));
+	if (who_trusts == BOTH) {
+		promise("with VERBATIM_TRUST=uid a WRITE finishes while its target is stopped");
+		CHECK(exercise_write_finishes(&side, 10000));
+	} else {
+		promise("without it on both sides no memory is given");
+		CHECK(!exercise_write_finishes(&side, STOPPED_MS));
+	}
 	message_meet(referee);
+	if (who_trusts != BOTH)
+		completion_expect(endpoint.cq, 77, IBV_WC_SUCCESS, NULL);
 	message_meet(pair[0]);
 	side_close(&side);
 	endpoint_close(&endpoint);
@@ -55,6 +76,7 @@ static int target(int referee, void *unused)
 	(void)referee;
 	(void)unused;
 	promise("a target serves an initiator in another pid namespace");
+	trust(TARGET);
 	endpoint_open(&endpoint, 256, false);
 	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
 	side_exchange(&side, pair[1]);
@@ -126,11 +148,18 @@ int main(void)
 	struct process process;
 	int i;
 
-	watchdog(90);
+	watchdog(150);
 	promise("peers in different pid namespaces work together");
 	for (i = 0; i < 2; i++) {
 		process_start(&process, direction, &target_outside[i]);
 		process_expect_success(&process, 80000);
+	}
+	/* Who is not root has to leave the user namespace too, which is seen and trusted by nobody. */
+	for (who_trusts = INITIATOR; who_trusts <= BOTH && geteuid() == 0; who_trusts++) {
+		for (i = 0; i < 2; i++) {
+			process_start(&process, direction, &target_outside[i]);
+			process_expect_success(&process, 80000);
+		}
 	}
 	return 0;
 }

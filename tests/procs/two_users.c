@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FIRST_USER = PROCESS_NOBODY, SECOND_USER = 65533, ROUNDS = 2 };
+enum { FIRST_USER = PROCESS_USER, SECOND_USER = 65533, ROUNDS = 2 };
 
 static void become(uid_t user)
 {

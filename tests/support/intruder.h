@@ -12,7 +12,7 @@
 
 #include "support/endpoint.h"
 
-enum { INTRUDER_VICTIM = 65534, INTRUDER_STRANGER = 65533 };
+enum { INTRUDER_VICTIM = 65532, INTRUDER_STRANGER = 65533 };
 
 /* Into an own network namespace with a loopback interface; without root the test is skipped. */
 void network_leave(void);

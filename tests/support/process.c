@@ -129,8 +129,8 @@ void process_drop_root(void)
 	if (geteuid() != 0)
 		return;
 	CHECK_ZERO(setgroups(0, NULL));
-	CHECK_ZERO(setresgid(PROCESS_NOBODY, PROCESS_NOBODY, PROCESS_NOBODY));
-	CHECK_ZERO(setresuid(PROCESS_NOBODY, PROCESS_NOBODY, PROCESS_NOBODY));
+	CHECK_ZERO(setresgid(PROCESS_USER, PROCESS_USER, PROCESS_USER));
+	CHECK_ZERO(setresuid(PROCESS_USER, PROCESS_USER, PROCESS_USER));
 	/* The change forbids access to our own memory until allowed again: prctl(2). */
 	CHECK_ZERO(prctl(PR_SET_DUMPABLE, 1));
 	/* It also forgot that we die with our parent. */

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { PROCESS_MAX = 256, PROCESS_NOBODY = 65534, PROCESS_PATIENCE_MS = 30000 };
+enum { PROCESS_MAX = 256, PROCESS_USER = 65532, PROCESS_PATIENCE_MS = 30000 };
 
 /* One child: its pid (0 once reaped) and our end of the socket pair. */
 struct process {

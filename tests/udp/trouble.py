@@ -13,7 +13,7 @@ import hosts
 from pairs import Failure, tail
 from several import wait_all
 from shares import Skip
-from users import NOBODY
+from users import ORDINARY
 
 PORT = 4791
 HOLD = (f"import socket,sys; s=socket.socket(getattr(socket,sys.argv[1]),socket.SOCK_DGRAM);"
@@ -137,8 +137,8 @@ class Trouble:
             if os.geteuid() != 0 or self.tests.args.ordinary:
                 raise Skip("only root can be two users")
             # That this one shares its port too makes no difference: the kernel shares among one user's sockets alone.
-            with Holder(self.launch, reuse=True, user=NOBODY) as holder:
-                self.refused(self.pingpong("IPv4"), f"process {holder.pid} (python3) of user {NOBODY}")
+            with Holder(self.launch, reuse=True, user=ORDINARY) as holder:
+                self.refused(self.pingpong("IPv4"), f"process {holder.pid} (python3) of user {ORDINARY}")
                 self.shared_memory("IPv4")
 
         def driver():

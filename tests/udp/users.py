@@ -9,7 +9,7 @@ import tempfile
 
 import hosts
 
-NOBODY = 65534
+ORDINARY = 65532
 PROGRAMS = ("mcast", "reply", "xrc", "memory", "dm", "reused", "strays")  # built ones that the cases start
 NO_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
 
@@ -34,7 +34,7 @@ def run_as_ordinary(driver, args):
                 path = os.path.join(top, name)
                 if not os.path.islink(path):
                     os.chmod(path, os.stat(path).st_mode | 0o755)
-        argv = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--pdeathsig", "TERM",
+        argv = ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", "--inh-caps=-all", "--pdeathsig", "TERM",
                 "/usr/bin/python3", os.path.join(place, "udp", os.path.basename(driver)), "--lib", lib, *programs,
                 "--ordinary", "--shares", str(args.shares)]
         argv += ["--only", args.only] if args.only else []

@@ -148,11 +148,11 @@ static void test_dead_before(void **state)
 
 	uint64_t since = (uint64_t)end_clock();
 
-	assert_null(vb_channel_find_since(end.node, engine, c.qpn, since, &why));
+	assert_null(vb_channel_find_since(end.node, engine, c.qpn, since, false, &why));
 	assert_int_equal(why, VB_CONTACT_PENDING);
 	for (int i = 0; i < 2000 && why == VB_CONTACT_PENDING; i++) {
 		end_sleep_ms(1);
-		assert_null(vb_channel_find_since(end.node, engine, c.qpn, since, &why));
+		assert_null(vb_channel_find_since(end.node, engine, c.qpn, since, false, &why));
 	}
 	assert_int_equal(why, VB_CONTACT_DEAD);
 	end_stop(&end);

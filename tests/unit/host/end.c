@@ -137,7 +137,7 @@ struct vb_channel *end_find(struct end *end, uint32_t engine, uint32_t qpn, int 
 	struct vb_channel *ch;
 
 	do {
-		ch = vb_channel_find(end->node, engine, qpn, why);
+		ch = vb_channel_find_since(end->node, engine, qpn, 0, true, why);
 		if (ch || *why != VB_CONTACT_PENDING)
 			return ch;
 		nanosleep(&(struct timespec){0, 100000}, NULL);

@@ -41,7 +41,7 @@ void end_stop(struct end *end);
 uint32_t end_engine(struct end *end);
 /* A published queue pair of the engine. */
 uint32_t end_qp(struct end *end, uint32_t engine, struct vb_page_qp **entry);
-/* Asks until there is an answer that stays, at most timeout_ms. */
+/* Asks until there is an answer that stays, at most timeout_ms; for the other's memory as well. */
 struct vb_channel *end_find(struct end *end, uint32_t engine, uint32_t qpn, int timeout_ms,
 			    enum vb_contact *why);
 /* The n-th channel that was announced, waiting for it. */

@@ -91,7 +91,7 @@ static int next(int sock, struct vb_control *msg, int *kept)
 	*msg = (struct vb_control){0};
 	if (poll(&p, 1, 3000) != 1)
 		return -ETIMEDOUT;
-	int r = vb_control_receive(sock, msg, fds, &n);
+	int r = vb_control_receive(sock, msg, NULL, fds, &n);
 
 	if (kept)
 		*kept = n ? fds[0] : -1;
@@ -512,7 +512,7 @@ static int granted(int sock)
 	do {
 		if (poll(&p, 1, 10000) != 1)
 			return -2;
-		r = vb_control_receive(sock, &msg, fds, &n);
+		r = vb_control_receive(sock, &msg, NULL, fds, &n);
 		for (int i = 0; i < n; i++)
 			vb_descriptor_close(fds[i]);
 	} while (r == 1 && msg.type != VB_CONTROL_GRANT);

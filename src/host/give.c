@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Memory is given late and to few: to a process that asks because a queue pair of it is connected to one of ours, when host/trust.h
+ * says that it may have it at that moment. Whoever is refused asks again from time to time, since both may change; until
+ * then its one-sided requests go through rings, and this process's engines do them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "host/control.h"
+#include "host/descriptor.h"
+#include "host/private.h"
+#include "host/trust.h"
+
+/* A refusal is thought over after this, then after twice as long, up to the last. */
+#define AGAIN_FIRST_NS (250 * VB_MSEC)
+#define AGAIN_LAST_NS  (64000 * VB_MSEC)
+/* Judging takes some ten calls of the system: who asks more often is not heard. */
+#define TOO_SOON_NS    (50 * VB_MSEC)
+#define NOT_YET_NS     (2 * VB_MSEC)
+
+static struct vb_asker asker_of(const struct vb_connection *conn, bool says_uid)
+{
+	int pidfd = conn->peer->pidfd.fd;
+
+	return (struct vb_asker){
+		.opened = conn->opened,
+		.sent = conn->from,
+		.pidfd = vb_descriptor_ours(pidfd) ? pidfd : -1,
+		.says_uid = says_uid,
+	};
+}
+
+bool vb_give_is_kin(const struct vb_connection *conn)
+{
+	struct vb_asker who = asker_of(conn, true);
+
+	return vb_trust_is_kin(&who);
+}
+
+static int parts_add(struct vb_node *node, struct vb_control *msg, int *fds)
+{
+	int n = 0;
+
+	msg->nonce_address = (uintptr_t)&node->nonce;
+	msg->parts = VB_CONTROL_LOCK;
+	fds[n++] = node->lock_fd;
+	if (node->arena.fd >= 0) {
+		msg->parts |= VB_CONTROL_ARENA;
+		fds[n++] = node->arena.fd;
+	}
+	if (node->mem_fd >= 0) {
+		msg->parts |= VB_CONTROL_MEMORY;
+		fds[n++] = node->mem_fd;
+	} else {
+		snprintf(msg->text, sizeof(msg->text), "%s", node->obstacle);
+	}
+	msg->parts |= VB_CONTROL_KEYS;
+	fds[n++] = node->keyring_fd;
+	return n;
+}
+
+void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg)
+{
+	struct vb_control give = {.type = VB_CONTROL_GIVE};
+	struct vb_peer *peer = conn->peer;
+	int64_t now = vb_node_clock();
+	int fds[VB_CONTROL_FDS], n = 0;
+
+	if (!peer || peer->state == VB_PEER_DEAD)
+		return;
+	if (msg->nonce != conn->token) {
+		vb_peer_condemn(peer, "it asked for memory without a grant");
+		return;
+	}
+	if (peer->ask.heard && now - peer->ask.heard < TOO_SOON_NS)
+		return;
+	peer->ask.heard = now;
+	struct vb_asker who = asker_of(conn, msg->parts & VB_CONTROL_SAYS_UID);
+	const char *why = vb_trust_obstacle(&who);
+
+	if (why) {
+		vb_note(VB_REASON_NO_TRUST, "process %u of user %u is given no memory: %s",
+			vb_peer_pid(peer), who.sent.uid, why);
+		snprintf(give.text, sizeof(give.text), "it gives none: %s", why);
+	} else {
+		n = parts_add(node, &give, fds);
+	}
+	vb_connection_send(node, conn, &give, fds, n, false);
+}
+
+/* What it gives of its memory. Every part may be missing or unfit: then its memory is reached on other ways. */
+static void parts_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds)
+{
+	const char *defect = "it shares none";
+	int n = 0, last = num_fds - 1;
+
+	/* What its keys open is of no use without them. */
+	if (!(msg->parts & VB_CONTROL_KEYS) || last < 0 ||
+	    vb_keyring_map(fds[last], peer->nonce, &peer->keys, &defect)) {
+		vb_note(VB_REASON_PEER_VERSION, "keys of process %u: %s", vb_peer_pid(peer),
+			defect);
+		return;
+	}
+	if ((msg->parts & VB_CONTROL_LOCK) && n < last &&
+	    vb_turn_map(fds[n++], &peer->turn, &defect))
+		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: its lock: %s", vb_peer_pid(peer),
+			defect);
+	if ((msg->parts & VB_CONTROL_ARENA) && n < last) {
+		if (!vb_window_attach(peer, fds[n], &defect))
+			fds[n] = -1;
+		n++;
+	}
+	if (peer->arena_fd < 0)
+		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: memory to be mapped: %s",
+			vb_peer_pid(peer), defect);
+	if ((msg->parts & VB_CONTROL_MEMORY) && n < last && peer->turn &&
+	    vb_memory_usable(fds[n])) {
+		atomic_store(&peer->mem_fd, fds[n]);
+		fds[n] = -1;
+		vb_bulk_probe(peer, msg->nonce_address);
+	} else {
+		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer), msg->text);
+	}
+	atomic_store_explicit(&peer->given, true, memory_order_release);
+}
+
+static void ask_later(struct vb_node *node, struct vb_peer *peer, int64_t pause)
+{
+	peer->ask.again = vb_node_clock() + pause;
+	vb_node_retry(node, pause);
+}
+
+void vb_give_take(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
+		  int *fds, int num_fds)
+{
+	struct vb_ask *ask = &peer->ask;
+
+	if (!atomic_load(&ask->wanted) || peer->keys)
+		return;
+	if (msg->parts) {
+		parts_take(peer, msg, fds, num_fds);
+	} else {
+		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer), msg->text);
+		ask->pause = ask->pause ? 2 * ask->pause : AGAIN_FIRST_NS;
+		if (ask->pause > AGAIN_LAST_NS)
+			ask->pause = AGAIN_LAST_NS;
+		ask_later(node, peer, ask->pause);
+	}
+	atomic_store(&ask->answered, true);
+}
+
+static void ask_send(struct vb_node *node, struct vb_peer *peer)
+{
+	struct vb_control msg = {
+		.type = VB_CONTROL_ASK,
+		.parts = vb_trust_says_uid() ? VB_CONTROL_SAYS_UID : 0,
+	};
+
+	peer->ask.again = 0;
+	for (struct vb_connection *c = node->connections; c; c = c->next) {
+		if (c->peer != peer || !c->shown)
+			continue;
+		msg.nonce = c->shown;
+		vb_connection_send(node, c, &msg, NULL, 0, false);
+		return;
+	}
+	ask_later(node, peer, NOT_YET_NS);
+}
+
+void vb_give_ask(struct vb_node *node, struct vb_peer *peer)
+{
+	if (!peer->self && !atomic_exchange(&peer->ask.wanted, true))
+		ask_send(node, peer);
+}
+
+void vb_peer_want_memory(struct vb_peer *peer)
+{
+	struct vb_node *node = peer->node;
+
+	if (peer->self || atomic_load_explicit(&peer->ask.wanted, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&node->lock);
+	vb_give_ask(node, peer);
+	pthread_mutex_unlock(&node->lock);
+}
+
+void vb_peer_doubt(struct vb_peer *peer)
+{
+	if (!atomic_exchange(&peer->doubted, true))
+		vb_node_todo(peer->node);
+}
+
+void vb_give_service(struct vb_node *node)
+{
+	int64_t now = vb_node_clock();
+
+	for (struct vb_peer *peer = node->peers; peer; peer = peer->next) {
+		int64_t again = peer->ask.again;
+
+		if (again && again <= now)
+			ask_send(node, peer);
+		else if (again)
+			vb_node_retry(node, again - now);
+		if (atomic_load_explicit(&peer->doubted, memory_order_relaxed) &&
+		    atomic_exchange(&peer->doubted, false))
+			vb_contact_prove(node, peer);
+	}
+}

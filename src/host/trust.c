@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The kernel's rule for ptrace(2), PTRACE_MODE_ATTACH_FSCREDS, asked from the side of the target. The asker's file system ids equal the target's real,
+ * effective and saved ones; the target is dumpable; the asker's permitted capabilities are a superset of the target's, or it has CAP_SYS_PTRACE
+ * in the target's user namespace. Here no id may differ on either side (credentials(7)): a program in the middle of changing its
+ * user is nobody's peer. And the asker can name the target at all: same pid namespace (pid_namespaces(7)).
+ *
+ * A process is a number, and numbers are used again: a pidfd from before the message that asks says that it is still the same one.
+ * The message carries its sender's number and real ids, so that a socket in other hands, or one whose maker has become a set-user-ID
+ * program since, opens nothing: such a program's /proc/PID/status belongs to root (proc(5), "dumpable").
+ */
+#include "host/trust.h"
+
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+
+/* What the kernel is built with; sysctls of later kernels may say otherwise (proc_sys_kernel(5)). */
+#define NOBODY      65534u
+#define EVERY_ID    4294967295u
+#define YAMA_PTRACE "/proc/sys/kernel/yama/ptrace_scope"
+/* Yama: 1 asks the target to agree, and giving is that; 2 and 3 leave it no say. */
+#define YAMA_ADMIN  2
+#define YAMA_NOBODY 3
+
+/* Of one process, as /proc/PID/status has it (proc_pid_status(5)), in this process's user namespace. */
+struct identity {
+	unsigned int uid[4], gid[4]; /* real, effective, saved, file system */
+	uint64_t permitted, effective;
+	unsigned int pid[2]; /* the second: it is in a pid namespace below that of this /proc */
+	int pids;
+	uid_t owner; /* of the file */
+};
+
+/* By the process that read it, since only one with a single thread can change its namespace; the value in the lowest bit. */
+static _Atomic int64_t every_user_known;
+
+static uint32_t number_of(const char *path, uint32_t fallback)
+{
+	FILE *f = vb_sys_fopen(path);
+	uint32_t number;
+
+	if (!f)
+		return fallback;
+	if (fscanf(f, "%" SCNu32, &number) != 1)
+		number = fallback;
+	fclose(f);
+	return number;
+}
+
+static bool uid_is_nobody(uint32_t uid)
+{
+	static _Atomic uint32_t overflow;
+
+	if (!atomic_load(&overflow))
+		atomic_store(&overflow, number_of("/proc/sys/kernel/overflowuid", NOBODY));
+	return uid == UINT32_MAX || uid == NOBODY || uid == atomic_load(&overflow);
+}
+
+static bool gid_is_nobody(uint32_t gid)
+{
+	static _Atomic uint32_t overflow;
+
+	if (!atomic_load(&overflow))
+		atomic_store(&overflow, number_of("/proc/sys/kernel/overflowgid", NOBODY));
+	return gid == UINT32_MAX || gid == NOBODY || gid == atomic_load(&overflow);
+}
+
+static bool map_is_whole(void)
+{
+	FILE *f = vb_sys_fopen("/proc/self/uid_map");
+	uint32_t first = 1, outside = 1, count = 0;
+
+	if (!f)
+		return false;
+	bool whole = fscanf(f, "%" SCNu32 " %" SCNu32 " %" SCNu32, &first, &outside, &count) == 3;
+
+	fclose(f);
+	return whole && !first && !outside && count == EVERY_ID;
+}
+
+/* Does the user namespace of this process have a number for every user? That of the system does. */
+static bool every_user_has_a_number(void)
+{
+	int64_t known = atomic_load(&every_user_known), pid = getpid();
+
+	if (known >> 1 != pid) {
+		known = pid << 1 | map_is_whole();
+		atomic_store(&every_user_known, known);
+	}
+	return known & 1;
+}
+
+bool vb_trust_same_user(uid_t uid)
+{
+	return uid == geteuid() && (!uid_is_nobody(uid) || every_user_has_a_number());
+}
+
+bool vb_trust_says_uid(void)
+{
+	const char *text = secure_getenv("VERBATIM_TRUST");
+
+	return text && !strcmp(text, "uid");
+}
+
+static void line_read(const char *line, struct identity *id, int *lines)
+{
+	unsigned int *u = id->uid, *g = id->gid;
+	int n;
+
+	if (sscanf(line, "Uid: %u %u %u %u", &u[0], &u[1], &u[2], &u[3]) == 4 ||
+	    sscanf(line, "Gid: %u %u %u %u", &g[0], &g[1], &g[2], &g[3]) == 4 ||
+	    sscanf(line, "CapPrm: %" SCNx64, &id->permitted) == 1 ||
+	    sscanf(line, "CapEff: %" SCNx64, &id->effective) == 1) {
+		++*lines;
+	} else if ((n = sscanf(line, "NSpid: %u %u", &id->pid[0], &id->pid[1])) > 0) {
+		id->pids = n;
+		++*lines;
+	}
+}
+
+/* A line may be longer than this (groups); what is read of it then begins with no name. */
+static bool identity_read(const char *path, struct identity *id)
+{
+	FILE *f = vb_sys_fopen(path);
+	struct stat st;
+	char line[256];
+	int lines = 0;
+
+	memset(id, 0, sizeof(*id));
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f))
+		line_read(line, id, &lines);
+	bool read = !fstat(fileno(f), &st) && lines == 5;
+
+	id->owner = read ? st.st_uid : UINT32_MAX;
+	fclose(f);
+	return read;
+}
+
+static bool all_are(const unsigned int ids[4], unsigned int id)
+{
+	return ids[0] == id && ids[1] == id && ids[2] == id && ids[3] == id;
+}
+
+/* Of the calling thread, which a program may have left behind when it changed those of another. */
+static uint64_t own_permitted(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {{0}, {0}};
+
+	if (syscall(SYS_capget, &head, data))
+		return UINT64_MAX;
+	return (uint64_t)data[1].permitted << 32 | data[0].permitted;
+}
+
+/* What forbids to give anybody memory. */
+static const char *own_obstacle(void)
+{
+	if (prctl(PR_GET_DUMPABLE) != 1)
+		return "this process is not dumpable";
+	if (uid_is_nobody(getuid()) || gid_is_nobody(getgid()))
+		return "this process runs as nobody, which any user may be";
+	return NULL;
+}
+
+/* Does this /proc show the pid namespace that we are in? Then it shows what the main thread has, which the kernel would ask. */
+static bool own_read(struct identity *own)
+{
+	bool ours = identity_read("/proc/self/status", own) && own->pids == 1 &&
+		    own->pid[0] == (unsigned int)getpid();
+
+	own->permitted |= own_permitted();
+	return ours;
+}
+
+/* To be told so, the kernel must let us look at it (PTRACE_MODE_READ_FSCREDS), which security modules have a say in. */
+static bool same_namespace(pid_t pid, const char *kind)
+{
+	struct stat own, its;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	if (stat(path, &own))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kind);
+	return !stat(path, &its) && own.st_dev == its.st_dev && own.st_ino == its.st_ino;
+}
+
+static bool may_trace(const struct identity *its)
+{
+	return its->effective >> CAP_SYS_PTRACE & 1;
+}
+
+static const char *yama_obstacle(const struct identity *its)
+{
+	uint32_t scope = number_of(YAMA_PTRACE, 0);
+
+	if (scope >= YAMA_NOBODY || (scope == YAMA_ADMIN && !may_trace(its)))
+		return "the system's administrator forbids it (Yama's ptrace_scope)";
+	return NULL;
+}
+
+/* poll(2) of a pidfd: readable when the process has ended. */
+static bool still_there(const struct vb_asker *who)
+{
+	return who->pidfd >= 0 && vb_sys_poll_one(who->pidfd, POLLIN, 0) == 0;
+}
+
+static const char *kin_obstacle(const struct identity *own, const struct identity *its)
+{
+	if (!all_are(own->uid, getuid()) || !all_are(own->gid, getgid()))
+		return "this process has the ids of more than one user or group";
+	if (!all_are(its->uid, own->uid[0]) || !all_are(its->gid, own->gid[0]))
+		return "it has the ids of another user or group";
+	if ((own->permitted & ~its->permitted) && !may_trace(its))
+		return "it lacks capabilities that this process has";
+	return NULL;
+}
+
+static const char *memory_obstacle(pid_t pid, const struct identity *own,
+				   const struct identity *its)
+{
+	if (its->owner != own->uid[0])
+		return "it is not dumpable";
+	if (!same_namespace(pid, "user"))
+		return "it is in another user namespace, or may not be looked at";
+	return yama_obstacle(its);
+}
+
+/* One of the two cannot see the other. What could be seen was as it should be. */
+static const char *unseen_obstacle(const struct vb_asker *who)
+{
+	if (!vb_trust_says_uid() || !who->says_uid)
+		return "in /proc one does not see the other (VERBATIM_TRUST: verbatim(1))";
+	return who->opened.uid == getuid() && who->opened.gid == getgid()
+		       ? NULL
+		       : "it has the ids of another user or group";
+}
+
+static const char *obstacle(const struct vb_asker *who, bool memory)
+{
+	pid_t pid = who->opened.pid;
+	struct identity own, its;
+	char path[64];
+
+	if (who->sent.uid != getuid() || who->sent.gid != getgid() || !vb_trust_same_user(getuid()))
+		return "it has the ids of another user or group";
+	if (who->sent.pid != pid)
+		return "who speaks is not who made the connection";
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (pid <= 0 || !own_read(&own) || !identity_read(path, &its))
+		return unseen_obstacle(who);
+	if (!still_there(who))
+		return "it has ended, or this kernel cannot tell";
+	const char *why = kin_obstacle(&own, &its);
+
+	if (!why && memory)
+		why = memory_obstacle(pid, &own, &its);
+	/* One in a namespace below ours is seen here and does not see us. */
+	if (!why && (its.pids != 1 || (memory && !same_namespace(pid, "pid"))))
+		why = unseen_obstacle(who);
+	if (!why && !still_there(who))
+		why = "it has ended meanwhile";
+	return why;
+}
+
+const char *vb_trust_obstacle(const struct vb_asker *who)
+{
+	const char *why = own_obstacle();
+
+	return why ? why : obstacle(who, true);
+}
+
+bool vb_trust_is_kin(const struct vb_asker *who)
+{
+	return obstacle(who, false) == NULL;
+}
