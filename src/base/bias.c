@@ -18,6 +18,7 @@
 #define STREAK_FIRST 64u /* a membarrier(2) costs as much as some hundred atomic operations */
 #define STREAK_MOST  (1u << 16)
 #define WORTH        16u     /* an inclination that lasted so many streaks was right */
+#define REGRETS      8u      /* so many inclinations too many, and there will be no more */
 #define DRAIN_NS     1000000 /* far longer than any store waits to become visible */
 
 static int membarrier(int command)
@@ -81,10 +82,13 @@ static void end_inclination(struct vb_bias *b)
 /* Under the lock, after an inclination. Was it worth its end? */
 static void judge_inclination(struct vb_bias *b)
 {
-	if (b->entries >= (uint64_t)b->needed * WORTH)
+	if (b->entries >= (uint64_t)b->needed * WORTH) {
 		b->needed = STREAK_FIRST;
-	else if (b->needed < STREAK_MOST)
-		b->needed *= 2;
+		b->regrets -= b->regrets > 0;
+	} else {
+		b->needed = b->needed < STREAK_MOST ? b->needed * 2 : b->needed;
+		b->given_up = ++b->regrets >= REGRETS;
+	}
 	b->entries = 0;
 }
 
@@ -121,6 +125,8 @@ static void count_streak(struct vb_lock *lock)
 
 	if (b->entries)
 		judge_inclination(b);
+	if (b->given_up)
+		return;
 	if (b->last != self) {
 		b->last = self;
 		b->streak = 0;
@@ -143,6 +149,8 @@ void vb_bias_taken(struct vb_lock *lock)
 {
 	struct vb_bias *b = lock->bias;
 
+	if (b->given_up)
+		return;
 	if (__atomic_load_n(&b->owner, __ATOMIC_RELAXED))
 		end_inclination(b);
 	for (int turn = 0; somebody_inside(b); turn++)
@@ -154,6 +162,8 @@ bool vb_bias_tried(struct vb_lock *lock)
 {
 	struct vb_bias *b = lock->bias;
 
+	if (b->given_up)
+		return true;
 	if (__atomic_load_n(&b->owner, __ATOMIC_RELAXED))
 		end_inclination(b);
 	if (somebody_inside(b)) {

@@ -3,7 +3,8 @@
  * A lock that leans towards one thread: that thread takes it with plain loads and stores, without an atomic operation. Others
  * may take it as ever; the first that does ends the inclination by a membarrier(2), which makes the favoured thread's stores
  * visible, and from then on the lock is an ordinary one until one thread has taken it often enough in a row again. So nothing
- * depends on a promise that only one thread uses the lock, only the speed does.
+ * depends on a promise that only one thread uses the lock, only the speed does. A lock whose inclinations mostly end soon has several
+ * users, and gives up for good.
  *
  * `owner` changes only under `held`. A favoured thread stores `inside` of its seat, then looks whether the seat is still `owner`; who ends
  * the inclination stores `owner`, makes every thread of the process pass a full barrier, then looks at `inside`: one of the two
@@ -33,6 +34,8 @@ struct vb_bias {
 	uint64_t entries;            /* of the present owner */
 	uintptr_t last;              /* who took `held` before, and how often in a row */
 	uint32_t streak;
+	uint32_t regrets; /* how many more ended soon than were right */
+	bool given_up;    /* it leans no more: nobody is or will be inside */
 	uint32_t needed; /* so many make it the owner: more each time that an inclination was ended soon */
 	_Alignas(64) struct vb_bias_seat seat[VB_BIAS_SEATS];
 };

@@ -110,6 +110,51 @@ static void another_thread_ends_it(void **state)
 	vb_bias_forget(&lock);
 }
 
+/* Leans towards this thread after however long it takes, and is ended after `entries` more. False: it leans no more. */
+static bool lean_and_end(unsigned int entries)
+{
+	for (int i = 0; !leans() && i < 300000; i++)
+		take_often(1);
+	if (!leans())
+		return false;
+	take_often(entries);
+	run_one(take_once);
+	assert_false(leans());
+	return true;
+}
+
+/* Each end costs a system call that interrupts all threads: two that share a lock pay for some, not for ever. */
+static void gives_up(void **state)
+{
+	int ended = 0;
+
+	(void)state;
+	fresh_lock();
+	need_bias();
+	while (ended < 100 && lean_and_end(1))
+		ended++;
+	assert_in_range(ended, 4, 16);
+	run_one(take_once);
+	take_often(300000);
+	assert_false(leans());
+	assert_true(vb_lock_try(&lock));
+	assert_int_equal(__atomic_load_n(&lock.held, __ATOMIC_RELAXED), 1);
+	assert_false(vb_lock_try(&lock));
+	vb_lock_release(&lock);
+	vb_bias_forget(&lock);
+}
+
+/* Inclinations that last are worth their ends, however many there are, also when some end soon. */
+static void goes_on(void **state)
+{
+	(void)state;
+	fresh_lock();
+	need_bias();
+	for (int i = 0; i < 40; i++)
+		assert_true(lean_and_end(i % 2 ? 1 : 20000));
+	vb_bias_forget(&lock);
+}
+
 static void *try_it(void *arg)
 {
 	bool *got = arg;
@@ -236,6 +281,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leans_towards_the_only_user),
 		cmocka_unit_test(another_thread_ends_it),
+		cmocka_unit_test(gives_up),
+		cmocka_unit_test(goes_on),
 		cmocka_unit_test(held_by_bias),
 		cmocka_unit_test(excludes),
 		cmocka_unit_test(in_turn),
