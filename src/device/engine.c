@@ -246,8 +246,8 @@ static void runnable_run(struct vb_engine *e, bool courteous)
 	}
 }
 
-/* `returns`: to the program, which may answer what has arrived. */
-static bool drive(struct vb_engine *e, bool returns)
+/* `polled`: by a program that polls again soon, and may answer what has arrived. */
+static bool drive(struct vb_engine *e, bool polled)
 {
 	bool worked = false;
 
@@ -262,7 +262,7 @@ static bool drive(struct vb_engine *e, bool returns)
 		e->clock_skip = CLOCK_EVERY_POLLS;
 		timers_fire(e);
 	}
-	worked |= vb_engine_serve_channels(e);
+	worked |= vb_engine_serve_channels(e, !polled);
 	if (e->udp_holds || e->strays)
 		worked |= vb_udp_deliver_late(e);
 	if (e->udp_holds)
@@ -270,7 +270,7 @@ static bool drive(struct vb_engine *e, bool returns)
 	if (e->raws)
 		worked |= vb_raw_drain(e);
 	if (e->runnable)
-		runnable_run(e, returns && e->udp_holds);
+		runnable_run(e, polled && e->udp_holds);
 	if (e->strays) /* no event drives the engine for those */
 		atomic_store_explicit(&e->waiting, e->runnable || vb_udp_stray_waits(e),
 				      memory_order_relaxed);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "device/channel_list.h"
 #include "host/channel.h"
 #include "host/node.h"
 
@@ -45,7 +46,7 @@ struct vb_engine {
 	uint32_t streak;     /* polls since the engine was put to sleep */
 	uint64_t polls_seen; /* the progress thread's copy */
 	bool for_events;     /* when it was polled last, that CQ was armed */
-	struct vb_channel *channels;
+	struct vb_channel_list channels;
 	struct vb_channel *pushed; /* channels whose remote engine may have to be woken */
 	struct vb_channel *inbox;  /* new channels, under the process's table lock */
 	_Atomic bool inbox_news;

@@ -42,8 +42,7 @@ void vb_engine_take_channels(struct vb_engine *e)
 	while (c) {
 		struct vb_channel *next = c->next;
 
-		c->next = e->channels;
-		e->channels = c;
+		vb_channel_list_add(&e->channels, c);
 		c = next;
 	}
 	/* Whoever waited for contact asks again. */
@@ -254,18 +253,22 @@ static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
 	return n;
 }
 
-bool vb_engine_serve_channels(struct vb_engine *e)
+static inline bool channel_look(void *engine, struct vb_channel *c)
 {
-	bool worked = false;
+	struct vb_engine *e = engine;
+	bool worked;
 
-	for (struct vb_channel *c = e->channels; c; c = c->next) {
-		if (c->mute)
-			continue;
-		worked |= channel_serve(e, c) > 0;
-		if (c->user)
-			drops_retry(e, c);
-	}
+	if (c->mute)
+		return false;
+	worked = channel_serve(e, c) > 0;
+	if (c->user)
+		drops_retry(e, c);
 	return worked;
+}
+
+bool vb_engine_serve_channels(struct vb_engine *e, bool all)
+{
+	return vb_channel_list_serve(&e->channels, all, channel_look, e);
 }
 
 /* The queue pair loses its link: dead peer = finished; closed engine = its peer's queue pair is gone, so retry and give up. */
@@ -293,12 +296,7 @@ static void qp_lose_channel(struct vb_engine *e, struct vb_qp *qp, const struct 
 
 static void channel_unlink(struct vb_engine *e, struct vb_channel *channel)
 {
-	for (struct vb_channel **p = &e->channels; *p; p = &(*p)->next) {
-		if (*p == channel) {
-			*p = channel->next;
-			break;
-		}
-	}
+	vb_channel_list_remove(&e->channels, channel);
 	for (struct vb_channel **p = &e->pushed; *p; p = &(*p)->pushed_next) {
 		if (*p == channel) {
 			*p = channel->pushed_next;
@@ -320,6 +318,6 @@ void vb_engine_lose_channel(struct vb_engine *e, struct vb_channel *channel, boo
 void vb_engine_close_channels(struct vb_engine *e)
 {
 	vb_engine_take_channels(e);
-	while (e->channels)
-		vb_engine_lose_channel(e, e->channels, false);
+	for (struct vb_channel *c; (c = vb_channel_list_first(&e->channels));)
+		vb_engine_lose_channel(e, c, false);
 }

@@ -9,8 +9,8 @@ struct vb_engine;
 
 /* New channel ends (vb_engine_adopt) join the list. */
 void vb_engine_take_channels(struct vb_engine *engine);
-/* Hands at most a batch of each channel's runs to their queue pairs. True if there were any. */
-bool vb_engine_serve_channels(struct vb_engine *engine);
+/* Hands at most a batch of each channel's runs to their queue pairs; not `all`: of each that is due (channel_list.h). True if there were any. */
+bool vb_engine_serve_channels(struct vb_engine *engine, bool all);
 /* The engine is going: its list is closed. No queue pair is left. */
 void vb_engine_close_channels(struct vb_engine *engine);
 

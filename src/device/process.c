@@ -63,8 +63,8 @@ static void lose_channels(struct vb_engine *engine, void *arg)
 	/* What the peer sent before it went is delivered; a ring holds several batches. */
 	for (uint32_t i = 0; i < LAST_BATCHES && vb_engine_drive(engine); i++)
 		;
-	for (struct vb_channel *c = engine->channels, *next; c; c = next) {
-		next = c->next;
+	for (struct vb_channel *c = vb_channel_list_first(&engine->channels), *next; c; c = next) {
+		next = vb_channel_list_next(&engine->channels, c);
 		if (c == lost->channel || (lost->peer && c->peer == lost->peer))
 			vb_engine_lose_channel(engine, c, lost->peer != NULL);
 	}

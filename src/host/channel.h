@@ -32,6 +32,7 @@ struct vb_channel {
 	bool loop;
 	void *user;                     /* the device's */
 	struct vb_channel *next;        /* the device's list */
+	uint32_t idle;                  /* the device's: looks in a row that found nothing */
 	struct vb_channel *pushed_next; /* the device's: pushed to since the last vb_channel_wake() */
 	bool pushed;
 	bool mute;           /* the device's: its ring holds nonsense, read no more */

@@ -192,7 +192,7 @@ static int ranges_of(const struct domain *d, struct range *r)
 		r[n++] = (struct range){qp->rq.memory.ptr, qp->rq.memory.bytes};
 		r[n++] = (struct range){qp->pub, sizeof(*qp->pub)};
 	}
-	for (const struct vb_channel *c = e->channels; c; c = c->next)
+	for (const struct vb_channel *c = e->channels.busy; c; c = c->next)
 		r[n++] = (struct range){c, sizeof(*c)};
 	return n;
 }
