@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: nobody gets a descriptor or a mapping of a process's memory, arena, keys or lock of atomics to whom the kernel would refuse
+ * /proc/PID/mem of that process. Whoever is refused works through rings, with the right results, in both directions; and gets
+ * them when the kernel's answer becomes another.
+ *
+ * What a process was given is seen among its own descriptors and mappings. Each row has two processes, of which the library asks for
+ * everything that the protocol has.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <dirent.h>
+#include <unistd.h>
+
+#include "procs/exercise.h"
+#include "support/check.h"
+#include "support/intruder.h"
+#include "support/process.h"
+
+enum { USER = INTRUDER_VICTIM, OTHER_USER = INTRUDER_STRANGER, LATE_MS = 40000 };
+enum { MEMORY, ARENA, KEYS, LOCK, GIFTS };
+
+static const char *const gift_names[GIFTS] = {"memory", "arena", "keys", "lock"};
+
+struct census {
+	int count[GIFTS];
+};
+
+static void user(void)
+{
+	user_become(USER);
+}
+
+static void other_user(void)
+{
+	user_become(OTHER_USER);
+}
+
+static void dumpable(void)
+{
+	CHECK_ZERO(prctl(PR_SET_DUMPABLE, 1));
+}
+
+static void not_dumpable(void)
+{
+	CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
+}
+
+static void dumpable_user(void)
+{
+	user();
+	dumpable();
+}
+
+static void dumpable_other_user(void)
+{
+	other_user();
+	dumpable();
+}
+
+static void drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {{0}, {0}};
+
+	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
+		CHECK_ZERO(prctl(PR_CAPBSET_DROP, cap));
+	CHECK_ZERO(syscall(SYS_capset, &head, none));
+	CHECK_ZERO(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK_EQ(prctl(PR_GET_DUMPABLE), 1);
+}
+
+/* The rest of this process goes on in a new pid namespace, with a /proc of its own. */
+static void leave_pids(void)
+{
+	int status;
+
+	if (unshare(CLONE_NEWPID | CLONE_NEWNS))
+		SKIP("no pid namespace here: errno %d", errno);
+	CHECK_ZERO(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (mount("proc", "/proc", "proc", 0, NULL))
+			SKIP("no /proc can be mounted here: errno %d", errno);
+		return;
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : CHECK_EXIT_FAIL);
+}
+
+static void container(void)
+{
+	leave_pids();
+	drop_capabilities();
+}
+
+/* In it this user, like all others, is the overflow user. */
+static void unmapped_user(void)
+{
+	user();
+	if (unshare(CLONE_NEWUSER))
+		SKIP("no user namespace for this user: errno %d", errno);
+	dumpable();
+	CHECK_EQ(geteuid(), 65534);
+}
+
+static void one_capability_less(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+
+	CHECK_ZERO(syscall(SYS_capget, &head, data));
+	data[0].permitted &= ~(1u << CAP_NET_RAW | 1u << CAP_SYS_PTRACE);
+	data[0].effective = data[0].permitted;
+	data[0].inheritable = data[1].inheritable = 0;
+	CHECK_ZERO(syscall(SYS_capset, &head, data));
+}
+
+static void other_group(void)
+{
+	CHECK_ZERO(setgroups(0, NULL));
+	CHECK_ZERO(setresgid(USER + 1, USER + 1, USER + 1));
+	CHECK_ZERO(setresuid(USER, USER, USER));
+	dumpable();
+}
+
+static void saved_root(void)
+{
+	CHECK_ZERO(setgroups(0, NULL));
+	CHECK_ZERO(setresgid(USER, USER, USER));
+	CHECK_ZERO(setresuid(USER, USER, 0));
+	dumpable();
+}
+
+struct half {
+	void (*before)(void); /* anything was opened */
+	void (*after)(void);  /* its queue pair was made */
+	void (*late)(void);   /* all was tried */
+	bool is_given;
+	bool is_given_late;
+	bool blind; /* it cannot see its own descriptors */
+};
+
+struct row {
+	const char *name;
+	struct half victim, attacker;
+};
+
+static const struct row rows[] = {
+	/* The controls: what is looked for below is there. */
+	{"user",
+	 {.before = dumpable_user, .is_given = true},
+	 {.before = dumpable_user, .is_given = true}},
+	{"root", {.is_given = true}, {.is_given = true}},
+	/* uid 0 in a container that shares nothing but the network and the user namespace */
+	{"container", {.before = NULL}, {.before = container}},
+	{"capabilities", {.before = NULL}, {.before = drop_capabilities}},
+	{"less", {.before = NULL}, {.before = one_capability_less}},
+	/* a user for whom the victim's user namespace has no number, as it has none for its own */
+	{"unmapped", {.before = unmapped_user}, {.before = dumpable_other_user}},
+	{"unmapped_same", {.before = unmapped_user}, {.before = dumpable_user}},
+	{"others", {.before = dumpable_user}, {.before = dumpable_other_user}},
+	{"group", {.before = dumpable_user}, {.before = other_group}},
+	{"saved", {.before = saved_root}, {.before = dumpable_user}},
+	/* it drops its privileges after its queue pair was made: not dumpable, until it says that it is */
+	{"dropped",
+	 {.after = user, .late = dumpable, .is_given_late = true, .blind = true},
+	 {.before = dumpable_user, .is_given_late = true}},
+	{"hidden",
+	 {.before = dumpable_user, .after = not_dumpable, .blind = true},
+	 {.before = dumpable_user}},
+	/* who is called has dropped its privileges after listen(2) */
+	{"listener", {.before = NULL}, {.after = dumpable_user}},
+	/* both do, and find each other */
+	{"daemons",
+	 {.after = user, .late = dumpable, .is_given_late = true, .blind = true},
+	 {.after = user, .late = dumpable, .is_given_late = true, .blind = true}},
+};
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+static void count_descriptors(struct census *c)
+{
+	char path[300], target[300];
+	DIR *dir = opendir("/proc/self/fd");
+
+	CHECK(dir);
+	for (struct dirent *e; (e = readdir(dir));) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", e->d_name);
+		ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+		if (n < 0)
+			continue;
+		target[n] = '\0';
+		c->count[MEMORY] += n > 4 && !strcmp(target + n - 4, "/mem");
+		c->count[ARENA] += strstr(target, "memfd:verbatim-memory") != NULL;
+	}
+	closedir(dir);
+}
+
+static struct census census_take(void)
+{
+	struct census c = {{0}};
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+
+	CHECK(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		c.count[KEYS] += strstr(line, "memfd:verbatim-keys") != NULL;
+		c.count[LOCK] += strstr(line, "memfd:verbatim-turn") != NULL;
+	}
+	fclose(maps);
+	count_descriptors(&c);
+	return c;
+}
+
+static bool all_given(const struct census *before)
+{
+	struct census now = census_take();
+
+	for (int i = 0; i < GIFTS; i++) {
+		if (now.count[i] == before->count[i])
+			return false;
+	}
+	return true;
+}
+
+static void expect_nothing(const struct census *before)
+{
+	struct census now = census_take();
+
+	for (int i = 0; i < GIFTS; i++)
+		CHECK_SAY(now.count[i] == before->count[i], "it was given the other's %s",
+			  gift_names[i]);
+}
+
+static void expect_all(const struct census *before)
+{
+	uint64_t until = now_ms() + LATE_MS;
+
+	while (!all_given(before)) {
+		CHECK_SAY(now_ms() < until, "it was not given the other's memory");
+		sleep_ms(5);
+	}
+}
+
+static void judge(const struct half *half, const struct census *before, bool given)
+{
+	if (given)
+		expect_all(before);
+	else if (!half->blind)
+		expect_nothing(before);
+}
+
+static void play(struct side *side, int sock, bool first)
+{
+	if (first)
+		exercise_initiate(side, sock, 1);
+	else
+		exercise_serve(side, sock, 1);
+	if (first)
+		exercise_serve(side, sock, 1);
+	else
+		exercise_initiate(side, sock, 1);
+	message_meet(sock);
+}
+
+static int run(int sock, const struct row *row, bool attacks)
+{
+	const struct half *half = attacks ? &row->attacker : &row->victim;
+	struct endpoint endpoint;
+	struct census before;
+	struct side side;
+
+	promise(row->name);
+	if (half->before)
+		half->before();
+	endpoint_open(&endpoint, 256, false);
+	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
+	before = census_take();
+	if (half->after)
+		half->after();
+	side_exchange(&side, sock);
+	play(&side, sock, attacks);
+	judge(half, &before, half->is_given);
+	message_meet(sock);
+	if (half->late)
+		half->late();
+	message_meet(sock);
+	judge(half, &before, half->is_given || half->is_given_late);
+	message_meet(sock);
+	play(&side, sock, attacks);
+	side_close(&side);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static int victim(int sock, void *row)
+{
+	return run(sock, row, false);
+}
+
+static int attacker(int sock, void *row)
+{
+	return run(sock, row, true);
+}
+
+int main(int argc, char **argv)
+{
+	struct process a, b;
+	bool found = false;
+
+	watchdog(150);
+	network_leave();
+	for (int i = 0; i < ROWS; i++) {
+		if (argc > 1 && strcmp(argv[1], rows[i].name))
+			continue;
+		found = true;
+		process_start_pair(&a, attacker, &b, victim, (void *)(uintptr_t)&rows[i]);
+		process_expect_success(&a, 120000);
+		process_expect_success(&b, PROCESS_PATIENCE_MS);
+	}
+	CHECK_SAY(found, "no row %s", argv[1]);
+	return 0;
+}
