@@ -72,22 +72,35 @@ bool vb_peer_owns(const struct vb_peer *peer, uint32_t block)
 	return vb_peer_has_proven(peer, block);
 }
 
-bool vb_peer_has_proven(const struct vb_peer *peer, uint32_t block)
+static int proof_find(const struct vb_peer *peer, uint32_t block)
 {
 	uint32_t n = atomic_load_explicit(&peer->num_proven, memory_order_acquire);
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (peer->proven[i] == block)
-			return true;
+		if (__atomic_load_n(&peer->proven[i], __ATOMIC_RELAXED) == block)
+			return (int)i;
 	}
-	return false;
+	return -1;
 }
 
+bool vb_peer_has_proven(const struct vb_peer *peer, uint32_t block)
+{
+	return proof_find(peer, block) >= 0;
+}
+
+/* A name that was given up may be another's by now, whose proof is the newer one. */
 void vb_peer_prove(struct vb_peer *peer, uint32_t block)
 {
 	uint32_t n = atomic_load(&peer->num_proven);
 
-	if (vb_peer_has_proven(peer, block) || n == VB_MAX_BLOCKS)
+	for (struct vb_peer *p = peer->node->peers; p; p = p->next) {
+		int i = p == peer ? -1 : proof_find(p, block);
+
+		if (i >= 0)
+			__atomic_store_n(&p->proven[i], VB_NO_BLOCK, __ATOMIC_RELAXED);
+	}
+	if (vb_peer_has_proven(peer, block) || n == VB_MAX_BLOCKS ||
+	    vb_page_block_index(peer->page, block) < 0)
 		return;
 	peer->proven[n] = block;
 	atomic_store_explicit(&peer->num_proven, n + 1, memory_order_release);

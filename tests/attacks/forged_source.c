@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: what comes from another user's process comes from one of its own queue pairs, whatever it writes into its ring: a datagram or a
+ * message of a connection in the name of a third one is dropped, and what it sends in its own name arrives.
+ *
+ * The attacker is made of the library's host room, with slots filled by hand.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "link/slot.h"
+#include "support/check.h"
+#include "support/intruder.h"
+#include "support/process.h"
+#include "unit/host/end.h"
+
+enum { LENGTH = 16, ROUNDS = 50, UD_RECEIVES = 4, RC_RECEIVES = 2, QUIET_MS = 100 };
+enum { HONEST = 0x11, FORGED = 0x22 };
+
+/* What the attacker is told of the victim. */
+struct aims {
+	uint32_t datagrams;
+	uint32_t connected; /* to `other`, both in the victim */
+	uint32_t other;
+	uint32_t psn; /* that `connected` expects */
+};
+
+static struct vb_run run_make(uint8_t service, uint32_t from, uint32_t to, uint32_t psn)
+{
+	return (struct vb_run){
+		.service = service,
+		.op = VB_OP_SEND,
+		.flags = VB_RUN_FIRST | VB_RUN_LAST | VB_RUN_ACK_REQ,
+		.segments = 1,
+		.dest_qpn = to,
+		.src_qpn = from,
+		.psn = psn,
+		.length = LENGTH,
+		.qkey = ENDPOINT_QKEY,
+		.pkey = 0xffff,
+	};
+}
+
+static void put(struct vb_channel *ch, const struct vb_run *run, int byte)
+{
+	bool fits = vb_slot_fits_inline(run);
+	uint64_t until = now_ms() + 5000;
+	struct vb_slot *slot;
+	void *bulk = NULL;
+
+	while (!(slot = vb_ring_reserve(&ch->tx, fits ? 0 : vb_slot_bulk_bytes(run, false),
+					fits ? NULL : &bulk)))
+		CHECK(now_ms() < until);
+	uint8_t *to = vb_slot_encode(slot, run);
+
+	if (!to) {
+		memset(bulk, 0, VB_SLOT_PATH_BYTES);
+		to = (uint8_t *)bulk + VB_SLOT_PATH_BYTES;
+	}
+	memset(to, byte, LENGTH);
+	vb_ring_push(&ch->tx);
+	vb_channel_wake(ch);
+}
+
+static int attacker(int sock, void *unused)
+{
+	static struct end end; /* its thread outlives this function */
+	enum vb_contact why;
+	struct aims aims;
+
+	(void)unused;
+	user_become(INTRUDER_STRANGER);
+	end_start(&end);
+	uint32_t engine = end_engine(&end), own = end_qp(&end, engine, NULL);
+
+	message_send(sock, &own, sizeof(own));
+	message_receive(sock, &aims, sizeof(aims));
+	struct vb_channel *ch = end_find(&end, engine, aims.datagrams, 10000, &why);
+
+	CHECK_SAY(ch, "no channel to the victim: %d", why);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct vb_run datagram =
+			run_make(VB_SERVICE_UD, aims.other, aims.datagrams, (uint32_t)i);
+		struct vb_run message =
+			run_make(VB_SERVICE_RC, aims.other, aims.connected, aims.psn);
+
+		put(ch, &datagram, FORGED);
+		put(ch, &message, FORGED);
+		datagram.src_qpn = own;
+		put(ch, &datagram, HONEST);
+		message_meet(sock);
+	}
+	message_meet(sock);
+	return 0;
+}
+
+static void expect_honest(struct side *datagrams, uint32_t attackers)
+{
+	struct ibv_wc wc;
+
+	completion_next(datagrams->endpoint->cq, &wc);
+	CHECK_SAY(wc.qp_num == datagrams->qp->qp_num, "a message came in a connection");
+	CHECK_SAY(wc.src_qp == attackers, "a datagram came in the name of 0x%x, sent by 0x%x",
+		  wc.src_qp, attackers);
+	CHECK_EQ(datagrams->buffer[40], HONEST);
+	CHECK_ZERO(post_receive(datagrams, 1, 0, 40 + LENGTH));
+}
+
+static int victim(int sock, void *unused)
+{
+	struct side datagrams, connected, other;
+	struct qp_settings settings;
+	struct endpoint endpoint;
+	uint32_t attackers;
+
+	(void)unused;
+	promise("nobody speaks in another's name");
+	user_become(INTRUDER_VICTIM);
+	endpoint_open(&endpoint, 64, false);
+	qp_settings_default(&settings, IBV_QPT_UD);
+	side_open(&datagrams, &endpoint, &settings, NULL, 4096);
+	qp_to_rtr(datagrams.qp, &datagrams.settings, &datagrams.local, &datagrams.local,
+		  endpoint.gid_index);
+	side_open(&connected, &endpoint, NULL, NULL, 4096);
+	side_open(&other, &endpoint, NULL, NULL, 4096);
+	sides_connect(&connected, &other);
+	for (int i = 0; i < UD_RECEIVES; i++)
+		CHECK_ZERO(post_receive(&datagrams, 1, 0, 40 + LENGTH));
+	for (int i = 0; i < RC_RECEIVES; i++)
+		CHECK_ZERO(post_receive(&connected, 2, 0, LENGTH));
+	struct aims aims = {datagrams.qp->qp_num, connected.qp->qp_num, other.qp->qp_num,
+			    other.local.psn};
+
+	message_receive(sock, &attackers, sizeof(attackers));
+	message_send(sock, &aims, sizeof(aims));
+	for (int i = 0; i < ROUNDS; i++) {
+		expect_honest(&datagrams, attackers);
+		message_meet(sock);
+	}
+	completion_none(endpoint.cq, QUIET_MS);
+	promise("the connection that was attacked goes on");
+	memset(other.buffer, HONEST, LENGTH);
+	CHECK_ZERO(post_send(&other, 3, 0, LENGTH, IBV_SEND_SIGNALED));
+	for (int i = 0; i < 2; i++) {
+		struct ibv_wc wc;
+
+		completion_next(endpoint.cq, &wc);
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+	}
+	CHECK_EQ(connected.buffer[0], HONEST);
+	message_meet(sock);
+	side_close(&other);
+	side_close(&connected);
+	side_close(&datagrams);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+int main(void)
+{
+	struct process a, b;
+
+	watchdog(60);
+	network_leave();
+	process_start_pair(&a, attacker, &b, victim, NULL);
+	process_expect_success(&b, 50000);
+	process_expect_success(&a, PROCESS_PATIENCE_MS);
+	return 0;
+}
