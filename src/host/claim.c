@@ -3,6 +3,7 @@
 #include "host/claim.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "base/sys.h"
 #include "host/descriptor.h"
+#include "host/trust.h"
 
 #define PREFIX     "verbatim/%u/to/"
 #define BASE       64u
@@ -20,9 +22,25 @@
 static const char digits[BASE + 1] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
 
+/*
+ * Whose group of sockets this process is in: that of the user that it was when it first asked, as its sockets are. Kept with the number
+ * of the process, since a forked child begins anew.
+ */
+static uid_t group_user(void)
+{
+	static _Atomic uint64_t known;
+	uint64_t k = atomic_load(&known), pid = (uint64_t)getpid() << 32;
+
+	if ((k ^ pid) >> 32) {
+		k = pid | geteuid();
+		atomic_store(&known, k);
+	}
+	return (uid_t)k;
+}
+
 static void name_make(struct vb_claim *c)
 {
-	int n = snprintf(c->name, sizeof(c->name), PREFIX "%08x.%x/%d.%d/", geteuid(), c->id,
+	int n = snprintf(c->name, sizeof(c->name), PREFIX "%08x.%x/%d.%d/", group_user(), c->id,
 			 c->serial, c->place[0], c->place[1]);
 
 	for (uint32_t i = 0; i < c->blocks; i++) {
@@ -66,7 +84,7 @@ static bool name_parse(struct vb_claim *c, const char *name)
 	if (strlen(name) >= sizeof(c->name) ||
 	    sscanf(name, PREFIX "%8x.%8x/%d.%d/%n", &uid, &c->id, &c->serial, &c->place[0],
 		   &c->place[1], &at) != 5 ||
-	    !at || uid != geteuid() || !plausible(c->place[0]) || !plausible(c->place[1]))
+	    !at || uid != group_user() || !plausible(c->place[0]) || !plausible(c->place[1]))
 		return false;
 	strcpy(c->name, name);
 	return blocks_parse(c, name + at);
@@ -121,7 +139,8 @@ int vb_claim_watch(const struct vb_claim *c)
 		return fd;
 	if (vb_sys_connect(fd, (struct sockaddr *)&addr, length))
 		err = -errno;
-	else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) || cred.uid != geteuid())
+	else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) ||
+		 cred.uid != group_user() || !vb_trust_is_one_user(cred.uid))
 		err = -EPERM;
 	if (!err)
 		return fd;

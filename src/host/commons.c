@@ -19,6 +19,7 @@
 #include "host/descriptor.h"
 #include "host/private.h"
 #include "host/shared.h"
+#include "host/trust.h"
 
 #define NAP_NS    (2 * VB_MSEC)
 /* A name that is bound so long without being listened on is nobody's: a process of ours would have gone on. */
@@ -74,7 +75,7 @@ bool vb_commons_seat_taken(const struct vb_commons *commons, uint32_t seat, bool
 	return err || what == VB_SEAT_OURS;
 }
 
-/* Somebody wants the table. Everybody who can connect is of this network namespace; only our user gets an answer. */
+/* Somebody wants the table. Everybody who can connect is of this network namespace; only our user's like get an answer. */
 static bool commons_serve(struct vb_commons *c)
 {
 	struct vb_control msg = {
@@ -83,8 +84,6 @@ static bool commons_serve(struct vb_commons *c)
 		.type = VB_CONTROL_COMMONS,
 		.nonce = c->bytes,
 	};
-	struct ucred cred = {0};
-	socklen_t len = sizeof(cred);
 
 	/* The program may have put its own under these numbers. */
 	if (!vb_descriptor_ours(c->source.fd) || !vb_descriptor_ours(c->fd))
@@ -93,7 +92,7 @@ static bool commons_serve(struct vb_commons *c)
 
 	if (fd < 0)
 		return false;
-	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid())
+	if (vb_trust_socket_is_kin(fd, true))
 		(void)vb_control_send(fd, &msg, &c->fd, 1);
 	vb_sys_close(fd);
 	return true;
@@ -346,7 +345,8 @@ static struct vb_commons *commons_new(const char *name, size_t bytes)
 	if (!c)
 		return NULL;
 	memset(c, 0, sizeof(*c));
-	snprintf(c->name, sizeof(c->name), "%s", name);
+	/* The user that opened it: seats keep their names when the process becomes another's. */
+	snprintf(c->name, sizeof(c->name), "%u/%s", geteuid(), name);
 	c->bytes = bytes;
 	c->fd = c->source.fd = -1;
 	c->seat = NO_SEAT;

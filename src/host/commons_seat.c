@@ -18,6 +18,7 @@
 #include "host/control.h"
 #include "host/descriptor.h"
 #include "host/private.h"
+#include "host/trust.h"
 
 /* So many are asked at once, the others when none of these has answered for a while. */
 #define ASKED_MOST 64u
@@ -27,8 +28,8 @@ static socklen_t seat_address(struct sockaddr_un *addr, const char *name, uint32
 {
 	memset(addr, 0, sizeof(*addr));
 	addr->sun_family = AF_UNIX;
-	int n = snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "verbatim/%u/%s/%u",
-			 geteuid(), name, seat);
+	int n = snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "verbatim/%s/%u", name,
+			 seat);
 
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
@@ -80,15 +81,6 @@ static int seat_connect(int fd, const char *name, uint32_t seat)
 	return vb_sys_connect(fd, (struct sockaddr *)&addr, len) ? -errno : 0;
 }
 
-/* Of the process that called listen(2). */
-static bool is_our_user(int fd)
-{
-	struct ucred cred = {0};
-	socklen_t len = sizeof(cred);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) && cred.uid == geteuid();
-}
-
 int vb_seat_look(const char *name, uint32_t seat, enum vb_seat *what)
 {
 	int fd = seat_bind(name, seat);
@@ -103,7 +95,7 @@ int vb_seat_look(const char *name, uint32_t seat, enum vb_seat *what)
 		return fd;
 	*what = VB_SEAT_UNCLEAR;
 	if (!seat_connect(fd, name, seat))
-		*what = is_our_user(fd) ? VB_SEAT_OURS : VB_SEAT_FOREIGN;
+		*what = vb_trust_socket_is_kin(fd, false) ? VB_SEAT_OURS : VB_SEAT_FOREIGN;
 	vb_sys_close(fd);
 	return 0;
 }
@@ -149,7 +141,7 @@ static int search_widen(struct search *s)
 
 		if (seat == s->but || seat_connect(fd, s->name, seat))
 			continue;
-		if (is_our_user(fd)) {
+		if (vb_trust_socket_is_kin(fd, false)) {
 			s->seat[s->num] = seat;
 			s->wait[s->num++] = (struct pollfd){.fd = fd, .events = POLLIN};
 			return 1;

@@ -16,10 +16,7 @@
 #include "host/channel_private.h"
 #include "host/descriptor.h"
 #include "host/private.h"
-
-#ifndef SO_PEERPIDFD /* Linux 6.5 */
-#define SO_PEERPIDFD 77
-#endif
+#include "host/trust.h"
 
 #define FUTEX_WORD_OWNER_DIED 0x40000000u
 
@@ -92,20 +89,14 @@ static void pidfd_ready(struct vb_node *node, struct vb_source *source, uint32_t
 
 void vb_liveness_watch(struct vb_node *node, struct vb_peer *peer, int sock)
 {
-	int fd = -1;
-	socklen_t len = sizeof(fd);
-
 	if (peer->pidfd.fd >= 0)
 		return;
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &fd, &len)) {
+	int fd = vb_trust_pidfd(sock, peer->seen_pid);
+
+	/* Alive after the open: then the number had not been given to another process before it. */
+	if (fd >= 0 && !vb_alive_word_held(peer->page)) {
+		vb_sys_close(fd);
 		fd = -1;
-		if (peer->seen_pid > 0)
-			fd = (int)syscall(SYS_pidfd_open, peer->seen_pid, 0);
-		/* Alive after the open: then the number had not been given to another process before it. */
-		if (fd >= 0 && !vb_alive_word_held(peer->page)) {
-			vb_sys_close(fd);
-			fd = -1;
-		}
 	}
 	if (fd < 0)
 		return;

@@ -11,6 +11,7 @@
  */
 #include "host/trust.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <poll.h>
@@ -25,6 +26,10 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+
+#ifndef SO_PEERPIDFD /* Linux 6.5 */
+#define SO_PEERPIDFD 77
+#endif
 
 /* What the kernel is built with; sysctls of later kernels may say otherwise (proc_sys_kernel(5)). */
 #define NOBODY      65534u
@@ -102,9 +107,14 @@ static bool every_user_has_a_number(void)
 	return known & 1;
 }
 
+bool vb_trust_is_one_user(uid_t uid)
+{
+	return !uid_is_nobody(uid) || every_user_has_a_number();
+}
+
 bool vb_trust_same_user(uid_t uid)
 {
-	return uid == geteuid() && (!uid_is_nobody(uid) || every_user_has_a_number());
+	return uid == geteuid() && vb_trust_is_one_user(uid);
 }
 
 bool vb_trust_says_uid(void)
@@ -287,4 +297,36 @@ const char *vb_trust_obstacle(const struct vb_asker *who)
 bool vb_trust_is_kin(const struct vb_asker *who)
 {
 	return obstacle(who, false) == NULL;
+}
+
+int vb_trust_pidfd(int sock, pid_t pid)
+{
+	int fd = -1;
+	socklen_t length = sizeof(fd);
+
+	if (!getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &fd, &length))
+		return fd;
+	/* Of a process that has ended the number may be another's by now. */
+	return errno == ENOPROTOOPT && pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+}
+
+bool vb_trust_socket_is_kin(int sock, bool caller)
+{
+	struct vb_asker who = {.says_uid = true};
+	socklen_t length = sizeof(who.opened);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who.opened, &length))
+		return false;
+	who.sent = who.opened;
+	/* Who listens did not say so just now: what it was then may be more than it is, and /proc tells. */
+	if (!caller && who.opened.pid > 0) {
+		who.sent.uid = getuid();
+		who.sent.gid = getgid();
+	}
+	who.pidfd = vb_trust_pidfd(sock, who.opened.pid);
+	bool kin = vb_trust_is_kin(&who);
+
+	if (who.pidfd >= 0)
+		vb_sys_close(who.pidfd);
+	return kin;
 }

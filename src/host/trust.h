@@ -31,9 +31,20 @@ const char *vb_trust_obstacle(const struct vb_asker *who);
 bool vb_trust_is_kin(const struct vb_asker *who);
 
 /*
- * Is it the user of this process? Never true of the overflow user (user_namespaces(7)), unless every id of the system has a meaning
- * here: where some have none it stands for all of those.
+ * The same of who connected to this socket (`caller`), or listens at the other end of it, without a message. For tables that such
+ * processes share.
  */
+bool vb_trust_socket_is_kin(int sock, bool caller);
+
+/* A pidfd of who made the other end, not adopted; -1: it has ended, or is not visible here. */
+int vb_trust_pidfd(int sock, pid_t pid);
+
+/*
+ * Does this number stand for one user? The overflow user (user_namespaces(7)) stands for all that have no number in our user namespace,
+ * unless it is one where all have one.
+ */
+bool vb_trust_is_one_user(uid_t uid);
+/* And is it that of this process? */
 bool vb_trust_same_user(uid_t uid);
 
 /* Was this process started with VERBATIM_TRUST=uid? */
