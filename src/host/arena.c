@@ -19,6 +19,7 @@
 
 #include "base/reason.h"
 #include "base/sys.h"
+#include "host/control.h"
 #include "host/descriptor.h"
 #include "host/private.h"
 #include "host/shared.h"
@@ -199,6 +200,30 @@ static void give_back(struct vb_arena *arena, const struct vb_extent *e)
 				 (off_t)e->offset, (off_t)e->bytes);
 }
 
+/*
+ * Peers keep no descriptor of the arena, and have mapped what was in use when they got it: they get it again before the program
+ * can tell anybody of the new memory.
+ */
+static void show(struct vb_node *node, uint64_t end)
+{
+	struct vb_control msg = {.type = VB_CONTROL_MORE};
+	uint64_t top = (end + VB_ARENA_WINDOW - 1) / VB_ARENA_WINDOW * VB_ARENA_WINDOW;
+
+	pthread_mutex_lock(&node->lock);
+	if (top > node->arena.top) {
+		node->arena.top = top;
+		__atomic_store_n(&node->keyring->arena_top, top, __ATOMIC_RELEASE);
+		for (struct vb_peer *p = node->peers; p; p = p->next) {
+			struct vb_connection *conn = p->has_arena ? vb_connection_of(node, p)
+								  : NULL;
+
+			if (conn)
+				vb_connection_send(node, conn, &msg, &node->arena.fd, 1, false);
+		}
+	}
+	pthread_mutex_unlock(&node->lock);
+}
+
 static int claim(struct vb_node *node, struct vb_extent *piece)
 {
 	int err = vb_descriptor_ours(node->arena.fd) ? 0 : -EBADF;
@@ -248,6 +273,7 @@ int vb_arena_alloc(struct vb_node *node, size_t bytes, void **addr)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY,
 				 "%zu bytes of memory that peers can map: %s", bytes,
 				 strerror(-err));
+	show(node, piece->offset + piece->bytes);
 	*addr = arena->base + piece->offset;
 	return 0;
 }

@@ -49,8 +49,15 @@ void vb_bell_ring(struct vb_peer *peer, uint32_t engine)
 	note(peer->node, peer->nonce, engine);
 	/* Pairs with the fence in vb_bell_sleep(): either we see that the thread sleeps, or it sees the note. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(&peer->page->bells.attentive, __ATOMIC_RELAXED))
-		vb_peer_ring(peer);
+	if (__atomic_load_n(&peer->page->bells.attentive, __ATOMIC_ACQUIRE))
+		return;
+	/* Whoever wakes looks into the notes after it has said that it is awake: a ring that was not heard yet is for these as well. */
+	uint32_t sleep = __atomic_load_n(&peer->page->bells.sleep, __ATOMIC_RELAXED);
+
+	if (atomic_load_explicit(&peer->rung, memory_order_relaxed) == sleep)
+		return;
+	if (vb_peer_ring(peer))
+		atomic_store_explicit(&peer->rung, sleep, memory_order_relaxed);
 }
 
 /* With the lock. True if it has rung since the last time. */
@@ -92,7 +99,10 @@ static bool listen_all(struct vb_node *node)
 
 bool vb_bell_sleep(struct vb_node *node)
 {
-	__atomic_store_n(&node->page->bells.attentive, 0, __ATOMIC_RELAXED);
+	struct vb_page_bells *bells = &node->page->bells;
+
+	__atomic_store_n(&bells->sleep, bells->sleep + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&bells->attentive, 0, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return listen_all(node);
 }
@@ -100,6 +110,7 @@ bool vb_bell_sleep(struct vb_node *node)
 void vb_bell_wake(struct vb_node *node)
 {
 	__atomic_store_n(&node->page->bells.attentive, 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	listen_all(node);
 }
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/reason.h"
+#include "host/channel_private.h"
 #include "host/control.h"
 #include "host/descriptor.h"
 #include "host/private.h"
@@ -43,6 +44,10 @@ static void connection_ready(struct vb_node *node, struct vb_source *source, uin
 		n = vb_descriptor_ours(conn->source.fd)
 			    ? vb_control_receive(conn->source.fd, &msg, &conn->from, fds, &num_fds)
 			    : -EBADF;
+		if (n == 1 && msg.type == VB_CONTROL_RING) {
+			node->rang = true;
+			return; /* what follows, if anything, is told again: mostly it is nothing */
+		}
 		if (n == 1)
 			vb_contact_message(node, conn, &msg, fds, num_fds);
 	}
@@ -149,6 +154,89 @@ void vb_connection_flush(struct vb_node *node, struct vb_connection *conn)
 	}
 }
 
+/* The two have granted each other what they have for each other. */
+static bool is_settled(const struct vb_connection *conn)
+{
+	return conn->granted && conn->gave && !conn->leaving && !conn->closed;
+}
+
+/* Some other one than this is to be spoken on from now on. */
+static void speak_on_another(struct vb_node *node, const struct vb_connection *conn)
+{
+	struct vb_peer *peer = conn->peer;
+	struct vb_connection *c = node->connections;
+
+	if (!peer || peer->connection != conn)
+		return;
+	while (c && (c == conn || c->peer != peer || !is_settled(c)))
+		c = c->next;
+	peer->connection = c;
+}
+
+static void leave(struct vb_node *node, struct vb_connection *conn)
+{
+	struct vb_control msg = {.type = VB_CONTROL_LAST};
+
+	conn->leaving = true;
+	speak_on_another(node, conn);
+	vb_connection_send(node, conn, &msg, NULL, 0, false);
+	/* What was asked here will be read, and answered there. */
+	for (struct vb_channel *ch = conn->peer->channels; ch; ch = ch->host_next) {
+		if (ch->asked_on == conn && conn->peer->connection)
+			ch->asked_on = conn->peer->connection;
+	}
+}
+
+/*
+ * Who has called ends the call. Of two that called each other the one with the larger number ends its own, so that one call stays.
+ */
+static bool is_surplus(const struct vb_node *node, const struct vb_connection *conn)
+{
+	if (conn->block < 0 || !is_settled(conn))
+		return false;
+	for (const struct vb_connection *c = node->connections; c; c = c->next) {
+		if (c != conn && c->peer == conn->peer && is_settled(c) &&
+		    (c->block >= 0 || node->nonce > conn->peer->nonce))
+			return true;
+	}
+	return false;
+}
+
+static bool is_only_one(const struct vb_node *node, const struct vb_connection *conn)
+{
+	const struct vb_connection *c = node->connections;
+
+	while (c && (c == conn || c->peer != conn->peer || !is_settled(c)))
+		c = c->next;
+	return !c;
+}
+
+/* Its grant on the other connection, of which it knows, may not have been read here yet: then this one is left later. */
+void vb_connection_last(struct vb_node *node, struct vb_connection *conn)
+{
+	conn->last_heard = true;
+	if (!conn->peer || conn->leaving)
+		conn->ended = true; /* nothing is on its way any more */
+	else if (!is_only_one(node, conn))
+		leave(node, conn);
+}
+
+void vb_connection_settle(struct vb_node *node, struct vb_connection *conn)
+{
+	struct vb_peer *peer = conn->peer;
+
+	if (!is_settled(conn))
+		return;
+	if (!peer->connection)
+		peer->connection = conn;
+	for (struct vb_connection *c = node->connections; c; c = c->next) {
+		if (c->peer != peer || c->leaving || c->closed)
+			continue;
+		if (is_surplus(node, c) || (c->last_heard && !is_only_one(node, c)))
+			leave(node, c);
+	}
+}
+
 void vb_connection_close(struct vb_node *node, struct vb_connection *conn)
 {
 	if (conn->closed)
@@ -163,8 +251,10 @@ void vb_connection_close(struct vb_node *node, struct vb_connection *conn)
 	conn->next = node->closed;
 	node->closed = conn;
 	vb_node_source_remove(node, &conn->source);
-	if (conn->peer)
+	if (conn->peer) {
 		conn->peer->connections--;
+		speak_on_another(node, conn);
+	}
 	while (conn->out) {
 		struct vb_outgoing *out = conn->out;
 
@@ -175,11 +265,8 @@ void vb_connection_close(struct vb_node *node, struct vb_connection *conn)
 
 struct vb_connection *vb_connection_of(struct vb_node *node, const struct vb_peer *peer)
 {
-	struct vb_connection *c = node->connections;
-
-	while (c && (c->peer != peer || !c->granted || c->grant_owed))
-		c = c->next;
-	return c;
+	(void)node;
+	return peer->connection;
 }
 
 void vb_connection_free_closed(struct vb_node *node)

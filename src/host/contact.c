@@ -344,13 +344,14 @@ void vb_contact_lost(struct vb_node *node, struct vb_connection *conn)
 
 /* With the lock. True if the peer has become usable. */
 static bool grant_receive(struct vb_node *node, struct vb_connection *conn,
-			  const struct vb_control *msg, int *fds, int num_fds)
+			  const struct vb_control *msg)
 {
 	struct vb_contact_entry *c = contact_of(node, conn);
 
-	if (!vb_greeting_grant_receive(conn, msg, fds, num_fds))
+	if (!vb_greeting_grant_receive(conn, msg))
 		return false;
 	conn->granted = true;
+	vb_connection_settle(node, conn);
 	if (c) {
 		c->state = VB_CONTACT_STATE_MET;
 		c->nonce = conn->peer->nonce;
@@ -370,7 +371,8 @@ static void short_receive(struct vb_connection *conn)
 static bool is_of_channels(const struct vb_control *msg)
 {
 	return msg->type > VB_CONTROL_GRANT && msg->type != VB_CONTROL_SHORT &&
-	       msg->type != VB_CONTROL_ASK && msg->type != VB_CONTROL_GIVE;
+	       msg->type != VB_CONTROL_ASK && msg->type != VB_CONTROL_GIVE &&
+	       msg->type != VB_CONTROL_LAST && msg->type != VB_CONTROL_MORE;
 }
 
 void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
@@ -383,13 +385,17 @@ void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
 	if (msg->type == VB_CONTROL_HELLO)
 		vb_greeting_hello_receive(node, conn, msg, fds, num_fds);
 	else if (msg->type == VB_CONTROL_GRANT)
-		changed = grant_receive(node, conn, msg, fds, num_fds);
+		changed = grant_receive(node, conn, msg);
 	else if (msg->type == VB_CONTROL_SHORT)
 		short_receive(conn);
 	else if (msg->type == VB_CONTROL_ASK)
 		vb_give_answer(node, conn, msg);
 	else if (msg->type == VB_CONTROL_GIVE && conn->peer)
 		vb_give_take(node, conn->peer, msg, fds, num_fds);
+	else if (msg->type == VB_CONTROL_LAST)
+		vb_connection_last(node, conn);
+	else if (msg->type == VB_CONTROL_MORE && conn->peer && num_fds == 1)
+		vb_window_extend(conn->peer, fds[0]);
 	peer = conn->peer && conn->peer->state == VB_PEER_UP ? conn->peer : NULL;
 	pthread_mutex_unlock(&node->lock);
 	if (is_of_channels(msg) && peer)

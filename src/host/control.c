@@ -50,6 +50,14 @@ int vb_control_send(int sock, const struct vb_control *msg, const int *fds, int 
 	return errno == ETOOMANYREFS || errno == EINTR || errno == ENOBUFS ? -EAGAIN : -errno;
 }
 
+int vb_control_ring(int sock)
+{
+	ssize_t n =
+		vb_sys_send(sock, &vb_control_short, VB_CONTROL_RINGS, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	return n < 0 ? -errno : 0;
+}
+
 /* Takes over what arrived; more than fits was closed by the kernel (MSG_CTRUNC). */
 static void rights_take(struct msghdr *m, struct ucred *from, int *fds, int *num_fds)
 {
@@ -97,6 +105,10 @@ int vb_control_receive(int sock, struct vb_control *msg, struct ucred *from, int
 	bool lost = m.msg_flags & MSG_CTRUNC;
 	bool ours = n >= 8 && msg->magic == VB_CONTROL_MAGIC && msg->version == VB_CONTROL_VERSION;
 
+	if (ours && n == VB_CONTROL_RINGS && !*num_fds && !lost) {
+		msg->type = VB_CONTROL_RING;
+		return 1;
+	}
 	if (ours && n == sizeof(*msg) && !(m.msg_flags & MSG_TRUNC) && !lost) {
 		msg->text[sizeof(msg->text) - 1] = '\0';
 		return 1;

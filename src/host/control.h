@@ -4,12 +4,15 @@
  *
  *     HELLO   both, at once    fd: page
  *     SHORT   instead of a HELLO: no descriptor is left for the other
- *     GRANT   after the other's HELLO was recorded    fd: doorbell. `nonce` is for ASK
+ *     GRANT   after the other's HELLO was recorded. `nonce` is for ASK
  *     ASK     for memory, once a queue pair here is connected to one there, with the `nonce` of a GRANT   answered by GIVE
  *     GIVE    fds: what `parts` names, in the order of its bits; without memory, `text` says why. Keys come with whatever they open
  *     OPEN    fd: our half of a new channel           answered by ACCEPT, REFUSE or DUPLICATE
  *     ACCEPT  fd: the other half
  *     CLOSE   no answer
+ *     MORE    of the sender's arena is in use than before    fd: the arena
+ *     LAST    the sender says no more on this connection, since there is another one   answered by LAST, which ends it
+ *     RING    its first two fields alone: the receiver's progress thread is to look at what the sender noted (host/bell.h)
  *
  * Memory comes last: who can touch a process's memory must be in that process's table of peers first, since revocation waits for the marks
  * of peers only; and it is given to those who need it and may have it (host/trust.h). An ASK cannot have been sent before the GRANT
@@ -25,6 +28,7 @@
 #define VB_CONTROL_MAGIC   0x7662636fu
 #define VB_CONTROL_VERSION 5
 #define VB_CONTROL_FDS     5
+#define VB_CONTROL_RINGS   8 /* bytes */
 #define VB_CONTROL_TEXT    80
 
 enum vb_control_type {
@@ -39,6 +43,9 @@ enum vb_control_type {
 	VB_CONTROL_SHORT, /* instead of a HELLO: the sender has no descriptor left for the receiver */
 	VB_CONTROL_ASK,
 	VB_CONTROL_GIVE,
+	VB_CONTROL_RING,
+	VB_CONTROL_LAST,
+	VB_CONTROL_MORE,
 };
 
 /* Of a GIVE, but for the last. */
@@ -69,6 +76,8 @@ extern const struct vb_control vb_control_short;
 
 /* Sends without blocking. 0, -EAGAIN (also when too many descriptors are in flight), -errno. */
 int vb_control_send(int sock, const struct vb_control *msg, const int *fds, int num_fds);
+/* -EAGAIN: there is more to be read at the other end than the socket has room for. */
+int vb_control_ring(int sock);
 
 /* The kernel is to tell who sends each message, from now on. */
 void vb_control_name_senders(int sock);

@@ -87,6 +87,7 @@ void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const stru
 		snprintf(give.text, sizeof(give.text), "it gives none: %s", why);
 	} else {
 		n = parts_add(node, &give, fds);
+		peer->has_arena = give.parts & VB_CONTROL_ARENA;
 	}
 	vb_connection_send(node, conn, &give, fds, n, false);
 }
@@ -113,7 +114,7 @@ static void parts_take(struct vb_peer *peer, const struct vb_control *msg, int *
 			fds[n] = -1;
 		n++;
 	}
-	if (peer->arena_fd < 0)
+	if (!peer->window)
 		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: memory to be mapped: %s",
 			vb_peer_pid(peer), defect);
 	if ((msg->parts & VB_CONTROL_MEMORY) && n < last && peer->turn &&
@@ -161,7 +162,7 @@ static void ask_send(struct vb_node *node, struct vb_peer *peer)
 
 	peer->ask.again = 0;
 	for (struct vb_connection *c = node->connections; c; c = c->next) {
-		if (c->peer != peer || !c->shown)
+		if (c->peer != peer || !c->shown || c->leaving)
 			continue;
 		msg.nonce = c->shown;
 		vb_connection_send(node, c, &msg, NULL, 0, false);

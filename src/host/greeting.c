@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How two processes that are connected introduce themselves: pages first, then, each to a peer that stands in its table, the doorbell, by which
- * they can speak. Memory is another matter (give.c). What arrives is checked before it is used.
+ * How two processes that are connected introduce themselves: pages first, then, each to a peer that stands in its table, leave to speak.
+ * Memory is another matter (give.c). What arrives is checked before it is used.
  */
-#include <fcntl.h>
 #include "base/log.h"
 #include "base/reason.h"
 #include "host/control.h"
@@ -21,7 +20,9 @@ static void grant_send(struct vb_node *node, struct vb_connection *conn)
 {
 	struct vb_control msg = {.type = VB_CONTROL_GRANT, .nonce = conn->token};
 
-	vb_connection_send(node, conn, &msg, &node->doorbell.fd, 1, false);
+	vb_connection_send(node, conn, &msg, NULL, 0, false);
+	conn->gave = true;
+	vb_connection_settle(node, conn);
 }
 
 /*
@@ -139,16 +140,7 @@ void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 	conn->refused = true;
 }
 
-/* Writing to it must not block, nor fail as a closed descriptor does. */
-static bool doorbell_usable(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	return flags >= 0 && (flags & O_ACCMODE) == O_RDWR && (flags & O_NONBLOCK);
-}
-
-bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_control *msg, int *fds,
-			       int num_fds)
+bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_control *msg)
 {
 	struct vb_peer *peer = conn->peer;
 
@@ -157,14 +149,6 @@ bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_contr
 	conn->shown = msg->nonce;
 	if (peer->state == VB_PEER_UP)
 		return true;
-	if (num_fds < 1 || !doorbell_usable(fds[0])) {
-		vb_note(VB_REASON_PEER_VERSION, "process %d refused: it granted no doorbell",
-			(int)conn->opened.pid);
-		conn->refused = true;
-		return false;
-	}
-	atomic_store(&peer->doorbell, fds[0]);
-	fds[0] = -1;
 	peer->state = VB_PEER_UP;
 	vb_log(VB_LOG_INFO, "in contact with process %u", vb_peer_pid(peer));
 	return true;

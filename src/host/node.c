@@ -139,7 +139,6 @@ static int self_make(struct vb_node *node)
 	self->seen_pid = getpid();
 	self->keys = node->keyring;
 	atomic_store(&self->given, true);
-	atomic_store(&self->doorbell, node->doorbell.fd);
 	node->self = self;
 	int err = node->arena.fd < 0 ? 0 : vb_window_attach(self, node->arena.fd, &defect);
 

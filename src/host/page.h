@@ -20,7 +20,7 @@
 
 #define VB_PAGE_MAGIC     0x7662706167653031ull
 #define VB_KEYRING_MAGIC  0x76626b6579733031ull
-#define VB_PAGE_VERSION   5
+#define VB_PAGE_VERSION   6
 
 #define VB_QPN_BLOCK_BITS 10 /* QPNs of a block; the upper 14 bits of a QPN name the block */
 #define VB_QPN_BLOCK_SIZE (1u << VB_QPN_BLOCK_BITS)
@@ -91,7 +91,8 @@ struct vb_page_bells {
 	_Alignas(64) uint64_t count; /* entries ever */
 	uint64_t begun;              /* the same, stored before the entry is */
 	uint32_t attentive; /* its owner's progress thread looks into others' bells before it sleeps: no need to ring */
-	char pad[44];
+	uint32_t sleep; /* its number: who has rung in one need not do so again */
+	char pad[40];
 	uint64_t entry[VB_PAGE_BELLS];
 };
 
@@ -108,7 +109,8 @@ struct vb_keyring {
 	uint64_t nonce; /* as in the page */
 	uint64_t arena_bytes; /* how many addresses from there are the arena's: fewer than its file has where they are short */
 	uint64_t arena_base; /* where its arena lies in its address space; 0: not used yet (host/arena.h) */
-	char pad[4096 - 4 * 8];
+	uint64_t arena_top; /* the end of what was ever used of the file, in whole windows (host/arena.c) */
+	char pad[4096 - 5 * 8];
 	struct vb_key key[VB_MAX_KEYS];
 };
 

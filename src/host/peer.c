@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "host/control.h"
 #include "host/descriptor.h"
 #include "host/names.h"
 #include "host/private.h"
@@ -26,7 +27,6 @@ struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, ui
 	peer->references = 1;
 	peer->pidfd.fd = -1;
 	peer->arena_fd = -1;
-	atomic_store(&peer->doorbell, -1);
 	atomic_store(&peer->mem_fd, -1);
 	if (page != node->page) {
 		peer->next = node->peers;
@@ -44,7 +44,6 @@ void vb_peer_unref(struct vb_peer *peer)
 {
 	if (--peer->references || peer->self)
 		return;
-	vb_descriptor_close(atomic_load(&peer->doorbell));
 	vb_descriptor_close(atomic_load(&peer->mem_fd));
 	vb_turn_unmap(peer->turn);
 	vb_window_detach(peer);
@@ -211,27 +210,43 @@ static void knock(struct vb_peer *peer)
 	vb_sys_close(fd);
 }
 
-void vb_peer_ring(struct vb_peer *peer)
+static void ring_self(struct vb_node *node)
 {
-	struct vb_node *node = peer->node;
 	uint64_t one = 1;
 
-	if (atomic_load(&node->forked))
-		return;
-	if (!atomic_load(&node->gone)) {
-		int fd = atomic_load(&peer->doorbell);
+	/* Waking takes so much longer that the look at what would be written to costs nothing. */
+	if (!vb_descriptor_ours(node->doorbell.fd))
+		vb_node_descriptors_gone(node);
+	else
+		(void)vb_sys_write(node->doorbell.fd, &one, sizeof(one));
+}
 
-		/*
-		 * Waking takes so much longer that the look at what would be written to costs nothing. A peer's could also be spoilt by
-		 * the peer.
-		 */
-		if (!vb_descriptor_ours(fd)) {
-			if (peer->self || !vb_descriptor_ours(node->epoll))
-				vb_node_descriptors_gone(node);
-		} else if (vb_sys_write(fd, &one, sizeof(one)) >= 0 || errno == EAGAIN) {
-			return; /* EAGAIN: the count is full, so it has rung already */
-		}
-	}
-	if (!peer->self)
-		knock(peer);
+/* By the connection, since a descriptor for each peer's doorbell would be one more. False: it has none that works. */
+static bool ring_by_connection(struct vb_peer *peer)
+{
+	struct vb_node *node = peer->node;
+
+	pthread_mutex_lock(&node->lock);
+	struct vb_connection *conn = vb_connection_of(node, peer);
+	int err = conn && vb_descriptor_ours(conn->source.fd) ? vb_control_ring(conn->source.fd)
+							      : -EBADF;
+
+	pthread_mutex_unlock(&node->lock);
+	/* No room: it has not read what was sent to it yet, so it will wake. */
+	return !err || err == -EAGAIN;
+}
+
+bool vb_peer_ring(struct vb_peer *peer)
+{
+	struct vb_node *node = peer->node;
+	bool gone = atomic_load(&node->gone);
+
+	if (atomic_load(&node->forked))
+		return true;
+	if (peer->self && !gone)
+		ring_self(node);
+	if (peer->self || (!gone && ring_by_connection(peer)))
+		return true;
+	knock(peer);
+	return false;
 }

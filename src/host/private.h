@@ -105,6 +105,7 @@ struct vb_arena {
 	int fd;
 	uint64_t size;   /* of the file */
 	uint64_t usable; /* of the reserved range */
+	uint64_t top;    /* the end of what was ever used, as peers are told */
 	char *base;
 	struct vb_extent *extents;
 	struct vb_extent *latest; /* placed last, or the one before it */
@@ -146,18 +147,22 @@ struct vb_peer {
 	struct vb_ask ask;
 	_Atomic bool given; /* its memory, or some of it, to us. Stored last */
 	_Atomic bool condemned;
-	_Atomic int doorbell;
+	_Atomic uint32_t rung;    /* bell.c: its sleep in which it was rung for */
 	_Atomic int mem_fd;       /* -1: its memory cannot be reached */
 	_Atomic bool unreachable; /* for another reason */
 	_Atomic pid_t thread;     /* bulk.c: its memory answers to this number, 0: to none */
 	uint64_t thread_word;
 	struct vb_turn *turn;
-	int arena_fd; /* window.c */
+	int arena_fd; /* window.c: our own; -1: mapped as far as it is used */
 	uint64_t arena_size;
+	uint64_t arena_file;     /* its inode */
+	size_t windows;          /* of a peer: mapped so far, with the lock */
+	bool has_arena;          /* it has our arena, and is told when more of it is used */
 	_Atomic(void *) *window; /* NULL: it has none to share */
 	struct vb_source pidfd;
 	uint32_t connections;
-	uint32_t references; /* the table's, one per channel, one per waiting call */
+	struct vb_connection *connection; /* the one that is spoken on, NULL: none */
+	uint32_t references;              /* the table's, one per channel, one per waiting call */
 	uint32_t num_channels;
 	struct vb_channel *channels; /* by host_next */
 	uint64_t bells_heard;        /* entries of its bells that were read */
@@ -177,6 +182,9 @@ struct vb_connection {
 	uint32_t queued;
 	bool closed;
 	bool granted; /* the greeting on it has come to its end; two that call each other have two, and one of them may be late */
+	bool gave;    /* our grant was sent */
+	bool last_heard; /* the other side says no more on it */
+	bool leaving;    /* nor do we: another one serves */
 	bool grant_owed; /* the stranger at the other end has to prove first that a block is its own */
 	bool ended;      /* to be closed: the other side has gone, */
 	bool refused;    /* or is not one of us, */
@@ -304,8 +312,7 @@ void vb_greeting_hello(struct vb_node *node, struct vb_connection *conn);
 void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 			       const struct vb_control *msg, const int *fds, int num_fds);
 /* True if the peer can be used now. */
-bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_control *msg, int *fds,
-			       int num_fds);
+bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_control *msg);
 
 /* give.c: all with the lock. The messages; on this connection. */
 void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg);
@@ -327,10 +334,16 @@ void vb_connection_flush(struct vb_node *node, struct vb_connection *conn);
 /* Takes it out of the epoll set and the list; freed at the end of the turn. */
 void vb_connection_close(struct vb_node *node, struct vb_connection *conn);
 /*
- * One of the peer's, NULL if it has none: one on which it has granted, so that it neither ends it as a greeting that takes too long nor
- * reads from it what comes before the grant.
+ * The one to be spoken on, NULL if the peer has none: one on which it has granted, so that it neither ends it as a greeting that takes too long
+ * nor reads from it what comes before the grant.
  */
 struct vb_connection *vb_connection_of(struct vb_node *node, const struct vb_peer *peer);
+/*
+ * Another grant on it was sent or came. When both have, others that the peer has with us end, since each costs both a descriptor: two processes may
+ * call each other at once, and a stranger's names are all called. last: the other side says no more on this one.
+ */
+void vb_connection_settle(struct vb_node *node, struct vb_connection *conn);
+void vb_connection_last(struct vb_node *node, struct vb_connection *conn);
 void vb_connection_free_closed(struct vb_node *node);
 
 /* peer.c: with the lock. */
@@ -350,8 +363,8 @@ int vb_page_block_index(const struct vb_page *page, uint32_t block);
 /* The peer has gone wrong: it is not to be taken up again while it lives. */
 void vb_peer_cast_out(struct vb_peer *peer);
 bool vb_peer_is_outcast(const struct vb_node *node, uint64_t nonce);
-/* Rings the peer's doorbell. */
-void vb_peer_ring(struct vb_peer *peer);
+/* Wakes the peer's progress thread, without looking whether it sleeps. True if that is certain. */
+bool vb_peer_ring(struct vb_peer *peer);
 
 /* bell.c. Rings for that engine of the peer, unless its thread is about to look anyway. */
 void vb_bell_ring(struct vb_peer *peer, uint32_t engine);
@@ -416,8 +429,13 @@ int vb_arena_create(struct vb_node *node);
 void vb_arena_destroy(struct vb_node *node);
 void vb_arena_forked(struct vb_node *node);
 
-/* window.c: takes the descriptor of a peer's arena if it is fit to be mapped. */
+/*
+ * window.c. attach: takes the descriptor of a peer's arena if it is fit to be mapped; its keys are there. extend: with the lock; the
+ * descriptor stays the caller's.
+ */
+#define VB_ARENA_WINDOW (64ull << 20)
 int vb_window_attach(struct vb_peer *peer, int fd, const char **defect);
+void vb_window_extend(struct vb_peer *peer, int fd);
 void vb_window_detach(struct vb_peer *peer);
 
 #endif

@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Windows into the arena of a peer, or of this process itself. Each is mapped once, when it is first touched, and stays until the peer goes. The
- * file was checked when its descriptor came: a memfd of ordinary pages that cannot shrink, so no access of ours can fault.
+ * Windows into the arena of a peer, or of this process itself. Of a peer's, those that it uses are mapped when its descriptor comes, which is
+ * closed then: a descriptor for each peer adds up. When it uses more it sends the descriptor again. The own ones are mapped when
+ * they are first touched. They stay until the peer goes. The file is checked: a memfd of ordinary pages that cannot shrink, so no
+ * access of ours can fault.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "host/arena.h"
 #include "host/descriptor.h"
 #include "host/private.h"
 #include "host/shared.h"
 
-#define WINDOW_BYTES (64ull << 20)
+#define WINDOW_BYTES VB_ARENA_WINDOW
 #define LARGEST      (1ull << 40)
+/* A peer's program knows of memory before its descriptor is here: for so long it is waited for. */
+#define AWAIT_NS     (500 * VB_MSEC)
+#define NAP_NS       (VB_MSEC / 10)
 
 static size_t window_count(uint64_t size)
 {
@@ -30,6 +37,44 @@ static const char *file_defect(int fd, uint64_t *size)
 	return *size > LARGEST ? "its memory is too large" : NULL;
 }
 
+static uint64_t file_number(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : (uint64_t)st.st_ino;
+}
+
+/* Of a peer: all that it says it uses and is not mapped yet, in one piece. */
+static void windows_open(struct vb_peer *peer, int fd)
+{
+	uint64_t top = peer->keys ? __atomic_load_n(&peer->keys->arena_top, __ATOMIC_ACQUIRE) : 0;
+	size_t from = peer->windows,
+	       to = window_count(top < peer->arena_size ? top : peer->arena_size);
+
+	if (to <= from)
+		return;
+	char *map = mmap(NULL, (to - from) * WINDOW_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_NORESERVE, fd, (off_t)(from * WINDOW_BYTES));
+
+	if (map == MAP_FAILED) {
+		vb_note(VB_REASON_NO_DIRECT_ACCESS,
+			"process %u: its shared memory cannot be mapped here", vb_peer_pid(peer));
+		return;
+	}
+	madvise(map, (to - from) * WINDOW_BYTES, MADV_DONTFORK);
+	madvise(map, (to - from) * WINDOW_BYTES, MADV_DONTDUMP);
+	for (size_t i = from; i < to; i++)
+		atomic_store_explicit(&peer->window[i], map + (i - from) * WINDOW_BYTES,
+				      memory_order_release);
+	peer->windows = to;
+}
+
+void vb_window_extend(struct vb_peer *peer, int fd)
+{
+	if (peer->window && file_number(fd) == peer->arena_file)
+		windows_open(peer, fd);
+}
+
 int vb_window_attach(struct vb_peer *peer, int fd, const char **defect)
 {
 	uint64_t size = 0;
@@ -43,7 +88,13 @@ int vb_window_attach(struct vb_peer *peer, int fd, const char **defect)
 		return -ENOMEM;
 	}
 	peer->arena_size = size;
-	peer->arena_fd = fd;
+	peer->arena_file = file_number(fd);
+	if (peer->self) {
+		peer->arena_fd = fd;
+	} else {
+		windows_open(peer, fd);
+		vb_descriptor_close(fd);
+	}
 	return 0;
 }
 
@@ -90,12 +141,12 @@ bool vb_peer_shares(const struct vb_peer *peer)
 	       peer->keys && __atomic_load_n(&peer->keys->arena_base, __ATOMIC_RELAXED);
 }
 
-/* Several threads may find it missing at once; one mapping stays. */
+/* One of our own. Several threads may find it missing at once; one mapping stays. */
 static void *window_open(struct vb_peer *peer, size_t index)
 {
 	void *none = NULL;
 
-	if (!vb_descriptor_ours(peer->arena_fd))
+	if (!peer->self || !vb_descriptor_ours(peer->arena_fd))
 		return NULL;
 	void *map = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
 			 peer->arena_fd, (off_t)(index * WINDOW_BYTES));
@@ -129,19 +180,52 @@ void *vb_arena_window(struct vb_peer *peer, uint64_t addr, uint64_t length, size
 	return map ? map + at : NULL;
 }
 
+/* Whether all that the range touches is mapped here, as soon as the peer's descriptor has come. */
+static bool windows_await(const struct vb_peer *peer, uint64_t offset, uint64_t length)
+{
+	int64_t until = vb_node_clock() + AWAIT_NS;
+	struct timespec nap = {0, NAP_NS};
+	size_t last = (size_t)((offset + length - 1) / WINDOW_BYTES);
+
+	/* They come in their order. */
+	while (!atomic_load_explicit(&peer->window[last], memory_order_acquire)) {
+		if (!vb_peer_alive(peer) || vb_node_clock() > until)
+			return false;
+		vb_sys_nanosleep(&nap);
+	}
+	return true;
+}
+
+/* A second mapping of what a shared one shows (mremap(2), an old size of 0). */
+static bool map_again(void *from, void *to, size_t bytes)
+{
+	return mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
+}
+
 /* Pieces begin with a page and have whole pages (vb_arena_alloc()). */
 void *vb_arena_map_piece(struct vb_peer *peer, uint64_t addr, uint64_t length)
 {
-	uint64_t offset;
+	uint64_t offset, page = 4096, room;
 
-	if (!length || !locate(peer, addr, length, &offset) || offset % 4096 ||
-	    !vb_descriptor_ours(peer->arena_fd))
+	if (!length || !locate(peer, addr, length, &offset) || offset % page || peer->self ||
+	    !windows_await(peer, offset, length))
 		return NULL;
-	void *map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-			 peer->arena_fd, (off_t)offset);
+	length = (length + page - 1) / page * page;
+	char *map =
+		mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (map == MAP_FAILED)
 		return NULL;
+	for (uint64_t done = 0; done < length; done += room) {
+		uint64_t at = (offset + done) % WINDOW_BYTES;
+		char *window = atomic_load(&peer->window[(offset + done) / WINDOW_BYTES]);
+
+		room = WINDOW_BYTES - at < length - done ? WINDOW_BYTES - at : length - done;
+		if (!map_again(window + at, map + done, room)) {
+			munmap(map, length);
+			return NULL;
+		}
+	}
 	madvise(map, length, MADV_DONTFORK);
 	return map;
 }

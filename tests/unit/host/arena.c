@@ -202,6 +202,7 @@ static void test_unfit_files(void **state)
 		expect_unfit(peer, fd);
 	/* One that nobody may write is mapped nowhere, and nothing faults. */
 	fd = memfd(WINDOW, 0, fixed | F_SEAL_WRITE);
+	node->keyring->arena_top = WINDOW;
 	assert_int_equal(vb_window_attach(peer, fd, &defect), 0);
 	size_t room;
 
@@ -210,7 +211,6 @@ static void test_unfit_files(void **state)
 	assert_null(vb_arena_window(peer, PAGE, 8, &room));
 	node->keyring->arena_base = 0;
 	vb_window_detach(peer);
-	peer->arena_fd = -1;
 	close(fd);
 	free(peer);
 	vb_node_stop(node);
