@@ -35,6 +35,7 @@ static const char *const gift_names[GIFTS] = {"memory", "arena", "keys", "lock"}
 
 struct census {
 	int count[GIFTS];
+	int arena_files; /* given to be mapped, and closed then */
 };
 
 static void user(void)
@@ -206,14 +207,14 @@ static void count_descriptors(struct census *c)
 			continue;
 		target[n] = '\0';
 		c->count[MEMORY] += n > 4 && !strcmp(target + n - 4, "/mem");
-		c->count[ARENA] += strstr(target, "memfd:verbatim-memory") != NULL;
+		c->arena_files += strstr(target, "memfd:verbatim-memory") != NULL;
 	}
 	closedir(dir);
 }
 
 static struct census census_take(void)
 {
-	struct census c = {{0}};
+	struct census c = {.arena_files = 0};
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char line[512];
 
@@ -221,6 +222,7 @@ static struct census census_take(void)
 	while (fgets(line, sizeof(line), maps)) {
 		c.count[KEYS] += strstr(line, "memfd:verbatim-keys") != NULL;
 		c.count[LOCK] += strstr(line, "memfd:verbatim-turn") != NULL;
+		c.count[ARENA] += strstr(line, "memfd:verbatim-memory") != NULL;
 	}
 	fclose(maps);
 	count_descriptors(&c);
@@ -245,6 +247,7 @@ static void expect_nothing(const struct census *before)
 	for (int i = 0; i < GIFTS; i++)
 		CHECK_SAY(now.count[i] == before->count[i], "it was given the other's %s",
 			  gift_names[i]);
+	CHECK_EQ(now.arena_files, before->arena_files);
 }
 
 static void expect_all(const struct census *before)
@@ -281,8 +284,10 @@ static void play(struct side *side, int sock, bool first)
 static int run(int sock, const struct row *row, bool attacks)
 {
 	const struct half *half = attacks ? &row->attacker : &row->victim;
+	struct ibv_alloc_dm_attr dm_attr = {.length = 4096};
 	struct endpoint endpoint;
 	struct census before;
+	struct ibv_dm *dm;
 	struct side side;
 
 	promise(row->name);
@@ -290,6 +295,9 @@ static int run(int sock, const struct row *row, bool attacks)
 		half->before();
 	endpoint_open(&endpoint, 256, false);
 	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
+	/* What is not in use is not mapped by anybody. */
+	dm = ibv_alloc_dm(endpoint.context, &dm_attr);
+	CHECK(dm);
 	before = census_take();
 	if (half->after)
 		half->after();
@@ -303,6 +311,7 @@ static int run(int sock, const struct row *row, bool attacks)
 	judge(half, &before, half->is_given || half->is_given_late);
 	message_meet(sock);
 	play(&side, sock, attacks);
+	CHECK_ZERO(ibv_free_dm(dm));
 	side_close(&side);
 	endpoint_close(&endpoint);
 	return 0;
