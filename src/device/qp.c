@@ -166,6 +166,7 @@ static void resources_put(struct vb_qp *qp)
 	send_queue_free(qp);
 	vb_bias_forget(&qp->wr_lock);
 	free(qp->discard);
+	free(qp->t.resp.res);
 	free(qp);
 }
 

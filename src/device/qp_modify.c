@@ -4,6 +4,7 @@
  * changed. A refused call has no effect at all.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/reason.h"
@@ -207,6 +208,25 @@ static void apply(struct vb_qp *qp, int mask, const struct change *c)
 	}
 }
 
+/* Room for what the responder remembers, as much as is asked for. It may be there from before: it never shrinks. */
+static int resources_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct vb_responder *p = &qp->t.resp;
+	uint32_t slots = mask & IBV_QP_MAX_DEST_RD_ATOMIC ? vb_resource_slots(a->max_dest_rd_atomic)
+							  : 0;
+	struct vb_resource *res;
+
+	if (slots <= p->res_slots)
+		return 0;
+	/* Shares no cache line with what other threads write. */
+	if (posix_memalign((void **)&res, 64, slots * sizeof(*res)))
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY,
+				 "modify_qp: no memory for %u READs and ATOMICs at once",
+				 a->max_dest_rd_atomic);
+	free(vb_responder_grow(p, res, slots));
+	return 0;
+}
+
 static void to_reset(struct vb_qp *qp)
 {
 	vb_tqp_reset(&qp->t);
@@ -335,6 +355,8 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 	if (!err && c.from == IBV_QPS_SQD && c.to == IBV_QPS_RTS && vb_tqp_busy(&qp->t))
 		err = vb_refuse(EINVAL, VB_REASON_QP_STATE, "modify_qp: qp 0x%x is still draining",
 				qp->t.qpn);
+	if (!err)
+		err = resources_prepare(qp, attr, mask);
 	if (!err)
 		err = link_prepare(qp, attr, mask, &c);
 	if (!err)

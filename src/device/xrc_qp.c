@@ -27,6 +27,7 @@ static struct vb_qp *zeroed(void)
 static void body_free(struct vb_qp *body)
 {
 	free(body->xb);
+	free(body->t.resp.res);
 	free(body);
 }
 
@@ -36,6 +37,13 @@ static struct vb_qp *body_alloc(struct vb_xrc_domain *d)
 
 	if (!body)
 		return NULL;
+	/* Whichever process executes has to find what another one remembered. */
+	body->t.resp.res = calloc(VB_RESOURCES, sizeof(struct vb_resource));
+	body->t.resp.res_slots = VB_RESOURCES;
+	if (!body->t.resp.res) {
+		free(body);
+		return NULL;
+	}
 	body->u.qp.context = d->context;
 	body->xrc = d;
 	body->engine = d->engine;
@@ -45,7 +53,7 @@ static struct vb_qp *body_alloc(struct vb_xrc_domain *d)
 		return body;
 	body->xb = calloc(1, sizeof(*body->xb));
 	if (!body->xb) {
-		free(body);
+		body_free(body);
 		return NULL;
 	}
 	body->xb->last = &body->xb->first;

@@ -53,13 +53,13 @@ static void pull_attributes(struct vb_qp *body)
 }
 
 /* READs and ATOMICs that may be asked for again. What is owed to the sender, the process that executed them owes. */
-static void pull_resources(struct vb_responder *to, const struct vb_responder *from)
+static void pull_resources(struct vb_responder *to, const struct vb_xrc_qp_place *from)
 {
 	uint32_t known = to->res_known < VB_MAX_RD_ATOMIC ? to->res_known : VB_MAX_RD_ATOMIC;
 
 	to->res_known = known;
 	for (uint32_t n = to->res_head - known; n != to->res_head; n++) {
-		struct vb_resource *r = &to->res[n % VB_RESOURCES];
+		struct vb_resource *r = vb_resource_at(to, n);
 
 		*r = from->res[n % VB_RESOURCES];
 		r->active = false;
@@ -82,7 +82,7 @@ static void pull_responder(struct vb_qp *body)
 	r->ack_psn &= VB_PSN_MASK;
 	r->owed = 0;
 	r->res_serve = r->res_head;
-	pull_resources(r, &p->resp);
+	pull_resources(r, p);
 	body->xb->res_saved = r->res_head;
 	/* A receive is its process's own; a message that has begun elsewhere cannot go on here without. */
 	r->recv = recv;
@@ -111,8 +111,8 @@ void vb_xrc_save(struct vb_qp *body)
 		body->xb->res_saved =
 			r->res_head - (r->res_known < VB_RESOURCES ? r->res_known : 0);
 	for (; body->xb->res_saved != r->res_head; body->xb->res_saved++)
-		p->resp.res[body->xb->res_saved % VB_RESOURCES] =
-			r->res[body->xb->res_saved % VB_RESOURCES];
+		p->res[body->xb->res_saved % VB_RESOURCES] =
+			*vb_resource_at(r, body->xb->res_saved);
 	body->xb->saves = __atomic_add_fetch(&p->saves, 1, __ATOMIC_RELEASE);
 }
 

@@ -26,7 +26,7 @@
 
 #define VB_XRC_QPS    VB_QPN_BLOCK_SIZE /* a queue pair's place is its number within its block */
 #define VB_XRC_NOBODY UINT32_MAX
-#define VB_XRC_MAGIC  0x7662787263303031ull
+#define VB_XRC_MAGIC  0x7662787263303032ull
 
 struct vb_xrc_seat {
 	uint32_t used;
@@ -46,8 +46,9 @@ struct vb_xrc_qp_place {
 	struct vb_xrc_seats holders;
 	uint32_t events[VB_COMMONS_SEATS]; /* to be told by that member: a bit per type */
 	struct ibv_qp_attr attr;
-	uint32_t saves; /* grows with every change of resp */
-	struct vb_responder resp;
+	uint32_t saves;           /* grows with every change of resp */
+	struct vb_responder resp; /* but for the ring, which is */
+	struct vb_resource res[VB_RESOURCES];
 };
 
 struct vb_xrc_table {

@@ -98,7 +98,7 @@ static bool resources(struct vb_tqp *qp)
 	struct vb_responder *p = &qp->resp;
 
 	while (p->res_serve != p->res_head) {
-		struct vb_resource *res = &p->res[p->res_serve % VB_RESOURCES];
+		struct vb_resource *res = vb_resource_at(p, p->res_serve);
 
 		if (!res->active)
 			p->res_serve++;

@@ -6,6 +6,18 @@
 #include "transport/psn.h"
 #include "transport/tqp.h"
 
+struct vb_resource *vb_responder_grow(struct vb_responder *p, struct vb_resource *res,
+				      uint32_t slots)
+{
+	struct vb_resource *former = p->res;
+
+	for (uint32_t n = p->res_head - p->res_known; n != p->res_head; n++)
+		res[n & (slots - 1)] = *vb_resource_at(p, n);
+	p->res = res;
+	p->res_slots = slots;
+	return former;
+}
+
 void vb_responder_reset(struct vb_tqp *qp, uint32_t psn)
 {
 	struct vb_responder *p = &qp->resp;
@@ -23,7 +35,7 @@ void vb_responder_reset(struct vb_tqp *qp, uint32_t psn)
 	p->message = VB_OP_COUNT;
 	p->res_head = p->res_serve = 0;
 	p->res_known = 0;
-	/* The ring is big and mostly unused: an entry is only looked at below res_head. */
+	/* Of the ring an entry is only looked at below res_head. */
 }
 
 void vb_responder_owe_drop(struct vb_tqp *qp, uint32_t qpn, uint32_t psn, enum vb_reason reason)

@@ -19,7 +19,8 @@
 
 struct vb_tqp;
 
-#define VB_RESOURCES 256 /* a power of two, more than the 255 that max_dest_rd_atomic can say */
+#define VB_RESOURCES \
+	256 /* the most: a power of two, more than the 255 that max_dest_rd_atomic can say */
 
 /* A READ or ATOMIC that was accepted. */
 struct vb_resource {
@@ -83,16 +84,37 @@ struct vb_responder {
 	uint32_t drop_reason;
 
 	/*
-	 * Counters of the ring of resources; of it the last max_dest_rd_atomic are remembered. An entry's place does not
-	 * depend on that number, which the program may change while requests are under way.
+	 * Counters of the ring of resources; of it the last max_dest_rd_atomic are remembered. The ring has more places than that
+	 * number, which the program may change while requests are under way; then it may grow (vb_responder_grow).
 	 */
 	uint32_t res_head;  /* the next new one */
 	uint32_t res_serve; /* none before this one is active */
 	uint32_t res_known; /* how many before res_head hold something */
-	struct vb_resource res[VB_RESOURCES];
+	/* Whoever has the queue pair gives it the ring; none while max_dest_rd_atomic is 0. Of this process, unlike what is above. */
+	struct vb_resource *res;
+	uint32_t res_slots; /* a power of two, or 0 */
 };
 
+/* The smallest ring for this max_dest_rd_atomic. */
+static inline uint32_t vb_resource_slots(uint32_t max_dest_rd_atomic)
+{
+	uint32_t slots = 1;
+
+	while (slots <= max_dest_rd_atomic)
+		slots *= 2;
+	return max_dest_rd_atomic ? slots : 0;
+}
+
+/* Entry `number` of the counters above. */
+static inline struct vb_resource *vb_resource_at(const struct vb_responder *p, uint32_t number)
+{
+	return &p->res[number & (p->res_slots - 1)];
+}
+
 /* responder.c */
+/* A larger ring; what the former one held is copied. Returns the former one. */
+struct vb_resource *vb_responder_grow(struct vb_responder *p, struct vb_resource *res,
+				      uint32_t slots);
 void vb_responder_reset(struct vb_tqp *qp, uint32_t psn);
 void vb_responder_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
 void vb_responder_drop(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run);

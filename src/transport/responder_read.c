@@ -9,7 +9,7 @@
 
 static inline struct vb_resource *resource(struct vb_tqp *qp, uint32_t number)
 {
-	return &qp->resp.res[number % VB_RESOURCES];
+	return vb_resource_at(&qp->resp, number);
 }
 
 /*
@@ -141,7 +141,7 @@ void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run, const v
 	res->active = true;
 	res->repeated = false;
 	p->res_head++;
-	if (p->res_known < VB_RESOURCES - 1)
+	if (p->res_known < p->res_slots - 1)
 		p->res_known++;
 	vb_responder_executed(p, res->count);
 	p->msn = (p->msn + 1) & VB_PSN_MASK;

@@ -243,6 +243,11 @@ void endpoint_start(struct endpoint *e, const uint8_t *head)
 	make_keys(e);
 	set_attributes(&e->qp, head);
 	e->qp.sq = e->sq;
+	/* As many as a device gives it, so that the sanitizer sees one too many. */
+	e->qp.resp.res_slots = vb_resource_slots(e->qp.max_dest_rd_atomic);
+	e->res = calloc(e->qp.resp.res_slots + 1u, sizeof(*e->res));
+	e->qp.resp.res = e->qp.resp.res_slots ? e->res : NULL;
+	DEMAND(e->res);
 	vb_tqp_reset(&e->qp);
 	e->qp.state = states[head[HEAD_STATE] % 128 % 3];
 	if (e->qp.state != IBV_QPS_INIT)
@@ -261,6 +266,7 @@ void endpoint_stop(struct endpoint *e)
 	DEMAND(e->completed == e->qp.sq_posted && !vb_tqp_outstanding(&e->qp));
 	DEMAND(!e->qp.resp.recv);
 	free(e->region);
+	free(e->res);
 	free(e->local);
 	free(e->room);
 }

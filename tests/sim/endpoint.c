@@ -174,7 +174,9 @@ static void set_attributes(struct sim_side *s)
 	memset(qp, 0, offsetof(struct vb_tqp, resp));
 	memset(&qp->resp, 0, offsetof(struct vb_responder, res));
 	/* Resources of an earlier life must not matter. */
-	memset(qp->resp.res, 0xdd, sizeof(qp->resp.res));
+	memset(s->res, 0xdd, sizeof(s->res));
+	qp->resp.res = s->res;
+	qp->resp.res_slots = vb_resource_slots(c->max_dest_rd_atomic);
 	qp->env = c->direct ? &sim_env_direct : &sim_env;
 	qp->qpn = 0x100 + s->number;
 	qp->dest_qpn = 0x100 + s->world->sides - 1 - s->number;

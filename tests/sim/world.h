@@ -134,6 +134,7 @@ struct world;
 
 struct sim_side {
 	struct vb_tqp qp; /* first: the environment finds the side by it */
+	struct vb_resource res[VB_RESOURCES];
 	struct world *world;
 	unsigned int number;
 	uint8_t *memory;

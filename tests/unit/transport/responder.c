@@ -394,9 +394,10 @@ static void no_receive(void **state)
 	stand_free(s);
 }
 
-/* ibv_modify_qp(3) may change the number in SQD, with requests under way. */
+/* ibv_modify_qp(3) may change the number in SQD, with requests under way; for a larger one the device gives a larger ring. */
 static void another_number_at_once(void **state)
 {
+	static struct vb_resource larger[VB_RESOURCES];
 	struct stand *s = stand_new(true);
 
 	(void)state;
@@ -408,6 +409,8 @@ static void another_number_at_once(void **state)
 	vb_tqp_run(&s->qp);
 	assert_int_equal(s->sents, 2);
 	s->qp.max_dest_rd_atomic = 255;
+	assert_int_equal(vb_resource_slots(255), VB_RESOURCES);
+	assert_ptr_equal(vb_responder_grow(&s->qp.resp, larger, VB_RESOURCES), s->res);
 	s->room = STAND_RUNS;
 	vb_tqp_run(&s->qp);
 	assert_int_equal(s->sents, 3);

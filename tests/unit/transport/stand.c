@@ -289,6 +289,8 @@ struct stand *stand_new(bool reliable)
 	qp->min_rnr_timer = 12;
 	qp->max_rd_atomic = 4;
 	qp->max_dest_rd_atomic = 4;
+	qp->resp.res = s->res;
+	qp->resp.res_slots = 8;
 	qp->link_reliable = reliable;
 	qp->max_run_bytes = 8192;
 	qp->sq = s->sq;

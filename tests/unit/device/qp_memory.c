@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: a queue pair remembers as many READs and ATOMICs as it was asked to, and costs memory for no more; the number may grow while it
+ * is connected.
+ */
+#include <malloc.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "device/qp.h"
+#include "support/check.h"
+#include "support/endpoint.h"
+
+enum { MANY = 200, BYTES_EACH = 6 * 1024, READS = 40 };
+
+static struct endpoint here;
+static struct side from, to;
+
+static uint32_t slots(const struct side *side)
+{
+	return vb_qp_of(side->qp)->t.resp.res_slots;
+}
+
+static void as_asked(void)
+{
+	struct qp_settings settings;
+	struct ibv_qp *qp;
+
+	promise("memory for as many READs and ATOMICs as max_dest_rd_atomic says");
+	qp_settings_default(&settings, IBV_QPT_RC);
+	settings.rd_atomic = 1;
+	side_open(&from, &here, &settings, NULL, 4096);
+	side_open(&to, &here, &settings, NULL, 4096);
+	CHECK_EQ(slots(&to), 0);
+	sides_connect(&from, &to);
+	CHECK_EQ(slots(&to), 2);
+	qp_settings_default(&settings, IBV_QPT_UD);
+	qp = qp_create(&here, &settings);
+	CHECK_EQ(vb_qp_of(qp)->t.resp.res_slots, 0);
+	CHECK_ZERO(ibv_destroy_qp(qp));
+}
+
+static void read_all(void)
+{
+	struct ibv_wc wc;
+
+	for (uint64_t i = 0; i < READS; i++) {
+		memset(from.buffer, 0, 64);
+		to.buffer[63] = (unsigned char)(i + 1);
+		CHECK_ZERO(post_fetch_add(&from, 1000, 128, 0, 1, 0));
+		CHECK_ZERO(post_read(&from, i, 0, 64, 0, IBV_SEND_SIGNALED));
+		completion_expect(here.cq, i, IBV_WC_SUCCESS, &wc);
+		CHECK_EQ(from.buffer[63], i + 1);
+	}
+}
+
+static void more(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .max_dest_rd_atomic = 16};
+
+	promise("a larger number in SQD, and the queue pair goes on");
+	read_all();
+	CHECK_ZERO(ibv_modify_qp(to.qp, &attr, IBV_QP_STATE));
+	CHECK_ZERO(ibv_modify_qp(to.qp, &attr, IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC));
+	CHECK_EQ(slots(&to), 32);
+	attr.max_dest_rd_atomic = 2;
+	CHECK_ZERO(ibv_modify_qp(to.qp, &attr, IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC));
+	CHECK_EQ(slots(&to), 32); /* what is under way stays where it is */
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK_ZERO(ibv_modify_qp(to.qp, &attr, IBV_QP_STATE));
+	read_all();
+}
+
+/* The rings of work requests are as large as was asked for, and not counted here. */
+static void each(void)
+{
+	struct ibv_qp *qp[MANY];
+	struct qp_settings settings;
+	size_t before, used;
+
+	promise("a queue pair costs a few KiB");
+	qp_settings_default(&settings, IBV_QPT_RC);
+	settings.cap.max_send_wr = settings.cap.max_recv_wr = 1;
+	settings.cap.max_inline_data = 0;
+	before = mallinfo2().uordblks;
+	for (int i = 0; i < MANY; i++)
+		qp[i] = qp_create(&here, &settings);
+	used = (mallinfo2().uordblks - before) / MANY;
+	CHECK_SAY(used <= BYTES_EACH, "%zu bytes each", used);
+	for (int i = 0; i < MANY; i++)
+		CHECK_ZERO(ibv_destroy_qp(qp[i]));
+}
+
+int main(void)
+{
+	watchdog(60);
+	endpoint_open(&here, 64, false);
+	as_asked();
+	more();
+	side_close(&from);
+	side_close(&to);
+	each();
+	endpoint_close(&here);
+	return 0;
+}
