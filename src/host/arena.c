@@ -217,7 +217,7 @@ static void show(struct vb_node *node, uint64_t end)
 			struct vb_connection *conn = p->has_arena ? vb_connection_of(node, p)
 								  : NULL;
 
-			if (conn)
+			if (conn && vb_give_still(conn))
 				vb_connection_send(node, conn, &msg, &node->arena.fd, 1, false);
 		}
 	}

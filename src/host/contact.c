@@ -391,7 +391,7 @@ void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
 	else if (msg->type == VB_CONTROL_ASK)
 		vb_give_answer(node, conn, msg);
 	else if (msg->type == VB_CONTROL_GIVE && conn->peer)
-		vb_give_take(node, conn->peer, msg, fds, num_fds);
+		vb_give_take(conn->peer, msg, fds, num_fds);
 	else if (msg->type == VB_CONTROL_LAST)
 		vb_connection_last(node, conn);
 	else if (msg->type == VB_CONTROL_MORE && conn->peer && num_fds == 1)

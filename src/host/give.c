@@ -4,14 +4,17 @@
  * says that it may have it at that moment. Whoever is refused asks again from time to time, since both may change; until
  * then its one-sided requests go through rings, and this process's engines do them.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/reason.h"
 #include "host/control.h"
 #include "host/descriptor.h"
 #include "host/private.h"
+#include "host/shared.h"
 #include "host/trust.h"
 
 /* A refusal is thought over after this, then after twice as long, up to the last. */
@@ -19,7 +22,6 @@
 #define AGAIN_LAST_NS  (64000 * VB_MSEC)
 /* Judging takes some ten calls of the system: who asks more often is not heard. */
 #define TOO_SOON_NS    (50 * VB_MSEC)
-#define NOT_YET_NS     (2 * VB_MSEC)
 
 static struct vb_asker asker_of(const struct vb_connection *conn, bool says_uid)
 {
@@ -38,6 +40,22 @@ bool vb_give_is_kin(const struct vb_connection *conn)
 	struct vb_asker who = asker_of(conn, true);
 
 	return vb_trust_is_kin(&who);
+}
+
+bool vb_give_still(struct vb_connection *conn)
+{
+	struct vb_peer *peer = conn->peer;
+	struct vb_asker who = asker_of(conn, true);
+
+	/* It asked as it was then. Whether the process that asked may have it now, /proc tells. */
+	who.sent = (struct ucred){who.opened.pid, getuid(), getgid()};
+	const char *why = vb_trust_obstacle(&who);
+
+	if (why)
+		vb_note(VB_REASON_NO_TRUST, "process %u is given no more memory: %s",
+			vb_peer_pid(peer), why);
+	peer->has_arena = !why;
+	return !why;
 }
 
 static int parts_add(struct vb_node *node, struct vb_control *msg, int *fds)
@@ -87,36 +105,66 @@ void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const stru
 		snprintf(give.text, sizeof(give.text), "it gives none: %s", why);
 	} else {
 		n = parts_add(node, &give, fds);
-		peer->has_arena = give.parts & VB_CONTROL_ARENA;
 	}
+	peer->has_arena = give.parts & VB_CONTROL_ARENA;
 	vb_connection_send(node, conn, &give, fds, n, false);
 }
 
-/* What it gives of its memory. Every part may be missing or unfit: then its memory is reached on other ways. */
-static void parts_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds)
+/* What opens nothing by itself, and what is of no use without it. -ENOMEM: not now; any other defect is the peer's. */
+static int guards_take(struct vb_peer *peer, const struct vb_control *msg, const int *fds,
+		       int num_fds)
 {
-	const char *defect = "it shares none";
-	int n = 0, last = num_fds - 1;
+	const char *defect = "they are missing";
+	int err = -EBADMSG;
 
-	/* What its keys open is of no use without them. */
-	if (!(msg->parts & VB_CONTROL_KEYS) || last < 0 ||
-	    vb_keyring_map(fds[last], peer->nonce, &peer->keys, &defect)) {
+	if ((msg->parts & VB_CONTROL_KEYS) && num_fds)
+		err = vb_keyring_map(fds[num_fds - 1], peer->nonce, &peer->keys, &defect);
+	if (err && err != -ENOMEM)
 		vb_note(VB_REASON_PEER_VERSION, "keys of process %u: %s", vb_peer_pid(peer),
 			defect);
-		return;
-	}
-	if ((msg->parts & VB_CONTROL_LOCK) && n < last &&
-	    vb_turn_map(fds[n++], &peer->turn, &defect))
+	if (err || !(msg->parts & VB_CONTROL_LOCK) || num_fds < 2)
+		return err;
+	err = vb_turn_map(fds[0], &peer->turn, &defect);
+	if (err && err != -ENOMEM)
 		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: its lock: %s", vb_peer_pid(peer),
 			defect);
-	if ((msg->parts & VB_CONTROL_ARENA) && n < last) {
-		if (!vb_window_attach(peer, fds[n], &defect))
-			fds[n] = -1;
-		n++;
-	}
-	if (!peer->window)
+	return err == -ENOMEM ? err : 0;
+}
+
+static int arena_take(struct vb_peer *peer, int *fd)
+{
+	const char *defect = "it shares none";
+	int err = fd ? vb_window_attach(peer, *fd, &defect) : -EBADMSG;
+
+	if (!err)
+		*fd = -1;
+	else if (err != -ENOMEM)
 		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: memory to be mapped: %s",
 			vb_peer_pid(peer), defect);
+	return err == -ENOMEM ? err : 0;
+}
+
+static void guards_drop(struct vb_peer *peer)
+{
+	vb_shared_unmap(peer->keys, sizeof(struct vb_keyring));
+	vb_turn_unmap(peer->turn);
+	peer->keys = NULL;
+	peer->turn = NULL;
+}
+
+/* What it gives of its memory. Every part but the keys may be missing or unfit: then it is reached on other ways. -errno: nothing was taken. */
+static int parts_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds)
+{
+	int err = guards_take(peer, msg, fds, num_fds);
+	int n = msg->parts & VB_CONTROL_LOCK ? 1 : 0, last = num_fds - 1;
+
+	if (!err)
+		err = arena_take(peer,
+				 (msg->parts & VB_CONTROL_ARENA) && n < last ? &fds[n++] : NULL);
+	if (err) {
+		guards_drop(peer);
+		return err;
+	}
 	if ((msg->parts & VB_CONTROL_MEMORY) && n < last && peer->turn &&
 	    vb_memory_usable(fds[n])) {
 		atomic_store(&peer->mem_fd, fds[n]);
@@ -126,6 +174,7 @@ static void parts_take(struct vb_peer *peer, const struct vb_control *msg, int *
 		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer), msg->text);
 	}
 	atomic_store_explicit(&peer->given, true, memory_order_release);
+	return 0;
 }
 
 static void ask_later(struct vb_node *node, struct vb_peer *peer, int64_t pause)
@@ -134,25 +183,20 @@ static void ask_later(struct vb_node *node, struct vb_peer *peer, int64_t pause)
 	vb_node_retry(node, pause);
 }
 
-void vb_give_take(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
-		  int *fds, int num_fds)
+void vb_give_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds)
 {
-	struct vb_ask *ask = &peer->ask;
-
-	if (!atomic_load(&ask->wanted) || peer->keys)
+	if (!atomic_load(&peer->ask.wanted) || atomic_load(&peer->given))
 		return;
-	if (msg->parts) {
-		parts_take(peer, msg, fds, num_fds);
-	} else {
+	if (!msg->parts)
 		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer), msg->text);
-		ask->pause = ask->pause ? 2 * ask->pause : AGAIN_FIRST_NS;
-		if (ask->pause > AGAIN_LAST_NS)
-			ask->pause = AGAIN_LAST_NS;
-		ask_later(node, peer, ask->pause);
-	}
-	atomic_store(&ask->answered, true);
+	else if (parts_take(peer, msg, fds, num_fds))
+		return;
+	else
+		peer->ask.again = 0;
+	atomic_store(&peer->ask.answered, true);
 }
 
+/* And again after a while, unless it is given: messages get lost where memory is short, refusals are thought over. */
 static void ask_send(struct vb_node *node, struct vb_peer *peer)
 {
 	struct vb_control msg = {
@@ -160,7 +204,10 @@ static void ask_send(struct vb_node *node, struct vb_peer *peer)
 		.parts = vb_trust_says_uid() ? VB_CONTROL_SAYS_UID : 0,
 	};
 
-	peer->ask.again = 0;
+	peer->ask.pause = peer->ask.pause ? 2 * peer->ask.pause : AGAIN_FIRST_NS;
+	if (peer->ask.pause > AGAIN_LAST_NS)
+		peer->ask.pause = AGAIN_LAST_NS;
+	ask_later(node, peer, peer->ask.pause);
 	for (struct vb_connection *c = node->connections; c; c = c->next) {
 		if (c->peer != peer || !c->shown || c->leaving)
 			continue;
@@ -168,7 +215,6 @@ static void ask_send(struct vb_node *node, struct vb_peer *peer)
 		vb_connection_send(node, c, &msg, NULL, 0, false);
 		return;
 	}
-	ask_later(node, peer, NOT_YET_NS);
 }
 
 void vb_give_ask(struct vb_node *node, struct vb_peer *peer)

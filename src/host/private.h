@@ -316,8 +316,9 @@ bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_contr
 
 /* give.c: all with the lock. The messages; on this connection. */
 void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg);
-void vb_give_take(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
-		  int *fds, int num_fds);
+void vb_give_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds);
+/* May this peer, which has our memory, have more of it now? If not, it is told of no more. */
+bool vb_give_still(struct vb_connection *conn);
 /* vb_trust_is_kin() of who sent the message before us. */
 bool vb_give_is_kin(const struct vb_connection *conn);
 /* Asks the peer for its memory, once; and asks those again that have refused, and for proofs. */

@@ -109,6 +109,19 @@ static void container(void)
 	drop_capabilities();
 }
 
+/* Where /proc shows an ordinary user its own processes only. */
+static void hidepid_user(void)
+{
+	if (unshare(CLONE_NEWNS))
+		SKIP("no mount namespace here: errno %d", errno);
+	CHECK_ZERO(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	if (mount("proc", "/proc", "proc", 0, "hidepid=2"))
+		SKIP("no /proc with hidepid can be mounted here: errno %d", errno);
+	user_become(USER);
+	CHECK(access("/proc/1/status", R_OK) != 0);
+	dumpable();
+}
+
 /* In it this user, like all others, is the overflow user. */
 static void unmapped_user(void)
 {
@@ -166,6 +179,9 @@ static const struct row rows[] = {
 	{"user",
 	 {.before = dumpable_user, .is_given = true},
 	 {.before = dumpable_user, .is_given = true}},
+	{"hidepid",
+	 {.before = hidepid_user, .is_given = true},
+	 {.before = hidepid_user, .is_given = true}},
 	{"root", {.is_given = true}, {.is_given = true}},
 	/* uid 0 in a container that shares nothing but the network and the user namespace */
 	{"container", {.before = NULL}, {.before = container}},

@@ -638,6 +638,102 @@ static void test_two_connections(void **state)
 	puppet_drop(&p);
 }
 
+/* Somebody who has been greeted and granted its doorbell: a page of its own, a socket, and what the grant said. */
+struct asker {
+	struct vb_page *page;
+	int page_fd;
+	int sock;
+	uint64_t token;
+};
+
+static void asker_make(struct fixture *f, struct asker *a)
+{
+	struct vb_control msg;
+
+	a->page = page_make(&a->page_fd);
+	a->sock = call(block_of(f));
+	say_hello(a->sock, a->page->header.nonce, a->page_fd);
+	assert_int_equal(next(a->sock, &msg, NULL), 1);
+	assert_int_equal(next(a->sock, &msg, NULL), 1);
+	assert_int_equal(msg.type, VB_CONTROL_GRANT);
+	assert_true(msg.nonce != 0);
+	a->token = msg.nonce;
+}
+
+static void asker_drop(struct asker *a)
+{
+	close(a->sock);
+	vb_descriptor_close(a->page_fd);
+	vb_shared_unmap(a->page, sizeof(*a->page));
+}
+
+static void ask(const struct asker *a, uint64_t token)
+{
+	send_message(a->sock, VB_CONTROL_ASK, (struct vb_control){.nonce = token}, NULL, 0);
+}
+
+/* What the answer gives; the descriptors that came with it are as many. */
+static uint32_t parts_given(const struct asker *a)
+{
+	struct pollfd p = {.fd = a->sock, .events = POLLIN};
+	int fds[VB_CONTROL_FDS], n = 0;
+	struct vb_control msg;
+
+	assert_int_equal(poll(&p, 1, 3000), 1);
+	assert_int_equal(vb_control_receive(a->sock, &msg, NULL, fds, &n), 1);
+	assert_int_equal(msg.type, VB_CONTROL_GIVE);
+	assert_int_equal(n, __builtin_popcount(msg.parts));
+	assert_true(n || msg.text[0]);
+	for (int i = 0; i < n; i++)
+		vb_descriptor_close(fds[i]);
+	return msg.parts;
+}
+
+static int ask_for_another(int sock, void *arg)
+{
+	const struct asker *a = arg;
+
+	ask(a, a->token);
+	hear(sock);
+	return 0;
+}
+
+/* A socket in other hands than its maker's opens nothing; in its maker's it does. */
+static void test_ask_for_another(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t refused = vb_reason_count(VB_REASON_NO_TRUST);
+	struct child child;
+	struct asker a;
+
+	asker_make(f, &a);
+	child_start(&child, ask_for_another, &a);
+	assert_int_equal(parts_given(&a), 0);
+	assert_int_equal(vb_reason_count(VB_REASON_NO_TRUST), refused + 1);
+	tell(child.sock, 0);
+	child_join(&child);
+	end_sleep_ms(100); /* who asks again too soon is not heard */
+	ask(&a, a.token);
+	assert_int_equal(parts_given(&a),
+			 VB_CONTROL_LOCK | VB_CONTROL_ARENA | VB_CONTROL_MEMORY | VB_CONTROL_KEYS);
+	asker_drop(&a);
+}
+
+/* Who asks without the number that came with its grant may have asked before it was looked at. */
+static void test_ask_without_grant(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_control msg;
+	struct asker a;
+
+	asker_make(f, &a);
+	ask(&a, a.token ^ 2);
+	assert_true(end_await(&f->end.changes, 1, 2000));
+	assert_int_equal(vb_reason_count(VB_REASON_PEER_CORRUPT), f->corrupt + 1);
+	assert_int_equal(next(a.sock, &msg, NULL), 0);
+	asker_drop(&a);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -658,6 +754,8 @@ int main(void)
 		TEST(test_impossible_page_contents),
 		TEST(test_other_user),
 		TEST(test_false_owner),
+		TEST(test_ask_for_another),
+		TEST(test_ask_without_grant),
 	};
 
 	return cmocka_run_group_tests_name("host/hostile", tests, NULL, NULL);
