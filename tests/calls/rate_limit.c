@@ -184,7 +184,8 @@ static void paced_frames(void)
 	enum { COUNT = 50, PIECE = 1000, DEFAULT_BURST = RATE_KBPS / 8 * 4 };
 	struct end_config config = end_defaults(IBV_QPT_RC);
 	uint64_t began, least = (COUNT * PIECE - DEFAULT_BURST - PIECE) / 2;
-	const char *device = getenv("VB_TEST_DEVICE");
+	const char *given = getenv("VB_TEST_DEVICE");
+	char *device = given ? strdup(given) : NULL; /* setenv(3) ends what getenv(3) gave */
 	struct ibv_qp *qp;
 	struct end end;
 
@@ -194,6 +195,7 @@ static void paced_frames(void)
 		setenv("VB_TEST_DEVICE", device, 1);
 	else
 		unsetenv("VB_TEST_DEVICE");
+	free(device);
 	expect_case("frames");
 	qp = frames_open(&end);
 	if (!qp) {
