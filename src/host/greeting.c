@@ -82,7 +82,7 @@ static struct vb_peer *page_take(struct vb_node *node, const struct vb_connectio
 {
 	void *map;
 
-	if (vb_shared_map(fd, sizeof(struct vb_page), false, &map, defect))
+	if (vb_shared_map_part(fd, sizeof(struct vb_page), VB_PAGE_FIRST, false, &map, defect))
 		return NULL;
 	const struct vb_page *page = map;
 	uint64_t nonce = __atomic_load_n(&page->header.nonce, __ATOMIC_RELAXED);
@@ -109,7 +109,7 @@ static struct vb_peer *page_take(struct vb_node *node, const struct vb_connectio
 		}
 		*defect = "there is no memory for it";
 	}
-	vb_shared_unmap(map, sizeof(struct vb_page));
+	vb_shared_unmap(map, VB_PAGE_FIRST);
 	return *defect ? NULL : peer;
 }
 

@@ -138,6 +138,8 @@ static int self_make(struct vb_node *node)
 	self->state = VB_PEER_UP;
 	self->seen_pid = getpid();
 	self->keys = node->keyring;
+	atomic_store(&self->whole_page, node->page);
+	atomic_store(&self->whole_keys, node->keyring);
 	atomic_store(&self->given, true);
 	node->self = self;
 	int err = node->arena.fd < 0 ? 0 : vb_window_attach(self, node->arena.fd, &defect);

@@ -15,6 +15,7 @@ _Static_assert(sizeof(struct vb_page_qp) == 64, "a queue pair's entry is one cac
 _Static_assert(sizeof(struct vb_key) == 64, "a key's entry is one cache line");
 _Static_assert(sizeof(struct vb_page_bells) == 8192, "the bells are two memory pages");
 _Static_assert(sizeof(struct vb_page) % 4096 == 0, "the page is whole memory pages");
+_Static_assert(VB_PAGE_FIRST % 4096 == 0 && VB_KEYRING_FIRST % 4096 == 0, "and so are their parts");
 _Static_assert(offsetof(struct vb_keyring, key) == 4096, "keys begin with a memory page");
 
 int vb_page_create(uint64_t nonce, struct vb_page **out, int *fd)
@@ -54,7 +55,8 @@ int vb_keyring_create(uint64_t nonce, struct vb_keyring **out, int *fd)
 int vb_keyring_map(int fd, uint64_t nonce, const struct vb_keyring **out, const char **defect)
 {
 	void *map;
-	int err = vb_shared_map(fd, sizeof(struct vb_keyring), false, &map, defect);
+	int err = vb_shared_map_part(fd, sizeof(struct vb_keyring), VB_KEYRING_FIRST, false, &map,
+				     defect);
 
 	if (err)
 		return err;
@@ -63,7 +65,7 @@ int vb_keyring_map(int fd, uint64_t nonce, const struct vb_keyring **out, const 
 	if (__atomic_load_n(&keys->magic, __ATOMIC_RELAXED) != VB_KEYRING_MAGIC ||
 	    __atomic_load_n(&keys->nonce, __ATOMIC_RELAXED) != nonce) {
 		*defect = "its keys are not its own";
-		vb_shared_unmap(map, sizeof(struct vb_keyring));
+		vb_shared_unmap(map, VB_KEYRING_FIRST);
 		return -EBADMSG;
 	}
 	*out = keys;

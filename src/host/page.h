@@ -14,6 +14,7 @@
 #define VB_HOST_PAGE_H
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "transport/access.h"
@@ -113,6 +114,15 @@ struct vb_keyring {
 	char pad[4096 - 5 * 8];
 	struct vb_key key[VB_MAX_KEYS];
 };
+
+/*
+ * What a peer maps at first: the addresses of both tables together are 28 MB, which few processes use. Of the page all engines,
+ * whose marks revocation must see, and these queue pairs; the rest when it is asked for (peer.c).
+ */
+#define VB_QPS_FIRST     (4u * VB_QPN_BLOCK_SIZE)
+#define VB_PAGE_FIRST    (offsetof(struct vb_page, qp) + VB_QPS_FIRST * sizeof(struct vb_page_qp))
+#define VB_KEYS_FIRST    16384u
+#define VB_KEYRING_FIRST (offsetof(struct vb_keyring, key) + VB_KEYS_FIRST * sizeof(struct vb_key))
 
 /* Key layout: 6 random bits, 18 bits of slot, 8 bits of tag; the upper 24 bits stay for the life of a type 2 window. */
 static inline uint32_t vb_key_slot(uint32_t key)

@@ -48,8 +48,10 @@ void vb_peer_unref(struct vb_peer *peer)
 	vb_turn_unmap(peer->turn);
 	vb_window_detach(peer);
 	vb_descriptor_close(peer->arena_fd);
-	vb_shared_unmap(peer->page, sizeof(struct vb_page));
-	vb_shared_unmap(peer->keys, sizeof(struct vb_keyring));
+	vb_shared_unmap(peer->page, VB_PAGE_FIRST);
+	vb_shared_unmap(peer->keys, VB_KEYRING_FIRST);
+	vb_shared_unmap(atomic_load(&peer->whole_page), sizeof(struct vb_page));
+	vb_shared_unmap(atomic_load(&peer->whole_keys), sizeof(struct vb_keyring));
 	free(peer);
 }
 
@@ -176,19 +178,45 @@ bool vb_peer_speaks_for(const struct vb_peer *peer, uint32_t qpn)
 	return !(qpn >> 24) && vb_peer_has_proven(peer, qpn >> VB_QPN_BLOCK_BITS);
 }
 
-const struct vb_page_qp *vb_peer_qp(const struct vb_peer *peer, uint32_t qpn)
+/* All of what `first` is the beginning of, mapped when it is asked for first; it stays until the peer goes. NULL: no memory. */
+static const void *whole(_Atomic(void *) *place, const void *first, size_t bytes)
 {
-	int i = qpn >> 24 ? -1 : vb_page_block_index(peer->page, qpn >> VB_QPN_BLOCK_BITS);
+	void *map = atomic_load_explicit(place, memory_order_acquire);
+	void *none = NULL;
 
-	return i < 0 ? NULL
-		     : &peer->page->qp[(uint32_t)i * VB_QPN_BLOCK_SIZE + qpn % VB_QPN_BLOCK_SIZE];
+	if (map)
+		return map;
+	map = vb_shared_map_whole(first, bytes);
+	if (!map || atomic_compare_exchange_strong(place, &none, map))
+		return map;
+	vb_shared_unmap(map, bytes); /* another thread was first */
+	return none;
 }
 
-const struct vb_key *vb_peer_key(const struct vb_peer *peer, uint32_t key)
+const struct vb_page_qp *vb_peer_qp(struct vb_peer *peer, uint32_t qpn)
 {
-	return atomic_load_explicit(&peer->given, memory_order_acquire) && peer->keys
-		       ? &peer->keys->key[vb_key_slot(key)]
-		       : NULL;
+	int block = qpn >> 24 ? -1 : vb_page_block_index(peer->page, qpn >> VB_QPN_BLOCK_BITS);
+	uint32_t i = (uint32_t)block * VB_QPN_BLOCK_SIZE + qpn % VB_QPN_BLOCK_SIZE;
+	const struct vb_page *page = peer->page;
+
+	if (block < 0)
+		return NULL;
+	if (i >= VB_QPS_FIRST)
+		page = whole(&peer->whole_page, page, sizeof(*page));
+	return page ? &page->qp[i] : NULL;
+}
+
+const struct vb_key *vb_peer_key(struct vb_peer *peer, uint32_t key)
+{
+	const struct vb_keyring *keys;
+	uint32_t slot = vb_key_slot(key);
+
+	if (!atomic_load_explicit(&peer->given, memory_order_acquire) || !peer->keys)
+		return NULL;
+	keys = peer->keys;
+	if (slot >= VB_KEYS_FIRST)
+		keys = whole(&peer->whole_keys, keys, sizeof(*keys));
+	return keys ? &keys->key[slot] : NULL;
 }
 
 /*

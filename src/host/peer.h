@@ -29,8 +29,8 @@ bool vb_peer_alive(const struct vb_peer *peer);
 void vb_peer_condemn(struct vb_peer *peer, const char *why);
 
 /* The peer's published entry of the QPN or key (read-only memory of the peer's; copy, then validate); NULL if the number is outside its blocks, or no keys were given to us. */
-const struct vb_page_qp *vb_peer_qp(const struct vb_peer *peer, uint32_t qpn);
-const struct vb_key *vb_peer_key(const struct vb_peer *peer, uint32_t key);
+const struct vb_page_qp *vb_peer_qp(struct vb_peer *peer, uint32_t qpn);
+const struct vb_key *vb_peer_key(struct vb_peer *peer, uint32_t key);
 
 /*
  * The process that owns the block and has this nonce, with a reference; waits until contact is made, fails or `patience` is over.

@@ -130,9 +130,10 @@ struct vb_ask {
 struct vb_peer {
 	struct vb_node *node;
 	struct vb_peer *next;
-	const struct vb_page *page;
-	const struct vb_keyring
-		*keys; /* this and what follows of its memory: of meaning once it is given */
+	const struct vb_page *page; /* its first part */
+	const struct vb_keyring *
+		keys; /* its first part; this and what follows of its memory: of meaning once it is given */
+	_Atomic(void *) whole_page, whole_keys; /* NULL until needed */
 	uint64_t nonce;
 	pid_t seen_pid; /* in our pid namespace, 0: not visible here */
 	uid_t uid;      /* as its first connection had it */

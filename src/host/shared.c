@@ -136,7 +136,8 @@ int vb_shared_check(int fd, bool common, uint64_t *bytes, const char **defect)
 	return 0;
 }
 
-int vb_shared_map(int fd, size_t bytes, bool common, void **map, const char **defect)
+int vb_shared_map_part(int fd, size_t bytes, size_t part, bool common, void **map,
+		       const char **defect)
 {
 	uint64_t size;
 	int err = vb_shared_check(fd, common, &size, defect);
@@ -147,10 +148,23 @@ int vb_shared_map(int fd, size_t bytes, bool common, void **map, const char **de
 	}
 	if (err)
 		return err;
-	err = map_object(fd, bytes, common ? PROT_READ | PROT_WRITE : PROT_READ, map);
+	err = map_object(fd, part, common ? PROT_READ | PROT_WRITE : PROT_READ, map);
 	if (err)
 		*defect = "it cannot be mapped";
 	return err;
+}
+
+int vb_shared_map(int fd, size_t bytes, bool common, void **map, const char **defect)
+{
+	return vb_shared_map_part(fd, bytes, bytes, common, map, defect);
+}
+
+void *vb_shared_map_whole(const void *map, size_t bytes)
+{
+	/* An old size of 0 leaves the mapping and makes another one of what it shows (mremap(2)). */
+	void *whole = mremap((void *)(uintptr_t)map, 0, bytes, MREMAP_MAYMOVE);
+
+	return whole == MAP_FAILED ? NULL : whole;
 }
 
 void vb_shared_unmap(const void *map, size_t bytes)

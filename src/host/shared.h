@@ -31,6 +31,12 @@ int vb_shared_check(int fd, bool common, uint64_t *bytes, const char **defect);
  */
 int vb_shared_map(int fd, size_t bytes, bool common, void **map, const char **defect);
 
+/* The same, but only its first `part` bytes are mapped. */
+int vb_shared_map_part(int fd, size_t bytes, size_t part, bool common, void **map,
+		       const char **defect);
+/* One more mapping of the object whose first part lies at `map`, of `bytes` from its beginning; the descriptor may be closed. NULL: no memory. */
+void *vb_shared_map_whole(const void *map, size_t bytes);
+
 void vb_shared_unmap(const void *map, size_t bytes);
 
 #endif

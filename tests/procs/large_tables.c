@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: a peer costs few addresses, however many queue pairs and keys a process may have; and the queue pairs and keys far up in a
+ * peer's tables are reached like the first ones.
+ */
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { QPS = 5000, KEYS = 20000, SIZE = 4096, MOST_MB = 16, SETTLED = 300 };
+
+struct far {
+	struct peer first, last;
+};
+
+static long address_space_mb(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long pages = 0;
+
+	CHECK(f && fscanf(f, "%ld", &pages) == 1);
+	fclose(f);
+	return pages / 256;
+}
+
+/* Thousands of queue pairs and keys; the first and the last of both are the other's. */
+static int owner(int sock, void *argument)
+{
+	static struct ibv_qp *qp[QPS];
+	static struct ibv_mr *mr[KEYS];
+	struct endpoint endpoint;
+	struct qp_settings settings;
+	struct side first, last;
+	struct far mine, theirs;
+
+	(void)argument;
+	endpoint_open(&endpoint, 64, false);
+	qp_settings_default(&settings, IBV_QPT_RC);
+	settings.cap.max_send_wr = settings.cap.max_recv_wr = 4;
+	side_open(&first, &endpoint, &settings, NULL, SIZE);
+	for (int i = 0; i < QPS; i++)
+		qp[i] = qp_create(&endpoint, &settings);
+	for (int i = 0; i < KEYS; i++) {
+		mr[i] = ibv_reg_mr(endpoint.pd, first.buffer, SIZE, ENDPOINT_ALL_ACCESS);
+		CHECK(mr[i]);
+	}
+	side_open(&last, &endpoint, &settings, NULL, SIZE);
+	mine = (struct far){first.local, last.local};
+	message_swap(sock, &mine, &theirs, sizeof(mine));
+	side_connect(&first, &theirs.first);
+	message_meet(sock);
+	side_connect(&last, &theirs.last);
+	message_meet(sock);
+	message_meet(sock);
+	CHECK_EQ(first.buffer[0], 1);
+	CHECK_EQ(last.buffer[0], 2);
+	side_close(&last);
+	for (int i = 0; i < KEYS; i++)
+		CHECK_ZERO(ibv_dereg_mr(mr[i]));
+	for (int i = 0; i < QPS; i++)
+		CHECK_ZERO(ibv_destroy_qp(qp[i]));
+	side_close(&first);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+/* WRITEs until one has gone by every way there is: memory is given when it was asked for. */
+static void write_often(struct side *side, unsigned char value)
+{
+	struct ibv_wc wc;
+
+	side->buffer[0] = value;
+	for (uint64_t i = 0; i < 200; i++) {
+		CHECK_ZERO(post_write(side, i, 0, 64, 0, IBV_SEND_SIGNALED));
+		completion_expect(side->endpoint->cq, i, IBV_WC_SUCCESS, &wc);
+		sleep_ms(i < 20 ? 5 : 0);
+	}
+}
+
+static int writer(int sock, void *argument)
+{
+	struct endpoint endpoint;
+	struct side first, last;
+	struct far mine, theirs;
+	long before, after;
+
+	(void)argument;
+	endpoint_open(&endpoint, 64, false);
+	side_open(&first, &endpoint, NULL, NULL, SIZE);
+	side_open(&last, &endpoint, NULL, NULL, SIZE);
+	mine = (struct far){first.local, last.local};
+	sleep_ms(SETTLED); /* the process has made what it makes for itself */
+	before = address_space_mb();
+	message_swap(sock, &mine, &theirs, sizeof(mine));
+	side_connect(&first, &theirs.first);
+	message_meet(sock);
+	write_often(&first, 1);
+	after = address_space_mb();
+	side_connect(&last, &theirs.last);
+	message_meet(sock);
+	write_often(&last, 2);
+	message_meet(sock);
+	CHECK_SAY(getenv("ASAN_OPTIONS") || getenv("TSAN_OPTIONS") || after - before <= MOST_MB,
+		  "the peer takes %ld MB of addresses", after - before);
+	side_close(&last);
+	side_close(&first);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+int main(void)
+{
+	struct process a, b;
+
+	promise("a peer costs few addresses, and all of its tables is reached");
+	watchdog(100);
+	process_start_pair(&a, owner, &b, writer, NULL);
+	process_expect_success(&a, 90000);
+	process_expect_success(&b, 90000);
+	return 0;
+}
