@@ -28,6 +28,7 @@ import hosts  # noqa: E402
 from cases import perftest_rows  # noqa: E402
 from idle import idle_server  # noqa: E402
 from pairs import Failure, Runner  # noqa: E402
+from programs import PATIENT  # noqa: E402
 
 PACKET_EXTRA = 16  # a RoCEv2 packet's headers and check
 IDLE_SECONDS = 5
@@ -36,7 +37,7 @@ COLUMNS = ("verbatim", "raw UDP", "iperf3 TCP", "iperf3 UDP")
 
 def perftest(column, factor, *argv):
     def measure(bench):
-        rows = perftest_rows(bench.pair([*argv, "-d", hosts.DEVICE, "-F"])[1])
+        rows = perftest_rows(bench.pair([*argv, *PATIENT, "-d", hosts.DEVICE, "-F"])[1])
         return float(next(iter(rows.values()))[column]) * factor
     return measure
 
