@@ -65,7 +65,9 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	/* Nothing there: the iteration has not begun, and no end_poll follows. */
 	if (err && !cq->single_threaded)
 		pthread_mutex_unlock(&cq->consume);
-	if (err && e)
+	if (!err && e)
+		vb_poll_found(e);
+	else if (err && e)
 		vb_poll_others(e);
 	return err;
 }

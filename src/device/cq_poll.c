@@ -91,7 +91,9 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	if (!n && cq->overrun)
 		n = -EIO;
 	consume_end(cq, waited);
-	if (!n && e)
+	if (e && n > 0)
+		vb_poll_found(e);
+	else if (e && !n)
 		vb_poll_others(e);
 	return n;
 }

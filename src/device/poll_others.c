@@ -57,8 +57,13 @@ static void switched(struct vb_engine *e)
 /* One of those that this thread polled before, unless somebody else did since. Its lease goes on: it is polled, if by the way. */
 static void look_at_recent(void)
 {
-	struct recent *r = &own.before[own.next++ % RECENT];
-	struct vb_engine *e = r->engine;
+	struct recent *r;
+	struct vb_engine *e = NULL;
+
+	for (uint32_t i = 0; i < RECENT && !e; i++) {
+		r = &own.before[own.next++ % RECENT];
+		e = r->engine;
+	}
 
 	if (!e || !vb_lock_try(&e->lock))
 		return;
@@ -99,6 +104,12 @@ static void scan(void)
 	}
 	if (polled && own.scan_every < SCAN_SELDOM)
 		own.scan_every *= 2;
+}
+
+void vb_poll_others_found(struct vb_engine *e)
+{
+	if (own.now.engine != e && !e->lock.bias)
+		switched(e);
 }
 
 void vb_poll_others_of(struct vb_engine *e)

@@ -13,6 +13,9 @@
 
 struct vb_engine;
 
+/* The calling thread polled a queue that `engine` feeds, and took entries: the engine counts as polled by it. */
+void vb_poll_others_found(struct vb_engine *engine);
+
 /* poll_others() with more than one engine in the process. */
 void vb_poll_others_of(struct vb_engine *engine);
 
@@ -21,6 +24,12 @@ static inline void vb_poll_others(struct vb_engine *engine)
 {
 	if (vb_engines_count() > 1)
 		vb_poll_others_of(engine);
+}
+
+static inline void vb_poll_found(struct vb_engine *engine)
+{
+	if (vb_engines_count() > 1)
+		vb_poll_others_found(engine);
 }
 
 #endif
