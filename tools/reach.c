@@ -17,6 +17,8 @@
 #include "reach.h"
 
 #define PROBE_WORD 0x7665726261746d21ULL
+#define YAMA_ADMIN 2
+#define NOBODY     65534
 
 /* What the child tells: where its word lies, or the error of opening its memory. */
 struct offer {
@@ -137,12 +139,32 @@ static int probe_through(int sock, char *why, size_t size)
 	return err;
 }
 
+/* What the kernel would let them do and the library does not (docs/security.md). */
+static int refused_by_rule(char *why, size_t size)
+{
+	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	int scope = 0;
+
+	if (f && fscanf(f, "%d", &scope) != 1)
+		scope = 0;
+	if (f)
+		fclose(f);
+	if (scope >= YAMA_ADMIN)
+		return say(why, size, "the administrator forbids it (Yama's ptrace_scope is %d)",
+			   scope);
+	if (geteuid() == NOBODY || getegid() == NOBODY)
+		return say(why, size, "this user is nobody, which any user may be");
+	return 0;
+}
+
 int reach_probe(char *why, size_t size)
 {
 	int pair[2];
 	pid_t child;
 	int err;
 
+	if (refused_by_rule(why, size))
+		return -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return say(why, size, "no unix sockets: %s", strerror(errno));
 	child = fork();

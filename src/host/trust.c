@@ -151,8 +151,10 @@ static bool identity_read(const char *path, struct identity *id)
 	memset(id, 0, sizeof(*id));
 	if (!f)
 		return false;
-	while (fgets(line, sizeof(line), f))
-		line_read(line, id, &lines);
+	while (fgets(line, sizeof(line), f)) {
+		if (strchr("UGCN", line[0]))
+			line_read(line, id, &lines);
+	}
 	bool read = !fstat(fileno(f), &st) && lines == 5;
 
 	id->owner = read ? st.st_uid : UINT32_MAX;

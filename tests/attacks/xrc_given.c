@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: the table of an XRC domain is shared by the user's processes of equal rights: not by uid 0 without capabilities (a container with
+ * the host's network and the same file), nor by a user that stands for all who have no number in the victim's user namespace; and
+ * it is by daemons that have dropped their privileges since, who find each other's seats. Who is refused is told in time.
+ *
+ * Whether a table is shared is seen by its inode among the mappings.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/intruder.h"
+#include "support/process.h"
+
+enum { PATIENCE_S = 10 };
+
+static int file;
+
+static void drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {{0}, {0}};
+
+	CHECK_ZERO(syscall(SYS_capset, &head, none));
+	CHECK_ZERO(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+}
+
+static void unmapped_user(void)
+{
+	user_become(INTRUDER_VICTIM);
+	if (unshare(CLONE_NEWUSER))
+		SKIP("no user namespace for this user: errno %d", errno);
+}
+
+static void other_user(void)
+{
+	user_become(INTRUDER_STRANGER);
+}
+
+static void user(void)
+{
+	user_become(INTRUDER_VICTIM);
+}
+
+static void nothing(void)
+{
+}
+
+static const struct row {
+	const char *name;
+	void (*owner)(void); /* before it opens the domain */
+	void (*owner_later)(void);
+	void (*other)(void);
+	void (*other_later)(void); /* when both have it open */
+	bool shared;
+} rows[] = {
+	{"root", nothing, nothing, nothing, nothing, true},
+	{"user", user, nothing, user, nothing, true},
+	{"capabilities", nothing, nothing, drop_capabilities, nothing, false},
+	{"unmapped", unmapped_user, nothing, other_user, nothing, false},
+	{"daemons", nothing, user, nothing, user, true},
+};
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+/* Of the table that is mapped here; 0: none. */
+static unsigned long long table_inode(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long long inode = 0;
+	char line[512];
+
+	CHECK(maps);
+	while (!inode && fgets(line, sizeof(line), maps)) {
+		if (strstr(line, "memfd:verbatim-commons"))
+			CHECK_EQ(sscanf(line, "%*s %*s %*s %*s %llu", &inode), 1);
+	}
+	fclose(maps);
+	return inode;
+}
+
+static struct ibv_xrcd *domain_open(struct endpoint *endpoint)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = file,
+		.oflags = O_CREAT,
+	};
+	uint64_t begun = now_ms();
+
+	struct ibv_xrcd *domain = ibv_open_xrcd(endpoint->context, &attr);
+
+	CHECK_SAY(now_ms() - begun < PATIENCE_S * 1000, "it took %llu ms",
+		  (unsigned long long)(now_ms() - begun));
+	return domain;
+}
+
+static int owner(int sock, void *argument)
+{
+	const struct row *row = argument;
+	struct endpoint endpoint;
+	unsigned long long inode;
+
+	promise(row->name);
+	row->owner();
+	endpoint_open(&endpoint, 16, false);
+	struct ibv_xrcd *domain = domain_open(&endpoint);
+
+	CHECK(domain);
+	inode = table_inode();
+	CHECK(inode);
+	message_send(sock, &inode, sizeof(inode));
+	message_meet(sock); /* the other has tried */
+	row->owner_later();
+	message_meet(sock);
+	CHECK_ZERO(ibv_close_xrcd(domain));
+	domain = NULL;
+	if (row->shared) /* again, now as whoever this is: the other still has it */
+		message_meet(sock);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static int other(int sock, void *argument)
+{
+	const struct row *row = argument;
+	unsigned long long inode, mine;
+	struct endpoint endpoint;
+
+	promise(row->name);
+	message_receive(sock, &inode, sizeof(inode));
+	row->other();
+	endpoint_open(&endpoint, 16, false);
+	struct ibv_xrcd *domain = domain_open(&endpoint);
+
+	mine = table_inode();
+	if (row->shared)
+		CHECK_SAY(domain && mine == inode, "the domain is not shared");
+	else
+		CHECK_SAY(mine != inode, "the table of the domain was given");
+	message_meet(sock);
+	row->other_later();
+	message_meet(sock);
+	if (row->shared)
+		message_meet(sock);
+	if (domain)
+		CHECK_ZERO(ibv_close_xrcd(domain));
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+int main(void)
+{
+	char path[] = "/tmp/verbatim-xrc-XXXXXX";
+	struct process a, b;
+
+	watchdog(100);
+	network_leave();
+	file = mkostemp(path, O_CLOEXEC);
+	CHECK(file >= 0);
+	CHECK_ZERO(unlink(path));
+	for (int i = 0; i < ROWS; i++) {
+		process_start_pair(&a, owner, &b, other, (void *)(uintptr_t)&rows[i]);
+		process_expect_success(&a, 40000);
+		process_expect_success(&b, 40000);
+	}
+	return 0;
+}
