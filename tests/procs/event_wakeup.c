@@ -25,9 +25,10 @@ enum { MESSAGE = 64, RECEIVES = 8, SIZE = 4096, LONGEST_US = 8000 };
 enum { PATIENCE_MS = 5000 };
 /*
  * A wake-up takes some 40 us. One that comes this late was not a wake-up but a
- * repair that noticed the loss; a busy machine may cause a few in a thousand.
+ * repair that noticed the loss; a busy machine may cause a few in a thousand, and
+ * in a short run, which takes seconds, as many as it stalls in seconds.
  */
-enum { LATE_US = 200000, LATE_PER_THOUSAND = 3 };
+enum { LATE_US = 200000, LATE_PER_THOUSAND = 3, LATE_ANYWAY = 2 };
 enum { IDLE_MS = 1000, IDLE_CPU_US = 5000 };
 
 static uint64_t messages, seed;
@@ -139,7 +140,7 @@ static int receiver(int sock, void *unused)
 		CHECK_EQ(ibv_poll_cq(endpoint.cq, 1, &wc), 0);
 		message_send(sock, "a", 1);
 	}
-	CHECK_SAY(late * 1000 <= messages * LATE_PER_THOUSAND,
+	CHECK_SAY(late <= LATE_ANYWAY + messages * LATE_PER_THOUSAND / 1000,
 		  "%llu of %llu messages were noticed late", (unsigned long long)late,
 		  (unsigned long long)messages);
 	check_idle(sock);
