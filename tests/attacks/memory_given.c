@@ -28,7 +28,13 @@
 #include "support/intruder.h"
 #include "support/process.h"
 
-enum { USER = INTRUDER_VICTIM, OTHER_USER = INTRUDER_STRANGER, LATE_MS = 40000 };
+enum {
+	USER = INTRUDER_VICTIM,
+	OTHER_USER = INTRUDER_STRANGER,
+	LATE_MS = 40000,
+	QUIET_MS = 300,
+	GROWN = 70 << 20
+};
 enum { MEMORY, ARENA, KEYS, LOCK, GIFTS };
 
 static const char *const gift_names[GIFTS] = {"memory", "arena", "keys", "lock"};
@@ -160,10 +166,14 @@ static void saved_root(void)
 	dumpable();
 }
 
+/* What becomes of the victim's arena at last, and of the attacker's mapping of it. */
+enum growth { STAYS, GROWS, GROWS_HIDDEN };
+
 struct half {
 	void (*before)(void); /* anything was opened */
 	void (*after)(void);  /* its queue pair was made */
 	void (*late)(void);   /* all was tried */
+	enum growth growth;   /* said of the attacker */
 	bool is_given;
 	bool is_given_late;
 	bool blind; /* it cannot see its own descriptors */
@@ -179,6 +189,13 @@ static const struct row rows[] = {
 	{"user",
 	 {.before = dumpable_user, .is_given = true},
 	 {.before = dumpable_user, .is_given = true}},
+	{"grown",
+	 {.before = dumpable_user, .is_given = true},
+	 {.before = dumpable_user, .is_given = true, .growth = GROWS}},
+	/* Not dumpable any more: what was given stays, and no more of it is shown. */
+	{"grown_hidden",
+	 {.before = dumpable_user, .is_given = true},
+	 {.before = dumpable_user, .is_given = true, .growth = GROWS_HIDDEN}},
 	{"hidepid",
 	 {.before = hidepid_user, .is_given = true},
 	 {.before = hidepid_user, .is_given = true}},
@@ -284,6 +301,52 @@ static void judge(const struct half *half, const struct census *before, bool giv
 		expect_nothing(before);
 }
 
+static uint64_t arena_bytes(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long long from, to;
+	uint64_t bytes = 0;
+	char line[512];
+
+	CHECK(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		if (strstr(line, "memfd:verbatim-memory") &&
+		    sscanf(line, "%llx-%llx", &from, &to) == 2)
+			bytes += to - from;
+	}
+	fclose(maps);
+	return bytes;
+}
+
+static void expect_growth(uint64_t bytes, enum growth growth)
+{
+	uint64_t until = now_ms() + (growth == GROWS ? LATE_MS : QUIET_MS);
+
+	while (arena_bytes() == bytes && now_ms() < until)
+		sleep_ms(5);
+	CHECK_SAY((arena_bytes() != bytes) == (growth == GROWS), "it was %s more of the arena",
+		  growth == GROWS ? "not shown" : "shown");
+}
+
+/* The victim takes more memory that peers map than what they have mapped so far. */
+static void grow(struct endpoint *endpoint, int sock, enum growth growth, bool attacks)
+{
+	uint64_t bytes = arena_bytes();
+	struct ibv_buf *buf = NULL;
+
+	message_meet(sock);
+	if (!attacks && growth == GROWS_HIDDEN)
+		not_dumpable();
+	if (!attacks)
+		CHECK(ibv_alloc_buf(endpoint->pd, GROWN, &buf));
+	message_meet(sock);
+	if (attacks)
+		expect_growth(bytes, growth);
+	message_meet(sock);
+	if (buf)
+		ibv_free_buf(buf);
+}
+
 static void play(struct side *side, int sock, bool first)
 {
 	if (first)
@@ -326,6 +389,8 @@ static int run(int sock, const struct row *row, bool attacks)
 	message_meet(sock);
 	judge(half, &before, half->is_given || half->is_given_late);
 	message_meet(sock);
+	if (row->attacker.growth)
+		grow(&endpoint, sock, row->attacker.growth, attacks);
 	play(&side, sock, attacks);
 	CHECK_ZERO(ibv_free_dm(dm));
 	side_close(&side);
