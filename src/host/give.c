@@ -23,10 +23,13 @@
 /* Judging takes some ten calls of the system: who asks more often is not heard. */
 #define TOO_SOON_NS    (50 * VB_MSEC)
 
+/* A pidfd that is got of the socket is of the process that made it, as if it had been kept since then. */
 static struct vb_asker asker_of(const struct vb_connection *conn, bool says_uid)
 {
 	int pidfd = conn->peer->pidfd.fd;
 
+	if (pidfd < 0 && vb_trust_socket_names(conn->source.fd))
+		pidfd = vb_descriptor_adopt(vb_trust_pidfd(conn->source.fd, conn->opened.pid));
 	return (struct vb_asker){
 		.opened = conn->opened,
 		.sent = conn->from,
@@ -35,11 +38,19 @@ static struct vb_asker asker_of(const struct vb_connection *conn, bool says_uid)
 	};
 }
 
+static void asker_done(const struct vb_connection *conn, const struct vb_asker *who)
+{
+	if (who->pidfd != conn->peer->pidfd.fd)
+		vb_descriptor_close(who->pidfd);
+}
+
 bool vb_give_is_kin(const struct vb_connection *conn)
 {
 	struct vb_asker who = asker_of(conn, true);
+	bool kin = vb_trust_is_kin(&who);
 
-	return vb_trust_is_kin(&who);
+	asker_done(conn, &who);
+	return kin;
 }
 
 bool vb_give_still(struct vb_connection *conn)
@@ -99,12 +110,14 @@ void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const stru
 	struct vb_asker who = asker_of(conn, msg->parts & VB_CONTROL_SAYS_UID);
 	const char *why = vb_trust_obstacle(&who);
 
+	asker_done(conn, &who);
 	if (why) {
 		vb_note(VB_REASON_NO_TRUST, "process %u of user %u is given no memory: %s",
 			vb_peer_pid(peer), who.sent.uid, why);
 		snprintf(give.text, sizeof(give.text), "it gives none: %s", why);
 	} else {
 		n = parts_add(node, &give, fds);
+		vb_liveness_given(node, peer);
 	}
 	peer->has_arena = give.parts & VB_CONTROL_ARENA;
 	vb_connection_send(node, conn, &give, fds, n, false);

@@ -129,7 +129,7 @@ void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 		if (peer) {
 			conn->peer = peer;
 			peer->connections++;
-			vb_liveness_watch(node, peer, conn->source.fd);
+			vb_liveness_met(node, peer, conn->source.fd);
 			if (fresh)
 				atomic_store(&peer->must_prove, !vb_give_is_kin(conn));
 			grant_or_prove(node, conn);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Who is alive. The truth is the futex word that the progress thread of each process holds from start to death: the
- * kernel's robust list marks it (futex(2), get_robust_list(2)) on exit, kill and exec alike, and no forked child can keep it. pidfds and
- * hung-up sockets only say when to look.
+ * kernel's robust list marks it (futex(2), get_robust_list(2)) on exit, kill and exec alike, and no forked child can keep it. Hung-up sockets only
+ * say when to look. A child of fork(2) closes its copies (forked.c); where another one keeps them (a raw clone(2)), the end is noticed within
+ * 200 ms. A pidfd would be one more descriptor for each peer.
  */
 #include <errno.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -17,6 +19,10 @@
 #include "host/descriptor.h"
 #include "host/private.h"
 #include "host/trust.h"
+
+/* So often it is looked whether peers live that no hang-up tells of: those without a connection, and all, since sockets can be copied. */
+#define BLIND_NS              (50 * VB_MSEC)
+#define COPIED_NS             (200 * VB_MSEC)
 
 #define FUTEX_WORD_OWNER_DIED 0x40000000u
 
@@ -87,7 +93,7 @@ static void pidfd_ready(struct vb_node *node, struct vb_source *source, uint32_t
 	atomic_store(&peer->condemned, true);
 }
 
-void vb_liveness_watch(struct vb_node *node, struct vb_peer *peer, int sock)
+static void watch(struct vb_node *node, struct vb_peer *peer, int sock)
 {
 	if (peer->pidfd.fd >= 0)
 		return;
@@ -108,16 +114,30 @@ void vb_liveness_watch(struct vb_node *node, struct vb_peer *peer, int sock)
 	}
 }
 
-/* pidfd tells of the end of the process, the hang-up of its close-on-exec sockets of an exec. */
-bool vb_liveness_blind(struct vb_node *node)
+void vb_liveness_met(struct vb_node *node, struct vb_peer *peer, int sock)
 {
-	bool blind = false;
+	if (!vb_trust_socket_names(sock))
+		watch(node, peer, sock);
+	else
+		vb_node_source_remove(node, &peer->pidfd);
+}
+
+void vb_liveness_given(struct vb_node *node, struct vb_peer *peer)
+{
+	if (peer->connections)
+		vb_node_source_remove(node, &peer->pidfd);
+}
+
+/* The hang-up of its close-on-exec sockets tells of the end of the process and of an exec, unless somebody has copies of them. */
+int64_t vb_liveness_pause(struct vb_node *node)
+{
+	int64_t pause = INT64_MAX;
 
 	pthread_mutex_lock(&node->lock);
-	for (struct vb_peer *p = node->peers; p && !blind; p = p->next)
-		blind = p->pidfd.fd < 0 || !p->connections;
+	for (struct vb_peer *p = node->peers; p && pause != BLIND_NS; p = p->next)
+		pause = p->connections ? COPIED_NS : BLIND_NS;
 	pthread_mutex_unlock(&node->lock);
-	return blind;
+	return pause;
 }
 
 /* With the lock: the peer leaves the table; its connections and half-made channels end here, the others when the device closes them. */
@@ -150,10 +170,17 @@ static void bury(struct vb_node *node, struct vb_peer *peer)
 		vb_peer_cast_out(peer);
 }
 
+/* Should its futex word have been scribbled over. A number that is used again hides that. */
+static bool has_left(const struct vb_peer *peer)
+{
+	return !peer->connections && peer->seen_pid > 0 && kill(peer->seen_pid, 0) &&
+	       errno == ESRCH;
+}
+
 static struct vb_peer *find_dead(struct vb_node *node)
 {
 	for (struct vb_peer *p = node->peers; p; p = p->next) {
-		if (!vb_peer_alive(p))
+		if (!vb_peer_alive(p) || has_left(p))
 			return p;
 	}
 	return NULL;

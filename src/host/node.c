@@ -31,8 +31,7 @@
 #endif
 
 #define EVENTS     32
-/* Wait at most so long when some peer's death comes without an event; when the program closed our descriptors; ever. */
-#define BLIND_NS   (50 * VB_MSEC)
+/* Wait at most so long when the program closed our descriptors; ever. */
 #define GONE_NS    (1 * VB_MSEC)
 #define LONGEST_NS (500 * VB_MSEC)
 
@@ -385,8 +384,7 @@ static int64_t wait_time(struct vb_node *node, int64_t timeout)
 	if (t == 0)
 		return 0;
 
-	if (vb_liveness_blind(node))
-		t = shorter(t, BLIND_NS);
+	t = shorter(t, vb_liveness_pause(node));
 	if (atomic_load(&node->gone))
 		t = shorter(t, GONE_NS);
 	int64_t retry_at = atomic_load(&node->retry_at);

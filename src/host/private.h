@@ -389,12 +389,16 @@ int vb_keyring_map(int fd, uint64_t nonce, const struct vb_keyring **keys, const
 #define VB_ALIVE_TID 0x3fffffffu
 int vb_alive_init(struct vb_page *page);
 bool vb_alive_word_held(const struct vb_page *page);
-/* With the lock: watches the peer's process by pidfd, if it can be had from this socket. */
-void vb_liveness_watch(struct vb_node *node, struct vb_peer *peer, int sock);
+/*
+ * With the lock: the peer has a connection more; was given memory. A pidfd of its process is kept in between where this kernel gives none of
+ * who made a socket (before 6.5).
+ */
+void vb_liveness_met(struct vb_node *node, struct vb_peer *peer, int sock);
+void vb_liveness_given(struct vb_node *node, struct vb_peer *peer);
 /* Tells the device of peers that have died. True if there were any. */
 bool vb_liveness_service(struct vb_node *node);
-/* Is there a peer whose death no descriptor would tell? */
-bool vb_liveness_blind(struct vb_node *node);
+/* How long may pass until it is to be looked whether peers live. */
+int64_t vb_liveness_pause(struct vb_node *node);
 
 /* turn.c. */
 int vb_turn_create(struct vb_turn **turn, int *fd);

@@ -312,6 +312,23 @@ int vb_trust_pidfd(int sock, pid_t pid)
 	return errno == ENOPROTOOPT && pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 }
 
+bool vb_trust_socket_names(int sock)
+{
+	static _Atomic int known; /* 1: yes, -1: no */
+	socklen_t length = sizeof(int);
+	int fd;
+
+	if (!atomic_load(&known)) {
+		if (!getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &fd, &length)) {
+			vb_sys_close(fd);
+			atomic_store(&known, 1);
+		} else if (errno == ENOPROTOOPT) {
+			atomic_store(&known, -1);
+		}
+	}
+	return atomic_load(&known) == 1;
+}
+
 bool vb_trust_socket_is_kin(int sock, bool caller)
 {
 	struct vb_asker who = {.says_uid = true};

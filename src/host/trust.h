@@ -38,6 +38,8 @@ bool vb_trust_socket_is_kin(int sock, bool caller);
 
 /* A pidfd of who made the other end, not adopted; -1: it has ended, or is not visible here. */
 int vb_trust_pidfd(int sock, pid_t pid);
+/* Can one be had of a socket (Linux 6.5), that is of the process which made the other end, whenever it is asked for? */
+bool vb_trust_socket_names(int sock);
 
 /*
  * Does this number stand for one user? The overflow user (user_namespaces(7)) stands for all that have no number in our user namespace,
