@@ -60,8 +60,12 @@ bool vb_give_still(struct vb_connection *conn)
 
 	/* It asked as it was then. Whether the process that asked may have it now, /proc tells. */
 	who.sent = (struct ucred){who.opened.pid, getuid(), getgid()};
+	/* On older kernels: its connection stands, and what is shown it could have kept. */
+	if (who.pidfd < 0)
+		who.pidfd = vb_descriptor_adopt(vb_trust_pidfd(conn->source.fd, conn->opened.pid));
 	const char *why = vb_trust_obstacle(&who);
 
+	asker_done(conn, &who);
 	if (why)
 		vb_note(VB_REASON_NO_TRUST, "process %u is given no more memory: %s",
 			vb_peer_pid(peer), why);
