@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: a peer costs a process two descriptors at most, whoever called whom and with one-sided access in both directions, and gives them
+ * back when it ends.
+ */
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PEERS = 50 };
+enum { TIMEOUT = 16, RETRIES = 3, BOUND_MS = 10000, SIZE = 4096 };
+
+static struct process process[PEERS];
+static struct endpoint endpoint;
+static struct side side[PEERS];
+
+static void settings_make(struct qp_settings *settings)
+{
+	qp_settings_default(settings, IBV_QPT_RC);
+	settings->timeout = TIMEOUT;
+	settings->retry_count = RETRIES;
+}
+
+static int peer(int sock, void *unused)
+{
+	struct qp_settings settings;
+	struct endpoint own;
+	struct side mine;
+	struct ibv_wc wc;
+	char word;
+
+	(void)unused;
+	message_receive(sock, &word, 1);
+	if (word == 'q')
+		return 0;
+	settings_make(&settings);
+	endpoint_open(&own, 64, false);
+	side_open(&mine, &own, &settings, NULL, SIZE);
+	for (uint64_t i = 0; i < 8; i++)
+		CHECK_ZERO(post_receive(&mine, i, 0, 64));
+	side_exchange(&mine, sock);
+	for (message_receive(sock, &word, 1); word != 'q'; message_receive(sock, &word, 1)) {
+		CHECK_ZERO(post_write(&mine, 100, 64, 64, 64, IBV_SEND_SIGNALED));
+		do {
+			completion_next(own.cq, &wc);
+		} while (wc.wr_id != 100);
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		message_send(sock, &word, 1);
+	}
+	side_close(&mine);
+	endpoint_close(&own);
+	return 0;
+}
+
+static int descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = -1;
+
+	CHECK(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* A SEND, a WRITE before it. */
+static void speak(int i)
+{
+	struct ibv_wc wc;
+
+	CHECK_ZERO(post_write(&side[i], 1000, 0, 64, 0, 0));
+	CHECK_ZERO(post_send(&side[i], (uint64_t)i, 0, 64, IBV_SEND_SIGNALED));
+	completion_expect(endpoint.cq, (uint64_t)i, IBV_WC_SUCCESS, &wc);
+}
+
+static void tell(int i, char word)
+{
+	message_send(process[i].sock, &word, 1);
+	if (word != 'q')
+		message_receive(process[i].sock, &word, 1);
+}
+
+static void meet(int i)
+{
+	struct qp_settings settings;
+	char word = 's';
+
+	settings_make(&settings);
+	side_open(&side[i], &endpoint, &settings, NULL, SIZE);
+	message_send(process[i].sock, &word, 1);
+	side_exchange(&side[i], process[i].sock);
+	speak(i);
+	tell(i, 'w');
+}
+
+/* What greetings need for a moment is closed by and by. */
+static void expect_at_most(int most, const char *what)
+{
+	uint64_t until = now_ms() + BOUND_MS;
+
+	while (descriptors() > most) {
+		CHECK_SAY(now_ms() < until, "%s: %d descriptors, not %d", what, descriptors(),
+			  most);
+		sleep_ms(10);
+	}
+}
+
+int main(void)
+{
+	int before;
+
+	watchdog(170);
+	for (int i = 0; i < PEERS; i++)
+		process_start(&process[i], peer, NULL);
+	promise("two descriptors a peer");
+	endpoint_open(&endpoint, 1024, false);
+	meet(0);
+	sleep_ms(100);
+	before = descriptors();
+	for (int i = 1; i < PEERS; i++)
+		meet(i);
+	expect_at_most(before + 2 * (PEERS - 1), "with all peers");
+	printf("%d descriptors for %d peers\n", descriptors() - before, PEERS - 1);
+	for (int i = 0; i < PEERS; i++)
+		speak(i);
+	for (int i = 1; i < PEERS; i++) {
+		tell(i, 'q');
+		process_expect_success(&process[i], PROCESS_PATIENCE_MS);
+	}
+	/* The program's sockets to these processes are still open. */
+	expect_at_most(before, "when they have ended");
+	speak(0);
+	tell(0, 'q');
+	process_expect_success(&process[0], PROCESS_PATIENCE_MS);
+	for (int i = 0; i < PEERS; i++)
+		side_close(&side[i]);
+	endpoint_close(&endpoint);
+	return 0;
+}
