@@ -54,6 +54,7 @@ static void put(struct vb_channel *ch, const struct vb_run *run, int byte)
 	uint8_t *to = vb_slot_encode(slot, run);
 
 	if (!to) {
+		CHECK(bulk);
 		memset(bulk, 0, VB_SLOT_PATH_BYTES);
 		to = (uint8_t *)bulk + VB_SLOT_PATH_BYTES;
 	}
