@@ -30,12 +30,17 @@ struct vb_xrc_held {
 	char payload[];
 };
 
+static uint32_t member_of(const struct vb_xrc_domain *d, uint32_t seat)
+{
+	return __atomic_load_n(&d->table->seat[seat].used, __ATOMIC_ACQUIRE);
+}
+
 static struct vb_channel *door_channel(struct vb_xrc_domain *d, uint32_t seat, enum vb_contact *why)
 {
 	const struct vb_xrc_seat *s = &d->table->seat[seat];
 
 	*why = VB_CONTACT_ABSENT;
-	if (!__atomic_load_n(&s->used, __ATOMIC_ACQUIRE))
+	if (!member_of(d, seat))
 		return NULL;
 	vb_seats_add(&d->met, seat);
 	struct vb_channel *c =
@@ -95,7 +100,7 @@ static void meet_neighbours(struct vb_xrc_domain *d, uint32_t step)
 
 	for (uint32_t i = 1, found = 0; i < VB_COMMONS_SEATS && found < NEIGHBOURS; i++) {
 		seat = (seat + step) % VB_COMMONS_SEATS;
-		if (!__atomic_load_n(&d->table->seat[seat].used, __ATOMIC_ACQUIRE))
+		if (!member_of(d, seat))
 			continue;
 		door_channel(d, seat, &why);
 		found++;
@@ -191,12 +196,15 @@ static enum passed pass(struct vb_qp *body, const struct vb_run *run, const void
 		return PASS_HERE;
 	if (body->t.resp.owed)
 		return PASS_LATER;
+	uint32_t member = member_of(d, seat);
+
 	c = door_channel(d, seat, &why);
 	if (!c)
 		return why == VB_CONTACT_PENDING ? PASS_LATER : PASS_HERE;
 	if (!channel_put(body->engine, c, run, payload))
 		return PASS_LATER;
 	body->xb->away = seat + 1;
+	body->xb->away_member = member;
 	vb_seats_add(&body->xb->handed, seat);
 	body->xb->sent = *run;
 	return PASSED;
@@ -274,18 +282,26 @@ bool vb_xrc_pump(struct vb_qp *body)
 	return waits;
 }
 
-void vb_xrc_recall(struct vb_qp *body, uint32_t seat)
+bool vb_xrc_recall(struct vb_qp *body)
 {
 	static const char nothing[1];
+	struct vb_xrc_domain *d = body->xrc;
+	struct vb_xrc_body *xb = body->xb;
+	enum vb_contact why;
 
-	if (body->xb->away != seat + 1)
-		return;
-	body->xb->away = 0;
+	if (!xb->away)
+		return false;
+	if (member_of(d, xb->away - 1) == xb->away_member)
+		return !door_channel(d, xb->away - 1, &why) && why != VB_CONTACT_PENDING;
+	xb->away = 0;
 	vb_xrc_pull(body);
 	/* Its queue is no more, so that it is refused before a byte of it is looked at; unless it had been executed. */
-	if (vb_xrc_srq_seat(body->xrc, body->xb->sent.srqn) == VB_XRC_NOBODY)
-		execute(body, &body->xb->sent, nothing);
+	if (vb_xrc_srq_seat(d, xb->sent.srqn) != d->seat)
+		execute(body, &xb->sent, nothing);
+	else /* the number of the queue went round and is one of ours now */
+		vb_responder_drop(&body->t, VB_REASON_DROP_INBOX, &xb->sent);
 	vb_engine_make_runnable(body->engine, body);
+	return false;
 }
 
 bool vb_xrc_tell_news(struct vb_xrc_domain *d)
@@ -338,6 +354,19 @@ static void word_receive(struct vb_xrc_domain *d, const struct vb_run *run)
 	vb_engine_make_runnable(d->engine, body);
 }
 
+/* The queue pair was destroyed meanwhile, or there is no memory for it here: its home must not wait for an answer. */
+static void cannot_serve(struct vb_xrc_domain *d, uint32_t qpn)
+{
+	const struct vb_xrc_qp_place *p = vb_xrc_place(d, qpn);
+	uint32_t home = __atomic_load_n(&p->home, __ATOMIC_ACQUIRE);
+	bool absent;
+
+	vb_note(VB_REASON_DROP_QPN, "xrc: a request was handed over for qp 0x%x, unknown here", qpn);
+	if (__atomic_load_n(&p->qpn, __ATOMIC_ACQUIRE) == qpn && home < VB_COMMONS_SEATS &&
+	    home != d->seat)
+		say(d, home, qpn, WORD_DONE, &absent);
+}
+
 void vb_xrc_handed(struct vb_xrc_domain *d, const struct vb_run *run, const void *payload)
 {
 	struct vb_qp *body;
@@ -348,8 +377,7 @@ void vb_xrc_handed(struct vb_xrc_domain *d, const struct vb_run *run, const void
 	}
 	body = vb_xrc_body_mirror(d, run->dest_qpn);
 	if (!body) {
-		vb_note(VB_REASON_DROP_QPN,
-			"xrc: a request was handed over for qp 0x%x, unknown here", run->dest_qpn);
+		cannot_serve(d, run->dest_qpn);
 		return;
 	}
 	vb_xrc_pull(body);

@@ -87,7 +87,9 @@ static void seat_take(struct vb_xrc_domain *d, bool fresh)
 		t->next_qp = d->next_srq >> 4;
 	}
 	t->seat[d->seat].door = d->door;
-	__atomic_store_n(&t->seat[d->seat].used, 1, __ATOMIC_RELEASE);
+	if (!++t->next_member)
+		t->next_member = 1;
+	__atomic_store_n(&t->seat[d->seat].used, t->next_member, __ATOMIC_RELEASE);
 }
 
 int vb_xrc_table_join(struct vb_xrc_domain *d, bool create, bool *fresh)
@@ -355,7 +357,7 @@ static void drop_late(struct vb_xrc_domain *d)
 bool vb_xrc_table_survey(struct vb_xrc_domain *d)
 {
 	struct vb_xrc_seats dead = {0};
-	bool orphans = false;
+	bool unsettled = false;
 
 	/* It is asked at each change of contact, most of which mean nothing here: the lock is for others then. */
 	if (find_dead(d, &dead) || d->drops || has_orphans(d)) {
@@ -363,17 +365,14 @@ bool vb_xrc_table_survey(struct vb_xrc_domain *d)
 			return true;
 		clear_dead(d, &dead);
 		drop_late(d);
-		orphans = adopt(d);
+		unsettled = adopt(d);
 		vb_xrc_table_unlock(d);
 	}
 	vb_xrc_bodies_sweep(d, false);
 	vb_xrc_meet(d);
 	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next) {
-		uint32_t away = body->xb->away;
-
-		if (away && !__atomic_load_n(&d->table->seat[away - 1].used, __ATOMIC_ACQUIRE))
-			vb_xrc_recall(body, away - 1);
+		unsettled |= vb_xrc_recall(body);
 		vb_engine_make_runnable(d->engine, body);
 	}
-	return orphans;
+	return unsettled;
 }

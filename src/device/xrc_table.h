@@ -26,10 +26,10 @@
 
 #define VB_XRC_QPS    VB_QPN_BLOCK_SIZE /* a queue pair's place is its number within its block */
 #define VB_XRC_NOBODY UINT32_MAX
-#define VB_XRC_MAGIC  0x7662787263303032ull
+#define VB_XRC_MAGIC  0x7662787263303033ull
 
 struct vb_xrc_seat {
-	uint32_t used;
+	uint32_t used; /* by which member: each has another number; 0: none */
 	uint32_t door; /* a number of the member's by which its engine is found */
 };
 
@@ -55,6 +55,7 @@ struct vb_xrc_table {
 	uint64_t magic;
 	uint32_t next_srq;
 	uint32_t next_qp;
+	uint32_t next_member;
 	uint64_t used[VB_XRC_QPS /
 		      64]; /* places of queue pairs: the others are not touched and cost nothing */
 	struct vb_xrc_seat seat[VB_COMMONS_SEATS];
@@ -73,6 +74,7 @@ struct vb_xrc_body {
 	bool dropping; /* no handle is left; the place is given back when the table's lock can be had */
 	bool serving;               /* executes a request for the home, which waits for our word */
 	uint32_t away;              /* 1 + seat of who executes one for us */
+	uint32_t away_member;       /* and which member it is: the seat may be another's before we hear of its end */
 	struct vb_run sent;         /* that request */
 	struct vb_xrc_seats handed; /* whom we have handed requests: they have bodies, too */
 	struct vb_xrc_held *first, **last; /* requests that wait for it */
@@ -125,8 +127,11 @@ void vb_xrc_handed(struct vb_xrc_domain *d, const struct vb_run *run, const void
 /* What waits is tried again; true if something waits for room. */
 bool vb_xrc_pump(struct vb_qp *body);
 bool vb_xrc_tell_news(struct vb_xrc_domain *d);
-/* The member has died: what it was executing for us is executed here, where it fails. */
-void vb_xrc_recall(struct vb_qp *body, uint32_t seat);
+/*
+ * If the member that was executing a request for us is no more, it is executed here, where it fails. True: its end is
+ * known, but its seat is not cleared yet: to be done again.
+ */
+bool vb_xrc_recall(struct vb_qp *body);
 void vb_xrc_forget_held(struct vb_qp *body);
 /*
  * Contact with those whose end we have to notice: homes of our queue pairs, and a few neighbours, so that somebody

@@ -600,6 +600,70 @@ static void queue_test(uint64_t *seed)
 	process_expect_success(&creator, PROCESS_PATIENCE_MS);
 }
 
+/* replaced */
+
+/* Has the domain open, and hands it on to whoever opens it. */
+static int bystander(int sock, void *unused)
+{
+	struct endpoint endpoint;
+	struct ibv_xrcd *xrcd;
+	struct xrc_queue queue;
+
+	(void)unused;
+	endpoint_open(&endpoint, 64, false);
+	xrcd = domain_expect(endpoint.context, shared->path, 0, 0);
+	xrc_queue_open(&queue, &endpoint, xrcd);
+	message_meet(sock);
+	message_meet(sock);
+	xrc_queue_close(&queue);
+	CHECK_ZERO(ibv_close_xrcd(xrcd));
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+static void sending_rests(void)
+{
+	uint32_t before;
+
+	do {
+		before = shared->sent;
+		sleep_ms(200);
+	} while (shared->sent != before);
+}
+
+/*
+ * The process that executes a request dies, and another takes its place in the domain, before the queue pair's home hears of either: the
+ * request fails all the same, and the home waits for no answer of the wrong process.
+ */
+static void replaced_test(uint64_t *seed)
+{
+	struct process creator, holder, sender, keeper, newcomer;
+	uint32_t at = (uint32_t)(random_next(seed) % 60);
+
+	shared->sent = 0;
+	process_start(&creator, queue_creator, NULL);
+	process_start(&holder, queue_holder, NULL);
+	process_start(&sender, queue_sender, NULL);
+	introduce(&creator, &holder, &sender);
+	process_start(&keeper, bystander, NULL);
+	message_meet(keeper.sock);
+	sent_reaches(at);
+	process_stop(&holder);
+	sending_rests();
+	process_stop(&creator);
+	process_kill(&holder);
+	process_start(&newcomer, bystander, NULL);
+	message_meet(newcomer.sock);
+	process_continue(&creator);
+	process_expect_success(&sender, PROCESS_PATIENCE_MS);
+	message_meet(creator.sock);
+	process_expect_success(&creator, PROCESS_PATIENCE_MS);
+	message_meet(newcomer.sock);
+	process_expect_success(&newcomer, PROCESS_PATIENCE_MS);
+	message_meet(keeper.sock);
+	process_expect_success(&keeper, PROCESS_PATIENCE_MS);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "shared";
@@ -621,6 +685,8 @@ int main(int argc, char **argv)
 			creator_test(i % 2, false, &seed);
 		else if (!strcmp(what, "stopped"))
 			creator_test(true, true, &seed);
+		else if (!strcmp(what, "replaced"))
+			replaced_test(&seed);
 		else
 			queue_test(&seed);
 	}
