@@ -384,6 +384,18 @@ void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp)
 	vb_lock_release(&cq->lock);
 }
 
+void vb_cq_disown_qp(struct vb_cq *cq, const struct vb_qp *qp)
+{
+	vb_lock_take(&cq->lock);
+	for (uint32_t at = atomic_load(&cq->tail); at != cq->head; at++) {
+		struct vb_cqe *cqe = &cq->ring[at & cq->mask];
+
+		if (cqe->qp == qp)
+			cqe->qp = NULL;
+	}
+	vb_lock_release(&cq->lock);
+}
+
 int vb_cq_engine(struct vb_cq *cq, struct vb_engine **engine)
 {
 	int err = 0;

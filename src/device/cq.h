@@ -108,6 +108,8 @@ bool vb_cq_push_more(struct vb_cq *cq, const struct vb_cqe *cqe, const struct vb
 void vb_cq_fire(struct vb_cq *cq);
 /* Removes every unpolled entry of the queue pair (reset, destroy). */
 void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp);
+/* The queue pair is no more; its entries, receives of a queue that outlives it, stay. */
+void vb_cq_disown_qp(struct vb_cq *cq, const struct vb_qp *qp);
 
 /* The engine of the QPs that send here; made on first use. */
 int vb_cq_engine(struct vb_cq *cq, struct vb_engine **engine);

@@ -398,6 +398,10 @@ void vb_xrc_qp_event(struct vb_qp *body, enum ibv_event_type type)
 	vb_engine_make_runnable(d->engine, body);
 }
 
+/*
+ * What has been received stays: it is the queue's, its program has to learn of each receive that was used, and need not know
+ * that another process has destroyed the queue pair.
+ */
 void vb_xrc_qp_clear(struct vb_qp *body)
 {
 	struct vb_xrc_domain *d = body->xrc;
@@ -405,7 +409,7 @@ void vb_xrc_qp_clear(struct vb_qp *body)
 	for (uint32_t place = 1, left = d->num_srqs; left && place < VB_XRC_SRQS; place++) {
 		if (!d->srq[place])
 			continue;
-		vb_cq_remove_qp(d->srq[place]->cq, body);
+		vb_cq_disown_qp(d->srq[place]->cq, body);
 		left--;
 	}
 }

@@ -547,6 +547,34 @@ static void destroyed_under_way(void)
 	line_close(&l);
 }
 
+/* The receives that were used are the queue's, and whoever has it has to post others. */
+static void destroyed_receiver(void)
+{
+	struct xrc_target target;
+	struct ibv_wc wc;
+	struct line l;
+
+	promise("what a receiver has received is told after it was reset or destroyed");
+	line_open(&l);
+	target = xrc_target(&l.queue[0]);
+	for (int i = 0; i < 4; i++) {
+		xrc_post(&l.queue[0], (uint64_t)i, 0, 64);
+		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_SEND, &target, 8));
+		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	}
+	uint32_t number = l.qp->qp_num;
+
+	CHECK_ZERO(ibv_destroy_qp(l.other_handle));
+	CHECK_ZERO(ibv_destroy_qp(l.qp));
+	l.qp = xrc_receiver(endpoint.context, l.xrcd);
+	l.other_handle = xrc_receiver_open(endpoint.context, l.xrcd, l.qp->qp_num);
+	for (uint64_t i = 0; i < 4; i++) {
+		completion_expect(l.queue[0].cq, i, IBV_WC_SUCCESS, &wc);
+		CHECK_EQ(wc.qp_num, number);
+	}
+	line_close(&l);
+}
+
 int main(void)
 {
 	watchdog(60);
@@ -563,6 +591,7 @@ int main(void)
 	attributes();
 	events();
 	destroyed_under_way();
+	destroyed_receiver();
 	endpoint_close(&endpoint);
 	return 0;
 }
