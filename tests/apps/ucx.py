@@ -104,11 +104,15 @@ def main():
     nets = hosts.Hosts(skip)
     report = Report(args.only)
 
+    # Where it was built with MPI it takes itself for a rank of a job unless a terminal starts it.
+    usage = subprocess.run(["ucx_perftest", "-h"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    no_job = ["-P", "0"] if "MPI mode" in usage.stdout + usage.stderr else []
+
     def transfer(device, pins, address, transports, what, size, iterations, *options):
         env = {"UCX_TLS": transports, "UCX_LOG_LEVEL": "error", "VERBATIM_LOG": "error",
                **({"UCX_NET_DEVICES": f"{device}:1"} if device else {"VERBATIM_DEVICES": ""})}
         with Runner(args.lib, timeout=60, env=env, debug=args.debug, pins=pins) as runner:
-            argv = ["ucx_perftest", "-t", what, "-s", str(size), "-n", str(iterations), "-w", "10", *options]
+            argv = ["ucx_perftest", *no_job, "-t", what, "-s", str(size), "-n", str(iterations), "-w", "10", *options]
             check(iterations)(runner.pair(argv, address))
 
     def files_told(there):
