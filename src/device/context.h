@@ -51,9 +51,9 @@ int vb_context_open(struct ibv_device *device, struct ibv_context **ctx);
 int vb_context_close(struct ibv_context *ctx);
 
 /*
- * Counts the object against the device's limit for its type (per device and process; -ENOMEM with the reason
- * recorded) and gives
- * it a handle. remove is the opposite of add: -ENOENT with the reason recorded if the handle does not name the object.
+ * Counts the object against the device's limit for its type (per device and process; -ENOMEM with the reason recorded)
+ * and gives it a handle. remove is the opposite of add: -ENOENT with the reason recorded if the handle does not name
+ * the object.
  */
 int vb_context_add(struct ibv_context *ctx, enum vb_handle_type type, void *object,
 		   uint32_t *handle);
@@ -90,9 +90,8 @@ void vb_context_each(void (*fn)(struct vb_context *c)); /* under fork_lock */
 
 /*
  * context_fork.c. In the child, under fork_lock: what contexts hold is the parent's, but for protection and thread
- * domains. A verb
- * that creates re-opens its context first: from then on it is the child's, while what it inherited goes on being
- * refused.
+ * domains. A verb that creates re-opens its context first: from then on it is the child's, while what it inherited goes
+ * on being refused.
  */
 void vb_context_forked(void);
 int vb_context_reopen(struct ibv_context *ctx);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Objects that the program has left when it closes their context (ibv_close_device(3)). As on an adapter, where the
- * kernel destroys them then,
- * nothing of them works any more and what they held is the device's again: queue pairs stop, keys die, device memory,
- * XRC domains and the
- * numbers of thread domains can be had by others. The structures themselves stay until the process ends, because the
- * program may still name
- * them; so does the memory of buffers (ibv_alloc_buf(3)), which is the program's until ibv_free_buf(3).
+ * kernel destroys them then, nothing of them works any more and what they held is the device's again: queue pairs stop,
+ * keys die, device memory, XRC domains and the numbers of thread domains can be had by others. The structures
+ * themselves stay until the process ends, because the program may still name them; so does the memory of buffers
+ * (ibv_alloc_buf(3)), which is the program's until ibv_free_buf(3).
  */
 #include "device/context.h"
 #include "device/dm.h"

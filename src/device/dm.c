@@ -134,9 +134,8 @@ int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, s
 }
 
 /*
- * Another process's, or another context's: mapped once more, as long as the view lasts. Its bytes outlive their
- * owner, since
- * they are shared memory. The owner's own views are its own mapping.
+ * Another process's, or another context's: mapped once more, as long as the view lasts. Its bytes outlive their owner,
+ * since they are shared memory. The owner's own views are its own mapping.
  */
 int vb_dm_import(struct ibv_context *ctx, const struct vb_foreign *view, uint64_t addr,
 		 size_t length, struct ibv_dm **dm)
@@ -255,9 +254,8 @@ static int gone(const char *verb)
 }
 
 /*
- * Looked at again afterwards: a place in the arena is used again so late (host/arena.c) that whatever was copied
- * while the owner freed its memory
- * has gone to nobody.
+ * Looked at again afterwards: a place in the arena is used again so late (host/arena.c) that whatever was copied while
+ * the owner freed its memory has gone to nobody.
  */
 static int copy(struct vb_dm *d, uint64_t offset, void *host, size_t length, bool to)
 {

@@ -23,8 +23,7 @@ struct vb_dm {
 	struct vb_provided memory; /* needed by regions */
 	/*
 	 * No queue pair may use its key. It is by this key that others import the memory, and it dies when the memory
-	 * is freed: a view of it does not
-	 * become one of what its place is used for next.
+	 * is freed: a view of it does not become one of what its place is used for next.
 	 */
 	uint32_t key;
 	struct vb_key *entry;

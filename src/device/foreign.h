@@ -2,9 +2,8 @@
 /*
  * Imported regions: a key of this process that stands for a key of the region's owner, another process or this one.
  *
- * The owner's entry is judged at every use, and its memory is reached as one-sided requests reach it, under a mark,
- * so that the
- * owner's ibv_dereg_mr(3) revokes here as well. After its death every use is refused.
+ * The owner's entry is judged at every use, and its memory is reached as one-sided requests reach it, under a mark, so
+ * that the owner's ibv_dereg_mr(3) revokes here as well. After its death every use is refused.
  */
 #ifndef VB_DEVICE_FOREIGN_H
 #define VB_DEVICE_FOREIGN_H

@@ -15,9 +15,8 @@ struct vb_node *vb_process_node_started(void);
 /* Starts the progress thread (first queue pair). 0 or -errno. */
 int vb_process_start_progress(void);
 /*
- * What the program has may be imported by others (ibv_import_device(3)) before it has a queue pair: the process gets
- * a name and a thread that
- * answers. When they cannot be had, importing is refused, and nothing else.
+ * What the program has may be imported by others (ibv_import_device(3)) before it has a queue pair: the process gets a
+ * name and a thread that answers. When they cannot be had, importing is refused, and nothing else.
  */
 void vb_process_be_reachable(void);
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * XRC domains (IBA annex A14): shared receive queues that have a number and a CQ of their own, and receive queue
- * pairs that
- * have neither CQ nor protection domain: each request names the queue whose receives, keys and completions it is about.
+ * XRC domains (IBA annex A14): shared receive queues that have a number and a CQ of their own, and receive queue pairs
+ * that have neither CQ nor protection domain: each request names the queue whose receives, keys and completions it is
+ * about.
  *
  * ibv_open_xrcd(3) gives a struct vb_xrcd; all of one inode lead to one struct vb_xrc_domain of the process. A receive
  * queue pair is one "body", which runs the protocol in the domain's engine, and a "handle" for each ibv_create_qp_ex
- * and
- * ibv_open_qp: what the program holds. The CQs of the domain's queues drive the domain's engine.
+ * and ibv_open_qp: what the program holds. The CQs of the domain's queues drive the domain's engine.
  */
 #ifndef VB_DEVICE_XRC_H
 #define VB_DEVICE_XRC_H

@@ -26,9 +26,8 @@ int vb_xrc_file_look(int fd, struct vb_xrc_file *file)
 }
 
 /*
- * Opened once more and not duplicated: the program's locks (flock(2)) and what it does to its description end with
- * its own
- * descriptors. O_PATH needs no right to the file and disturbs neither devices nor fifos.
+ * Opened once more and not duplicated: the program's locks (flock(2)) and what it does to its description end with its
+ * own descriptors. O_PATH needs no right to the file and disturbs neither devices nor fifos.
  */
 int vb_xrc_file_hold(int fd, struct vb_xrc_file *file)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The file that an XRC domain is of. It is kept open as long as the domain is, so that no other file gets its inode
- * number meanwhile, although
- * the program may close and delete it (ibv_open_xrcd(3)).
+ * number meanwhile, although the program may close and delete it (ibv_open_xrcd(3)).
  */
 #ifndef VB_DEVICE_XRC_FILE_H
 #define VB_DEVICE_XRC_FILE_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Requests for a queue of another process than the queue pair's home: handed over one at a time, later ones wait, so
- * that they are
- * executed in order whoever executes them.
+ * that they are executed in order whoever executes them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -361,7 +360,8 @@ static void cannot_serve(struct vb_xrc_domain *d, uint32_t qpn)
 	uint32_t home = __atomic_load_n(&p->home, __ATOMIC_ACQUIRE);
 	bool absent;
 
-	vb_note(VB_REASON_DROP_QPN, "xrc: a request was handed over for qp 0x%x, unknown here", qpn);
+	vb_note(VB_REASON_DROP_QPN, "xrc: a request was handed over for qp 0x%x, unknown here",
+		qpn);
 	if (__atomic_load_n(&p->qpn, __ATOMIC_ACQUIRE) == qpn && home < VB_COMMONS_SEATS &&
 	    home != d->seat)
 		say(d, home, qpn, WORD_DONE, &absent);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the processes share that have one XRC domain open: who they are, whose queue a number names, and of each
- * receive queue
- * pair who holds it, what was set, and how far its responder is.
+ * What the processes share that have one XRC domain open: who they are, whose queue a number names, and of each receive
+ * queue pair who holds it, what was set, and how far its responder is.
  *
  * One process is a queue pair's home: its number lies in a block of the home's, all requests come there. The home
- * executes those
- * that name a queue of its own; the others it hands to the queue's process, one at a time, which executes them with the
- * responder's state from the table, answers the sender itself and reports back (xrc_hand.c). So one process executes
- * at a time, and
- * needs no lock for it. When the home dies or leaves, another member takes its block over and goes on from the table.
+ * executes those that name a queue of its own; the others it hands to the queue's process, one at a time, which
+ * executes them with the responder's state from the table, answers the sender itself and reports back (xrc_hand.c). So
+ * one process executes at a time, and needs no lock for it. When the home dies or leaves, another member takes its
+ * block over and goes on from the table.
  *
  * Every member may write here: what is read is copied and made plausible before it is used.
  */
@@ -72,11 +70,11 @@ struct vb_xrc_body {
 	uint32_t res_saved;      /* resources below this number are in the table */
 	bool home;
 	bool dropping; /* no handle is left; the place is given back when the table's lock can be had */
-	bool serving;               /* executes a request for the home, which waits for our word */
-	uint32_t away;              /* 1 + seat of who executes one for us */
-	uint32_t away_member;       /* and which member it is: the seat may be another's before we hear of its end */
-	struct vb_run sent;         /* that request */
-	struct vb_xrc_seats handed; /* whom we have handed requests: they have bodies, too */
+	bool serving;  /* executes a request for the home, which waits for our word */
+	uint32_t away; /* 1 + seat of who executes one for us */
+	uint32_t away_member; /* and which member it is: the seat may be another's before we hear of its end */
+	struct vb_run sent;                /* that request */
+	struct vb_xrc_seats handed;        /* whom we have handed requests: they have bodies, too */
 	struct vb_xrc_held *first, **last; /* requests that wait for it */
 	uint32_t num_held;
 	uint64_t held_bytes;
@@ -135,8 +133,7 @@ bool vb_xrc_recall(struct vb_qp *body);
 void vb_xrc_forget_held(struct vb_qp *body);
 /*
  * Contact with those whose end we have to notice: homes of our queue pairs, and a few neighbours, so that somebody
- * notices
- * everybody's end.
+ * notices everybody's end.
  */
 void vb_xrc_meet(struct vb_xrc_domain *d);
 /* Is contact with the member known to have ended? */

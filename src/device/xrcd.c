@@ -371,8 +371,7 @@ static bool survey(void)
 
 /*
  * A process is known to be dead before the kernel has closed its sockets, whose names its successor needs: look again
- * soon, and
- * ever later, as long as a queue pair has no home without end.
+ * soon, and ever later, as long as a queue pair has no home without end.
  */
 #define AGAIN_FIRST_NS 2000000ull
 #define AGAIN_MOST_NS  500000000ull

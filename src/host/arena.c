@@ -3,8 +3,7 @@
  * The arena of this process: its file, its range of addresses, who has which pages of it.
  *
  * The file is made with the node, since peers get its descriptor when they are met; the addresses are reserved when
- * they are
- * first needed. Memory between the pieces in use is not accessible.
+ * they are first needed. Memory between the pieces in use is not accessible.
  */
 #include "host/arena.h"
 
@@ -115,8 +114,7 @@ static bool place_from(struct vb_arena *arena, struct vb_extent *before, uint64_
 
 /*
  * With the lock. A place that was freed rests: whoever still holds a view of it and has not noticed yet writes to
- * nobody (device/dm.c). After CYCLE
- * bytes it begins again at the bottom, so that peers map few windows.
+ * nobody (device/dm.c). After CYCLE bytes it begins again at the bottom, so that peers map few windows.
  */
 static int place(struct vb_arena *arena, struct vb_extent *piece)
 {
@@ -167,8 +165,8 @@ static uint64_t memory_available(void)
 
 /*
  * Present before anybody touches it: a peer that found a page missing would be killed for the owner's lack of memory.
- * The kernel
- * does not refuse what it does not have: it fills all memory, then kills processes, none of which seems to hold it.
+ * The kernel does not refuse what it does not have: it fills all memory, then kills processes, none of which seems to
+ * hold it.
  */
 static int populate(int fd, uint64_t offset, uint64_t bytes)
 {

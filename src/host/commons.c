@@ -229,9 +229,8 @@ static int be_first(const struct vb_commons *c)
 
 /*
  * Nobody was found. Who has the first seat may make the table, if no other seat is taken: a member that has died may
- * have had a
- * successor that did not listen yet. Looked at again when others can see it: it may have stood still in between, for
- * long enough to be passed over.
+ * have had a successor that did not listen yet. Looked at again when others can see it: it may have stood still in
+ * between, for long enough to be passed over.
  */
 static int table_make(struct vb_commons *c, struct joining *j)
 {
@@ -260,8 +259,7 @@ static bool same_file(int a, int b)
 
 /*
  * Whoever gave us the table may have died before we had a seat, and somebody who found none may have made another one
- * since: who
- * came by asking gives way to who is there. -EADDRINUSE: start again.
+ * since: who came by asking gives way to who is there. -EADDRINUSE: start again.
  */
 static int verify(const struct vb_commons *c, uint32_t giver)
 {

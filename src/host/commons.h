@@ -4,15 +4,12 @@
  * page".
  *
  * It has no keeper. Every member listens on an abstract socket of its own, one of a fixed number of seats
- * (commons_seat.h), and hands the
- * table's descriptor to whoever asks, so the table exists as long as one member lives and is gone with the last,
- * without a trace. A seat
- * that can be bound is empty: its member has left or died. The lock is robust. What other members wrote is copied,
- * checked, then used.
+ * (commons_seat.h), and hands the table's descriptor to whoever asks, so the table exists as long as one member lives
+ * and is gone with the last, without a trace. A seat that can be bound is empty: its member has left or died. The lock
+ * is robust. What other members wrote is copied, checked, then used.
  *
  * Nobody waits for a member that stands still, or for another user's process that has taken names, longer than
- * VB_COMMONS_JOIN_NS and
- * VB_COMMONS_LOCK_NS say.
+ * VB_COMMONS_JOIN_NS and VB_COMMONS_LOCK_NS say.
  */
 #ifndef VB_HOST_COMMONS_H
 #define VB_HOST_COMMONS_H

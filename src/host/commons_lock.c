@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The lock of a shared table. A holder that dies releases it (pthread_mutexattr_setrobust(3)); one that is stopped
- * keeps it, so
- * waiting means to look again until the caller's patience ends.
+ * keeps it, so waiting means to look again until the caller's patience ends.
  */
 #include "host/commons_lock.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The names by which the members of a shared table (commons.h) are found: one abstract unix socket a seat. Whoever
- * listens on it
- * has the seat. A name that another user has taken is no seat, and nobody waits for it.
+ * listens on it has the seat. A name that another user has taken is no seat, and nobody waits for it.
  */
 #ifndef VB_HOST_COMMONS_SEAT_H
 #define VB_HOST_COMMONS_SEAT_H
@@ -29,8 +28,8 @@ int vb_seat_look(const char *name, uint32_t seat, enum vb_seat *what);
 
 /*
  * The table of the first member that answers, asked beginning with seat `from`, never seat `but`; `until` by
- * vb_node_clock(). A member that stands
- * still delays the search by a fraction of a second, not more. 0 and *fd, *seat; -ENOENT: nobody is there;
+ * vb_node_clock(). A member that stands still delays the search by a fraction of a second, not more. 0 and *fd, *seat;
+ * -ENOENT: nobody is there;
  * -EADDRINUSE: somebody was there and hung up;
  * -ETIMEDOUT: nobody answered in time; -errno when the system is short of something.
  */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Promise: whatever processes are stopped (SIGSTOP), continued and killed at whatever moment, among processes that do
- * everything with one another (RC SEND, WRITE,
- * READ and ATOMIC, by direct access and through rings, device memory, UD, XRC with requests for queues of third
- * processes, registering and
- * freeing all the time, and in the second form between two hosts), in every round:
+ * everything with one another (RC SEND, WRITE, READ and ATOMIC, by direct access and through rings, device memory, UD,
+ * XRC with requests for queues of third processes, registering and freeing all the time, and in the second form between
+ * two hosts), in every round:
  *   - every two that run go on exchanging requests while others stand still or have just died;
  *   - when all run again, every two of them do, the successors of the killed included;
  *   - no call takes longer than its bound (storm.h);
