@@ -75,8 +75,24 @@ bool vb_commons_seat_taken(const struct vb_commons *commons, uint32_t seat, bool
 	return err || what == VB_SEAT_OURS;
 }
 
-/* Somebody wants the table. Everybody who can connect is of this network namespace; only our user's like get an answer. */
-static bool commons_serve(struct vb_commons *c)
+/* With the lock, without which leaving may end either. The program may have put its own under these numbers. */
+static bool is_intact(const struct vb_commons *c)
+{
+	return c->source.fd >= 0 && vb_descriptor_ours(c->source.fd) && vb_descriptor_ours(c->fd);
+}
+
+static int commons_accept(struct vb_node *node, const struct vb_commons *c)
+{
+	int fd = -1;
+
+	pthread_mutex_lock(&node->lock);
+	if (is_intact(c))
+		fd = vb_sys_accept4(c->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	pthread_mutex_unlock(&node->lock);
+	return fd;
+}
+
+static void commons_send(struct vb_node *node, const struct vb_commons *c, int fd)
 {
 	struct vb_control msg = {
 		.magic = VB_CONTROL_MAGIC,
@@ -85,15 +101,24 @@ static bool commons_serve(struct vb_commons *c)
 		.nonce = c->bytes,
 	};
 
-	/* The program may have put its own under these numbers. */
-	if (!vb_descriptor_ours(c->source.fd) || !vb_descriptor_ours(c->fd))
-		return false;
-	int fd = vb_sys_accept4(c->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	pthread_mutex_lock(&node->lock);
+	if (is_intact(c))
+		(void)vb_control_send(fd, &msg, &c->fd, 1);
+	pthread_mutex_unlock(&node->lock);
+}
+
+/*
+ * Somebody wants the table. Everybody who can connect is of this network namespace; only our user's like get an answer. They are judged
+ * without the lock: that takes as long as reading /proc does.
+ */
+static bool commons_serve(struct vb_node *node, const struct vb_commons *c)
+{
+	int fd = commons_accept(node, c);
 
 	if (fd < 0)
 		return false;
 	if (vb_trust_socket_is_kin(fd, true))
-		(void)vb_control_send(fd, &msg, &c->fd, 1);
+		commons_send(node, c, fd);
 	vb_sys_close(fd);
 	return true;
 }
@@ -104,7 +129,7 @@ static void commons_ready(struct vb_node *node, struct vb_source *source, uint32
 
 	(void)events;
 	for (int i = 0; i < TURN; i++) {
-		if (!commons_serve(c))
+		if (!commons_serve(node, c))
 			return;
 	}
 	/* More may wait: in the next turn, since others are to be served too. */
