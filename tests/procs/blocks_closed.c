@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: a block of queue pair numbers costs descriptors only while numbers of it are in use. A process that had
+ * thousands of queue pairs, and destroyed them in whatever order, has the descriptors and names of one that has a few, and goes
+ * on: its peer reaches the queue pair that stayed, and new ones.
+ */
+#include "procs/leftovers.h"
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BLOCK = 1024, SIZE = 4096, ROUNDS = 3 };
+/* Beside the block that names the process one may stay: the first that is emptied while no other numbers can rest. */
+enum { BLOCKS_LEFT = 1, NAMES_A_BLOCK = 2 };
+enum order { FIRST_FIRST, LAST_FIRST, SCATTERED, ORDERS };
+
+static struct ibv_qp *make(struct endpoint *endpoint)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_UD,
+		.send_cq = endpoint->cq,
+		.recv_cq = endpoint->cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+	};
+	struct ibv_qp *qp = ibv_create_qp(endpoint->pd, &attr);
+
+	CHECK_SAY(qp, "ibv_create_qp: errno %d", errno);
+	return qp;
+}
+
+/* A number without a common divisor with the count reaches each. */
+static int place(enum order order, int i, int count)
+{
+	if (order == FIRST_FIRST)
+		return i;
+	return order == LAST_FIRST ? count - 1 - i : (int)((long)i * 1021 % count);
+}
+
+static void expect_write(struct side *side)
+{
+	CHECK_ZERO(post_write(side, 7, 0, 64, 64, IBV_SEND_SIGNALED));
+	completion_expect(side->endpoint->cq, 7, IBV_WC_SUCCESS, NULL);
+}
+
+static int many(int sock, int count)
+{
+	struct ibv_qp **qp = calloc((size_t)count, sizeof(struct ibv_qp *));
+	struct endpoint endpoint;
+	struct side stays, later;
+
+	CHECK(qp);
+	endpoint_open(&endpoint, 64, false);
+	side_open(&stays, &endpoint, NULL, NULL, SIZE);
+	side_exchange(&stays, sock);
+	expect_write(&stays);
+	message_meet(sock);
+	int before = descriptors_open();
+
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < count; i++)
+			qp[i] = make(&endpoint);
+		/* Else there is nothing to be closed. */
+		CHECK(descriptors_open() >= before + count / BLOCK);
+		for (int i = 0; i < count; i++)
+			CHECK_ZERO(ibv_destroy_qp(qp[place(round % ORDERS, i, count)]));
+		CHECK_SAY(
+			descriptors_open() <= before + BLOCKS_LEFT * NAMES_A_BLOCK,
+			"round %d: %d descriptors, %d before the queue pairs, of which there were %d",
+			round, descriptors_open(), before, count);
+		expect_write(&stays);
+	}
+	side_open(&later, &endpoint, NULL, NULL, SIZE);
+	side_exchange(&later, sock);
+	expect_write(&later);
+	message_meet(sock);
+	side_close(&later);
+	side_close(&stays);
+	endpoint_close(&endpoint);
+	free(qp);
+	return 0;
+}
+
+static int has_many(int sock, void *count)
+{
+	promise("blocks whose last number was given back are closed");
+	return many(sock, *(const int *)count);
+}
+
+static int its_peer(int sock, void *unused)
+{
+	struct endpoint endpoint;
+	struct side first, second;
+
+	(void)unused;
+	promise("a peer reaches what stays and what is made later");
+	endpoint_open(&endpoint, 64, false);
+	side_open(&first, &endpoint, NULL, NULL, SIZE);
+	side_exchange(&first, sock);
+	expect_write(&first);
+	message_meet(sock);
+	side_open(&second, &endpoint, NULL, NULL, SIZE);
+	side_exchange(&second, sock);
+	expect_write(&second);
+	expect_write(&first);
+	message_meet(sock);
+	side_close(&second);
+	side_close(&first);
+	endpoint_close(&endpoint);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	int count = argc > 1 ? atoi(argv[1]) : 5001;
+	struct process a, b;
+
+	watchdog(160);
+	process_start_pair(&a, has_many, &b, its_peer, &count);
+	process_expect_success(&a, 150000);
+	process_expect_success(&b, PROCESS_PATIENCE_MS);
+	return 0;
+}
