@@ -52,6 +52,13 @@ static void devices(void)
 	EXPECT_EQ(err, EMFILE);
 	EXPECT(fcntl(fd, F_GETFD) >= 0);
 	close(fd);
+	expect_case("a context of another user");
+	fd = dup(first->cmd_fd);
+	if (fchown(fd, geteuid() + 1, getegid()) == 0) { /* the superuser may */
+		EXPECT_NULL(ibv_import_device(fd), EPERM);
+		EXPECT_EQ(fchown(fd, geteuid(), getegid()), 0);
+	}
+	close(fd);
 	expect_case("a refused descriptor stays the caller's");
 	EXPECT(fcntl(null, F_GETFD) >= 0);
 	close(file);

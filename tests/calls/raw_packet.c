@@ -4,6 +4,7 @@
  * tags, drops, counters, VLAN tags. Needs CAP_NET_RAW; without it only the refusal is seen.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
@@ -806,6 +807,26 @@ static void closed_with_rules(void)
 	raw_close(&sender);
 }
 
+/* ibv_create_flow(3): the program has closed descriptors that it did not open; the queue pair is taken apart as any other. */
+static void closed_socket(void)
+{
+	enum { LOOK_AT = 4096 };
+	static bool before[LOOK_AT];
+	struct rule rule = rule_for(1, 0);
+	struct raw a;
+
+	expect_case("a rule when the program closed the sockets");
+	for (int fd = 0; fd < LOOK_AT; fd++)
+		before[fd] = fcntl(fd, F_GETFD) >= 0;
+	raw_open(&a, 0);
+	for (int fd = 0; fd < LOOK_AT; fd++) {
+		if (!before[fd])
+			close(fd);
+	}
+	EXPECT_NULL(ibv_create_flow(a.qp, &rule.attr), EBADF);
+	raw_close(&a);
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_qp_init_attr_ex attr;
@@ -842,6 +863,7 @@ int main(int argc, char **argv)
 	checksums();
 	nobody_polls();
 	frames_wait();
+	closed_socket();
 	closed_with_rules();
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
