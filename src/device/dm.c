@@ -156,9 +156,12 @@ int vb_dm_import(struct ibv_context *ctx, const struct vb_foreign *view, uint64_
 		d->mapping = vb_arena_map_piece(view->owner, addr, length);
 		d->addr = d->mapping;
 		if (!d->mapping)
-			err = vb_refuse(ENOMEM, VB_REASON_NO_DIRECT_ACCESS,
-					"import_dm: the memory of process %u cannot be mapped",
-					vb_peer_pid(view->owner));
+			err = vb_refuse(vb_peer_shares(view->owner) ? ENOMEM : EPERM,
+					VB_REASON_NO_DIRECT_ACCESS, "import_dm: process %u %s",
+					vb_peer_pid(view->owner),
+					vb_peer_shares(view->owner)
+						? "has memory that cannot be mapped here"
+						: "gives this one no memory");
 	}
 	if (!err)
 		err = vb_context_add(ctx, VB_HANDLE_DM, d, &d->dm.handle);

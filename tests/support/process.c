@@ -298,3 +298,42 @@ void message_meet(int sock)
 	message_swap(sock, &mine, &theirs, 1);
 	CHECK_EQ(theirs, 'm');
 }
+
+void descriptor_send(int sock, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} rights = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+			     .cmsg_level = SOL_SOCKET,
+			     .cmsg_type = SCM_RIGHTS}};
+	char byte = 1;
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &rights,
+			     .msg_controllen = sizeof(rights.room)};
+
+	memcpy(CMSG_DATA(&rights.head), &fd, sizeof(fd));
+	CHECK_EQ(sendmsg(sock, &msg, 0), 1);
+}
+
+int descriptor_receive(int sock)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} rights;
+	char byte = 0;
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &rights,
+			     .msg_controllen = sizeof(rights.room)};
+	int fd;
+
+	CHECK_EQ(recvmsg(sock, &msg, MSG_CMSG_CLOEXEC), 1);
+	CHECK(CMSG_FIRSTHDR(&msg));
+	memcpy(&fd, CMSG_DATA(&rights.head), sizeof(fd));
+	return fd;
+}

@@ -81,4 +81,8 @@ void message_meet(int sock);
 /* Sends `mine`, receives `theirs`: the exchange of connection data. */
 void message_swap(int sock, const void *mine, void *theirs, size_t length);
 
+/* Passes a descriptor (SCM_RIGHTS); whoever receives it has a new one, closed on exec. */
+void descriptor_send(int sock, int fd);
+int descriptor_receive(int sock);
+
 #endif
