@@ -29,7 +29,7 @@ enum {
 	NO_DIRECT_ACCESS = 0x704,
 	OWNERS = 0x5a,
 	IMPORTERS = 0x33,
-	BOUND_MS = 3000 /* ibv_import_mr(3), ibv_import_dm(3) */
+	BOUND_MS = 5000 /* ibv_import_mr(3), ibv_import_dm(3): 3 s; and what a busy machine adds */
 };
 
 /* What the importer is told, as another process of the program would tell it. */

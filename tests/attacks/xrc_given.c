@@ -2,7 +2,8 @@
 /*
  * Promise: the table of an XRC domain is shared by the user's processes of equal rights: not by uid 0 without capabilities (a container with
  * the host's network and the same file), nor by a user that stands for all who have no number in the victim's user namespace; and
- * it is by daemons that have dropped their privileges since, who find each other's seats. Who is refused is told in time.
+ * it is by daemons that have dropped their privileges since, who find each other's seats. Who is refused is told in time;
+ * another user has a domain of its own on the file, and is told of the first one.
  *
  * Whether a table is shared is seen by its inode among the mappings.
  */
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -63,12 +65,14 @@ static const struct row {
 	void (*other)(void);
 	void (*other_later)(void); /* when both have it open */
 	bool shared;
+	bool told; /* the other: that another user has a domain of the file */
 } rows[] = {
-	{"root", nothing, nothing, nothing, nothing, true},
-	{"user", user, nothing, user, nothing, true},
-	{"capabilities", nothing, nothing, drop_capabilities, nothing, false},
-	{"unmapped", unmapped_user, nothing, other_user, nothing, false},
-	{"daemons", nothing, user, nothing, user, true},
+	{"root", nothing, nothing, nothing, nothing, true, false},
+	{"user", user, nothing, user, nothing, true, false},
+	{"capabilities", nothing, nothing, drop_capabilities, nothing, false, false},
+	{"unmapped", unmapped_user, nothing, other_user, nothing, false, false},
+	{"others", user, nothing, other_user, nothing, false, true},
+	{"daemons", nothing, user, nothing, user, true, false},
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
@@ -86,6 +90,29 @@ static unsigned long long table_inode(void)
 	}
 	fclose(maps);
 	return inode;
+}
+
+/* The library writes its log there from its first line on. */
+static int log_begin(void)
+{
+	int fd = memfd_create("log", MFD_CLOEXEC);
+	char path[32];
+
+	CHECK(fd >= 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	setenv("VERBATIM_LOG", "debug", 1);
+	setenv("VERBS_LOG_FILE", path, 1);
+	return fd;
+}
+
+static bool log_has(int fd, const char *words)
+{
+	static char text[1 << 16];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	CHECK(n >= 0);
+	text[n] = '\0';
+	return strstr(text, words) != NULL;
 }
 
 static struct ibv_xrcd *domain_open(struct endpoint *endpoint)
@@ -135,10 +162,13 @@ static int other(int sock, void *argument)
 	const struct row *row = argument;
 	unsigned long long inode, mine;
 	struct endpoint endpoint;
+	char words[64];
 
 	promise(row->name);
 	message_receive(sock, &inode, sizeof(inode));
 	row->other();
+	int log = log_begin();
+
 	endpoint_open(&endpoint, 16, false);
 	struct ibv_xrcd *domain = domain_open(&endpoint);
 
@@ -147,6 +177,10 @@ static int other(int sock, void *argument)
 		CHECK_SAY(domain && mine == inode, "the domain is not shared");
 	else
 		CHECK_SAY(mine != inode, "the table of the domain was given");
+	if (row->told)
+		CHECK(domain);
+	snprintf(words, sizeof(words), "user %u has a domain of this file", INTRUDER_VICTIM);
+	CHECK_EQ(log_has(log, words), row->told);
 	message_meet(sock);
 	row->other_later();
 	message_meet(sock);

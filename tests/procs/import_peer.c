@@ -12,7 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SIZE = 256 * 1024, DM_BYTES = 8192, OWNER_GONE = 0x30e, LKEY_UNKNOWN = 0x301, WATCH_MS = 3 };
+enum {
+	SIZE = 256 * 1024,
+	DM_BYTES = 8192,
+	OWNER_GONE = 0x30e,
+	LKEY_UNKNOWN = 0x301,
+	WATCH_MS = 3,
+	BOUND_MS = 5000 /* ibv_import_mr(3), ibv_import_dm(3): 3 s; and what a busy machine adds */
+};
 
 struct handles {
 	uint64_t addr;
@@ -145,6 +152,36 @@ static void post(struct side *side, enum ibv_wr_opcode opcode, struct ibv_sge sg
 	struct ibv_send_wr *bad;
 
 	CHECK_ZERO(ibv_post_send(side->qp, &wr, &bad));
+}
+
+/* An owner that was not met before it was stopped: refused in time, and imported when it goes on. */
+static void import_stopped(struct process *process, struct ibv_context *context, struct ibv_pd *pd,
+			   const struct handles *handles)
+{
+	struct ibv_mr *mr;
+	struct ibv_dm *dm;
+	uint64_t since;
+
+	promise("an owner that stands still is waited for 3 seconds at most");
+	process_stop(process);
+	since = now_ms();
+	errno = 0;
+	CHECK(!ibv_import_mr(pd, handles->mr));
+	CHECK_EQ(errno, ENODEV);
+	CHECK_SAY(now_ms() - since < BOUND_MS, "ibv_import_mr took %llu ms",
+		  (unsigned long long)(now_ms() - since));
+	since = now_ms();
+	errno = 0;
+	CHECK(!ibv_import_dm(context, handles->dm));
+	CHECK_EQ(errno, ENODEV);
+	CHECK_SAY(now_ms() - since < BOUND_MS, "ibv_import_dm took %llu ms",
+		  (unsigned long long)(now_ms() - since));
+	process_continue(process);
+	mr = ibv_import_mr(pd, handles->mr);
+	dm = ibv_import_dm(context, handles->dm);
+	CHECK_SAY(mr && dm, "importing when it goes on: errno %d", errno);
+	ibv_unimport_mr(mr);
+	ibv_unimport_dm(dm);
 }
 
 /* Everything that copies, with the imported region as the local side and as the remote one. */
@@ -314,6 +351,7 @@ static void import_nameless(void)
 	message_meet(process.sock);
 	promise("with device memory it has a name");
 	message_receive(process.sock, &handles, sizeof(handles));
+	import_stopped(&process, context, pd, &handles);
 	import_and_outlive(context, pd, &handles, process.sock);
 	process_kill(&process);
 	ibv_unimport_pd(pd);
