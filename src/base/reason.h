@@ -130,7 +130,8 @@
 	X(0x708, NO_ANSWER, "a process began to introduce itself and did not go on")               \
 	X(0x709, PEER_SHORT, "the peer has no descriptor left for a connection")                   \
 	X(0x70a, PEER_STILL, "a process that stands still is not waited for any longer")           \
-	X(0x70b, NO_TRUST, "the peer may not have this process's memory")
+	X(0x70b, NO_TRUST, "the peer may not have this process's memory")                          \
+	X(0x70c, DESCRIPTORS_SHORT, "no descriptor is left here for a connection (RLIMIT_NOFILE)")
 
 enum vb_reason {
 	VB_REASON_NONE = 0,

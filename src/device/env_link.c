@@ -29,6 +29,10 @@ static enum vb_reason absence(enum vb_contact why)
 		return VB_REASON_PEER_USER;
 	case VB_CONTACT_NO_MEMORY:
 		return VB_REASON_NO_MEMORY;
+	case VB_CONTACT_SHORT_HERE:
+		return VB_REASON_DESCRIPTORS_SHORT;
+	case VB_CONTACT_SHORT_THERE:
+		return VB_REASON_PEER_SHORT;
 	case VB_CONTACT_DEAD: /* XRC: its receiver may go on in another process */
 		return VB_REASON_PEER_DEAD;
 	default:

@@ -26,6 +26,8 @@
 #define STRANGER_NS     (4 * VB_MSEC)
 #define STRANGERS_AHEAD 16
 #define AGAIN_NS        (1 * VB_MSEC)
+/* What a greeting takes at its height: the socket, four descriptors of a GIVE, and a ring of each side or the judge's two. */
+#define FOR_A_PEER      7
 /* Without a descriptor left, or when the socket does not answer. */
 #define LATER_NS        (10 * VB_MSEC)
 /* From connecting to the grant: both sides' threads have to be scheduled a few times. */
@@ -146,6 +148,16 @@ static bool stranger_is_due(struct vb_admission *a)
 	return true;
 }
 
+/* There is no descriptor left. The caller learns it: otherwise it would wait for an answer that may never come. */
+static void tell_short(struct vb_node *node, int fd)
+{
+	vb_note(VB_REASON_DESCRIPTORS_SHORT, "no descriptor left for a process that calls");
+	vb_control_send(fd, &vb_control_short, NULL, 0);
+	vb_sys_close(fd);
+	/* It may have come to ring (vb_peer_ring). */
+	node->rang = true;
+}
+
 static void admit(struct vb_node *node, int fd)
 {
 	struct ucred cred = {0};
@@ -155,6 +167,10 @@ static void admit(struct vb_node *node, int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
 	    (!vb_user_is_ours(node, cred.uid) && !stranger_is_due(&node->admission))) {
 		vb_sys_close(fd);
+		return;
+	}
+	if (!vb_admit_has_room(node)) {
+		tell_short(node, fd);
 		return;
 	}
 	fd = vb_descriptor_adopt(fd);
@@ -172,6 +188,11 @@ static void admit(struct vb_node *node, int fd)
 	pthread_mutex_unlock(&node->lock);
 }
 
+bool vb_admit_has_room(const struct vb_node *node)
+{
+	return !vb_descriptor_ours(node->page_fd) || vb_descriptor_room(node->page_fd, FOR_A_PEER);
+}
+
 void vb_admit_spare(struct vb_node *node)
 {
 	if (node->admission.spare < 0 && vb_descriptor_ours(node->page_fd))
@@ -179,22 +200,19 @@ void vb_admit_spare(struct vb_node *node)
 			vb_descriptor_adopt(fcntl(node->page_fd, F_DUPFD_CLOEXEC, 0));
 }
 
-/* There is no descriptor left. The caller learns it: otherwise it would wait for an answer that may never come. */
 static void turn_away(struct vb_node *node, const struct vb_source *listener)
 {
 	struct vb_admission *a = &node->admission;
 
+	vb_admit_spare(node);
 	if (a->spare < 0)
 		return;
 	vb_descriptor_close(a->spare);
 	a->spare = -1;
 	int fd = vb_sys_accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd >= 0) {
-		vb_note(VB_REASON_SYSTEM, "no descriptor left for a process that calls");
-		vb_control_send(fd, &vb_control_short, NULL, 0);
-		vb_sys_close(fd);
-	}
+	if (fd >= 0)
+		tell_short(node, fd);
 	vb_admit_spare(node);
 }
 

@@ -90,9 +90,11 @@ static enum vb_contact channel_ask(struct vb_node *node, struct vb_peer *peer, u
 	if (!ch)
 		return VB_CONTACT_ABSENT;
 	vb_channel_link(ch);
-	if (vb_channel_make_half(ch, &fd)) {
+	int err = vb_channel_make_half(ch, &fd);
+
+	if (err) {
 		vb_channel_retire(node, ch);
-		return VB_CONTACT_ABSENT;
+		return err == -EMFILE || err == -ENFILE ? VB_CONTACT_SHORT_HERE : VB_CONTACT_ABSENT;
 	}
 	struct vb_control msg = {
 		.type = VB_CONTROL_OPEN,
@@ -149,6 +151,7 @@ static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uin
 		return ch;
 	}
 	if (ch && ch->stage == VB_CHANNEL_REFUSED) {
+		*why = ch->refusal;
 		if (vb_node_clock() - ch->asked_at < REFUSAL_NS)
 			return NULL;
 		vb_channel_retire(node, ch);

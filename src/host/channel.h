@@ -19,6 +19,9 @@ enum vb_contact {
 	VB_CONTACT_DEAD,      /* its owner has died */
 	VB_CONTACT_REFUSED,   /* another user, another version: reason logged */
 	VB_CONTACT_NO_MEMORY, /* to ask with: as absent, asking again later tries again */
+	/* No descriptor is left for it here, or in its owner's process: as absent. */
+	VB_CONTACT_SHORT_HERE,
+	VB_CONTACT_SHORT_THERE,
 };
 
 /* One end. The device uses tx, rx, peer, user; the rest is the host's. */
@@ -50,7 +53,8 @@ struct vb_channel {
 	uint32_t id;
 	uint32_t remote_id;
 	int64_t asked_at;
-	const void *asked_on; /* the connection, while the question stands */
+	enum vb_contact refusal; /* why it was refused */
+	const void *asked_on;    /* the connection, while the question stands */
 };
 
 /*

@@ -18,18 +18,36 @@
 /* Answers that a peer which goes on asking does not take. */
 #define ANSWERS_WAITING       (2 * CHANNELS_PER_PEER)
 
-static void answer(struct vb_node *node, struct vb_peer *peer, enum vb_control_type type,
-		   uint32_t to_id, uint32_t from_id, int fd)
+static void answer_with(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
+			int fd)
 {
 	struct vb_connection *conn = vb_connection_of(node, peer);
-	struct vb_control msg = {.type = type, .to_id = to_id, .from_id = from_id};
 
 	if (conn && conn->queued > ANSWERS_WAITING)
 		vb_peer_condemn(peer, "it asks and takes no answer");
 	if (conn)
-		vb_connection_send(node, conn, &msg, &fd, fd < 0 ? 0 : 1, true);
+		vb_connection_send(node, conn, msg, &fd, fd < 0 ? 0 : 1, true);
 	else
 		vb_descriptor_close(fd);
+}
+
+static void answer(struct vb_node *node, struct vb_peer *peer, enum vb_control_type type,
+		   uint32_t to_id, uint32_t from_id, int fd)
+{
+	struct vb_control msg = {.type = type, .to_id = to_id, .from_id = from_id};
+
+	answer_with(node, peer, &msg, fd);
+}
+
+/* There is no descriptor left here for a ring. */
+static void refuse_for_room(struct vb_node *node, struct vb_peer *peer, uint32_t to_id)
+{
+	struct vb_control msg = {
+		.type = VB_CONTROL_REFUSE, .to_id = to_id, .parts = VB_CONTROL_NO_ROOM};
+
+	vb_note(VB_REASON_DESCRIPTORS_SHORT, "process %u: no descriptor left for a channel",
+		vb_peer_pid(peer));
+	answer_with(node, peer, &msg, -1);
 }
 
 static bool may_have_more(const struct vb_peer *peer)
@@ -89,13 +107,21 @@ static struct vb_channel *open_receive(struct vb_node *node, struct vb_peer *pee
 	if (engine_exists(node, msg->to_engine) && may_have_more(peer))
 		ch = vb_channel_new(node, peer, msg->to_engine, msg->from_engine);
 	if (ch) {
+		int err = -EBADMSG;
+
 		vb_channel_link(ch);
-		if (half_take(ch, fds, num_fds) && !vb_channel_make_half(ch, half)) {
+		if (half_take(ch, fds, num_fds))
+			err = vb_channel_make_half(ch, half);
+		if (!err) {
 			ch->remote_id = msg->from_id;
 			vb_channel_bring_up(ch);
 			return ch;
 		}
 		vb_channel_retire(node, ch);
+		if (err == -EMFILE || err == -ENFILE) {
+			refuse_for_room(node, peer, msg->from_id);
+			return NULL;
+		}
 	}
 	answer(node, peer, VB_CONTROL_REFUSE, msg->from_id, 0, -1);
 	return NULL;
@@ -118,6 +144,13 @@ static struct vb_channel *accept_receive(struct vb_node *node, struct vb_peer *p
 	return ch;
 }
 
+static void refused(struct vb_channel *ch, enum vb_contact why)
+{
+	ch->stage = VB_CHANNEL_REFUSED;
+	ch->refusal = why;
+	ch->asked_at = vb_node_clock();
+}
+
 /* With the lock. True if there was such a request of ours. */
 static bool refusal_receive(struct vb_node *node, struct vb_peer *peer,
 			    const struct vb_control *msg)
@@ -130,9 +163,38 @@ static bool refusal_receive(struct vb_node *node, struct vb_peer *peer,
 		vb_channel_retire(node, ch);
 		return true;
 	}
-	ch->stage = VB_CHANNEL_REFUSED;
-	ch->asked_at = vb_node_clock();
+	refused(ch, msg->parts & VB_CONTROL_NO_ROOM ? VB_CONTACT_SHORT_THERE : VB_CONTACT_ABSENT);
 	return true;
+}
+
+/* With the lock. The peer's end is up and ends again. True if there was such a request of ours. */
+static bool accept_stripped(struct vb_node *node, struct vb_peer *peer,
+			    const struct vb_control *msg)
+{
+	struct vb_channel *ch = vb_channel_by_id(peer, msg->to_id);
+
+	if (!ch || ch->stage != VB_CHANNEL_ASKED)
+		return false;
+	vb_note(VB_REASON_DESCRIPTORS_SHORT, "process %u: no descriptor left for a channel",
+		vb_peer_pid(peer));
+	ch->remote_id = msg->from_id;
+	vb_channel_tell_closed(node, ch);
+	refused(ch, VB_CONTACT_SHORT_HERE);
+	return true;
+}
+
+void vb_channel_stripped(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg)
+{
+	bool changed = false;
+
+	pthread_mutex_lock(&node->lock);
+	if (msg->type == VB_CONTROL_OPEN)
+		refuse_for_room(node, peer, msg->from_id);
+	else if (msg->type == VB_CONTROL_ACCEPT)
+		changed = accept_stripped(node, peer, msg);
+	pthread_mutex_unlock(&node->lock);
+	if (changed && node->events.contact_changed)
+		node->events.contact_changed(node->events.arg);
 }
 
 /* With the lock. */

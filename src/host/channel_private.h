@@ -49,5 +49,7 @@ bool vb_channel_loop_service(struct vb_node *node);
 /* Progress thread, without the lock: a message about channels. Descriptors that are kept are set to -1. */
 void vb_channel_message(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
 			int *fds, int num_fds);
+/* The same, of one whose descriptors were lost because this process has no number left. */
+void vb_channel_stripped(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg);
 
 #endif

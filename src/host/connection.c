@@ -50,6 +50,8 @@ static void connection_ready(struct vb_node *node, struct vb_source *source, uin
 		}
 		if (n == 1)
 			vb_contact_message(node, conn, &msg, fds, num_fds);
+		else if (n == -EMFILE && vb_contact_stripped(node, conn, &msg))
+			n = 1;
 	}
 	if (n == 1 || n == -EAGAIN || conn->closed)
 		return;
@@ -58,14 +60,6 @@ static void connection_ready(struct vb_node *node, struct vb_source *source, uin
 			"a process (pid %d) sent a message of version %u, this is version %u",
 			(int)conn->opened.pid, msg.version, VB_CONTROL_VERSION);
 	conn->refused |= n == -EPROTO;
-	/* What it sent was lost because there is no descriptor left here: it had better know. */
-	if (n == -EMFILE) {
-		vb_note(VB_REASON_SYSTEM, "process %d: what it passed found no descriptor left",
-			(int)conn->opened.pid);
-		conn->shortage = true;
-		if (conn->block < 0)
-			vb_control_send(conn->source.fd, &vb_control_short, NULL, 0);
-	}
 	vb_contact_lost(node, conn);
 }
 

@@ -20,11 +20,13 @@
 #include "host/private.h"
 
 /* An absent owner is looked for again at most so often. */
-#define TRY_AGAIN_NS (1 * VB_MSEC)
+#define TRY_AGAIN_NS   (1 * VB_MSEC)
+/* And one for whom there was no descriptor: to turn somebody away costs more. */
+#define SHORT_AGAIN_NS (10 * VB_MSEC)
 /* Whoever was found dead stays dead for so long, well above the pause in which a waiting queue pair asks again. */
-#define DEAD_FOR_NS  (100 * VB_MSEC)
+#define DEAD_FOR_NS    (100 * VB_MSEC)
 /* A queue of callers that stays full for so long is taken for an absent owner. */
-#define FULL_NS      (2000 * VB_MSEC)
+#define FULL_NS        (2000 * VB_MSEC)
 
 static void contact_changed(struct vb_node *node)
 {
@@ -51,9 +53,22 @@ static struct vb_contact_entry *contact_entry(struct vb_node *node, uint32_t blo
 	return c;
 }
 
+static bool is_short(enum vb_contact_state state)
+{
+	return state == VB_CONTACT_STATE_SHORT_HERE || state == VB_CONTACT_STATE_SHORT_THERE;
+}
+
+static enum vb_contact shortage(const struct vb_contact_entry *c)
+{
+	return c->state == VB_CONTACT_STATE_SHORT_HERE ? VB_CONTACT_SHORT_HERE
+						       : VB_CONTACT_SHORT_THERE;
+}
+
 static void contact_want(struct vb_node *node, struct vb_contact_entry *c)
 {
-	if (c->wanted || vb_node_clock() - c->tried < TRY_AGAIN_NS)
+	int64_t pause = is_short(c->state) ? SHORT_AGAIN_NS : TRY_AGAIN_NS;
+
+	if (c->wanted || vb_node_clock() - c->tried < pause)
 		return;
 	c->wanted = true;
 	vb_node_todo(node);
@@ -102,6 +117,10 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t si
 		c->state = VB_CONTACT_STATE_WANTED;
 		*why = VB_CONTACT_PENDING;
 		break;
+	case VB_CONTACT_STATE_SHORT_HERE:
+	case VB_CONTACT_STATE_SHORT_THERE:
+		*why = shortage(c);
+		break;
 	case VB_CONTACT_STATE_ABSENT:
 		break;
 	}
@@ -125,6 +144,8 @@ enum vb_contact vb_contact_again(struct vb_node *node, uint32_t block)
 		c->state = VB_CONTACT_STATE_WANTED;
 	if (c->state != VB_CONTACT_STATE_CONNECTED)
 		contact_want(node, c);
+	if (is_short(c->state))
+		return shortage(c);
 	return c->state == VB_CONTACT_STATE_CONNECTED || c->state == VB_CONTACT_STATE_WANTED
 		       ? VB_CONTACT_PENDING
 		       : VB_CONTACT_ABSENT;
@@ -240,7 +261,7 @@ static enum vb_contact_state contact_connect(struct vb_node *node, struct vb_con
 {
 	struct ucred cred = {0};
 	int fd = -1;
-	int err = owner_call(node, c->block, &fd, &cred);
+	int err = vb_admit_has_room(node) ? owner_call(node, c->block, &fd, &cred) : -EMFILE;
 
 	if (err == -EAGAIN) { /* its queue of connections is full: it is stopped or busy */
 		if (!c->full_since)
@@ -252,6 +273,11 @@ static enum vb_contact_state contact_connect(struct vb_node *node, struct vb_con
 		return VB_CONTACT_STATE_ABSENT;
 	}
 	c->full_since = 0;
+	if (err == -EMFILE || err == -ENFILE) {
+		vb_note(VB_REASON_DESCRIPTORS_SHORT,
+			"block 0x%x: no descriptor left for a connection", c->block);
+		return VB_CONTACT_STATE_SHORT_HERE;
+	}
 	if (err) {
 		if (err != -ECONNREFUSED)
 			vb_note(VB_REASON_SYSTEM, "call of block 0x%x: %s", c->block,
@@ -289,7 +315,8 @@ static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 	if (now == VB_CONTACT_STATE_CONNECTED)
 		c->answered = true;
 	c->state = now;
-	return now != before && now != VB_CONTACT_STATE_CONNECTED;
+	/* Told each time: whoever asks while it is tried does not learn that this came to nothing as before. */
+	return (now != before || is_short(now)) && now != VB_CONTACT_STATE_CONNECTED;
 }
 
 bool vb_contact_service(struct vb_node *node)
@@ -318,8 +345,10 @@ static enum vb_contact_state state_after(const struct vb_connection *conn)
 {
 	if (conn->refused)
 		return VB_CONTACT_STATE_REFUSED;
-	if (conn->shortage)
-		return VB_CONTACT_STATE_ABSENT;
+	if (conn->short_here)
+		return VB_CONTACT_STATE_SHORT_HERE;
+	if (conn->short_there)
+		return VB_CONTACT_STATE_SHORT_THERE;
 	/* Hung up before it had introduced itself: whether its name is still there will tell whether it died. */
 	return VB_CONTACT_STATE_WANTED;
 }
@@ -364,7 +393,35 @@ static void short_receive(struct vb_connection *conn)
 {
 	vb_note(VB_REASON_PEER_SHORT, "process %d has no descriptor left for a connection",
 		(int)conn->opened.pid);
-	conn->shortage = conn->ended = true;
+	conn->short_there = conn->ended = true;
+}
+
+void vb_contact_too_short(struct vb_connection *conn)
+{
+	vb_note(VB_REASON_DESCRIPTORS_SHORT, "process %d: no descriptor left for a connection",
+		(int)conn->opened.pid);
+	conn->short_here = conn->ended = true;
+	if (conn->block < 0)
+		vb_control_send(conn->source.fd, &vb_control_short, NULL, 0);
+}
+
+bool vb_contact_stripped(struct vb_node *node, struct vb_connection *conn,
+			 const struct vb_control *msg)
+{
+	struct vb_peer *peer;
+	bool useful;
+
+	pthread_mutex_lock(&node->lock);
+	useful = msg->type != VB_CONTROL_HELLO;
+	peer = conn->peer && conn->peer->state == VB_PEER_UP ? conn->peer : NULL;
+	if (!useful)
+		vb_contact_too_short(conn);
+	else if (msg->type == VB_CONTROL_GIVE && conn->peer)
+		vb_give_stripped(conn->peer);
+	pthread_mutex_unlock(&node->lock);
+	if (useful && peer)
+		vb_channel_stripped(node, peer, msg);
+	return useful;
 }
 
 /* And of no known type: said there. */

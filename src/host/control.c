@@ -88,15 +88,17 @@ int vb_control_receive(int sock, struct vb_control *msg, struct ucred *from, int
 		.msg_control = &rights,
 		.msg_controllen = sizeof(rights.room),
 	};
+	int reset = 0;
 	ssize_t n;
 
 	memset(msg, 0, sizeof(*msg));
 	if (from)
 		*from = (struct ucred){.pid = -1, .uid = (uid_t)-1, .gid = (gid_t)-1};
 	*num_fds = 0;
+	/* Closed there before it had read what we sent: the error is told once, what it said before comes after it. */
 	do {
 		n = vb_sys_recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
+	} while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset++)));
 	if (n < 0)
 		return -errno;
 	rights_take(&m, from, fds, num_fds);
@@ -109,12 +111,13 @@ int vb_control_receive(int sock, struct vb_control *msg, struct ucred *from, int
 		msg->type = VB_CONTROL_RING;
 		return 1;
 	}
-	if (ours && n == sizeof(*msg) && !(m.msg_flags & MSG_TRUNC) && !lost) {
-		msg->text[sizeof(msg->text) - 1] = '\0';
+	bool whole = ours && n == sizeof(*msg) && !(m.msg_flags & MSG_TRUNC);
+
+	msg->text[sizeof(msg->text) - 1] = '\0';
+	if (whole && !lost)
 		return 1;
-	}
 	while (*num_fds)
 		vb_descriptor_close(fds[--*num_fds]);
 	/* Descriptors are lost when this process has no number left for them. */
-	return ours && lost ? -EMFILE : -EPROTO;
+	return whole && lost ? -EMFILE : -EPROTO;
 }

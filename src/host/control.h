@@ -48,13 +48,14 @@ enum vb_control_type {
 	VB_CONTROL_MORE,
 };
 
-/* Of a GIVE, but for the last. */
+/* Of a GIVE, but for the last two. */
 enum vb_control_part {
 	VB_CONTROL_LOCK = 1,  /* of atomics on its memory */
 	VB_CONTROL_ARENA = 2, /* memory that peers map */
 	VB_CONTROL_MEMORY = 4,
 	VB_CONTROL_KEYS = 8,
 	VB_CONTROL_SAYS_UID = 16, /* ASK: the sender was started with VERBATIM_TRUST=uid */
+	VB_CONTROL_NO_ROOM = 32,  /* REFUSE: the sender has no descriptor left for a ring */
 };
 
 /* Host byte order. The first two fields keep their place in every version. */
@@ -66,7 +67,7 @@ struct vb_control {
 	uint32_t from_id; /* sender's channel */
 	uint32_t to_engine;
 	uint32_t from_engine;
-	uint32_t parts;         /* GIVE, ASK: enum vb_control_part */
+	uint32_t parts;         /* GIVE, ASK, REFUSE: enum vb_control_part */
 	uint64_t nonce;         /* HELLO: the sender's; GRANT and ASK: unguessable, the same */
 	uint64_t nonce_address; /* GIVE: where the nonce lies in the sender's memory */
 	char text[VB_CONTROL_TEXT];
@@ -84,7 +85,7 @@ void vb_control_name_senders(int sock);
 
 /*
  * Receives one message and up to VB_CONTROL_FDS descriptors (adopted, owned by the caller), and who sent it (NULL: not asked). 1 = message, 0 = hung up,
- * -EAGAIN nothing there, -EMFILE descriptors got lost, -EPROTO not a message of ours, or of another version (msg->version tells), -errno.
+ * -EAGAIN nothing there, -EMFILE a message whose descriptors got lost, -EPROTO not a message of ours, or of another version (msg->version tells), -errno.
  */
 int vb_control_receive(int sock, struct vb_control *msg, struct ucred *from, int *fds,
 		       int *num_fds);

@@ -129,6 +129,21 @@ bool vb_descriptor_ours(int fd)
 	       (!wanted || fcntl(fd, F_GETSIG) == wanted);
 }
 
+bool vb_descriptor_room(int fd, int n)
+{
+	int taken[VB_DESCRIPTOR_ROOM], got = 0;
+
+	while (got < n && got < VB_DESCRIPTOR_ROOM) {
+		taken[got] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		if (taken[got] < 0)
+			break;
+		got++;
+	}
+	for (int i = 0; i < got; i++)
+		vb_sys_close(taken[i]);
+	return got == n;
+}
+
 void vb_descriptor_close(int fd)
 {
 	bool close_it = vb_descriptor_ours(fd);

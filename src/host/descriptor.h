@@ -31,6 +31,10 @@ bool vb_descriptor_ours(int fd);
 /* The same by its mark alone: one light system call, for fast paths. */
 bool vb_descriptor_still(int fd);
 
+/* Are so many numbers free now (at most VB_DESCRIPTOR_ROOM)? `fd` is any open file. Not a promise: other threads take them too. */
+#define VB_DESCRIPTOR_ROOM 8
+bool vb_descriptor_room(int fd, int n);
+
 /* Closes an adopted descriptor and forgets it. Does nothing with -1 or with a number that is not (or no longer) ours. */
 void vb_descriptor_close(int fd);
 

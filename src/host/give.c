@@ -213,6 +213,13 @@ void vb_give_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, 
 	atomic_store(&peer->ask.answered, true);
 }
 
+void vb_give_stripped(struct vb_peer *peer)
+{
+	vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: no descriptor is left here for its memory",
+		vb_peer_pid(peer));
+	atomic_store(&peer->ask.answered, true);
+}
+
 /* And again after a while, unless it is given: messages get lost where memory is short, refusals are thought over. */
 static void ask_send(struct vb_node *node, struct vb_peer *peer)
 {

@@ -6,8 +6,12 @@
 #include "base/log.h"
 #include "base/reason.h"
 #include "host/control.h"
+#include "host/descriptor.h"
 #include "host/private.h"
 #include "host/shared.h"
+
+/* Descriptors for judging who greets (host/trust.h): without them it would be taken for a stranger. */
+#define TO_JUDGE 2
 
 void vb_greeting_hello(struct vb_node *node, struct vb_connection *conn)
 {
@@ -118,6 +122,10 @@ void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 {
 	const char *defect = "it sent no page";
 
+	if (!conn->peer && num_fds == 1 && !vb_descriptor_room(fds[0], TO_JUDGE)) {
+		vb_contact_too_short(conn);
+		return;
+	}
 	if (!conn->peer && num_fds == 1) {
 		struct vb_peer *peer = page_take(node, conn, msg, fds[0], &defect);
 		bool fresh = peer && !peer->connections;

@@ -189,7 +189,8 @@ struct vb_connection {
 	bool grant_owed; /* the stranger at the other end has to prove first that a block is its own */
 	bool ended;      /* to be closed: the other side has gone, */
 	bool refused;    /* or is not one of us, */
-	bool shortage; /* or one of the two has no descriptor left */
+	bool short_here;  /* or there is no descriptor left, here */
+	bool short_there; /* or there */
 	struct vb_outgoing *out;
 	struct vb_outgoing **out_end;
 };
@@ -202,6 +203,8 @@ enum vb_contact_state {
 	VB_CONTACT_STATE_ABSENT,
 	VB_CONTACT_STATE_DEAD,
 	VB_CONTACT_STATE_REFUSED,
+	VB_CONTACT_STATE_SHORT_HERE,
+	VB_CONTACT_STATE_SHORT_THERE,
 };
 
 struct vb_contact_entry {
@@ -289,10 +292,20 @@ bool vb_admit_called(struct vb_node *node, const struct ucred *cred);
 bool vb_user_is_ours(const struct vb_node *node, uid_t uid);
 /* With the lock: a descriptor for vb_admission.spare, if there is one. */
 void vb_admit_spare(struct vb_node *node);
+/*
+ * Are there descriptors for one more peer, all that a greeting takes at its height? What is lost in the middle of it costs both sides more; and the
+ * program keeps these few for itself.
+ */
+bool vb_admit_has_room(const struct vb_node *node);
 
 /* contact.c: progress thread. */
 void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
 			const struct vb_control *msg, int *fds, int num_fds);
+/* The descriptors beside this message were lost: there is no number left for them. False: the connection is of no use without. */
+bool vb_contact_stripped(struct vb_node *node, struct vb_connection *conn,
+			 const struct vb_control *msg);
+/* With the lock. There is no descriptor left for what a greeting needs: the caller is told, the connection is to end. */
+void vb_contact_too_short(struct vb_connection *conn);
 /* The connection has ended; its flags say why. */
 void vb_contact_lost(struct vb_node *node, struct vb_connection *conn);
 /* Connects where that is wanted. True if the device was told something. */
@@ -318,6 +331,8 @@ bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_contr
 /* give.c: all with the lock. The messages; on this connection. */
 void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg);
 void vb_give_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds);
+/* What it gave found no descriptor: rings serve it, and it is asked again. */
+void vb_give_stripped(struct vb_peer *peer);
 /* May this peer, which has our memory, have more of it now? If not, it is told of no more. */
 bool vb_give_still(struct vb_connection *conn);
 /* vb_trust_is_kin() of who sent the message before us. */

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Promise: a process that comes to its limit of descriptors (RLIMIT_NOFILE) goes on with the peers it has. Requests to and from one more
+ * end with RETRY_EXC and the reason, within the time of all tries; when descriptors are free again, new contact is made.
+ * Argument: who asks first, "calling" (the process at its limit) or "called" (its peers).
+ */
+#include "support/check.h"
+#include "support/endpoint.h"
+#include "support/process.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { PEERS = 40, ROOM = 44, LEAVING = 6, SIZE = 4096 };
+/* All tries of a request: 8 * 67 ms, and of the one that is waited for asleep: 8 * 537 ms. */
+enum { TIMEOUT = 14, LONG_TIMEOUT = 17, RETRIES = 7, BOUND_MS = 8000 };
+enum { ASLEEP_MS = 1500, BUSY_MS = 600 };
+/* base/reason.h */
+enum { PEER_SHORT = 0x709, DESCRIPTORS_SHORT = 0x70c };
+
+struct outcome {
+	uint32_t status;
+	uint32_t reason;
+	uint64_t ms;
+	uint64_t cpu_ms;
+};
+
+static struct process process[PEERS];
+static struct endpoint endpoint;
+static struct side side[PEERS];
+static bool met[PEERS];
+static bool calling;
+
+static uint64_t cpu_ms(void)
+{
+	struct rusage u;
+
+	CHECK_ZERO(getrusage(RUSAGE_SELF, &u));
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+}
+
+static void open_to(struct side *s, struct endpoint *e, int sock, uint8_t timeout)
+{
+	struct qp_settings settings;
+
+	qp_settings_default(&settings, IBV_QPT_RC);
+	settings.timeout = timeout;
+	settings.retry_count = RETRIES;
+	side_open(s, e, &settings, NULL, SIZE);
+	for (uint64_t i = 0; i < 8; i++)
+		CHECK_ZERO(post_receive(s, i, 0, 64));
+	side_exchange(s, sock);
+}
+
+/* A WRITE and a SEND; asleep for so long before the completion is looked for. */
+static struct outcome speak(struct side *s, unsigned int asleep_ms)
+{
+	uint64_t since = now_ms(), cpu = cpu_ms();
+	struct outcome o = {0};
+	struct ibv_wc wc;
+
+	CHECK_ZERO(post_write(s, 1001, 64, 64, 64, IBV_SEND_SIGNALED));
+	if (asleep_ms) {
+		sleep_ms(asleep_ms);
+		o.cpu_ms = cpu_ms() - cpu;
+	}
+	do {
+		completion_next(s->endpoint->cq, &wc);
+	} while (wc.wr_id != 1001);
+	o.ms = now_ms() - since;
+	o.status = wc.status;
+	o.reason = wc.vendor_err;
+	return o;
+}
+
+static int peer(int sock, void *unused)
+{
+	struct endpoint own;
+	struct side mine;
+	struct outcome o;
+	bool open = false;
+	char word;
+
+	(void)unused;
+	endpoint_open(&own, 64, false);
+	for (message_receive(sock, &word, 1); word != 'q'; message_receive(sock, &word, 1)) {
+		if (word == 'o' || word == 'l') {
+			if (open)
+				side_close(&mine);
+			open_to(&mine, &own, sock, word == 'l' ? LONG_TIMEOUT : TIMEOUT);
+			open = true;
+		} else {
+			o = speak(&mine, word == 'z' ? ASLEEP_MS : 0);
+			message_send(sock, &o, sizeof(o));
+		}
+	}
+	if (open)
+		side_close(&mine);
+	endpoint_close(&own);
+	return 0;
+}
+
+static int descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = -1;
+
+	CHECK(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static struct outcome peer_speaks(int i, char word)
+{
+	struct outcome o;
+
+	message_send(process[i].sock, &word, 1);
+	message_receive(process[i].sock, &o, sizeof(o));
+	return o;
+}
+
+static void connect_to(int i, char word)
+{
+	message_send(process[i].sock, &word, 1);
+	open_to(&side[i], &endpoint, process[i].sock, word == 'l' ? LONG_TIMEOUT : TIMEOUT);
+}
+
+static struct outcome first_request(int i, bool asleep)
+{
+	if (calling)
+		return speak(&side[i], asleep ? ASLEEP_MS : 0);
+	return peer_speaks(i, asleep ? 'z' : 's');
+}
+
+static void expect_reason(int i, struct outcome o, uint64_t most_ms)
+{
+	/* Either end may be the first to find none. */
+	CHECK_SAY(o.status == IBV_WC_RETRY_EXC_ERR &&
+			  (o.reason == PEER_SHORT || o.reason == DESCRIPTORS_SHORT),
+		  "peer %d: status %u, reason %#x", i, o.status, o.reason);
+	CHECK_SAY(o.ms <= most_ms, "peer %d: the error came after %llu ms", i,
+		  (unsigned long long)o.ms);
+}
+
+/* Both ways, with each peer that was met. */
+static void all_speak(void)
+{
+	for (int i = 0; i < PEERS; i++) {
+		if (!met[i])
+			continue;
+		CHECK_EQ(speak(&side[i], 0).status, IBV_WC_SUCCESS);
+		CHECK_EQ(peer_speaks(i, 's').status, IBV_WC_SUCCESS);
+	}
+}
+
+static int meet_all(void)
+{
+	int within = 0;
+	uint64_t slowest = 0;
+
+	for (int i = 0; i < PEERS; i++) {
+		connect_to(i, 'o');
+		struct outcome o = first_request(i, false);
+
+		met[i] = o.status == IBV_WC_SUCCESS;
+		if (met[i]) {
+			within++;
+			continue;
+		}
+		expect_reason(i, o, BOUND_MS);
+		slowest = o.ms > slowest ? o.ms : slowest;
+		for (int k = 0; k < i; k += 7) {
+			if (met[k])
+				CHECK_EQ(speak(&side[k], 0).status, IBV_WC_SUCCESS);
+		}
+	}
+	printf("%s: %d of %d peers within %d descriptors, the last error after %llu ms\n",
+	       calling ? "calling" : "called", within, PEERS, descriptors(),
+	       (unsigned long long)slowest);
+	return within;
+}
+
+static int one_that(bool was_met)
+{
+	int i = PEERS - 1;
+
+	while (i > 0 && met[i] != was_met)
+		i--;
+	CHECK_EQ(met[i], was_met);
+	return i;
+}
+
+static void expect_at_most(int most)
+{
+	uint64_t until = now_ms() + BOUND_MS;
+
+	while (descriptors() > most) {
+		CHECK_SAY(now_ms() < until, "%d descriptors, not %d", descriptors(), most);
+		sleep_ms(10);
+	}
+}
+
+static void reconnect(int i, char word)
+{
+	side_close(&side[i]);
+	connect_to(i, word);
+}
+
+static void end(int i)
+{
+	char word = 'q';
+
+	message_send(process[i].sock, &word, 1);
+	process_expect_success(&process[i], PROCESS_PATIENCE_MS);
+	close(process[i].sock);
+	met[i] = false;
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit limit;
+	struct outcome o;
+	int late, full;
+
+	CHECK(argc == 2);
+	calling = !strcmp(argv[1], "calling");
+	watchdog(170);
+	for (int i = 0; i < PEERS; i++)
+		process_start(&process[i], peer, NULL);
+	CHECK_ZERO(getrlimit(RLIMIT_NOFILE, &limit));
+	limit.rlim_cur = (rlim_t)descriptors() + ROOM;
+	CHECK_ZERO(setrlimit(RLIMIT_NOFILE, &limit));
+	endpoint_open(&endpoint, 1024, false);
+
+	promise("those within the limit are met, one more is told why not");
+	int within = meet_all();
+
+	CHECK(within >= 4 && within < PEERS);
+	all_speak();
+
+	promise("waiting for a descriptor costs little");
+	late = one_that(false);
+	reconnect(late, 'l');
+	o = first_request(late, true);
+	expect_reason(late, o, BOUND_MS + 8 * 537);
+	printf("%llu ms of processor time in %d ms\n", (unsigned long long)o.cpu_ms, ASLEEP_MS);
+	CHECK(o.cpu_ms <= BUSY_MS);
+	all_speak();
+
+	promise("when others have gone, it is met");
+	full = descriptors();
+	for (int n = 0; n < LEAVING; n++)
+		end(one_that(true));
+	expect_at_most(full - 2 * LEAVING);
+	reconnect(late, 'l');
+	CHECK_EQ(first_request(late, false).status, IBV_WC_SUCCESS);
+	met[late] = true;
+	all_speak();
+	for (int i = 0; i < PEERS; i++) {
+		if (process[i].pid)
+			end(i);
+		side_close(&side[i]);
+	}
+	endpoint_close(&endpoint);
+	return 0;
+}
