@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <infiniband/verbs.h>
 
@@ -87,6 +88,38 @@ static void exhaustion(void)
 		for (int i = 0; i < PIECES; i++)
 			EXPECT_EQ(ibv_free_dm(piece[i]), 0);
 	}
+}
+
+/* ibv_alloc_dm(3): a small piece takes a memory page, and none shares its bytes with another. */
+static void small_pieces(void)
+{
+	enum { MOST = 16384, PAGE = 4096, SMALL = 64 };
+	static struct ibv_dm *piece[MOST];
+	size_t granted = max_dm_size / PAGE;
+	uint32_t word;
+
+	expect_case("as many small pieces as there are pages, and one more");
+	REQUIRE(granted == MOST && sysconf(_SC_PAGESIZE) == PAGE);
+	for (uint32_t i = 0; i < MOST; i++) {
+		piece[i] = need(SMALL);
+		REQUIRE(!ibv_memcpy_to_dm(piece[i], SMALL - sizeof(i), &i, sizeof(i)));
+	}
+	EXPECT_NULL(alloc(SMALL, 0), ENOMEM);
+	expect_case("every other one is given back, and had again, as zeroes");
+	for (int i = 0; i < MOST; i += 2)
+		REQUIRE(!ibv_free_dm(piece[i]));
+	for (int i = 0; i < MOST; i += 2) {
+		piece[i] = need(SMALL);
+		REQUIRE(!ibv_memcpy_from_dm(&word, piece[i], SMALL - sizeof(word), sizeof(word)));
+		REQUIRE(word == 0);
+	}
+	expect_case("the others kept their bytes");
+	for (uint32_t i = 1; i < MOST; i += 2) {
+		REQUIRE(!ibv_memcpy_from_dm(&word, piece[i], SMALL - sizeof(word), sizeof(word)));
+		REQUIRE(word == i);
+	}
+	for (int i = 0; i < MOST; i++)
+		REQUIRE(!ibv_free_dm(piece[i]));
 }
 
 /* The limit is the device's: two contexts share it. */
@@ -295,6 +328,7 @@ int main(int argc, char **argv)
 	EXPECT(max_dm_size >= 65536);
 	attributes();
 	exhaustion();
+	small_pieces();
 	limit_per_device();
 	copies();
 	fresh();
