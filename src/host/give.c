@@ -112,7 +112,9 @@ void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const stru
 		return;
 	peer->ask.heard = now;
 	struct vb_asker who = asker_of(conn, msg->parts & VB_CONTROL_SAYS_UID);
-	const char *why = vb_trust_obstacle(&who);
+	const char *why = vb_descriptor_room(conn->source.fd, 1)
+				  ? vb_trust_obstacle(&who)
+				  : "it has no descriptor left to look at who asks";
 
 	asker_done(conn, &who);
 	if (why) {

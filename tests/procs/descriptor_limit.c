@@ -2,7 +2,8 @@
 /*
  * Promise: a process that comes to its limit of descriptors (RLIMIT_NOFILE) goes on with the peers it has. Requests to and from one more
  * end with RETRY_EXC and the reason, within the time of all tries; when descriptors are free again, new contact is made.
- * Argument: who asks first, "calling" (the process at its limit) or "called" (its peers).
+ * Argument: who asks first, "calling" (the process at its limit) or "called" (its peers); or "taken": its program takes every number that is left, then
+ * memory cannot be passed any more, and is done without, nor the rings of one more completion queue.
  */
 #include "support/check.h"
 #include "support/endpoint.h"
@@ -15,7 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { PEERS = 40, ROOM = 44, LEAVING = 6, SIZE = 4096 };
+enum { PEERS = 28, ROOM = 44, LEAVING = 6, SIZE = 4096 };
 /* All tries of a request: 8 * 67 ms, and of the one that is waited for asleep: 8 * 537 ms. */
 enum { TIMEOUT = 14, LONG_TIMEOUT = 17, RETRIES = 7, BOUND_MS = 8000 };
 enum { ASLEEP_MS = 1500, BUSY_MS = 600 };
@@ -44,12 +45,13 @@ static uint64_t cpu_ms(void)
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
 }
 
-static void open_to(struct side *s, struct endpoint *e, int sock, uint8_t timeout)
+static void open_to(struct side *s, struct endpoint *e, struct ibv_cq *cq, int sock, char how)
 {
 	struct qp_settings settings;
 
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.timeout = timeout;
+	qp_settings_default(&settings, how == 'd' ? IBV_QPT_UD : IBV_QPT_RC);
+	settings.send_cq = settings.recv_cq = cq;
+	settings.timeout = how == 'l' ? LONG_TIMEOUT : TIMEOUT;
 	settings.retry_count = RETRIES;
 	side_open(s, e, &settings, NULL, SIZE);
 	for (uint64_t i = 0; i < 8; i++)
@@ -70,7 +72,7 @@ static struct outcome speak(struct side *s, unsigned int asleep_ms)
 		o.cpu_ms = cpu_ms() - cpu;
 	}
 	do {
-		completion_next(s->endpoint->cq, &wc);
+		completion_next(s->settings.send_cq, &wc);
 	} while (wc.wr_id != 1001);
 	o.ms = now_ms() - since;
 	o.status = wc.status;
@@ -89,10 +91,10 @@ static int peer(int sock, void *unused)
 	(void)unused;
 	endpoint_open(&own, 64, false);
 	for (message_receive(sock, &word, 1); word != 'q'; message_receive(sock, &word, 1)) {
-		if (word == 'o' || word == 'l') {
+		if (strchr("old", word)) {
 			if (open)
 				side_close(&mine);
-			open_to(&mine, &own, sock, word == 'l' ? LONG_TIMEOUT : TIMEOUT);
+			open_to(&mine, &own, own.cq, sock, word);
 			open = true;
 		} else {
 			o = speak(&mine, word == 'z' ? ASLEEP_MS : 0);
@@ -129,7 +131,7 @@ static struct outcome peer_speaks(int i, char word)
 static void connect_to(int i, char word)
 {
 	message_send(process[i].sock, &word, 1);
-	open_to(&side[i], &endpoint, process[i].sock, word == 'l' ? LONG_TIMEOUT : TIMEOUT);
+	open_to(&side[i], &endpoint, endpoint.cq, process[i].sock, word);
 }
 
 static struct outcome first_request(int i, bool asleep)
@@ -223,21 +225,19 @@ static void end(int i)
 	met[i] = false;
 }
 
-int main(int argc, char **argv)
+static void limit_set(void)
 {
 	struct rlimit limit;
-	struct outcome o;
-	int late, full;
 
-	CHECK(argc == 2);
-	calling = !strcmp(argv[1], "calling");
-	watchdog(170);
-	for (int i = 0; i < PEERS; i++)
-		process_start(&process[i], peer, NULL);
 	CHECK_ZERO(getrlimit(RLIMIT_NOFILE, &limit));
 	limit.rlim_cur = (rlim_t)descriptors() + ROOM;
 	CHECK_ZERO(setrlimit(RLIMIT_NOFILE, &limit));
-	endpoint_open(&endpoint, 1024, false);
+}
+
+static void crowd(void)
+{
+	struct outcome o;
+	int late, full;
 
 	promise("those within the limit are met, one more is told why not");
 	int within = meet_all();
@@ -263,7 +263,97 @@ int main(int argc, char **argv)
 	CHECK_EQ(first_request(late, false).status, IBV_WC_SUCCESS);
 	met[late] = true;
 	all_speak();
-	for (int i = 0; i < PEERS; i++) {
+}
+
+static void speak_both_ways(int i)
+{
+	CHECK_EQ(speak(&side[i], 0).status, IBV_WC_SUCCESS);
+	CHECK_EQ(peer_speaks(i, 's').status, IBV_WC_SUCCESS);
+}
+
+static void refused_both_ways(int i)
+{
+	expect_reason(i, speak(&side[i], 0), BOUND_MS);
+	expect_reason(i, peer_speaks(i, 's'), BOUND_MS);
+}
+
+/* An engine of its own on this side. */
+static void connect_by(struct ibv_cq *cq, int i)
+{
+	char word = 'o';
+
+	side_close(&side[i]);
+	message_send(process[i].sock, &word, 1);
+	open_to(&side[i], &endpoint, cq, process[i].sock, word);
+}
+
+enum { MET, DATAGRAMS, MORE_RINGS, NEW };
+
+static void taken(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(endpoint.context, 64, NULL, NULL, 0);
+	static int mine[4096];
+	static struct side datagrams;
+	int count = 0;
+	struct ibv_wc wc;
+
+	CHECK(cq);
+	connect_to(MET, 'o');
+	connect_to(MORE_RINGS, 'o');
+	speak_both_ways(MET);
+	speak_both_ways(MORE_RINGS);
+	message_send(process[DATAGRAMS].sock, "d", 1);
+	open_to(&datagrams, &endpoint, endpoint.cq, process[DATAGRAMS].sock, 'd');
+	CHECK_ZERO(post_send(&datagrams, 1, 0, 64, IBV_SEND_SIGNALED));
+	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, &wc);
+	sleep_ms(200);
+	while (count < 4096 && (mine[count] = dup(0)) >= 0)
+		count++;
+	CHECK(count < 4096);
+
+	promise("without a number left, those that were met are served");
+	speak_both_ways(MET);
+	promise("also one whose memory cannot be passed any more");
+	connect_to(DATAGRAMS, 'o');
+	speak_both_ways(DATAGRAMS);
+	promise("rings and peers that are new are refused with the reason");
+	connect_by(cq, MORE_RINGS);
+	refused_both_ways(MORE_RINGS);
+	connect_to(NEW, 'o');
+	refused_both_ways(NEW);
+	speak_both_ways(MET);
+	speak_both_ways(DATAGRAMS);
+
+	promise("with numbers again both work");
+	while (count)
+		close(mine[--count]);
+	connect_by(cq, MORE_RINGS);
+	speak_both_ways(MORE_RINGS);
+	reconnect(NEW, 'o');
+	speak_both_ways(NEW);
+	side_close(&side[MORE_RINGS]);
+	connect_to(MORE_RINGS, 'o');
+	CHECK_ZERO(ibv_destroy_cq(cq));
+	side_close(&datagrams);
+}
+
+int main(int argc, char **argv)
+{
+	CHECK(argc == 2);
+	bool all = !strcmp(argv[1], "taken");
+	int peers = all ? NEW + 1 : PEERS;
+
+	calling = !strcmp(argv[1], "calling");
+	watchdog(170);
+	for (int i = 0; i < peers; i++)
+		process_start(&process[i], peer, NULL);
+	limit_set();
+	endpoint_open(&endpoint, 1024, false);
+	if (all)
+		taken();
+	else
+		crowd();
+	for (int i = 0; i < peers; i++) {
 		if (process[i].pid)
 			end(i);
 		side_close(&side[i]);
