@@ -10,6 +10,7 @@
 #include "support/process.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,6 +290,17 @@ static void connect_by(struct ibv_cq *cq, int i)
 
 enum { MET, DATAGRAMS, MORE_RINGS, NEW };
 
+static int numbers_free(void)
+{
+	struct rlimit limit;
+	int n = 0;
+
+	CHECK_ZERO(getrlimit(RLIMIT_NOFILE, &limit));
+	for (rlim_t fd = 0; fd < limit.rlim_cur; fd++)
+		n += fcntl((int)fd, F_GETFD) < 0;
+	return n;
+}
+
 static void taken(void)
 {
 	struct ibv_cq *cq = ibv_create_cq(endpoint.context, 64, NULL, NULL, 0);
@@ -316,6 +328,8 @@ static void taken(void)
 	promise("also one whose memory cannot be passed any more");
 	connect_to(DATAGRAMS, 'o');
 	speak_both_ways(DATAGRAMS);
+	sleep_ms(100);
+	CHECK_EQ(numbers_free(), 0); /* no connection was ended */
 	promise("rings and peers that are new are refused with the reason");
 	connect_by(cq, MORE_RINGS);
 	refused_both_ways(MORE_RINGS);
