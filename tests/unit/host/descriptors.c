@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/reason.h"
+#include "host/control.h"
 #include "unit/host/end.h"
 
 static uint64_t word = 42;
@@ -377,6 +379,23 @@ static void test_no_descriptor_left(void **state)
 	end_stop(&end);
 }
 
+/* Closed with our message unread: the socket tells an error first. What was said before is not lost for it. */
+static void test_said_before_reset(void **state)
+{
+	struct vb_control msg;
+	int pair[2], fds[VB_CONTROL_FDS], num_fds;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(vb_control_send(pair[0], &vb_control_short, NULL, 0), 0);
+	assert_int_equal(vb_control_send(pair[1], &vb_control_short, NULL, 0), 0);
+	close(pair[1]);
+	assert_int_equal(vb_control_receive(pair[0], &msg, NULL, fds, &num_fds), 1);
+	assert_int_equal(msg.type, VB_CONTROL_SHORT);
+	assert_int_equal(vb_control_receive(pair[0], &msg, NULL, fds, &num_fds), 0);
+	close(pair[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +404,7 @@ int main(void)
 		cmocka_unit_test(test_we_close_all),
 		cmocka_unit_test_setup_teardown(test_fork, set_up, tear_down),
 		cmocka_unit_test(test_no_descriptor_left),
+		cmocka_unit_test(test_said_before_reset),
 	};
 
 	return cmocka_run_group_tests_name("host/descriptors", tests, NULL, NULL);
