@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/reason.h"
 #include "device/context.h"
@@ -29,7 +28,7 @@ static int check_attr(const struct ibv_alloc_dm_attr *attr)
 		return vb_refuse(EINVAL, attr->length ? VB_REASON_ARG_LIMIT : VB_REASON_ARG,
 				 "alloc_dm: %zu bytes, max_dm_size is %llu", attr->length,
 				 (unsigned long long)VB_MAX_DM_BYTES);
-	/* A piece begins with a memory page. */
+	/* At most a memory page. */
 	if (attr->log_align_req > VB_MAX_DM_LOG_ALIGN)
 		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT,
 				 "alloc_dm: alignment 2^%u, at most 2^%u", attr->log_align_req,
@@ -73,25 +72,24 @@ static void key_withdraw(struct vb_dm *d)
 	vb_node_key_free(d->node, d->key);
 }
 
-static int make(struct ibv_context *ctx, struct vb_dm *d)
+static int make(struct ibv_context *ctx, struct vb_dm *d, uint32_t log_align)
 {
 	struct vb_passport_dm pass = {.pd = vb_pd_number(), .length = d->length};
-	void *addr = NULL;
 	int err = vb_process_node(&d->node);
 
 	if (!err)
 		err = vb_node_key_alloc(d->node, &d->key, &d->entry);
 	if (err)
 		return err;
-	err = vb_arena_alloc(d->node, d->length, &addr);
+	err = vb_piece_alloc(d->node, d->charged, log_align, &d->piece);
 	if (err)
 		goto fail;
-	d->addr = addr;
+	d->addr = d->piece.addr;
 	d->dm.context = ctx;
 	d->dm.comp_mask = IBV_DM_MASK_HANDLE;
 	err = vb_context_add(ctx, VB_HANDLE_DM, d, &d->dm.handle);
 	if (err) {
-		vb_arena_free(d->node, d->addr, d->length);
+		vb_piece_free(d->node, &d->piece);
 		goto fail;
 	}
 	key_publish(d, pass.pd);
@@ -108,7 +106,6 @@ fail:
 int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, struct ibv_dm **dm)
 {
 	struct vb_device *device = vb_context_of(ctx)->device;
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	int err = check_attr(attr);
 
 	if (err)
@@ -118,10 +115,10 @@ int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, s
 	if (!d)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a dm");
 	d->length = attr->length;
-	d->charged = (attr->length + page - 1) / page * page;
+	d->charged = vb_piece_bytes(attr->length, attr->log_align_req);
 	err = charge(device, d->charged);
 	if (!err) {
-		err = make(ctx, d);
+		err = make(ctx, d, attr->log_align_req);
 		if (err)
 			atomic_fetch_sub(&device->dm_bytes, d->charged);
 	}
@@ -203,7 +200,7 @@ static void give_back(struct vb_context *c, struct vb_dm *d)
 		vb_peer_part(d->node, d->view.owner);
 	} else {
 		key_withdraw(d);
-		vb_arena_free(d->node, d->addr, d->length);
+		vb_piece_free(d->node, &d->piece);
 	}
 	atomic_fetch_sub(&c->device->dm_bytes, d->charged);
 }
@@ -242,6 +239,10 @@ int vb_dm_export(struct ibv_dm *dm)
 	if (d->imported)
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
 				 "dm_export_dmabuf_fd: the memory is imported");
+	/* A dma-buf has whole pages. */
+	if (d->piece.slab)
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "dm_export_dmabuf_fd: the memory shares a page with other");
 	return vb_dmabuf_export(d->node, d->addr, d->length);
 }
 

@@ -10,6 +10,7 @@
 
 #include "device/foreign.h"
 #include "device/mr.h"
+#include "host/piece.h"
 
 struct vb_node;
 struct vb_peer;
@@ -19,7 +20,8 @@ struct vb_dm {
 	struct vb_node *node; /* whose arena it is a piece of */
 	char *addr;
 	size_t length;
-	size_t charged;            /* what of max_dm_size it takes: whole pages */
+	size_t charged;            /* what of max_dm_size it takes (vb_piece_bytes()) */
+	struct vb_piece piece;     /* not of an imported one */
 	struct vb_provided memory; /* needed by regions */
 	/*
 	 * No queue pair may use its key. It is by this key that others import the memory, and it dies when the memory

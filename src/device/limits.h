@@ -15,7 +15,7 @@
 #define VB_MAX_MR            131072u
 #define VB_MAX_MW            65536u
 #define VB_MAX_DM_BYTES      (64ull << 20) /* per device and process */
-#define VB_MAX_DM            (VB_MAX_DM_BYTES / 4096)
+#define VB_MAX_DM            32768u
 #define VB_MAX_DM_LOG_ALIGN  12u
 #define VB_MAX_BUF           65536u
 #define VB_MAX_DMAH          65536u

@@ -45,6 +45,7 @@ int vb_arena_create(struct vb_node *node)
 	struct vb_arena *arena = &node->arena;
 
 	pthread_mutex_init(&arena->lock, NULL);
+	pthread_mutex_init(&arena->slab_lock, NULL);
 	arena->fd = -1;
 	for (uint64_t size = LARGEST; size >= SMALLEST; size /= 2) {
 		int err = vb_shared_create_file("verbatim-memory", size, &arena->fd);
@@ -305,9 +306,11 @@ void vb_arena_destroy(struct vb_node *node)
 		arena->extents = e->next;
 		free(e);
 	}
+	free(arena->slab);
 	if (arena->base)
 		munmap(arena->base, arena->usable);
 	vb_descriptor_close(arena->fd);
+	pthread_mutex_destroy(&arena->slab_lock);
 	pthread_mutex_destroy(&arena->lock);
 }
 

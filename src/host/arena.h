@@ -38,7 +38,11 @@ bool vb_arena_holds(const struct vb_peer *peer, uint64_t addr, uint64_t length);
  */
 void *vb_arena_window(struct vb_peer *peer, uint64_t addr, uint64_t length, size_t *room);
 
-/* A range of a peer's arena in a mapping of its own, in one piece, which outlives the peer. NULL: it is not there, or cannot be mapped. */
+/*
+ * A range of a peer's arena in a mapping of its own, in one piece, which outlives the peer; it begins as pieces do (host/piece.h). NULL:
+ * it is not there, or cannot be mapped. Whole pages are mapped, others' bytes may lie in them: who gets here is trusted with all
+ * of the peer's memory. unmap takes what map gave.
+ */
 void *vb_arena_map_piece(struct vb_peer *peer, uint64_t addr, uint64_t length);
 void vb_arena_unmap_piece(void *mapping, uint64_t length);
 

@@ -97,8 +97,9 @@ struct vb_channels {
 	struct vb_channel *by_engines[VB_CHANNEL_BUCKETS];
 };
 
-/* arena.c */
+/* arena.c, and piece.c: the slab */
 struct vb_extent;
+struct vb_slab;
 
 struct vb_arena {
 	pthread_mutex_t lock;
@@ -108,8 +109,10 @@ struct vb_arena {
 	uint64_t top;    /* the end of what was ever used, as peers are told */
 	char *base;
 	struct vb_extent *extents;
-	struct vb_extent *latest; /* placed last, or the one before it */
-	uint64_t cursor;          /* where that ended */
+	struct vb_extent *latest;  /* placed last, or the one before it */
+	uint64_t cursor;           /* where that ended */
+	pthread_mutex_t slab_lock; /* before `lock` */
+	struct vb_slab *slab;      /* that is being filled; NULL: none */
 };
 
 enum vb_peer_state {

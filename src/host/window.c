@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/reason.h"
 #include "base/sys.h"
 #include "host/arena.h"
 #include "host/descriptor.h"
+#include "host/piece.h"
 #include "host/private.h"
 #include "host/shared.h"
 
@@ -202,15 +204,25 @@ static bool map_again(void *from, void *to, size_t bytes)
 	return mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
 }
 
-/* Pieces begin with a page and have whole pages (vb_arena_alloc()). */
+/* Of whole pages; *offset and *length become theirs. Returns how far into them the range begins. */
+static uint64_t widen(uint64_t *offset, uint64_t *length)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t head = *offset % page;
+
+	*offset -= head;
+	*length = (*length + head + page - 1) / page * page;
+	return head;
+}
+
 void *vb_arena_map_piece(struct vb_peer *peer, uint64_t addr, uint64_t length)
 {
-	uint64_t offset, page = 4096, room;
+	uint64_t offset, head, room;
 
-	if (!length || !locate(peer, addr, length, &offset) || offset % page || peer->self ||
-	    !windows_await(peer, offset, length))
+	if (!length || !locate(peer, addr, length, &offset) || offset % VB_PIECE_UNIT ||
+	    peer->self || !windows_await(peer, offset, length))
 		return NULL;
-	length = (length + page - 1) / page * page;
+	head = widen(&offset, &length);
 	char *map =
 		mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -227,10 +239,13 @@ void *vb_arena_map_piece(struct vb_peer *peer, uint64_t addr, uint64_t length)
 		}
 	}
 	madvise(map, length, MADV_DONTFORK);
-	return map;
+	return map + head;
 }
 
 void vb_arena_unmap_piece(void *mapping, uint64_t length)
 {
-	munmap(mapping, length);
+	uint64_t start = (uintptr_t)mapping;
+	uint64_t head = widen(&start, &length);
+
+	munmap((char *)mapping - head, length);
 }

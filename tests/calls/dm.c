@@ -3,8 +3,11 @@
  * Device memory, the calls (ibv_alloc_dm(3)): limits kept and given back, every check of the copying functions, regions that are
  * zero-based only, EBUSY while one lives.
  */
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
@@ -13,6 +16,7 @@
 #include "expect.h"
 
 #define LENGTH 8192
+#define SMALL  64
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -90,36 +94,118 @@ static void exhaustion(void)
 	}
 }
 
-/* ibv_alloc_dm(3): a small piece takes a memory page, and none shares its bytes with another. */
+/* KiB of the file that holds device memory, from its descriptor. */
+static long memory_kib(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	char path[300], to[64];
+	struct stat st;
+	long kib = -1;
+
+	REQUIRE(dir);
+	while (kib < 0 && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
+		ssize_t n = readlink(path, to, sizeof(to) - 1);
+
+		to[n > 0 ? n : 0] = 0;
+		if (strstr(to, "verbatim-memory") && !stat(path, &st))
+			kib = (long)(st.st_blocks / 2);
+	}
+	closedir(dir);
+	REQUIRE(kib >= 0);
+	return kib;
+}
+
+static void mark(struct ibv_dm *dm, uint32_t value)
+{
+	uint32_t words[SMALL / 4];
+
+	for (int i = 0; i < SMALL / 4; i++)
+		words[i] = value;
+	REQUIRE(!ibv_memcpy_to_dm(dm, 0, words, sizeof(words)));
+}
+
+static bool is_marked(struct ibv_dm *dm, uint32_t value)
+{
+	uint32_t words[SMALL / 4];
+
+	REQUIRE(!ibv_memcpy_from_dm(words, dm, 0, sizeof(words)));
+	for (int i = 0; i < SMALL / 4; i++) {
+		if (words[i] != value)
+			return false;
+	}
+	return true;
+}
+
+/* ibv_alloc_dm(3): small pieces share memory pages, and none shares its bytes with another. */
 static void small_pieces(void)
 {
-	enum { MOST = 16384, PAGE = 4096, SMALL = 64 };
+	enum { MOST = 20000, OTHER = 1 << 20 };
 	static struct ibv_dm *piece[MOST];
-	size_t granted = max_dm_size / PAGE;
-	uint32_t word;
+	long before = memory_kib(), most = (long)MOST * SMALL / 1024 + 64;
 
-	expect_case("as many small pieces as there are pages, and one more");
-	REQUIRE(granted == MOST && sysconf(_SC_PAGESIZE) == PAGE);
+	expect_case("more small pieces than there are pages");
+	REQUIRE(max_dm_size / 4096 < MOST);
 	for (uint32_t i = 0; i < MOST; i++) {
 		piece[i] = need(SMALL);
-		REQUIRE(!ibv_memcpy_to_dm(piece[i], SMALL - sizeof(i), &i, sizeof(i)));
+		mark(piece[i], i + 1);
 	}
-	EXPECT_NULL(alloc(SMALL, 0), ENOMEM);
+	expect_case("they take what they say");
+	EXPECT_MSG(memory_kib() - before <= most, "%ld KiB, not %ld", memory_kib() - before, most);
 	expect_case("every other one is given back, and had again, as zeroes");
 	for (int i = 0; i < MOST; i += 2)
 		REQUIRE(!ibv_free_dm(piece[i]));
-	for (int i = 0; i < MOST; i += 2) {
+	for (uint32_t i = 0; i < MOST; i += 2) {
 		piece[i] = need(SMALL);
-		REQUIRE(!ibv_memcpy_from_dm(&word, piece[i], SMALL - sizeof(word), sizeof(word)));
-		REQUIRE(word == 0);
+		REQUIRE(is_marked(piece[i], 0));
+		mark(piece[i], OTHER + i);
 	}
-	expect_case("the others kept their bytes");
-	for (uint32_t i = 1; i < MOST; i += 2) {
-		REQUIRE(!ibv_memcpy_from_dm(&word, piece[i], SMALL - sizeof(word), sizeof(word)));
-		REQUIRE(word == i);
-	}
+	expect_case("each has its own bytes");
+	for (uint32_t i = 0; i < MOST; i++)
+		REQUIRE(is_marked(piece[i], i % 2 ? i + 1 : OTHER + i));
 	for (int i = 0; i < MOST; i++)
 		REQUIRE(!ibv_free_dm(piece[i]));
+	expect_case("the memory goes back");
+	EXPECT_MSG(memory_kib() - before <= 4, "%ld KiB stay", memory_kib() - before);
+}
+
+/* What a small piece takes of max_dm_size: 64 bytes and multiples, or of its alignment; above a quarter of a page, whole pages. */
+static void small_charges(void)
+{
+	static const struct {
+		size_t length;
+		uint32_t log_align;
+		int pieces; /* in a page */
+	} rows[] = {{1, 0, 64},   {64, 6, 64},  {65, 0, 32}, {64, 10, 4},
+		    {1024, 0, 4}, {1025, 0, 1}, {64, 11, 1}, {1, 12, 1}};
+	struct ibv_dm *piece[64], *rest = need(max_dm_size - 4096);
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		expect_case("%zu bytes at 2^%u", rows[i].length, rows[i].log_align);
+		for (int n = 0; n < rows[i].pieces; n++) {
+			piece[n] = alloc(rows[i].length, rows[i].log_align);
+			REQUIRE(piece[n]);
+		}
+		EXPECT_NULL(alloc(1, 0), ENOMEM);
+		for (int n = 0; n < rows[i].pieces; n++)
+			EXPECT_EQ(ibv_free_dm(piece[n]), 0);
+	}
+	EXPECT_EQ(ibv_free_dm(rest), 0);
+}
+
+/* A dma-buf has whole pages, where others' bytes would lie. */
+static void small_export(void)
+{
+	struct ibv_dm *piece[64];
+
+	expect_case("a small piece is not exported");
+	for (int i = 0; i < 64; i++) {
+		piece[i] = need(SMALL);
+		EXPECT_MINUS1(ibv_dm_export_dmabuf_fd(piece[i]), EOPNOTSUPP);
+	}
+	for (int i = 0; i < 64; i++)
+		EXPECT_EQ(ibv_free_dm(piece[i]), 0);
 }
 
 /* The limit is the device's: two contexts share it. */
@@ -329,6 +415,8 @@ int main(int argc, char **argv)
 	attributes();
 	exhaustion();
 	small_pieces();
+	small_charges();
+	small_export();
 	limit_per_device();
 	copies();
 	fresh();

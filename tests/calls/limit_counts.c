@@ -117,6 +117,18 @@ static int drop_dmah(void *object)
 	return ibv_dealloc_dmah(object);
 }
 
+static void *make_dm(void)
+{
+	struct ibv_alloc_dm_attr attr = {.length = 64};
+
+	return ibv_alloc_dm(ctx, &attr);
+}
+
+static int drop_dm(void *object)
+{
+	return ibv_free_dm(object);
+}
+
 static void *make_wq(void)
 {
 	struct ibv_wq_init_attr attr = {
@@ -228,8 +240,9 @@ int main(int argc, char **argv)
 	REQUIRE(ibv_query_gid(ctx, 1, 0, &ah_attr.grh.dgid) == 0);
 	count("max_pd", device.max_pd, 1, make_pd, drop_pd);
 	count("max_pd of parent domains", device.max_pd, 1, make_parent, drop_pd);
-	count("thread domains", 65535, 0, make_td, drop_td);  /* ibv_alloc_td(3) */
-	count("DMA handles", 65536, 0, make_dmah, drop_dmah); /* ibv_alloc_dmah(3) */
+	count("thread domains", 65535, 0, make_td, drop_td);          /* ibv_alloc_td(3) */
+	count("DMA handles", 65536, 0, make_dmah, drop_dmah);         /* ibv_alloc_dmah(3) */
+	count("pieces of device memory", 32768, 0, make_dm, drop_dm); /* ibv_alloc_dm(3) */
 	count("max_cq", device.max_cq, 1, make_cq, drop_cq);
 	count("max_mr", device.max_mr, 0, make_mr, drop_mr);
 	count("max_ah", device.max_ah, 0, make_ah, drop_ah);

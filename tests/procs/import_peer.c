@@ -15,6 +15,7 @@
 enum {
 	SIZE = 256 * 1024,
 	DM_BYTES = 8192,
+	SMALL_DM = 64, /* shares a memory page with others */
 	OWNER_GONE = 0x30e,
 	LKEY_UNKNOWN = 0x301,
 	WATCH_MS = 3,
@@ -262,17 +263,16 @@ static void write_until_revoked(struct importer *im)
 }
 
 /* Everything that can be imported, and nothing by which this process could be reached. */
-static int nameless_owner(int sock, void *unused)
+static int nameless_owner(int sock, void *dm_bytes)
 {
-	struct ibv_alloc_dm_attr attr = {.length = DM_BYTES};
+	struct ibv_alloc_dm_attr attr = {.length = *(const size_t *)dm_bytes};
 	struct handles handles = {0};
 	static char bytes[64];
 	struct ibv_context *context = device_open();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
-	struct ibv_dm *dm;
+	struct ibv_dm *dm, *neighbour;
 	struct ibv_mr *mr;
 
-	(void)unused;
 	CHECK(pd);
 	mr = ibv_reg_mr(pd, bytes, sizeof(bytes), IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr);
@@ -281,8 +281,9 @@ static int nameless_owner(int sock, void *unused)
 	descriptor_send(sock, context->cmd_fd);
 	message_send(sock, &handles, sizeof(handles));
 	message_meet(sock);
+	neighbour = ibv_alloc_dm(context, &attr);
 	dm = ibv_alloc_dm(context, &attr);
-	CHECK(dm);
+	CHECK(neighbour && dm);
 	handles.dm = dm->handle;
 	message_send(sock, &handles, sizeof(handles));
 	message_meet(sock);
@@ -299,6 +300,9 @@ static int nameless_owner(int sock, void *unused)
 		CHECK_EQ(bytes[0], 0);
 		CHECK_ZERO(ibv_free_dm(dm));
 	}
+	CHECK_ZERO(ibv_memcpy_from_dm(bytes, neighbour, 0, sizeof(bytes)));
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		CHECK_EQ(bytes[i], 0);
 	/* Killed here. */
 	sleep_ms(60000);
 	return 1;
@@ -331,7 +335,7 @@ static void import_and_outlive(struct ibv_context *context, struct ibv_pd *pd,
 	ibv_unimport_dm(dm);
 }
 
-static void import_nameless(void)
+static void import_nameless(size_t dm_bytes)
 {
 	struct ibv_context *context;
 	struct process process;
@@ -339,7 +343,7 @@ static void import_nameless(void)
 	struct ibv_pd *pd;
 
 	promise("a process with neither a queue pair nor device memory cannot be reached; its domains are numbers");
-	process_start(&process, nameless_owner, NULL);
+	process_start(&process, nameless_owner, &dm_bytes);
 	context = ibv_import_device(descriptor_receive(process.sock));
 	CHECK(context);
 	message_receive(process.sock, &handles, sizeof(handles));
@@ -385,7 +389,8 @@ int main(void)
 	uint32_t handle;
 
 	watchdog(90);
-	import_nameless();
+	import_nameless(DM_BYTES);
+	import_nameless(SMALL_DM);
 	process_start(&process, owner, NULL);
 	promise("an imported key copies through its owner's memory, though the owner is stopped");
 	importer_open(&im, process.sock);

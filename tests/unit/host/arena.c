@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "host/arena.h"
+#include "host/piece.h"
 #include "host/private.h"
 #include "host/shared.h"
 
@@ -62,6 +63,46 @@ static void test_places(void **state)
 	assert_int_equal(piece[4][0], 5);
 	assert_int_equal(vb_arena_alloc(node, 0, &addr), -ENOMEM);
 	assert_int_equal(vb_arena_alloc(node, SIZE_MAX, &addr), -ENOMEM);
+	vb_node_stop(node);
+}
+
+/* Small pieces share a page, and no place of it is given out twice while the page is in use. */
+static void test_small_pieces(void **state)
+{
+	enum { UNITS = PAGE / VB_PIECE_UNIT };
+	struct vb_node *node = node_start();
+	struct vb_piece piece[UNITS], other;
+	char *base = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < UNITS; i++) {
+		/* The one before it is free again. */
+		if (i > 1)
+			vb_piece_free(node, &piece[i - 1]);
+		assert_int_equal(vb_piece_alloc(node, VB_PIECE_UNIT, 0, &piece[i]), 0);
+		base = i ? base : piece[i].addr;
+		assert_ptr_equal(piece[i].addr, base + i * VB_PIECE_UNIT);
+		memset(piece[i].addr, 1, VB_PIECE_UNIT);
+		assert_int_equal(base[(i > 1 ? i - 1 : 1) * VB_PIECE_UNIT], i == 1);
+	}
+	/* Full: another page, though most of this one is free. */
+	assert_int_equal(vb_piece_alloc(node, VB_PIECE_UNIT, 0, &other), 0);
+	assert_ptr_equal(other.addr, base + PAGE);
+	vb_piece_free(node, &piece[UNITS - 1]);
+	assert_int_equal(*base, 1);
+	vb_piece_free(node, &piece[0]);
+	vb_piece_free(node, &other);
+	/* A new page each time the alignment does not fit any more; then the first rests. */
+	for (size_t i = 1; i < 9; i++) {
+		assert_int_equal(vb_piece_alloc(node, 1024, 10, &other), 0);
+		assert_int_equal((uintptr_t)other.addr % 1024, 0);
+		assert_true((char *)other.addr > base + PAGE);
+		vb_piece_free(node, &other);
+	}
+	assert_int_equal(vb_piece_bytes(1, 0), 64);
+	assert_int_equal(vb_piece_bytes(1024, 10), 1024);
+	assert_int_equal(vb_piece_bytes(1025, 0), PAGE);
+	assert_int_equal(vb_piece_bytes(1, 12), PAGE);
 	vb_node_stop(node);
 }
 
@@ -247,11 +288,9 @@ static void test_fork(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_published_nonsense),
-		cmocka_unit_test(test_unfit_files),
-		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_places),      cmocka_unit_test(test_small_pieces),
+		cmocka_unit_test(test_windows),     cmocka_unit_test(test_published_nonsense),
+		cmocka_unit_test(test_unfit_files), cmocka_unit_test(test_fork),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
