@@ -117,6 +117,8 @@ static enum vb_reason reason_of(int err, enum vb_access_side side)
 		return owner_gone(side);
 	case -EFAULT:
 		return VB_REASON_MEMORY_GONE;
+	case -ESTALE: /* revoked in the middle of the copy: as if it had been before */
+		return side == VB_ACCESS_LOCAL ? VB_REASON_LKEY_UNKNOWN : VB_REASON_RKEY_UNKNOWN;
 	default:
 		return VB_REASON_NO_DIRECT_ACCESS;
 	}
