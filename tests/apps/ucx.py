@@ -109,7 +109,8 @@ def main():
     no_job = ["-P", "0"] if "MPI mode" in usage.stdout + usage.stderr else []
 
     def transfer(device, pins, address, transports, what, size, iterations, *options):
-        env = {"UCX_TLS": transports, "UCX_LOG_LEVEL": "error", "VERBATIM_LOG": "error",
+        # The fence that UCX 1.18 and later prefer needs a key that only one maker's devices have (README).
+        env = {"UCX_TLS": transports, "UCX_LOG_LEVEL": "error", "VERBATIM_LOG": "error", "UCX_FENCE_MODE": "weak",
                **({"UCX_NET_DEVICES": f"{device}:1"} if device else {"VERBATIM_DEVICES": ""})}
         with Runner(args.lib, timeout=60, env=env, debug=args.debug, pins=pins) as runner:
             argv = ["ucx_perftest", *no_job, "-t", what, "-s", str(size), "-n", str(iterations), "-w", "10", *options]
