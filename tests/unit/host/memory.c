@@ -463,7 +463,8 @@ static void test_lock_owner_killed(void **state)
 		assert_int_equal(vb_peer_atomic(f->ch->peer, addr, &(struct vb_atomic){false, 1, 0},
 						&old, NULL),
 				 0);
-		assert_in_range(end_clock() - now, 0, 100000000);
+		/* Half of the time after which a holder is not waited for whatever it does; a crowded machine takes some of it. */
+		assert_in_range(end_clock() - now, 0, 1000000000);
 	}
 	tell(f->child.sock, ADD);
 	hear(f->child.sock);
