@@ -3,11 +3,11 @@
  * Promise: a peer costs a process two descriptors at most, whoever called whom and with one-sided access in both directions, and gives them
  * back when it ends.
  */
+#include "procs/leftovers.h"
 #include "support/check.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,18 +58,6 @@ static int peer(int sock, void *unused)
 	return 0;
 }
 
-static int descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = -1;
-
-	CHECK(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 /* A SEND, a WRITE before it. */
 static void speak(int i)
 {
@@ -105,8 +93,8 @@ static void expect_at_most(int most, const char *what)
 {
 	uint64_t until = now_ms() + BOUND_MS;
 
-	while (descriptors() > most) {
-		CHECK_SAY(now_ms() < until, "%s: %d descriptors, not %d", what, descriptors(),
+	while (descriptors_open() > most) {
+		CHECK_SAY(now_ms() < until, "%s: %d descriptors, not %d", what, descriptors_open(),
 			  most);
 		sleep_ms(10);
 	}
@@ -123,11 +111,11 @@ int main(void)
 	endpoint_open(&endpoint, 1024, false);
 	meet(0);
 	sleep_ms(100);
-	before = descriptors();
+	before = descriptors_open();
 	for (int i = 1; i < PEERS; i++)
 		meet(i);
 	expect_at_most(before + 2 * (PEERS - 1), "with all peers");
-	printf("%d descriptors for %d peers\n", descriptors() - before, PEERS - 1);
+	printf("%d descriptors for %d peers\n", descriptors_open() - before, PEERS - 1);
 	for (int i = 0; i < PEERS; i++)
 		speak(i);
 	for (int i = 1; i < PEERS; i++) {
