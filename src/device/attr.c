@@ -8,13 +8,13 @@
 #include <time.h>
 
 #include "base/reason.h"
-#include "device/context.h"
+#include "object/context.h"
 #include "device/device.h"
-#include "device/limits.h"
-#include "device/pace.h"
+#include "process/limits.h"
+#include "engine/pace.h"
 #include "device/port.h"
-#include "device/raw_qp.h"
-#include "device/tag_match.h"
+#include "raw/qp.h"
+#include "tag/match.h"
 
 #define ALL_PAGE_SIZES 0xfffffffffffff000ull
 #define CLOCK_KHZ      1000000u /* timestamps count nanoseconds */

@@ -12,8 +12,8 @@
 
 #include "base/log.h"
 #include "base/reason.h"
-#include "device/context.h"
-#include "device/fork.h"
+#include "object/context.h"
+#include "process/fork.h"
 #include "device/guid.h"
 #include "device/netdev.h"
 #include "device/visible.h"

@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 #include "device/gid.h"
-#include "device/handle.h"
+#include "object/handle.h"
 
 /* What of the interface matters to the port. */
 struct vb_link_state {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/reason.h"
-#include "device/context.h"
+#include "object/context.h"
 #include "device/device.h"
 #include "device/netdev.h"
 #include "device/port.h"

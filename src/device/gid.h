@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "device/limits.h"
+#include "process/limits.h"
 
 struct vb_gid_table {
 	union ibv_gid gid[VB_GID_TABLE]; /* of an unused slot: the last address that it held */

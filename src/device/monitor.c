@@ -12,7 +12,7 @@
 #include "base/reason.h"
 #include "base/sys.h"
 #include "device/device.h"
-#include "device/process.h"
+#include "process/process.h"
 #include "host/descriptor.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -12,9 +12,9 @@
 
 #include "base/reason.h"
 #include "base/sys.h"
-#include "device/context.h"
+#include "object/context.h"
 #include "device/device.h"
-#include "device/limits.h"
+#include "process/limits.h"
 #include "udp/mtu.h"
 
 #define DEFAULT_PKEY 0xffff

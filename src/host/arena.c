@@ -115,7 +115,7 @@ static bool place_from(struct vb_arena *arena, struct vb_extent *before, uint64_
 
 /*
  * With the lock. A place that was freed rests: whoever still holds a view of it and has not noticed yet writes to
- * nobody (device/dm.c). After CYCLE bytes it begins again at the bottom, so that peers map few windows.
+ * nobody (memory/dm.c). After CYCLE bytes it begins again at the bottom, so that peers map few windows.
  */
 static int place(struct vb_arena *arena, struct vb_extent *piece)
 {

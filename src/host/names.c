@@ -250,7 +250,7 @@ static void block_retire(struct vb_node *node, uint32_t i)
 {
 	struct vb_names *names = &node->names;
 
-	/* Passports name the process by its first block (device/passport.c). */
+	/* Passports name the process by its first block (object/passport.c). */
 	if (i == 0 || names->in_use[i] || names->num_free < VB_QPN_BLOCK_SIZE + 2 * REST)
 		return;
 	numbers_remove(names, i);

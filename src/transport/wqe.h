@@ -18,7 +18,7 @@ struct vb_send_wqe {
 	uint64_t length;      /* sum of the elements, or inline bytes; up to 2^31 is legal */
 	uint64_t remote_addr; /* WRITE, READ, ATOMIC; BIND_MW: start of the window */
 	uint64_t compare_add; /* ATOMIC; BIND_MW: length of the window; FLUSH: of the range */
-	uint64_t swap; /* ATOMIC; BIND_MW: its rights, and which kind of bind (device/mw.h); FLUSH: the FETH */
+	uint64_t swap; /* ATOMIC; BIND_MW: its rights, and which kind of bind (memory/mw.h); FLUSH: the FETH */
 	uint32_t rkey; /* BIND_MW: the window's new key */
 	uint32_t imm;  /* immediate (big endian) or key to invalidate; BIND_MW: the region's key */
 	uint32_t srqn; /* XRC: the peer's shared receive queue */

@@ -206,6 +206,6 @@ struct vb_provider {
 	int (*close)(struct ibv_context *ctx);
 };
 
-extern const struct vb_provider vb_provider; /* defined in src/device/provider.c */
+extern const struct vb_provider vb_provider; /* defined in src/provider/provider.c */
 
 #endif

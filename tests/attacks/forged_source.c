@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "link/slot.h"
+#include "local/slot.h"
 #include "support/check.h"
 #include "support/intruder.h"
 #include "support/process.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "device/channel_list.h"
+#include "engine/channel_list.h"
 
 enum { MANY = 1000, SETTLE = 4 * VB_QUIET_AFTER };
 

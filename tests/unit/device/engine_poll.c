@@ -7,9 +7,9 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "device/cq.h"
-#include "device/engine.h"
-#include "device/qp.h"
+#include "engine/cq.h"
+#include "engine/engine.h"
+#include "qp/qp.h"
 #include "support/check.h"
 #include "support/endpoint.h"
 

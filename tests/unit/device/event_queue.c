@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "device/event_queue.h"
+#include "object/event_queue.h"
 
 static int setup(void **state)
 {

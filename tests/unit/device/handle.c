@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "device/handle.h"
+#include "object/handle.h"
 
 static int objects[5000];
 

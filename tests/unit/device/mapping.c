@@ -20,8 +20,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "device/mapping.h"
-#include "device/mapping_probe.h"
+#include "memory/mapping.h"
+#include "memory/mapping_probe.h"
 
 #define PAGE 4096u
 

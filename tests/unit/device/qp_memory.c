@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "device/qp.h"
+#include "qp/qp.h"
 #include "support/check.h"
 #include "support/endpoint.h"
 

@@ -4,7 +4,7 @@
  * changes nothing, and another try succeeds (ibv_modify_srq(3)). How long a receive is taken depends on the message, hence it is
  * taken here by hand.
  */
-#include "device/srq.h"
+#include "engine/srq.h"
 #include "support/check.h"
 #include "support/endpoint.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "device/tag_match.h"
+#include "tag/match.h"
 
 static uint32_t add(struct vb_tag_list *list, uint64_t wr_id, uint64_t tag, uint64_t mask)
 {

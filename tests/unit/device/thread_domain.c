@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/bias.h"
-#include "device/cq.h"
-#include "device/engine.h"
-#include "device/qp.h"
-#include "device/srq.h"
+#include "engine/cq.h"
+#include "engine/engine.h"
+#include "qp/qp.h"
+#include "engine/srq.h"
 #include "support/check.h"
 #include "support/endpoint.h"
 

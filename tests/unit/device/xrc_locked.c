@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "device/xrc_table.h"
+#include "xrc/table.h"
 #include "host/commons.h"
 #include "support/check.h"
 #include "support/xrc.h"

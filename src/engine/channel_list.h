@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The channels of an engine, busy ones and quiet ones. A poller looks at each busy channel, and of the quiet ones at a small share in turn, so
+ * that a poll costs no more with a thousand peers that say nothing than with a few; what a quiet channel brings waits for
+ * VB_QUIET_TURNS polls, in the worst case twice that, and makes it a busy one. Few channels are all busy. Who goes to sleep looks at all.
+ */
+#ifndef VB_ENGINE_CHANNEL_LIST_H
+#define VB_ENGINE_CHANNEL_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/channel.h"
+
+#define VB_BUSY_FEW    8u   /* so many are looked at each time, whatever they bring */
+#define VB_QUIET_AFTER 256u /* looks in a row that found nothing */
+#define VB_QUIET_TURNS 64u
+
+/* All zero: empty. */
+struct vb_channel_list {
+	struct vb_channel *busy;
+	struct vb_channel *quiet,
+		*quiet_last; /* the next one to be looked at, and the one looked at last */
+	uint32_t num_busy, num_quiet;
+	uint32_t share; /* so many quiet ones a poll, */
+	uint32_t left;  /* until so many more have been looked at */
+};
+
+void vb_channel_list_add(struct vb_channel_list *list, struct vb_channel *channel);
+/* It need not be there. */
+void vb_channel_list_remove(struct vb_channel_list *list, struct vb_channel *channel);
+/* Any of them, and the one after it, until NULL. Removing `channel` between the two calls is allowed if `next` was asked before. */
+struct vb_channel *vb_channel_list_first(const struct vb_channel_list *list);
+struct vb_channel *vb_channel_list_next(const struct vb_channel_list *list,
+					const struct vb_channel *channel);
+
+/* How many quiet ones to look at now, at most all of them. */
+uint32_t vb_channel_list_due(struct vb_channel_list *list);
+void vb_channel_list_quieten(struct vb_channel_list *list, struct vb_channel **place);
+struct vb_channel *vb_channel_list_take_quiet(struct vb_channel_list *list);
+void vb_channel_list_put_quiet(struct vb_channel_list *list, struct vb_channel *channel);
+
+/* look() is called with the channels whose turn it is, or with all; true: it brought something. It leaves the list alone. */
+static inline bool vb_channel_list_serve(struct vb_channel_list *list, bool all,
+					 bool (*look)(void *arg, struct vb_channel *channel),
+					 void *arg)
+{
+	struct vb_channel **p = &list->busy;
+	bool worked = false;
+
+	while (*p) {
+		struct vb_channel *c = *p;
+
+		if (look(arg, c)) {
+			worked = true;
+			c->idle = 0;
+		} else if (list->num_busy > VB_BUSY_FEW && ++c->idle >= VB_QUIET_AFTER) {
+			vb_channel_list_quieten(list, p);
+			continue;
+		}
+		p = &c->next;
+	}
+	if (!list->num_quiet)
+		return worked;
+	for (uint32_t turns = all ? list->num_quiet : vb_channel_list_due(list); turns; turns--) {
+		struct vb_channel *c = vb_channel_list_take_quiet(list);
+
+		if (look(arg, c)) {
+			worked = true;
+			vb_channel_list_add(list, c);
+		} else {
+			vb_channel_list_put_quiet(list, c);
+		}
+	}
+	return worked;
+}
+
+#endif

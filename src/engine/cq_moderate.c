@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * When an armed queue's event is raised: at once, or moderated (ibv_modify_cq(3)): after cq_count entries, or cq_period
+ * microseconds after the first of them, whichever comes first. A count of 0 or a period of 0 is no bound. Entries are
+ * never held back, only the event is.
+ *
+ * Queues whose period runs are on one list, which the progress thread looks through when the earliest ends. A queue's lock is
+ * taken before the list's; the progress thread, which comes from the other side, only tries.
+ */
+#include "engine/cq.h"
+#include "process/process.h"
+
+#define RETRY_NS 20000ull /* the queue was busy when its period ended */
+
+static struct vb_lock list_lock;
+static struct vb_cq *list;
+static _Atomic uint32_t listed; /* how many, for who looks without the lock */
+
+/* Unpolled entries that no event has told of, and is to tell of. */
+uint32_t vb_cq_untold(const struct vb_cq *cq)
+{
+	uint8_t armed = atomic_load(&cq->armed);
+	uint32_t from = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	uint32_t count = 0;
+
+	if ((int32_t)(cq->told - from) > 0)
+		from = cq->told;
+	if (armed == VB_CQ_ANY)
+		return cq->head - from;
+	for (uint32_t i = from; i != cq->head; i++)
+		count += cq->ring[i & cq->mask].solicited;
+	return count;
+}
+
+static void period_start(struct vb_cq *cq)
+{
+	cq->mod_at = vb_clock_ns() + cq->mod_period * 1000ull;
+	vb_lock_take(&list_lock);
+	if (!cq->mod_listed) {
+		cq->mod_listed = true;
+		cq->mod_next = list;
+		list = cq;
+		atomic_fetch_add(&listed, 1);
+	}
+	vb_lock_release(&list_lock);
+	vb_progress_expect(cq->mod_at);
+}
+
+void vb_cq_tell_of(struct vb_cq *cq, uint32_t entries)
+{
+	cq->mod_pending = entries;
+	if (!entries)
+		return;
+	bool enough = cq->mod_count ? entries >= cq->mod_count : !cq->mod_period;
+
+	if (enough)
+		vb_cq_fire(cq);
+	else if (cq->mod_period && !cq->mod_at)
+		period_start(cq);
+	else if (!cq->mod_period)
+		cq->mod_at = 0;
+}
+
+/*
+ * Arming is for what enters from now on (IBA 11.4.2.2); programs arm and poll then. Some are not made for an event about what they find
+ * there: perftest takes it for another entry, ibv_rc_pingpong -t for an error. Others (UCX) poll to the end of the queue, arm, and wait. They
+ * do not know of what entered in between, and adapters tell them. So what entered after a poll that came to the end, while no event
+ * told of anything, is as good as entered after the call.
+ */
+void vb_cq_arm(struct vb_cq *cq, uint8_t want)
+{
+	vb_lock_take(&cq->lock);
+	uint8_t before = atomic_load(&cq->armed);
+
+	if (want > before) {
+		atomic_store(&cq->armed, want);
+		/* A moderated event may be on its way. */
+		if (!cq->seen_empty && !cq->mod_pending)
+			cq->told = cq->head;
+		vb_cq_tell_of(cq, vb_cq_untold(cq));
+	}
+	vb_lock_release(&cq->lock);
+}
+
+void vb_cq_tell(struct vb_cq *cq)
+{
+	if (!cq->mod_count && !cq->mod_period)
+		vb_cq_fire(cq);
+	else
+		vb_cq_tell_of(cq, cq->mod_pending + 1);
+}
+
+/* Under both locks. The period is over: an event for what is still unpolled. */
+static void period_end(struct vb_cq *cq)
+{
+	cq->mod_at = 0;
+	cq->mod_pending = 0;
+	if (atomic_load(&cq->armed) != VB_CQ_IDLE && vb_cq_untold(cq))
+		vb_cq_fire(cq);
+}
+
+/* Looks at one queue of the list; when to look again, 0 = it is not on the list any more. */
+static uint64_t look_at(struct vb_cq *cq, uint64_t now)
+{
+	uint64_t at;
+
+	if (!vb_lock_try(&cq->lock))
+		return now + RETRY_NS;
+	if (cq->mod_at && cq->mod_at <= now)
+		period_end(cq);
+	at = cq->mod_at;
+	cq->mod_listed = at != 0;
+	vb_lock_release(&cq->lock);
+	return at;
+}
+
+uint64_t vb_cq_moderate_due(void)
+{
+	uint64_t earliest = 0;
+	uint64_t now;
+
+	if (!atomic_load_explicit(&listed, memory_order_relaxed))
+		return 0;
+	now = vb_clock_ns();
+	vb_lock_take(&list_lock);
+	for (struct vb_cq **at = &list; *at;) {
+		uint64_t next = look_at(*at, now);
+
+		if (!next) {
+			*at = (*at)->mod_next;
+			atomic_fetch_sub(&listed, 1);
+			continue;
+		}
+		if (!earliest || next < earliest)
+			earliest = next;
+		at = &(*at)->mod_next;
+	}
+	vb_lock_release(&list_lock);
+	return earliest;
+}
+
+void vb_cq_moderate_end(struct vb_cq *cq)
+{
+	vb_lock_take(&list_lock);
+	for (struct vb_cq **at = &list; *at; at = &(*at)->mod_next) {
+		if (*at == cq) {
+			*at = cq->mod_next;
+			atomic_fetch_sub(&listed, 1);
+			break;
+		}
+	}
+	cq->mod_listed = false;
+	vb_lock_release(&list_lock);
+}
+
+/* In the child: the queues are the parent's. */
+void vb_cq_moderate_forked(void)
+{
+	list_lock = (struct vb_lock){0};
+	list = NULL;
+	atomic_store(&listed, 0);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Polling and arming. A poller drives the engines behind the CQ, then takes entries. */
+#include <errno.h>
+
+#include "base/reason.h"
+#include "object/comp_channel.h"
+#include "engine/cq.h"
+#include "engine/fastpath.h"
+#include "engine/poll_others.h"
+#include "qp/qp.h"
+
+/*
+ * A drive of an engine that reads sockets costs a system call: it is left out while there are entries to be taken. So is that of a queue
+ * which waits for an event: a new entry would raise it, and be taken in the same call by a program that then finds nothing.
+ */
+static bool can_wait(const struct vb_cq *cq, const struct vb_engine *e, bool armed)
+{
+	return (armed || __atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED)) &&
+	       atomic_load_explicit(&cq->head, memory_order_relaxed) !=
+		       atomic_load_explicit(&cq->tail, memory_order_relaxed);
+}
+
+struct vb_engine *vb_cq_drive(struct vb_cq *cq)
+{
+	struct vb_engine *first = NULL;
+
+	/* Another poller drives already: its finds become entries, which we look at next. */
+	if (!vb_lock_try(&cq->poll_lock))
+		return NULL;
+	bool armed = atomic_load_explicit(&cq->armed, memory_order_relaxed) != VB_CQ_IDLE;
+
+	for (uint32_t i = 0; i < cq->num_engines; i++) {
+		if (!can_wait(cq, cq->engines[i].engine, armed))
+			vb_engine_poll(cq->engines[i].engine, armed);
+	}
+	if (cq->num_engines && !cq->engines[0].engine->lock.bias)
+		first = cq->engines[0].engine;
+	vb_lock_release(&cq->poll_lock);
+	return first;
+}
+
+/* Locks for taking entries; waits while an ibv_cq_ex iteration is under way. */
+static bool consume_begin(struct vb_cq *cq)
+{
+	vb_lock_take(&cq->lock);
+	if (!cq->iterating)
+		return false;
+	vb_lock_release(&cq->lock);
+	pthread_mutex_lock(&cq->consume);
+	vb_lock_take(&cq->lock);
+	return true;
+}
+
+static void consume_end(struct vb_cq *cq, bool waited)
+{
+	vb_lock_release(&cq->lock);
+	if (waited)
+		pthread_mutex_unlock(&cq->consume);
+}
+
+/* A polled send completion frees its queue entry and the unsignalled ones before it (IBA 10.8.2). */
+void vb_cq_consume(const struct vb_cqe *cqe)
+{
+	if (cqe->is_send)
+		atomic_store_explicit(&cqe->qp->sq_released, cqe->sq_index + 1,
+				      memory_order_release);
+}
+
+int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+{
+	struct vb_cq *cq = vb_cq_of(ibcq);
+	int n = 0;
+
+	if (num_entries <= 0)
+		return num_entries ? vb_refuse(EINVAL, VB_REASON_ARG, "poll_cq: num_entries %d",
+					       num_entries)
+				   : 0;
+	struct vb_engine *e = vb_cq_drive(cq);
+	bool waited = consume_begin(cq);
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+
+	for (; n < num_entries && tail != head; n++, tail++) {
+		const struct vb_cqe *cqe = &cq->ring[tail & cq->mask];
+
+		wc[n] = cqe->wc;
+		vb_cq_consume(cqe);
+	}
+	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
+	cq->seen_empty = n < num_entries;
+	if (!n && cq->overrun)
+		n = -EIO;
+	consume_end(cq, waited);
+	if (e && n > 0)
+		vb_poll_found(e);
+	else if (e && !n)
+		vb_poll_others(e);
+	return n;
+}
+
+int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct vb_cq *cq = vb_cq_of(ibcq);
+
+	if (ibcq->handle != cq->handle)
+		return -vb_refuse(ENOENT, VB_REASON_HANDLE, "req_notify_cq: cq %u is not known",
+				  ibcq->handle);
+	if (!ibcq->channel)
+		return 0;
+	/* From now on nobody may poll: senders have to ring. What has arrived by now is an entry before the queue is armed. */
+	vb_lock_take(&cq->poll_lock);
+	for (uint32_t i = 0; i < cq->num_engines; i++) {
+		struct vb_engine *e = cq->engines[i].engine;
+
+		vb_lock_take(&e->lock);
+		vb_engine_sleep(e);
+		vb_lock_release(&e->lock);
+	}
+	vb_cq_arm(cq, solicited_only ? VB_CQ_SOLICITED : VB_CQ_ANY);
+	vb_lock_release(&cq->poll_lock);
+	return 0;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Engines: life, the drive loop, scheduling of queue pairs. Channels are engine_channel.c's. */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/reason.h"
+#include "engine/engine_channel.h"
+#include "engine/engines.h"
+#include "qp/env.h"
+#include "engine/paths.h"
+#include "process/process.h"
+#include "qp/qp.h"
+#include "raw/qp.h"
+#include "tag/srq.h"
+#include "remote/deliver.h"
+#include "remote/link.h"
+#include "remote/qp.h"
+#include "remote/reply.h"
+#include "remote/stray.h"
+#include "xrc/table.h"
+#include "host/bell.h"
+
+#define CLOCK_EVERY_POLLS 32u        /* how often a poller reads the clock while a timer is armed */
+#define STREAK_TO_WAKE    24u        /* so many polls in a row mean that somebody polls for good */
+#define LEASE_NS          2000000ull /* how often progress looks whether the lease still grows */
+
+uint64_t vb_clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+static void life_step(struct vb_engine *e)
+{
+	vb_lock_take(&e->lock);
+	__atomic_store_n(&e->life, e->life + 1, __ATOMIC_RELAXED);
+	vb_lock_release(&e->lock);
+}
+
+int vb_engine_create(struct vb_engine **engine, bool leans)
+{
+	struct vb_engine *e = vb_engines_new(leans);
+	int err;
+
+	if (!e)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "engine");
+	err = vb_process_node(&e->node);
+	if (!err && leans)
+		err = vb_bias_allow(&e->lock);
+	if (!err)
+		err = vb_node_engine_alloc(e->node, &e->index);
+	if (err) {
+		vb_engines_give_back(e);
+		return err;
+	}
+	e->pub = &vb_node_page(e->node)->engine[e->index];
+	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
+	life_step(e);
+	vb_engines_add(e);
+	*engine = e;
+	return 0;
+}
+
+void vb_engine_destroy(struct vb_engine *e)
+{
+	vb_udp_stray_finish(e);
+	life_step(e); /* who polled it once and looks at it now, finds it gone (poll_others.c) */
+	vb_engines_remove(e);
+	vb_engine_close_channels(e);
+	vb_paths_keep(&e->paths);
+	vb_udp_engine_fini(e);
+	vb_node_engine_free(e->node, e->index);
+	vb_engines_give_back(e);
+}
+
+void vb_engine_add_qp(struct vb_engine *e, struct vb_qp *qp)
+{
+	qp->all_prev = NULL;
+	qp->all_next = e->qps;
+	if (e->qps)
+		e->qps->all_prev = qp;
+	e->qps = qp;
+}
+
+static void timer_unlink(struct vb_engine *e, struct vb_qp *qp)
+{
+	if (!qp->timer_at)
+		return;
+	if (qp->timer_prev)
+		qp->timer_prev->timer_next = qp->timer_next;
+	else
+		e->timed = qp->timer_next;
+	if (qp->timer_next)
+		qp->timer_next->timer_prev = qp->timer_prev;
+	qp->timer_next = qp->timer_prev = NULL;
+	qp->timer_at = 0;
+	if (!e->timed)
+		atomic_store_explicit(&e->deadline, 0, memory_order_relaxed);
+}
+
+void vb_engine_remove_qp(struct vb_engine *e, struct vb_qp *qp)
+{
+	timer_unlink(e, qp);
+	for (struct vb_qp **p = &e->runnable; *p; p = &(*p)->run_next) {
+		if (*p == qp) {
+			*p = qp->run_next;
+			break;
+		}
+	}
+	if (qp->all_prev)
+		qp->all_prev->all_next = qp->all_next;
+	else
+		e->qps = qp->all_next;
+	if (qp->all_next)
+		qp->all_next->all_prev = qp->all_prev;
+}
+
+static void runnable_push(struct vb_engine *e, struct vb_qp *qp)
+{
+	qp->runnable = true;
+	qp->run_next = e->runnable;
+	e->runnable = qp;
+}
+
+void vb_engine_make_runnable(struct vb_engine *e, struct vb_qp *qp)
+{
+	if (qp->runnable)
+		return;
+	runnable_push(e, qp);
+	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_engines_watch(e);
+}
+
+/* What follows when the protocol has run. */
+static void ran(struct vb_engine *e, struct vb_qp *qp, bool more)
+{
+	vb_qp_settle(qp);
+	more |= vb_env_seek(qp);
+	if (qp->xb)
+		more |= vb_xrc_pump(qp);
+	if (!more)
+		return;
+	vb_engine_make_runnable(e, qp);
+	/* Nobody polls: the rest is the progress thread's. */
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_progress_expect(1);
+}
+
+void vb_engine_run_qp(struct vb_engine *e, struct vb_qp *qp)
+{
+	bool waits = qp->tm_first && vb_tm_pump(qp);
+
+	ran(e, qp, vb_tqp_run(&qp->t) || waits);
+}
+
+void vb_engine_posted(struct vb_engine *e, struct vb_qp *qp)
+{
+	bool more;
+
+	if (!vb_udp_reply_posted(qp)) {
+		vb_engine_run_qp(e, qp);
+		return;
+	}
+	vb_udp_pair_begin(qp);
+	more = vb_tqp_run_reply(&qp->t);
+	vb_udp_pair_end(qp);
+	ran(e, qp, more);
+}
+
+void vb_engine_timer(struct vb_engine *e, struct vb_qp *qp, uint64_t delay_ns)
+{
+	timer_unlink(e, qp);
+	if (!delay_ns)
+		return;
+	uint64_t deadline = atomic_load_explicit(&e->deadline, memory_order_relaxed);
+
+	qp->timer_at = vb_clock_ns() + delay_ns;
+	qp->timer_next = e->timed;
+	if (e->timed)
+		e->timed->timer_prev = qp;
+	e->timed = qp;
+	if (!deadline || qp->timer_at < deadline)
+		atomic_store_explicit(&e->deadline, qp->timer_at, memory_order_relaxed);
+	/* An engine that is polled sees its timers itself; progress looks every LEASE_NS anyway. */
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) || delay_ns > LEASE_NS) {
+		vb_engines_watch(e);
+		vb_progress_expect(qp->timer_at);
+	}
+}
+
+/* Fires what is due and finds the next deadline. */
+static void timers_fire(struct vb_engine *e)
+{
+	uint64_t now = vb_clock_ns();
+	uint64_t next = 0;
+
+	if (now < atomic_load_explicit(&e->deadline, memory_order_relaxed))
+		return;
+	for (struct vb_qp *qp = e->timed, *following; qp; qp = following) {
+		following = qp->timer_next;
+		if (qp->timer_at > now)
+			continue;
+		timer_unlink(e, qp);
+		vb_tqp_timer(&qp->t);
+		vb_qp_settle(qp);
+		vb_engine_make_runnable(e, qp);
+	}
+	for (struct vb_qp *qp = e->timed; qp; qp = qp->timer_next) {
+		if (!next || qp->timer_at < next)
+			next = qp->timer_at;
+	}
+	atomic_store_explicit(&e->deadline, next, memory_order_relaxed);
+	if (next)
+		vb_progress_expect(next);
+}
+
+/* Each runnable queue pair once; those with work left stay on the list, and so do those that wait for a reply to go first. */
+static void runnable_run(struct vb_engine *e, bool courteous)
+{
+	struct vb_qp *list = e->runnable;
+
+	e->runnable = NULL;
+	e->udp_courtesy = false;
+	atomic_store_explicit(&e->waiting, false, memory_order_relaxed);
+	while (list) {
+		struct vb_qp *qp = list;
+
+		list = qp->run_next;
+		qp->run_next = NULL;
+		qp->runnable = false;
+		if (courteous && vb_udp_reply_expected(qp)) {
+			/* Not `waiting`: whoever polls drives again, and progress takes over when nobody does. */
+			runnable_push(e, qp);
+			e->udp_courtesy = true;
+			continue;
+		}
+		if (qp->udp_heard && !courteous)
+			vb_udp_reply_over(qp);
+		vb_engine_run_qp(e, qp);
+	}
+}
+
+/* `polled`: by a program that polls again soon, and may answer what has arrived. */
+static bool drive(struct vb_engine *e, bool polled)
+{
+	bool worked = false;
+
+	if (e->udp_courtesy)
+		runnable_run(e, false);
+
+	if (atomic_load_explicit(&e->inbox_news, memory_order_relaxed)) {
+		vb_engine_take_channels(e);
+		worked = true;
+	}
+	if (atomic_load_explicit(&e->deadline, memory_order_relaxed) && e->clock_skip-- == 0) {
+		e->clock_skip = CLOCK_EVERY_POLLS;
+		timers_fire(e);
+	}
+	worked |= vb_engine_serve_channels(e, !polled);
+	if (e->udp_holds || e->strays)
+		worked |= vb_udp_deliver_late(e);
+	if (e->udp_holds)
+		worked |= vb_udp_link_drain(e);
+	if (e->raws)
+		worked |= vb_raw_drain(e);
+	if (e->runnable)
+		runnable_run(e, polled && e->udp_holds);
+	if (e->strays) /* no event drives the engine for those */
+		atomic_store_explicit(&e->waiting, e->runnable || vb_udp_stray_waits(e),
+				      memory_order_relaxed);
+	if (e->pushed)
+		vb_engine_flush(e);
+	return worked;
+}
+
+bool vb_engine_drive(struct vb_engine *e)
+{
+	return drive(e, false);
+}
+
+/* Somebody polls for good: senders need not ring any more; progress watches the lease instead. */
+static void engine_wake(struct vb_engine *e)
+{
+	e->streak = 0;
+	__atomic_store_n(&e->pub->asleep, 0, __ATOMIC_RELEASE);
+	vb_engines_set_awake(e, true);
+	vb_engines_watch(e);
+	vb_progress_expect(vb_clock_ns() + LEASE_NS);
+}
+
+/*
+ * While somebody polls for good, a poll that meets another thread in the engine looks again soon. An engine that sleeps serves programs
+ * that wait for events: what one has told of came after all that the engine has in hand, and the poll that follows finds it. Some
+ * programs look only once, and at another queue than the one that the event was of.
+ */
+static bool poll_enter(struct vb_engine *e)
+{
+	if (vb_lock_try(&e->lock))
+		return true;
+	if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		return false;
+	vb_lock_take(&e->lock);
+	return true;
+}
+
+bool vb_engine_polled(struct vb_engine *e, bool armed)
+{
+	atomic_store_explicit(&e->polls, atomic_load_explicit(&e->polls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) && !armed &&
+	    ++e->streak >= STREAK_TO_WAKE)
+		engine_wake(e);
+	return drive(e, !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED));
+}
+
+void vb_engine_poll(struct vb_engine *e, bool armed)
+{
+	if (!poll_enter(e))
+		return;
+	atomic_store_explicit(&e->poller, vb_bias_self(), memory_order_relaxed);
+	e->for_events = armed;
+	vb_engine_polled(e, armed);
+	vb_lock_release(&e->lock);
+	if (e->udp_holds)
+		vb_udp_link_breathe(e);
+}
+
+void vb_engine_at_exit(struct vb_engine *e)
+{
+	if (!vb_lock_try(&e->lock))
+		return;
+	if (e->udp_courtesy)
+		runnable_run(e, false);
+	vb_lock_release(&e->lock);
+}
+
+void vb_engine_sleep(struct vb_engine *e)
+{
+	e->streak = 0;
+	if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_engines_set_awake(e, false);
+	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
+	/* Pairs with the fence in vb_channel_wake(): either the sender sees us asleep, or we see what it sent. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (e->udp_holds)
+		vb_udp_link_arm();
+	if (vb_engine_drive(e)) {
+		vb_bell_call(e->node, e->index);
+		vb_progress_expect(1);
+	}
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The engines of the process: table, holds, walks, the bits of who is watched and who is awake. */
+#include "engine/engines.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/engine.h"
+
+#define WORDS (VB_MAX_ENGINES / VB_ENGINES_WORD)
+
+static struct {
+	pthread_mutex_t lock; /* a leaf: nothing is taken under it but by trying */
+	_Atomic(struct vb_engine *) table[VB_MAX_ENGINES];
+	_Atomic uint32_t top, count;
+	_Atomic uint64_t watched[WORDS];
+	_Atomic uint64_t awake[WORDS];
+	struct vb_engine *spare;
+} engines = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static struct vb_engine *fresh(void)
+{
+	struct vb_engine *e;
+
+	if (posix_memalign((void **)&e, 64, sizeof(*e)))
+		return NULL;
+	memset(e, 0, sizeof(*e));
+	return e;
+}
+
+struct vb_engine *vb_engines_new(bool leans)
+{
+	struct vb_engine *e;
+
+	if (leans)
+		return fresh();
+	pthread_mutex_lock(&engines.lock);
+	e = engines.spare;
+	if (e)
+		engines.spare = e->next_spare;
+	pthread_mutex_unlock(&engines.lock);
+	if (!e)
+		return fresh();
+	memset(&e->paths, 0, sizeof(*e) - offsetof(struct vb_engine, paths));
+	return e;
+}
+
+void vb_engines_give_back(struct vb_engine *e)
+{
+	if (e->lock.bias) {
+		vb_bias_forget(&e->lock);
+		free(e);
+		return;
+	}
+	pthread_mutex_lock(&engines.lock);
+	e->next_spare = engines.spare;
+	engines.spare = e;
+	pthread_mutex_unlock(&engines.lock);
+}
+
+static _Atomic(struct vb_engine *) *place(uint32_t index)
+{
+	return &engines.table[index];
+}
+
+void vb_engines_add(struct vb_engine *e)
+{
+	pthread_mutex_lock(&engines.lock);
+	atomic_store(place(e->index), e);
+	if (e->index >= atomic_load(&engines.top))
+		atomic_store(&engines.top, e->index + 1);
+	atomic_fetch_add(&engines.count, 1);
+	pthread_mutex_unlock(&engines.lock);
+}
+
+static void bit_clear(_Atomic uint64_t *bits, uint32_t index)
+{
+	atomic_fetch_and(&bits[index / VB_ENGINES_WORD], ~(1ull << index % VB_ENGINES_WORD));
+}
+
+void vb_engines_remove(struct vb_engine *e)
+{
+	pthread_mutex_lock(&engines.lock);
+	atomic_store(place(e->index), NULL);
+	atomic_fetch_sub(&engines.count, 1);
+	for (int turn = 0; e->held; turn++) {
+		pthread_mutex_unlock(&engines.lock);
+		vb_lock_relax(turn);
+		pthread_mutex_lock(&engines.lock);
+	}
+	bit_clear(engines.watched, e->index);
+	bit_clear(engines.awake, e->index);
+	pthread_mutex_unlock(&engines.lock);
+}
+
+uint32_t vb_engines_count(void)
+{
+	return atomic_load_explicit(&engines.count, memory_order_relaxed);
+}
+
+uint32_t vb_engines_top(void)
+{
+	return atomic_load_explicit(&engines.top, memory_order_acquire);
+}
+
+struct vb_engine *vb_engines_hold(uint32_t index)
+{
+	struct vb_engine *e = NULL;
+
+	pthread_mutex_lock(&engines.lock);
+	if (index < VB_MAX_ENGINES)
+		e = atomic_load(place(index));
+	if (e)
+		e->held++;
+	pthread_mutex_unlock(&engines.lock);
+	return e;
+}
+
+void vb_engines_release(struct vb_engine *e)
+{
+	pthread_mutex_lock(&engines.lock);
+	e->held--;
+	pthread_mutex_unlock(&engines.lock);
+}
+
+void vb_process_each_engine(void (*fn)(struct vb_engine *engine, void *arg), void *arg)
+{
+	uint32_t top = vb_engines_top();
+
+	for (uint32_t i = 0; i < top; i++) {
+		struct vb_engine *e = vb_engines_hold(i);
+
+		if (!e)
+			continue;
+		fn(e, arg);
+		vb_engines_release(e);
+	}
+}
+
+void vb_process_with_engine(uint32_t index, void (*fn)(struct vb_engine *engine, void *arg),
+			    void *arg)
+{
+	struct vb_engine *e;
+
+	pthread_mutex_lock(&engines.lock);
+	e = index < VB_MAX_ENGINES ? atomic_load(place(index)) : NULL;
+	if (e)
+		fn(e, arg);
+	pthread_mutex_unlock(&engines.lock);
+}
+
+bool vb_engines_adopt(uint32_t index, struct vb_channel *channel)
+{
+	bool found;
+
+	pthread_mutex_lock(&engines.lock);
+	struct vb_engine *e = index < VB_MAX_ENGINES ? atomic_load(place(index)) : NULL;
+
+	found = e != NULL;
+	if (found)
+		vb_engine_adopt(e, channel);
+	pthread_mutex_unlock(&engines.lock);
+	return found;
+}
+
+struct vb_channel *vb_process_take_inbox(struct vb_engine *engine)
+{
+	struct vb_channel *list;
+
+	pthread_mutex_lock(&engines.lock);
+	list = engine->inbox;
+	engine->inbox = NULL;
+	atomic_store_explicit(&engine->inbox_news, false, memory_order_relaxed);
+	pthread_mutex_unlock(&engines.lock);
+	return list;
+}
+
+/* Under the table's lock. Engines from `i` on whose lock is free are passed at once; the index of the first other one, held, or the top. */
+static uint32_t pass_free(uint32_t i, uint32_t top)
+{
+	for (; i < top; i++) {
+		struct vb_engine *e = atomic_load_explicit(place(i), memory_order_relaxed);
+
+		if (!e)
+			continue;
+		if (!vb_lock_try(&e->lock)) {
+			e->held++;
+			break;
+		}
+		vb_lock_release(&e->lock);
+	}
+	return i;
+}
+
+void vb_engines_pass_through(void)
+{
+	uint32_t top = vb_engines_top();
+
+	pthread_mutex_lock(&engines.lock);
+	for (uint32_t i = pass_free(0, top); i < top; i = pass_free(i + 1, top)) {
+		struct vb_engine *e = atomic_load(place(i));
+
+		pthread_mutex_unlock(&engines.lock);
+		vb_lock_take(&e->lock);
+		vb_lock_release(&e->lock);
+		pthread_mutex_lock(&engines.lock);
+		e->held--;
+	}
+	pthread_mutex_unlock(&engines.lock);
+}
+
+static void bit_set(_Atomic uint64_t *bits, uint32_t index)
+{
+	uint64_t bit = 1ull << index % VB_ENGINES_WORD;
+
+	if (!(atomic_load(&bits[index / VB_ENGINES_WORD]) & bit))
+		atomic_fetch_or(&bits[index / VB_ENGINES_WORD], bit);
+}
+
+void vb_engines_watch(const struct vb_engine *e)
+{
+	/* What is to be watched was stored before: either unwatch's caller sees it, or we see the bit gone. */
+	atomic_thread_fence(memory_order_seq_cst);
+	bit_set(engines.watched, e->index);
+}
+
+uint64_t vb_engines_watched(uint32_t word)
+{
+	return atomic_load_explicit(&engines.watched[word], memory_order_relaxed);
+}
+
+void vb_engines_unwatch(uint32_t index)
+{
+	bit_clear(engines.watched, index);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+void vb_engines_set_awake(const struct vb_engine *e, bool awake)
+{
+	if (awake && !e->lock.bias)
+		bit_set(engines.awake, e->index);
+	else
+		bit_clear(engines.awake, e->index);
+}
+
+struct vb_engine *vb_engines_awake(uint32_t *index)
+{
+	uint32_t top = vb_engines_top();
+	uint32_t words = (top + VB_ENGINES_WORD - 1) / VB_ENGINES_WORD;
+	uint32_t at = *index < top ? *index : 0;
+	uint64_t bits;
+
+	if (!words)
+		return NULL;
+	bits = atomic_load_explicit(&engines.awake[at / VB_ENGINES_WORD], memory_order_relaxed) &
+	       ~0ull << at % VB_ENGINES_WORD;
+	for (uint32_t n = 0, word = at / VB_ENGINES_WORD; n <= words; n++) {
+		if (bits) {
+			*index = word * VB_ENGINES_WORD + (uint32_t)__builtin_ctzll(bits);
+			return atomic_load_explicit(place(*index), memory_order_acquire);
+		}
+		word = (word + 1) % words;
+		bits = atomic_load_explicit(&engines.awake[word], memory_order_relaxed);
+	}
+	return NULL;
+}
+
+/* exit(3) may be called by a signal handler that interrupted a holder of the lock: no waiting for ever. */
+#define EXIT_PATIENCE_NS 10000000l
+
+void vb_engines_at_exit(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += EXIT_PATIENCE_NS;
+	until.tv_sec += until.tv_nsec / 1000000000l;
+	until.tv_nsec %= 1000000000l;
+	if (pthread_mutex_timedlock(&engines.lock, &until))
+		return;
+	for (uint32_t i = 0; i < vb_engines_top(); i++) {
+		struct vb_engine *e = atomic_load(place(i));
+
+		if (e)
+			vb_engine_at_exit(e);
+	}
+	pthread_mutex_unlock(&engines.lock);
+}
+
+void vb_engines_forked(void)
+{
+	/* Locks may be held by threads that do not exist in the child: all new. The parent's engines are left alone. */
+	memset(&engines, 0, sizeof(engines));
+	pthread_mutex_init(&engines.lock, NULL);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The process's sum of path counters, and the line that tells it. */
+#include "engine/paths.h"
+
+#include <pthread.h>
+
+#include "base/log.h"
+#include "process/process.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_paths ended;
+
+static void add(struct vb_paths *sum, const struct vb_paths *p)
+{
+	sum->direct_requests += p->direct_requests;
+	sum->direct_bytes += p->direct_bytes;
+	sum->shm_runs += p->shm_runs;
+	sum->shm_bytes += p->shm_bytes;
+	sum->loop_runs += p->loop_runs;
+	sum->loop_bytes += p->loop_bytes;
+	sum->udp_runs += p->udp_runs;
+	sum->udp_bytes += p->udp_bytes;
+	sum->udp_strays += p->udp_strays;
+}
+
+void vb_paths_keep(const struct vb_paths *paths)
+{
+	pthread_mutex_lock(&lock);
+	add(&ended, paths);
+	pthread_mutex_unlock(&lock);
+}
+
+void vb_paths_forked(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	ended = (struct vb_paths){0};
+}
+
+static void add_engine(struct vb_engine *engine, void *sum)
+{
+	vb_lock_take(&engine->lock);
+	add(sum, &engine->paths);
+	vb_lock_release(&engine->lock);
+}
+
+void vb_paths_sum(struct vb_paths *sum)
+{
+	pthread_mutex_lock(&lock);
+	*sum = ended;
+	pthread_mutex_unlock(&lock);
+	vb_process_each_engine(add_engine, sum);
+}
+
+void vb_paths_log(const char *device)
+{
+	struct vb_paths p;
+
+	if (!vb_log_enabled(VB_LOG_INFO))
+		return;
+	vb_paths_sum(&p);
+	vb_log(VB_LOG_INFO,
+	       "%s: paths: direct %llu requests %llu bytes, shm %llu runs %llu bytes, loop %llu runs %llu bytes, udp %llu runs %llu bytes, "
+	       "%llu strays",
+	       device, (unsigned long long)p.direct_requests, (unsigned long long)p.direct_bytes,
+	       (unsigned long long)p.shm_runs, (unsigned long long)p.shm_bytes,
+	       (unsigned long long)p.loop_runs, (unsigned long long)p.loop_bytes,
+	       (unsigned long long)p.udp_runs, (unsigned long long)p.udp_bytes,
+	       (unsigned long long)p.udp_strays);
+}

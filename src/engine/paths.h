@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Which paths the process's work has taken: direct access, rings to other processes, rings within the process. */
+#ifndef VB_ENGINE_PATHS_H
+#define VB_ENGINE_PATHS_H
+
+#include "engine/engine.h"
+
+/* An engine ends: its counts stay in the process's sum. */
+void vb_paths_keep(const struct vb_paths *paths);
+/* The process's sum so far, living engines included. */
+void vb_paths_sum(struct vb_paths *sum);
+/* One line at level info, when a context is closed. */
+void vb_paths_log(const char *device);
+/* In a forked child: the lock may be held by a thread that does not exist here, and the counts are the parent's. */
+void vb_paths_forked(void);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Which other engine an idle poller looks at, and how often. */
+#include "engine/poll_others.h"
+
+#include "base/bias.h"
+#include "engine/engine.h"
+
+#define RECENT 8u /* engines that a thread polled last */
+#define PATIENCE \
+	4u /* empty polls in a row before others are looked at: who polls many in turn needs no help */
+#define SCAN_FIRST  64u   /* empty polls between two looks at engines of whoever they are */
+#define SCAN_SELDOM 4096u /* the same when those were polled by others */
+
+struct recent {
+	struct vb_engine *engine;
+	uint32_t life;
+};
+
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+	struct recent now; /* polled at present */
+	struct recent before[RECENT];
+	uint32_t newest,
+		next;   /* places in `before`: where the next one is put, which is looked at next */
+	uint32_t empty; /* polls of the present one in a row that found nothing */
+	/* The walk through all that are awake. */
+	uint32_t scan_in, scan_every;
+	uint32_t scan_index;
+	struct recent seen;
+	uint64_t seen_polls;
+} own;
+
+static struct recent remember(struct vb_engine *e)
+{
+	return (struct recent){e, __atomic_load_n(&e->life, __ATOMIC_RELAXED)};
+}
+
+/* Another engine than before: that one goes on the list, this one leaves it. */
+static void switched(struct vb_engine *e)
+{
+	uint32_t free_place = own.newest;
+
+	for (uint32_t i = 0; i < RECENT; i++) {
+		if (own.before[i].engine == e || own.before[i].engine == own.now.engine) {
+			own.before[i].engine = NULL;
+			free_place = i;
+		}
+	}
+	if (own.now.engine)
+		own.before[free_place] = own.now;
+	if (free_place == own.newest)
+		own.newest = (own.newest + 1) % RECENT;
+	own.now = remember(e);
+	own.empty = 0;
+	own.scan_every = own.scan_in = SCAN_FIRST;
+}
+
+/* One of those that this thread polled before, unless somebody else did since. Its lease goes on: it is polled, if by the way. */
+static void look_at_recent(void)
+{
+	struct recent *r;
+	struct vb_engine *e = NULL;
+
+	for (uint32_t i = 0; i < RECENT && !e; i++) {
+		r = &own.before[own.next++ % RECENT];
+		e = r->engine;
+	}
+
+	if (!e || !vb_lock_try(&e->lock))
+		return;
+	bool mine = e->life == r->life && e->life % 2 &&
+		    atomic_load_explicit(&e->poller, memory_order_relaxed) == vb_bias_self();
+
+	if (mine)
+		vb_engine_polled(e, e->for_events);
+	vb_lock_release(&e->lock);
+	if (!mine)
+		r->engine = NULL;
+}
+
+/* One of all that are awake; twice in a row, to see whether it is polled. */
+static void scan(void)
+{
+	struct vb_engine *e = vb_engines_awake(&own.scan_index);
+	bool polled;
+
+	if (!e || e == own.now.engine) {
+		own.scan_index++;
+		return;
+	}
+	uint64_t polls = atomic_load_explicit(&e->polls, memory_order_relaxed);
+
+	if (own.seen.engine != e) {
+		own.seen = remember(e);
+		own.seen_polls = polls;
+		return;
+	}
+	own.seen.engine = NULL;
+	own.scan_index++;
+	polled = polls != own.seen_polls;
+	if (!polled && vb_lock_try(&e->lock)) {
+		if (e->life == own.seen.life && e->life % 2)
+			vb_engine_drive(e);
+		vb_lock_release(&e->lock);
+	}
+	if (polled && own.scan_every < SCAN_SELDOM)
+		own.scan_every *= 2;
+}
+
+void vb_poll_others_found(struct vb_engine *e)
+{
+	if (own.now.engine != e && !e->lock.bias)
+		switched(e);
+}
+
+void vb_poll_others_of(struct vb_engine *e)
+{
+	if (own.now.engine != e) {
+		if (!e->lock.bias)
+			switched(e);
+		return;
+	}
+	if (++own.empty < PATIENCE)
+		return;
+	look_at_recent();
+	if (--own.scan_in == 0) {
+		own.scan_in = own.scan_every;
+		scan();
+	}
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The progress thread: drives engines that nobody polls.
+ *
+ * While somebody polls an engine its poll count grows: that is the lease. The thread looks every LEASE_NS, only while some engine
+ * is awake or has work; when a count stood still it takes over, drains, and puts the engine to sleep, the only state in which
+ * senders ring the doorbell. With every engine asleep and no timer armed it waits for ever: an idle process uses no CPU.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/cq.h"
+#include "engine/engine.h"
+#include "engine/engines.h"
+#include "device/monitor.h"
+#include "process/process.h"
+#include "qp/qp.h"
+#include "raw/qp.h"
+#include "remote/link.h"
+#include "remote/steer.h"
+#include "xrc/xrc.h"
+#include "host/bell.h"
+#include "host/node.h"
+
+#define LEASE_NS  2000000ull
+#define LINGER_NS 40000ull /* after work, look on for so long before sleeping */
+#define PROBE_NS \
+	30000ll /* a packet came while an engine was polled: so soon see whether it still is */
+#define TRUST_FIRST_NS 60000ll /* it is: do not ask for so long, doubled up to the lease */
+#define ROOM_FIRST_NS \
+	20000ll /* work waits for room in a ring or for contact: first look, doubled up to the lease */
+
+/* When the thread will look next by itself (CLOCK_MONOTONIC ns); UINT64_MAX: only when woken. */
+static _Atomic uint64_t planned;
+
+struct pass {
+	bool doorbell; /* every engine may have news */
+	bool packets;  /* a socket has: one engine that reads them will do */
+	bool called;   /* the engine looked at may have */
+	bool worked;
+	bool awake;      /* some engine's lease runs */
+	bool waiting;    /* some queue pair waits for room or contact */
+	bool missed;     /* some engine was busy: what the doorbell rang for may still lie there */
+	bool udp_awake;  /* some engine that reads the sockets is polled */
+	bool udp_asleep; /* some such engine is not */
+	uint64_t deadline; /* earliest timer, 0 = none */
+};
+
+void vb_progress_expect(uint64_t at)
+{
+	struct vb_node *node = vb_process_node_started();
+
+	/* Pairs with the loop's clearing of `planned`: either it sees what was armed before the call, or we see it cleared. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (node && at < atomic_load_explicit(&planned, memory_order_relaxed)) {
+		atomic_store_explicit(&planned, at, memory_order_relaxed);
+		vb_node_kick(node);
+	}
+}
+
+/* A request that waits for a peer which died without a word (exec with a forked child alive) is noticed here. */
+static void note_deadline(struct pass *pass, uint64_t deadline)
+{
+	if (deadline && (!pass->deadline || deadline < pass->deadline))
+		pass->deadline = deadline;
+}
+
+static void drive_unpolled(struct vb_engine *e, struct pass *pass)
+{
+	bool worked;
+
+	if (!vb_lock_try(&e->lock)) {
+		pass->missed = true; /* somebody is at it, but perhaps only posts */
+		vb_bell_call(e->node, e->index);
+		return;
+	}
+	e->clock_skip = 0;
+	worked = vb_engine_drive(e);
+	if (worked) {
+		pass->worked = true;
+		vb_bell_call(e->node, e->index); /* there may be more */
+	} else if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED)) {
+		vb_engine_sleep(e);
+	}
+	vb_lock_release(&e->lock);
+}
+
+static bool timer_due(const struct vb_engine *e)
+{
+	uint64_t deadline = atomic_load_explicit(&e->deadline, memory_order_relaxed);
+
+	return deadline && deadline <= vb_clock_ns();
+}
+
+/* Is the engine to be looked at before it is called? */
+static bool interesting(const struct vb_engine *e)
+{
+	return !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED) ||
+	       atomic_load_explicit(&e->deadline, memory_order_relaxed) ||
+	       atomic_load_explicit(&e->waiting, memory_order_relaxed) ||
+	       atomic_load_explicit(&e->inbox_news, memory_order_relaxed);
+}
+
+static bool has_news(const struct vb_engine *e, const struct pass *pass)
+{
+	return pass->doorbell || pass->called ||
+	       (pass->packets && __atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED)) ||
+	       timer_due(e) || atomic_load_explicit(&e->waiting, memory_order_relaxed) ||
+	       atomic_load_explicit(&e->inbox_news, memory_order_relaxed);
+}
+
+static void look_at(struct vb_engine *e, struct pass *pass)
+{
+	uint64_t polls = atomic_load_explicit(&e->polls, memory_order_relaxed);
+	bool asleep = __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
+
+	if (!asleep && polls != e->polls_seen) {
+		e->polls_seen = polls;
+		pass->awake = true;
+	} else if (!asleep || has_news(e, pass)) {
+		drive_unpolled(e, pass);
+	}
+	if (__atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED)) {
+		asleep = __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
+		pass->udp_asleep |= asleep;
+		pass->udp_awake |= !asleep;
+	}
+	pass->waiting |= atomic_load_explicit(&e->waiting, memory_order_relaxed);
+	note_deadline(pass, atomic_load_explicit(&e->deadline, memory_order_relaxed));
+	if (interesting(e)) {
+		vb_engines_watch(e);
+		return;
+	}
+	vb_engines_unwatch(e->index);
+	if (interesting(e))
+		vb_engines_watch(e);
+}
+
+static void look_at_word(struct vb_node *node, uint32_t word, struct pass *pass)
+{
+	uint64_t called = vb_bell_take(node, word);
+	uint64_t bits = called | vb_engines_watched(word) | (pass->doorbell ? UINT64_MAX : 0);
+
+	for (; bits; bits &= bits - 1) {
+		uint32_t index = word * VB_ENGINES_WORD + (uint32_t)__builtin_ctzll(bits);
+		struct vb_engine *e = vb_engines_hold(index);
+
+		if (!e)
+			continue;
+		pass->called = called >> index % VB_ENGINES_WORD & 1;
+		look_at(e, pass);
+		vb_engines_release(e);
+	}
+}
+
+/* Of all engines of the process those that were called, that are polled or wait for something; of the others nobody wants anything. */
+static void look_at_all(struct vb_node *node, struct pass *pass)
+{
+	uint32_t words = (vb_engines_top() + VB_ENGINES_WORD - 1) / VB_ENGINES_WORD;
+
+	for (uint32_t word = 0; word < words; word++)
+		look_at_word(node, word, pass);
+}
+
+static int64_t wait_for(const struct pass *pass, uint64_t now, int64_t room_ns)
+{
+	int64_t wait = -1;
+
+	if (pass->awake)
+		wait = (int64_t)LEASE_NS;
+	if (pass->waiting || pass->missed)
+		wait = room_ns;
+	if (pass->deadline) {
+		int64_t left = pass->deadline > now ? (int64_t)(pass->deadline - now) : 0;
+
+		if (wait < 0 || left < wait)
+			wait = left;
+	}
+	return wait;
+}
+
+/*
+ * A program that spins on its memory instead of polling (a WRITE is to arrive) would wait for the end of the lease each time. So the
+ * sockets are armed while an engine is polled, too; the packet that wakes the thread is the poller's as long as the lease grows
+ * shortly afterwards, and then the sockets stay unarmed for a while.
+ */
+struct vigil {
+	enum { VIGIL_ARMED, VIGIL_PROBE, VIGIL_TRUST } mode;
+	int64_t trust_ns;
+};
+
+static int64_t vigil_before(struct vigil *v, const struct pass *pass, int64_t wait)
+{
+	int64_t most = -1;
+
+	if (!pass->udp_awake) {
+		v->mode = VIGIL_ARMED;
+		v->trust_ns = TRUST_FIRST_NS;
+	}
+	if (v->mode == VIGIL_PROBE)
+		most = PROBE_NS;
+	else if (v->mode == VIGIL_TRUST)
+		most = v->trust_ns;
+	else if (pass->udp_asleep || pass->udp_awake)
+		vb_udp_link_arm();
+	return most >= 0 && (wait < 0 || wait > most) ? most : wait;
+}
+
+/* True if a packet has come that nobody has taken yet. */
+static bool vigil_after(struct vigil *v, const struct pass *pass)
+{
+	bool packet = vb_udp_link_rang();
+
+	switch (v->mode) {
+	case VIGIL_ARMED:
+		if (packet && pass->udp_awake)
+			v->mode = VIGIL_PROBE;
+		break;
+	case VIGIL_PROBE:
+		v->mode = VIGIL_TRUST;
+		break;
+	case VIGIL_TRUST:
+		v->mode = VIGIL_ARMED;
+		v->trust_ns = v->trust_ns * 2 < (int64_t)LEASE_NS ? v->trust_ns * 2
+								  : (int64_t)LEASE_NS;
+		break;
+	}
+	return packet;
+}
+
+void *vb_progress_main(void *arg)
+{
+	struct vb_node *node = arg;
+	uint64_t linger_until = 0;
+	int64_t room_ns = ROOM_FIRST_NS;
+	bool packets = true;
+	struct vigil vigil = {.trust_ns = TRUST_FIRST_NS};
+
+	vb_node_hold_alive(node);
+	vb_monitor_attach(node);
+	for (;;) {
+		struct pass pass = {.packets = packets, .doorbell = vb_bell_lost(node)};
+
+		/* From here to the wait everything armed is seen by this pass or kicks the wait. */
+		atomic_store(&planned, UINT64_MAX);
+		look_at_all(node, &pass);
+		vb_udp_steer_serve();
+		note_deadline(&pass, vb_udp_steer_due());
+		note_deadline(&pass, vb_udp_link_serve());
+		note_deadline(&pass, vb_raw_serve());
+		note_deadline(&pass, vb_cq_moderate_due());
+		note_deadline(&pass, vb_xrc_due());
+		uint64_t now = vb_clock_ns();
+
+		if (pass.worked)
+			linger_until = now + LINGER_NS;
+		if (now < linger_until) {
+			/*
+			 * More is likely to follow at once. Others have the core only while nothing does: on a crowded machine a
+			 * turn comes every 20 ms, and a peer that sends faster than a batch a turn gives up.
+			 */
+			if (!pass.worked)
+				sched_yield();
+			(void)vb_node_wait(node, 0);
+			packets |= pass.worked | vb_udp_link_rang();
+			continue;
+		}
+		room_ns = pass.worked || pass.missed || !pass.waiting ? ROOM_FIRST_NS : room_ns * 2;
+		if (room_ns > (int64_t)LEASE_NS)
+			room_ns = (int64_t)LEASE_NS;
+		int64_t wait = vigil_before(&vigil, &pass, wait_for(&pass, now, room_ns));
+
+		if (wait > 0) {
+			uint64_t until = now + (uint64_t)wait;
+			uint64_t expected = UINT64_MAX;
+
+			atomic_compare_exchange_strong(&planned, &expected, until);
+			if (expected != UINT64_MAX)
+				wait = 0;
+		} else if (wait < 0 && atomic_load(&planned) != UINT64_MAX) {
+			wait = 0;
+		}
+		(void)vb_node_wait(node, wait);
+		packets = vigil_after(&vigil, &pass);
+	}
+	return NULL;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Send queue entries: room, common fields, faults, launch. */
+#include "engine/send_wqe.h"
+
+#include <errno.h>
+
+#include "base/reason.h"
+#include "object/pd.h"
+#include "transport/qp_state.h"
+
+struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead)
+{
+	uint32_t index = qp->t.sq_posted + ahead;
+
+	if (index - qp->sq_internal -
+		    atomic_load_explicit(&qp->sq_released, memory_order_acquire) >=
+	    qp->sq_max) {
+		vb_note(VB_REASON_QUEUE_FULL,
+			"post_send: qp 0x%x: %u requests are posted whose completion was not polled",
+			qp->t.qpn, qp->sq_max);
+		return NULL;
+	}
+	return vb_tqp_wqe(&qp->t, index);
+}
+
+static void fault(struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_reason reason)
+{
+	wqe->error = (uint8_t)status;
+	wqe->reason = (uint16_t)reason;
+}
+
+void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id, uint8_t opcode,
+		       unsigned int flags)
+{
+	wqe->wr_id = wr_id;
+	wqe->length = 0;
+	wqe->num_sge = 0;
+	wqe->opcode = opcode;
+	wqe->is_inline = 0;
+	wqe->signaled = qp->sq_sig_all || (flags & IBV_SEND_SIGNALED);
+	wqe->solicited = (flags & IBV_SEND_SOLICITED) != 0;
+	wqe->fence = (flags & IBV_SEND_FENCE) != 0;
+	wqe->error = 0;
+	wqe->reason = 0;
+	wqe->num_psn = 0;
+	wqe->done = 0;
+	wqe->owner = 0;
+	wqe->ip_csum = (flags & IBV_SEND_IP_CSUM) != 0;
+	wqe->remote_qpn = 0;
+	wqe->rkey = 0;
+	wqe->remote_addr = 0;
+	wqe->srqn = 0;
+	if (qp->raw && opcode != IBV_WR_SEND) /* a frame has no place for an immediate */
+		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_OPCODE);
+}
+
+void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah,
+			 uint32_t qpn, uint32_t qkey)
+{
+	wqe->remote_qpn = qpn & VB_QPN_MASK;
+	wqe->remote_qkey = qkey;
+	wqe->path = ah->path;
+	wqe->peer_hint = ah->local ? VB_HINT_LOCAL : VB_HINT_REMOTE;
+	if (vb_pd_of(ah->ah.pd)->id != qp->pd_id)
+		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_AH_PD);
+}
+
+int vb_send_state_check(const struct vb_qp *qp)
+{
+	uint8_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
+
+	if (state >= IBV_QPS_RTS)
+		return 0;
+	return -vb_refuse(EINVAL, VB_REASON_QP_STATE, "post_send: qp 0x%x is in %s", qp->t.qpn,
+			  vb_qp_state_name(state));
+}
+
+void vb_send_launch(struct vb_qp *qp, uint32_t count)
+{
+	struct vb_engine *e = qp->engine;
+
+	vb_lock_take(&e->lock);
+	/* Between the check and here the queue pair may have been reset: then the entries are nobody's. */
+	if (qp->t.state >= IBV_QPS_RTS) {
+		qp->t.sq_posted += count;
+		vb_engine_posted(e, qp);
+		if (e->pushed)
+			vb_engine_flush(e);
+	}
+	vb_lock_release(&e->lock);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Send queue entries, for both ways of posting: ibv_post_send(3) and ibv_wr_*(3). */
+#ifndef VB_ENGINE_SEND_WQE_H
+#define VB_ENGINE_SEND_WQE_H
+
+#include "object/ah.h"
+#include "qp/qp.h"
+#include "transport/wqe.h"
+
+/* What ibv_wr_atomic_write(3) keeps in the entry, whatever room for inline data the queue has. */
+#define VB_ATOMIC_WRITE_BYTES 8u
+
+/* The entry `ahead` places after the last posted one, or NULL: the queue is full (the reason is recorded). */
+struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead);
+
+/* Starts an entry: everything that every operation has. */
+void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id, uint8_t opcode,
+		       unsigned int flags);
+
+/* Where a datagram goes. */
+void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah,
+			 uint32_t qpn, uint32_t qkey);
+
+/* May the queue pair take send requests in its state? 0 or EINVAL. */
+int vb_send_state_check(const struct vb_qp *qp);
+
+/* `count` entries are complete: hand them to the protocol. Takes the engine's lock. */
+void vb_send_launch(struct vb_qp *qp, uint32_t count);
+
+#endif

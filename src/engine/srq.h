@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Shared receive queues. */
+#ifndef VB_ENGINE_SRQ_H
+#define VB_ENGINE_SRQ_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "object/event_queue.h"
+#include "object/queue_memory.h"
+#include "transport/wqe.h"
+#include "verbs/ops.h"
+
+struct vb_cq;
+struct vb_tm;
+struct vb_xrcd;
+
+struct vb_srq {
+	_Alignas(64) struct ibv_srq srq;
+	struct vb_lock lock;
+	struct vb_queue_memory memory; /* of the next three */
+	char *mem;                     /* max_wr entries of `stride` bytes */
+	uint32_t stride;
+	uint32_t max_wr, max_sge;
+	uint32_t *fifo;     /* indices of posted entries, ring of max_wr */
+	uint32_t fifo_head; /* next to take */
+	uint32_t posted;    /* in the fifo */
+	uint32_t *free;     /* stack of free indices */
+	uint32_t num_free;
+	uint32_t limit; /* armed limit, 0 = none */
+	bool inherited; /* the process is a forked child, the queue its parent's */
+	uint32_t pd_id;
+	uint32_t users;
+	struct vb_xrcd *xrcd; /* an XRC queue: its domain, */
+	struct vb_tm *tm;     /* a tag-matching queue: its list */
+	struct vb_cq *cq;     /* XRC, tag matching: its completions, */
+	uint32_t number;      /* its name in requests */
+	struct vb_event_node limit_event;
+	struct vb_events_got got;
+};
+
+static inline struct vb_srq *vb_srq_of(struct ibv_srq *srq)
+{
+	return (struct vb_srq *)(void *)srq;
+}
+
+int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, struct ibv_srq **srq);
+int vb_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask);
+int vb_srq_query(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int vb_srq_retire(struct ibv_srq *srq, struct vb_events_got *got);
+void vb_srq_free(struct ibv_srq *srq);
+
+/* A queue pair of that type uses it. -ENOENT; -EINVAL: not such a one. */
+int vb_srq_get(struct ibv_context *ctx, struct ibv_srq *srq, enum ibv_qp_type type);
+void vb_srq_put(struct vb_srq *srq);
+
+/* The oldest posted receive, now the caller's; NULL if none. Raises the limit event. */
+struct vb_recv_wqe *vb_srq_take(struct vb_srq *srq);
+void vb_srq_untake(struct vb_srq *srq, struct vb_recv_wqe *wqe);
+/* The entry is free again. */
+void vb_srq_release(struct vb_srq *srq, const struct vb_recv_wqe *wqe);
+
+/* In a forked child: the limit counts the process's own. */
+void vb_srq_none_alive(void);
+
+#endif

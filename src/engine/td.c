@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Thread domains: ibv_alloc_td(3). */
+#include "engine/td.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/reason.h"
+#include "object/context.h"
+#include "engine/engine.h"
+
+int vb_td_alloc(struct ibv_context *ctx, struct ibv_td **td)
+{
+	struct vb_td *t = calloc(1, sizeof(*t));
+	int err;
+
+	if (!t)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a thread domain");
+	t->td.context = ctx;
+	pthread_mutex_init(&t->lock, NULL);
+	err = vb_context_add(ctx, VB_HANDLE_TD, t, &t->handle);
+	if (err) {
+		free(t);
+		return err;
+	}
+	*td = &t->td;
+	return 0;
+}
+
+int vb_td_dealloc(struct ibv_td *td)
+{
+	struct vb_context *c = vb_context_of(td->context);
+	struct vb_td *t = vb_td_of(td);
+	int err;
+
+	pthread_mutex_lock(&c->lock);
+	err = vb_context_check(td->context, VB_HANDLE_TD, t->handle, t, "td");
+	if (!err && t->users)
+		err = vb_refuse(EBUSY, VB_REASON_BUSY, "dealloc_td: %u parent domains use it",
+				t->users);
+	if (!err)
+		err = vb_context_remove(td->context, VB_HANDLE_TD, t->handle, t);
+	pthread_mutex_unlock(&c->lock);
+	if (err)
+		return err;
+	if (t->engine)
+		vb_engine_destroy(t->engine);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+	return 0;
+}
+
+int vb_td_get(struct ibv_context *ctx, struct ibv_td *td)
+{
+	struct vb_context *c = vb_context_of(ctx);
+	int err;
+
+	if (td->context != ctx)
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "alloc_parent_domain: the thread domain is of another context");
+	pthread_mutex_lock(&c->lock);
+	err = vb_context_check(ctx, VB_HANDLE_TD, vb_td_of(td)->handle, td, "td");
+	if (!err)
+		vb_td_of(td)->users++;
+	pthread_mutex_unlock(&c->lock);
+	return err;
+}
+
+void vb_td_put(struct vb_td *t)
+{
+	struct vb_context *c = vb_context_of(t->td.context);
+
+	pthread_mutex_lock(&c->lock);
+	t->users--;
+	pthread_mutex_unlock(&c->lock);
+}
+
+int vb_td_engine(struct vb_td *t, struct vb_engine **engine)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&t->lock);
+	if (!t->engine)
+		err = vb_engine_create(&t->engine, true);
+	*engine = t->engine;
+	pthread_mutex_unlock(&t->lock);
+	return err;
+}

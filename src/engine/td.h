@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Thread domains. The queue pairs of one share an engine, and the locks of all objects made on it lean towards the thread that
+ * uses them (base/bias.h): that thread takes them without an atomic operation, others may still come.
+ */
+#ifndef VB_ENGINE_TD_H
+#define VB_ENGINE_TD_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdint.h>
+
+struct vb_engine;
+
+struct vb_td {
+	struct ibv_td td;
+	uint32_t handle;
+	uint32_t users; /* parent domains; under the context's lock */
+	pthread_mutex_t lock;
+	struct vb_engine *engine; /* made with the first queue pair */
+};
+
+static inline struct vb_td *vb_td_of(struct ibv_td *td)
+{
+	return (struct vb_td *)(void *)td;
+}
+
+int vb_td_alloc(struct ibv_context *ctx, struct ibv_td **td);
+int vb_td_dealloc(struct ibv_td *td);
+
+/* A parent domain uses it. -EINVAL: of another context. */
+int vb_td_get(struct ibv_context *ctx, struct ibv_td *td);
+void vb_td_put(struct vb_td *td);
+
+/* The engine of its queue pairs; made on first use. */
+int vb_td_engine(struct vb_td *td, struct vb_engine **engine);
+
+#endif

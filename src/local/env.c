@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The protocol's link on one host: which channel a run takes, room in its ring, and what to do while there is none. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "qp/env.h"
+#include "process/limits.h"
+#include "process/process.h"
+#include "qp/qp.h"
+#include "remote/qp.h"
+#include "local/slot.h"
+
+/*
+ * A datagram does not wait longer than this: nobody promised to deliver it. For contact, which is made once and takes what
+ * the other process's thread takes to be scheduled; and for room, while the receiver takes nothing at all out of the ring. Both are
+ * waited for once: what follows to a receiver that stands still is dropped at once, until it moves.
+ */
+#define DATAGRAM_CONTACT_NS 2000000000ull
+#define DATAGRAM_ROOM_NS    500000000ull
+
+/* Why a request cannot be sent now, if waiting for contact alone does not help; it tells for how long to try (vb_retry_in_vain). */
+static enum vb_reason absence(enum vb_contact why)
+{
+	switch (why) {
+	case VB_CONTACT_ABSENT:
+		return VB_REASON_PEER_NO_QP;
+	case VB_CONTACT_REFUSED:
+		return VB_REASON_PEER_USER;
+	case VB_CONTACT_NO_MEMORY:
+		return VB_REASON_NO_MEMORY;
+	case VB_CONTACT_SHORT_HERE:
+		return VB_REASON_DESCRIPTORS_SHORT;
+	case VB_CONTACT_SHORT_THERE:
+		return VB_REASON_PEER_SHORT;
+	case VB_CONTACT_DEAD: /* XRC: its receiver may go on in another process */
+		return VB_REASON_PEER_DEAD;
+	default:
+		return VB_REASON_NONE;
+	}
+}
+
+/* The channel to a connected queue pair's peer; NULL: none yet, or none any more (flags set for vb_qp_settle()). */
+static struct vb_channel *connected_channel(struct vb_qp *qp)
+{
+	enum vb_contact why;
+
+	if (qp->channel) {
+		if (!atomic_load_explicit(&qp->channel->dead, memory_order_relaxed))
+			return qp->channel;
+		return NULL; /* channel_down or peer_dead is on its way */
+	}
+	struct vb_channel *c = vb_channel_find_since(qp->engine->node, qp->engine->index,
+						     qp->t.dest_qpn, qp->connected_at,
+						     vb_qp_wants_memory(qp), &why);
+
+	if (c)
+		qp->channel = c;
+	else if (why == VB_CONTACT_DEAD && !qp->t.sends_only)
+		qp->peer_lost = true;
+	else
+		qp->unreachable = (uint16_t)absence(why);
+	return c;
+}
+
+bool vb_env_seek(struct vb_qp *qp)
+{
+	enum vb_contact why = VB_CONTACT_ABSENT;
+
+	if (!qp->seeking)
+		return false;
+	if (!qp->channel)
+		qp->channel = vb_channel_find_since(qp->engine->node, qp->engine->index,
+						    qp->t.dest_qpn, qp->connected_at,
+						    vb_qp_wants_memory(qp), &why);
+	qp->seeking = !qp->channel;
+	/* Nobody there: whoever comes makes contact with us, and a new channel makes every queue pair ask again. */
+	return why == VB_CONTACT_PENDING && qp->seeking;
+}
+
+/* Where a datagram goes. *why_not: what became of the search. */
+static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+					   uint32_t slot, enum vb_contact *why_not)
+{
+	*why_not = VB_CONTACT_ABSENT;
+	if (qp->ud_cache[slot] && qp->ud_cache_qpn[slot] == wqe->remote_qpn &&
+	    !atomic_load_explicit(&qp->ud_cache[slot]->dead, memory_order_relaxed))
+		return qp->ud_cache[slot];
+	struct vb_channel *c = NULL;
+
+	if (wqe->peer_hint == VB_HINT_LOCAL)
+		c = vb_channel_find_since(qp->engine->node, qp->engine->index, wqe->remote_qpn,
+					  qp->connected_at, false, why_not);
+	if (c) {
+		qp->ud_cache[slot] = c;
+		qp->ud_cache_qpn[slot] = wqe->remote_qpn;
+	}
+	return c;
+}
+
+/* The datagram is dropped: its payload goes to memory that nobody reads. */
+static void *discard(struct vb_qp *qp, const char *why)
+{
+	qp->ud_wait_since = 0;
+	qp->reserved_channel = NULL;
+	qp->discard_why = why;
+	if (!qp->discard)
+		qp->discard = malloc(VB_MTU_BYTES);
+	return qp->discard;
+}
+
+static void *ring_reserve(struct vb_qp *qp, struct vb_channel *c, uint32_t length, bool datagram)
+{
+	void *bulk = NULL;
+	uint32_t bytes = datagram ? length + VB_SLOT_PATH_BYTES : length;
+
+	/* Small payload may fit the slot; commit decides. Until then room for both ways is held. */
+	if (!vb_ring_reserve(&c->tx, bytes, bytes ? &bulk : NULL))
+		return NULL;
+	qp->reserved_channel = c;
+	qp->reserved_bulk = bulk;
+	if (datagram)
+		return (char *)bulk + VB_SLOT_PATH_BYTES;
+	return length <= VB_SLOT_EXT_BYTES ? qp->scratch : bulk;
+}
+
+/* The ring is full. Has the receiver taken something out of it lately? */
+static bool receiver_moves(struct vb_channel *c, uint64_t now)
+{
+	if (!c->full_since || c->full_at != c->tx.known_consumed) {
+		c->full_since = now;
+		c->full_at = c->tx.known_consumed;
+	}
+	return now - c->full_since <= DATAGRAM_ROOM_NS;
+}
+
+/* Contact is being made. False: this queue pair has waited long enough for that process, now or before. */
+static bool contact_may_come(struct vb_qp *qp, uint32_t qpn, uint32_t slot, uint64_t now)
+{
+	if (qp->ud_slow[slot] == qpn)
+		return false;
+	if (!qp->ud_wait_since)
+		qp->ud_wait_since = now;
+	if (now - qp->ud_wait_since <= DATAGRAM_CONTACT_NS)
+		return true;
+	qp->ud_slow[slot] = qpn;
+	return false;
+}
+
+static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t length)
+{
+	uint32_t slot = (wqe->remote_qpn ^ (wqe->remote_qpn >> 10)) % VB_UD_CACHE;
+	enum vb_contact why;
+	struct vb_channel *c = datagram_channel(qp, wqe, slot, &why);
+
+	if (!c && why == VB_CONTACT_PENDING) {
+		if (contact_may_come(qp, wqe->remote_qpn, slot, vb_clock_ns()))
+			return NULL;
+		return discard(qp, "its process does not answer");
+	}
+	/* However long contact took: room is waited for from now on. */
+	qp->ud_wait_since = 0;
+	qp->ud_slow[slot] = 0;
+	if (!c)
+		return discard(qp, "nobody there");
+	void *room = ring_reserve(qp, c, length, true);
+
+	if (room) {
+		c->full_since = 0;
+		return room;
+	}
+	return receiver_moves(c, vb_clock_ns()) ? NULL : discard(qp, "its process takes nothing");
+}
+
+/* Does the run leave the host? */
+static bool takes_udp(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	if (!qp->udp)
+		return false;
+	return qp->t.service == VB_SERVICE_UD ? wqe && wqe->peer_hint == VB_HINT_REMOTE
+					      : !qp->path_local;
+}
+
+void *vb_env_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	/* Answers without data are not held up. */
+	if (qp->pace.kbps && length && !vb_pace_ready(&qp->pace, vb_clock_ns()))
+		return NULL;
+	qp->reserved_udp = takes_udp(qp, wqe);
+	if (qp->reserved_udp)
+		return vb_udp_reserve(qp, length);
+	if (t->service == VB_SERVICE_UD)
+		return wqe ? datagram_reserve(qp, wqe, length) : NULL;
+	struct vb_channel *c = connected_channel(qp);
+
+	return c ? ring_reserve(qp, c, length, false) : NULL;
+}
+
+static void path_count(struct vb_paths *paths, bool loop, uint32_t bytes)
+{
+	*(loop ? &paths->loop_runs : &paths->shm_runs) += 1;
+	*(loop ? &paths->loop_bytes : &paths->shm_bytes) += bytes;
+}
+
+void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_channel *c = qp->reserved_channel;
+
+	(void)wqe;
+	qp->psn_moved = true;
+	if (qp->pace.kbps)
+		vb_pace_spend(&qp->pace, run->length);
+	if (qp->reserved_udp) {
+		vb_udp_commit(qp, run);
+		return;
+	}
+	if (!c) {
+		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: datagram for qp 0x%x: %s", t->qpn,
+			run->dest_qpn, qp->discard_why);
+		return;
+	}
+	bool in_scratch = run->length && run->length <= VB_SLOT_EXT_BYTES &&
+			  t->service != VB_SERVICE_UD;
+	bool fits = vb_slot_fits_inline(run);
+	/* The reservation just made is made again, now knowing how much of it is needed; it cannot fail. */
+	struct vb_slot *slot;
+
+	if (fits && run->length)
+		slot = vb_ring_reserve(&c->tx, 0, NULL);
+	else
+		slot = vb_ring_reserve(
+			&c->tx,
+			run->service == VB_SERVICE_UD ? run->length + VB_SLOT_PATH_BYTES
+						      : run->length,
+			run->length || run->service == VB_SERVICE_UD ? &qp->reserved_bulk : NULL);
+	if (!slot)
+		return;
+	uint8_t *inline_at = vb_slot_encode(slot, run);
+
+	if (inline_at) {
+		memcpy(inline_at, qp->scratch, run->length);
+	} else if (run->service == VB_SERVICE_UD) {
+		memcpy(qp->reserved_bulk, &run->path, sizeof(run->path));
+	} else if (in_scratch) {
+		memcpy(qp->reserved_bulk, qp->scratch, run->length);
+	}
+	vb_ring_push(&c->tx);
+	vb_engine_pushed(qp->engine, c);
+	path_count(&qp->engine->paths, c->loop, run->length);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Runs in slots: encoding, and the one place that validates what a peer's slot says. */
+#include "local/slot.h"
+
+#include <string.h>
+
+/* Bits in the service byte. */
+#define SLOT_INLINE       0x80
+#define SLOT_WIRE         0x40
+#define SLOT_HANDED       0x20
+#define MAX_SEGMENT_BYTES 4096u
+
+/* Byte offsets in slot->data. */
+enum {
+	AT_OP = 0,
+	AT_FLAGS = 1,
+	AT_SERVICE = 2,
+	AT_SYNDROME = 3,
+	AT_DEST_QPN = 4,
+	AT_PSN = 8,
+	AT_SRC_QPN = 12,
+	AT_LENGTH = 16,
+	AT_SEGMENTS = 20,
+	AT_PKEY = 22,
+};
+
+_Static_assert(VB_SLOT_EXT_OFFSET + VB_SLOT_EXT_BYTES == sizeof(((struct vb_slot *)0)->data),
+	       "slot layout");
+_Static_assert(sizeof(struct vb_path) <= VB_SLOT_PATH_BYTES, "path fits its place");
+
+static inline void put32(uint8_t *p, uint32_t v)
+{
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline void put64(uint8_t *p, uint64_t v)
+{
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline uint32_t get32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static inline uint64_t get64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* Every request of XRC names a shared receive queue, in front of the rest. */
+static inline bool names_srq(uint8_t op, uint8_t service)
+{
+	return service == VB_SERVICE_XRC && vb_op_is_request(op);
+}
+
+/* Bytes of the extension; the layout of each follows in ext_put() and ext_get(). */
+static inline uint32_t ext_bytes(uint8_t op, uint8_t flags, uint8_t service)
+{
+	uint32_t imm = (flags & (VB_RUN_IMM | VB_RUN_INV)) ? 4 : 0;
+	uint32_t srq = names_srq(op, service) ? 4 : 0;
+
+	switch (op) {
+	case VB_OP_SEND:
+		return srq + imm + (service == VB_SERVICE_UD ? 4 : 0);
+	case VB_OP_WRITE:
+		return srq + imm + ((flags & VB_RUN_FIRST) ? 16 : 0);
+	case VB_OP_READ_REQUEST:
+	case VB_OP_ATOMIC_WRITE:
+		return srq + 16;
+	case VB_OP_FLUSH:
+		return srq + 20;
+	case VB_OP_COMPARE_SWAP:
+	case VB_OP_FETCH_ADD:
+		return srq + 28;
+	case VB_OP_ATOMIC_ACK:
+		return 12;
+	case VB_OP_DROP:
+		return 8;
+	default: /* READ_RESPONSE, ACK: msn */
+		return 4;
+	}
+}
+
+static uint8_t *reth_put(uint8_t *p, const struct vb_run *run)
+{
+	put64(p, run->va);
+	put32(p + 8, run->rkey);
+	put32(p + 12, run->dma_length);
+	return p + 16;
+}
+
+static uint8_t *ext_put(uint8_t *p, const struct vb_run *run)
+{
+	if (names_srq(run->op, run->service)) {
+		put32(p, run->srqn);
+		p += 4;
+	}
+	switch (run->op) {
+	case VB_OP_WRITE:
+		if (run->flags & VB_RUN_FIRST)
+			p = reth_put(p, run);
+		break;
+	case VB_OP_READ_REQUEST:
+	case VB_OP_ATOMIC_WRITE:
+		return reth_put(p, run);
+	case VB_OP_FLUSH:
+		put32(p, run->flush);
+		return reth_put(p + 4, run);
+	case VB_OP_COMPARE_SWAP:
+	case VB_OP_FETCH_ADD:
+		put64(p, run->va);
+		put64(p + 8, run->swap_add);
+		put64(p + 16, run->compare);
+		put32(p + 24, run->rkey);
+		return p + 28;
+	case VB_OP_ATOMIC_ACK:
+		put32(p, run->msn);
+		put64(p + 4, run->original);
+		return p + 12;
+	case VB_OP_DROP:
+		put32(p, run->imm);
+		put32(p + 4, run->msn);
+		return p + 8;
+	case VB_OP_READ_RESPONSE:
+	case VB_OP_ACK:
+		put32(p, run->msn);
+		return p + 4;
+	default:
+		break;
+	}
+	if (run->flags & (VB_RUN_IMM | VB_RUN_INV)) {
+		put32(p, run->imm);
+		p += 4;
+	}
+	if (run->op == VB_OP_SEND && run->service == VB_SERVICE_UD) {
+		put32(p, run->qkey);
+		p += 4;
+	}
+	return p;
+}
+
+static const uint8_t *reth_get(const uint8_t *p, struct vb_run *run)
+{
+	run->va = get64(p);
+	run->rkey = get32(p + 8);
+	run->dma_length = get32(p + 12);
+	return p + 16;
+}
+
+static const uint8_t *ext_get(const uint8_t *p, struct vb_run *run)
+{
+	if (names_srq(run->op, run->service)) {
+		run->srqn = get32(p) & VB_SRQN_MASK;
+		p += 4;
+	}
+	switch (run->op) {
+	case VB_OP_WRITE:
+		if (run->flags & VB_RUN_FIRST)
+			p = reth_get(p, run);
+		break;
+	case VB_OP_READ_REQUEST:
+	case VB_OP_ATOMIC_WRITE:
+		return reth_get(p, run);
+	case VB_OP_FLUSH:
+		run->flush = get32(p);
+		return reth_get(p + 4, run);
+	case VB_OP_COMPARE_SWAP:
+	case VB_OP_FETCH_ADD:
+		run->va = get64(p);
+		run->swap_add = get64(p + 8);
+		run->compare = get64(p + 16);
+		run->rkey = get32(p + 24);
+		return p + 28;
+	case VB_OP_ATOMIC_ACK:
+		run->msn = get32(p);
+		run->original = get64(p + 4);
+		return p + 12;
+	case VB_OP_DROP:
+		run->imm = get32(p);
+		run->msn = get32(p + 4);
+		return p + 8;
+	case VB_OP_READ_RESPONSE:
+	case VB_OP_ACK:
+		run->msn = get32(p);
+		return p + 4;
+	default:
+		break;
+	}
+	if (run->flags & (VB_RUN_IMM | VB_RUN_INV)) {
+		run->imm = get32(p);
+		p += 4;
+	}
+	if (run->op == VB_OP_SEND && run->service == VB_SERVICE_UD) {
+		run->qkey = get32(p);
+		p += 4;
+	}
+	return p;
+}
+
+bool vb_slot_fits_inline(const struct vb_run *run)
+{
+	return run->service != VB_SERVICE_UD &&
+	       ext_bytes(run->op, run->flags, run->service) + run->length <= VB_SLOT_EXT_BYTES;
+}
+
+uint32_t vb_slot_bulk_bytes(const struct vb_run *run, bool from_wire)
+{
+	return run->length + (from_wire || run->service == VB_SERVICE_UD ? VB_SLOT_PATH_BYTES : 0);
+}
+
+/* `mark`: bits of the service byte. Returns the end of the extension. */
+static uint8_t *slot_put(struct vb_slot *slot, const struct vb_run *run, uint8_t mark)
+{
+	uint8_t *d = slot->data;
+
+	d[AT_OP] = run->op;
+	d[AT_FLAGS] = run->flags;
+	d[AT_SERVICE] = run->service | mark;
+	d[AT_SYNDROME] = run->syndrome;
+	put32(d + AT_DEST_QPN, run->dest_qpn);
+	put32(d + AT_PSN, run->psn);
+	put32(d + AT_SRC_QPN, run->src_qpn);
+	put32(d + AT_LENGTH, run->length);
+	memcpy(d + AT_SEGMENTS, &run->segments, sizeof(run->segments));
+	memcpy(d + AT_PKEY, &run->pkey, sizeof(run->pkey));
+	return ext_put(d + VB_SLOT_EXT_OFFSET, run);
+}
+
+uint8_t *vb_slot_encode(struct vb_slot *slot, const struct vb_run *run)
+{
+	bool fits = vb_slot_fits_inline(run);
+	uint8_t *end = slot_put(slot, run, fits ? SLOT_INLINE : 0);
+
+	return fits ? end : NULL;
+}
+
+void vb_slot_encode_from_wire(struct vb_slot *slot, const struct vb_run *run)
+{
+	slot_put(slot, run, SLOT_WIRE);
+}
+
+uint8_t *vb_slot_encode_handed(struct vb_slot *slot, const struct vb_run *run)
+{
+	bool fits = vb_slot_fits_inline(run);
+	uint8_t *end = slot_put(slot, run, SLOT_HANDED | (fits ? SLOT_INLINE : 0));
+
+	return fits ? end : NULL;
+}
+
+bool vb_slot_is_handed(const struct vb_slot *slot)
+{
+	return slot->data[AT_SERVICE] & SLOT_HANDED;
+}
+
+bool vb_slot_is_from_wire(const struct vb_slot *slot)
+{
+	return slot->data[AT_SERVICE] & SLOT_WIRE;
+}
+
+/* Everything that later code takes for granted about a run. */
+static bool run_plausible(const struct vb_run *run)
+{
+	if (run->op >= VB_OP_COUNT || run->service > VB_SERVICE_XRC)
+		return false;
+	if (run->dest_qpn > VB_QPN_MASK || run->src_qpn > VB_QPN_MASK || run->psn > VB_QPN_MASK)
+		return false;
+	if (run->segments == 0 || run->length > (uint32_t)run->segments * MAX_SEGMENT_BYTES)
+		return false;
+	if ((run->flags & VB_RUN_IMM) && (run->flags & VB_RUN_INV))
+		return false;
+	return run->length == 0 || run->op == VB_OP_SEND || run->op == VB_OP_WRITE ||
+	       run->op == VB_OP_READ_RESPONSE || run->op == VB_OP_ATOMIC_WRITE;
+}
+
+bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_t **inline_payload,
+		    uint32_t *bulk_bytes)
+{
+	const uint8_t *d = slot->data;
+	bool fits = d[AT_SERVICE] & SLOT_INLINE;
+	bool wire = d[AT_SERVICE] & SLOT_WIRE;
+
+	run->op = d[AT_OP];
+	run->flags = d[AT_FLAGS];
+	run->service = d[AT_SERVICE] & (uint8_t) ~(SLOT_INLINE | SLOT_WIRE | SLOT_HANDED);
+	run->syndrome = d[AT_SYNDROME];
+	run->dest_qpn = get32(d + AT_DEST_QPN);
+	run->psn = get32(d + AT_PSN);
+	run->src_qpn = get32(d + AT_SRC_QPN);
+	run->length = get32(d + AT_LENGTH);
+	memcpy(&run->segments, d + AT_SEGMENTS, sizeof(run->segments));
+	memcpy(&run->pkey, d + AT_PKEY, sizeof(run->pkey));
+	if (!run_plausible(run) || (fits && (wire || !vb_slot_fits_inline(run))) ||
+	    (vb_slot_is_handed(slot) && (wire || run->service != VB_SERVICE_XRC)))
+		return false;
+	const uint8_t *payload = ext_get(d + VB_SLOT_EXT_OFFSET, run);
+
+	*inline_payload = fits ? payload : NULL;
+	*bulk_bytes = fits ? 0 : vb_slot_bulk_bytes(run, wire);
+	return true;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Device memory (ibv_alloc_dm(3)): pieces of the arena that peers map (host/arena.h). */
+#ifndef VB_MEMORY_DM_H
+#define VB_MEMORY_DM_H
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/foreign.h"
+#include "memory/mr.h"
+#include "host/piece.h"
+
+struct vb_node;
+struct vb_peer;
+
+struct vb_dm {
+	struct ibv_dm dm;
+	struct vb_node *node; /* whose arena it is a piece of */
+	char *addr;
+	size_t length;
+	size_t charged;            /* what of max_dm_size it takes (vb_piece_bytes()) */
+	struct vb_piece piece;     /* not of an imported one */
+	struct vb_provided memory; /* needed by regions */
+	/*
+	 * No queue pair may use its key. It is by this key that others import the memory, and it dies when the memory
+	 * is freed: a view of it does not become one of what its place is used for next.
+	 */
+	uint32_t key;
+	struct vb_key *entry;
+	bool imported;
+	struct vb_foreign view; /* imported: of whose */
+	void *mapping;          /* imported from another process: where its memory lies here */
+};
+
+static inline struct vb_dm *vb_dm_of(struct ibv_dm *dm)
+{
+	return (struct vb_dm *)(void *)dm;
+}
+
+int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, struct ibv_dm **dm);
+/* A view of another's; takes the record's reference over when it succeeds. vb_dm_free() ends it. */
+int vb_dm_import(struct ibv_context *ctx, const struct vb_foreign *view, uint64_t addr,
+		 size_t length, struct ibv_dm **dm);
+int vb_dm_free(struct ibv_dm *dm);
+/* The context is being closed: the memory goes, the object stays. No region is left on it. */
+void vb_dm_abandon(struct ibv_dm *dm);
+/* to: into device memory, else out of it. */
+int vb_dm_copy(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bool to);
+int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+		   unsigned int access, struct ibv_mr **mr);
+/* A descriptor of a dma-buf, or -errno. */
+int vb_dm_export(struct ibv_dm *dm);
+
+#endif

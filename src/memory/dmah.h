@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* DMA handles (ibv_alloc_dmah(3)): hints to a bus that is not there. Kept, checked, and of no effect on where data goes. */
+#ifndef VB_MEMORY_DMAH_H
+#define VB_MEMORY_DMAH_H
+
+#include <infiniband/verbs.h>
+
+int vb_dmah_alloc(struct ibv_context *ctx, const struct ibv_dmah_init_attr *attr,
+		  struct ibv_dmah **dmah);
+int vb_dmah_dealloc(struct ibv_dmah *dmah);
+/* A region is being registered with it. */
+int vb_dmah_check(struct ibv_context *ctx, struct ibv_dmah *dmah);
+
+#endif

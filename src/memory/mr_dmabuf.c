@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Regions of a dma-buf: the device maps it for itself, and has the kernel copy, since a file's pages can vanish.
+ *
+ * What a file descriptor must be is that it can be mapped shared: a dma-buf whose exporter lets the processor in, or a memfd, which
+ * serves where a machine has no exporter. No DMA_BUF_IOCTL_SYNC is done: the memory is taken to be coherent, as it is with exporters
+ * of system memory.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "memory/memory.h"
+#include "memory/mr.h"
+
+/* ibv_reg_dmabuf_mr(3) lists these alone. */
+#define DMABUF_BITS                                                        \
+	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC))
+
+static int check(uint64_t offset, size_t length, uint64_t iova, int fd, uint64_t page)
+{
+	off_t end;
+
+	if (fcntl(fd, F_GETFD) < 0)
+		return vb_refuse(EBADF, VB_REASON_ARG, "reg_dmabuf_mr: fd %d: %s", fd,
+				 strerror(errno));
+	if (!length || offset + length < offset || iova + (length - 1) < iova)
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "reg_dmabuf_mr: 0x%llx+%zu is empty or wraps",
+				 (unsigned long long)offset, length);
+	if ((offset ^ iova) & (page - 1))
+		return vb_refuse(
+			EINVAL, VB_REASON_ARG,
+			"reg_dmabuf_mr: offset 0x%llx and iova 0x%llx lie differently in their pages",
+			(unsigned long long)offset, (unsigned long long)iova);
+	end = lseek(fd, 0, SEEK_END);
+	if (end < 0 || offset + length > (uint64_t)end)
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "reg_dmabuf_mr: fd %d holds %lld bytes, 0x%llx+%zu exceeds it", fd,
+				 (long long)end, (unsigned long long)offset, length);
+	return 0;
+}
+
+/* Device pages that only instructions reach are of no use: peers' requests are served by the kernel's copies. */
+static int probe(const void *memory)
+{
+	char byte;
+
+	if (vb_mem_copy_out(&byte, (uintptr_t)memory, 1))
+		return 0;
+	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+			 "reg_dmabuf_mr: the kernel cannot copy from this dma-buf's mapping");
+}
+
+int vb_mr_register_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+			  unsigned int access, struct ibv_mr **mr)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t into = offset & (page - 1);
+	struct vb_mr_mapping mapping = {.map_length = length + into,
+					.length = length,
+					.iova = iova,
+					.addr = (void *)(uintptr_t)offset};
+	int prot = access & IBV_ACCESS_LOCAL_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
+	int err;
+
+	access &= ~(unsigned int)IBV_ACCESS_OPTIONAL_RANGE;
+	if (access & ~DMABUF_BITS)
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "reg_dmabuf_mr: access flags 0x%x",
+				 access & ~DMABUF_BITS);
+	err = vb_mr_check_access(&access);
+	if (!err)
+		err = check(offset, length, iova, fd, page);
+	if (err)
+		return err;
+	mapping.map = mmap(NULL, mapping.map_length, prot, MAP_SHARED, fd, (off_t)(offset - into));
+	if (mapping.map == MAP_FAILED)
+		return vb_refuse(errno == EACCES || errno == ENOMEM ? errno : EINVAL,
+				 VB_REASON_SYSTEM, "reg_dmabuf_mr: fd %d cannot be mapped: %s", fd,
+				 strerror(errno));
+	mapping.memory = (char *)mapping.map + into;
+	err = probe(mapping.memory);
+	if (!err)
+		err = vb_mr_register_mapping(pd, &mapping, access | IBV_ACCESS_ON_DEMAND, mr);
+	if (err)
+		munmap(mapping.map, mapping.map_length);
+	return err;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Contexts: opened devices, their objects' handles and limits, and the list of all of them. */
+#include "object/context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "base/sys.h"
+#include "device/device.h"
+#include "engine/fastpath.h"
+#include "process/limits.h"
+#include "engine/paths.h"
+#include "provider/ops.h"
+#include "object/passport.h"
+#include "process/process.h"
+
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_context *all;
+
+struct type_info {
+	const char *name;
+	uint32_t limit;
+};
+
+static const struct type_info types[VB_HANDLE_TYPES] = {
+	[VB_HANDLE_PD] = {"pd", VB_MAX_PD},
+	[VB_HANDLE_TD] = {"td", VB_MAX_TD},
+	[VB_HANDLE_MR] = {"mr", VB_MAX_MR},
+	[VB_HANDLE_CQ] = {"cq", VB_MAX_CQ},
+	[VB_HANDLE_QP] = {"qp", VB_MAX_QP},
+	[VB_HANDLE_SRQ] = {"srq", VB_MAX_SRQ},
+	[VB_HANDLE_AH] = {"ah", VB_MAX_AH},
+	[VB_HANDLE_DM] = {"dm", VB_MAX_DM},
+	[VB_HANDLE_XRCD] = {"xrcd", VB_MAX_XRCD},
+	[VB_HANDLE_FLOW] = {"flow", VB_MAX_FLOW},
+	[VB_HANDLE_COMP_CNTR] = {"comp_cntr", VB_MAX_COMP_CNTR},
+	[VB_HANDLE_COUNTERS] = {"counters", VB_MAX_COUNTERS},
+	[VB_HANDLE_WQ] = {"wq", VB_MAX_WQ},
+	[VB_HANDLE_RWQ_TABLE] = {"rwq_ind_table", VB_MAX_RWQ_TABLE},
+	[VB_HANDLE_MW] = {"mw", VB_MAX_MW},
+	[VB_HANDLE_BUF] = {"buf", VB_MAX_BUF},
+	[VB_HANDLE_DMAH] = {"dmah", VB_MAX_DMAH},
+};
+
+int vb_context_add(struct ibv_context *ctx, enum vb_handle_type type, void *object,
+		   uint32_t *handle)
+{
+	struct vb_context *c = vb_context_of(ctx);
+	_Atomic uint32_t *count = &c->device->objects[type];
+	int err;
+
+	if (atomic_fetch_add(count, 1) >= types[type].limit) {
+		atomic_fetch_sub(count, 1);
+		return vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "%s: all %u of the device are in use",
+				 types[type].name, types[type].limit);
+	}
+	err = vb_handle_add(&c->handles[type], object, handle);
+	if (err)
+		atomic_fetch_sub(count, 1);
+	return err;
+}
+
+static int bad_handle(struct vb_context *c, enum vb_handle_type type, uint32_t handle,
+		      const void *object, const char *what)
+{
+	if (vb_handle_inherited(&c->handles[type], handle, object))
+		return vb_refuse(ENODEV, VB_REASON_FORKED,
+				 "%s: handle %u belongs to the parent process", what, handle);
+	return vb_refuse(ENOENT, VB_REASON_HANDLE, "%s: handle %u of this context does not name it",
+			 what, handle);
+}
+
+int vb_context_remove(struct ibv_context *ctx, enum vb_handle_type type, uint32_t handle,
+		      const void *object)
+{
+	struct vb_context *c = vb_context_of(ctx);
+
+	if (vb_handle_remove(&c->handles[type], handle, object))
+		return bad_handle(c, type, handle, object, types[type].name);
+	atomic_fetch_sub(&c->device->objects[type], 1);
+	return 0;
+}
+
+int vb_context_check(struct ibv_context *ctx, enum vb_handle_type type, uint32_t handle,
+		     const void *object, const char *what)
+{
+	struct vb_context *c = vb_context_of(ctx);
+
+	if (vb_handle_valid(&c->handles[type], handle, object))
+		return 0;
+	return bad_handle(c, type, handle, object, what);
+}
+
+/* Public members and the slots that programs call without passing the face; the face fills the others (ops.h). */
+static void init_public(struct vb_context *c, struct ibv_device *device)
+{
+	struct ibv_context *ctx = &c->vctx.context;
+
+	c->vctx.sz = sizeof(c->vctx);
+	c->vctx.priv = (struct verbs_ex_private *)(void *)&c->face;
+	ctx->device = device;
+	ctx->async_fd = c->async.fd;
+	ctx->num_comp_vectors = VB_NUM_COMP_VECTORS;
+	ctx->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	ctx->ops.post_send = vb_post_send;
+	ctx->ops.post_recv = vb_post_recv;
+	ctx->ops.post_srq_recv = vb_post_srq_recv;
+	ctx->ops.poll_cq = vb_poll_cq;
+	ctx->ops.req_notify_cq = vb_req_notify_cq;
+}
+
+static void init_port_events(struct vb_context *c)
+{
+	static const enum ibv_event_type type[VB_PORT_EVENTS] = {
+		[VB_EVENT_PORT_ACTIVE] = IBV_EVENT_PORT_ACTIVE,
+		[VB_EVENT_PORT_ERR] = IBV_EVENT_PORT_ERR,
+		[VB_EVENT_GID_CHANGE] = IBV_EVENT_GID_CHANGE,
+		[VB_EVENT_DEVICE_FATAL] = IBV_EVENT_DEVICE_FATAL,
+	};
+
+	for (int e = 0; e < VB_PORT_EVENTS; e++) {
+		c->port_event[e] = (struct vb_event_node){
+			.type = type[e], .object = (void *)(uintptr_t)1, /* the port's number */
+		};
+	}
+}
+
+static int init_tables(struct vb_context *c)
+{
+	for (int t = 0; t < VB_HANDLE_TYPES; t++) {
+		int err = vb_handle_table_init(&c->handles[t]);
+
+		if (err)
+			return err;
+	}
+	pthread_mutex_init(&c->vctx.context.mutex, NULL);
+	return -pthread_mutex_init(&c->lock, NULL);
+}
+
+int vb_context_attach(struct vb_context *c)
+{
+	int err = vb_event_queue_init(&c->async);
+
+	if (err)
+		return err;
+	err = vb_passport_create(&c->device->ibv, &c->passport, &c->vctx.context.cmd_fd);
+	if (err)
+		vb_event_queue_fini(&c->async);
+	else
+		init_port_events(c);
+	if (!err)
+		c->cmd_id = vb_file_id_of(c->vctx.context.cmd_fd);
+	return err;
+}
+
+static int init_context(struct vb_context *c, struct ibv_device *device)
+{
+	int err = init_tables(c);
+
+	c->device = vb_device_of(device);
+	if (!err)
+		err = vb_context_attach(c);
+	if (err)
+		return err;
+	c->face.ops = &vb_device_ops;
+	init_public(c, device);
+	return 0;
+}
+
+/* A list may be older than its devices. */
+static int check_present(struct ibv_device *device)
+{
+	struct vb_link_state link;
+
+	vb_device_refresh_now();
+	vb_device_link(vb_device_of(device), &link);
+	return link.present ? 0
+			    : vb_refuse(ENODEV, VB_REASON_SYSTEM,
+					"open_device: the interface of %s is gone", device->name);
+}
+
+int vb_context_open(struct ibv_device *device, struct ibv_context **ctx)
+{
+	int err = check_present(device);
+	struct vb_context *c = err ? NULL : calloc(1, sizeof(*c));
+
+	if (err)
+		return err;
+	if (!c)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a context");
+	err = init_context(c, device);
+	if (err) {
+		free(c);
+		return err;
+	}
+	vb_device_get(c->device);
+	pthread_mutex_lock(&all_lock);
+	c->next = all;
+	all = c;
+	pthread_mutex_unlock(&all_lock);
+	*ctx = &c->vctx.context;
+	return 0;
+}
+
+/* Unless the program has closed it, and may have put a file of its own there. */
+static void close_cmd(struct vb_context *c)
+{
+	struct ibv_context *ctx = &c->vctx.context;
+
+	if (vb_file_is(ctx->cmd_fd, &c->cmd_id))
+		vb_sys_close(ctx->cmd_fd);
+	ctx->cmd_fd = -1;
+}
+
+void vb_context_adopt(struct ibv_context *ctx, const struct vb_passport *origin, int cmd_fd)
+{
+	struct vb_context *c = vb_context_of(ctx);
+
+	pthread_mutex_lock(&all_lock);
+	vb_passport_end(c->passport);
+	c->passport = NULL;
+	c->origin = origin;
+	pthread_mutex_unlock(&all_lock);
+	close_cmd(c);
+	ctx->cmd_fd = cmd_fd;
+	c->cmd_id = vb_file_id_of(cmd_fd);
+}
+
+bool vb_context_is_ours(uint64_t token)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&all_lock);
+	for (struct vb_context *c = all; c; c = c->next)
+		found |= c->passport && !c->forked && c->passport->token == token;
+	pthread_mutex_unlock(&all_lock);
+	return found;
+}
+
+void vb_context_name_all(void)
+{
+	static _Atomic uint64_t named; /* the nonce; a forked child gets another */
+	uint64_t nonce = vb_node_nonce(vb_process_node_started());
+
+	if (atomic_exchange(&named, nonce) == nonce)
+		return;
+	pthread_mutex_lock(&all_lock);
+	for (struct vb_context *c = all; c; c = c->next) {
+		if (c->passport && !c->forked)
+			vb_passport_name(c->passport);
+	}
+	pthread_mutex_unlock(&all_lock);
+}
+
+static void unlist(struct vb_context *c)
+{
+	struct vb_context **at = &all;
+
+	pthread_mutex_lock(&all_lock);
+	while (*at && *at != c)
+		at = &(*at)->next;
+	if (*at)
+		*at = c->next;
+	pthread_mutex_unlock(&all_lock);
+}
+
+static uint32_t objects_left(const struct vb_context *c)
+{
+	uint32_t n = 0;
+
+	for (int t = 0; t < VB_HANDLE_TYPES; t++)
+		n += c->handles[t].count - c->handles[t].inherited;
+	return n;
+}
+
+static bool holds_inherited(const struct vb_context *c)
+{
+	uint32_t n = 0;
+
+	for (int t = 0; t < VB_HANDLE_TYPES; t++)
+		n += c->handles[t].inherited;
+	return n > 0;
+}
+
+static void end_passports(struct vb_context *c)
+{
+	vb_passport_end(c->passport);
+	c->passport = NULL;
+	vb_passport_unmap(c->origin);
+	c->origin = NULL;
+}
+
+int vb_context_close(struct ibv_context *ctx)
+{
+	struct vb_context *c = vb_context_of(ctx);
+
+	unlist(c);
+	if (!c->forked)
+		vb_paths_log(ctx->device->name);
+	close_cmd(c);
+	if (c->forked) {
+		/* The queue's lock and its readers are the parent's. */
+		if (vb_file_is(ctx->async_fd, &c->async.id))
+			vb_sys_close(ctx->async_fd);
+		ctx->async_fd = -1;
+		return 0;
+	}
+	vb_event_queue_close(&c->async);
+	ctx->async_fd = -1;
+	if (objects_left(c)) {
+		vb_note(VB_REASON_BUSY,
+			"close_device: %u objects of the context were not destroyed",
+			objects_left(c));
+		vb_context_end_objects(c);
+		end_passports(c);
+		return 0;
+	}
+	end_passports(c);
+	if (holds_inherited(c)) /* the program may still name them */
+		return 0;
+	for (int t = 0; t < VB_HANDLE_TYPES; t++)
+		vb_handle_table_fini(&c->handles[t]);
+	vb_device_put(c->device);
+	free(c);
+	return 0;
+}
+
+void vb_context_port_event(const struct vb_device *device, enum vb_port_event event)
+{
+	pthread_mutex_lock(&all_lock);
+	for (struct vb_context *c = all; c; c = c->next) {
+		if (c->device == device && !c->forked)
+			vb_event_queue_raise(&c->async, &c->port_event[event]);
+	}
+	pthread_mutex_unlock(&all_lock);
+}
+
+void vb_context_fork_lock(void)
+{
+	pthread_mutex_lock(&all_lock);
+}
+
+void vb_context_fork_unlock(void)
+{
+	pthread_mutex_unlock(&all_lock);
+}
+
+void vb_context_each(void (*fn)(struct vb_context *c))
+{
+	for (struct vb_context *c = all; c; c = c->next)
+		fn(c);
+}

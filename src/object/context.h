@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* An open device. The public context is the last member of verbs_context, so that ours stands before it (ABI). */
+#ifndef VB_OBJECT_CONTEXT_H
+#define VB_OBJECT_CONTEXT_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "object/event_queue.h"
+#include "object/handle.h"
+#include "verbs/ops.h"
+
+struct vb_device;
+struct vb_passport;
+
+/* Events that concern the device and not an object of the context. */
+enum vb_port_event {
+	VB_EVENT_PORT_ACTIVE,
+	VB_EVENT_PORT_ERR,
+	VB_EVENT_GID_CHANGE,
+	VB_EVENT_DEVICE_FATAL,
+	VB_PORT_EVENTS
+};
+
+struct vb_context {
+	struct vb_face face; /* vctx.priv points here; face.ops changes in a forked child */
+	struct vb_device *device;
+	struct vb_event_queue async;
+	struct vb_file_id cmd_id; /* what cmd_fd stood for */
+	struct vb_event_node port_event[VB_PORT_EVENTS];
+	struct vb_handle_table handles[VB_HANDLE_TYPES];
+	struct vb_passport *passport;     /* what others may import of it; NULL: nothing */
+	const struct vb_passport *origin; /* an imported context's (import.c) */
+	pthread_mutex_t lock;             /* PDs: users and handle change together */
+	bool forked; /* inherited through fork and not re-opened: only its memory and descriptors are this process's */
+	struct vb_context *next;   /* all contexts of the process (context.c) */
+	struct verbs_context vctx; /* .context is what programs see */
+};
+
+static inline struct vb_context *vb_context_of(struct ibv_context *ctx)
+{
+	return (struct vb_context *)(void *)((char *)ctx -
+					     offsetof(struct vb_context, vctx.context));
+}
+
+/* The context's part of ibv_open_device(3) and ibv_close_device(3); holds a reference of the device. */
+int vb_context_open(struct ibv_device *device, struct ibv_context **ctx);
+int vb_context_close(struct ibv_context *ctx);
+
+/*
+ * Counts the object against the device's limit for its type (per device and process; -ENOMEM with the reason recorded)
+ * and gives it a handle. remove is the opposite of add: -ENOENT with the reason recorded if the handle does not name
+ * the object.
+ */
+int vb_context_add(struct ibv_context *ctx, enum vb_handle_type type, void *object,
+		   uint32_t *handle);
+int vb_context_remove(struct ibv_context *ctx, enum vb_handle_type type, uint32_t handle,
+		      const void *object);
+
+/*
+ * -ENOENT with the reason recorded unless ctx's handle table says that `handle` names `object`. `what` for the
+ * message: "cq".
+ */
+int vb_context_check(struct ibv_context *ctx, enum vb_handle_type type, uint32_t handle,
+		     const void *object, const char *what);
+
+/* Makes the context that was just opened the view of another one; it owns both afterwards. */
+void vb_context_adopt(struct ibv_context *ctx, const struct vb_passport *origin, int cmd_fd);
+/* Is the context of this token one of this process's? */
+bool vb_context_is_ours(uint64_t token);
+/* The process has got its name: passports tell it. */
+void vb_context_name_all(void);
+
+/* Raises the event on every context of the device. Thread-safe. */
+void vb_context_port_event(const struct vb_device *device, enum vb_port_event event);
+
+/* The descriptors that programs see, and the queue behind one of them. */
+int vb_context_attach(struct vb_context *c);
+
+/* context_end.c: the context is being closed with objects left. */
+void vb_context_end_objects(struct vb_context *c);
+
+/* Around fork (fork.c): the list. */
+void vb_context_fork_lock(void);
+void vb_context_fork_unlock(void);
+void vb_context_each(void (*fn)(struct vb_context *c)); /* under fork_lock */
+
+/*
+ * context_fork.c. In the child, under fork_lock: what contexts hold is the parent's, but for protection and thread
+ * domains. A verb that creates re-opens its context first: from then on it is the child's, while what it inherited goes
+ * on being refused.
+ */
+void vb_context_forked(void);
+int vb_context_reopen(struct ibv_context *ctx);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What ibv_context.cmd_fd refers to: a sealed memfd that only its context's process writes. It names the process and tells, by
+ * handle, the objects that others may import (ibv_import_device(3)). It survives dup(2) and SCM_RIGHTS as any descriptor does.
+ */
+#ifndef VB_OBJECT_PASSPORT_H
+#define VB_OBJECT_PASSPORT_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VB_PASSPORT_MAGIC   0x7662706173733031ull
+#define VB_PASSPORT_VERSION 3
+
+/* Handle tables grow by doubling while a quarter is free. */
+#define VB_PASSPORT_PDS     (1u << 17)
+#define VB_PASSPORT_MRS     (1u << 18)
+#define VB_PASSPORT_DMS     (1u << 16)
+
+struct vb_passport_pd {
+	uint32_t id; /* 0: no such object */
+	uint32_t pad;
+};
+
+struct vb_passport_mr {
+	uint32_t key; /* 0: no such object */
+	uint32_t pd;
+	uint64_t length;
+};
+
+struct vb_passport_dm {
+	uint32_t key; /* of its owner's; another each time memory is allocated; 0: no such object */
+	uint32_t pd;
+	uint64_t addr; /* in its owner's address space */
+	uint64_t length;
+	uint64_t pad;
+};
+
+struct vb_passport {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t uid;
+	uint64_t nonce; /* of the process as its peers know it; 0: it has not begun to share anything */
+	uint32_t pid;   /* for messages */
+	uint32_t block; /* a block of its queue pair numbers: the name to call it by; 0: none yet */
+	uint64_t token; /* random: names the context */
+	char device[IBV_SYSFS_NAME_MAX];
+	char pad[4096 - 8 - 4 - 4 - 8 - 4 - 4 - 8 - IBV_SYSFS_NAME_MAX];
+	struct vb_passport_pd pd[VB_PASSPORT_PDS];
+	struct vb_passport_mr mr[VB_PASSPORT_MRS];
+	struct vb_passport_dm dm[VB_PASSPORT_DMS];
+};
+
+/* *fd is not the library's to close in a forked child. 0 or -errno. */
+int vb_passport_create(const struct ibv_device *device, struct vb_passport **passport, int *fd);
+/* Somebody's, from a descriptor; read-only. -EBADF, -EINVAL, -EPERM with the reason recorded. */
+int vb_passport_map(int fd, const struct vb_passport **passport);
+void vb_passport_unmap(const struct vb_passport *passport);
+/* Is the context that it names still open, as far as its process tells? */
+bool vb_passport_valid(const struct vb_passport *passport);
+/* The context is being closed. NULL: it has none. */
+void vb_passport_end(struct vb_passport *passport);
+
+/* The process has a name now, or none yet: filled in where that is news. */
+void vb_passport_name(struct vb_passport *passport);
+
+/* One object comes, or goes (zeroes). `passport` may be NULL: nobody is told. */
+void vb_passport_put_pd(struct vb_passport *passport, uint32_t handle, uint32_t id);
+void vb_passport_put_mr(struct vb_passport *passport, uint32_t handle, uint32_t key, uint32_t pd,
+			uint64_t length);
+void vb_passport_put_dm(struct vb_passport *passport, uint32_t handle,
+			const struct vb_passport_dm *dm);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The memory of a queue. Own memory is mapped: what is never used of a large queue costs nothing. */
+#include "object/queue_memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/reason.h"
+#include "object/pd.h"
+
+static int own_alloc(struct vb_queue_memory *m)
+{
+	void *p = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "%zu bytes for a queue: %s", m->bytes,
+				 strerror(errno));
+	m->ptr = p;
+	return 0;
+}
+
+/* The callback promises zeroes, but a callback that forgot them would be hard to find out: they are written. */
+static int foreign_alloc(struct vb_queue_memory *m, struct ibv_pd *pd)
+{
+	const struct vb_pd *p = vb_pd_of(pd);
+	void *ptr = p->alloc(pd, p->pd_context, m->bytes, VB_QUEUE_ALIGNMENT, m->type);
+
+	if (ptr == IBV_ALLOCATOR_USE_DEFAULT)
+		return own_alloc(m);
+	if (!ptr)
+		return vb_refuse(ENOMEM, VB_REASON_ALLOCATOR,
+				 "the parent domain's alloc() gave NULL for %zu bytes of type %llu",
+				 m->bytes, (unsigned long long)m->type);
+	if ((uintptr_t)ptr % VB_QUEUE_ALIGNMENT) {
+		p->free(pd, p->pd_context, ptr, m->type);
+		return vb_refuse(EINVAL, VB_REASON_ALLOCATOR,
+				 "the parent domain's alloc() gave %p, not a multiple of %u", ptr,
+				 VB_QUEUE_ALIGNMENT);
+	}
+	m->ptr = memset(ptr, 0, m->bytes);
+	m->pd = pd;
+	return 0;
+}
+
+int vb_queue_memory_alloc(struct vb_queue_memory *m, struct ibv_pd *pd, size_t bytes,
+			  enum verbatim_resource resource)
+{
+	*m = (struct vb_queue_memory){
+		.bytes = bytes,
+		.type = VERBATIM_RESOURCE_TYPE(resource),
+	};
+	return pd && vb_pd_of(pd)->alloc ? foreign_alloc(m, pd) : own_alloc(m);
+}
+
+void vb_queue_memory_free(struct vb_queue_memory *m)
+{
+	void *ptr = m->ptr;
+
+	m->ptr = NULL;
+	if (ptr && m->pd)
+		vb_pd_of(m->pd)->free(m->pd, vb_pd_of(m->pd)->pd_context, ptr, m->type);
+	else if (ptr)
+		munmap(ptr, m->bytes);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The device's limits: reported by ibv_query_device(3) and enforced where objects are made. A limit reported is a limit kept. */
+#ifndef VB_PROCESS_LIMITS_H
+#define VB_PROCESS_LIMITS_H
+
+#include "host/page.h"
+
+#define VB_MAX_QP            65535u /* one number of the blocks stays free */
+#define VB_MAX_CQ            65535u
+#define VB_MAX_SRQ           65535u
+#define VB_MAX_PD            65535u
+#define VB_MAX_AH            65535u
+#define VB_MAX_TD            65535u
+#define VB_MAX_XRCD          65535u
+#define VB_MAX_MR            131072u
+#define VB_MAX_MW            65536u
+#define VB_MAX_DM_BYTES      (64ull << 20) /* per device and process */
+#define VB_MAX_DM            32768u
+#define VB_MAX_DM_LOG_ALIGN  12u
+#define VB_MAX_BUF           65536u
+#define VB_MAX_DMAH          65536u
+#define VB_MAX_QP_WR         32768u
+#define VB_MAX_SGE           32u
+#define VB_MAX_SGE_RD        32u
+#define VB_MAX_CQE           4194303u
+#define VB_MAX_SRQ_WR        65536u
+#define VB_MAX_SRQ_SGE       32u
+#define VB_MAX_RD_ATOMIC     128u /* per QP, either side */
+#define VB_MAX_INLINE        512u
+#define VB_MAX_MSG_BYTES     (1ull << 31)
+#define VB_MAX_PKEYS         1u
+#define VB_GID_TABLE         64u
+#define VB_NUM_COMP_VECTORS  8u
+#define VB_VENDOR_ID         0x7662u /* no adapter maker's, see docs/architecture.md */
+#define VB_VENDOR_PART_ID    1u
+#define VB_MTU_BYTES         4096u
+
+/* Frames: rules, their counters, receive work queues and the tables over them. */
+#define VB_MAX_FLOW          4096u
+#define VB_MAX_COUNTERS      4096u
+#define VB_MAX_WQ            65535u
+#define VB_MAX_RWQ_TABLE     4096u
+#define VB_MAX_LOG_RWQ_TABLE 10u
+
+#define VB_MAX_COMP_CNTR     65535u
+
+/* Tag matching: buffers on one list, operations that wait (they are done at once), elements of a buffer. */
+#define VB_MAX_TAGS          1024u
+#define VB_MAX_TAG_OPS       65536u
+#define VB_MAX_TAG_SGE       32u
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The process's node and progress thread, what the node tells: started when first needed, forgotten in a forked child. */
+#include "process/process.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "object/context.h"
+#include "engine/engine.h"
+#include "remote/mcast.h"
+#include "memory/mw.h"
+#include "remote/link.h"
+#include "xrc/xrc.h"
+#include "host/bell.h"
+#include "host/channel.h"
+#include "host/peer.h"
+
+#define LAST_BATCHES 64u
+
+struct process {
+	pthread_mutex_t start_lock;
+	_Atomic(struct vb_node *) node;
+	bool thread_started;
+	_Atomic uint64_t contact_epoch;
+};
+
+static struct process process = {
+	.start_lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static int on_channel_up(void *arg, uint32_t index, struct vb_channel *channel)
+{
+	struct vb_node *node = vb_process_node_started();
+	bool adopted = vb_engines_adopt(index, channel);
+
+	(void)arg;
+	atomic_fetch_add(&process.contact_epoch, 1);
+	if (!adopted)
+		return -ENOENT;
+	/* Perhaps nobody polls. */
+	vb_bell_call(node, index);
+	vb_progress_expect(1);
+	return 0;
+}
+
+struct lost {
+	struct vb_channel *channel; /* this one, or */
+	struct vb_peer *peer;       /* all of this peer's */
+};
+
+static void lose_channels(struct vb_engine *engine, void *arg)
+{
+	const struct lost *lost = arg;
+
+	vb_lock_take(&engine->lock);
+	/* What the peer sent before it went is delivered; a ring holds several batches. */
+	for (uint32_t i = 0; i < LAST_BATCHES && vb_engine_drive(engine); i++)
+		;
+	for (struct vb_channel *c = vb_channel_list_first(&engine->channels), *next; c; c = next) {
+		next = vb_channel_list_next(&engine->channels, c);
+		if (c == lost->channel || (lost->peer && c->peer == lost->peer))
+			vb_engine_lose_channel(engine, c, lost->peer != NULL);
+	}
+	vb_engine_drive(engine);
+	vb_lock_release(&engine->lock);
+}
+
+static void on_channel_down(void *arg, uint32_t index, struct vb_channel *channel)
+{
+	struct lost lost = {.channel = channel};
+	struct vb_engine *engine = vb_engines_hold(index);
+
+	(void)arg;
+	if (engine) {
+		lose_channels(engine, &lost);
+		vb_engines_release(engine);
+	}
+	vb_xrc_survey();
+	atomic_fetch_add(&process.contact_epoch, 1);
+}
+
+static void on_peer_dead(void *arg, struct vb_peer *peer)
+{
+	struct lost lost = {.peer = peer};
+
+	(void)arg;
+	vb_note(VB_REASON_PEER_DEAD, "process %u has ended", vb_peer_pid(peer));
+	vb_process_each_engine(lose_channels, &lost);
+	vb_xrc_survey();
+	atomic_fetch_add(&process.contact_epoch, 1);
+}
+
+static void on_contact_changed(void *arg)
+{
+	(void)arg;
+	vb_xrc_survey();
+	atomic_fetch_add(&process.contact_epoch, 1);
+}
+
+static const struct vb_node_events node_events = {
+	.channel_up = on_channel_up,
+	.channel_down = on_channel_down,
+	.peer_dead = on_peer_dead,
+	.contact_changed = on_contact_changed,
+};
+
+int vb_process_node(struct vb_node **node)
+{
+	struct vb_node *n = atomic_load_explicit(&process.node, memory_order_acquire);
+	int err = 0;
+
+	if (!n) {
+		pthread_mutex_lock(&process.start_lock);
+		n = atomic_load(&process.node);
+		if (!n) {
+			err = vb_node_start(&node_events, &n);
+			if (!err)
+				atomic_store_explicit(&process.node, n, memory_order_release);
+		}
+		pthread_mutex_unlock(&process.start_lock);
+	}
+	*node = n;
+	return err;
+}
+
+struct vb_node *vb_process_node_started(void)
+{
+	return atomic_load_explicit(&process.node, memory_order_acquire);
+}
+
+#define CPU_WORDS \
+	8 /* sets of 8192 processors; a system with more refuses to tell (sched_getaffinity(2)) */
+
+/*
+ * Where the process may run: what its main thread and the calling one may use. What the administrator set before the program
+ * began (taskset(1)) holds for both. A program that binds a thread to one processor and uses the device there does not bind the
+ * progress thread beside it, as long as its main thread may run elsewhere.
+ */
+static bool processors(cpu_set_t set[CPU_WORDS])
+{
+	cpu_set_t caller[CPU_WORDS];
+	size_t size = CPU_WORDS * sizeof(set[0]);
+
+	memset(set, 0, size);
+	memset(caller, 0, size);
+	if (sched_getaffinity(getpid(), size, set) || sched_getaffinity(0, size, caller))
+		return false;
+	CPU_OR_S(size, set, set, caller);
+	return true;
+}
+
+/* The thread must not take the program's signals. */
+static int thread_create(struct vb_node *node)
+{
+	pthread_t thread;
+	pthread_attr_t attr;
+	sigset_t all, saved;
+	cpu_set_t cpus[CPU_WORDS];
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (processors(cpus))
+		pthread_attr_setaffinity_np(&attr, sizeof(cpus), cpus);
+	pthread_sigmask(SIG_SETMASK, &all, &saved);
+	int err = pthread_create(&thread, &attr, vb_progress_main, node);
+
+	pthread_sigmask(SIG_SETMASK, &saved, NULL);
+	pthread_attr_destroy(&attr);
+	if (err) /* EAGAIN is a lack of something (pthread_create(3)); in a verb it would say that trying again helps */
+		return vb_refuse(err == EAGAIN ? ENOMEM : err, VB_REASON_SYSTEM,
+				 "progress thread: pthread_create: %s", strerror(err));
+	pthread_setname_np(thread, "verbatim");
+	return 0;
+}
+
+int vb_process_start_progress(void)
+{
+	struct vb_node *node;
+	int err = vb_process_node(&node);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&process.start_lock);
+	if (!process.thread_started) {
+		err = thread_create(node);
+		process.thread_started = !err;
+	}
+	pthread_mutex_unlock(&process.start_lock);
+	return err;
+}
+
+void vb_process_be_reachable(void)
+{
+	struct vb_node *node;
+	struct vb_page_qp *entry;
+	uint32_t qpn;
+
+	if (vb_process_node(&node) ||
+	    __atomic_load_n(&vb_node_page(node)->header.num_blocks, __ATOMIC_ACQUIRE))
+		return;
+	/* A name is that of a block of numbers. */
+	if (vb_process_start_progress() || vb_node_qpn_alloc(node, &qpn, &entry))
+		return;
+	vb_node_qpn_free(node, qpn);
+	vb_context_name_all();
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+	if (atomic_load(&process.node))
+		vb_engines_at_exit();
+}
+
+uint64_t vb_process_contact_epoch(void)
+{
+	return atomic_load_explicit(&process.contact_epoch, memory_order_relaxed);
+}
+
+void vb_process_quiesce(uint32_t qpn, uint32_t key)
+{
+	struct vb_node *node = vb_process_node_started();
+
+	if (!node)
+		return;
+	/*
+	 * Engines check keys under their lock: whoever held one across our change has let go after this. A queue pair's state is its own
+	 * engine's, and the caller has just had that one's lock; initiators mark what they use.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (key)
+		vb_engines_pass_through();
+	vb_mark_await(node, qpn, key);
+}
+
+void vb_process_forked(void)
+{
+	struct vb_node *node = atomic_load(&process.node);
+
+	if (node)
+		vb_node_forked(node);
+	vb_udp_link_forked();
+	vb_mcast_forked();
+	vb_xrc_forked();
+	vb_mw_forked();
+	/* Locks may be held by threads that do not exist in the child: all new. The parent's objects are left alone. */
+	pthread_mutex_init(&process.start_lock, NULL);
+	atomic_store(&process.node, NULL);
+	process.thread_started = false;
+	vb_engines_forked();
+}

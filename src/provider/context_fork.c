@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Contexts in a forked child: whose their objects are, and how they become the child's. */
+#include <string.h>
+
+#include "object/context.h"
+#include "engine/cq.h"
+#include "device/device.h"
+#include "provider/ops.h"
+#include "object/passport.h"
+#include "object/pd.h"
+#include "qp/qp.h"
+#include "engine/srq.h"
+#include "engine/td.h"
+#include "raw/wq.h"
+
+static void qp_inherited(void *object)
+{
+	vb_qp_forked(object);
+}
+
+static void cq_inherited(void *object)
+{
+	vb_cq_forked(object);
+}
+
+static void srq_inherited(void *object)
+{
+	((struct vb_srq *)object)->inherited = true;
+}
+
+static void wq_inherited(void *object)
+{
+	vb_wq_forked(object);
+}
+
+/* A domain is a number, and good for the child's objects: so far it has none. */
+static void pd_unused(void *object)
+{
+	atomic_store(&((struct vb_pd *)object)->users, 0);
+}
+
+static void pd_use(void *object)
+{
+	const struct vb_pd *p = object;
+
+	if (p->base)
+		atomic_fetch_add(&vb_pd_of(p->base)->users, 1);
+	if (p->td)
+		p->td->users++;
+}
+
+/* In the child's own passport, where others find it. A parent domain is its program's affair. */
+static void pd_tell(void *object)
+{
+	const struct vb_pd *p = object;
+
+	if (!p->base)
+		vb_passport_put_pd(vb_context_of(p->pd.context)->passport, p->pd.handle, p->id);
+}
+
+/* Its engine is the parent's; the child's is made with its first queue pair. */
+static void td_unused(void *object)
+{
+	struct vb_td *t = object;
+
+	t->engine = NULL;
+	t->users = 0;
+	pthread_mutex_init(&t->lock, NULL);
+}
+
+static void forked(struct vb_context *c)
+{
+	pthread_mutex_init(&c->lock, NULL);
+	for (int t = 0; t < VB_HANDLE_TYPES; t++)
+		vb_handle_forked(&c->handles[t]);
+	c->forked = true;
+	c->passport = NULL; /* not inherited, and the parent's */
+	c->origin = NULL;
+	c->face.ops = &vb_forked_ops;
+	vb_forked_slots(&c->vctx.context.ops);
+	vb_handle_each(&c->handles[VB_HANDLE_QP], qp_inherited);
+	vb_handle_each(&c->handles[VB_HANDLE_CQ], cq_inherited);
+	vb_handle_each(&c->handles[VB_HANDLE_SRQ], srq_inherited);
+	vb_handle_each(&c->handles[VB_HANDLE_WQ], wq_inherited);
+	vb_handle_each(&c->handles[VB_HANDLE_TD], td_unused);
+	vb_handle_each(&c->handles[VB_HANDLE_PD], pd_unused);
+	vb_handle_each(&c->handles[VB_HANDLE_PD], pd_use);
+	for (int t = 0; t < VB_HANDLE_TYPES; t++) {
+		if (t == VB_HANDLE_PD || t == VB_HANDLE_TD)
+			continue;
+		vb_handle_disown(&c->handles[t]);
+		atomic_store(&c->device->objects[t], 0);
+	}
+	atomic_store(&c->device->dm_bytes, 0);
+}
+
+/* The locks inside the objects may be held for ever: they are not taken again. */
+void vb_context_forked(void)
+{
+	vb_qp_none_alive();
+	vb_cq_none_alive();
+	vb_srq_none_alive();
+	vb_context_each(forked);
+}
+
+/*
+ * The child gets an event queue and a command descriptor of its own. The numbers that it inherited are left alone: the program may
+ * long have closed them and opened something else there.
+ */
+int vb_context_reopen(struct ibv_context *ctx)
+{
+	struct vb_context *c = vb_context_of(ctx);
+	int err = 0;
+
+	pthread_mutex_lock(&c->lock);
+	if (c->forked) {
+		err = vb_context_attach(c);
+		if (!err) {
+			ctx->async_fd = c->async.fd;
+			c->face.ops = &vb_device_ops;
+			c->forked = false;
+			vb_handle_each(&c->handles[VB_HANDLE_PD], pd_tell);
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+	return err;
+}

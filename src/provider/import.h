@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Objects of another context, of this process or another, under the descriptor that names it (ibv_import_device(3)). What is imported
+ * is a view: giving it up, by whichever call, leaves the original to its owner.
+ */
+#ifndef VB_PROVIDER_IMPORT_H
+#define VB_PROVIDER_IMPORT_H
+
+#include <infiniband/verbs.h>
+
+/* Takes over cmd_fd when it succeeds. */
+int vb_import_device(int cmd_fd, struct ibv_context **ctx);
+int vb_import_pd(struct ibv_context *ctx, uint32_t handle, struct ibv_pd **pd);
+int vb_import_mr(struct ibv_pd *pd, uint32_t handle, struct ibv_mr **mr);
+int vb_import_dm(struct ibv_context *ctx, uint32_t handle, struct ibv_dm **dm);
+/* In a forked child: the lock may be held by a thread that does not exist here. */
+void vb_import_forked(void);
+
+#endif

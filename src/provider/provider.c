@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the face knows of this room: the devices, and how to open one. */
+#include <infiniband/verbs.h>
+
+#include "object/context.h"
+#include "device/device.h"
+#include "provider/import.h"
+#include "verbs/ops.h"
+
+static __be64 guid(struct ibv_device *device)
+{
+	return vb_device_of(device)->guid;
+}
+
+const struct vb_provider vb_provider = {
+	.list_devices = vb_device_list,
+	.free_list = vb_device_free_list,
+	.device_guid = guid,
+	.open = vb_context_open,
+	.import_device = vb_import_device,
+	.close = vb_context_close,
+};

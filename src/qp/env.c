@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the protocol needs from a real device: the program's buffers, receives, completions, events. The link is local/env.c's, what
+ * peers do to memory env_remote.c's.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "engine/cq.h"
+#include "qp/env.h"
+#include "memory/memory.h"
+#include "memory/mw.h"
+#include "process/names.h"
+#include "qp/qp.h"
+#include "engine/recv_queue.h"
+#include "engine/srq.h"
+#include "xrc/xrc.h"
+
+static void timer(struct vb_tqp *t, uint64_t delay_ns)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	vb_engine_timer(qp->engine, qp, delay_ns);
+}
+
+static uint64_t now(struct vb_tqp *t)
+{
+	(void)t;
+	return vb_clock_ns();
+}
+
+static enum vb_reason gather_check(struct vb_tqp *t, struct vb_send_wqe *wqe)
+{
+	struct vb_mem mem = vb_env_memory(vb_qp_of_tqp(t));
+
+	if (wqe->is_inline)
+		return VB_REASON_NONE;
+	return vb_mem_check_list(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, 0);
+}
+
+static enum vb_reason gather(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset, void *dst,
+			     uint32_t length)
+{
+	struct vb_mem mem = vb_env_memory(vb_qp_of_tqp(t));
+
+	if (wqe->is_inline) {
+		memcpy(dst, (char *)vb_send_wqe_inline(wqe) + offset, length);
+		return VB_REASON_NONE;
+	}
+	return vb_mem_gather(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, dst, length);
+}
+
+static enum vb_reason scatter_response(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset,
+				       const void *src, uint32_t length)
+{
+	struct vb_mem mem = vb_env_memory(vb_qp_of_tqp(t));
+
+	return vb_mem_scatter(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, src, length);
+}
+
+/* What a send completion's opcode says (ibv_poll_cq(3)). */
+static enum ibv_wc_opcode send_opcode(uint8_t opcode)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_RDMA_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
+	case IBV_WR_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
+	case IBV_WR_FLUSH:
+		return IBV_WC_FLUSH;
+	case IBV_WR_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+#define PSNS_TEXT 96
+
+/* The queue has not gone on yet: what was sent is still known. */
+static const char *psns(const struct vb_qp *qp, enum vb_reason reason, char text[PSNS_TEXT])
+{
+	const struct vb_requester *r = &qp->t.req;
+
+	text[0] = '\0';
+	if (reason == VB_REASON_PEER_PSN)
+		snprintf(text, PSNS_TEXT, ": psn 0x%x was sent (sq_psn 0x%x), psn 0x%x is expected",
+			 r->una, r->first_psn, r->peer_psn);
+	return text;
+}
+
+static void send_explain(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			 enum ibv_wc_status status, enum vb_reason reason)
+{
+	char text[PSNS_TEXT];
+
+	vb_note(reason,
+		"qp 0x%x -> 0x%x: %s wr_id 0x%llx, %llu bytes, remote 0x%llx rkey 0x%x: status %d (%s): %s%s",
+		qp->t.qpn, wqe->remote_qpn ? wqe->remote_qpn : qp->t.dest_qpn,
+		vb_wr_opcode_name(wqe->opcode), (unsigned long long)wqe->wr_id,
+		(unsigned long long)wqe->length, (unsigned long long)wqe->remote_addr, wqe->rkey,
+		(int)status, vb_wc_status_name(status), vb_reason_text(reason),
+		psns(qp, reason, text));
+}
+
+static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_status status,
+		      enum vb_reason reason)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	uint32_t index = qp->sq_done++;
+
+	if (qp->counted)
+		vb_comp_cntr_count(qp, vb_comp_cntr_op(wqe->opcode), wqe->length,
+				   status == IBV_WC_SUCCESS);
+	if (status == IBV_WC_SUCCESS && !wqe->signaled)
+		return;
+	struct vb_cqe cqe;
+
+	memset(&cqe.wc, 0, sizeof(cqe.wc));
+	cqe.wc.wr_id = wqe->wr_id;
+	cqe.wc.status = status;
+	cqe.wc.opcode = send_opcode(wqe->opcode);
+	cqe.wc.byte_len = (uint32_t)wqe->length;
+	cqe.wc.qp_num = qp->t.qpn;
+	cqe.qp = qp;
+	cqe.sq_index = index;
+	cqe.is_send = 1;
+	cqe.solicited = 0;
+	if (status != IBV_WC_SUCCESS) {
+		cqe.wc.vendor_err = reason;
+		cqe.solicited = 1;
+		send_explain(qp, wqe, status, reason);
+	}
+	if (!vb_cq_push(qp->scq, &cqe))
+		qp->overrun = true;
+}
+
+static struct vb_recv_wqe *recv_take(struct vb_tqp *t)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	qp->recv_srq = qp->srq;
+	if (qp->srq)
+		return vb_srq_take(qp->srq);
+	if (qp->rq.taken == atomic_load_explicit(&qp->rq.posted, memory_order_acquire))
+		return NULL;
+	return vb_recv_queue_entry(&qp->rq, qp->rq.taken++);
+}
+
+static void recv_untake(struct vb_tqp *t, struct vb_recv_wqe *wqe)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	if (qp->recv_srq)
+		vb_srq_untake(qp->recv_srq, wqe);
+	else
+		qp->rq.taken--;
+}
+
+static enum vb_reason recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, uint64_t offset,
+				   const void *src, uint32_t length)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_mem mem = vb_env_memory(qp);
+
+	/* Keys of a shared receive are those of the SRQ's protection domain (IBA 10.2.9.4). */
+	if (qp->recv_srq)
+		mem.pd = qp->recv_srq->pd_id;
+	return vb_mem_scatter(&mem, vb_recv_wqe_sge(wqe), wqe->num_sge, offset, src, length);
+}
+
+static void recv_release(struct vb_qp *qp, const struct vb_recv_wqe *wqe)
+{
+	if (qp->recv_srq)
+		vb_srq_release(qp->recv_srq, wqe);
+	else
+		atomic_store_explicit(&qp->rq.done,
+				      atomic_load_explicit(&qp->rq.done, memory_order_relaxed) + 1,
+				      memory_order_release);
+}
+
+static void recv_explain(const struct vb_qp *qp, const struct vb_recv_done *done)
+{
+	vb_note(done->reason,
+		"qp 0x%x: receive wr_id 0x%llx (%llu bytes posted): status %d (%s): %s", qp->t.qpn,
+		(unsigned long long)done->wqe->wr_id, (unsigned long long)done->wqe->length,
+		(int)done->status, vb_wc_status_name(done->status), vb_reason_text(done->reason));
+}
+
+void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done,
+		      const struct vb_cqe_more *more)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_cqe cqe;
+
+	memset(&cqe.wc, 0, sizeof(cqe.wc));
+	cqe.wc.wr_id = done->wqe->wr_id;
+	cqe.wc.status = done->status;
+	cqe.wc.opcode = done->opcode;
+	cqe.wc.byte_len = done->byte_len;
+	cqe.wc.qp_num = qp->t.qpn;
+	cqe.wc.wc_flags = done->wc_flags;
+	cqe.wc.imm_data = done->imm;
+	cqe.wc.src_qp = done->src_qp;
+	cqe.wc.sl = done->sl;
+	cqe.qp = qp;
+	cqe.is_send = 0;
+	cqe.solicited = done->solicited;
+	if (done->status != IBV_WC_SUCCESS) {
+		cqe.wc.vendor_err = done->reason;
+		cqe.solicited = 1;
+		recv_explain(qp, done);
+	}
+	if (qp->counted)
+		vb_comp_cntr_count(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, done->byte_len,
+				   done->status == IBV_WC_SUCCESS);
+	recv_release(qp, done->wqe);
+	/* XRC and tag-matching queues have a CQ of their own. */
+	struct vb_cq *cq = qp->recv_srq && qp->recv_srq->cq ? qp->recv_srq->cq : qp->rcq;
+
+	if (!vb_cq_push_more(cq, &cqe, more))
+		qp->overrun = true;
+}
+
+static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
+{
+	vb_env_recv_done(t, done, NULL);
+}
+
+static enum vb_reason invalidate(struct vb_tqp *t, uint32_t key)
+{
+	return vb_mw_invalidate(vb_qp_of_tqp(t), key);
+}
+
+static enum vb_reason bind(struct vb_tqp *t, const struct vb_send_wqe *wqe)
+{
+	return vb_mw_bind(vb_qp_of_tqp(t), wqe);
+}
+
+static void event(struct vb_tqp *t, enum ibv_event_type type)
+{
+	vb_qp_event(vb_qp_of_tqp(t), type);
+	/* The first packet in RTR has been seen: direct access cannot hide it any more. */
+	if (type == IBV_EVENT_COMM_EST)
+		vb_qp_publish(vb_qp_of_tqp(t));
+}
+
+static void state_changed(struct vb_tqp *t)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	vb_qp_publish(qp);
+	if (t->state == IBV_QPS_ERR)
+		vb_qp_entered_error(qp);
+}
+
+static void drop(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
+{
+	if (reason == VB_REASON_DROP_PSN)
+		vb_note(reason,
+			"qp 0x%x: dropped op %u from qp 0x%x: psn 0x%x has come, psn 0x%x is expected "
+			"(rq_psn 0x%x): %s",
+			t->qpn, run->op, run->src_qpn, run->psn, t->resp.epsn, t->resp.first_psn,
+			vb_reason_text(reason));
+	else
+		vb_note(reason, "qp 0x%x: dropped op %u psn 0x%x from qp 0x%x: %s", t->qpn, run->op,
+			run->psn, run->src_qpn, vb_reason_text(reason));
+}
+
+static void explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
+{
+	bool remote = run->op == VB_OP_WRITE || run->op == VB_OP_READ_REQUEST ||
+		      run->op == VB_OP_ATOMIC_WRITE || run->op == VB_OP_FLUSH;
+
+	/* Only the operations that carry a remote address in their first packet have one to show. */
+	if (remote && (run->flags & VB_RUN_FIRST))
+		vb_note(reason,
+			"qp 0x%x refuses op %u psn 0x%x of qp 0x%x: rkey 0x%x range 0x%llx+%u: %s",
+			t->qpn, run->op, run->psn, run->src_qpn, run->rkey,
+			(unsigned long long)run->va, run->dma_length, vb_reason_text(reason));
+	else
+		vb_note(reason, "qp 0x%x refuses op %u psn 0x%x of qp 0x%x, %u bytes: %s", t->qpn,
+			run->op, run->psn, run->src_qpn, run->length, vb_reason_text(reason));
+}
+
+const struct vb_env vb_qp_env = {
+	.reserve = vb_env_reserve,
+	.commit = vb_env_commit,
+	.timer = timer,
+	.now = now,
+	.gather_check = gather_check,
+	.gather = gather,
+	.scatter_response = scatter_response,
+	.direct = vb_env_direct,
+	.direct_waits = vb_env_direct_waits,
+	.send_done = send_done,
+	.srq_enter = vb_xrc_srq_enter,
+	.recv_take = recv_take,
+	.recv_untake = recv_untake,
+	.recv_scatter = recv_scatter,
+	.recv_done = recv_done,
+	.remote_check = vb_env_remote_check,
+	.remote_write = vb_env_remote_write,
+	.remote_read = vb_env_remote_read,
+	.remote_atomic = vb_env_remote_atomic,
+	.remote_atomic_write = vb_env_remote_atomic_write,
+	.remote_flush = vb_env_remote_flush,
+	.invalidate = invalidate,
+	.bind = bind,
+	.remote_done = vb_env_remote_done,
+	.event = event,
+	.state_changed = state_changed,
+	.drop = drop,
+	.explain = explain,
+};

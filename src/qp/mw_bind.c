@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory windows bound and invalidated by engines, and the table in which they are found by key. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "memory/mw.h"
+#include "process/process.h"
+#include "qp/qp.h"
+#include "host/peer.h"
+
+#define TAG 0xffu
+
+static struct vb_lock lock;
+static struct vb_mw **window_at; /* by slot; NULL before the first window */
+
+/* The window that a key names, whatever its tag. Under the lock. */
+static struct vb_mw *find(uint32_t key)
+{
+	struct vb_mw *m = window_at ? window_at[vb_key_slot(key)] : NULL;
+
+	return m && !((m->key ^ key) & ~TAG) ? m : NULL;
+}
+
+static void qp_link(struct vb_mw *m, struct vb_qp *qp)
+{
+	m->qp = qp;
+	m->prev = NULL;
+	m->next = qp->windows;
+	if (m->next)
+		m->next->prev = m;
+	qp->windows = m;
+}
+
+static void qp_unlink(struct vb_mw *m)
+{
+	if (!m->qp)
+		return;
+	if (m->prev)
+		m->prev->next = m->next;
+	else
+		m->qp->windows = m->next;
+	if (m->next)
+		m->next->prev = m->prev;
+	m->qp = NULL;
+}
+
+/* No new access begins. Under the lock. */
+static void unbind(struct vb_mw *m)
+{
+	vb_key_withdraw(m->entry);
+	if (m->region)
+		m->region->windows--;
+	m->region = NULL;
+	qp_unlink(m);
+}
+
+/* Initiators in other processes, and engines of this one that serve a window, mark what they touch. */
+static void await_users(const struct vb_qp *qp, uint32_t key)
+{
+	vb_mark_await(qp->engine->node, 0, key);
+}
+
+static enum vb_reason judge_window(const struct vb_qp *qp, const struct vb_mw *m,
+				   const struct vb_send_wqe *w)
+{
+	bool type_1 = w->swap & VB_MW_BIND_TYPE_1;
+
+	if (!m || (m->mw.type == IBV_MW_TYPE_1) != type_1)
+		return VB_REASON_BIND_WINDOW;
+	if (m->pd_id != qp->pd_id)
+		return VB_REASON_BIND_PD;
+	if (!type_1 && m->region)
+		return VB_REASON_BIND_BOUND;
+	return VB_REASON_NONE;
+}
+
+/* IBA 10.6.7.2: the region needs no remote right, but what a window lets peers change must be the local side's to change. */
+static enum vb_reason judge_region(const struct vb_mw *m, const struct vb_key *region,
+				   const struct vb_send_wqe *w)
+{
+	const uint32_t change = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	uint64_t length = w->compare_add;
+
+	if (!w->imm || region->key != w->imm || region->kind != VB_KEY_REGION)
+		return VB_REASON_BIND_REGION;
+	if (region->pd != m->pd_id)
+		return VB_REASON_BIND_PD;
+	if (!(region->access & IBV_ACCESS_MW_BIND) || region->access & IBV_ACCESS_ZERO_BASED)
+		return VB_REASON_BIND_REGION;
+	if (!length || w->remote_addr < region->start || length > region->length ||
+	    w->remote_addr - region->start > region->length - length)
+		return VB_REASON_BIND_RANGE;
+	if ((w->swap & change) && !(region->access & IBV_ACCESS_LOCAL_WRITE))
+		return VB_REASON_BIND_ACCESS;
+	return VB_REASON_NONE;
+}
+
+static void bind(struct vb_mw *m, struct vb_qp *qp, struct vb_key *region,
+		 const struct vb_send_wqe *w)
+{
+	struct vb_key *k = m->entry;
+	bool type_2 = m->mw.type == IBV_MW_TYPE_2;
+
+	k->access = (uint32_t)w->swap & VB_MW_RIGHTS;
+	k->pd = m->pd_id;
+	k->qpn = type_2 ? qp->t.qpn : 0;
+	k->start = w->swap & IBV_ACCESS_ZERO_BASED ? 0 : w->remote_addr;
+	k->length = w->compare_add;
+	k->base = region->base + (w->remote_addr - region->start);
+	/* Engines look at the kind before they mark. */
+	__atomic_store_n(&k->kind, VB_KEY_WINDOW, __ATOMIC_RELAXED);
+	k->windows = 0;
+	k->shared = region->shared;
+	region->windows++;
+	m->region = region;
+	if (type_2)
+		qp_link(m, qp);
+	__atomic_store_n(&k->key, w->rkey, __ATOMIC_RELEASE);
+}
+
+static enum vb_reason bind_or_release(struct vb_qp *qp, const struct vb_send_wqe *w)
+{
+	struct vb_key *region = &vb_node_keyring(qp->engine->node)->key[vb_key_slot(w->imm)];
+	struct vb_mw *m = find(w->rkey);
+	enum vb_reason reason = judge_window(qp, m, w);
+	bool release = m && m->mw.type == IBV_MW_TYPE_1 && !w->compare_add;
+
+	if (!reason && !release)
+		reason = judge_region(m, region, w);
+	if (reason)
+		return reason;
+	uint32_t old = m->entry->key;
+
+	if (old) {
+		unbind(m);
+		await_users(qp, old);
+	}
+	if (!release)
+		bind(m, qp, region, w);
+	return VB_REASON_NONE;
+}
+
+enum vb_reason vb_mw_bind(struct vb_qp *qp, const struct vb_send_wqe *w)
+{
+	enum vb_reason reason;
+
+	vb_lock_take(&lock);
+	reason = bind_or_release(qp, w);
+	vb_lock_release(&lock);
+	if (reason)
+		vb_note(reason,
+			"qp 0x%x: bind of window 0x%x to 0x%llx+%llu of mr key 0x%x, access 0x%x: %s",
+			qp->t.qpn, w->rkey, (unsigned long long)w->remote_addr,
+			(unsigned long long)w->compare_add, w->imm, (unsigned int)w->swap,
+			vb_reason_text(reason));
+	return reason;
+}
+
+enum vb_reason vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
+{
+	struct vb_mw *m;
+	bool valid;
+
+	vb_lock_take(&lock);
+	m = find(key);
+	valid = m && m->entry->key == key && m->qp == qp;
+	if (valid)
+		unbind(m);
+	vb_lock_release(&lock);
+	if (!valid)
+		return VB_REASON_INVALIDATE;
+	await_users(qp, key);
+	return VB_REASON_NONE;
+}
+
+void vb_mw_release_qp(struct vb_qp *qp)
+{
+	vb_lock_take(&lock);
+	while (qp->windows)
+		unbind(qp->windows);
+	vb_lock_release(&lock);
+}
+
+int vb_mw_list(struct vb_mw *m)
+{
+	int err = 0;
+
+	vb_lock_take(&lock);
+	if (!window_at)
+		window_at = calloc(VB_MAX_KEYS, sizeof(struct vb_mw *));
+	if (window_at)
+		window_at[vb_key_slot(m->key)] = m;
+	else
+		err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for the table of windows");
+	vb_lock_release(&lock);
+	return err;
+}
+
+uint32_t vb_mw_unlist(struct vb_mw *m)
+{
+	uint32_t bound;
+
+	vb_lock_take(&lock);
+	if (window_at[vb_key_slot(m->key)] == m)
+		window_at[vb_key_slot(m->key)] = NULL;
+	bound = m->entry->key;
+	unbind(m);
+	vb_lock_release(&lock);
+	return bound;
+}
+
+bool vb_mw_withdraw_region(struct vb_key *region)
+{
+	bool free;
+
+	vb_lock_take(&lock);
+	free = !region->windows;
+	if (free)
+		vb_key_withdraw(region);
+	vb_lock_release(&lock);
+	return free;
+}
+
+void vb_mw_forked(void)
+{
+	memset(&lock, 0, sizeof(lock));
+	window_at = NULL;
+}

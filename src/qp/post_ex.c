@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * ibv_wr_*(3): a batch is built entry by entry between start and complete. A fault anywhere is told by complete alone, and
+ * discards the whole batch. The queue pair's send side is held from start to complete or abort.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "memory/mw.h"
+#include "engine/send_wqe.h"
+
+static struct vb_qp *qp_of(struct ibv_qp_ex *ex)
+{
+	return (struct vb_qp *)(void *)ex;
+}
+
+/* Whatever is called now belongs to no batch. */
+static void batch_close(struct vb_qp *qp)
+{
+	qp->wr_open = false;
+	qp->wr_current = NULL;
+	qp->wr_error = EINVAL;
+}
+
+static void fail(struct vb_qp *qp, int err)
+{
+	if (!qp->wr_error)
+		qp->wr_error = err;
+	qp->wr_current = NULL;
+}
+
+static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
+{
+	struct vb_qp *qp = qp_of(ex);
+
+	qp->wr_current = NULL;
+	if (qp->wr_error)
+		return NULL;
+	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, qp->wr_count);
+
+	if (!wqe) {
+		fail(qp, ENOMEM);
+		return NULL;
+	}
+	vb_send_wqe_begin(qp, wqe, ex->wr_id, opcode, ex->wr_flags);
+	wqe->peer_hint = VB_HINT_NOWHERE; /* a datagram without an address reaches nobody */
+	qp->wr_count++;
+	qp->wr_current = wqe;
+	return wqe;
+}
+
+/* The request that a setter is about; a setter without one is a fault of the batch, unless there was one before. */
+static struct vb_send_wqe *current(struct vb_qp *qp, const char *setter)
+{
+	if (!qp->wr_current && !qp->wr_error) {
+		vb_note(VB_REASON_ARG, "%s: qp 0x%x: no request was begun", setter, qp->t.qpn);
+		fail(qp, EINVAL);
+	}
+	return qp->wr_current;
+}
+
+/* Local memory means nothing to these, as with ibv_post_send(3). */
+static bool has_data(const struct vb_send_wqe *wqe)
+{
+	return wqe->opcode != IBV_WR_BIND_MW && wqe->opcode != IBV_WR_LOCAL_INV &&
+	       wqe->opcode != IBV_WR_FLUSH;
+}
+
+static void begin_remote(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr,
+			 __be32 imm)
+{
+	struct vb_send_wqe *wqe = begin(ex, opcode);
+
+	if (!wqe)
+		return;
+	wqe->rkey = rkey;
+	wqe->remote_addr = remote_addr;
+	wqe->imm = imm;
+}
+
+static void begin_atomic(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr,
+			 uint64_t compare_add, uint64_t swap)
+{
+	begin_remote(ex, opcode, rkey, remote_addr, 0);
+	struct vb_send_wqe *wqe = qp_of(ex)->wr_current;
+
+	if (!wqe)
+		return;
+	wqe->compare_add = compare_add;
+	wqe->swap = swap;
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+	begin(ex, IBV_WR_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+	begin_remote(ex, IBV_WR_SEND_WITH_IMM, 0, 0, imm);
+}
+
+/* No queue pair is made for it: it fails as IBV_WR_TSO does. */
+static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
+{
+	(void)hdr;
+	(void)hdr_sz;
+	(void)mss;
+	begin(ex, IBV_WR_TSO);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	begin_remote(ex, IBV_WR_SEND_WITH_INV, 0, 0, invalidate_rkey);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	begin_remote(ex, IBV_WR_LOCAL_INV, 0, 0, invalidate_rkey);
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct vb_qp *qp = qp_of(ex);
+	struct vb_send_wqe *wqe = begin(ex, IBV_WR_BIND_MW);
+	int err = wqe ? -vb_mw_fill(wqe, mw, rkey, info) : 0;
+
+	if (err)
+		fail(qp, err);
+	if (!wqe || err)
+		return;
+	/* Without data the room behind the entry is free: the window, until it can be told its key. */
+	memcpy(vb_send_wqe_inline(wqe), &mw, sizeof(mw));
+	qp->wr_binds = true;
+}
+
+/* Only a batch that is handed over gives its windows their keys. */
+static void windows_tell(struct vb_qp *qp)
+{
+	struct ibv_mw *mw;
+
+	for (uint32_t i = 0; i < qp->wr_count; i++) {
+		struct vb_send_wqe *wqe = vb_tqp_wqe(&qp->t, qp->t.sq_posted + i);
+
+		if (wqe->opcode != IBV_WR_BIND_MW)
+			continue;
+		memcpy(&mw, vb_send_wqe_inline(wqe), sizeof(mw));
+		mw->rkey = wqe->rkey;
+	}
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	begin_remote(ex, IBV_WR_RDMA_WRITE, rkey, remote_addr, 0);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm)
+{
+	begin_remote(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr, imm);
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	begin_remote(ex, IBV_WR_RDMA_READ, rkey, remote_addr, 0);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+			      uint64_t compare, uint64_t swap)
+{
+	begin_atomic(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+				uint64_t add)
+{
+	begin_atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
+}
+
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+			    const void *value)
+{
+	begin_remote(ex, IBV_WR_ATOMIC_WRITE, rkey, remote_addr, 0);
+	struct vb_send_wqe *wqe = qp_of(ex)->wr_current;
+
+	if (!wqe)
+		return;
+	if (!value) {
+		vb_note(VB_REASON_ARG, "wr_atomic_write: qp 0x%x: no value", qp_of(ex)->t.qpn);
+		fail(qp_of(ex), EINVAL);
+		return;
+	}
+	memcpy(vb_send_wqe_inline(wqe), value, VB_ATOMIC_WRITE_BYTES);
+	wqe->is_inline = 1;
+	wqe->length = VB_ATOMIC_WRITE_BYTES;
+}
+
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
+		     uint8_t type, uint8_t level)
+{
+	struct vb_qp *qp = qp_of(ex);
+
+	begin_atomic(ex, IBV_WR_FLUSH, rkey, remote_addr, length, VB_FETH(type, level));
+	if (!qp->wr_current)
+		return;
+	if (type && type <= (IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) && level <= IBV_FLUSH_MR)
+		return;
+	vb_note(VB_REASON_FLUSH_TYPE, "wr_flush: qp 0x%x: type 0x%x, level %u", qp->t.qpn, type,
+		level);
+	fail(qp, EINVAL);
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
+{
+	struct vb_qp *qp = qp_of(ex);
+	struct vb_send_wqe *wqe = current(qp, "wr_set_sge_list");
+
+	if (!wqe || !has_data(wqe))
+		return;
+	if (num_sge > qp->cap.max_send_sge) {
+		vb_note(VB_REASON_SGE_COUNT,
+			"wr_set_sge_list: qp 0x%x: %zu elements, the queue takes %u", qp->t.qpn,
+			num_sge, qp->cap.max_send_sge);
+		fail(qp, EINVAL);
+		return;
+	}
+	wqe->num_sge = (uint32_t)num_sge;
+	wqe->is_inline = 0;
+	wqe->length = 0;
+	for (size_t i = 0; i < num_sge; i++) {
+		vb_send_wqe_sge(wqe)[i] = list[i];
+		wqe->length += list[i].length;
+	}
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
+
+	wr_set_sge_list(ex, 1, &sge);
+}
+
+static bool can_inline(struct vb_qp *qp, const struct vb_send_wqe *wqe, size_t length)
+{
+	if (length > qp->cap.max_inline_data)
+		vb_note(VB_REASON_INLINE_LENGTH,
+			"wr_set_inline_data: qp 0x%x: %zu bytes, the queue takes %u", qp->t.qpn,
+			length, qp->cap.max_inline_data);
+	else if (wqe->opcode == IBV_WR_RDMA_READ || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		 wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		vb_note(VB_REASON_ARG,
+			"wr_set_inline_data: qp 0x%x: a READ or ATOMIC cannot be inline",
+			qp->t.qpn);
+	else
+		return true;
+	return false;
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
+				    const struct ibv_data_buf *list)
+{
+	struct vb_qp *qp = qp_of(ex);
+	struct vb_send_wqe *wqe = current(qp, "wr_set_inline_data");
+	size_t length = 0;
+
+	if (!wqe || !has_data(wqe))
+		return;
+	for (size_t i = 0; i < num_buf && length <= qp->cap.max_inline_data; i++)
+		length = list[i].length < SIZE_MAX - length ? length + list[i].length : SIZE_MAX;
+	if (!can_inline(qp, wqe, length)) {
+		fail(qp, EINVAL);
+		return;
+	}
+	char *to = vb_send_wqe_inline(wqe);
+
+	for (size_t i = 0; i < num_buf; i++) {
+		memcpy(to, list[i].addr, list[i].length);
+		to += list[i].length;
+	}
+	wqe->is_inline = 1;
+	wqe->num_sge = 0;
+	wqe->length = length;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	struct ibv_data_buf buf = {.addr = addr, .length = length};
+
+	wr_set_inline_data_list(ex, 1, &buf);
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
+			   uint32_t remote_qkey)
+{
+	struct vb_qp *qp = qp_of(ex);
+
+	if (!current(qp, "wr_set_ud_addr"))
+		return;
+	if (!ah) {
+		vb_note(VB_REASON_ARG, "wr_set_ud_addr: qp 0x%x: no address handle", qp->t.qpn);
+		fail(qp, EINVAL);
+		return;
+	}
+	vb_send_wqe_address(qp, qp->wr_current, vb_ah_of(ah), remote_qpn, remote_qkey);
+}
+
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+	struct vb_qp *qp = qp_of(ex);
+
+	if (current(qp, "wr_set_xrc_srqn"))
+		qp->wr_current->srqn = remote_srqn & VB_SRQN_MASK;
+}
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+	struct vb_qp *qp = qp_of(ex);
+
+	vb_lock_take(&qp->wr_lock);
+	qp->wr_open = true;
+	qp->wr_binds = false;
+	qp->wr_first = qp->t.sq_posted;
+	qp->wr_count = 0;
+	qp->wr_error = 0;
+	qp->wr_current = NULL;
+}
+
+static int batch_check(const struct vb_qp *qp)
+{
+	if (qp->wr_error)
+		return qp->wr_error;
+	if (qp->wr_first != qp->t.sq_posted) /* the entries lie where nobody will look for them */
+		return -vb_refuse(EINVAL, VB_REASON_QP_STATE,
+				  "wr_complete: qp 0x%x was reset since wr_start", qp->t.qpn);
+	return vb_send_state_check(qp);
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct vb_qp *qp = qp_of(ex);
+	int err;
+
+	if (!qp->wr_open)
+		return -vb_refuse(EINVAL, VB_REASON_ARG, "wr_complete: qp 0x%x: no wr_start before",
+				  qp->t.qpn);
+	err = batch_check(qp);
+	if (!err && qp->wr_binds)
+		windows_tell(qp);
+	if (!err && qp->wr_count)
+		vb_send_launch(qp, qp->wr_count);
+	batch_close(qp);
+	vb_lock_release(&qp->wr_lock);
+	return err;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+	struct vb_qp *qp = qp_of(ex);
+
+	if (!qp->wr_open)
+		return;
+	batch_close(qp);
+	vb_lock_release(&qp->wr_lock);
+}
+
+void vb_qp_ex_init(struct vb_qp *qp)
+{
+	struct ibv_qp_ex *ex = &qp->u.ex;
+
+	if (!qp->send_ops)
+		return; /* ibv_qp_to_qp_ex(3) then answers NULL */
+	batch_close(qp);
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	ex->wr_send = wr_send;
+	ex->wr_send_imm = wr_send_imm;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_send_tso = wr_send_tso;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	ex->wr_rdma_read = wr_rdma_read;
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_atomic_write = wr_atomic_write;
+	ex->wr_flush = wr_flush;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	ex->wr_set_ud_addr = wr_set_ud_addr;
+	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
+}
+
+static void inherited_start(struct ibv_qp_ex *ex)
+{
+	(void)ex;
+}
+
+static int inherited_complete(struct ibv_qp_ex *ex)
+{
+	return -vb_refuse(ENODEV, VB_REASON_FORKED, "wr_complete: qp 0x%x is the parent process's",
+			  qp_of(ex)->t.qpn);
+}
+
+/* wr_lock may be held for ever, and the send queue may be memory that parent and child share: the builders find an error. */
+void vb_qp_forked(struct vb_qp *qp)
+{
+	struct ibv_qp_ex *ex = &qp->u.ex;
+
+	qp->inherited = true;
+	qp->wr_error = ENODEV;
+	qp->wr_current = NULL;
+	if (!qp->send_ops)
+		return;
+	ex->wr_start = inherited_start;
+	ex->wr_complete = inherited_complete;
+	ex->wr_abort = inherited_start;
+}

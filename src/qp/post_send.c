@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* ibv_post_send(3): a list of work requests becomes entries; the first bad one is named, those before it are posted. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "engine/fastpath.h"
+#include "memory/mw.h"
+#include "engine/send_wqe.h"
+
+static int refuse(const struct vb_qp *qp, int err, enum vb_reason reason, const char *what,
+		  uint64_t value)
+{
+	return -vb_refuse(err, reason, "post_send: qp 0x%x: %s (%llu)", qp->t.qpn, what,
+			  (unsigned long long)value);
+}
+
+/* The enumeration has a gap. */
+static bool is_opcode(unsigned int opcode)
+{
+	return opcode <= IBV_WR_DRIVER1 || opcode == IBV_WR_FLUSH || opcode == IBV_WR_ATOMIC_WRITE;
+}
+
+/* Only such a request has wr.ud: in one that its type does not have, a remote address lies in the handle's place. */
+static bool is_datagram(const struct vb_qp *qp, const struct ibv_send_wr *wr)
+{
+	return qp->t.service == VB_SERVICE_UD && !qp->raw &&
+	       (wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM);
+}
+
+static bool is_atomic(uint8_t opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static int inline_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	char *to = vb_send_wqe_inline(wqe);
+	uint64_t length = 0;
+
+	if (wr->opcode == IBV_WR_RDMA_READ || is_atomic((uint8_t)wr->opcode))
+		return refuse(qp, EINVAL, VB_REASON_ARG, "a READ or ATOMIC cannot be inline",
+			      wr->opcode);
+	for (int i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	if (length > qp->cap.max_inline_data)
+		return refuse(qp, EINVAL, VB_REASON_INLINE_LENGTH,
+			      "inline data is longer than max_inline_data", length);
+	for (int i = 0; i < wr->num_sge; i++) {
+		memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+		to += wr->sg_list[i].length;
+	}
+	wqe->is_inline = 1;
+	wqe->length = length;
+	return 0;
+}
+
+static int data_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	struct ibv_sge *sge = vb_send_wqe_sge(wqe);
+
+	if (wr->opcode == IBV_WR_LOCAL_INV || wr->opcode == IBV_WR_BIND_MW)
+		return 0; /* no data (ibv_post_send(3)) */
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge) {
+		if (!(wr->send_flags & IBV_SEND_INLINE) || wr->num_sge < 0)
+			return refuse(qp, EINVAL, VB_REASON_SGE_COUNT,
+				      "more elements than max_send_sge",
+				      (uint64_t)(unsigned int)wr->num_sge);
+	}
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return inline_copy(qp, wqe, wr);
+	wqe->num_sge = (uint32_t)wr->num_sge;
+	for (uint32_t i = 0; i < wqe->num_sge; i++) {
+		sge[i] = wr->sg_list[i];
+		wqe->length += sge[i].length;
+	}
+	return 0;
+}
+
+static void remote_fill(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		wqe->imm = wr->imm_data;
+		/* fall through */
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_WRITE:
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wqe->remote_addr = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
+		break;
+	case IBV_WR_SEND_WITH_IMM:
+		wqe->imm = wr->imm_data;
+		break;
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		wqe->imm = wr->invalidate_rkey;
+		break;
+	default:
+		break;
+	}
+}
+
+static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	if (!is_opcode((unsigned int)wr->opcode))
+		return refuse(qp, EINVAL, VB_REASON_OPCODE, "no such opcode", wr->opcode);
+	if (wr->opcode == IBV_WR_FLUSH)
+		return refuse(qp, EINVAL, VB_REASON_OPCODE,
+			      "only ibv_wr_flush(3) can say what to flush", wr->opcode);
+	vb_send_wqe_begin(qp, wqe, wr->wr_id, (uint8_t)wr->opcode, wr->send_flags);
+	int err = data_fill(qp, wqe, wr);
+
+	if (err)
+		return err;
+	remote_fill(wqe, wr);
+	wqe->srqn = wr->qp_type.xrc.remote_srqn & VB_SRQN_MASK; /* read for XRC only */
+	if (wr->opcode == IBV_WR_BIND_MW && qp->t.service != VB_SERVICE_UD) {
+		err = -vb_mw_fill(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+		if (err)
+			return err;
+		wr->bind_mw.mw->rkey = wqe->rkey;
+	}
+	if (is_datagram(qp, wr)) {
+		if (!wr->wr.ud.ah)
+			return refuse(qp, EINVAL, VB_REASON_ARG, "no address handle", 0);
+		vb_send_wqe_address(qp, wqe, vb_ah_of(wr->wr.ud.ah), wr->wr.ud.remote_qpn,
+				    wr->wr.ud.remote_qkey);
+	}
+	return 0;
+}
+
+/* The list may point to itself: it ends where the queue is full, so it is never walked beforehand. */
+static int list_fill(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+		     uint32_t *count)
+{
+	int err = 0;
+
+	for (; wr; wr = wr->next) {
+		struct vb_send_wqe *wqe = vb_send_wqe_next(qp, *count);
+
+		err = wqe ? entry_fill(qp, wqe, wr) : ENOMEM;
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+		++*count;
+	}
+	return err;
+}
+
+int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct vb_qp *qp = vb_qp_of(ibqp);
+	uint32_t count = 0;
+	int err = vb_send_state_check(qp);
+
+	if (err) {
+		*bad_wr = wr;
+		return err;
+	}
+	vb_lock_take(&qp->wr_lock);
+	err = list_fill(qp, wr, bad_wr, &count);
+	if (count)
+		vb_send_launch(qp, count);
+	vb_lock_release(&qp->wr_lock);
+	return err;
+}

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Queue pairs: create and destroy, what is published of them, events, entering the error state. */
+#include "qp/qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "object/context.h"
+#include "engine/cq.h"
+#include "process/limits.h"
+#include "memory/mw.h"
+#include "object/pd.h"
+#include "device/port.h"
+#include "process/process.h"
+#include "qp/qp_create.h"
+#include "raw/qp.h"
+#include "engine/recv_queue.h"
+#include "engine/send_wqe.h"
+#include "engine/srq.h"
+#include "tag/srq.h"
+#include "engine/td.h"
+#include "remote/qp.h"
+#include "xrc/table.h"
+#include "transport/qp_state.h"
+
+static _Atomic uint32_t qps_alive;
+
+static uint8_t service_of(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UC:
+		return VB_SERVICE_UC;
+	case IBV_QPT_UD:
+	case IBV_QPT_RAW_PACKET:
+		return VB_SERVICE_UD;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return VB_SERVICE_XRC;
+	default:
+		return VB_SERVICE_RC;
+	}
+}
+
+static uint32_t power_of_two(uint32_t n)
+{
+	uint32_t size = 1;
+
+	while (size < n)
+		size <<= 1;
+	return size;
+}
+
+static bool is_tagged(const struct vb_qp *qp)
+{
+	return qp->srq && qp->srq->tm;
+}
+
+static int send_queue_alloc(struct vb_qp *qp, struct ibv_pd *pd)
+{
+	int err;
+	size_t tail = qp->cap.max_send_sge * sizeof(struct ibv_sge);
+
+	if (tail < qp->cap.max_inline_data)
+		tail = qp->cap.max_inline_data;
+	if (tail < VB_ATOMIC_WRITE_BYTES)
+		tail = VB_ATOMIC_WRITE_BYTES;
+	if (is_tagged(qp) && tail < VB_MAX_TAG_SGE * sizeof(struct ibv_sge))
+		tail = VB_MAX_TAG_SGE * sizeof(struct ibv_sge);
+	qp->t.sq_stride = (uint32_t)((sizeof(struct vb_send_wqe) + tail + 63) & ~(size_t)63);
+	qp->t.sq_size = power_of_two(qp->cap.max_send_wr + (is_tagged(qp) ? VB_TM_REQUESTS : 0));
+	qp->sq_max = qp->cap.max_send_wr;
+	err = vb_queue_memory_alloc(&qp->sq_memory, pd, (size_t)qp->t.sq_size * qp->t.sq_stride,
+				    VERBATIM_RESOURCE_SEND_QUEUE);
+	qp->t.sq = qp->sq_memory.ptr;
+	return err;
+}
+
+static void send_queue_free(struct vb_qp *qp)
+{
+	vb_queue_memory_free(&qp->sq_memory);
+	qp->t.sq = NULL;
+}
+
+/* On a thread domain the queue pairs share an engine, and their locks lean towards the thread that posts. */
+static int engine_get(struct vb_qp *qp, struct ibv_pd *pd)
+{
+	struct vb_td *td = vb_pd_of(pd)->td;
+	int err;
+
+	if (!td)
+		return vb_cq_engine(qp->scq, &qp->engine);
+	err = vb_td_engine(td, &qp->engine);
+	if (!err)
+		err = vb_bias_allow(&qp->wr_lock);
+	if (!err)
+		err = vb_bias_allow(&qp->rq.lock);
+	return err;
+}
+
+void vb_qp_events_init(struct vb_qp *qp)
+{
+	for (int i = 0; i < VB_QP_EVENT_TYPES; i++) {
+		qp->event[i].type = i;
+		qp->event[i].object = &qp->u.qp;
+		qp->event[i].got = &qp->got.async;
+	}
+}
+
+void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
+{
+	qp->t.env = &vb_qp_env;
+	qp->t.service = service_of(type);
+	qp->t.sends_only = type == IBV_QPT_XRC_SEND;
+	qp->t.state = IBV_QPS_RESET;
+	qp->t.link_reliable = true;
+	qp->t.max_run_bytes = VB_QP_RUN_BYTES;
+	qp->t.mtu = VB_MTU_BYTES;
+	vb_tqp_reset(&qp->t);
+}
+
+/* Queues, number and engine; undone in reverse by resources_put(). */
+static int resources_get(struct vb_qp *qp, struct ibv_context *ctx,
+			 const struct ibv_qp_init_attr_ex *attr)
+{
+	int err = send_queue_alloc(qp, attr->pd);
+
+	if (!err)
+		err = vb_recv_queue_init(&qp->rq, attr->pd, qp->srq ? 0 : qp->cap.max_recv_wr,
+					 qp->cap.max_recv_sge);
+	if (!err)
+		err = vb_process_start_progress();
+	if (!err && attr->qp_type == IBV_QPT_RAW_PACKET)
+		err = vb_raw_open(qp, ctx, attr);
+	if (!err)
+		err = engine_get(qp, attr->pd);
+	if (!err)
+		err = vb_node_qpn_alloc(qp->engine->node, &qp->t.qpn, &qp->pub);
+	if (err)
+		return err;
+	vb_context_name_all();
+	err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_QP], qp, &qp->u.qp.handle);
+	if (!err)
+		err = vb_cq_attach(qp->scq, qp->engine);
+	if (err)
+		return err;
+	err = vb_cq_attach(qp->rcq, qp->engine);
+	if (!err && (qp->raw || is_tagged(qp))) {
+		err = qp->raw ? vb_raw_attach(qp) : vb_tm_attach(qp);
+		if (err)
+			vb_cq_detach(qp->rcq, qp->engine);
+	}
+	if (err)
+		vb_cq_detach(qp->scq, qp->engine);
+	return err;
+}
+
+static void resources_put(struct vb_qp *qp)
+{
+	if (qp->pub)
+		vb_node_qpn_free(qp->engine->node, qp->t.qpn);
+	vb_comp_cntr_release(qp);
+	vb_raw_free(qp);
+	vb_recv_queue_fini(&qp->rq);
+	send_queue_free(qp);
+	vb_bias_forget(&qp->wr_lock);
+	free(qp->discard);
+	free(qp->t.resp.res);
+	free(qp);
+}
+
+static void public_init(struct vb_qp *qp, struct ibv_context *ctx,
+			const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *q = &qp->u.qp;
+
+	q->context = ctx;
+	q->qp_context = attr->qp_context;
+	q->pd = attr->pd;
+	q->send_cq = attr->send_cq;
+	q->recv_cq = attr->recv_cq;
+	q->srq = attr->srq;
+	q->qp_num = qp->t.qpn;
+	q->state = IBV_QPS_RESET;
+	q->qp_type = attr->qp_type;
+}
+
+/* A datagram is one packet: what the port carries is its limit (IBA 9.8.3). */
+static void datagram_limit(struct vb_qp *qp, struct ibv_context *ctx)
+{
+	struct ibv_port_attr port;
+
+	if (qp->t.service == VB_SERVICE_UD && !qp->raw && !vb_port_query(ctx, VB_PORT, &port))
+		qp->t.mtu = 128u << port.active_mtu;
+}
+
+static struct vb_qp *qp_alloc(const struct ibv_qp_init_attr_ex *attr)
+{
+	struct vb_qp *qp;
+
+	if (posix_memalign((void **)&qp, 64, sizeof(*qp)))
+		return NULL;
+	memset(qp, 0, sizeof(*qp));
+	vb_qp_protocol_init(qp, attr->qp_type);
+	qp->scq = vb_cq_of(attr->send_cq);
+	qp->rcq = qp->t.sends_only ? qp->scq : vb_cq_of(attr->recv_cq);
+	qp->srq = attr->srq ? vb_srq_of(attr->srq) : NULL;
+	qp->pd_id = vb_pd_of(attr->pd)->id;
+	qp->cap = attr->cap;
+	if (qp->srq || qp->t.sends_only)
+		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
+	qp->sq_sig_all = attr->sq_sig_all;
+	qp->block_self = (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+			 (attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
+	qp->send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ? attr->send_ops_flags
+									   : 0;
+	if (is_tagged(qp))
+		qp->t.env = vb_tm_env();
+	vb_qp_events_init(qp);
+	return qp;
+}
+
+int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **out)
+{
+	int err = vb_qp_create_check(ctx, attr);
+	struct vb_qp *qp;
+
+	if (err)
+		return err;
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return vb_xrc_qp_create(ctx, attr, out);
+	err = vb_pd_get(ctx, attr->pd);
+	if (err)
+		return err;
+	if (attr->srq) {
+		err = vb_srq_get(ctx, attr->srq, attr->qp_type);
+		if (err)
+			goto put_pd;
+	}
+	if (atomic_fetch_add(&qps_alive, 1) >= VB_MAX_QP) {
+		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_qp: %u queue pairs exist",
+				VB_MAX_QP);
+		goto put_srq;
+	}
+	qp = qp_alloc(attr);
+	err = qp ? resources_get(qp, ctx, attr)
+		 : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
+	if (err)
+		goto put_qp;
+	public_init(qp, ctx, attr);
+	datagram_limit(qp, ctx);
+	vb_qp_ex_init(qp);
+	if (!qp->raw) /* no packet of the protocol is for it */
+		vb_qp_table_add(qp);
+	vb_lock_take(&qp->engine->lock);
+	vb_engine_add_qp(qp->engine, qp);
+	vb_qp_publish(qp);
+	vb_lock_release(&qp->engine->lock);
+	attr->cap = qp->cap;
+	*out = &qp->u.qp;
+	return 0;
+put_qp:
+	if (qp) {
+		vb_handle_remove(&vb_context_of(ctx)->handles[VB_HANDLE_QP], qp->u.qp.handle, qp);
+		resources_put(qp);
+	}
+put_srq:
+	atomic_fetch_sub(&qps_alive, 1);
+	if (attr->srq)
+		vb_srq_put(vb_srq_of(attr->srq));
+put_pd:
+	vb_pd_put(attr->pd);
+	return err;
+}
+
+/* Direct access bypasses the responder, so only where the responder would have nothing to say but yes. */
+static bool direct_allowed(const struct vb_qp *qp)
+{
+	/* UD has nothing to do directly; whose memory an XRC request is about, only the responder knows. */
+	if (qp->t.service == VB_SERVICE_UD || qp->t.service == VB_SERVICE_XRC)
+		return false;
+	if (qp->t.tells) /* what peers do by themselves nobody here could count */
+		return false;
+	/* In RTR the responder still owes COMM_EST for the first packet; after that it has nothing to add either. */
+	if (qp->t.state == IBV_QPS_RTR)
+		return qp->t.resp.established;
+	return qp->t.state == IBV_QPS_RTS || qp->t.state == IBV_QPS_SQD;
+}
+
+void vb_qp_publish_page(struct vb_qp *qp)
+{
+	struct vb_page_qp *p = qp->pub;
+	uint32_t access = qp->t.access;
+
+	atomic_store(&qp->state, qp->t.state);
+	if (qp->raw)
+		return;
+	if (qp->t.max_dest_rd_atomic)
+		access |= VB_PAGE_ANSWERS;
+	/* Closed while it changes; an initiator that saw it open has a mark set, which revocation waits for. */
+	__atomic_store_n(&p->direct, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&p->state, qp->t.state, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->service, qp->t.service, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->access, access, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->pd, qp->pd_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->dest_qpn, qp->t.dest_qpn, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->engine, qp->engine->index, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->first_psn, qp->t.resp.first_psn, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->qpn, qp->t.qpn, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&p->generation, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->direct, direct_allowed(qp), __ATOMIC_SEQ_CST);
+}
+
+void vb_qp_publish(struct vb_qp *qp)
+{
+	vb_qp_publish_page(qp);
+	if (qp->xb)
+		vb_xrc_publish(qp);
+}
+
+void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
+{
+	if (qp->xrc)
+		vb_xrc_qp_event(qp, type);
+	else
+		vb_event_queue_raise(&vb_context_of(qp->u.qp.context)->async, &qp->event[type]);
+}
+
+void vb_qp_entered_error(struct vb_qp *qp)
+{
+	qp->draining = false;
+	vb_qp_flush_receives(qp);
+	/* After the last receive completion of this queue pair is in the CQ (IBA 10.3.1, ibv_get_async_event(3)). */
+	if (qp->srq && !qp->xrc && !qp->last_wqe_raised) {
+		qp->last_wqe_raised = true;
+		vb_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+	}
+}
+
+static void overrun_settle(struct vb_qp *qp)
+{
+	qp->overrun = false;
+	if (qp->t.state == IBV_QPS_ERR || qp->t.state == IBV_QPS_RESET)
+		return;
+	qp->t.state = IBV_QPS_ERR;
+	vb_qp_publish(qp);
+	vb_tqp_to_error(&qp->t);
+	qp->t.failed = true;
+	vb_qp_entered_error(qp);
+	vb_qp_event(qp, IBV_EVENT_QP_FATAL);
+	qp->overrun = false;
+}
+
+void vb_qp_settle(struct vb_qp *qp)
+{
+	if (qp->unreachable) {
+		enum vb_reason reason = qp->unreachable;
+
+		qp->unreachable = 0;
+		vb_tqp_unreachable(&qp->t, reason);
+	}
+	if (qp->peer_lost) {
+		qp->peer_lost = false;
+		vb_tqp_peer_dead(&qp->t);
+	}
+	if (qp->overrun)
+		overrun_settle(qp);
+	if (qp->draining && !vb_tqp_busy(&qp->t)) {
+		qp->draining = false;
+		if (qp->drain_notify)
+			vb_qp_event(qp, IBV_EVENT_SQ_DRAINED);
+	}
+}
+
+void vb_qp_stop(struct vb_qp *qp)
+{
+	__atomic_store_n(&qp->pub->direct, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&qp->pub->qpn, 0, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&qp->pub->generation, 1, __ATOMIC_SEQ_CST);
+	if (!qp->raw && (!qp->xb || qp->xb->home))
+		vb_qp_table_remove(qp);
+	vb_mw_release_qp(qp);
+	vb_tqp_reset(&qp->t);
+	vb_qp_queues_clear(qp);
+	vb_engine_remove_qp(qp->engine, qp);
+	vb_udp_qp_release(qp);
+}
+
+int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
+{
+	struct vb_qp *qp = vb_qp_of(ibqp);
+	struct vb_context *ctx = vb_context_of(ibqp->context);
+	int err = vb_context_check(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp, "qp");
+
+	if (err)
+		return err;
+	if (qp->body)
+		return vb_xrc_qp_retire(qp, got);
+	if (qp->mcast_groups)
+		return vb_refuse(EBUSY, VB_REASON_BUSY,
+				 "destroy_qp 0x%x: attached to %u multicast groups", qp->t.qpn,
+				 qp->mcast_groups);
+	if (vb_raw_has_rules(qp))
+		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_qp 0x%x: flows steer to it",
+				 qp->t.qpn);
+	err = vb_handle_remove(&ctx->handles[VB_HANDLE_QP], ibqp->handle, qp);
+	if (err)
+		return err;
+	vb_lock_take(&qp->engine->lock);
+	vb_qp_stop(qp);
+	vb_lock_release(&qp->engine->lock);
+	vb_process_quiesce(qp->t.qpn, 0);
+	for (int i = 0; i < VB_QP_EVENT_TYPES; i++)
+		vb_event_queue_drop(&ctx->async, &qp->event[i]);
+	*got = qp->got;
+	return 0;
+}
+
+void vb_qp_free(struct ibv_qp *ibqp)
+{
+	struct vb_qp *qp = vb_qp_of(ibqp);
+	struct ibv_pd *pd = ibqp->pd;
+
+	if (qp->xrcd) {
+		vb_xrc_qp_free(qp);
+		return;
+	}
+	if (qp->raw)
+		vb_raw_detach(qp);
+	if (is_tagged(qp))
+		vb_tm_detach(qp);
+	vb_cq_detach(qp->rcq, qp->engine);
+	vb_cq_detach(qp->scq, qp->engine);
+	if (qp->srq)
+		vb_srq_put(qp->srq);
+	resources_put(qp); /* calls the parent domain's free() */
+	vb_pd_put(pd);
+	atomic_fetch_sub(&qps_alive, 1);
+}
+
+void vb_qp_queues_clear(struct vb_qp *qp)
+{
+	if (is_tagged(qp))
+		vb_tm_forget(qp);
+	vb_recv_queue_clear(&qp->rq);
+	if (qp->xrc)
+		vb_xrc_qp_clear(qp);
+	else
+		vb_cq_remove_qp(qp->scq, qp);
+	if (qp->rcq != qp->scq)
+		vb_cq_remove_qp(qp->rcq, qp);
+	qp->sq_done = 0;
+	qp->t.sq_posted = 0;
+	atomic_store(&qp->sq_released, 0);
+	qp->last_wqe_raised = false;
+	qp->psn_moved = false;
+	qp->overrun = qp->peer_lost = qp->draining = false;
+	qp->unreachable = 0;
+	qp->ud_wait_since = 0;
+	memset(qp->ud_slow, 0, sizeof(qp->ud_slow));
+	qp->channel = NULL;
+	qp->peer_qp = NULL;
+	qp->seeking = false;
+}
+
+int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	(void)qp;
+	(void)op;
+	(void)flags;
+	/* Only the last aligned 8 bytes are promised to come last, which neither capability says. */
+	return 0;
+}
+
+void vb_qp_none_alive(void)
+{
+	atomic_store(&qps_alive, 0);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Queue pairs: the public object, its queues, its place in an engine, and the protocol's state. */
+#ifndef VB_QP_QP_H
+#define VB_QP_QP_H
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "qp/comp_cntr.h"
+#include "engine/engine.h"
+#include "object/event_queue.h"
+#include "engine/pace.h"
+#include "object/queue_memory.h"
+#include "host/peer.h"
+#include "transport/tqp.h"
+#include "verbs/ops.h"
+
+struct vb_comp_cntr;
+struct vb_cq;
+struct vb_mw;
+struct vb_raw;
+struct vb_srq;
+struct vb_tag_entry;
+struct vb_udp_sender;
+struct vb_xrc_body;
+struct vb_xrc_domain;
+struct vb_xrcd;
+
+/* The queue pair's own receive queue: posters fill entries under `lock`, the engine takes them without. */
+struct vb_recv_queue {
+	struct vb_lock lock;
+	char *mem;
+	struct vb_queue_memory memory;
+	uint32_t stride;
+	uint32_t size; /* power of two >= max_wr */
+	uint32_t max_wr, max_sge;
+	_Atomic uint32_t posted;
+	uint32_t taken;        /* engine's */
+	_Atomic uint32_t done; /* entries the program may post again */
+};
+
+#define VB_QP_EVENT_TYPES \
+	20 /* enum ibv_event_type values that concern queue pairs are below this */
+#define VB_QP_RUN_BYTES 32768u /* payload of one slot of a ring; a multiple of every path MTU */
+/* vb_send_wqe.peer_hint: which link a datagram takes. */
+#define VB_HINT_NOWHERE 0u
+#define VB_HINT_LOCAL   1u
+#define VB_HINT_REMOTE  2u
+
+#define VB_UD_CACHE     16 /* destinations a UD queue pair remembers channels for */
+
+struct vb_qp {
+	union {
+		struct ibv_qp qp;
+		struct ibv_qp_ex ex;
+	} u;
+	struct vb_tqp t;
+	struct vb_engine *engine;
+	struct vb_cq *scq, *rcq;
+	struct vb_srq *srq;      /* XRC: the one that the latest request named */
+	struct vb_srq *recv_srq; /* whose entry the message in progress uses */
+	struct vb_raw *raw;      /* raw packet queue pairs only (raw/qp.h) */
+	struct vb_page_qp *pub;
+	uint32_t pd_id;
+	bool inherited; /* the process is a forked child, the queue pair its parent's */
+	_Atomic uint8_t
+		state; /* t.state for those who look without the engine's lock; set by vb_qp_publish() */
+
+	/* The link. */
+	struct vb_channel *channel; /* RC, UC: to the peer's engine; NULL until there is one */
+	const struct vb_page_qp *peer_qp;
+	uint64_t connected_at; /* when RTR was entered, CLOCK_MONOTONIC ns */
+	bool seeking; /* RTR was entered, the channel is not there yet: ask whenever there may be news */
+	uint16_t unreachable; /* reserve() met no peer: tell the protocol after it returns; enum vb_reason, 0 = no */
+	bool peer_lost;    /* reserve() met a dead peer */
+	bool reserved_udp; /* the pending reservation is for the link between hosts */
+	struct vb_channel *ud_cache[VB_UD_CACHE];
+	uint32_t ud_cache_qpn[VB_UD_CACHE];
+	uint32_t ud_slow[VB_UD_CACHE]; /* contact was waited for in vain: no longer */
+	uint64_t ud_wait_since;        /* a datagram waits for contact since then, 0 = no */
+	const char *discard_why;
+	_Alignas(64) uint8_t scratch[VB_SLOT_BYTES]; /* a reservation's small payload */
+	struct vb_channel *
+		reserved_channel; /* where the pending reservation lies; NULL: a datagram that is dropped */
+	void *reserved_bulk;
+	void *discard; /* payload of datagrams that go nowhere (allocated when first needed) */
+
+	/* Scheduling in the engine (under its lock). */
+	struct vb_qp *all_next, *all_prev;
+	struct vb_qp *run_next;
+	bool runnable;
+	bool udp_heard;    /* a message ended since the program last posted (remote/reply.h) */
+	uint8_t udp_habit; /* messages in a row that were replied to at once */
+	struct vb_qp *timer_next, *timer_prev;
+	uint64_t timer_at; /* 0 = none */
+	bool overrun;      /* a completion did not fit: go to ERR when the protocol returns */
+	bool last_wqe_raised;
+
+	/* Send queue slots: freed when the program polls (IBA 10.8.2). */
+	uint32_t sq_max;  /* max_send_wr */
+	uint32_t counted; /* operations that have a completion counter */
+	struct vb_pace pace;
+	struct vb_queue_memory sq_memory;
+	uint32_t sq_done;             /* entries the protocol has finished */
+	_Atomic uint32_t sq_released; /* entries the program may post again */
+	uint32_t sq_internal; /* entries that were the device's own (tag/srq.c); the others' counts leave them out */
+	struct vb_tag_entry *tm_first, *tm_last; /* tag matching: rendezvous to be read */
+	uint32_t tm_busy;                        /* the device's own requests that are unfinished */
+	uint32_t tm_opcode;                      /* what an ordinary receive completes with */
+	struct vb_recv_queue rq;
+
+	/* ibv_wr_*: the batch being built (ibv_wr_start to complete/abort), guarded by wr_lock. */
+	struct vb_lock wr_lock;
+	bool wr_open;      /* between start and complete or abort */
+	bool wr_binds;     /* a window is bound in the batch */
+	uint32_t wr_first; /* sq_posted when it was opened: RESET begins anew */
+	uint32_t wr_count;
+	int wr_error; /* EINVAL also where no batch is open */
+	struct vb_send_wqe *wr_current;
+
+	/* What ibv_query_qp gives back. */
+	struct ibv_qp_attr attr;
+	struct ibv_qp_cap cap;
+	uint64_t send_ops;
+	bool sq_sig_all;
+	bool psn_moved; /* something was sent: report running PSNs */
+	bool drain_notify, draining;
+	struct vb_path path;
+	bool path_local;
+
+	/* The link between hosts (remote/qp.c). */
+	uint8_t udp; /* families whose sockets it holds (VB_UDP_IPV4 ...) */
+	uint32_t udp_ifindex;
+	struct vb_udp_sender *udp_sender[2]; /* by family */
+	enum { VB_PAIRING_OFF, VB_PAIRING_NEXT, VB_PAIRING_HELD } udp_pairing;
+	struct vb_run udp_held; /* its payload is in the engine's staging buffer */
+	uint32_t mcast_groups;
+	bool block_self;       /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
+	struct vb_mw *windows; /* of type 2, bound here (mw_bind.c) */
+
+	/* XRC receive side (xrc.h): handles have a body, the bodies handles. */
+	struct vb_xrc_domain *xrc;
+	struct vb_xrcd *xrcd; /* a handle's */
+	struct vb_qp *body;
+	struct vb_qp *handles, *next_handle;
+	struct vb_qp *xrc_next; /* the domain's bodies */
+	struct vb_xrc_body *xb; /* a body's that several processes may see */
+
+	struct vb_comp_cntr *cntr[VB_COMP_CNTR_NUM_OPS]; /* by operation (comp_cntr.c) */
+
+	struct vb_event_node event[VB_QP_EVENT_TYPES];
+	struct vb_events_got got;
+};
+
+static inline struct vb_qp *vb_qp_of(struct ibv_qp *qp)
+{
+	return (struct vb_qp *)(void *)qp;
+}
+
+/* Where the protocol runs: an XRC receive queue pair is known to the program by handles. */
+static inline struct vb_qp *vb_qp_body(struct vb_qp *qp)
+{
+	return qp->body ? qp->body : qp;
+}
+
+/* May its one-sided requests be done directly (qp/env_direct.c)? */
+static inline bool vb_qp_wants_memory(const struct vb_qp *qp)
+{
+	return qp->t.service == VB_SERVICE_RC || qp->t.service == VB_SERVICE_UC;
+}
+
+static inline struct vb_qp *vb_qp_of_tqp(struct vb_tqp *t)
+{
+	return (struct vb_qp *)(void *)((char *)t - offsetof(struct vb_qp, t));
+}
+
+extern const struct vb_env vb_qp_env; /* env.c */
+
+int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **qp);
+int vb_qp_query(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		struct ibv_qp_init_attr *init);
+int vb_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
+/* ece.c: *ece becomes what is accepted, or what is set. */
+int vb_qp_set_ece(struct ibv_qp *qp, struct ibv_ece *ece);
+int vb_qp_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
+int vb_qp_retire(struct ibv_qp *qp, struct vb_events_got *got);
+void vb_qp_free(struct ibv_qp *qp);
+
+/* Parts of life that XRC bodies and handles share. stop (engine's lock): nothing arrives any more, the engine forgets it. */
+void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type);
+void vb_qp_events_init(struct vb_qp *qp);
+void vb_qp_stop(struct vb_qp *qp);
+/* Under the engine's lock: takes attributes and state from elsewhere; what they need of links is acquired, or noted as missing. */
+void vb_qp_mirror(struct vb_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state state);
+/* The page's part of vb_qp_publish(). */
+void vb_qp_publish_page(struct vb_qp *qp);
+
+/* Under the engine's lock: publish identity, state and rights to peers (entry of the page). */
+void vb_qp_publish(struct vb_qp *qp);
+/* Under the engine's lock: the state became ERR: flush receives, LAST_WQE_REACHED. */
+void vb_qp_entered_error(struct vb_qp *qp);
+/* Raise an affiliated event once more. */
+void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type);
+/* Under the engine's lock: what callbacks could only note while the protocol ran. */
+void vb_qp_settle(struct vb_qp *qp);
+/* Drops all send and receive work without completions (RESET). */
+void vb_qp_queues_clear(struct vb_qp *qp);
+/* Under the engine's lock: flush posted receives of the own queue as errors. */
+void vb_qp_flush_receives(struct vb_qp *qp);
+/* Sets ex.wr_* (post_ex.c). */
+void vb_qp_ex_init(struct vb_qp *qp);
+/* In a forked child: the queue pair refuses (post_ex.c). */
+void vb_qp_forked(struct vb_qp *qp);
+
+/* The process's queue pair of that number, if `engine` serves it (engine's lock held); else NULL. */
+struct vb_qp *vb_qp_lookup(struct vb_engine *engine, uint32_t qpn);
+/* Whose number is it? VB_QP_HERE: *engine serves it; VB_QP_UNKNOWN: it would be ours, but there is none; VB_QP_ELSEWHERE: no block of ours. */
+enum vb_qp_owner { VB_QP_HERE, VB_QP_UNKNOWN, VB_QP_ELSEWHERE };
+enum vb_qp_owner vb_qp_owner(struct vb_node *node, uint32_t qpn, uint32_t *engine);
+void vb_qp_table_add(struct vb_qp *qp);
+void vb_qp_table_remove(struct vb_qp *qp);
+
+/* In a forked child: the limit counts the process's own. */
+void vb_qp_none_alive(void);
+
+#endif

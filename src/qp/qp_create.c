@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What ibv_create_qp_ex(3) may ask for: types, capabilities, send operations. */
+#include "qp/qp_create.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "base/reason.h"
+#include "object/context.h"
+#include "process/limits.h"
+#include "raw/qp.h"
+#include "transport/qp_state.h"
+
+static int type_check(const struct ibv_qp_init_attr_ex *attr)
+{
+	switch (attr->qp_type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return 0;
+	case IBV_QPT_DRIVER:
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "create_qp: type %d is not offered", (int)attr->qp_type);
+	default:
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: %d is no queue pair type",
+				 (int)attr->qp_type);
+	}
+}
+
+static int over(const char *what, uint32_t asked, uint32_t limit)
+{
+	return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT, "create_qp: %s %u exceeds %u", what, asked,
+			 limit);
+}
+
+static int cap_check(const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct ibv_qp_cap *cap = &attr->cap;
+
+	if (cap->max_send_wr > VB_MAX_QP_WR)
+		return over("max_send_wr", cap->max_send_wr, VB_MAX_QP_WR);
+	if (cap->max_send_sge > VB_MAX_SGE)
+		return over("max_send_sge", cap->max_send_sge, VB_MAX_SGE);
+	if (cap->max_inline_data > VB_MAX_INLINE)
+		return over("max_inline_data", cap->max_inline_data, VB_MAX_INLINE);
+	if (attr->qp_type == IBV_QPT_XRC_SEND)
+		return 0; /* no receive side */
+	if (attr->srq)
+		return 0; /* the receive sizes are ignored (ibv_create_qp(3)) */
+	if (cap->max_recv_wr > VB_MAX_QP_WR)
+		return over("max_recv_wr", cap->max_recv_wr, VB_MAX_QP_WR);
+	if (cap->max_recv_sge > VB_MAX_SGE)
+		return over("max_recv_sge", cap->max_recv_sge, VB_MAX_SGE);
+	return 0;
+}
+
+/* Each IBV_QP_EX_WITH_ flag and the operation it is for. */
+static const struct {
+	uint64_t flag;
+	enum ibv_wr_opcode opcode;
+} send_ops[] = {
+	{IBV_QP_EX_WITH_RDMA_WRITE, IBV_WR_RDMA_WRITE},
+	{IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM},
+	{IBV_QP_EX_WITH_SEND, IBV_WR_SEND},
+	{IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_WR_SEND_WITH_IMM},
+	{IBV_QP_EX_WITH_RDMA_READ, IBV_WR_RDMA_READ},
+	{IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP},
+	{IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD},
+	{IBV_QP_EX_WITH_FLUSH, IBV_WR_FLUSH},
+	{IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE},
+	{IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV},
+	{IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW},
+	{IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV},
+};
+
+static int send_ops_check(const struct ibv_qp_init_attr_ex *attr)
+{
+	uint64_t left = attr->send_ops_flags;
+
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return 0;
+	for (size_t i = 0; i < sizeof(send_ops) / sizeof(send_ops[0]); i++) {
+		if (!(left & send_ops[i].flag))
+			continue;
+		if (!vb_qp_type_has_opcode(attr->qp_type, send_ops[i].opcode))
+			return vb_refuse(EOPNOTSUPP, VB_REASON_OPCODE,
+					 "create_qp: operation %d with queue pair type %d",
+					 (int)send_ops[i].opcode, (int)attr->qp_type);
+		left &= ~send_ops[i].flag;
+	}
+	if (left)
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "create_qp: send_ops_flags 0x%llx", (unsigned long long)left);
+	return 0;
+}
+
+static int objects_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+{
+	int err;
+
+	if (attr->srq && attr->qp_type == IBV_QPT_XRC_SEND)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: XRC_SEND receives nothing");
+	/* What spreads over other queues' CQs needs none of its own. */
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE) &&
+	    (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND)))
+		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: no completion queue");
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
+		return 0;
+	err = vb_context_check(ctx, VB_HANDLE_CQ, attr->send_cq->handle, attr->send_cq, "send_cq");
+	if (!err && attr->recv_cq)
+		err = vb_context_check(ctx, VB_HANDLE_CQ, attr->recv_cq->handle, attr->recv_cq,
+				       "recv_cq");
+	return err;
+}
+
+/* Everything that the others have, this one does not: it is all in the queues that requests name (IBA A14.2.2). */
+static int xrc_recv_check(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS))
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK,
+				 "create_qp: comp_mask 0x%x, XRC_RECV takes XRCD alone",
+				 attr->comp_mask);
+	return 0;
+}
+
+static int flags_check(const struct ibv_qp_init_attr_ex *attr)
+{
+	uint32_t offered = 0;
+
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS))
+		return 0;
+	if (attr->qp_type == IBV_QPT_UD)
+		offered = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+	if (attr->qp_type == IBV_QPT_RAW_PACKET)
+		offered = IBV_QP_CREATE_CVLAN_STRIPPING;
+	if (!(attr->create_flags & ~offered))
+		return 0;
+	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "create_qp: create_flags 0x%x",
+			 attr->create_flags);
+}
+
+/* The face has seen to it that no other bits are set, and that a type has the domain that it needs. */
+int vb_qp_create_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+{
+	int err = type_check(attr);
+
+	if (!err)
+		err = flags_check(attr);
+	if (err)
+		return err;
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return xrc_recv_check(attr);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK,
+				 "create_qp: an XRC domain is for XRC_RECV, not type %d",
+				 (int)attr->qp_type);
+	err = vb_raw_check(ctx, attr);
+	if (!err)
+		err = cap_check(attr);
+	if (!err)
+		err = send_ops_check(attr);
+	if (!err)
+		err = objects_check(ctx, attr);
+	return err;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* ibv_query_qp(3): what was set, and where the queue pair stands. */
+#include "base/reason.h"
+#include "object/context.h"
+#include "qp/qp.h"
+#include "xrc/table.h"
+
+static void init_fill(const struct vb_qp *qp, struct ibv_qp_init_attr *init)
+{
+	const struct ibv_qp *q = &qp->u.qp;
+
+	init->qp_context = q->qp_context;
+	init->send_cq = q->send_cq;
+	init->recv_cq = q->recv_cq;
+	init->srq = q->srq;
+	init->cap = qp->cap;
+	init->qp_type = q->qp_type;
+	init->sq_sig_all = qp->sq_sig_all;
+}
+
+/*
+ * The protocol began with the values last set, so that these are they until traffic has moved them. Of a receiver that processes share
+ * it knows them only where it has worked.
+ */
+static void psns_fill(const struct vb_qp *qp, struct ibv_qp_attr *attr)
+{
+	if (qp->xb && !qp->psn_moved)
+		return;
+	if (qp->t.state >= IBV_QPS_RTR)
+		attr->rq_psn = vb_tqp_rq_psn(&qp->t);
+	if (qp->t.state >= IBV_QPS_RTS)
+		attr->sq_psn = vb_tqp_sq_psn(&qp->t);
+}
+
+int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		struct ibv_qp_init_attr *init)
+{
+	struct vb_qp *qp = vb_qp_of(ibqp);
+	int err = vb_context_check(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp, "qp");
+
+	(void)mask; /* a hint: everything is filled */
+	if (err)
+		return err;
+	init_fill(qp, init);
+	qp = vb_qp_body(qp);
+	vb_lock_take(&qp->engine->lock);
+	if (qp->xb)
+		vb_xrc_pull(qp);
+	*attr = qp->attr;
+	attr->qp_state = attr->cur_qp_state = (enum ibv_qp_state)qp->t.state;
+	attr->cap = qp->cap;
+	attr->sq_draining = qp->t.state == IBV_QPS_SQD && vb_tqp_busy(&qp->t);
+	psns_fill(qp, attr);
+	vb_lock_release(&qp->engine->lock);
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Flow steering (ibv_create_flow(3)): the rules of this process, by device and priority, and which of its queue pairs get a frame.
+ *
+ * Every raw packet queue pair with a rule reads all frames of its interface and asks here whether this one is its own. Rules of
+ * other processes are not known; nothing is taken away from the kernel's own network stack.
+ */
+#ifndef VB_RAW_FLOW_H
+#define VB_RAW_FLOW_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/frame.h"
+
+struct vb_qp;
+
+int vb_flow_create(struct ibv_qp *qp, const struct ibv_flow_attr *attr, struct ibv_flow **flow);
+int vb_flow_destroy(struct ibv_flow *flow);
+
+/* Is the frame for `qp`? Counts what its rules are to count; *tag is that of the rule that steered the frame, else 0. */
+bool vb_flow_steer(const struct vb_qp *qp, const struct vb_frame *frame, uint32_t *tag);
+
+void vb_flow_forked(void);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The raw part of a queue pair from inside: raw/qp.c, raw/receive.c. */
+#ifndef VB_RAW_PRIVATE_H
+#define VB_RAW_PRIVATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/env.h"
+#include "wire/frame.h"
+
+struct vb_qp;
+struct vb_rwq_table;
+
+#define VB_RAW_FRAME 65600u /* the loopback interface carries 65536 bytes behind the header */
+
+struct vb_raw {
+	struct vb_qp *qp;
+	int rx, tx;
+	int ifindex;
+	uint32_t mtu;
+	uint8_t mac[6];
+	bool loopback;
+	bool strip;        /* IBV_QP_CREATE_CVLAN_STRIPPING */
+	uint8_t *out, *in; /* one frame each way */
+	uint32_t stuck;    /* bytes of a frame in `out` that the socket had no room for */
+	_Atomic uint32_t rules;
+	uint64_t held_since; /* frames wait in the socket for a receive; 0: none do */
+	bool held_enough;    /* they have waited too long: dropped until there is a receive again */
+	struct vb_rwq_table *table; /* spreads over it, or NULL */
+	uint64_t fields;
+	uint8_t key[VB_TOEPLITZ_KEY];
+	struct vb_raw *engine_next; /* the engine's, under its lock */
+	struct vb_raw *next;        /* all that listen, under the list's lock */
+};
+
+const struct vb_env *vb_raw_env(void);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Raw packet queue pairs: their sockets, their life, and frames on their way out. Frames on their way in: raw/receive.c. */
+#include "raw/qp.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <net/if_arp.h>
+#include <net/ethernet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/reason.h"
+#include "base/sys.h"
+#include "object/context.h"
+#include "engine/cq.h"
+#include "device/device.h"
+#include "qp/qp.h"
+#include "raw/private.h"
+#include "raw/wq.h"
+#include "wire/frame_checksum.h"
+#include "host/descriptor.h"
+
+static int refuse(const char *what, uint64_t value)
+{
+	return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: raw packet: %s (0x%llx)", what,
+			 (unsigned long long)value);
+}
+
+/* At most one address family and one of TCP, UDP can be in a hash (ibv_create_qp_ex(3)). */
+static int hash_check(const struct ibv_rx_hash_conf *conf)
+{
+	uint64_t fields = conf->rx_hash_fields_mask;
+	uint64_t ipv4 = fields & (IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4);
+	uint64_t ipv6 = fields & (IBV_RX_HASH_SRC_IPV6 | IBV_RX_HASH_DST_IPV6);
+	uint64_t tcp = fields & (IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_DST_PORT_TCP);
+	uint64_t udp = fields & (IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP);
+
+	if (conf->rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ)
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "create_qp: hash function 0x%x, only Toeplitz is offered",
+				 conf->rx_hash_function);
+	if (conf->rx_hash_key_len != VB_TOEPLITZ_KEY || !conf->rx_hash_key)
+		return refuse("a Toeplitz key has 40 bytes", conf->rx_hash_key_len);
+	if (fields & ~VB_RAW_HASH_FIELDS)
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "create_qp: rx_hash_fields_mask 0x%llx",
+				 (unsigned long long)fields);
+	if ((ipv4 && ipv6) || (tcp && udp))
+		return refuse("the hash has fields that no frame has at once", fields);
+	return 0;
+}
+
+int vb_raw_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+{
+	uint32_t both = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
+	uint32_t mask = attr->comp_mask & both;
+
+	(void)ctx;
+	if (attr->qp_type != IBV_QPT_RAW_PACKET)
+		return mask ? vb_refuse(EINVAL, VB_REASON_ARG_MASK,
+					"create_qp: only a raw packet queue pair takes an "
+					"indirection table")
+			    : 0;
+	if (attr->srq)
+		return refuse("no shared receive queue", 0);
+	if (!mask)
+		return 0;
+	if (mask != both || !attr->rwq_ind_tbl)
+		return refuse("indirection table and hash go together", mask);
+	if (attr->cap.max_send_wr || attr->cap.max_recv_wr)
+		return refuse("with an indirection table it has no queues of its own", mask);
+	return hash_check(&attr->rx_hash_conf);
+}
+
+static int socket_open(void)
+{
+	int fd = vb_descriptor_adopt(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+
+	if (fd >= 0)
+		return fd;
+	if (errno == EPERM || errno == EACCES)
+		return vb_refuse(EPERM, VB_REASON_PERMISSION,
+				 "create_qp: raw packet: a packet socket needs CAP_NET_RAW");
+	return vb_refuse(vb_system_is_short(-errno) ? errno : EOPNOTSUPP, VB_REASON_SYSTEM,
+			 "create_qp: raw packet: packet socket: %s", strerror(errno));
+}
+
+/* Sends leave through the interface of the device; what is heard is decided when a rule is made. */
+static int sender_open(struct vb_raw *raw)
+{
+	struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = raw->ifindex};
+	int fd = socket_open();
+
+	if (fd < 0)
+		return fd;
+	raw->tx = fd;
+	/* Protocol 0: bound, and nothing is received. */
+	if (bind(fd, (const struct sockaddr *)&to, sizeof(to)))
+		return vb_refuse(vb_system_is_short(-errno) ? errno : ENODEV, VB_REASON_SYSTEM,
+				 "create_qp: raw packet: bind: %s", strerror(errno));
+	return 0;
+}
+
+static int link_find(struct vb_raw *raw, struct ibv_context *ctx)
+{
+	struct vb_link_state link;
+	struct ifreq request = {0};
+
+	vb_device_link(vb_context_of(ctx)->device, &link);
+	raw->ifindex = link.ifindex;
+	raw->mtu = link.mtu;
+	memcpy(request.ifr_name, link.ifname, sizeof(request.ifr_name));
+	if (ioctl(raw->rx, SIOCGIFHWADDR, &request))
+		return vb_refuse(ENODEV, VB_REASON_SYSTEM, "create_qp: raw packet: %s: %s",
+				 link.ifname, strerror(errno));
+	raw->loopback = request.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK;
+	if (!raw->loopback && request.ifr_hwaddr.sa_family != ARPHRD_ETHER)
+		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+				 "create_qp: raw packet: %s carries no Ethernet frames",
+				 link.ifname);
+	memcpy(raw->mac, request.ifr_hwaddr.sa_data, sizeof(raw->mac));
+	return 0;
+}
+
+static int spread_open(struct vb_raw *raw, struct ibv_context *ctx,
+		       const struct ibv_qp_init_attr_ex *attr)
+{
+	raw->table = vb_rwq_table_get(ctx, attr->rwq_ind_tbl);
+	if (!raw->table)
+		return -ENOENT;
+	raw->fields = attr->rx_hash_conf.rx_hash_fields_mask;
+	memcpy(raw->key, attr->rx_hash_conf.rx_hash_key, sizeof(raw->key));
+	return 0;
+}
+
+int vb_raw_open(struct vb_qp *qp, struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+{
+	struct vb_raw *raw = calloc(1, sizeof(*raw));
+	int err;
+
+	if (!raw)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: raw packet");
+	qp->raw = raw;
+	raw->qp = qp;
+	raw->tx = -1;
+	raw->strip = (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+		     (attr->create_flags & IBV_QP_CREATE_CVLAN_STRIPPING);
+	raw->rx = socket_open();
+	err = raw->rx < 0 ? raw->rx : link_find(raw, ctx);
+	if (!err)
+		err = sender_open(raw);
+	if (!err && (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)) {
+		err = spread_open(raw, ctx, attr);
+		if (!err)
+			qp->scq = qp->rcq = vb_rwq_table_cq(raw->table);
+	}
+	if (!err) {
+		raw->out = malloc(VB_RAW_FRAME);
+		raw->in = malloc(VB_RAW_FRAME + VB_VLAN_BYTES);
+		if (!raw->out || !raw->in)
+			err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: raw packet");
+	}
+	/* A frame is what the interface carries, and its headers. */
+	qp->t.mtu = raw->mtu + VB_ETH_BYTES + VB_VLAN_BYTES;
+	if (qp->t.mtu > VB_RAW_FRAME)
+		qp->t.mtu = VB_RAW_FRAME;
+	qp->t.least = VB_ETH_BYTES;
+	qp->t.env = vb_raw_env();
+	return err;
+}
+
+int vb_raw_attach(struct vb_qp *qp)
+{
+	return qp->raw->table ? vb_rwq_table_attach(qp->raw->table, qp->engine) : 0;
+}
+
+void vb_raw_detach(struct vb_qp *qp)
+{
+	if (qp->raw->table)
+		vb_rwq_table_detach(qp->raw->table, qp->engine);
+}
+
+void vb_raw_free(struct vb_qp *qp)
+{
+	struct vb_raw *raw = qp->raw;
+
+	if (!raw)
+		return;
+	if (raw->table)
+		vb_rwq_table_put(raw->table);
+	vb_descriptor_close(raw->rx);
+	vb_descriptor_close(raw->tx);
+	free(raw->out);
+	free(raw->in);
+	free(raw);
+	qp->raw = NULL;
+}
+
+bool vb_raw_is_spread(const struct vb_qp *qp)
+{
+	return qp->raw && qp->raw->table;
+}
+
+bool vb_raw_has_rules(const struct vb_qp *qp)
+{
+	return qp->raw && atomic_load(&qp->raw->rules);
+}
+
+/* The program may have closed the socket, and use its number: another one is opened. */
+static bool sender_there(struct vb_raw *raw)
+{
+	if (vb_descriptor_still(raw->tx))
+		return true;
+	vb_note(VB_REASON_DESCRIPTORS_GONE, "qp 0x%x: socket to send frames", raw->qp->t.qpn);
+	vb_descriptor_close(raw->tx);
+	raw->tx = -1;
+	return !sender_open(raw);
+}
+
+/* True: the socket has taken it, or never will. */
+static bool send_frame(struct vb_raw *raw, uint32_t length)
+{
+	ssize_t n;
+
+	if (!sender_there(raw))
+		return true;
+	do
+		n = vb_sys_send(raw->tx, raw->out, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
+		return false;
+	if (n < 0)
+		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: frame of %u bytes: %s",
+			raw->qp->t.qpn, length, strerror(errno));
+	return true;
+}
+
+/* One frame waits at most; while it does, there is no room. */
+static void *raw_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length)
+{
+	struct vb_raw *raw = vb_qp_of_tqp(t)->raw;
+
+	struct vb_pace *pace = &raw->qp->pace;
+
+	if (!wqe || length > VB_RAW_FRAME)
+		return NULL;
+	if (pace->kbps && !vb_pace_ready(pace, vb_clock_ns()))
+		return NULL;
+	if (raw->stuck) {
+		if (!send_frame(raw, raw->stuck))
+			return NULL;
+		raw->stuck = 0;
+	}
+	return raw->out;
+}
+
+static void raw_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run)
+{
+	struct vb_raw *raw = vb_qp_of_tqp(t)->raw;
+
+	if (wqe->ip_csum)
+		vb_frame_checksum_fill(raw->out, run->length);
+	if (raw->qp->pace.kbps)
+		vb_pace_spend(&raw->qp->pace, run->length);
+	if (!send_frame(raw, run->length))
+		raw->stuck = run->length;
+}
+
+/* All but the link is as with other queue pairs. */
+static struct vb_env raw_env;
+
+static void raw_env_init(void)
+{
+	raw_env = vb_qp_env;
+	raw_env.reserve = raw_reserve;
+	raw_env.commit = raw_commit;
+	raw_env.direct = NULL;
+	raw_env.direct_waits = NULL;
+}
+
+const struct vb_env *vb_raw_env(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, raw_env_init);
+	return &raw_env;
+}

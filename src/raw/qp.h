@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Raw packet queue pairs over AF_PACKET sockets (needs CAP_NET_RAW): frames are sent as the program wrote them, and received by
+ * the rules of flow.c. To the protocol such a queue pair is a datagram one whose link is the socket.
+ */
+#ifndef VB_RAW_QP_H
+#define VB_RAW_QP_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What may enter the hash of a queue pair with an indirection table. */
+#define VB_RAW_HASH_FIELDS                                                              \
+	((uint64_t)IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_IPV6 | \
+	 IBV_RX_HASH_DST_IPV6 | IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_DST_PORT_TCP |   \
+	 IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP | IBV_RX_HASH_IPSEC_SPI |  \
+	 (uint64_t)IBV_RX_HASH_INNER)
+
+struct vb_engine;
+struct vb_qp;
+
+/* What the rules of a queue pair want the interface to let through. */
+enum vb_raw_hear {
+	VB_RAW_HEAR_OWN,       /* what it takes anyway */
+	VB_RAW_HEAR_ADDRESS,   /* frames to one more address */
+	VB_RAW_HEAR_MULTICAST, /* all multicast */
+	VB_RAW_HEAR_ALL,
+};
+
+/* The attributes that only raw packet queue pairs have. */
+int vb_raw_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr);
+/* -EPERM without CAP_NET_RAW, -EOPNOTSUPP where packet sockets do not exist. Before the queue pair has an engine. */
+int vb_raw_open(struct vb_qp *qp, struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr);
+/* Frees what vb_raw_open() made. */
+void vb_raw_free(struct vb_qp *qp);
+/* The engine is known, and serves the queue pair's CQs. */
+int vb_raw_attach(struct vb_qp *qp);
+void vb_raw_detach(struct vb_qp *qp);
+
+/* One more rule; the first opens the ears. Not under the engine's lock. */
+int vb_raw_listen(struct vb_qp *qp, enum vb_raw_hear what, const uint8_t *mac);
+void vb_raw_unlisten(struct vb_qp *qp);
+/* Before the rules change: what has come is judged by those of its time. Not under an engine's lock. */
+void vb_raw_catch_up(void);
+bool vb_raw_has_rules(const struct vb_qp *qp);
+/* It only receives, into the queues of its indirection table. */
+bool vb_raw_is_spread(const struct vb_qp *qp);
+
+/* Under the engine's lock: takes frames in. */
+bool vb_raw_drain(struct vb_engine *engine);
+
+/* Progress thread: looks at frames that wait for a receive. When it wants to be called again (CLOCK_MONOTONIC ns), or 0. */
+uint64_t vb_raw_serve(void);
+
+void vb_raw_forked(void);
+
+#endif

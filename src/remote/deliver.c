@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Delivery of packets from the wire within the process. */
+#include "remote/deliver.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "remote/mcast.h"
+#include "process/process.h"
+#include "qp/qp.h"
+#include "remote/inbox.h"
+#include "remote/reply.h"
+#include "remote/stray.h"
+#include "xrc/table.h"
+#include "host/bell.h"
+
+#define STAGING_BYTES 65536u
+
+int vb_udp_engine_init(struct vb_engine *e)
+{
+	if (!e->udp_staging)
+		e->udp_staging = malloc(STAGING_BYTES);
+	if (!e->udp_inbox) /* seen by other engines' drives from now on */
+		__atomic_store_n(&e->udp_inbox, vb_udp_inbox_create(), __ATOMIC_RELEASE);
+	if (!e->udp_staging || !e->udp_inbox)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "udp buffers of an engine");
+	return 0;
+}
+
+void vb_udp_engine_fini(struct vb_engine *e)
+{
+	free(e->udp_staging);
+	vb_udp_inbox_destroy(e->udp_inbox);
+	vb_udp_stray_fini(e);
+}
+
+void vb_udp_drop(enum vb_reason reason, const struct vb_run *run)
+{
+	vb_note(reason, "packet for qp 0x%x op %u psn 0x%x: %s", run->dest_qpn, run->op, run->psn,
+		vb_reason_text(reason));
+}
+
+/* The wire's rules that shared memory does not need: who may send to this queue pair. */
+static enum vb_reason judge(const struct vb_qp *qp, const struct vb_run *run)
+{
+	if (!qp->udp)
+		return VB_REASON_DROP_STATE;
+	if (qp->t.service == VB_SERVICE_UD)
+		return VB_REASON_NONE;
+	return qp->path_local || memcmp(run->path.sgid, qp->path.dgid, 16) ? VB_REASON_DROP_SOURCE
+									   : VB_REASON_NONE;
+}
+
+void vb_udp_deliver_here(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
+{
+	struct vb_qp *qp = vb_qp_lookup(e, run->dest_qpn);
+	enum vb_reason reason = qp ? judge(qp, run) : VB_REASON_DROP_QPN;
+
+	if (reason) {
+		vb_udp_drop(reason, run);
+		return;
+	}
+	if (qp->xb)
+		vb_xrc_receive(qp, run, payload);
+	else
+		vb_tqp_receive(&qp->t, run, payload);
+	vb_udp_reply_heard(qp, run);
+	vb_qp_settle(qp);
+	vb_engine_make_runnable(e, qp);
+}
+
+struct hand_over {
+	const struct vb_run *run;
+	const uint8_t *payload;
+	bool asleep;
+};
+
+/* Under the process's table lock. */
+static void hand_over(struct vb_engine *e, void *arg)
+{
+	struct hand_over *h = arg;
+	struct vb_udp_inbox *box = __atomic_load_n(&e->udp_inbox, __ATOMIC_ACQUIRE);
+
+	if (!box || !vb_udp_inbox_push(box, h->run, h->payload)) {
+		vb_udp_drop(box ? VB_REASON_DROP_INBOX : VB_REASON_DROP_STATE, h->run);
+		return;
+	}
+	h->asleep = __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
+	if (h->asleep)
+		vb_bell_call(e->node, e->index);
+}
+
+void vb_udp_deliver_process(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
+{
+	struct hand_over h = {.run = run, .payload = payload};
+	uint32_t owner;
+
+	if (vb_qp_owner(e->node, run->dest_qpn, &owner) != VB_QP_HERE) {
+		vb_udp_drop(VB_REASON_DROP_QPN, run);
+		return;
+	}
+	if (owner == e->index) {
+		vb_udp_deliver_here(e, run, payload);
+		return;
+	}
+	vb_process_with_engine(owner, hand_over, &h);
+	if (h.asleep)
+		vb_progress_expect(1);
+}
+
+void vb_udp_deliver(void *arg, const struct vb_run *run, const uint8_t *payload, uint32_t ifindex)
+{
+	struct vb_engine *e = arg;
+	uint32_t owner;
+
+	if (run->dest_qpn == VB_QPN_MULTICAST)
+		vb_mcast_deliver(e, run, payload, ifindex);
+	else if (vb_qp_owner(e->node, run->dest_qpn, &owner) == VB_QP_ELSEWHERE)
+		vb_udp_stray(e, run, payload);
+	else
+		vb_udp_deliver_process(e, run, payload);
+}
+
+static bool inbox_serve(struct vb_engine *e)
+{
+	const uint8_t *payload;
+	const struct vb_run *run = vb_udp_inbox_peek(e->udp_inbox, &payload);
+	bool any = run != NULL;
+
+	while (run) {
+		vb_udp_deliver_here(e, run, payload);
+		vb_udp_inbox_pop(e->udp_inbox);
+		run = vb_udp_inbox_peek(e->udp_inbox, &payload);
+	}
+	return any;
+}
+
+bool vb_udp_deliver_late(struct vb_engine *e)
+{
+	bool any = e->udp_inbox && inbox_serve(e);
+
+	if (e->strays)
+		any |= vb_udp_stray_late(e);
+	return any;
+}

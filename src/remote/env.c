@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The protocol's link to other hosts: a run is gathered into the engine's staging buffer and sent from there. */
+#include "base/reason.h"
+#include "qp/qp.h"
+#include "remote/link.h"
+#include "remote/qp.h"
+#include "host/descriptor.h"
+#include "udp/address.h"
+
+static struct vb_udp_sender *sender_for(struct vb_qp *qp, const struct vb_path *path)
+{
+	unsigned int family = vb_udp_is_ipv4(path->dgid) ? VB_UDP_IPV4 : VB_UDP_IPV6;
+
+	if (!(qp->udp & family))
+		return NULL;
+	struct vb_udp_sender *sender = qp->udp_sender[family - 1];
+
+	if (path->flow_label && qp->t.service == VB_SERVICE_UD)
+		(void)vb_udp_link_sender(family, ibv_flow_label_to_udp_sport(path->flow_label),
+					 &sender);
+	return sender;
+}
+
+/* The run, whose payload is staged, and perhaps an acknowledgement behind it. */
+static void run_send(struct vb_qp *qp, const struct vb_run *run, const struct vb_run *ack)
+{
+	const struct vb_path *path = qp->t.service == VB_SERVICE_UD ? &run->path : &qp->path;
+	struct vb_udp_sender *sender = sender_for(qp, path);
+	struct vb_paths *paths = &qp->engine->paths;
+
+	if (!sender) {
+		vb_note(VB_REASON_DROP_UNREACHABLE,
+			"qp 0x%x: run for qp 0x%x: no socket of the family", qp->t.qpn,
+			run->dest_qpn);
+		return;
+	}
+	/* What the program has opened under its number gets no packet. */
+	if (!vb_descriptor_still(sender->fd) && vb_udp_link_sender_mend(sender))
+		return;
+	if (ack)
+		vb_udp_send_pair(sender, path, qp->udp_ifindex, run, qp->t.mtu,
+				 qp->engine->udp_staging, ack);
+	else
+		vb_udp_send(sender, path, qp->udp_ifindex, run, qp->t.mtu, qp->engine->udp_staging);
+	paths->udp_runs += ack ? 2 : 1;
+	paths->udp_bytes += run->length;
+}
+
+/* The held run goes out. */
+static void let_go(struct vb_qp *qp, const struct vb_run *ack)
+{
+	qp->udp_pairing = VB_PAIRING_OFF;
+	run_send(qp, &qp->udp_held, ack);
+}
+
+void vb_udp_pair_begin(struct vb_qp *qp)
+{
+	qp->udp_pairing = VB_PAIRING_NEXT;
+}
+
+void vb_udp_pair_end(struct vb_qp *qp)
+{
+	if (qp->udp_pairing == VB_PAIRING_HELD)
+		let_go(qp, NULL);
+	qp->udp_pairing = VB_PAIRING_OFF;
+}
+
+void *vb_udp_reserve(struct vb_qp *qp, uint32_t length)
+{
+	/* The buffer is needed; there is never more than max_run_bytes, which it has. */
+	if (length && qp->udp_pairing == VB_PAIRING_HELD)
+		let_go(qp, NULL);
+	return qp->engine->udp_staging;
+}
+
+void vb_udp_commit(struct vb_qp *qp, const struct vb_run *run)
+{
+	if (qp->udp_pairing == VB_PAIRING_HELD) {
+		let_go(qp, run->op == VB_OP_ACK ? run : NULL);
+		if (run->op == VB_OP_ACK)
+			return;
+	}
+	if (qp->udp_pairing == VB_PAIRING_NEXT && run->segments == 1 && run->op != VB_OP_ACK) {
+		qp->udp_held = *run;
+		qp->udp_pairing = VB_PAIRING_HELD;
+		return;
+	}
+	run_send(qp, run, NULL);
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The process's sockets to other hosts. */
+#include "remote/link.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/reason.h"
+#include "base/sys.h"
+#include "engine/engine.h"
+#include "remote/mcast.h"
+#include "process/process.h"
+#include "remote/deliver.h"
+#include "remote/steer.h"
+#include "remote/stray.h"
+#include "host/descriptor.h"
+#include "udp/fault.h"
+#include "udp/receive.h"
+#include "udp/socket.h"
+
+#define SENDERS    32u
+
+/* An engine that found nothing so often looks only every so many drives: a system call each time would slow its other links. */
+#define IDLE_LOOKS 256u
+#define IDLE_SKIP  16u
+
+#define LAST_LOOKS 256u          /* batches that a socket can still hold when it is closed */
+#define MEND_NS    1000000000ull /* between tries to open a socket again */
+#define LEAVE_NS   1000000ull
+#define EVENTS     8
+
+struct side {
+	_Atomic int fd; /* -1: closed */
+	_Atomic bool
+		armed; /* the next packet wakes the progress thread: cleared by that thread, when it has */
+	uint32_t users;
+	uint32_t buffer;
+	uint64_t mend_at; /* not 0: the program closed the socket, and the next try to open it again is due then */
+	uint32_t senders;
+	struct vb_udp_sender sender[SENDERS];
+	/* A socket that was let go of: what the kernel had begun to put into its queue is taken before it is closed. */
+	_Atomic int leaving; /* -1: none */
+	_Atomic uint64_t left_at;
+};
+
+struct link {
+	pthread_mutex_t lock; /* opening and closing */
+	struct vb_lock drain; /* reading; taken after `lock` */
+	struct side side[2];
+	struct vb_udp_receiver *receiver;
+	int epoll; /* holds the receiving sockets, and lies in the progress thread's set */
+	_Atomic bool rang;
+};
+
+static struct link udp_link = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.side = {{.fd = -1, .leaving = -1}, {.fd = -1, .leaving = -1}},
+	.epoll = -1,
+};
+
+static struct side *side_of(unsigned int family)
+{
+	return &udp_link.side[family == VB_UDP_IPV4 ? 0 : 1];
+}
+
+/* In the progress thread. The sockets that fired are disarmed by that (EPOLLONESHOT). */
+static void on_packet(void *arg)
+{
+	struct epoll_event events[EVENTS];
+	int n;
+
+	(void)arg;
+	if (!vb_descriptor_still(udp_link.epoll))
+		return;
+	n = vb_sys_epoll_wait(udp_link.epoll, events, EVENTS, 0);
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.u64 >= VB_UDP_LINK_TAGS) {
+			vb_udp_steer_event(events[i].data.u64);
+			continue;
+		}
+		atomic_store(&udp_link.side[events[i].data.u64].armed, false);
+		atomic_store(&udp_link.rang, true);
+	}
+}
+
+static int watch_begin(void)
+{
+	int err;
+
+	if (!udp_link.receiver)
+		udp_link.receiver = vb_udp_receiver_create();
+	if (!udp_link.receiver)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "udp receive buffers");
+	if (udp_link.epoll >= 0)
+		return 0;
+	int fd = vb_descriptor_adopt(epoll_create1(EPOLL_CLOEXEC));
+
+	if (fd < 0)
+		return vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_create1: %s",
+				 strerror(errno));
+	udp_link.epoll = fd;
+	err = vb_node_watch(vb_process_node_started(), fd, on_packet, NULL);
+	if (err) {
+		udp_link.epoll = -1;
+		vb_descriptor_close(fd);
+		return vb_refuse(-err, VB_REASON_SYSTEM, "udp link: %s", strerror(-err));
+	}
+	return 0;
+}
+
+/* Has the set tell of the next packet. 0 or -1 with errno. */
+static int socket_watch(struct side *side, int fd, int operation)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT,
+				    .data.u64 = (uint64_t)(side - udp_link.side)};
+
+	atomic_store(&side->armed, true);
+	return epoll_ctl(udp_link.epoll, operation, fd, &event);
+}
+
+static int side_open(struct side *side, bool ipv4)
+{
+	int err = watch_begin();
+	int fd;
+
+	if (err)
+		return err;
+	fd = vb_udp_open_receiver(ipv4, &side->buffer);
+	if (fd < 0)
+		return fd;
+	fd = vb_descriptor_adopt(fd);
+	if (socket_watch(side, fd, EPOLL_CTL_ADD)) { /* armed: nobody polls yet */
+		err = vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_ctl: %s",
+				strerror(errno));
+		vb_descriptor_close(fd);
+		return err;
+	}
+	atomic_store(&side->fd, fd);
+	return 0;
+}
+
+static void socket_empty(struct vb_engine *e, int fd, bool ipv4)
+{
+	for (uint32_t i = 0; i < LAST_LOOKS && vb_descriptor_still(fd); i++) {
+		if (vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) <= 0)
+			break;
+	}
+}
+
+/* After this the progress thread alone reads from the socket, once more; what it holds may be another process's, and is passed on. */
+static void side_leave(struct vb_engine *e, struct side *side, int fd)
+{
+	bool ipv4 = side == &udp_link.side[0];
+
+	vb_udp_steer_part(ipv4 ? VB_UDP_IPV4 : VB_UDP_IPV6);
+	if (vb_descriptor_still(fd))
+		vb_udp_leave(fd, ipv4);
+	vb_lock_take(&udp_link.drain);
+	atomic_store(&side->fd, -1);
+	socket_empty(e, fd, ipv4);
+	vb_lock_release(&udp_link.drain);
+	vb_engine_flush(e);
+	epoll_ctl(udp_link.epoll, EPOLL_CTL_DEL, fd, NULL);
+	atomic_store(&side->left_at, vb_clock_ns());
+	fd = atomic_exchange(&side->leaving, fd);
+	vb_descriptor_close(fd); /* let go of twice within a moment */
+	vb_progress_expect(1);
+}
+
+static void side_close(struct vb_engine *e, struct side *side)
+{
+	int fd = atomic_load(&side->fd);
+
+	if (fd >= 0)
+		side_leave(e, side, fd);
+	for (uint32_t i = 0; i < side->senders; i++)
+		vb_descriptor_close(side->sender[i].fd);
+	side->senders = 0;
+	vb_udp_fault_report();
+}
+
+/* True: the socket is closed, or somebody else reads just now: later. */
+static bool leaving_close(struct side *side, struct vb_engine *keeper)
+{
+	int fd;
+
+	if (keeper && !vb_lock_try(&keeper->lock))
+		return false;
+	if (!vb_lock_try(&udp_link.drain)) {
+		if (keeper)
+			vb_lock_release(&keeper->lock);
+		return false;
+	}
+	fd = atomic_exchange(&side->leaving, -1);
+	if (keeper && fd >= 0)
+		socket_empty(keeper, fd, side == &udp_link.side[0]);
+	vb_lock_release(&udp_link.drain);
+	if (keeper) {
+		vb_engine_flush(keeper);
+		vb_lock_release(&keeper->lock);
+	}
+	vb_descriptor_close(fd);
+	vb_udp_steer_parted();
+	return true;
+}
+
+uint64_t vb_udp_link_serve(void)
+{
+	uint64_t due = 0;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct side *side = &udp_link.side[i];
+
+		if (atomic_load_explicit(&side->leaving, memory_order_relaxed) < 0)
+			continue;
+		uint64_t at = atomic_load(&side->left_at) + LEAVE_NS;
+
+		if (vb_clock_ns() < at || !leaving_close(side, vb_udp_stray_keeper()))
+			due = at;
+	}
+	return due;
+}
+
+int vb_udp_link_epoll(void)
+{
+	return vb_descriptor_still(udp_link.epoll) ? udp_link.epoll : -1;
+}
+
+int vb_udp_link_get(struct vb_engine *e, unsigned int family)
+{
+	struct side *side = side_of(family);
+	int err = 0;
+
+	pthread_mutex_lock(&udp_link.lock);
+	if (!side->users)
+		err = side_open(side, family == VB_UDP_IPV4);
+	if (!err && !side->users++)
+		vb_udp_steer_join(e, family);
+	pthread_mutex_unlock(&udp_link.lock);
+	return err;
+}
+
+void vb_udp_link_put(struct vb_engine *e, unsigned int family)
+{
+	struct side *side = side_of(family);
+
+	pthread_mutex_lock(&udp_link.lock);
+	if (!--side->users)
+		side_close(e, side);
+	pthread_mutex_unlock(&udp_link.lock);
+}
+
+/* Under the lock. */
+static int sender_open(struct side *side, bool ipv4, uint16_t port, struct vb_udp_sender **sender)
+{
+	struct vb_udp_sender *s = &side->sender[side->senders];
+	int fd = vb_descriptor_adopt(vb_udp_open_sender(ipv4, &port));
+
+	if (fd < 0)
+		return fd;
+	s->fd = fd;
+	s->port = port;
+	s->ipv4 = ipv4;
+	s->gso_refused = false;
+	side->senders++;
+	*sender = s;
+	return 0;
+}
+
+int vb_udp_link_sender(unsigned int family, uint16_t port, struct vb_udp_sender **sender)
+{
+	struct side *side = side_of(family);
+	struct vb_udp_sender *s = NULL;
+	int err = 0;
+
+	pthread_mutex_lock(&udp_link.lock);
+	for (uint32_t i = 0; i < side->senders && !s; i++) {
+		if (side->sender[i].port == port)
+			s = &side->sender[i];
+	}
+	if (!s && side->senders < SENDERS)
+		err = sender_open(side, family == VB_UDP_IPV4, port, &s);
+	if (!s && side->senders)
+		s = &side->sender[port % side->senders];
+	pthread_mutex_unlock(&udp_link.lock);
+	*sender = s;
+	return s ? 0 : err;
+}
+
+int vb_udp_link_sender_mend(struct vb_udp_sender *s)
+{
+	uint16_t port = s->port;
+	int fd = -1;
+
+	pthread_mutex_lock(&udp_link.lock);
+	bool lost = !vb_descriptor_still(s->fd); /* and not mended by another thread meanwhile */
+
+	if (lost) {
+		vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket of source port %u", port);
+		fd = vb_descriptor_adopt(vb_udp_open_sender(s->ipv4, &port));
+	}
+	if (fd >= 0) {
+		vb_descriptor_close(s->fd);
+		s->fd = fd;
+		s->port = port;
+	}
+	pthread_mutex_unlock(&udp_link.lock);
+	return lost && fd < 0 ? -EBADF : 0;
+}
+
+uint32_t vb_udp_link_buffer(unsigned int family)
+{
+	return side_of(family)->buffer;
+}
+
+int vb_udp_link_socket(unsigned int family)
+{
+	int fd = atomic_load(&side_of(family)->fd);
+
+	return vb_descriptor_still(fd) ? fd : -1;
+}
+
+/* Under the drain lock: another socket in place of the one that the program closed. -1: later. */
+static int side_mend(struct side *side, bool ipv4)
+{
+	uint64_t now = vb_clock_ns();
+	int fd = -1;
+
+	/* Whoever opens or closes takes the drain lock after the other one. */
+	if (now < side->mend_at || pthread_mutex_trylock(&udp_link.lock))
+		return -1;
+	vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket for IPv%d: another one is opened",
+		ipv4 ? 4 : 6);
+	vb_descriptor_close(atomic_exchange(&side->fd, -1));
+	if (side->users)
+		fd = vb_descriptor_adopt(vb_udp_open_receiver(ipv4, &side->buffer));
+	side->mend_at = side->users && fd < 0 ? now + MEND_NS : 0;
+	if (fd >= 0) {
+		atomic_store(&side->fd, fd);
+		if (!vb_descriptor_still(udp_link.epoll) || socket_watch(side, fd, EPOLL_CTL_ADD))
+			vb_node_descriptors_gone(vb_process_node_started());
+		vb_mcast_rejoin(ipv4);
+		vb_udp_steer_renewed();
+	}
+	pthread_mutex_unlock(&udp_link.lock);
+	return fd;
+}
+
+/* Under the drain lock. */
+static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
+{
+	int fd = atomic_load_explicit(&side->fd, memory_order_relaxed);
+
+	/* The program may have closed it: its number would be the program's own by now. */
+	if (fd >= 0 ? !vb_descriptor_still(fd) : side->mend_at != 0)
+		fd = side_mend(side, ipv4);
+	return fd >= 0 && vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) > 0;
+}
+
+/* Written under the engine's lock, read by pollers that do not hold it. */
+static uint32_t idle(const struct vb_engine *e)
+{
+	return __atomic_load_n(&e->udp_idle, __ATOMIC_RELAXED);
+}
+
+static void set_idle(struct vb_engine *e, uint32_t looks)
+{
+	__atomic_store_n(&e->udp_idle, looks, __ATOMIC_RELAXED);
+}
+
+static bool skip(struct vb_engine *e)
+{
+	uint32_t looks = idle(e);
+
+	if (looks < IDLE_LOOKS)
+		return false;
+	set_idle(e, looks % IDLE_SKIP ? looks + 1 : IDLE_LOOKS + 1);
+	return looks % IDLE_SKIP && !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
+}
+
+bool vb_udp_link_drain(struct vb_engine *e)
+{
+	bool worked = false;
+
+	if (skip(e) || !vb_lock_try(&udp_link.drain))
+		return false;
+	worked |= side_drain(e, &udp_link.side[0], true);
+	worked |= side_drain(e, &udp_link.side[1], false);
+	vb_lock_release(&udp_link.drain);
+	if (worked)
+		set_idle(e, 0);
+	else if (idle(e) < IDLE_LOOKS)
+		set_idle(e, idle(e) + 1);
+	return worked;
+}
+
+bool vb_udp_link_take(struct vb_engine *e)
+{
+	bool worked;
+
+	if (!vb_lock_try(&udp_link.drain))
+		return false;
+	worked = side_drain(e, &udp_link.side[0], true);
+	worked |= side_drain(e, &udp_link.side[1], false);
+	vb_lock_release(&udp_link.drain);
+	return worked;
+}
+
+void vb_udp_link_breathe(const struct vb_engine *e)
+{
+	if (idle(e) >= IDLE_LOOKS && idle(e) % IDLE_SKIP == 1)
+		sched_yield();
+}
+
+void vb_udp_link_arm(void)
+{
+	if (udp_link.epoll >= 0 && !vb_descriptor_still(udp_link.epoll))
+		vb_node_descriptors_gone(vb_process_node_started());
+	for (unsigned int i = 0; i < 2; i++) {
+		struct side *side = &udp_link.side[i];
+		int fd = atomic_load(&side->fd);
+
+		if (fd >= 0 && !vb_descriptor_still(fd))
+			atomic_store(&udp_link.rang, true); /* whoever drains sees to it */
+		else if (fd >= 0 && !atomic_load(&side->armed))
+			(void)socket_watch(side, fd, EPOLL_CTL_MOD);
+	}
+}
+
+bool vb_udp_link_rang(void)
+{
+	return atomic_load_explicit(&udp_link.rang, memory_order_relaxed) &&
+	       atomic_exchange(&udp_link.rang, false);
+}
+
+void vb_udp_link_forked(void)
+{
+	vb_udp_receiver_destroy(udp_link.receiver);
+	memset(&udp_link, 0, sizeof(udp_link));
+	pthread_mutex_init(&udp_link.lock, NULL);
+	for (unsigned int i = 0; i < 2; i++) {
+		atomic_store(&udp_link.side[i].fd, -1);
+		atomic_store(&udp_link.side[i].leaving, -1);
+	}
+	udp_link.epoll = -1;
+	vb_udp_steer_forked();
+	vb_udp_stray_forked();
+}

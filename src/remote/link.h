@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The process's sockets to other hosts: opened when the first queue pair needs a family, closed when the last one that did
+ * is gone. Thread-safe unless said; engine locks come before this file's.
+ *
+ * Whoever polls an engine with such queue pairs reads the sockets for the whole process; when all of those engines sleep, the
+ * progress thread does. Only for that sleep the sockets are armed in its set of watched descriptors: traffic that is polled for
+ * wakes nobody.
+ */
+#ifndef VB_REMOTE_LINK_H
+#define VB_REMOTE_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "udp/send.h"
+
+struct vb_engine;
+
+/* Sets of address families. */
+#define VB_UDP_IPV4 1u
+#define VB_UDP_IPV6 2u
+
+/* Takes a hold of one family's sockets, opening them for the first, under the lock of `engine`. 0 or -errno with the reason recorded. */
+int vb_udp_link_get(struct vb_engine *engine, unsigned int family);
+/* Lets go of one family. Under the lock of `engine`, which delivers what the socket still holds when it was the last; what arrives while it is closed is the progress thread's. */
+void vb_udp_link_put(struct vb_engine *engine, unsigned int family);
+
+/*
+ * While the family is held: a sender on that source port, or on another when there are too many or it is taken. None could be
+ * opened: -errno with the reason recorded, and NULL.
+ */
+int vb_udp_link_sender(unsigned int family, uint16_t port, struct vb_udp_sender **sender);
+/* The program has closed the sender's socket: opens another one. -EBADF: none could be opened. */
+int vb_udp_link_sender_mend(struct vb_udp_sender *sender);
+/* While the family is held: the granted receive buffer, in bytes as the kernel counts them. */
+uint32_t vb_udp_link_buffer(unsigned int family);
+/* While the family is held: its receiving socket, for group memberships; -1 if the program has closed it. */
+int vb_udp_link_socket(unsigned int family);
+
+/* Under the engine's lock: reads what has arrived and delivers it (remote/deliver.h). True if there was anything. */
+bool vb_udp_link_drain(struct vb_engine *engine);
+/* The same, whatever the engine has found lately. */
+bool vb_udp_link_take(struct vb_engine *engine);
+
+/* A poller's breather, without locks: when nothing came for long, whoever is to send something may need this core. */
+void vb_udp_link_breathe(const struct vb_engine *engine);
+
+/* Nobody polls any more: have the progress thread woken by the next packet. */
+void vb_udp_link_arm(void);
+/* Progress thread: was it woken by a packet since it last asked? */
+bool vb_udp_link_rang(void);
+/* Progress thread: closes the sockets that were let go of a moment ago. When it wants to be called again (CLOCK_MONOTONIC ns), or 0. */
+uint64_t vb_udp_link_serve(void);
+/* The set of watched descriptors (epoll(7)); tags from VB_UDP_LINK_TAGS on are those of remote/steer.h. -1: there is none yet. */
+#define VB_UDP_LINK_TAGS 2u
+int vb_udp_link_epoll(void);
+
+/* In a forked child, after the node's descriptors were closed: all is the parent's, start afresh. */
+void vb_udp_link_forked(void);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Request and reply between hosts: the acknowledgement of the request travels with the reply.
+ *
+ * A packet to another host costs several microseconds of system call, and the peer waits for both. Where a program was seen to
+ * post at once whenever a message had come, the acknowledgement therefore stays behind until the next drive: it goes out in one burst
+ * with the reply, or behind it; or, if the program polls again without one, before anything else, and then the habit is over. A
+ * program that stops polling owes it for as long as it takes the progress thread to notice (progress.c).
+ *
+ * All under the engine's lock.
+ */
+#ifndef VB_REMOTE_REPLY_H
+#define VB_REMOTE_REPLY_H
+
+#include <stdbool.h>
+
+#include "qp/qp.h"
+#include "transport/run.h"
+
+#define VB_UDP_HABIT 8u /* replies in a row that make one */
+
+/* A run has been delivered. */
+static inline void vb_udp_reply_heard(struct vb_qp *qp, const struct vb_run *run)
+{
+	if (run->flags & VB_RUN_LAST &&
+	    (run->op == VB_OP_SEND || (run->op == VB_OP_WRITE && run->flags & VB_RUN_IMM)))
+		qp->udp_heard = true;
+}
+
+/* The program has posted. True: an acknowledgement has waited for that. */
+static inline bool vb_udp_reply_posted(struct vb_qp *qp)
+{
+	if (!qp->udp_heard)
+		return false;
+	qp->udp_heard = false;
+	if (qp->udp_habit < VB_UDP_HABIT)
+		qp->udp_habit++;
+	return qp->runnable && vb_tqp_owes_ack_alone(&qp->t);
+}
+
+/* Is the acknowledgement to wait for a reply? */
+static inline bool vb_udp_reply_expected(const struct vb_qp *qp)
+{
+	return qp->udp_heard && qp->udp_habit == VB_UDP_HABIT && vb_tqp_owes_ack_alone(&qp->t);
+}
+
+/* The program is back and has not posted: the habit is over. */
+static inline void vb_udp_reply_over(struct vb_qp *qp)
+{
+	qp->udp_habit = 0;
+	qp->udp_heard = false;
+}
+
+#endif

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Steering: the process's own claim, those of others, and the program that follows from them. */
+#include "remote/steer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "base/sys.h"
+#include "engine/engine.h"
+#include "process/process.h"
+#include "remote/link.h"
+#include "host/claim.h"
+#include "host/descriptor.h"
+#include "host/page.h"
+#include "udp/steer.h"
+
+#define MEMBERS   256u
+#define CLAIMS    ((VB_MAX_BLOCKS + VB_CLAIM_BLOCKS - 1) / VB_CLAIM_BLOCKS)
+#define FOREIGN   3u   /* sockets without a claim that may be in the group */
+#define MOST      256u /* places that are asked for when nothing else has answered */
+#define JOIN_NS   20000000ull
+#define NAP_NS    50000l
+#define ANSWER_NS 200000ull /* first look for an answer; doubled with each */
+#define ANSWERS   7u
+#define ROUNDS    2u /* a process that dies closes its name and its sockets in any order */
+#define SETTLE_NS 20000000ull
+#define AGAIN_NS \
+	10000000ull /* after a detour no sooner than this; doubled while nothing comes of it */
+#define SELDOM_NS 1000000000ull
+#define SETTLED   4 /* readings of the claims before the program is left as it is */
+
+enum { TAG_VISITOR = VB_UDP_LINK_TAGS, TAG_GONE };
+
+struct member {
+	struct vb_claim claim;
+	int fd;
+	bool seen;
+};
+
+static struct steer {
+	pthread_mutex_t lock;
+	bool open[VB_CLAIM_FAMILIES];
+	int place[VB_CLAIM_FAMILIES];
+	uint32_t id, serial;
+	/* What is claimed. */
+	struct vb_claim said[CLAIMS];
+	int own[CLAIMS]; /* the names' sockets */
+	uint32_t claims;
+	/* Claims of others that have proved to be of our user. */
+	struct member member[MEMBERS];
+	uint32_t members;
+	/* Looking for places: rounds to come; whether the present one has asked, and how often it has looked for answers. */
+	uint32_t rounds, looks;
+	bool asked;
+	bool vanished; /* a process has gone, whatever was looked for */
+	bool useful;   /* something has changed since the last detour */
+	_Atomic bool lost;
+	_Atomic uint64_t due;
+	_Atomic uint64_t lost_after; /* a detour is heeded from then on */
+	uint64_t lost_gap;
+} steer = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static unsigned int family_at(int i)
+{
+	return i ? VB_UDP_IPV6 : VB_UDP_IPV4;
+}
+
+static int index_of(unsigned int family)
+{
+	return family == VB_UDP_IPV6;
+}
+
+static void plan(uint64_t at)
+{
+	uint64_t due = atomic_load(&steer.due);
+
+	while ((!due || at < due) && !atomic_compare_exchange_weak(&steer.due, &due, at))
+		;
+}
+
+static void wake(void)
+{
+	plan(1);
+	vb_progress_expect(1);
+}
+
+/* Without it nobody would tell that the claim has gone; then detours do. */
+static void watch(int fd, uint32_t events, uint64_t tag)
+{
+	struct epoll_event event = {.events = events | EPOLLET, .data.u64 = tag};
+
+	(void)epoll_ctl(vb_udp_link_epoll(), EPOLL_CTL_ADD, fd, &event);
+}
+
+static void unwatch(int fd)
+{
+	if (vb_descriptor_ours(fd))
+		epoll_ctl(vb_udp_link_epoll(), EPOLL_CTL_DEL, fd, NULL);
+	vb_descriptor_close(fd);
+}
+
+static void claim_seen(const struct vb_claim *claim, void *arg)
+{
+	bool *changed = arg;
+	struct member *m = steer.member;
+
+	if (claim->id == steer.id)
+		return;
+	for (uint32_t i = 0; i < steer.members; i++, m++) {
+		if (!strcmp(m->claim.name, claim->name)) {
+			m->seen = true;
+			return;
+		}
+	}
+	if (steer.members == MEMBERS)
+		return;
+	m->fd = vb_claim_watch(claim);
+	if (m->fd < 0)
+		return;
+	watch(m->fd, EPOLLRDHUP, TAG_GONE);
+	m->claim = *claim;
+	m->seen = true;
+	steer.members++;
+	*changed = true;
+}
+
+static bool is_member(uint32_t id)
+{
+	for (uint32_t i = 0; i < steer.members; i++) {
+		if (steer.member[i].claim.id == id)
+			return true;
+	}
+	return false;
+}
+
+/* The claims of others as they are now. True: some are new or have gone. */
+static bool look(void)
+{
+	bool changed = false;
+
+	for (uint32_t i = 0; i < steer.members; i++)
+		steer.member[i].seen = false;
+	if (vb_claim_read(claim_seen, &changed))
+		return false;
+	for (uint32_t i = 0; i < steer.members;) {
+		struct member *m = &steer.member[i];
+		uint32_t id = m->claim.id;
+
+		if (m->seen && vb_descriptor_still(m->fd)) {
+			i++;
+			continue;
+		}
+		unwatch(m->fd);
+		*m = steer.member[--steer.members];
+		steer.vanished |= !is_member(id);
+		changed = true;
+	}
+	return changed;
+}
+
+/* The blocks of the process, as claims. Their number. */
+static uint32_t claims_make(struct vb_claim claim[CLAIMS])
+{
+	const struct vb_page_header *page = &vb_node_page(vb_process_node_started())->header;
+	uint32_t blocks = __atomic_load_n(&page->num_blocks, __ATOMIC_ACQUIRE);
+	uint32_t n = 0;
+
+	memset(claim, 0, CLAIMS * sizeof(*claim));
+	for (uint32_t i = 0; i < blocks; i++) {
+		uint32_t block = __atomic_load_n(&page->block[i], __ATOMIC_RELAXED);
+
+		if (block == VB_NO_BLOCK)
+			continue;
+		if (claim[n].blocks == VB_CLAIM_BLOCKS)
+			n++;
+		claim[n].block[claim[n].blocks++] = block;
+	}
+	for (uint32_t i = 0; i <= n; i++) {
+		claim[i].id = steer.id;
+		memcpy(claim[i].place, steer.place, sizeof(steer.place));
+	}
+	return n + 1;
+}
+
+static bool same(const struct vb_claim *a, const struct vb_claim *b)
+{
+	return a->id == b->id && !memcmp(a->place, b->place, sizeof(a->place)) &&
+	       a->blocks == b->blocks && !memcmp(a->block, b->block, sizeof(a->block));
+}
+
+static void withdraw(int fd[CLAIMS], uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		unwatch(fd[i]);
+}
+
+/* True: what is claimed has changed. The old names go when the new ones are there. */
+static bool publish(void)
+{
+	struct vb_claim claim[CLAIMS];
+	uint32_t n = claims_make(claim), old = steer.claims;
+	bool changed = n != old;
+	int gone[CLAIMS];
+
+	for (uint32_t i = 0; i < n && !changed; i++)
+		changed = !same(&claim[i], &steer.said[i]) || !vb_descriptor_still(steer.own[i]);
+	if (!changed)
+		return false;
+	memcpy(gone, steer.own, sizeof(gone));
+	for (steer.claims = 0; steer.claims < n; steer.claims++) {
+		struct vb_claim *c = &claim[steer.claims];
+
+		c->serial = ++steer.serial;
+		steer.own[steer.claims] = vb_claim_publish(c);
+		if (steer.own[steer.claims] < 0)
+			break; /* the others have not been told: the rest stays with the flow's hash */
+		watch(steer.own[steer.claims], EPOLLIN, TAG_VISITOR);
+		steer.said[steer.claims] = *c;
+	}
+	withdraw(gone, old);
+	vb_log(VB_LOG_INFO,
+	       "packets are steered to place %d (IPv4) and %d (IPv6), %u blocks of %u processes",
+	       steer.place[0], steer.place[1], steer.claims ? steer.said[0].blocks : 0,
+	       steer.members + 1);
+	return true;
+}
+
+static int by_block(const void *a, const void *b)
+{
+	const struct vb_steer_entry *x = a, *y = b;
+
+	return x->block < y->block ? -1 : x->block > y->block;
+}
+
+static void entries_add(struct vb_steer_entry *entry, uint32_t *count, const struct vb_claim *c,
+			int family)
+{
+	for (uint32_t i = 0; i < c->blocks && c->place[family] >= 0; i++)
+		entry[(*count)++] =
+			(struct vb_steer_entry){c->block[i], (uint32_t)c->place[family]};
+}
+
+/* A block that two claim, because one has it from the other, is left to its flow until the older claim goes. */
+static uint32_t entries_unique(struct vb_steer_entry *entry, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	qsort(entry, count, sizeof(*entry), by_block);
+	for (uint32_t i = 0; i < count; i++) {
+		bool twice = (i && entry[i - 1].block == entry[i].block) ||
+			     (i + 1 < count && entry[i + 1].block == entry[i].block);
+
+		if (!twice)
+			entry[kept++] = entry[i];
+	}
+	return kept;
+}
+
+static void attach_family(int family)
+{
+	struct vb_steer_entry *entry =
+		malloc((steer.members + CLAIMS) * VB_CLAIM_BLOCKS * sizeof(*entry));
+	int fd = vb_udp_link_socket(family_at(family));
+	uint32_t count = 0;
+	int err = -ENOMEM;
+
+	for (uint32_t i = 0; entry && i < steer.members; i++)
+		entries_add(entry, &count, &steer.member[i].claim, family);
+	for (uint32_t i = 0; entry && i < steer.claims; i++)
+		entries_add(entry, &count, &steer.said[i], family);
+	if (entry && fd >= 0 && vb_descriptor_ours(fd))
+		err = vb_steer_attach(fd, entry, entries_unique(entry, count));
+	if (err)
+		vb_log(VB_LOG_INFO, "packets are not steered to their process (IPv%d): %s",
+		       family ? 6 : 4, strerror(-err));
+	free(entry);
+}
+
+/* Sets the programs, until no claim has changed meanwhile: then also the last one to set them knew them all. */
+static void attach(void)
+{
+	for (int i = 0; i < SETTLED; i++) {
+		for (int family = 0; family < VB_CLAIM_FAMILIES; family++) {
+			if (steer.open[family])
+				attach_family(family);
+		}
+		if (!look())
+			break;
+	}
+}
+
+static void ask(uint32_t places)
+{
+	for (int family = 0; family < VB_CLAIM_FAMILIES; family++) {
+		if (steer.open[family])
+			vb_steer_probe(!family, places);
+	}
+}
+
+static bool answered(void)
+{
+	for (int family = 0; family < VB_CLAIM_FAMILIES; family++) {
+		if (steer.open[family] && vb_steer_place(!family) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* True: a place is another than before. */
+static bool places_take(void)
+{
+	int before[VB_CLAIM_FAMILIES];
+
+	memcpy(before, steer.place, sizeof(before));
+	for (int family = 0; family < VB_CLAIM_FAMILIES; family++)
+		steer.place[family] = steer.open[family] ? vb_steer_place(!family) : -1;
+	return memcmp(before, steer.place, sizeof(before)) != 0;
+}
+
+static uint32_t places_likely(void)
+{
+	return steer.members + 1 + FOREIGN;
+}
+
+static void wait_for_answer(struct vb_engine *e)
+{
+	uint64_t until = vb_clock_ns() + JOIN_NS / 2;
+
+	do {
+		uint32_t most = MOST;
+
+		/* Probes of places that do not exist are among it: what is left in the socket would keep the progress thread awake. */
+		while (most-- && vb_udp_link_take(e))
+			;
+		if (answered())
+			return;
+		vb_sys_nanosleep(&(struct timespec){.tv_nsec = NAP_NS});
+	} while (vb_clock_ns() < until);
+}
+
+void vb_udp_steer_join(struct vb_engine *e, unsigned int family)
+{
+	pthread_mutex_lock(&steer.lock);
+	if (!steer.id) {
+		steer.id = vb_random32() | 1;
+		steer.lost_gap = AGAIN_NS;
+		steer.place[0] = steer.place[1] = -1;
+	}
+	steer.open[index_of(family)] = true;
+	look();
+	attach(); /* the probes need a program */
+	ask(places_likely());
+	wait_for_answer(e);
+	if (!answered()) {
+		ask(MOST);
+		wait_for_answer(e);
+	}
+	places_take();
+	publish();
+	attach();
+	pthread_mutex_unlock(&steer.lock);
+}
+
+void vb_udp_steer_part(unsigned int family)
+{
+	pthread_mutex_lock(&steer.lock);
+	steer.place[index_of(family)] = -1;
+	publish();
+	attach();
+	steer.open[index_of(family)] = false;
+	pthread_mutex_unlock(&steer.lock);
+}
+
+void vb_udp_steer_parted(void)
+{
+	pthread_mutex_lock(&steer.lock);
+	/* The name goes in any case: that is what others see. */
+	withdraw(steer.own, steer.claims);
+	steer.claims = 0;
+	if (steer.open[0] || steer.open[1]) {
+		publish();
+	} else {
+		for (uint32_t i = 0; i < steer.members; i++)
+			unwatch(steer.member[i].fd);
+		steer.members = 0;
+		steer.rounds = 0;
+		steer.id = 0;
+	}
+	pthread_mutex_unlock(&steer.lock);
+}
+
+void vb_udp_steer_check(void)
+{
+	pthread_mutex_lock(&steer.lock);
+	if (steer.id && publish())
+		attach();
+	pthread_mutex_unlock(&steer.lock);
+}
+
+void vb_udp_steer_moved(void)
+{
+	wake();
+}
+
+void vb_udp_steer_lost(void)
+{
+	if (vb_clock_ns() < atomic_load_explicit(&steer.lost_after, memory_order_relaxed) ||
+	    atomic_exchange(&steer.lost, true))
+		return;
+	wake();
+}
+
+void vb_udp_steer_renewed(void)
+{
+	atomic_store(&steer.lost, true);
+	wake();
+}
+
+void vb_udp_steer_event(uint64_t tag)
+{
+	(void)tag;
+	plan(1);
+}
+
+/* A detour is worth a look; where looking has changed nothing, it is looked more and more seldom. */
+static void lost_note(uint64_t now)
+{
+	if (!atomic_exchange(&steer.lost, false))
+		return;
+	steer.lost_gap = steer.useful ? AGAIN_NS : steer.lost_gap * 2;
+	if (steer.lost_gap > SELDOM_NS)
+		steer.lost_gap = SELDOM_NS;
+	steer.useful = false;
+	atomic_store(&steer.lost_after, now + steer.lost_gap);
+	steer.rounds = ROUNDS;
+	steer.asked = false;
+}
+
+/* One round: ask, look for answers a few times, claim what is so, set the program. */
+static void round_go_on(uint64_t now)
+{
+	if (!steer.asked) {
+		attach();
+		ask(places_likely());
+		steer.asked = true;
+		steer.looks = 0;
+		plan(now + ANSWER_NS);
+		return;
+	}
+	if (!answered() && ++steer.looks < ANSWERS) {
+		plan(now + (ANSWER_NS << steer.looks));
+		return;
+	}
+	steer.useful |= places_take();
+	steer.useful |= publish();
+	attach();
+	steer.asked = false;
+	if (--steer.rounds)
+		plan(now + SETTLE_NS);
+}
+
+static void serve(uint64_t now)
+{
+	steer.useful |= look();
+	lost_note(now);
+	if (steer.vanished) { /* places have moved */
+		steer.vanished = false;
+		steer.rounds = ROUNDS;
+		steer.asked = false;
+	}
+	if (steer.rounds) {
+		round_go_on(now);
+	} else if (publish()) {
+		attach();
+	}
+}
+
+void vb_udp_steer_serve(void)
+{
+	uint64_t due = atomic_load_explicit(&steer.due, memory_order_relaxed);
+	uint64_t now = due ? vb_clock_ns() : 0;
+
+	if (!due || now < due)
+		return;
+	if (pthread_mutex_trylock(&steer.lock)) { /* whoever has it does not wait for us */
+		atomic_store(&steer.due, now + ANSWER_NS);
+		return;
+	}
+	atomic_store(&steer.due, 0);
+	if (steer.open[0] || steer.open[1])
+		serve(now);
+	pthread_mutex_unlock(&steer.lock);
+}
+
+uint64_t vb_udp_steer_due(void)
+{
+	return atomic_load_explicit(&steer.due, memory_order_relaxed);
+}
+
+void vb_udp_steer_forked(void)
+{
+	memset(&steer, 0, sizeof(steer));
+	pthread_mutex_init(&steer.lock, NULL);
+}

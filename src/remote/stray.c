@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Strays: finding the process, passing on, waiting for contact. */
+#include "remote/stray.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "process/process.h"
+#include "remote/deliver.h"
+#include "remote/steer.h"
+#include "local/slot.h"
+
+#define PLACES        16u /* queue pairs of other processes that channels are remembered for */
+
+/*
+ * Numbers that nobody on the host has cost a look-up of a name each: a flood of packets with random numbers is not to become
+ * a flood of those.
+ */
+#define ASK_PERIOD_NS 1000000ull
+#define ASK_MOST      16u
+
+/* Contact is made once, and takes what the other process's thread takes to be scheduled; a stopped one never answers. */
+#define PATIENCE_NS   2000000000ull
+#define WAITING_BYTES (1u << 20)
+
+struct parcel {
+	struct parcel *next;
+	uint64_t since;
+	struct vb_run run;
+	uint8_t payload[];
+};
+
+struct vb_strays {
+	struct vb_channel *channel[PLACES];
+	uint32_t qpn[PLACES];
+	uint32_t waits[PLACES]; /* parcels that wait, by place of their queue pair */
+	struct parcel *first, **last;
+	uint32_t bytes;
+	uint64_t epoch; /* of contact, when it was asked for last */
+	uint32_t asked; /* look-ups in vain since asked_since */
+	uint64_t asked_since;
+};
+
+/* Keeps what engines held that have ended; made with the first such parcel, driven by the progress thread. */
+static struct vb_engine *keeper;
+static pthread_mutex_t keeper_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint32_t place_of(uint32_t qpn)
+{
+	return (qpn ^ qpn >> 10) % PLACES;
+}
+
+static struct vb_strays *strays_of(struct vb_engine *e)
+{
+	if (!e->strays) {
+		e->strays = calloc(1, sizeof(*e->strays));
+		if (e->strays)
+			e->strays->last = &e->strays->first;
+	}
+	return e->strays;
+}
+
+static bool may_ask(struct vb_strays *s)
+{
+	uint64_t now = vb_clock_ns();
+
+	if (now - s->asked_since > ASK_PERIOD_NS) {
+		s->asked_since = now;
+		s->asked = 0;
+	}
+	return s->asked < ASK_MOST;
+}
+
+static struct vb_channel *channel_to(struct vb_engine *e, uint32_t qpn, enum vb_contact *why)
+{
+	struct vb_strays *s = e->strays;
+	uint32_t place = place_of(qpn);
+	struct vb_channel *c = s->channel[place];
+
+	if (c && s->qpn[place] == qpn && !atomic_load_explicit(&c->dead, memory_order_relaxed))
+		return c;
+	*why = VB_CONTACT_PENDING; /* ask later */
+	if (!may_ask(s))
+		return NULL;
+	c = vb_channel_find(e->node, e->index, qpn, why);
+	if (!c) {
+		s->asked++;
+		return NULL;
+	}
+	s->channel[place] = c;
+	s->qpn[place] = qpn;
+	return c;
+}
+
+static void pass_on(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run,
+		    const uint8_t *payload)
+{
+	void *bulk = NULL;
+	struct vb_slot *slot = vb_ring_reserve(&c->tx, vb_slot_bulk_bytes(run, true), &bulk);
+
+	if (!slot || !bulk) {
+		vb_udp_drop(VB_REASON_DROP_INBOX, run);
+		return;
+	}
+	vb_slot_encode_from_wire(slot, run);
+	memcpy(bulk, &run->path, sizeof(run->path));
+	memcpy((uint8_t *)bulk + VB_SLOT_PATH_BYTES, payload, run->length);
+	vb_ring_push(&c->tx);
+	vb_engine_pushed(e, c);
+	e->paths.udp_strays++;
+	vb_udp_steer_lost();
+}
+
+static uint32_t parcel_bytes(const struct vb_run *run)
+{
+	return (uint32_t)sizeof(struct parcel) + run->length;
+}
+
+/* Behind what waits already; somebody has to ask for contact's second step (a channel, after the process), also if nobody polls. */
+static void append(struct vb_engine *e, struct parcel *p)
+{
+	struct vb_strays *s = e->strays;
+
+	p->next = NULL;
+	*s->last = p;
+	s->last = &p->next;
+	s->bytes += parcel_bytes(&p->run);
+	s->waits[place_of(p->run.dest_qpn)]++;
+	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
+	vb_engines_watch(e);
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_progress_expect(1);
+}
+
+static void keep(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
+{
+	struct vb_strays *s = e->strays;
+	struct parcel *p = s->bytes < WAITING_BYTES ? malloc(sizeof(*p) + run->length) : NULL;
+
+	if (!p) {
+		vb_udp_drop(VB_REASON_DROP_INBOX, run);
+		return;
+	}
+	p->since = vb_clock_ns();
+	p->run = *run;
+	memcpy(p->payload, payload, run->length);
+	append(e, p);
+}
+
+void vb_udp_stray(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
+{
+	enum vb_contact why = VB_CONTACT_PENDING;
+	struct vb_strays *s = strays_of(e);
+	struct vb_channel *c = NULL;
+
+	if (!s) {
+		vb_udp_drop(VB_REASON_DROP_INBOX, run);
+		return;
+	}
+	if (!s->waits[place_of(run->dest_qpn)])
+		c = channel_to(e, run->dest_qpn, &why);
+	if (c)
+		pass_on(e, c, run, payload);
+	else if (why == VB_CONTACT_PENDING)
+		keep(e, run, payload);
+	else
+		vb_udp_drop(VB_REASON_DROP_STRAY, run);
+}
+
+/* True if the parcel need not be kept any longer. `blocked`: places where one before it is still waiting. */
+static bool parcel_goes(struct vb_engine *e, struct parcel *p, uint32_t *blocked)
+{
+	uint32_t place = place_of(p->run.dest_qpn);
+	enum vb_contact why = VB_CONTACT_PENDING;
+	struct vb_channel *c = *blocked >> place & 1 ? NULL : channel_to(e, p->run.dest_qpn, &why);
+
+	if (c) {
+		pass_on(e, c, &p->run, p->payload);
+		return true;
+	}
+	if (why == VB_CONTACT_PENDING && vb_clock_ns() - p->since < PATIENCE_NS) {
+		*blocked |= 1u << place;
+		return false;
+	}
+	vb_udp_drop(VB_REASON_DROP_STRAY, &p->run);
+	return true;
+}
+
+bool vb_udp_stray_late(struct vb_engine *e)
+{
+	struct vb_strays *s = e->strays;
+	struct parcel **link = &s->first;
+	uint64_t epoch = vb_process_contact_epoch();
+	uint32_t blocked = 0;
+	bool any = false;
+
+	/* Whoever polls comes by all the time: without news only the patience is looked at, and that not each time. */
+	if (!s->first || (epoch == s->epoch && vb_clock_ns() - s->asked_since < ASK_PERIOD_NS))
+		return false;
+	s->epoch = epoch;
+	while (*link) {
+		struct parcel *p = *link;
+
+		if (!parcel_goes(e, p, &blocked)) {
+			link = &p->next;
+			continue;
+		}
+		*link = p->next;
+		s->bytes -= parcel_bytes(&p->run);
+		s->waits[place_of(p->run.dest_qpn)]--;
+		free(p);
+		any = true;
+	}
+	s->last = link;
+	return any;
+}
+
+bool vb_udp_stray_waits(const struct vb_engine *e)
+{
+	return e->strays && e->strays->first;
+}
+
+void vb_udp_stray_forget(struct vb_engine *e, const struct vb_channel *channel)
+{
+	for (uint32_t i = 0; e->strays && i < PLACES; i++) {
+		if (e->strays->channel[i] == channel)
+			e->strays->channel[i] = NULL;
+	}
+}
+
+struct vb_engine *vb_udp_stray_keeper(void)
+{
+	pthread_mutex_lock(&keeper_lock);
+	if (!keeper && vb_engine_create(&keeper, false))
+		keeper = NULL;
+	pthread_mutex_unlock(&keeper_lock);
+	return keeper;
+}
+
+/* Both engines' locks are held in turn: another engine may be finishing, too. */
+void vb_udp_stray_finish(struct vb_engine *e)
+{
+	struct parcel *list = NULL;
+	struct vb_engine *heir;
+
+	vb_lock_take(&e->lock);
+	if (e->strays) {
+		vb_udp_stray_late(e);
+		vb_engine_flush(e);
+		list = e->strays->first;
+		e->strays->first = NULL;
+		e->strays->last = &e->strays->first;
+		e->strays->bytes = 0;
+		memset(e->strays->waits, 0, sizeof(e->strays->waits));
+	}
+	vb_lock_release(&e->lock);
+	heir = list ? vb_udp_stray_keeper() : NULL;
+	if (heir)
+		vb_lock_take(&heir->lock);
+	while (list) {
+		struct parcel *p = list;
+
+		list = p->next;
+		if (heir && strays_of(heir) && heir->strays->bytes < WAITING_BYTES) {
+			append(heir, p);
+		} else {
+			vb_udp_drop(VB_REASON_DROP_STRAY, &p->run);
+			free(p);
+		}
+	}
+	if (heir)
+		vb_lock_release(&heir->lock);
+}
+
+void vb_udp_stray_fini(struct vb_engine *e)
+{
+	while (vb_udp_stray_waits(e)) {
+		struct parcel *p = e->strays->first;
+
+		e->strays->first = p->next;
+		vb_udp_drop(VB_REASON_DROP_STRAY, &p->run);
+		free(p);
+	}
+	free(e->strays);
+	e->strays = NULL;
+}
+
+void vb_udp_stray_forked(void)
+{
+	pthread_mutex_init(&keeper_lock, NULL);
+	keeper = NULL;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* XRC receive queue pairs: bodies that run the protocol, and the handles through which programs see them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "object/context.h"
+#include "engine/cq.h"
+#include "process/limits.h"
+#include "process/process.h"
+#include "qp/qp.h"
+#include "engine/recv_queue.h"
+#include "engine/srq.h"
+#include "xrc/table.h"
+
+static struct vb_qp *zeroed(void)
+{
+	struct vb_qp *qp;
+
+	if (posix_memalign((void **)&qp, 64, sizeof(*qp)))
+		return NULL;
+	memset(qp, 0, sizeof(*qp));
+	qp->u.qp.qp_type = IBV_QPT_XRC_RECV;
+	return qp;
+}
+
+static void body_free(struct vb_qp *body)
+{
+	free(body->xb);
+	free(body->t.resp.res);
+	free(body);
+}
+
+static struct vb_qp *body_alloc(struct vb_xrc_domain *d)
+{
+	struct vb_qp *body = zeroed();
+
+	if (!body)
+		return NULL;
+	/* Whichever process executes has to find what another one remembered. */
+	body->t.resp.res = calloc(VB_RESOURCES, sizeof(struct vb_resource));
+	body->t.resp.res_slots = VB_RESOURCES;
+	if (!body->t.resp.res) {
+		free(body);
+		return NULL;
+	}
+	body->u.qp.context = d->context;
+	body->xrc = d;
+	body->engine = d->engine;
+	vb_qp_protocol_init(body, IBV_QPT_XRC_RECV);
+	vb_recv_queue_init(&body->rq, NULL, 0, 0);
+	if (!d->table)
+		return body;
+	body->xb = calloc(1, sizeof(*body->xb));
+	if (!body->xb) {
+		body_free(body);
+		return NULL;
+	}
+	body->xb->last = &body->xb->first;
+	body->pub = &body->xb->unpublished;
+	return body;
+}
+
+/* Engine's lock. */
+static void body_link(struct vb_qp *body, uint32_t qpn)
+{
+	struct vb_xrc_domain *d = body->xrc;
+
+	body->t.qpn = body->u.qp.qp_num = qpn;
+	if (body->xb) {
+		body->xb->place = qpn % VB_XRC_QPS;
+		/* Whatever the table says is news. */
+		body->xb->version = vb_xrc_place(d, qpn)->version - 1;
+		body->xb->saves = vb_xrc_place(d, qpn)->saves - 1;
+	}
+	vb_engine_add_qp(d->engine, body);
+	body->xrc_next = d->bodies;
+	d->bodies = body;
+}
+
+struct vb_qp *vb_xrc_body(struct vb_xrc_domain *d, uint32_t qpn)
+{
+	struct vb_qp *body = d->bodies;
+
+	while (body && body->t.qpn != qpn)
+		body = body->xrc_next;
+	return body;
+}
+
+struct vb_qp *vb_xrc_body_mirror(struct vb_xrc_domain *d, uint32_t qpn)
+{
+	struct vb_qp *body = vb_xrc_body(d, qpn);
+
+	if (body)
+		return body;
+	if (__atomic_load_n(&vb_xrc_place(d, qpn)->qpn, __ATOMIC_ACQUIRE) != qpn)
+		return NULL;
+	body = body_alloc(d);
+	if (body)
+		body_link(body, qpn);
+	return body;
+}
+
+void vb_xrc_body_settle_home(struct vb_qp *body)
+{
+	struct vb_page_qp *entry = vb_node_qp_entry(body->engine->node, body->t.qpn);
+
+	if (!entry || body->xb->home)
+		return;
+	body->pub = entry;
+	body->xb->home = true;
+	vb_qp_table_add(body);
+	vb_xrc_pull(body);
+	vb_qp_publish_page(body);
+}
+
+/* A queue pair of this process alone. */
+static int private_new(struct vb_xrc_domain *d, struct vb_qp **out)
+{
+	struct vb_qp *body = body_alloc(d);
+	uint32_t qpn;
+	int err;
+
+	if (!body)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
+	err = vb_node_qpn_alloc(d->engine->node, &qpn, &body->pub);
+	if (err) {
+		body_free(body);
+		return err;
+	}
+	body_link(body, qpn);
+	vb_qp_table_add(body);
+	vb_qp_publish(body);
+	*out = body;
+	return 0;
+}
+
+/* One that other processes may open. */
+static int named_new(struct vb_xrc_domain *d, struct vb_qp **out)
+{
+	uint32_t qpn;
+	int err = vb_xrc_table_lock(d);
+
+	if (err)
+		return err;
+	err = vb_xrc_place_take(d, &qpn);
+	if (!err) {
+		*out = vb_xrc_body_mirror(d, qpn);
+		if (!*out) {
+			vb_xrc_place_drop(d, qpn);
+			err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
+		}
+	}
+	vb_xrc_table_unlock(d);
+	if (!err)
+		vb_xrc_body_settle_home(*out);
+	return err;
+}
+
+static int named_open(struct vb_xrc_domain *d, uint32_t qpn, struct vb_qp **out)
+{
+	int err = vb_xrc_table_lock(d);
+
+	if (err)
+		return err;
+	err = vb_xrc_place_hold(d, qpn);
+	if (!err) {
+		*out = vb_xrc_body_mirror(d, qpn);
+		if (*out) {
+			(*out)->xb->dropping = false;
+		} else { /* nor has any other handle of this process held it, or there would be a body */
+			vb_xrc_place_drop(d, qpn);
+			err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "open_qp");
+		}
+	}
+	vb_xrc_table_unlock(d);
+	if (!err) {
+		vb_xrc_pull(*out);
+		vb_xrc_meet(d);
+	}
+	return err;
+}
+
+static int private_open(struct vb_xrc_domain *d, uint32_t qpn, struct vb_qp **out)
+{
+	*out = vb_xrc_body(d, qpn);
+	return *out ? 0
+		    : vb_refuse(EINVAL, VB_REASON_ARG, "open_qp: the domain has no queue pair 0x%x",
+				qpn);
+}
+
+static int body_get(struct vb_xrc_domain *d, uint32_t qpn, struct vb_qp **out)
+{
+	if (qpn)
+		return d->table ? named_open(d, qpn, out) : private_open(d, qpn, out);
+	return d->table ? named_new(d, out) : private_new(d, out);
+}
+
+/* Engine's lock; no handle is left. */
+static void body_destroy(struct vb_qp *body)
+{
+	struct vb_xrc_domain *d = body->xrc;
+	uint32_t qpn = body->t.qpn;
+
+	if (body->xb) {
+		vb_xrc_forget_held(body);
+		if (body->xb->home)
+			vb_seats_merge(&d->news, &body->xb->handed);
+	}
+	vb_qp_stop(body);
+	for (struct vb_qp **p = &d->bodies; *p; p = &(*p)->xrc_next) {
+		if (*p == body) {
+			*p = body->xrc_next;
+			break;
+		}
+	}
+	if (!body->xb)
+		vb_node_qpn_free(d->engine->node, qpn);
+	vb_recv_queue_fini(&body->rq);
+	body_free(body);
+}
+
+void vb_xrc_bodies_sweep(struct vb_xrc_domain *d, bool all)
+{
+	for (struct vb_qp *body = d->bodies, *next; body; body = next) {
+		next = body->xrc_next;
+		if (!body->handles && (all || vb_xrc_is_gone(body)))
+			body_destroy(body);
+	}
+}
+
+static void handle_attach(struct vb_qp *handle, struct vb_qp *body)
+{
+	handle->body = body;
+	handle->xrc = body->xrc;
+	handle->t.qpn = handle->u.qp.qp_num = body->t.qpn;
+	handle->next_handle = body->handles;
+	body->handles = handle;
+	handle->u.qp.state = (enum ibv_qp_state)body->t.state;
+}
+
+/* Engine's lock. The last handle of this process takes its hold of the queue pair along. */
+static void handle_detach(struct vb_qp *handle)
+{
+	struct vb_qp *body = handle->body;
+	struct vb_xrc_domain *d = body->xrc;
+
+	for (struct vb_qp **p = &body->handles; *p; p = &(*p)->next_handle) {
+		if (*p == handle) {
+			*p = handle->next_handle;
+			break;
+		}
+	}
+	if (body->handles)
+		return;
+	if (!d->table) {
+		body_destroy(body);
+		return;
+	}
+	if (!vb_xrc_table_try(d)) {
+		/*
+		 * Whoever has the lock stands still: nobody waits for it, the place is given back when it can
+		 * be had.
+		 */
+		body->xb->dropping = d->drops = true;
+		vb_xrc_look_again();
+		return;
+	}
+	uint32_t home = vb_xrc_place(d, body->t.qpn)->home;
+
+	vb_xrc_place_drop(d, body->t.qpn);
+	vb_xrc_table_unlock(d);
+	if (!vb_xrc_is_gone(body))
+		return;
+	if (home < VB_COMMONS_SEATS)
+		vb_seats_add(&d->news, home);
+	body_destroy(body);
+	vb_xrc_tell_news(d);
+	vb_engine_flush(d->engine);
+}
+
+/* A handle on a new queue pair (qpn 0), or on the one of that number. */
+static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_context,
+		       uint32_t qpn, struct ibv_qp **out)
+{
+	struct vb_handle_table *handles = &vb_context_of(ctx)->handles[VB_HANDLE_QP];
+	struct vb_qp *handle, *body = NULL;
+	struct vb_xrc_domain *d;
+	int err = vb_xrcd_get(ctx, xrcd);
+
+	if (err)
+		return err;
+	d = vb_xrcd_of(xrcd)->domain;
+	handle = zeroed();
+	err = handle ? vb_process_start_progress()
+		     : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
+	if (!err)
+		err = vb_handle_add(handles, handle, &handle->u.qp.handle);
+	if (err)
+		goto put;
+	handle->u.qp.context = ctx;
+	handle->u.qp.qp_context = qp_context;
+	handle->xrcd = vb_xrcd_of(xrcd);
+	vb_qp_events_init(handle);
+	vb_lock_take(&d->engine->lock);
+	err = body_get(d, qpn, &body);
+	if (!err)
+		handle_attach(handle, body);
+	vb_lock_release(&d->engine->lock);
+	if (!err) {
+		*out = &handle->u.qp;
+		return 0;
+	}
+	vb_handle_remove(handles, handle->u.qp.handle, handle);
+put:
+	vb_xrcd_put(vb_xrcd_of(xrcd));
+	free(handle);
+	return err;
+}
+
+int vb_xrc_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **qp)
+{
+	int err = handle_make(ctx, attr->xrcd, attr->qp_context, 0, qp);
+
+	if (!err)
+		attr->cap = (struct ibv_qp_cap){0};
+	return err;
+}
+
+int vb_xrc_qp_open(struct ibv_context *ctx, const struct ibv_qp_open_attr *attr, struct ibv_qp **qp)
+{
+	const uint32_t needed = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+				IBV_QP_OPEN_ATTR_TYPE;
+	uint32_t mask = attr->comp_mask;
+
+	if ((mask & needed) != needed || (mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT)))
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK,
+				 "open_qp: comp_mask 0x%x, needed are NUM, XRCD and TYPE", mask);
+	if (attr->qp_type != IBV_QPT_XRC_RECV)
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "open_qp: type %d, only XRC_RECV can be shared",
+				 (int)attr->qp_type);
+	if (!attr->xrcd || !attr->qp_num)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "open_qp: no %s",
+				 attr->xrcd ? "qp_num" : "xrcd");
+	return handle_make(ctx, attr->xrcd,
+			   mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL, attr->qp_num,
+			   qp);
+}
+
+int vb_xrc_qp_retire(struct vb_qp *handle, struct vb_events_got *got)
+{
+	struct vb_context *ctx = vb_context_of(handle->u.qp.context);
+	struct vb_engine *e = handle->body->engine;
+	int err = vb_handle_remove(&ctx->handles[VB_HANDLE_QP], handle->u.qp.handle, handle);
+
+	if (err)
+		return err;
+	vb_lock_take(&e->lock);
+	handle_detach(handle);
+	vb_lock_release(&e->lock);
+	handle->body = NULL;
+	for (int i = 0; i < VB_QP_EVENT_TYPES; i++)
+		vb_event_queue_drop(&ctx->async, &handle->event[i]);
+	*got = handle->got;
+	return 0;
+}
+
+void vb_xrc_qp_free(struct vb_qp *handle)
+{
+	vb_xrcd_put(handle->xrcd);
+	free(handle);
+}
+
+void vb_xrc_handles_event(struct vb_qp *body, enum ibv_event_type type)
+{
+	for (struct vb_qp *h = body->handles; h; h = h->next_handle)
+		vb_event_queue_raise(&vb_context_of(h->u.qp.context)->async, &h->event[type]);
+}
+
+void vb_xrc_qp_event(struct vb_qp *body, enum ibv_event_type type)
+{
+	struct vb_xrc_domain *d = body->xrc;
+
+	vb_xrc_handles_event(body, type);
+	if (!body->xb)
+		return;
+	struct vb_xrc_qp_place *p = vb_xrc_place(d, body->xb->place);
+	struct vb_xrc_seats others = {0};
+
+	vb_seats_merge(&others, &p->holders);
+	vb_seats_remove(&others, d->seat);
+	VB_SEATS_EACH(seat, &others)
+	{
+		__atomic_or_fetch(&p->events[seat], 1u << type, __ATOMIC_ACQ_REL);
+	}
+	vb_seats_merge(&d->news, &others);
+	vb_engine_make_runnable(d->engine, body);
+}
+
+/*
+ * What has been received stays: it is the queue's, its program has to learn of each receive that was used, and need not know
+ * that another process has destroyed the queue pair.
+ */
+void vb_xrc_qp_clear(struct vb_qp *body)
+{
+	struct vb_xrc_domain *d = body->xrc;
+
+	for (uint32_t place = 1, left = d->num_srqs; left && place < VB_XRC_SRQS; place++) {
+		if (!d->srq[place])
+			continue;
+		vb_cq_disown_qp(d->srq[place]->cq, body);
+		left--;
+	}
+}
+
+void vb_xrc_bodies_rebase(struct vb_xrc_domain *d, struct ibv_context *ctx)
+{
+	d->context = ctx;
+	if (!d->engine)
+		return;
+	vb_lock_take(&d->engine->lock);
+	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next)
+		body->u.qp.context = ctx;
+	vb_lock_release(&d->engine->lock);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The shared receive queues of an XRC domain: their numbers, and finding the one that a request names. */
+#include <errno.h>
+
+#include "object/context.h"
+#include "engine/cq.h"
+#include "engine/engine.h"
+#include "process/process.h"
+#include "qp/qp.h"
+#include "engine/srq.h"
+#include "xrc/table.h"
+
+#define PLACE(srqn) ((srqn) & (VB_XRC_SRQS - 1))
+
+/*
+ * Under the engine's lock and the table's. A free number, used as long ago as possible; 0 if there is none
+ * (place 0 is never used).
+ */
+static uint32_t number_take(struct vb_xrc_domain *d)
+{
+	uint32_t *next = d->table ? &d->table->next_srq : &d->next_srq;
+
+	for (uint32_t i = 0; i < VB_XRC_SRQS; i++) {
+		uint32_t number = (*next + 1) & VB_SRQN_MASK;
+		bool used = d->table ? d->table->srq[PLACE(number)].number
+				     : d->srq[PLACE(number)] != NULL;
+
+		*next = number;
+		if (PLACE(number) && !used)
+			return number;
+	}
+	return 0;
+}
+
+/* Under the engine's lock. Its number, known to every process of the domain. -EBUSY, -ENOMEM. */
+static int place_take(struct vb_xrc_domain *d, struct vb_srq *s)
+{
+	int err = d->table ? vb_xrc_table_lock(d) : 0;
+
+	if (err)
+		return err;
+	s->number = number_take(d);
+	if (s->number) {
+		d->srq[PLACE(s->number)] = s;
+		d->num_srqs++;
+	}
+	if (d->table) {
+		struct vb_xrc_srq_place *p = &d->table->srq[PLACE(s->number)];
+
+		p->seat = d->seat;
+		if (s->number)
+			__atomic_store_n(&p->number, s->number, __ATOMIC_RELEASE);
+		vb_xrc_table_unlock(d);
+	}
+	return s->number ? 0
+			 : vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT,
+				     "create_srq: the XRC domain has %u queues", VB_XRC_SRQS - 1);
+}
+
+int vb_xrc_srq_add(struct vb_srq *s)
+{
+	struct vb_xrc_domain *d = s->xrcd->domain;
+	int err = vb_process_start_progress();
+
+	if (!err)
+		err = vb_cq_attach(s->cq, d->engine);
+	if (err)
+		return err;
+	vb_lock_take(&d->engine->lock);
+	err = place_take(d, s);
+	vb_lock_release(&d->engine->lock);
+	if (err)
+		vb_cq_detach(s->cq, d->engine);
+	return err;
+}
+
+/* A message that is being received is abandoned: its next packet names a queue that is gone. */
+static void forget(struct vb_qp *body, const struct vb_srq *s)
+{
+	if (body->recv_srq == s) {
+		body->t.resp.recv = NULL;
+		body->recv_srq = NULL;
+	}
+	if (body->srq == s)
+		body->srq = NULL;
+}
+
+void vb_xrc_srq_remove(struct vb_srq *s)
+{
+	struct vb_xrc_domain *d = s->xrcd->domain;
+
+	vb_lock_take(&d->engine->lock);
+	if (d->table)
+		__atomic_store_n(&d->table->srq[PLACE(s->number)].number, 0, __ATOMIC_RELEASE);
+	d->srq[PLACE(s->number)] = NULL;
+	d->num_srqs--;
+	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next)
+		forget(body, s);
+	vb_lock_release(&d->engine->lock);
+	vb_cq_detach(s->cq, d->engine);
+}
+
+int vb_srq_number(struct ibv_srq *srq, uint32_t *number)
+{
+	struct vb_srq *s = vb_srq_of(srq);
+	int err = vb_context_check(srq->context, VB_HANDLE_SRQ, srq->handle, s, "srq");
+
+	if (err)
+		return err;
+	if (!s->xrcd)
+		return vb_refuse(EINVAL, VB_REASON_ARG,
+				 "get_srq_num: only an XRC queue has a number");
+	*number = s->number;
+	return 0;
+}
+
+enum vb_reason vb_xrc_srq_enter(struct vb_tqp *t, uint32_t srqn)
+{
+	struct vb_qp *body = vb_qp_of_tqp(t);
+	struct vb_srq *s = body->xrc->srq[PLACE(srqn)];
+
+	if (!s || s->number != srqn) {
+		body->srq = NULL;
+		vb_note(VB_REASON_SRQ_UNKNOWN, "qp 0x%x: the XRC domain has no queue 0x%x", t->qpn,
+			srqn);
+		return VB_REASON_SRQ_UNKNOWN;
+	}
+	body->srq = s;
+	body->pd_id = s->pd_id; /* rkeys too are those of the queue's protection domain (IBA A14) */
+	return VB_REASON_NONE;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the processes share that have one XRC domain open: who they are, whose queue a number names, and of each receive
+ * queue pair who holds it, what was set, and how far its responder is.
+ *
+ * One process is a queue pair's home: its number lies in a block of the home's, all requests come there. The home
+ * executes those that name a queue of its own; the others it hands to the queue's process, one at a time, which
+ * executes them with the responder's state from the table, answers the sender itself and reports back (xrc/hand.c). So
+ * one process executes at a time, and needs no lock for it. When the home dies or leaves, another member takes its
+ * block over and goes on from the table.
+ *
+ * Every member may write here: what is read is copied and made plausible before it is used.
+ */
+#ifndef VB_XRC_TABLE_H
+#define VB_XRC_TABLE_H
+
+#include <infiniband/verbs.h>
+
+#include "xrc/xrc.h"
+#include "xrc/seats.h"
+#include "host/commons.h"
+#include "host/page.h"
+#include "transport/responder.h"
+
+#define VB_XRC_QPS    VB_QPN_BLOCK_SIZE /* a queue pair's place is its number within its block */
+#define VB_XRC_NOBODY UINT32_MAX
+#define VB_XRC_MAGIC  0x7662787263303033ull
+
+struct vb_xrc_seat {
+	uint32_t used; /* by which member: each has another number; 0: none */
+	uint32_t door; /* a number of the member's by which its engine is found */
+};
+
+struct vb_xrc_srq_place {
+	uint32_t number; /* 0: none */
+	uint32_t seat;
+};
+
+struct vb_xrc_qp_place {
+	uint32_t qpn;     /* 0: none */
+	uint32_t home;    /* seat, or NOBODY */
+	uint32_t version; /* grows when attr or state change */
+	uint32_t state;
+	struct vb_xrc_seats holders;
+	uint32_t events[VB_COMMONS_SEATS]; /* to be told by that member: a bit per type */
+	struct ibv_qp_attr attr;
+	uint32_t saves;           /* grows with every change of resp */
+	struct vb_responder resp; /* but for the ring, which is */
+	struct vb_resource res[VB_RESOURCES];
+};
+
+struct vb_xrc_table {
+	uint64_t magic;
+	uint32_t next_srq;
+	uint32_t next_qp;
+	uint32_t next_member;
+	uint64_t used[VB_XRC_QPS /
+		      64]; /* places of queue pairs: the others are not touched and cost nothing */
+	struct vb_xrc_seat seat[VB_COMMONS_SEATS];
+	struct vb_xrc_srq_place srq[VB_XRC_SRQS];
+	struct vb_xrc_qp_place qp[VB_XRC_QPS];
+};
+
+struct vb_xrc_held;
+
+/* A body's part in it. */
+struct vb_xrc_body {
+	uint32_t place;
+	uint32_t version, saves; /* as last seen */
+	uint32_t res_saved;      /* resources below this number are in the table */
+	bool home;
+	bool dropping; /* no handle is left; the place is given back when the table's lock can be had */
+	bool serving;  /* executes a request for the home, which waits for our word */
+	uint32_t away; /* 1 + seat of who executes one for us */
+	uint32_t away_member; /* and which member it is: the seat may be another's before we hear of its end */
+	struct vb_run sent;                /* that request */
+	struct vb_xrc_seats handed;        /* whom we have handed requests: they have bodies, too */
+	struct vb_xrc_held *first, **last; /* requests that wait for it */
+	uint32_t num_held;
+	uint64_t held_bytes;
+	struct vb_page_qp unpublished; /* where a body that is not at home publishes: nowhere */
+};
+
+static inline struct vb_xrc_qp_place *vb_xrc_place(const struct vb_xrc_domain *d, uint32_t place)
+{
+	return &d->table->qp[place % VB_XRC_QPS];
+}
+
+/* xrc/table.c. All under the engine's lock, which is taken before the table's. */
+int vb_xrc_table_join(struct vb_xrc_domain *d, bool create, bool *fresh);
+void vb_xrc_table_leave(struct vb_xrc_domain *d);
+/* For calls: releases the engine's lock while it waits. -EBUSY with the reason recorded. */
+int vb_xrc_table_lock(struct vb_xrc_domain *d);
+/* Does not wait. */
+bool vb_xrc_table_try(struct vb_xrc_domain *d);
+void vb_xrc_table_unlock(struct vb_xrc_domain *d);
+/* A new place, ours; its number. -ENOMEM. */
+int vb_xrc_place_take(struct vb_xrc_domain *d, uint32_t *qpn);
+/* Marks us as a holder of the queue pair. -EINVAL: the domain has none of that number. */
+int vb_xrc_place_hold(struct vb_xrc_domain *d, uint32_t qpn);
+/* We hold it no more; without holders it is no more. */
+void vb_xrc_place_drop(struct vb_xrc_domain *d, uint32_t qpn);
+/* Nothing of that member's is left in the table. With the table's lock. */
+void vb_xrc_seat_clear(struct vb_xrc_domain *d, uint32_t seat);
+/*
+ * Members that have died are removed, their queue pairs go on here or elsewhere. True: it is to be done again,
+ * some have no home yet.
+ */
+bool vb_xrc_table_survey(struct vb_xrc_domain *d);
+/* The seat whose queue it is; NOBODY: there is none. */
+uint32_t vb_xrc_srq_seat(const struct vb_xrc_domain *d, uint32_t srqn);
+
+/* xrc/share.c: a body and its place. */
+void vb_xrc_pull(struct vb_qp *body); /* attributes, state, responder: what others have changed */
+void vb_xrc_publish(struct vb_qp *body); /* attributes and state that we have changed */
+void vb_xrc_save(struct vb_qp *body);    /* the responder, after a request */
+/* True if the queue pair is no more. */
+bool vb_xrc_is_gone(const struct vb_qp *body);
+
+/* xrc/hand.c: requests that other members execute. */
+/* At home: a request has come. Executes it, hands it over, or keeps it for later. */
+void vb_xrc_receive(struct vb_qp *body, const struct vb_run *run, const void *payload);
+/* A slot from another member has come. */
+void vb_xrc_handed(struct vb_xrc_domain *d, const struct vb_run *run, const void *payload);
+/* What waits is tried again; true if something waits for room. */
+bool vb_xrc_pump(struct vb_qp *body);
+bool vb_xrc_tell_news(struct vb_xrc_domain *d);
+/*
+ * If the member that was executing a request for us is no more, it is executed here, where it fails. True: its end is
+ * known, but its seat is not cleared yet: to be done again.
+ */
+bool vb_xrc_recall(struct vb_qp *body);
+void vb_xrc_forget_held(struct vb_qp *body);
+/*
+ * Contact with those whose end we have to notice: homes of our queue pairs, and a few neighbours, so that somebody
+ * notices everybody's end.
+ */
+void vb_xrc_meet(struct vb_xrc_domain *d);
+/* Is contact with the member known to have ended? */
+bool vb_xrc_seat_lost(struct vb_xrc_domain *d, uint32_t seat);
+
+/* xrc/qp.c: with the engine's lock. */
+struct vb_qp *vb_xrc_body(struct vb_xrc_domain *d, uint32_t qpn);
+/* ... or a new one for a queue pair of another home; NULL: no memory. */
+struct vb_qp *vb_xrc_body_mirror(struct vb_xrc_domain *d, uint32_t qpn);
+/* The queue pair's requests come here from now on. */
+void vb_xrc_body_settle_home(struct vb_qp *body);
+/* Bodies whose queue pair is no more, all of them if `all`; none has a handle. */
+void vb_xrc_bodies_sweep(struct vb_xrc_domain *d, bool all);
+/* Raises the event on the handles of this process. */
+void vb_xrc_handles_event(struct vb_qp *body, enum ibv_event_type type);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * XRC domains (IBA annex A14): shared receive queues that have a number and a CQ of their own, and receive queue pairs
+ * that have neither CQ nor protection domain: each request names the queue whose receives, keys and completions it is
+ * about.
+ *
+ * ibv_open_xrcd(3) gives a struct vb_xrcd; all of one inode lead to one struct vb_xrc_domain of the process. A receive
+ * queue pair is one "body", which runs the protocol in the domain's engine, and a "handle" for each ibv_create_qp_ex
+ * and ibv_open_qp: what the program holds. The CQs of the domain's queues drive the domain's engine.
+ */
+#ifndef VB_XRC_XRC_H
+#define VB_XRC_XRC_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/reason.h"
+#include "xrc/file.h"
+#include "xrc/seats.h"
+#include "verbs/ops.h"
+
+struct vb_commons;
+struct vb_cq;
+struct vb_device;
+struct vb_engine;
+struct vb_qp;
+struct vb_srq;
+struct vb_tqp;
+struct vb_xrc_domain;
+struct vb_xrc_table;
+
+#define VB_XRC_SRQ_BITS \
+	16u /* of a number; the rest tells the queues apart that used the place one after another */
+#define VB_XRC_SRQS   (1u << VB_XRC_SRQ_BITS)
+#define VB_XRC_BLOCKS 64u /* one's own, and those of members that were there before */
+
+struct vb_xrcd {
+	struct ibv_xrcd xrcd;
+	uint32_t handle;
+	uint32_t users; /* SRQs and queue pairs made with it; under vb_xrc_lock */
+	struct vb_xrc_domain *domain;
+	struct vb_xrcd *next; /* of the domain */
+};
+
+struct vb_xrc_domain {
+	const struct vb_device *device;
+	bool named; /* by a file */
+	bool busy;  /* is being joined by one call, others wait; under vb_xrc_lock */
+	struct vb_xrc_file file;
+	struct ibv_context *context; /* of some xrcd: bodies see the device through it */
+	struct vb_engine *engine;    /* made with the first queue or queue pair */
+	struct vb_xrcd *xrcds;       /* under vb_xrc_lock */
+	struct vb_xrc_domain *next;
+	/* Under the engine's lock. */
+	struct vb_qp *bodies;
+	struct vb_srq **srq; /* by the low bits of the number */
+	uint32_t num_srqs;
+	uint32_t next_srq; /* under vb_xrc_lock */
+	/* Named ones: what is shared with other processes (xrc/table.h). */
+	struct vb_commons *commons;
+	struct vb_xrc_table *table;
+	uint32_t seat; /* ours */
+	uint32_t door;
+	uint32_t num_blocks;
+	uint32_t block[VB_XRC_BLOCKS]; /* of queue pair numbers */
+	struct vb_xrc_seats news;      /* members that are to look at the table */
+	struct vb_xrc_seats met;       /* members that we have had to do with */
+	bool drops; /* bodies wait for the table's lock to give their places back */
+};
+
+static inline struct vb_xrcd *vb_xrcd_of(struct ibv_xrcd *xrcd)
+{
+	return (struct vb_xrcd *)(void *)xrcd;
+}
+
+/* Domains, their users, and which handles a body has. Taken before any engine's lock. */
+extern pthread_mutex_t vb_xrc_lock;
+
+/* xrcd.c */
+int vb_xrcd_open(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
+		 struct ibv_xrcd **xrcd);
+int vb_xrcd_close(struct ibv_xrcd *xrcd);
+/* Its context is being closed: whoever uses it is ended already. The object stays. */
+void vb_xrcd_abandon(struct ibv_xrcd *xrcd);
+/* One more user; makes the engine. -ENOENT. */
+int vb_xrcd_get(struct ibv_context *ctx, struct ibv_xrcd *xrcd);
+void vb_xrcd_put(struct vb_xrcd *xrcd);
+/* A process has ended or closed something: is a member of a domain among those that are gone? Without any lock. */
+void vb_xrc_survey(void);
+/* Something could not be done now: look again soon. Any thread. */
+void vb_xrc_look_again(void);
+/* Looks again if it is time for that; when the next time is (CLOCK_MONOTONIC ns), 0: never. Progress thread. */
+uint64_t vb_xrc_due(void);
+/* In a forked child: the domains are the parent's. */
+void vb_xrc_forked(void);
+
+/* xrc/srq.c: an SRQ of the domain; the caller holds a use of the xrcd. */
+int vb_xrc_srq_add(struct vb_srq *srq);
+void vb_xrc_srq_remove(struct vb_srq *srq);
+int vb_srq_number(struct ibv_srq *srq, uint32_t *number);
+enum vb_reason vb_xrc_srq_enter(struct vb_tqp *t, uint32_t srqn);
+
+/* xrc/qp.c */
+int vb_xrc_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **qp);
+int vb_xrc_qp_open(struct ibv_context *ctx, const struct ibv_qp_open_attr *attr,
+		   struct ibv_qp **qp);
+int vb_xrc_qp_retire(struct vb_qp *handle, struct vb_events_got *got);
+void vb_xrc_qp_free(struct vb_qp *handle);
+/* Raises the event on every handle (engine's lock). */
+void vb_xrc_qp_event(struct vb_qp *body, enum ibv_event_type type);
+/* Takes the queue pair's unpolled completions out of all CQs of the domain (engine's lock). */
+void vb_xrc_qp_clear(struct vb_qp *body);
+/* Their context is about to be closed: from now on it is this one. */
+void vb_xrc_bodies_rebase(struct vb_xrc_domain *domain, struct ibv_context *ctx);
+
+#endif
