@@ -10,10 +10,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/reason.h"
 #include "object/context.h"
-#include "process/fork.h"
 #include "device/guid.h"
 #include "device/netdev.h"
 #include "device/visible.h"
@@ -364,12 +364,16 @@ bool vb_gid_is_local(const union ibv_gid *gid)
 	return local;
 }
 
-void vb_device_fork_lock(void)
+static void fork_lock(void)
 {
 	pthread_mutex_lock(&devices.lock);
 }
 
-void vb_device_fork_unlock(void)
+static void fork_unlock(void)
 {
 	pthread_mutex_unlock(&devices.lock);
 }
+
+/* The child finds the list whole. */
+VB_FORK_HOOK(.phase = VB_FORK_DEVICES, .before = fork_lock, .parent = fork_unlock,
+	     .child = fork_unlock);

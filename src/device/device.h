@@ -67,7 +67,4 @@ void vb_device_link(struct vb_device *dev, struct vb_link_state *link);
 /* False: the slot is empty. `ifindex` may be NULL. */
 bool vb_device_gid(struct vb_device *dev, uint32_t index, union ibv_gid *gid, uint32_t *ifindex);
 
-void vb_device_fork_lock(void);
-void vb_device_fork_unlock(void);
-
 #endif

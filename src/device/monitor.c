@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "device/device.h"
@@ -78,9 +79,12 @@ void vb_monitor_attach(struct vb_node *node)
 		vb_device_refresh_now(); /* what changed before the socket was there */
 }
 
-void vb_monitor_forked(void)
+/* In a forked child: the parent's monitor is not ours. */
+static void forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	vb_descriptor_close(watched);
 	watched = -1;
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

@@ -12,7 +12,4 @@
 /* Starts monitoring, in the progress thread. Failing is no fault of anybody's: noted, not returned. */
 void vb_monitor_attach(struct vb_node *node);
 
-/* In a forked child: the parent's monitor is not ours. */
-void vb_monitor_forked(void);
-
 #endif

@@ -138,7 +138,6 @@ uint32_t vb_cq_untold(const struct vb_cq *cq);
 void vb_cq_moderate_end(struct vb_cq *cq);
 /* The progress thread: raises what is due; when to look again (CLOCK_MONOTONIC ns), 0 = nothing runs. */
 uint64_t vb_cq_moderate_due(void);
-void vb_cq_moderate_forked(void);
 
 /* Sets the ibv_cq_ex function pointers (cq_ex.c). */
 void vb_cq_ex_init(struct vb_cq *cq);

@@ -8,6 +8,7 @@
  * taken before the list's; the progress thread, which comes from the other side, only tries.
  */
 #include "engine/cq.h"
+#include "base/fork.h"
 #include "process/process.h"
 
 #define RETRY_NS 20000ull /* the queue was busy when its period ended */
@@ -154,9 +155,11 @@ void vb_cq_moderate_end(struct vb_cq *cq)
 }
 
 /* In the child: the queues are the parent's. */
-void vb_cq_moderate_forked(void)
+static void forked(void)
 {
 	list_lock = (struct vb_lock){0};
 	list = NULL;
 	atomic_store(&listed, 0);
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/fork.h"
 #include "engine/engine.h"
 
 #define WORDS (VB_MAX_ENGINES / VB_ENGINES_WORD)
@@ -293,9 +294,11 @@ void vb_engines_at_exit(void)
 	pthread_mutex_unlock(&engines.lock);
 }
 
-void vb_engines_forked(void)
+static void forked(void)
 {
 	/* Locks may be held by threads that do not exist in the child: all new. The parent's engines are left alone. */
 	memset(&engines, 0, sizeof(engines));
 	pthread_mutex_init(&engines.lock, NULL);
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

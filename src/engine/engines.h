@@ -58,6 +58,5 @@ void vb_engines_set_awake(const struct vb_engine *engine, bool awake);
 struct vb_engine *vb_engines_awake(uint32_t *index);
 
 void vb_engines_at_exit(void);
-void vb_engines_forked(void);
 
 #endif

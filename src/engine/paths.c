@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "process/process.h"
 
@@ -30,7 +31,8 @@ void vb_paths_keep(const struct vb_paths *paths)
 	pthread_mutex_unlock(&lock);
 }
 
-void vb_paths_forked(void)
+/* In a forked child: the lock may be held by a thread that does not exist here, and the counts are the parent's. */
+static void forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	ended = (struct vb_paths){0};
@@ -67,3 +69,5 @@ void vb_paths_log(const char *device)
 	       (unsigned long long)p.udp_runs, (unsigned long long)p.udp_bytes,
 	       (unsigned long long)p.udp_strays);
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

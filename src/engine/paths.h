@@ -11,7 +11,5 @@ void vb_paths_keep(const struct vb_paths *paths);
 void vb_paths_sum(struct vb_paths *sum);
 /* One line at level info, when a context is closed. */
 void vb_paths_log(const char *device);
-/* In a forked child: the lock may be held by a thread that does not exist here, and the counts are the parent's. */
-void vb_paths_forked(void);
 
 #endif

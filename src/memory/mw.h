@@ -63,8 +63,6 @@ int vb_mw_list(struct vb_mw *m);
 uint32_t vb_mw_unlist(struct vb_mw *m);
 /* Makes the region's key invalid unless windows are bound to it; false: they are, nothing has happened. */
 bool vb_mw_withdraw_region(struct vb_key *region);
-/* In a forked child: the lock may be held by a thread that does not exist here. */
-void vb_mw_forked(void);
 
 /* vb_send_wqe.swap of a bind: rights, and whether ibv_bind_mw(3) made it. */
 #define VB_MW_BIND_TYPE_1 (1ull << 32)

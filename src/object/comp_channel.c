@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/reason.h"
-#include "process/fork.h"
+#include "base/fork.h"
 
 int vb_comp_channel_create(struct ibv_context *ctx, struct ibv_comp_channel **channel)
 {

@@ -83,17 +83,15 @@ int vb_context_attach(struct vb_context *c);
 /* context_end.c: the context is being closed with objects left. */
 void vb_context_end_objects(struct vb_context *c);
 
-/* Around fork (fork.c): the list. */
+/* Around fork (context_fork.c): the list. */
 void vb_context_fork_lock(void);
 void vb_context_fork_unlock(void);
 void vb_context_each(void (*fn)(struct vb_context *c)); /* under fork_lock */
 
 /*
- * context_fork.c. In the child, under fork_lock: what contexts hold is the parent's, but for protection and thread
- * domains. A verb that creates re-opens its context first: from then on it is the child's, while what it inherited goes
- * on being refused.
+ * context_fork.c. In a forked child what contexts hold is the parent's, but for protection and thread domains. A verb that
+ * creates re-opens its context first: from then on it is the child's, while what it inherited goes on being refused.
  */
-void vb_context_forked(void);
 int vb_context_reopen(struct ibv_context *ctx);
 
 #endif

@@ -10,13 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/reason.h"
 #include "object/context.h"
 #include "engine/engine.h"
-#include "remote/mcast.h"
-#include "memory/mw.h"
-#include "remote/link.h"
 #include "xrc/xrc.h"
 #include "host/bell.h"
 #include "host/channel.h"
@@ -240,19 +238,17 @@ void vb_process_quiesce(uint32_t qpn, uint32_t key)
 	vb_mark_await(node, qpn, key);
 }
 
-void vb_process_forked(void)
+/* pthread_atfork, in the child: the node and its thread are the parent's; start afresh when next needed. */
+static void forked(void)
 {
 	struct vb_node *node = atomic_load(&process.node);
 
 	if (node)
 		vb_node_forked(node);
-	vb_udp_link_forked();
-	vb_mcast_forked();
-	vb_xrc_forked();
-	vb_mw_forked();
 	/* Locks may be held by threads that do not exist in the child: all new. The parent's objects are left alone. */
 	pthread_mutex_init(&process.start_lock, NULL);
 	atomic_store(&process.node, NULL);
 	process.thread_started = false;
-	vb_engines_forked();
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_NODE, .child = forked);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The process's one node on its host, started when first needed, and what to do when the process forks. */
+/* The process's one node on its host, started when first needed. */
 #ifndef VB_PROCESS_PROCESS_H
 #define VB_PROCESS_PROCESS_H
 
@@ -29,9 +29,6 @@ void vb_process_quiesce(uint32_t qpn, uint32_t key);
 
 /* Grows when contact with some process was made, failed or ended: who waits for a channel asks again. */
 uint64_t vb_process_contact_epoch(void);
-
-/* pthread_atfork, in the child: the node and its thread are the parent's; start afresh when next needed. */
-void vb_process_forked(void);
 
 /* The progress thread (progress.c). */
 void *vb_progress_main(void *node);

@@ -2,6 +2,7 @@
 /* Contexts in a forked child: whose their objects are, and how they become the child's. */
 #include <string.h>
 
+#include "base/fork.h"
 #include "object/context.h"
 #include "engine/cq.h"
 #include "device/device.h"
@@ -95,13 +96,18 @@ static void forked(struct vb_context *c)
 }
 
 /* The locks inside the objects may be held for ever: they are not taken again. */
-void vb_context_forked(void)
+static void in_child(void)
 {
 	vb_qp_none_alive();
 	vb_cq_none_alive();
 	vb_srq_none_alive();
 	vb_context_each(forked);
+	vb_context_fork_unlock();
 }
+
+/* The list's lock is held across the fork, so that the child finds the list whole. */
+VB_FORK_HOOK(.phase = VB_FORK_CONTEXTS, .before = vb_context_fork_lock,
+	     .parent = vb_context_fork_unlock, .child = in_child);
 
 /*
  * The child gets an event queue and a command descriptor of its own. The numbers that it inherited are left alone: the program may

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/reason.h"
 #include "object/context.h"
 #include "device/device.h"
@@ -231,7 +232,10 @@ int vb_import_dm(struct ibv_context *ctx, uint32_t handle, struct ibv_dm **dm)
 	return err;
 }
 
-void vb_import_forked(void)
+/* In a forked child: the lock may be held by a thread that does not exist here. */
+static void forked(void)
 {
 	pthread_mutex_init(&known_lock, NULL);
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

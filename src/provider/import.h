@@ -13,7 +13,5 @@ int vb_import_device(int cmd_fd, struct ibv_context **ctx);
 int vb_import_pd(struct ibv_context *ctx, uint32_t handle, struct ibv_pd **pd);
 int vb_import_mr(struct ibv_pd *pd, uint32_t handle, struct ibv_mr **mr);
 int vb_import_dm(struct ibv_context *ctx, uint32_t handle, struct ibv_dm **dm);
-/* In a forked child: the lock may be held by a thread that does not exist here. */
-void vb_import_forked(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fork.h"
 #include "base/lock.h"
 #include "memory/mw.h"
 #include "process/process.h"
@@ -223,8 +224,11 @@ bool vb_mw_withdraw_region(struct vb_key *region)
 	return free;
 }
 
-void vb_mw_forked(void)
+/* In a forked child: the lock may be held by a thread that does not exist here. */
+static void forked(void)
 {
 	memset(&lock, 0, sizeof(lock));
 	window_at = NULL;
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

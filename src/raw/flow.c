@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/reason.h"
 #include "object/context.h"
@@ -271,8 +272,10 @@ bool vb_flow_steer(const struct vb_qp *qp, const struct vb_frame *frame, uint32_
 }
 
 /* In the child: the rules are the parent's. */
-void vb_flow_forked(void)
+static void forked(void)
 {
 	table_lock = (struct vb_lock){0};
 	table = NULL;
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

@@ -22,6 +22,4 @@ int vb_flow_destroy(struct ibv_flow *flow);
 /* Is the frame for `qp`? Counts what its rules are to count; *tag is that of the rule that steered the frame, else 0. */
 bool vb_flow_steer(const struct vb_qp *qp, const struct vb_frame *frame, uint32_t *tag);
 
-void vb_flow_forked(void);
-
 #endif

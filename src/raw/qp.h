@@ -53,6 +53,4 @@ bool vb_raw_drain(struct vb_engine *engine);
 /* Progress thread: looks at frames that wait for a receive. When it wants to be called again (CLOCK_MONOTONIC ns), or 0. */
 uint64_t vb_raw_serve(void);
 
-void vb_raw_forked(void);
-
 #endif

@@ -18,6 +18,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/fork.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "engine/cq.h"
@@ -477,9 +478,11 @@ void vb_raw_unlisten(struct vb_qp *qp)
 }
 
 /* In the child: the sockets are the parent's; its copies of the descriptors have been closed. */
-void vb_raw_forked(void)
+static void forked(void)
 {
 	pthread_mutex_init(&ears.lock, NULL);
 	ears.list = NULL;
 	ears.epoll = -1;
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/fork.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "engine/engine.h"
@@ -437,7 +438,8 @@ bool vb_udp_link_rang(void)
 	       atomic_exchange(&udp_link.rang, false);
 }
 
-void vb_udp_link_forked(void)
+/* In a forked child, after the node's descriptors were closed: all is the parent's, start afresh. */
+static void forked(void)
 {
 	vb_udp_receiver_destroy(udp_link.receiver);
 	memset(&udp_link, 0, sizeof(udp_link));
@@ -447,6 +449,6 @@ void vb_udp_link_forked(void)
 		atomic_store(&udp_link.side[i].leaving, -1);
 	}
 	udp_link.epoll = -1;
-	vb_udp_steer_forked();
-	vb_udp_stray_forked();
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

@@ -56,7 +56,4 @@ uint64_t vb_udp_link_serve(void);
 #define VB_UDP_LINK_TAGS 2u
 int vb_udp_link_epoll(void);
 
-/* In a forked child, after the node's descriptors were closed: all is the parent's, start afresh. */
-void vb_udp_link_forked(void);
-
 #endif

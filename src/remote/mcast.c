@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/fork.h"
 #include "base/reason.h"
 #include "object/context.h"
 #include "device/device.h"
@@ -246,8 +247,11 @@ void vb_mcast_deliver(struct vb_engine *e, const struct vb_run *run, const uint8
 		vb_note(VB_REASON_DROP_QPN, "packet for a multicast group without members");
 }
 
-void vb_mcast_forked(void)
+/* In a forked child: the members are the parent's. */
+static void forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	members = NULL;
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

@@ -19,9 +19,6 @@ void vb_mcast_leave(struct ibv_qp *qp);
 void vb_mcast_deliver(struct vb_engine *engine, const struct vb_run *run, const uint8_t *payload,
 		      uint32_t ifindex);
 
-/* In a forked child: the members are the parent's. */
-void vb_mcast_forked(void);
-
 /* The receiving socket of the family is a new one: joins what queue pairs have joined. */
 void vb_mcast_rejoin(bool ipv4);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/sys.h"
@@ -503,8 +504,10 @@ uint64_t vb_udp_steer_due(void)
 	return atomic_load_explicit(&steer.due, memory_order_relaxed);
 }
 
-void vb_udp_steer_forked(void)
+static void forked(void)
 {
 	memset(&steer, 0, sizeof(steer));
 	pthread_mutex_init(&steer.lock, NULL);
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

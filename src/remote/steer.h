@@ -39,6 +39,4 @@ uint64_t vb_udp_steer_due(void);
 /* An event of a descriptor of this file in the link's epoll set, by its tag. */
 void vb_udp_steer_event(uint64_t tag);
 
-void vb_udp_steer_forked(void);
-
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fork.h"
 #include "engine/engine.h"
 #include "process/process.h"
 #include "remote/deliver.h"
@@ -287,8 +288,10 @@ void vb_udp_stray_fini(struct vb_engine *e)
 	e->strays = NULL;
 }
 
-void vb_udp_stray_forked(void)
+static void forked(void)
 {
 	pthread_mutex_init(&keeper_lock, NULL);
 	keeper = NULL;
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

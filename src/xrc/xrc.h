@@ -94,8 +94,6 @@ void vb_xrc_survey(void);
 void vb_xrc_look_again(void);
 /* Looks again if it is time for that; when the next time is (CLOCK_MONOTONIC ns), 0: never. Progress thread. */
 uint64_t vb_xrc_due(void);
-/* In a forked child: the domains are the parent's. */
-void vb_xrc_forked(void);
 
 /* xrc/srq.c: an SRQ of the domain; the caller holds a use of the xrcd. */
 int vb_xrc_srq_add(struct vb_srq *srq);

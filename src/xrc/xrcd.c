@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/fork.h"
 #include "base/random.h"
 #include "base/sys.h"
 #include "object/context.h"
@@ -419,8 +420,11 @@ uint64_t vb_xrc_due(void)
 	return at;
 }
 
-void vb_xrc_forked(void)
+/* In a forked child: the domains are the parent's. */
+static void forked(void)
 {
 	pthread_mutex_init(&vb_xrc_lock, NULL);
 	domains = NULL;
 }
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);
