@@ -167,6 +167,7 @@ static void resources_put(struct vb_qp *qp)
 	vb_bias_forget(&qp->wr_lock);
 	free(qp->discard);
 	free(qp->t.resp.res);
+	free(qp->t.req.rd_end);
 	free(qp);
 }
 

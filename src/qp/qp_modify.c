@@ -208,23 +208,44 @@ static void apply(struct vb_qp *qp, int mask, const struct change *c)
 	}
 }
 
-/* Room for what the responder remembers, as much as is asked for. It may be there from before: it never shrinks. */
+/* Shares no cache line with what other threads write. */
+static int ring_alloc(uint32_t most, size_t each, void **ring)
+{
+	if (!posix_memalign(ring, 64, vb_resource_slots(most) * each))
+		return 0;
+	return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY,
+			 "modify_qp: no memory for %u READs and ATOMICs at once", most);
+}
+
+/* Room for what the requester has in flight. It may be there from before: it never shrinks. */
+static int requests_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct vb_requester *r = &qp->t.req;
+	void *ring;
+	int err;
+
+	if (!(mask & IBV_QP_MAX_QP_RD_ATOMIC) || vb_resource_slots(a->max_rd_atomic) <= r->rd_slots)
+		return 0;
+	err = ring_alloc(a->max_rd_atomic, sizeof(*r->rd_end), &ring);
+	if (!err)
+		free(vb_requester_grow(r, ring, vb_resource_slots(a->max_rd_atomic)));
+	return err;
+}
+
+/* The same for what the responder remembers. */
 static int resources_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	struct vb_responder *p = &qp->t.resp;
-	uint32_t slots = mask & IBV_QP_MAX_DEST_RD_ATOMIC ? vb_resource_slots(a->max_dest_rd_atomic)
-							  : 0;
-	struct vb_resource *res;
+	void *ring;
+	int err;
 
-	if (slots <= p->res_slots)
+	if (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) ||
+	    vb_resource_slots(a->max_dest_rd_atomic) <= p->res_slots)
 		return 0;
-	/* Shares no cache line with what other threads write. */
-	if (posix_memalign((void **)&res, 64, slots * sizeof(*res)))
-		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY,
-				 "modify_qp: no memory for %u READs and ATOMICs at once",
-				 a->max_dest_rd_atomic);
-	free(vb_responder_grow(p, res, slots));
-	return 0;
+	err = ring_alloc(a->max_dest_rd_atomic, sizeof(*p->res), &ring);
+	if (!err)
+		free(vb_responder_grow(p, ring, vb_resource_slots(a->max_dest_rd_atomic)));
+	return err;
 }
 
 static void to_reset(struct vb_qp *qp)
@@ -355,6 +376,8 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 	if (!err && c.from == IBV_QPS_SQD && c.to == IBV_QPS_RTS && vb_tqp_busy(&qp->t))
 		err = vb_refuse(EINVAL, VB_REASON_QP_STATE, "modify_qp: qp 0x%x is still draining",
 				qp->t.qpn);
+	if (!err)
+		err = requests_prepare(qp, attr, mask);
 	if (!err)
 		err = resources_prepare(qp, attr, mask);
 	if (!err)

@@ -143,6 +143,12 @@ static bool rd_full(const struct vb_tqp *qp)
 	return (uint8_t)(qp->req.rd_tail - qp->req.rd_head) >= qp->max_rd_atomic;
 }
 
+/* A request that a response answers went out. */
+static void rd_sent(struct vb_requester *r)
+{
+	r->rd_end[r->rd_tail++ & (r->rd_slots - 1)] = r->psn;
+}
+
 static enum vb_step emit_read(struct vb_tqp *qp, struct vb_send_wqe *w)
 {
 	struct vb_requester *r = &qp->req;
@@ -167,7 +173,7 @@ static enum vb_step emit_read(struct vb_tqp *qp, struct vb_send_wqe *w)
 	run.dma_length = (uint32_t)length;
 	qp->env->commit(qp, NULL, &run);
 	sent(qp, w, packets);
-	r->rd_end[r->rd_tail++] = r->psn;
+	rd_sent(r);
 	return VB_STEP_ON;
 }
 
@@ -188,7 +194,7 @@ static enum vb_step emit_atomic(struct vb_tqp *qp, struct vb_send_wqe *w,
 	run.swap_add = op->op == VB_OP_COMPARE_SWAP ? w->swap : w->compare_add;
 	qp->env->commit(qp, NULL, &run);
 	sent(qp, w, 1);
-	r->rd_end[r->rd_tail++] = r->psn;
+	rd_sent(r);
 	return VB_STEP_ON;
 }
 
@@ -220,7 +226,7 @@ static enum vb_step emit_confirmed(struct vb_tqp *qp, struct vb_send_wqe *w,
 	run.dma_length = op->op == VB_OP_FLUSH ? (uint32_t)w->compare_add : length;
 	qp->env->commit(qp, NULL, &run);
 	sent(qp, w, 1);
-	r->rd_end[r->rd_tail++] = r->psn;
+	rd_sent(r);
 	return VB_STEP_ON;
 }
 

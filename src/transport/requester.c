@@ -34,6 +34,17 @@ const struct vb_request_op *vb_request_op(uint8_t opcode)
 	return opcode < sizeof(ops) / sizeof(ops[0]) ? &ops[opcode] : &none;
 }
 
+uint32_t *vb_requester_grow(struct vb_requester *r, uint32_t *rd_end, uint32_t slots)
+{
+	uint32_t *former = r->rd_end;
+
+	for (uint8_t n = r->rd_head; n != r->rd_tail; n++)
+		rd_end[n & (slots - 1)] = former[n & (r->rd_slots - 1)];
+	r->rd_end = rd_end;
+	r->rd_slots = (uint16_t)slots;
+	return former;
+}
+
 void vb_requester_flush(struct vb_tqp *qp, enum vb_reason reason)
 {
 	struct vb_requester *r = &qp->req;
@@ -106,7 +117,8 @@ bool vb_requester_acked(struct vb_tqp *qp, uint32_t upto)
 		r->head++;
 		qp->env->send_done(qp, w, IBV_WC_SUCCESS, VB_REASON_NONE);
 	}
-	while (r->rd_head != r->rd_tail && vb_psn_diff(r->una, r->rd_end[r->rd_head]) >= 0)
+	while (r->rd_head != r->rd_tail &&
+	       vb_psn_diff(r->una, r->rd_end[r->rd_head & (r->rd_slots - 1)]) >= 0)
 		r->rd_head++;
 	/* What was to be sent again has meanwhile been acknowledged. */
 	if (vb_psn_diff(r->una, r->psn) > 0 || (int32_t)(r->head - r->cur) > 0) {

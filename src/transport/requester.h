@@ -27,8 +27,6 @@
 
 struct vb_tqp;
 
-#define VB_RD_RING 256 /* more than the 255 that max_rd_atomic can say */
-
 enum vb_requester_wait {
 	VB_WAIT_NONE,
 	VB_WAIT_RNR,     /* the peer asked for patience: nothing is sent until the timer expires */
@@ -47,26 +45,31 @@ struct vb_requester {
 	uint32_t max_psn;   /* one past the highest ever sent */
 	uint32_t ack_asked; /* one past the last packet sent with AckReq */
 
+	/*
+	 * READ and ATOMIC requests in flight: one past the last PSN of each, oldest at rd_head. Whoever has the queue pair gives
+	 * it the ring, of vb_resource_slots(max_rd_atomic) places or more; none while max_rd_atomic is 0.
+	 */
+	uint8_t rd_head;
+	uint8_t rd_tail;
+	uint16_t rd_slots; /* a power of two, at most 256, or 0 */
+	uint32_t *rd_end;
+
 	uint8_t wait; /* enum vb_requester_wait */
 	bool timer;   /* the acknowledgement timer is armed */
 	bool progress; /* something was acknowledged, or the first request sent, since it was armed */
-	bool trouble; /* any of the counters below is not at its start */
-	bool recovering; /* gone back and not acknowledged since: further hints of the same loss count once */
-	bool probing;     /* the last pause was not answered yet */
+	bool trouble;     /* any of the counters below is not at its start */
 	bool dead;        /* the peer's process has ended */
 	bool direct_more; /* the entry at cur is half done by direct access */
+	bool probing;     /* the last pause was not answered yet */
+	bool recovering; /* gone back and not acknowledged since: further hints of the same loss count once */
+	uint32_t first_psn; /* sq_psn */
 	uint8_t retries;
 	uint8_t rnr_tries;
+	bool odd_answer; /* what the peer expects did not fit, since the last progress */
+
 	uint64_t backoff_ns; /* the latest wait */
 	uint64_t since_ns;   /* backoff_ns: when the first drop since the last progress was told */
-	uint32_t first_psn;  /* sq_psn */
-	uint32_t peer_psn;   /* what the peer said it expects, when that did not fit */
-	bool odd_answer;     /* it did not fit, since the last progress */
-
-	/* READ and ATOMIC requests in flight: one past the last PSN of each, oldest at rd_head. */
-	uint8_t rd_head;
-	uint8_t rd_tail;
-	uint32_t rd_end[VB_RD_RING];
+	uint32_t peer_psn;   /* odd_answer: what the peer said it expects */
 };
 
 /* What sending a piece led to. */
@@ -98,6 +101,8 @@ struct vb_request_op {
 const struct vb_request_op *vb_request_op(uint8_t opcode);
 
 /* requester.c */
+/* A larger ring of requests in flight; what the former one held is copied. Returns the former one. */
+uint32_t *vb_requester_grow(struct vb_requester *r, uint32_t *rd_end, uint32_t slots);
 bool vb_requester_run(struct vb_tqp *qp);
 /* Completes what `upto` (exclusive) acknowledges; false if an unanswered READ or ATOMIC stands in the way. */
 bool vb_requester_acked(struct vb_tqp *qp, uint32_t upto);

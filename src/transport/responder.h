@@ -95,14 +95,14 @@ struct vb_responder {
 	uint32_t res_slots; /* a power of two, or 0 */
 };
 
-/* The smallest ring for this max_dest_rd_atomic. */
-static inline uint32_t vb_resource_slots(uint32_t max_dest_rd_atomic)
+/* The smallest ring for this max_dest_rd_atomic; of requests in flight, for this max_rd_atomic. */
+static inline uint32_t vb_resource_slots(uint32_t most)
 {
 	uint32_t slots = 1;
 
-	while (slots <= max_dest_rd_atomic)
+	while (slots <= most)
 		slots *= 2;
-	return max_dest_rd_atomic ? slots : 0;
+	return most ? slots : 0;
 }
 
 /* Entry `number` of the counters above. */

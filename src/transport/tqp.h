@@ -8,8 +8,10 @@
 #ifndef VB_TRANSPORT_TQP_H
 #define VB_TRANSPORT_TQP_H
 
+#include <assert.h>
 #include <infiniband/verbs.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "transport/env.h"
@@ -18,37 +20,14 @@
 #include "transport/run.h"
 #include "transport/wqe.h"
 
-struct vb_tqp {
-	const struct vb_env *env;
+#define VB_CACHE_LINE 64
 
-	/* Identity and attributes; written by the device while no other call runs. */
-	uint32_t qpn;
-	uint32_t dest_qpn;
-	uint32_t qkey;
-	uint32_t access; /* qp_access_flags */
-	uint32_t mtu;    /* path MTU in bytes; UD: the largest payload */
-	uint32_t least;  /* bytes of the shortest payload: 0, or a frame's header */
-	uint16_t pkey;
-	uint8_t service; /* enum vb_service */
-	bool sends_only; /* XRC_SEND: there is no responder half (IBA A14.2) */
-	uint8_t state;   /* enum ibv_qp_state */
-	bool was_ready;  /* the program has brought it to RTR before, or it is there */
-	bool failed; /* it is in ERR because of a fault, not because the program moved it there */
-	uint8_t timeout;
-	uint8_t retry_cnt;
-	uint8_t rnr_retry;
-	uint8_t min_rnr_timer;
-	uint8_t max_rd_atomic;      /* as requester */
-	uint8_t max_dest_rd_atomic; /* as responder */
-	/*
-	 * The link's nature. reliable: nothing gets lost while the peer lives; no acknowledgement timer runs, and a
-	 * request that the peer's QP could not take is answered by VB_OP_DROP (retry: semantics in requester.h).
-	 */
-	bool link_reliable;
-	bool tells;             /* env->remote_done is to be called */
-	uint32_t max_run_bytes; /* most payload of one run; a multiple of the MTU, at least one MTU */
-	uint32_t window_packets; /* most unacknowledged packets (lossy links); 0 = no limit */
-	uint32_t max_read_bytes; /* a READ is split into requests of at most this (multiple of the MTU); 0 = not */
+/*
+ * Lines of the processor's cache, in this order: what each request and each arriving run looks at; the requester, of which the
+ * first line serves a request that is answered in time; what is for lost packets and for commands; the responder.
+ */
+struct vb_tqp {
+	_Alignas(VB_CACHE_LINE) const struct vb_env *env;
 
 	/*
 	 * The send queue: a ring of sq_size (a power of two) entries of sq_stride bytes at sq. The device writes entry
@@ -59,9 +38,47 @@ struct vb_tqp {
 	uint32_t sq_stride;
 	uint32_t sq_posted;
 
+	/* Identity and attributes, here and below `req`; written by the device while no other call runs. */
+	uint32_t qpn;
+	uint32_t dest_qpn;
+	uint32_t mtu;           /* path MTU in bytes; UD: the largest payload */
+	uint32_t max_run_bytes; /* most payload of one run; a multiple of the MTU, at least one MTU */
+	uint32_t window_packets; /* most unacknowledged packets (lossy links); 0 = no limit */
+	uint32_t access;         /* qp_access_flags */
+	uint32_t qkey;
+	uint16_t pkey;
+	uint8_t service; /* enum vb_service */
+	uint8_t state;   /* enum ibv_qp_state */
+	/*
+	 * The link's nature. reliable: nothing gets lost while the peer lives; no acknowledgement timer runs, and a
+	 * request that the peer's QP could not take is answered by VB_OP_DROP (retry: semantics in requester.h).
+	 */
+	bool link_reliable;
+	bool sends_only;       /* XRC_SEND: there is no responder half (IBA A14.2) */
+	bool tells;            /* env->remote_done is to be called */
+	uint8_t max_rd_atomic; /* as requester */
+
 	struct vb_requester req;
-	struct vb_responder resp;
+
+	uint32_t least; /* bytes of the shortest payload: 0, or a frame's header */
+	uint32_t max_read_bytes; /* a READ is split into requests of at most this (multiple of the MTU); 0 = not */
+	bool was_ready; /* the program has brought it to RTR before, or it is there */
+	bool failed; /* it is in ERR because of a fault, not because the program moved it there */
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	uint8_t min_rnr_timer;
+	uint8_t max_dest_rd_atomic; /* as responder */
+
+	_Alignas(VB_CACHE_LINE) struct vb_responder resp;
 };
+
+static_assert(offsetof(struct vb_tqp, req) == VB_CACHE_LINE, "the requester begins a cache line");
+static_assert(offsetof(struct vb_requester, backoff_ns) == VB_CACHE_LINE,
+	      "what a request needs that is answered in time is one cache line");
+static_assert(offsetof(struct vb_responder, length) <= VB_CACHE_LINE,
+	      "what a SEND needs at the responder is one cache line");
+static_assert(sizeof(struct vb_tqp) <= 6 * VB_CACHE_LINE, "each queue pair has one");
 
 static inline struct vb_send_wqe *vb_tqp_wqe(const struct vb_tqp *qp, uint32_t index)
 {

@@ -247,7 +247,10 @@ void endpoint_start(struct endpoint *e, const uint8_t *head)
 	e->qp.resp.res_slots = vb_resource_slots(e->qp.max_dest_rd_atomic);
 	e->res = calloc(e->qp.resp.res_slots + 1u, sizeof(*e->res));
 	e->qp.resp.res = e->qp.resp.res_slots ? e->res : NULL;
-	DEMAND(e->res);
+	e->qp.req.rd_slots = (uint16_t)vb_resource_slots(e->qp.max_rd_atomic);
+	e->rd_end = calloc(e->qp.req.rd_slots + 1u, sizeof(*e->rd_end));
+	e->qp.req.rd_end = e->qp.req.rd_slots ? e->rd_end : NULL;
+	DEMAND(e->res && e->rd_end);
 	vb_tqp_reset(&e->qp);
 	e->qp.state = states[head[HEAD_STATE] % 128 % 3];
 	if (e->qp.state != IBV_QPS_INIT)
@@ -267,6 +270,7 @@ void endpoint_stop(struct endpoint *e)
 	DEMAND(!e->qp.resp.recv);
 	free(e->region);
 	free(e->res);
+	free(e->rd_end);
 	free(e->local);
 	free(e->room);
 }

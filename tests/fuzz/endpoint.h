@@ -26,6 +26,7 @@
 struct endpoint {
 	struct vb_tqp qp; /* first: the environment finds the endpoint by it */
 	struct vb_resource *res;
+	uint32_t *rd_end;
 	struct vb_key keys[2];
 	uint8_t *region; /* what peers may reach */
 	uint8_t *local;  /* what requests gather from and scatter to */

@@ -177,6 +177,8 @@ static void set_attributes(struct sim_side *s)
 	memset(s->res, 0xdd, sizeof(s->res));
 	qp->resp.res = s->res;
 	qp->resp.res_slots = vb_resource_slots(c->max_dest_rd_atomic);
+	qp->req.rd_end = s->rd_end;
+	qp->req.rd_slots = (uint16_t)vb_resource_slots(c->max_rd_atomic);
 	qp->env = c->direct ? &sim_env_direct : &sim_env;
 	qp->qpn = 0x100 + s->number;
 	qp->dest_qpn = 0x100 + s->world->sides - 1 - s->number;

@@ -286,10 +286,11 @@ bool world_run(struct world *w, uint64_t seed, bool trace)
 
 struct world *world_create(void)
 {
-	struct world *w = calloc(1, sizeof(*w));
+	struct world *w = aligned_alloc(_Alignof(struct world), sizeof(*w));
 
 	if (!w)
 		return NULL;
+	memset(w, 0, sizeof(*w));
 	for (int s = 0; s < 2; s++) {
 		w->side[s].memory = malloc(SIM_MEMORY);
 		w->oracle.side[s].model = malloc(SIM_MEMORY);

@@ -135,6 +135,7 @@ struct world;
 struct sim_side {
 	struct vb_tqp qp; /* first: the environment finds the side by it */
 	struct vb_resource res[VB_RESOURCES];
+	uint32_t rd_end[VB_RESOURCES];
 	struct world *world;
 	unsigned int number;
 	uint8_t *memory;

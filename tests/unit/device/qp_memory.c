@@ -21,6 +21,11 @@ static uint32_t slots(const struct side *side)
 	return vb_qp_of(side->qp)->t.resp.res_slots;
 }
 
+static uint32_t in_flight(const struct side *side)
+{
+	return vb_qp_of(side->qp)->t.req.rd_slots;
+}
+
 static void as_asked(void)
 {
 	struct qp_settings settings;
@@ -32,11 +37,14 @@ static void as_asked(void)
 	side_open(&from, &here, &settings, NULL, 4096);
 	side_open(&to, &here, &settings, NULL, 4096);
 	CHECK_EQ(slots(&to), 0);
+	CHECK_EQ(in_flight(&from), 0);
 	sides_connect(&from, &to);
 	CHECK_EQ(slots(&to), 2);
+	CHECK_EQ(in_flight(&from), 2);
 	qp_settings_default(&settings, IBV_QPT_UD);
 	qp = qp_create(&here, &settings);
 	CHECK_EQ(vb_qp_of(qp)->t.resp.res_slots, 0);
+	CHECK_EQ(vb_qp_of(qp)->t.req.rd_slots, 0);
 	CHECK_ZERO(ibv_destroy_qp(qp));
 }
 
@@ -56,10 +64,17 @@ static void read_all(void)
 
 static void more(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .max_dest_rd_atomic = 16};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_SQD, .max_rd_atomic = 8, .max_dest_rd_atomic = 16};
 
 	promise("a larger number in SQD, and the queue pair goes on");
 	read_all();
+	CHECK_ZERO(ibv_modify_qp(from.qp, &attr, IBV_QP_STATE));
+	CHECK_ZERO(ibv_modify_qp(from.qp, &attr, IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK_EQ(in_flight(&from), 16);
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK_ZERO(ibv_modify_qp(from.qp, &attr, IBV_QP_STATE));
+	attr.qp_state = IBV_QPS_SQD;
 	CHECK_ZERO(ibv_modify_qp(to.qp, &attr, IBV_QP_STATE));
 	CHECK_ZERO(ibv_modify_qp(to.qp, &attr, IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC));
 	CHECK_EQ(slots(&to), 32);

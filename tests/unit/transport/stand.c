@@ -271,10 +271,11 @@ static const struct vb_env env_direct = {ENVIRONMENT, .direct = direct,
 
 struct stand *stand_new(bool reliable)
 {
-	struct stand *s = calloc(1, sizeof(*s));
+	struct stand *s = aligned_alloc(_Alignof(struct stand), sizeof(*s));
 	struct vb_tqp *qp;
 
 	assert_non_null(s);
+	memset(s, 0, sizeof(*s));
 	qp = &s->qp;
 	qp->env = &env;
 	qp->qpn = STAND_QPN;
@@ -289,6 +290,8 @@ struct stand *stand_new(bool reliable)
 	qp->min_rnr_timer = 12;
 	qp->max_rd_atomic = 4;
 	qp->max_dest_rd_atomic = 4;
+	qp->req.rd_end = s->rd_end;
+	qp->req.rd_slots = 8;
 	qp->resp.res = s->res;
 	qp->resp.res_slots = 8;
 	qp->link_reliable = reliable;

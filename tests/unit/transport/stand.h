@@ -29,6 +29,7 @@ struct stand_done {
 struct stand {
 	struct vb_tqp qp; /* first: the environment finds the stand by it */
 	struct vb_resource res[VB_RESOURCES];
+	uint32_t rd_end[VB_RESOURCES];
 
 	struct vb_run sent[STAND_RUNS]; /* what went to the link, oldest first */
 	unsigned int sents;
