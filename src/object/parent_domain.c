@@ -7,7 +7,7 @@
 #include "object/context.h"
 #include "object/passport.h"
 #include "object/pd.h"
-#include "engine/td.h"
+#include "object/td.h"
 
 /* Unprotected memory is a wish that matters in a confidential guest with a real adapter: here all memory serves. */
 #define KNOWN_MASK                                           \

@@ -8,7 +8,7 @@
 #include "base/reason.h"
 #include "object/context.h"
 #include "object/passport.h"
-#include "engine/td.h"
+#include "object/td.h"
 
 uint32_t vb_pd_number(void)
 {

@@ -11,7 +11,7 @@
 #include "object/pd.h"
 #include "qp/qp.h"
 #include "engine/srq.h"
-#include "engine/td.h"
+#include "object/td.h"
 #include "raw/wq.h"
 
 static void qp_inherited(void *object)

@@ -17,7 +17,7 @@
 #include "device/port.h"
 #include "qp/qp.h"
 #include "engine/srq.h"
-#include "engine/td.h"
+#include "object/td.h"
 
 static int refuse(const char *what)
 {

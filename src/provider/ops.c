@@ -22,7 +22,7 @@
 #include "qp/qp.h"
 #include "engine/srq.h"
 #include "tag/srq.h"
-#include "engine/td.h"
+#include "object/td.h"
 #include "raw/wq.h"
 #include "xrc/xrc.h"
 

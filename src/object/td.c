@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Thread domains: ibv_alloc_td(3). */
-#include "engine/td.h"
+#include "object/td.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/reason.h"
 #include "object/context.h"
-#include "engine/engine.h"
 
 int vb_td_alloc(struct ibv_context *ctx, struct ibv_td **td)
 {
@@ -44,7 +43,7 @@ int vb_td_dealloc(struct ibv_td *td)
 	if (err)
 		return err;
 	if (t->engine)
-		vb_engine_destroy(t->engine);
+		t->engine_end(t->engine);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 	return 0;
@@ -73,16 +72,4 @@ void vb_td_put(struct vb_td *t)
 	pthread_mutex_lock(&c->lock);
 	t->users--;
 	pthread_mutex_unlock(&c->lock);
-}
-
-int vb_td_engine(struct vb_td *t, struct vb_engine **engine)
-{
-	int err = 0;
-
-	pthread_mutex_lock(&t->lock);
-	if (!t->engine)
-		err = vb_engine_create(&t->engine, true);
-	*engine = t->engine;
-	pthread_mutex_unlock(&t->lock);
-	return err;
 }

@@ -3,8 +3,8 @@
  * Thread domains. The queue pairs of one share an engine, and the locks of all objects made on it lean towards the thread that
  * uses them (base/bias.h): that thread takes them without an atomic operation, others may still come.
  */
-#ifndef VB_ENGINE_TD_H
-#define VB_ENGINE_TD_H
+#ifndef VB_OBJECT_TD_H
+#define VB_OBJECT_TD_H
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -17,7 +17,9 @@ struct vb_td {
 	uint32_t handle;
 	uint32_t users; /* parent domains; under the context's lock */
 	pthread_mutex_t lock;
-	struct vb_engine *engine; /* made with the first queue pair */
+	/* Made with the first queue pair, by who knows engines (engine/td_engine.h); ends with the domain. */
+	struct vb_engine *engine;
+	void (*engine_end)(struct vb_engine *engine);
 };
 
 static inline struct vb_td *vb_td_of(struct ibv_td *td)
@@ -31,8 +33,5 @@ int vb_td_dealloc(struct ibv_td *td);
 /* A parent domain uses it. -EINVAL: of another context. */
 int vb_td_get(struct ibv_context *ctx, struct ibv_td *td);
 void vb_td_put(struct vb_td *td);
-
-/* The engine of its queue pairs; made on first use. */
-int vb_td_engine(struct vb_td *td, struct vb_engine **engine);
 
 #endif

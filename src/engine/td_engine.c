@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The engine of a thread domain. */
+#include "engine/td_engine.h"
+
+#include "engine/engine.h"
+#include "object/td.h"
+
+int vb_td_engine(struct vb_td *t, struct vb_engine **engine)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&t->lock);
+	if (!t->engine)
+		err = vb_engine_create(&t->engine, true);
+	t->engine_end = vb_engine_destroy;
+	*engine = t->engine;
+	pthread_mutex_unlock(&t->lock);
+	return err;
+}
