@@ -17,7 +17,7 @@
 #include "remote/stray.h"
 #include "xrc/table.h"
 #include "host/peer.h"
-#include "local/slot.h"
+#include "host/slot.h"
 
 #define BATCH      64u
 #define DROPS_OWED 64u

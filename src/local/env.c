@@ -9,7 +9,7 @@
 #include "process/process.h"
 #include "qp/qp.h"
 #include "remote/qp.h"
-#include "local/slot.h"
+#include "host/slot.h"
 
 /*
  * A datagram does not wait longer than this: nobody promised to deliver it. For contact, which is made once and takes what

@@ -11,7 +11,7 @@
 #include "process/process.h"
 #include "remote/deliver.h"
 #include "remote/steer.h"
-#include "local/slot.h"
+#include "host/slot.h"
 
 #define PLACES        16u /* queue pairs of other processes that channels are remembered for */
 

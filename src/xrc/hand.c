@@ -11,7 +11,7 @@
 #include "process/process.h"
 #include "qp/qp.h"
 #include "xrc/table.h"
-#include "local/slot.h"
+#include "host/slot.h"
 
 /* Members on either side whose end one notices. */
 #define NEIGHBOURS 3u

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "local/slot.h"
+#include "host/slot.h"
 #include "support/check.h"
 #include "support/intruder.h"
 #include "support/process.h"

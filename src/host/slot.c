@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Runs in slots: encoding, and the one place that validates what a peer's slot says. */
-#include "local/slot.h"
+#include "host/slot.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
  * Pure. Encoder and decoder are the only two places that know the layout; the decoder is the only place that judges what a
  * peer wrote, and it works on a copy of the slot.
  */
-#ifndef VB_LOCAL_SLOT_H
-#define VB_LOCAL_SLOT_H
+#ifndef VB_HOST_SLOT_H
+#define VB_HOST_SLOT_H
 
 #include <stdbool.h>
 #include <stdint.h>
