@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 #include "device/gid.h"
-#include "object/handle.h"
+#include "process/limits.h"
 
 /* What of the interface matters to the port. */
 struct vb_link_state {

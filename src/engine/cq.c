@@ -13,8 +13,6 @@
 #include "object/pd.h"
 #include "qp/qp.h"
 
-static _Atomic uint32_t cqs_alive;
-
 #define STAMP_FLAGS \
 	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
@@ -147,10 +145,10 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 	if (posix_memalign((void **)&cq, 64, sizeof(*cq)))
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_cq");
 	memset(cq, 0, sizeof(*cq));
-	if (atomic_fetch_add(&cqs_alive, 1) >= VB_MAX_CQ) {
-		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_cq: %u queues exist",
-				VB_MAX_CQ);
-		goto fail;
+	err = vb_object_count(&vb_cq_type, VB_HANDLE_CQ);
+	if (err) {
+		free(cq);
+		return err;
 	}
 	err = domain_get(cq, ctx, attr);
 	if (!err)
@@ -161,7 +159,7 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 	ring_swap(cq, &ring);
 	err = locks_init(cq, attr);
 	if (!err)
-		err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_CQ], cq, &cq->ex.handle);
+		err = vb_context_add(ctx, VB_HANDLE_CQ, cq, &cq->ex.handle);
 	cq->handle = cq->ex.handle;
 	if (err)
 		goto fail;
@@ -181,7 +179,7 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 	return 0;
 fail:
 	memory_free(cq);
-	atomic_fetch_sub(&cqs_alive, 1);
+	vb_object_uncount(VB_HANDLE_CQ);
 	return err;
 }
 
@@ -264,7 +262,7 @@ int vb_cq_retire(struct ibv_cq *ibcq, struct vb_events_got *got)
 	if (users)
 		return vb_refuse(EBUSY, VB_REASON_BUSY,
 				 "destroy_cq: queue pairs or work queues use it");
-	err = vb_handle_remove(&ctx->handles[VB_HANDLE_CQ], ibcq->handle, cq);
+	err = vb_context_remove(ibcq->context, VB_HANDLE_CQ, ibcq->handle, cq);
 	if (err)
 		return err;
 	if (cq->own)
@@ -287,7 +285,7 @@ void vb_cq_free(struct ibv_cq *ibcq)
 	free(cq->engines);
 	pthread_mutex_destroy(&cq->consume);
 	memory_free(cq);
-	atomic_fetch_sub(&cqs_alive, 1);
+	vb_object_uncount(VB_HANDLE_CQ);
 }
 
 static void overrun(struct vb_cq *cq)
@@ -462,7 +460,9 @@ void vb_cq_unhold(struct vb_cq *cq)
 	vb_lock_release(&cq->poll_lock);
 }
 
-void vb_cq_none_alive(void)
-{
-	atomic_store(&cqs_alive, 0);
-}
+const struct vb_object_type vb_cq_type = {
+	.name = "cq",
+	.limit = VB_MAX_CQ,
+	.process_wide = true,
+	.forked = vb_cq_forked,
+};

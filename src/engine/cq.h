@@ -142,9 +142,9 @@ uint64_t vb_cq_moderate_due(void);
 /* Sets the ibv_cq_ex function pointers (cq_ex.c). */
 void vb_cq_ex_init(struct vb_cq *cq);
 /* In a forked child: the queue refuses (cq_ex.c). */
-void vb_cq_forked(struct vb_cq *cq);
+void vb_cq_forked(void *cq);
 
-/* In a forked child: the limit counts the process's own. */
-void vb_cq_none_alive(void);
+struct vb_object_type;
+extern const struct vb_object_type vb_cq_type;
 
 #endif

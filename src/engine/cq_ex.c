@@ -225,8 +225,10 @@ static void inherited_end_poll(struct ibv_cq_ex *ex)
 }
 
 /* Its locks may be held for ever, and its ring may be memory that parent and child share. */
-void vb_cq_forked(struct vb_cq *cq)
+void vb_cq_forked(void *object)
 {
+	struct vb_cq *cq = object;
+
 	cq->inherited = true;
 	cq->ex.start_poll = inherited_start_poll;
 	cq->ex.next_poll = inherited_next_poll;

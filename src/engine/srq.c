@@ -16,8 +16,6 @@
 #include "tag/srq.h"
 #include "xrc/xrc.h"
 
-static _Atomic uint32_t srqs_alive;
-
 static uint32_t entry_stride(uint32_t max_sge)
 {
 	return (uint32_t)(sizeof(struct vb_recv_wqe) +
@@ -116,10 +114,10 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 		goto put_pd;
 	}
 	memset(s, 0, sizeof(*s));
-	if (atomic_fetch_add(&srqs_alive, 1) >= VB_MAX_SRQ) {
-		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_srq: %u queues exist",
-				VB_MAX_SRQ);
-		goto uncount;
+	err = vb_object_count(&vb_srq_type, VB_HANDLE_SRQ);
+	if (err) {
+		free(s);
+		goto put_pd;
 	}
 	s->max_wr = attr->attr.max_wr;
 	s->max_sge = attr->attr.max_sge;
@@ -133,7 +131,7 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 	s->srq.srq_context = attr->srq_context;
 	s->srq.pd = attr->pd;
 	events_init(s);
-	err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_SRQ], s, &s->srq.handle);
+	err = vb_context_add(ctx, VB_HANDLE_SRQ, s, &s->srq.handle);
 	if (err)
 		goto uncount;
 	if (is_xrc(attr))
@@ -141,7 +139,7 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 	else if (is_tm(attr))
 		err = vb_tm_create(s, ctx, attr);
 	if (err) {
-		vb_handle_remove(&vb_context_of(ctx)->handles[VB_HANDLE_SRQ], s->srq.handle, s);
+		vb_context_remove(ctx, VB_HANDLE_SRQ, s->srq.handle, s);
 		goto uncount;
 	}
 	attr->attr.max_wr = s->max_wr;
@@ -149,7 +147,7 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 	*srq = &s->srq;
 	return 0;
 uncount:
-	atomic_fetch_sub(&srqs_alive, 1);
+	vb_object_uncount(VB_HANDLE_SRQ);
 	vb_queue_memory_free(&s->memory);
 	vb_bias_forget(&s->lock);
 	free(s);
@@ -274,7 +272,7 @@ int vb_srq_retire(struct ibv_srq *srq, struct vb_events_got *got)
 	if (users)
 		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_srq: %u queue pairs use it",
 				 users);
-	err = vb_handle_remove(&ctx->handles[VB_HANDLE_SRQ], srq->handle, s);
+	err = vb_context_remove(srq->context, VB_HANDLE_SRQ, srq->handle, s);
 	if (err)
 		return err;
 	if (s->xrcd)
@@ -297,7 +295,7 @@ void vb_srq_free(struct ibv_srq *srq)
 	vb_pd_put(pd);
 	vb_bias_forget(&s->lock);
 	free(s);
-	atomic_fetch_sub(&srqs_alive, 1);
+	vb_object_uncount(VB_HANDLE_SRQ);
 }
 
 int vb_srq_get(struct ibv_context *ctx, struct ibv_srq *srq, enum ibv_qp_type type)
@@ -397,7 +395,25 @@ int vb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 	return err;
 }
 
-void vb_srq_none_alive(void)
+/* Only those of XRC domains are known to others than their queue pairs. */
+static void end(struct vb_context *c, void *object, uint32_t handle)
 {
-	atomic_store(&srqs_alive, 0);
+	struct vb_srq *s = object;
+
+	vb_context_remove(&c->vctx.context, VB_HANDLE_SRQ, handle, s);
+	if (s->xrcd)
+		vb_xrc_srq_remove(s);
 }
+
+static void forked(void *object)
+{
+	((struct vb_srq *)object)->inherited = true;
+}
+
+const struct vb_object_type vb_srq_type = {
+	.name = "srq",
+	.limit = VB_MAX_SRQ,
+	.process_wide = true,
+	.end = end,
+	.forked = forked,
+};

@@ -62,7 +62,7 @@ void vb_srq_untake(struct vb_srq *srq, struct vb_recv_wqe *wqe);
 /* The entry is free again. */
 void vb_srq_release(struct vb_srq *srq, const struct vb_recv_wqe *wqe);
 
-/* In a forked child: the limit counts the process's own. */
-void vb_srq_none_alive(void);
+struct vb_object_type;
+extern const struct vb_object_type vb_srq_type;
 
 #endif

@@ -166,3 +166,8 @@ int vb_buf_export(struct ibv_buf *buf)
 	return vb_refuse(ENODATA, VB_REASON_UNSUPPORTED,
 			 "export_buf_dmabuf_fd: the buffer cannot be made a dma-buf here");
 }
+
+const struct vb_object_type vb_buf_type = {
+	.name = "buf",
+	.limit = VB_MAX_BUF,
+};

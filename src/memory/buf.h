@@ -12,4 +12,7 @@ int vb_buf_register(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t l
 /* A descriptor of a dma-buf, or -errno. */
 int vb_buf_export(struct ibv_buf *buf);
 
+struct vb_object_type;
+extern const struct vb_object_type vb_buf_type;
+
 #endif

@@ -218,13 +218,13 @@ int vb_dm_free(struct ibv_dm *dm)
 	return 0;
 }
 
-void vb_dm_abandon(struct ibv_dm *dm)
+/* No region is left on it. */
+static void end(struct vb_context *c, void *object, uint32_t handle)
 {
-	struct vb_context *c = vb_context_of(dm->context);
-	struct vb_dm *d = vb_dm_of(dm);
+	struct vb_dm *d = object;
 
-	vb_context_remove(dm->context, VB_HANDLE_DM, dm->handle, dm);
-	vb_passport_put_dm(c->passport, dm->handle, &nothing);
+	vb_context_remove(&c->vctx.context, VB_HANDLE_DM, handle, d);
+	vb_passport_put_dm(c->passport, handle, &nothing);
 	give_back(c, d);
 	d->length = 0; /* every range is refused from now on */
 }
@@ -354,3 +354,9 @@ int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t
 		vb_provided_put(&d->memory);
 	return err;
 }
+
+const struct vb_object_type vb_dm_type = {
+	.name = "dm",
+	.limit = VB_MAX_DM,
+	.end = end,
+};

@@ -44,13 +44,14 @@ int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, s
 int vb_dm_import(struct ibv_context *ctx, const struct vb_foreign *view, uint64_t addr,
 		 size_t length, struct ibv_dm **dm);
 int vb_dm_free(struct ibv_dm *dm);
-/* The context is being closed: the memory goes, the object stays. No region is left on it. */
-void vb_dm_abandon(struct ibv_dm *dm);
 /* to: into device memory, else out of it. */
 int vb_dm_copy(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bool to);
 int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
 		   unsigned int access, struct ibv_mr **mr);
 /* A descriptor of a dma-buf, or -errno. */
 int vb_dm_export(struct ibv_dm *dm);
+
+struct vb_object_type;
+extern const struct vb_object_type vb_dm_type;
 
 #endif

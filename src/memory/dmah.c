@@ -77,3 +77,8 @@ int vb_dmah_dealloc(struct ibv_dmah *dmah)
 		free(dmah);
 	return err;
 }
+
+const struct vb_object_type vb_dmah_type = {
+	.name = "dmah",
+	.limit = VB_MAX_DMAH,
+};

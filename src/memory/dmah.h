@@ -11,4 +11,7 @@ int vb_dmah_dealloc(struct ibv_dmah *dmah);
 /* A region is being registered with it. */
 int vb_dmah_check(struct ibv_context *ctx, struct ibv_dmah *dmah);
 
+struct vb_object_type;
+extern const struct vb_object_type vb_dmah_type;
+
 #endif

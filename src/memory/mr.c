@@ -352,13 +352,13 @@ static void give_back(struct vb_mr *m)
 		munmap(m->map, m->map_length);
 }
 
-void vb_mr_abandon(struct ibv_mr *mr)
+static void end(struct vb_context *c, void *object, uint32_t handle)
 {
-	struct vb_mr *m = vb_mr_of(mr);
+	struct vb_mr *m = object;
 
 	withdraw(m);
-	vb_context_remove(mr->context, VB_HANDLE_MR, mr->handle, mr);
-	vb_passport_put_mr(vb_context_of(mr->context)->passport, mr->handle, 0, 0, 0);
+	vb_context_remove(&c->vctx.context, VB_HANDLE_MR, handle, m);
+	vb_passport_put_mr(c->passport, handle, 0, 0, 0);
 	give_back(m);
 }
 
@@ -379,3 +379,9 @@ int vb_mr_deregister(struct ibv_mr *mr)
 	free(m);
 	return 0;
 }
+
+const struct vb_object_type vb_mr_type = {
+	.name = "mr",
+	.limit = VB_MAX_MR,
+	.end = end,
+};

@@ -98,7 +98,8 @@ int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr
 		     int access);
 /* When it returns, nobody touches the memory through the region any more. */
 int vb_mr_deregister(struct ibv_mr *mr);
-/* The context is being closed: the region's handle, keys and what they hold go, the object stays. */
-void vb_mr_abandon(struct ibv_mr *mr);
+
+struct vb_object_type;
+extern const struct vb_object_type vb_mr_type;
 
 #endif

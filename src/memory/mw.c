@@ -69,7 +69,8 @@ int vb_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw)
 	return err;
 }
 
-void vb_mw_revoke(struct ibv_mw *mw)
+/* The first half of deallocating: the key dies, the object stays. */
+static void revoke(struct ibv_mw *mw)
 {
 	uint32_t bound = vb_mw_unlist(vb_mw_of(mw));
 
@@ -84,7 +85,7 @@ int vb_mw_dealloc(struct ibv_mw *mw)
 
 	if (err)
 		return err;
-	vb_mw_revoke(mw);
+	revoke(mw);
 	vb_node_key_free(vb_process_node_started(), m->key);
 	vb_pd_put(mw->pd);
 	free(m);
@@ -181,3 +182,15 @@ int vb_mw_post_bind(struct ibv_qp *ibqp, struct ibv_mw *mw, const struct ibv_mw_
 	vb_lock_release(&qp->wr_lock);
 	return err;
 }
+
+static void end(struct vb_context *c, void *object, uint32_t handle)
+{
+	revoke(object);
+	vb_context_remove(&c->vctx.context, VB_HANDLE_MW, handle, object);
+}
+
+const struct vb_object_type vb_mw_type = {
+	.name = "mw",
+	.limit = VB_MAX_MW,
+	.end = end,
+};

@@ -43,8 +43,6 @@ static inline struct vb_mw *vb_mw_of(struct ibv_mw *mw)
 int vb_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw);
 /* When it returns, nobody touches memory through the window any more. */
 int vb_mw_dealloc(struct ibv_mw *mw);
-/* The first half of deallocating: the key dies, the object stays. */
-void vb_mw_revoke(struct ibv_mw *mw);
 /* ibv_bind_mw(3), with the checks of its inline form. */
 int vb_mw_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, const struct ibv_mw_bind *bind);
 /* Fills an entry with a bind of type 2. 0 or -EINVAL. Tests and programs read the key from the window as soon as the entry is posted:
@@ -69,5 +67,8 @@ bool vb_mw_withdraw_region(struct vb_key *region);
 #define VB_MW_RIGHTS                                                                   \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
 	 IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
+
+struct vb_object_type;
+extern const struct vb_object_type vb_mw_type;
 
 #endif

@@ -90,3 +90,8 @@ int vb_ah_destroy(struct ibv_ah *ah)
 	free(vb_ah_of(ah));
 	return 0;
 }
+
+const struct vb_object_type vb_ah_type = {
+	.name = "ah",
+	.limit = VB_MAX_AH,
+};

@@ -30,4 +30,7 @@ int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struc
 int vb_ah_create(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ibv_ah **ah);
 int vb_ah_destroy(struct ibv_ah *ah);
 
+struct vb_object_type;
+extern const struct vb_object_type vb_ah_type;
+
 #endif

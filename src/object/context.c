@@ -11,52 +11,53 @@
 #include "base/reason.h"
 #include "base/sys.h"
 #include "device/device.h"
-#include "engine/fastpath.h"
 #include "process/limits.h"
-#include "engine/paths.h"
-#include "provider/ops.h"
 #include "object/passport.h"
 #include "process/process.h"
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_context *all;
 
-struct type_info {
-	const char *name;
-	uint32_t limit;
-};
+/* Of the types that are counted over all devices. */
+static _Atomic uint32_t counted[VB_HANDLE_TYPES];
 
-static const struct type_info types[VB_HANDLE_TYPES] = {
-	[VB_HANDLE_PD] = {"pd", VB_MAX_PD},
-	[VB_HANDLE_TD] = {"td", VB_MAX_TD},
-	[VB_HANDLE_MR] = {"mr", VB_MAX_MR},
-	[VB_HANDLE_CQ] = {"cq", VB_MAX_CQ},
-	[VB_HANDLE_QP] = {"qp", VB_MAX_QP},
-	[VB_HANDLE_SRQ] = {"srq", VB_MAX_SRQ},
-	[VB_HANDLE_AH] = {"ah", VB_MAX_AH},
-	[VB_HANDLE_DM] = {"dm", VB_MAX_DM},
-	[VB_HANDLE_XRCD] = {"xrcd", VB_MAX_XRCD},
-	[VB_HANDLE_FLOW] = {"flow", VB_MAX_FLOW},
-	[VB_HANDLE_COMP_CNTR] = {"comp_cntr", VB_MAX_COMP_CNTR},
-	[VB_HANDLE_COUNTERS] = {"counters", VB_MAX_COUNTERS},
-	[VB_HANDLE_WQ] = {"wq", VB_MAX_WQ},
-	[VB_HANDLE_RWQ_TABLE] = {"rwq_ind_table", VB_MAX_RWQ_TABLE},
-	[VB_HANDLE_MW] = {"mw", VB_MAX_MW},
-	[VB_HANDLE_BUF] = {"buf", VB_MAX_BUF},
-	[VB_HANDLE_DMAH] = {"dmah", VB_MAX_DMAH},
-};
+static int refuse_more(const struct vb_object_type *type)
+{
+	return vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "%s: all %u of the device are in use",
+			 type->name, type->limit);
+}
+
+int vb_object_count(const struct vb_object_type *type, enum vb_handle_type index)
+{
+	if (atomic_fetch_add(&counted[index], 1) < type->limit)
+		return 0;
+	atomic_fetch_sub(&counted[index], 1);
+	return refuse_more(type);
+}
+
+void vb_object_uncount(enum vb_handle_type index)
+{
+	atomic_fetch_sub(&counted[index], 1);
+}
+
+void vb_object_none_counted(void)
+{
+	memset(counted, 0, sizeof(counted));
+}
 
 int vb_context_add(struct ibv_context *ctx, enum vb_handle_type type, void *object,
 		   uint32_t *handle)
 {
 	struct vb_context *c = vb_context_of(ctx);
+	const struct vb_object_type *t = c->table->types[type];
 	_Atomic uint32_t *count = &c->device->objects[type];
 	int err;
 
-	if (atomic_fetch_add(count, 1) >= types[type].limit) {
+	if (t->process_wide)
+		return vb_handle_add(&c->handles[type], object, handle);
+	if (atomic_fetch_add(count, 1) >= t->limit) {
 		atomic_fetch_sub(count, 1);
-		return vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "%s: all %u of the device are in use",
-				 types[type].name, types[type].limit);
+		return refuse_more(t);
 	}
 	err = vb_handle_add(&c->handles[type], object, handle);
 	if (err)
@@ -78,10 +79,12 @@ int vb_context_remove(struct ibv_context *ctx, enum vb_handle_type type, uint32_
 		      const void *object)
 {
 	struct vb_context *c = vb_context_of(ctx);
+	const struct vb_object_type *t = c->table->types[type];
 
 	if (vb_handle_remove(&c->handles[type], handle, object))
-		return bad_handle(c, type, handle, object, types[type].name);
-	atomic_fetch_sub(&c->device->objects[type], 1);
+		return bad_handle(c, type, handle, object, t->name);
+	if (!t->process_wide)
+		atomic_fetch_sub(&c->device->objects[type], 1);
 	return 0;
 }
 
@@ -106,11 +109,7 @@ static void init_public(struct vb_context *c, struct ibv_device *device)
 	ctx->async_fd = c->async.fd;
 	ctx->num_comp_vectors = VB_NUM_COMP_VECTORS;
 	ctx->abi_compat = __VERBS_ABI_IS_EXTENDED;
-	ctx->ops.post_send = vb_post_send;
-	ctx->ops.post_recv = vb_post_recv;
-	ctx->ops.post_srq_recv = vb_post_srq_recv;
-	ctx->ops.poll_cq = vb_poll_cq;
-	ctx->ops.req_notify_cq = vb_req_notify_cq;
+	c->table->set_slots(&ctx->ops);
 }
 
 static void init_port_events(struct vb_context *c)
@@ -157,16 +156,18 @@ int vb_context_attach(struct vb_context *c)
 	return err;
 }
 
-static int init_context(struct vb_context *c, struct ibv_device *device)
+static int init_context(struct vb_context *c, const struct vb_context_table *table,
+			struct ibv_device *device)
 {
 	int err = init_tables(c);
 
+	c->table = table;
 	c->device = vb_device_of(device);
 	if (!err)
 		err = vb_context_attach(c);
 	if (err)
 		return err;
-	c->face.ops = &vb_device_ops;
+	c->face.ops = c->table->ops;
 	init_public(c, device);
 	return 0;
 }
@@ -183,7 +184,8 @@ static int check_present(struct ibv_device *device)
 					"open_device: the interface of %s is gone", device->name);
 }
 
-int vb_context_open(struct ibv_device *device, struct ibv_context **ctx)
+int vb_context_open(const struct vb_context_table *table, struct ibv_device *device,
+		    struct ibv_context **ctx)
 {
 	int err = check_present(device);
 	struct vb_context *c = err ? NULL : calloc(1, sizeof(*c));
@@ -192,7 +194,7 @@ int vb_context_open(struct ibv_device *device, struct ibv_context **ctx)
 		return err;
 	if (!c)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a context");
-	err = init_context(c, device);
+	err = init_context(c, table, device);
 	if (err) {
 		free(c);
 		return err;
@@ -300,7 +302,7 @@ int vb_context_close(struct ibv_context *ctx)
 
 	unlist(c);
 	if (!c->forked)
-		vb_paths_log(ctx->device->name);
+		c->table->closing(c);
 	close_cmd(c);
 	if (c->forked) {
 		/* The queue's lock and its readers are the parent's. */
@@ -339,12 +341,12 @@ void vb_context_port_event(const struct vb_device *device, enum vb_port_event ev
 	pthread_mutex_unlock(&all_lock);
 }
 
-void vb_context_fork_lock(void)
+void vb_context_list_lock(void)
 {
 	pthread_mutex_lock(&all_lock);
 }
 
-void vb_context_fork_unlock(void)
+void vb_context_list_unlock(void)
 {
 	pthread_mutex_unlock(&all_lock);
 }

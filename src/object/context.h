@@ -11,10 +11,35 @@
 
 #include "object/event_queue.h"
 #include "object/handle.h"
+#include "process/limits.h"
 #include "verbs/ops.h"
 
+struct vb_context;
 struct vb_device;
 struct vb_passport;
+
+/* What contexts have to know of a type of objects; told by the room that the type belongs to. */
+struct vb_object_type {
+	const char *name;
+	uint32_t limit;
+	bool process_wide; /* the limit is on those of all devices together, counted by vb_object_count() */
+	bool survives; /* in a forked child: good for the child's objects, not the parent's alone */
+	/* The context is being closed: the object stops working, and its handle names nothing. NULL: stays as it is. */
+	void (*end)(struct vb_context *c, void *object, uint32_t handle);
+	/* In a forked child, one thread. NULL: nothing is to be done with the object. */
+	void (*forked)(void *object);
+};
+
+/* What contexts have to know of the rooms above, which is all that depends on what the device can do. */
+struct vb_context_table {
+	const struct vb_ops *ops;
+	const struct vb_ops *forked_ops; /* of a context inherited through fork, not re-opened yet */
+	/* Posting, polling and arming, which programs call without passing the face. */
+	void (*set_slots)(struct ibv_context_ops *slots);
+	void (*set_forked_slots)(struct ibv_context_ops *slots);
+	const struct vb_object_type *types[VB_HANDLE_TYPES];
+	void (*closing)(struct vb_context *c); /* nothing of it has ended yet */
+};
 
 /* Events that concern the device and not an object of the context. */
 enum vb_port_event {
@@ -27,6 +52,7 @@ enum vb_port_event {
 
 struct vb_context {
 	struct vb_face face; /* vctx.priv points here; face.ops changes in a forked child */
+	const struct vb_context_table *table;
 	struct vb_device *device;
 	struct vb_event_queue async;
 	struct vb_file_id cmd_id; /* what cmd_fd stood for */
@@ -47,12 +73,20 @@ static inline struct vb_context *vb_context_of(struct ibv_context *ctx)
 }
 
 /* The context's part of ibv_open_device(3) and ibv_close_device(3); holds a reference of the device. */
-int vb_context_open(struct ibv_device *device, struct ibv_context **ctx);
+int vb_context_open(const struct vb_context_table *table, struct ibv_device *device,
+		    struct ibv_context **ctx);
 int vb_context_close(struct ibv_context *ctx);
 
 /*
- * Counts the object against the device's limit for its type (per device and process; -ENOMEM with the reason recorded)
- * and gives it a handle. remove is the opposite of add: -ENOENT with the reason recorded if the handle does not name
+ * Objects whose limit is the process's are counted while they are made and until their memory is freed. -ENOMEM with the reason
+ * recorded.
+ */
+int vb_object_count(const struct vb_object_type *type, enum vb_handle_type index);
+void vb_object_uncount(enum vb_handle_type index);
+
+/*
+ * Counts the object against the device's limit for its type (per device and process; -ENOMEM with the reason recorded),
+ * unless it is counted already, and gives it a handle. remove is the opposite of add: -ENOENT with the reason recorded if the handle does not name
  * the object.
  */
 int vb_context_add(struct ibv_context *ctx, enum vb_handle_type type, void *object,
@@ -83,10 +117,11 @@ int vb_context_attach(struct vb_context *c);
 /* context_end.c: the context is being closed with objects left. */
 void vb_context_end_objects(struct vb_context *c);
 
-/* Around fork (context_fork.c): the list. */
-void vb_context_fork_lock(void);
-void vb_context_fork_unlock(void);
-void vb_context_each(void (*fn)(struct vb_context *c)); /* under fork_lock */
+/* The list: for context_fork.c. */
+void vb_context_list_lock(void);
+void vb_context_list_unlock(void);
+void vb_context_each(void (*fn)(struct vb_context *c)); /* under its lock */
+void vb_object_none_counted(void);
 
 /*
  * context_fork.c. In a forked child what contexts hold is the parent's, but for protection and thread domains. A verb that

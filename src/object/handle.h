@@ -10,27 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum vb_handle_type {
-	VB_HANDLE_PD,
-	VB_HANDLE_TD,
-	VB_HANDLE_MR,
-	VB_HANDLE_CQ,
-	VB_HANDLE_QP,
-	VB_HANDLE_SRQ,
-	VB_HANDLE_AH,
-	VB_HANDLE_DM,
-	VB_HANDLE_XRCD,
-	VB_HANDLE_MW,
-	VB_HANDLE_BUF,
-	VB_HANDLE_DMAH,
-	VB_HANDLE_FLOW,
-	VB_HANDLE_COUNTERS,
-	VB_HANDLE_WQ,
-	VB_HANDLE_RWQ_TABLE,
-	VB_HANDLE_COMP_CNTR,
-	VB_HANDLE_TYPES
-};
-
 struct vb_handle_table {
 	pthread_mutex_t lock;
 	void **object;

@@ -87,3 +87,16 @@ int vb_pd_dealloc(struct ibv_pd *pd)
 	free(vb_pd_of(pd));
 	return 0;
 }
+
+/* The child has no objects on it so far. */
+static void forked(void *object)
+{
+	atomic_store(&((struct vb_pd *)object)->users, 0);
+}
+
+const struct vb_object_type vb_pd_type = {
+	.name = "pd",
+	.limit = VB_MAX_PD,
+	.survives = true,
+	.forked = forked,
+};

@@ -52,4 +52,7 @@ int vb_pd_dealloc(struct ibv_pd *pd);
 int vb_parent_domain_alloc(struct ibv_context *ctx, const struct ibv_parent_domain_init_attr *attr,
 			   struct ibv_pd **pd);
 
+struct vb_object_type;
+extern const struct vb_object_type vb_pd_type;
+
 #endif

@@ -73,3 +73,27 @@ void vb_td_put(struct vb_td *t)
 	t->users--;
 	pthread_mutex_unlock(&c->lock);
 }
+
+/* Its engine stays: completion queues that the program may still poll know it. */
+static void end(struct vb_context *c, void *object, uint32_t handle)
+{
+	vb_context_remove(&c->vctx.context, VB_HANDLE_TD, handle, object);
+}
+
+/* Its engine is the parent's; the child's is made with its first queue pair. */
+static void forked(void *object)
+{
+	struct vb_td *t = object;
+
+	t->engine = NULL;
+	t->users = 0;
+	pthread_mutex_init(&t->lock, NULL);
+}
+
+const struct vb_object_type vb_td_type = {
+	.name = "td",
+	.limit = VB_MAX_TD,
+	.survives = true,
+	.end = end,
+	.forked = forked,
+};

@@ -34,4 +34,7 @@ int vb_td_dealloc(struct ibv_td *td);
 int vb_td_get(struct ibv_context *ctx, struct ibv_td *td);
 void vb_td_put(struct vb_td *td);
 
+struct vb_object_type;
+extern const struct vb_object_type vb_td_type;
+
 #endif

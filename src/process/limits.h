@@ -49,4 +49,26 @@
 #define VB_MAX_TAG_OPS       65536u
 #define VB_MAX_TAG_SGE       32u
 
+/* The types of objects that have handles; of those before PD, in this order, a closing context ends what was left on it. */
+enum vb_handle_type {
+	VB_HANDLE_FLOW,
+	VB_HANDLE_QP,
+	VB_HANDLE_SRQ,
+	VB_HANDLE_MW,
+	VB_HANDLE_MR,
+	VB_HANDLE_DM,
+	VB_HANDLE_XRCD,
+	VB_HANDLE_TD,
+	VB_HANDLE_PD,
+	VB_HANDLE_CQ,
+	VB_HANDLE_AH,
+	VB_HANDLE_BUF,
+	VB_HANDLE_DMAH,
+	VB_HANDLE_COUNTERS,
+	VB_HANDLE_WQ,
+	VB_HANDLE_RWQ_TABLE,
+	VB_HANDLE_COMP_CNTR,
+	VB_HANDLE_TYPES
+};
+
 #endif

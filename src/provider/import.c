@@ -18,6 +18,7 @@
 #include "object/passport.h"
 #include "object/pd.h"
 #include "process/process.h"
+#include "provider/table.h"
 #include "host/arena.h"
 #include "host/peer.h"
 
@@ -47,7 +48,7 @@ int vb_import_device(int cmd_fd, struct ibv_context **ctx)
 
 	err = find_device(name, &device);
 	if (!err) {
-		err = vb_context_open(&device->ibv, ctx);
+		err = vb_context_open(&vb_context_table, &device->ibv, ctx);
 		vb_device_put(device);
 	}
 	if (err) {

@@ -5,6 +5,7 @@
 #include "object/context.h"
 #include "device/device.h"
 #include "provider/import.h"
+#include "provider/table.h"
 #include "verbs/ops.h"
 
 static __be64 guid(struct ibv_device *device)
@@ -12,11 +13,16 @@ static __be64 guid(struct ibv_device *device)
 	return vb_device_of(device)->guid;
 }
 
+static int open_device(struct ibv_device *device, struct ibv_context **ctx)
+{
+	return vb_context_open(&vb_context_table, device, ctx);
+}
+
 const struct vb_provider vb_provider = {
 	.list_devices = vb_device_list,
 	.free_list = vb_device_free_list,
 	.device_guid = guid,
-	.open = vb_context_open,
+	.open = open_device,
 	.import_device = vb_import_device,
 	.close = vb_context_close,
 };

@@ -195,3 +195,8 @@ uint32_t vb_comp_cntr_op(uint8_t wr_opcode)
 		return 0;
 	}
 }
+
+const struct vb_object_type vb_comp_cntr_type = {
+	.name = "comp_cntr",
+	.limit = VB_MAX_COMP_CNTR,
+};

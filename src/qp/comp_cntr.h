@@ -33,4 +33,7 @@ void vb_comp_cntr_count(struct vb_qp *qp, uint32_t op, uint64_t bytes, bool ok);
 /* The bit for an opcode of the send queue; 0: not counted. */
 uint32_t vb_comp_cntr_op(uint8_t wr_opcode);
 
+struct vb_object_type;
+extern const struct vb_object_type vb_comp_cntr_type;
+
 #endif

@@ -407,8 +407,9 @@ static int inherited_complete(struct ibv_qp_ex *ex)
 }
 
 /* wr_lock may be held for ever, and the send queue may be memory that parent and child share: the builders find an error. */
-void vb_qp_forked(struct vb_qp *qp)
+void vb_qp_forked(void *object)
 {
+	struct vb_qp *qp = object;
 	struct ibv_qp_ex *ex = &qp->u.ex;
 
 	qp->inherited = true;

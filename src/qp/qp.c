@@ -26,8 +26,6 @@
 #include "xrc/table.h"
 #include "transport/qp_state.h"
 
-static _Atomic uint32_t qps_alive;
-
 static uint8_t service_of(enum ibv_qp_type type)
 {
 	switch (type) {
@@ -141,7 +139,7 @@ static int resources_get(struct vb_qp *qp, struct ibv_context *ctx,
 	if (err)
 		return err;
 	vb_context_name_all();
-	err = vb_handle_add(&vb_context_of(ctx)->handles[VB_HANDLE_QP], qp, &qp->u.qp.handle);
+	err = vb_context_add(ctx, VB_HANDLE_QP, qp, &qp->u.qp.handle);
 	if (!err)
 		err = vb_cq_attach(qp->scq, qp->engine);
 	if (err)
@@ -240,11 +238,9 @@ int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, stru
 		if (err)
 			goto put_pd;
 	}
-	if (atomic_fetch_add(&qps_alive, 1) >= VB_MAX_QP) {
-		err = vb_refuse(ENOMEM, VB_REASON_ARG_LIMIT, "create_qp: %u queue pairs exist",
-				VB_MAX_QP);
+	err = vb_object_count(&vb_qp_type, VB_HANDLE_QP);
+	if (err)
 		goto put_srq;
-	}
 	qp = qp_alloc(attr);
 	err = qp ? resources_get(qp, ctx, attr)
 		 : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
@@ -267,8 +263,8 @@ put_qp:
 		vb_handle_remove(&vb_context_of(ctx)->handles[VB_HANDLE_QP], qp->u.qp.handle, qp);
 		resources_put(qp);
 	}
+	vb_object_uncount(VB_HANDLE_QP);
 put_srq:
-	atomic_fetch_sub(&qps_alive, 1);
 	if (attr->srq)
 		vb_srq_put(vb_srq_of(attr->srq));
 put_pd:
@@ -406,7 +402,7 @@ int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
 	if (vb_raw_has_rules(qp))
 		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_qp 0x%x: flows steer to it",
 				 qp->t.qpn);
-	err = vb_handle_remove(&ctx->handles[VB_HANDLE_QP], ibqp->handle, qp);
+	err = vb_context_remove(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp);
 	if (err)
 		return err;
 	vb_lock_take(&qp->engine->lock);
@@ -438,7 +434,7 @@ void vb_qp_free(struct ibv_qp *ibqp)
 		vb_srq_put(qp->srq);
 	resources_put(qp); /* calls the parent domain's free() */
 	vb_pd_put(pd);
-	atomic_fetch_sub(&qps_alive, 1);
+	vb_object_uncount(VB_HANDLE_QP);
 }
 
 void vb_qp_queues_clear(struct vb_qp *qp)
@@ -475,7 +471,21 @@ int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags
 	return 0;
 }
 
-void vb_qp_none_alive(void)
+static void end(struct vb_context *c, void *object, uint32_t handle)
 {
-	atomic_store(&qps_alive, 0);
+	const struct vb_qp *qp = object;
+	struct vb_events_got got;
+
+	if (qp->mcast_leave)
+		qp->mcast_leave(object);
+	if (vb_qp_retire(object, &got))
+		vb_context_remove(&c->vctx.context, VB_HANDLE_QP, handle, object);
 }
+
+const struct vb_object_type vb_qp_type = {
+	.name = "qp",
+	.limit = VB_MAX_QP,
+	.process_wide = true,
+	.end = end,
+	.forked = vb_qp_forked,
+};

@@ -137,8 +137,9 @@ struct vb_qp {
 	enum { VB_PAIRING_OFF, VB_PAIRING_NEXT, VB_PAIRING_HELD } udp_pairing;
 	struct vb_run udp_held; /* its payload is in the engine's staging buffer */
 	uint32_t mcast_groups;
-	bool block_self;       /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
-	struct vb_mw *windows; /* of type 2, bound here (mw_bind.c) */
+	void (*mcast_leave)(struct ibv_qp *qp); /* all groups; NULL: it was never in one */
+	bool block_self;                        /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
+	struct vb_mw *windows;                  /* of type 2, bound here (mw_bind.c) */
 
 	/* XRC receive side (xrc.h): handles have a body, the bodies handles. */
 	struct vb_xrc_domain *xrc;
@@ -213,7 +214,7 @@ void vb_qp_flush_receives(struct vb_qp *qp);
 /* Sets ex.wr_* (post_ex.c). */
 void vb_qp_ex_init(struct vb_qp *qp);
 /* In a forked child: the queue pair refuses (post_ex.c). */
-void vb_qp_forked(struct vb_qp *qp);
+void vb_qp_forked(void *qp);
 
 /* The process's queue pair of that number, if `engine` serves it (engine's lock held); else NULL. */
 struct vb_qp *vb_qp_lookup(struct vb_engine *engine, uint32_t qpn);
@@ -223,7 +224,7 @@ enum vb_qp_owner vb_qp_owner(struct vb_node *node, uint32_t qpn, uint32_t *engin
 void vb_qp_table_add(struct vb_qp *qp);
 void vb_qp_table_remove(struct vb_qp *qp);
 
-/* In a forked child: the limit counts the process's own. */
-void vb_qp_none_alive(void);
+struct vb_object_type;
+extern const struct vb_object_type vb_qp_type;
 
 #endif

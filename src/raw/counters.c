@@ -137,3 +137,8 @@ void vb_counters_count(struct ibv_counters *counters, uint32_t bytes)
 	atomic_fetch_add_explicit(&c->packets, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&c->bytes, bytes, memory_order_relaxed);
 }
+
+const struct vb_object_type vb_counters_type = {
+	.name = "counters",
+	.limit = VB_MAX_COUNTERS,
+};

@@ -17,4 +17,7 @@ void vb_counters_unbind(struct ibv_counters *counters);
 /* One frame. */
 void vb_counters_count(struct ibv_counters *counters, uint32_t bytes);
 
+struct vb_object_type;
+extern const struct vb_object_type vb_counters_type;
+
 #endif

@@ -279,3 +279,15 @@ static void forked(void)
 }
 
 VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);
+
+static void end(struct vb_context *c, void *object, uint32_t handle)
+{
+	if (vb_flow_destroy(object))
+		vb_context_remove(&c->vctx.context, VB_HANDLE_FLOW, handle, object);
+}
+
+const struct vb_object_type vb_flow_type = {
+	.name = "flow",
+	.limit = VB_MAX_FLOW,
+	.end = end,
+};

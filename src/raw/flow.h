@@ -22,4 +22,7 @@ int vb_flow_destroy(struct ibv_flow *flow);
 /* Is the frame for `qp`? Counts what its rules are to count; *tag is that of the rule that steered the frame, else 0. */
 bool vb_flow_steer(const struct vb_qp *qp, const struct vb_frame *frame, uint32_t *tag);
 
+struct vb_object_type;
+extern const struct vb_object_type vb_flow_type;
+
 #endif

@@ -147,3 +147,8 @@ bool vb_rwq_table_receive(struct vb_rwq_table *t, struct vb_engine *engine, uint
 	return vb_wq_receive(t->wq[hash & (t->size - 1)], vb_node_keyring(engine->node), data,
 			     length, flags, more);
 }
+
+const struct vb_object_type vb_rwq_table_type = {
+	.name = "rwq_ind_table",
+	.limit = VB_MAX_RWQ_TABLE,
+};

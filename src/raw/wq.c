@@ -115,9 +115,9 @@ static int inherited_post_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr,
 			  wq->wq_num);
 }
 
-void vb_wq_forked(struct ibv_wq *wq)
+static void forked(void *object)
 {
-	wq->post_recv = inherited_post_recv;
+	((struct vb_wq *)object)->wq.post_recv = inherited_post_recv;
 }
 
 int vb_wq_create(struct ibv_context *ctx, struct ibv_wq_init_attr *attr, struct ibv_wq **wq)
@@ -283,3 +283,9 @@ bool vb_wq_receive(struct vb_wq *w, const struct vb_keyring *keys, const void *d
 			vb_reason_text(dropped));
 	return !dropped;
 }
+
+const struct vb_object_type vb_wq_type = {
+	.name = "wq",
+	.limit = VB_MAX_WQ,
+	.forked = forked,
+};

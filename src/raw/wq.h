@@ -18,9 +18,6 @@ int vb_wq_modify(struct ibv_wq *wq, const struct ibv_wq_attr *attr);
 int vb_wq_retire(struct ibv_wq *wq, struct vb_events_got *got);
 void vb_wq_free(struct ibv_wq *wq);
 
-/* In a forked child: the queue is the parent's. */
-void vb_wq_forked(struct ibv_wq *wq);
-
 int vb_rwq_table_create(struct ibv_context *ctx, const struct ibv_rwq_ind_table_init_attr *attr,
 			struct ibv_rwq_ind_table **table);
 int vb_rwq_table_destroy(struct ibv_rwq_ind_table *table);
@@ -39,5 +36,10 @@ bool vb_rwq_table_receive(struct vb_rwq_table *table, struct vb_engine *engine, 
 			  struct vb_cqe_more *more);
 /* Does that queue want VLAN tags taken off? */
 bool vb_rwq_table_strips(const struct vb_rwq_table *table, uint32_t hash);
+
+struct vb_object_type;
+extern const struct vb_object_type vb_rwq_table_type;
+
+extern const struct vb_object_type vb_wq_type;
 
 #endif

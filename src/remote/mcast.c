@@ -129,36 +129,6 @@ static int join(struct vb_qp *qp, const union ibv_gid *gid, uint32_t ifindex, bo
 	return 0;
 }
 
-int vb_mcast_attach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t lid)
-{
-	struct vb_qp *qp = vb_qp_of(ibqp);
-	struct member **own;
-	union ibv_gid wire;
-	const union ibv_gid *gid = &wire;
-	int err = check(ibqp);
-
-	(void)lid; /* means nothing on Ethernet */
-	if (err)
-		return err;
-	vb_udp_gid_on_wire(wire.raw, group->raw);
-	err = vb_udp_qp_hold_group(qp, gid->raw);
-	if (err)
-		return err;
-	uint32_t ifindex = interface_of(qp);
-
-	pthread_mutex_lock(&lock);
-	uint32_t n = count(gid, ifindex, qp, &own);
-	bool again = own != NULL;
-
-	/* Once more is no error and no second copy (IBA 11.2.8.1); adapters answer so. */
-	if (!again)
-		err = join(qp, gid, ifindex, n == 0);
-	pthread_mutex_unlock(&lock);
-	if (err || again)
-		vb_udp_qp_drop_group(qp, gid->raw);
-	return err;
-}
-
 int vb_mcast_detach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t lid)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
@@ -193,7 +163,8 @@ int vb_mcast_detach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t li
 	return 0;
 }
 
-void vb_mcast_leave(struct ibv_qp *qp)
+/* All groups that the queue pair is attached to. */
+static void leave(struct ibv_qp *qp)
 {
 	for (;;) {
 		union ibv_gid group;
@@ -208,6 +179,37 @@ void vb_mcast_leave(struct ibv_qp *qp)
 		if (!m || vb_mcast_detach(qp, &group, 0))
 			return;
 	}
+}
+
+int vb_mcast_attach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t lid)
+{
+	struct vb_qp *qp = vb_qp_of(ibqp);
+	struct member **own;
+	union ibv_gid wire;
+	const union ibv_gid *gid = &wire;
+	int err = check(ibqp);
+
+	(void)lid; /* means nothing on Ethernet */
+	if (err)
+		return err;
+	vb_udp_gid_on_wire(wire.raw, group->raw);
+	err = vb_udp_qp_hold_group(qp, gid->raw);
+	if (err)
+		return err;
+	uint32_t ifindex = interface_of(qp);
+
+	pthread_mutex_lock(&lock);
+	uint32_t n = count(gid, ifindex, qp, &own);
+	bool again = own != NULL;
+
+	/* Once more is no error and no second copy (IBA 11.2.8.1); adapters answer so. */
+	if (!again)
+		err = join(qp, gid, ifindex, n == 0);
+	qp->mcast_leave = leave;
+	pthread_mutex_unlock(&lock);
+	if (err || again)
+		vb_udp_qp_drop_group(qp, gid->raw);
+	return err;
 }
 
 /* Did the queue pair send this itself, and does it not want to hear it? Numbers alone are not unique beyond this host. */

@@ -12,8 +12,6 @@ struct vb_run;
 
 int vb_mcast_attach(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int vb_mcast_detach(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
-/* All groups that the queue pair is attached to. */
-void vb_mcast_leave(struct ibv_qp *qp);
 
 /* A packet for the group run->path.dgid came in on interface `ifindex`: every member of this process gets it. Engine's lock. */
 void vb_mcast_deliver(struct vb_engine *engine, const struct vb_run *run, const uint8_t *payload,

@@ -283,7 +283,6 @@ static void handle_detach(struct vb_qp *handle)
 static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_context,
 		       uint32_t qpn, struct ibv_qp **out)
 {
-	struct vb_handle_table *handles = &vb_context_of(ctx)->handles[VB_HANDLE_QP];
 	struct vb_qp *handle, *body = NULL;
 	struct vb_xrc_domain *d;
 	int err = vb_xrcd_get(ctx, xrcd);
@@ -295,7 +294,7 @@ static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_
 	err = handle ? vb_process_start_progress()
 		     : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
 	if (!err)
-		err = vb_handle_add(handles, handle, &handle->u.qp.handle);
+		err = vb_context_add(ctx, VB_HANDLE_QP, handle, &handle->u.qp.handle);
 	if (err)
 		goto put;
 	handle->u.qp.context = ctx;
@@ -311,7 +310,7 @@ static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_
 		*out = &handle->u.qp;
 		return 0;
 	}
-	vb_handle_remove(handles, handle->u.qp.handle, handle);
+	vb_context_remove(ctx, VB_HANDLE_QP, handle->u.qp.handle, handle);
 put:
 	vb_xrcd_put(vb_xrcd_of(xrcd));
 	free(handle);
@@ -352,7 +351,8 @@ int vb_xrc_qp_retire(struct vb_qp *handle, struct vb_events_got *got)
 {
 	struct vb_context *ctx = vb_context_of(handle->u.qp.context);
 	struct vb_engine *e = handle->body->engine;
-	int err = vb_handle_remove(&ctx->handles[VB_HANDLE_QP], handle->u.qp.handle, handle);
+	int err =
+		vb_context_remove(handle->u.qp.context, VB_HANDLE_QP, handle->u.qp.handle, handle);
 
 	if (err)
 		return err;

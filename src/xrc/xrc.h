@@ -83,8 +83,6 @@ extern pthread_mutex_t vb_xrc_lock;
 int vb_xrcd_open(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 		 struct ibv_xrcd **xrcd);
 int vb_xrcd_close(struct ibv_xrcd *xrcd);
-/* Its context is being closed: whoever uses it is ended already. The object stays. */
-void vb_xrcd_abandon(struct ibv_xrcd *xrcd);
 /* One more user; makes the engine. -ENOENT. */
 int vb_xrcd_get(struct ibv_context *ctx, struct ibv_xrcd *xrcd);
 void vb_xrcd_put(struct vb_xrcd *xrcd);
@@ -113,5 +111,8 @@ void vb_xrc_qp_event(struct vb_qp *body, enum ibv_event_type type);
 void vb_xrc_qp_clear(struct vb_qp *body);
 /* Their context is about to be closed: from now on it is this one. */
 void vb_xrc_bodies_rebase(struct vb_xrc_domain *domain, struct ibv_context *ctx);
+
+struct vb_object_type;
+extern const struct vb_object_type vb_xrcd_type;
 
 #endif

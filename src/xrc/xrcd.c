@@ -317,13 +317,14 @@ int vb_xrcd_close(struct ibv_xrcd *xrcd)
 	return err;
 }
 
-void vb_xrcd_abandon(struct ibv_xrcd *xrcd)
+/* Its context is being closed: whoever uses it is ended already. The object stays. */
+static void end(struct vb_context *c, void *object, uint32_t handle)
 {
-	struct vb_xrcd *x = vb_xrcd_of(xrcd);
+	struct vb_xrcd *x = object;
 	struct vb_xrc_domain *last;
 
 	pthread_mutex_lock(&vb_xrc_lock);
-	vb_context_remove(xrcd->context, VB_HANDLE_XRCD, x->handle, x);
+	vb_context_remove(&c->vctx.context, VB_HANDLE_XRCD, handle, x);
 	last = unlink_xrcd(x);
 	pthread_mutex_unlock(&vb_xrc_lock);
 	if (last)
@@ -428,3 +429,9 @@ static void forked(void)
 }
 
 VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);
+
+const struct vb_object_type vb_xrcd_type = {
+	.name = "xrcd",
+	.limit = VB_MAX_XRCD,
+	.end = end,
+};

@@ -1,45 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Contexts in a forked child: whose their objects are, and how they become the child's. */
-#include <string.h>
-
 #include "base/fork.h"
 #include "object/context.h"
-#include "engine/cq.h"
 #include "device/device.h"
-#include "provider/ops.h"
 #include "object/passport.h"
 #include "object/pd.h"
-#include "qp/qp.h"
-#include "engine/srq.h"
 #include "object/td.h"
-#include "raw/wq.h"
 
-static void qp_inherited(void *object)
-{
-	vb_qp_forked(object);
-}
-
-static void cq_inherited(void *object)
-{
-	vb_cq_forked(object);
-}
-
-static void srq_inherited(void *object)
-{
-	((struct vb_srq *)object)->inherited = true;
-}
-
-static void wq_inherited(void *object)
-{
-	vb_wq_forked(object);
-}
-
-/* A domain is a number, and good for the child's objects: so far it has none. */
-static void pd_unused(void *object)
-{
-	atomic_store(&((struct vb_pd *)object)->users, 0);
-}
-
+/* A domain is a number, and good for the child's objects: of those it has none so far, but for what other domains count. */
 static void pd_use(void *object)
 {
 	const struct vb_pd *p = object;
@@ -59,16 +27,6 @@ static void pd_tell(void *object)
 		vb_passport_put_pd(vb_context_of(p->pd.context)->passport, p->pd.handle, p->id);
 }
 
-/* Its engine is the parent's; the child's is made with its first queue pair. */
-static void td_unused(void *object)
-{
-	struct vb_td *t = object;
-
-	t->engine = NULL;
-	t->users = 0;
-	pthread_mutex_init(&t->lock, NULL);
-}
-
 static void forked(struct vb_context *c)
 {
 	pthread_mutex_init(&c->lock, NULL);
@@ -77,37 +35,33 @@ static void forked(struct vb_context *c)
 	c->forked = true;
 	c->passport = NULL; /* not inherited, and the parent's */
 	c->origin = NULL;
-	c->face.ops = &vb_forked_ops;
-	vb_forked_slots(&c->vctx.context.ops);
-	vb_handle_each(&c->handles[VB_HANDLE_QP], qp_inherited);
-	vb_handle_each(&c->handles[VB_HANDLE_CQ], cq_inherited);
-	vb_handle_each(&c->handles[VB_HANDLE_SRQ], srq_inherited);
-	vb_handle_each(&c->handles[VB_HANDLE_WQ], wq_inherited);
-	vb_handle_each(&c->handles[VB_HANDLE_TD], td_unused);
-	vb_handle_each(&c->handles[VB_HANDLE_PD], pd_unused);
-	vb_handle_each(&c->handles[VB_HANDLE_PD], pd_use);
+	c->face.ops = c->table->forked_ops;
+	c->table->set_forked_slots(&c->vctx.context.ops);
 	for (int t = 0; t < VB_HANDLE_TYPES; t++) {
-		if (t == VB_HANDLE_PD || t == VB_HANDLE_TD)
+		const struct vb_object_type *type = c->table->types[t];
+
+		if (type && type->forked)
+			vb_handle_each(&c->handles[t], type->forked);
+		if (type && type->survives)
 			continue;
 		vb_handle_disown(&c->handles[t]);
 		atomic_store(&c->device->objects[t], 0);
 	}
+	vb_handle_each(&c->handles[VB_HANDLE_PD], pd_use);
 	atomic_store(&c->device->dm_bytes, 0);
 }
 
 /* The locks inside the objects may be held for ever: they are not taken again. */
 static void in_child(void)
 {
-	vb_qp_none_alive();
-	vb_cq_none_alive();
-	vb_srq_none_alive();
+	vb_object_none_counted();
 	vb_context_each(forked);
-	vb_context_fork_unlock();
+	vb_context_list_unlock();
 }
 
 /* The list's lock is held across the fork, so that the child finds the list whole. */
-VB_FORK_HOOK(.phase = VB_FORK_CONTEXTS, .before = vb_context_fork_lock,
-	     .parent = vb_context_fork_unlock, .child = in_child);
+VB_FORK_HOOK(.phase = VB_FORK_CONTEXTS, .before = vb_context_list_lock,
+	     .parent = vb_context_list_unlock, .child = in_child);
 
 /*
  * The child gets an event queue and a command descriptor of its own. The numbers that it inherited are left alone: the program may
@@ -123,7 +77,7 @@ int vb_context_reopen(struct ibv_context *ctx)
 		err = vb_context_attach(c);
 		if (!err) {
 			ctx->async_fd = c->async.fd;
-			c->face.ops = &vb_device_ops;
+			c->face.ops = c->table->ops;
 			c->forked = false;
 			vb_handle_each(&c->handles[VB_HANDLE_PD], pd_tell);
 		}
