@@ -149,7 +149,7 @@ static void ran(struct vb_engine *e, struct vb_qp *qp, bool more)
 	vb_engine_make_runnable(e, qp);
 	/* Nobody polls: the rest is the progress thread's. */
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
-		vb_progress_expect(1);
+		vb_progress_wait_for_room();
 }
 
 void vb_engine_run_qp(struct vb_engine *e, struct vb_qp *qp)

@@ -36,6 +36,9 @@
 /* When the thread will look next by itself (CLOCK_MONOTONIC ns); UINT64_MAX: only when woken. */
 static _Atomic uint64_t planned;
 
+/* In the progress thread: since the last pass a queue pair began to wait, or goes on waiting. */
+static _Thread_local bool in_progress, room_wanted;
+
 struct pass {
 	bool doorbell; /* every engine may have news */
 	bool packets;  /* a socket has: one engine that reads them will do */
@@ -59,6 +62,18 @@ void vb_progress_expect(uint64_t at)
 		atomic_store_explicit(&planned, at, memory_order_relaxed);
 		vb_node_kick(node);
 	}
+}
+
+/*
+ * The progress thread itself need not be woken, and must not be: it would look again at once and for ever, while the
+ * peer that it waits for needs the processor.
+ */
+void vb_progress_wait_for_room(void)
+{
+	if (in_progress)
+		room_wanted = true;
+	else
+		vb_progress_expect(1);
 }
 
 /* A request that waits for a peer which died without a word (exec with a forked child alive) is noticed here. */
@@ -240,6 +255,7 @@ void *vb_progress_main(void *arg)
 	bool packets = true;
 	struct vigil vigil = {.trust_ns = TRUST_FIRST_NS};
 
+	in_progress = true;
 	vb_node_hold_alive(node);
 	vb_monitor_attach(node);
 	for (;;) {
@@ -254,6 +270,8 @@ void *vb_progress_main(void *arg)
 		note_deadline(&pass, vb_raw_serve());
 		note_deadline(&pass, vb_cq_moderate_due());
 		note_deadline(&pass, vb_xrc_due());
+		pass.waiting |= room_wanted;
+		room_wanted = false;
 		uint64_t now = vb_clock_ns();
 
 		if (pass.worked)

@@ -95,6 +95,15 @@ static int parts_add(struct vb_node *node, struct vb_control *msg, int *fds)
 	return n;
 }
 
+/*
+ * Where an answer is read: on the connection of the question, unless this process has said its last on it. What follows
+ * a LAST is lost as soon as the peer has said its own.
+ */
+static struct vb_connection *answer_on(struct vb_connection *conn)
+{
+	return conn->leaving && conn->peer->connection ? conn->peer->connection : conn;
+}
+
 void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg)
 {
 	struct vb_control give = {.type = VB_CONTROL_GIVE};
@@ -126,7 +135,7 @@ void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const stru
 		vb_liveness_given(node, peer);
 	}
 	peer->has_arena = give.parts & VB_CONTROL_ARENA;
-	vb_connection_send(node, conn, &give, fds, n, false);
+	vb_connection_send(node, answer_on(conn), &give, fds, n, false);
 }
 
 /* What opens nothing by itself, and what is of no use without it. -ENOMEM: not now; any other defect is the peer's. */

@@ -37,5 +37,7 @@ void *vb_progress_main(void *node);
  * sleep longer.
  */
 void vb_progress_expect(uint64_t at);
+/* A queue pair of an engine that nobody polls waits for room or for contact: looked at soon, and then less and less often. */
+void vb_progress_wait_for_room(void);
 
 #endif
