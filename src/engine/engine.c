@@ -14,13 +14,11 @@
 #include "process/process.h"
 #include "qp/qp.h"
 #include "raw/qp.h"
-#include "tag/srq.h"
 #include "remote/deliver.h"
 #include "remote/link.h"
 #include "remote/qp.h"
 #include "remote/reply.h"
 #include "remote/stray.h"
-#include "xrc/table.h"
 #include "host/bell.h"
 
 #define CLOCK_EVERY_POLLS 32u        /* how often a poller reads the clock while a timer is armed */
@@ -142,8 +140,8 @@ static void ran(struct vb_engine *e, struct vb_qp *qp, bool more)
 {
 	vb_qp_settle(qp);
 	more |= vb_env_seek(qp);
-	if (qp->xb)
-		more |= vb_xrc_pump(qp);
+	if (qp->kind->ran)
+		more |= qp->kind->ran(qp);
 	if (!more)
 		return;
 	vb_engine_make_runnable(e, qp);
@@ -154,7 +152,7 @@ static void ran(struct vb_engine *e, struct vb_qp *qp, bool more)
 
 void vb_engine_run_qp(struct vb_engine *e, struct vb_qp *qp)
 {
-	bool waits = qp->tm_first && vb_tm_pump(qp);
+	bool waits = qp->kind->pump && qp->kind->pump(qp);
 
 	ran(e, qp, vb_tqp_run(&qp->t) || waits);
 }

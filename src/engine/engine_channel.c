@@ -211,10 +211,7 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 		if (vb_qp_wants_memory(qp))
 			vb_peer_want_memory(c->peer);
 	}
-	if (qp->xb)
-		vb_xrc_receive(qp, &run, payload);
-	else
-		vb_tqp_receive(&qp->t, &run, payload);
+	qp->kind->receive(qp, &run, payload);
 	if (qp->t.resp.owed & VB_OWED_DROP) {
 		qp->t.resp.owed &= (uint8_t)~VB_OWED_DROP;
 		drop_answer(e, c, run.service, qp->t.qpn, qp->t.resp.drop_qpn, qp->t.resp.drop_psn,

@@ -51,12 +51,16 @@ enum vb_qp_owner vb_qp_owner(struct vb_node *node, uint32_t qpn, uint32_t *engin
 
 void vb_qp_table_add(struct vb_qp *qp)
 {
+	qp->listed = true;
 	atomic_store_explicit(&table[table_index(qp->engine->node, qp->t.qpn)], qp,
 			      memory_order_release);
 }
 
 void vb_qp_table_remove(struct vb_qp *qp)
 {
+	if (!qp->listed)
+		return;
+	qp->listed = false;
 	atomic_store_explicit(&table[table_index(qp->engine->node, qp->t.qpn)], NULL,
 			      memory_order_release);
 }

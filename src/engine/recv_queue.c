@@ -46,13 +46,9 @@ void vb_recv_queue_clear(struct vb_recv_queue *rq)
 
 void vb_qp_flush_receives(struct vb_qp *qp)
 {
-	if (qp->srq || qp->xrc)
-		return; /* shared receives stay for the other queue pairs */
-	for (;;) {
-		struct vb_recv_wqe *wqe = qp->t.env->recv_take(&qp->t);
-
-		if (!wqe)
-			return;
+	/* Shared receives stay for the other queue pairs. */
+	while (qp->rq.taken != atomic_load_explicit(&qp->rq.posted, memory_order_acquire)) {
+		struct vb_recv_wqe *wqe = vb_recv_queue_entry(&qp->rq, qp->rq.taken++);
 		struct vb_recv_done done = {
 			.wqe = wqe,
 			.status = IBV_WC_WR_FLUSH_ERR,

@@ -13,8 +13,6 @@
 #include "engine/fastpath.h"
 #include "process/limits.h"
 #include "object/pd.h"
-#include "tag/srq.h"
-#include "xrc/xrc.h"
 
 static uint32_t entry_stride(uint32_t max_sge)
 {
@@ -46,23 +44,8 @@ static int memory_alloc(struct vb_srq *s, struct ibv_pd *pd)
 	return 0;
 }
 
-static bool is_xrc(const struct ibv_srq_init_attr_ex *attr)
-{
-	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_XRC;
-}
-
-static bool is_tm(const struct ibv_srq_init_attr_ex *attr)
-{
-	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_TM;
-}
-
-/* Mask, type and protection domain are the face's to check. */
 static int create_check(const struct ibv_srq_init_attr_ex *attr)
 {
-	if (is_xrc(attr) && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd ||
-			     !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq))
-		return vb_refuse(EINVAL, VB_REASON_ARG,
-				 "create_srq: an XRC queue needs xrcd and cq");
 	if (attr->attr.max_wr == 0 || attr->attr.max_wr > VB_MAX_SRQ_WR)
 		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT,
 				 "create_srq: max_wr %u is not in 1..%u", attr->attr.max_wr,
@@ -80,29 +63,16 @@ static void events_init(struct vb_srq *s)
 	s->limit_event.got = &s->got.async;
 }
 
-/* An XRC queue has a place in its domain, and a CQ. */
-static int join_domain(struct vb_srq *s, struct ibv_context *ctx,
-		       const struct ibv_srq_init_attr_ex *attr)
-{
-	int err = vb_context_check(ctx, VB_HANDLE_CQ, attr->cq->handle, attr->cq, "cq");
+const struct vb_srq_kind vb_srq_ordinary = {.check = NULL};
 
-	if (!err)
-		err = vb_xrcd_get(ctx, attr->xrcd);
-	if (err)
-		return err;
-	s->xrcd = vb_xrcd_of(attr->xrcd);
-	s->cq = vb_cq_of(attr->cq);
-	err = vb_xrc_srq_add(s);
-	if (err)
-		vb_xrcd_put(s->xrcd);
-	return err;
-}
-
-int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, struct ibv_srq **srq)
+int vb_srq_create(struct ibv_context *ctx, const struct vb_srq_kind *kind,
+		  struct ibv_srq_init_attr_ex *attr, struct ibv_srq **srq)
 {
-	int err = create_check(attr);
+	int err = kind->check ? kind->check(attr) : 0;
 	struct vb_srq *s;
 
+	if (!err)
+		err = create_check(attr);
 	if (err)
 		return err;
 	err = vb_pd_get(ctx, attr->pd);
@@ -119,6 +89,7 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 		free(s);
 		goto put_pd;
 	}
+	s->kind = kind;
 	s->max_wr = attr->attr.max_wr;
 	s->max_sge = attr->attr.max_sge;
 	s->pd_id = vb_pd_of(attr->pd)->id;
@@ -134,10 +105,8 @@ int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, st
 	err = vb_context_add(ctx, VB_HANDLE_SRQ, s, &s->srq.handle);
 	if (err)
 		goto uncount;
-	if (is_xrc(attr))
-		err = join_domain(s, ctx, attr);
-	else if (is_tm(attr))
-		err = vb_tm_create(s, ctx, attr);
+	if (kind->open)
+		err = kind->open(s, ctx, attr);
 	if (err) {
 		vb_context_remove(ctx, VB_HANDLE_SRQ, s->srq.handle, s);
 		goto uncount;
@@ -275,8 +244,8 @@ int vb_srq_retire(struct ibv_srq *srq, struct vb_events_got *got)
 	err = vb_context_remove(srq->context, VB_HANDLE_SRQ, srq->handle, s);
 	if (err)
 		return err;
-	if (s->xrcd)
-		vb_xrc_srq_remove(s);
+	if (s->kind->retire)
+		s->kind->retire(s);
 	vb_event_queue_drop(&ctx->async, &s->limit_event);
 	*got = s->got;
 	return 0;
@@ -287,10 +256,8 @@ void vb_srq_free(struct ibv_srq *srq)
 	struct vb_srq *s = vb_srq_of(srq);
 	struct ibv_pd *pd = srq->pd;
 
-	if (s->xrcd)
-		vb_xrcd_put(s->xrcd);
-	if (s->tm)
-		vb_tm_destroy(s);
+	if (s->kind->close)
+		s->kind->close(s);
 	vb_queue_memory_free(&s->memory); /* calls the parent domain's free() */
 	vb_pd_put(pd);
 	vb_bias_forget(&s->lock);
@@ -302,14 +269,10 @@ int vb_srq_get(struct ibv_context *ctx, struct ibv_srq *srq, enum ibv_qp_type ty
 {
 	int err = vb_context_check(ctx, VB_HANDLE_SRQ, srq->handle, srq, "srq");
 
+	if (!err && vb_srq_of(srq)->kind->admit)
+		err = vb_srq_of(srq)->kind->admit(type);
 	if (err)
 		return err;
-	if (vb_srq_of(srq)->xrcd)
-		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: the srq is an XRC queue");
-	if (vb_srq_of(srq)->tm && type != IBV_QPT_RC)
-		return vb_refuse(EINVAL, VB_REASON_ARG,
-				 "create_qp: only RC queue pairs match tags, not type %d",
-				 (int)type);
 	vb_lock_take(&vb_srq_of(srq)->lock);
 	vb_srq_of(srq)->users++;
 	vb_lock_release(&vb_srq_of(srq)->lock);
@@ -401,8 +364,8 @@ static void end(struct vb_context *c, void *object, uint32_t handle)
 	struct vb_srq *s = object;
 
 	vb_context_remove(&c->vctx.context, VB_HANDLE_SRQ, handle, s);
-	if (s->xrcd)
-		vb_xrc_srq_remove(s);
+	if (s->kind->retire)
+		s->kind->retire(s);
 }
 
 static void forked(void *object)

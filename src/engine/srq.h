@@ -14,12 +14,29 @@
 #include "verbs/ops.h"
 
 struct vb_cq;
-struct vb_tm;
-struct vb_xrcd;
+struct vb_qp_kind;
+struct vb_srq;
+
+/* What a kind of shared receive queues does otherwise; all may be NULL. */
+struct vb_srq_kind {
+	/* Attributes that only this kind has; mask, type and protection domain are checked. */
+	int (*check)(const struct ibv_srq_init_attr_ex *attr);
+	/* The last step of its creation, undone by close(). */
+	int (*open)(struct vb_srq *s, struct ibv_context *ctx,
+		    const struct ibv_srq_init_attr_ex *attr);
+	/* No request finds it any more. */
+	void (*retire)(struct vb_srq *s);
+	void (*close)(struct vb_srq *s);
+	/* May a queue pair of that type be made with it? */
+	int (*admit)(enum ibv_qp_type type);
+	/* The kind of the queue pairs that use it; NULL: what their type says. */
+	const struct vb_qp_kind *qp;
+};
 
 struct vb_srq {
 	_Alignas(64) struct ibv_srq srq;
 	struct vb_lock lock;
+	const struct vb_srq_kind *kind;
 	struct vb_queue_memory memory; /* of the next three */
 	char *mem;                     /* max_wr entries of `stride` bytes */
 	uint32_t stride;
@@ -33,10 +50,9 @@ struct vb_srq {
 	bool inherited; /* the process is a forked child, the queue its parent's */
 	uint32_t pd_id;
 	uint32_t users;
-	struct vb_xrcd *xrcd; /* an XRC queue: its domain, */
-	struct vb_tm *tm;     /* a tag-matching queue: its list */
-	struct vb_cq *cq;     /* XRC, tag matching: its completions, */
-	uint32_t number;      /* its name in requests */
+	void *own;        /* what its kind keeps of it (xrc, tag) */
+	struct vb_cq *cq; /* its own completions; NULL: they are the queue pair's */
+	uint32_t number;  /* XRC: its name in requests */
 	struct vb_event_node limit_event;
 	struct vb_events_got got;
 };
@@ -46,7 +62,10 @@ static inline struct vb_srq *vb_srq_of(struct ibv_srq *srq)
 	return (struct vb_srq *)(void *)srq;
 }
 
-int vb_srq_create(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr, struct ibv_srq **srq);
+extern const struct vb_srq_kind vb_srq_ordinary;
+
+int vb_srq_create(struct ibv_context *ctx, const struct vb_srq_kind *kind,
+		  struct ibv_srq_init_attr_ex *attr, struct ibv_srq **srq);
 int vb_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask);
 int vb_srq_query(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 int vb_srq_retire(struct ibv_srq *srq, struct vb_events_got *got);

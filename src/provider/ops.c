@@ -14,6 +14,7 @@
 #include "raw/flow.h"
 #include "device/gid.h"
 #include "provider/import.h"
+#include "provider/kinds.h"
 #include "remote/mcast.h"
 #include "memory/mr.h"
 #include "memory/mw.h"
@@ -79,7 +80,7 @@ const struct vb_ops vb_device_ops = {
 	.retire_cq = vb_cq_retire,
 	.free_cq = vb_cq_free,
 
-	.create_srq = vb_srq_create,
+	.create_srq = vb_kinds_create_srq,
 	.modify_srq = vb_srq_modify,
 	.query_srq = vb_srq_query,
 	.retire_srq = vb_srq_retire,
@@ -90,7 +91,7 @@ const struct vb_ops vb_device_ops = {
 	.open_xrcd = vb_xrcd_open,
 	.close_xrcd = vb_xrcd_close,
 
-	.create_qp = vb_qp_create,
+	.create_qp = vb_kinds_create_qp,
 	.open_qp = vb_xrc_qp_open,
 	.query_qp = vb_qp_query,
 	.modify_qp = vb_qp_modify,

@@ -15,7 +15,6 @@
 #include "qp/qp.h"
 #include "engine/recv_queue.h"
 #include "engine/srq.h"
-#include "xrc/xrc.h"
 
 static void timer(struct vb_tqp *t, uint64_t delay_ns)
 {
@@ -304,7 +303,6 @@ const struct vb_env vb_qp_env = {
 	.direct = vb_env_direct,
 	.direct_waits = vb_env_direct_waits,
 	.send_done = send_done,
-	.srq_enter = vb_xrc_srq_enter,
 	.recv_take = recv_take,
 	.recv_untake = recv_untake,
 	.recv_scatter = recv_scatter,

@@ -24,7 +24,7 @@ static bool is_opcode(unsigned int opcode)
 /* Only such a request has wr.ud: in one that its type does not have, a remote address lies in the handle's place. */
 static bool is_datagram(const struct vb_qp *qp, const struct ibv_send_wr *wr)
 {
-	return qp->t.service == VB_SERVICE_UD && !qp->raw &&
+	return qp->t.service == VB_SERVICE_UD && !qp->kind->frames &&
 	       (wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM);
 }
 

@@ -15,15 +15,12 @@
 #include "device/port.h"
 #include "process/process.h"
 #include "qp/qp_create.h"
-#include "raw/qp.h"
 #include "engine/recv_queue.h"
 #include "engine/send_wqe.h"
 #include "engine/srq.h"
-#include "tag/srq.h"
 #include "engine/td_engine.h"
 #include "object/td.h"
 #include "remote/qp.h"
-#include "xrc/table.h"
 #include "transport/qp_state.h"
 
 static uint8_t service_of(enum ibv_qp_type type)
@@ -51,11 +48,6 @@ static uint32_t power_of_two(uint32_t n)
 	return size;
 }
 
-static bool is_tagged(const struct vb_qp *qp)
-{
-	return qp->srq && qp->srq->tm;
-}
-
 static int send_queue_alloc(struct vb_qp *qp, struct ibv_pd *pd)
 {
 	int err;
@@ -65,10 +57,10 @@ static int send_queue_alloc(struct vb_qp *qp, struct ibv_pd *pd)
 		tail = qp->cap.max_inline_data;
 	if (tail < VB_ATOMIC_WRITE_BYTES)
 		tail = VB_ATOMIC_WRITE_BYTES;
-	if (is_tagged(qp) && tail < VB_MAX_TAG_SGE * sizeof(struct ibv_sge))
-		tail = VB_MAX_TAG_SGE * sizeof(struct ibv_sge);
+	if (tail < qp->kind->own_sge * sizeof(struct ibv_sge))
+		tail = qp->kind->own_sge * sizeof(struct ibv_sge);
 	qp->t.sq_stride = (uint32_t)((sizeof(struct vb_send_wqe) + tail + 63) & ~(size_t)63);
-	qp->t.sq_size = power_of_two(qp->cap.max_send_wr + (is_tagged(qp) ? VB_TM_REQUESTS : 0));
+	qp->t.sq_size = power_of_two(qp->cap.max_send_wr + qp->kind->own_requests);
 	qp->sq_max = qp->cap.max_send_wr;
 	err = vb_queue_memory_alloc(&qp->sq_memory, pd, (size_t)qp->t.sq_size * qp->t.sq_stride,
 				    VERBATIM_RESOURCE_SEND_QUEUE);
@@ -130,8 +122,8 @@ static int resources_get(struct vb_qp *qp, struct ibv_context *ctx,
 					 qp->cap.max_recv_sge);
 	if (!err)
 		err = vb_process_start_progress();
-	if (!err && attr->qp_type == IBV_QPT_RAW_PACKET)
-		err = vb_raw_open(qp, ctx, attr);
+	if (!err && qp->kind->open)
+		err = qp->kind->open(qp, ctx, attr);
 	if (!err)
 		err = engine_get(qp, attr->pd);
 	if (!err)
@@ -145,8 +137,8 @@ static int resources_get(struct vb_qp *qp, struct ibv_context *ctx,
 	if (err)
 		return err;
 	err = vb_cq_attach(qp->rcq, qp->engine);
-	if (!err && (qp->raw || is_tagged(qp))) {
-		err = qp->raw ? vb_raw_attach(qp) : vb_tm_attach(qp);
+	if (!err && qp->kind->attach) {
+		err = qp->kind->attach(qp);
 		if (err)
 			vb_cq_detach(qp->rcq, qp->engine);
 	}
@@ -160,7 +152,8 @@ static void resources_put(struct vb_qp *qp)
 	if (qp->pub)
 		vb_node_qpn_free(qp->engine->node, qp->t.qpn);
 	vb_comp_cntr_release(qp);
-	vb_raw_free(qp);
+	if (qp->kind->close)
+		qp->kind->close(qp);
 	vb_recv_queue_fini(&qp->rq);
 	send_queue_free(qp);
 	vb_bias_forget(&qp->wr_lock);
@@ -191,17 +184,19 @@ static void datagram_limit(struct vb_qp *qp, struct ibv_context *ctx)
 {
 	struct ibv_port_attr port;
 
-	if (qp->t.service == VB_SERVICE_UD && !qp->raw && !vb_port_query(ctx, VB_PORT, &port))
+	if (qp->t.service == VB_SERVICE_UD && !qp->kind->frames &&
+	    !vb_port_query(ctx, VB_PORT, &port))
 		qp->t.mtu = 128u << port.active_mtu;
 }
 
-static struct vb_qp *qp_alloc(const struct ibv_qp_init_attr_ex *attr)
+static struct vb_qp *qp_alloc(const struct vb_qp_kind *kind, const struct ibv_qp_init_attr_ex *attr)
 {
 	struct vb_qp *qp;
 
 	if (posix_memalign((void **)&qp, 64, sizeof(*qp)))
 		return NULL;
 	memset(qp, 0, sizeof(*qp));
+	qp->kind = kind;
 	vb_qp_protocol_init(qp, attr->qp_type);
 	qp->scq = vb_cq_of(attr->send_cq);
 	qp->rcq = qp->t.sends_only ? qp->scq : vb_cq_of(attr->recv_cq);
@@ -215,21 +210,20 @@ static struct vb_qp *qp_alloc(const struct ibv_qp_init_attr_ex *attr)
 			 (attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
 	qp->send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ? attr->send_ops_flags
 									   : 0;
-	if (is_tagged(qp))
-		qp->t.env = vb_tm_env();
 	vb_qp_events_init(qp);
 	return qp;
 }
 
-int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **out)
+int vb_qp_create(struct ibv_context *ctx, const struct vb_qp_kind *kind,
+		 struct ibv_qp_init_attr_ex *attr, struct ibv_qp **out)
 {
-	int err = vb_qp_create_check(ctx, attr);
+	int err = vb_qp_create_check(ctx, kind, attr);
 	struct vb_qp *qp;
 
 	if (err)
 		return err;
-	if (attr->qp_type == IBV_QPT_XRC_RECV)
-		return vb_xrc_qp_create(ctx, attr, out);
+	if (kind->create)
+		return kind->create(ctx, attr, out);
 	err = vb_pd_get(ctx, attr->pd);
 	if (err)
 		return err;
@@ -237,11 +231,13 @@ int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, stru
 		err = vb_srq_get(ctx, attr->srq, attr->qp_type);
 		if (err)
 			goto put_pd;
+		if (vb_srq_of(attr->srq)->kind->qp)
+			kind = vb_srq_of(attr->srq)->kind->qp;
 	}
 	err = vb_object_count(&vb_qp_type, VB_HANDLE_QP);
 	if (err)
 		goto put_srq;
-	qp = qp_alloc(attr);
+	qp = qp_alloc(kind, attr);
 	err = qp ? resources_get(qp, ctx, attr)
 		 : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
 	if (err)
@@ -249,7 +245,7 @@ int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, stru
 	public_init(qp, ctx, attr);
 	datagram_limit(qp, ctx);
 	vb_qp_ex_init(qp);
-	if (!qp->raw) /* no packet of the protocol is for it */
+	if (!kind->frames)
 		vb_qp_table_add(qp);
 	vb_lock_take(&qp->engine->lock);
 	vb_engine_add_qp(qp->engine, qp);
@@ -286,14 +282,12 @@ static bool direct_allowed(const struct vb_qp *qp)
 	return qp->t.state == IBV_QPS_RTS || qp->t.state == IBV_QPS_SQD;
 }
 
-void vb_qp_publish_page(struct vb_qp *qp)
+void vb_qp_ordinary_publish(struct vb_qp *qp)
 {
 	struct vb_page_qp *p = qp->pub;
 	uint32_t access = qp->t.access;
 
 	atomic_store(&qp->state, qp->t.state);
-	if (qp->raw)
-		return;
 	if (qp->t.max_dest_rd_atomic)
 		access |= VB_PAGE_ANSWERS;
 	/* Closed while it changes; an initiator that saw it open has a mark set, which revocation waits for. */
@@ -310,19 +304,9 @@ void vb_qp_publish_page(struct vb_qp *qp)
 	__atomic_store_n(&p->direct, direct_allowed(qp), __ATOMIC_SEQ_CST);
 }
 
-void vb_qp_publish(struct vb_qp *qp)
+void vb_qp_ordinary_event(struct vb_qp *qp, enum ibv_event_type type)
 {
-	vb_qp_publish_page(qp);
-	if (qp->xb)
-		vb_xrc_publish(qp);
-}
-
-void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
-{
-	if (qp->xrc)
-		vb_xrc_qp_event(qp, type);
-	else
-		vb_event_queue_raise(&vb_context_of(qp->u.qp.context)->async, &qp->event[type]);
+	vb_event_queue_raise(&vb_context_of(qp->u.qp.context)->async, &qp->event[type]);
 }
 
 void vb_qp_entered_error(struct vb_qp *qp)
@@ -330,7 +314,7 @@ void vb_qp_entered_error(struct vb_qp *qp)
 	qp->draining = false;
 	vb_qp_flush_receives(qp);
 	/* After the last receive completion of this queue pair is in the CQ (IBA 10.3.1, ibv_get_async_event(3)). */
-	if (qp->srq && !qp->xrc && !qp->last_wqe_raised) {
+	if (qp->srq && !qp->last_wqe_raised) {
 		qp->last_wqe_raised = true;
 		vb_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 	}
@@ -376,8 +360,7 @@ void vb_qp_stop(struct vb_qp *qp)
 	__atomic_store_n(&qp->pub->direct, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&qp->pub->qpn, 0, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&qp->pub->generation, 1, __ATOMIC_SEQ_CST);
-	if (!qp->raw && (!qp->xb || qp->xb->home))
-		vb_qp_table_remove(qp);
+	vb_qp_table_remove(qp);
 	vb_mw_release_qp(qp);
 	vb_tqp_reset(&qp->t);
 	vb_qp_queues_clear(qp);
@@ -388,21 +371,21 @@ void vb_qp_stop(struct vb_qp *qp)
 int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
-	struct vb_context *ctx = vb_context_of(ibqp->context);
 	int err = vb_context_check(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp, "qp");
 
-	if (err)
-		return err;
-	if (qp->body)
-		return vb_xrc_qp_retire(qp, got);
+	return err ? err : qp->kind->retire(qp, got);
+}
+
+int vb_qp_ordinary_retire(struct vb_qp *qp, struct vb_events_got *got)
+{
+	struct vb_context *ctx = vb_context_of(qp->u.qp.context);
+	int err;
+
 	if (qp->mcast_groups)
 		return vb_refuse(EBUSY, VB_REASON_BUSY,
 				 "destroy_qp 0x%x: attached to %u multicast groups", qp->t.qpn,
 				 qp->mcast_groups);
-	if (vb_raw_has_rules(qp))
-		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_qp 0x%x: flows steer to it",
-				 qp->t.qpn);
-	err = vb_context_remove(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp);
+	err = vb_context_remove(qp->u.qp.context, VB_HANDLE_QP, qp->u.qp.handle, qp);
 	if (err)
 		return err;
 	vb_lock_take(&qp->engine->lock);
@@ -418,16 +401,16 @@ int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
 void vb_qp_free(struct ibv_qp *ibqp)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
-	struct ibv_pd *pd = ibqp->pd;
 
-	if (qp->xrcd) {
-		vb_xrc_qp_free(qp);
-		return;
-	}
-	if (qp->raw)
-		vb_raw_detach(qp);
-	if (is_tagged(qp))
-		vb_tm_detach(qp);
+	qp->kind->free(qp);
+}
+
+void vb_qp_ordinary_free(struct vb_qp *qp)
+{
+	struct ibv_pd *pd = qp->u.qp.pd;
+
+	if (qp->kind->detach)
+		qp->kind->detach(qp);
 	vb_cq_detach(qp->rcq, qp->engine);
 	vb_cq_detach(qp->scq, qp->engine);
 	if (qp->srq)
@@ -437,17 +420,17 @@ void vb_qp_free(struct ibv_qp *ibqp)
 	vb_object_uncount(VB_HANDLE_QP);
 }
 
-void vb_qp_queues_clear(struct vb_qp *qp)
+void vb_qp_ordinary_clear(struct vb_qp *qp)
 {
-	if (is_tagged(qp))
-		vb_tm_forget(qp);
-	vb_recv_queue_clear(&qp->rq);
-	if (qp->xrc)
-		vb_xrc_qp_clear(qp);
-	else
-		vb_cq_remove_qp(qp->scq, qp);
+	vb_cq_remove_qp(qp->scq, qp);
 	if (qp->rcq != qp->scq)
 		vb_cq_remove_qp(qp->rcq, qp);
+}
+
+void vb_qp_queues_clear(struct vb_qp *qp)
+{
+	vb_recv_queue_clear(&qp->rq);
+	qp->kind->clear(qp);
 	qp->sq_done = 0;
 	qp->t.sq_posted = 0;
 	atomic_store(&qp->sq_released, 0);
@@ -461,6 +444,21 @@ void vb_qp_queues_clear(struct vb_qp *qp)
 	qp->peer_qp = NULL;
 	qp->seeking = false;
 }
+
+void vb_qp_ordinary_receive(struct vb_qp *qp, const struct vb_run *run, const void *payload)
+{
+	vb_tqp_receive(&qp->t, run, payload);
+}
+
+const struct vb_qp_kind vb_qp_ordinary = {
+	.psns = vb_qp_ordinary_psns,
+	.retire = vb_qp_ordinary_retire,
+	.free = vb_qp_ordinary_free,
+	.publish = vb_qp_ordinary_publish,
+	.event = vb_qp_ordinary_event,
+	.clear = vb_qp_ordinary_clear,
+	.receive = vb_qp_ordinary_receive,
+};
 
 int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {

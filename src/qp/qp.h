@@ -10,6 +10,7 @@
 
 #include "qp/comp_cntr.h"
 #include "engine/engine.h"
+#include "engine/kind.h"
 #include "object/event_queue.h"
 #include "engine/pace.h"
 #include "object/queue_memory.h"
@@ -56,15 +57,17 @@ struct vb_qp {
 		struct ibv_qp qp;
 		struct ibv_qp_ex ex;
 	} u;
+	const struct vb_qp_kind *kind;
 	struct vb_tqp t;
 	struct vb_engine *engine;
 	struct vb_cq *scq, *rcq;
-	struct vb_srq *srq;      /* XRC: the one that the latest request named */
+	struct vb_srq *srq;
 	struct vb_srq *recv_srq; /* whose entry the message in progress uses */
 	struct vb_raw *raw;      /* raw packet queue pairs only (raw/qp.h) */
 	struct vb_page_qp *pub;
 	uint32_t pd_id;
 	bool inherited; /* the process is a forked child, the queue pair its parent's */
+	bool listed;    /* found by its number (qp_table.c) */
 	_Atomic uint8_t
 		state; /* t.state for those who look without the engine's lock; set by vb_qp_publish() */
 
@@ -143,7 +146,8 @@ struct vb_qp {
 
 	/* XRC receive side (xrc.h): handles have a body, the bodies handles. */
 	struct vb_xrc_domain *xrc;
-	struct vb_xrcd *xrcd; /* a handle's */
+	struct vb_xrcd *xrcd;   /* a handle's */
+	struct vb_srq *xrc_srq; /* a body's: the one that the latest request named */
 	struct vb_qp *body;
 	struct vb_qp *handles, *next_handle;
 	struct vb_qp *xrc_next; /* the domain's bodies */
@@ -163,7 +167,7 @@ static inline struct vb_qp *vb_qp_of(struct ibv_qp *qp)
 /* Where the protocol runs: an XRC receive queue pair is known to the program by handles. */
 static inline struct vb_qp *vb_qp_body(struct vb_qp *qp)
 {
-	return qp->body ? qp->body : qp;
+	return qp->kind->body ? qp->kind->body(qp) : qp;
 }
 
 /* May its one-sided requests be done directly (qp/env_direct.c)? */
@@ -179,7 +183,9 @@ static inline struct vb_qp *vb_qp_of_tqp(struct vb_tqp *t)
 
 extern const struct vb_env vb_qp_env; /* env.c */
 
-int vb_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **qp);
+/* `kind` is what the type says; that of a shared receive queue may say another. */
+int vb_qp_create(struct ibv_context *ctx, const struct vb_qp_kind *kind,
+		 struct ibv_qp_init_attr_ex *attr, struct ibv_qp **qp);
 int vb_qp_query(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		struct ibv_qp_init_attr *init);
 int vb_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
@@ -190,21 +196,34 @@ int vb_qp_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 int vb_qp_retire(struct ibv_qp *qp, struct vb_events_got *got);
 void vb_qp_free(struct ibv_qp *qp);
 
+/* Ordinary queue pairs; what they do, the tables of other kinds name where these do the same. */
+extern const struct vb_qp_kind vb_qp_ordinary;
+void vb_qp_ordinary_psns(const struct vb_qp *qp, struct ibv_qp_attr *attr);
+int vb_qp_ordinary_retire(struct vb_qp *qp, struct vb_events_got *got);
+void vb_qp_ordinary_free(struct vb_qp *qp);
+void vb_qp_ordinary_publish(struct vb_qp *qp);
+void vb_qp_ordinary_event(struct vb_qp *qp, enum ibv_event_type type);
+void vb_qp_ordinary_clear(struct vb_qp *qp);
+void vb_qp_ordinary_receive(struct vb_qp *qp, const struct vb_run *run, const void *payload);
+
 /* Parts of life that XRC bodies and handles share. stop (engine's lock): nothing arrives any more, the engine forgets it. */
 void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type);
 void vb_qp_events_init(struct vb_qp *qp);
 void vb_qp_stop(struct vb_qp *qp);
 /* Under the engine's lock: takes attributes and state from elsewhere; what they need of links is acquired, or noted as missing. */
 void vb_qp_mirror(struct vb_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state state);
-/* The page's part of vb_qp_publish(). */
-void vb_qp_publish_page(struct vb_qp *qp);
-
 /* Under the engine's lock: publish identity, state and rights to peers (entry of the page). */
-void vb_qp_publish(struct vb_qp *qp);
+static inline void vb_qp_publish(struct vb_qp *qp)
+{
+	qp->kind->publish(qp);
+}
 /* Under the engine's lock: the state became ERR: flush receives, LAST_WQE_REACHED. */
 void vb_qp_entered_error(struct vb_qp *qp);
 /* Raise an affiliated event once more. */
-void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type);
+static inline void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
+{
+	qp->kind->event(qp, type);
+}
 /* Under the engine's lock: what callbacks could only note while the protocol ran. */
 void vb_qp_settle(struct vb_qp *qp);
 /* Drops all send and receive work without completions (RESET). */

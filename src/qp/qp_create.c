@@ -8,7 +8,6 @@
 #include "base/reason.h"
 #include "object/context.h"
 #include "process/limits.h"
-#include "raw/qp.h"
 #include "transport/qp_state.h"
 
 static int type_check(const struct ibv_qp_init_attr_ex *attr)
@@ -116,16 +115,6 @@ static int objects_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_
 	return err;
 }
 
-/* Everything that the others have, this one does not: it is all in the queues that requests name (IBA A14.2.2). */
-static int xrc_recv_check(const struct ibv_qp_init_attr_ex *attr)
-{
-	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS))
-		return vb_refuse(EINVAL, VB_REASON_ARG_MASK,
-				 "create_qp: comp_mask 0x%x, XRC_RECV takes XRCD alone",
-				 attr->comp_mask);
-	return 0;
-}
-
 static int flags_check(const struct ibv_qp_init_attr_ex *attr)
 {
 	uint32_t offered = 0;
@@ -142,24 +131,37 @@ static int flags_check(const struct ibv_qp_init_attr_ex *attr)
 			 attr->create_flags);
 }
 
+/* What only another kind takes. */
+static int mask_check(const struct vb_qp_kind *kind, const struct ibv_qp_init_attr_ex *attr)
+{
+	uint32_t mask = attr->comp_mask;
+
+	if (mask & IBV_QP_INIT_ATTR_XRCD)
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK,
+				 "create_qp: an XRC domain is for XRC_RECV, not type %d",
+				 (int)attr->qp_type);
+	if (!kind->frames && mask & (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH))
+		return vb_refuse(
+			EINVAL, VB_REASON_ARG_MASK,
+			"create_qp: only a raw packet queue pair takes an indirection table");
+	return 0;
+}
+
 /* The face has seen to it that no other bits are set, and that a type has the domain that it needs. */
-int vb_qp_create_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+int vb_qp_create_check(struct ibv_context *ctx, const struct vb_qp_kind *kind,
+		       const struct ibv_qp_init_attr_ex *attr)
 {
 	int err = type_check(attr);
 
 	if (!err)
 		err = flags_check(attr);
-	if (err)
+	if (!err && !kind->create)
+		err = mask_check(kind, attr);
+	if (!err && kind->check)
+		err = kind->check(attr);
+	if (err || kind->create)
 		return err;
-	if (attr->qp_type == IBV_QPT_XRC_RECV)
-		return xrc_recv_check(attr);
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)
-		return vb_refuse(EINVAL, VB_REASON_ARG_MASK,
-				 "create_qp: an XRC domain is for XRC_RECV, not type %d",
-				 (int)attr->qp_type);
-	err = vb_raw_check(ctx, attr);
-	if (!err)
-		err = cap_check(attr);
+	err = cap_check(attr);
 	if (!err)
 		err = send_ops_check(attr);
 	if (!err)

@@ -5,7 +5,10 @@
 
 #include <infiniband/verbs.h>
 
+#include "engine/kind.h"
+
 /* 0, -EINVAL, -EOPNOTSUPP, -EPERM, -ENOENT; the reason is recorded. */
-int vb_qp_create_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr);
+int vb_qp_create_check(struct ibv_context *ctx, const struct vb_qp_kind *kind,
+		       const struct ibv_qp_init_attr_ex *attr);
 
 #endif

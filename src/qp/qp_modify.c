@@ -14,9 +14,7 @@
 #include "process/limits.h"
 #include "process/process.h"
 #include "qp/qp.h"
-#include "raw/qp.h"
 #include "remote/qp.h"
-#include "xrc/table.h"
 #include "transport/qp_state.h"
 
 /* Between IBV_QP_DEST_QPN and IBV_QP_RATE_LIMIT there are bits without a meaning. */
@@ -125,7 +123,7 @@ static int address_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, in
 static int link_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask,
 			const struct change *c)
 {
-	if (qp->raw)
+	if (qp->kind->frames)
 		return 0;
 	if (qp->t.service == VB_SERVICE_UD) {
 		if (c->to == IBV_QPS_RTR)
@@ -345,7 +343,7 @@ void vb_qp_mirror(struct vb_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_
 	else
 		qp->t.state = (uint8_t)state;
 	qp->seeking = serves && qp->path_local && !qp->channel;
-	vb_qp_publish_page(qp);
+	vb_qp_ordinary_publish(qp);
 	if (state == IBV_QPS_ERR && c.from != IBV_QPS_ERR)
 		vb_qp_entered_error(qp);
 	vb_engine_make_runnable(qp->engine, qp);
@@ -360,14 +358,14 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 	if (err)
 		return err;
 	qp = vb_qp_body(qp);
-	if (vb_raw_is_spread(qp))
-		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
-				 "modify_qp: qp 0x%x has no state: its work queues have",
-				 qp->t.qpn);
+	if (qp->kind->may_modify)
+		err = qp->kind->may_modify(qp);
+	if (err)
+		return err;
 	mask &= ~other_half(qp->u.qp.qp_type);
 	vb_lock_take(&qp->engine->lock);
-	if (qp->xb)
-		vb_xrc_pull(qp);
+	if (qp->kind->pull)
+		qp->kind->pull(qp);
 	err = transition_check(qp, attr, mask, &c);
 	if (!err)
 		err = values_check(qp, attr, mask);

@@ -3,7 +3,6 @@
 #include "base/reason.h"
 #include "object/context.h"
 #include "qp/qp.h"
-#include "xrc/table.h"
 
 static void init_fill(const struct vb_qp *qp, struct ibv_qp_init_attr *init)
 {
@@ -18,14 +17,9 @@ static void init_fill(const struct vb_qp *qp, struct ibv_qp_init_attr *init)
 	init->sq_sig_all = qp->sq_sig_all;
 }
 
-/*
- * The protocol began with the values last set, so that these are they until traffic has moved them. Of a receiver that processes share
- * it knows them only where it has worked.
- */
-static void psns_fill(const struct vb_qp *qp, struct ibv_qp_attr *attr)
+/* The protocol began with the values last set, so that these are they until traffic has moved them. */
+void vb_qp_ordinary_psns(const struct vb_qp *qp, struct ibv_qp_attr *attr)
 {
-	if (qp->xb && !qp->psn_moved)
-		return;
 	if (qp->t.state >= IBV_QPS_RTR)
 		attr->rq_psn = vb_tqp_rq_psn(&qp->t);
 	if (qp->t.state >= IBV_QPS_RTS)
@@ -44,13 +38,13 @@ int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	init_fill(qp, init);
 	qp = vb_qp_body(qp);
 	vb_lock_take(&qp->engine->lock);
-	if (qp->xb)
-		vb_xrc_pull(qp);
+	if (qp->kind->pull)
+		qp->kind->pull(qp);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = (enum ibv_qp_state)qp->t.state;
 	attr->cap = qp->cap;
 	attr->sq_draining = qp->t.state == IBV_QPS_SQD && vb_tqp_busy(&qp->t);
-	psns_fill(qp, attr);
+	qp->kind->psns(qp, attr);
 	vb_lock_release(&qp->engine->lock);
 	return 0;
 }

@@ -35,6 +35,4 @@ struct vb_raw {
 	struct vb_raw *next;        /* all that listen, under the list's lock */
 };
 
-const struct vb_env *vb_raw_env(void);
-
 #endif

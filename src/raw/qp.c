@@ -53,17 +53,11 @@ static int hash_check(const struct ibv_rx_hash_conf *conf)
 	return 0;
 }
 
-int vb_raw_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+static int check(const struct ibv_qp_init_attr_ex *attr)
 {
 	uint32_t both = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
 	uint32_t mask = attr->comp_mask & both;
 
-	(void)ctx;
-	if (attr->qp_type != IBV_QPT_RAW_PACKET)
-		return mask ? vb_refuse(EINVAL, VB_REASON_ARG_MASK,
-					"create_qp: only a raw packet queue pair takes an "
-					"indirection table")
-			    : 0;
 	if (attr->srq)
 		return refuse("no shared receive queue", 0);
 	if (!mask)
@@ -136,7 +130,11 @@ static int spread_open(struct vb_raw *raw, struct ibv_context *ctx,
 	return 0;
 }
 
-int vb_raw_open(struct vb_qp *qp, struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+static const struct vb_env *raw_env_get(void);
+
+/* -EPERM without CAP_NET_RAW, -EOPNOTSUPP where packet sockets do not exist. */
+static int open_sockets(struct vb_qp *qp, struct ibv_context *ctx,
+			const struct ibv_qp_init_attr_ex *attr)
 {
 	struct vb_raw *raw = calloc(1, sizeof(*raw));
 	int err;
@@ -168,22 +166,21 @@ int vb_raw_open(struct vb_qp *qp, struct ibv_context *ctx, const struct ibv_qp_i
 	if (qp->t.mtu > VB_RAW_FRAME)
 		qp->t.mtu = VB_RAW_FRAME;
 	qp->t.least = VB_ETH_BYTES;
-	qp->t.env = vb_raw_env();
+	qp->t.env = raw_env_get();
 	return err;
 }
 
-int vb_raw_attach(struct vb_qp *qp)
+static int spread_attach(struct vb_qp *qp)
 {
-	return qp->raw->table ? vb_rwq_table_attach(qp->raw->table, qp->engine) : 0;
+	return vb_rwq_table_attach(qp->raw->table, qp->engine);
 }
 
-void vb_raw_detach(struct vb_qp *qp)
+static void spread_detach(struct vb_qp *qp)
 {
-	if (qp->raw->table)
-		vb_rwq_table_detach(qp->raw->table, qp->engine);
+	vb_rwq_table_detach(qp->raw->table, qp->engine);
 }
 
-void vb_raw_free(struct vb_qp *qp)
+static void close_sockets(struct vb_qp *qp)
 {
 	struct vb_raw *raw = qp->raw;
 
@@ -199,14 +196,24 @@ void vb_raw_free(struct vb_qp *qp)
 	qp->raw = NULL;
 }
 
-bool vb_raw_is_spread(const struct vb_qp *qp)
+static int spread_may_modify(const struct vb_qp *qp)
 {
-	return qp->raw && qp->raw->table;
+	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+			 "modify_qp: qp 0x%x has no state: its work queues have", qp->t.qpn);
 }
 
-bool vb_raw_has_rules(const struct vb_qp *qp)
+static int retire(struct vb_qp *qp, struct vb_events_got *got)
 {
-	return qp->raw && atomic_load(&qp->raw->rules);
+	if (atomic_load(&qp->raw->rules))
+		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_qp 0x%x: flows steer to it",
+				 qp->t.qpn);
+	return vb_qp_ordinary_retire(qp, got);
+}
+
+/* Nobody else has to know. */
+static void publish(struct vb_qp *qp)
+{
+	atomic_store(&qp->state, qp->t.state);
 }
 
 /* The program may have closed the socket, and use its number: another one is opened. */
@@ -281,10 +288,25 @@ static void raw_env_init(void)
 	raw_env.direct_waits = NULL;
 }
 
-const struct vb_env *vb_raw_env(void)
+static const struct vb_env *raw_env_get(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, raw_env_init);
 	return &raw_env;
 }
+
+#define RAW_KIND                                                                          \
+	.frames = true, .check = check, .open = open_sockets, .close = close_sockets,     \
+	.psns = vb_qp_ordinary_psns, .retire = retire, .free = vb_qp_ordinary_free,       \
+	.publish = publish, .event = vb_qp_ordinary_event, .clear = vb_qp_ordinary_clear, \
+	.receive = vb_qp_ordinary_receive
+
+const struct vb_qp_kind vb_raw_own = {RAW_KIND};
+
+const struct vb_qp_kind vb_raw_spread = {
+	RAW_KIND,
+	.attach = spread_attach,
+	.detach = spread_detach,
+	.may_modify = spread_may_modify,
+};

@@ -28,24 +28,14 @@ enum vb_raw_hear {
 	VB_RAW_HEAR_ALL,
 };
 
-/* The attributes that only raw packet queue pairs have. */
-int vb_raw_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr);
-/* -EPERM without CAP_NET_RAW, -EOPNOTSUPP where packet sockets do not exist. Before the queue pair has an engine. */
-int vb_raw_open(struct vb_qp *qp, struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr);
-/* Frees what vb_raw_open() made. */
-void vb_raw_free(struct vb_qp *qp);
-/* The engine is known, and serves the queue pair's CQs. */
-int vb_raw_attach(struct vb_qp *qp);
-void vb_raw_detach(struct vb_qp *qp);
+/* With queues of its own; and one that only receives, into the queues of its indirection table. */
+extern const struct vb_qp_kind vb_raw_own, vb_raw_spread;
 
 /* One more rule; the first opens the ears. Not under the engine's lock. */
 int vb_raw_listen(struct vb_qp *qp, enum vb_raw_hear what, const uint8_t *mac);
 void vb_raw_unlisten(struct vb_qp *qp);
 /* Before the rules change: what has come is judged by those of its time. Not under an engine's lock. */
 void vb_raw_catch_up(void);
-bool vb_raw_has_rules(const struct vb_qp *qp);
-/* It only receives, into the queues of its indirection table. */
-bool vb_raw_is_spread(const struct vb_qp *qp);
 
 /* Under the engine's lock: takes frames in. */
 bool vb_raw_drain(struct vb_engine *engine);

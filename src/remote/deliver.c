@@ -13,7 +13,6 @@
 #include "remote/inbox.h"
 #include "remote/reply.h"
 #include "remote/stray.h"
-#include "xrc/table.h"
 #include "host/bell.h"
 
 #define STAGING_BYTES 65536u
@@ -62,10 +61,7 @@ void vb_udp_deliver_here(struct vb_engine *e, const struct vb_run *run, const ui
 		vb_udp_drop(reason, run);
 		return;
 	}
-	if (qp->xb)
-		vb_xrc_receive(qp, run, payload);
-	else
-		vb_tqp_receive(&qp->t, run, payload);
+	qp->kind->receive(qp, run, payload);
 	vb_udp_reply_heard(qp, run);
 	vb_qp_settle(qp);
 	vb_engine_make_runnable(e, qp);

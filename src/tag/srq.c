@@ -24,8 +24,16 @@ struct vb_tm {
 	struct vb_tag_list list; /* under the srq's lock */
 };
 
+static struct vb_tm *tm_of(const struct vb_srq *s)
+{
+	return s->own;
+}
+
+/* Requests of the device's own that one queue pair may have unfinished: a READ and a FIN for each rendezvous. */
+#define OWN_REQUESTS 16u
+
 /* vb_send_wqe.owner of the device's own requests. */
-#define OWNER_FIN 1u /* everything above: a READ, the entry's address */
+#define OWNER_FIN    1u /* everything above: a READ, the entry's address */
 
 static int check_cap(const struct ibv_srq_init_attr_ex *attr)
 {
@@ -45,7 +53,8 @@ static int check_cap(const struct ibv_srq_init_attr_ex *attr)
 	return 0;
 }
 
-int vb_tm_create(struct vb_srq *s, struct ibv_context *ctx, const struct ibv_srq_init_attr_ex *attr)
+static int list_open(struct vb_srq *s, struct ibv_context *ctx,
+		     const struct ibv_srq_init_attr_ex *attr)
 {
 	int err = check_cap(attr);
 	struct vb_tm *tm;
@@ -59,18 +68,17 @@ int vb_tm_create(struct vb_srq *s, struct ibv_context *ctx, const struct ibv_srq
 		free(tm);
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_srq: matching list");
 	}
-	s->tm = tm;
+	s->own = tm;
 	s->cq = vb_cq_of(attr->cq);
 	vb_cq_hold(s->cq);
 	return 0;
 }
 
-void vb_tm_destroy(struct vb_srq *s)
+static void list_close(struct vb_srq *s)
 {
 	vb_cq_unhold(s->cq);
-	vb_tag_list_fini(&s->tm->list);
-	free(s->tm);
-	s->tm = NULL;
+	vb_tag_list_fini(&tm_of(s)->list);
+	free(s->own);
 }
 
 /* The completion of a list operation. */
@@ -98,7 +106,7 @@ static void complete_op(struct vb_srq *s, const struct ibv_ops_wr *wr, enum ibv_
 
 static int add_tag(struct vb_srq *s, struct ibv_ops_wr *wr)
 {
-	struct vb_tag_list *list = &s->tm->list;
+	struct vb_tag_list *list = &tm_of(s)->list;
 
 	if (wr->tm.add.num_sge < 0 || (uint32_t)wr->tm.add.num_sge > list->max_sge)
 		return vb_refuse(EINVAL, VB_REASON_SGE_COUNT,
@@ -114,7 +122,7 @@ static int add_tag(struct vb_srq *s, struct ibv_ops_wr *wr)
 
 static int remove_tag(struct vb_srq *s, const struct ibv_ops_wr *wr)
 {
-	struct vb_tag_list *list = &s->tm->list;
+	struct vb_tag_list *list = &tm_of(s)->list;
 
 	if (!vb_tag_list_knows(list, wr->tm.handle))
 		return vb_refuse(EINVAL, VB_REASON_ARG, "post_srq_ops: no such handle 0x%x",
@@ -129,7 +137,7 @@ static int remove_tag(struct vb_srq *s, const struct ibv_ops_wr *wr)
 /* Under the lock. */
 static int one_op(struct vb_srq *s, struct ibv_ops_wr *wr)
 {
-	struct vb_tag_list *list = &s->tm->list;
+	struct vb_tag_list *list = &tm_of(s)->list;
 	int err;
 
 	if (wr->flags & ~(IBV_OPS_SIGNALED | IBV_OPS_TM_SYNC))
@@ -160,7 +168,7 @@ int vb_tm_post_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr
 	struct vb_srq *s = vb_srq_of(srq);
 	int err = vb_context_check(srq->context, VB_HANDLE_SRQ, srq->handle, s, "srq");
 
-	if (!err && !s->tm)
+	if (!err && s->kind != &vb_tm_srq)
 		err = vb_refuse(EINVAL, VB_REASON_ARG,
 				"post_srq_ops: the queue is not a tag-matching one");
 	if (err) {
@@ -181,7 +189,7 @@ int vb_tm_post_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr
 
 static struct vb_tag_list *list_of(const struct vb_qp *qp)
 {
-	return &qp->srq->tm->list;
+	return &tm_of(qp->srq)->list;
 }
 
 static struct vb_tag_entry *entry_of(const struct vb_qp *qp, const struct vb_recv_wqe *wqe)
@@ -448,18 +456,19 @@ static void request_start(struct vb_qp *qp)
 	qp->tm_busy += 2;
 }
 
-bool vb_tm_pump(struct vb_qp *qp)
+/* Starts what is to be read. True: it has to wait for the program to finish posting. */
+static bool pump(struct vb_qp *qp)
 {
 	if (!qp->tm_first)
 		return false;
 	if (qp->t.state >= IBV_QPS_SQE)
 		flush(qp);
 	/* The place of the next request is the program's while it posts. */
-	if (qp->t.state != IBV_QPS_RTS || qp->tm_busy + 2 > VB_TM_REQUESTS)
+	if (qp->t.state != IBV_QPS_RTS || qp->tm_busy + 2 > OWN_REQUESTS)
 		return false;
 	if (!vb_lock_try(&qp->wr_lock))
 		return true;
-	while (qp->tm_first && qp->tm_busy + 2 <= VB_TM_REQUESTS)
+	while (qp->tm_first && qp->tm_busy + 2 <= OWN_REQUESTS)
 		request_start(qp);
 	vb_lock_release(&qp->wr_lock);
 	return false;
@@ -526,25 +535,30 @@ static void tm_env_init(void)
 	tm_env.direct_waits = direct_waits;
 }
 
-const struct vb_env *vb_tm_env(void)
+static int qp_open(struct vb_qp *qp, struct ibv_context *ctx,
+		   const struct ibv_qp_init_attr_ex *attr)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+	(void)ctx;
+	(void)attr;
 	pthread_once(&once, tm_env_init);
-	return &tm_env;
+	qp->t.env = &tm_env;
+	return 0;
 }
 
-int vb_tm_attach(struct vb_qp *qp)
+/* The queue pair's engine feeds the CQ of the queue. */
+static int qp_attach(struct vb_qp *qp)
 {
 	return vb_cq_attach(qp->srq->cq, qp->engine);
 }
 
-void vb_tm_detach(struct vb_qp *qp)
+static void qp_detach(struct vb_qp *qp)
 {
 	vb_cq_detach(qp->srq->cq, qp->engine);
 }
 
-void vb_tm_forget(struct vb_qp *qp)
+static void qp_clear(struct vb_qp *qp)
 {
 	struct vb_tag_list *list = list_of(qp);
 
@@ -560,4 +574,37 @@ void vb_tm_forget(struct vb_qp *qp)
 	qp->tm_busy = 0;
 	qp->sq_internal = 0;
 	vb_cq_remove_qp(qp->srq->cq, qp);
+	vb_qp_ordinary_clear(qp);
 }
+
+static const struct vb_qp_kind tm_qp = {
+	.own_requests = OWN_REQUESTS,
+	.own_sge = VB_MAX_TAG_SGE,
+	.open = qp_open,
+	.attach = qp_attach,
+	.detach = qp_detach,
+	.psns = vb_qp_ordinary_psns,
+	.retire = vb_qp_ordinary_retire,
+	.free = vb_qp_ordinary_free,
+	.publish = vb_qp_ordinary_publish,
+	.event = vb_qp_ordinary_event,
+	.clear = qp_clear,
+	.receive = vb_qp_ordinary_receive,
+	.pump = pump,
+};
+
+static int admit(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC
+		       ? 0
+		       : vb_refuse(EINVAL, VB_REASON_ARG,
+				   "create_qp: only RC queue pairs match tags, not type %d",
+				   (int)type);
+}
+
+const struct vb_srq_kind vb_tm_srq = {
+	.open = list_open,
+	.close = list_close,
+	.admit = admit,
+	.qp = &tm_qp,
+};

@@ -270,8 +270,6 @@ bool vb_xrc_pump(struct vb_qp *body)
 {
 	bool waits = false;
 
-	if (!body->xb)
-		return false;
 	if (body->xb->serving)
 		waits |= report(body);
 	if (body->xb->first)

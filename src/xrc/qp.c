@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* XRC receive queue pairs: bodies that run the protocol, and the handles through which programs see them. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 #include "engine/recv_queue.h"
 #include "engine/srq.h"
 #include "xrc/table.h"
+
+static const struct vb_qp_kind private_body, shared_body;
 
 static struct vb_qp *zeroed(void)
 {
@@ -31,6 +34,32 @@ static void body_free(struct vb_qp *body)
 	free(body);
 }
 
+/* The queue that the request names. */
+static struct vb_recv_wqe *recv_take(struct vb_tqp *t)
+{
+	struct vb_qp *body = vb_qp_of_tqp(t);
+
+	body->recv_srq = body->xrc_srq;
+	return body->xrc_srq ? vb_srq_take(body->xrc_srq) : NULL;
+}
+
+static struct vb_env env;
+
+static void env_init(void)
+{
+	env = vb_qp_env;
+	env.srq_enter = vb_xrc_srq_enter;
+	env.recv_take = recv_take;
+}
+
+static const struct vb_env *body_env(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, env_init);
+	return &env;
+}
+
 static struct vb_qp *body_alloc(struct vb_xrc_domain *d)
 {
 	struct vb_qp *body = zeroed();
@@ -47,7 +76,9 @@ static struct vb_qp *body_alloc(struct vb_xrc_domain *d)
 	body->u.qp.context = d->context;
 	body->xrc = d;
 	body->engine = d->engine;
+	body->kind = d->table ? &shared_body : &private_body;
 	vb_qp_protocol_init(body, IBV_QPT_XRC_RECV);
+	body->t.env = body_env();
 	vb_recv_queue_init(&body->rq, NULL, 0, 0);
 	if (!d->table)
 		return body;
@@ -111,7 +142,7 @@ void vb_xrc_body_settle_home(struct vb_qp *body)
 	body->xb->home = true;
 	vb_qp_table_add(body);
 	vb_xrc_pull(body);
-	vb_qp_publish_page(body);
+	vb_qp_ordinary_publish(body);
 }
 
 /* A queue pair of this process alone. */
@@ -299,6 +330,7 @@ static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_
 		goto put;
 	handle->u.qp.context = ctx;
 	handle->u.qp.qp_context = qp_context;
+	handle->kind = &vb_xrc_handle;
 	handle->xrcd = vb_xrcd_of(xrcd);
 	vb_qp_events_init(handle);
 	vb_lock_take(&d->engine->lock);
@@ -317,7 +349,17 @@ put:
 	return err;
 }
 
-int vb_xrc_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **qp)
+/* Everything that the others have, this one does not: it is all in the queues that requests name (IBA A14.2.2). */
+static int check(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS))
+		return vb_refuse(EINVAL, VB_REASON_ARG_MASK,
+				 "create_qp: comp_mask 0x%x, XRC_RECV takes XRCD alone",
+				 attr->comp_mask);
+	return 0;
+}
+
+static int create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **qp)
 {
 	int err = handle_make(ctx, attr->xrcd, attr->qp_context, 0, qp);
 
@@ -347,7 +389,7 @@ int vb_xrc_qp_open(struct ibv_context *ctx, const struct ibv_qp_open_attr *attr,
 			   qp);
 }
 
-int vb_xrc_qp_retire(struct vb_qp *handle, struct vb_events_got *got)
+static int handle_retire(struct vb_qp *handle, struct vb_events_got *got)
 {
 	struct vb_context *ctx = vb_context_of(handle->u.qp.context);
 	struct vb_engine *e = handle->body->engine;
@@ -366,7 +408,7 @@ int vb_xrc_qp_retire(struct vb_qp *handle, struct vb_events_got *got)
 	return 0;
 }
 
-void vb_xrc_qp_free(struct vb_qp *handle)
+static void handle_free(struct vb_qp *handle)
 {
 	vb_xrcd_put(handle->xrcd);
 	free(handle);
@@ -378,7 +420,7 @@ void vb_xrc_handles_event(struct vb_qp *body, enum ibv_event_type type)
 		vb_event_queue_raise(&vb_context_of(h->u.qp.context)->async, &h->event[type]);
 }
 
-void vb_xrc_qp_event(struct vb_qp *body, enum ibv_event_type type)
+static void body_event(struct vb_qp *body, enum ibv_event_type type)
 {
 	struct vb_xrc_domain *d = body->xrc;
 
@@ -402,7 +444,7 @@ void vb_xrc_qp_event(struct vb_qp *body, enum ibv_event_type type)
  * What has been received stays: it is the queue's, its program has to learn of each receive that was used, and need not know
  * that another process has destroyed the queue pair.
  */
-void vb_xrc_qp_clear(struct vb_qp *body)
+static void body_clear(struct vb_qp *body)
 {
 	struct vb_xrc_domain *d = body->xrc;
 
@@ -413,6 +455,52 @@ void vb_xrc_qp_clear(struct vb_qp *body)
 		left--;
 	}
 }
+
+static struct vb_qp *handle_body(struct vb_qp *handle)
+{
+	return handle->body;
+}
+
+static void shared_publish(struct vb_qp *body)
+{
+	vb_qp_ordinary_publish(body);
+	vb_xrc_leave(body);
+}
+
+/* It is known only where it has worked. */
+static void shared_psns(const struct vb_qp *body, struct ibv_qp_attr *attr)
+{
+	if (body->psn_moved)
+		vb_qp_ordinary_psns(body, attr);
+}
+
+const struct vb_qp_kind vb_xrc_handle = {
+	.check = check,
+	.create = create,
+	.body = handle_body,
+	.retire = handle_retire,
+	.free = handle_free,
+};
+
+/* A receiver of this process alone. */
+static const struct vb_qp_kind private_body = {
+	.psns = vb_qp_ordinary_psns,
+	.publish = vb_qp_ordinary_publish,
+	.event = body_event,
+	.clear = body_clear,
+	.receive = vb_qp_ordinary_receive,
+};
+
+/* One that other processes may open. */
+static const struct vb_qp_kind shared_body = {
+	.pull = vb_xrc_pull,
+	.psns = shared_psns,
+	.publish = shared_publish,
+	.event = body_event,
+	.clear = body_clear,
+	.receive = vb_xrc_receive,
+	.ran = vb_xrc_pump,
+};
 
 void vb_xrc_bodies_rebase(struct vb_xrc_domain *d, struct ibv_context *ctx)
 {

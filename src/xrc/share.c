@@ -116,7 +116,7 @@ void vb_xrc_save(struct vb_qp *body)
 	body->xb->saves = __atomic_add_fetch(&p->saves, 1, __ATOMIC_RELEASE);
 }
 
-void vb_xrc_publish(struct vb_qp *body)
+void vb_xrc_leave(struct vb_qp *body)
 {
 	struct vb_xrc_qp_place *p = place(body);
 

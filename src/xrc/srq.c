@@ -57,9 +57,14 @@ static int place_take(struct vb_xrc_domain *d, struct vb_srq *s)
 				     "create_srq: the XRC domain has %u queues", VB_XRC_SRQS - 1);
 }
 
-int vb_xrc_srq_add(struct vb_srq *s)
+static struct vb_xrcd *xrcd_of(const struct vb_srq *s)
 {
-	struct vb_xrc_domain *d = s->xrcd->domain;
+	return s->own;
+}
+
+static int add(struct vb_srq *s)
+{
+	struct vb_xrc_domain *d = xrcd_of(s)->domain;
 	int err = vb_process_start_progress();
 
 	if (!err)
@@ -81,13 +86,13 @@ static void forget(struct vb_qp *body, const struct vb_srq *s)
 		body->t.resp.recv = NULL;
 		body->recv_srq = NULL;
 	}
-	if (body->srq == s)
-		body->srq = NULL;
+	if (body->xrc_srq == s)
+		body->xrc_srq = NULL;
 }
 
-void vb_xrc_srq_remove(struct vb_srq *s)
+static void retire(struct vb_srq *s)
 {
-	struct vb_xrc_domain *d = s->xrcd->domain;
+	struct vb_xrc_domain *d = xrcd_of(s)->domain;
 
 	vb_lock_take(&d->engine->lock);
 	if (d->table)
@@ -100,6 +105,50 @@ void vb_xrc_srq_remove(struct vb_srq *s)
 	vb_cq_detach(s->cq, d->engine);
 }
 
+static int check(const struct ibv_srq_init_attr_ex *attr)
+{
+	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) && attr->xrcd &&
+	    (attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) && attr->cq)
+		return 0;
+	return vb_refuse(EINVAL, VB_REASON_ARG, "create_srq: an XRC queue needs xrcd and cq");
+}
+
+/* The queue gets a place in its domain, and has a CQ. */
+static int join(struct vb_srq *s, struct ibv_context *ctx, const struct ibv_srq_init_attr_ex *attr)
+{
+	int err = vb_context_check(ctx, VB_HANDLE_CQ, attr->cq->handle, attr->cq, "cq");
+
+	if (!err)
+		err = vb_xrcd_get(ctx, attr->xrcd);
+	if (err)
+		return err;
+	s->own = vb_xrcd_of(attr->xrcd);
+	s->cq = vb_cq_of(attr->cq);
+	err = add(s);
+	if (err)
+		vb_xrcd_put(s->own);
+	return err;
+}
+
+static void leave(struct vb_srq *s)
+{
+	vb_xrcd_put(s->own);
+}
+
+static int admit(enum ibv_qp_type type)
+{
+	(void)type;
+	return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: the srq is an XRC queue");
+}
+
+const struct vb_srq_kind vb_xrc_srq = {
+	.check = check,
+	.open = join,
+	.retire = retire,
+	.close = leave,
+	.admit = admit,
+};
+
 int vb_srq_number(struct ibv_srq *srq, uint32_t *number)
 {
 	struct vb_srq *s = vb_srq_of(srq);
@@ -107,7 +156,7 @@ int vb_srq_number(struct ibv_srq *srq, uint32_t *number)
 
 	if (err)
 		return err;
-	if (!s->xrcd)
+	if (s->kind != &vb_xrc_srq)
 		return vb_refuse(EINVAL, VB_REASON_ARG,
 				 "get_srq_num: only an XRC queue has a number");
 	*number = s->number;
@@ -120,12 +169,12 @@ enum vb_reason vb_xrc_srq_enter(struct vb_tqp *t, uint32_t srqn)
 	struct vb_srq *s = body->xrc->srq[PLACE(srqn)];
 
 	if (!s || s->number != srqn) {
-		body->srq = NULL;
+		body->xrc_srq = NULL;
 		vb_note(VB_REASON_SRQ_UNKNOWN, "qp 0x%x: the XRC domain has no queue 0x%x", t->qpn,
 			srqn);
 		return VB_REASON_SRQ_UNKNOWN;
 	}
-	body->srq = s;
+	body->xrc_srq = s;
 	body->pd_id = s->pd_id; /* rkeys too are those of the queue's protection domain (IBA A14) */
 	return VB_REASON_NONE;
 }

@@ -111,9 +111,9 @@ bool vb_xrc_table_survey(struct vb_xrc_domain *d);
 uint32_t vb_xrc_srq_seat(const struct vb_xrc_domain *d, uint32_t srqn);
 
 /* xrc/share.c: a body and its place. */
-void vb_xrc_pull(struct vb_qp *body); /* attributes, state, responder: what others have changed */
-void vb_xrc_publish(struct vb_qp *body); /* attributes and state that we have changed */
-void vb_xrc_save(struct vb_qp *body);    /* the responder, after a request */
+void vb_xrc_pull(struct vb_qp *body);  /* attributes, state, responder: what others have changed */
+void vb_xrc_leave(struct vb_qp *body); /* attributes and state that we have changed */
+void vb_xrc_save(struct vb_qp *body);  /* the responder, after a request */
 /* True if the queue pair is no more. */
 bool vb_xrc_is_gone(const struct vb_qp *body);
 
@@ -138,6 +138,9 @@ void vb_xrc_forget_held(struct vb_qp *body);
 void vb_xrc_meet(struct vb_xrc_domain *d);
 /* Is contact with the member known to have ended? */
 bool vb_xrc_seat_lost(struct vb_xrc_domain *d, uint32_t seat);
+
+/* xrc/srq.c */
+enum vb_reason vb_xrc_srq_enter(struct vb_tqp *t, uint32_t srqn);
 
 /* xrc/qp.c: with the engine's lock. */
 struct vb_qp *vb_xrc_body(struct vb_xrc_domain *d, uint32_t qpn);

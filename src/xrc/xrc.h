@@ -93,22 +93,14 @@ void vb_xrc_look_again(void);
 /* Looks again if it is time for that; when the next time is (CLOCK_MONOTONIC ns), 0: never. Progress thread. */
 uint64_t vb_xrc_due(void);
 
-/* xrc/srq.c: an SRQ of the domain; the caller holds a use of the xrcd. */
-int vb_xrc_srq_add(struct vb_srq *srq);
-void vb_xrc_srq_remove(struct vb_srq *srq);
+/* xrc/srq.c */
+extern const struct vb_srq_kind vb_xrc_srq;
 int vb_srq_number(struct ibv_srq *srq, uint32_t *number);
-enum vb_reason vb_xrc_srq_enter(struct vb_tqp *t, uint32_t srqn);
 
 /* xrc/qp.c */
-int vb_xrc_qp_create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **qp);
+extern const struct vb_qp_kind vb_xrc_handle;
 int vb_xrc_qp_open(struct ibv_context *ctx, const struct ibv_qp_open_attr *attr,
 		   struct ibv_qp **qp);
-int vb_xrc_qp_retire(struct vb_qp *handle, struct vb_events_got *got);
-void vb_xrc_qp_free(struct vb_qp *handle);
-/* Raises the event on every handle (engine's lock). */
-void vb_xrc_qp_event(struct vb_qp *body, enum ibv_event_type type);
-/* Takes the queue pair's unpolled completions out of all CQs of the domain (engine's lock). */
-void vb_xrc_qp_clear(struct vb_qp *body);
 /* Their context is about to be closed: from now on it is this one. */
 void vb_xrc_bodies_rebase(struct vb_xrc_domain *domain, struct ibv_context *ctx);
 

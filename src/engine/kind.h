@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Kinds of queue pairs: ordinary ones, XRC receivers (what programs hold, and what runs the protocol), those of tag-matching queues,
+ * raw packet ones. What a kind does otherwise than the others is a constant table of its room; src/provider knows which there are.
+ *
+ * "Engine's lock": the lock of the queue pair's engine is held around the call.
+ */
+#ifndef VB_ENGINE_KIND_H
+#define VB_ENGINE_KIND_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vb_events_got;
+struct vb_qp;
+struct vb_run;
+
+struct vb_qp_kind {
+	/* It sends and receives frames: requests have no destination, and no packet of the protocol is for its number. */
+	bool frames;
+	/* Places of the send queue for requests of the device's own, and how many elements one may have. */
+	uint32_t own_requests, own_sge;
+
+	/* Creation. NULL: nothing to do. Attributes that only this kind has; mask, type and create_flags are checked. */
+	int (*check)(const struct ibv_qp_init_attr_ex *attr);
+	/* Instead of all that follows. */
+	int (*create)(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr,
+		      struct ibv_qp **qp);
+	/* What this kind has beside the others, before there is an engine; close() frees it, also where open() failed. */
+	int (*open)(struct vb_qp *qp, struct ibv_context *ctx,
+		    const struct ibv_qp_init_attr_ex *attr);
+	void (*close)(struct vb_qp *qp);
+	/* The engine is known and serves the CQs; detach() when the queue pair is destroyed. */
+	int (*attach)(struct vb_qp *qp);
+	void (*detach)(struct vb_qp *qp);
+
+	/* Calls about a queue pair. NULL: this kind does not object. */
+	int (*may_modify)(const struct vb_qp *qp);
+	/* Where the protocol runs, if that is another queue pair. NULL: it is the same one. */
+	struct vb_qp *(*body)(struct vb_qp *handle);
+	/* Engine's lock, before attributes are looked at: what other processes have changed. NULL: nobody else can. */
+	void (*pull)(struct vb_qp *qp);
+	/* Engine's lock: the running PSNs for ibv_query_qp(3). */
+	void (*psns)(const struct vb_qp *qp, struct ibv_qp_attr *attr);
+	/* The two halves of ibv_destroy_qp(3): what verbs/ops.h says of them. */
+	int (*retire)(struct vb_qp *qp, struct vb_events_got *got);
+	void (*free)(struct vb_qp *qp);
+
+	/* Engine's lock: attributes, state and rights have changed: those who look without the lock are shown. */
+	void (*publish)(struct vb_qp *qp);
+	/* Engine's lock: raises an affiliated event. */
+	void (*event)(struct vb_qp *qp, enum ibv_event_type type);
+	/* Engine's lock: RESET or destroyed: what is known of its work is forgotten, its completions leave the CQs. */
+	void (*clear)(struct vb_qp *qp);
+
+	/* Engine's lock: a run has arrived; payload is run->length bytes. */
+	void (*receive)(struct vb_qp *qp, const struct vb_run *run, const void *payload);
+	/* Engine's lock, before the protocol runs, and after. True: something waits, ask again. NULL: never. */
+	bool (*pump)(struct vb_qp *qp);
+	bool (*ran)(struct vb_qp *qp);
+};
+
+#endif
