@@ -9,11 +9,11 @@
 #include "base/reason.h"
 #include "engine/engine_channel.h"
 #include "engine/engines.h"
+#include "engine/hook.h"
 #include "qp/env.h"
 #include "engine/paths.h"
 #include "process/process.h"
 #include "qp/qp.h"
-#include "raw/qp.h"
 #include "remote/deliver.h"
 #include "remote/link.h"
 #include "remote/qp.h"
@@ -265,8 +265,8 @@ static bool drive(struct vb_engine *e, bool polled)
 		worked |= vb_udp_deliver_late(e);
 	if (e->udp_holds)
 		worked |= vb_udp_link_drain(e);
-	if (e->raws)
-		worked |= vb_raw_drain(e);
+	for (struct vb_engine_hook *h = e->hooks; h; h = h->next)
+		worked |= h->drain && h->drain(h);
 	if (e->runnable)
 		runnable_run(e, polled && e->udp_holds);
 	if (e->strays) /* no event drives the engine for those */

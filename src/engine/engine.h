@@ -17,12 +17,11 @@
 #include "host/channel.h"
 #include "host/node.h"
 
+struct vb_engine_hook;
 struct vb_qp;
-struct vb_raw;
 struct vb_run;
 struct vb_strays;
 struct vb_udp_inbox;
-struct vb_xrc_domain;
 
 /* Which ways the work has taken; under the engine's lock, summed up by paths.c. */
 struct vb_paths {
@@ -65,8 +64,7 @@ struct vb_engine {
 		*strays; /* packets for other processes (remote/stray.h); NULL until the first */
 	uint8_t *udp_staging;           /* payload of the run that is being sent */
 	struct vb_udp_inbox *udp_inbox; /* packets that another engine's drive read; set once */
-	struct vb_raw *raws;            /* raw packet queue pairs that listen (raw/receive.c) */
-	struct vb_xrc_domain *xrc;      /* whose receive queue pairs it has (xrc.h) */
+	struct vb_engine_hook *hooks;   /* what else it serves (hook.h) */
 	uint32_t held;                  /* by walks, under the table's lock (engines.c) */
 	struct vb_engine *next_spare;
 };

@@ -10,12 +10,12 @@
 
 #include "base/reason.h"
 #include "engine/engine.h"
+#include "engine/hook.h"
 #include "process/process.h"
 #include "qp/qp.h"
 #include "remote/deliver.h"
 #include "remote/steer.h"
 #include "remote/stray.h"
-#include "xrc/table.h"
 #include "host/peer.h"
 #include "host/slot.h"
 
@@ -165,6 +165,15 @@ static bool source_is_forged(struct vb_engine *e, struct vb_channel *c, const st
 	return true;
 }
 
+/* What another process hands over is of some room above; of which one, the engine says. */
+static void handed(struct vb_engine *e, const struct vb_run *run, const void *payload)
+{
+	for (struct vb_engine_hook *h = e->hooks; h; h = h->next) {
+		if (h->handed)
+			h->handed(h, run, payload);
+	}
+}
+
 /* The slot is a copy. False: the peer's memory holds nonsense. */
 static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot)
 {
@@ -191,8 +200,7 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 		return true;
 	}
 	if (vb_slot_is_handed(slot)) {
-		if (e->xrc && e->xrc->table)
-			vb_xrc_handed(e->xrc, &run, payload);
+		handed(e, &run, payload);
 		return true;
 	}
 	struct vb_qp *qp = vb_qp_lookup(e, run.dest_qpn);

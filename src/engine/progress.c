@@ -15,13 +15,12 @@
 #include "engine/cq.h"
 #include "engine/engine.h"
 #include "engine/engines.h"
+#include "engine/hook.h"
 #include "device/monitor.h"
 #include "process/process.h"
 #include "qp/qp.h"
-#include "raw/qp.h"
 #include "remote/link.h"
 #include "remote/steer.h"
-#include "xrc/xrc.h"
 #include "host/bell.h"
 #include "host/node.h"
 
@@ -267,9 +266,8 @@ void *vb_progress_main(void *arg)
 		vb_udp_steer_serve();
 		note_deadline(&pass, vb_udp_steer_due());
 		note_deadline(&pass, vb_udp_link_serve());
-		note_deadline(&pass, vb_raw_serve());
 		note_deadline(&pass, vb_cq_moderate_due());
-		note_deadline(&pass, vb_xrc_due());
+		note_deadline(&pass, vb_duties_serve());
 		pass.waiting |= room_wanted;
 		room_wanted = false;
 		uint64_t now = vb_clock_ns();

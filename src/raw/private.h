@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/hook.h"
 #include "transport/env.h"
 #include "wire/frame.h"
 
@@ -31,7 +32,7 @@ struct vb_raw {
 	struct vb_rwq_table *table; /* spreads over it, or NULL */
 	uint64_t fields;
 	uint8_t key[VB_TOEPLITZ_KEY];
-	struct vb_raw *engine_next; /* the engine's, under its lock */
+	struct vb_engine_hook hook; /* the engine's, under its lock */
 	struct vb_raw *next;        /* all that listen, under the list's lock */
 };
 

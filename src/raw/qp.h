@@ -37,10 +37,4 @@ void vb_raw_unlisten(struct vb_qp *qp);
 /* Before the rules change: what has come is judged by those of its time. Not under an engine's lock. */
 void vb_raw_catch_up(void);
 
-/* Under the engine's lock: takes frames in. */
-bool vb_raw_drain(struct vb_engine *engine);
-
-/* Progress thread: looks at frames that wait for a receive. When it wants to be called again (CLOCK_MONOTONIC ns), or 0. */
-uint64_t vb_raw_serve(void);
-
 #endif

@@ -14,6 +14,7 @@
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -117,10 +118,10 @@ static bool frame_read(struct vb_raw *raw, uint8_t **data, uint32_t *length, uin
 	if (!receiver_there(raw))
 		return false;
 	n = vb_sys_recvmsg(raw->rx, &msg, MSG_DONTWAIT);
-	bool outgoing = from.sll_pkttype == PACKET_OUTGOING;
-
 	if (n < 0)
 		return errno == EINTR;
+	bool outgoing = from.sll_pkttype == PACKET_OUTGOING;
+
 	if (n < (ssize_t)VB_ETH_BYTES || (msg.msg_flags & MSG_TRUNC) || (outgoing && raw->loopback))
 		return true;
 	const uint8_t *to = raw->in + VB_VLAN_BYTES;
@@ -277,13 +278,9 @@ static bool drain(struct vb_raw *raw, bool may_hold)
 	return n > 0;
 }
 
-bool vb_raw_drain(struct vb_engine *e)
+static bool engine_drains(struct vb_engine_hook *hook)
 {
-	bool worked = false;
-
-	for (struct vb_raw *raw = e->raws; raw; raw = raw->engine_next)
-		worked |= drain(raw, true);
-	return worked;
+	return drain((struct vb_raw *)(void *)((char *)hook - offsetof(struct vb_raw, hook)), true);
 }
 
 /* Under the list's lock. */
@@ -312,7 +309,8 @@ static void ears_ready(void *arg)
 	pthread_mutex_unlock(&ears.lock);
 }
 
-uint64_t vb_raw_serve(void)
+/* Looks at frames that wait for a receive. */
+static uint64_t serve(void)
 {
 	uint64_t due = atomic_load_explicit(&ears.due, memory_order_relaxed);
 
@@ -323,6 +321,8 @@ uint64_t vb_raw_serve(void)
 	}
 	return due;
 }
+
+VB_DUTY(serve);
 
 void vb_raw_catch_up(void)
 {
@@ -419,8 +419,8 @@ static int ears_open(struct vb_raw *raw)
 	raw->next = ears.list;
 	ears.list = raw;
 	vb_lock_take(&e->lock);
-	raw->engine_next = e->raws;
-	e->raws = raw;
+	raw->hook.drain = engine_drains;
+	vb_engine_hook_add(e, &raw->hook);
 	vb_lock_release(&e->lock);
 	return 0;
 }
@@ -441,12 +441,7 @@ static void ears_close(struct vb_raw *raw)
 		}
 	}
 	vb_lock_take(&e->lock);
-	for (struct vb_raw **at = &e->raws; *at; at = &(*at)->engine_next) {
-		if (*at == raw) {
-			*at = raw->engine_next;
-			break;
-		}
-	}
+	vb_engine_hook_remove(e, &raw->hook);
 	vb_lock_release(&e->lock);
 }
 

@@ -3,6 +3,7 @@
  * Requests for a queue of another process than the queue pair's home: handed over one at a time, later ones wait, so
  * that they are executed in order whoever executes them.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -365,10 +366,15 @@ static void cannot_serve(struct vb_xrc_domain *d, uint32_t qpn)
 		say(d, home, qpn, WORD_DONE, &absent);
 }
 
-void vb_xrc_handed(struct vb_xrc_domain *d, const struct vb_run *run, const void *payload)
+void vb_xrc_handed(struct vb_engine_hook *hook, const struct vb_run *run, const void *payload)
 {
+	struct vb_xrc_domain *d =
+		(struct vb_xrc_domain *)(void *)((char *)hook -
+						 offsetof(struct vb_xrc_domain, hook));
 	struct vb_qp *body;
 
+	if (!d->table)
+		return;
 	if (run->op == VB_OP_DROP) {
 		word_receive(d, run);
 		return;

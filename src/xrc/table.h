@@ -121,7 +121,7 @@ bool vb_xrc_is_gone(const struct vb_qp *body);
 /* At home: a request has come. Executes it, hands it over, or keeps it for later. */
 void vb_xrc_receive(struct vb_qp *body, const struct vb_run *run, const void *payload);
 /* A slot from another member has come. */
-void vb_xrc_handed(struct vb_xrc_domain *d, const struct vb_run *run, const void *payload);
+void vb_xrc_handed(struct vb_engine_hook *hook, const struct vb_run *run, const void *payload);
 /* What waits is tried again; true if something waits for room. */
 bool vb_xrc_pump(struct vb_qp *body);
 bool vb_xrc_tell_news(struct vb_xrc_domain *d);

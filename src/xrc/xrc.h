@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "base/reason.h"
+#include "engine/hook.h"
 #include "xrc/file.h"
 #include "xrc/seats.h"
 #include "verbs/ops.h"
@@ -52,7 +53,8 @@ struct vb_xrc_domain {
 	struct vb_xrc_file file;
 	struct ibv_context *context; /* of some xrcd: bodies see the device through it */
 	struct vb_engine *engine;    /* made with the first queue or queue pair */
-	struct vb_xrcd *xrcds;       /* under vb_xrc_lock */
+	struct vb_engine_hook hook;
+	struct vb_xrcd *xrcds; /* under vb_xrc_lock */
 	struct vb_xrc_domain *next;
 	/* Under the engine's lock. */
 	struct vb_qp *bodies;
@@ -90,8 +92,6 @@ void vb_xrcd_put(struct vb_xrcd *xrcd);
 void vb_xrc_survey(void);
 /* Something could not be done now: look again soon. Any thread. */
 void vb_xrc_look_again(void);
-/* Looks again if it is time for that; when the next time is (CLOCK_MONOTONIC ns), 0: never. Progress thread. */
-uint64_t vb_xrc_due(void);
 
 /* xrc/srq.c */
 extern const struct vb_srq_kind vb_xrc_srq;

@@ -96,11 +96,18 @@ static void domain_destroy(struct vb_xrc_domain *d)
 
 static int engine_make(struct vb_xrc_domain *d)
 {
-	int err = d->engine ? 0 : vb_engine_create(&d->engine, false);
+	int err;
 
-	if (!err)
-		d->engine->xrc = d;
-	return err;
+	if (d->engine)
+		return 0;
+	err = vb_engine_create(&d->engine, false);
+	if (err)
+		return err;
+	d->hook.handed = vb_xrc_handed;
+	vb_lock_take(&d->engine->lock);
+	vb_engine_hook_add(d->engine, &d->hook);
+	vb_lock_release(&d->engine->lock);
+	return 0;
 }
 
 /* What joining answered, as ibv_open_xrcd(3) has it. */
@@ -401,7 +408,8 @@ void vb_xrc_look_again(void)
 	vb_progress_expect(at);
 }
 
-uint64_t vb_xrc_due(void)
+/* Looks again if it is time for that. */
+static uint64_t due(void)
 {
 	uint64_t at = atomic_load(&again_at);
 
@@ -420,6 +428,8 @@ uint64_t vb_xrc_due(void)
 	atomic_store(&again_at, at);
 	return at;
 }
+
+VB_DUTY(due);
 
 /* In a forked child: the domains are the parent's. */
 static void forked(void)
