@@ -280,9 +280,24 @@ bool vb_xrc_pump(struct vb_qp *body)
 	return waits;
 }
 
+/*
+ * The request that its executor has taken along is executed here without its payload, in whose place are as many zeros: its queue is
+ * no more, so that it is refused before a byte of it is looked at; unless it had been executed.
+ */
+static void execute_lost(struct vb_qp *body)
+{
+	const struct vb_run *run = &body->xb->sent;
+	void *zeros = calloc(1, run->length ? run->length : 1);
+
+	if (zeros)
+		execute(body, run, zeros);
+	else
+		vb_responder_drop(&body->t, VB_REASON_DROP_INBOX, run);
+	free(zeros);
+}
+
 bool vb_xrc_recall(struct vb_qp *body)
 {
-	static const char nothing[1];
 	struct vb_xrc_domain *d = body->xrc;
 	struct vb_xrc_body *xb = body->xb;
 	enum vb_contact why;
@@ -293,9 +308,8 @@ bool vb_xrc_recall(struct vb_qp *body)
 		return !door_channel(d, xb->away - 1, &why) && why != VB_CONTACT_PENDING;
 	xb->away = 0;
 	vb_xrc_pull(body);
-	/* Its queue is no more, so that it is refused before a byte of it is looked at; unless it had been executed. */
 	if (vb_xrc_srq_seat(d, xb->sent.srqn) != d->seat)
-		execute(body, &xb->sent, nothing);
+		execute_lost(body);
 	else /* the number of the queue went round and is one of ours now */
 		vb_responder_drop(&body->t, VB_REASON_DROP_INBOX, &xb->sent);
 	vb_engine_make_runnable(body->engine, body);
