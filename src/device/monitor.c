@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The link monitor: a route socket in the progress thread's set of watched descriptors. */
-#include "device/monitor.h"
-
+/*
+ * The link monitor: has the kernel tell about changed interfaces and addresses, so that contexts get GID and port events. It is a
+ * route socket in the progress thread's set of watched descriptors. Before that thread runs, devices look at their interfaces
+ * when they are queried.
+ */
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <stdbool.h>
@@ -53,7 +55,8 @@ static int open_socket(void)
 	return err;
 }
 
-void vb_monitor_attach(struct vb_node *node)
+/* Failing is no fault of anybody's: noted, not returned. */
+static void attach(struct vb_node *node)
 {
 	int fd = -1;
 	int err = 0;
@@ -86,5 +89,7 @@ static void forked(void)
 	vb_descriptor_close(watched);
 	watched = -1;
 }
+
+VB_PROCESS_HOOK(.progress_starts = attach);
 
 VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

@@ -136,8 +136,6 @@ void vb_cq_tell_of(struct vb_cq *cq, uint32_t entries);
 uint32_t vb_cq_untold(const struct vb_cq *cq);
 /* The program ends the queue. */
 void vb_cq_moderate_end(struct vb_cq *cq);
-/* The progress thread: raises what is due; when to look again (CLOCK_MONOTONIC ns), 0 = nothing runs. */
-uint64_t vb_cq_moderate_due(void);
 
 /* Sets the ibv_cq_ex function pointers (cq_ex.c). */
 void vb_cq_ex_init(struct vb_cq *cq);

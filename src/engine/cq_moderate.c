@@ -10,6 +10,7 @@
 #include "engine/cq.h"
 #include "base/fork.h"
 #include "process/process.h"
+#include "engine/progress.h"
 
 #define RETRY_NS 20000ull /* the queue was busy when its period ended */
 
@@ -115,7 +116,8 @@ static uint64_t look_at(struct vb_cq *cq, uint64_t now)
 	return at;
 }
 
-uint64_t vb_cq_moderate_due(void)
+/* Raises what is due. */
+static uint64_t serve(void)
 {
 	uint64_t earliest = 0;
 	uint64_t now;
@@ -161,5 +163,7 @@ static void forked(void)
 	list = NULL;
 	atomic_store(&listed, 0);
 }
+
+VB_PROGRESS_HOOK(.serve = serve);
 
 VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

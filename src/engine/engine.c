@@ -12,6 +12,7 @@
 #include "engine/hook.h"
 #include "qp/env.h"
 #include "engine/paths.h"
+#include "engine/progress.h"
 #include "process/process.h"
 #include "qp/qp.h"
 #include "remote/deliver.h"

@@ -10,6 +10,7 @@
 
 #include "base/reason.h"
 #include "engine/engine.h"
+#include "engine/engines.h"
 #include "engine/hook.h"
 #include "process/process.h"
 #include "qp/qp.h"

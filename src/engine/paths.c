@@ -6,6 +6,7 @@
 
 #include "base/fork.h"
 #include "base/log.h"
+#include "engine/engines.h"
 #include "process/process.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -6,21 +6,17 @@
  * is awake or has work; when a count stood still it takes over, drains, and puts the engine to sleep, the only state in which
  * senders ring the doorbell. With every engine asleep and no timer armed it waits for ever: an idle process uses no CPU.
  */
+#include "engine/progress.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/cq.h"
 #include "engine/engine.h"
 #include "engine/engines.h"
-#include "engine/hook.h"
-#include "device/monitor.h"
 #include "process/process.h"
-#include "qp/qp.h"
-#include "remote/link.h"
-#include "remote/steer.h"
 #include "host/bell.h"
 #include "host/node.h"
 
@@ -32,11 +28,16 @@
 #define ROOM_FIRST_NS \
 	20000ll /* work waits for room in a ring or for contact: first look, doubled up to the lease */
 
-/* When the thread will look next by itself (CLOCK_MONOTONIC ns); UINT64_MAX: only when woken. */
-static _Atomic uint64_t planned;
-
 /* In the progress thread: since the last pass a queue pair began to wait, or goes on waiting. */
 static _Thread_local bool in_progress, room_wanted;
+
+static struct vb_progress_hook *hooks;
+
+void vb_progress_register(struct vb_progress_hook *hook)
+{
+	hook->next = hooks;
+	hooks = hook;
+}
 
 struct pass {
 	bool doorbell; /* every engine may have news */
@@ -50,18 +51,6 @@ struct pass {
 	bool udp_asleep; /* some such engine is not */
 	uint64_t deadline; /* earliest timer, 0 = none */
 };
-
-void vb_progress_expect(uint64_t at)
-{
-	struct vb_node *node = vb_process_node_started();
-
-	/* Pairs with the loop's clearing of `planned`: either it sees what was armed before the call, or we see it cleared. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (node && at < atomic_load_explicit(&planned, memory_order_relaxed)) {
-		atomic_store_explicit(&planned, at, memory_order_relaxed);
-		vb_node_kick(node);
-	}
-}
 
 /*
  * The progress thread itself need not be woken, and must not be: it would look again at once and for ever, while the
@@ -207,6 +196,23 @@ struct vigil {
 	int64_t trust_ns;
 };
 
+static void arm(void)
+{
+	for (const struct vb_progress_hook *h = hooks; h; h = h->next) {
+		if (h->arm)
+			h->arm();
+	}
+}
+
+static bool rang(void)
+{
+	bool packet = false;
+
+	for (const struct vb_progress_hook *h = hooks; h; h = h->next)
+		packet |= h->rang && h->rang();
+	return packet;
+}
+
 static int64_t vigil_before(struct vigil *v, const struct pass *pass, int64_t wait)
 {
 	int64_t most = -1;
@@ -220,14 +226,14 @@ static int64_t vigil_before(struct vigil *v, const struct pass *pass, int64_t wa
 	else if (v->mode == VIGIL_TRUST)
 		most = v->trust_ns;
 	else if (pass->udp_asleep || pass->udp_awake)
-		vb_udp_link_arm();
+		arm();
 	return most >= 0 && (wait < 0 || wait > most) ? most : wait;
 }
 
 /* True if a packet has come that nobody has taken yet. */
 static bool vigil_after(struct vigil *v, const struct pass *pass)
 {
-	bool packet = vb_udp_link_rang();
+	bool packet = rang();
 
 	switch (v->mode) {
 	case VIGIL_ARMED:
@@ -246,28 +252,28 @@ static bool vigil_after(struct vigil *v, const struct pass *pass)
 	return packet;
 }
 
-void *vb_progress_main(void *arg)
+static void serve(struct pass *pass)
 {
-	struct vb_node *node = arg;
+	for (const struct vb_progress_hook *h = hooks; h; h = h->next) {
+		if (h->serve)
+			note_deadline(pass, h->serve());
+	}
+}
+
+void vb_progress_main(struct vb_node *node)
+{
 	uint64_t linger_until = 0;
 	int64_t room_ns = ROOM_FIRST_NS;
 	bool packets = true;
 	struct vigil vigil = {.trust_ns = TRUST_FIRST_NS};
 
 	in_progress = true;
-	vb_node_hold_alive(node);
-	vb_monitor_attach(node);
 	for (;;) {
 		struct pass pass = {.packets = packets, .doorbell = vb_bell_lost(node)};
 
-		/* From here to the wait everything armed is seen by this pass or kicks the wait. */
-		atomic_store(&planned, UINT64_MAX);
+		vb_progress_look();
 		look_at_all(node, &pass);
-		vb_udp_steer_serve();
-		note_deadline(&pass, vb_udp_steer_due());
-		note_deadline(&pass, vb_udp_link_serve());
-		note_deadline(&pass, vb_cq_moderate_due());
-		note_deadline(&pass, vb_duties_serve());
+		serve(&pass);
 		pass.waiting |= room_wanted;
 		room_wanted = false;
 		uint64_t now = vb_clock_ns();
@@ -282,7 +288,7 @@ void *vb_progress_main(void *arg)
 			if (!pass.worked)
 				sched_yield();
 			(void)vb_node_wait(node, 0);
-			packets |= pass.worked | vb_udp_link_rang();
+			packets |= pass.worked | rang();
 			continue;
 		}
 		room_ns = pass.worked || pass.missed || !pass.waiting ? ROOM_FIRST_NS : room_ns * 2;
@@ -290,18 +296,9 @@ void *vb_progress_main(void *arg)
 			room_ns = (int64_t)LEASE_NS;
 		int64_t wait = vigil_before(&vigil, &pass, wait_for(&pass, now, room_ns));
 
-		if (wait > 0) {
-			uint64_t until = now + (uint64_t)wait;
-			uint64_t expected = UINT64_MAX;
-
-			atomic_compare_exchange_strong(&planned, &expected, until);
-			if (expected != UINT64_MAX)
-				wait = 0;
-		} else if (wait < 0 && atomic_load(&planned) != UINT64_MAX) {
+		if (wait && !vb_progress_plan(wait > 0 ? now + (uint64_t)wait : UINT64_MAX))
 			wait = 0;
-		}
 		(void)vb_node_wait(node, wait);
 		packets = vigil_after(&vigil, &pass);
 	}
-	return NULL;
 }

@@ -95,7 +95,7 @@ static int make(struct ibv_context *ctx, struct vb_dm *d, uint32_t log_align)
 	key_publish(d, pass.pd);
 	pass.key = d->key;
 	pass.addr = (uintptr_t)d->addr;
-	vb_process_be_reachable();
+	vb_context_be_reachable();
 	vb_passport_put_dm(vb_context_of(ctx)->passport, d->dm.handle, &pass);
 	return 0;
 fail:

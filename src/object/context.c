@@ -11,6 +11,7 @@
 #include "base/reason.h"
 #include "base/sys.h"
 #include "device/device.h"
+#include "host/node.h"
 #include "process/limits.h"
 #include "object/passport.h"
 #include "process/process.h"
@@ -256,6 +257,22 @@ void vb_context_name_all(void)
 			vb_passport_name(c->passport);
 	}
 	pthread_mutex_unlock(&all_lock);
+}
+
+void vb_context_be_reachable(void)
+{
+	struct vb_node *node;
+	struct vb_page_qp *entry;
+	uint32_t qpn;
+
+	if (vb_process_node(&node) ||
+	    __atomic_load_n(&vb_node_page(node)->header.num_blocks, __ATOMIC_ACQUIRE))
+		return;
+	/* A name is that of a block of numbers. */
+	if (vb_process_start_progress() || vb_node_qpn_alloc(node, &qpn, &entry))
+		return;
+	vb_node_qpn_free(node, qpn);
+	vb_context_name_all();
 }
 
 static void unlist(struct vb_context *c)

@@ -107,6 +107,11 @@ void vb_context_adopt(struct ibv_context *ctx, const struct vb_passport *origin,
 bool vb_context_is_ours(uint64_t token);
 /* The process has got its name: passports tell it. */
 void vb_context_name_all(void);
+/*
+ * What the program has may be imported by others (ibv_import_device(3)) before it has a queue pair: the process gets a
+ * name and a thread that answers. When they cannot be had, importing is refused, and nothing else.
+ */
+void vb_context_be_reachable(void);
 
 /* Raises the event on every context of the device. Thread-safe. */
 void vb_context_port_event(const struct vb_device *device, enum vb_port_event event);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The process's node and progress thread, what the node tells: started when first needed, forgotten in a forked child. */
+/* The process's node and progress thread, and who is told what the node tells: started when first needed, forgotten in a forked child. */
 #include "process/process.h"
 
 #include <errno.h>
@@ -13,14 +13,9 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/reason.h"
-#include "object/context.h"
-#include "engine/engine.h"
-#include "xrc/xrc.h"
 #include "host/bell.h"
 #include "host/channel.h"
 #include "host/peer.h"
-
-#define LAST_BATCHES 64u
 
 struct process {
 	pthread_mutex_t start_lock;
@@ -33,12 +28,22 @@ static struct process process = {
 	.start_lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
+static struct vb_process_hook *hooks;
+
+void vb_process_register(struct vb_process_hook *hook)
+{
+	hook->next = hooks;
+	hooks = hook;
+}
+
 static int on_channel_up(void *arg, uint32_t index, struct vb_channel *channel)
 {
 	struct vb_node *node = vb_process_node_started();
-	bool adopted = vb_engines_adopt(index, channel);
+	bool adopted = false;
 
 	(void)arg;
+	for (const struct vb_process_hook *h = hooks; h; h = h->next)
+		adopted |= h->channel_up && h->channel_up(index, channel);
 	atomic_fetch_add(&process.contact_epoch, 1);
 	if (!adopted)
 		return -ENOENT;
@@ -48,58 +53,33 @@ static int on_channel_up(void *arg, uint32_t index, struct vb_channel *channel)
 	return 0;
 }
 
-struct lost {
-	struct vb_channel *channel; /* this one, or */
-	struct vb_peer *peer;       /* all of this peer's */
-};
-
-static void lose_channels(struct vb_engine *engine, void *arg)
+static void on_contact_changed(void *arg)
 {
-	const struct lost *lost = arg;
-
-	vb_lock_take(&engine->lock);
-	/* What the peer sent before it went is delivered; a ring holds several batches. */
-	for (uint32_t i = 0; i < LAST_BATCHES && vb_engine_drive(engine); i++)
-		;
-	for (struct vb_channel *c = vb_channel_list_first(&engine->channels), *next; c; c = next) {
-		next = vb_channel_list_next(&engine->channels, c);
-		if (c == lost->channel || (lost->peer && c->peer == lost->peer))
-			vb_engine_lose_channel(engine, c, lost->peer != NULL);
+	(void)arg;
+	for (const struct vb_process_hook *h = hooks; h; h = h->next) {
+		if (h->contact_changed)
+			h->contact_changed();
 	}
-	vb_engine_drive(engine);
-	vb_lock_release(&engine->lock);
+	atomic_fetch_add(&process.contact_epoch, 1);
 }
 
 static void on_channel_down(void *arg, uint32_t index, struct vb_channel *channel)
 {
-	struct lost lost = {.channel = channel};
-	struct vb_engine *engine = vb_engines_hold(index);
-
-	(void)arg;
-	if (engine) {
-		lose_channels(engine, &lost);
-		vb_engines_release(engine);
+	for (const struct vb_process_hook *h = hooks; h; h = h->next) {
+		if (h->channel_down)
+			h->channel_down(index, channel);
 	}
-	vb_xrc_survey();
-	atomic_fetch_add(&process.contact_epoch, 1);
+	on_contact_changed(arg);
 }
 
 static void on_peer_dead(void *arg, struct vb_peer *peer)
 {
-	struct lost lost = {.peer = peer};
-
-	(void)arg;
 	vb_note(VB_REASON_PEER_DEAD, "process %u has ended", vb_peer_pid(peer));
-	vb_process_each_engine(lose_channels, &lost);
-	vb_xrc_survey();
-	atomic_fetch_add(&process.contact_epoch, 1);
-}
-
-static void on_contact_changed(void *arg)
-{
-	(void)arg;
-	vb_xrc_survey();
-	atomic_fetch_add(&process.contact_epoch, 1);
+	for (const struct vb_process_hook *h = hooks; h; h = h->next) {
+		if (h->peer_gone)
+			h->peer_gone(peer);
+	}
+	on_contact_changed(arg);
 }
 
 static const struct vb_node_events node_events = {
@@ -154,6 +134,23 @@ static bool processors(cpu_set_t set[CPU_WORDS])
 	return true;
 }
 
+static void *thread_main(void *arg)
+{
+	struct vb_node *node = arg;
+	const struct vb_process_hook *h;
+
+	vb_node_hold_alive(node);
+	for (h = hooks; h; h = h->next) {
+		if (h->progress_starts)
+			h->progress_starts(node);
+	}
+	for (h = hooks; h && !h->progress; h = h->next)
+		;
+	if (h)
+		h->progress(node);
+	return NULL;
+}
+
 /* The thread must not take the program's signals. */
 static int thread_create(struct vb_node *node)
 {
@@ -168,7 +165,7 @@ static int thread_create(struct vb_node *node)
 	if (processors(cpus))
 		pthread_attr_setaffinity_np(&attr, sizeof(cpus), cpus);
 	pthread_sigmask(SIG_SETMASK, &all, &saved);
-	int err = pthread_create(&thread, &attr, vb_progress_main, node);
+	int err = pthread_create(&thread, &attr, thread_main, node);
 
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	pthread_attr_destroy(&attr);
@@ -195,26 +192,13 @@ int vb_process_start_progress(void)
 	return err;
 }
 
-void vb_process_be_reachable(void)
-{
-	struct vb_node *node;
-	struct vb_page_qp *entry;
-	uint32_t qpn;
-
-	if (vb_process_node(&node) ||
-	    __atomic_load_n(&vb_node_page(node)->header.num_blocks, __ATOMIC_ACQUIRE))
-		return;
-	/* A name is that of a block of numbers. */
-	if (vb_process_start_progress() || vb_node_qpn_alloc(node, &qpn, &entry))
-		return;
-	vb_node_qpn_free(node, qpn);
-	vb_context_name_all();
-}
-
 __attribute__((destructor)) static void at_exit(void)
 {
-	if (atomic_load(&process.node))
-		vb_engines_at_exit();
+	for (const struct vb_process_hook *h = hooks; h && atomic_load(&process.node);
+	     h = h->next) {
+		if (h->at_exit)
+			h->at_exit();
+	}
 }
 
 uint64_t vb_process_contact_epoch(void)
@@ -233,8 +217,10 @@ void vb_process_quiesce(uint32_t qpn, uint32_t key)
 	 * engine's, and the caller has just had that one's lock; initiators mark what they use.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (key)
-		vb_engines_pass_through();
+	for (const struct vb_process_hook *h = hooks; h && key; h = h->next) {
+		if (h->pass_through)
+			h->pass_through();
+	}
 	vb_mark_await(node, qpn, key);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The process's one node on its host, started when first needed. */
+/* The process's one node on its host and its progress thread, started when first needed, and who is told what the node tells. */
 #ifndef VB_PROCESS_PROCESS_H
 #define VB_PROCESS_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/engines.h"
 #include "host/node.h"
 
 /* The node; started on the first call (page and tables only: no thread, no socket). -errno with the reason recorded. */
@@ -14,12 +14,6 @@ int vb_process_node(struct vb_node **node);
 struct vb_node *vb_process_node_started(void);
 /* Starts the progress thread (first queue pair). 0 or -errno. */
 int vb_process_start_progress(void);
-/*
- * What the program has may be imported by others (ibv_import_device(3)) before it has a queue pair: the process gets a
- * name and a thread that answers. When they cannot be had, importing is refused, and nothing else.
- */
-void vb_process_be_reachable(void);
-
 /*
  * A key or a QP was made invalid in the page: when this returns, no engine of this process and no living peer is
  * still using it.
@@ -30,14 +24,44 @@ void vb_process_quiesce(uint32_t qpn, uint32_t key);
 /* Grows when contact with some process was made, failed or ended: who waits for a channel asks again. */
 uint64_t vb_process_contact_epoch(void);
 
-/* The progress thread (progress.c). */
-void *vb_progress_main(void *node);
+/*
+ * What rooms above do when something happens to the process. Each function may be NULL; those without another word run in the
+ * progress thread.
+ */
+struct vb_process_hook {
+	bool (*channel_up)(uint32_t engine, struct vb_channel *channel); /* true: taken */
+	void (*channel_down)(uint32_t engine, struct vb_channel *channel);
+	void (*peer_gone)(struct vb_peer *peer);
+	/* Contact was made, failed or ended; after the functions above. */
+	void (*contact_changed)(void);
+	/* Any thread: when it returns, who checked a key before has let go. */
+	void (*pass_through)(void);
+	void (*at_exit)(void); /* exit(3): the thread that called it */
+	void (*progress_starts)(struct vb_node *node);
+	void (*progress)(
+		struct vb_node *node); /* all that the progress thread does then; one hook has it */
+	struct vb_process_hook *next;
+};
+
+void vb_process_register(struct vb_process_hook *hook);
+
+/* Registers the hook of this file when the library is loaded: VB_PROCESS_HOOK(.peer_gone = ...); */
+#define VB_PROCESS_HOOK(...)                                            \
+	static struct vb_process_hook process_hook;                     \
+	__attribute__((constructor)) static void process_hook_add(void) \
+	{                                                               \
+		vb_process_register(&process_hook);                     \
+	}                                                               \
+	static struct vb_process_hook process_hook = {__VA_ARGS__}
+
 /*
  * A timer or sleeping engine was armed for `at` (CLOCK_MONOTONIC ns): make the progress thread look if it would
  * sleep longer.
  */
 void vb_progress_expect(uint64_t at);
-/* A queue pair of an engine that nobody polls waits for room or for contact: looked at soon, and then less and less often. */
-void vb_progress_wait_for_room(void);
+/* Progress thread: from here to vb_progress_plan() all that is armed is seen by it, or makes that fail. */
+void vb_progress_look(void);
+/* It will look again at `until`, UINT64_MAX: only when woken. False: something was armed meanwhile. */
+bool vb_progress_plan(uint64_t until);
 
 #endif

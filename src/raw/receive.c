@@ -34,6 +34,7 @@
 #include "host/descriptor.h"
 #include "transport/responder.h"
 #include "wire/frame_checksum.h"
+#include "engine/progress.h"
 
 #define BATCH        32
 #define CATCH_UP     64 /* batches; a flood does not end */
@@ -322,8 +323,6 @@ static uint64_t serve(void)
 	return due;
 }
 
-VB_DUTY(serve);
-
 void vb_raw_catch_up(void)
 {
 	pthread_mutex_lock(&ears.lock);
@@ -479,5 +478,7 @@ static void forked(void)
 	ears.list = NULL;
 	ears.epoll = -1;
 }
+
+VB_PROGRESS_HOOK(.serve = serve);
 
 VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

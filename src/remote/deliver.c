@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/engines.h"
 #include "engine/engine.h"
 #include "remote/mcast.h"
 #include "process/process.h"

@@ -22,6 +22,7 @@
 #include "udp/fault.h"
 #include "udp/receive.h"
 #include "udp/socket.h"
+#include "engine/progress.h"
 
 #define SENDERS    32u
 
@@ -209,7 +210,8 @@ static bool leaving_close(struct side *side, struct vb_engine *keeper)
 	return true;
 }
 
-uint64_t vb_udp_link_serve(void)
+/* Closes the sockets that were let go of a moment ago. */
+static uint64_t serve(void)
 {
 	uint64_t due = 0;
 
@@ -432,7 +434,8 @@ void vb_udp_link_arm(void)
 	}
 }
 
-bool vb_udp_link_rang(void)
+/* Was the progress thread woken by a packet since it last asked? */
+static bool rang(void)
 {
 	return atomic_load_explicit(&udp_link.rang, memory_order_relaxed) &&
 	       atomic_exchange(&udp_link.rang, false);
@@ -450,5 +453,7 @@ static void forked(void)
 	}
 	udp_link.epoll = -1;
 }
+
+VB_PROGRESS_HOOK(.serve = serve, .arm = vb_udp_link_arm, .rang = rang);
 
 VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

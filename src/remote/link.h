@@ -48,10 +48,6 @@ void vb_udp_link_breathe(const struct vb_engine *engine);
 
 /* Nobody polls any more: have the progress thread woken by the next packet. */
 void vb_udp_link_arm(void);
-/* Progress thread: was it woken by a packet since it last asked? */
-bool vb_udp_link_rang(void);
-/* Progress thread: closes the sockets that were let go of a moment ago. When it wants to be called again (CLOCK_MONOTONIC ns), or 0. */
-uint64_t vb_udp_link_serve(void);
 /* The set of watched descriptors (epoll(7)); tags from VB_UDP_LINK_TAGS on are those of remote/steer.h. -1: there is none yet. */
 #define VB_UDP_LINK_TAGS 2u
 int vb_udp_link_epoll(void);

@@ -20,6 +20,7 @@
 #include "host/descriptor.h"
 #include "host/page.h"
 #include "udp/steer.h"
+#include "engine/progress.h"
 
 #define MEMBERS   256u
 #define CLAIMS    ((VB_MAX_BLOCKS + VB_CLAIM_BLOCKS - 1) / VB_CLAIM_BLOCKS)
@@ -482,7 +483,7 @@ static void serve(uint64_t now)
 	}
 }
 
-void vb_udp_steer_serve(void)
+static void serve_due(void)
 {
 	uint64_t due = atomic_load_explicit(&steer.due, memory_order_relaxed);
 	uint64_t now = due ? vb_clock_ns() : 0;
@@ -499,8 +500,10 @@ void vb_udp_steer_serve(void)
 	pthread_mutex_unlock(&steer.lock);
 }
 
-uint64_t vb_udp_steer_due(void)
+/* What is due is done, without a wait. */
+static uint64_t progress(void)
 {
+	serve_due();
 	return atomic_load_explicit(&steer.due, memory_order_relaxed);
 }
 
@@ -509,5 +512,7 @@ static void forked(void)
 	memset(&steer, 0, sizeof(steer));
 	pthread_mutex_init(&steer.lock, NULL);
 }
+
+VB_PROGRESS_HOOK(.serve = progress);
 
 VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

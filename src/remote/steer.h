@@ -31,11 +31,6 @@ void vb_udp_steer_renewed(void);
 /* A packet has come by a detour: some place is not what is claimed. Any thread, no wait. */
 void vb_udp_steer_lost(void);
 
-/* The progress thread: what is due is done, without a wait. */
-void vb_udp_steer_serve(void);
-/* When (CLOCK_MONOTONIC ns); 0: nothing is. */
-uint64_t vb_udp_steer_due(void);
-
 /* An event of a descriptor of this file in the link's epoll set, by its tag. */
 void vb_udp_steer_event(uint64_t tag);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fork.h"
+#include "engine/engines.h"
 #include "engine/engine.h"
 #include "process/process.h"
 #include "remote/deliver.h"

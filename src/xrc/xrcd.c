@@ -17,6 +17,7 @@
 #include "process/process.h"
 #include "xrc/file.h"
 #include "xrc/table.h"
+#include "engine/progress.h"
 
 pthread_mutex_t vb_xrc_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_xrc_domain *domains;
@@ -409,7 +410,7 @@ void vb_xrc_look_again(void)
 }
 
 /* Looks again if it is time for that. */
-static uint64_t due(void)
+static uint64_t serve(void)
 {
 	uint64_t at = atomic_load(&again_at);
 
@@ -429,14 +430,16 @@ static uint64_t due(void)
 	return at;
 }
 
-VB_DUTY(due);
-
 /* In a forked child: the domains are the parent's. */
 static void forked(void)
 {
 	pthread_mutex_init(&vb_xrc_lock, NULL);
 	domains = NULL;
 }
+
+VB_PROCESS_HOOK(.contact_changed = vb_xrc_survey);
+
+VB_PROGRESS_HOOK(.serve = serve);
 
 VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);
 

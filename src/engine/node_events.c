@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the node tells the engines: channels that came and went, peers that ended. */
+#include "engine/engine.h"
+#include "engine/engines.h"
+#include "engine/progress.h"
+#include "host/channel.h"
+#include "process/process.h"
+
+#define LAST_BATCHES 64u
+
+struct lost {
+	struct vb_channel *channel; /* this one, or */
+	struct vb_peer *peer;       /* all of this peer's */
+};
+
+static void lose_channels(struct vb_engine *engine, void *arg)
+{
+	const struct lost *lost = arg;
+
+	vb_lock_take(&engine->lock);
+	/* What the peer sent before it went is delivered; a ring holds several batches. */
+	for (uint32_t i = 0; i < LAST_BATCHES && vb_engine_drive(engine); i++)
+		;
+	for (struct vb_channel *c = vb_channel_list_first(&engine->channels), *next; c; c = next) {
+		next = vb_channel_list_next(&engine->channels, c);
+		if (c == lost->channel || (lost->peer && c->peer == lost->peer))
+			vb_engine_lose_channel(engine, c, lost->peer != NULL);
+	}
+	vb_engine_drive(engine);
+	vb_lock_release(&engine->lock);
+}
+
+static void channel_down(uint32_t index, struct vb_channel *channel)
+{
+	struct lost lost = {.channel = channel};
+	struct vb_engine *engine = vb_engines_hold(index);
+
+	if (!engine)
+		return;
+	lose_channels(engine, &lost);
+	vb_engines_release(engine);
+}
+
+static void peer_gone(struct vb_peer *peer)
+{
+	struct lost lost = {.peer = peer};
+
+	vb_process_each_engine(lose_channels, &lost);
+}
+
+VB_PROCESS_HOOK(.channel_up = vb_engines_adopt, .channel_down = channel_down,
+		.peer_gone = peer_gone, .pass_through = vb_engines_pass_through,
+		.at_exit = vb_engines_at_exit, .progress = vb_progress_main);
