@@ -50,7 +50,7 @@ unsigned int watchdog_seconds(void)
 	return watchdog_limit;
 }
 
-/* Tests pick devices by name; what a program sees by default has a test of its own (calls/device_list.c). */
+/* Tests pick devices by name; what a program sees by default has a test of its own (calls/context/device_list.c). */
 __attribute__((constructor)) static void show_all_devices(void)
 {
 	setenv("VERBATIM_DEVICES", "*", 0);

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Completion queues: creation bounds, resize, overrun, who keeps one alive, two pollers. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "support/end.h"
+#include "support/expect.h"
+
+static struct ibv_context *ctx;
+
+static void creation(void)
+{
+	struct ibv_device_attr attr;
+	struct ibv_cq *cq, *more[4];
+
+	REQUIRE(ibv_query_device(ctx, &attr) == 0);
+	expect_case("cqe bounds");
+	EXPECT_NULL(ibv_create_cq(ctx, 0, NULL, NULL, 0), EINVAL);
+	EXPECT_NULL(ibv_create_cq(ctx, -1, NULL, NULL, 0), EINVAL);
+	EXPECT_NULL(ibv_create_cq(ctx, attr.max_cqe + 1, NULL, NULL, 0), EINVAL);
+	EXPECT_NULL(ibv_create_cq(ctx, 0x7fffffff, NULL, NULL, 0), EINVAL);
+
+	expect_case("cqe 1");
+	cq = ibv_create_cq(ctx, 1, &attr, NULL, 0);
+	REQUIRE(cq);
+	EXPECT(cq->cqe >= 1);
+	EXPECT(cq->cq_context == &attr && cq->context == ctx && cq->channel == NULL);
+	EXPECT_EQ(ibv_destroy_cq(cq), 0);
+
+	expect_case("several of max_cqe");
+	for (int i = 0; i < 4; i++) {
+		more[i] = ibv_create_cq(ctx, attr.max_cqe, NULL, NULL, 0);
+		EXPECT(more[i] && more[i]->cqe >= attr.max_cqe);
+	}
+	for (int i = 0; i < 4; i++)
+		if (more[i])
+			EXPECT_EQ(ibv_destroy_cq(more[i]), 0);
+
+	expect_case("completion vectors");
+	for (int i = 0; i < ctx->num_comp_vectors; i++) {
+		cq = ibv_create_cq(ctx, 4, NULL, NULL, i);
+		REQUIRE(cq);
+		EXPECT_EQ(ibv_destroy_cq(cq), 0);
+	}
+	EXPECT_NULL(ibv_create_cq(ctx, 4, NULL, NULL, ctx->num_comp_vectors), EINVAL);
+	EXPECT_NULL(ibv_create_cq(ctx, 4, NULL, NULL, -1), EINVAL);
+}
+
+static void without_channel(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
+	struct ibv_wc wc[8];
+
+	expect_case("no channel");
+	REQUIRE(cq);
+	EXPECT_EQ(ibv_req_notify_cq(cq, 0), 0);
+	EXPECT_EQ(ibv_req_notify_cq(cq, 1), 0);
+	expect_case("empty");
+	EXPECT_EQ(ibv_poll_cq(cq, 8, wc), 0);
+	EXPECT_EQ(ibv_poll_cq(cq, 0, wc), 0);
+	EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+static void handles(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
+	uint32_t handle;
+
+	expect_case("handle overwritten");
+	REQUIRE(cq);
+	handle = cq->handle;
+	cq->handle = 0xdeadbeef;
+	EXPECT_REFUSED(ibv_destroy_cq(cq), ENOENT);
+	cq->handle = handle;
+	EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+static void busy(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct end end;
+
+	expect_case("EBUSY while a QP uses it");
+	end_open(&end, &config, END_HERE);
+	EXPECT_REFUSED(ibv_destroy_cq(end.cq[END_SEND_CQ]), EBUSY);
+	EXPECT_REFUSED(ibv_destroy_cq(end.cq[END_RECV_CQ]), EBUSY);
+	/* Still whole: it takes the completions of a flush. */
+	REQUIRE(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
+	REQUIRE(end_post_recv(&end, 77, NULL, 0) == 0);
+	REQUIRE(end_move(&end, IBV_QPS_ERR) == 0);
+	{
+		struct ibv_wc wc;
+
+		EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
+		EXPECT_EQ(wc.wr_id, 77);
+	}
+	end_close(&end);
+}
+
+/* Sends @n empty messages from a queue pair to itself; receives numbered from @first. */
+static void fill(struct end *end, int first, int n)
+{
+	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 0, NULL, 0);
+	struct ibv_wc wc;
+
+	wr.send_flags = IBV_SEND_SIGNALED;
+	for (int i = 0; i < n; i++) {
+		REQUIRE(end_post_recv(end, (uint64_t)(first + i), NULL, 0) == 0);
+		REQUIRE(end_post_send(end, &wr) == 0);
+		EXPECT_STATUS(end_poll_one(end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	}
+}
+
+static void resize(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ibv_device_attr device;
+	struct ibv_wc wc[12];
+	struct ibv_cq *cq;
+	struct end end;
+
+	config.cqe = 16;
+	end_open(&end, &config, END_HERE);
+	end_link(&end, &end);
+	cq = end.cq[END_RECV_CQ];
+	REQUIRE(ibv_query_device(end.ctx, &device) == 0);
+	fill(&end, 100, 12);
+
+	expect_case("resize below the unpolled entries");
+	EXPECT_REFUSED(ibv_resize_cq(cq, 11), EINVAL);
+	expect_case("resize bounds");
+	EXPECT_REFUSED(ibv_resize_cq(cq, 0), EINVAL);
+	EXPECT_REFUSED(ibv_resize_cq(cq, -1), EINVAL);
+	EXPECT_REFUSED(ibv_resize_cq(cq, device.max_cqe + 1), EINVAL);
+	EXPECT(cq->cqe >= 16);
+
+	expect_case("resize keeps entries and order");
+	EXPECT_EQ(ibv_resize_cq(cq, 64), 0);
+	EXPECT(cq->cqe >= 64);
+	EXPECT(cq->cq_context == &end);
+	fill(&end, 112, 40);
+	EXPECT_EQ(ibv_resize_cq(cq, 200), 0);
+	for (int i = 100; i < 152; i++) {
+		EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, wc), IBV_WC_SUCCESS);
+		EXPECT_EQ(wc->wr_id, i);
+	}
+	expect_case("resize down");
+	EXPECT_EQ(ibv_resize_cq(cq, 8), 0);
+	EXPECT(cq->cqe >= 8);
+	fill(&end, 300, 8);
+	EXPECT_EQ(end_poll(&end, END_RECV_CQ, wc, 8, END_WAIT_MS), 8);
+	for (int i = 0; i < 8; i++)
+		EXPECT_EQ(wc[i].wr_id, 300 + i);
+	end_close(&end);
+}
+
+/* All cq->cqe entries are usable, the next one overruns (IBA 10.2.6, ibv_poll_cq(3)). */
+static void overrun(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct end near, far;
+	struct end_event event;
+	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct ibv_wc wc;
+	bool cq_error = false, qp_fatal = false;
+	int room;
+
+	expect_case("overrun");
+	config.cqe = 4;
+	config.recv_wr = config.send_wr = 1024;
+	end_pair(&near, &far, &config, &config, END_HERE);
+	room = far.cq[END_RECV_CQ]->cqe;
+	REQUIRE(room >= 4 && room < 1024);
+	for (int i = 0; i <= room; i++)
+		REQUIRE(end_post_recv(&far, (uint64_t)i, NULL, 0) == 0);
+	for (int i = 0; i < room; i++) {
+		REQUIRE(end_post_send(&near, &wr) == 0);
+		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	}
+	expect_case("a full queue is no error");
+	EXPECT(!end_event(&far, &event, END_QUIET_MS));
+	EXPECT_EQ(end_state(&far), IBV_QPS_RTS);
+
+	expect_case("overrun");
+	REQUIRE(end_post_send(&near, &wr) == 0);
+	for (int i = 0; i < 2 && end_event(&far, &event, END_WAIT_MS); i++) {
+		if (event.type == IBV_EVENT_CQ_ERR)
+			cq_error = event.own_cq[END_RECV_CQ];
+		if (event.type == IBV_EVENT_QP_FATAL)
+			qp_fatal = event.own_qp;
+	}
+	EXPECT(cq_error);
+	EXPECT(qp_fatal);
+	EXPECT_EQ(end_state(&far), IBV_QPS_ERR);
+	EXPECT_MSG(!end_event(&far, &event, END_QUIET_MS), "a third event: %d", event.type);
+	expect_case("entries of an overrun queue stay");
+	for (int i = 0; i < room; i++) {
+		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_EQ(wc.wr_id, i);
+	}
+	end_pair_close(&near, &far);
+}
+
+/* Two pollers share a queue; each entry goes to exactly one of them. */
+struct share {
+	struct ibv_cq *cq;
+	_Atomic int left;
+	_Atomic int seen[512];
+};
+
+static void *poller(void *arg)
+{
+	struct share *share = arg;
+
+	while (atomic_load(&share->left) > 0) {
+		struct ibv_wc wc[3];
+		int n = ibv_poll_cq(share->cq, 3, wc);
+
+		for (int i = 0; i < n; i++)
+			atomic_fetch_add(&share->seen[wc[i].wr_id % 512], 1);
+		atomic_fetch_sub(&share->left, n);
+		if (n <= 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void two_pollers(void)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	static struct share share;
+	pthread_t thread[2];
+	struct end end;
+
+	expect_case("two pollers");
+	config.cqe = 1024;
+	config.recv_wr = 512;
+	end_open(&end, &config, END_HERE);
+	REQUIRE(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
+	for (uint64_t i = 0; i < 512; i++)
+		REQUIRE(end_post_recv(&end, i, NULL, 0) == 0);
+	share.cq = end.cq[END_RECV_CQ];
+	share.left = 512;
+	for (int i = 0; i < 2; i++)
+		REQUIRE(pthread_create(&thread[i], NULL, poller, &share) == 0);
+	REQUIRE(end_move(&end, IBV_QPS_ERR) == 0);
+	for (int i = 0; i < 2; i++)
+		REQUIRE(pthread_join(thread[i], NULL) == 0);
+	EXPECT_EQ(share.left, 0);
+	for (int i = 0; i < 512; i++)
+		EXPECT_EQ(share.seen[i], 1);
+	end_close(&end);
+}
+
+int main(int argc, char **argv)
+{
+	end_main(argc, argv);
+	ctx = end_open_device();
+	creation();
+	without_channel();
+	handles();
+	busy();
+	resize();
+	overrun();
+	two_pollers();
+	EXPECT_EQ(ibv_close_device(ctx), 0);
+	return expect_done();
+}

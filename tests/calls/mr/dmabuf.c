@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Regions of a descriptor: ibv_reg_dmabuf_mr(3) and ibv_reg_mr_ex(3) with a descriptor. A memfd stands for the dma-buf: this
+ * machine need not have an exporter.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#include "support/end.h"
+#include "support/expect.h"
+
+#define PAGE 4096u
+#define SIZE (8 * PAGE)
+#define ALL                                                                          \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+
+static struct end near, far;
+static int fd;
+
+/* @err 0: registered. */
+static void try_range(const char *name, int file, uint64_t offset, size_t length, uint64_t iova,
+		      int access, int err)
+{
+	struct ibv_mr *mr;
+
+	expect_case("%s (0x%llx+%zu, iova 0x%llx, access %#x)", name, (unsigned long long)offset,
+		    length, (unsigned long long)iova, (unsigned int)access);
+	if (err) {
+		EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, offset, length, iova, file, access), err);
+		return;
+	}
+	mr = ibv_reg_dmabuf_mr(far.pd, offset, length, iova, file, access);
+	EXPECT_MSG(mr != NULL, "refused, errno %d", errno);
+	if (!mr)
+		return;
+	EXPECT_EQ(mr->length, length);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+/* From here on the kernel's copies find no memory, as they do in pages of a device that only instructions reach. */
+static bool hide_from_kernel(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EFAULT),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+enum { NO_FILTER = 255, REGISTERED = 254, NO_DOMAIN = 253 };
+
+/* In a process of its own, because a filter cannot be taken back. */
+static void unreachable(void)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct ibv_pd *pd = ibv_alloc_pd(end_open_device());
+
+		if (!pd)
+			_exit(NO_DOMAIN);
+		if (!hide_from_kernel())
+			_exit(NO_FILTER);
+		_exit(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd, ALL) ? REGISTERED : errno);
+	}
+	REQUIRE(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+	if (WEXITSTATUS(status) == NO_FILTER)
+		return; /* seccomp(2) is not to be had: nothing can be refused here */
+	expect_case("memory that the kernel cannot copy from");
+	EXPECT_EQ(WEXITSTATUS(status), EOPNOTSUPP);
+}
+
+static void refusals(void)
+{
+	int reading = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	static const struct {
+		const char *name;
+		uint64_t offset;
+		size_t length;
+		uint64_t iova;
+		int err;
+	} rows[] = {
+		{"the whole", 0, SIZE, 0, 0},
+		{"its last byte", SIZE - 1, 1, PAGE - 1, 0},
+		{"iova up to the end of 64 bits", 0, PAGE, UINT64_MAX - PAGE + 1, 0},
+		{"length 0", 0, 0, 0, EINVAL},
+		{"one byte too long", 0, SIZE + 1, 0, EINVAL},
+		{"beyond its end", PAGE, SIZE, PAGE, EINVAL},
+		{"from its end on", SIZE, 1, 0, EINVAL},
+		{"offset wraps", UINT64_MAX - PAGE + 1, SIZE, 0, EINVAL},
+		{"length of all there is", 0, SIZE_MAX, 0, EINVAL},
+		{"iova wraps", 0, 2 * PAGE, UINT64_MAX - PAGE + 1, EINVAL},
+		{"page offsets differ", 100, PAGE, 200, EINVAL},
+		{"page offsets differ by one", 0, PAGE, 1, EINVAL},
+		{"page offsets alike", 100, PAGE, 7 * PAGE + 100, 0},
+	};
+	char path[64];
+	int pipes[2], writing;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	writing = open(path, O_WRONLY | O_CLOEXEC);
+	REQUIRE(writing >= 0 && reading >= 0 && pipe(pipes) == 0);
+	expect_case("no descriptor");
+	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, -1, ALL), EBADF);
+	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, 999999, ALL), EBADF);
+	expect_case("not to be mapped");
+	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, pipes[0], ALL), EINVAL);
+	expect_case("not to be read");
+	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, writing, 0), EACCES);
+	expect_case("not to be written");
+	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, reading, ALL), EACCES);
+	try_range("what may only be read, to be read", reading, 0, PAGE, 0, IBV_ACCESS_REMOTE_READ,
+		  0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		try_range(rows[i].name, fd, rows[i].offset, rows[i].length, rows[i].iova, ALL,
+			  rows[i].err);
+	for (int bit = 0; bit < 30; bit++) {
+		bool optional = bit >= 20, known = bit < 4;
+
+		try_range("access flag", fd, 0, PAGE, 0, IBV_ACCESS_LOCAL_WRITE | 1 << bit,
+			  known || optional ? 0 : EINVAL);
+	}
+	try_range("remote changes without LOCAL_WRITE", fd, 0, PAGE, 0, IBV_ACCESS_REMOTE_WRITE,
+		  EINVAL);
+	try_range("the same", fd, 0, PAGE, 0, IBV_ACCESS_REMOTE_ATOMIC, EINVAL);
+	expect_case("handle of the domain overwritten");
+	far.pd->handle += 100;
+	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, fd, ALL), ENOENT);
+	far.pd->handle -= 100;
+	close(reading);
+	close(writing);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+static int request(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey)
+{
+	struct ibv_sge sge = end_sge(&near, 0, 200);
+	struct ibv_send_wr wr = end_wr(opcode, 1, &sge, 1);
+	struct ibv_wc wc;
+
+	wr.wr.rdma.remote_addr = addr;
+	wr.wr.rdma.rkey = rkey;
+	REQUIRE(end_post_send(&near, &wr) == 0);
+	return end_poll_one(&near, END_SEND_CQ, &wc);
+}
+
+static bool file_holds(off_t at, int byte, size_t length)
+{
+	uint8_t data[256];
+
+	REQUIRE(length <= sizeof(data));
+	REQUIRE(pread(fd, data, length, at) == (ssize_t)length);
+	for (size_t i = 0; i < length; i++)
+		if (data[i] != byte)
+			return false;
+	return true;
+}
+
+static void mend(void)
+{
+	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
+	REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
+	end_link(&near, &far);
+}
+
+/* The region is the range of the file, addressed by its iova; the descriptor may be closed. */
+static void traffic(bool ex)
+{
+	struct ibv_mr_init_attr attr = {
+		.length = 2 * PAGE,
+		.access = ALL,
+		.comp_mask = IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET | IBV_REG_MR_MASK_IOVA,
+		.iova = 0x70000064,
+		.fd = dup(fd),
+		.fd_offset = PAGE + 0x64,
+	};
+	struct ibv_sge from;
+	struct ibv_send_wr wr;
+	struct ibv_wc wc;
+	struct ibv_mr *mr;
+
+	mr = ex ? ibv_reg_mr_ex(far.pd, &attr)
+		: ibv_reg_dmabuf_mr(far.pd, attr.fd_offset, attr.length, attr.iova, attr.fd, ALL);
+	REQUIRE(mr);
+	close(attr.fd);
+	expect_case("WRITE to a dma-buf (%s)", ex ? "reg_mr_ex" : "reg_dmabuf_mr");
+	end_fill(&near, 0, 0x51, 200);
+	EXPECT_STATUS(request(IBV_WR_RDMA_WRITE, attr.iova + 10, mr->rkey), IBV_WC_SUCCESS);
+	EXPECT(file_holds(PAGE + 0x64 + 10, 0x51, 200));
+	EXPECT_EQ(mr->length, 2 * PAGE);
+	expect_case("READ");
+	end_fill(&near, 0, 0, 200);
+	EXPECT_STATUS(request(IBV_WR_RDMA_READ, attr.iova + 10, mr->rkey), IBV_WC_SUCCESS);
+	EXPECT(end_is_filled(&near, 0, 0x51, 200));
+	expect_case("SEND from it");
+	from = (struct ibv_sge){.addr = attr.iova + 10, .length = 100, .lkey = mr->lkey};
+	wr = end_wr(IBV_WR_RDMA_WRITE, 5, &from, 1);
+	wr.wr.rdma.remote_addr = near.info.addr + 1000;
+	wr.wr.rdma.rkey = near.info.rkey;
+	REQUIRE(end_post_send(&far, &wr) == 0);
+	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT(end_is_filled(&near, 1000, 0x51, 100));
+	expect_case("no re-registration");
+	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL),
+		  IBV_REREG_MR_ERR_INPUT);
+	expect_case("outside");
+	EXPECT_STATUS(request(IBV_WR_RDMA_WRITE, attr.iova + 2 * PAGE - 199, mr->rkey),
+		      IBV_WC_REM_ACCESS_ERR);
+	mend();
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+/* A file that becomes shorter takes the pages away; that is an error of the request. */
+static void truncated(void)
+{
+	struct ibv_mr *mr = ibv_reg_dmabuf_mr(far.pd, 0, SIZE, 0, fd, ALL);
+	struct ibv_sge from;
+	struct ibv_send_wr wr;
+	struct ibv_wc wc;
+
+	REQUIRE(mr && ftruncate(fd, PAGE) == 0);
+	expect_case("pages gone: remote");
+	EXPECT_STATUS(request(IBV_WR_RDMA_WRITE, 2 * PAGE, mr->rkey), IBV_WC_REM_OP_ERR);
+	mend();
+	expect_case("pages gone: local");
+	from = (struct ibv_sge){.addr = 2 * PAGE, .length = 100, .lkey = mr->lkey};
+	wr = end_wr(IBV_WR_SEND, 5, &from, 1);
+	REQUIRE(end_post_send(&far, &wr) == 0);
+	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+int main(int argc, char **argv)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+
+	end_main(argc, argv);
+	fd = memfd_create("dma", MFD_CLOEXEC);
+	REQUIRE(fd >= 0 && ftruncate(fd, SIZE) == 0);
+	unreachable(); /* before this process has devices */
+	end_pair(&near, &far, &config, &config, END_HERE);
+	refusals();
+	traffic(false);
+	traffic(true);
+	truncated();
+	end_pair_close(&near, &far);
+	close(fd);
+	return expect_done();
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How long a requester waits at least before it gives up: the receiver's RNR timer once for each
+ * retry, the acknowledgement time-out once for each try. Lower bounds only, which no busy machine
+ * can break; and both counters start afresh when there was progress.
+ */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#include "support/end.h"
+#include "support/expect.h"
+
+static enum end_place place;
+
+static double now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+}
+
+static double time_to(struct end *near, enum ibv_wc_status status)
+{
+	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
+	double begin = now_ms();
+	struct ibv_wc wc;
+
+	REQUIRE(end_post_send(near, &wr) == 0);
+	EXPECT_STATUS(end_poll_one(near, END_SEND_CQ, &wc), status);
+	return now_ms() - begin;
+}
+
+/* The timer is the receiver's, named in its NAK; the retries are the sender's (IBA 9.7.5.2.8). */
+static void receiver_not_ready(uint8_t timer, double timer_ms, uint8_t retries)
+{
+	struct end_config near_config = end_defaults(IBV_QPT_RC), far_config = near_config;
+	struct end near, far;
+	double took;
+
+	expect_case("RNR timer %u, %u retries", timer, retries);
+	near_config.rnr_retry = retries;
+	near_config.min_rnr_timer = 1;
+	far_config.min_rnr_timer = timer;
+	end_pair(&near, &far, &near_config, &far_config, place);
+	took = time_to(&near, IBV_WC_RNR_RETRY_EXC_ERR);
+	EXPECT_MSG(took >= timer_ms * retries, "gave up after %.1f ms", took);
+	end_pair_close(&near, &far);
+}
+
+/* Progress in between gives all RNR retries back. */
+static void afresh(void)
+{
+	struct end_config near_config = end_defaults(IBV_QPT_RC), far_config = near_config;
+	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct end near, far;
+	struct ibv_wc wc;
+
+	expect_case("RNR retries start afresh");
+	near_config.rnr_retry = 6;
+	far_config.min_rnr_timer = 22; /* 20 ms */
+	end_pair(&near, &far, &near_config, &far_config, place);
+	for (int i = 0; i < 6; i++) {
+		REQUIRE(end_post_send(&near, &wr) == 0);
+		usleep(30000); /* one or two of six */
+		REQUIRE(end_post_recv(&far, 1, NULL, 0) == 0);
+		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	}
+	end_pair_close(&near, &far);
+}
+
+/*
+ * 1 + retry_cnt tries of the time-out. A queue pair of one's own process that has never been connected is not waited for longer than
+ * 1.5 s: nobody but this program could connect it.
+ */
+static double not_answered(uint8_t timeout, double timeout_ms, uint8_t retries)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+	double least = timeout_ms * (retries + 1), took;
+	struct end near, far;
+
+	expect_case("timeout %u, %u retries", timeout, retries);
+	config.timeout = timeout;
+	config.retry_cnt = retries;
+	end_open(&near, &config, END_HERE);
+	end_open(&far, &config, place);
+	REQUIRE(end_bring_to(&far, &near.info, IBV_QPS_INIT) == 0);
+	REQUIRE(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
+	took = time_to(&near, IBV_WC_RETRY_EXC_ERR);
+	if (place == END_HERE && least > 1500)
+		least = 1500;
+	EXPECT_MSG(took >= least, "gave up after %.1f of %.1f ms", took, least);
+	end_pair_close(&near, &far);
+	return took;
+}
+
+/* 0.3 s against 1.4 s: a machine that turns them round has other worries. */
+static void retries_count(void)
+{
+	double none = not_answered(16, 268.4, 0), all = not_answered(16, 268.4, 7);
+
+	EXPECT_MSG(none < all, "no retry took %.1f ms, seven took %.1f ms", none, all);
+}
+
+int main(int argc, char **argv)
+{
+	place = end_main(argc, argv);
+	receiver_not_ready(20, 10.24, 3);
+	receiver_not_ready(24, 40.96, 1);
+	receiver_not_ready(0, 655.36, 1);
+	receiver_not_ready(1, 0.01, 6);
+	afresh();
+	not_answered(12, 16.7, 2);
+	not_answered(14, 67.1, 3);
+	retries_count();
+	not_answered(18, 1073.7, 1);
+	return expect_done();
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* ATOMIC WRITE: 8 bytes stored at once, by ibv_wr_atomic_write and by ibv_post_send; what it needs and what it is refused for. */
+#include <errno.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "support/end.h"
+#include "support/expect.h"
+
+static struct end near, far;
+static enum end_place place;
+
+static void open_pair(uint32_t far_qp_access, uint8_t rd_atomic, uint8_t dest_rd_atomic)
+{
+	struct end_config config = end_defaults(IBV_QPT_RC);
+
+	config.send_ops = IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_SEND;
+	config.inline_data = 0;
+	config.rd_atomic = rd_atomic;
+	config.dest_rd_atomic = dest_rd_atomic;
+	config.qp_access = far_qp_access;
+	end_pair(&near, &far, &config, &config, place);
+}
+
+static void open_default(void)
+{
+	open_pair(IBV_ACCESS_REMOTE_WRITE, 4, 4);
+}
+
+static void close_pair(void)
+{
+	end_pair_close(&near, &far);
+}
+
+static void mend(void)
+{
+	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
+	REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
+	end_link(&near, &far);
+}
+
+static int done(struct ibv_wc *wc)
+{
+	int status = end_poll_one(&near, END_SEND_CQ, wc);
+
+	if (status != IBV_WC_SUCCESS)
+		mend();
+	return status;
+}
+
+static int write_word(uint64_t addr, uint32_t rkey, uint64_t value)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(near.qp);
+	struct ibv_wc wc;
+	int status;
+
+	ibv_wr_start(ex);
+	ex->wr_id = 11;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_atomic_write(ex, rkey, addr, &value);
+	value = 0; /* the call has taken it */
+	REQUIRE(ibv_wr_complete(ex) == 0);
+	status = done(&wc);
+	EXPECT_EQ(wc.wr_id, 11);
+	if (status == IBV_WC_SUCCESS)
+		EXPECT_EQ(wc.opcode, IBV_WC_ATOMIC_WRITE);
+	return status;
+}
+
+static uint64_t word_at(size_t offset)
+{
+	uint64_t value;
+
+	end_peek(&far, offset, &value, sizeof(value));
+	return value;
+}
+
+static void stores(void)
+{
+	open_default();
+	expect_case("8 bytes, and none beside them");
+	end_fill(&far, 4096, 0xcc, 24);
+	EXPECT_STATUS(write_word(far.info.addr + 4104, far.info.rkey, 0x0102030405060708),
+		      IBV_WC_SUCCESS);
+	EXPECT(word_at(4104) == 0x0102030405060708);
+	EXPECT(end_is_filled(&far, 4096, 0xcc, 8) && end_is_filled(&far, 4112, 0xcc, 8));
+	expect_case("one after the other");
+	for (uint64_t i = 1; i < 50; i++)
+		EXPECT_STATUS(write_word(far.info.addr + 4104, far.info.rkey, i), IBV_WC_SUCCESS);
+	EXPECT(word_at(4104) == 49);
+	close_pair();
+}
+
+/* The old way of posting, from the program's memory or inline. */
+static void posted(void)
+{
+	struct ibv_sge sge[2];
+	struct ibv_send_wr wr;
+	struct ibv_wc wc;
+
+	open_default();
+	expect_case("ibv_post_send, two elements");
+	end_fill(&near, 0, 0x31, 8);
+	sge[0] = end_sge(&near, 0, 3);
+	sge[1] = end_sge(&near, 3, 5);
+	wr = end_wr(IBV_WR_ATOMIC_WRITE, 11, sge, 2);
+	wr.wr.rdma.remote_addr = far.info.addr;
+	wr.wr.rdma.rkey = far.info.rkey;
+	REQUIRE(end_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(done(&wc), IBV_WC_SUCCESS);
+	EXPECT_EQ(wc.opcode, IBV_WC_ATOMIC_WRITE);
+	EXPECT(end_is_filled(&far, 0, 0x31, 8));
+	expect_case("not of 8 bytes: nothing is sent");
+	sge[1].length = 6;
+	REQUIRE(end_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_LOC_LEN_ERR);
+	EXPECT_EQ(end_state(&far), IBV_QPS_RTS);
+	mend();
+	expect_case("bad local key");
+	sge[1].length = 5;
+	sge[1].lkey++;
+	REQUIRE(end_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	EXPECT_EQ(end_state(&far), IBV_QPS_RTS);
+	close_pair();
+}
+
+/* REMOTE_WRITE is the right that it needs, of the queue pair and of the region. */
+static void refused(void)
+{
+	struct end_event event;
+	struct end_key key;
+
+	open_default();
+	expect_case("misaligned: judged before the key");
+	end_fill(&far, 0, 0x55, 64);
+	EXPECT_STATUS(write_word(far.info.addr + 4, far.info.rkey + 1, 1), IBV_WC_REM_INV_REQ_ERR);
+	EXPECT(end_event(&far, &event, END_WAIT_MS) && event.type == IBV_EVENT_QP_REQ_ERR);
+	expect_case("unknown key");
+	EXPECT_STATUS(write_word(far.info.addr, far.info.rkey + 1, 1), IBV_WC_REM_ACCESS_ERR);
+	EXPECT(end_event(&far, &event, END_WAIT_MS) && event.type == IBV_EVENT_QP_ACCESS_ERR);
+	expect_case("outside the region");
+	EXPECT_STATUS(write_word(far.info.addr + far.config.buf_len, far.info.rkey, 1),
+		      IBV_WC_REM_ACCESS_ERR);
+	expect_case("a region of atomics, not of writing");
+	REQUIRE(end_reg(&far, 0, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC, false,
+			&key) == 0);
+	EXPECT_STATUS(write_word(far.info.addr, key.rkey, 1), IBV_WC_REM_ACCESS_ERR);
+	EXPECT(end_is_filled(&far, 0, 0x55, 64));
+	close_pair();
+	expect_case("a queue pair that may not be written through");
+	open_pair(IBV_ACCESS_REMOTE_ATOMIC, 4, 4);
+	EXPECT_STATUS(write_word(far.info.addr, far.info.rkey, 1), IBV_WC_REM_INV_REQ_ERR);
+	close_pair();
+	expect_case("no request with an answer may start");
+	open_pair(IBV_ACCESS_REMOTE_WRITE, 0, 4);
+	EXPECT_STATUS(write_word(far.info.addr, far.info.rkey, 1), IBV_WC_LOC_QP_OP_ERR);
+	close_pair();
+	expect_case("no request with an answer is taken");
+	open_pair(IBV_ACCESS_REMOTE_WRITE, 4, 0);
+	EXPECT_STATUS(write_word(far.info.addr, far.info.rkey, 1), IBV_WC_REM_INV_REQ_ERR);
+	close_pair();
+}
+
+/* In the order of the queue, more of them than may be under way. */
+static void in_order(void)
+{
+	struct ibv_qp_ex *ex;
+	struct ibv_wc wc;
+	uint64_t value;
+
+	open_pair(IBV_ACCESS_REMOTE_WRITE, 2, 2);
+	ex = ibv_qp_to_qp_ex(near.qp);
+	expect_case("a batch of 40");
+	ibv_wr_start(ex);
+	for (value = 1; value <= 40; value++) {
+		ex->wr_id = value;
+		ex->wr_flags = IBV_SEND_SIGNALED;
+		ibv_wr_atomic_write(ex, far.info.rkey, far.info.addr + 8 * (value % 2), &value);
+	}
+	REQUIRE(ibv_wr_complete(ex) == 0);
+	for (value = 1; value <= 40; value++) {
+		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_EQ(wc.wr_id, value);
+	}
+	EXPECT(word_at(0) == 40 && word_at(8) == 39);
+	close_pair();
+}
+
+static void other_services(void)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct end_config config = end_defaults(types[i]);
+		struct ibv_qp_init_attr_ex attr = {
+			.qp_type = types[i],
+			.cap = {.max_send_wr = 1, .max_send_sge = 1},
+			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+			.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE,
+		};
+		struct end end;
+
+		expect_case("type %d", (int)types[i]);
+		end_open(&end, &config, END_HERE);
+		attr.send_cq = end.cq[0];
+		attr.recv_cq = end.cq[1];
+		attr.pd = end.pd;
+		EXPECT_NULL(ibv_create_qp_ex(end.ctx, &attr), EOPNOTSUPP);
+		attr.send_ops_flags = IBV_QP_EX_WITH_FLUSH;
+		EXPECT_NULL(ibv_create_qp_ex(end.ctx, &attr), EOPNOTSUPP);
+		end_close(&end);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	place = end_main(argc, argv);
+	stores();
+	posted();
+	refused();
+	in_order();
+	other_services();
+	return expect_done();
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Checks for the call tests. A failed EXPECT is printed and counted and the program goes on, so
+ * that one run shows every wrong row of a table; REQUIRE is for what the rest depends on and ends
+ * the program. Not thread-safe: check from one thread, or under a lock of the caller's.
+ */
+#ifndef TESTS_SUPPORT_EXPECT_H
+#define TESTS_SUPPORT_EXPECT_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Names the row that the following checks belong to; it is printed in front of a failure. */
+void expect_case(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints and counts one check; returns @ok. */
+bool expect_true(bool ok, const char *file, int line, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+bool expect_equal(long long got, long long want, const char *file, int line, const char *text);
+/* Whether @now is byte by byte what @before is a copy of. */
+bool expect_untouched(const void *now, const void *before, size_t size, const char *file, int line,
+		      const char *text);
+bool expect_status(int got, int want, const char *file, int line);
+
+/* Ends the program at once: exit code 1, or 77 for a skip with its reason. */
+void expect_give_up(const char *file, int line, const char *text) __attribute__((noreturn));
+void expect_skip(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* How many checks have failed so far. */
+unsigned int expect_failed(void);
+
+/* Prints the summary; the program's exit code. A program that checked nothing has failed. */
+int expect_done(void);
+
+#define EXPECT(cond)          expect_true((cond), __FILE__, __LINE__, "%s", #cond)
+#define EXPECT_MSG(cond, ...) expect_true((cond), __FILE__, __LINE__, __VA_ARGS__)
+#define EXPECT_EQ(got, want) \
+	expect_equal((long long)(got), (long long)(want), __FILE__, __LINE__, #got)
+#define EXPECT_UNTOUCHED(now, before) \
+	expect_untouched(&(now), &(before), sizeof(now), __FILE__, __LINE__, #now)
+#define EXPECT_STATUS(got, want) expect_status((int)(got), (int)(want), __FILE__, __LINE__)
+
+/* A verb that returns an int refuses: the errno is its value and errno says the same. */
+#define EXPECT_REFUSED(call, err)                                                           \
+	do {                                                                                \
+		errno = 0;                                                                  \
+		if (EXPECT_EQ(call, err))                                                   \
+			expect_equal(errno, err, __FILE__, __LINE__, "errno after " #call); \
+	} while (0)
+
+/* A verb that returns a pointer refuses: NULL, and errno says why. */
+#define EXPECT_NULL(call, err)                                                              \
+	do {                                                                                \
+		errno = 0;                                                                  \
+		if (EXPECT_MSG((call) == NULL, "%s gave an object", #call))                 \
+			expect_equal(errno, err, __FILE__, __LINE__, "errno after " #call); \
+	} while (0)
+
+/* A verb that returns -1 and errno refuses. */
+#define EXPECT_MINUS1(call, err)                                                            \
+	do {                                                                                \
+		errno = 0;                                                                  \
+		if (EXPECT_EQ(call, -1))                                                    \
+			expect_equal(errno, err, __FILE__, __LINE__, "errno after " #call); \
+	} while (0)
+
+#define REQUIRE(cond)                                              \
+	do {                                                       \
+		if (!(cond))                                       \
+			expect_give_up(__FILE__, __LINE__, #cond); \
+	} while (0)
+
+#endif
