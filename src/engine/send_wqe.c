@@ -50,8 +50,6 @@ void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id
 	wqe->rkey = 0;
 	wqe->remote_addr = 0;
 	wqe->srqn = 0;
-	if (qp->kind->frames && opcode != IBV_WR_SEND) /* a frame has no place for an immediate */
-		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_OPCODE);
 }
 
 void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah,

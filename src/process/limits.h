@@ -4,6 +4,7 @@
 #define VB_PROCESS_LIMITS_H
 
 #include "host/page.h"
+#include "transport/run.h"
 
 #define VB_MAX_QP            65535u /* one number of the blocks stays free */
 #define VB_MAX_CQ            65535u
@@ -27,7 +28,7 @@
 #define VB_MAX_SRQ_SGE       32u
 #define VB_MAX_RD_ATOMIC     128u /* per QP, either side */
 #define VB_MAX_INLINE        512u
-#define VB_MAX_MSG_BYTES     (1ull << 31)
+#define VB_MAX_MSG_BYTES     VB_MESSAGE_MOST
 #define VB_MAX_PKEYS         1u
 #define VB_GID_TABLE         64u
 #define VB_NUM_COMP_VECTORS  8u

@@ -58,32 +58,6 @@ static enum vb_reason scatter_response(struct vb_tqp *t, struct vb_send_wqe *wqe
 	return vb_mem_scatter(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, src, length);
 }
 
-/* What a send completion's opcode says (ibv_poll_cq(3)). */
-static enum ibv_wc_opcode send_opcode(uint8_t opcode)
-{
-	switch (opcode) {
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return IBV_WC_RDMA_WRITE;
-	case IBV_WR_RDMA_READ:
-		return IBV_WC_RDMA_READ;
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-		return IBV_WC_COMP_SWAP;
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return IBV_WC_FETCH_ADD;
-	case IBV_WR_LOCAL_INV:
-		return IBV_WC_LOCAL_INV;
-	case IBV_WR_BIND_MW:
-		return IBV_WC_BIND_MW;
-	case IBV_WR_FLUSH:
-		return IBV_WC_FLUSH;
-	case IBV_WR_ATOMIC_WRITE:
-		return IBV_WC_ATOMIC_WRITE;
-	default:
-		return IBV_WC_SEND;
-	}
-}
-
 #define PSNS_TEXT 96
 
 /* The queue has not gone on yet: what was sent is still known. */
@@ -128,7 +102,7 @@ static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_sta
 	memset(&cqe.wc, 0, sizeof(cqe.wc));
 	cqe.wc.wr_id = wqe->wr_id;
 	cqe.wc.status = status;
-	cqe.wc.opcode = send_opcode(wqe->opcode);
+	cqe.wc.opcode = vb_operation(wqe->opcode)->wc_opcode;
 	cqe.wc.byte_len = (uint32_t)wqe->length;
 	cqe.wc.qp_num = qp->t.qpn;
 	cqe.qp = qp;

@@ -60,11 +60,10 @@ static struct vb_send_wqe *current(struct vb_qp *qp, const char *setter)
 	return qp->wr_current;
 }
 
-/* Local memory means nothing to these, as with ibv_post_send(3). */
+/* To a request without data its setters mean nothing, as with ibv_post_send(3). */
 static bool has_data(const struct vb_send_wqe *wqe)
 {
-	return wqe->opcode != IBV_WR_BIND_MW && wqe->opcode != IBV_WR_LOCAL_INV &&
-	       wqe->opcode != IBV_WR_FLUSH;
+	return vb_operation(wqe->opcode)->carries & VB_CARRIES_MEMORY;
 }
 
 static void begin_remote(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr,
@@ -79,8 +78,8 @@ static void begin_remote(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, ui
 	wqe->imm = imm;
 }
 
-static void begin_atomic(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr,
-			 uint64_t compare_add, uint64_t swap)
+static void begin_operands(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey,
+			   uint64_t remote_addr, uint64_t compare_add, uint64_t swap)
 {
 	begin_remote(ex, opcode, rkey, remote_addr, 0);
 	struct vb_send_wqe *wqe = qp_of(ex)->wr_current;
@@ -169,13 +168,13 @@ static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_ad
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 			      uint64_t compare, uint64_t swap)
 {
-	begin_atomic(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
+	begin_operands(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
 }
 
 static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 				uint64_t add)
 {
-	begin_atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
+	begin_operands(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
 }
 
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
@@ -201,7 +200,7 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 {
 	struct vb_qp *qp = qp_of(ex);
 
-	begin_atomic(ex, IBV_WR_FLUSH, rkey, remote_addr, length, VB_FETH(type, level));
+	begin_operands(ex, IBV_WR_FLUSH, rkey, remote_addr, length, VB_FETH(type, level));
 	if (!qp->wr_current)
 		return;
 	if (type && type <= (IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) && level <= IBV_FLUSH_MR)
@@ -247,8 +246,7 @@ static bool can_inline(struct vb_qp *qp, const struct vb_send_wqe *wqe, size_t l
 		vb_note(VB_REASON_INLINE_LENGTH,
 			"wr_set_inline_data: qp 0x%x: %zu bytes, the queue takes %u", qp->t.qpn,
 			length, qp->cap.max_inline_data);
-	else if (wqe->opcode == IBV_WR_RDMA_READ || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-		 wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+	else if (!(vb_operation(wqe->opcode)->carries & VB_CARRIES_INLINE))
 		vb_note(VB_REASON_ARG,
 			"wr_set_inline_data: qp 0x%x: a READ or ATOMIC cannot be inline",
 			qp->t.qpn);

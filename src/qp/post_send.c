@@ -28,17 +28,13 @@ static bool is_datagram(const struct vb_qp *qp, const struct ibv_send_wr *wr)
 	       (wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM);
 }
 
-static bool is_atomic(uint8_t opcode)
-{
-	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-static int inline_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
+static int inline_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr,
+		       uint8_t carries)
 {
 	char *to = vb_send_wqe_inline(wqe);
 	uint64_t length = 0;
 
-	if (wr->opcode == IBV_WR_RDMA_READ || is_atomic((uint8_t)wr->opcode))
+	if (!(carries & VB_CARRIES_INLINE))
 		return refuse(qp, EINVAL, VB_REASON_ARG, "a READ or ATOMIC cannot be inline",
 			      wr->opcode);
 	for (int i = 0; i < wr->num_sge; i++)
@@ -55,12 +51,13 @@ static int inline_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct i
 	return 0;
 }
 
-static int data_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
+static int data_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr,
+		     uint8_t carries)
 {
 	struct ibv_sge *sge = vb_send_wqe_sge(wqe);
 
-	if (wr->opcode == IBV_WR_LOCAL_INV || wr->opcode == IBV_WR_BIND_MW)
-		return 0; /* no data (ibv_post_send(3)) */
+	if (!(carries & VB_CARRIES_MEMORY))
+		return 0;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge) {
 		if (!(wr->send_flags & IBV_SEND_INLINE) || wr->num_sge < 0)
 			return refuse(qp, EINVAL, VB_REASON_SGE_COUNT,
@@ -68,7 +65,7 @@ static int data_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv
 				      (uint64_t)(unsigned int)wr->num_sge);
 	}
 	if (wr->send_flags & IBV_SEND_INLINE)
-		return inline_copy(qp, wqe, wr);
+		return inline_copy(qp, wqe, wr, carries);
 	wqe->num_sge = (uint32_t)wr->num_sge;
 	for (uint32_t i = 0; i < wqe->num_sge; i++) {
 		sge[i] = wr->sg_list[i];
@@ -77,35 +74,21 @@ static int data_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv
 	return 0;
 }
 
-static void remote_fill(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
+static void remote_fill(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr, uint8_t carries)
 {
-	switch (wr->opcode) {
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		wqe->imm = wr->imm_data;
-		/* fall through */
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_READ:
-	case IBV_WR_ATOMIC_WRITE:
-		wqe->remote_addr = wr->wr.rdma.remote_addr;
-		wqe->rkey = wr->wr.rdma.rkey;
-		break;
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	if (carries & VB_CARRIES_OPERANDS) {
 		wqe->remote_addr = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
 		wqe->compare_add = wr->wr.atomic.compare_add;
 		wqe->swap = wr->wr.atomic.swap;
-		break;
-	case IBV_WR_SEND_WITH_IMM:
-		wqe->imm = wr->imm_data;
-		break;
-	case IBV_WR_SEND_WITH_INV:
-	case IBV_WR_LOCAL_INV:
-		wqe->imm = wr->invalidate_rkey;
-		break;
-	default:
-		break;
+	} else if (carries & VB_CARRIES_REMOTE) {
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
 	}
+	if (carries & VB_CARRIES_IMMEDIATE)
+		wqe->imm = wr->imm_data;
+	else if (carries & VB_CARRIES_INVALIDATE)
+		wqe->imm = wr->invalidate_rkey;
 }
 
 static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
@@ -116,11 +99,12 @@ static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ib
 		return refuse(qp, EINVAL, VB_REASON_OPCODE,
 			      "only ibv_wr_flush(3) can say what to flush", wr->opcode);
 	vb_send_wqe_begin(qp, wqe, wr->wr_id, (uint8_t)wr->opcode, wr->send_flags);
-	int err = data_fill(qp, wqe, wr);
+	uint8_t carries = vb_operation((uint8_t)wr->opcode)->carries;
+	int err = data_fill(qp, wqe, wr, carries);
 
 	if (err)
 		return err;
-	remote_fill(wqe, wr);
+	remote_fill(wqe, wr, carries);
 	wqe->srqn = wr->qp_type.xrc.remote_srqn & VB_SRQN_MASK; /* read for XRC only */
 	if (wr->opcode == IBV_WR_BIND_MW && qp->t.service != VB_SERVICE_UD) {
 		err = -vb_mw_fill(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);

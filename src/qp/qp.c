@@ -59,7 +59,7 @@ static int send_queue_alloc(struct vb_qp *qp, struct ibv_pd *pd)
 		tail = VB_ATOMIC_WRITE_BYTES;
 	if (tail < qp->kind->own_sge * sizeof(struct ibv_sge))
 		tail = qp->kind->own_sge * sizeof(struct ibv_sge);
-	qp->t.sq_stride = (uint32_t)((sizeof(struct vb_send_wqe) + tail + 63) & ~(size_t)63);
+	qp->t.sq_stride = (uint16_t)((sizeof(struct vb_send_wqe) + tail + 63) & ~(size_t)63);
 	qp->t.sq_size = power_of_two(qp->cap.max_send_wr + qp->kind->own_requests);
 	qp->sq_max = qp->cap.max_send_wr;
 	err = vb_queue_memory_alloc(&qp->sq_memory, pd, (size_t)qp->t.sq_size * qp->t.sq_stride,
@@ -103,6 +103,7 @@ void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
 {
 	qp->t.env = &vb_qp_env;
 	qp->t.service = service_of(type);
+	qp->t.sender = vb_operation_sender(type);
 	qp->t.sends_only = type == IBV_QPT_XRC_SEND;
 	qp->t.state = IBV_QPS_RESET;
 	qp->t.link_reliable = true;

@@ -8,7 +8,7 @@
 #include "base/reason.h"
 #include "object/context.h"
 #include "process/limits.h"
-#include "transport/qp_state.h"
+#include "transport/operation.h"
 
 static int type_check(const struct ibv_qp_init_attr_ex *attr)
 {
@@ -56,39 +56,22 @@ static int cap_check(const struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
-/* Each IBV_QP_EX_WITH_ flag and the operation it is for. */
-static const struct {
-	uint64_t flag;
-	enum ibv_wr_opcode opcode;
-} send_ops[] = {
-	{IBV_QP_EX_WITH_RDMA_WRITE, IBV_WR_RDMA_WRITE},
-	{IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM},
-	{IBV_QP_EX_WITH_SEND, IBV_WR_SEND},
-	{IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_WR_SEND_WITH_IMM},
-	{IBV_QP_EX_WITH_RDMA_READ, IBV_WR_RDMA_READ},
-	{IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP},
-	{IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD},
-	{IBV_QP_EX_WITH_FLUSH, IBV_WR_FLUSH},
-	{IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE},
-	{IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV},
-	{IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW},
-	{IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV},
-};
-
 static int send_ops_check(const struct ibv_qp_init_attr_ex *attr)
 {
 	uint64_t left = attr->send_ops_flags;
 
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return 0;
-	for (size_t i = 0; i < sizeof(send_ops) / sizeof(send_ops[0]); i++) {
-		if (!(left & send_ops[i].flag))
+	for (uint8_t opcode = 0; opcode < VB_OPERATIONS; opcode++) {
+		const struct vb_operation *row = vb_operation(opcode);
+
+		if (!(left & row->ex_flag))
 			continue;
-		if (!vb_qp_type_has_opcode(attr->qp_type, send_ops[i].opcode))
+		if (!(row->senders & vb_operation_sender(attr->qp_type)))
 			return vb_refuse(EOPNOTSUPP, VB_REASON_OPCODE,
 					 "create_qp: operation %d with queue pair type %d",
-					 (int)send_ops[i].opcode, (int)attr->qp_type);
-		left &= ~send_ops[i].flag;
+					 (int)opcode, (int)attr->qp_type);
+		left &= ~row->ex_flag;
 	}
 	if (left)
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,

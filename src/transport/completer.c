@@ -123,7 +123,7 @@ static struct vb_send_wqe *answered(struct vb_tqp *qp, const struct vb_run *run,
 		return NULL;
 	}
 	w = vb_tqp_wqe(qp, r->head);
-	have = vb_request_op(w->opcode)->kind;
+	have = vb_operation(w->opcode)->kind;
 	if (have != kind && !(kind == VB_REQUEST_READ && have == VB_REQUEST_CONFIRMED)) {
 		bad_response(qp, run);
 		return NULL;
@@ -236,14 +236,6 @@ static void dropped(struct vb_tqp *qp, const struct vb_run *run)
 
 void vb_completer_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
 {
-	if (!vb_service_reliable(qp->service)) {
-		qp->env->drop(qp, VB_REASON_DROP_TYPE, run);
-		return;
-	}
-	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) {
-		qp->env->drop(qp, VB_REASON_DROP_STATE, run);
-		return;
-	}
 	switch (run->op) {
 	case VB_OP_ACK:
 		ack(qp, run);

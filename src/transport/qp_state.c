@@ -125,26 +125,3 @@ const char *vb_qp_state_name(enum ibv_qp_state state)
 
 	return (unsigned int)state < sizeof(names) / sizeof(names[0]) ? names[state] : "?";
 }
-
-bool vb_qp_type_has_opcode(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
-{
-	static const uint16_t types[] = {
-		[IBV_WR_RDMA_WRITE] = RC | UC | XS,
-		[IBV_WR_RDMA_WRITE_WITH_IMM] = RC | UC | XS,
-		[IBV_WR_SEND] = RC | UC | UD | XS | RAW,
-		[IBV_WR_SEND_WITH_IMM] = RC | UC | UD | XS,
-		[IBV_WR_RDMA_READ] = RC | XS,
-		[IBV_WR_ATOMIC_CMP_AND_SWP] = RC | XS,
-		[IBV_WR_ATOMIC_FETCH_AND_ADD] = RC | XS,
-		[IBV_WR_LOCAL_INV] = RC | UC | XS,
-		[IBV_WR_BIND_MW] = RC | UC | XS,
-		[IBV_WR_FLUSH] = RC | XS,
-		[IBV_WR_ATOMIC_WRITE] = RC | XS,
-		[IBV_WR_SEND_WITH_INV] = RC | XS, /* UC: listed by the page, absent from the wire */
-	};
-
-	if ((unsigned int)type > IBV_QPT_XRC_RECV ||
-	    (unsigned int)opcode >= sizeof(types) / sizeof(types[0]))
-		return false;
-	return types[opcode] & 1u << type;
-}

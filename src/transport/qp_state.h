@@ -21,7 +21,4 @@ enum vb_reason vb_qp_state_check(enum ibv_qp_type type, enum ibv_qp_state from,
 /* "RTR", for log lines; "?" for a value that is no state. */
 const char *vb_qp_state_name(enum ibv_qp_state state);
 
-/* Does the operation exist for the type (ibv_post_send(3))? */
-bool vb_qp_type_has_opcode(enum ibv_qp_type type, enum ibv_wr_opcode opcode);
-
 #endif

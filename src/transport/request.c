@@ -77,7 +77,7 @@ static inline bool wants_ack(struct vb_requester *r, bool last, uint32_t psn, ui
 
 /* SEND and WRITE of the connected services. */
 static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
-			      const struct vb_request_op *op)
+			      const struct vb_operation *op)
 {
 	struct vb_requester *r = &qp->req;
 	uint32_t before = (r->psn - w->first_psn) & VB_PSN_MASK;
@@ -178,7 +178,7 @@ static enum vb_step emit_read(struct vb_tqp *qp, struct vb_send_wqe *w)
 }
 
 static enum vb_step emit_atomic(struct vb_tqp *qp, struct vb_send_wqe *w,
-				const struct vb_request_op *op)
+				const struct vb_operation *op)
 {
 	struct vb_requester *r = &qp->req;
 	struct vb_run run;
@@ -200,7 +200,7 @@ static enum vb_step emit_atomic(struct vb_tqp *qp, struct vb_send_wqe *w,
 
 /* ATOMIC_WRITE and FLUSH count as READs do (IBA A19): the responder keeps a resource for each until it is answered. */
 static enum vb_step emit_confirmed(struct vb_tqp *qp, struct vb_send_wqe *w,
-				   const struct vb_request_op *op)
+				   const struct vb_operation *op)
 {
 	struct vb_requester *r = &qp->req;
 	uint32_t length = (uint32_t)w->length;
@@ -230,8 +230,8 @@ static enum vb_step emit_confirmed(struct vb_tqp *qp, struct vb_send_wqe *w,
 	return VB_STEP_ON;
 }
 
-static enum vb_step emit_datagram(struct vb_tqp *qp, struct vb_send_wqe *w,
-				  const struct vb_request_op *op)
+enum vb_step vb_request_datagram(struct vb_tqp *qp, struct vb_send_wqe *w,
+				 const struct vb_operation *op)
 {
 	struct vb_run run;
 	enum vb_reason reason;
@@ -257,16 +257,9 @@ static enum vb_step emit_datagram(struct vb_tqp *qp, struct vb_send_wqe *w,
 	return VB_STEP_ON;
 }
 
-enum vb_step vb_request_emit(struct vb_tqp *qp, struct vb_send_wqe *w)
+enum vb_step vb_request_connected(struct vb_tqp *qp, struct vb_send_wqe *w,
+				  const struct vb_operation *op)
 {
-	const struct vb_request_op *op = vb_request_op(w->opcode);
-
-	if (!w->num_psn) { /* local, done when it was started: nothing to repeat */
-		qp->req.cur++;
-		return VB_STEP_ON;
-	}
-	if (qp->service == VB_SERVICE_UD)
-		return emit_datagram(qp, w, op);
 	switch (op->kind) {
 	case VB_REQUEST_READ:
 		return emit_read(qp, w);

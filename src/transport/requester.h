@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/reason.h"
+#include "transport/operation.h"
 #include "transport/run.h"
 #include "transport/wqe.h"
 
@@ -79,58 +80,50 @@ enum vb_step {
 	VB_STEP_LINK, /* waits for room in the link (or for another turn of direct access) */
 };
 
-/* What an operation is made of on the wire. */
-enum vb_request_kind {
-	VB_REQUEST_NONE, /* not offered */
-	VB_REQUEST_DATA,
-	VB_REQUEST_READ,
-	VB_REQUEST_ATOMIC,
-	VB_REQUEST_CONFIRMED, /* ATOMIC_WRITE and FLUSH: a READ response of no bytes says that it is done */
-	VB_REQUEST_LOCAL, /* no packet at all */
-};
+/* requester.c: true if work is left that waits for the link. */
+bool vb_requester_run(struct vb_tqp *qp);
 
-struct vb_request_op {
-	uint8_t kind;     /* enum vb_request_kind */
-	uint8_t op;       /* enum vb_op */
-	uint8_t flags;    /* of the last packet */
-	uint8_t services; /* bits 1 << enum vb_service */
-	bool direct;      /* may be done by direct access */
-};
-
-/* Never NULL; any byte is allowed. */
-const struct vb_request_op *vb_request_op(uint8_t opcode);
-
-/* requester.c */
+/* send_queue.c */
 /* A larger ring of requests in flight; what the former one held is copied. Returns the former one. */
 uint32_t *vb_requester_grow(struct vb_requester *r, uint32_t *rd_end, uint32_t slots);
-bool vb_requester_run(struct vb_tqp *qp);
 /* Completes what `upto` (exclusive) acknowledges; false if an unanswered READ or ATOMIC stands in the way. */
 bool vb_requester_acked(struct vb_tqp *qp, uint32_t upto);
 void vb_requester_go_back(struct vb_tqp *qp);
+void vb_requester_flush(struct vb_tqp *qp, enum vb_reason reason);
+/* The oldest entry, the only one that was started, completes successfully. */
+void vb_requester_done(struct vb_tqp *qp, struct vb_send_wqe *w);
+
+/* fault.c */
 /* The oldest entry fails: it completes with status, the queue pair goes to ERR (UC, UD: SQE), the rest is flushed. */
 void vb_requester_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum vb_reason reason);
-void vb_requester_flush(struct vb_tqp *qp, enum vb_reason reason);
 /* This entry can't be done: it fails as soon as it is the oldest. */
 enum vb_step vb_requester_refuse(struct vb_tqp *qp, struct vb_send_wqe *w,
 				 enum ibv_wc_status status, enum vb_reason reason);
 
-/* request.c: the next run of a started entry. */
-enum vb_step vb_request_emit(struct vb_tqp *qp, struct vb_send_wqe *w);
+/* request.c: the next run of a started entry that has packets. */
+enum vb_step vb_request_connected(struct vb_tqp *qp, struct vb_send_wqe *w,
+				  const struct vb_operation *op);
+enum vb_step vb_request_datagram(struct vb_tqp *qp, struct vb_send_wqe *w,
+				 const struct vb_operation *op);
 
-/* completer.c: ACK, NAK, READ response, ATOMIC response, DROP. */
+/* completer.c: ACK, NAK, READ response, ATOMIC response, DROP, in a state that sends. */
 void vb_completer_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
 
+/* timer.c */
+#define VB_REPAIR_NS 500000000ull
+
+uint64_t
+vb_retry_ack_ns(uint8_t timeout); /* 4.096 us * 2^timeout; 0 for 0 = for ever (IBA 9.7.6.1.3) */
+void vb_retry_arm(struct vb_tqp *qp);
+void vb_retry_cancel(struct vb_tqp *qp);
+void vb_retry_forget(struct vb_tqp *qp); /* progress was made: all counters afresh */
+
 /* retry.c */
-#define VB_REPAIR_NS        500000000ull
 #define VB_BACKOFF_FIRST_NS 50000ull
 #define VB_BACKOFF_MOST_NS  20000000ull
 #define VB_IN_VAIN_NS       1500000000ull
 
-uint64_t
-vb_retry_ack_ns(uint8_t timeout); /* 4.096 us * 2^timeout; 0 for 0 = for ever (IBA 9.7.6.1.3) */
 uint64_t vb_retry_rnr_ns(uint8_t rnr_timer); /* by the table of IBA 9.7.5.2.8 */
-void vb_retry_arm(struct vb_tqp *qp);
-void vb_retry_forget(struct vb_tqp *qp); /* progress was made: all counters afresh */
 void vb_retry_lost(struct vb_tqp *qp, enum vb_reason reason);
 void vb_retry_not_ready(struct vb_tqp *qp, uint8_t rnr_timer);
 /* The request was not taken; `reason` is the completion's if the requester gives up (VB_REASON_PEER_...). */
@@ -140,6 +133,5 @@ void vb_retry_odd_psn(struct vb_tqp *qp, uint32_t psn);
 /* Nothing but a command to its program could make the peer take the request. */
 bool vb_retry_in_vain(enum vb_reason reason);
 void vb_retry_expired(struct vb_tqp *qp);
-void vb_retry_cancel(struct vb_tqp *qp);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The responder: what all services share, and who serves which request. */
+/* The responder: what all services share. */
 #include "transport/responder.h"
 
-#include "transport/grh.h"
 #include "transport/psn.h"
 #include "transport/tqp.h"
 
@@ -59,71 +58,6 @@ void vb_responder_drop(struct vb_tqp *qp, enum vb_reason reason, const struct vb
 		vb_responder_owe_drop(qp, run->src_qpn, run->psn, reason);
 }
 
-struct vb_recv_wqe *vb_responder_recv(struct vb_tqp *qp)
-{
-	if (!qp->resp.recv)
-		qp->resp.recv = qp->env->recv_take(qp);
-	return qp->resp.recv;
-}
-
-void vb_responder_recv_return(struct vb_tqp *qp)
-{
-	if (qp->resp.recv)
-		qp->env->recv_untake(qp, qp->resp.recv);
-	qp->resp.recv = NULL;
-}
-
-void vb_responder_recv_done(struct vb_tqp *qp, const struct vb_run *run, enum ibv_wc_opcode opcode,
-			    uint32_t byte_len)
-{
-	struct vb_recv_done done;
-
-	done.wqe = qp->resp.recv;
-	done.status = IBV_WC_SUCCESS;
-	done.reason = VB_REASON_NONE;
-	done.opcode = opcode;
-	done.byte_len = byte_len;
-	done.wc_flags = run->flags & VB_RUN_IMM   ? IBV_WC_WITH_IMM
-			: run->flags & VB_RUN_INV ? IBV_WC_WITH_INV
-						  : 0;
-	done.imm = run->flags & (VB_RUN_IMM | VB_RUN_INV) ? run->imm : 0;
-	done.src_qp = run->src_qpn;
-	done.sl = 0;
-	done.solicited = run->flags & VB_RUN_SOLICITED;
-	if (qp->service == VB_SERVICE_UD) {
-		done.wc_flags |= IBV_WC_GRH;
-		done.sl = vb_grh_kind(&run->path);
-	}
-	qp->resp.recv = NULL;
-	qp->env->recv_done(qp, &done);
-}
-
-void vb_responder_recv_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum vb_reason reason)
-{
-	struct vb_recv_done done = {
-		.wqe = qp->resp.recv,
-		.status = status,
-		.reason = reason,
-		.opcode = IBV_WC_RECV,
-	};
-
-	if (!done.wqe)
-		return;
-	qp->resp.recv = NULL;
-	qp->env->recv_done(qp, &done);
-}
-
-void vb_responder_error(struct vb_tqp *qp)
-{
-	vb_retry_cancel(qp);
-	qp->state = IBV_QPS_ERR;
-	qp->failed = true;
-	qp->resp.message = VB_OP_COUNT;
-	vb_responder_recv_fail(qp, IBV_WC_WR_FLUSH_ERR, VB_REASON_FLUSHED);
-	qp->env->state_changed(qp);
-	vb_requester_flush(qp, VB_REASON_FLUSHED);
-}
-
 bool vb_responder_lengths_fit(const struct vb_tqp *qp, const struct vb_run *run)
 {
 	uint32_t full = run->segments * qp->mtu;
@@ -137,47 +71,73 @@ bool vb_responder_lengths_fit(const struct vb_tqp *qp, const struct vb_run *run)
 	return run->length <= full && run->length > full - qp->mtu;
 }
 
-/* Why the queue pair can't take this run at all, if so. */
-static enum vb_reason unfit(const struct vb_tqp *qp, const struct vb_run *run)
+/* Which NAK, which event and which status of the receive in use a reason for refusal means (IBA 9.9.3). */
+struct refusal {
+	enum vb_reason reason;
+	uint8_t syndrome;
+	enum ibv_wc_status recv;
+	enum ibv_event_type event;
+};
+
+static const struct refusal *refusal(enum vb_reason reason)
 {
-	if (qp->sends_only)
-		return VB_REASON_DROP_TYPE;
-	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT)
-		return qp->was_ready ? VB_REASON_DROP_STATE : VB_REASON_DROP_NOT_YET;
-	if (qp->state >= IBV_QPS_ERR)
-		return qp->failed ? VB_REASON_DROP_FAILED : VB_REASON_DROP_STATE;
-	/* IBA 9.6.1.4.1: equal but for the membership bit, and not both limited members. */
-	if (((run->pkey ^ qp->pkey) & 0x7fff) || !((run->pkey | qp->pkey) & 0x8000))
-		return VB_REASON_DROP_PKEY;
-	return VB_REASON_NONE;
+	static const struct refusal table[] = {
+		{VB_REASON_RKEY_UNKNOWN, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+		 IBV_EVENT_QP_ACCESS_ERR},
+		{VB_REASON_RKEY_PD, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+		 IBV_EVENT_QP_ACCESS_ERR},
+		{VB_REASON_RKEY_RANGE, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+		 IBV_EVENT_QP_ACCESS_ERR},
+		{VB_REASON_RKEY_ACCESS, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+		 IBV_EVENT_QP_ACCESS_ERR},
+		{VB_REASON_RKEY_QP, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+		 IBV_EVENT_QP_ACCESS_ERR},
+		{VB_REASON_RKEY_OWNER_GONE, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+		 IBV_EVENT_QP_ACCESS_ERR},
+		{VB_REASON_OWNER_GONE, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
+		 IBV_EVENT_QP_FATAL},
+		{VB_REASON_NO_DIRECT_ACCESS, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
+		 IBV_EVENT_QP_FATAL},
+		{VB_REASON_MEMORY_GONE, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
+		 IBV_EVENT_QP_FATAL},
+		{VB_REASON_LKEY_UNKNOWN, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
+		 IBV_EVENT_QP_FATAL},
+		{VB_REASON_LKEY_PD, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL},
+		{VB_REASON_LKEY_RANGE, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
+		 IBV_EVENT_QP_FATAL},
+		{VB_REASON_LKEY_ACCESS, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
+		 IBV_EVENT_QP_FATAL},
+		{VB_REASON_RECV_TOO_SMALL, VB_AETH_NAK_INVALID, IBV_WC_LOC_LEN_ERR,
+		 IBV_EVENT_QP_REQ_ERR},
+	};
+	static const struct refusal other = {VB_REASON_NONE, VB_AETH_NAK_INVALID,
+					     IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		if (table[i].reason == reason)
+			return &table[i];
+	}
+	return &other;
 }
 
-void vb_responder_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
+void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
+		      enum vb_reason reason)
 {
-	enum vb_reason reason = unfit(qp, run);
+	struct vb_responder *p = &qp->resp;
+	const struct refusal *f = refusal(reason);
 
-	if (reason) {
-		vb_responder_drop(qp, reason, run);
+	qp->env->explain(qp, reason, run);
+	if (qp->tells && (run->op == VB_OP_WRITE || run->op == VB_OP_READ_REQUEST))
+		qp->env->remote_done(qp, run->op, 0, false);
+	p->owed |= VB_OWED_ACK;
+	p->syndrome = f->syndrome;
+	p->nak_psn = psn;
+	if (qp->state == IBV_QPS_ERR) /* while answering what was owed before another error */
 		return;
-	}
-	if (qp->state == IBV_QPS_RTR && !qp->resp.established) {
-		qp->resp.established = true;
-		if (qp->service != VB_SERVICE_UD)
-			qp->env->event(qp, IBV_EVENT_COMM_EST);
-	}
-	switch (qp->service) {
-	case VB_SERVICE_RC:
-	case VB_SERVICE_XRC:
-		vb_responder_rc(qp, run, payload);
-		break;
-	case VB_SERVICE_UC:
-		vb_responder_uc(qp, run, payload);
-		break;
-	case VB_SERVICE_UD:
-		vb_responder_ud(qp, run, payload);
-		break;
-	default:
-		vb_responder_drop(qp, VB_REASON_DROP_TYPE, run);
-		break;
-	}
+	/* An answer that fails later has nothing to do with the message that is arriving now. */
+	if (p->recv && run->op != VB_OP_READ_RESPONSE)
+		vb_responder_recv_fail(qp, f->recv, reason);
+	else
+		qp->env->event(qp, f->event);
+	vb_responder_error(qp);
 }

@@ -116,16 +116,9 @@ static inline struct vb_resource *vb_resource_at(const struct vb_responder *p, u
 struct vb_resource *vb_responder_grow(struct vb_responder *p, struct vb_resource *res,
 				      uint32_t slots);
 void vb_responder_reset(struct vb_tqp *qp, uint32_t psn);
-void vb_responder_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
 void vb_responder_drop(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run);
 /* On a reliable link the sender `qpn` is told that its request `psn` will not be answered. */
 void vb_responder_owe_drop(struct vb_tqp *qp, uint32_t qpn, uint32_t psn, enum vb_reason reason);
-/* The receive in use, or the next one posted; NULL if there is none. */
-struct vb_recv_wqe *vb_responder_recv(struct vb_tqp *qp);
-/* Completes the receive in use. */
-void vb_responder_recv_done(struct vb_tqp *qp, const struct vb_run *run, enum ibv_wc_opcode opcode,
-			    uint32_t byte_len);
-void vb_responder_recv_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum vb_reason reason);
 /* The request with the expected PSN was executed: so many are expected no more. */
 static inline void vb_responder_executed(struct vb_responder *p, uint32_t psns)
 {
@@ -135,30 +128,38 @@ static inline void vb_responder_executed(struct vb_responder *p, uint32_t psns)
 		p->executed = VB_EXECUTED_MOST;
 	p->nak_sent = p->ahead = false;
 }
-/* Gives the receive in use back. */
-void vb_responder_recv_return(struct vb_tqp *qp);
-/* The queue pair goes to ERR for a fault of the responder half; send requests are flushed. */
-void vb_responder_error(struct vb_tqp *qp);
 /* Do the lengths of a SEND or WRITE run fit its flags and the path MTU (IBA 9.7.4.1.6)? */
 bool vb_responder_lengths_fit(const struct vb_tqp *qp, const struct vb_run *run);
+/* Answers a fatal NAK and goes to ERR. */
+void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
+		      enum vb_reason reason);
+
+/* receive.c */
+/* The receive in use, or the next one posted; NULL if there is none. */
+struct vb_recv_wqe *vb_responder_recv(struct vb_tqp *qp);
+/* Gives the receive in use back. */
+void vb_responder_recv_return(struct vb_tqp *qp);
+/* Completes the receive in use. */
+void vb_responder_recv_done(struct vb_tqp *qp, const struct vb_run *run, enum ibv_wc_opcode opcode,
+			    uint32_t byte_len);
+void vb_responder_recv_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum vb_reason reason);
+
+/* fault.c */
+/* The queue pair goes to ERR for a fault of the responder half; send requests are flushed. */
+void vb_responder_error(struct vb_tqp *qp);
 
 /* respond.c: emits what is owed; true if the link has no room for it. */
 bool vb_respond(struct vb_tqp *qp);
 /* The last acknowledgement again, on a link that may lose it: nobody will be there to repeat it. */
 void vb_respond_farewell(struct vb_tqp *qp);
 
-/* responder_rc.c */
+/* responder_rc.c, responder_uc.c, responder_ud.c: a request that the queue pair can take. */
 void vb_responder_rc(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
-/* Answers a fatal NAK and goes to ERR. */
-void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
-		      enum vb_reason reason);
+void vb_responder_uc(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
+void vb_responder_ud(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
 
 /* responder_read.c: READ and ATOMIC, new and repeated. */
 void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
 void vb_responder_rd_atomic_again(struct vb_tqp *qp, const struct vb_run *run);
-
-/* responder_uc.c, responder_ud.c */
-void vb_responder_uc(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
-void vb_responder_ud(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
 
 #endif

@@ -4,79 +4,6 @@
 #include "transport/responder.h"
 #include "transport/tqp.h"
 
-#define MAX_MESSAGE (1u << 31)
-
-/* Which NAK, which event and which status of the receive in use a reason for refusal means (IBA 9.9.3). */
-struct refusal {
-	enum vb_reason reason;
-	uint8_t syndrome;
-	enum ibv_wc_status recv;
-	enum ibv_event_type event;
-};
-
-static const struct refusal *refusal(enum vb_reason reason)
-{
-	static const struct refusal table[] = {
-		{VB_REASON_RKEY_UNKNOWN, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
-		 IBV_EVENT_QP_ACCESS_ERR},
-		{VB_REASON_RKEY_PD, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
-		 IBV_EVENT_QP_ACCESS_ERR},
-		{VB_REASON_RKEY_RANGE, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
-		 IBV_EVENT_QP_ACCESS_ERR},
-		{VB_REASON_RKEY_ACCESS, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
-		 IBV_EVENT_QP_ACCESS_ERR},
-		{VB_REASON_RKEY_QP, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
-		 IBV_EVENT_QP_ACCESS_ERR},
-		{VB_REASON_RKEY_OWNER_GONE, VB_AETH_NAK_ACCESS, IBV_WC_LOC_ACCESS_ERR,
-		 IBV_EVENT_QP_ACCESS_ERR},
-		{VB_REASON_OWNER_GONE, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
-		 IBV_EVENT_QP_FATAL},
-		{VB_REASON_NO_DIRECT_ACCESS, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
-		 IBV_EVENT_QP_FATAL},
-		{VB_REASON_MEMORY_GONE, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
-		 IBV_EVENT_QP_FATAL},
-		{VB_REASON_LKEY_UNKNOWN, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
-		 IBV_EVENT_QP_FATAL},
-		{VB_REASON_LKEY_PD, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL},
-		{VB_REASON_LKEY_RANGE, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
-		 IBV_EVENT_QP_FATAL},
-		{VB_REASON_LKEY_ACCESS, VB_AETH_NAK_OPERATION, IBV_WC_LOC_PROT_ERR,
-		 IBV_EVENT_QP_FATAL},
-		{VB_REASON_RECV_TOO_SMALL, VB_AETH_NAK_INVALID, IBV_WC_LOC_LEN_ERR,
-		 IBV_EVENT_QP_REQ_ERR},
-	};
-	static const struct refusal other = {VB_REASON_NONE, VB_AETH_NAK_INVALID,
-					     IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR};
-
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		if (table[i].reason == reason)
-			return &table[i];
-	}
-	return &other;
-}
-
-void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
-		      enum vb_reason reason)
-{
-	struct vb_responder *p = &qp->resp;
-	const struct refusal *f = refusal(reason);
-
-	qp->env->explain(qp, reason, run);
-	if (qp->tells && (run->op == VB_OP_WRITE || run->op == VB_OP_READ_REQUEST))
-		qp->env->remote_done(qp, run->op, 0, false);
-	p->owed |= VB_OWED_ACK;
-	p->syndrome = f->syndrome;
-	p->nak_psn = psn;
-	if (qp->state == IBV_QPS_ERR) /* while answering what was owed before another error */
-		return;
-	/* An answer that fails later has nothing to do with the message that is arriving now. */
-	if (p->recv && run->op != VB_OP_READ_RESPONSE)
-		vb_responder_recv_fail(qp, f->recv, reason);
-	else
-		qp->env->event(qp, f->event);
-	vb_responder_error(qp);
-}
-
 static void owe_ack(struct vb_responder *p)
 {
 	p->owed |= VB_OWED_ACK;
@@ -172,7 +99,7 @@ static enum vb_reason judge_reth(struct vb_tqp *qp, const struct vb_run *run)
 {
 	if (!(qp->access & IBV_ACCESS_REMOTE_WRITE))
 		return VB_REASON_QP_ACCESS;
-	if (run->dma_length > MAX_MESSAGE)
+	if (run->dma_length > VB_MESSAGE_MOST)
 		return VB_REASON_RETH_LENGTH;
 	if (!run->dma_length)
 		return VB_REASON_NONE;

@@ -4,7 +4,6 @@
 #include "transport/responder.h"
 #include "transport/tqp.h"
 
-#define MAX_MESSAGE  (1u << 31)
 #define ATOMIC_BYTES 8u
 
 static inline struct vb_resource *resource(struct vb_tqp *qp, uint32_t number)
@@ -37,7 +36,7 @@ static enum vb_reason judge_read(struct vb_tqp *qp, const struct vb_run *run)
 {
 	if (!(qp->access & IBV_ACCESS_REMOTE_READ))
 		return VB_REASON_QP_ACCESS;
-	if (run->dma_length > MAX_MESSAGE)
+	if (run->dma_length > VB_MESSAGE_MOST)
 		return VB_REASON_RETH_LENGTH;
 	if (!take(qp))
 		return VB_REASON_RD_ATOMIC_EXCEEDED;
@@ -86,7 +85,7 @@ static enum vb_reason execute_flush(struct vb_tqp *qp, const struct vb_run *run)
 		return VB_REASON_FLUSH_TYPE;
 	if ((qp->access & need) != need)
 		return VB_REASON_QP_ACCESS;
-	if (run->dma_length > MAX_MESSAGE)
+	if (run->dma_length > VB_MESSAGE_MOST)
 		return VB_REASON_RETH_LENGTH;
 	if (!take(qp))
 		return VB_REASON_RD_ATOMIC_EXCEEDED;

@@ -39,7 +39,7 @@ static bool send(struct vb_tqp *qp, const struct vb_run *run, const void *payloa
 
 static enum vb_reason judge_reth(struct vb_tqp *qp, const struct vb_run *run)
 {
-	if (!(qp->access & IBV_ACCESS_REMOTE_WRITE) || run->dma_length > 1u << 31)
+	if (!(qp->access & IBV_ACCESS_REMOTE_WRITE) || run->dma_length > VB_MESSAGE_MOST)
 		return VB_REASON_DROP_ACCESS;
 	if (run->dma_length &&
 	    qp->env->remote_check(qp, run->rkey, run->va, run->dma_length, IBV_ACCESS_REMOTE_WRITE))

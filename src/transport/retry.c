@@ -4,11 +4,6 @@
 #include "transport/requester.h"
 #include "transport/tqp.h"
 
-uint64_t vb_retry_ack_ns(uint8_t timeout)
-{
-	return timeout ? 4096ull << (timeout & 31) : 0;
-}
-
 uint64_t vb_retry_rnr_ns(uint8_t rnr_timer)
 {
 	/* In units of 10 us; 0 stands for the longest. */
@@ -48,41 +43,6 @@ static uint64_t patience(const struct vb_tqp *qp, enum vb_reason reason)
 	if (!one)
 		return UINT64_MAX;
 	return all > VB_IN_VAIN_NS && vb_retry_in_vain(reason) ? VB_IN_VAIN_NS : all;
-}
-
-/*
- * Called when a request went out and no timer runs. The timer is not moved for each request: it looks back when it
- * expires, so the real time-out lies between once and twice the configured one (the rule allows up to four times).
- */
-void vb_retry_arm(struct vb_tqp *qp)
-{
-	uint64_t delay = qp->link_reliable ? VB_REPAIR_NS : vb_retry_ack_ns(qp->timeout);
-
-	if (!delay)
-		return;
-	qp->req.timer = true;
-	qp->env->timer(qp, delay);
-}
-
-void vb_retry_cancel(struct vb_tqp *qp)
-{
-	if (qp->req.timer || qp->req.wait)
-		qp->env->timer(qp, 0);
-	qp->req.timer = false;
-	qp->req.wait = VB_WAIT_NONE;
-}
-
-void vb_retry_forget(struct vb_tqp *qp)
-{
-	struct vb_requester *r = &qp->req;
-
-	r->trouble = false;
-	r->recovering = false;
-	r->probing = false;
-	r->retries = 0;
-	r->rnr_tries = 0;
-	r->backoff_ns = 0;
-	r->odd_answer = false;
 }
 
 /* A packet of ours or of the peer is missing: once more from the oldest, if a try is left. */

@@ -76,25 +76,6 @@ bool vb_tqp_owes_ack_alone(const struct vb_tqp *qp)
 	return qp->resp.owed == VB_OWED_ACK && qp->resp.syndrome == VB_AETH_ACK;
 }
 
-void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
-{
-	if (run->service != qp->service) {
-		vb_responder_drop(qp, VB_REASON_DROP_TYPE, run);
-		return;
-	}
-	if (run->src_qpn && run->src_qpn != qp->dest_qpn && qp->service != VB_SERVICE_UD &&
-	    qp->state > IBV_QPS_INIT && qp->state < IBV_QPS_ERR) {
-		vb_responder_drop(qp, VB_REASON_DROP_SOURCE, run);
-		return;
-	}
-	if (vb_op_is_request(run->op))
-		vb_responder_receive(qp, run, payload);
-	else if (run->op < VB_OP_COUNT)
-		vb_completer_receive(qp, run, payload);
-	else
-		vb_responder_drop(qp, VB_REASON_DROP_MALFORMED, run);
-}
-
 static bool can_send(const struct vb_tqp *qp)
 {
 	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD;

@@ -35,8 +35,10 @@ struct vb_tqp {
 	 */
 	char *sq;
 	uint32_t sq_size;
-	uint32_t sq_stride;
 	uint32_t sq_posted;
+	uint16_t sq_stride;
+	uint8_t sender;        /* VB_SENDER_...: the operations that it has */
+	uint8_t max_rd_atomic; /* as requester */
 
 	/* Identity and attributes, here and below `req`; written by the device while no other call runs. */
 	uint32_t qpn;
@@ -54,13 +56,12 @@ struct vb_tqp {
 	 * request that the peer's QP could not take is answered by VB_OP_DROP (retry: semantics in requester.h).
 	 */
 	bool link_reliable;
-	bool sends_only;       /* XRC_SEND: there is no responder half (IBA A14.2) */
-	bool tells;            /* env->remote_done is to be called */
-	uint8_t max_rd_atomic; /* as requester */
+	bool sends_only; /* XRC_SEND: there is no responder half (IBA A14.2) */
+	bool tells;      /* env->remote_done is to be called */
+	uint8_t least;   /* bytes of the shortest payload: 0, or a frame's header */
 
 	struct vb_requester req;
 
-	uint32_t least; /* bytes of the shortest payload: 0, or a frame's header */
 	uint32_t max_read_bytes; /* a READ is split into requests of at most this (multiple of the MTU); 0 = not */
 	bool was_ready; /* the program has brought it to RTR before, or it is there */
 	bool failed; /* it is in ERR because of a fault, not because the program moved it there */

@@ -222,6 +222,7 @@ static void set_attributes(struct vb_tqp *qp, const uint8_t *head)
 	qp->max_run_bytes = (1u + head[HEAD_MTU] / 5 % 16) * qp->mtu;
 	qp->window_packets = head[HEAD_WINDOW];
 	qp->max_read_bytes = head[HEAD_WINDOW] & 1 ? 4 * qp->mtu : 0;
+	qp->sender = (uint8_t)VB_SENDER(qp->service);
 	qp->sq_size = END_SQ;
 	qp->sq_stride = END_WQE_BYTES;
 }
@@ -297,12 +298,12 @@ void endpoint_post_send(struct endpoint *e, uint8_t what)
 					  IBV_WR_ATOMIC_FETCH_AND_ADD,
 					  IBV_WR_SEND_WITH_INV};
 	struct vb_tqp *qp = &e->qp;
-	const struct vb_request_op *op = vb_request_op(opcodes[what & 7]);
+	const struct vb_operation *op = vb_operation(opcodes[what & 7]);
 	struct vb_send_wqe *w;
 	uint32_t length = (uint32_t)(what >> 3) * 511;
 
 	if (qp->state < IBV_QPS_RTS || vb_tqp_outstanding(qp) == END_SQ ||
-	    !(op->services & 1u << qp->service))
+	    !(op->senders & qp->sender))
 		return;
 	if ((op->kind == VB_REQUEST_READ || op->kind == VB_REQUEST_ATOMIC) && !qp->max_rd_atomic)
 		return;

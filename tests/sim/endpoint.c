@@ -188,6 +188,7 @@ static void set_attributes(struct sim_side *s)
 	qp->mtu = c->mtu;
 	qp->pkey = 0xffff;
 	qp->service = c->xrc ? VB_SERVICE_XRC : c->service;
+	qp->sender = (uint8_t)VB_SENDER(qp->service);
 	qp->timeout = c->timeout;
 	qp->retry_cnt = c->retry_cnt;
 	qp->rnr_retry = c->rnr_retry;

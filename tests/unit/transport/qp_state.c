@@ -3,6 +3,7 @@
  * The queue pair state machine, every type, pair of states and attribute bit, against a table written out by hand from
  * ibv_modify_qp(3): one line for each transition and type.
  */
+#include "transport/operation.h"
 #include "transport/qp_state.h"
 
 #include "stand.h"

@@ -313,6 +313,7 @@ struct stand *stand_new(bool reliable)
 void stand_service(struct stand *s, enum vb_service service)
 {
 	s->qp.service = (uint8_t)service;
+	s->qp.sender = (uint8_t)VB_SENDER(service);
 	vb_tqp_start_responder(&s->qp, 200);
 	vb_tqp_start_requester(&s->qp, 100);
 	s->qp.state = IBV_QPS_RTS;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What arrives: is it for this queue pair, does its state take it, and which half is it for? */
+#include "transport/requester.h"
+#include "transport/responder.h"
+#include "transport/service.h"
+#include "transport/tqp.h"
+
+/* Why the queue pair can't take this request at all, if so. */
+static enum vb_reason unfit(const struct vb_tqp *qp, const struct vb_run *run)
+{
+	if (qp->sends_only)
+		return VB_REASON_DROP_TYPE;
+	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT)
+		return qp->was_ready ? VB_REASON_DROP_STATE : VB_REASON_DROP_NOT_YET;
+	if (qp->state >= IBV_QPS_ERR)
+		return qp->failed ? VB_REASON_DROP_FAILED : VB_REASON_DROP_STATE;
+	/* IBA 9.6.1.4.1: equal but for the membership bit, and not both limited members. */
+	if (((run->pkey ^ qp->pkey) & 0x7fff) || !((run->pkey | qp->pkey) & 0x8000))
+		return VB_REASON_DROP_PKEY;
+	return VB_REASON_NONE;
+}
+
+static void request(struct vb_tqp *qp, const struct vb_service_rules *rules,
+		    const struct vb_run *run, const void *payload)
+{
+	enum vb_reason reason = unfit(qp, run);
+
+	if (reason) {
+		vb_responder_drop(qp, reason, run);
+		return;
+	}
+	if (qp->state == IBV_QPS_RTR && !qp->resp.established) {
+		qp->resp.established = true;
+		if (rules->connected)
+			qp->env->event(qp, IBV_EVENT_COMM_EST);
+	}
+	rules->request(qp, run, payload);
+}
+
+static void answer(struct vb_tqp *qp, const struct vb_service_rules *rules,
+		   const struct vb_run *run, const void *payload)
+{
+	if (!rules->answer)
+		qp->env->drop(qp, VB_REASON_DROP_TYPE, run);
+	else if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
+		qp->env->drop(qp, VB_REASON_DROP_STATE, run);
+	else
+		rules->answer(qp, run, payload);
+}
+
+void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
+{
+	const struct vb_service_rules *rules = &vb_services[qp->service];
+
+	if (run->service != qp->service) {
+		vb_responder_drop(qp, VB_REASON_DROP_TYPE, run);
+		return;
+	}
+	if (run->src_qpn && run->src_qpn != qp->dest_qpn && rules->connected &&
+	    qp->state > IBV_QPS_INIT && qp->state < IBV_QPS_ERR) {
+		vb_responder_drop(qp, VB_REASON_DROP_SOURCE, run);
+		return;
+	}
+	if (vb_op_is_request(run->op))
+		request(qp, rules, run, payload);
+	else if (run->op < VB_OP_COUNT)
+		answer(qp, rules, run, payload);
+	else
+		vb_responder_drop(qp, VB_REASON_DROP_MALFORMED, run);
+}
