@@ -21,13 +21,8 @@
 struct vb_comp_cntr;
 struct vb_cq;
 struct vb_mw;
-struct vb_raw;
 struct vb_srq;
-struct vb_tag_entry;
 struct vb_udp_sender;
-struct vb_xrc_body;
-struct vb_xrc_domain;
-struct vb_xrcd;
 
 /* The queue pair's own receive queue: posters fill entries under `lock`, the engine takes them without. */
 struct vb_recv_queue {
@@ -58,12 +53,12 @@ struct vb_qp {
 		struct ibv_qp_ex ex;
 	} u;
 	const struct vb_qp_kind *kind;
+	void *own; /* what its kind keeps of it (xrc, tag, raw) */
 	struct vb_tqp t;
 	struct vb_engine *engine;
 	struct vb_cq *scq, *rcq;
 	struct vb_srq *srq;
 	struct vb_srq *recv_srq; /* whose entry the message in progress uses */
-	struct vb_raw *raw;      /* raw packet queue pairs only (raw/qp.h) */
 	struct vb_page_qp *pub;
 	uint32_t pd_id;
 	bool inherited; /* the process is a forked child, the queue pair its parent's */
@@ -108,10 +103,7 @@ struct vb_qp {
 	struct vb_queue_memory sq_memory;
 	uint32_t sq_done;             /* entries the protocol has finished */
 	_Atomic uint32_t sq_released; /* entries the program may post again */
-	uint32_t sq_internal; /* entries that were the device's own (tag/srq.c); the others' counts leave them out */
-	struct vb_tag_entry *tm_first, *tm_last; /* tag matching: rendezvous to be read */
-	uint32_t tm_busy;                        /* the device's own requests that are unfinished */
-	uint32_t tm_opcode;                      /* what an ordinary receive completes with */
+	uint32_t sq_internal; /* entries that were the device's own; the others' counts leave them out */
 	struct vb_recv_queue rq;
 
 	/* ibv_wr_*: the batch being built (ibv_wr_start to complete/abort), guarded by wr_lock. */
@@ -144,15 +136,6 @@ struct vb_qp {
 	bool block_self;                        /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	struct vb_mw *windows;                  /* of type 2, bound here (mw_bind.c) */
 
-	/* XRC receive side (xrc.h): handles have a body, the bodies handles. */
-	struct vb_xrc_domain *xrc;
-	struct vb_xrcd *xrcd;   /* a handle's */
-	struct vb_srq *xrc_srq; /* a body's: the one that the latest request named */
-	struct vb_qp *body;
-	struct vb_qp *handles, *next_handle;
-	struct vb_qp *xrc_next; /* the domain's bodies */
-	struct vb_xrc_body *xb; /* a body's that several processes may see */
-
 	struct vb_comp_cntr *cntr[VB_COMP_CNTR_NUM_OPS]; /* by operation (comp_cntr.c) */
 
 	struct vb_event_node event[VB_QP_EVENT_TYPES];
@@ -164,7 +147,7 @@ static inline struct vb_qp *vb_qp_of(struct ibv_qp *qp)
 	return (struct vb_qp *)(void *)qp;
 }
 
-/* Where the protocol runs: an XRC receive queue pair is known to the program by handles. */
+/* Where the protocol runs. */
 static inline struct vb_qp *vb_qp_body(struct vb_qp *qp)
 {
 	return qp->kind->body ? qp->kind->body(qp) : qp;

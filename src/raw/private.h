@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 #include "engine/hook.h"
+#include "qp/qp.h"
 #include "transport/env.h"
 #include "wire/frame.h"
 
-struct vb_qp;
 struct vb_rwq_table;
 
 #define VB_RAW_FRAME 65600u /* the loopback interface carries 65536 bytes behind the header */
@@ -35,5 +35,10 @@ struct vb_raw {
 	struct vb_engine_hook hook; /* the engine's, under its lock */
 	struct vb_raw *next;        /* all that listen, under the list's lock */
 };
+
+static inline struct vb_raw *vb_raw_of(const struct vb_qp *qp)
+{
+	return qp->own;
+}
 
 #endif

@@ -141,7 +141,7 @@ static int open_sockets(struct vb_qp *qp, struct ibv_context *ctx,
 
 	if (!raw)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: raw packet");
-	qp->raw = raw;
+	qp->own = raw;
 	raw->qp = qp;
 	raw->tx = -1;
 	raw->strip = (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
@@ -172,17 +172,17 @@ static int open_sockets(struct vb_qp *qp, struct ibv_context *ctx,
 
 static int spread_attach(struct vb_qp *qp)
 {
-	return vb_rwq_table_attach(qp->raw->table, qp->engine);
+	return vb_rwq_table_attach(vb_raw_of(qp)->table, qp->engine);
 }
 
 static void spread_detach(struct vb_qp *qp)
 {
-	vb_rwq_table_detach(qp->raw->table, qp->engine);
+	vb_rwq_table_detach(vb_raw_of(qp)->table, qp->engine);
 }
 
 static void close_sockets(struct vb_qp *qp)
 {
-	struct vb_raw *raw = qp->raw;
+	struct vb_raw *raw = vb_raw_of(qp);
 
 	if (!raw)
 		return;
@@ -193,7 +193,7 @@ static void close_sockets(struct vb_qp *qp)
 	free(raw->out);
 	free(raw->in);
 	free(raw);
-	qp->raw = NULL;
+	qp->own = NULL;
 }
 
 static int spread_may_modify(const struct vb_qp *qp)
@@ -204,7 +204,7 @@ static int spread_may_modify(const struct vb_qp *qp)
 
 static int retire(struct vb_qp *qp, struct vb_events_got *got)
 {
-	if (atomic_load(&qp->raw->rules))
+	if (atomic_load(&vb_raw_of(qp)->rules))
 		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_qp 0x%x: flows steer to it",
 				 qp->t.qpn);
 	return vb_qp_ordinary_retire(qp, got);
@@ -248,7 +248,7 @@ static bool send_frame(struct vb_raw *raw, uint32_t length)
 /* One frame waits at most; while it does, there is no room. */
 static void *raw_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length)
 {
-	struct vb_raw *raw = vb_qp_of_tqp(t)->raw;
+	struct vb_raw *raw = vb_raw_of(vb_qp_of_tqp(t));
 
 	struct vb_pace *pace = &raw->qp->pace;
 
@@ -266,7 +266,7 @@ static void *raw_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32
 
 static void raw_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run)
 {
-	struct vb_raw *raw = vb_qp_of_tqp(t)->raw;
+	struct vb_raw *raw = vb_raw_of(vb_qp_of_tqp(t));
 
 	if (wqe->ip_csum)
 		vb_frame_checksum_fill(raw->out, run->length);

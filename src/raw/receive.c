@@ -446,7 +446,7 @@ static void ears_close(struct vb_raw *raw)
 
 int vb_raw_listen(struct vb_qp *qp, enum vb_raw_hear what, const uint8_t *mac)
 {
-	struct vb_raw *raw = qp->raw;
+	struct vb_raw *raw = vb_raw_of(qp);
 	int err;
 
 	if (!vb_descriptor_ours(raw->rx))
@@ -466,8 +466,8 @@ int vb_raw_listen(struct vb_qp *qp, enum vb_raw_hear what, const uint8_t *mac)
 void vb_raw_unlisten(struct vb_qp *qp)
 {
 	pthread_mutex_lock(&ears.lock);
-	if (atomic_fetch_sub(&qp->raw->rules, 1) == 1)
-		ears_close(qp->raw);
+	if (atomic_fetch_sub(&vb_raw_of(qp)->rules, 1) == 1)
+		ears_close(vb_raw_of(qp));
 	pthread_mutex_unlock(&ears.lock);
 }
 

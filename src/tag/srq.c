@@ -32,8 +32,20 @@ static struct vb_tm *tm_of(const struct vb_srq *s)
 /* Requests of the device's own that one queue pair may have unfinished: a READ and a FIN for each rendezvous. */
 #define OWN_REQUESTS 16u
 
+/* What queue pairs of such a queue have beside others (vb_qp.own). */
+struct tagged {
+	struct vb_tag_entry *first, *last; /* rendezvous to be read */
+	uint32_t busy;                     /* the device's own requests that are unfinished */
+	uint32_t opcode;                   /* what an ordinary receive completes with */
+};
+
+static struct tagged *tagged_of(const struct vb_qp *qp)
+{
+	return qp->own;
+}
+
 /* vb_send_wqe.owner of the device's own requests. */
-#define OWNER_FIN    1u /* everything above: a READ, the entry's address */
+#define OWNER_FIN 1u /* everything above: a READ, the entry's address */
 
 static int check_cap(const struct ibv_srq_init_attr_ex *attr)
 {
@@ -231,7 +243,7 @@ static struct vb_recv_wqe *recv_match(struct vb_tqp *t, const struct vb_run *run
 	else
 		memcpy(&tmh, payload, sizeof(tmh));
 	tagged = tmh.opcode == IBV_TMH_EAGER || (tmh.opcode == IBV_TMH_RNDV && is_request(run));
-	qp->tm_opcode = tagged ? IBV_WC_TM_RECV : IBV_WC_TM_NO_TAG;
+	tagged_of(qp)->opcode = tagged ? IBV_WC_TM_RECV : IBV_WC_TM_NO_TAG;
 	if (tagged) {
 		vb_lock_take(&qp->srq->lock);
 		struct vb_tag_entry *e = vb_tag_list_match(list, be64toh(tmh.tag));
@@ -354,11 +366,11 @@ static void request_taken(struct vb_qp *qp, struct vb_tag_entry *e, bool solicit
 		entry_release(qp, e);
 		return;
 	}
-	if (qp->tm_last)
-		qp->tm_last->rndv_next = e;
+	if (tagged_of(qp)->last)
+		tagged_of(qp)->last->rndv_next = e;
 	else
-		qp->tm_first = e;
-	qp->tm_last = e;
+		tagged_of(qp)->first = e;
+	tagged_of(qp)->last = e;
 	vb_engine_make_runnable(qp->engine, qp);
 }
 
@@ -390,21 +402,21 @@ static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
 		return;
 	}
 	if (done->opcode == IBV_WC_RECV && done->status == IBV_WC_SUCCESS)
-		told.opcode = (enum ibv_wc_opcode)qp->tm_opcode;
+		told.opcode = (enum ibv_wc_opcode)tagged_of(qp)->opcode;
 	vb_env_recv_done(t, &told, NULL);
 }
 
 /* The queue pair will not send any more: what was to be read never comes. */
 static void flush(struct vb_qp *qp)
 {
-	while (qp->tm_first) {
-		struct vb_tag_entry *e = qp->tm_first;
+	while (tagged_of(qp)->first) {
+		struct vb_tag_entry *e = tagged_of(qp)->first;
 
-		qp->tm_first = e->rndv_next;
+		tagged_of(qp)->first = e->rndv_next;
 		complete_tag(qp, e, IBV_WC_WR_FLUSH_ERR, VB_REASON_FLUSHED, 0, 0, 0, false);
 		entry_release(qp, e);
 	}
-	qp->tm_last = NULL;
+	tagged_of(qp)->last = NULL;
 }
 
 static void fill_read(struct vb_qp *qp, struct vb_send_wqe *wqe, struct vb_tag_entry *e)
@@ -444,31 +456,31 @@ static void fill_fin(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_
 
 static void request_start(struct vb_qp *qp)
 {
-	struct vb_tag_entry *e = qp->tm_first;
+	struct vb_tag_entry *e = tagged_of(qp)->first;
 
-	qp->tm_first = e->rndv_next;
-	if (!qp->tm_first)
-		qp->tm_last = NULL;
+	tagged_of(qp)->first = e->rndv_next;
+	if (!tagged_of(qp)->first)
+		tagged_of(qp)->last = NULL;
 	fill_read(qp, vb_tqp_wqe(&qp->t, qp->t.sq_posted), e);
 	fill_fin(qp, vb_tqp_wqe(&qp->t, qp->t.sq_posted + 1), e);
 	qp->t.sq_posted += 2;
 	qp->sq_internal += 2;
-	qp->tm_busy += 2;
+	tagged_of(qp)->busy += 2;
 }
 
 /* Starts what is to be read. True: it has to wait for the program to finish posting. */
 static bool pump(struct vb_qp *qp)
 {
-	if (!qp->tm_first)
+	if (!tagged_of(qp)->first)
 		return false;
 	if (qp->t.state >= IBV_QPS_SQE)
 		flush(qp);
 	/* The place of the next request is the program's while it posts. */
-	if (qp->t.state != IBV_QPS_RTS || qp->tm_busy + 2 > OWN_REQUESTS)
+	if (qp->t.state != IBV_QPS_RTS || tagged_of(qp)->busy + 2 > OWN_REQUESTS)
 		return false;
 	if (!vb_lock_try(&qp->wr_lock))
 		return true;
-	while (qp->tm_first && qp->tm_busy + 2 <= OWN_REQUESTS)
+	while (tagged_of(qp)->first && tagged_of(qp)->busy + 2 <= OWN_REQUESTS)
 		request_start(qp);
 	vb_lock_release(&qp->wr_lock);
 	return false;
@@ -480,8 +492,8 @@ static void own_done(struct vb_qp *qp, const struct vb_send_wqe *wqe, enum ibv_w
 {
 	struct vb_tag_entry *e = (struct vb_tag_entry *)(uintptr_t)wqe->owner;
 
-	qp->tm_busy--;
-	if (qp->tm_first)
+	tagged_of(qp)->busy--;
+	if (tagged_of(qp)->first)
 		vb_engine_make_runnable(qp->engine, qp);
 	if (wqe->owner == OWNER_FIN)
 		return;
@@ -544,7 +556,13 @@ static int qp_open(struct vb_qp *qp, struct ibv_context *ctx,
 	(void)attr;
 	pthread_once(&once, tm_env_init);
 	qp->t.env = &tm_env;
-	return 0;
+	qp->own = calloc(1, sizeof(struct tagged));
+	return qp->own ? 0 : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: tag matching");
+}
+
+static void qp_close(struct vb_qp *qp)
+{
+	free(qp->own);
 }
 
 /* The queue pair's engine feeds the CQ of the queue. */
@@ -570,8 +588,7 @@ static void qp_clear(struct vb_qp *qp)
 			vb_tag_list_release(list, e);
 	}
 	vb_lock_release(&qp->srq->lock);
-	qp->tm_first = qp->tm_last = NULL;
-	qp->tm_busy = 0;
+	*tagged_of(qp) = (struct tagged){0};
 	qp->sq_internal = 0;
 	vb_cq_remove_qp(qp->srq->cq, qp);
 	vb_qp_ordinary_clear(qp);
@@ -581,6 +598,7 @@ static const struct vb_qp_kind tm_qp = {
 	.own_requests = OWN_REQUESTS,
 	.own_sge = VB_MAX_TAG_SGE,
 	.open = qp_open,
+	.close = qp_close,
 	.attach = qp_attach,
 	.detach = qp_detach,
 	.psns = vb_qp_ordinary_psns,

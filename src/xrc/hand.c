@@ -113,9 +113,9 @@ void vb_xrc_meet(struct vb_xrc_domain *d)
 
 	meet_neighbours(d, 1);
 	meet_neighbours(d, VB_COMMONS_SEATS - 1);
-	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next) {
-		uint32_t home =
-			__atomic_load_n(&vb_xrc_place(d, body->xb->place)->home, __ATOMIC_ACQUIRE);
+	for (struct vb_qp *body = d->bodies; body; body = vb_xrc_body_of(body)->next) {
+		uint32_t home = __atomic_load_n(
+			&vb_xrc_place(d, vb_xrc_shared_of(body)->place)->home, __ATOMIC_ACQUIRE);
 
 		if (home < VB_COMMONS_SEATS && home != d->seat)
 			door_channel(d, home, &why);
@@ -133,7 +133,7 @@ bool vb_xrc_seat_lost(struct vb_xrc_domain *d, uint32_t seat)
 
 static bool hold(struct vb_qp *body, const struct vb_run *run, const void *payload)
 {
-	struct vb_xrc_body *xb = body->xb;
+	struct vb_xrc_shared *xb = vb_xrc_shared_of(body);
 	struct vb_xrc_held *h = NULL;
 
 	if (xb->num_held < HELD_MOST && xb->held_bytes + run->length <= HELD_BYTES_MOST)
@@ -151,7 +151,7 @@ static bool hold(struct vb_qp *body, const struct vb_run *run, const void *paylo
 	return true;
 }
 
-static void held_pop(struct vb_xrc_body *xb)
+static void held_pop(struct vb_xrc_shared *xb)
 {
 	struct vb_xrc_held *h = xb->first;
 
@@ -165,9 +165,9 @@ static void held_pop(struct vb_xrc_body *xb)
 
 void vb_xrc_forget_held(struct vb_qp *body)
 {
-	while (body->xb->first)
-		held_pop(body->xb);
-	body->xb->away = 0;
+	while (vb_xrc_shared_of(body)->first)
+		held_pop(vb_xrc_shared_of(body));
+	vb_xrc_shared_of(body)->away = 0;
 }
 
 static void execute(struct vb_qp *body, const struct vb_run *run, const void *payload)
@@ -186,7 +186,7 @@ enum passed {
 
 static enum passed pass(struct vb_qp *body, const struct vb_run *run, const void *payload)
 {
-	struct vb_xrc_domain *d = body->xrc;
+	struct vb_xrc_domain *d = vb_xrc_body_of(body)->domain;
 	uint32_t seat = vb_xrc_srq_seat(d, run->srqn);
 	enum vb_contact why;
 	struct vb_channel *c;
@@ -203,10 +203,10 @@ static enum passed pass(struct vb_qp *body, const struct vb_run *run, const void
 		return why == VB_CONTACT_PENDING ? PASS_LATER : PASS_HERE;
 	if (!channel_put(body->engine, c, run, payload))
 		return PASS_LATER;
-	body->xb->away = seat + 1;
-	body->xb->away_member = member;
-	vb_seats_add(&body->xb->handed, seat);
-	body->xb->sent = *run;
+	vb_xrc_shared_of(body)->away = seat + 1;
+	vb_xrc_shared_of(body)->away_member = member;
+	vb_seats_add(&vb_xrc_shared_of(body)->handed, seat);
+	vb_xrc_shared_of(body)->sent = *run;
 	return PASSED;
 }
 
@@ -214,7 +214,7 @@ void vb_xrc_receive(struct vb_qp *body, const struct vb_run *run, const void *pa
 {
 	enum passed how = PASS_LATER;
 
-	if (!body->xb->away && !body->xb->first) {
+	if (!vb_xrc_shared_of(body)->away && !vb_xrc_shared_of(body)->first) {
 		vb_xrc_pull(body);
 		how = pass(body, run, payload);
 	}
@@ -229,7 +229,7 @@ void vb_xrc_receive(struct vb_qp *body, const struct vb_run *run, const void *pa
 /* Whoever is away is not waited for here: its word comes. True: something else is missing. */
 static bool held_serve(struct vb_qp *body)
 {
-	struct vb_xrc_body *xb = body->xb;
+	struct vb_xrc_shared *xb = vb_xrc_shared_of(body);
 
 	while (xb->first && !xb->away) {
 		vb_xrc_pull(body);
@@ -254,8 +254,9 @@ static bool held_serve(struct vb_qp *body)
 /* The request that we executed for the home is answered: tell it. */
 static bool report(struct vb_qp *body)
 {
-	struct vb_xrc_domain *d = body->xrc;
-	uint32_t home = __atomic_load_n(&vb_xrc_place(d, body->xb->place)->home, __ATOMIC_ACQUIRE);
+	struct vb_xrc_domain *d = vb_xrc_body_of(body)->domain;
+	uint32_t home = __atomic_load_n(&vb_xrc_place(d, vb_xrc_shared_of(body)->place)->home,
+					__ATOMIC_ACQUIRE);
 	bool absent = true;
 
 	if (body->t.resp.owed)
@@ -263,7 +264,7 @@ static bool report(struct vb_qp *body)
 	if (home < VB_COMMONS_SEATS && home != d->seat &&
 	    !say(d, home, body->t.qpn, WORD_DONE, &absent) && !absent)
 		return true;
-	body->xb->serving = false;
+	vb_xrc_shared_of(body)->serving = false;
 	return false;
 }
 
@@ -271,12 +272,12 @@ bool vb_xrc_pump(struct vb_qp *body)
 {
 	bool waits = false;
 
-	if (body->xb->serving)
+	if (vb_xrc_shared_of(body)->serving)
 		waits |= report(body);
-	if (body->xb->first)
+	if (vb_xrc_shared_of(body)->first)
 		waits |= held_serve(body);
-	if (!vb_seats_none(&body->xrc->news))
-		waits |= vb_xrc_tell_news(body->xrc);
+	if (!vb_seats_none(&vb_xrc_body_of(body)->domain->news))
+		waits |= vb_xrc_tell_news(vb_xrc_body_of(body)->domain);
 	return waits;
 }
 
@@ -286,7 +287,7 @@ bool vb_xrc_pump(struct vb_qp *body)
  */
 static void execute_lost(struct vb_qp *body)
 {
-	const struct vb_run *run = &body->xb->sent;
+	const struct vb_run *run = &vb_xrc_shared_of(body)->sent;
 	void *zeros = calloc(1, run->length ? run->length : 1);
 
 	if (zeros)
@@ -298,8 +299,8 @@ static void execute_lost(struct vb_qp *body)
 
 bool vb_xrc_recall(struct vb_qp *body)
 {
-	struct vb_xrc_domain *d = body->xrc;
-	struct vb_xrc_body *xb = body->xb;
+	struct vb_xrc_domain *d = vb_xrc_body_of(body)->domain;
+	struct vb_xrc_shared *xb = vb_xrc_shared_of(body);
 	enum vb_contact why;
 
 	if (!xb->away)
@@ -333,8 +334,8 @@ static void news_receive(struct vb_xrc_domain *d)
 {
 	bool orphans = false;
 
-	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next) {
-		struct vb_xrc_qp_place *p = vb_xrc_place(d, body->xb->place);
+	for (struct vb_qp *body = d->bodies; body; body = vb_xrc_body_of(body)->next) {
+		struct vb_xrc_qp_place *p = vb_xrc_place(d, vb_xrc_shared_of(body)->place);
 		uint32_t events = __atomic_exchange_n(&p->events[d->seat], 0, __ATOMIC_ACQ_REL);
 
 		for (uint32_t type = 0; type < VB_QP_EVENT_TYPES; type++) {
@@ -342,7 +343,7 @@ static void news_receive(struct vb_xrc_domain *d)
 				vb_xrc_handles_event(body, (enum ibv_event_type)type);
 		}
 		orphans |= __atomic_load_n(&p->home, __ATOMIC_RELAXED) == VB_XRC_NOBODY;
-		if (!body->xb->away)
+		if (!vb_xrc_shared_of(body)->away)
 			vb_xrc_pull(body);
 	}
 	vb_xrc_bodies_sweep(d, false);
@@ -359,9 +360,9 @@ static void word_receive(struct vb_xrc_domain *d, const struct vb_run *run)
 		return;
 	}
 	body = vb_xrc_body(d, run->dest_qpn);
-	if (!body || !body->xb->away)
+	if (!body || !vb_xrc_shared_of(body)->away)
 		return;
-	body->xb->away = 0;
+	vb_xrc_shared_of(body)->away = 0;
 	vb_xrc_pull(body);
 	vb_engine_make_runnable(d->engine, body);
 }
@@ -399,6 +400,6 @@ void vb_xrc_handed(struct vb_engine_hook *hook, const struct vb_run *run, const 
 		return;
 	}
 	vb_xrc_pull(body);
-	body->xb->serving = true;
+	vb_xrc_shared_of(body)->serving = true;
 	execute(body, run, payload);
 }

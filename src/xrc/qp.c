@@ -16,20 +16,32 @@
 
 static const struct vb_qp_kind private_body, shared_body;
 
-static struct vb_qp *zeroed(void)
+static struct vb_qp *zeroed(const struct vb_qp_kind *kind, size_t own)
 {
 	struct vb_qp *qp;
 
 	if (posix_memalign((void **)&qp, 64, sizeof(*qp)))
 		return NULL;
 	memset(qp, 0, sizeof(*qp));
+	qp->kind = kind;
 	qp->u.qp.qp_type = IBV_QPT_XRC_RECV;
-	return qp;
+	qp->own = calloc(1, own);
+	if (qp->own)
+		return qp;
+	free(qp);
+	return NULL;
+}
+
+static void handle_dispose(struct vb_qp *handle)
+{
+	free(handle->own);
+	free(handle);
 }
 
 static void body_free(struct vb_qp *body)
 {
-	free(body->xb);
+	free(vb_xrc_shared_of(body));
+	free(body->own);
 	free(body->t.resp.res);
 	free(body);
 }
@@ -39,8 +51,8 @@ static struct vb_recv_wqe *recv_take(struct vb_tqp *t)
 {
 	struct vb_qp *body = vb_qp_of_tqp(t);
 
-	body->recv_srq = body->xrc_srq;
-	return body->xrc_srq ? vb_srq_take(body->xrc_srq) : NULL;
+	body->recv_srq = vb_xrc_body_of(body)->srq;
+	return vb_xrc_body_of(body)->srq ? vb_srq_take(vb_xrc_body_of(body)->srq) : NULL;
 }
 
 static struct vb_env env;
@@ -60,52 +72,54 @@ static const struct vb_env *body_env(void)
 	return &env;
 }
 
+static bool shared_alloc(struct vb_qp *body)
+{
+	struct vb_xrc_shared *s = calloc(1, sizeof(*s));
+
+	vb_xrc_body_of(body)->shared = s;
+	if (!s)
+		return false;
+	s->last = &s->first;
+	body->pub = &s->unpublished;
+	return true;
+}
+
 static struct vb_qp *body_alloc(struct vb_xrc_domain *d)
 {
-	struct vb_qp *body = zeroed();
+	struct vb_qp *body =
+		zeroed(d->table ? &shared_body : &private_body, sizeof(struct vb_xrc_body));
 
 	if (!body)
 		return NULL;
-	/* Whichever process executes has to find what another one remembered. */
-	body->t.resp.res = calloc(VB_RESOURCES, sizeof(struct vb_resource));
-	body->t.resp.res_slots = VB_RESOURCES;
-	if (!body->t.resp.res) {
-		free(body);
-		return NULL;
-	}
+	vb_xrc_body_of(body)->domain = d;
 	body->u.qp.context = d->context;
-	body->xrc = d;
 	body->engine = d->engine;
-	body->kind = d->table ? &shared_body : &private_body;
 	vb_qp_protocol_init(body, IBV_QPT_XRC_RECV);
 	body->t.env = body_env();
 	vb_recv_queue_init(&body->rq, NULL, 0, 0);
-	if (!d->table)
+	/* Whichever process executes has to find what another one remembered. */
+	body->t.resp.res = calloc(VB_RESOURCES, sizeof(struct vb_resource));
+	body->t.resp.res_slots = VB_RESOURCES;
+	if (body->t.resp.res && (!d->table || shared_alloc(body)))
 		return body;
-	body->xb = calloc(1, sizeof(*body->xb));
-	if (!body->xb) {
-		body_free(body);
-		return NULL;
-	}
-	body->xb->last = &body->xb->first;
-	body->pub = &body->xb->unpublished;
-	return body;
+	body_free(body);
+	return NULL;
 }
 
 /* Engine's lock. */
 static void body_link(struct vb_qp *body, uint32_t qpn)
 {
-	struct vb_xrc_domain *d = body->xrc;
+	struct vb_xrc_domain *d = vb_xrc_body_of(body)->domain;
 
 	body->t.qpn = body->u.qp.qp_num = qpn;
-	if (body->xb) {
-		body->xb->place = qpn % VB_XRC_QPS;
+	if (vb_xrc_shared_of(body)) {
+		vb_xrc_shared_of(body)->place = qpn % VB_XRC_QPS;
 		/* Whatever the table says is news. */
-		body->xb->version = vb_xrc_place(d, qpn)->version - 1;
-		body->xb->saves = vb_xrc_place(d, qpn)->saves - 1;
+		vb_xrc_shared_of(body)->version = vb_xrc_place(d, qpn)->version - 1;
+		vb_xrc_shared_of(body)->saves = vb_xrc_place(d, qpn)->saves - 1;
 	}
 	vb_engine_add_qp(d->engine, body);
-	body->xrc_next = d->bodies;
+	vb_xrc_body_of(body)->next = d->bodies;
 	d->bodies = body;
 }
 
@@ -114,7 +128,7 @@ struct vb_qp *vb_xrc_body(struct vb_xrc_domain *d, uint32_t qpn)
 	struct vb_qp *body = d->bodies;
 
 	while (body && body->t.qpn != qpn)
-		body = body->xrc_next;
+		body = vb_xrc_body_of(body)->next;
 	return body;
 }
 
@@ -136,10 +150,10 @@ void vb_xrc_body_settle_home(struct vb_qp *body)
 {
 	struct vb_page_qp *entry = vb_node_qp_entry(body->engine->node, body->t.qpn);
 
-	if (!entry || body->xb->home)
+	if (!entry || vb_xrc_shared_of(body)->home)
 		return;
 	body->pub = entry;
-	body->xb->home = true;
+	vb_xrc_shared_of(body)->home = true;
 	vb_qp_table_add(body);
 	vb_xrc_pull(body);
 	vb_qp_ordinary_publish(body);
@@ -198,7 +212,7 @@ static int named_open(struct vb_xrc_domain *d, uint32_t qpn, struct vb_qp **out)
 	if (!err) {
 		*out = vb_xrc_body_mirror(d, qpn);
 		if (*out) {
-			(*out)->xb->dropping = false;
+			vb_xrc_shared_of(*out)->dropping = false;
 		} else { /* nor has any other handle of this process held it, or there would be a body */
 			vb_xrc_place_drop(d, qpn);
 			err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "open_qp");
@@ -230,22 +244,22 @@ static int body_get(struct vb_xrc_domain *d, uint32_t qpn, struct vb_qp **out)
 /* Engine's lock; no handle is left. */
 static void body_destroy(struct vb_qp *body)
 {
-	struct vb_xrc_domain *d = body->xrc;
+	struct vb_xrc_domain *d = vb_xrc_body_of(body)->domain;
 	uint32_t qpn = body->t.qpn;
 
-	if (body->xb) {
+	if (vb_xrc_shared_of(body)) {
 		vb_xrc_forget_held(body);
-		if (body->xb->home)
-			vb_seats_merge(&d->news, &body->xb->handed);
+		if (vb_xrc_shared_of(body)->home)
+			vb_seats_merge(&d->news, &vb_xrc_shared_of(body)->handed);
 	}
 	vb_qp_stop(body);
-	for (struct vb_qp **p = &d->bodies; *p; p = &(*p)->xrc_next) {
+	for (struct vb_qp **p = &d->bodies; *p; p = &vb_xrc_body_of(*p)->next) {
 		if (*p == body) {
-			*p = body->xrc_next;
+			*p = vb_xrc_body_of(body)->next;
 			break;
 		}
 	}
-	if (!body->xb)
+	if (!vb_xrc_shared_of(body))
 		vb_node_qpn_free(d->engine->node, qpn);
 	vb_recv_queue_fini(&body->rq);
 	body_free(body);
@@ -254,35 +268,35 @@ static void body_destroy(struct vb_qp *body)
 void vb_xrc_bodies_sweep(struct vb_xrc_domain *d, bool all)
 {
 	for (struct vb_qp *body = d->bodies, *next; body; body = next) {
-		next = body->xrc_next;
-		if (!body->handles && (all || vb_xrc_is_gone(body)))
+		next = vb_xrc_body_of(body)->next;
+		if (!vb_xrc_body_of(body)->handles && (all || vb_xrc_is_gone(body)))
 			body_destroy(body);
 	}
 }
 
 static void handle_attach(struct vb_qp *handle, struct vb_qp *body)
 {
-	handle->body = body;
-	handle->xrc = body->xrc;
+	vb_xrc_handle_of(handle)->body = body;
 	handle->t.qpn = handle->u.qp.qp_num = body->t.qpn;
-	handle->next_handle = body->handles;
-	body->handles = handle;
+	vb_xrc_handle_of(handle)->next = vb_xrc_body_of(body)->handles;
+	vb_xrc_body_of(body)->handles = handle;
 	handle->u.qp.state = (enum ibv_qp_state)body->t.state;
 }
 
 /* Engine's lock. The last handle of this process takes its hold of the queue pair along. */
 static void handle_detach(struct vb_qp *handle)
 {
-	struct vb_qp *body = handle->body;
-	struct vb_xrc_domain *d = body->xrc;
+	struct vb_qp *body = vb_xrc_handle_of(handle)->body;
+	struct vb_xrc_domain *d = vb_xrc_body_of(body)->domain;
 
-	for (struct vb_qp **p = &body->handles; *p; p = &(*p)->next_handle) {
+	for (struct vb_qp **p = &vb_xrc_body_of(body)->handles; *p;
+	     p = &vb_xrc_handle_of(*p)->next) {
 		if (*p == handle) {
-			*p = handle->next_handle;
+			*p = vb_xrc_handle_of(handle)->next;
 			break;
 		}
 	}
-	if (body->handles)
+	if (vb_xrc_body_of(body)->handles)
 		return;
 	if (!d->table) {
 		body_destroy(body);
@@ -293,7 +307,7 @@ static void handle_detach(struct vb_qp *handle)
 		 * Whoever has the lock stands still: nobody waits for it, the place is given back when it can
 		 * be had.
 		 */
-		body->xb->dropping = d->drops = true;
+		vb_xrc_shared_of(body)->dropping = d->drops = true;
 		vb_xrc_look_again();
 		return;
 	}
@@ -321,7 +335,7 @@ static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_
 	if (err)
 		return err;
 	d = vb_xrcd_of(xrcd)->domain;
-	handle = zeroed();
+	handle = zeroed(&vb_xrc_handle, sizeof(struct vb_xrc_handle));
 	err = handle ? vb_process_start_progress()
 		     : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
 	if (!err)
@@ -330,8 +344,7 @@ static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_
 		goto put;
 	handle->u.qp.context = ctx;
 	handle->u.qp.qp_context = qp_context;
-	handle->kind = &vb_xrc_handle;
-	handle->xrcd = vb_xrcd_of(xrcd);
+	vb_xrc_handle_of(handle)->xrcd = vb_xrcd_of(xrcd);
 	vb_qp_events_init(handle);
 	vb_lock_take(&d->engine->lock);
 	err = body_get(d, qpn, &body);
@@ -345,7 +358,8 @@ static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_
 	vb_context_remove(ctx, VB_HANDLE_QP, handle->u.qp.handle, handle);
 put:
 	vb_xrcd_put(vb_xrcd_of(xrcd));
-	free(handle);
+	if (handle)
+		handle_dispose(handle);
 	return err;
 }
 
@@ -392,7 +406,7 @@ int vb_xrc_qp_open(struct ibv_context *ctx, const struct ibv_qp_open_attr *attr,
 static int handle_retire(struct vb_qp *handle, struct vb_events_got *got)
 {
 	struct vb_context *ctx = vb_context_of(handle->u.qp.context);
-	struct vb_engine *e = handle->body->engine;
+	struct vb_engine *e = vb_xrc_handle_of(handle)->body->engine;
 	int err =
 		vb_context_remove(handle->u.qp.context, VB_HANDLE_QP, handle->u.qp.handle, handle);
 
@@ -401,7 +415,7 @@ static int handle_retire(struct vb_qp *handle, struct vb_events_got *got)
 	vb_lock_take(&e->lock);
 	handle_detach(handle);
 	vb_lock_release(&e->lock);
-	handle->body = NULL;
+	vb_xrc_handle_of(handle)->body = NULL;
 	for (int i = 0; i < VB_QP_EVENT_TYPES; i++)
 		vb_event_queue_drop(&ctx->async, &handle->event[i]);
 	*got = handle->got;
@@ -410,24 +424,24 @@ static int handle_retire(struct vb_qp *handle, struct vb_events_got *got)
 
 static void handle_free(struct vb_qp *handle)
 {
-	vb_xrcd_put(handle->xrcd);
-	free(handle);
+	vb_xrcd_put(vb_xrc_handle_of(handle)->xrcd);
+	handle_dispose(handle);
 }
 
 void vb_xrc_handles_event(struct vb_qp *body, enum ibv_event_type type)
 {
-	for (struct vb_qp *h = body->handles; h; h = h->next_handle)
+	for (struct vb_qp *h = vb_xrc_body_of(body)->handles; h; h = vb_xrc_handle_of(h)->next)
 		vb_event_queue_raise(&vb_context_of(h->u.qp.context)->async, &h->event[type]);
 }
 
 static void body_event(struct vb_qp *body, enum ibv_event_type type)
 {
-	struct vb_xrc_domain *d = body->xrc;
+	struct vb_xrc_domain *d = vb_xrc_body_of(body)->domain;
 
 	vb_xrc_handles_event(body, type);
-	if (!body->xb)
+	if (!vb_xrc_shared_of(body))
 		return;
-	struct vb_xrc_qp_place *p = vb_xrc_place(d, body->xb->place);
+	struct vb_xrc_qp_place *p = vb_xrc_place(d, vb_xrc_shared_of(body)->place);
 	struct vb_xrc_seats others = {0};
 
 	vb_seats_merge(&others, &p->holders);
@@ -446,7 +460,7 @@ static void body_event(struct vb_qp *body, enum ibv_event_type type)
  */
 static void body_clear(struct vb_qp *body)
 {
-	struct vb_xrc_domain *d = body->xrc;
+	struct vb_xrc_domain *d = vb_xrc_body_of(body)->domain;
 
 	for (uint32_t place = 1, left = d->num_srqs; left && place < VB_XRC_SRQS; place++) {
 		if (!d->srq[place])
@@ -458,7 +472,7 @@ static void body_clear(struct vb_qp *body)
 
 static struct vb_qp *handle_body(struct vb_qp *handle)
 {
-	return handle->body;
+	return vb_xrc_handle_of(handle)->body;
 }
 
 static void shared_publish(struct vb_qp *body)
@@ -508,7 +522,7 @@ void vb_xrc_bodies_rebase(struct vb_xrc_domain *d, struct ibv_context *ctx)
 	if (!d->engine)
 		return;
 	vb_lock_take(&d->engine->lock);
-	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next)
+	for (struct vb_qp *body = d->bodies; body; body = vb_xrc_body_of(body)->next)
 		body->u.qp.context = ctx;
 	vb_lock_release(&d->engine->lock);
 }

@@ -15,7 +15,7 @@
 
 static struct vb_xrc_qp_place *place(const struct vb_qp *body)
 {
-	return vb_xrc_place(body->xrc, body->xb->place);
+	return vb_xrc_place(vb_xrc_body_of(body)->domain, vb_xrc_shared_of(body)->place);
 }
 
 bool vb_xrc_is_gone(const struct vb_qp *body)
@@ -39,9 +39,9 @@ static void pull_attributes(struct vb_qp *body)
 	struct ibv_qp_attr attr;
 	uint32_t state;
 
-	if (version == body->xb->version)
+	if (version == vb_xrc_shared_of(body)->version)
 		return;
-	body->xb->version = version;
+	vb_xrc_shared_of(body)->version = version;
 	memcpy(&attr, &p->attr, sizeof(attr));
 	state = __atomic_load_n(&p->state, __ATOMIC_RELAXED);
 	if (!plausible(&attr, state)) {
@@ -73,9 +73,9 @@ static void pull_responder(struct vb_qp *body)
 	uint32_t saves = __atomic_load_n(&p->saves, __ATOMIC_ACQUIRE);
 	struct vb_recv_wqe *recv = r->recv;
 
-	if (saves == body->xb->saves)
+	if (saves == vb_xrc_shared_of(body)->saves)
 		return;
-	body->xb->saves = saves;
+	vb_xrc_shared_of(body)->saves = saves;
 	memcpy(r, &p->resp, offsetof(struct vb_responder, res));
 	r->epsn &= VB_PSN_MASK;
 	r->msn &= VB_PSN_MASK;
@@ -83,7 +83,7 @@ static void pull_responder(struct vb_qp *body)
 	r->owed = 0;
 	r->res_serve = r->res_head;
 	pull_resources(r, p);
-	body->xb->res_saved = r->res_head;
+	vb_xrc_shared_of(body)->res_saved = r->res_head;
 	/* A receive is its process's own; a message that has begun elsewhere cannot go on here without. */
 	r->recv = recv;
 	if (r->message != VB_OP_WRITE &&
@@ -107,13 +107,14 @@ void vb_xrc_save(struct vb_qp *body)
 	const struct vb_responder *r = &body->t.resp;
 
 	memcpy(&p->resp, r, offsetof(struct vb_responder, res));
-	if (r->res_head - body->xb->res_saved > VB_RESOURCES)
-		body->xb->res_saved =
+	if (r->res_head - vb_xrc_shared_of(body)->res_saved > VB_RESOURCES)
+		vb_xrc_shared_of(body)->res_saved =
 			r->res_head - (r->res_known < VB_RESOURCES ? r->res_known : 0);
-	for (; body->xb->res_saved != r->res_head; body->xb->res_saved++)
-		p->res[body->xb->res_saved % VB_RESOURCES] =
-			*vb_resource_at(r, body->xb->res_saved);
-	body->xb->saves = __atomic_add_fetch(&p->saves, 1, __ATOMIC_RELEASE);
+	for (; vb_xrc_shared_of(body)->res_saved != r->res_head;
+	     vb_xrc_shared_of(body)->res_saved++)
+		p->res[vb_xrc_shared_of(body)->res_saved % VB_RESOURCES] =
+			*vb_resource_at(r, vb_xrc_shared_of(body)->res_saved);
+	vb_xrc_shared_of(body)->saves = __atomic_add_fetch(&p->saves, 1, __ATOMIC_RELEASE);
 }
 
 void vb_xrc_leave(struct vb_qp *body)
@@ -122,7 +123,7 @@ void vb_xrc_leave(struct vb_qp *body)
 
 	memcpy(&p->attr, &body->attr, sizeof(p->attr));
 	__atomic_store_n(&p->state, body->t.state, __ATOMIC_RELAXED);
-	body->xb->version = __atomic_add_fetch(&p->version, 1, __ATOMIC_RELEASE);
+	vb_xrc_shared_of(body)->version = __atomic_add_fetch(&p->version, 1, __ATOMIC_RELEASE);
 	if (body->t.state == IBV_QPS_RESET) /* requests of a former connection */
 		vb_xrc_forget_held(body);
 	/*

@@ -86,8 +86,8 @@ static void forget(struct vb_qp *body, const struct vb_srq *s)
 		body->t.resp.recv = NULL;
 		body->recv_srq = NULL;
 	}
-	if (body->xrc_srq == s)
-		body->xrc_srq = NULL;
+	if (vb_xrc_body_of(body)->srq == s)
+		vb_xrc_body_of(body)->srq = NULL;
 }
 
 static void retire(struct vb_srq *s)
@@ -99,7 +99,7 @@ static void retire(struct vb_srq *s)
 		__atomic_store_n(&d->table->srq[PLACE(s->number)].number, 0, __ATOMIC_RELEASE);
 	d->srq[PLACE(s->number)] = NULL;
 	d->num_srqs--;
-	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next)
+	for (struct vb_qp *body = d->bodies; body; body = vb_xrc_body_of(body)->next)
 		forget(body, s);
 	vb_lock_release(&d->engine->lock);
 	vb_cq_detach(s->cq, d->engine);
@@ -166,15 +166,15 @@ int vb_srq_number(struct ibv_srq *srq, uint32_t *number)
 enum vb_reason vb_xrc_srq_enter(struct vb_tqp *t, uint32_t srqn)
 {
 	struct vb_qp *body = vb_qp_of_tqp(t);
-	struct vb_srq *s = body->xrc->srq[PLACE(srqn)];
+	struct vb_srq *s = vb_xrc_body_of(body)->domain->srq[PLACE(srqn)];
 
 	if (!s || s->number != srqn) {
-		body->xrc_srq = NULL;
+		vb_xrc_body_of(body)->srq = NULL;
 		vb_note(VB_REASON_SRQ_UNKNOWN, "qp 0x%x: the XRC domain has no queue 0x%x", t->qpn,
 			srqn);
 		return VB_REASON_SRQ_UNKNOWN;
 	}
-	body->xrc_srq = s;
+	vb_xrc_body_of(body)->srq = s;
 	body->pd_id = s->pd_id; /* rkeys too are those of the queue's protection domain (IBA A14) */
 	return VB_REASON_NONE;
 }

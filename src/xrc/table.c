@@ -346,10 +346,10 @@ static bool has_orphans(const struct vb_xrc_domain *d)
 static void drop_late(struct vb_xrc_domain *d)
 {
 	d->drops = false;
-	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next) {
-		if (!body->xb->dropping)
+	for (struct vb_qp *body = d->bodies; body; body = vb_xrc_body_of(body)->next) {
+		if (!vb_xrc_shared_of(body)->dropping)
 			continue;
-		body->xb->dropping = false;
+		vb_xrc_shared_of(body)->dropping = false;
 		vb_xrc_place_drop(d, body->t.qpn);
 	}
 }
@@ -370,7 +370,7 @@ bool vb_xrc_table_survey(struct vb_xrc_domain *d)
 	}
 	vb_xrc_bodies_sweep(d, false);
 	vb_xrc_meet(d);
-	for (struct vb_qp *body = d->bodies; body; body = body->xrc_next) {
+	for (struct vb_qp *body = d->bodies; body; body = vb_xrc_body_of(body)->next) {
 		unsettled |= vb_xrc_recall(body);
 		vb_engine_make_runnable(d->engine, body);
 	}

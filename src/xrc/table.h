@@ -16,6 +16,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "qp/qp.h"
 #include "xrc/xrc.h"
 #include "xrc/seats.h"
 #include "host/commons.h"
@@ -63,8 +64,8 @@ struct vb_xrc_table {
 
 struct vb_xrc_held;
 
-/* A body's part in it. */
-struct vb_xrc_body {
+/* What of a body several processes see. */
+struct vb_xrc_shared {
 	uint32_t place;
 	uint32_t version, saves; /* as last seen */
 	uint32_t res_saved;      /* resources below this number are in the table */
@@ -80,6 +81,36 @@ struct vb_xrc_body {
 	uint64_t held_bytes;
 	struct vb_page_qp unpublished; /* where a body that is not at home publishes: nowhere */
 };
+
+/* What bodies and handles have beside other queue pairs (vb_qp.own). */
+struct vb_xrc_body {
+	struct vb_xrc_domain *domain;
+	struct vb_srq *srq;           /* that the latest request named */
+	struct vb_qp *handles;        /* of this process */
+	struct vb_qp *next;           /* the domain's bodies */
+	struct vb_xrc_shared *shared; /* NULL: it is this process's alone */
+};
+
+struct vb_xrc_handle {
+	struct vb_xrcd *xrcd;
+	struct vb_qp *body; /* NULL once it is retired */
+	struct vb_qp *next; /* the body's handles */
+};
+
+static inline struct vb_xrc_body *vb_xrc_body_of(const struct vb_qp *body)
+{
+	return body->own;
+}
+
+static inline struct vb_xrc_shared *vb_xrc_shared_of(const struct vb_qp *body)
+{
+	return vb_xrc_body_of(body)->shared;
+}
+
+static inline struct vb_xrc_handle *vb_xrc_handle_of(const struct vb_qp *handle)
+{
+	return handle->own;
+}
 
 static inline struct vb_xrc_qp_place *vb_xrc_place(const struct vb_xrc_domain *d, uint32_t place)
 {
