@@ -29,7 +29,7 @@ void vb_pace_set(struct vb_pace *pace, uint32_t kbps, uint32_t burst_bytes, uint
 bool vb_pace_ready(struct vb_pace *pace, uint64_t now);
 void vb_pace_spend(struct vb_pace *pace, uint64_t bytes);
 
-/* The verb: -EINVAL, with the reason recorded. */
-int vb_pace_modify(struct ibv_qp *qp, const struct ibv_qp_rate_limit_attr *attr);
+/* The most that goes out at once. */
+uint64_t vb_pace_burst_bytes(const struct vb_pace *pace);
 
 #endif

@@ -20,6 +20,7 @@
 #include "memory/mw.h"
 #include "object/pd.h"
 #include "device/port.h"
+#include "qp/comp_cntr.h"
 #include "qp/qp.h"
 #include "engine/srq.h"
 #include "tag/srq.h"
@@ -96,7 +97,7 @@ const struct vb_ops vb_device_ops = {
 	.query_qp = vb_qp_query,
 	.modify_qp = vb_qp_modify,
 	.query_qp_data_in_order = vb_qp_data_in_order,
-	.modify_qp_rate_limit = vb_pace_modify,
+	.modify_qp_rate_limit = vb_qp_modify_rate_limit,
 	.set_ece = vb_qp_set_ece,
 	.query_ece = vb_qp_query_ece,
 	.retire_qp = vb_qp_retire,

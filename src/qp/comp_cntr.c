@@ -9,7 +9,7 @@
 #include "base/reason.h"
 #include "object/context.h"
 #include "process/limits.h"
-#include "qp/qp.h"
+#include "qp/parts.h"
 
 struct vb_comp_cntr {
 	struct ibv_comp_cntr cntr;
@@ -106,7 +106,7 @@ int vb_comp_cntr_read(struct ibv_comp_cntr *cntr, bool errors, uint64_t *value)
 static bool attached(const struct vb_qp *qp, const struct vb_comp_cntr *c)
 {
 	for (int i = 0; i < VB_COMP_CNTR_NUM_OPS; i++) {
-		if (qp->cntr[i] == c)
+		if (qp->counters->of[i] == c)
 			return true;
 	}
 	return false;
@@ -123,11 +123,15 @@ static int attach(struct vb_qp *qp, struct vb_comp_cntr *c, uint32_t op_mask)
 			EBUSY, VB_REASON_BUSY,
 			"qp_attach_comp_cntr: qp 0x%x: operations 0x%x are counted already",
 			qp->t.qpn, op_mask & qp->counted);
+	if (!qp->counters)
+		qp->counters = calloc(1, sizeof(*qp->counters));
+	if (!qp->counters)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "qp_attach_comp_cntr");
 	if (!attached(qp, c))
 		atomic_fetch_add(&c->qps, 1);
 	for (int i = 0; i < VB_COMP_CNTR_NUM_OPS; i++) {
 		if (op_mask & 1u << i)
-			qp->cntr[i] = c;
+			qp->counters->of[i] = c;
 	}
 	qp->counted |= op_mask;
 	/* What peers do by themselves nobody here sees: they have to ask. */
@@ -157,10 +161,10 @@ int vb_comp_cntr_attach(struct ibv_qp *ibqp, struct ibv_comp_cntr *cntr, uint32_
 
 void vb_comp_cntr_release(struct vb_qp *qp)
 {
-	for (int i = 0; i < VB_COMP_CNTR_NUM_OPS; i++) {
-		struct vb_comp_cntr *c = qp->cntr[i];
+	for (int i = 0; qp->counters && i < VB_COMP_CNTR_NUM_OPS; i++) {
+		struct vb_comp_cntr *c = qp->counters->of[i];
 
-		qp->cntr[i] = NULL;
+		qp->counters->of[i] = NULL;
 		if (c && !attached(qp, c))
 			atomic_fetch_sub(&c->qps, 1);
 	}
@@ -170,7 +174,7 @@ void vb_comp_cntr_count(struct vb_qp *qp, uint32_t op, uint64_t bytes, bool ok)
 {
 	if (!(qp->counted & op))
 		return;
-	struct vb_comp_cntr *c = qp->cntr[__builtin_ctz(op)];
+	struct vb_comp_cntr *c = qp->counters->of[__builtin_ctz(op)];
 
 	if (ok)
 		atomic_fetch_add_explicit(&c->done, c->type == IBV_COMP_CNTR_TYPE_BYTES ? bytes : 1,

@@ -8,6 +8,7 @@
 
 #include "base/reason.h"
 #include "engine/cq.h"
+#include "qp/comp_cntr.h"
 #include "qp/env.h"
 #include "memory/memory.h"
 #include "memory/mw.h"

@@ -4,11 +4,13 @@
  * discards the whole batch. The queue pair's send side is held from start to complete or abort.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/reason.h"
 #include "memory/mw.h"
 #include "engine/send_wqe.h"
+#include "qp/parts.h"
 
 static struct vb_qp *qp_of(struct ibv_qp_ex *ex)
 {
@@ -18,26 +20,26 @@ static struct vb_qp *qp_of(struct ibv_qp_ex *ex)
 /* Whatever is called now belongs to no batch. */
 static void batch_close(struct vb_qp *qp)
 {
-	qp->wr_open = false;
-	qp->wr_current = NULL;
-	qp->wr_error = EINVAL;
+	qp->builder->open = false;
+	qp->builder->current = NULL;
+	qp->builder->error = EINVAL;
 }
 
 static void fail(struct vb_qp *qp, int err)
 {
-	if (!qp->wr_error)
-		qp->wr_error = err;
-	qp->wr_current = NULL;
+	if (!qp->builder->error)
+		qp->builder->error = err;
+	qp->builder->current = NULL;
 }
 
 static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
 {
 	struct vb_qp *qp = qp_of(ex);
 
-	qp->wr_current = NULL;
-	if (qp->wr_error)
+	qp->builder->current = NULL;
+	if (qp->builder->error)
 		return NULL;
-	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, qp->wr_count);
+	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, qp->builder->count);
 
 	if (!wqe) {
 		fail(qp, ENOMEM);
@@ -45,19 +47,19 @@ static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
 	}
 	vb_send_wqe_begin(qp, wqe, ex->wr_id, opcode, ex->wr_flags);
 	wqe->peer_hint = VB_HINT_NOWHERE; /* a datagram without an address reaches nobody */
-	qp->wr_count++;
-	qp->wr_current = wqe;
+	qp->builder->count++;
+	qp->builder->current = wqe;
 	return wqe;
 }
 
 /* The request that a setter is about; a setter without one is a fault of the batch, unless there was one before. */
 static struct vb_send_wqe *current(struct vb_qp *qp, const char *setter)
 {
-	if (!qp->wr_current && !qp->wr_error) {
+	if (!qp->builder->current && !qp->builder->error) {
 		vb_note(VB_REASON_ARG, "%s: qp 0x%x: no request was begun", setter, qp->t.qpn);
 		fail(qp, EINVAL);
 	}
-	return qp->wr_current;
+	return qp->builder->current;
 }
 
 /* To a request without data its setters mean nothing, as with ibv_post_send(3). */
@@ -82,7 +84,7 @@ static void begin_operands(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey,
 			   uint64_t remote_addr, uint64_t compare_add, uint64_t swap)
 {
 	begin_remote(ex, opcode, rkey, remote_addr, 0);
-	struct vb_send_wqe *wqe = qp_of(ex)->wr_current;
+	struct vb_send_wqe *wqe = qp_of(ex)->builder->current;
 
 	if (!wqe)
 		return;
@@ -132,7 +134,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		return;
 	/* Without data the room behind the entry is free: the window, until it can be told its key. */
 	memcpy(vb_send_wqe_inline(wqe), &mw, sizeof(mw));
-	qp->wr_binds = true;
+	qp->builder->binds = true;
 }
 
 /* Only a batch that is handed over gives its windows their keys. */
@@ -140,7 +142,7 @@ static void windows_tell(struct vb_qp *qp)
 {
 	struct ibv_mw *mw;
 
-	for (uint32_t i = 0; i < qp->wr_count; i++) {
+	for (uint32_t i = 0; i < qp->builder->count; i++) {
 		struct vb_send_wqe *wqe = vb_tqp_wqe(&qp->t, qp->t.sq_posted + i);
 
 		if (wqe->opcode != IBV_WR_BIND_MW)
@@ -181,7 +183,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote
 			    const void *value)
 {
 	begin_remote(ex, IBV_WR_ATOMIC_WRITE, rkey, remote_addr, 0);
-	struct vb_send_wqe *wqe = qp_of(ex)->wr_current;
+	struct vb_send_wqe *wqe = qp_of(ex)->builder->current;
 
 	if (!wqe)
 		return;
@@ -201,7 +203,7 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 	struct vb_qp *qp = qp_of(ex);
 
 	begin_operands(ex, IBV_WR_FLUSH, rkey, remote_addr, length, VB_FETH(type, level));
-	if (!qp->wr_current)
+	if (!qp->builder->current)
 		return;
 	if (type && type <= (IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) && level <= IBV_FLUSH_MR)
 		return;
@@ -217,10 +219,10 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 
 	if (!wqe || !has_data(wqe))
 		return;
-	if (num_sge > qp->cap.max_send_sge) {
+	if (num_sge > qp->max_sge) {
 		vb_note(VB_REASON_SGE_COUNT,
 			"wr_set_sge_list: qp 0x%x: %zu elements, the queue takes %u", qp->t.qpn,
-			num_sge, qp->cap.max_send_sge);
+			num_sge, qp->max_sge);
 		fail(qp, EINVAL);
 		return;
 	}
@@ -242,10 +244,10 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 
 static bool can_inline(struct vb_qp *qp, const struct vb_send_wqe *wqe, size_t length)
 {
-	if (length > qp->cap.max_inline_data)
+	if (length > qp->max_inline)
 		vb_note(VB_REASON_INLINE_LENGTH,
 			"wr_set_inline_data: qp 0x%x: %zu bytes, the queue takes %u", qp->t.qpn,
-			length, qp->cap.max_inline_data);
+			length, qp->max_inline);
 	else if (!(vb_operation(wqe->opcode)->carries & VB_CARRIES_INLINE))
 		vb_note(VB_REASON_ARG,
 			"wr_set_inline_data: qp 0x%x: a READ or ATOMIC cannot be inline",
@@ -264,7 +266,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 
 	if (!wqe || !has_data(wqe))
 		return;
-	for (size_t i = 0; i < num_buf && length <= qp->cap.max_inline_data; i++)
+	for (size_t i = 0; i < num_buf && length <= qp->max_inline; i++)
 		length = list[i].length < SIZE_MAX - length ? length + list[i].length : SIZE_MAX;
 	if (!can_inline(qp, wqe, length)) {
 		fail(qp, EINVAL);
@@ -300,7 +302,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 		fail(qp, EINVAL);
 		return;
 	}
-	vb_send_wqe_address(qp, qp->wr_current, vb_ah_of(ah), remote_qpn, remote_qkey);
+	vb_send_wqe_address(qp, qp->builder->current, vb_ah_of(ah), remote_qpn, remote_qkey);
 }
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
@@ -308,7 +310,7 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 	struct vb_qp *qp = qp_of(ex);
 
 	if (current(qp, "wr_set_xrc_srqn"))
-		qp->wr_current->srqn = remote_srqn & VB_SRQN_MASK;
+		qp->builder->current->srqn = remote_srqn & VB_SRQN_MASK;
 }
 
 static void wr_start(struct ibv_qp_ex *ex)
@@ -316,19 +318,20 @@ static void wr_start(struct ibv_qp_ex *ex)
 	struct vb_qp *qp = qp_of(ex);
 
 	vb_lock_take(&qp->wr_lock);
-	qp->wr_open = true;
-	qp->wr_binds = false;
-	qp->wr_first = qp->t.sq_posted;
-	qp->wr_count = 0;
-	qp->wr_error = 0;
-	qp->wr_current = NULL;
+	qp->builder->open = true;
+	qp->builder->binds = false;
+	qp->builder->first = qp->t.sq_posted;
+	qp->builder->count = 0;
+	qp->builder->error = 0;
+	qp->builder->current = NULL;
 }
 
 static int batch_check(const struct vb_qp *qp)
 {
-	if (qp->wr_error)
-		return qp->wr_error;
-	if (qp->wr_first != qp->t.sq_posted) /* the entries lie where nobody will look for them */
+	if (qp->builder->error)
+		return qp->builder->error;
+	if (qp->builder->first !=
+	    qp->t.sq_posted) /* the entries lie where nobody will look for them */
 		return -vb_refuse(EINVAL, VB_REASON_QP_STATE,
 				  "wr_complete: qp 0x%x was reset since wr_start", qp->t.qpn);
 	return vb_send_state_check(qp);
@@ -339,14 +342,14 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	struct vb_qp *qp = qp_of(ex);
 	int err;
 
-	if (!qp->wr_open)
+	if (!qp->builder->open)
 		return -vb_refuse(EINVAL, VB_REASON_ARG, "wr_complete: qp 0x%x: no wr_start before",
 				  qp->t.qpn);
 	err = batch_check(qp);
-	if (!err && qp->wr_binds)
+	if (!err && qp->builder->binds)
 		windows_tell(qp);
-	if (!err && qp->wr_count)
-		vb_send_launch(qp, qp->wr_count);
+	if (!err && qp->builder->count)
+		vb_send_launch(qp, qp->builder->count);
 	batch_close(qp);
 	vb_lock_release(&qp->wr_lock);
 	return err;
@@ -356,18 +359,19 @@ static void wr_abort(struct ibv_qp_ex *ex)
 {
 	struct vb_qp *qp = qp_of(ex);
 
-	if (!qp->wr_open)
+	if (!qp->builder->open)
 		return;
 	batch_close(qp);
 	vb_lock_release(&qp->wr_lock);
 }
 
-void vb_qp_ex_init(struct vb_qp *qp)
+int vb_qp_ex_init(struct vb_qp *qp)
 {
 	struct ibv_qp_ex *ex = &qp->u.ex;
 
-	if (!qp->send_ops)
-		return; /* ibv_qp_to_qp_ex(3) then answers NULL */
+	qp->builder = calloc(1, sizeof(*qp->builder));
+	if (!qp->builder)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
 	batch_close(qp);
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
@@ -391,6 +395,7 @@ void vb_qp_ex_init(struct vb_qp *qp)
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
+	return 0;
 }
 
 static void inherited_start(struct ibv_qp_ex *ex)
@@ -411,10 +416,10 @@ void vb_qp_forked(void *object)
 	struct ibv_qp_ex *ex = &qp->u.ex;
 
 	qp->inherited = true;
-	qp->wr_error = ENODEV;
-	qp->wr_current = NULL;
-	if (!qp->send_ops)
+	if (!qp->builder)
 		return;
+	qp->builder->error = ENODEV;
+	qp->builder->current = NULL;
 	ex->wr_start = inherited_start;
 	ex->wr_complete = inherited_complete;
 	ex->wr_abort = inherited_start;

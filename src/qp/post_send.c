@@ -39,7 +39,7 @@ static int inline_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct i
 			      wr->opcode);
 	for (int i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
-	if (length > qp->cap.max_inline_data)
+	if (length > qp->max_inline)
 		return refuse(qp, EINVAL, VB_REASON_INLINE_LENGTH,
 			      "inline data is longer than max_inline_data", length);
 	for (int i = 0; i < wr->num_sge; i++) {
@@ -58,7 +58,7 @@ static int data_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv
 
 	if (!(carries & VB_CARRIES_MEMORY))
 		return 0;
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge) {
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->max_sge) {
 		if (!(wr->send_flags & IBV_SEND_INLINE) || wr->num_sge < 0)
 			return refuse(qp, EINVAL, VB_REASON_SGE_COUNT,
 				      "more elements than max_send_sge",

@@ -14,6 +14,8 @@
 #include "object/pd.h"
 #include "device/port.h"
 #include "process/process.h"
+#include "qp/comp_cntr.h"
+#include "qp/parts.h"
 #include "qp/qp_create.h"
 #include "engine/recv_queue.h"
 #include "engine/send_wqe.h"
@@ -51,17 +53,17 @@ static uint32_t power_of_two(uint32_t n)
 static int send_queue_alloc(struct vb_qp *qp, struct ibv_pd *pd)
 {
 	int err;
-	size_t tail = qp->cap.max_send_sge * sizeof(struct ibv_sge);
+	size_t tail = qp->attrs->cap.max_send_sge * sizeof(struct ibv_sge);
 
-	if (tail < qp->cap.max_inline_data)
-		tail = qp->cap.max_inline_data;
+	if (tail < qp->attrs->cap.max_inline_data)
+		tail = qp->attrs->cap.max_inline_data;
 	if (tail < VB_ATOMIC_WRITE_BYTES)
 		tail = VB_ATOMIC_WRITE_BYTES;
 	if (tail < qp->kind->own_sge * sizeof(struct ibv_sge))
 		tail = qp->kind->own_sge * sizeof(struct ibv_sge);
 	qp->t.sq_stride = (uint16_t)((sizeof(struct vb_send_wqe) + tail + 63) & ~(size_t)63);
-	qp->t.sq_size = power_of_two(qp->cap.max_send_wr + qp->kind->own_requests);
-	qp->sq_max = qp->cap.max_send_wr;
+	qp->t.sq_size = power_of_two(qp->attrs->cap.max_send_wr + qp->kind->own_requests);
+	qp->sq_max = qp->attrs->cap.max_send_wr;
 	err = vb_queue_memory_alloc(&qp->sq_memory, pd, (size_t)qp->t.sq_size * qp->t.sq_stride,
 				    VERBATIM_RESOURCE_SEND_QUEUE);
 	qp->t.sq = qp->sq_memory.ptr;
@@ -90,15 +92,6 @@ static int engine_get(struct vb_qp *qp, struct ibv_pd *pd)
 	return err;
 }
 
-void vb_qp_events_init(struct vb_qp *qp)
-{
-	for (int i = 0; i < VB_QP_EVENT_TYPES; i++) {
-		qp->event[i].type = i;
-		qp->event[i].object = &qp->u.qp;
-		qp->event[i].got = &qp->got.async;
-	}
-}
-
 void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
 {
 	qp->t.env = &vb_qp_env;
@@ -112,15 +105,37 @@ void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
 	vb_tqp_reset(&qp->t);
 }
 
+static int parts_alloc(struct vb_qp *qp, const struct ibv_qp_init_attr_ex *attr)
+{
+	int err = vb_qp_attrs_alloc(qp);
+
+	if (!err)
+		err = vb_qp_events_alloc(qp);
+	/* Without, ibv_qp_to_qp_ex(3) answers NULL. */
+	if (!err && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && attr->send_ops_flags)
+		err = vb_qp_ex_init(qp);
+	if (err)
+		return err;
+	qp->attrs->cap = attr->cap;
+	if (qp->srq || qp->t.sends_only)
+		qp->attrs->cap.max_recv_wr = qp->attrs->cap.max_recv_sge = 0;
+	qp->max_sge = attr->cap.max_send_sge;
+	qp->max_inline = attr->cap.max_inline_data;
+	return 0;
+}
+
 /* Queues, number and engine; undone in reverse by resources_put(). */
 static int resources_get(struct vb_qp *qp, struct ibv_context *ctx,
 			 const struct ibv_qp_init_attr_ex *attr)
 {
-	int err = send_queue_alloc(qp, attr->pd);
+	int err = parts_alloc(qp, attr);
 
 	if (!err)
-		err = vb_recv_queue_init(&qp->rq, attr->pd, qp->srq ? 0 : qp->cap.max_recv_wr,
-					 qp->cap.max_recv_sge);
+		err = send_queue_alloc(qp, attr->pd);
+	if (!err)
+		err = vb_recv_queue_init(&qp->rq, attr->pd,
+					 qp->srq ? 0 : qp->attrs->cap.max_recv_wr,
+					 qp->attrs->cap.max_recv_sge);
 	if (!err)
 		err = vb_process_start_progress();
 	if (!err && qp->kind->open)
@@ -160,6 +175,7 @@ static void resources_put(struct vb_qp *qp)
 	vb_bias_forget(&qp->wr_lock);
 	free(qp->discard);
 	free(qp->t.resp.res);
+	vb_qp_parts_free(qp);
 	free(qp->t.req.rd_end);
 	free(qp);
 }
@@ -203,15 +219,9 @@ static struct vb_qp *qp_alloc(const struct vb_qp_kind *kind, const struct ibv_qp
 	qp->rcq = qp->t.sends_only ? qp->scq : vb_cq_of(attr->recv_cq);
 	qp->srq = attr->srq ? vb_srq_of(attr->srq) : NULL;
 	qp->pd_id = vb_pd_of(attr->pd)->id;
-	qp->cap = attr->cap;
-	if (qp->srq || qp->t.sends_only)
-		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	qp->sq_sig_all = attr->sq_sig_all;
 	qp->block_self = (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
 			 (attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
-	qp->send_ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ? attr->send_ops_flags
-									   : 0;
-	vb_qp_events_init(qp);
 	return qp;
 }
 
@@ -245,14 +255,13 @@ int vb_qp_create(struct ibv_context *ctx, const struct vb_qp_kind *kind,
 		goto put_qp;
 	public_init(qp, ctx, attr);
 	datagram_limit(qp, ctx);
-	vb_qp_ex_init(qp);
 	if (!kind->frames)
 		vb_qp_table_add(qp);
 	vb_lock_take(&qp->engine->lock);
 	vb_engine_add_qp(qp->engine, qp);
 	vb_qp_publish(qp);
 	vb_lock_release(&qp->engine->lock);
-	attr->cap = qp->cap;
+	attr->cap = qp->attrs->cap;
 	*out = &qp->u.qp;
 	return 0;
 put_qp:
@@ -307,7 +316,7 @@ void vb_qp_ordinary_publish(struct vb_qp *qp)
 
 void vb_qp_ordinary_event(struct vb_qp *qp, enum ibv_event_type type)
 {
-	vb_event_queue_raise(&vb_context_of(qp->u.qp.context)->async, &qp->event[type]);
+	vb_qp_raise(qp, type);
 }
 
 void vb_qp_entered_error(struct vb_qp *qp)
@@ -379,7 +388,6 @@ int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)
 
 int vb_qp_ordinary_retire(struct vb_qp *qp, struct vb_events_got *got)
 {
-	struct vb_context *ctx = vb_context_of(qp->u.qp.context);
 	int err;
 
 	if (qp->mcast_groups)
@@ -393,9 +401,7 @@ int vb_qp_ordinary_retire(struct vb_qp *qp, struct vb_events_got *got)
 	vb_qp_stop(qp);
 	vb_lock_release(&qp->engine->lock);
 	vb_process_quiesce(qp->t.qpn, 0);
-	for (int i = 0; i < VB_QP_EVENT_TYPES; i++)
-		vb_event_queue_drop(&ctx->async, &qp->event[i]);
-	*got = qp->got;
+	vb_qp_events_end(qp, got);
 	return 0;
 }
 

@@ -8,19 +8,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "qp/comp_cntr.h"
 #include "engine/engine.h"
 #include "engine/kind.h"
-#include "object/event_queue.h"
 #include "engine/pace.h"
 #include "object/queue_memory.h"
 #include "host/peer.h"
 #include "transport/tqp.h"
 #include "verbs/ops.h"
 
-struct vb_comp_cntr;
 struct vb_cq;
 struct vb_mw;
+struct vb_qp_attrs;
+struct vb_qp_builder;
+struct vb_qp_counters;
+struct vb_qp_events;
 struct vb_srq;
 struct vb_udp_sender;
 
@@ -37,8 +38,6 @@ struct vb_recv_queue {
 	_Atomic uint32_t done; /* entries the program may post again */
 };
 
-#define VB_QP_EVENT_TYPES \
-	20 /* enum ibv_event_type values that concern queue pairs are below this */
 #define VB_QP_RUN_BYTES 32768u /* payload of one slot of a ring; a multiple of every path MTU */
 /* vb_send_wqe.peer_hint: which link a datagram takes. */
 #define VB_HINT_NOWHERE 0u
@@ -106,19 +105,9 @@ struct vb_qp {
 	uint32_t sq_internal; /* entries that were the device's own; the others' counts leave them out */
 	struct vb_recv_queue rq;
 
-	/* ibv_wr_*: the batch being built (ibv_wr_start to complete/abort), guarded by wr_lock. */
-	struct vb_lock wr_lock;
-	bool wr_open;      /* between start and complete or abort */
-	bool wr_binds;     /* a window is bound in the batch */
-	uint32_t wr_first; /* sq_posted when it was opened: RESET begins anew */
-	uint32_t wr_count;
-	int wr_error; /* EINVAL also where no batch is open */
-	struct vb_send_wqe *wr_current;
+	struct vb_lock wr_lock; /* held by who posts sends, from ibv_wr_start to complete or abort */
 
-	/* What ibv_query_qp gives back. */
-	struct ibv_qp_attr attr;
-	struct ibv_qp_cap cap;
-	uint64_t send_ops;
+	uint32_t max_sge, max_inline; /* of a send request */
 	bool sq_sig_all;
 	bool psn_moved; /* something was sent: report running PSNs */
 	bool drain_notify, draining;
@@ -136,10 +125,11 @@ struct vb_qp {
 	bool block_self;                        /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	struct vb_mw *windows;                  /* of type 2, bound here (mw_bind.c) */
 
-	struct vb_comp_cntr *cntr[VB_COMP_CNTR_NUM_OPS]; /* by operation (comp_cntr.c) */
-
-	struct vb_event_node event[VB_QP_EVENT_TYPES];
-	struct vb_events_got got;
+	/* Parts that not all have, NULL: not this one (qp/parts.h). */
+	struct vb_qp_attrs *attrs;
+	struct vb_qp_events *events;
+	struct vb_qp_builder *builder;
+	struct vb_qp_counters *counters;
 };
 
 static inline struct vb_qp *vb_qp_of(struct ibv_qp *qp)
@@ -172,6 +162,8 @@ int vb_qp_create(struct ibv_context *ctx, const struct vb_qp_kind *kind,
 int vb_qp_query(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		struct ibv_qp_init_attr *init);
 int vb_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/* rate_limit.c: -EINVAL, with the reason recorded. */
+int vb_qp_modify_rate_limit(struct ibv_qp *qp, const struct ibv_qp_rate_limit_attr *attr);
 int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
 /* ece.c: *ece becomes what is accepted, or what is set. */
 int vb_qp_set_ece(struct ibv_qp *qp, struct ibv_ece *ece);
@@ -191,7 +183,6 @@ void vb_qp_ordinary_receive(struct vb_qp *qp, const struct vb_run *run, const vo
 
 /* Parts of life that XRC bodies and handles share. stop (engine's lock): nothing arrives any more, the engine forgets it. */
 void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type);
-void vb_qp_events_init(struct vb_qp *qp);
 void vb_qp_stop(struct vb_qp *qp);
 /* Under the engine's lock: takes attributes and state from elsewhere; what they need of links is acquired, or noted as missing. */
 void vb_qp_mirror(struct vb_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state state);
@@ -213,8 +204,8 @@ void vb_qp_settle(struct vb_qp *qp);
 void vb_qp_queues_clear(struct vb_qp *qp);
 /* Under the engine's lock: flush posted receives of the own queue as errors. */
 void vb_qp_flush_receives(struct vb_qp *qp);
-/* Sets ex.wr_* (post_ex.c). */
-void vb_qp_ex_init(struct vb_qp *qp);
+/* Sets ex.wr_* of a queue pair that has the part for it (post_ex.c). */
+int vb_qp_ex_init(struct vb_qp *qp);
 /* In a forked child: the queue pair refuses (post_ex.c). */
 void vb_qp_forked(void *qp);
 

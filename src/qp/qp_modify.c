@@ -13,6 +13,7 @@
 #include "engine/cq.h"
 #include "process/limits.h"
 #include "process/process.h"
+#include "qp/parts.h"
 #include "qp/qp.h"
 #include "remote/qp.h"
 #include "transport/qp_state.h"
@@ -133,13 +134,13 @@ static int link_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask,
 	if (!(mask & IBV_QP_AV) || c->local)
 		return 0;
 	return vb_udp_qp_connect(qp, &a->ah_attr, &c->path,
-				 (mask & IBV_QP_PATH_MTU) ? a->path_mtu : qp->attr.path_mtu);
+				 (mask & IBV_QP_PATH_MTU) ? a->path_mtu : qp->attrs->set.path_mtu);
 }
 
 /* What ibv_query_qp(3) gives back is the last value set. */
 static void remember(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
-	struct ibv_qp_attr *m = &qp->attr;
+	struct ibv_qp_attr *m = &qp->attrs->set;
 
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		m->qp_access_flags = a->qp_access_flags;
@@ -180,7 +181,7 @@ static void remember(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask)
 /* The protocol's copy of what was set. */
 static void apply(struct vb_qp *qp, int mask, const struct change *c)
 {
-	const struct ibv_qp_attr *m = &qp->attr;
+	const struct ibv_qp_attr *m = &qp->attrs->set;
 	struct vb_tqp *t = &qp->t;
 
 	t->access = m->qp_access_flags;
@@ -251,7 +252,7 @@ static void to_reset(struct vb_qp *qp)
 	vb_tqp_reset(&qp->t);
 	vb_udp_qp_release(qp);
 	vb_qp_queues_clear(qp);
-	qp->attr = (struct ibv_qp_attr){0};
+	qp->attrs->set = (struct ibv_qp_attr){0};
 	qp->pace.kbps = 0;
 	qp->t.access = 0;
 	qp->t.dest_qpn = 0;
@@ -268,13 +269,13 @@ static void enter(struct vb_qp *qp, const struct change *c)
 		break;
 	case IBV_QPS_RTR:
 		qp->connected_at = vb_clock_ns();
-		vb_tqp_start_responder(t, qp->attr.rq_psn);
+		vb_tqp_start_responder(t, qp->attrs->set.rq_psn);
 		t->state = IBV_QPS_RTR;
 		qp->seeking = t->service != VB_SERVICE_UD && qp->path_local;
 		break;
 	case IBV_QPS_RTS:
 		if (c->from == IBV_QPS_RTR)
-			vb_tqp_start_requester(t, qp->attr.sq_psn);
+			vb_tqp_start_requester(t, qp->attrs->set.sq_psn);
 		t->state = IBV_QPS_RTS;
 		break;
 	case IBV_QPS_ERR:
@@ -336,7 +337,7 @@ void vb_qp_mirror(struct vb_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_
 	bool serves = state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
 	int mask = serves ? mirror_path(qp, attr, &c) : 0;
 
-	qp->attr = *attr;
+	qp->attrs->set = *attr;
 	apply(qp, mask, &c);
 	if (c.from != c.to && (state == IBV_QPS_RESET || state == IBV_QPS_ERR))
 		enter(qp, &c);

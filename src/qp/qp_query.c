@@ -2,6 +2,7 @@
 /* ibv_query_qp(3): what was set, and where the queue pair stands. */
 #include "base/reason.h"
 #include "object/context.h"
+#include "qp/parts.h"
 #include "qp/qp.h"
 
 static void init_fill(const struct vb_qp *qp, struct ibv_qp_init_attr *init)
@@ -12,7 +13,6 @@ static void init_fill(const struct vb_qp *qp, struct ibv_qp_init_attr *init)
 	init->send_cq = q->send_cq;
 	init->recv_cq = q->recv_cq;
 	init->srq = q->srq;
-	init->cap = qp->cap;
 	init->qp_type = q->qp_type;
 	init->sq_sig_all = qp->sq_sig_all;
 }
@@ -37,12 +37,13 @@ int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		return err;
 	init_fill(qp, init);
 	qp = vb_qp_body(qp);
+	init->cap = qp->attrs->cap;
 	vb_lock_take(&qp->engine->lock);
 	if (qp->kind->pull)
 		qp->kind->pull(qp);
-	*attr = qp->attr;
+	*attr = qp->attrs->set;
 	attr->qp_state = attr->cur_qp_state = (enum ibv_qp_state)qp->t.state;
-	attr->cap = qp->cap;
+	attr->cap = qp->attrs->cap;
 	attr->sq_draining = qp->t.state == IBV_QPS_SQD && vb_tqp_busy(&qp->t);
 	qp->kind->psns(qp, attr);
 	vb_lock_release(&qp->engine->lock);

@@ -12,6 +12,7 @@
 #include "base/reason.h"
 #include "object/context.h"
 #include "engine/cq.h"
+#include "qp/comp_cntr.h"
 #include "qp/env.h"
 #include "process/limits.h"
 #include "memory/memory.h"

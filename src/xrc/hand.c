@@ -14,6 +14,9 @@
 #include "xrc/table.h"
 #include "host/slot.h"
 
+/* Types of events that a word of the table has a bit for. */
+#define EVENT_BITS 32u
+
 /* Members on either side whose end one notices. */
 #define NEIGHBOURS 3u
 
@@ -338,7 +341,7 @@ static void news_receive(struct vb_xrc_domain *d)
 		struct vb_xrc_qp_place *p = vb_xrc_place(d, vb_xrc_shared_of(body)->place);
 		uint32_t events = __atomic_exchange_n(&p->events[d->seat], 0, __ATOMIC_ACQ_REL);
 
-		for (uint32_t type = 0; type < VB_QP_EVENT_TYPES; type++) {
+		for (uint32_t type = 0; type < EVENT_BITS; type++) {
 			if (events >> type & 1)
 				vb_xrc_handles_event(body, (enum ibv_event_type)type);
 		}

@@ -9,6 +9,7 @@
 #include "engine/cq.h"
 #include "process/limits.h"
 #include "process/process.h"
+#include "qp/parts.h"
 #include "qp/qp.h"
 #include "engine/recv_queue.h"
 #include "engine/srq.h"
@@ -34,6 +35,7 @@ static struct vb_qp *zeroed(const struct vb_qp_kind *kind, size_t own)
 
 static void handle_dispose(struct vb_qp *handle)
 {
+	vb_qp_parts_free(handle);
 	free(handle->own);
 	free(handle);
 }
@@ -42,6 +44,7 @@ static void body_free(struct vb_qp *body)
 {
 	free(vb_xrc_shared_of(body));
 	free(body->own);
+	vb_qp_parts_free(body);
 	free(body->t.resp.res);
 	free(body);
 }
@@ -100,7 +103,7 @@ static struct vb_qp *body_alloc(struct vb_xrc_domain *d)
 	/* Whichever process executes has to find what another one remembered. */
 	body->t.resp.res = calloc(VB_RESOURCES, sizeof(struct vb_resource));
 	body->t.resp.res_slots = VB_RESOURCES;
-	if (body->t.resp.res && (!d->table || shared_alloc(body)))
+	if (body->t.resp.res && !vb_qp_attrs_alloc(body) && (!d->table || shared_alloc(body)))
 		return body;
 	body_free(body);
 	return NULL;
@@ -339,13 +342,14 @@ static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_
 	err = handle ? vb_process_start_progress()
 		     : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp");
 	if (!err)
+		err = vb_qp_events_alloc(handle);
+	if (!err)
 		err = vb_context_add(ctx, VB_HANDLE_QP, handle, &handle->u.qp.handle);
 	if (err)
 		goto put;
 	handle->u.qp.context = ctx;
 	handle->u.qp.qp_context = qp_context;
 	vb_xrc_handle_of(handle)->xrcd = vb_xrcd_of(xrcd);
-	vb_qp_events_init(handle);
 	vb_lock_take(&d->engine->lock);
 	err = body_get(d, qpn, &body);
 	if (!err)
@@ -405,7 +409,6 @@ int vb_xrc_qp_open(struct ibv_context *ctx, const struct ibv_qp_open_attr *attr,
 
 static int handle_retire(struct vb_qp *handle, struct vb_events_got *got)
 {
-	struct vb_context *ctx = vb_context_of(handle->u.qp.context);
 	struct vb_engine *e = vb_xrc_handle_of(handle)->body->engine;
 	int err =
 		vb_context_remove(handle->u.qp.context, VB_HANDLE_QP, handle->u.qp.handle, handle);
@@ -416,9 +419,7 @@ static int handle_retire(struct vb_qp *handle, struct vb_events_got *got)
 	handle_detach(handle);
 	vb_lock_release(&e->lock);
 	vb_xrc_handle_of(handle)->body = NULL;
-	for (int i = 0; i < VB_QP_EVENT_TYPES; i++)
-		vb_event_queue_drop(&ctx->async, &handle->event[i]);
-	*got = handle->got;
+	vb_qp_events_end(handle, got);
 	return 0;
 }
 
@@ -431,7 +432,7 @@ static void handle_free(struct vb_qp *handle)
 void vb_xrc_handles_event(struct vb_qp *body, enum ibv_event_type type)
 {
 	for (struct vb_qp *h = vb_xrc_body_of(body)->handles; h; h = vb_xrc_handle_of(h)->next)
-		vb_event_queue_raise(&vb_context_of(h->u.qp.context)->async, &h->event[type]);
+		vb_qp_raise(h, type);
 }
 
 static void body_event(struct vb_qp *body, enum ibv_event_type type)

@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "process/limits.h"
+#include "qp/parts.h"
 #include "qp/qp.h"
 #include "engine/srq.h"
 #include "xrc/table.h"
@@ -47,7 +48,7 @@ static void pull_attributes(struct vb_qp *body)
 	if (!plausible(&attr, state)) {
 		vb_note(VB_REASON_PEER_CORRUPT, "xrc: qp 0x%x: impossible attributes", body->t.qpn);
 		state = IBV_QPS_ERR;
-		attr = body->attr;
+		attr = body->attrs->set;
 	}
 	vb_qp_mirror(body, &attr, (enum ibv_qp_state)state);
 }
@@ -121,7 +122,7 @@ void vb_xrc_leave(struct vb_qp *body)
 {
 	struct vb_xrc_qp_place *p = place(body);
 
-	memcpy(&p->attr, &body->attr, sizeof(p->attr));
+	memcpy(&p->attr, &body->attrs->set, sizeof(p->attr));
 	__atomic_store_n(&p->state, body->t.state, __ATOMIC_RELAXED);
 	vb_xrc_shared_of(body)->version = __atomic_add_fetch(&p->version, 1, __ATOMIC_RELEASE);
 	if (body->t.state == IBV_QPS_RESET) /* requests of a former connection */

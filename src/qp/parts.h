@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The parts of a queue pair that calls need and traffic does not: each is allocated for those queue pairs that use it. */
+#ifndef VB_QP_PARTS_H
+#define VB_QP_PARTS_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "object/event_queue.h"
+#include "qp/comp_cntr.h"
+#include "qp/qp.h"
+#include "verbs/ops.h"
+
+/* What was set, as ibv_query_qp(3) gives it back. Of those that run the protocol. */
+struct vb_qp_attrs {
+	struct ibv_qp_attr set;
+	struct ibv_qp_cap cap;
+};
+
+#define VB_QP_EVENTS 6 /* that we raise of queue pairs */
+
+/* Affiliated events. Of those that programs hold. */
+struct vb_qp_events {
+	struct vb_event_node node[VB_QP_EVENTS];
+	struct vb_events_got got;
+};
+
+/* ibv_wr_*(3): the batch that is being built, from start to complete or abort; guarded by wr_lock. Of those made with send_ops_flags. */
+struct vb_qp_builder {
+	bool open;      /* between start and complete or abort */
+	bool binds;     /* a window is bound in the batch */
+	uint32_t first; /* sq_posted when it was opened: RESET begins anew */
+	uint32_t count;
+	int error; /* EINVAL also where no batch is open */
+	struct vb_send_wqe *current;
+};
+
+/* By operation (comp_cntr.c). Of those that a counter was attached to. */
+struct vb_qp_counters {
+	struct vb_comp_cntr *of[VB_COMP_CNTR_NUM_OPS];
+};
+
+/* Allocate a part: -ENOMEM with the reason recorded. */
+int vb_qp_attrs_alloc(struct vb_qp *qp);
+int vb_qp_events_alloc(struct vb_qp *qp);
+/* Frees all parts that there are. */
+void vb_qp_parts_free(struct vb_qp *qp);
+
+/* Raises an event of a queue pair that the program holds; one that queue pairs do not have is ignored. */
+void vb_qp_raise(struct vb_qp *qp, enum ibv_event_type type);
+/* The queue pair is retired: what was not fetched is dropped; *got: what was. */
+void vb_qp_events_end(struct vb_qp *qp, struct vb_events_got *got);
+
+#endif
