@@ -8,13 +8,9 @@
 #include <time.h>
 
 #include "base/reason.h"
-#include "object/context.h"
 #include "device/device.h"
 #include "process/limits.h"
-#include "engine/pace.h"
 #include "device/port.h"
-#include "raw/qp.h"
-#include "tag/match.h"
 
 #define ALL_PAGE_SIZES 0xfffffffffffff000ull
 #define CLOCK_KHZ      1000000u /* timestamps count nanoseconds */
@@ -69,9 +65,8 @@ static void set_paging(struct ibv_device_attr_ex *attr)
 	attr->xrc_odp_caps = reliable;
 }
 
-int vb_attr_query(struct ibv_context *ctx, struct ibv_device_attr_ex *attr)
+int vb_attr_query(const struct vb_device *dev, struct ibv_device_attr_ex *attr)
 {
-	const struct vb_device *dev = vb_context_of(ctx)->device;
 	struct ibv_device_attr *a = &attr->orig_attr;
 
 	memset(attr, 0, sizeof(*attr));
@@ -110,12 +105,11 @@ int vb_attr_query(struct ibv_context *ctx, struct ibv_device_attr_ex *attr)
 }
 
 /* As drivers do it, the counter stands in tv_nsec alone: it is a count of hca_core_clock, not a time of day. */
-int vb_attr_query_clock(struct ibv_context *ctx, struct ibv_values_ex *values)
+int vb_attr_query_clock(struct ibv_values_ex *values)
 {
 	uint32_t asked = values->comp_mask; /* bits that the face knows */
 	struct timespec now;
 
-	(void)ctx;
 	values->comp_mask = 0;
 	if (!asked)
 		return 0;

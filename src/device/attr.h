@@ -5,9 +5,11 @@
 
 #include <infiniband/verbs.h>
 
-int vb_attr_query(struct ibv_context *ctx, struct ibv_device_attr_ex *attr);
+struct vb_device;
+
+int vb_attr_query(const struct vb_device *device, struct ibv_device_attr_ex *attr);
 
 /* The clock that completions are stamped with, in nanoseconds of CLOCK_MONOTONIC. */
-int vb_attr_query_clock(struct ibv_context *ctx, struct ibv_values_ex *values);
+int vb_attr_query_clock(struct ibv_values_ex *values);
 
 #endif

@@ -13,7 +13,6 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/reason.h"
-#include "object/context.h"
 #include "device/guid.h"
 #include "device/netdev.h"
 #include "device/visible.h"
@@ -27,6 +26,8 @@ static struct {
 	struct vb_netdevs seen; /* the last snapshot */
 	uint64_t seen_at;       /* CLOCK_MONOTONIC ns, 0: never */
 } devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void (*observer)(const struct vb_device *device, enum vb_port_event event);
 
 /* Readable zeros: no driver's operations. */
 static const char no_driver[512];
@@ -90,11 +91,16 @@ static uint32_t update(struct vb_device *dev, const struct vb_netdevs *seen)
 	return events;
 }
 
+void vb_device_tell(void (*told)(const struct vb_device *device, enum vb_port_event event))
+{
+	observer = told;
+}
+
 static void raise_events(const struct vb_device *dev, uint32_t events)
 {
 	for (int e = 0; e < VB_PORT_EVENTS; e++) {
-		if (events & 1u << e)
-			vb_context_port_event(dev, (enum vb_port_event)e);
+		if (observer && (events & 1u << e))
+			observer(dev, (enum vb_port_event)e);
 	}
 }
 

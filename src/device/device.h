@@ -63,6 +63,18 @@ void vb_device_refresh(void);
 /* The same at once: the kernel said that something has changed. */
 void vb_device_refresh_now(void);
 
+/* What happens to a device without anybody's doing. */
+enum vb_port_event {
+	VB_EVENT_PORT_ACTIVE,
+	VB_EVENT_PORT_ERR,
+	VB_EVENT_GID_CHANGE,
+	VB_EVENT_DEVICE_FATAL,
+	VB_PORT_EVENTS
+};
+
+/* Who is told of it, under the lock of the devices. For a constructor: before the program can have a device. */
+void vb_device_tell(void (*told)(const struct vb_device *device, enum vb_port_event event));
+
 void vb_device_link(struct vb_device *dev, struct vb_link_state *link);
 /* False: the slot is empty. `ifindex` may be NULL. */
 bool vb_device_gid(struct vb_device *dev, uint32_t index, union ibv_gid *gid, uint32_t *ifindex);

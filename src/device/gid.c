@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/reason.h"
-#include "object/context.h"
 #include "device/device.h"
 #include "device/netdev.h"
 #include "device/port.h"
@@ -104,10 +103,8 @@ bool vb_gid_table_update(struct vb_gid_table *t, const union ibv_gid *want, uint
 	return changed;
 }
 
-int vb_gid_query(struct ibv_context *ctx, uint32_t port, uint32_t index,
-		 struct ibv_gid_entry *entry)
+int vb_gid_query(struct vb_device *dev, uint32_t port, uint32_t index, struct ibv_gid_entry *entry)
 {
-	struct vb_device *dev = vb_context_of(ctx)->device;
 	int err = vb_port_check(port);
 
 	if (err)

@@ -9,6 +9,8 @@
 
 #include "process/limits.h"
 
+struct vb_device;
+
 struct vb_gid_table {
 	union ibv_gid gid[VB_GID_TABLE]; /* of an unused slot: the last address that it held */
 	bool used[VB_GID_TABLE];
@@ -26,8 +28,8 @@ bool vb_gid_table_update(struct vb_gid_table *t, const union ibv_gid *want, uint
 /* Is this an address of this host, in this network namespace? Thread-safe. */
 bool vb_gid_is_local(const union ibv_gid *gid);
 
-/* ops.h: -EINVAL, -ENODATA. */
-int vb_gid_query(struct ibv_context *ctx, uint32_t port, uint32_t index,
+/* -EINVAL: no such port or index; -ENODATA: the slot is empty. */
+int vb_gid_query(struct vb_device *device, uint32_t port, uint32_t index,
 		 struct ibv_gid_entry *entry);
 
 #endif

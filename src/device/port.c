@@ -12,7 +12,6 @@
 
 #include "base/reason.h"
 #include "base/sys.h"
-#include "object/context.h"
 #include "device/device.h"
 #include "process/limits.h"
 #include "udp/mtu.h"
@@ -90,20 +89,20 @@ static void set_rate(struct ibv_port_attr *attr, uint32_t mbps)
 	}
 }
 
-static void current_link(struct ibv_context *ctx, struct vb_link_state *link)
+static void current_link(struct vb_device *device, struct vb_link_state *link)
 {
 	vb_device_refresh();
-	vb_device_link(vb_context_of(ctx)->device, link);
+	vb_device_link(device, link);
 }
 
-int vb_port_query(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr)
+int vb_port_query(struct vb_device *device, uint8_t port, struct ibv_port_attr *attr)
 {
 	struct vb_link_state link;
 	int err = vb_port_check(port);
 
 	if (err)
 		return err;
-	current_link(ctx, &link);
+	current_link(device, &link);
 	memset(attr, 0, sizeof(*attr));
 	attr->state = link.running ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	attr->phys_state = link.running ? PHYS_LINK_UP : PHYS_DISABLED;
@@ -122,23 +121,22 @@ int vb_port_query(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *a
 	return 0;
 }
 
-int vb_port_query_speed(struct ibv_context *ctx, uint32_t port, uint64_t *speed_100mbps)
+int vb_port_query_speed(struct vb_device *device, uint32_t port, uint64_t *speed_100mbps)
 {
 	struct vb_link_state link;
 	int err = vb_port_check(port);
 
 	if (err)
 		return err;
-	current_link(ctx, &link);
+	current_link(device, &link);
 	*speed_100mbps = speed_mbps(&link) / 100;
 	return 0;
 }
 
-int vb_port_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
+int vb_port_query_pkey(uint8_t port, int index, __be16 *pkey)
 {
 	int err = vb_port_check(port);
 
-	(void)ctx;
 	if (err)
 		return err;
 	if (index < 0 || (unsigned int)index >= VB_MAX_PKEYS)

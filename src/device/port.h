@@ -5,14 +5,16 @@
 
 #include <infiniband/verbs.h>
 
+struct vb_device;
+
 #define VB_PORT 1u
 
 /* -EINVAL with the reason recorded unless it is the port. */
 int vb_port_check(uint32_t port);
 
-int vb_port_query(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
-int vb_port_query_speed(struct ibv_context *ctx, uint32_t port, uint64_t *speed_100mbps);
-int vb_port_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey);
+int vb_port_query(struct vb_device *device, uint8_t port, struct ibv_port_attr *attr);
+int vb_port_query_speed(struct vb_device *device, uint32_t port, uint64_t *speed_100mbps);
+int vb_port_query_pkey(uint8_t port, int index, __be16 *pkey);
 
 /* The largest path MTU whose packets fit into an interface MTU of so many bytes. */
 enum ibv_mtu vb_port_mtu(uint32_t bytes);

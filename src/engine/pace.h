@@ -10,12 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Types of queue pairs that can be limited. */
-#define VB_PACE_TYPES \
-	(1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD | 1u << IBV_QPT_RAW_PACKET)
-#define VB_PACE_MIN_KBPS 1u
-#define VB_PACE_MAX_KBPS 4000000000u
-
 struct vb_pace {
 	uint32_t kbps;   /* 0: not limited */
 	int64_t credit;  /* millionths of a bit: kilobits per second times nanoseconds */

@@ -348,7 +348,8 @@ int vb_context_close(struct ibv_context *ctx)
 	return 0;
 }
 
-void vb_context_port_event(const struct vb_device *device, enum vb_port_event event)
+/* Raises the event on every context of the device. */
+static void port_event(const struct vb_device *device, enum vb_port_event event)
 {
 	pthread_mutex_lock(&all_lock);
 	for (struct vb_context *c = all; c; c = c->next) {
@@ -356,6 +357,11 @@ void vb_context_port_event(const struct vb_device *device, enum vb_port_event ev
 			vb_event_queue_raise(&c->async, &c->port_event[event]);
 	}
 	pthread_mutex_unlock(&all_lock);
+}
+
+__attribute__((constructor)) static void at_load(void)
+{
+	vb_device_tell(port_event);
 }
 
 void vb_context_list_lock(void)

@@ -9,13 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "device/device.h"
 #include "object/event_queue.h"
 #include "object/handle.h"
 #include "process/limits.h"
 #include "verbs/ops.h"
 
 struct vb_context;
-struct vb_device;
 struct vb_passport;
 
 /* What contexts have to know of a type of objects; told by the room that the type belongs to. */
@@ -39,15 +39,6 @@ struct vb_context_table {
 	void (*set_forked_slots)(struct ibv_context_ops *slots);
 	const struct vb_object_type *types[VB_HANDLE_TYPES];
 	void (*closing)(struct vb_context *c); /* nothing of it has ended yet */
-};
-
-/* Events that concern the device and not an object of the context. */
-enum vb_port_event {
-	VB_EVENT_PORT_ACTIVE,
-	VB_EVENT_PORT_ERR,
-	VB_EVENT_GID_CHANGE,
-	VB_EVENT_DEVICE_FATAL,
-	VB_PORT_EVENTS
 };
 
 struct vb_context {
@@ -112,9 +103,6 @@ void vb_context_name_all(void);
  * name and a thread that answers. When they cannot be had, importing is refused, and nothing else.
  */
 void vb_context_be_reachable(void);
-
-/* Raises the event on every context of the device. Thread-safe. */
-void vb_context_port_event(const struct vb_device *device, enum vb_port_event event);
 
 /* The descriptors that programs see, and the queue behind one of them. */
 int vb_context_attach(struct vb_context *c);

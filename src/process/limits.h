@@ -3,6 +3,8 @@
 #ifndef VB_PROCESS_LIMITS_H
 #define VB_PROCESS_LIMITS_H
 
+#include <infiniband/verbs.h>
+
 #include "host/page.h"
 #include "transport/run.h"
 
@@ -49,6 +51,20 @@
 #define VB_MAX_TAGS          1024u
 #define VB_MAX_TAG_OPS       65536u
 #define VB_MAX_TAG_SGE       32u
+#define VB_TM_RNDV_MAX       64u /* struct ibv_tmh, struct ibv_rvh, and what the program adds */
+
+/* Types of queue pairs that can be limited. */
+#define VB_PACE_TYPES \
+	(1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD | 1u << IBV_QPT_RAW_PACKET)
+#define VB_PACE_MIN_KBPS 1u
+#define VB_PACE_MAX_KBPS 4000000000u
+
+/* What may enter the hash of a queue pair with an indirection table. */
+#define VB_RAW_HASH_FIELDS                                                              \
+	((uint64_t)IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_IPV6 | \
+	 IBV_RX_HASH_DST_IPV6 | IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_DST_PORT_TCP |   \
+	 IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP | IBV_RX_HASH_IPSEC_SPI |  \
+	 (uint64_t)IBV_RX_HASH_INNER)
 
 /* The types of objects that have handles; of those before PD, in this order, a closing context ends what was left on it. */
 enum vb_handle_type {

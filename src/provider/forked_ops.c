@@ -6,15 +6,13 @@
 #include <errno.h>
 
 #include "base/reason.h"
-#include "device/attr.h"
 #include "engine/cq.h"
 #include "engine/fastpath.h"
 #include "provider/forked_create.h"
 #include "qp/comp_cntr.h"
-#include "device/gid.h"
 #include "provider/ops.h"
 #include "object/pd.h"
-#include "device/port.h"
+#include "object/query.h"
 #include "qp/qp.h"
 #include "engine/srq.h"
 #include "object/td.h"
@@ -171,12 +169,12 @@ void vb_forked_slots(struct ibv_context_ops *slots)
 
 /* free_* cannot be reached: their retire_* refuses. */
 const struct vb_ops vb_forked_ops = {
-	.query_device = vb_attr_query,
-	.query_port = vb_port_query,
-	.query_port_speed = vb_port_query_speed,
-	.query_gid_entry = vb_gid_query,
-	.query_pkey = vb_port_query_pkey,
-	.query_rt_values = vb_attr_query_clock,
+	.query_device = vb_query_device,
+	.query_port = vb_query_port,
+	.query_port_speed = vb_query_port_speed,
+	.query_gid_entry = vb_query_gid,
+	.query_pkey = vb_query_pkey,
+	.query_rt_values = vb_query_clock,
 	.alloc_pd = vb_reopen_alloc_pd,
 	.dealloc_pd = vb_pd_dealloc,
 	.alloc_parent_domain = vb_reopen_alloc_parent_domain,

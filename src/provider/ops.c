@@ -4,7 +4,6 @@
 
 #include "object/ah.h"
 #include "object/async.h"
-#include "device/attr.h"
 #include "memory/buf.h"
 #include "object/comp_channel.h"
 #include "raw/counters.h"
@@ -12,15 +11,14 @@
 #include "memory/dm.h"
 #include "memory/dmah.h"
 #include "raw/flow.h"
-#include "device/gid.h"
 #include "provider/import.h"
 #include "provider/kinds.h"
 #include "remote/mcast.h"
 #include "memory/mr.h"
 #include "memory/mw.h"
 #include "object/pd.h"
-#include "device/port.h"
 #include "qp/comp_cntr.h"
+#include "object/query.h"
 #include "qp/qp.h"
 #include "engine/srq.h"
 #include "tag/srq.h"
@@ -29,12 +27,12 @@
 #include "xrc/xrc.h"
 
 const struct vb_ops vb_device_ops = {
-	.query_device = vb_attr_query,
-	.query_port = vb_port_query,
-	.query_port_speed = vb_port_query_speed,
-	.query_gid_entry = vb_gid_query,
-	.query_pkey = vb_port_query_pkey,
-	.query_rt_values = vb_attr_query_clock,
+	.query_device = vb_query_device,
+	.query_port = vb_query_port,
+	.query_port_speed = vb_query_port_speed,
+	.query_gid_entry = vb_query_gid,
+	.query_pkey = vb_query_pkey,
+	.query_rt_values = vb_query_clock,
 
 	.alloc_pd = vb_pd_alloc,
 	.dealloc_pd = vb_pd_dealloc,

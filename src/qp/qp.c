@@ -202,7 +202,7 @@ static void datagram_limit(struct vb_qp *qp, struct ibv_context *ctx)
 	struct ibv_port_attr port;
 
 	if (qp->t.service == VB_SERVICE_UD && !qp->kind->frames &&
-	    !vb_port_query(ctx, VB_PORT, &port))
+	    !vb_port_query(vb_context_of(ctx)->device, VB_PORT, &port))
 		qp->t.mtu = 128u << port.active_mtu;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "process/limits.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "object/context.h"

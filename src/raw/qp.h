@@ -10,13 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What may enter the hash of a queue pair with an indirection table. */
-#define VB_RAW_HASH_FIELDS                                                              \
-	((uint64_t)IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_IPV6 | \
-	 IBV_RX_HASH_DST_IPV6 | IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_DST_PORT_TCP |   \
-	 IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP | IBV_RX_HASH_IPSEC_SPI |  \
-	 (uint64_t)IBV_RX_HASH_INNER)
-
 struct vb_engine;
 struct vb_qp;
 

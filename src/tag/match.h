@@ -16,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "process/limits.h"
 #include "transport/wqe.h"
 
-#define VB_TM_HEADER   16u /* struct ibv_tmh */
-#define VB_TM_RNDV_MAX 64u /* struct ibv_tmh, struct ibv_rvh, and what the program adds */
+#define VB_TM_HEADER 16u /* struct ibv_tmh */
 
 struct vb_qp;
 
