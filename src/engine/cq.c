@@ -11,7 +11,6 @@
 #include "object/context.h"
 #include "process/limits.h"
 #include "object/pd.h"
-#include "qp/qp.h"
 
 #define STAMP_FLAGS \
 	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
@@ -357,7 +356,7 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 	return vb_cq_push_more(cq, cqe, NULL);
 }
 
-void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp)
+void vb_cq_remove(struct vb_cq *cq, const struct vb_cq_owner *owner)
 {
 	vb_lock_take(&cq->lock);
 	uint32_t to = atomic_load(&cq->tail);
@@ -365,7 +364,7 @@ void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp)
 	uint32_t told = cq->told;
 
 	for (uint32_t from = to; from != cq->head; from++) {
-		if (cq->ring[from & cq->mask].qp == qp) {
+		if (cq->ring[from & cq->mask].owner == owner) {
 			/* What an iteration has passed stays passed. */
 			if ((int32_t)(from - iter_tail) < 0)
 				cq->iter_tail--;
@@ -382,14 +381,14 @@ void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp)
 	vb_lock_release(&cq->lock);
 }
 
-void vb_cq_disown_qp(struct vb_cq *cq, const struct vb_qp *qp)
+void vb_cq_disown(struct vb_cq *cq, const struct vb_cq_owner *owner)
 {
 	vb_lock_take(&cq->lock);
 	for (uint32_t at = atomic_load(&cq->tail); at != cq->head; at++) {
 		struct vb_cqe *cqe = &cq->ring[at & cq->mask];
 
-		if (cqe->qp == qp)
-			cqe->qp = NULL;
+		if (cqe->owner == owner)
+			cqe->owner = NULL;
 	}
 	vb_lock_release(&cq->lock);
 }

@@ -3,6 +3,7 @@
 #ifndef VB_ENGINE_CQ_H
 #define VB_ENGINE_CQ_H
 
+#include <assert.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,17 +15,22 @@
 #include "object/queue_memory.h"
 #include "verbs/ops.h"
 
-struct vb_qp;
+/* Whose completions they are: part of a queue pair, or of a work queue. */
+struct vb_cq_owner {
+	_Atomic uint32_t released; /* entries of its send queue that the program may post again */
+};
 
-/* An entry: what poll returns, and whose queue slots it frees. 64 bytes. */
+/* An entry: what poll returns, and whose queue slots it frees. */
 struct vb_cqe {
 	struct ibv_wc wc;
-	struct vb_qp *qp;
+	struct vb_cq_owner *owner; /* NULL: it is no more */
 	uint32_t sq_index; /* send completions: entries of the send queue up to this one are free once polled */
 	uint8_t is_send;
 	uint8_t solicited; /* or unsuccessful: counts for IBV_CQ_SOLICITED arming */
 	uint16_t pad;
 };
+
+static_assert(sizeof(struct vb_cqe) == 64, "an entry is a cache line");
 
 /* What only extended queues tell of an entry; beside the ring, and only where wc_flags ask for some of it. */
 struct vb_cqe_more {
@@ -106,10 +112,10 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe);
 bool vb_cq_push_more(struct vb_cq *cq, const struct vb_cqe *cqe, const struct vb_cqe_more *more);
 /* Raises the completion event the CQ is armed for (under lock). */
 void vb_cq_fire(struct vb_cq *cq);
-/* Removes every unpolled entry of the queue pair (reset, destroy). */
-void vb_cq_remove_qp(struct vb_cq *cq, const struct vb_qp *qp);
-/* The queue pair is no more; its entries, receives of a queue that outlives it, stay. */
-void vb_cq_disown_qp(struct vb_cq *cq, const struct vb_qp *qp);
+/* Removes every unpolled entry of the owner (reset, destroy). */
+void vb_cq_remove(struct vb_cq *cq, const struct vb_cq_owner *owner);
+/* The owner is no more; its entries, receives of a queue that outlives it, stay. */
+void vb_cq_disown(struct vb_cq *cq, const struct vb_cq_owner *owner);
 
 /* The engine of the QPs that send here; made on first use. */
 int vb_cq_engine(struct vb_cq *cq, struct vb_engine **engine);

@@ -9,7 +9,6 @@
 #include "base/reason.h"
 #include "engine/cq.h"
 #include "engine/poll_others.h"
-#include "qp/qp.h"
 
 static struct vb_cq *cq_of(struct ibv_cq_ex *ex)
 {

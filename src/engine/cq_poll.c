@@ -7,7 +7,6 @@
 #include "engine/cq.h"
 #include "engine/fastpath.h"
 #include "engine/poll_others.h"
-#include "qp/qp.h"
 
 /*
  * A drive of an engine that reads sockets costs a system call: it is left out while there are entries to be taken. So is that of a queue
@@ -62,7 +61,7 @@ static void consume_end(struct vb_cq *cq, bool waited)
 void vb_cq_consume(const struct vb_cqe *cqe)
 {
 	if (cqe->is_send)
-		atomic_store_explicit(&cqe->qp->sq_released, cqe->sq_index + 1,
+		atomic_store_explicit(&cqe->owner->released, cqe->sq_index + 1,
 				      memory_order_release);
 }
 

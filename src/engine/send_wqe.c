@@ -13,7 +13,7 @@ struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead)
 	uint32_t index = qp->t.sq_posted + ahead;
 
 	if (index - qp->sq_internal -
-		    atomic_load_explicit(&qp->sq_released, memory_order_acquire) >=
+		    atomic_load_explicit(&qp->completions.released, memory_order_acquire) >=
 	    qp->sq_max) {
 		vb_note(VB_REASON_QUEUE_FULL,
 			"post_send: qp 0x%x: %u requests are posted whose completion was not polled",

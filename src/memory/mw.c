@@ -105,10 +105,10 @@ int vb_mw_fill(struct vb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
 	if (err)
 		return err;
 	wqe->rkey = (vb_mw_of(mw)->key & ~TAG) | (rkey & TAG);
-	wqe->imm = info->mr ? info->mr->lkey : 0;
+	wqe->region_key = info->mr ? info->mr->lkey : 0;
 	wqe->remote_addr = info->addr;
-	wqe->compare_add = info->length;
-	wqe->swap = info->mw_access_flags;
+	wqe->window_length = info->length;
+	wqe->window_rights = info->mw_access_flags;
 	return 0;
 }
 
@@ -156,7 +156,7 @@ static int post(struct vb_qp *qp, struct vb_mw *m, const struct ibv_mw_bind *bin
 	err = vb_mw_fill(wqe, &m->mw, atomic_fetch_add(&m->tag, 1) + 1, &bind->bind_info);
 	if (err)
 		return err;
-	wqe->swap |= VB_MW_BIND_TYPE_1;
+	wqe->window_rights |= VB_MW_BIND_TYPE_1;
 	m->mw.rkey = wqe->rkey;
 	vb_send_launch(qp, 1);
 	return 0;

@@ -62,7 +62,7 @@ uint32_t vb_mw_unlist(struct vb_mw *m);
 /* Makes the region's key invalid unless windows are bound to it; false: they are, nothing has happened. */
 bool vb_mw_withdraw_region(struct vb_key *region);
 
-/* vb_send_wqe.swap of a bind: rights, and whether ibv_bind_mw(3) made it. */
+/* vb_send_wqe.window_rights of a bind: rights, and whether ibv_bind_mw(3) made it. */
 #define VB_MW_BIND_TYPE_1 (1ull << 32)
 #define VB_MW_RIGHTS                                                                   \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \

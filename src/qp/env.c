@@ -106,7 +106,7 @@ static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_sta
 	cqe.wc.opcode = vb_operation(wqe->opcode)->wc_opcode;
 	cqe.wc.byte_len = (uint32_t)wqe->length;
 	cqe.wc.qp_num = qp->t.qpn;
-	cqe.qp = qp;
+	cqe.owner = &qp->completions;
 	cqe.sq_index = index;
 	cqe.is_send = 1;
 	cqe.solicited = 0;
@@ -186,8 +186,8 @@ void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done,
 	cqe.wc.wc_flags = done->wc_flags;
 	cqe.wc.imm_data = done->imm;
 	cqe.wc.src_qp = done->src_qp;
-	cqe.wc.sl = done->sl;
-	cqe.qp = qp;
+	cqe.wc.sl = done->header_kind; /* ibv_init_ah_from_wc(3) asks for it */
+	cqe.owner = &qp->completions;
 	cqe.is_send = 0;
 	cqe.solicited = done->solicited;
 	if (done->status != IBV_WC_SUCCESS) {

@@ -198,7 +198,7 @@ static enum vb_direct direct_atomic(struct vb_qp *qp, struct vb_send_wqe *wqe,
 /* Memory that this processor wrote is visible to all; what has to be made persistent is the target's own to do. */
 static bool flush_plausible(const struct vb_send_wqe *wqe)
 {
-	return wqe->compare_add && wqe->swap == VB_FETH(IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+	return wqe->flush_length && wqe->feth == VB_FETH(IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
 }
 
 /* In turn with remote atomics, so that it does not come between the halves of one. */
@@ -299,7 +299,7 @@ enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
 	target.guard.first_is = __atomic_load_n(&target.qp->generation, __ATOMIC_ACQUIRE);
 	if (qp_allows(qp, target.qp, queue) &&
 	    key_allows(&target, wqe, need,
-		       wqe->opcode == IBV_WR_FLUSH ? wqe->compare_add : wqe->length))
+		       wqe->opcode == IBV_WR_FLUSH ? wqe->flush_length : wqe->length))
 		result = direct_request(qp, wqe, &target);
 	vb_mark_clear(e->node, e->index);
 	if (result == VB_DIRECT_DONE) {

@@ -66,7 +66,7 @@ static void await_users(const struct vb_qp *qp, uint32_t key)
 static enum vb_reason judge_window(const struct vb_qp *qp, const struct vb_mw *m,
 				   const struct vb_send_wqe *w)
 {
-	bool type_1 = w->swap & VB_MW_BIND_TYPE_1;
+	bool type_1 = w->window_rights & VB_MW_BIND_TYPE_1;
 
 	if (!m || (m->mw.type == IBV_MW_TYPE_1) != type_1)
 		return VB_REASON_BIND_WINDOW;
@@ -82,9 +82,9 @@ static enum vb_reason judge_region(const struct vb_mw *m, const struct vb_key *r
 				   const struct vb_send_wqe *w)
 {
 	const uint32_t change = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-	uint64_t length = w->compare_add;
+	uint64_t length = w->window_length;
 
-	if (!w->imm || region->key != w->imm || region->kind != VB_KEY_REGION)
+	if (!w->region_key || region->key != w->region_key || region->kind != VB_KEY_REGION)
 		return VB_REASON_BIND_REGION;
 	if (region->pd != m->pd_id)
 		return VB_REASON_BIND_PD;
@@ -93,7 +93,7 @@ static enum vb_reason judge_region(const struct vb_mw *m, const struct vb_key *r
 	if (!length || w->remote_addr < region->start || length > region->length ||
 	    w->remote_addr - region->start > region->length - length)
 		return VB_REASON_BIND_RANGE;
-	if ((w->swap & change) && !(region->access & IBV_ACCESS_LOCAL_WRITE))
+	if ((w->window_rights & change) && !(region->access & IBV_ACCESS_LOCAL_WRITE))
 		return VB_REASON_BIND_ACCESS;
 	return VB_REASON_NONE;
 }
@@ -104,11 +104,11 @@ static void bind(struct vb_mw *m, struct vb_qp *qp, struct vb_key *region,
 	struct vb_key *k = m->entry;
 	bool type_2 = m->mw.type == IBV_MW_TYPE_2;
 
-	k->access = (uint32_t)w->swap & VB_MW_RIGHTS;
+	k->access = (uint32_t)w->window_rights & VB_MW_RIGHTS;
 	k->pd = m->pd_id;
 	k->qpn = type_2 ? qp->t.qpn : 0;
-	k->start = w->swap & IBV_ACCESS_ZERO_BASED ? 0 : w->remote_addr;
-	k->length = w->compare_add;
+	k->start = w->window_rights & IBV_ACCESS_ZERO_BASED ? 0 : w->remote_addr;
+	k->length = w->window_length;
 	k->base = region->base + (w->remote_addr - region->start);
 	/* Engines look at the kind before they mark. */
 	__atomic_store_n(&k->kind, VB_KEY_WINDOW, __ATOMIC_RELAXED);
@@ -123,10 +123,10 @@ static void bind(struct vb_mw *m, struct vb_qp *qp, struct vb_key *region,
 
 static enum vb_reason bind_or_release(struct vb_qp *qp, const struct vb_send_wqe *w)
 {
-	struct vb_key *region = &vb_node_keyring(qp->engine->node)->key[vb_key_slot(w->imm)];
+	struct vb_key *region = &vb_node_keyring(qp->engine->node)->key[vb_key_slot(w->region_key)];
 	struct vb_mw *m = find(w->rkey);
 	enum vb_reason reason = judge_window(qp, m, w);
-	bool release = m && m->mw.type == IBV_MW_TYPE_1 && !w->compare_add;
+	bool release = m && m->mw.type == IBV_MW_TYPE_1 && !w->window_length;
 
 	if (!reason && !release)
 		reason = judge_region(m, region, w);
@@ -154,8 +154,8 @@ enum vb_reason vb_mw_bind(struct vb_qp *qp, const struct vb_send_wqe *w)
 		vb_note(reason,
 			"qp 0x%x: bind of window 0x%x to 0x%llx+%llu of mr key 0x%x, access 0x%x: %s",
 			qp->t.qpn, w->rkey, (unsigned long long)w->remote_addr,
-			(unsigned long long)w->compare_add, w->imm, (unsigned int)w->swap,
-			vb_reason_text(reason));
+			(unsigned long long)w->window_length, w->region_key,
+			(unsigned int)w->window_rights, vb_reason_text(reason));
 	return reason;
 }
 

@@ -80,8 +80,16 @@ static void begin_remote(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, ui
 	wqe->imm = imm;
 }
 
-static void begin_operands(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey,
-			   uint64_t remote_addr, uint64_t compare_add, uint64_t swap)
+static void begin_invalidate(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t key)
+{
+	struct vb_send_wqe *wqe = begin(ex, opcode);
+
+	if (wqe)
+		wqe->invalidate_key = key;
+}
+
+static void begin_atomic(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr,
+			 uint64_t compare_add, uint64_t swap)
 {
 	begin_remote(ex, opcode, rkey, remote_addr, 0);
 	struct vb_send_wqe *wqe = qp_of(ex)->builder->current;
@@ -113,12 +121,12 @@ static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16
 
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 {
-	begin_remote(ex, IBV_WR_SEND_WITH_INV, 0, 0, invalidate_rkey);
+	begin_invalidate(ex, IBV_WR_SEND_WITH_INV, invalidate_rkey);
 }
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 {
-	begin_remote(ex, IBV_WR_LOCAL_INV, 0, 0, invalidate_rkey);
+	begin_invalidate(ex, IBV_WR_LOCAL_INV, invalidate_rkey);
 }
 
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
@@ -170,13 +178,13 @@ static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_ad
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 			      uint64_t compare, uint64_t swap)
 {
-	begin_operands(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
+	begin_atomic(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
 }
 
 static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 				uint64_t add)
 {
-	begin_operands(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
+	begin_atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
 }
 
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
@@ -202,9 +210,13 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 {
 	struct vb_qp *qp = qp_of(ex);
 
-	begin_operands(ex, IBV_WR_FLUSH, rkey, remote_addr, length, VB_FETH(type, level));
-	if (!qp->builder->current)
+	begin_remote(ex, IBV_WR_FLUSH, rkey, remote_addr, 0);
+	struct vb_send_wqe *wqe = qp->builder->current;
+
+	if (!wqe)
 		return;
+	wqe->flush_length = length;
+	wqe->feth = VB_FETH(type, level);
 	if (type && type <= (IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) && level <= IBV_FLUSH_MR)
 		return;
 	vb_note(VB_REASON_FLUSH_TYPE, "wr_flush: qp 0x%x: type 0x%x, level %u", qp->t.qpn, type,

@@ -88,7 +88,7 @@ static void remote_fill(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr, u
 	if (carries & VB_CARRIES_IMMEDIATE)
 		wqe->imm = wr->imm_data;
 	else if (carries & VB_CARRIES_INVALIDATE)
-		wqe->imm = wr->invalidate_rkey;
+		wqe->invalidate_key = wr->invalidate_rkey;
 }
 
 static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)

@@ -429,9 +429,9 @@ void vb_qp_ordinary_free(struct vb_qp *qp)
 
 void vb_qp_ordinary_clear(struct vb_qp *qp)
 {
-	vb_cq_remove_qp(qp->scq, qp);
+	vb_cq_remove(qp->scq, &qp->completions);
 	if (qp->rcq != qp->scq)
-		vb_cq_remove_qp(qp->rcq, qp);
+		vb_cq_remove(qp->rcq, &qp->completions);
 }
 
 void vb_qp_queues_clear(struct vb_qp *qp)
@@ -440,7 +440,7 @@ void vb_qp_queues_clear(struct vb_qp *qp)
 	qp->kind->clear(qp);
 	qp->sq_done = 0;
 	qp->t.sq_posted = 0;
-	atomic_store(&qp->sq_released, 0);
+	atomic_store(&qp->completions.released, 0);
 	qp->last_wqe_raised = false;
 	qp->psn_moved = false;
 	qp->overrun = qp->peer_lost = qp->draining = false;

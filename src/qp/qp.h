@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "engine/cq.h"
 #include "engine/engine.h"
 #include "engine/kind.h"
 #include "engine/pace.h"
@@ -100,8 +101,8 @@ struct vb_qp {
 	uint32_t counted; /* operations that have a completion counter */
 	struct vb_pace pace;
 	struct vb_queue_memory sq_memory;
-	uint32_t sq_done;             /* entries the protocol has finished */
-	_Atomic uint32_t sq_released; /* entries the program may post again */
+	uint32_t sq_done; /* entries the protocol has finished */
+	struct vb_cq_owner completions;
 	uint32_t sq_internal; /* entries that were the device's own; the others' counts leave them out */
 	struct vb_recv_queue rq;
 

@@ -45,8 +45,7 @@ static void complete(struct vb_wq *w, const struct vb_recv_wqe *wqe, enum ibv_wc
 	cqe.wc.wc_flags = flags;
 	cqe.wc.qp_num = w->wq.wq_num;
 	cqe.wc.vendor_err = reason;
-	cqe.qp =
-		(struct vb_qp *)(void *)w; /* only compared, when the queue's entries are removed */
+	cqe.owner = &w->completions;
 	cqe.solicited = status != IBV_WC_SUCCESS;
 	atomic_fetch_add_explicit(&w->rq.done, 1, memory_order_release);
 	if (status != IBV_WC_SUCCESS)
@@ -197,7 +196,7 @@ static void enter(struct vb_wq *w, enum ibv_wq_state to)
 		flush(w);
 	if (to == IBV_WQS_RESET) {
 		vb_recv_queue_clear(&w->rq);
-		vb_cq_remove_qp(w->cq, (const struct vb_qp *)(const void *)w);
+		vb_cq_remove(w->cq, &w->completions);
 	}
 }
 
@@ -231,7 +230,7 @@ int vb_wq_retire(struct ibv_wq *wq, struct vb_events_got *got)
 	err = vb_context_remove(wq->context, VB_HANDLE_WQ, wq->handle, w);
 	if (err)
 		return err;
-	vb_cq_remove_qp(w->cq, (const struct vb_qp *)(const void *)w);
+	vb_cq_remove(w->cq, &w->completions);
 	vb_event_queue_drop(&vb_context_of(wq->context)->async, &w->fatal);
 	*got = w->got;
 	return 0;

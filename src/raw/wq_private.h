@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/lock.h"
+#include "engine/cq.h"
 #include "qp/qp.h"
 #include "raw/wq.h"
 #include "host/page.h"
@@ -16,6 +17,7 @@ struct vb_wq {
 		lock; /* taken by posters and by every engine whose frames come here; before cq.lock */
 	struct vb_recv_queue rq;
 	struct vb_cq *cq;
+	struct vb_cq_owner completions;
 	enum ibv_wq_state state;
 	uint32_t flags; /* enum ibv_wq_flags */
 	uint32_t pd_id;

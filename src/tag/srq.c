@@ -321,7 +321,7 @@ static void complete_tag(struct vb_qp *qp, const struct vb_tag_entry *e, enum ib
 	cqe.wc.wc_flags = flags;
 	cqe.wc.imm_data = imm;
 	cqe.wc.vendor_err = reason;
-	cqe.qp = qp;
+	cqe.owner = &qp->completions;
 	cqe.solicited = solicited || status != IBV_WC_SUCCESS;
 	if (flags & IBV_WC_TM_MATCH) {
 		more.tag = e->matched;
@@ -591,7 +591,7 @@ static void qp_clear(struct vb_qp *qp)
 	vb_lock_release(&qp->srq->lock);
 	*tagged_of(qp) = (struct tagged){0};
 	qp->sq_internal = 0;
-	vb_cq_remove_qp(qp->srq->cq, qp);
+	vb_cq_remove(qp->srq->cq, &qp->completions);
 	vb_qp_ordinary_clear(qp);
 }
 

@@ -24,10 +24,10 @@ struct vb_recv_done {
 	enum vb_reason reason;
 	enum ibv_wc_opcode opcode; /* IBV_WC_RECV or IBV_WC_RECV_RDMA_WITH_IMM */
 	uint32_t byte_len;
-	uint32_t wc_flags; /* IBV_WC_WITH_IMM, WITH_INV, GRH */
-	uint32_t imm;      /* immediate or invalidated key */
-	uint32_t src_qp;   /* UD */
-	uint8_t sl;        /* UD: vb_grh_kind() */
+	uint32_t wc_flags;   /* IBV_WC_WITH_IMM, WITH_INV, GRH */
+	uint32_t imm;        /* immediate or invalidated key */
+	uint32_t src_qp;     /* UD */
+	uint8_t header_kind; /* UD: vb_grh_kind() */
 	bool solicited;
 };
 

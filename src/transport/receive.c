@@ -33,11 +33,11 @@ void vb_responder_recv_done(struct vb_tqp *qp, const struct vb_run *run, enum ib
 						  : 0;
 	done.imm = run->flags & (VB_RUN_IMM | VB_RUN_INV) ? run->imm : 0;
 	done.src_qp = run->src_qpn;
-	done.sl = 0;
+	done.header_kind = 0;
 	done.solicited = run->flags & VB_RUN_SOLICITED;
 	if (qp->service == VB_SERVICE_UD) {
 		done.wc_flags |= IBV_WC_GRH;
-		done.sl = vb_grh_kind(&run->path);
+		done.header_kind = vb_grh_kind(&run->path);
 	}
 	qp->resp.recv = NULL;
 	qp->env->recv_done(qp, &done);

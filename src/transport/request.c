@@ -222,8 +222,8 @@ static enum vb_step emit_confirmed(struct vb_tqp *qp, struct vb_send_wqe *w,
 	run.length = length;
 	run.va = w->remote_addr;
 	run.rkey = w->rkey;
-	run.flush = (uint32_t)w->swap;
-	run.dma_length = op->op == VB_OP_FLUSH ? (uint32_t)w->compare_add : length;
+	run.flush = (uint32_t)w->feth;
+	run.dma_length = op->op == VB_OP_FLUSH ? (uint32_t)w->flush_length : length;
 	qp->env->commit(qp, NULL, &run);
 	sent(qp, w, 1);
 	rd_sent(r);

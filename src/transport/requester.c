@@ -25,7 +25,7 @@ static enum ibv_wc_status judge(const struct vb_tqp *qp, const struct vb_send_wq
 		*reason = VB_REASON_ATOMIC_LENGTH;
 		return IBV_WC_LOC_LEN_ERR;
 	}
-	if (w->opcode == IBV_WR_FLUSH && w->compare_add > VB_MESSAGE_MOST) {
+	if (w->opcode == IBV_WR_FLUSH && w->flush_length > VB_MESSAGE_MOST) {
 		*reason = VB_REASON_MESSAGE_LENGTH;
 		return IBV_WC_LOC_LEN_ERR;
 	}
@@ -45,7 +45,7 @@ static enum vb_step start_local(struct vb_tqp *qp, struct vb_send_wqe *w)
 	if (w->fence && r->cur != r->head)
 		return VB_STEP_STOP;
 	reason = w->opcode == IBV_WR_BIND_MW ? qp->env->bind(qp, w)
-					     : qp->env->invalidate(qp, w->imm);
+					     : qp->env->invalidate(qp, w->invalidate_key);
 	if (reason)
 		return vb_requester_refuse(qp, w, IBV_WC_MW_BIND_ERR, reason);
 	w->first_psn = r->next_psn;

@@ -17,11 +17,24 @@ struct vb_send_wqe {
 	uint64_t wr_id;
 	uint64_t length;      /* sum of the elements, or inline bytes; up to 2^31 is legal */
 	uint64_t remote_addr; /* WRITE, READ, ATOMIC; BIND_MW: start of the window */
-	uint64_t compare_add; /* ATOMIC; BIND_MW: length of the window; FLUSH: of the range */
-	uint64_t swap; /* ATOMIC; BIND_MW: its rights, and which kind of bind (memory/mw.h); FLUSH: the FETH */
+	/* By operation: ATOMIC, BIND_MW, FLUSH. */
+	union {
+		uint64_t compare_add;
+		uint64_t window_length;
+		uint64_t flush_length;
+	};
+	union {
+		uint64_t swap;
+		uint64_t window_rights; /* and which kind of bind (memory/mw.h) */
+		uint64_t feth;
+	};
 	uint32_t rkey; /* BIND_MW: the window's new key */
-	uint32_t imm;  /* immediate (big endian) or key to invalidate; BIND_MW: the region's key */
-	uint32_t srqn; /* XRC: the peer's shared receive queue */
+	union {
+		uint32_t imm;            /* immediate, big endian */
+		uint32_t invalidate_key; /* SEND_WITH_INV, LOCAL_INV */
+		uint32_t region_key;     /* BIND_MW */
+	};
+	uint32_t srqn;    /* XRC: the peer's shared receive queue */
 	uint32_t num_sge; /* 0 for inline data */
 	uint8_t opcode;   /* enum ibv_wr_opcode */
 	uint8_t is_inline;

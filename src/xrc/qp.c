@@ -466,7 +466,7 @@ static void body_clear(struct vb_qp *body)
 	for (uint32_t place = 1, left = d->num_srqs; left && place < VB_XRC_SRQS; place++) {
 		if (!d->srq[place])
 			continue;
-		vb_cq_disown_qp(d->srq[place]->cq, body);
+		vb_cq_disown(d->srq[place]->cq, &body->completions);
 		left--;
 	}
 }

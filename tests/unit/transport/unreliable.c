@@ -274,7 +274,7 @@ static void ud_receives(void **state)
 	assert_int_equal(s->recv_done[0].byte_len, 51);
 	assert_int_equal(s->recv_done[0].wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
 	assert_int_equal(s->recv_done[0].src_qp, 0x77);
-	assert_int_equal(s->recv_done[0].sl, VB_GRH_KIND_IPV6);
+	assert_int_equal(s->recv_done[0].header_kind, VB_GRH_KIND_IPV6);
 	assert_int_equal(s->inbox[40], (uint8_t)7000);
 	assert_int_equal(s->events, 0);
 	/* The completion tells which header the first 40 bytes hold. */
@@ -282,7 +282,7 @@ static void ud_receives(void **state)
 	stand_recv(s, 51);
 	stand_arrive(s, &run);
 	assert_int_equal(s->recv_dones, 2);
-	assert_int_equal(s->recv_done[1].sl, VB_GRH_KIND_IPV4);
+	assert_int_equal(s->recv_done[1].header_kind, VB_GRH_KIND_IPV4);
 	stand_free(s);
 }
 
