@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Memory windows as the program sees them: allocated, deallocated, bound by a call or a work request. */
+/* Memory windows as the program sees them: allocated and deallocated. */
 #include "memory/mw.h"
 
 #include <errno.h>
@@ -10,11 +10,6 @@
 #include "object/context.h"
 #include "object/pd.h"
 #include "process/process.h"
-#include "engine/send_wqe.h"
-
-#define TAG       0xffu
-/* LOCAL_WRITE says nothing about a peer; programs pass it all the same. */
-#define BIND_BITS (VB_MW_RIGHTS | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED)
 
 static int make(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw)
 {
@@ -90,97 +85,6 @@ int vb_mw_dealloc(struct ibv_mw *mw)
 	vb_pd_put(mw->pd);
 	free(m);
 	return 0;
-}
-
-int vb_mw_fill(struct vb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
-	       const struct ibv_mw_bind_info *info)
-{
-	if (!mw || !info)
-		return vb_refuse(EINVAL, VB_REASON_ARG, "bind: no %s", mw ? "range" : "window");
-	if (info->mw_access_flags & ~(unsigned int)BIND_BITS)
-		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "bind: access flags 0x%x",
-				 info->mw_access_flags);
-	int err = vb_context_check(mw->context, VB_HANDLE_MW, mw->handle, mw, "mw");
-
-	if (err)
-		return err;
-	wqe->rkey = (vb_mw_of(mw)->key & ~TAG) | (rkey & TAG);
-	wqe->region_key = info->mr ? info->mr->lkey : 0;
-	wqe->remote_addr = info->addr;
-	wqe->window_length = info->length;
-	wqe->window_rights = info->mw_access_flags;
-	return 0;
-}
-
-/* ibv_bind_mw(3), and what its inline form checks: programs bring their own copy of that. */
-static int check_bind(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
-{
-	if (mw->type != IBV_MW_TYPE_1)
-		return vb_refuse(EINVAL, VB_REASON_BIND_WINDOW,
-				 "bind_mw: a window of type 2 is bound by a work request");
-	if (!info->mr && (info->addr || info->length))
-		return vb_refuse(EINVAL, VB_REASON_ARG, "bind_mw: a range, but no region");
-	if (info->mr && !vb_pd_same(info->mr->pd, mw->pd))
-		return vb_refuse(EPERM, VB_REASON_BIND_PD,
-				 "bind_mw: window and region have different protection domains");
-	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED)
-		return vb_refuse(EINVAL, VB_REASON_ARG_MASK,
-				 "bind_mw: a window of type 1 is never zero-based");
-	return 0;
-}
-
-/* A window of type 1 and a zero-based or null region do not go together (IBA 10.6.7.2.2). */
-static int check_region(const struct ibv_mr *mr)
-{
-	const struct vb_key *k;
-
-	if (!mr)
-		return 0;
-	k = &vb_node_keyring(vb_process_node_started())->key[vb_key_slot(mr->lkey)];
-	if (__atomic_load_n(&k->key, __ATOMIC_ACQUIRE) == mr->lkey &&
-	    (k->kind == VB_KEY_NULL || k->access & IBV_ACCESS_ZERO_BASED))
-		return vb_refuse(EINVAL, VB_REASON_BIND_REGION, "bind_mw: mr key 0x%x is %s region",
-				 mr->lkey, k->kind == VB_KEY_NULL ? "the null" : "a zero-based");
-	return 0;
-}
-
-/* Under wr_lock. */
-static int post(struct vb_qp *qp, struct vb_mw *m, const struct ibv_mw_bind *bind)
-{
-	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, 0);
-	int err;
-
-	if (!wqe)
-		return -ENOMEM;
-	vb_send_wqe_begin(qp, wqe, bind->wr_id, IBV_WR_BIND_MW, bind->send_flags);
-	err = vb_mw_fill(wqe, &m->mw, atomic_fetch_add(&m->tag, 1) + 1, &bind->bind_info);
-	if (err)
-		return err;
-	wqe->window_rights |= VB_MW_BIND_TYPE_1;
-	m->mw.rkey = wqe->rkey;
-	vb_send_launch(qp, 1);
-	return 0;
-}
-
-int vb_mw_post_bind(struct ibv_qp *ibqp, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
-{
-	struct vb_qp *qp = vb_qp_of(ibqp);
-	int err = vb_context_check(mw->context, VB_HANDLE_MW, mw->handle, mw, "mw");
-
-	if (!err)
-		err = vb_context_check(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp, "qp");
-	if (!err)
-		err = check_bind(mw, &bind->bind_info);
-	if (!err)
-		err = check_region(bind->bind_info.mr);
-	if (!err)
-		err = -vb_send_state_check(qp);
-	if (err)
-		return err;
-	vb_lock_take(&qp->wr_lock);
-	err = post(qp, vb_mw_of(mw), bind);
-	vb_lock_release(&qp->wr_lock);
-	return err;
 }
 
 static void end(struct vb_context *c, void *object, uint32_t handle)

@@ -21,7 +21,6 @@
 #include "transport/wqe.h"
 
 struct vb_key;
-struct vb_qp;
 
 struct vb_mw {
 	struct ibv_mw mw;
@@ -30,8 +29,8 @@ struct vb_mw {
 	_Atomic uint32_t tag; /* type 1: of the latest bind that was posted */
 	uint32_t pd_id;
 	struct vb_key *region;     /* what it is bound to, else NULL */
-	struct vb_qp *qp;          /* type 2: where it is bound, else NULL */
-	struct vb_mw *next, *prev; /* the windows bound on that queue pair */
+	struct vb_mw **list;       /* type 2: of the queue pair that it is bound on, else NULL */
+	struct vb_mw *next, *prev; /* in that list */
 };
 
 static inline struct vb_mw *vb_mw_of(struct ibv_mw *mw)
@@ -43,18 +42,18 @@ static inline struct vb_mw *vb_mw_of(struct ibv_mw *mw)
 int vb_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw);
 /* When it returns, nobody touches memory through the window any more. */
 int vb_mw_dealloc(struct ibv_mw *mw);
-/* ibv_bind_mw(3), with the checks of its inline form. */
-int vb_mw_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, const struct ibv_mw_bind *bind);
-/* Fills an entry with a bind of type 2. 0 or -EINVAL. Tests and programs read the key from the window as soon as the entry is posted:
- * who posts it puts it there. */
-int vb_mw_fill(struct vb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
-	       const struct ibv_mw_bind_info *info);
 
-/* mw_bind.c: what the engine does (its lock is held). */
-enum vb_reason vb_mw_bind(struct vb_qp *qp, const struct vb_send_wqe *wqe);
-enum vb_reason vb_mw_invalidate(struct vb_qp *qp, uint32_t key);
+/* What a window is bound on: a queue pair, and its list of windows of type 2. */
+struct vb_mw_place {
+	struct vb_mw **list;
+	uint32_t qpn, pd_id;
+};
+
+/* mw_bind.c: what an engine does (its lock is held). */
+enum vb_reason vb_mw_bind(const struct vb_mw_place *on, const struct vb_send_wqe *wqe);
+enum vb_reason vb_mw_invalidate(struct vb_mw **list, uint32_t key);
 /* The queue pair is being destroyed: windows bound on it are bound no more (IBA 10.6.7.2.6). */
-void vb_mw_release_qp(struct vb_qp *qp);
+void vb_mw_release(struct vb_mw **list);
 
 /* mw_bind.c: the table. A window is found by its key from listing (-ENOMEM) to unlisting, which unbinds it and answers the dead key. */
 int vb_mw_list(struct vb_mw *m);

@@ -19,6 +19,7 @@
 #include "object/pd.h"
 #include "qp/comp_cntr.h"
 #include "object/query.h"
+#include "qp/mw_post.h"
 #include "qp/qp.h"
 #include "engine/srq.h"
 #include "tag/srq.h"

@@ -213,12 +213,15 @@ static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
 
 static enum vb_reason invalidate(struct vb_tqp *t, uint32_t key)
 {
-	return vb_mw_invalidate(vb_qp_of_tqp(t), key);
+	return vb_mw_invalidate(&vb_qp_of_tqp(t)->windows, key);
 }
 
 static enum vb_reason bind(struct vb_tqp *t, const struct vb_send_wqe *wqe)
 {
-	return vb_mw_bind(vb_qp_of_tqp(t), wqe);
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+	struct vb_mw_place on = {.list = &qp->windows, .qpn = t->qpn, .pd_id = qp->pd_id};
+
+	return vb_mw_bind(&on, wqe);
 }
 
 static void event(struct vb_tqp *t, enum ibv_event_type type)

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/reason.h"
-#include "memory/mw.h"
 #include "engine/send_wqe.h"
 #include "qp/parts.h"
+#include "qp/mw_post.h"
 
 static struct vb_qp *qp_of(struct ibv_qp_ex *ex)
 {

@@ -5,8 +5,8 @@
 
 #include "base/reason.h"
 #include "engine/fastpath.h"
-#include "memory/mw.h"
 #include "engine/send_wqe.h"
+#include "qp/mw_post.h"
 
 static int refuse(const struct vb_qp *qp, int err, enum vb_reason reason, const char *what,
 		  uint64_t value)

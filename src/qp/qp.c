@@ -371,7 +371,7 @@ void vb_qp_stop(struct vb_qp *qp)
 	__atomic_store_n(&qp->pub->qpn, 0, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&qp->pub->generation, 1, __ATOMIC_SEQ_CST);
 	vb_qp_table_remove(qp);
-	vb_mw_release_qp(qp);
+	vb_mw_release(&qp->windows);
 	vb_tqp_reset(&qp->t);
 	vb_qp_queues_clear(qp);
 	vb_engine_remove_qp(qp->engine, qp);

@@ -124,7 +124,7 @@ struct vb_qp {
 	uint32_t mcast_groups;
 	void (*mcast_leave)(struct ibv_qp *qp); /* all groups; NULL: it was never in one */
 	bool block_self;                        /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
-	struct vb_mw *windows;                  /* of type 2, bound here (mw_bind.c) */
+	struct vb_mw *windows;                  /* of type 2, bound here (memory/mw_bind.c) */
 
 	/* Parts that not all have, NULL: not this one (qp/parts.h). */
 	struct vb_qp_attrs *attrs;

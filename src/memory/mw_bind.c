@@ -8,7 +8,6 @@
 #include "base/lock.h"
 #include "memory/mw.h"
 #include "process/process.h"
-#include "qp/qp.h"
 #include "host/peer.h"
 
 #define TAG 0xffu
@@ -24,27 +23,27 @@ static struct vb_mw *find(uint32_t key)
 	return m && !((m->key ^ key) & ~TAG) ? m : NULL;
 }
 
-static void qp_link(struct vb_mw *m, struct vb_qp *qp)
+static void link_to(struct vb_mw *m, struct vb_mw **list)
 {
-	m->qp = qp;
+	m->list = list;
 	m->prev = NULL;
-	m->next = qp->windows;
+	m->next = *list;
 	if (m->next)
 		m->next->prev = m;
-	qp->windows = m;
+	*list = m;
 }
 
-static void qp_unlink(struct vb_mw *m)
+static void unlink_from(struct vb_mw *m)
 {
-	if (!m->qp)
+	if (!m->list)
 		return;
 	if (m->prev)
 		m->prev->next = m->next;
 	else
-		m->qp->windows = m->next;
+		*m->list = m->next;
 	if (m->next)
 		m->next->prev = m->prev;
-	m->qp = NULL;
+	m->list = NULL;
 }
 
 /* No new access begins. Under the lock. */
@@ -54,23 +53,23 @@ static void unbind(struct vb_mw *m)
 	if (m->region)
 		m->region->windows--;
 	m->region = NULL;
-	qp_unlink(m);
+	unlink_from(m);
 }
 
 /* Initiators in other processes, and engines of this one that serve a window, mark what they touch. */
-static void await_users(const struct vb_qp *qp, uint32_t key)
+static void await_users(uint32_t key)
 {
-	vb_mark_await(qp->engine->node, 0, key);
+	vb_mark_await(vb_process_node_started(), 0, key);
 }
 
-static enum vb_reason judge_window(const struct vb_qp *qp, const struct vb_mw *m,
+static enum vb_reason judge_window(const struct vb_mw_place *on, const struct vb_mw *m,
 				   const struct vb_send_wqe *w)
 {
 	bool type_1 = w->window_rights & VB_MW_BIND_TYPE_1;
 
 	if (!m || (m->mw.type == IBV_MW_TYPE_1) != type_1)
 		return VB_REASON_BIND_WINDOW;
-	if (m->pd_id != qp->pd_id)
+	if (m->pd_id != on->pd_id)
 		return VB_REASON_BIND_PD;
 	if (!type_1 && m->region)
 		return VB_REASON_BIND_BOUND;
@@ -98,7 +97,7 @@ static enum vb_reason judge_region(const struct vb_mw *m, const struct vb_key *r
 	return VB_REASON_NONE;
 }
 
-static void bind(struct vb_mw *m, struct vb_qp *qp, struct vb_key *region,
+static void bind(struct vb_mw *m, const struct vb_mw_place *on, struct vb_key *region,
 		 const struct vb_send_wqe *w)
 {
 	struct vb_key *k = m->entry;
@@ -106,7 +105,7 @@ static void bind(struct vb_mw *m, struct vb_qp *qp, struct vb_key *region,
 
 	k->access = (uint32_t)w->window_rights & VB_MW_RIGHTS;
 	k->pd = m->pd_id;
-	k->qpn = type_2 ? qp->t.qpn : 0;
+	k->qpn = type_2 ? on->qpn : 0;
 	k->start = w->window_rights & IBV_ACCESS_ZERO_BASED ? 0 : w->remote_addr;
 	k->length = w->window_length;
 	k->base = region->base + (w->remote_addr - region->start);
@@ -117,15 +116,16 @@ static void bind(struct vb_mw *m, struct vb_qp *qp, struct vb_key *region,
 	region->windows++;
 	m->region = region;
 	if (type_2)
-		qp_link(m, qp);
+		link_to(m, on->list);
 	__atomic_store_n(&k->key, w->rkey, __ATOMIC_RELEASE);
 }
 
-static enum vb_reason bind_or_release(struct vb_qp *qp, const struct vb_send_wqe *w)
+static enum vb_reason bind_or_release(const struct vb_mw_place *on, const struct vb_send_wqe *w)
 {
-	struct vb_key *region = &vb_node_keyring(qp->engine->node)->key[vb_key_slot(w->region_key)];
+	struct vb_key *region =
+		&vb_node_keyring(vb_process_node_started())->key[vb_key_slot(w->region_key)];
 	struct vb_mw *m = find(w->rkey);
-	enum vb_reason reason = judge_window(qp, m, w);
+	enum vb_reason reason = judge_window(on, m, w);
 	bool release = m && m->mw.type == IBV_MW_TYPE_1 && !w->window_length;
 
 	if (!reason && !release)
@@ -136,51 +136,51 @@ static enum vb_reason bind_or_release(struct vb_qp *qp, const struct vb_send_wqe
 
 	if (old) {
 		unbind(m);
-		await_users(qp, old);
+		await_users(old);
 	}
 	if (!release)
-		bind(m, qp, region, w);
+		bind(m, on, region, w);
 	return VB_REASON_NONE;
 }
 
-enum vb_reason vb_mw_bind(struct vb_qp *qp, const struct vb_send_wqe *w)
+enum vb_reason vb_mw_bind(const struct vb_mw_place *on, const struct vb_send_wqe *w)
 {
 	enum vb_reason reason;
 
 	vb_lock_take(&lock);
-	reason = bind_or_release(qp, w);
+	reason = bind_or_release(on, w);
 	vb_lock_release(&lock);
 	if (reason)
 		vb_note(reason,
 			"qp 0x%x: bind of window 0x%x to 0x%llx+%llu of mr key 0x%x, access 0x%x: %s",
-			qp->t.qpn, w->rkey, (unsigned long long)w->remote_addr,
+			on->qpn, w->rkey, (unsigned long long)w->remote_addr,
 			(unsigned long long)w->window_length, w->region_key,
 			(unsigned int)w->window_rights, vb_reason_text(reason));
 	return reason;
 }
 
-enum vb_reason vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
+enum vb_reason vb_mw_invalidate(struct vb_mw **list, uint32_t key)
 {
 	struct vb_mw *m;
 	bool valid;
 
 	vb_lock_take(&lock);
 	m = find(key);
-	valid = m && m->entry->key == key && m->qp == qp;
+	valid = m && m->entry->key == key && m->list == list;
 	if (valid)
 		unbind(m);
 	vb_lock_release(&lock);
 	if (!valid)
 		return VB_REASON_INVALIDATE;
-	await_users(qp, key);
+	await_users(key);
 	return VB_REASON_NONE;
 }
 
-void vb_mw_release_qp(struct vb_qp *qp)
+void vb_mw_release(struct vb_mw **list)
 {
 	vb_lock_take(&lock);
-	while (qp->windows)
-		unbind(qp->windows);
+	while (*list)
+		unbind(*list);
 	vb_lock_release(&lock);
 }
 
