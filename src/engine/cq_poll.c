@@ -14,7 +14,7 @@
  */
 static bool can_wait(const struct vb_cq *cq, const struct vb_engine *e, bool armed)
 {
-	return (armed || __atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED)) &&
+	return (armed || __atomic_load_n(&e->reads, __ATOMIC_RELAXED)) &&
 	       atomic_load_explicit(&cq->head, memory_order_relaxed) !=
 		       atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }

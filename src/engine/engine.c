@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Engines: life, the drive loop, scheduling of queue pairs. Channels are engine_channel.c's. */
+/* Engines: life, the drive loop, scheduling of queue pairs. Channels are engine_channel.c's, what arrives the links'. */
 #include "engine/engine.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sched.h>
 #include <time.h>
 
 #include "base/reason.h"
 #include "engine/engine_channel.h"
 #include "engine/engines.h"
 #include "engine/hook.h"
-#include "qp/env.h"
 #include "engine/paths.h"
 #include "engine/progress.h"
 #include "process/process.h"
 #include "qp/qp.h"
-#include "remote/deliver.h"
-#include "remote/link.h"
-#include "remote/qp.h"
-#include "remote/reply.h"
-#include "remote/stray.h"
 #include "host/bell.h"
 
 #define CLOCK_EVERY_POLLS 32u        /* how often a poller reads the clock while a timer is armed */
@@ -59,6 +54,7 @@ int vb_engine_create(struct vb_engine **engine, bool leans)
 	}
 	e->pub = &vb_node_page(e->node)->engine[e->index];
 	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
+	vb_engine_join_links(e);
 	life_step(e);
 	vb_engines_add(e);
 	*engine = e;
@@ -67,12 +63,18 @@ int vb_engine_create(struct vb_engine **engine, bool leans)
 
 void vb_engine_destroy(struct vb_engine *e)
 {
-	vb_udp_stray_finish(e);
+	for (uint32_t i = 0; i < e->num_links; i++) {
+		if (e->link[i]->leave)
+			e->link[i]->leave(e);
+	}
 	life_step(e); /* who polled it once and looks at it now, finds it gone (poll_others.c) */
 	vb_engines_remove(e);
 	vb_engine_close_channels(e);
 	vb_paths_keep(&e->paths);
-	vb_udp_engine_fini(e);
+	for (uint32_t i = 0; i < e->num_links; i++) {
+		if (e->link[i]->fini)
+			e->link[i]->fini(e);
+	}
 	vb_node_engine_free(e->node, e->index);
 	vb_engines_give_back(e);
 }
@@ -140,7 +142,7 @@ void vb_engine_make_runnable(struct vb_engine *e, struct vb_qp *qp)
 static void ran(struct vb_engine *e, struct vb_qp *qp, bool more)
 {
 	vb_qp_settle(qp);
-	more |= vb_env_seek(qp);
+	more |= qp->seeking && qp->link->seek(qp);
 	if (qp->kind->ran)
 		more |= qp->kind->ran(qp);
 	if (!more)
@@ -162,14 +164,10 @@ void vb_engine_posted(struct vb_engine *e, struct vb_qp *qp)
 {
 	bool more;
 
-	if (!vb_udp_reply_posted(qp)) {
+	if (qp->heard && qp->link->posted(qp, &more))
+		ran(e, qp, more);
+	else
 		vb_engine_run_qp(e, qp);
-		return;
-	}
-	vb_udp_pair_begin(qp);
-	more = vb_tqp_run_reply(&qp->t);
-	vb_udp_pair_end(qp);
-	ran(e, qp, more);
 }
 
 void vb_engine_timer(struct vb_engine *e, struct vb_qp *qp, uint64_t delay_ns)
@@ -220,12 +218,12 @@ static void timers_fire(struct vb_engine *e)
 }
 
 /* Each runnable queue pair once; those with work left stay on the list, and so do those that wait for a reply to go first. */
-static void runnable_run(struct vb_engine *e, bool courteous)
+static void runnable_run(struct vb_engine *e, bool polled)
 {
 	struct vb_qp *list = e->runnable;
 
 	e->runnable = NULL;
-	e->udp_courtesy = false;
+	e->courtesy = false;
 	atomic_store_explicit(&e->waiting, false, memory_order_relaxed);
 	while (list) {
 		struct vb_qp *qp = list;
@@ -233,14 +231,12 @@ static void runnable_run(struct vb_engine *e, bool courteous)
 		list = qp->run_next;
 		qp->run_next = NULL;
 		qp->runnable = false;
-		if (courteous && vb_udp_reply_expected(qp)) {
+		if (qp->heard && qp->link->defer(qp, polled)) {
 			/* Not `waiting`: whoever polls drives again, and progress takes over when nobody does. */
 			runnable_push(e, qp);
-			e->udp_courtesy = true;
+			e->courtesy = true;
 			continue;
 		}
-		if (qp->udp_heard && !courteous)
-			vb_udp_reply_over(qp);
 		vb_engine_run_qp(e, qp);
 	}
 }
@@ -250,7 +246,7 @@ static bool drive(struct vb_engine *e, bool polled)
 {
 	bool worked = false;
 
-	if (e->udp_courtesy)
+	if (e->courtesy)
 		runnable_run(e, false);
 
 	if (atomic_load_explicit(&e->inbox_news, memory_order_relaxed)) {
@@ -261,18 +257,12 @@ static bool drive(struct vb_engine *e, bool polled)
 		e->clock_skip = CLOCK_EVERY_POLLS;
 		timers_fire(e);
 	}
-	worked |= vb_engine_serve_channels(e, !polled);
-	if (e->udp_holds || e->strays)
-		worked |= vb_udp_deliver_late(e);
-	if (e->udp_holds)
-		worked |= vb_udp_link_drain(e);
+	for (uint32_t i = 0; i < e->num_links; i++)
+		worked |= e->link[i]->drain(e, polled);
 	for (struct vb_engine_hook *h = e->hooks; h; h = h->next)
 		worked |= h->drain && h->drain(h);
 	if (e->runnable)
-		runnable_run(e, polled && e->udp_holds);
-	if (e->strays) /* no event drives the engine for those */
-		atomic_store_explicit(&e->waiting, e->runnable || vb_udp_stray_waits(e),
-				      memory_order_relaxed);
+		runnable_run(e, polled);
 	if (e->pushed)
 		vb_engine_flush(e);
 	return worked;
@@ -326,15 +316,15 @@ void vb_engine_poll(struct vb_engine *e, bool armed)
 	e->for_events = armed;
 	vb_engine_polled(e, armed);
 	vb_lock_release(&e->lock);
-	if (e->udp_holds)
-		vb_udp_link_breathe(e);
+	if (__atomic_load_n(&e->yields, __ATOMIC_RELAXED))
+		sched_yield();
 }
 
 void vb_engine_at_exit(struct vb_engine *e)
 {
 	if (!vb_lock_try(&e->lock))
 		return;
-	if (e->udp_courtesy)
+	if (e->courtesy)
 		runnable_run(e, false);
 	vb_lock_release(&e->lock);
 }
@@ -347,8 +337,8 @@ void vb_engine_sleep(struct vb_engine *e)
 	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
 	/* Pairs with the fence in vb_channel_wake(): either the sender sees us asleep, or we see what it sent. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (e->udp_holds)
-		vb_udp_link_arm();
+	if (e->reads)
+		vb_progress_arm();
 	if (vb_engine_drive(e)) {
 		vb_bell_call(e->node, e->index);
 		vb_progress_expect(1);

@@ -14,6 +14,7 @@
 
 #include "base/lock.h"
 #include "engine/channel_list.h"
+#include "engine/link.h"
 #include "host/channel.h"
 #include "host/node.h"
 
@@ -56,10 +57,16 @@ struct vb_engine {
 	_Atomic bool waiting; /* `runnable` is not empty; for those who look without the lock */
 	_Atomic uint64_t deadline; /* earliest timer in CLOCK_MONOTONIC ns, 0 = none */
 	uint32_t clock_skip;       /* polls until the clock is read again while a timer is armed */
+	/* Links that are driven, in the order in which they have joined; only ever more. */
+	const struct vb_link *link[VB_ENGINE_LINKS];
+	uint32_t num_links;
+	/* Queue pairs and memberships whose links are read by system calls: while there are some, drives read them. */
+	uint32_t reads;
+	bool yields; /* nothing has come for long over those links: who polls gives the processor away once */
+	bool courtesy;      /* some runnable queue pair was deferred (link->defer) */
+	_Atomic bool keeps; /* a link keeps what no event will move: look again, ever more seldom */
 	/* The link between hosts (remote/link.c, remote/deliver.c). */
-	uint32_t udp_holds; /* queue pairs and memberships that need its sockets: while there are some, drives read them */
 	uint32_t udp_idle; /* looks in a row that found nothing */
-	bool udp_courtesy; /* some runnable queue pair keeps an acknowledgement back for a reply (remote/reply.h) */
 	struct vb_strays
 		*strays; /* packets for other processes (remote/stray.h); NULL until the first */
 	uint8_t *udp_staging;           /* payload of the run that is being sent */

@@ -1,33 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * An engine's channels: what arrives is decoded, matched with its queue pair and handed to the protocol; requests for queue
- * pairs that do not exist are answered, so that their senders need not guess.
- */
+/* An engine's channels: taking new ones up, waking who is at their other ends, losing them. What comes through them is local/receive.c's. */
 #include "engine/engine_channel.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/reason.h"
 #include "engine/engine.h"
 #include "engine/engines.h"
-#include "engine/hook.h"
 #include "process/process.h"
 #include "qp/qp.h"
-#include "remote/deliver.h"
-#include "remote/steer.h"
-#include "remote/stray.h"
-#include "host/peer.h"
-#include "host/slot.h"
-
-#define BATCH      64u
-#define DROPS_OWED 64u
-
-/* "Your request was dropped" answers that found the ring full; one per sender is enough. */
-struct drops_owed {
-	uint32_t count;
-	struct vb_run run[DROPS_OWED];
-};
 
 void vb_engine_adopt(struct vb_engine *e, struct vb_channel *channel)
 {
@@ -71,235 +49,6 @@ void vb_engine_flush(struct vb_engine *e)
 	}
 }
 
-static bool drop_send(struct vb_engine *e, struct vb_channel *c, const struct vb_run *answer)
-{
-	struct vb_slot *slot = vb_ring_reserve(&c->tx, 0, NULL);
-
-	if (!slot)
-		return false;
-	vb_slot_encode(slot, answer);
-	vb_ring_push(&c->tx);
-	vb_engine_pushed(e, c);
-	return true;
-}
-
-static void drops_retry(struct vb_engine *e, struct vb_channel *c)
-{
-	struct drops_owed *owed = c->user;
-
-	while (owed->count && drop_send(e, c, &owed->run[owed->count - 1]))
-		owed->count--;
-}
-
-static void drop_owe(struct vb_channel *c, const struct vb_run *answer)
-{
-	struct drops_owed *owed = c->user;
-
-	if (!owed)
-		owed = c->user = calloc(1, sizeof(*owed));
-	if (!owed)
-		return;
-	for (uint32_t i = 0; i < owed->count; i++) {
-		if (owed->run[i].dest_qpn == answer->dest_qpn)
-			return;
-	}
-	if (owed->count < DROPS_OWED)
-		owed->run[owed->count++] = *answer;
-}
-
-/* "Your request was dropped", on the channel that it came by: the sender need not be anybody's peer. */
-static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint8_t service,
-			uint32_t from_qpn, uint32_t to_qpn, uint32_t psn, enum vb_reason reason,
-			uint32_t expected)
-{
-	struct vb_run answer;
-
-	memset(&answer, 0, sizeof(answer));
-	answer.service = service;
-	answer.op = VB_OP_DROP;
-	answer.segments = 1;
-	answer.dest_qpn = to_qpn;
-	answer.src_qpn = from_qpn;
-	answer.psn = psn;
-	answer.imm = reason;
-	answer.msn = expected;
-	/* Another process may be late. One's own program knows what it has connected; nobody else can. */
-	if (c->loop && reason == VB_REASON_DROP_NOT_YET)
-		answer.imm = VB_REASON_DROP_STATE;
-	if (!drop_send(e, c, &answer))
-		drop_owe(c, &answer);
-}
-
-/* A request for a queue pair that this engine does not serve. */
-static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run)
-{
-	vb_note(VB_REASON_DROP_QPN, "run for qp 0x%x from qp 0x%x: no such queue pair",
-		run->dest_qpn, run->src_qpn);
-	if (!vb_service_reliable(run->service) || run->op == VB_OP_ACK || run->op == VB_OP_DROP ||
-	    run->op == VB_OP_READ_RESPONSE || run->op == VB_OP_ATOMIC_ACK)
-		return;
-	drop_answer(e, c, run->service, run->dest_qpn, run->src_qpn, run->psn, VB_REASON_DROP_QPN,
-		    0);
-}
-
-/*
- * What comes from a peer names one of its own queue pairs as the source. One that could do as much as this process itself is believed: it
- * may hand over what others sent. True: nothing more is to be done with this slot.
- */
-static bool source_is_forged(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot,
-			     const struct vb_run *run)
-{
-	bool foreign = vb_slot_is_from_wire(slot) || vb_slot_is_handed(slot);
-
-	/* Packets come to whichever process of the user has the port, so these may be anybody's. */
-	if (foreign ? vb_slot_is_from_wire(slot) && !vb_peer_is_stranger(c->peer)
-		    : vb_peer_speaks_for(c->peer, run->src_qpn))
-		return false;
-	vb_note(VB_REASON_DROP_FORGED, "process %u sent as qp 0x%x to qp 0x%x: not its own",
-		vb_peer_pid(c->peer), run->src_qpn, run->dest_qpn);
-	if (foreign)
-		return true;
-	vb_peer_doubt(c->peer);
-	if (vb_service_reliable(run->service) && vb_op_is_request(run->op))
-		drop_answer(e, c, run->service, run->dest_qpn, run->src_qpn, run->psn,
-			    VB_REASON_DROP_NOT_YET, 0);
-	return true;
-}
-
-/* What another process hands over is of some room above; of which one, the engine says. */
-static void handed(struct vb_engine *e, const struct vb_run *run, const void *payload)
-{
-	for (struct vb_engine_hook *h = e->hooks; h; h = h->next) {
-		if (h->handed)
-			h->handed(h, run, payload);
-	}
-}
-
-/* The slot is a copy. False: the peer's memory holds nonsense. */
-static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot)
-{
-	struct vb_run run;
-	const uint8_t *payload;
-	uint32_t bulk_bytes;
-
-	if (!vb_slot_decode(slot, &run, &payload, &bulk_bytes))
-		return false;
-	if (bulk_bytes) {
-		payload = vb_ring_bulk(&c->rx, slot, bulk_bytes);
-		if (!payload)
-			return false;
-		if (bulk_bytes != run.length) {
-			memcpy(&run.path, payload, sizeof(run.path));
-			payload += VB_SLOT_PATH_BYTES;
-		}
-	}
-	if (vb_peer_is_watched(c->peer) && source_is_forged(e, c, slot, &run))
-		return true;
-	if (vb_slot_is_from_wire(slot)) {
-		vb_udp_steer_lost();
-		vb_udp_deliver_here(e, &run, payload);
-		return true;
-	}
-	if (vb_slot_is_handed(slot)) {
-		handed(e, &run, payload);
-		return true;
-	}
-	struct vb_qp *qp = vb_qp_lookup(e, run.dest_qpn);
-
-	if (!qp) {
-		run_refuse(e, c, &run);
-		return true;
-	}
-	/*
-	 * The passive side answers where it was addressed; it makes no contact of its own. But who answers an XRC sender need not
-	 * be who takes its requests.
-	 */
-	if (!qp->channel && !qp->t.sends_only && qp->t.service != VB_SERVICE_UD &&
-	    run.src_qpn == qp->t.dest_qpn) {
-		qp->channel = c;
-		if (vb_qp_wants_memory(qp))
-			vb_peer_want_memory(c->peer);
-	}
-	qp->kind->receive(qp, &run, payload);
-	if (qp->t.resp.owed & VB_OWED_DROP) {
-		qp->t.resp.owed &= (uint8_t)~VB_OWED_DROP;
-		drop_answer(e, c, run.service, qp->t.qpn, qp->t.resp.drop_qpn, qp->t.resp.drop_psn,
-			    qp->t.resp.drop_reason, qp->t.resp.epsn);
-	}
-	vb_qp_settle(qp);
-	vb_engine_make_runnable(e, qp);
-	return true;
-}
-
-static void channel_condemn(struct vb_channel *c, const char *why)
-{
-	vb_peer_condemn(c->peer, why);
-	atomic_store(&c->dead, true);
-	c->mute = true;
-}
-
-static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
-{
-	struct vb_slot slot;
-	uint32_t n = 0;
-
-	while (n < BATCH && vb_ring_peek(&c->rx, &slot)) {
-		n++;
-		if (!slot_receive(e, c, &slot)) {
-			channel_condemn(c, "a ring slot holds impossible values");
-			break;
-		}
-		vb_ring_pop(&c->rx);
-	}
-	if (n == BATCH)
-		return n;
-	vb_ring_tell(&c->rx);
-	if (c->rx.corrupt || c->tx.corrupt)
-		channel_condemn(c, "a ring's sequence or count is impossible");
-	return n;
-}
-
-static inline bool channel_look(void *engine, struct vb_channel *c)
-{
-	struct vb_engine *e = engine;
-	bool worked;
-
-	if (c->mute)
-		return false;
-	worked = channel_serve(e, c) > 0;
-	if (c->user)
-		drops_retry(e, c);
-	return worked;
-}
-
-bool vb_engine_serve_channels(struct vb_engine *e, bool all)
-{
-	return vb_channel_list_serve(&e->channels, all, channel_look, e);
-}
-
-/* The queue pair loses its link: dead peer = finished; closed engine = its peer's queue pair is gone, so retry and give up. */
-static void qp_lose_channel(struct vb_engine *e, struct vb_qp *qp, const struct vb_channel *channel,
-			    bool peer_dead)
-{
-	for (int i = 0; i < VB_UD_CACHE; i++) {
-		if (qp->ud_cache[i] == channel)
-			qp->ud_cache[i] = NULL;
-	}
-	if (qp->reserved_channel == channel)
-		qp->reserved_channel = NULL;
-	if (qp->channel != channel)
-		return;
-	qp->channel = NULL;
-	qp->peer_qp = NULL;
-	/* An XRC receiver may go on in another process. */
-	if (peer_dead && !qp->t.sends_only)
-		vb_tqp_peer_dead(&qp->t);
-	else
-		vb_tqp_unreachable(&qp->t, VB_REASON_PEER_NOT_READY);
-	vb_qp_settle(qp);
-	vb_engine_make_runnable(e, qp);
-}
-
 static void channel_unlink(struct vb_engine *e, struct vb_channel *channel)
 {
 	vb_channel_list_remove(&e->channels, channel);
@@ -314,10 +63,10 @@ static void channel_unlink(struct vb_engine *e, struct vb_channel *channel)
 void vb_engine_lose_channel(struct vb_engine *e, struct vb_channel *channel, bool peer_dead)
 {
 	channel_unlink(e, channel);
-	vb_udp_stray_forget(e, channel);
-	for (struct vb_qp *qp = e->qps; qp; qp = qp->all_next)
-		qp_lose_channel(e, qp, channel, peer_dead);
-	free(channel->user);
+	for (uint32_t i = 0; i < e->num_links; i++) {
+		if (e->link[i]->lost)
+			e->link[i]->lost(e, channel, peer_dead);
+	}
 	vb_channel_close(e->node, channel);
 }
 

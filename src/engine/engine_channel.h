@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An engine's channels: receiving from them, taking new ones up, losing them. All under the engine's lock. */
+/* An engine's channels: taking new ones up, losing them. All under the engine's lock. */
 #ifndef VB_ENGINE_ENGINE_CHANNEL_H
 #define VB_ENGINE_ENGINE_CHANNEL_H
 
@@ -9,8 +9,6 @@ struct vb_engine;
 
 /* New channel ends (vb_engine_adopt) join the list. */
 void vb_engine_take_channels(struct vb_engine *engine);
-/* Hands at most a batch of each channel's runs to their queue pairs; not `all`: of each that is due (channel_list.h). True if there were any. */
-bool vb_engine_serve_channels(struct vb_engine *engine, bool all);
 /* The engine is going: its list is closed. No queue pair is left. */
 void vb_engine_close_channels(struct vb_engine *engine);
 

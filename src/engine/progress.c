@@ -44,11 +44,11 @@ struct pass {
 	bool packets;  /* a socket has: one engine that reads them will do */
 	bool called;   /* the engine looked at may have */
 	bool worked;
-	bool awake;      /* some engine's lease runs */
-	bool waiting;    /* some queue pair waits for room or contact */
-	bool missed;     /* some engine was busy: what the doorbell rang for may still lie there */
-	bool udp_awake;  /* some engine that reads the sockets is polled */
-	bool udp_asleep; /* some such engine is not */
+	bool awake;       /* some engine's lease runs */
+	bool waiting;     /* some queue pair waits for room or contact */
+	bool missed;      /* some engine was busy: what the doorbell rang for may still lie there */
+	bool read_awake;  /* some engine with links that must be read is polled */
+	bool read_asleep; /* some such engine is not */
 	uint64_t deadline; /* earliest timer, 0 = none */
 };
 
@@ -98,22 +98,26 @@ static bool timer_due(const struct vb_engine *e)
 	return deadline && deadline <= vb_clock_ns();
 }
 
+static bool waits(const struct vb_engine *e)
+{
+	return atomic_load_explicit(&e->waiting, memory_order_relaxed) ||
+	       atomic_load_explicit(&e->keeps, memory_order_relaxed);
+}
+
 /* Is the engine to be looked at before it is called? */
 static bool interesting(const struct vb_engine *e)
 {
 	return !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) ||
-	       __atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED) ||
-	       atomic_load_explicit(&e->deadline, memory_order_relaxed) ||
-	       atomic_load_explicit(&e->waiting, memory_order_relaxed) ||
+	       __atomic_load_n(&e->reads, __ATOMIC_RELAXED) ||
+	       atomic_load_explicit(&e->deadline, memory_order_relaxed) || waits(e) ||
 	       atomic_load_explicit(&e->inbox_news, memory_order_relaxed);
 }
 
 static bool has_news(const struct vb_engine *e, const struct pass *pass)
 {
 	return pass->doorbell || pass->called ||
-	       (pass->packets && __atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED)) ||
-	       timer_due(e) || atomic_load_explicit(&e->waiting, memory_order_relaxed) ||
-	       atomic_load_explicit(&e->inbox_news, memory_order_relaxed);
+	       (pass->packets && __atomic_load_n(&e->reads, __ATOMIC_RELAXED)) || timer_due(e) ||
+	       waits(e) || atomic_load_explicit(&e->inbox_news, memory_order_relaxed);
 }
 
 static void look_at(struct vb_engine *e, struct pass *pass)
@@ -127,12 +131,12 @@ static void look_at(struct vb_engine *e, struct pass *pass)
 	} else if (!asleep || has_news(e, pass)) {
 		drive_unpolled(e, pass);
 	}
-	if (__atomic_load_n(&e->udp_holds, __ATOMIC_RELAXED)) {
+	if (__atomic_load_n(&e->reads, __ATOMIC_RELAXED)) {
 		asleep = __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
-		pass->udp_asleep |= asleep;
-		pass->udp_awake |= !asleep;
+		pass->read_asleep |= asleep;
+		pass->read_awake |= !asleep;
 	}
-	pass->waiting |= atomic_load_explicit(&e->waiting, memory_order_relaxed);
+	pass->waiting |= waits(e);
 	note_deadline(pass, atomic_load_explicit(&e->deadline, memory_order_relaxed));
 	if (interesting(e)) {
 		vb_engines_watch(e);
@@ -196,7 +200,7 @@ struct vigil {
 	int64_t trust_ns;
 };
 
-static void arm(void)
+void vb_progress_arm(void)
 {
 	for (const struct vb_progress_hook *h = hooks; h; h = h->next) {
 		if (h->arm)
@@ -217,7 +221,7 @@ static int64_t vigil_before(struct vigil *v, const struct pass *pass, int64_t wa
 {
 	int64_t most = -1;
 
-	if (!pass->udp_awake) {
+	if (!pass->read_awake) {
 		v->mode = VIGIL_ARMED;
 		v->trust_ns = TRUST_FIRST_NS;
 	}
@@ -225,8 +229,8 @@ static int64_t vigil_before(struct vigil *v, const struct pass *pass, int64_t wa
 		most = PROBE_NS;
 	else if (v->mode == VIGIL_TRUST)
 		most = v->trust_ns;
-	else if (pass->udp_asleep || pass->udp_awake)
-		arm();
+	else if (pass->read_asleep || pass->read_awake)
+		vb_progress_arm();
 	return most >= 0 && (wait < 0 || wait > most) ? most : wait;
 }
 
@@ -237,7 +241,7 @@ static bool vigil_after(struct vigil *v, const struct pass *pass)
 
 	switch (v->mode) {
 	case VIGIL_ARMED:
-		if (packet && pass->udp_awake)
+		if (packet && pass->read_awake)
 			v->mode = VIGIL_PROBE;
 		break;
 	case VIGIL_PROBE:

@@ -12,7 +12,7 @@ struct vb_node;
 struct vb_progress_hook {
 	/* In each turn: does what is due. When it is to be called again (CLOCK_MONOTONIC ns), 0: no such time. */
 	uint64_t (*serve)(void);
-	/* Sockets whose packets those engines read that hold them (vb_engine.udp_holds): have the thread woken by the next one. */
+	/* Sockets whose packets those engines read that hold them (vb_engine.reads): have the thread woken by the next one. */
 	void (*arm)(void);
 	bool (*rang)(void); /* one has come since then, and nobody has taken it yet */
 	struct vb_progress_hook *next;
@@ -28,6 +28,9 @@ void vb_progress_register(struct vb_progress_hook *hook);
 		vb_progress_register(&progress_hook);                    \
 	}                                                                \
 	static struct vb_progress_hook progress_hook = {__VA_ARGS__}
+
+/* Nobody polls any more: what arrives wakes the progress thread. Any thread. */
+void vb_progress_arm(void);
 
 /* All that the progress thread does; never returns. */
 void vb_progress_main(struct vb_node *node);

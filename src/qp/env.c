@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the protocol needs from a real device: the program's buffers, receives, completions, events. The link is local/env.c's, what
+ * What the protocol needs from a real device: the program's buffers, receives, completions, events. The link is qp/link.c's, what
  * peers do to memory env_remote.c's.
  */
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "engine/cq.h"
 #include "qp/comp_cntr.h"
 #include "qp/env.h"
+#include "qp/link.h"
 #include "memory/memory.h"
 #include "memory/mw.h"
 #include "process/names.h"
@@ -271,15 +272,15 @@ static void explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run
 }
 
 const struct vb_env vb_qp_env = {
-	.reserve = vb_env_reserve,
-	.commit = vb_env_commit,
+	.reserve = vb_qp_link_reserve,
+	.commit = vb_qp_link_commit,
 	.timer = timer,
 	.now = now,
 	.gather_check = gather_check,
 	.gather = gather,
 	.scatter_response = scatter_response,
-	.direct = vb_env_direct,
-	.direct_waits = vb_env_direct_waits,
+	.direct = vb_qp_link_direct,
+	.direct_waits = vb_qp_link_direct_waits,
 	.send_done = send_done,
 	.recv_take = recv_take,
 	.recv_untake = recv_untake,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The parts of the protocol's environment that have files of their own: the link, requests of peers, direct access. */
+/* The parts of the protocol's environment that have files of their own: requests of peers. */
 #ifndef VB_QP_ENV_H
 #define VB_QP_ENV_H
 
@@ -24,16 +24,6 @@ static inline struct vb_mem vb_env_memory(const struct vb_qp *qp)
 void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done,
 		      const struct vb_cqe_more *more);
 
-/* local/env.c */
-void *vb_env_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length);
-void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run);
-
-/*
- * Contact is made on the way to RTR, so that the first message need not wait for it, and so that one-sided requests work even if
- * the peer is stopped before. True: the answer is still to come, ask again.
- */
-bool vb_env_seek(struct vb_qp *qp);
-
 /* env_remote.c */
 enum vb_reason vb_env_remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length,
 				   uint32_t need);
@@ -48,9 +38,5 @@ enum vb_reason vb_env_remote_atomic_write(struct vb_tqp *t, uint32_t rkey, uint6
 enum vb_reason vb_env_remote_flush(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length,
 				   uint32_t type, bool whole);
 void vb_env_remote_done(struct vb_tqp *t, uint8_t op, uint64_t bytes, bool ok);
-
-/* env_direct.c */
-enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe);
-bool vb_env_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool two_sided);
 
 #endif

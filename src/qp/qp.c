@@ -16,13 +16,13 @@
 #include "process/process.h"
 #include "qp/comp_cntr.h"
 #include "qp/parts.h"
+#include "qp/link.h"
 #include "qp/qp_create.h"
 #include "engine/recv_queue.h"
 #include "engine/send_wqe.h"
 #include "engine/srq.h"
 #include "engine/td_engine.h"
 #include "object/td.h"
-#include "remote/qp.h"
 #include "transport/qp_state.h"
 
 static uint8_t service_of(enum ibv_qp_type type)
@@ -99,8 +99,8 @@ void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
 	qp->t.sender = vb_operation_sender(type);
 	qp->t.sends_only = type == IBV_QPT_XRC_SEND;
 	qp->t.state = IBV_QPS_RESET;
-	qp->t.link_reliable = true;
-	qp->t.max_run_bytes = VB_QP_RUN_BYTES;
+	qp->link = vb_qp_link_to(qp, true);
+	vb_qp_link_tune(qp);
 	qp->t.mtu = VB_MTU_BYTES;
 	vb_tqp_reset(&qp->t);
 }
@@ -365,6 +365,13 @@ void vb_qp_settle(struct vb_qp *qp)
 	}
 }
 
+void vb_qp_arrived(struct vb_qp *qp, const struct vb_run *run, const void *payload)
+{
+	qp->kind->receive(qp, run, payload);
+	vb_qp_settle(qp);
+	vb_engine_make_runnable(qp->engine, qp);
+}
+
 void vb_qp_stop(struct vb_qp *qp)
 {
 	__atomic_store_n(&qp->pub->direct, 0, __ATOMIC_SEQ_CST);
@@ -375,7 +382,7 @@ void vb_qp_stop(struct vb_qp *qp)
 	vb_tqp_reset(&qp->t);
 	vb_qp_queues_clear(qp);
 	vb_engine_remove_qp(qp->engine, qp);
-	vb_udp_qp_release(qp);
+	vb_qp_links_release(qp);
 }
 
 int vb_qp_retire(struct ibv_qp *ibqp, struct vb_events_got *got)

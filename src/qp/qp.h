@@ -66,14 +66,15 @@ struct vb_qp {
 	_Atomic uint8_t
 		state; /* t.state for those who look without the engine's lock; set by vb_qp_publish() */
 
-	/* The link. */
+	/* The link that it takes; a datagram queue pair's: that of the latest destination. Never NULL. */
+	const struct vb_link *link;
+	bool heard; /* the link wants to know what the program posts, and when it is the queue pair's turn */
 	struct vb_channel *channel; /* RC, UC: to the peer's engine; NULL until there is one */
 	const struct vb_page_qp *peer_qp;
 	uint64_t connected_at; /* when RTR was entered, CLOCK_MONOTONIC ns */
 	bool seeking; /* RTR was entered, the channel is not there yet: ask whenever there may be news */
 	uint16_t unreachable; /* reserve() met no peer: tell the protocol after it returns; enum vb_reason, 0 = no */
-	bool peer_lost;    /* reserve() met a dead peer */
-	bool reserved_udp; /* the pending reservation is for the link between hosts */
+	bool peer_lost; /* reserve() met a dead peer */
 	struct vb_channel *ud_cache[VB_UD_CACHE];
 	uint32_t ud_cache_qpn[VB_UD_CACHE];
 	uint32_t ud_slow[VB_UD_CACHE]; /* contact was waited for in vain: no longer */
@@ -89,7 +90,6 @@ struct vb_qp {
 	struct vb_qp *all_next, *all_prev;
 	struct vb_qp *run_next;
 	bool runnable;
-	bool udp_heard;    /* a message ended since the program last posted (remote/reply.h) */
 	uint8_t udp_habit; /* messages in a row that were replied to at once */
 	struct vb_qp *timer_next, *timer_prev;
 	uint64_t timer_at; /* 0 = none */
@@ -113,7 +113,6 @@ struct vb_qp {
 	bool psn_moved; /* something was sent: report running PSNs */
 	bool drain_notify, draining;
 	struct vb_path path;
-	bool path_local;
 
 	/* The link between hosts (remote/qp.c). */
 	uint8_t udp; /* families whose sockets it holds (VB_UDP_IPV4 ...) */
@@ -144,7 +143,7 @@ static inline struct vb_qp *vb_qp_body(struct vb_qp *qp)
 	return qp->kind->body ? qp->kind->body(qp) : qp;
 }
 
-/* May its one-sided requests be done directly (qp/env_direct.c)? */
+/* May its one-sided requests be done directly (local/direct.c)? */
 static inline bool vb_qp_wants_memory(const struct vb_qp *qp)
 {
 	return qp->t.service == VB_SERVICE_RC || qp->t.service == VB_SERVICE_UC;
@@ -205,6 +204,8 @@ void vb_qp_settle(struct vb_qp *qp);
 void vb_qp_queues_clear(struct vb_qp *qp);
 /* Under the engine's lock: flush posted receives of the own queue as errors. */
 void vb_qp_flush_receives(struct vb_qp *qp);
+/* Under the engine's lock: a run has arrived for the queue pair, by whatever link. */
+void vb_qp_arrived(struct vb_qp *qp, const struct vb_run *run, const void *payload);
 /* Sets ex.wr_* of a queue pair that has the part for it (post_ex.c). */
 int vb_qp_ex_init(struct vb_qp *qp);
 /* In a forked child: the queue pair refuses (post_ex.c). */

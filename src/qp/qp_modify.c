@@ -13,9 +13,9 @@
 #include "engine/cq.h"
 #include "process/limits.h"
 #include "process/process.h"
+#include "qp/link.h"
 #include "qp/parts.h"
 #include "qp/qp.h"
-#include "remote/qp.h"
 #include "transport/qp_state.h"
 
 /* Between IBV_QP_DEST_QPN and IBV_QP_RATE_LIMIT there are bits without a meaning. */
@@ -31,7 +31,7 @@
 struct change {
 	enum ibv_qp_state from, to;
 	struct vb_path path;
-	bool local;
+	const struct vb_link *link;
 };
 
 static int refuse(const struct vb_qp *qp, const char *what, uint64_t value)
@@ -113,8 +113,11 @@ static int address_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, in
 	if (a->ah_attr.port_num != 1)
 		return refuse(qp, "the address vector's port is not the queue pair's",
 			      a->ah_attr.port_num);
-	int err = vb_ah_resolve(qp->u.qp.context, &a->ah_attr, &c->path, &c->local);
+	bool near;
+	int err = vb_ah_resolve(qp->u.qp.context, &a->ah_attr, &c->path, &near);
 
+	if (!err)
+		c->link = vb_qp_link_to(qp, near);
 	if (!err && qp->t.service != VB_SERVICE_UD)
 		c->path.hop_limit = VB_HOP_LIMIT_ROUTE; /* as Linux does (ibv_modify_qp(3)) */
 	return err;
@@ -128,13 +131,13 @@ static int link_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask,
 		return 0;
 	if (qp->t.service == VB_SERVICE_UD) {
 		if (c->to == IBV_QPS_RTR)
-			vb_udp_qp_datagrams(qp);
+			vb_qp_links_listen(qp);
 		return 0;
 	}
-	if (!(mask & IBV_QP_AV) || c->local)
+	if (!(mask & IBV_QP_AV) || !c->link->connect)
 		return 0;
-	return vb_udp_qp_connect(qp, &a->ah_attr, &c->path,
-				 (mask & IBV_QP_PATH_MTU) ? a->path_mtu : qp->attrs->set.path_mtu);
+	return c->link->connect(qp, &a->ah_attr, &c->path,
+				(mask & IBV_QP_PATH_MTU) ? a->path_mtu : qp->attrs->set.path_mtu);
 }
 
 /* What ibv_query_qp(3) gives back is the last value set. */
@@ -200,10 +203,10 @@ static void apply(struct vb_qp *qp, int mask, const struct change *c)
 		t->mtu = 128u << m->path_mtu;
 	if (mask & IBV_QP_AV) {
 		qp->path = c->path;
-		qp->path_local = c->local;
+		qp->link = c->link;
 		qp->channel = NULL;
 		qp->peer_qp = NULL;
-		vb_udp_qp_tune(qp, c->local);
+		vb_qp_link_tune(qp);
 	}
 }
 
@@ -250,7 +253,7 @@ static int resources_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int 
 static void to_reset(struct vb_qp *qp)
 {
 	vb_tqp_reset(&qp->t);
-	vb_udp_qp_release(qp);
+	vb_qp_links_release(qp);
 	vb_qp_queues_clear(qp);
 	qp->attrs->set = (struct ibv_qp_attr){0};
 	qp->pace.kbps = 0;
@@ -271,7 +274,7 @@ static void enter(struct vb_qp *qp, const struct change *c)
 		qp->connected_at = vb_clock_ns();
 		vb_tqp_start_responder(t, qp->attrs->set.rq_psn);
 		t->state = IBV_QPS_RTR;
-		qp->seeking = t->service != VB_SERVICE_UD && qp->path_local;
+		qp->seeking = t->service != VB_SERVICE_UD && qp->link->seek;
 		break;
 	case IBV_QPS_RTS:
 		if (c->from == IBV_QPS_RTR)
@@ -323,11 +326,14 @@ static int other_half(enum ibv_qp_type type)
 /* Everything that leads to the peer, as ibv_modify_qp would have prepared it here. */
 static int mirror_path(struct vb_qp *qp, const struct ibv_qp_attr *attr, struct change *c)
 {
-	int err = vb_ah_resolve(qp->u.qp.context, &attr->ah_attr, &c->path, &c->local);
+	bool near;
+	int err = vb_ah_resolve(qp->u.qp.context, &attr->ah_attr, &c->path, &near);
 
 	c->path.hop_limit = VB_HOP_LIMIT_ROUTE;
-	if (!err && !c->local)
-		err = vb_udp_qp_connect(qp, &attr->ah_attr, &c->path, attr->path_mtu);
+	if (!err)
+		c->link = vb_qp_link_to(qp, near);
+	if (!err && c->link->connect)
+		err = c->link->connect(qp, &attr->ah_attr, &c->path, attr->path_mtu);
 	return err ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU;
 }
 
@@ -343,7 +349,7 @@ void vb_qp_mirror(struct vb_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_
 		enter(qp, &c);
 	else
 		qp->t.state = (uint8_t)state;
-	qp->seeking = serves && qp->path_local && !qp->channel;
+	qp->seeking = serves && qp->link->seek && !qp->channel;
 	vb_qp_ordinary_publish(qp);
 	if (state == IBV_QPS_ERR && c.from != IBV_QPS_ERR)
 		vb_qp_entered_error(qp);

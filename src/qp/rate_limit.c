@@ -6,8 +6,8 @@
 #include "engine/pace.h"
 #include "object/context.h"
 #include "qp/parts.h"
+#include "qp/link.h"
 #include "qp/qp.h"
-#include "remote/qp.h"
 #include "transport/qp_state.h"
 
 static int attr_check(const struct vb_qp *qp, const struct ibv_qp_rate_limit_attr *attr)
@@ -37,7 +37,7 @@ static void shorten_runs(struct vb_qp *qp)
 
 	if (t->service == VB_SERVICE_UD) /* one packet is a run */
 		return;
-	vb_udp_qp_tune(qp, qp->path_local);
+	vb_qp_link_tune(qp);
 	if (!qp->pace.kbps)
 		return;
 	packets = vb_pace_burst_bytes(&qp->pace) / t->mtu;

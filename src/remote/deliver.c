@@ -14,6 +14,7 @@
 #include "remote/inbox.h"
 #include "remote/reply.h"
 #include "remote/stray.h"
+#include "remote/udp.h"
 #include "host/bell.h"
 
 #define STAGING_BYTES 65536u
@@ -49,8 +50,9 @@ static enum vb_reason judge(const struct vb_qp *qp, const struct vb_run *run)
 		return VB_REASON_DROP_STATE;
 	if (qp->t.service == VB_SERVICE_UD)
 		return VB_REASON_NONE;
-	return qp->path_local || memcmp(run->path.sgid, qp->path.dgid, 16) ? VB_REASON_DROP_SOURCE
-									   : VB_REASON_NONE;
+	return qp->link != &vb_udp_link || memcmp(run->path.sgid, qp->path.dgid, 16)
+		       ? VB_REASON_DROP_SOURCE
+		       : VB_REASON_NONE;
 }
 
 void vb_udp_deliver_here(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
@@ -62,10 +64,9 @@ void vb_udp_deliver_here(struct vb_engine *e, const struct vb_run *run, const ui
 		vb_udp_drop(reason, run);
 		return;
 	}
-	qp->kind->receive(qp, run, payload);
-	vb_udp_reply_heard(qp, run);
-	vb_qp_settle(qp);
-	vb_engine_make_runnable(e, qp);
+	if (qp->t.service != VB_SERVICE_UD)
+		vb_udp_reply_heard(qp, run);
+	vb_qp_arrived(qp, run, payload);
 }
 
 struct hand_over {

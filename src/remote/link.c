@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -364,20 +363,17 @@ static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
 	return fd >= 0 && vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) > 0;
 }
 
-/* Written under the engine's lock, read by pollers that do not hold it. */
-static uint32_t idle(const struct vb_engine *e)
-{
-	return __atomic_load_n(&e->udp_idle, __ATOMIC_RELAXED);
-}
-
+/* When nothing has come for long, whoever is to send something may need the poller's processor. */
 static void set_idle(struct vb_engine *e, uint32_t looks)
 {
-	__atomic_store_n(&e->udp_idle, looks, __ATOMIC_RELAXED);
+	e->udp_idle = looks;
+	__atomic_store_n(&e->yields, looks >= IDLE_LOOKS && looks % IDLE_SKIP == 1,
+			 __ATOMIC_RELAXED);
 }
 
 static bool skip(struct vb_engine *e)
 {
-	uint32_t looks = idle(e);
+	uint32_t looks = e->udp_idle;
 
 	if (looks < IDLE_LOOKS)
 		return false;
@@ -396,8 +392,8 @@ bool vb_udp_link_drain(struct vb_engine *e)
 	vb_lock_release(&udp_link.drain);
 	if (worked)
 		set_idle(e, 0);
-	else if (idle(e) < IDLE_LOOKS)
-		set_idle(e, idle(e) + 1);
+	else if (e->udp_idle < IDLE_LOOKS)
+		set_idle(e, e->udp_idle + 1);
 	return worked;
 }
 
@@ -411,12 +407,6 @@ bool vb_udp_link_take(struct vb_engine *e)
 	worked |= side_drain(e, &udp_link.side[1], false);
 	vb_lock_release(&udp_link.drain);
 	return worked;
-}
-
-void vb_udp_link_breathe(const struct vb_engine *e)
-{
-	if (idle(e) >= IDLE_LOOKS && idle(e) % IDLE_SKIP == 1)
-		sched_yield();
 }
 
 void vb_udp_link_arm(void)

@@ -43,9 +43,6 @@ bool vb_udp_link_drain(struct vb_engine *engine);
 /* The same, whatever the engine has found lately. */
 bool vb_udp_link_take(struct vb_engine *engine);
 
-/* A poller's breather, without locks: when nothing came for long, whoever is to send something may need this core. */
-void vb_udp_link_breathe(const struct vb_engine *engine);
-
 /* Nobody polls any more: have the progress thread woken by the next packet. */
 void vb_udp_link_arm(void);
 /* The set of watched descriptors (epoll(7)); tags from VB_UDP_LINK_TAGS on are those of remote/steer.h. -1: there is none yet. */

@@ -14,6 +14,7 @@
 #include "remote/deliver.h"
 #include "remote/link.h"
 #include "remote/steer.h"
+#include "remote/udp.h"
 #include "udp/address.h"
 #include "udp/mtu.h"
 #include "udp/socket.h"
@@ -59,12 +60,15 @@ static int engine_hold(struct vb_engine *e, unsigned int family)
 	int err = vb_udp_engine_init(e);
 
 	if (!err)
+		vb_engine_join_link(e, &vb_udp_link);
+
+	if (!err)
 		err = vb_udp_link_get(e, family);
 	if (err)
 		return err;
-	bool first = !e->udp_holds;
+	bool first = !e->reads;
 
-	__atomic_store_n(&e->udp_holds, e->udp_holds + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->reads, e->reads + 1, __ATOMIC_RELAXED);
 	/* A packet that came between the opening and here has used up the arming, and nobody was there to read it. */
 	vb_udp_link_arm();
 	vb_engines_watch(e);
@@ -75,7 +79,7 @@ static int engine_hold(struct vb_engine *e, unsigned int family)
 
 static void engine_drop(struct vb_engine *e, unsigned int family)
 {
-	__atomic_store_n(&e->udp_holds, e->udp_holds - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->reads, e->reads - 1, __ATOMIC_RELAXED);
 	vb_udp_link_put(e, family);
 }
 
@@ -158,16 +162,10 @@ static uint32_t window_packets(unsigned int family, uint32_t mtu)
 	return fit < WINDOW_LEAST ? WINDOW_LEAST : fit;
 }
 
-void vb_udp_qp_tune(struct vb_qp *qp, bool local)
+void vb_udp_qp_tune(struct vb_qp *qp)
 {
 	struct vb_tqp *t = &qp->t;
 
-	t->link_reliable = local;
-	t->window_packets = 0;
-	t->max_read_bytes = 0;
-	t->max_run_bytes = VB_QP_RUN_BYTES;
-	if (local || t->service == VB_SERVICE_UD)
-		return;
 	t->window_packets = window_packets(family_of(qp->path.dgid), t->mtu);
 	t->max_run_bytes = vb_udp_run_bytes(t->mtu, t->window_packets * t->mtu / 2);
 	/* Two parts fit the window, so that the next is asked for while one arrives. */

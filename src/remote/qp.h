@@ -24,8 +24,8 @@ void vb_udp_qp_datagrams(struct vb_qp *qp);
 int vb_udp_qp_hold_group(struct vb_qp *qp, const uint8_t gid[16]);
 void vb_udp_qp_drop_group(struct vb_qp *qp, const uint8_t gid[16]);
 
-/* After apply(): what the protocol has to know about the link that `path` takes. */
-void vb_udp_qp_tune(struct vb_qp *qp, bool local);
+/* link->tune: windows, which the granted buffer limits. */
+void vb_udp_qp_tune(struct vb_qp *qp);
 
 /* RESET, destroy: lets go. */
 void vb_udp_qp_release(struct vb_qp *qp);

@@ -24,15 +24,15 @@ static inline void vb_udp_reply_heard(struct vb_qp *qp, const struct vb_run *run
 {
 	if (run->flags & VB_RUN_LAST &&
 	    (run->op == VB_OP_SEND || (run->op == VB_OP_WRITE && run->flags & VB_RUN_IMM)))
-		qp->udp_heard = true;
+		qp->heard = true;
 }
 
 /* The program has posted. True: an acknowledgement has waited for that. */
 static inline bool vb_udp_reply_posted(struct vb_qp *qp)
 {
-	if (!qp->udp_heard)
+	if (!qp->heard)
 		return false;
-	qp->udp_heard = false;
+	qp->heard = false;
 	if (qp->udp_habit < VB_UDP_HABIT)
 		qp->udp_habit++;
 	return qp->runnable && vb_tqp_owes_ack_alone(&qp->t);
@@ -41,14 +41,14 @@ static inline bool vb_udp_reply_posted(struct vb_qp *qp)
 /* Is the acknowledgement to wait for a reply? */
 static inline bool vb_udp_reply_expected(const struct vb_qp *qp)
 {
-	return qp->udp_heard && qp->udp_habit == VB_UDP_HABIT && vb_tqp_owes_ack_alone(&qp->t);
+	return qp->heard && qp->udp_habit == VB_UDP_HABIT && vb_tqp_owes_ack_alone(&qp->t);
 }
 
 /* The program is back and has not posted: the habit is over. */
 static inline void vb_udp_reply_over(struct vb_qp *qp)
 {
 	qp->udp_habit = 0;
-	qp->udp_heard = false;
+	qp->heard = false;
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include "process/process.h"
 #include "remote/deliver.h"
 #include "remote/steer.h"
+#include "remote/udp.h"
 #include "host/slot.h"
 
 #define PLACES        16u /* queue pairs of other processes that channels are remembered for */
@@ -58,8 +59,10 @@ static struct vb_strays *strays_of(struct vb_engine *e)
 {
 	if (!e->strays) {
 		e->strays = calloc(1, sizeof(*e->strays));
-		if (e->strays)
+		if (e->strays) {
 			e->strays->last = &e->strays->first;
+			vb_engine_join_link(e, &vb_udp_link);
+		}
 	}
 	return e->strays;
 }
@@ -130,7 +133,7 @@ static void append(struct vb_engine *e, struct parcel *p)
 	s->last = &p->next;
 	s->bytes += parcel_bytes(&p->run);
 	s->waits[place_of(p->run.dest_qpn)]++;
-	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
+	atomic_store_explicit(&e->keeps, true, memory_order_relaxed);
 	vb_engines_watch(e);
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
 		vb_progress_expect(1);
@@ -216,6 +219,7 @@ bool vb_udp_stray_late(struct vb_engine *e)
 		any = true;
 	}
 	s->last = link;
+	atomic_store_explicit(&e->keeps, s->first != NULL, memory_order_relaxed);
 	return any;
 }
 
@@ -255,6 +259,7 @@ void vb_udp_stray_finish(struct vb_engine *e)
 		e->strays->first = NULL;
 		e->strays->last = &e->strays->first;
 		e->strays->bytes = 0;
+		atomic_store_explicit(&e->keeps, false, memory_order_relaxed);
 		memset(e->strays->waits, 0, sizeof(e->strays->waits));
 	}
 	vb_lock_release(&e->lock);

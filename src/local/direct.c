@@ -18,6 +18,7 @@
 #include "host/channel.h"
 #include "host/guard.h"
 #include "host/peer.h"
+#include "local/link.h"
 
 #define DIRECT_WORTH_WAITING 32768u /* bytes */
 #define DIRECT_CHUNK \
@@ -248,11 +249,16 @@ static bool contact(struct vb_qp *qp, struct target *target)
 {
 	enum vb_contact why;
 
-	if (!qp->path_local || qp->pace.kbps) /* what is limited goes the way that is paced */
+	if (qp->pace.kbps) /* what is limited goes the way that is paced */
 		return false;
-	if (!qp->channel)
-		qp->channel = vb_channel_find_since(qp->engine->node, qp->engine->index,
-						    qp->t.dest_qpn, qp->connected_at, true, &why);
+	if (!qp->channel) {
+		struct vb_channel *c = vb_channel_find_since(qp->engine->node, qp->engine->index,
+							     qp->t.dest_qpn, qp->connected_at, true,
+							     &why);
+
+		if (c)
+			vb_local_set_channel(qp, c);
+	}
 	if (!qp->channel || atomic_load_explicit(&qp->channel->dead, memory_order_relaxed))
 		return false;
 	target->peer = qp->channel->peer;
@@ -270,9 +276,8 @@ static bool contact(struct vb_qp *qp, struct target *target)
  * A stream of one-sided requests should not be kept on the ring, and so on the target's processors, by the one that was sent
  * before contact was made; and a large copy is worth a round trip. A small WRITE behind a SEND goes behind it.
  */
-bool vb_env_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool two_sided)
+bool vb_local_direct_waits(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool two_sided)
 {
-	struct vb_qp *qp = vb_qp_of_tqp(t);
 	struct target target;
 
 	if (two_sided && wqe->length < DIRECT_WORTH_WAITING)
@@ -281,9 +286,8 @@ bool vb_env_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool t
 	       qp_allows(qp, target.qp, queue_needed(wqe->opcode));
 }
 
-enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
+enum vb_direct vb_local_direct(struct vb_qp *qp, struct vb_send_wqe *wqe)
 {
-	struct vb_qp *qp = vb_qp_of_tqp(t);
 	struct vb_engine *e = qp->engine;
 	struct target target;
 	uint32_t need = access_needed(wqe->opcode);
@@ -293,7 +297,7 @@ enum vb_direct vb_env_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
 	if (!plausible(wqe) || !contact(qp, &target) || !qp_allows(qp, target.qp, queue) ||
 	    !needs_one_mark(qp, wqe))
 		goto declined;
-	vb_mark_set(e->node, e->index, target.peer, t->dest_qpn, wqe->rkey);
+	vb_mark_set(e->node, e->index, target.peer, qp->t.dest_qpn, wqe->rkey);
 	vb_guard_init(&target.guard);
 	target.guard.first = &target.qp->generation;
 	target.guard.first_is = __atomic_load_n(&target.qp->generation, __ATOMIC_ACQUIRE);

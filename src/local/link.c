@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The protocol's link on one host: which channel a run takes, room in its ring, and what to do while there is none. */
+/* The links of one host: which channel a run takes, room in its ring, and what to do while there is none. */
+#include "local/link.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/reason.h"
-#include "qp/env.h"
 #include "process/limits.h"
-#include "process/process.h"
-#include "qp/qp.h"
-#include "remote/qp.h"
 #include "host/slot.h"
 
 /*
@@ -55,7 +53,7 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 						     vb_qp_wants_memory(qp), &why);
 
 	if (c)
-		qp->channel = c;
+		vb_local_set_channel(qp, c);
 	else if (why == VB_CONTACT_DEAD && !qp->t.sends_only)
 		qp->peer_lost = true;
 	else
@@ -63,17 +61,21 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 	return c;
 }
 
-bool vb_env_seek(struct vb_qp *qp)
+/*
+ * Contact is made on the way to RTR, so that the first message need not wait for it, and so that one-sided requests work even if
+ * the peer is stopped before.
+ */
+static bool seek(struct vb_qp *qp)
 {
 	enum vb_contact why = VB_CONTACT_ABSENT;
+	struct vb_channel *c = qp->channel;
 
-	if (!qp->seeking)
-		return false;
-	if (!qp->channel)
-		qp->channel = vb_channel_find_since(qp->engine->node, qp->engine->index,
-						    qp->t.dest_qpn, qp->connected_at,
-						    vb_qp_wants_memory(qp), &why);
-	qp->seeking = !qp->channel;
+	if (!c)
+		c = vb_channel_find_since(qp->engine->node, qp->engine->index, qp->t.dest_qpn,
+					  qp->connected_at, vb_qp_wants_memory(qp), &why);
+	if (c)
+		vb_local_set_channel(qp, c);
+	qp->seeking = !c;
 	/* Nobody there: whoever comes makes contact with us, and a new channel makes every queue pair ask again. */
 	return why == VB_CONTACT_PENDING && qp->seeking;
 }
@@ -172,27 +174,10 @@ static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, u
 	return receiver_moves(c, vb_clock_ns()) ? NULL : discard(qp, "its process takes nothing");
 }
 
-/* Does the run leave the host? */
-static bool takes_udp(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+static void *reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t length)
 {
-	if (!qp->udp)
-		return false;
-	return qp->t.service == VB_SERVICE_UD ? wqe && wqe->peer_hint == VB_HINT_REMOTE
-					      : !qp->path_local;
-}
-
-void *vb_env_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length)
-{
-	struct vb_qp *qp = vb_qp_of_tqp(t);
-
-	/* Answers without data are not held up. */
-	if (qp->pace.kbps && length && !vb_pace_ready(&qp->pace, vb_clock_ns()))
-		return NULL;
-	qp->reserved_udp = takes_udp(qp, wqe);
-	if (qp->reserved_udp)
-		return vb_udp_reserve(qp, length);
-	if (t->service == VB_SERVICE_UD)
-		return wqe ? datagram_reserve(qp, wqe, length) : NULL;
+	if (qp->t.service == VB_SERVICE_UD)
+		return datagram_reserve(qp, wqe, length);
 	struct vb_channel *c = connected_channel(qp);
 
 	return c ? ring_reserve(qp, c, length, false) : NULL;
@@ -204,26 +189,17 @@ static void path_count(struct vb_paths *paths, bool loop, uint32_t bytes)
 	*(loop ? &paths->loop_bytes : &paths->shm_bytes) += bytes;
 }
 
-void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run)
+static void commit(struct vb_qp *qp, const struct vb_run *run)
 {
-	struct vb_qp *qp = vb_qp_of_tqp(t);
 	struct vb_channel *c = qp->reserved_channel;
 
-	(void)wqe;
-	qp->psn_moved = true;
-	if (qp->pace.kbps)
-		vb_pace_spend(&qp->pace, run->length);
-	if (qp->reserved_udp) {
-		vb_udp_commit(qp, run);
-		return;
-	}
 	if (!c) {
-		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: datagram for qp 0x%x: %s", t->qpn,
+		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: datagram for qp 0x%x: %s", qp->t.qpn,
 			run->dest_qpn, qp->discard_why);
 		return;
 	}
 	bool in_scratch = run->length && run->length <= VB_SLOT_EXT_BYTES &&
-			  t->service != VB_SERVICE_UD;
+			  qp->t.service != VB_SERVICE_UD;
 	bool fits = vb_slot_fits_inline(run);
 	/* The reservation just made is made again, now knowing how much of it is needed; it cannot fail. */
 	struct vb_slot *slot;
@@ -251,3 +227,28 @@ void vb_env_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct
 	vb_engine_pushed(qp->engine, c);
 	path_count(&qp->engine->paths, c->loop, run->length);
 }
+
+/* The last one of the list: it takes what no other reaches. */
+const struct vb_link vb_shm_link = {
+	.name = "shm",
+	.lossless = true,
+	.always = true,
+	.seek = seek,
+	.reserve = reserve,
+	.commit = commit,
+	.direct = vb_local_direct,
+	.direct_waits = vb_local_direct_waits,
+	.drain = vb_local_drain,
+	.lost = vb_local_lost,
+};
+
+/* An engine has one list of channels, of both kinds: shm's drain serves it. */
+const struct vb_link vb_loop_link = {
+	.name = "loop",
+	.lossless = true,
+	.seek = seek,
+	.reserve = reserve,
+	.commit = commit,
+	.direct = vb_local_direct,
+	.direct_waits = vb_local_direct_waits,
+};

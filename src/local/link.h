@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The links within a host: rings of shared memory to another process (shm), and rings within the process (loop). Which of
+ * them a connected queue pair takes shows when its channel is found; until then it is shm.
+ */
+#ifndef VB_LOCAL_LINK_H
+#define VB_LOCAL_LINK_H
+
+#include <stdbool.h>
+
+#include "engine/link.h"
+#include "host/channel.h"
+#include "qp/qp.h"
+
+extern const struct vb_link vb_shm_link, vb_loop_link;
+
+static inline void vb_local_set_channel(struct vb_qp *qp, struct vb_channel *channel)
+{
+	qp->channel = channel;
+	qp->link = channel->loop ? &vb_loop_link : &vb_shm_link;
+}
+
+/* direct.c: link->direct and link->direct_waits. */
+enum vb_direct vb_local_direct(struct vb_qp *qp, struct vb_send_wqe *wqe);
+bool vb_local_direct_waits(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool two_sided);
+
+/* receive.c: link->drain and link->lost. */
+bool vb_local_drain(struct vb_engine *engine, bool polled);
+void vb_local_lost(struct vb_engine *engine, struct vb_channel *channel, bool peer_dead);
+
+#endif

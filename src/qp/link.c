@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Which link a queue pair takes, and the protocol's way to it. */
+#include "qp/link.h"
+
+#include "qp/qp.h"
+
+const struct vb_link *vb_qp_link_to(const struct vb_qp *qp, bool near)
+{
+	const struct vb_link *last = NULL;
+
+	for (uint32_t i = 0; vb_links[i]; i++) {
+		last = vb_links[i];
+		if (last->reaches && last->reaches(qp, near))
+			break;
+	}
+	return last;
+}
+
+void vb_qp_link_tune(struct vb_qp *qp)
+{
+	struct vb_tqp *t = &qp->t;
+
+	t->link_reliable = qp->link->lossless;
+	t->window_packets = 0;
+	t->max_read_bytes = 0;
+	t->max_run_bytes = VB_QP_RUN_BYTES;
+	if (qp->link->tune && t->service != VB_SERVICE_UD)
+		qp->link->tune(qp);
+}
+
+void vb_qp_links_listen(struct vb_qp *qp)
+{
+	for (uint32_t i = 0; vb_links[i]; i++) {
+		if (vb_links[i]->listen)
+			vb_links[i]->listen(qp);
+	}
+}
+
+void vb_qp_links_release(struct vb_qp *qp)
+{
+	for (uint32_t i = 0; vb_links[i]; i++) {
+		if (vb_links[i]->release)
+			vb_links[i]->release(qp);
+		qp->link = vb_links[i];
+	}
+	qp->heard = false;
+}
+
+void *vb_qp_link_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	/* Answers without data are not held up. */
+	if (qp->pace.kbps && length && !vb_pace_ready(&qp->pace, vb_clock_ns()))
+		return NULL;
+	if (t->service == VB_SERVICE_UD) {
+		if (!wqe)
+			return NULL;
+		qp->link = vb_qp_link_to(qp, wqe->peer_hint == VB_HINT_LOCAL);
+	}
+	return qp->link->reserve(qp, wqe, length);
+}
+
+void vb_qp_link_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	(void)wqe;
+	qp->psn_moved = true;
+	if (qp->pace.kbps)
+		vb_pace_spend(&qp->pace, run->length);
+	qp->link->commit(qp, run);
+}
+
+enum vb_direct vb_qp_link_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	return qp->link->direct ? qp->link->direct(qp, wqe) : VB_DIRECT_DECLINED;
+}
+
+bool vb_qp_link_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool two_sided)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	return qp->link->direct_waits && qp->link->direct_waits(qp, wqe, two_sided);
+}

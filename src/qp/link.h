@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A queue pair and the links (engine/link.h): which one it takes, what all of them are told. Under the engine's lock. */
+#ifndef VB_QP_LINK_H
+#define VB_QP_LINK_H
+
+#include <stdbool.h>
+
+#include "engine/link.h"
+#include "transport/env.h"
+
+struct vb_qp;
+
+/* The first link that reaches such a destination. `near`: an address of this host. */
+const struct vb_link *vb_qp_link_to(const struct vb_qp *qp, bool near);
+/* What of a link's nature the protocol has to know; of qp->link. */
+void vb_qp_link_tune(struct vb_qp *qp);
+/* A datagram queue pair is about to receive. */
+void vb_qp_links_listen(struct vb_qp *qp);
+/* RESET, destroy: every link lets go. */
+void vb_qp_links_release(struct vb_qp *qp);
+
+/* env->reserve, env->commit. */
+void *vb_qp_link_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length);
+void vb_qp_link_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run);
+
+/* env->direct, env->direct_waits. */
+enum vb_direct vb_qp_link_direct(struct vb_tqp *t, struct vb_send_wqe *wqe);
+bool vb_qp_link_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool two_sided);
+
+#endif

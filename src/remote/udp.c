@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The table of the link between hosts. */
+#include "remote/udp.h"
+
+#include "engine/engine.h"
+#include "qp/qp.h"
+#include "remote/deliver.h"
+#include "remote/link.h"
+#include "remote/qp.h"
+#include "remote/reply.h"
+#include "remote/steer.h"
+#include "remote/stray.h"
+
+/* A datagram goes out by the sockets that its queue pair holds, or to nobody. */
+static bool reaches(const struct vb_qp *qp, bool near)
+{
+	return !near && (qp->t.service != VB_SERVICE_UD || qp->udp);
+}
+
+static void *reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t length)
+{
+	(void)wqe;
+	return vb_udp_reserve(qp, length);
+}
+
+static bool posted(struct vb_qp *qp, bool *more)
+{
+	if (!vb_udp_reply_posted(qp))
+		return false;
+	vb_udp_pair_begin(qp);
+	*more = vb_tqp_run_reply(&qp->t);
+	vb_udp_pair_end(qp);
+	return true;
+}
+
+static bool defer(struct vb_qp *qp, bool polled)
+{
+	if (polled)
+		return vb_udp_reply_expected(qp);
+	vb_udp_reply_over(qp);
+	return false;
+}
+
+static bool drain(struct vb_engine *e, bool polled)
+{
+	bool worked = vb_udp_deliver_late(e);
+
+	(void)polled;
+	if (e->reads)
+		worked |= vb_udp_link_drain(e);
+	return worked;
+}
+
+/* It would have come to this process by itself if the steering was as it should be. */
+static void passed(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
+{
+	vb_udp_steer_lost();
+	vb_udp_deliver_here(e, run, payload);
+}
+
+static void lost(struct vb_engine *e, struct vb_channel *channel, bool peer_dead)
+{
+	(void)peer_dead;
+	vb_udp_stray_forget(e, channel);
+}
+
+const struct vb_link vb_udp_link = {
+	.name = "udp",
+	.reaches = reaches,
+	.connect = vb_udp_qp_connect,
+	.listen = vb_udp_qp_datagrams,
+	.tune = vb_udp_qp_tune,
+	.release = vb_udp_qp_release,
+	.reserve = reserve,
+	.commit = vb_udp_commit,
+	.posted = posted,
+	.defer = defer,
+	.drain = drain,
+	.passed = passed,
+	.lost = lost,
+	.leave = vb_udp_stray_finish,
+	.fini = vb_udp_engine_fini,
+};
