@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Send queue entries: room, common fields, faults, launch. */
+/* Send queue entries: room, common fields, faults; handing them to the protocol. */
 #include "engine/send_wqe.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/reason.h"
 #include "object/pd.h"
@@ -63,27 +64,54 @@ void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct
 		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_AH_PD);
 }
 
-int vb_send_state_check(const struct vb_qp *qp)
+/* Under the engine's lock. Entries from before a reset lie where nobody would look for them. */
+static int judge(const struct vb_qp *qp, const struct vb_send_batch *batch)
 {
-	uint8_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
-
-	if (state >= IBV_QPS_RTS)
-		return 0;
-	return -vb_refuse(EINVAL, VB_REASON_QP_STATE, "post_send: qp 0x%x is in %s", qp->t.qpn,
-			  vb_qp_state_name(state));
+	if (qp->t.state < IBV_QPS_RTS)
+		return -vb_refuse(EINVAL, VB_REASON_QP_STATE, "post_send: qp 0x%x is in %s",
+				  qp->t.qpn, vb_qp_state_name(qp->t.state));
+	if (qp->t.sq_posted != batch->first)
+		return -vb_refuse(EINVAL, VB_REASON_QP_STATE,
+				  "post_send: qp 0x%x was reset meanwhile", qp->t.qpn);
+	return 0;
 }
 
-void vb_send_launch(struct vb_qp *qp, uint32_t count)
+void vb_send_wqe_bind(struct vb_send_wqe *wqe, struct ibv_mw *mw, struct vb_send_batch *batch)
+{
+	memcpy(vb_send_wqe_inline(wqe), &mw, sizeof(mw));
+	batch->binds = true;
+}
+
+/* Only what is handed over gives its windows their keys. */
+static void windows_tell(struct vb_qp *qp, const struct vb_send_batch *batch)
+{
+	struct ibv_mw *mw;
+
+	for (uint32_t i = 0; i < batch->count; i++) {
+		struct vb_send_wqe *wqe = vb_tqp_wqe(&qp->t, batch->first + i);
+
+		if (wqe->opcode != IBV_WR_BIND_MW)
+			continue;
+		memcpy(&mw, vb_send_wqe_inline(wqe), sizeof(mw));
+		mw->rkey = wqe->rkey;
+	}
+}
+
+int vb_send_hand_over(struct vb_qp *qp, const struct vb_send_batch *batch)
 {
 	struct vb_engine *e = qp->engine;
+	int err;
 
 	vb_lock_take(&e->lock);
-	/* Between the check and here the queue pair may have been reset: then the entries are nobody's. */
-	if (qp->t.state >= IBV_QPS_RTS) {
-		qp->t.sq_posted += count;
+	err = judge(qp, batch);
+	if (!err && batch->binds)
+		windows_tell(qp, batch);
+	if (!err && batch->count) {
+		qp->t.sq_posted += batch->count;
 		vb_engine_posted(e, qp);
 		if (e->pushed)
 			vb_engine_flush(e);
 	}
 	vb_lock_release(&e->lock);
+	return err;
 }

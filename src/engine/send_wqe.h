@@ -10,6 +10,13 @@
 /* What ibv_wr_atomic_write(3) keeps in the entry, whatever room for inline data the queue has. */
 #define VB_ATOMIC_WRITE_BYTES 8u
 
+/* Entries that are posted together. wr_lock is held from the first to handing over. */
+struct vb_send_batch {
+	uint32_t first; /* sq_posted when they were begun */
+	uint32_t count;
+	bool binds; /* windows are bound by some of them */
+};
+
 /* The entry `ahead` places after the last posted one, or NULL: the queue is full (the reason is recorded). */
 struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead);
 
@@ -21,10 +28,13 @@ void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id
 void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah,
 			 uint32_t qpn, uint32_t qkey);
 
-/* May the queue pair take send requests in its state? 0 or EINVAL. */
-int vb_send_state_check(const struct vb_qp *qp);
+/* The entry binds `mw`, which is told its key when it is handed over. Without data, the room behind it is free to remember that. */
+void vb_send_wqe_bind(struct vb_send_wqe *wqe, struct ibv_mw *mw, struct vb_send_batch *batch);
 
-/* `count` entries are complete: hand them to the protocol. Takes the engine's lock. */
-void vb_send_launch(struct vb_qp *qp, uint32_t count);
+/*
+ * The entries are complete: hand them to the protocol. Takes the engine's lock, under which the queue pair's state decides whether
+ * they are posted: 0 or EINVAL.
+ */
+int vb_send_hand_over(struct vb_qp *qp, const struct vb_send_batch *batch);
 
 #endif

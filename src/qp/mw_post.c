@@ -70,7 +70,8 @@ static int check_region(const struct ibv_mr *mr)
 }
 
 /* Under wr_lock. */
-static int post(struct vb_qp *qp, struct vb_mw *m, const struct ibv_mw_bind *bind)
+static int entry_fill(struct vb_qp *qp, struct vb_mw *m, const struct ibv_mw_bind *bind,
+		      struct vb_send_batch *batch)
 {
 	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, 0);
 	int err;
@@ -82,14 +83,15 @@ static int post(struct vb_qp *qp, struct vb_mw *m, const struct ibv_mw_bind *bin
 	if (err)
 		return err;
 	wqe->window_rights |= VB_MW_BIND_TYPE_1;
-	m->mw.rkey = wqe->rkey;
-	vb_send_launch(qp, 1);
+	vb_send_wqe_bind(wqe, &m->mw, batch);
+	batch->count = 1;
 	return 0;
 }
 
 int vb_mw_post_bind(struct ibv_qp *ibqp, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
+	struct vb_send_batch batch = {.count = 0};
 	int err = vb_context_check(mw->context, VB_HANDLE_MW, mw->handle, mw, "mw");
 
 	if (!err)
@@ -98,12 +100,13 @@ int vb_mw_post_bind(struct ibv_qp *ibqp, struct ibv_mw *mw, const struct ibv_mw_
 		err = check_bind(mw, &bind->bind_info);
 	if (!err)
 		err = check_region(bind->bind_info.mr);
-	if (!err)
-		err = -vb_send_state_check(qp);
 	if (err)
 		return err;
 	vb_lock_take(&qp->wr_lock);
-	err = post(qp, vb_mw_of(mw), bind);
+	batch.first = qp->t.sq_posted;
+	err = entry_fill(qp, vb_mw_of(mw), bind, &batch);
+	int refused = -vb_send_hand_over(qp, &batch);
+
 	vb_lock_release(&qp->wr_lock);
-	return err;
+	return refused ? refused : err;
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/send_wqe.h"
 #include "object/event_queue.h"
 #include "qp/comp_cntr.h"
 #include "qp/qp.h"
@@ -28,11 +29,9 @@ struct vb_qp_events {
 
 /* ibv_wr_*(3): the batch that is being built, from start to complete or abort; guarded by wr_lock. Of those made with send_ops_flags. */
 struct vb_qp_builder {
-	bool open;      /* between start and complete or abort */
-	bool binds;     /* a window is bound in the batch */
-	uint32_t first; /* sq_posted when it was opened: RESET begins anew */
-	uint32_t count;
+	bool open; /* between start and complete or abort */
 	int error; /* EINVAL also where no batch is open */
+	struct vb_send_batch batch;
 	struct vb_send_wqe *current;
 };
 

@@ -39,7 +39,7 @@ static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
 	qp->builder->current = NULL;
 	if (qp->builder->error)
 		return NULL;
-	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, qp->builder->count);
+	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, qp->builder->batch.count);
 
 	if (!wqe) {
 		fail(qp, ENOMEM);
@@ -47,7 +47,7 @@ static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
 	}
 	vb_send_wqe_begin(qp, wqe, ex->wr_id, opcode, ex->wr_flags);
 	wqe->peer_hint = VB_HINT_NOWHERE; /* a datagram without an address reaches nobody */
-	qp->builder->count++;
+	qp->builder->batch.count++;
 	qp->builder->current = wqe;
 	return wqe;
 }
@@ -140,24 +140,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		fail(qp, err);
 	if (!wqe || err)
 		return;
-	/* Without data the room behind the entry is free: the window, until it can be told its key. */
-	memcpy(vb_send_wqe_inline(wqe), &mw, sizeof(mw));
-	qp->builder->binds = true;
-}
-
-/* Only a batch that is handed over gives its windows their keys. */
-static void windows_tell(struct vb_qp *qp)
-{
-	struct ibv_mw *mw;
-
-	for (uint32_t i = 0; i < qp->builder->count; i++) {
-		struct vb_send_wqe *wqe = vb_tqp_wqe(&qp->t, qp->t.sq_posted + i);
-
-		if (wqe->opcode != IBV_WR_BIND_MW)
-			continue;
-		memcpy(&mw, vb_send_wqe_inline(wqe), sizeof(mw));
-		mw->rkey = wqe->rkey;
-	}
+	vb_send_wqe_bind(wqe, mw, &qp->builder->batch);
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
@@ -331,22 +314,9 @@ static void wr_start(struct ibv_qp_ex *ex)
 
 	vb_lock_take(&qp->wr_lock);
 	qp->builder->open = true;
-	qp->builder->binds = false;
-	qp->builder->first = qp->t.sq_posted;
-	qp->builder->count = 0;
+	qp->builder->batch = (struct vb_send_batch){.first = qp->t.sq_posted};
 	qp->builder->error = 0;
 	qp->builder->current = NULL;
-}
-
-static int batch_check(const struct vb_qp *qp)
-{
-	if (qp->builder->error)
-		return qp->builder->error;
-	if (qp->builder->first !=
-	    qp->t.sq_posted) /* the entries lie where nobody will look for them */
-		return -vb_refuse(EINVAL, VB_REASON_QP_STATE,
-				  "wr_complete: qp 0x%x was reset since wr_start", qp->t.qpn);
-	return vb_send_state_check(qp);
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
@@ -357,11 +327,9 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	if (!qp->builder->open)
 		return -vb_refuse(EINVAL, VB_REASON_ARG, "wr_complete: qp 0x%x: no wr_start before",
 				  qp->t.qpn);
-	err = batch_check(qp);
-	if (!err && qp->builder->binds)
-		windows_tell(qp);
-	if (!err && qp->builder->count)
-		vb_send_launch(qp, qp->builder->count);
+	err = qp->builder->error;
+	if (!err)
+		err = vb_send_hand_over(qp, &qp->builder->batch);
 	batch_close(qp);
 	vb_lock_release(&qp->wr_lock);
 	return err;

@@ -91,7 +91,8 @@ static void remote_fill(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr, u
 		wqe->invalidate_key = wr->invalidate_rkey;
 }
 
-static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
+static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr,
+		      struct vb_send_batch *batch)
 {
 	if (!is_opcode((unsigned int)wr->opcode))
 		return refuse(qp, EINVAL, VB_REASON_OPCODE, "no such opcode", wr->opcode);
@@ -110,7 +111,7 @@ static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ib
 		err = -vb_mw_fill(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 		if (err)
 			return err;
-		wr->bind_mw.mw->rkey = wqe->rkey;
+		vb_send_wqe_bind(wqe, wr->bind_mw.mw, batch);
 	}
 	if (is_datagram(qp, wr)) {
 		if (!wr->wr.ud.ah)
@@ -123,19 +124,19 @@ static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ib
 
 /* The list may point to itself: it ends where the queue is full, so it is never walked beforehand. */
 static int list_fill(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
-		     uint32_t *count)
+		     struct vb_send_batch *batch)
 {
 	int err = 0;
 
 	for (; wr; wr = wr->next) {
-		struct vb_send_wqe *wqe = vb_send_wqe_next(qp, *count);
+		struct vb_send_wqe *wqe = vb_send_wqe_next(qp, batch->count);
 
-		err = wqe ? entry_fill(qp, wqe, wr) : ENOMEM;
+		err = wqe ? entry_fill(qp, wqe, wr, batch) : ENOMEM;
 		if (err) {
 			*bad_wr = wr;
 			break;
 		}
-		++*count;
+		batch->count++;
 	}
 	return err;
 }
@@ -143,17 +144,16 @@ static int list_fill(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_w
 int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
-	uint32_t count = 0;
-	int err = vb_send_state_check(qp);
+	struct vb_send_batch batch = {.count = 0};
+	int err, refused;
 
-	if (err) {
-		*bad_wr = wr;
-		return err;
-	}
 	vb_lock_take(&qp->wr_lock);
-	err = list_fill(qp, wr, bad_wr, &count);
-	if (count)
-		vb_send_launch(qp, count);
+	batch.first = qp->t.sq_posted;
+	err = list_fill(qp, wr, bad_wr, &batch);
+	refused = vb_send_hand_over(qp, &batch);
 	vb_lock_release(&qp->wr_lock);
-	return err;
+	if (!refused)
+		return err;
+	*bad_wr = wr;
+	return refused;
 }

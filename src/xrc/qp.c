@@ -350,6 +350,7 @@ static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_
 	handle->u.qp.context = ctx;
 	handle->u.qp.qp_context = qp_context;
 	vb_xrc_handle_of(handle)->xrcd = vb_xrcd_of(xrcd);
+	handle->engine = d->engine; /* where posting to it is refused */
 	vb_lock_take(&d->engine->lock);
 	err = body_get(d, qpn, &body);
 	if (!err)
