@@ -14,6 +14,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/check.h"
+#include "support/walk.h"
 
 #define PAIRS    256
 #define ALLOWED  64 /* for the process as a whole: sockets, claims, the doorbell */
@@ -31,14 +32,9 @@ __attribute__((visibility("default"))) int epoll_ctl(int set, int operation, int
 
 static void make_ready(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = TEST_KEY};
+	struct ibv_qp_attr attr = {.port_num = 1, .qkey = TEST_KEY};
 
-	CHECK_ZERO(ibv_modify_qp(qp, &attr,
-				 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
-	attr.qp_state = IBV_QPS_RTR;
-	CHECK_ZERO(ibv_modify_qp(qp, &attr, IBV_QP_STATE));
-	attr.qp_state = IBV_QPS_RTS;
-	CHECK_ZERO(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
+	CHECK_ZERO(walk_to(qp, &attr, IBV_QPS_RTS));
 }
 
 int main(void)

@@ -12,11 +12,22 @@
 #include <unistd.h>
 
 static const char *promise_text = "(no promise named)";
+static void (*failing_tell)(void);
 static unsigned int watchdog_limit;
 
 void promise(const char *text)
 {
 	promise_text = text;
+}
+
+const char *promise_now(void)
+{
+	return promise_text;
+}
+
+void check_before_failing(void (*tell)(void))
+{
+	failing_tell = tell;
 }
 
 static void say(const char *text)
@@ -135,6 +146,8 @@ void check_failed(const char *file, int line, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	if (failing_tell)
+		failing_tell();
 	fflush(stdout);
 	fprintf(stderr, "FAIL %s:%d [pid %d]: %s; promise: %s\n", file, line, (int)getpid(), text,
 		promise_text);

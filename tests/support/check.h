@@ -19,6 +19,9 @@ enum { CHECK_EXIT_FAIL = 1, CHECK_EXIT_SKIP = 77 };
 
 /* Names what the following checks prove; the string must stay valid. */
 void promise(const char *text);
+const char *promise_now(void);
+/* Is called once before a failed check ends the process. */
+void check_before_failing(void (*tell)(void));
 
 /* Ends the process with status 1 and a message after this many seconds (0: never). */
 void watchdog(unsigned int seconds);

@@ -24,8 +24,8 @@ static void obey(int sock)
 	static struct end_reply reply;
 	struct end end = {.sock = -1};
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);           /* a test that failed leaves nobody behind */
-	REQUIRE(freopen("/dev/null", "w", stdout)); /* the near end reports */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);         /* a test that failed leaves nobody behind */
+	CHECK(freopen("/dev/null", "w", stdout)); /* the near end reports */
 	expect_case("far end");
 	for (;;) {
 		if (recv(sock, &request, sizeof(request), 0) != (ssize_t)sizeof(request))
@@ -53,9 +53,9 @@ static void start_apart(struct end *end)
 {
 	int pair[2];
 
-	REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0);
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0);
 	end->pid = fork();
-	REQUIRE(end->pid >= 0);
+	CHECK(end->pid >= 0);
 	if (!end->pid) {
 		char number[16];
 
@@ -75,9 +75,9 @@ static void ask(struct end *end, struct end_request *request, struct end_reply *
 		end_serve(end, request, reply);
 		return;
 	}
-	REQUIRE(send(end->sock, request, sizeof(*request), MSG_NOSIGNAL) ==
-		(ssize_t)sizeof(*request));
-	REQUIRE(recv(end->sock, reply, sizeof(*reply), 0) == (ssize_t)sizeof(*reply));
+	CHECK(send(end->sock, request, sizeof(*request), MSG_NOSIGNAL) ==
+	      (ssize_t)sizeof(*request));
+	CHECK(recv(end->sock, reply, sizeof(*reply), 0) == (ssize_t)sizeof(*reply));
 }
 
 struct end_config end_defaults(enum ibv_qp_type type)
@@ -138,7 +138,7 @@ void end_close(struct end *end)
 	if (end->place == END_HERE)
 		return;
 	close(end->sock);
-	REQUIRE(waitpid(end->pid, &status, 0) == end->pid);
+	CHECK(waitpid(end->pid, &status, 0) == end->pid);
 	EXPECT_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0,
 		   "the far end's process ended with %#x", (unsigned int)status);
 }
@@ -154,9 +154,9 @@ int end_bring_to(struct end *end, const struct end_info *peer, enum ibv_qp_state
 
 void end_link(struct end *a, struct end *b)
 {
-	REQUIRE(end_bring_to(a, &b->info, IBV_QPS_RTS) == 0);
+	CHECK(end_bring_to(a, &b->info, IBV_QPS_RTS) == 0);
 	if (b != a)
-		REQUIRE(end_bring_to(b, &a->info, IBV_QPS_RTS) == 0);
+		CHECK(end_bring_to(b, &a->info, IBV_QPS_RTS) == 0);
 }
 
 void end_pair(struct end *near, struct end *far, const struct end_config *near_config,
@@ -203,7 +203,7 @@ int end_post_recv(struct end *end, uint64_t wr_id, const struct ibv_sge *sge, in
 	struct end_request request = {.verb = END_POST_RECV, .a = num_sge, .wr.wr_id = wr_id};
 	struct end_reply reply = {0};
 
-	REQUIRE(num_sge <= END_MAX_SGE);
+	CHECK(num_sge <= END_MAX_SGE);
 	if (num_sge > 0)
 		memcpy(request.sge, sge, sizeof(*sge) * (size_t)num_sge);
 	ask(end, &request, &reply);
@@ -215,7 +215,7 @@ int end_post_send(struct end *end, const struct ibv_send_wr *wr)
 	struct end_request request = {.verb = END_POST_SEND, .wr = *wr};
 	struct end_reply reply = {0};
 
-	REQUIRE(wr->num_sge <= END_MAX_SGE);
+	CHECK(wr->num_sge <= END_MAX_SGE);
 	if (wr->num_sge > 0)
 		memcpy(request.sge, wr->sg_list, sizeof(*wr->sg_list) * (size_t)wr->num_sge);
 	ask(end, &request, &reply);
@@ -227,7 +227,7 @@ int end_poll(struct end *end, enum end_cq which, struct ibv_wc *wc, int max, int
 	struct end_request request = {.verb = END_POLL, .a = (int)which, .b = max, .c = ms};
 	struct end_reply reply = {0};
 
-	REQUIRE(max <= END_POLLED);
+	CHECK(max <= END_POLLED);
 	ask(end, &request, &reply);
 	memcpy(wc, reply.wc, sizeof(*wc) * (size_t)reply.result);
 	return reply.result;
@@ -296,7 +296,7 @@ void end_fill(struct end *end, size_t offset, int byte, size_t length)
 {
 	uint8_t *data = malloc(length);
 
-	REQUIRE(data);
+	CHECK(data);
 	memset(data, byte, length);
 	end_poke(end, offset, data, length);
 	free(data);
@@ -307,7 +307,7 @@ bool end_is_filled(struct end *end, size_t offset, int byte, size_t length)
 	uint8_t *data = malloc(length);
 	size_t same = 0;
 
-	REQUIRE(data);
+	CHECK(data);
 	end_peek(end, offset, data, length);
 	while (same < length && data[same] == (uint8_t)byte)
 		same++;
@@ -421,6 +421,6 @@ struct ibv_ah *end_ah(struct end *end, const struct end_info *peer)
 	};
 	struct ibv_ah *ah = ibv_create_ah(end->pd, &attr);
 
-	REQUIRE(ah);
+	CHECK(ah);
 	return ah;
 }

@@ -6,7 +6,7 @@
  * works on either, so a test describes what both sides must see once and runs in both forms.
  *
  * An end is used by one thread. Functions return 0, a count, or the errno of the verb that they
- * stand for; a broken fixture ends the program (REQUIRE).
+ * stand for; a broken fixture ends the program (CHECK).
  */
 #ifndef TESTS_SUPPORT_END_H
 #define TESTS_SUPPORT_END_H

@@ -8,18 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "support/expect.h"
-
-static long long now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
-}
+#include "support/walk.h"
 
 struct ibv_context *end_open_device(void)
 {
@@ -27,17 +19,17 @@ struct ibv_context *end_open_device(void)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *ctx = NULL;
 
-	REQUIRE(list);
+	CHECK(list);
 	for (int i = 0; list[i] && !ctx; i++) {
 		const char *name = ibv_get_device_name(list[i]);
 
 		if (wanted ? !strcmp(name, wanted) : !strncmp(name, "vb_", 3)) {
 			ctx = ibv_open_device(list[i]);
-			REQUIRE(ctx);
+			CHECK(ctx);
 		}
 	}
 	ibv_free_device_list(list);
-	REQUIRE(ctx); /* a device of verbatim's is there */
+	CHECK(ctx); /* a device of verbatim's is there */
 	return ctx;
 }
 
@@ -80,18 +72,18 @@ static void open_queues(struct end *end)
 
 	for (int i = 0; i < 2; i++) {
 		end->cq[i] = ibv_create_cq(end->ctx, (int)config->cqe, end, NULL, 0);
-		REQUIRE(end->cq[i]);
+		CHECK(end->cq[i]);
 	}
 	if (config->srq_wr) {
 		end->srq =
 			ibv_create_srq(config->srq_other_pd ? end->other_pd : end->pd, &srq_attr);
-		REQUIRE(end->srq);
+		CHECK(end->srq);
 	}
 	attr.send_cq = end->cq[END_SEND_CQ];
 	attr.recv_cq = end->cq[END_RECV_CQ];
 	attr.srq = end->srq;
 	end->qp = config->send_ops ? create_extended(end, &attr) : ibv_create_qp(end->pd, &attr);
-	REQUIRE(end->qp);
+	CHECK(end->qp);
 	end->info.max_send_wr = attr.cap.max_send_wr;
 	end->info.max_recv_wr = attr.cap.max_recv_wr;
 	end->info.max_send_sge = attr.cap.max_send_sge;
@@ -106,24 +98,24 @@ static void serve_open(struct end *end)
 
 	end->ctx = end_open_device();
 	flags = fcntl(end->ctx->async_fd, F_GETFL);
-	REQUIRE(flags >= 0);
-	REQUIRE(fcntl(end->ctx->async_fd, F_SETFL, flags | O_NONBLOCK) == 0);
+	CHECK(flags >= 0);
+	CHECK(fcntl(end->ctx->async_fd, F_SETFL, flags | O_NONBLOCK) == 0);
 	end->pd = ibv_alloc_pd(end->ctx);
-	REQUIRE(end->pd);
+	CHECK(end->pd);
 	end->other_pd = ibv_alloc_pd(end->ctx);
-	REQUIRE(end->other_pd);
+	CHECK(end->other_pd);
 	end->buf = mmap(NULL, config->buf_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			-1, 0);
-	REQUIRE(end->buf != MAP_FAILED);
+	CHECK(end->buf != MAP_FAILED);
 	end->mr = ibv_reg_mr(end->pd, end->buf, config->buf_len, (int)config->mr_access);
-	REQUIRE(end->mr);
+	CHECK(end->mr);
 	open_queues(end);
 	end->info.qpn = end->qp->qp_num;
 	end->info.psn = config->psn;
 	end->info.rkey = end->mr->rkey;
 	end->info.lkey = end->mr->lkey;
 	end->info.addr = (uintptr_t)end->buf;
-	REQUIRE(ibv_query_gid(end->ctx, 1, config->sgid_index, &end->info.gid) == 0);
+	CHECK(ibv_query_gid(end->ctx, 1, config->sgid_index, &end->info.gid) == 0);
 }
 
 static int serve_close(struct end *end)
@@ -147,80 +139,32 @@ static int serve_close(struct end *end)
 	return 0;
 }
 
-static int to_init(struct end *end)
+static int serve_bring_to(struct end *end, const struct end_info *peer, enum ibv_qp_state state)
 {
-	bool ud = end->config.type == IBV_QPT_UD;
+	const struct end_config *c = &end->config;
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.pkey_index = end->config.pkey_index,
+		.pkey_index = c->pkey_index,
 		.port_num = 1,
-		.qkey = end->config.qkey,
-		.qp_access_flags = end->config.qp_access,
-	};
-
-	return ibv_modify_qp(end->qp, &attr,
-			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				     (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
-}
-
-static int to_rtr(struct end *end, const struct end_info *peer)
-{
-	enum ibv_qp_type type = end->config.type;
-	int mask = IBV_QP_STATE;
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = (enum ibv_mtu)end->config.mtu,
+		.qkey = c->qkey,
+		.qp_access_flags = c->qp_access,
+		.path_mtu = (enum ibv_mtu)c->mtu,
 		.dest_qp_num = peer->qpn,
 		.rq_psn = peer->psn,
-		.max_dest_rd_atomic = end->config.dest_rd_atomic,
-		.min_rnr_timer = end->config.min_rnr_timer,
+		.sq_psn = c->psn,
+		.max_rd_atomic = c->rd_atomic,
+		.max_dest_rd_atomic = c->dest_rd_atomic,
+		.min_rnr_timer = c->min_rnr_timer,
+		.timeout = c->timeout,
+		.retry_cnt = c->retry_cnt,
+		.rnr_retry = c->rnr_retry,
 		.ah_attr = {.is_global = 1,
 			    .port_num = 1,
 			    .grh = {.dgid = peer->gid,
-				    .sgid_index = end->config.sgid_index,
+				    .sgid_index = c->sgid_index,
 				    .hop_limit = 64}},
 	};
 
-	if (type != IBV_QPT_UD)
-		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (type == IBV_QPT_RC)
-		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	return ibv_modify_qp(end->qp, &attr, mask);
-}
-
-static int to_rts(struct end *end)
-{
-	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTS,
-		.sq_psn = end->config.psn,
-		.timeout = end->config.timeout,
-		.retry_cnt = end->config.retry_cnt,
-		.rnr_retry = end->config.rnr_retry,
-		.max_rd_atomic = end->config.rd_atomic,
-	};
-
-	if (end->config.type == IBV_QPT_RC)
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_MAX_QP_RD_ATOMIC;
-	return ibv_modify_qp(end->qp, &attr, mask);
-}
-
-static int serve_bring_to(struct end *end, const struct end_info *peer, enum ibv_qp_state state)
-{
-	struct ibv_qp_attr attr = {.qp_state = state};
-	int rc;
-
-	if (state == IBV_QPS_RESET)
-		return ibv_modify_qp(end->qp, &attr, IBV_QP_STATE);
-	rc = to_init(end);
-	if (!rc && state != IBV_QPS_INIT && state != IBV_QPS_ERR)
-		rc = to_rtr(end, peer);
-	if (!rc && (state == IBV_QPS_RTS || state == IBV_QPS_SQD))
-		rc = to_rts(end);
-	if (!rc && (state == IBV_QPS_SQD || state == IBV_QPS_ERR))
-		rc = ibv_modify_qp(end->qp, &attr, IBV_QP_STATE);
-	return rc;
+	return walk_to(end->qp, &attr, state);
 }
 
 static int serve_state(struct end *end)
@@ -257,13 +201,13 @@ static int serve_post_send(struct end *end, struct end_request *request)
 
 static int serve_poll(struct end *end, int which, int max, int ms, struct ibv_wc *wc)
 {
-	long long limit = now_ms() + ms;
+	uint64_t limit = now_ms() + (uint64_t)ms;
 	int got = 0;
 
 	for (;;) {
 		int n = ibv_poll_cq(end->cq[which], max - got, wc + got);
 
-		REQUIRE(n >= 0);
+		CHECK(n >= 0);
 		got += n;
 		if (got == max || (!n && now_ms() >= limit))
 			return got;
@@ -296,7 +240,7 @@ static int serve_reg(struct end *end, const struct end_request *request, struct 
 
 	while (index < END_EXTRA_MRS && end->extra[index])
 		index++;
-	REQUIRE(index < END_EXTRA_MRS);
+	CHECK(index < END_EXTRA_MRS);
 	end->extra[index] = ibv_reg_mr(pd, end->buf + request->offset, request->length, request->a);
 	if (!end->extra[index])
 		return errno;
@@ -361,9 +305,9 @@ static void serve_vanish(struct end *end, const struct end_request *request)
 {
 	int fd = memfd_create("empty", MFD_CLOEXEC);
 
-	REQUIRE(fd >= 0);
-	REQUIRE(mmap(end->buf + request->offset, request->length, PROT_READ | PROT_WRITE,
-		     MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
+	CHECK(fd >= 0);
+	CHECK(mmap(end->buf + request->offset, request->length, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
 	close(fd);
 }
 
@@ -371,7 +315,7 @@ static int serve_counter(struct end *end, int which)
 {
 	struct ibv_port_attr attr;
 
-	REQUIRE(ibv_query_port(end->ctx, 1, &attr) == 0);
+	CHECK(ibv_query_port(end->ctx, 1, &attr) == 0);
 	return (int)(which ? attr.bad_pkey_cntr : attr.qkey_viol_cntr);
 }
 

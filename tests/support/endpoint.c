@@ -4,6 +4,7 @@
 
 #include "support/check.h"
 #include "support/process.h"
+#include "support/walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,20 +84,16 @@ void qp_settings_default(struct qp_settings *settings, enum ibv_qp_type type)
 
 void qp_to_init(struct ibv_qp *qp, const struct qp_settings *settings)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = ENDPOINT_PORT};
-	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	struct ibv_qp_attr attr = {
+		.port_num = ENDPOINT_PORT,
+		.qkey = ENDPOINT_QKEY,
+		.qp_access_flags = settings->access,
+	};
 
-	if (settings->type == IBV_QPT_UD) {
-		attr.qkey = ENDPOINT_QKEY;
-		mask |= IBV_QP_QKEY;
-	} else {
-		/* UC serves neither READ nor ATOMIC, but the mask bit is required all the same. */
-		attr.qp_access_flags = settings->access;
-		if (settings->type == IBV_QPT_UC)
-			attr.qp_access_flags &= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-		mask |= IBV_QP_ACCESS_FLAGS;
-	}
-	CHECK_ZERO(ibv_modify_qp(qp, &attr, mask));
+	/* UC serves neither READ nor ATOMIC, but the mask bit is required all the same. */
+	if (settings->type == IBV_QPT_UC)
+		attr.qp_access_flags &= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	CHECK_ZERO(walk_step(qp, &attr, IBV_QPS_INIT));
 }
 
 struct ibv_qp *qp_create(struct endpoint *endpoint, const struct qp_settings *settings)
@@ -123,42 +120,33 @@ struct ibv_qp *qp_create(struct endpoint *endpoint, const struct qp_settings *se
 void qp_to_rtr(struct ibv_qp *qp, const struct qp_settings *settings, const struct peer *local,
 	       const struct peer *remote, int gid_index)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
-	int mask = IBV_QP_STATE;
+	struct ibv_qp_attr attr = {
+		.path_mtu = (enum ibv_mtu)(local->mtu < remote->mtu ? local->mtu : remote->mtu),
+		.dest_qp_num = remote->qpn,
+		.rq_psn = remote->psn,
+		.max_dest_rd_atomic = settings->rd_atomic,
+		.min_rnr_timer = settings->min_rnr_timer,
+		.ah_attr = {.is_global = 1,
+			    .port_num = ENDPOINT_PORT,
+			    .grh = {.dgid = remote->gid,
+				    .sgid_index = (uint8_t)gid_index,
+				    .hop_limit = 64}},
+	};
 
-	if (settings->type != IBV_QPT_UD) {
-		attr.path_mtu = (enum ibv_mtu)(local->mtu < remote->mtu ? local->mtu : remote->mtu);
-		attr.dest_qp_num = remote->qpn;
-		attr.rq_psn = remote->psn;
-		attr.ah_attr.is_global = 1;
-		attr.ah_attr.port_num = ENDPOINT_PORT;
-		attr.ah_attr.grh.dgid = remote->gid;
-		attr.ah_attr.grh.sgid_index = (uint8_t)gid_index;
-		attr.ah_attr.grh.hop_limit = 64;
-		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	}
-	if (settings->type == IBV_QPT_RC || settings->type == IBV_QPT_XRC_RECV) {
-		attr.max_dest_rd_atomic = settings->rd_atomic;
-		attr.min_rnr_timer = settings->min_rnr_timer;
-		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	}
-	CHECK_ZERO(ibv_modify_qp(qp, &attr, mask));
+	CHECK_ZERO(walk_step(qp, &attr, IBV_QPS_RTR));
 }
 
 void qp_to_rts(struct ibv_qp *qp, const struct qp_settings *settings, const struct peer *local)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .sq_psn = local->psn};
-	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	struct ibv_qp_attr attr = {
+		.sq_psn = local->psn,
+		.timeout = settings->timeout,
+		.retry_cnt = settings->retry_count,
+		.rnr_retry = settings->rnr_retry,
+		.max_rd_atomic = settings->rd_atomic,
+	};
 
-	if (settings->type == IBV_QPT_RC || settings->type == IBV_QPT_XRC_SEND) {
-		attr.timeout = settings->timeout;
-		attr.retry_cnt = settings->retry_count;
-		attr.rnr_retry = settings->rnr_retry;
-		attr.max_rd_atomic = settings->rd_atomic;
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_MAX_QP_RD_ATOMIC;
-	}
-	CHECK_ZERO(ibv_modify_qp(qp, &attr, mask));
+	CHECK_ZERO(walk_step(qp, &attr, IBV_QPS_RTS));
 }
 
 void qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state)

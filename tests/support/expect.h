@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Checks for the call tests. A failed EXPECT is printed and counted and the program goes on, so
- * that one run shows every wrong row of a table; REQUIRE is for what the rest depends on and ends
- * the program. Not thread-safe: check from one thread, or under a lock of the caller's.
+ * Checks that are counted: a failed EXPECT is printed and the program goes on, so that one run shows every wrong row of a table,
+ * one TAP line for each case. What the rest depends on is a CHECK (support/check.h), which ends the program. Not thread-safe: check
+ * from one thread, or under a lock of the caller's.
  */
 #ifndef TESTS_SUPPORT_EXPECT_H
 #define TESTS_SUPPORT_EXPECT_H
@@ -11,7 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Names the row that the following checks belong to; it is printed in front of a failure. */
+#include "support/check.h"
+
+/* Names the row that the following checks belong to, as promise() does. */
 void expect_case(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints and counts one check; returns @ok. */
@@ -22,10 +24,6 @@ bool expect_equal(long long got, long long want, const char *file, int line, con
 bool expect_untouched(const void *now, const void *before, size_t size, const char *file, int line,
 		      const char *text);
 bool expect_status(int got, int want, const char *file, int line);
-
-/* Ends the program at once: exit code 1, or 77 for a skip with its reason. */
-void expect_give_up(const char *file, int line, const char *text) __attribute__((noreturn));
-void expect_skip(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* How many checks have failed so far. */
 unsigned int expect_failed(void);
@@ -63,12 +61,6 @@ int expect_done(void);
 		errno = 0;                                                                  \
 		if (EXPECT_EQ(call, -1))                                                    \
 			expect_equal(errno, err, __FILE__, __LINE__, "errno after " #call); \
-	} while (0)
-
-#define REQUIRE(cond)                                              \
-	do {                                                       \
-		if (!(cond))                                       \
-			expect_give_up(__FILE__, __LINE__, #cond); \
 	} while (0)
 
 #endif

@@ -21,7 +21,7 @@ static struct ibv_ah_attr good(void)
 		.grh = {.hop_limit = 64, .traffic_class = 0x28, .flow_label = 0xabcde},
 	};
 
-	REQUIRE(ibv_query_gid(ctx, 1, 0, &attr.grh.dgid) == 0);
+	CHECK(ibv_query_gid(ctx, 1, 0, &attr.grh.dgid) == 0);
 	return attr;
 }
 
@@ -31,10 +31,10 @@ static void creation(void)
 	struct ibv_port_attr port;
 	struct ibv_ah *ah;
 
-	REQUIRE(ibv_query_port(ctx, 1, &port) == 0);
+	CHECK(ibv_query_port(ctx, 1, &port) == 0);
 	expect_case("all attributes");
 	ah = ibv_create_ah(pd, &attr);
-	REQUIRE(ah);
+	CHECK(ah);
 	EXPECT(ah->pd == pd && ah->context == ctx);
 	EXPECT_EQ(ibv_destroy_ah(ah), 0);
 
@@ -98,7 +98,7 @@ static void creation(void)
 
 		for (int i = 0; i < 256; i++) {
 			many[i] = ibv_create_ah(pd, &attr);
-			REQUIRE(many[i]);
+			CHECK(many[i]);
 		}
 		for (int i = 0; i < 256; i++)
 			EXPECT_EQ(ibv_destroy_ah(many[i]), 0);
@@ -112,7 +112,7 @@ static void handles(void)
 	struct ibv_context *other = end_open_device();
 
 	expect_case("context overwritten");
-	REQUIRE(ah);
+	CHECK(ah);
 	ah->context = other;
 	EXPECT_REFUSED(ibv_destroy_ah(ah), ENOENT);
 	ah->context = ctx;
@@ -158,8 +158,8 @@ static void send_to(struct end *from, struct end *to, struct ibv_ah *ah, uint32_
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = qpn;
 	wr.wr.ud.remote_qkey = to->config.qkey;
-	REQUIRE(end_post_recv(to, 9, &into, 1) == 0);
-	REQUIRE(end_post_send(from, &wr) == 0);
+	CHECK(end_post_recv(to, 9, &into, 1) == 0);
+	CHECK(end_post_send(from, &wr) == 0);
 }
 
 /* A receives from B and answers with nothing but the completion: handle, number, all from it. */
@@ -177,7 +177,7 @@ static void from_wc(void)
 	by_hand = good();
 	by_hand.grh.traffic_class = 0xa8;
 	to_a = ibv_create_ah(b.pd, &by_hand);
-	REQUIRE(to_a);
+	CHECK(to_a);
 	send_to(&b, &a, to_a, a.info.qpn);
 	EXPECT_STATUS(end_poll_one(&a, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT(wc.wc_flags & IBV_WC_GRH);
@@ -233,7 +233,7 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	ctx = end_open_device();
 	pd = ibv_alloc_pd(ctx);
-	REQUIRE(pd);
+	CHECK(pd);
 	creation();
 	handles();
 	from_wc_without_grh();

@@ -63,12 +63,12 @@ static void lengths(void)
 		fill_pattern(length, length + 1);
 		end_poke(&near, 3, wanted, length);
 		end_fill(&far, INTO, 0xee, 8192);
-		REQUIRE(end_post_recv(&far, 2, &into, 1) == 0);
+		CHECK(end_post_recv(&far, 2, &into, 1) == 0);
 		if (i & 1) {
 			wr.opcode = IBV_WR_SEND_WITH_IMM;
 			wr.imm_data = htonl(0xcafe0000 + length);
 		}
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		wc = arrive(2, length, i & 1 ? IBV_WC_WITH_IMM : 0);
 		if (i & 1)
 			EXPECT_EQ(ntohl(wc.imm_data), 0xcafe0000 + length);
@@ -108,12 +108,12 @@ static void header(void)
 	struct ibv_send_wr wr;
 
 	expect_case("header bytes, GID %u", near.config.sgid_index);
-	REQUIRE(marked);
+	CHECK(marked);
 	wr = datagram(&sge, 1, 1);
 	wr.wr.ud.ah = marked;
 	end_fill(&far, INTO, 0xee, 256);
-	REQUIRE(end_post_recv(&far, 2, &into, 1) == 0);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_recv(&far, 2, &into, 1) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	arrive(2, 16, 0);
 	end_peek(&far, INTO, got, 40);
 	if (!memcmp(near.info.gid.raw, mapped, sizeof(mapped))) {
@@ -156,8 +156,8 @@ static void scattered(void)
 		end_poke(&near, 1000, wanted + 60, 100);
 		for (int i = 0; i < 3; i++)
 			to[i] = end_sge(&far, INTO + (size_t)i * 1024, cuts[c][i]);
-		REQUIRE(end_post_recv(&far, 3, to, 3) == 0);
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_recv(&far, 3, to, 3) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		arrive(3, 160, 0);
 		for (int i = 0; i < 3; at += cuts[c][i], i++)
 			end_peek(&far, INTO + (size_t)i * 1024, got + at, cuts[c][i]);
@@ -173,13 +173,13 @@ static void too_small(void)
 	struct ibv_wc wc;
 
 	expect_case("receive too small");
-	REQUIRE(end_post_recv(&far, 4, &into, 1) == 0);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_recv(&far, 4, &into, 1) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(end_poll_none(&far, END_RECV_CQ), 0);
 	EXPECT_EQ(end_state(&far), IBV_QPS_RTS);
 	wr.sg_list->length = 499;
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	arrive(4, 499, 0);
 }
 
@@ -194,8 +194,8 @@ static void inline_data(void)
 	fill_pattern(60, 77);
 	memcpy(source, wanted, 60);
 	wr.send_flags |= IBV_SEND_INLINE;
-	REQUIRE(end_post_recv(&far, 5, &into, 1) == 0);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_recv(&far, 5, &into, 1) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	memset(source, 0, sizeof(source));
 	arrive(5, 60, 0);
 	end_peek(&far, INTO + 40, got, 60);
@@ -214,8 +214,8 @@ static void to_itself(void)
 	wr.wr.ud.ah = self;
 	wr.wr.ud.remote_qpn = near.info.qpn;
 	wr.wr.ud.remote_qkey = near.config.qkey;
-	REQUIRE(end_post_recv(&near, 6, &into, 1) == 0);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_recv(&near, 6, &into, 1) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_STATUS(end_poll_one(&near, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.src_qp, near.info.qpn);
@@ -231,7 +231,7 @@ static void in_order(void)
 		for (uint64_t i = 0; i < 32; i++) {
 			struct ibv_sge into = end_sge(&far, INTO + i * 256, 256);
 
-			REQUIRE(end_post_recv(&far, i, &into, 1) == 0);
+			CHECK(end_post_recv(&far, i, &into, 1) == 0);
 		}
 		for (uint32_t i = 0; i < 32; i++) {
 			struct ibv_sge sge = end_sge(&near, 0, 10);
@@ -239,7 +239,7 @@ static void in_order(void)
 
 			wr.opcode = IBV_WR_SEND_WITH_IMM;
 			wr.imm_data = htonl(i);
-			REQUIRE(end_post_send(&near, &wr) == 0);
+			CHECK(end_post_send(&near, &wr) == 0);
 		}
 		for (uint32_t i = 0; i < 32; i++)
 			EXPECT_EQ(ntohl(arrive(i, 10, IBV_WC_WITH_IMM).imm_data), i);
@@ -254,7 +254,7 @@ static void headers_of_other_addresses(int entries)
 	for (int i = 1; i < entries; i++) {
 		union ibv_gid gid = {.global.interface_id = 0};
 
-		REQUIRE(ibv_query_gid(near.ctx, 1, i, &gid) == 0);
+		CHECK(ibv_query_gid(near.ctx, 1, i, &gid) == 0);
 		if (!gid.global.interface_id)
 			continue;
 		end_pair_close(&near, &far);
@@ -271,7 +271,7 @@ int main(int argc, char **argv)
 
 	place = end_main(argc, argv);
 	end_pair(&near, &far, &config, &config, place);
-	REQUIRE(ibv_query_port(near.ctx, 1, &port) == 0);
+	CHECK(ibv_query_port(near.ctx, 1, &port) == 0);
 	mtu = 128u << port.active_mtu;
 	ah = end_ah(&near, &far.info);
 	lengths();

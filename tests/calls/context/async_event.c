@@ -29,7 +29,7 @@ static void open_with_event(struct end *end)
 	config.srq_wr = 8;
 	end_open(end, &config, END_HERE);
 	end_link(end, end);
-	REQUIRE(end_move(end, IBV_QPS_ERR) == 0);
+	CHECK(end_move(end, IBV_QPS_ERR) == 0);
 	EXPECT_MSG(readable(end->ctx->async_fd, END_WAIT_MS), "no event came");
 }
 
@@ -43,7 +43,7 @@ static void descriptor(void)
 	EXPECT(fcntl(ctx->async_fd, F_GETFD) & FD_CLOEXEC);
 	flags = fcntl(ctx->async_fd, F_GETFL);
 	EXPECT_EQ(flags & O_NONBLOCK, 0); /* a call blocks until told otherwise */
-	REQUIRE(fcntl(ctx->async_fd, F_SETFL, flags | O_NONBLOCK) == 0);
+	CHECK(fcntl(ctx->async_fd, F_SETFL, flags | O_NONBLOCK) == 0);
 	EXPECT_MINUS1(ibv_get_async_event(ctx, &event), EAGAIN);
 	EXPECT(!readable(ctx->async_fd, 0));
 	EXPECT_EQ(ibv_close_device(ctx), 0);
@@ -59,7 +59,7 @@ static void delivery(void)
 	expect_case("delivery");
 	open_with_event(&end);
 	EXPECT(!readable(other->async_fd, END_QUIET_MS));
-	REQUIRE(ibv_get_async_event(end.ctx, &event) == 0);
+	CHECK(ibv_get_async_event(end.ctx, &event) == 0);
 	EXPECT_EQ(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
 	EXPECT(event.element.qp == end.qp);
 	EXPECT_EQ(event.element.qp->qp_context == &end, 1);
@@ -96,9 +96,9 @@ static void acknowledgement(void)
 	expect_case("destroy waits for the acknowledgement");
 	open_with_event(&end);
 	end_open(&live, &config, END_HERE);
-	REQUIRE(ibv_get_async_event(end.ctx, &event) == 0);
+	CHECK(ibv_get_async_event(end.ctx, &event) == 0);
 	destroyer.qp = end.qp;
-	REQUIRE(pthread_create(&thread, NULL, destroy_qp, &destroyer) == 0);
+	CHECK(pthread_create(&thread, NULL, destroy_qp, &destroyer) == 0);
 	usleep(END_QUIET_MS * 1000);
 	EXPECT_EQ(__atomic_load_n(&destroyer.done, __ATOMIC_SEQ_CST), 0);
 	/* Meanwhile other objects of the same context and process go on. */
@@ -111,7 +111,7 @@ static void acknowledgement(void)
 	end_close(&live);
 	EXPECT_EQ(__atomic_load_n(&destroyer.done, __ATOMIC_SEQ_CST), 0);
 	ibv_ack_async_event(&event);
-	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
 	EXPECT_EQ(destroyer.result, 0);
 	/* The rest of the end, which no longer has its queue pair. */
 	EXPECT_EQ(ibv_destroy_srq(end.srq), 0);
@@ -170,13 +170,13 @@ static void sleeping_waiter(void)
 	end_open(&end, &config, END_HERE);
 	end_link(&end, &end);
 	flags = fcntl(end.ctx->async_fd, F_GETFL);
-	REQUIRE(fcntl(end.ctx->async_fd, F_SETFL, flags & ~O_NONBLOCK) == 0);
-	REQUIRE(pthread_create(&thread, NULL, wait_for_event, end.ctx) == 0);
+	CHECK(fcntl(end.ctx->async_fd, F_SETFL, flags & ~O_NONBLOCK) == 0);
+	CHECK(pthread_create(&thread, NULL, wait_for_event, end.ctx) == 0);
 	usleep(5000);
-	REQUIRE(end_move(&end, IBV_QPS_ERR) == 0);
-	REQUIRE(pthread_join(thread, &good) == 0);
+	CHECK(end_move(&end, IBV_QPS_ERR) == 0);
+	CHECK(pthread_join(thread, &good) == 0);
 	EXPECT(good != NULL);
-	REQUIRE(fcntl(end.ctx->async_fd, F_SETFL, flags) == 0);
+	CHECK(fcntl(end.ctx->async_fd, F_SETFL, flags) == 0);
 	end_close(&end);
 }
 
@@ -192,11 +192,11 @@ static void communication_established(void)
 	expect_case("COMM_EST");
 	end_open(&near, &config, END_HERE);
 	end_open(&far, &config, END_HERE);
-	REQUIRE(end_bring_to(&far, &near.info, IBV_QPS_RTR) == 0);
-	REQUIRE(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
+	CHECK(end_bring_to(&far, &near.info, IBV_QPS_RTR) == 0);
+	CHECK(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
 	for (int i = 0; i < 2; i++) {
-		REQUIRE(end_post_recv(&far, 1, NULL, 0) == 0);
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_recv(&far, 1, NULL, 0) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	}

@@ -50,12 +50,12 @@ static bool own_namespaces(void)
 static void make_network(void)
 {
 	if (!own_namespaces())
-		expect_skip("no network namespace of its own: %s", strerror(errno));
+		SKIP("no network namespace of its own: %s", strerror(errno));
 	if (!run("ip link set lo up") || !run("ip link add v0 type veth peer name v1"))
-		expect_skip("ip(8) cannot make a veth pair here");
-	REQUIRE(run("ip link set v1 addrgenmode none && ip link set v1 up"));
-	REQUIRE(run("ip link set v0 addrgenmode none && ip addr add 192.0.2.1/24 dev v0 && "
-		    "ip link set v0 up"));
+		SKIP("ip(8) cannot make a veth pair here");
+	CHECK(run("ip link set v1 addrgenmode none && ip link set v1 up"));
+	CHECK(run("ip link set v0 addrgenmode none && ip addr add 192.0.2.1/24 dev v0 && "
+		  "ip link set v0 up"));
 }
 
 static bool add_interface(void)
@@ -77,7 +77,7 @@ static struct ibv_device **list_devices(int *count)
 	int n = -1, i = 0;
 
 	list = ibv_get_device_list(&n);
-	REQUIRE(list);
+	CHECK(list);
 	for (; list[i]; i++)
 		EXPECT(strncmp(ibv_get_device_name(list[i]), "vb_", 3) == 0);
 	EXPECT_EQ(i, n);
@@ -105,7 +105,7 @@ static void form(void)
 	EXPECT(find(list, "vb_v0") && find(list, "vb_lo"));
 	expect_case("the count is optional");
 	again = ibv_get_device_list(NULL);
-	REQUIRE(again);
+	CHECK(again);
 	for (int i = 0; i <= count; i++)
 		EXPECT(again[i] == list[i]);
 	ibv_free_device_list(again);
@@ -127,14 +127,14 @@ static void opened_outlive(void)
 	list = list_devices(&count);
 	device = find(list, "vb_v0");
 	ctx = ibv_open_device(device);
-	REQUIRE(ctx);
+	CHECK(ctx);
 	ibv_free_device_list(list);
 	EXPECT(ctx->device == device);
 	EXPECT(!strcmp(ibv_get_device_name(ctx->device), "vb_v0"));
 	EXPECT(ibv_get_device_guid(ctx->device) != 0);
 	EXPECT_EQ(ibv_query_device(ctx, &attr), 0);
 	pd = ibv_alloc_pd(ctx);
-	REQUIRE(pd);
+	CHECK(pd);
 	expect_case("the same pointer for the same device");
 	for (int i = 0; i < 3; i++) {
 		list = list_devices(&count);
@@ -145,7 +145,7 @@ static void opened_outlive(void)
 
 	list = list_devices(&count);
 	second = ibv_open_device(find(list, "vb_v0"));
-	REQUIRE(second);
+	CHECK(second);
 	ibv_free_device_list(list);
 	EXPECT(second->device == device);
 	EXPECT_EQ(ibv_close_device(second), 0);
@@ -164,18 +164,18 @@ static void added_and_removed(void)
 	before = list_devices(&count);
 	EXPECT_EQ(count, 2);
 	expect_case("an interface was added between two calls");
-	REQUIRE(add_interface());
+	CHECK(add_interface());
 	with = list_devices(&count);
 	EXPECT_EQ(count, 3);
 	w0 = find(with, "vb_w0");
-	REQUIRE(w0);
+	CHECK(w0);
 	EXPECT(find(with, "vb_v0") == find(before, "vb_v0"));
 	EXPECT(find(with, "vb_lo") == find(before, "vb_lo"));
 	struct ibv_context *ctx = ibv_open_device(w0);
 
-	REQUIRE(ctx);
+	CHECK(ctx);
 	expect_case("an interface was removed between two calls");
-	REQUIRE(remove_interface());
+	CHECK(remove_interface());
 	after = list_devices(&count);
 	EXPECT_EQ(count, 2);
 	EXPECT(!find(after, "vb_w0"));
@@ -185,14 +185,14 @@ static void added_and_removed(void)
 	expect_case("a context of it cannot be imported");
 	EXPECT_NULL(ibv_import_device(ctx->cmd_fd), ENODEV);
 	expect_case("it came back while somebody held it");
-	REQUIRE(add_interface());
+	CHECK(add_interface());
 	ibv_free_device_list(with);
 	back = list_devices(&count);
 	EXPECT_EQ(count, 3);
 	EXPECT(find(back, "vb_w0") == w0);
 	ibv_free_device_list(back);
 	EXPECT_EQ(ibv_close_device(ctx), 0);
-	REQUIRE(remove_interface());
+	CHECK(remove_interface());
 	ibv_free_device_list(after);
 	ibv_free_device_list(before);
 }
@@ -236,12 +236,12 @@ static void hidden_import(void)
 	struct ibv_device **list = list_devices(&count);
 	struct ibv_context *ctx = ibv_open_device(find(list, "vb_lo"));
 
-	REQUIRE(ctx);
+	CHECK(ctx);
 	ibv_free_device_list(list);
 	unsetenv("VERBATIM_DEVICES");
 	struct ibv_context *imported = ibv_import_device(ctx->cmd_fd);
 
-	REQUIRE(imported);
+	CHECK(imported);
 	EXPECT(imported->device == ctx->device);
 	EXPECT_EQ(ibv_close_device(imported), 0);
 	EXPECT_EQ(ibv_close_device(ctx), 0);
@@ -267,11 +267,11 @@ static void which_are_shown(void)
 	expect_listed("!vb_v0", "vb_lo");
 	expect_listed("!vb_lo,!vb_v0", "");
 	expect_case("loopback is listed where the others have no link, or are gone");
-	REQUIRE(run("ip link set v1 down"));
+	CHECK(run("ip link set v1 down"));
 	expect_listed(NULL, "vb_v0 vb_lo");
-	REQUIRE(run("ip link set v0 down"));
+	CHECK(run("ip link set v0 down"));
 	expect_listed(NULL, "vb_lo");
-	REQUIRE(run("ip link set v0 up && ip link set v1 up"));
+	CHECK(run("ip link set v0 up && ip link set v1 up"));
 	expect_listed(NULL, "vb_v0");
 	setenv("VERBATIM_DEVICES", "*", 1);
 }
@@ -282,18 +282,18 @@ static void empty(void)
 	int count = -1;
 
 	expect_case("no device: an empty list");
-	REQUIRE(run("ip link set v0 down && ip link set lo down"));
+	CHECK(run("ip link set v0 down && ip link set lo down"));
 	errno = 0;
 	list = ibv_get_device_list(&count);
-	REQUIRE(list);
+	CHECK(list);
 	EXPECT_EQ(count, 0);
 	EXPECT(!list[0]);
 	ibv_free_device_list(list);
 	list = ibv_get_device_list(NULL);
-	REQUIRE(list);
+	CHECK(list);
 	EXPECT(!list[0]);
 	ibv_free_device_list(list);
-	REQUIRE(run("ip link set lo up && ip link set v0 up"));
+	CHECK(run("ip link set lo up && ip link set v0 up"));
 	list = list_devices(&count);
 	EXPECT_EQ(count, 2);
 	ibv_free_device_list(list);
@@ -334,7 +334,7 @@ static int listing_where(int err)
 			_exit(GAVE_A_LIST);
 		_exit(count ? COUNT_NOT_ZERO : errno);
 	}
-	REQUIRE(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
 	return WEXITSTATUS(status);
 }
 

@@ -30,13 +30,13 @@ static void *cq_with_event(void)
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 	struct ibv_recv_wr recv = {.wr_id = 1}, *bad;
 
-	REQUIRE(qp);
-	REQUIRE(!ibv_modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	CHECK(qp);
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
 	attr.qp_state = IBV_QPS_ERR;
-	REQUIRE(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
-	REQUIRE(!ibv_post_recv(qp, &recv, &bad) && !ibv_post_recv(qp, &recv, &bad));
-	REQUIRE(!ibv_destroy_qp(qp));
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	CHECK(!ibv_post_recv(qp, &recv, &bad) && !ibv_post_recv(qp, &recv, &bad));
+	CHECK(!ibv_destroy_qp(qp));
 	return cq;
 }
 
@@ -61,7 +61,7 @@ static void *srq_with_event(enum ibv_srq_type type)
 	struct ibv_srq_attr attr = {.srq_limit = 1};
 	struct ibv_srq *srq = ibv_create_srq_ex(ctx, &init);
 
-	REQUIRE(srq && !ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
+	CHECK(srq && !ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
 	return srq;
 }
 
@@ -120,12 +120,12 @@ static void fetched(const struct kind *kind)
 	pthread_t thread;
 
 	expect_case("%s: its event was fetched", kind->what);
-	REQUIRE(ibv_get_async_event(ctx, &event) == 0);
+	CHECK(ibv_get_async_event(ctx, &event) == 0);
 	EXPECT_EQ(event.event_type, kind->event);
 	EXPECT((void *)event.element.cq == d.object);
-	REQUIRE(ibv_get_async_event(ctx, &later) == 0);
+	CHECK(ibv_get_async_event(ctx, &later) == 0);
 	EXPECT((void *)later.element.cq == other);
-	REQUIRE(pthread_create(&thread, NULL, destroy, &d) == 0);
+	CHECK(pthread_create(&thread, NULL, destroy, &d) == 0);
 	usleep(END_QUIET_MS * 1000);
 	EXPECT_EQ(__atomic_load_n(&d.done, __ATOMIC_SEQ_CST), 0);
 	expect_case("%s: another's acknowledgement is not its own", kind->what);
@@ -134,7 +134,7 @@ static void fetched(const struct kind *kind)
 	EXPECT_EQ(__atomic_load_n(&d.done, __ATOMIC_SEQ_CST), 0);
 	expect_case("%s: its own lets it go", kind->what);
 	ibv_ack_async_event(&event);
-	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
 	EXPECT_EQ(d.result, 0);
 }
 
@@ -161,8 +161,8 @@ int main(int argc, char **argv)
 	pd = ibv_alloc_pd(ctx);
 	queue_cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
 	xrcd = ibv_open_xrcd(ctx, &attr);
-	REQUIRE(pd && queue_cq && xrcd);
-	REQUIRE(fcntl(ctx->async_fd, F_SETFL, fcntl(ctx->async_fd, F_GETFL) | O_NONBLOCK) == 0);
+	CHECK(pd && queue_cq && xrcd);
+	CHECK(fcntl(ctx->async_fd, F_SETFL, fcntl(ctx->async_fd, F_GETFL) | O_NONBLOCK) == 0);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		fetched(&kinds[i]);
 		never_fetched(&kinds[i]);

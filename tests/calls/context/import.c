@@ -21,7 +21,7 @@ static struct ibv_context *import(const struct ibv_context *ctx)
 	int fd = dup(ctx->cmd_fd);
 	struct ibv_context *imported = ibv_import_device(fd);
 
-	REQUIRE(fd >= 0 && imported);
+	CHECK(fd >= 0 && imported);
 	return imported;
 }
 
@@ -33,7 +33,7 @@ static void devices(void)
 	struct rlimit limit, none;
 	int null = open("/dev/null", O_RDWR), fd, err;
 
-	REQUIRE(file >= 0 && null >= 0);
+	CHECK(file >= 0 && null >= 0);
 	expect_case("descriptors that name no context");
 	EXPECT_NULL(ibv_import_device(-1), EBADF);
 	EXPECT_NULL(ibv_import_device(null), EINVAL);
@@ -42,12 +42,12 @@ static void devices(void)
 	EXPECT_NULL(ibv_import_device(file), EINVAL);
 	expect_case("no descriptor is left for looking at devices");
 	fd = dup(first->cmd_fd);
-	REQUIRE(fd >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	CHECK(fd >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
 	none = (struct rlimit){0, limit.rlim_max};
-	REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
 	second = ibv_import_device(fd);
 	err = errno;
-	REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	EXPECT(!second);
 	EXPECT_EQ(err, EMFILE);
 	EXPECT(fcntl(fd, F_GETFD) >= 0);
@@ -94,7 +94,7 @@ static void handles(void)
 	struct ibv_mr *null = ibv_alloc_null_mr(pd);
 	uint32_t gone;
 
-	REQUIRE(pd && own && mr && null);
+	CHECK(pd && own && mr && null);
 	expect_case("handles that name nothing");
 	EXPECT_NULL(ibv_import_pd(view, 0), ENOENT);
 	EXPECT_NULL(ibv_import_pd(view, pd->handle + 1), ENOENT);
@@ -117,10 +117,10 @@ static void handles(void)
 	expect_case("a domain and a region");
 	seen = ibv_import_pd(view, pd->handle);
 	again = ibv_import_pd(view, pd->handle);
-	REQUIRE(seen && again);
+	CHECK(seen && again);
 	EXPECT(seen->context == view && seen != pd);
 	other = ibv_import_mr(seen, mr->handle);
-	REQUIRE(other);
+	CHECK(other);
 	EXPECT(other->pd == seen && other->context == view && !other->addr);
 	EXPECT_EQ(other->length, sizeof(bytes));
 	expect_case("an imported region cannot be re-registered");
@@ -156,9 +156,9 @@ static void view_open(struct view *v, const struct end *end)
 {
 	v->ctx = import(end->ctx);
 	v->pd = ibv_import_pd(v->ctx, end->pd->handle);
-	REQUIRE(v->pd);
+	CHECK(v->pd);
 	v->mr = ibv_import_mr(v->pd, end->mr->handle);
-	REQUIRE(v->mr);
+	CHECK(v->mr);
 }
 
 static void view_close(struct view *v)
@@ -182,7 +182,7 @@ static int request(enum ibv_wr_opcode opcode, uint32_t lkey, uint32_t length, ui
 		wr.wr.rdma.remote_addr = far.info.addr;
 		wr.wr.rdma.rkey = rkey;
 	}
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	return end_poll_one(&near, END_SEND_CQ, &wc);
 }
 
@@ -217,7 +217,7 @@ static void traffic(void)
 	end_fill(&near, 0, 0x73, 3000);
 	into = (struct ibv_sge){
 		.addr = far.info.addr + 100, .length = 3000, .lkey = there.mr->lkey};
-	REQUIRE(end_post_recv(&far, 3, &into, 1) == 0);
+	CHECK(end_post_recv(&far, 3, &into, 1) == 0);
 	EXPECT_STATUS(request(IBV_WR_SEND, here.mr->lkey, 3000, 0), IBV_WC_SUCCESS);
 	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&far, 100, 0x73, 3000));
@@ -231,8 +231,8 @@ static void traffic(void)
 
 static void mend(void)
 {
-	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
-	REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
 	end_link(&near, &far);
 	while (end_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
 		;
@@ -246,12 +246,12 @@ static void revocation(void)
 
 	mend();
 	mr = ibv_reg_mr(far.pd, far.buf, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	REQUIRE(mr);
+	CHECK(mr);
 	there.ctx = import(far.ctx);
 	there.pd = ibv_import_pd(there.ctx, far.pd->handle);
-	REQUIRE(there.pd);
+	CHECK(there.pd);
 	there.mr = ibv_import_mr(there.pd, mr->handle);
-	REQUIRE(there.mr);
+	CHECK(there.mr);
 	expect_case("the original's rights are the view's");
 	EXPECT_STATUS(request(IBV_WR_RDMA_WRITE, near.mr->lkey, 64, there.mr->rkey),
 		      IBV_WC_SUCCESS);
@@ -275,10 +275,10 @@ static void device_memory(void)
 	struct ibv_pd *pd = ibv_alloc_pd(view);
 	struct ibv_mr *mr;
 
-	REQUIRE(dm && pd);
+	CHECK(dm && pd);
 	expect_case("imported device memory shows the same bytes");
 	seen = ibv_import_dm(view, dm->handle);
-	REQUIRE(seen);
+	CHECK(seen);
 	EXPECT_EQ(ibv_memcpy_to_dm(dm, 4096, words, sizeof(words)), 0);
 	EXPECT_EQ(ibv_memcpy_from_dm(read, seen, 4096, sizeof(read)), 0);
 	EXPECT_EQ(memcmp(words, read, sizeof(read)), 0);

@@ -35,7 +35,7 @@ static void objects_open(struct objects *o, const char *device)
 	o->ctx = end_open_device();
 	o->pd = ibv_alloc_pd(o->ctx);
 	o->cq = ibv_create_cq(o->ctx, 8, NULL, NULL, 0);
-	REQUIRE(o->pd && o->cq);
+	CHECK(o->pd && o->cq);
 }
 
 static void objects_close(struct objects *o)
@@ -70,7 +70,7 @@ static void no_frames(void)
 	objects_open(&o, "vb_t0");
 	EXPECT_NULL(make(&o, IBV_QPT_RAW_PACKET), EOPNOTSUPP);
 	qp = make(&o, IBV_QPT_UD);
-	REQUIRE(qp);
+	CHECK(qp);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	objects_close(&o);
 }
@@ -86,9 +86,9 @@ static void gone(void)
 	objects_open(&o, "vb_v0");
 	raw = make(&o, IBV_QPT_RAW_PACKET);
 	datagrams = make(&o, IBV_QPT_UD);
-	REQUIRE(raw && datagrams);
+	CHECK(raw && datagrams);
 	EXPECT_EQ(ibv_attach_mcast(datagrams, &group, 0), 0);
-	REQUIRE(run("ip link del v0"));
+	CHECK(run("ip link del v0"));
 	expect_case("frames on an interface that is gone");
 	EXPECT_NULL(make(&o, IBV_QPT_RAW_PACKET), ENODEV);
 	expect_case("joining a group on an interface that is gone");
@@ -106,12 +106,12 @@ int main(int argc, char **argv)
 {
 	end_main(argc, argv);
 	if (geteuid() != 0)
-		expect_skip("interfaces are the superuser's to make");
+		SKIP("interfaces are the superuser's to make");
 	if (unshare(CLONE_NEWNET))
-		expect_skip("no network namespace of its own: %s", strerror(errno));
+		SKIP("no network namespace of its own: %s", strerror(errno));
 	if (!run("ip link set lo up && ip link add v0 type veth peer name v1 && "
 		 "ip addr add 198.51.100.1/24 dev v0 && ip link set v0 up && ip link set v1 up"))
-		expect_skip("ip(8) cannot make a veth pair here");
+		SKIP("ip(8) cannot make a veth pair here");
 	no_frames();
 	gone();
 	return expect_done();

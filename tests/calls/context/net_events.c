@@ -54,12 +54,12 @@ static bool own_namespaces(void)
 static void make_network(void)
 {
 	if (!own_namespaces())
-		expect_skip("no network namespace of its own: %s", strerror(errno));
+		SKIP("no network namespace of its own: %s", strerror(errno));
 	if (!ip("link set lo up") || !ip("link add v0 type veth peer name v1"))
-		expect_skip("ip(8) cannot make a veth pair here");
-	REQUIRE(ip("link set v0 addrgenmode none") && ip("link set v1 addrgenmode none"));
-	REQUIRE(ip("addr add 192.0.2.1/24 dev v0"));
-	REQUIRE(ip("link set v0 up") && ip("link set v1 up"));
+		SKIP("ip(8) cannot make a veth pair here");
+	CHECK(ip("link set v0 addrgenmode none") && ip("link set v1 addrgenmode none"));
+	CHECK(ip("addr add 192.0.2.1/24 dev v0"));
+	CHECK(ip("link set v0 up") && ip("link set v1 up"));
 }
 
 static void devices(void)
@@ -69,7 +69,7 @@ static void devices(void)
 
 	expect_case("devices: those that are up and have an address, lo last");
 	list = ibv_get_device_list(&n);
-	REQUIRE(list);
+	CHECK(list);
 	EXPECT_EQ(n, 2);
 	EXPECT(n > 0 && !strcmp(ibv_get_device_name(list[0]), "vb_v0"));
 	EXPECT(n > 1 && !strcmp(ibv_get_device_name(list[1]), "vb_lo"));
@@ -80,7 +80,7 @@ static void get_gid(const char *address, union ibv_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
 	gid->raw[10] = gid->raw[11] = 0xff;
-	REQUIRE(inet_pton(AF_INET, address, gid->raw + 12) == 1);
+	CHECK(inet_pton(AF_INET, address, gid->raw + 12) == 1);
 }
 
 /* The index of an address in the table, or -1. */
@@ -90,9 +90,9 @@ static int find(struct ibv_context *ctx, const char *address)
 	union ibv_gid gid, shown;
 
 	get_gid(address, &gid);
-	REQUIRE(ibv_query_port(ctx, 1, &port) == 0);
+	CHECK(ibv_query_port(ctx, 1, &port) == 0);
 	for (int i = 0; i < port.gid_tbl_len; i++) {
-		REQUIRE(ibv_query_gid(ctx, 1, i, &shown) == 0);
+		CHECK(ibv_query_gid(ctx, 1, i, &shown) == 0);
 		if (!memcmp(&gid, &shown, sizeof(gid)))
 			return i;
 	}
@@ -103,7 +103,7 @@ static enum ibv_port_state state(struct ibv_context *ctx)
 {
 	struct ibv_port_attr port;
 
-	REQUIRE(ibv_query_port(ctx, 1, &port) == 0);
+	CHECK(ibv_query_port(ctx, 1, &port) == 0);
 	return port.state;
 }
 
@@ -140,16 +140,16 @@ static void addresses(struct ibv_context *ctx)
 
 	expect_case("an address added");
 	first = find(ctx, "192.0.2.1");
-	REQUIRE(first >= 0);
+	CHECK(first >= 0);
 	EXPECT_EQ(find(ctx, "198.51.100.1"), -1);
-	REQUIRE(ip("addr add 198.51.100.1/24 dev v0"));
+	CHECK(ip("addr add 198.51.100.1/24 dev v0"));
 	EXPECT(wait_event(ctx, IBV_EVENT_GID_CHANGE));
 	second = find(ctx, "198.51.100.1");
 	EXPECT(second > 0);
 	drain(ctx);
 
 	expect_case("an address removed leaves a hole");
-	REQUIRE(ip("addr del 192.0.2.1/24 dev v0"));
+	CHECK(ip("addr del 192.0.2.1/24 dev v0"));
 	EXPECT(wait_event(ctx, IBV_EVENT_GID_CHANGE));
 	EXPECT_EQ(find(ctx, "192.0.2.1"), -1);
 	EXPECT_EQ(find(ctx, "198.51.100.1"), second);
@@ -157,11 +157,11 @@ static void addresses(struct ibv_context *ctx)
 	drain(ctx);
 
 	expect_case("an address comes back, the other stays where it was");
-	REQUIRE(ip("addr add 192.0.2.1/24 dev v0"));
+	CHECK(ip("addr add 192.0.2.1/24 dev v0"));
 	EXPECT(wait_event(ctx, IBV_EVENT_GID_CHANGE));
 	EXPECT(find(ctx, "192.0.2.1") >= 0);
 	EXPECT_EQ(find(ctx, "198.51.100.1"), second);
-	REQUIRE(ip("addr del 198.51.100.1/24 dev v0"));
+	CHECK(ip("addr del 198.51.100.1/24 dev v0"));
 	EXPECT(wait_event(ctx, IBV_EVENT_GID_CHANGE));
 	drain(ctx);
 }
@@ -170,12 +170,12 @@ static void link_state(struct ibv_context *ctx)
 {
 	expect_case("link down");
 	EXPECT_EQ(state(ctx), IBV_PORT_ACTIVE);
-	REQUIRE(ip("link set v0 down"));
+	CHECK(ip("link set v0 down"));
 	EXPECT(wait_event(ctx, IBV_EVENT_PORT_ERR));
 	EXPECT_EQ(state(ctx), IBV_PORT_DOWN);
 	drain(ctx);
 	expect_case("link up");
-	REQUIRE(ip("link set v0 up"));
+	CHECK(ip("link set v0 up"));
 	EXPECT(wait_event(ctx, IBV_EVENT_PORT_ACTIVE));
 	EXPECT_EQ(state(ctx), IBV_PORT_ACTIVE);
 }
@@ -187,8 +187,8 @@ static void traffic(struct end *end, const char *when)
 	struct ibv_wc wc;
 
 	expect_case("traffic %s", when);
-	REQUIRE(end_post_recv(end, 1, NULL, 0) == 0);
-	REQUIRE(end_post_send(end, &wr) == 0);
+	CHECK(end_post_recv(end, 1, NULL, 0) == 0);
+	CHECK(end_post_send(end, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_STATUS(end_poll_one(end, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 }
@@ -202,9 +202,9 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	make_network();
 	devices();
-	REQUIRE(setenv("VB_TEST_DEVICE", "vb_v0", 1) == 0);
+	CHECK(setenv("VB_TEST_DEVICE", "vb_v0", 1) == 0);
 	ctx = end_open_device();
-	REQUIRE(fcntl(ctx->async_fd, F_SETFL, O_NONBLOCK) == 0);
+	CHECK(fcntl(ctx->async_fd, F_SETFL, O_NONBLOCK) == 0);
 	/* First without any queue pair, as ibv_asyncwatch does, then beside one. */
 	drain(ctx);
 	addresses(ctx);

@@ -157,12 +157,12 @@ static void run(const struct room_call *call, enum failing_kind kind, unsigned i
 	memset(outcome, 0, sizeof(*outcome));
 	fflush(stdout);
 	pid = fork();
-	REQUIRE(pid >= 0);
+	CHECK(pid >= 0);
 	if (!pid) {
-		REQUIRE(freopen("/dev/null", "w", stdout));
+		CHECK(freopen("/dev/null", "w", stdout));
 		exit(child(call, kind, kth, lasting, allowed));
 	}
-	REQUIRE(waitpid(pid, &status, 0) == pid);
+	CHECK(waitpid(pid, &status, 0) == pid);
 	EXPECT_MSG(WIFEXITED(status) && !WEXITSTATUS(status), "request %u%s: status %#x", kth,
 		   lasting ? " and all after it" : "", (unsigned int)status);
 }
@@ -270,14 +270,14 @@ static void descriptors_closed(void)
 	void *context;
 
 	expect_case("the program has closed the events' descriptors");
-	REQUIRE(room_with_context(&room));
+	CHECK(room_with_context(&room));
 	channel = ibv_create_comp_channel(room.ctx);
-	REQUIRE(channel);
+	CHECK(channel);
 	close(channel->fd);
 	EXPECT_MINUS1(ibv_get_cq_event(channel, &cq, &context), EBADF);
 	EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
 	/* The first call opens what tells of the network's changes, which might get the number. */
-	REQUIRE(fcntl(room.ctx->async_fd, F_SETFL, O_NONBLOCK) == 0);
+	CHECK(fcntl(room.ctx->async_fd, F_SETFL, O_NONBLOCK) == 0);
 	EXPECT_MINUS1(ibv_get_async_event(room.ctx, &event), EAGAIN);
 	close(room.ctx->async_fd);
 	EXPECT_MINUS1(ibv_get_async_event(room.ctx, &event), EBADF);
@@ -301,7 +301,7 @@ int main(int argc, char **argv)
 	outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	log_file = memfd_create("log", 0);
-	REQUIRE(outcome != MAP_FAILED && log_file >= 0);
+	CHECK(outcome != MAP_FAILED && log_file >= 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", log_file);
 	setenv("VERBATIM_LOG", "debug", 1);
 	setenv("VERBS_LOG_FILE", path, 1);

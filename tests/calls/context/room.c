@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "support/expect.h"
+#include "support/walk.h"
 
 uint8_t room_memory[ROOM_BYTES] __attribute__((aligned(4096)));
 
@@ -316,26 +317,9 @@ bool room_with_srq(struct room *r)
 
 static bool connect_with(struct ibv_qp *qp, uint32_t peer)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer,
-		.min_rnr_timer = 1,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1, .port_num = 1},
-	};
+	struct ibv_qp_attr attr = walk_within(qp->context, peer);
 
-	if (ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid) ||
-	    ibv_modify_qp(qp, &attr,
-			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
-		return false;
-	attr.qp_state = IBV_QPS_RTS;
-	return !ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	return !walk_step(qp, &attr, IBV_QPS_RTR) && !walk_step(qp, &attr, IBV_QPS_RTS);
 }
 
 bool room_with_two_rc(struct room *r)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "room_calls.h"
+#include "support/walk.h"
 
 /* Shared receive queues and work queues. */
 
@@ -146,7 +147,6 @@ static int destroy_qp(struct room *r)
 static int connect_far(struct room *r)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_256,
 		.dest_qp_num = 77,
 		.max_dest_rd_atomic = 1,
@@ -160,10 +160,7 @@ static int connect_far(struct room *r)
 			attr.ah_attr.grh.sgid_index = (uint8_t)i;
 	}
 	inet_pton(AF_INET6, "::ffff:203.0.113.7", &attr.ah_attr.grh.dgid);
-	return ibv_modify_qp(r->qp, &attr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				     IBV_QP_MIN_RNR_TIMER);
+	return walk_step(r->qp, &attr, IBV_QPS_RTR);
 }
 
 static int disconnect(struct room *r)

@@ -99,9 +99,9 @@ static void one_queue_pair(void)
 	atomic_store(&completed, 0);
 	end_poke(&far, 0, &sum, sizeof(sum));
 	for (uintptr_t i = 0; i < POSTERS; i++)
-		REQUIRE(pthread_create(&post[i], NULL, poster, (void *)i) == 0);
+		CHECK(pthread_create(&post[i], NULL, poster, (void *)i) == 0);
 	for (int i = 0; i < 2; i++)
-		REQUIRE(pthread_create(&poll[i], NULL, poller, NULL) == 0);
+		CHECK(pthread_create(&poll[i], NULL, poller, NULL) == 0);
 	EXPECT(reaches(&completed, POSTERS * EACH));
 	atomic_store(&stop, 1);
 	for (int i = 0; i < POSTERS; i++)
@@ -136,9 +136,9 @@ static void contiguous_lists(void)
 	expect_case("lists of two threads stay in one piece");
 	open_pair();
 	for (uint64_t i = 0; i < 240; i++)
-		REQUIRE(end_post_recv(&far, i, NULL, 0) == 0);
+		CHECK(end_post_recv(&far, i, NULL, 0) == 0);
 	for (uintptr_t i = 0; i < 2; i++)
-		REQUIRE(pthread_create(&thread[i], NULL, list_poster, (void *)i) == 0);
+		CHECK(pthread_create(&thread[i], NULL, list_poster, (void *)i) == 0);
 	for (int i = 0; i < 120; i++) {
 		uint32_t first;
 
@@ -227,7 +227,7 @@ static void beside_churn(void)
 	expect_case("traffic beside objects that come and go");
 	open_pair();
 	for (uintptr_t i = 0; i < CHURNERS; i++)
-		REQUIRE(pthread_create(&thread[i], NULL, churn, (void *)i) == 0);
+		CHECK(pthread_create(&thread[i], NULL, churn, (void *)i) == 0);
 	EXPECT_EQ(canary(ROUNDS), ROUNDS);
 	atomic_store(&stop, 1);
 	for (int i = 0; i < CHURNERS; i++)
@@ -271,7 +271,7 @@ static void beside_errors(void)
 
 	expect_case("traffic beside a connection that breaks all the time");
 	open_pair();
-	REQUIRE(pthread_create(&thread, NULL, breaker, NULL) == 0);
+	CHECK(pthread_create(&thread, NULL, breaker, NULL) == 0);
 	EXPECT_EQ(canary(500), 500);
 	atomic_store(&stop, 1);
 	pthread_join(thread, NULL);
@@ -323,21 +323,20 @@ static void extended_pollers(void)
 	expect_case("three pollers of one extended queue");
 	open_pair();
 	share.cq = ibv_create_cq_ex(near.ctx, &attr);
-	REQUIRE(share.cq);
+	CHECK(share.cq);
 	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(share.cq);
 	qp = ibv_create_qp(near.pd, &init);
-	REQUIRE(qp);
-	REQUIRE(!ibv_modify_qp(qp, &to_init,
-			       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				       IBV_QP_ACCESS_FLAGS));
+	CHECK(qp);
+	CHECK(!ibv_modify_qp(qp, &to_init,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 	for (uint64_t i = 0; i < 600; i++) {
 		struct ibv_recv_wr recv = {.wr_id = i}, *bad;
 
-		REQUIRE(!ibv_post_recv(qp, &recv, &bad));
+		CHECK(!ibv_post_recv(qp, &recv, &bad));
 	}
 	for (int i = 0; i < 3; i++)
-		REQUIRE(pthread_create(&thread[i], NULL, ex_poller, &share) == 0);
-	REQUIRE(!ibv_modify_qp(qp, &to_err, IBV_QP_STATE));
+		CHECK(pthread_create(&thread[i], NULL, ex_poller, &share) == 0);
+	CHECK(!ibv_modify_qp(qp, &to_err, IBV_QP_STATE));
 	EXPECT(reaches(&share.seen, 600));
 	atomic_store(&stop, 1);
 	for (int i = 0; i < 3; i++)

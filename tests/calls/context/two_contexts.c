@@ -81,7 +81,7 @@ static void make_memory(struct objects *o)
 	o->dm = ibv_alloc_dm(o->ctx, &dm);
 	o->buf_addr = ibv_alloc_buf(o->pd, 64, &o->buf);
 	o->dmah = ibv_alloc_dmah(o->ctx, &dmah);
-	REQUIRE(o->mr && o->mw && o->dm && o->buf_addr && o->dmah);
+	CHECK(o->mr && o->mw && o->dm && o->buf_addr && o->dmah);
 }
 
 static void make(struct objects *o)
@@ -103,7 +103,7 @@ static void make(struct objects *o)
 	o->xrcd = ibv_open_xrcd(o->ctx, &xrcd);
 	o->td = ibv_alloc_td(o->ctx, &td);
 	o->cntr = ibv_create_comp_cntr(o->ctx, &cntr);
-	REQUIRE(o->pd && o->channel && o->cq && o->xrcd && o->td && o->cntr);
+	CHECK(o->pd && o->channel && o->cq && o->xrcd && o->td && o->cntr);
 	o->srq = ibv_create_srq(o->pd, &srq);
 	qp = qp_attr(o);
 	o->qp = ibv_create_qp_ex(o->ctx, &qp);
@@ -111,7 +111,7 @@ static void make(struct objects *o)
 	o->xqp = ibv_create_qp_ex(o->ctx, &xqp);
 	wq = wq_attr(o);
 	o->wq = ibv_create_wq(o->ctx, &wq);
-	REQUIRE(o->srq && o->qp && o->xqp && o->wq);
+	CHECK(o->srq && o->qp && o->xqp && o->wq);
 	make_memory(o);
 }
 

@@ -12,6 +12,7 @@
 
 #include "support/end.h"
 #include "support/expect.h"
+#include "support/walk.h"
 
 /* Kinds of queues that receives complete in. */
 enum kind { PLAIN, EXTENDED, SHARED, MODERATED, KINDS };
@@ -41,42 +42,21 @@ static void cq_create(struct stage *s)
 
 	if (s->kind == EXTENDED) {
 		s->ex = ibv_create_cq_ex(ctx, &attr);
-		REQUIRE(s->ex);
+		CHECK(s->ex);
 		s->cq = ibv_cq_ex_to_cq(s->ex);
 		return;
 	}
 	s->cq = ibv_create_cq(ctx, 64, NULL, s->channel, 0);
-	REQUIRE(s->cq);
+	CHECK(s->cq);
 	if (s->kind == MODERATED)
-		REQUIRE(ibv_modify_cq(s->cq, &moderate) == 0);
+		CHECK(ibv_modify_cq(s->cq, &moderate) == 0);
 }
 
 static void connect_to_itself(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.dest_qp_num = qp->qp_num,
-		.path_mtu = IBV_MTU_1024,
-		.min_rnr_timer = 1,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
-	};
+	struct ibv_qp_attr attr = walk_within(ctx, qp->qp_num);
 
-	REQUIRE(ibv_query_gid(ctx, 1, 0, &attr.ah_attr.grh.dgid) == 0);
-	REQUIRE(!ibv_modify_qp(
-		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	attr.qp_state = IBV_QPS_RTR;
-	REQUIRE(!ibv_modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				       IBV_QP_MIN_RNR_TIMER));
-	attr.qp_state = IBV_QPS_RTS;
-	REQUIRE(!ibv_modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!walk_to(qp, &attr, IBV_QPS_RTS));
 }
 
 static void stage_open(struct stage *s, enum kind kind)
@@ -91,14 +71,14 @@ static void stage_open(struct stage *s, enum kind kind)
 	s->kind = kind;
 	s->channel = ibv_create_comp_channel(ctx);
 	s->send_cq = ibv_create_cq(ctx, 64, NULL, NULL, 0);
-	REQUIRE(s->channel && s->send_cq);
+	CHECK(s->channel && s->send_cq);
 	cq_create(s);
 	if (kind == SHARED)
-		REQUIRE(s->srq = ibv_create_srq(pd, &shared));
+		CHECK(s->srq = ibv_create_srq(pd, &shared));
 	init.send_cq = s->send_cq;
 	init.recv_cq = s->cq;
 	init.srq = s->srq;
-	REQUIRE(s->qp = ibv_create_qp(pd, &init));
+	CHECK(s->qp = ibv_create_qp(pd, &init));
 	connect_to_itself(s->qp);
 }
 
@@ -125,15 +105,15 @@ static void message(struct stage *s, bool solicited)
 	struct ibv_wc wc;
 	int n = 0;
 
-	REQUIRE(!(s->srq ? ibv_post_srq_recv(s->srq, &recv, &bad_recv)
-			 : ibv_post_recv(s->qp, &recv, &bad_recv)));
-	REQUIRE(!ibv_post_send(s->qp, &send, &bad_send));
+	CHECK(!(s->srq ? ibv_post_srq_recv(s->srq, &recv, &bad_recv)
+		       : ibv_post_recv(s->qp, &recv, &bad_recv)));
+	CHECK(!ibv_post_send(s->qp, &send, &bad_send));
 	for (int i = 0; !n && i < END_WAIT_MS * 10; i++) {
 		n = ibv_poll_cq(s->send_cq, 1, &wc);
 		if (!n)
 			usleep(100);
 	}
-	REQUIRE(n == 1);
+	CHECK(n == 1);
 	EXPECT_STATUS(wc.status, IBV_WC_SUCCESS);
 }
 
@@ -249,7 +229,7 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	ctx = end_open_device();
 	pd = ibv_alloc_pd(ctx);
-	REQUIRE(pd);
+	CHECK(pd);
 	for (int kind = 0; kind < KINDS; kind++) {
 		for (size_t i = 0; i < sizeof(plays) / sizeof(plays[0]); i++) {
 			struct stage s;

@@ -15,6 +15,7 @@
 
 #include "support/end.h"
 #include "support/expect.h"
+#include "support/walk.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -28,30 +29,9 @@ struct source {
 
 static void source_connect(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.dest_qp_num = qp->qp_num,
-		.path_mtu = IBV_MTU_1024,
-		.min_rnr_timer = 1,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
-	};
+	struct ibv_qp_attr attr = walk_within(ctx, qp->qp_num);
 
-	REQUIRE(ibv_query_gid(ctx, 1, 0, &attr.ah_attr.grh.dgid) == 0);
-	REQUIRE(!ibv_modify_qp(
-		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	attr.qp_state = IBV_QPS_RTR;
-	REQUIRE(!ibv_modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				       IBV_QP_MIN_RNR_TIMER));
-	attr.qp_state = IBV_QPS_RTS;
-	REQUIRE(!ibv_modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!walk_to(qp, &attr, IBV_QPS_RTS));
 }
 
 static void source_open(struct source *source, struct ibv_comp_channel *channel, int vector)
@@ -64,12 +44,12 @@ static void source_open(struct source *source, struct ibv_comp_channel *channel,
 	source->channel = channel;
 	source->send_cq = ibv_create_cq(ctx, 128, NULL, NULL, 0);
 	source->cq = ibv_create_cq(ctx, 128, source, channel, vector);
-	REQUIRE(source->send_cq && source->cq);
+	CHECK(source->send_cq && source->cq);
 	EXPECT(source->cq->channel == channel);
 	init.send_cq = source->send_cq;
 	init.recv_cq = source->cq;
 	source->qp = ibv_create_qp(pd, &init);
-	REQUIRE(source->qp);
+	CHECK(source->qp);
 	source_connect(source->qp);
 }
 
@@ -93,14 +73,14 @@ static void complete_one(struct source *source, bool solicited)
 	struct ibv_wc wc;
 	int n = 0;
 
-	REQUIRE(!ibv_post_recv(source->qp, &recv, &bad_recv));
-	REQUIRE(!ibv_post_send(source->qp, &send, &bad_send));
+	CHECK(!ibv_post_recv(source->qp, &recv, &bad_recv));
+	CHECK(!ibv_post_send(source->qp, &send, &bad_send));
 	for (int i = 0; !n && i < END_WAIT_MS * 10; i++) {
 		n = ibv_poll_cq(source->send_cq, 1, &wc);
 		if (!n)
 			usleep(100);
 	}
-	REQUIRE(n == 1);
+	CHECK(n == 1);
 	EXPECT_STATUS(wc.status, IBV_WC_SUCCESS);
 }
 
@@ -211,13 +191,13 @@ static void solicited(struct source *source)
 	EXPECT_EQ(drain(source), 2);
 
 	expect_case("solicited only: an unsuccessful one fires");
-	REQUIRE(!ibv_post_recv(source->qp, &recv, &bad));
+	CHECK(!ibv_post_recv(source->qp, &recv, &bad));
 	EXPECT_EQ(ibv_req_notify_cq(source->cq, 1), 0);
-	REQUIRE(!ibv_modify_qp(source->qp, &attr, IBV_QP_STATE));
+	CHECK(!ibv_modify_qp(source->qp, &attr, IBV_QP_STATE));
 	take_event(source);
 	EXPECT_EQ(drain(source), 1);
 	attr.qp_state = IBV_QPS_RESET;
-	REQUIRE(!ibv_modify_qp(source->qp, &attr, IBV_QP_STATE));
+	CHECK(!ibv_modify_qp(source->qp, &attr, IBV_QP_STATE));
 	source_connect(source->qp);
 }
 
@@ -231,11 +211,11 @@ static void nonblocking(struct source *source)
 	int copy;
 
 	expect_case("O_NONBLOCK, empty");
-	REQUIRE(fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0);
+	CHECK(fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0);
 	EXPECT_MINUS1(ibv_get_cq_event(source->channel, &cq, &context), EAGAIN);
 
 	expect_case("epoll, edge");
-	REQUIRE(epoll >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0);
+	CHECK(epoll >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0);
 	for (int i = 0; i < 3; i++) {
 		EXPECT_EQ(ibv_req_notify_cq(source->cq, 0), 0);
 		complete_one(source, false);
@@ -248,7 +228,7 @@ static void nonblocking(struct source *source)
 
 	expect_case("a duplicate of the descriptor shows it too");
 	copy = dup(fd);
-	REQUIRE(copy >= 0);
+	CHECK(copy >= 0);
 	EXPECT_EQ(ibv_req_notify_cq(source->cq, 0), 0);
 	complete_one(source, false);
 	EXPECT(readable(copy, END_WAIT_MS));
@@ -256,7 +236,7 @@ static void nonblocking(struct source *source)
 	EXPECT(!readable(copy, 0));
 	close(copy);
 	EXPECT_EQ(drain(source), 1);
-	REQUIRE(fcntl(fd, F_SETFL, flags) == 0);
+	CHECK(fcntl(fd, F_SETFL, flags) == 0);
 }
 
 static void on_signal(int number)
@@ -283,8 +263,8 @@ static void interrupted(struct source *source)
 	void *good = NULL;
 
 	expect_case("EINTR");
-	REQUIRE(sigaction(SIGUSR1, &action, NULL) == 0);
-	REQUIRE(pthread_create(&thread, NULL, wait_interrupted, source) == 0);
+	CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+	CHECK(pthread_create(&thread, NULL, wait_interrupted, source) == 0);
 	/* Signals before the thread sleeps are lost: send until it has returned. */
 	for (int i = 0; i < 2000 && pthread_tryjoin_np(thread, &good); i++) {
 		pthread_kill(thread, SIGUSR1);
@@ -313,10 +293,10 @@ static void sleeping_waiter(struct source *source)
 	expect_case("a sleeping waiter wakes");
 	for (int i = 0; i < 10; i++) {
 		EXPECT_EQ(ibv_req_notify_cq(source->cq, 0), 0);
-		REQUIRE(pthread_create(&thread, NULL, wait_and_take, source) == 0);
+		CHECK(pthread_create(&thread, NULL, wait_and_take, source) == 0);
 		usleep(2000);
 		complete_one(source, false);
-		REQUIRE(pthread_join(thread, &good) == 0);
+		CHECK(pthread_join(thread, &good) == 0);
 		EXPECT(good != NULL);
 		EXPECT_EQ(drain(source), 1);
 	}
@@ -360,14 +340,14 @@ static void acknowledgement(struct ibv_comp_channel *channel)
 
 	expect_case("destroy waits for acknowledgements");
 	destroyer.cq = source.cq;
-	REQUIRE(pthread_create(&thread, NULL, destroy_cq, &destroyer) == 0);
+	CHECK(pthread_create(&thread, NULL, destroy_cq, &destroyer) == 0);
 	usleep(END_QUIET_MS * 1000);
 	EXPECT_EQ(__atomic_load_n(&destroyer.done, __ATOMIC_SEQ_CST), 0);
 	ibv_ack_cq_events(source.cq, 1);
 	usleep(END_QUIET_MS * 1000);
 	EXPECT_EQ(__atomic_load_n(&destroyer.done, __ATOMIC_SEQ_CST), 0);
 	ibv_ack_cq_events(source.cq, 2);
-	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
 	EXPECT_EQ(destroyer.result, 0);
 	EXPECT_EQ(ibv_destroy_cq(source.send_cq), 0);
 
@@ -400,9 +380,9 @@ static void many_queues(struct ibv_comp_channel *channel)
 
 		if (!EXPECT(readable(channel->fd, END_WAIT_MS)))
 			break;
-		REQUIRE(ibv_get_cq_event(channel, &cq, &context) == 0);
+		CHECK(ibv_get_cq_event(channel, &cq, &context) == 0);
 		which = (struct source *)context - source;
-		REQUIRE(which >= 0 && which < QUEUES);
+		CHECK(which >= 0 && which < QUEUES);
 		EXPECT(cq == source[which].cq);
 		EXPECT(!seen[which]);
 		seen[which] = true;
@@ -422,7 +402,7 @@ int main(int argc, char **argv)
 	ctx = end_open_device();
 	pd = ibv_alloc_pd(ctx);
 	channel = ibv_create_comp_channel(ctx);
-	REQUIRE(pd && channel);
+	CHECK(pd && channel);
 	EXPECT(channel->fd >= 0 && channel->context == ctx);
 	EXPECT(fcntl(channel->fd, F_GETFD) & FD_CLOEXEC);
 	source_open(&source, channel, 0);

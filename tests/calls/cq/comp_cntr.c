@@ -18,7 +18,7 @@ static struct ibv_comp_cntr *make(struct ibv_context *ctx, enum ibv_comp_cntr_ty
 	struct ibv_comp_cntr_init_attr attr = {.type = type};
 	struct ibv_comp_cntr *cntr = ibv_create_comp_cntr(ctx, &attr);
 
-	REQUIRE(cntr);
+	CHECK(cntr);
 	return cntr;
 }
 
@@ -99,7 +99,7 @@ static void qp_replace(struct end *end)
 
 	EXPECT_EQ(ibv_destroy_qp(end->qp), 0);
 	end->qp = ibv_create_qp(end->pd, &init);
-	REQUIRE(end->qp);
+	CHECK(end->qp);
 }
 
 static void attaching(void)
@@ -119,7 +119,7 @@ static void attaching(void)
 	EXPECT_REFUSED(attach(end.qp, a, 1u << 6), ENOTSUP);
 	expect_case("attach: in RESET and INIT");
 	EXPECT_EQ(attach(end.qp, a, IBV_QP_ATTACH_COMP_CNTR_OP_SEND), 0);
-	REQUIRE(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
+	CHECK(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
 	EXPECT_EQ(attach(end.qp, b, IBV_QP_ATTACH_COMP_CNTR_OP_RECV), 0);
 	EXPECT_EQ(attach(end.qp, a, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_READ), 0);
 	expect_case("attach: an operation that is counted already");
@@ -149,7 +149,7 @@ static void request(struct end *from, struct end *to, enum ibv_wr_opcode opcode,
 
 	wr.wr.rdma.remote_addr = to->info.addr + 4096;
 	wr.wr.rdma.rkey = to->info.rkey;
-	REQUIRE(end_post_send(from, &wr) == 0);
+	CHECK(end_post_send(from, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(from, END_SEND_CQ, &wc), status);
 }
 
@@ -172,17 +172,17 @@ static void counting(enum ibv_comp_cntr_type type, enum end_place place)
 	expect_case("counting %s", bytes ? "bytes" : "operations");
 	for (int i = 0; i < 6; i++) {
 		cntr[i] = make(near.ctx, type);
-		REQUIRE(attach(near.qp, cntr[i], 1u << i) == 0);
+		CHECK(attach(near.qp, cntr[i], 1u << i) == 0);
 	}
 	end_link(&near, &far);
 	for (uint64_t i = 0; i < times[0]; i++) {
 		into = end_sge(&far, 8192, 100);
-		REQUIRE(end_post_recv(&far, 1, &into, 1) == 0);
+		CHECK(end_post_recv(&far, 1, &into, 1) == 0);
 		request(&near, &far, IBV_WR_SEND, length[0], IBV_WC_SUCCESS);
 	}
 	for (uint64_t i = 0; i < times[1]; i++) {
 		into = end_sge(&near, 8192, 100);
-		REQUIRE(end_post_recv(&near, 1, &into, 1) == 0);
+		CHECK(end_post_recv(&near, 1, &into, 1) == 0);
 		request(&far, &near, IBV_WR_SEND, length[1], IBV_WC_SUCCESS);
 		EXPECT_STATUS(end_poll_one(&near, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	}
@@ -200,7 +200,7 @@ static void counting(enum ibv_comp_cntr_type type, enum end_place place)
 		EXPECT_EQ(value(cntr[i], true), 0);
 	}
 	expect_case("errors: refused at the peer, flushed, refused here");
-	REQUIRE(end_post_recv(&near, 1, NULL, 0) == 0);
+	CHECK(end_post_recv(&near, 1, NULL, 0) == 0);
 	far.info.rkey ^= 0x5a5a0000;
 	near.info.rkey ^= 0x5a5a0000;
 	request(&far, &near, IBV_WR_RDMA_WRITE, 8, IBV_WC_REM_ACCESS_ERR);

@@ -17,7 +17,7 @@ static void creation(void)
 	struct ibv_device_attr attr;
 	struct ibv_cq *cq, *more[4];
 
-	REQUIRE(ibv_query_device(ctx, &attr) == 0);
+	CHECK(ibv_query_device(ctx, &attr) == 0);
 	expect_case("cqe bounds");
 	EXPECT_NULL(ibv_create_cq(ctx, 0, NULL, NULL, 0), EINVAL);
 	EXPECT_NULL(ibv_create_cq(ctx, -1, NULL, NULL, 0), EINVAL);
@@ -26,7 +26,7 @@ static void creation(void)
 
 	expect_case("cqe 1");
 	cq = ibv_create_cq(ctx, 1, &attr, NULL, 0);
-	REQUIRE(cq);
+	CHECK(cq);
 	EXPECT(cq->cqe >= 1);
 	EXPECT(cq->cq_context == &attr && cq->context == ctx && cq->channel == NULL);
 	EXPECT_EQ(ibv_destroy_cq(cq), 0);
@@ -43,7 +43,7 @@ static void creation(void)
 	expect_case("completion vectors");
 	for (int i = 0; i < ctx->num_comp_vectors; i++) {
 		cq = ibv_create_cq(ctx, 4, NULL, NULL, i);
-		REQUIRE(cq);
+		CHECK(cq);
 		EXPECT_EQ(ibv_destroy_cq(cq), 0);
 	}
 	EXPECT_NULL(ibv_create_cq(ctx, 4, NULL, NULL, ctx->num_comp_vectors), EINVAL);
@@ -56,7 +56,7 @@ static void without_channel(void)
 	struct ibv_wc wc[8];
 
 	expect_case("no channel");
-	REQUIRE(cq);
+	CHECK(cq);
 	EXPECT_EQ(ibv_req_notify_cq(cq, 0), 0);
 	EXPECT_EQ(ibv_req_notify_cq(cq, 1), 0);
 	expect_case("empty");
@@ -71,7 +71,7 @@ static void handles(void)
 	uint32_t handle;
 
 	expect_case("handle overwritten");
-	REQUIRE(cq);
+	CHECK(cq);
 	handle = cq->handle;
 	cq->handle = 0xdeadbeef;
 	EXPECT_REFUSED(ibv_destroy_cq(cq), ENOENT);
@@ -89,9 +89,9 @@ static void busy(void)
 	EXPECT_REFUSED(ibv_destroy_cq(end.cq[END_SEND_CQ]), EBUSY);
 	EXPECT_REFUSED(ibv_destroy_cq(end.cq[END_RECV_CQ]), EBUSY);
 	/* Still whole: it takes the completions of a flush. */
-	REQUIRE(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
-	REQUIRE(end_post_recv(&end, 77, NULL, 0) == 0);
-	REQUIRE(end_move(&end, IBV_QPS_ERR) == 0);
+	CHECK(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
+	CHECK(end_post_recv(&end, 77, NULL, 0) == 0);
+	CHECK(end_move(&end, IBV_QPS_ERR) == 0);
 	{
 		struct ibv_wc wc;
 
@@ -109,8 +109,8 @@ static void fill(struct end *end, int first, int n)
 
 	wr.send_flags = IBV_SEND_SIGNALED;
 	for (int i = 0; i < n; i++) {
-		REQUIRE(end_post_recv(end, (uint64_t)(first + i), NULL, 0) == 0);
-		REQUIRE(end_post_send(end, &wr) == 0);
+		CHECK(end_post_recv(end, (uint64_t)(first + i), NULL, 0) == 0);
+		CHECK(end_post_send(end, &wr) == 0);
 		EXPECT_STATUS(end_poll_one(end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	}
 }
@@ -127,7 +127,7 @@ static void resize(void)
 	end_open(&end, &config, END_HERE);
 	end_link(&end, &end);
 	cq = end.cq[END_RECV_CQ];
-	REQUIRE(ibv_query_device(end.ctx, &device) == 0);
+	CHECK(ibv_query_device(end.ctx, &device) == 0);
 	fill(&end, 100, 12);
 
 	expect_case("resize below the unpolled entries");
@@ -174,11 +174,11 @@ static void overrun(void)
 	config.recv_wr = config.send_wr = 1024;
 	end_pair(&near, &far, &config, &config, END_HERE);
 	room = far.cq[END_RECV_CQ]->cqe;
-	REQUIRE(room >= 4 && room < 1024);
+	CHECK(room >= 4 && room < 1024);
 	for (int i = 0; i <= room; i++)
-		REQUIRE(end_post_recv(&far, (uint64_t)i, NULL, 0) == 0);
+		CHECK(end_post_recv(&far, (uint64_t)i, NULL, 0) == 0);
 	for (int i = 0; i < room; i++) {
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	}
 	expect_case("a full queue is no error");
@@ -186,7 +186,7 @@ static void overrun(void)
 	EXPECT_EQ(end_state(&far), IBV_QPS_RTS);
 
 	expect_case("overrun");
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	for (int i = 0; i < 2 && end_event(&far, &event, END_WAIT_MS); i++) {
 		if (event.type == IBV_EVENT_CQ_ERR)
 			cq_error = event.own_cq[END_RECV_CQ];
@@ -240,16 +240,16 @@ static void two_pollers(void)
 	config.cqe = 1024;
 	config.recv_wr = 512;
 	end_open(&end, &config, END_HERE);
-	REQUIRE(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
+	CHECK(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
 	for (uint64_t i = 0; i < 512; i++)
-		REQUIRE(end_post_recv(&end, i, NULL, 0) == 0);
+		CHECK(end_post_recv(&end, i, NULL, 0) == 0);
 	share.cq = end.cq[END_RECV_CQ];
 	share.left = 512;
 	for (int i = 0; i < 2; i++)
-		REQUIRE(pthread_create(&thread[i], NULL, poller, &share) == 0);
-	REQUIRE(end_move(&end, IBV_QPS_ERR) == 0);
+		CHECK(pthread_create(&thread[i], NULL, poller, &share) == 0);
+	CHECK(end_move(&end, IBV_QPS_ERR) == 0);
 	for (int i = 0; i < 2; i++)
-		REQUIRE(pthread_join(thread[i], NULL) == 0);
+		CHECK(pthread_join(thread[i], NULL) == 0);
 	EXPECT_EQ(share.left, 0);
 	for (int i = 0; i < 512; i++)
 		EXPECT_EQ(share.seen[i], 1);

@@ -11,6 +11,7 @@
 
 #include "support/end.h"
 #include "support/expect.h"
+#include "support/walk.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -53,35 +54,14 @@ static struct ibv_qp *self_connected(struct ibv_cq_ex *cq)
 		.sq_sig_all = 1,
 		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
 	};
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-		.path_mtu = IBV_MTU_1024,
-		.max_rd_atomic = 1,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 1,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
-	};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	struct ibv_qp_attr attr;
 
-	REQUIRE(qp);
-	REQUIRE(ibv_query_gid(ctx, 1, 0, &attr.ah_attr.grh.dgid) == 0);
-	attr.dest_qp_num = qp->qp_num;
-	REQUIRE(!ibv_modify_qp(
-		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	attr.qp_state = IBV_QPS_RTR;
-	REQUIRE(!ibv_modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				       IBV_QP_MIN_RNR_TIMER));
-	attr.qp_state = IBV_QPS_RTS;
-	REQUIRE(!ibv_modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(qp);
+	attr = walk_within(ctx, qp->qp_num);
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	attr.max_rd_atomic = attr.max_dest_rd_atomic = 1;
+	CHECK(!walk_to(qp, &attr, IBV_QPS_RTS));
 	return qp;
 }
 
@@ -100,8 +80,8 @@ static void send_imm(struct ibv_qp *qp, uint64_t wr_id, uint32_t imm, uint32_t l
 	struct ibv_recv_wr *bad_recv;
 	struct ibv_send_wr *bad;
 
-	REQUIRE(!ibv_post_recv(qp, &recv, &bad_recv));
-	REQUIRE(!ibv_post_send(qp, &wr, &bad));
+	CHECK(!ibv_post_recv(qp, &recv, &bad_recv));
+	CHECK(!ibv_post_send(qp, &wr, &bad));
 }
 
 static int start_poll(struct ibv_cq_ex *cq)
@@ -164,7 +144,7 @@ static void polling(uint64_t wc_flags, uint32_t flags)
 	struct ibv_qp *qp;
 
 	expect_case("polling with wc_flags %#llx, flags %u", (unsigned long long)wc_flags, flags);
-	REQUIRE(cq);
+	CHECK(cq);
 	EXPECT(cq->cqe >= 64);
 	qp = self_connected(cq);
 	expect_case("empty: ENOENT and no end_poll");
@@ -228,11 +208,11 @@ static void flush_entries(struct ibv_qp *qp, uint64_t first, uint64_t n)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	REQUIRE(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
 	for (uint64_t i = first; i < first + n; i++) {
 		struct ibv_recv_wr recv = {.wr_id = i}, *bad;
 
-		REQUIRE(!ibv_post_recv(qp, &recv, &bad));
+		CHECK(!ibv_post_recv(qp, &recv, &bad));
 	}
 }
 
@@ -251,7 +231,7 @@ static void ignore_overrun(void)
 	uint64_t posted;
 
 	expect_case("ignore overrun");
-	REQUIRE(cq);
+	CHECK(cq);
 	qp = self_connected(cq);
 	posted = (uint64_t)cq->cqe + 3;
 	flush_entries(qp, 0, posted);
@@ -287,11 +267,11 @@ static void overrun_in_iteration(void)
 	uint64_t lost;
 
 	expect_case("ignore overrun inside an iteration");
-	REQUIRE(cq);
+	CHECK(cq);
 	lost = (uint64_t)cq->cqe + 2;
 	qp = self_connected(cq);
 	flush_entries(qp, 0, 2);
-	REQUIRE(start_poll(cq) == 0);
+	CHECK(start_poll(cq) == 0);
 	EXPECT_EQ(cq->wr_id, 0);
 	flush_entries(qp, 2, lost - 2 + (uint64_t)cq->cqe);
 	EXPECT_EQ(ibv_next_poll(cq), 0);
@@ -305,7 +285,7 @@ static void overrun_in_iteration(void)
 
 	expect_case("ignore overrun between start and end");
 	flush_entries(qp, 0, 2);
-	REQUIRE(start_poll(cq) == 0);
+	CHECK(start_poll(cq) == 0);
 	flush_entries(qp, 2, lost - 2 + (uint64_t)cq->cqe);
 	ibv_end_poll(cq);
 	for (uint64_t i = lost; i < lost + (uint64_t)cq->cqe; i++) {
@@ -334,15 +314,15 @@ static void clocks(void)
 	uint64_t wall;
 
 	expect_case("clocks");
-	REQUIRE(cq);
-	REQUIRE(ibv_query_device_ex(ctx, NULL, &device) == 0);
+	CHECK(cq);
+	CHECK(ibv_query_device_ex(ctx, NULL, &device) == 0);
 	EXPECT(device.hca_core_clock > 0 && device.completion_timestamp_mask != 0);
 	qp = self_connected(cq);
 	EXPECT_EQ(ibv_query_rt_values_ex(ctx, &before), 0);
 	EXPECT_EQ(before.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
 	clock_gettime(CLOCK_REALTIME, &begin);
 	flush_entries(qp, 0, 1);
-	REQUIRE(start_poll(cq) == 0);
+	CHECK(start_poll(cq) == 0);
 	EXPECT_EQ(ibv_query_rt_values_ex(ctx, &after), 0);
 	clock_gettime(CLOCK_REALTIME, &end);
 	EXPECT(ibv_wc_read_completion_ts(cq) >= (uint64_t)before.raw_clock.tv_nsec);
@@ -370,10 +350,10 @@ static void every_field(void)
 		struct ibv_qp *qp;
 
 		expect_case("wc_flags %#x", 1u << bit);
-		REQUIRE(cq);
+		CHECK(cq);
 		qp = self_connected(cq);
 		flush_entries(qp, 7, 1);
-		REQUIRE(start_poll(cq) == 0);
+		CHECK(start_poll(cq) == 0);
 		EXPECT_EQ(cq->wr_id, 7);
 		EXPECT_EQ(ibv_wc_read_cvlan(cq), 0);
 		EXPECT_EQ(ibv_wc_read_flow_tag(cq), 0);
@@ -390,9 +370,9 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	ctx = end_open_device();
 	pd = ibv_alloc_pd(ctx);
-	REQUIRE(pd);
+	CHECK(pd);
 	mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
-	REQUIRE(mr);
+	CHECK(mr);
 	refused();
 	polling(IBV_WC_STANDARD_FLAGS, 0);
 	polling(IBV_WC_STANDARD_FLAGS, IBV_CREATE_CQ_ATTR_SINGLE_THREADED);

@@ -20,7 +20,7 @@ static void refused(void)
 	struct ibv_device_attr_ex device;
 
 	expect_case("capabilities");
-	REQUIRE(ibv_query_device_ex(ctx, NULL, &device) == 0);
+	CHECK(ibv_query_device_ex(ctx, NULL, &device) == 0);
 	EXPECT(device.cq_mod_caps.max_cq_count > 0 && device.cq_mod_caps.max_cq_period > 0);
 	expect_case("unknown mask");
 	EXPECT_REFUSED(ibv_modify_cq(cq, &attr), EINVAL);
@@ -45,7 +45,7 @@ static void moderate(uint16_t count, uint16_t period)
 		.moderate = {.cq_count = count, .cq_period = period},
 	};
 
-	REQUIRE(ibv_modify_cq(cq, &attr) == 0);
+	CHECK(ibv_modify_cq(cq, &attr) == 0);
 }
 
 /* A receive posted in ERR is an entry at once. */
@@ -54,7 +54,7 @@ static void entries(int n)
 	while (n--) {
 		struct ibv_recv_wr recv = {.wr_id = 1}, *bad;
 
-		REQUIRE(!ibv_post_recv(qp, &recv, &bad));
+		CHECK(!ibv_post_recv(qp, &recv, &bad));
 	}
 }
 
@@ -74,7 +74,7 @@ static bool event(int ms)
 
 	if (poll(&poller, 1, ms) != 1)
 		return false;
-	REQUIRE(ibv_get_cq_event(channel, &of, &context) == 0);
+	CHECK(ibv_get_cq_event(channel, &of, &context) == 0);
 	EXPECT(of == cq);
 	ibv_ack_cq_events(of, 1);
 	return true;
@@ -84,7 +84,7 @@ static void by_count(void)
 {
 	expect_case("count: the event comes with the fourth entry, entries at once");
 	moderate(4, 0);
-	REQUIRE(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(3);
 	EXPECT(!event(END_QUIET_MS));
 	EXPECT_EQ(drain(), 3);
@@ -95,13 +95,13 @@ static void by_count(void)
 	entries(8);
 	EXPECT(!event(END_QUIET_MS));
 	expect_case("count: entries that lie there when it is armed count");
-	REQUIRE(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_req_notify_cq(cq, 0));
 	EXPECT(event(END_WAIT_MS));
 	EXPECT_EQ(drain(), 8);
 	expect_case("count: entries polled before arming do not");
 	entries(3);
 	EXPECT_EQ(drain(), 3);
-	REQUIRE(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(3);
 	EXPECT(!event(END_QUIET_MS));
 	entries(1);
@@ -113,19 +113,19 @@ static void by_period(void)
 {
 	expect_case("period: one entry is told of when it is over");
 	moderate(1000, 20000);
-	REQUIRE(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(1);
 	EXPECT(event(END_WAIT_MS));
 	EXPECT_EQ(drain(), 1);
 	expect_case("period without count");
 	moderate(0, 1000);
-	REQUIRE(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(2);
 	EXPECT(event(END_WAIT_MS));
 	EXPECT_EQ(drain(), 2);
 	expect_case("period: nothing to tell of any more");
 	moderate(1000, 10000);
-	REQUIRE(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(1);
 	EXPECT_EQ(drain(), 1);
 	EXPECT(!event(END_QUIET_MS));
@@ -134,7 +134,7 @@ static void by_period(void)
 	EXPECT_EQ(drain(), 1);
 	expect_case("count before period");
 	moderate(2, UINT16_MAX);
-	REQUIRE(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(2);
 	EXPECT(event(END_WAIT_MS));
 	EXPECT_EQ(drain(), 2);
@@ -144,20 +144,20 @@ static void switched_off(void)
 {
 	expect_case("0/0 tells of what was held back");
 	moderate(100, 0);
-	REQUIRE(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(1);
 	EXPECT(!event(END_QUIET_MS));
 	moderate(0, 0);
 	EXPECT(event(END_WAIT_MS));
 	EXPECT_EQ(drain(), 1);
 	expect_case("afterwards each entry is told of");
-	REQUIRE(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(1);
 	EXPECT(event(END_WAIT_MS));
 	EXPECT_EQ(drain(), 1);
 	expect_case("destroyed while a period runs");
 	moderate(1000, UINT16_MAX);
-	REQUIRE(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(1);
 }
 
@@ -173,16 +173,16 @@ int main(int argc, char **argv)
 	ctx = end_open_device();
 	pd = ibv_alloc_pd(ctx);
 	channel = ibv_create_comp_channel(ctx);
-	REQUIRE(pd && channel);
+	CHECK(pd && channel);
 	cq = ibv_create_cq(ctx, 64, NULL, channel, 0);
-	REQUIRE(cq);
+	CHECK(cq);
 	init.send_cq = init.recv_cq = cq;
 	qp = ibv_create_qp(pd, &init);
-	REQUIRE(qp);
-	REQUIRE(!ibv_modify_qp(
-		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	CHECK(qp);
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 	attr.qp_state = IBV_QPS_ERR;
-	REQUIRE(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
 	refused();
 	by_count();
 	by_period();

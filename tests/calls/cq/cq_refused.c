@@ -49,7 +49,7 @@ static void creation(void)
 	expect_case("create_cq: refused ones do not use the channel");
 	EXPECT_EQ(ibv_destroy_comp_channel(other_channel), 0);
 	other_channel = ibv_create_comp_channel(other);
-	REQUIRE(other_channel);
+	CHECK(other_channel);
 }
 
 static void creation_ex_row(const char *what, struct ibv_cq_init_attr_ex attr, int err)
@@ -63,7 +63,7 @@ static void creation_ex_row(const char *what, struct ibv_cq_init_attr_ex attr, i
 		EXPECT_NULL(ibv_create_cq_ex(ctx, &attr), err);
 	} else {
 		cq = ibv_create_cq_ex(ctx, &attr);
-		REQUIRE(cq);
+		CHECK(cq);
 		EXPECT_EQ(cq->cqe, attr.cqe);
 		EXPECT(cq->channel == attr.channel && cq->cq_context == attr.cq_context);
 		EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
@@ -134,11 +134,11 @@ static struct ibv_qp *flusher(struct ibv_cq *cq)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
-	REQUIRE(qp);
-	REQUIRE(!ibv_modify_qp(
-		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	CHECK(qp);
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 	attr.qp_state = IBV_QPS_ERR;
-	REQUIRE(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
 	return qp;
 }
 
@@ -147,7 +147,7 @@ static void entries(struct ibv_qp *qp, uint64_t first, uint64_t n)
 	for (uint64_t i = first; i < first + n; i++) {
 		struct ibv_recv_wr recv = {.wr_id = i}, *bad;
 
-		REQUIRE(!ibv_post_recv(qp, &recv, &bad));
+		CHECK(!ibv_post_recv(qp, &recv, &bad));
 	}
 }
 
@@ -212,11 +212,11 @@ static void resize_in_iteration(void)
 	struct ibv_cq *cq = ibv_cq_ex_to_cq(ex);
 	struct ibv_qp *qp;
 
-	REQUIRE(ex);
+	CHECK(ex);
 	qp = flusher(cq);
 	entries(qp, 0, 3);
 	expect_case("resize inside an iteration");
-	REQUIRE(!ibv_start_poll(ex, NULL) && !ibv_next_poll(ex));
+	CHECK(!ibv_start_poll(ex, NULL) && !ibv_next_poll(ex));
 	EXPECT_REFUSED(ibv_resize_cq(cq, 2), EINVAL);
 	EXPECT_EQ(ibv_resize_cq(cq, 3), 0);
 	EXPECT_EQ(ex->wr_id, 1);
@@ -240,7 +240,7 @@ static void modify(void)
 	struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
 	uint32_t handle;
 
-	REQUIRE(cq);
+	CHECK(cq);
 	for (int bit = 1; bit < 32; bit++) {
 		expect_case("modify: mask bit %d", bit);
 		attr.attr_mask = IBV_CQ_ATTR_MODERATE | 1u << bit;
@@ -262,7 +262,7 @@ static void poll_arguments(void)
 	struct ibv_wc wc = {.wr_id = 77};
 	struct ibv_qp *qp;
 
-	REQUIRE(cq);
+	CHECK(cq);
 	qp = flusher(cq);
 	entries(qp, 1, 1);
 	expect_case("poll: a negative number of entries takes none");
@@ -301,14 +301,14 @@ static void overrun(uint32_t flags)
 	struct ibv_wc wc;
 
 	expect_case("overrun of a queue made smaller, flags %u", flags);
-	REQUIRE(cq);
+	CHECK(cq);
 	EXPECT_EQ(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 3), 0);
 	qp = flusher(ibv_cq_ex_to_cq(cq));
 	entries(qp, 0, 3);
 	iteration_arguments(cq);
 	expect_case("overrun: the fourth of three, flags %u", flags);
 	entries(qp, 3, 1);
-	REQUIRE(ibv_get_async_event(ctx, &event) == 0);
+	CHECK(ibv_get_async_event(ctx, &event) == 0);
 	EXPECT_EQ(event.event_type, IBV_EVENT_CQ_ERR);
 	EXPECT(event.element.cq == ibv_cq_ex_to_cq(cq));
 	ibv_ack_async_event(&event);
@@ -330,15 +330,15 @@ static int descriptor_hide(int fd, const char *path, int flags)
 {
 	int kept = fcntl(fd, F_DUPFD_CLOEXEC, 0), instead = open(path, flags);
 
-	REQUIRE(kept >= 0 && instead >= 0);
-	REQUIRE(dup2(instead, fd) == fd);
+	CHECK(kept >= 0 && instead >= 0);
+	CHECK(dup2(instead, fd) == fd);
 	close(instead);
 	return kept;
 }
 
 static void descriptor_show(int fd, int kept)
 {
-	REQUIRE(dup2(kept, fd) == fd);
+	CHECK(dup2(kept, fd) == fd);
 	close(kept);
 }
 
@@ -396,12 +396,12 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	ctx = end_open_device();
 	other = end_open_device();
-	REQUIRE(ibv_query_device(ctx, &device) == 0);
+	CHECK(ibv_query_device(ctx, &device) == 0);
 	pd = ibv_alloc_pd(ctx);
 	other_pd = ibv_alloc_pd(other);
 	channel = ibv_create_comp_channel(ctx);
 	other_channel = ibv_create_comp_channel(other);
-	REQUIRE(pd && other_pd && channel && other_channel);
+	CHECK(pd && other_pd && channel && other_channel);
 	creation();
 	creation_ex();
 	resize();

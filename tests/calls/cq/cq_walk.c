@@ -24,11 +24,11 @@ static struct ibv_qp *flusher(struct ibv_cq *cq)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
-	REQUIRE(qp);
-	REQUIRE(!ibv_modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	CHECK(qp);
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
 	attr.qp_state = IBV_QPS_ERR;
-	REQUIRE(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
 	return qp;
 }
 
@@ -36,7 +36,7 @@ static void entry(struct ibv_qp *qp, uint64_t wr_id)
 {
 	struct ibv_recv_wr recv = {.wr_id = wr_id}, *bad;
 
-	REQUIRE(!ibv_post_recv(qp, &recv, &bad));
+	CHECK(!ibv_post_recv(qp, &recv, &bad));
 }
 
 static struct ibv_cq_ex *queue(void)
@@ -44,7 +44,7 @@ static struct ibv_cq_ex *queue(void)
 	struct ibv_cq_init_attr_ex attr = {.cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS};
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, &attr);
 
-	REQUIRE(cq);
+	CHECK(cq);
 	return cq;
 }
 
@@ -83,15 +83,15 @@ static void others_wait(bool walks)
 	expect_case("a walk: %s of another thread waits", walks ? "start_poll" : "poll_cq");
 	for (uint64_t i = 1; i <= 3; i++)
 		entry(qp, i);
-	REQUIRE(ibv_start_poll(p.cq, NULL) == 0);
+	CHECK(ibv_start_poll(p.cq, NULL) == 0);
 	EXPECT_EQ(p.cq->wr_id, 1);
-	REQUIRE(pthread_create(&thread, NULL, poll_beside, &p) == 0);
+	CHECK(pthread_create(&thread, NULL, poll_beside, &p) == 0);
 	usleep(END_QUIET_MS * 1000);
 	EXPECT_EQ(__atomic_load_n(&p.done, __ATOMIC_SEQ_CST), 0);
 	EXPECT_EQ(ibv_next_poll(p.cq), 0);
 	EXPECT_EQ(p.cq->wr_id, 2);
 	ibv_end_poll(p.cq);
-	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
 	EXPECT_EQ(p.result, walks ? 0 : 1);
 	EXPECT_EQ(p.wr_id, 3);
 	EXPECT_EQ(ibv_start_poll(p.cq, NULL), ENOENT);
@@ -110,7 +110,7 @@ static void destroyed_meanwhile(void)
 		entry(goes, 100 + i);
 		entry(stays, 200 + i);
 	}
-	REQUIRE(ibv_start_poll(cq, NULL) == 0);
+	CHECK(ibv_start_poll(cq, NULL) == 0);
 	EXPECT_EQ(cq->wr_id, 100);
 	EXPECT_EQ(ibv_next_poll(cq), 0);
 	EXPECT_EQ(cq->wr_id, 200);
@@ -140,16 +140,16 @@ static void order_of_events(void)
 	void *number;
 
 	expect_case("events in the order in which they arose");
-	REQUIRE(channel);
+	CHECK(channel);
 	for (intptr_t i = 0; i < QUEUES; i++) {
 		cq[i] = ibv_create_cq(ctx, 4, (void *)i, channel, 0);
-		REQUIRE(cq[i] && !ibv_req_notify_cq(cq[i], 0));
+		CHECK(cq[i] && !ibv_req_notify_cq(cq[i], 0));
 		qp[i] = flusher(cq[i]);
 	}
 	for (int i = 0; i < QUEUES; i++)
 		entry(qp[i * 3 % QUEUES], 1);
 	for (int i = 0; i < QUEUES; i++) {
-		REQUIRE(ibv_get_cq_event(channel, &told, &number) == 0);
+		CHECK(ibv_get_cq_event(channel, &told, &number) == 0);
 		EXPECT_EQ((intptr_t)number, i * 3 % QUEUES);
 		EXPECT(told == cq[i * 3 % QUEUES]);
 		ibv_ack_cq_events(told, 1);
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	ctx = end_open_device();
 	pd = ibv_alloc_pd(ctx);
-	REQUIRE(pd);
+	CHECK(pd);
 	others_wait(false);
 	others_wait(true);
 	destroyed_meanwhile();

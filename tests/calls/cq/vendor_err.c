@@ -79,14 +79,14 @@ static void local_key(void)
 	sge.lkey = 0xdeadbeef;
 	wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
 	log_seen();
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 	code = wc.vendor_err;
 	EXPECT(code != 0);
 	LOG_SAYS(hex(qpn, near.info.qpn), hex(key, 0xdeadbeef));
 
 	expect_case("flushed behind it: another code");
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 	EXPECT(wc.vendor_err != 0 && wc.vendor_err != code);
 	end_pair_close(&near, &far);
@@ -106,7 +106,7 @@ static void local_range(void)
 	sge = end_sge(&near, 65536 - 50, 100);
 	wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
 	log_seen();
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 	EXPECT(wc.vendor_err != 0);
 	LOG_SAYS(hex(key, near.info.lkey), "65536");
@@ -129,9 +129,9 @@ static void remote(const char *name, uint64_t offset, uint32_t length, bool wron
 	wr = end_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
 	wr.wr.rdma.remote_addr = far.info.addr + offset;
 	wr.wr.rdma.rkey = wrong_key ? 0xdeadbeef : far.info.rkey;
-	REQUIRE(end_post_recv(&far, 2, NULL, 0) == 0);
+	CHECK(end_post_recv(&far, 2, NULL, 0) == 0);
 	log_seen();
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_REM_ACCESS_ERR);
 	EXPECT(wc.vendor_err != 0);
 	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
@@ -154,11 +154,11 @@ static void receive_key(void)
 	end_pair(&near, &far, &config, &config, place);
 	sge = end_sge(&far, 0, 100);
 	sge.lkey = 0xdeadbee1;
-	REQUIRE(end_post_recv(&far, 1, &sge, 1) == 0);
+	CHECK(end_post_recv(&far, 1, &sge, 1) == 0);
 	sge = end_sge(&near, 0, 100);
 	wr = end_wr(IBV_WR_SEND, 2, &sge, 1);
 	log_seen();
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_REM_OP_ERR);
 	code = wc.vendor_err;
 	EXPECT(code != 0);
@@ -185,10 +185,10 @@ static void psns(void)
 	end_open(&far, &config, place);
 	other = near.info;
 	other.psn = 0x654321;
-	REQUIRE(end_bring_to(&far, &other, IBV_QPS_RTS) == 0);
-	REQUIRE(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
+	CHECK(end_bring_to(&far, &other, IBV_QPS_RTS) == 0);
+	CHECK(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
 	log_seen();
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_RETRY_EXC_ERR);
 	EXPECT_EQ(wc.vendor_err, 0x510);
 	LOG_SAYS("RETRY_EXC", hex(sent, config.psn), hex(expected, 0x654321), "rq_psn");
@@ -232,13 +232,13 @@ static void start_with_log(char **argv)
 	static char name[] = "/tmp/verbatim-log-XXXXXX";
 	int fd = mkstemp(name);
 
-	REQUIRE(fd >= 0);
+	CHECK(fd >= 0);
 	close(fd);
-	REQUIRE(setenv(FILE_ENV, name, 1) == 0);
-	REQUIRE(setenv("VERBATIM_LOG", "debug", 1) == 0);
-	REQUIRE(setenv("VB_TEST_LOG_FILE", name, 1) == 0);
+	CHECK(setenv(FILE_ENV, name, 1) == 0);
+	CHECK(setenv("VERBATIM_LOG", "debug", 1) == 0);
+	CHECK(setenv("VB_TEST_LOG_FILE", name, 1) == 0);
 	execv("/proc/self/exe", argv);
-	REQUIRE(!"the program could be started again");
+	CHECK(!"the program could be started again");
 }
 
 int main(int argc, char **argv)

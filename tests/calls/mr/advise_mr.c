@@ -37,7 +37,7 @@ static unsigned int resident(void)
 	unsigned char map[PAGES];
 	unsigned int n = 0;
 
-	REQUIRE(mincore(memory, PAGES * PAGE, map) == 0);
+	CHECK(mincore(memory, PAGES * PAGE, map) == 0);
 	for (unsigned int i = 0; i < PAGES; i++)
 		n += map[i] & 1;
 	return n;
@@ -48,9 +48,9 @@ static void brings_pages(void)
 {
 	struct ibv_mr *mr = ibv_reg_mr(end.pd, memory, PAGES * PAGE, PAGED);
 
-	REQUIRE(mr);
+	CHECK(mr);
 	expect_case("PREFETCH_WRITE with FLUSH");
-	REQUIRE(madvise(memory, PAGES * PAGE, MADV_DONTNEED) == 0);
+	CHECK(madvise(memory, PAGES * PAGE, MADV_DONTNEED) == 0);
 	EXPECT_EQ(resident(), 0);
 	EXPECT_EQ(advise(mr, WRITE, FLUSH, PAGE, 3 * PAGE), 0);
 	EXPECT_EQ(resident(), 3);
@@ -76,7 +76,7 @@ static void refusals(void)
 	struct ibv_mr wrong;
 	struct ibv_sge sge, sges[2];
 
-	REQUIRE(mr && fixed && reading && foreign && null);
+	CHECK(mr && fixed && reading && foreign && null);
 	expect_case("outside the region");
 	EXPECT_REFUSED(advise(mr, FETCH, FLUSH, 0, PAGES * PAGE + 1), EFAULT);
 	EXPECT_REFUSED(advise(mr, FETCH, 0, PAGES * PAGE, 1), EFAULT);
@@ -112,11 +112,11 @@ static void refusals(void)
 	expect_case("the second range is wrong: the first is not brought in");
 	sges[0] = (struct ibv_sge){(uintptr_t)memory, PAGE, mr->lkey};
 	sges[1] = (struct ibv_sge){(uintptr_t)memory, PAGES * PAGE + 1, mr->lkey};
-	REQUIRE(madvise(memory, PAGES * PAGE, MADV_DONTNEED) == 0);
+	CHECK(madvise(memory, PAGES * PAGE, MADV_DONTNEED) == 0);
 	EXPECT_REFUSED(ibv_advise_mr(end.pd, WRITE, FLUSH, sges, 2), EFAULT);
 	EXPECT_EQ(resident(), 0);
 	expect_case("not mapped");
-	REQUIRE(munmap(memory + 2 * PAGE, PAGE) == 0);
+	CHECK(munmap(memory + 2 * PAGE, PAGE) == 0);
 	EXPECT_REFUSED(advise(mr, FETCH, FLUSH, 0, PAGES * PAGE), EFAULT);
 	EXPECT_EQ(advise(mr, FETCH, FLUSH, 0, 2 * PAGE), 0);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
@@ -140,11 +140,11 @@ static void window(void)
 	end_pair(&near, &far, &config, &config, END_HERE);
 	mw = ibv_alloc_mw(near.pd, IBV_MW_TYPE_1);
 	bind.bind_info.mr = ibv_reg_mr(near.pd, near.buf, PAGE, PAGED | IBV_ACCESS_MW_BIND);
-	REQUIRE(mw && bind.bind_info.mr);
+	CHECK(mw && bind.bind_info.mr);
 	bind.bind_info.addr = (uintptr_t)near.buf;
 	bind.bind_info.length = PAGE;
 	bind.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
-	REQUIRE(ibv_bind_mw(near.qp, mw, &bind) == 0);
+	CHECK(ibv_bind_mw(near.qp, mw, &bind) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	sge.addr = (uintptr_t)near.buf;
 	sge.lkey = mw->rkey;
@@ -162,10 +162,10 @@ int main(int argc, char **argv)
 
 	end_main(argc, argv);
 	end_open(&end, &config, END_HERE);
-	REQUIRE(sysconf(_SC_PAGESIZE) == PAGE);
+	CHECK(sysconf(_SC_PAGESIZE) == PAGE);
 	memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		      0);
-	REQUIRE(memory != MAP_FAILED);
+	CHECK(memory != MAP_FAILED);
 	brings_pages();
 	refusals();
 	window();

@@ -41,7 +41,7 @@ static void allocation(void)
 	expect_case("a buffer is zeroed memory of the program");
 	addr = ibv_alloc_buf(pd, LENGTH, &buf);
 	other = ibv_alloc_buf(pd, LENGTH, &second);
-	REQUIRE(addr && buf && other && second);
+	CHECK(addr && buf && other && second);
 	EXPECT_EQ((uintptr_t)addr % 4096, 0);
 	EXPECT(other >= addr + LENGTH || addr >= other + LENGTH);
 	for (int i = 0; i < LENGTH; i++)
@@ -56,7 +56,7 @@ static void allocation(void)
 	ibv_free_buf(NULL);
 	expect_case("freed and allocated again: zeroes");
 	addr = ibv_alloc_buf(pd, LENGTH, &buf);
-	REQUIRE(addr);
+	CHECK(addr);
 	for (int i = 0; i < LENGTH; i++)
 		dirty += addr[i] != 0;
 	EXPECT_EQ(dirty, 0);
@@ -69,7 +69,7 @@ static void registration(void)
 	char *addr = ibv_alloc_buf(pd, LENGTH, &buf);
 	struct ibv_mr *mr, *plain;
 
-	REQUIRE(addr);
+	CHECK(addr);
 	expect_case("the whole, a part, the end");
 	for (int i = 0; i < 3; i++) {
 		char *at = addr + (i == 0 ? 0 : i == 1 ? 5000 : LENGTH - 1);
@@ -111,14 +111,14 @@ static void freed_first(void)
 	struct ibv_buf *buf;
 	struct ibv_mr *mr[2];
 
-	REQUIRE(own);
+	CHECK(own);
 	for (int last = 0; last < 2; last++) {
 		expect_case("the buffer is freed before its regions, region %d goes last", last);
 		addr = ibv_alloc_buf(own, LENGTH, &buf);
-		REQUIRE(addr);
+		CHECK(addr);
 		mr[0] = ibv_reg_buf_mr(own, buf, addr, LENGTH, ALL_ACCESS);
 		mr[1] = ibv_reg_buf_mr(own, buf, addr + 64, 64, ALL_ACCESS);
-		REQUIRE(mr[0] && mr[1]);
+		CHECK(mr[0] && mr[1]);
 		errno = 0;
 		ibv_free_buf(buf);
 		EXPECT_EQ(errno, 0);
@@ -126,7 +126,7 @@ static void freed_first(void)
 		EXPECT_EQ(ibv_dereg_mr(mr[!last]), 0);
 		expect_case("the memory is there as long as a region is");
 		again = ibv_alloc_buf(own, LENGTH, &buf);
-		REQUIRE(again);
+		CHECK(again);
 		EXPECT(again >= addr + LENGTH || addr >= again + LENGTH);
 		EXPECT_EQ(addr[LENGTH - 1], 7);
 		ibv_free_buf(buf);
@@ -153,7 +153,7 @@ static void registration_ex(void)
 	};
 	struct ibv_mr *mr;
 
-	REQUIRE(addr);
+	CHECK(addr);
 	expect_case("ibv_reg_mr_ex with a buffer");
 	mr = ibv_reg_mr_ex(pd, &attr);
 	EXPECT(mr && mr->addr == addr && mr->length == LENGTH);
@@ -186,7 +186,7 @@ static void every_mask(void)
 	attr.dmah = ibv_alloc_dmah(ctx, &hints);
 	attr.fd = fd;
 	attr.fd_offset = 4096;
-	REQUIRE(attr.addr && attr.dmah && fd >= 0 && ftruncate(fd, 8192) == 0);
+	CHECK(attr.addr && attr.dmah && fd >= 0 && ftruncate(fd, 8192) == 0);
 	for (uint64_t mask = 0; mask < IBV_REG_MR_MASK_BUF << 1; mask++) {
 		bool addr = mask & IBV_REG_MR_MASK_ADDR, file = mask & IBV_REG_MR_MASK_FD;
 		bool good = addr ? !file && !(mask & IBV_REG_MR_MASK_FD_OFFSET)
@@ -247,7 +247,7 @@ static void handles(void)
 	struct ibv_mr *mr;
 
 	expect_case("a DMA handle, every hint at its largest");
-	REQUIRE(dmah && foreign);
+	CHECK(dmah && foreign);
 	EXPECT(dmah->context == ctx);
 	expect_case("a region with it");
 	region.dmah = dmah;
@@ -310,7 +310,7 @@ static void dma_bufs(void)
 	bool possible = access("/dev/udmabuf", R_OK | W_OK) == 0;
 	int fd;
 
-	REQUIRE(dm && addr);
+	CHECK(dm && addr);
 	expect_case("device memory as a dma-buf");
 	EXPECT_EQ(ibv_memcpy_to_dm(dm, 0, &word, sizeof(word)), 0);
 	if (!possible) {
@@ -346,7 +346,7 @@ int main(int argc, char **argv)
 	ctx = end_open_device();
 	pd = ibv_alloc_pd(ctx);
 	other_pd = ibv_alloc_pd(ctx);
-	REQUIRE(pd && other_pd);
+	CHECK(pd && other_pd);
 	allocation();
 	registration();
 	freed_first();

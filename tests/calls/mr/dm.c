@@ -33,7 +33,7 @@ static struct ibv_dm *need(size_t length)
 {
 	struct ibv_dm *dm = alloc(length, 0);
 
-	REQUIRE(dm);
+	CHECK(dm);
 	return dm;
 }
 
@@ -103,7 +103,7 @@ static long memory_kib(void)
 	struct stat st;
 	long kib = -1;
 
-	REQUIRE(dir);
+	CHECK(dir);
 	while (kib < 0 && (entry = readdir(dir))) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
 		ssize_t n = readlink(path, to, sizeof(to) - 1);
@@ -113,7 +113,7 @@ static long memory_kib(void)
 			kib = (long)(st.st_blocks / 2);
 	}
 	closedir(dir);
-	REQUIRE(kib >= 0);
+	CHECK(kib >= 0);
 	return kib;
 }
 
@@ -123,14 +123,14 @@ static void mark(struct ibv_dm *dm, uint32_t value)
 
 	for (int i = 0; i < SMALL / 4; i++)
 		words[i] = value;
-	REQUIRE(!ibv_memcpy_to_dm(dm, 0, words, sizeof(words)));
+	CHECK(!ibv_memcpy_to_dm(dm, 0, words, sizeof(words)));
 }
 
 static bool is_marked(struct ibv_dm *dm, uint32_t value)
 {
 	uint32_t words[SMALL / 4];
 
-	REQUIRE(!ibv_memcpy_from_dm(words, dm, 0, sizeof(words)));
+	CHECK(!ibv_memcpy_from_dm(words, dm, 0, sizeof(words)));
 	for (int i = 0; i < SMALL / 4; i++) {
 		if (words[i] != value)
 			return false;
@@ -146,7 +146,7 @@ static void small_pieces(void)
 	long before = memory_kib(), most = (long)MOST * SMALL / 1024 + 64;
 
 	expect_case("more small pieces than there are pages");
-	REQUIRE(max_dm_size / 4096 < MOST);
+	CHECK(max_dm_size / 4096 < MOST);
 	for (uint32_t i = 0; i < MOST; i++) {
 		piece[i] = need(SMALL);
 		mark(piece[i], i + 1);
@@ -155,17 +155,17 @@ static void small_pieces(void)
 	EXPECT_MSG(memory_kib() - before <= most, "%ld KiB, not %ld", memory_kib() - before, most);
 	expect_case("every other one is given back, and had again, as zeroes");
 	for (int i = 0; i < MOST; i += 2)
-		REQUIRE(!ibv_free_dm(piece[i]));
+		CHECK(!ibv_free_dm(piece[i]));
 	for (uint32_t i = 0; i < MOST; i += 2) {
 		piece[i] = need(SMALL);
-		REQUIRE(is_marked(piece[i], 0));
+		CHECK(is_marked(piece[i], 0));
 		mark(piece[i], OTHER + i);
 	}
 	expect_case("each has its own bytes");
 	for (uint32_t i = 0; i < MOST; i++)
-		REQUIRE(is_marked(piece[i], i % 2 ? i + 1 : OTHER + i));
+		CHECK(is_marked(piece[i], i % 2 ? i + 1 : OTHER + i));
 	for (int i = 0; i < MOST; i++)
-		REQUIRE(!ibv_free_dm(piece[i]));
+		CHECK(!ibv_free_dm(piece[i]));
 	expect_case("the memory goes back");
 	EXPECT_MSG(memory_kib() - before <= 4, "%ld KiB stay", memory_kib() - before);
 }
@@ -185,7 +185,7 @@ static void small_charges(void)
 		expect_case("%zu bytes at 2^%u", rows[i].length, rows[i].log_align);
 		for (int n = 0; n < rows[i].pieces; n++) {
 			piece[n] = alloc(rows[i].length, rows[i].log_align);
-			REQUIRE(piece[n]);
+			CHECK(piece[n]);
 		}
 		EXPECT_NULL(alloc(1, 0), ENOMEM);
 		for (int n = 0; n < rows[i].pieces; n++)
@@ -268,7 +268,7 @@ static void fresh(void)
 	struct ibv_dm *dm = need(LENGTH);
 	int dirty = 0;
 
-	REQUIRE(bytes);
+	CHECK(bytes);
 	expect_case("freed memory comes back as zeroes");
 	memset(bytes, 0x77, LENGTH);
 	EXPECT_EQ(ibv_memcpy_to_dm(dm, 0, bytes, LENGTH), 0);
@@ -361,7 +361,7 @@ static void busy(void)
 	struct ibv_mr *second = ibv_reg_dm_mr(pd, dm, 4096, 8, access);
 	uint32_t word = 0x12345678;
 
-	REQUIRE(first && second);
+	CHECK(first && second);
 	expect_case("free with regions alive");
 	EXPECT_REFUSED(ibv_free_dm(dm), EBUSY);
 	EXPECT_EQ(ibv_dereg_mr(first), 0);
@@ -387,7 +387,7 @@ static void busy(void)
 	struct ibv_context *other = end_open_device();
 	struct ibv_pd *foreign = ibv_alloc_pd(other);
 
-	REQUIRE(foreign);
+	CHECK(foreign);
 	EXPECT_NULL(ibv_reg_dm_mr(foreign, dm, 0, 8, access), ENOENT);
 	dm->context = other;
 	EXPECT_NULL(ibv_reg_dm_mr(foreign, dm, 0, 8, access), ENOENT);
@@ -407,8 +407,8 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	ctx = end_open_device();
 	pd = ibv_alloc_pd(ctx);
-	REQUIRE(pd);
-	REQUIRE(ibv_query_device_ex(ctx, NULL, &attr) == 0);
+	CHECK(pd);
+	CHECK(ibv_query_device_ex(ctx, NULL, &attr) == 0);
 	max_dm_size = attr.max_dm_size;
 	expect_case("max_dm_size");
 	EXPECT(max_dm_size >= 65536);

@@ -82,7 +82,7 @@ static void unreachable(void)
 			_exit(NO_FILTER);
 		_exit(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd, ALL) ? REGISTERED : errno);
 	}
-	REQUIRE(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
 	if (WEXITSTATUS(status) == NO_FILTER)
 		return; /* seccomp(2) is not to be had: nothing can be refused here */
 	expect_case("memory that the kernel cannot copy from");
@@ -118,7 +118,7 @@ static void refusals(void)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	writing = open(path, O_WRONLY | O_CLOEXEC);
-	REQUIRE(writing >= 0 && reading >= 0 && pipe(pipes) == 0);
+	CHECK(writing >= 0 && reading >= 0 && pipe(pipes) == 0);
 	expect_case("no descriptor");
 	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, -1, ALL), EBADF);
 	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, PAGE, 0, 999999, ALL), EBADF);
@@ -160,7 +160,7 @@ static int request(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey)
 
 	wr.wr.rdma.remote_addr = addr;
 	wr.wr.rdma.rkey = rkey;
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	return end_poll_one(&near, END_SEND_CQ, &wc);
 }
 
@@ -168,8 +168,8 @@ static bool file_holds(off_t at, int byte, size_t length)
 {
 	uint8_t data[256];
 
-	REQUIRE(length <= sizeof(data));
-	REQUIRE(pread(fd, data, length, at) == (ssize_t)length);
+	CHECK(length <= sizeof(data));
+	CHECK(pread(fd, data, length, at) == (ssize_t)length);
 	for (size_t i = 0; i < length; i++)
 		if (data[i] != byte)
 			return false;
@@ -178,8 +178,8 @@ static bool file_holds(off_t at, int byte, size_t length)
 
 static void mend(void)
 {
-	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
-	REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
 	end_link(&near, &far);
 }
 
@@ -201,7 +201,7 @@ static void traffic(bool ex)
 
 	mr = ex ? ibv_reg_mr_ex(far.pd, &attr)
 		: ibv_reg_dmabuf_mr(far.pd, attr.fd_offset, attr.length, attr.iova, attr.fd, ALL);
-	REQUIRE(mr);
+	CHECK(mr);
 	close(attr.fd);
 	expect_case("WRITE to a dma-buf (%s)", ex ? "reg_mr_ex" : "reg_dmabuf_mr");
 	end_fill(&near, 0, 0x51, 200);
@@ -217,7 +217,7 @@ static void traffic(bool ex)
 	wr = end_wr(IBV_WR_RDMA_WRITE, 5, &from, 1);
 	wr.wr.rdma.remote_addr = near.info.addr + 1000;
 	wr.wr.rdma.rkey = near.info.rkey;
-	REQUIRE(end_post_send(&far, &wr) == 0);
+	CHECK(end_post_send(&far, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&near, 1000, 0x51, 100));
 	expect_case("no re-registration");
@@ -238,14 +238,14 @@ static void truncated(void)
 	struct ibv_send_wr wr;
 	struct ibv_wc wc;
 
-	REQUIRE(mr && ftruncate(fd, PAGE) == 0);
+	CHECK(mr && ftruncate(fd, PAGE) == 0);
 	expect_case("pages gone: remote");
 	EXPECT_STATUS(request(IBV_WR_RDMA_WRITE, 2 * PAGE, mr->rkey), IBV_WC_REM_OP_ERR);
 	mend();
 	expect_case("pages gone: local");
 	from = (struct ibv_sge){.addr = 2 * PAGE, .length = 100, .lkey = mr->lkey};
 	wr = end_wr(IBV_WR_SEND, 5, &from, 1);
-	REQUIRE(end_post_send(&far, &wr) == 0);
+	CHECK(end_post_send(&far, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
@@ -256,7 +256,7 @@ int main(int argc, char **argv)
 
 	end_main(argc, argv);
 	fd = memfd_create("dma", MFD_CLOEXEC);
-	REQUIRE(fd >= 0 && ftruncate(fd, SIZE) == 0);
+	CHECK(fd >= 0 && ftruncate(fd, SIZE) == 0);
 	unreachable(); /* before this process has devices */
 	end_pair(&near, &far, &config, &config, END_HERE);
 	refusals();

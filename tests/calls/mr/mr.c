@@ -74,7 +74,7 @@ static void ranges(void)
 	char *hole = mmap(NULL, LENGTH, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_mr *mr;
 
-	REQUIRE(hole != MAP_FAILED);
+	CHECK(hole != MAP_FAILED);
 	expect_case("wrap of 64 bits");
 	EXPECT_NULL(ibv_reg_mr(pd, buffer, SIZE_MAX - 4096, 0), EINVAL);
 	EXPECT_NULL(ibv_reg_mr(pd, (void *)(UINTPTR_MAX - 10), 4096, 0), EINVAL);
@@ -90,10 +90,10 @@ static void ranges(void)
 	EXPECT_NULL(ibv_reg_mr(pd, hole, LENGTH, IBV_ACCESS_LOCAL_WRITE), EFAULT);
 
 	expect_case("partly unmapped");
-	REQUIRE(munmap(hole + 4096, 4096) == 0);
+	CHECK(munmap(hole + 4096, 4096) == 0);
 	EXPECT_NULL(ibv_reg_mr(pd, hole, LENGTH, 0), EFAULT);
 	expect_case("unmapped");
-	REQUIRE(munmap(hole, 4096) == 0);
+	CHECK(munmap(hole, 4096) == 0);
 	EXPECT_NULL(ibv_reg_mr(pd, hole, LENGTH, 0), EFAULT);
 	EXPECT_NULL(ibv_reg_mr(pd, NULL, 4096, IBV_ACCESS_LOCAL_WRITE), EFAULT);
 
@@ -119,7 +119,7 @@ static void keys(void)
 	expect_case("keys");
 	for (int i = 0; i < COUNT; i++) {
 		mr[i] = ibv_reg_mr(pd, buffer, LENGTH, ALL_ACCESS);
-		REQUIRE(mr[i]);
+		CHECK(mr[i]);
 	}
 	for (int i = 0; i < COUNT; i++)
 		for (int j = 0; j < COUNT; j++) {
@@ -139,7 +139,7 @@ static void keys(void)
 	for (int i = 0; i < 200; i++) {
 		struct ibv_mr *again = ibv_reg_mr(pd, buffer, LENGTH, ALL_ACCESS);
 
-		REQUIRE(again);
+		CHECK(again);
 		EXPECT(again->lkey != freed);
 		EXPECT_EQ(ibv_dereg_mr(again), 0);
 	}
@@ -182,7 +182,7 @@ static void handles(void)
 	uint32_t handle;
 
 	expect_case("handle overwritten");
-	REQUIRE(mr);
+	CHECK(mr);
 	handle = mr->handle;
 	mr->handle = 0xdeadbeef;
 	EXPECT_REFUSED(ibv_dereg_mr(mr), ENOENT);
@@ -202,7 +202,7 @@ static struct ibv_mr *fresh(void)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, buffer, LENGTH, ALL_ACCESS & ~IBV_ACCESS_MW_BIND);
 
-	REQUIRE(mr);
+	CHECK(mr);
 	return mr;
 }
 
@@ -261,7 +261,7 @@ static void rereg_refusals(void)
 		{"domain of another context", domain, foreign, NULL, 0, 0, IBV_REREG_MR_ERR_CMD},
 	};
 
-	REQUIRE(foreign && reading != MAP_FAILED);
+	CHECK(foreign && reading != MAP_FAILED);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		rereg_refused(rows[i].name, rows[i].flags, rows[i].pd, rows[i].addr, rows[i].length,
 			      rows[i].access, rows[i].want);
@@ -276,7 +276,7 @@ static void rereg(void)
 	struct ibv_pd *other = ibv_alloc_pd(ctx);
 	struct ibv_mr *mr;
 
-	REQUIRE(other);
+	CHECK(other);
 	expect_case("rereg: protection domain");
 	mr = fresh();
 	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
@@ -308,7 +308,7 @@ int main(int argc, char **argv)
 	ctx = end_open_device();
 	pd = ibv_alloc_pd(ctx);
 	buffer = aligned_alloc(4096, LENGTH);
-	REQUIRE(pd && buffer);
+	CHECK(pd && buffer);
 	memset(buffer, 0, LENGTH);
 	flags();
 	odd_flags();

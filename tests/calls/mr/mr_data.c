@@ -25,8 +25,8 @@ static void open_pair(void)
 /* Back to RTS after a row that ended in ERR. */
 static void mend(void)
 {
-	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
-	REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
 	end_link(&near, &far);
 	while (end_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
 		;
@@ -42,7 +42,7 @@ static int write_to(uint64_t addr, uint32_t rkey, int byte, uint32_t length)
 	end_fill(&near, 0, byte, length);
 	wr.wr.rdma.remote_addr = addr;
 	wr.wr.rdma.rkey = rkey;
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	return end_poll_one(&near, END_SEND_CQ, &wc);
 }
 
@@ -54,8 +54,8 @@ static int send_into(struct ibv_sge *into, int byte, uint32_t length, int *far_s
 	int status;
 
 	end_fill(&near, 0, byte, length);
-	REQUIRE(end_post_recv(&far, 2, into, 1) == 0);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_recv(&far, 2, into, 1) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	status = end_poll_one(&near, END_SEND_CQ, &wc);
 	*far_status = end_poll_one(&far, END_RECV_CQ, &wc);
 	return status;
@@ -71,7 +71,7 @@ static void by_iova(uint64_t iova)
 	expect_case("iova %#llx: remote", (unsigned long long)iova);
 	open_pair();
 	mr = ibv_reg_mr_iova(far.pd, far.buf + 4096, 8192, iova, FULL_ACCESS);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_STATUS(write_to(iova + 100, mr->rkey, 0x31, 200), IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&far, 4096 + 100, 0x31, 200));
 	expect_case("iova %#llx: local", (unsigned long long)iova);
@@ -101,9 +101,9 @@ static void overlapping(void)
 
 	expect_case("overlapping regions");
 	open_pair();
-	REQUIRE(end_reg(&far, 0, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, false,
-			&write) == 0);
-	REQUIRE(end_reg(&far, 4096, 8192, IBV_ACCESS_REMOTE_READ, false, &read) == 0);
+	CHECK(end_reg(&far, 0, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, false,
+		      &write) == 0);
+	CHECK(end_reg(&far, 4096, 8192, IBV_ACCESS_REMOTE_READ, false, &read) == 0);
 	EXPECT_STATUS(write_to(far.info.addr + 5000, write.rkey, 0x41, 100), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_to(far.info.addr + 5000, read.rkey, 0x42, 100), IBV_WC_REM_ACCESS_ERR);
 	EXPECT(end_is_filled(&far, 5000, 0x41, 100));
@@ -123,13 +123,13 @@ static void alias(void)
 	struct ibv_mr *mr;
 
 	expect_case("two mappings of one file");
-	REQUIRE(fd >= 0 && ftruncate(fd, 8192) == 0);
+	CHECK(fd >= 0 && ftruncate(fd, 8192) == 0);
 	one = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	two = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	REQUIRE(one != MAP_FAILED && two != MAP_FAILED);
+	CHECK(one != MAP_FAILED && two != MAP_FAILED);
 	open_pair();
 	mr = ibv_reg_mr(far.pd, one, 8192, FULL_ACCESS);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_STATUS(write_to((uintptr_t)one + 10, mr->rkey, 0x51, 100), IBV_WC_SUCCESS);
 	EXPECT_EQ(two[10], 0x51);
 	EXPECT_EQ(two[109], 0x51);
@@ -149,21 +149,21 @@ static void reregistered(void)
 	expect_case("rereg: right taken away");
 	open_pair();
 	mr = ibv_reg_mr(far.pd, far.buf, 4096, FULL_ACCESS);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x61, 64), IBV_WC_SUCCESS);
-	REQUIRE(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ) == 0);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ) == 0);
 	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x62, 64), IBV_WC_REM_ACCESS_ERR);
 	EXPECT(end_is_filled(&far, 0, 0x61, 64));
 	mend();
 	expect_case("rereg: right given back");
-	REQUIRE(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, FULL_ACCESS) == 0);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, FULL_ACCESS) == 0);
 	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x63, 64), IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&far, 0, 0x63, 64));
 
 	expect_case("rereg: moved");
-	REQUIRE(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, far.buf + 8192, 4096, 0) ==
-		0);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, far.buf + 8192, 4096, 0) ==
+	      0);
 	EXPECT_STATUS(write_to((uintptr_t)far.buf + 8192, mr->rkey, 0x64, 64), IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&far, 8192, 0x64, 64));
 	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x65, 64), IBV_WC_REM_ACCESS_ERR);
@@ -182,15 +182,15 @@ static void receive_after_rereg(void)
 	expect_case("receive after CHANGE_PD");
 	open_pair();
 	mr = ibv_reg_mr(far.pd, far.buf, 4096, IBV_ACCESS_LOCAL_WRITE);
-	REQUIRE(mr);
-	REQUIRE(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, far.other_pd, NULL, 0, 0) == 0);
+	CHECK(mr);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, far.other_pd, NULL, 0, 0) == 0);
 	into.addr = (uintptr_t)far.buf;
 	into.length = 64;
 	into.lkey = mr->lkey;
 	EXPECT_STATUS(send_into(&into, 0x71, 64, &far_status), IBV_WC_REM_OP_ERR);
 	EXPECT_STATUS(far_status, IBV_WC_LOC_PROT_ERR);
 	expect_case("receive after CHANGE_PD and back");
-	REQUIRE(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, far.pd, NULL, 0, 0) == 0);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, far.pd, NULL, 0, 0) == 0);
 	mend();
 	into.lkey = mr->lkey;
 	EXPECT_STATUS(send_into(&into, 0x72, 64, &far_status), IBV_WC_SUCCESS);
@@ -203,10 +203,10 @@ static void receive_after_rereg(void)
 		struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
 		struct ibv_wc wc;
 
-		REQUIRE(end_post_recv(&far, 3, &into, 1) == 0);
+		CHECK(end_post_recv(&far, 3, &into, 1) == 0);
 		EXPECT_EQ(ibv_dereg_mr(mr), 0);
 		end_fill(&near, 0, 0x73, 64);
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_REM_OP_ERR);
 		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 		EXPECT(end_is_filled(&far, 0, 0x72, 64));
@@ -224,7 +224,7 @@ static void zero_based(void)
 	expect_case("zero-based region");
 	open_pair();
 	mr = ibv_reg_mr(far.pd, far.buf + 123, 4096, FULL_ACCESS | IBV_ACCESS_ZERO_BASED);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_STATUS(write_to(10, mr->rkey, 0x91, 20), IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&far, 133, 0x91, 20));
 	into.lkey = mr->lkey;
@@ -244,7 +244,7 @@ static void of_length_zero(void)
 	expect_case("region of length 0");
 	open_pair();
 	mr = ibv_reg_mr(far.pd, far.buf, 0, FULL_ACCESS);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x81, 0), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x81, 1), IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);

@@ -24,8 +24,8 @@ static void open_pair(void)
 
 static void mend(void)
 {
-	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
-	REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
 	end_link(&near, &far);
 }
 
@@ -39,7 +39,7 @@ static int write_to(uint64_t addr, uint32_t rkey, int byte, uint32_t length)
 	end_fill(&near, 0, byte, length);
 	wr.wr.rdma.remote_addr = addr;
 	wr.wr.rdma.rkey = rkey;
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	status = end_poll_one(&near, END_SEND_CQ, &wc);
 	if (status != IBV_WC_SUCCESS)
 		mend();
@@ -56,7 +56,7 @@ static void zero_based(void)
 
 	open_pair();
 	mr = ibv_reg_mr(far.pd, far.buf + 100, 1000, ALL | IBV_ACCESS_ZERO_BASED);
-	REQUIRE(mr);
+	CHECK(mr);
 	expect_case("zero-based, remote");
 	EXPECT_STATUS(write_to(0, mr->rkey, 0x11, 10), IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&far, 100, 0x11, 10));
@@ -70,7 +70,7 @@ static void zero_based(void)
 	wr = end_wr(IBV_WR_RDMA_WRITE, 2, &sge, 1);
 	wr.wr.rdma.remote_addr = near.info.addr + 500;
 	wr.wr.rdma.rkey = near.info.rkey;
-	REQUIRE(end_post_send(&far, &wr) == 0);
+	CHECK(end_post_send(&far, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&near, 500, 0x11, 10));
 	EXPECT(mr->addr == far.buf + 100);
@@ -89,30 +89,30 @@ static void odd_and_huge(void)
 	open_pair();
 	expect_case("one byte");
 	mr = ibv_reg_mr(far.pd, far.buf + 333, 1, ALL);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_STATUS(write_to((uintptr_t)far.buf + 333, mr->rkey, 0x21, 1), IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&far, 333, 0x21, 1));
 	EXPECT_STATUS(write_to((uintptr_t)far.buf + 333, mr->rkey, 0x22, 2), IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("no byte");
 	mr = ibv_reg_mr(far.pd, far.buf, 0, ALL);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x23, 1), IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("relaxed ordering and unknown optional bits");
 	mr = ibv_reg_mr(far.pd, far.buf, 64, ALL | IBV_ACCESS_RELAXED_ORDERING | 1 << 29);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x24, 64), IBV_WC_SUCCESS);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("huge pages promised: here nothing depends on it");
 	mr = ibv_reg_mr(far.pd, far.buf, 64, ALL | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x26, 64), IBV_WC_SUCCESS);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("a terabyte");
 	if (space != MAP_FAILED) { /* where the limits allow the mapping */
 		mr = ibv_reg_mr(far.pd, space, huge, ALL);
-		REQUIRE(mr);
+		CHECK(mr);
 		EXPECT_STATUS(write_to((uintptr_t)space + huge - 64, mr->rkey, 0x25, 64),
 			      IBV_WC_SUCCESS);
 		EXPECT(space[huge - 1] == 0x25 && space[huge - 65] == 0);
@@ -133,13 +133,13 @@ static void extended(void)
 	attr.addr = far.buf;
 	expect_case("reg_mr_ex: iova not in the mask");
 	mr = ibv_reg_mr_ex(far.pd, &attr);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x31, 64), IBV_WC_SUCCESS);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("reg_mr_ex: iova in the mask");
 	attr.comp_mask |= IBV_REG_MR_MASK_IOVA;
 	mr = ibv_reg_mr_ex(far.pd, &attr);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_STATUS(write_to(0x9990 + 100, mr->rkey, 0x32, 64), IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&far, 100, 0x32, 64));
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
@@ -168,7 +168,7 @@ static void rereg(int flags)
 	old_at = (uintptr_t)far.buf;
 	new_at = old_at + 8192;
 	mr = ibv_reg_mr(far.pd, far.buf, 4096, ALL);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_EQ(ibv_rereg_mr(mr, flags, foreign ? far.other_pd : NULL,
 			       moved ? far.buf + 8192 : NULL, moved ? 2048 : 0,
 			       closed ? IBV_ACCESS_LOCAL_WRITE : 0),
@@ -198,7 +198,7 @@ static void rereg_kinds(void)
 
 	open_pair();
 	mr = ibv_reg_mr(far.pd, far.buf, 4096, ALL | IBV_ACCESS_ON_DEMAND);
-	REQUIRE(mr);
+	CHECK(mr);
 	expect_case("rereg: zero-based now");
 	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			       ALL | IBV_ACCESS_ZERO_BASED),

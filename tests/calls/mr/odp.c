@@ -32,8 +32,8 @@ static void open_pair(void)
 
 static void mend(void)
 {
-	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
-	REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
 	end_link(&near, &far);
 }
 
@@ -52,7 +52,7 @@ static int run(enum ibv_wr_opcode opcode, struct ibv_sge *sge, int num_sge, uint
 		wr.wr.rdma.remote_addr = addr;
 		wr.wr.rdma.rkey = rkey;
 	}
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	status = end_poll_one(&near, END_SEND_CQ, &wc);
 	if (status != IBV_WC_SUCCESS)
 		mend();
@@ -75,7 +75,7 @@ static void traffic(void)
 	into = end_sge(&far, 8192, 256);
 	expect_case("traffic over on-demand regions");
 	end_fill(&near, 0, 0x21, 256);
-	REQUIRE(end_post_recv(&far, 2, &into, 1) == 0);
+	CHECK(end_post_recv(&far, 2, &into, 1) == 0);
 	EXPECT_STATUS(plain(IBV_WR_SEND, 0, 0), IBV_WC_SUCCESS);
 	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&far, 8192, 0x21, 256));
@@ -130,8 +130,8 @@ static void gone_there(void)
 	into = end_sge(&far, HOLE, 256);
 	sge = end_sge(&near, 0, 256);
 	wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
-	REQUIRE(end_post_recv(&far, 2, &into, 1) == 0);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_recv(&far, 2, &into, 1) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_REM_OP_ERR);
 	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 	EXPECT(wc.vendor_err != 0);
@@ -146,23 +146,23 @@ static void comes_and_goes(void)
 	struct ibv_mr *mr;
 
 	open_pair();
-	REQUIRE(at != MAP_FAILED);
+	CHECK(at != MAP_FAILED);
 	expect_case("registered without access to its pages");
 	EXPECT_NULL(ibv_reg_mr(near.pd, at, PAGE, IBV_ACCESS_LOCAL_WRITE), EFAULT);
 	mr = ibv_reg_mr(near.pd, at, PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
-	REQUIRE(mr);
+	CHECK(mr);
 	sge = (struct ibv_sge){.addr = (uintptr_t)at, .length = 64, .lkey = mr->lkey};
 	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.info.addr, far.info.rkey),
 		      IBV_WC_LOC_PROT_ERR);
 	expect_case("mapped");
-	REQUIRE(mprotect(at, PAGE, PROT_READ | PROT_WRITE) == 0);
+	CHECK(mprotect(at, PAGE, PROT_READ | PROT_WRITE) == 0);
 	memset(at, 0x61, 64);
 	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.info.addr, far.info.rkey),
 		      IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&far, 0, 0x61, 64));
 	expect_case("mapped anew");
-	REQUIRE(mmap(at, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		     0) == at);
+	CHECK(mmap(at, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		   0) == at);
 	memset(at, 0x62, 64);
 	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.info.addr, far.info.rkey),
 		      IBV_WC_SUCCESS);
@@ -182,7 +182,7 @@ static void implicit(void)
 	open_pair();
 	expect_case("implicit region");
 	mr = ibv_reg_mr(near.pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
-	REQUIRE(mr);
+	CHECK(mr);
 	memset(word, 0x71, sizeof(word));
 	sge = (struct ibv_sge){.addr = (uintptr_t)word, .length = sizeof(word), .lkey = mr->lkey};
 	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.info.addr, far.info.rkey),
@@ -209,7 +209,7 @@ static void reported(void)
 
 	expect_case("odp_caps");
 	end_open(&end, &config, END_HERE);
-	REQUIRE(ibv_query_device_ex(end.ctx, NULL, &attr) == 0);
+	CHECK(ibv_query_device_ex(end.ctx, NULL, &attr) == 0);
 	EXPECT_EQ(attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
 	EXPECT_EQ(attr.odp_caps.per_transport_caps.rc_odp_caps & reliable, reliable);
 	EXPECT_EQ(attr.odp_caps.per_transport_caps.ud_odp_caps,

@@ -35,7 +35,7 @@ static void allocation(void)
 	uint32_t handle;
 
 	open_one(&end);
-	REQUIRE(ibv_query_device(end.ctx, &attr) == 0);
+	CHECK(ibv_query_device(end.ctx, &attr) == 0);
 	expect_case("reported");
 	EXPECT(attr.max_mw > 0);
 	EXPECT(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
@@ -46,7 +46,7 @@ static void allocation(void)
 	EXPECT_NULL(ibv_alloc_mw(end.pd, (enum ibv_mw_type)3), EINVAL);
 	expect_case("fields");
 	mw = ibv_alloc_mw(end.other_pd, IBV_MW_TYPE_2);
-	REQUIRE(mw);
+	CHECK(mw);
 	EXPECT(mw->context == end.ctx && mw->pd == end.other_pd && mw->type == IBV_MW_TYPE_2);
 	EXPECT(mw->rkey != 0);
 	expect_case("its domain is busy");
@@ -70,12 +70,12 @@ static void limit(void)
 
 	expect_case("max_mw");
 	open_one(&end);
-	REQUIRE(ibv_query_device(end.ctx, &attr) == 0);
+	CHECK(ibv_query_device(end.ctx, &attr) == 0);
 	mw = calloc((size_t)attr.max_mw, sizeof(struct ibv_mw *));
-	REQUIRE(mw && attr.max_mw > 0);
+	CHECK(mw && attr.max_mw > 0);
 	while (count < attr.max_mw && (mw[count] = ibv_alloc_mw(end.pd, IBV_MW_TYPE_1)))
 		count++;
-	REQUIRE(count == attr.max_mw && mw[count - 1]);
+	CHECK(count == attr.max_mw && mw[count - 1]);
 	EXPECT_NULL(ibv_alloc_mw(end.pd, IBV_MW_TYPE_1), ENOMEM);
 	EXPECT_EQ(ibv_dealloc_mw(mw[--count]), 0);
 	mw[count] = ibv_alloc_mw(end.pd, IBV_MW_TYPE_2);
@@ -104,7 +104,7 @@ static void wrong_arguments(void)
 	two = ibv_alloc_mw(far.pd, IBV_MW_TYPE_2);
 	zero = ibv_reg_mr(far.pd, far.buf, 4096, BIND_LOCAL | IBV_ACCESS_ZERO_BASED);
 	other = ibv_reg_mr(far.other_pd, far.buf, 4096, BIND_LOCAL);
-	REQUIRE(mw && two && zero && other);
+	CHECK(mw && two && zero && other);
 	key = mw->rkey;
 	bind.bind_info = (struct ibv_mw_bind_info){.mr = far.mr,
 						   .addr = (uintptr_t)far.buf,
@@ -166,7 +166,7 @@ static void queue_full(void)
 	expect_case("full queue");
 	open_linked(&near, &far);
 	mw = ibv_alloc_mw(far.pd, IBV_MW_TYPE_1);
-	REQUIRE(mw);
+	CHECK(mw);
 	do {
 		key = mw->rkey;
 		rc = ibv_bind_mw(far.qp, mw, &bind);
@@ -191,7 +191,7 @@ static int bind_2(struct end *end, struct ibv_mw *mw, uint32_t rkey)
 					  .addr = (uintptr_t)end->buf,
 					  .length = 4096,
 					  .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
-	REQUIRE(end_post_send(end, &wr) == 0);
+	CHECK(end_post_send(end, &wr) == 0);
 	return end_poll_one(end, END_SEND_CQ, &wc);
 }
 
@@ -203,7 +203,7 @@ static int write_via(struct end *end, uint64_t addr, uint32_t rkey)
 
 	wr.wr.rdma.remote_addr = addr;
 	wr.wr.rdma.rkey = rkey;
-	REQUIRE(end_post_send(end, &wr) == 0);
+	CHECK(end_post_send(end, &wr) == 0);
 	return end_poll_one(end, END_SEND_CQ, &wc);
 }
 
@@ -217,7 +217,7 @@ static void tags(void)
 	expect_case("tags");
 	open_linked(&near, &far);
 	mw = ibv_alloc_mw(far.pd, IBV_MW_TYPE_2);
-	REQUIRE(mw);
+	CHECK(mw);
 	index = mw->rkey >> 8;
 	EXPECT_STATUS(bind_2(&far, mw, 0xabcdef42), IBV_WC_SUCCESS);
 	EXPECT_EQ(mw->rkey, index << 8 | 0x42);
@@ -248,15 +248,15 @@ static void connect_extra(struct quartet *q)
 	attr.send_cq = q->far.cq[0];
 	attr.recv_cq = q->far.cq[1];
 	q->qp[1] = ibv_create_qp(q->far.pd, &attr);
-	REQUIRE(q->qp[0] && q->qp[1]);
+	CHECK(q->qp[0] && q->qp[1]);
 	info[0] = q->near.info;
 	info[1] = q->far.info;
 	info[0].qpn = q->qp[0]->qp_num;
 	info[1].qpn = q->qp[1]->qp_num;
 	q->near.qp = q->qp[0];
 	q->far.qp = q->qp[1];
-	REQUIRE(end_bring_to(&q->near, &info[1], IBV_QPS_RTS) == 0);
-	REQUIRE(end_bring_to(&q->far, &info[0], IBV_QPS_RTS) == 0);
+	CHECK(end_bring_to(&q->near, &info[1], IBV_QPS_RTS) == 0);
+	CHECK(end_bring_to(&q->far, &info[0], IBV_QPS_RTS) == 0);
 	q->near.qp = own[0];
 	q->far.qp = own[1];
 }
@@ -286,14 +286,14 @@ static void several_queue_pairs(void)
 	connect_extra(&q);
 	one = ibv_alloc_mw(q.far.pd, IBV_MW_TYPE_1);
 	two = ibv_alloc_mw(q.far.pd, IBV_MW_TYPE_2);
-	REQUIRE(one && two);
+	CHECK(one && two);
 	bind.bind_info = (struct ibv_mw_bind_info){.mr = q.far.mr,
 						   .addr = (uintptr_t)q.far.buf,
 						   .length = 4096,
 						   .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
-	REQUIRE(ibv_bind_mw(q.far.qp, one, &bind) == 0);
-	REQUIRE(end_poll_one(&q.far, END_SEND_CQ, &wc) == IBV_WC_SUCCESS);
-	REQUIRE(bind_2(&q.far, two, 5) == IBV_WC_SUCCESS);
+	CHECK(ibv_bind_mw(q.far.qp, one, &bind) == 0);
+	CHECK(end_poll_one(&q.far, END_SEND_CQ, &wc) == IBV_WC_SUCCESS);
+	CHECK(bind_2(&q.far, two, 5) == IBV_WC_SUCCESS);
 	expect_case("type 1 through both");
 	EXPECT_STATUS(write_via(&q.near, (uintptr_t)q.far.buf, one->rkey), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_other(&q, one->rkey), IBV_WC_SUCCESS);
@@ -301,7 +301,7 @@ static void several_queue_pairs(void)
 	EXPECT_STATUS(write_via(&q.near, (uintptr_t)q.far.buf, two->rkey), IBV_WC_SUCCESS);
 	expect_case("type 2 invalidated on another");
 	inv.invalidate_rkey = two->rkey;
-	REQUIRE(ibv_post_send(q.qp[1], &inv, &bad) == 0);
+	CHECK(ibv_post_send(q.qp[1], &inv, &bad) == 0);
 	EXPECT_STATUS(end_poll_one(&q.far, END_SEND_CQ, &wc), IBV_WC_MW_BIND_ERR);
 	EXPECT_STATUS(write_via(&q.near, (uintptr_t)q.far.buf, two->rkey), IBV_WC_SUCCESS);
 	ibv_destroy_qp(q.qp[0]);
@@ -335,8 +335,8 @@ static void region_busy(void)
 	open_linked(&near, &far);
 	mr = far.mr;
 	mw = ibv_alloc_mw(far.pd, IBV_MW_TYPE_2);
-	REQUIRE(mw);
-	REQUIRE(bind_2(&far, mw, 1) == IBV_WC_SUCCESS);
+	CHECK(mw);
+	CHECK(bind_2(&far, mw, 1) == IBV_WC_SUCCESS);
 	EXPECT_REFUSED(ibv_dereg_mr(mr), EBUSY);
 	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			       IBV_ACCESS_LOCAL_WRITE),
@@ -374,17 +374,17 @@ static void builders(void)
 	attr.recv_cq = far.cq[1];
 	attr.pd = far.pd;
 	far.qp = ibv_create_qp_ex(far.ctx, &attr);
-	REQUIRE(far.qp);
-	REQUIRE(ibv_destroy_qp(own) == 0);
+	CHECK(far.qp);
+	CHECK(ibv_destroy_qp(own) == 0);
 	far.info.qpn = far.qp->qp_num;
-	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
 	end_link(&near, &far);
 	mw = ibv_alloc_mw(far.pd, IBV_MW_TYPE_2);
-	REQUIRE(mw);
+	CHECK(mw);
 	info.mr = far.mr;
 	info.addr = (uintptr_t)far.buf;
 	into = end_sge(&near, 0, 64);
-	REQUIRE(end_post_recv(&near, 4, &into, 1) == 0);
+	CHECK(end_post_recv(&near, 4, &into, 1) == 0);
 	ex = ibv_qp_to_qp_ex(far.qp);
 	ibv_wr_start(ex);
 	ex->wr_flags = IBV_SEND_SIGNALED;
@@ -446,14 +446,14 @@ static void extended_completion(void)
 	open_one(&end);
 	cq = ibv_create_cq_ex(end.ctx, &init);
 	mw = ibv_alloc_mw(end.pd, IBV_MW_TYPE_2);
-	REQUIRE(cq && mw);
+	CHECK(cq && mw);
 	attr.send_cq = attr.recv_cq = ibv_cq_ex_to_cq(cq);
 	own = end.qp;
 	end.qp = ibv_create_qp(end.pd, &attr);
-	REQUIRE(end.qp);
+	CHECK(end.qp);
 	info = end.info;
 	info.qpn = end.qp->qp_num;
-	REQUIRE(end_bring_to(&end, &info, IBV_QPS_RTS) == 0); /* to itself */
+	CHECK(end_bring_to(&end, &info, IBV_QPS_RTS) == 0); /* to itself */
 	inv.opcode = IBV_WR_BIND_MW;
 	inv.send_flags = IBV_SEND_SIGNALED;
 	inv.bind_mw.mw = mw;
@@ -463,12 +463,12 @@ static void extended_completion(void)
 					  .addr = (uintptr_t)end.buf,
 					  .length = 64,
 					  .mw_access_flags = IBV_ACCESS_REMOTE_READ};
-	REQUIRE(ibv_post_send(end.qp, &inv, &bad) == 0);
+	CHECK(ibv_post_send(end.qp, &inv, &bad) == 0);
 	EXPECT_STATUS(next_of(cq, &opcode, &key), IBV_WC_SUCCESS);
 	EXPECT_EQ(opcode, IBV_WC_BIND_MW);
-	REQUIRE(end_post_recv(&end, 4, NULL, 0) == 0);
+	CHECK(end_post_recv(&end, 4, NULL, 0) == 0);
 	inv = (struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = mw->rkey};
-	REQUIRE(ibv_post_send(end.qp, &inv, &bad) == 0);
+	CHECK(ibv_post_send(end.qp, &inv, &bad) == 0);
 	EXPECT_STATUS(next_of(cq, &opcode, &key), IBV_WC_SUCCESS);
 	EXPECT_EQ(opcode, IBV_WC_RECV);
 	EXPECT_EQ(key, mw->rkey);

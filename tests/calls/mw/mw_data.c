@@ -38,8 +38,8 @@ static void close_pair(void)
 /* Back to RTS after a request that ended in ERR. */
 static void mend(void)
 {
-	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
-	REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
 	end_link(&near, &far);
 	while (end_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
 		;
@@ -49,7 +49,7 @@ static struct end_key region(int access)
 {
 	struct end_key key;
 
-	REQUIRE(end_reg(&far, 0, far.config.buf_len, access, false, &key) == 0);
+	CHECK(end_reg(&far, 0, far.config.buf_len, access, false, &key) == 0);
 	return key;
 }
 
@@ -69,7 +69,7 @@ static int request(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey, uint
 		wr.wr.rdma.remote_addr = addr;
 		wr.wr.rdma.rkey = rkey;
 	}
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	status = end_poll_one(&near, END_SEND_CQ, &wc);
 	if (status != IBV_WC_SUCCESS)
 		mend();
@@ -103,8 +103,8 @@ static uint32_t bound(int index, const struct end_key *key, int access)
 {
 	uint32_t rkey;
 
-	REQUIRE(end_bind(&far, index, key, AT, LENGTH, access, &rkey) == 0);
-	REQUIRE(far_done(IBV_WC_BIND_MW) == IBV_WC_SUCCESS);
+	CHECK(end_bind(&far, index, key, AT, LENGTH, access, &rkey) == 0);
+	CHECK(far_done(IBV_WC_BIND_MW) == IBV_WC_SUCCESS);
 	return rkey;
 }
 
@@ -113,7 +113,7 @@ static int local_inv(uint32_t rkey)
 	struct ibv_send_wr wr = end_wr(IBV_WR_LOCAL_INV, 78, NULL, 0);
 
 	wr.invalidate_rkey = rkey;
-	REQUIRE(end_post_send(&far, &wr) == 0);
+	CHECK(end_post_send(&far, &wr) == 0);
 	return far_done(IBV_WC_LOCAL_INV);
 }
 
@@ -126,7 +126,7 @@ static void rights(enum ibv_mw_type type)
 	open_pair(IBV_QPT_RC);
 	expect_case("type %d: a window of reading over a region without remote rights", (int)type);
 	key = region(BIND);
-	REQUIRE(end_window(&far, 0, type) == 0);
+	CHECK(end_window(&far, 0, type) == 0);
 	rkey = bound(0, &key, READ);
 	end_fill(&far, AT, 0x11, 64);
 	EXPECT_STATUS(request(IBV_WR_RDMA_READ, address(), rkey, 64), IBV_WC_SUCCESS);
@@ -136,16 +136,16 @@ static void rights(enum ibv_mw_type type)
 	expect_case("type %d: the region's own key grants nothing by that", (int)type);
 	EXPECT_STATUS(request(IBV_WR_RDMA_READ, address(), key.rkey, 64), IBV_WC_REM_ACCESS_ERR);
 	expect_case("type %d: a window with no right", (int)type);
-	REQUIRE(end_window(&far, 1, type) == 0);
+	CHECK(end_window(&far, 1, type) == 0);
 	rkey = bound(1, &key, 0);
 	EXPECT_STATUS(request(IBV_WR_RDMA_READ, address(), rkey, 64), IBV_WC_REM_ACCESS_ERR);
 	expect_case("type %d: LOCAL_WRITE gives a peer nothing", (int)type);
 	key = region(BIND | LOCAL);
-	REQUIRE(end_window(&far, 2, type) == 0);
+	CHECK(end_window(&far, 2, type) == 0);
 	rkey = bound(2, &key, LOCAL);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_REM_ACCESS_ERR);
 	expect_case("type %d: writing and atomics", (int)type);
-	REQUIRE(end_window(&far, 3, type) == 0);
+	CHECK(end_window(&far, 3, type) == 0);
 	rkey = bound(3, &key, WRITE | ATOMIC);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_SUCCESS);
 	EXPECT(end_is_filled(&far, AT, 0x5a, 64));
@@ -162,7 +162,7 @@ static void ranges(enum ibv_mw_type type)
 
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	REQUIRE(end_window(&far, 0, type) == 0);
+	CHECK(end_window(&far, 0, type) == 0);
 	rkey = bound(0, &key, WRITE);
 	expect_case("type %d: first and last byte", (int)type);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_SUCCESS);
@@ -182,7 +182,7 @@ static void type_1_life(void)
 
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	REQUIRE(end_window(&far, 0, IBV_MW_TYPE_1) == 0);
+	CHECK(end_window(&far, 0, IBV_MW_TYPE_1) == 0);
 	first = bound(0, &key, WRITE);
 	second = bound(0, &key, WRITE);
 	expect_case("type 1: a bind picks a new key");
@@ -194,7 +194,7 @@ static void type_1_life(void)
 	EXPECT_EQ(end_dereg(&far, key.index), EBUSY);
 	EXPECT_STATUS(write_to(address(), second), IBV_WC_SUCCESS);
 	expect_case("type 1: length 0 releases");
-	REQUIRE(end_bind(&far, 0, NULL, 0, 0, 0, &first) == 0);
+	CHECK(end_bind(&far, 0, NULL, 0, 0, 0, &first) == 0);
 	EXPECT_STATUS(far_done(IBV_WC_BIND_MW), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_to(address(), second), IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(end_dereg(&far, key.index), 0);
@@ -219,11 +219,11 @@ static void type_2_life(void)
 
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	REQUIRE(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
+	CHECK(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
 	first = bound(0, &key, WRITE);
 	EXPECT_STATUS(write_to(address(), first), IBV_WC_SUCCESS);
 	expect_case("type 2: not bound twice");
-	REQUIRE(end_bind(&far, 0, &key, AT, LENGTH, WRITE, &second) == 0);
+	CHECK(end_bind(&far, 0, &key, AT, LENGTH, WRITE, &second) == 0);
 	EXPECT_STATUS(far_done(IBV_WC_BIND_MW), IBV_WC_MW_BIND_ERR);
 	mend();
 	EXPECT_STATUS(write_to(address(), second), IBV_WC_REM_ACCESS_ERR);
@@ -262,7 +262,7 @@ static int send_inv(uint32_t rkey)
 	struct ibv_sge into = end_sge(&far, 0, 64);
 
 	wr.invalidate_rkey = rkey;
-	REQUIRE(end_post_recv(&far, 6, &into, 1) == 0);
+	CHECK(end_post_recv(&far, 6, &into, 1) == 0);
 	return end_post_send(&near, &wr);
 }
 
@@ -275,10 +275,10 @@ static void remote_invalidate(void)
 
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	REQUIRE(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
+	CHECK(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
 	rkey = bound(0, &key, WRITE);
 	expect_case("SEND_WITH_INV");
-	REQUIRE(send_inv(rkey) == 0);
+	CHECK(send_inv(rkey) == 0);
 	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.opcode, IBV_WC_RECV);
 	EXPECT_EQ(wc.byte_len, 16);
@@ -287,13 +287,13 @@ static void remote_invalidate(void)
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_REM_ACCESS_ERR);
 	expect_case("SEND_WITH_INV of a dead key: an error here, silence there");
-	REQUIRE(send_inv(rkey) == 0);
+	CHECK(send_inv(rkey) == 0);
 	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_MW_BIND_ERR);
 	EXPECT_EQ(end_state(&far), IBV_QPS_ERR);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_RETRY_EXC_ERR);
 	mend();
 	expect_case("SEND_WITH_INV of a region");
-	REQUIRE(send_inv(key.rkey) == 0);
+	CHECK(send_inv(key.rkey) == 0);
 	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_MW_BIND_ERR);
 	EXPECT_EQ(end_dereg(&far, key.index), 0);
 	close_pair();
@@ -306,7 +306,7 @@ static void zero_based(void)
 
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	REQUIRE(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
+	CHECK(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
 	rkey = bound(0, &key, WRITE | IBV_ACCESS_ZERO_BASED);
 	expect_case("zero-based: the address is an offset");
 	EXPECT_STATUS(write_to(100, rkey), IBV_WC_SUCCESS);
@@ -344,11 +344,11 @@ static void refused_binds(void)
 
 		expect_case("refused bind: %s", rows[i].name);
 		open_pair(IBV_QPT_RC);
-		REQUIRE(end_reg(&far, 0, far.config.buf_len, rows[i].region, rows[i].other_pd,
-				&key) == 0);
-		REQUIRE(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
-		REQUIRE(end_bind(&far, 0, &key, rows[i].offset, rows[i].length, rows[i].window,
-				 &rkey) == 0);
+		CHECK(end_reg(&far, 0, far.config.buf_len, rows[i].region, rows[i].other_pd,
+			      &key) == 0);
+		CHECK(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
+		CHECK(end_bind(&far, 0, &key, rows[i].offset, rows[i].length, rows[i].window,
+			       &rkey) == 0);
 		EXPECT_STATUS(far_done(IBV_WC_BIND_MW), IBV_WC_MW_BIND_ERR);
 		EXPECT_EQ(end_state(&far), IBV_QPS_ERR);
 		mend();
@@ -367,11 +367,11 @@ static void region_gone(void)
 	expect_case("the region is deregistered before the bind is done");
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	REQUIRE(end_window(&far, 0, IBV_MW_TYPE_1) == 0);
-	REQUIRE(end_move(&far, IBV_QPS_SQD) == 0);
-	REQUIRE(end_bind(&far, 0, &key, AT, LENGTH, WRITE, &rkey) == 0);
+	CHECK(end_window(&far, 0, IBV_MW_TYPE_1) == 0);
+	CHECK(end_move(&far, IBV_QPS_SQD) == 0);
+	CHECK(end_bind(&far, 0, &key, AT, LENGTH, WRITE, &rkey) == 0);
 	EXPECT_EQ(end_dereg(&far, key.index), 0);
-	REQUIRE(end_move(&far, IBV_QPS_RTS) == 0);
+	CHECK(end_move(&far, IBV_QPS_RTS) == 0);
 	EXPECT_STATUS(far_done(IBV_WC_BIND_MW), IBV_WC_MW_BIND_ERR);
 	close_pair();
 }
@@ -391,10 +391,10 @@ static void send_after_bind(enum ibv_mw_type type)
 	wr = end_wr(IBV_WR_SEND, 9, &from, 1);
 	expect_case("type %d: a SEND behind the bind", (int)type);
 	key = region(BIND | LOCAL);
-	REQUIRE(end_window(&far, 0, type) == 0);
-	REQUIRE(end_post_recv(&near, 1, &into, 1) == 0);
-	REQUIRE(end_bind(&far, 0, &key, AT, LENGTH, WRITE, &rkey) == 0);
-	REQUIRE(end_post_send(&far, &wr) == 0);
+	CHECK(end_window(&far, 0, type) == 0);
+	CHECK(end_post_recv(&near, 1, &into, 1) == 0);
+	CHECK(end_bind(&far, 0, &key, AT, LENGTH, WRITE, &rkey) == 0);
+	CHECK(end_post_send(&far, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_SUCCESS);
 	close_pair();
@@ -408,7 +408,7 @@ static void unreliable(void)
 	expect_case("UC: binds work, a dead key only loses the WRITE");
 	open_pair(IBV_QPT_UC);
 	key = region(BIND | LOCAL);
-	REQUIRE(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
+	CHECK(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
 	rkey = bound(0, &key, WRITE);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_SUCCESS);
 	for (int i = 0; i < END_WAIT_MS && !end_is_filled(&far, AT, 0x5a, 64); i++)
@@ -433,16 +433,16 @@ static void fenced(void)
 	expect_case("a fenced LOCAL_INV waits");
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	REQUIRE(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
+	CHECK(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
 	rkey = bound(0, &key, WRITE);
-	REQUIRE(end_post_send(&far, &wr) == 0);
+	CHECK(end_post_send(&far, &wr) == 0);
 	wr = end_wr(IBV_WR_LOCAL_INV, 8, NULL, 0);
 	wr.invalidate_rkey = rkey;
 	wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
-	REQUIRE(end_post_send(&far, &wr) == 0);
+	CHECK(end_post_send(&far, &wr) == 0);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_SUCCESS);
 	EXPECT_EQ(end_poll_none(&far, END_SEND_CQ), 0);
-	REQUIRE(end_post_recv(&near, 9, NULL, 0) == 0);
+	CHECK(end_post_recv(&near, 9, NULL, 0) == 0);
 	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 7);
 	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
@@ -461,7 +461,7 @@ static void several(void)
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
 	for (int i = 0; i < 3; i++) {
-		REQUIRE(end_window(&far, i, IBV_MW_TYPE_2) == 0);
+		CHECK(end_window(&far, i, IBV_MW_TYPE_2) == 0);
 		rkey[i] = bound(i, &key, WRITE);
 	}
 	EXPECT_STATUS(local_inv(rkey[0]), IBV_WC_SUCCESS);

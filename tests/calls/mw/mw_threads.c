@@ -35,13 +35,13 @@ static void open_binder(void)
 	struct end_info info = far.info;
 
 	cq = ibv_create_cq(far.ctx, 16, NULL, NULL, 0);
-	REQUIRE(cq);
+	CHECK(cq);
 	attr.send_cq = attr.recv_cq = cq;
 	binder = ibv_create_qp(far.pd, &attr);
-	REQUIRE(binder);
+	CHECK(binder);
 	info.qpn = binder->qp_num;
 	far.qp = binder;
-	REQUIRE(end_bring_to(&far, &info, IBV_QPS_RTS) == 0);
+	CHECK(end_bring_to(&far, &info, IBV_QPS_RTS) == 0);
 	far.qp = own;
 }
 
@@ -57,11 +57,11 @@ static void bind(struct ibv_mw *mw, size_t length)
 	struct ibv_wc wc;
 	int n;
 
-	REQUIRE(ibv_bind_mw(binder, mw, &bind) == 0);
+	CHECK(ibv_bind_mw(binder, mw, &bind) == 0);
 	do {
 		n = ibv_poll_cq(cq, 1, &wc);
 	} while (!n);
-	REQUIRE(n == 1 && wc.status == IBV_WC_SUCCESS);
+	CHECK(n == 1 && wc.status == IBV_WC_SUCCESS);
 }
 
 /* A WRITE by a dead key is lost on UC, and nobody minds. Polling the far queue serves what has arrived. */
@@ -79,10 +79,10 @@ static void *writes(void *unused)
 	wr.wr.rdma.remote_addr = far.info.addr + AT;
 	while (!atomic_load(&over)) {
 		wr.wr.rdma.rkey = atomic_load(&key);
-		REQUIRE(ibv_post_send(near.qp, &wr, &bad) == 0);
+		CHECK(ibv_post_send(near.qp, &wr, &bad) == 0);
 		while (!ibv_poll_cq(near.cq[END_SEND_CQ], 1, &wc))
 			;
-		REQUIRE(wc.status == IBV_WC_SUCCESS);
+		CHECK(wc.status == IBV_WC_SUCCESS);
 		ibv_poll_cq(far.cq[END_SEND_CQ], 1, &wc);
 	}
 	return NULL;
@@ -127,13 +127,13 @@ int main(int argc, char **argv)
 	memset(near.buf, 0x11, LENGTH);
 	open_binder();
 	mw = ibv_alloc_mw(far.pd, IBV_MW_TYPE_1);
-	REQUIRE(mw);
+	CHECK(mw);
 	expect_case("bound and released beside the traffic");
-	REQUIRE(pthread_create(&thread, NULL, writes, NULL) == 0);
+	CHECK(pthread_create(&thread, NULL, writes, NULL) == 0);
 	for (int i = 0; i < ROUNDS; i++)
 		round_of(mw);
 	atomic_store(&over, true);
-	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
 	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
 	EXPECT_EQ(ibv_destroy_qp(binder), 0);
 	EXPECT_EQ(ibv_destroy_cq(cq), 0);

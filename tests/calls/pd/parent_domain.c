@@ -16,7 +16,7 @@ static struct ibv_pd *parent_of(struct ibv_pd *pd)
 	struct ibv_parent_domain_init_attr attr = {.pd = pd};
 	struct ibv_pd *parent = ibv_alloc_parent_domain(pd->context, &attr);
 
-	REQUIRE(parent);
+	CHECK(parent);
 	return parent;
 }
 
@@ -45,7 +45,7 @@ static void window_is_bound(struct side *side)
 	};
 
 	expect_case("a window of one domain, a region of the other");
-	REQUIRE(mw);
+	CHECK(mw);
 	EXPECT_EQ(ibv_bind_mw(side->qp, mw, &bind), 0);
 	completion_expect(side->endpoint->cq, 4, IBV_WC_SUCCESS, NULL);
 	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
@@ -65,7 +65,7 @@ static void keys_are_shared(struct endpoint *e, struct ibv_pd *qps, struct ibv_p
 	CHECK_ZERO(ibv_dereg_mr(a.mr));
 	a.mr = ibv_reg_mr(regions, a.buffer, a.size, ENDPOINT_ALL_ACCESS | IBV_ACCESS_MW_BIND);
 	b.mr = ibv_reg_mr(regions, b.buffer, b.size, ENDPOINT_ALL_ACCESS);
-	REQUIRE(a.mr && b.mr);
+	CHECK(a.mr && b.mr);
 	a.local.rkey = a.mr->rkey;
 	b.local.rkey = b.mr->rkey;
 	sides_connect(&a, &b);
@@ -97,7 +97,7 @@ static void address_handles_are_shared(struct endpoint *e, struct ibv_pd *qps, s
 	CHECK_ZERO(ibv_destroy_ah(a.ah));
 	attr.grh.dgid = e->gid;
 	a.ah = ibv_create_ah(ahs, &attr);
-	REQUIRE(a.ah);
+	CHECK(a.ah);
 	CHECK_ZERO(post_receive(&b, 1, 0, 256));
 	CHECK_ZERO(post_send(&a, 2, 0, 64, 0));
 	completion_expect(e->cq, 1, IBV_WC_SUCCESS, NULL);
@@ -115,7 +115,7 @@ static void receive_queues_are_shared(struct endpoint *e, struct ibv_pd *qps, st
 	expect_case("a shared receive queue of the other domain");
 	qp_settings_default(&settings, IBV_QPT_RC);
 	settings.srq = ibv_create_srq(srqs, &init);
-	REQUIRE(settings.srq);
+	CHECK(settings.srq);
 	e->pd = qps;
 	side_open(&a, e, &settings, NULL, 4096);
 	side_open(&b, e, &settings, NULL, 4096);
@@ -139,14 +139,14 @@ static void windows_are_shared(struct endpoint *e, struct ibv_pd *qps, struct ib
 	struct ibv_mw_bind bind = {.wr_id = 9, .send_flags = IBV_SEND_SIGNALED};
 
 	expect_case("a window of the other domain");
-	REQUIRE(mw);
+	CHECK(mw);
 	e->pd = qps;
 	side_open(&a, e, NULL, NULL, 4096);
 	side_open(&b, e, NULL, NULL, 4096);
 	sides_connect(&a, &b);
 	bind.bind_info.mr =
 		ibv_reg_mr(windows, b.buffer, b.size, ENDPOINT_ALL_ACCESS | IBV_ACCESS_MW_BIND);
-	REQUIRE(bind.bind_info.mr);
+	CHECK(bind.bind_info.mr);
 	bind.bind_info.addr = (uintptr_t)b.buffer;
 	bind.bind_info.length = b.size;
 	bind.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
@@ -175,10 +175,10 @@ static void device_memory_is_shared(struct endpoint *e, struct ibv_pd *qps, stru
 	uint64_t word = 0;
 
 	expect_case("device memory and buffers of the other domain");
-	REQUIRE(dm && memory);
+	CHECK(dm && memory);
 	dm_mr = ibv_reg_dm_mr(other, dm, 0, 4096, ENDPOINT_ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
 	buf_mr = ibv_reg_buf_mr(qps, buf, memory, 4096, ENDPOINT_ALL_ACCESS);
-	REQUIRE(dm_mr && buf_mr);
+	CHECK(dm_mr && buf_mr);
 	e->pd = qps;
 	side_open(&a, e, NULL, NULL, 4096);
 	side_open(&b, e, NULL, NULL, 4096);
@@ -239,14 +239,14 @@ static void other_domains_are_foreign(struct endpoint *e)
 	struct side a, b;
 
 	expect_case("a region of another pd's parent domain");
-	REQUIRE(other);
+	CHECK(other);
 	struct ibv_pd *parent = parent_of(other);
 
 	side_open(&a, e, NULL, NULL, 4096);
 	side_open(&b, e, NULL, NULL, 4096);
 	CHECK_ZERO(ibv_dereg_mr(b.mr));
 	b.mr = ibv_reg_mr(parent, b.buffer, b.size, ENDPOINT_ALL_ACCESS);
-	REQUIRE(b.mr);
+	CHECK(b.mr);
 	b.local.rkey = b.mr->rkey;
 	sides_connect(&a, &b);
 	CHECK_ZERO(post_write(&a, 1, 0, 64, 0, IBV_SEND_SIGNALED));
@@ -267,10 +267,10 @@ static void busy_with(struct endpoint *e)
 	struct side a;
 	struct ibv_pd *pd = e->pd;
 
-	REQUIRE(td);
+	CHECK(td);
 	parent = ibv_alloc_parent_domain(e->context, &attr);
 	second = ibv_alloc_parent_domain(e->context, &attr);
-	REQUIRE(parent && second);
+	CHECK(parent && second);
 	expect_case("busy: thread domain by parent domains, parent domain by objects");
 	EXPECT_REFUSED(ibv_dealloc_td(td), EBUSY);
 	EXPECT_EQ(ibv_dealloc_pd(second), 0);
@@ -292,7 +292,7 @@ static void busy_with(struct endpoint *e)
 	};
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(e->context, &cq_attr);
 
-	REQUIRE(cq);
+	CHECK(cq);
 	EXPECT_REFUSED(ibv_dealloc_pd(parent), EBUSY);
 	CHECK_ZERO(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 	EXPECT_EQ(ibv_dealloc_pd(parent), 0);
@@ -308,7 +308,7 @@ static void *a_function_of_nobody(struct ibv_pd *pd, void *context, size_t size,
 	(void)size;
 	(void)alignment;
 	(void)type;
-	REQUIRE(!"called");
+	CHECK(!"called");
 	return NULL;
 }
 
@@ -321,7 +321,7 @@ static void wrong_arguments(struct endpoint *e)
 	struct ibv_pd *foreign_pd = ibv_alloc_pd(other);
 	struct ibv_parent_domain_init_attr attr;
 
-	REQUIRE(foreign_td && foreign_pd);
+	CHECK(foreign_td && foreign_pd);
 	allocator_init(&a);
 	expect_case("attr NULL");
 	EXPECT_NULL(ibv_alloc_parent_domain(e->context, NULL), EINVAL);

@@ -33,7 +33,7 @@ static struct ibv_pd *parent_open(struct endpoint *e, struct allocator *a)
 	struct ibv_parent_domain_init_attr attr = allocator_attr(a, e->pd);
 	struct ibv_pd *parent = ibv_alloc_parent_domain(e->context, &attr);
 
-	REQUIRE(parent);
+	CHECK(parent);
 	a->pd = parent;
 	return parent;
 }
@@ -65,7 +65,7 @@ static void set_open(struct set *s, struct endpoint *e, struct allocator *a)
 	s->parent = parent_open(e, a);
 	s->cq = cq_open(e, s->parent);
 	s->srq = srq_open(s->parent);
-	REQUIRE(s->cq && s->srq);
+	CHECK(s->cq && s->srq);
 	on_parent.pd = s->parent;
 	on_parent.cq = ibv_cq_ex_to_cq(s->cq);
 	qp_settings_default(&settings, IBV_QPT_RC);
@@ -300,7 +300,7 @@ static void context_without_allocators(struct endpoint *e)
 	struct ibv_pd *parent = ibv_alloc_parent_domain(e->context, &attr);
 
 	expect_case("PD_CONTEXT without ALLOCATORS");
-	REQUIRE(parent);
+	CHECK(parent);
 	struct ibv_qp *qp = qp_try(parent, e->cq);
 
 	EXPECT(qp && ibv_destroy_qp(qp) == 0);
@@ -310,7 +310,7 @@ static void context_without_allocators(struct endpoint *e)
 	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	seen_context = &token;
 	parent = ibv_alloc_parent_domain(e->context, &attr);
-	REQUIRE(parent);
+	CHECK(parent);
 	qp = qp_try(parent, e->cq);
 	EXPECT(qp && ibv_destroy_qp(qp) == 0);
 	EXPECT_EQ(context_allocs, 2);
@@ -325,7 +325,7 @@ static void need_huge_pages(void)
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 
 	if (p == MAP_FAILED)
-		expect_skip("no 8 huge pages are free (vm.nr_hugepages)");
+		SKIP("no 8 huge pages are free (vm.nr_hugepages)");
 	munmap(p, (size_t)16 << 20);
 }
 
@@ -342,7 +342,7 @@ static void nested(struct endpoint *e)
 	parent = parent_open(e, &a);
 	attr.pd = parent;
 	child = ibv_alloc_parent_domain(e->context, &attr);
-	REQUIRE(child);
+	CHECK(child);
 	srq = srq_open(child);
 	EXPECT(srq != NULL);
 	EXPECT_EQ(a.allocs, 0);

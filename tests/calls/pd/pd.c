@@ -14,7 +14,7 @@ static void plain(struct ibv_context *ctx)
 	expect_case("alloc and dealloc");
 	for (int i = 0; i < 32; i++) {
 		pd[i] = ibv_alloc_pd(ctx);
-		REQUIRE(pd[i]);
+		CHECK(pd[i]);
 		EXPECT(pd[i]->context == ctx);
 	}
 	for (int i = 0; i < 32; i++)
@@ -27,9 +27,9 @@ static void busy_with_mr(struct ibv_context *ctx)
 	struct ibv_mr *mr;
 
 	expect_case("EBUSY by MR");
-	REQUIRE(pd);
+	CHECK(pd);
 	mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
@@ -42,10 +42,10 @@ static void busy_with_ah(struct ibv_context *ctx)
 	struct ibv_ah *ah;
 
 	expect_case("EBUSY by AH");
-	REQUIRE(pd);
-	REQUIRE(ibv_query_gid(ctx, 1, 0, &attr.grh.dgid) == 0);
+	CHECK(pd);
+	CHECK(ibv_query_gid(ctx, 1, 0, &attr.grh.dgid) == 0);
 	ah = ibv_create_ah(pd, &attr);
-	REQUIRE(ah);
+	CHECK(ah);
 	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
 	EXPECT_EQ(ibv_destroy_ah(ah), 0);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
@@ -58,9 +58,9 @@ static void busy_with_srq(struct ibv_context *ctx)
 	struct ibv_srq *srq;
 
 	expect_case("EBUSY by SRQ");
-	REQUIRE(pd);
+	CHECK(pd);
 	srq = ibv_create_srq(pd, &attr);
-	REQUIRE(srq);
+	CHECK(srq);
 	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
 	EXPECT_EQ(ibv_destroy_srq(srq), 0);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
@@ -79,9 +79,9 @@ static void busy_with_qp(struct ibv_context *ctx)
 	struct ibv_qp *qp;
 
 	expect_case("EBUSY by QP");
-	REQUIRE(pd && cq);
+	CHECK(pd && cq);
 	qp = ibv_create_qp(pd, &attr);
-	REQUIRE(qp);
+	CHECK(qp);
 	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
@@ -98,29 +98,29 @@ static void busy_with_memory(struct ibv_context *ctx)
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 
-	REQUIRE(pd && dm);
+	CHECK(pd && dm);
 	expect_case("EBUSY by the null MR");
 	mr = ibv_alloc_null_mr(pd);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("EBUSY by an MR of device memory");
 	mr = ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED);
-	REQUIRE(mr);
+	CHECK(mr);
 	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("EBUSY by a buffer");
-	REQUIRE(ibv_alloc_buf(pd, 64, &buf));
+	CHECK(ibv_alloc_buf(pd, 64, &buf));
 	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
 	ibv_free_buf(buf);
 	expect_case("EBUSY by a window");
 	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
-	REQUIRE(mw);
+	CHECK(mw);
 	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
 	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
 	expect_case("EBUSY by a parent domain");
 	parent = ibv_alloc_parent_domain(ctx, &parent_attr);
-	REQUIRE(parent);
+	CHECK(parent);
 	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
 	EXPECT_EQ(ibv_dealloc_pd(parent), 0);
 	expect_case("nothing stands on it");
@@ -137,9 +137,9 @@ static void busy_with_wq(struct ibv_context *ctx)
 	struct ibv_wq *wq;
 
 	expect_case("EBUSY by WQ");
-	REQUIRE(pd && cq);
+	CHECK(pd && cq);
 	wq = ibv_create_wq(ctx, &attr);
-	REQUIRE(wq);
+	CHECK(wq);
 	EXPECT_REFUSED(ibv_dealloc_pd(pd), EBUSY);
 	EXPECT_EQ(ibv_destroy_wq(wq), 0);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
@@ -154,7 +154,7 @@ static void foreign_handle(struct ibv_context *ctx)
 	uint32_t handle;
 
 	expect_case("handle overwritten");
-	REQUIRE(pd);
+	CHECK(pd);
 	handle = pd->handle;
 	pd->handle = 0xdeadbeef;
 	EXPECT_REFUSED(ibv_dealloc_pd(pd), ENOENT);

@@ -16,7 +16,7 @@ static struct ibv_td *td_make(struct ibv_context *context)
 	struct ibv_td_init_attr attr = {.comp_mask = 0};
 	struct ibv_td *td = ibv_alloc_td(context, &attr);
 
-	REQUIRE(td);
+	CHECK(td);
 	return td;
 }
 
@@ -63,10 +63,10 @@ static void used_by_every_queue(struct endpoint *e)
 	struct endpoint on_td = *e;
 
 	on_td.pd = cq_attr.parent_domain = ibv_alloc_parent_domain(e->context, &parent);
-	REQUIRE(on_td.pd);
+	CHECK(on_td.pd);
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(e->context, &cq_attr);
 
-	REQUIRE(cq);
+	CHECK(cq);
 	on_td.cq = ibv_cq_ex_to_cq(cq);
 	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
 		struct qp_settings settings;
@@ -114,17 +114,17 @@ static void served_while_away(struct endpoint *e)
 
 	expect_case("events while the thread of the domain waits");
 	on_td.channel = ibv_create_comp_channel(e->context);
-	REQUIRE(on_td.channel);
+	CHECK(on_td.channel);
 	struct ibv_cq_init_attr_ex cq_attr = {.cqe = 64,
 					      .channel = on_td.channel,
 					      .wc_flags = IBV_WC_STANDARD_FLAGS,
 					      .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD};
 
 	on_td.pd = cq_attr.parent_domain = ibv_alloc_parent_domain(e->context, &parent);
-	REQUIRE(on_td.pd);
+	CHECK(on_td.pd);
 	struct ibv_cq_ex *cq_ex = ibv_create_cq_ex(e->context, &cq_attr);
 
-	REQUIRE(cq_ex);
+	CHECK(cq_ex);
 	on_td.cq = ibv_cq_ex_to_cq(cq_ex);
 	side_open(&a, e, NULL, NULL, 4096); /* of no thread domain */
 	side_open(&b, &on_td, NULL, NULL, 4096);

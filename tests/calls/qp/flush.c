@@ -30,8 +30,8 @@ static void failing_in_the_middle(void)
 	expect_case("failing in the middle of a list");
 	end_pair(&near, &far, &config, &config, place);
 	for (uint64_t i = 0; i < 5; i++) {
-		REQUIRE(end_post_recv(&near, 50 + i, NULL, 0) == 0);
-		REQUIRE(end_post_recv(&far, 70 + i, NULL, 0) == 0);
+		CHECK(end_post_recv(&near, 50 + i, NULL, 0) == 0);
+		CHECK(end_post_recv(&far, 70 + i, NULL, 0) == 0);
 	}
 	wr.send_flags = 0;
 	{
@@ -43,7 +43,7 @@ static void failing_in_the_middle(void)
 			list[i].send_flags = i < 3 && i != 1 ? IBV_SEND_SIGNALED : 0;
 			list[i].next = i < 7 ? &list[i + 1] : NULL;
 		}
-		REQUIRE(ibv_post_send(near.qp, list, &bad_wr) == 0);
+		CHECK(ibv_post_send(near.qp, list, &bad_wr) == 0);
 	}
 	/* 0 and 2 signalled, 1 not; 3 fails; 4 to 7 flush. */
 	{
@@ -81,8 +81,8 @@ static void by_modify(enum ibv_qp_type type)
 	end_open(&end, &config, END_HERE);
 	end_link(&end, &end);
 	for (uint64_t i = 0; i < 20; i++)
-		REQUIRE(end_post_recv(&end, i, NULL, 0) == 0);
-	REQUIRE(end_move(&end, IBV_QPS_ERR) == 0);
+		CHECK(end_post_recv(&end, i, NULL, 0) == 0);
+	CHECK(end_move(&end, IBV_QPS_ERR) == 0);
 	for (uint64_t i = 0; i < 20; i++) {
 		EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 		EXPECT_EQ(wc.wr_id, i);
@@ -105,10 +105,10 @@ static void while_waiting(void)
 	for (uint64_t i = 0; i < 10; i++) {
 		wr.wr_id = i;
 		wr.send_flags = i & 1 ? IBV_SEND_SIGNALED : 0;
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 	}
 	EXPECT_EQ(end_poll_none(&near, END_SEND_CQ), 0);
-	REQUIRE(end_move(&near, IBV_QPS_ERR) == 0);
+	CHECK(end_move(&near, IBV_QPS_ERR) == 0);
 	for (uint64_t i = 0; i < 10; i++) {
 		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 		EXPECT_EQ(wc.wr_id, i);
@@ -128,38 +128,38 @@ static void reset(void)
 	end_pair(&near, &far, &config, &config, place);
 	expect_case("RESET with work posted");
 	for (uint64_t i = 0; i < 10; i++)
-		REQUIRE(end_post_recv(&near, i, NULL, 0) == 0);
-	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
+		CHECK(end_post_recv(&near, i, NULL, 0) == 0);
+	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
 	EXPECT_EQ(end_poll_none(&near, END_RECV_CQ), 0);
 
 	expect_case("RESET removes unpolled completions");
-	REQUIRE(end_bring_to(&near, &far.info, IBV_QPS_INIT) == 0);
+	CHECK(end_bring_to(&near, &far.info, IBV_QPS_INIT) == 0);
 	for (uint64_t i = 0; i < 10; i++)
-		REQUIRE(end_post_recv(&near, i, NULL, 0) == 0);
-	REQUIRE(end_move(&near, IBV_QPS_ERR) == 0);
+		CHECK(end_post_recv(&near, i, NULL, 0) == 0);
+	CHECK(end_move(&near, IBV_QPS_ERR) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
-	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
 	EXPECT_EQ(end_poll_none(&near, END_RECV_CQ), 0);
 
 	expect_case("after RESET it is like a new one");
-	REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
 	end_link(&near, &far);
 	for (uint64_t round = 0; round < 3; round++) {
-		REQUIRE(end_post_recv(&far, round, NULL, 0) == 0);
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_recv(&far, round, NULL, 0) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc.wr_id, round);
 	}
 	expect_case("from an error through RESET back to work, ten times");
 	for (int i = 0; i < 10; i++) {
-		REQUIRE(end_move(&near, IBV_QPS_ERR) == 0);
-		REQUIRE(end_move(&far, IBV_QPS_ERR) == 0);
-		REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
-		REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
+		CHECK(end_move(&near, IBV_QPS_ERR) == 0);
+		CHECK(end_move(&far, IBV_QPS_ERR) == 0);
+		CHECK(end_move(&near, IBV_QPS_RESET) == 0);
+		CHECK(end_move(&far, IBV_QPS_RESET) == 0);
 		end_link(&near, &far);
-		REQUIRE(end_post_recv(&far, 9, NULL, 0) == 0);
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_recv(&far, 9, NULL, 0) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(write_nothing(&near, 5, true), 0);
@@ -187,19 +187,19 @@ static void destroy(void)
 	init.send_cq = init.recv_cq = end.cq[END_RECV_CQ];
 	for (int i = 0; i < 2; i++) {
 		qp[i] = ibv_create_qp(end.pd, &init);
-		REQUIRE(qp[i]);
-		REQUIRE(ibv_modify_qp(qp[i], &to_init,
-				      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					      IBV_QP_ACCESS_FLAGS) == 0);
+		CHECK(qp[i]);
+		CHECK(ibv_modify_qp(qp[i], &to_init,
+				    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					    IBV_QP_ACCESS_FLAGS) == 0);
 	}
 	for (int k = 0; k < 8; k++)
 		for (int i = 0; i < 2; i++) {
 			struct ibv_recv_wr recv = {.wr_id = (uint64_t)(10 * i + k)}, *bad;
 
-			REQUIRE(ibv_post_recv(qp[i], &recv, &bad) == 0);
+			CHECK(ibv_post_recv(qp[i], &recv, &bad) == 0);
 		}
 	for (int i = 0; i < 2; i++)
-		REQUIRE(ibv_modify_qp(qp[i], &err, IBV_QP_STATE) == 0);
+		CHECK(ibv_modify_qp(qp[i], &err, IBV_QP_STATE) == 0);
 	usleep(20000);
 	EXPECT_EQ(ibv_destroy_qp(qp[0]), 0);
 	for (uint64_t k = 0; k < 8; k++) {
@@ -231,12 +231,12 @@ static void destroy_in_traffic(void)
 	wr.wr.rdma.remote_addr = far.info.addr + 32768;
 	wr.wr.rdma.rkey = far.info.rkey;
 	while (posted < 50) {
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		posted++;
 	}
 	end_close(&far);
 	while (posted < 60) {
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		posted++;
 	}
 	for (int i = 0; i < posted; i++) {

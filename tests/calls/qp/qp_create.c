@@ -38,7 +38,7 @@ static void fresh(enum ibv_qp_type type)
 	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
 
 	expect_case("fresh QP of type %d", (int)type);
-	REQUIRE(qp);
+	CHECK(qp);
 	EXPECT(qp->qp_num > 1 && qp->qp_num < 0xffffff);
 	EXPECT_EQ(qp->state, IBV_QPS_RESET);
 	EXPECT_EQ(qp->qp_type, type);
@@ -97,7 +97,7 @@ static void zeros(void)
 	attr.cap.max_recv_sge = 0;
 	attr.cap.max_inline_data = 0;
 	qp = ibv_create_qp(pd, &attr);
-	REQUIRE(qp);
+	CHECK(qp);
 	if (!attr.cap.max_recv_wr) {
 		struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 
@@ -170,7 +170,7 @@ static void with_srq(void)
 	attr.cap.max_recv_wr = 0xffffffff;
 	attr.cap.max_recv_sge = 0xffffffff;
 	qp = ibv_create_qp(pd, &attr);
-	REQUIRE(qp);
+	CHECK(qp);
 	EXPECT_EQ(attr.cap.max_recv_wr, 0);
 	EXPECT_EQ(attr.cap.max_recv_sge, 0);
 	EXPECT(qp->srq == srq);
@@ -187,7 +187,7 @@ static void numbers(void)
 	expect_case("numbers differ");
 	for (int i = 0; i < COUNT; i++) {
 		qp[i] = ibv_create_qp(pd, &attr);
-		REQUIRE(qp[i]);
+		CHECK(qp[i]);
 		for (int j = 0; j < i; j++)
 			EXPECT(qp[i]->qp_num != qp[j]->qp_num);
 	}
@@ -197,7 +197,7 @@ static void numbers(void)
 	expect_case("a number is not given out again at once");
 	for (int i = 0; i < COUNT; i++) {
 		qp[0] = ibv_create_qp(pd, &attr);
-		REQUIRE(qp[0]);
+		CHECK(qp[0]);
 		EXPECT(qp[0]->qp_num != gone);
 		EXPECT_EQ(ibv_destroy_qp(qp[0]), 0);
 	}
@@ -219,12 +219,12 @@ static void many_in_sequence(void)
 	for (int i = 0; i < rounds; i++) {
 		struct ibv_qp *qp = ibv_create_qp(pd, &attr);
 
-		REQUIRE(qp);
-		REQUIRE(ibv_destroy_qp(qp) == 0);
+		CHECK(qp);
+		CHECK(ibv_destroy_qp(qp) == 0);
 		if (i % 1000)
 			continue;
-		REQUIRE(end_post_recv(&end, 1, NULL, 0) == 0);
-		REQUIRE(end_post_send(&end, &wr) == 0);
+		CHECK(end_post_recv(&end, 1, NULL, 0) == 0);
+		CHECK(end_post_send(&end, &wr) == 0);
 		EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	}
@@ -337,7 +337,7 @@ static void foreign(void)
 	int rc;
 
 	expect_case("handle overwritten: QP");
-	REQUIRE(qp);
+	CHECK(qp);
 	handle = qp->handle;
 	qp->handle = 0xdeadbeef;
 	EXPECT_REFUSED(ibv_destroy_qp(qp), ENOENT);
@@ -377,10 +377,10 @@ int main(int argc, char **argv)
 	ctx = end_open_device();
 	pd = ibv_alloc_pd(ctx);
 	cq = ibv_create_cq(ctx, 64, NULL, NULL, 0);
-	REQUIRE(pd && cq);
+	CHECK(pd && cq);
 	srq = ibv_create_srq(pd, &srq_attr);
-	REQUIRE(srq);
-	REQUIRE(ibv_query_device(ctx, &device) == 0);
+	CHECK(srq);
+	CHECK(ibv_query_device(ctx, &device) == 0);
 	fresh(IBV_QPT_RC);
 	fresh(IBV_QPT_UC);
 	fresh(IBV_QPT_UD);

@@ -56,7 +56,7 @@ static struct ibv_srq *queue_of(const struct objects *o, enum ibv_srq_type type)
 	if (type == IBV_SRQT_TM)
 		attr.comp_mask |= IBV_SRQ_INIT_ATTR_TM | IBV_SRQ_INIT_ATTR_CQ;
 	srq = ibv_create_srq_ex(o->ctx, &attr);
-	REQUIRE(srq);
+	CHECK(srq);
 	return srq;
 }
 
@@ -72,7 +72,7 @@ static void objects_open(struct objects *o)
 	o->pd = ibv_alloc_pd(o->ctx);
 	o->cq = ibv_create_cq(o->ctx, 16, NULL, NULL, 0);
 	o->xrcd = ibv_open_xrcd(o->ctx, &domain);
-	REQUIRE(o->pd && o->cq && o->xrcd);
+	CHECK(o->pd && o->cq && o->xrcd);
 	o->srq = queue_of(o, IBV_SRQT_BASIC);
 	o->tag_srq = queue_of(o, IBV_SRQT_TM);
 	o->xrc_srq = queue_of(o, IBV_SRQT_XRC);
@@ -118,7 +118,7 @@ static bool possible(enum ibv_qp_type type)
 		EXPECT_EQ(errno, EPERM);
 		return false;
 	}
-	REQUIRE(qp);
+	CHECK(qp);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	return true;
 }
@@ -281,9 +281,9 @@ static void privilege(void)
 	if (getuid() != 0)
 		return; /* possible() has seen it, or there is something that cannot be put down here */
 	expect_case("RAW_PACKET without the privilege");
-	REQUIRE(seteuid(NOBODY) == 0);
+	CHECK(seteuid(NOBODY) == 0);
 	EXPECT_NULL(ibv_create_qp_ex(own.ctx, &attr), EPERM);
-	REQUIRE(seteuid(0) == 0);
+	CHECK(seteuid(0) == 0);
 }
 
 /* What is granted is what was asked for, at each edge; what the type has no use for is not looked at. */
@@ -329,7 +329,7 @@ static void granted(enum ibv_qp_type type)
 		attr.cap = grants[i].ask;
 		attr.srq = grants[i].srq ? own.srq : NULL;
 		qp = ibv_create_qp_ex(own.ctx, &attr);
-		REQUIRE(qp);
+		CHECK(qp);
 		EXPECT(!memcmp(&attr.cap, &grants[i].get, sizeof(attr.cap)));
 		EXPECT_EQ(ibv_query_qp(qp, &shown, IBV_QP_CAP, &init), 0);
 		EXPECT(!memcmp(&shown.cap, &grants[i].get, sizeof(attr.cap)));
@@ -378,7 +378,7 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	objects_open(&own);
 	objects_open(&foreign);
-	REQUIRE(ibv_query_device(own.ctx, &device) == 0);
+	CHECK(ibv_query_device(own.ctx, &device) == 0);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		expect_case("type %d can be made", (int)types[i]);
 		if (!possible(types[i]))

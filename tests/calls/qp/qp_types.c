@@ -111,7 +111,7 @@ static void into_sqe(void)
 	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, &sge, 1), *bad;
 	struct ibv_wc wc;
 
-	REQUIRE(!ibv_post_send(qp, &wr, &bad));
+	CHECK(!ibv_post_send(qp, &wr, &bad));
 	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 }
 
@@ -120,26 +120,26 @@ static enum ibv_qp_state state(void)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	REQUIRE(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+	CHECK(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
 	return attr.qp_state;
 }
 
 static void go_to(int to)
 {
-	REQUIRE(!step((int)state(), IBV_QPS_RESET));
+	CHECK(!step((int)state(), IBV_QPS_RESET));
 	if (to == IBV_QPS_ERR) {
-		REQUIRE(!step(IBV_QPS_RESET, IBV_QPS_INIT));
-		REQUIRE(!step(IBV_QPS_INIT, IBV_QPS_ERR));
+		CHECK(!step(IBV_QPS_RESET, IBV_QPS_INIT));
+		CHECK(!step(IBV_QPS_INIT, IBV_QPS_ERR));
 		return;
 	}
 	for (int at = IBV_QPS_RESET; at < to && at < IBV_QPS_SQD; at++) {
 		if (at == IBV_QPS_RTS && to == IBV_QPS_SQE)
 			break;
-		REQUIRE(!step(at, at + 1));
+		CHECK(!step(at, at + 1));
 	}
 	if (to == IBV_QPS_SQE)
 		into_sqe();
-	REQUIRE((int)state() == to);
+	CHECK((int)state() == to);
 }
 
 static void refused(int from, int to, int mask, int err)
@@ -226,7 +226,7 @@ static void rates(void)
 	EXPECT_REFUSED(ibv_modify_qp(qp, &attr, RATE), EINVAL);
 	attr.rate_limit = UINT32_MAX;
 	EXPECT_REFUSED(ibv_modify_qp(qp, &attr, RATE), EINVAL);
-	REQUIRE(!ibv_query_qp(qp, &attr, RATE, &init));
+	CHECK(!ibv_query_qp(qp, &attr, RATE, &init));
 	EXPECT_EQ(attr.rate_limit, max);
 	attr.rate_limit = 0;
 	EXPECT_EQ(ibv_modify_qp(qp, &attr, RATE), 0);
@@ -238,7 +238,7 @@ static void rates(void)
 	expect_case("RAW_PACKET: a rate in RTS");
 	go_to(IBV_QPS_RTS);
 	EXPECT_EQ(ibv_modify_qp_rate_limit(qp, &limit), 0);
-	REQUIRE(!ibv_query_qp(qp, &attr, RATE, &init));
+	CHECK(!ibv_query_qp(qp, &attr, RATE, &init));
 	EXPECT_EQ(attr.rate_limit, 5000);
 }
 
@@ -298,7 +298,7 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	end_open(&end, &config, END_HERE);
 	xrcd = ibv_open_xrcd(end.ctx, &domain);
-	REQUIRE(xrcd);
+	CHECK(xrcd);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		bool receives = types[i] == IBV_QPT_XRC_RECV;
 		struct ibv_qp_init_attr_ex attr = {
@@ -314,7 +314,7 @@ int main(int argc, char **argv)
 		qp = ibv_create_qp_ex(end.ctx, &attr);
 		if (!qp && types[i] == IBV_QPT_RAW_PACKET && errno == EPERM)
 			continue; /* without CAP_NET_RAW */
-		REQUIRE(qp);
+		CHECK(qp);
 		every_pair(types[i]);
 		posting(types[i]);
 		if (types[i] == IBV_QPT_RAW_PACKET)

@@ -201,12 +201,12 @@ static struct ibv_qp_attr right(enum ibv_qp_state to)
 /* The state that @to is reached from. */
 static void go_before(enum ibv_qp_state to)
 {
-	REQUIRE(end_move(&end, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&end, IBV_QPS_RESET) == 0);
 	for (int state = IBV_QPS_INIT; state < (int)to; state++) {
 		struct ibv_qp_attr attr = right((enum ibv_qp_state)state);
 
-		REQUIRE(!ibv_modify_qp(end.qp, &attr,
-				       required(end.config.type, (enum ibv_qp_state)state)));
+		CHECK(!ibv_modify_qp(end.qp, &attr,
+				     required(end.config.type, (enum ibv_qp_state)state)));
 	}
 }
 
@@ -215,7 +215,7 @@ static struct ibv_qp_attr shown(void)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	REQUIRE(!ibv_query_qp(end.qp, &attr, ALL_BITS, &init));
+	CHECK(!ibv_query_qp(end.qp, &attr, ALL_BITS, &init));
 	return attr;
 }
 
@@ -333,7 +333,7 @@ static int own_gid(bool ipv4)
 	struct ibv_port_attr port;
 	union ibv_gid gid;
 
-	REQUIRE(!ibv_query_port(end.ctx, 1, &port));
+	CHECK(!ibv_query_port(end.ctx, 1, &port));
 	for (int i = 0; i < port.gid_tbl_len; i++) {
 		if (ibv_query_gid(end.ctx, 1, i, &gid) || !memcmp(&gid, &none, sizeof(gid)))
 			continue;
@@ -357,8 +357,8 @@ static void families(enum ibv_qp_type type)
 		attr.path_mtu = IBV_MTU_256;
 		attr.ah_attr.grh.sgid_index = (uint8_t)index;
 		memset(&attr.ah_attr.grh.dgid, 0, sizeof(attr.ah_attr.grh.dgid));
-		REQUIRE(inet_pton(AF_INET6, ipv4 ? "2001:db8::9" : "::ffff:192.0.2.9",
-				  &attr.ah_attr.grh.dgid) == 1);
+		CHECK(inet_pton(AF_INET6, ipv4 ? "2001:db8::9" : "::ffff:192.0.2.9",
+				&attr.ah_attr.grh.dgid) == 1);
 		refused(&attr, required(type, IBV_QPS_RTR), EINVAL, IBV_QPS_RTR);
 	}
 }
@@ -370,7 +370,7 @@ static void too_big(enum ibv_qp_type type)
 	int index = own_gid(true);
 	struct ibv_port_attr port;
 
-	REQUIRE(!ibv_query_port(end.ctx, 1, &port));
+	CHECK(!ibv_query_port(end.ctx, 1, &port));
 	if (port.active_mtu == IBV_MTU_4096 || index < 0)
 		return; /* none that is too big, or nowhere to send it from */
 	expect_case("type %d: packets that the interface does not carry", (int)type);
@@ -378,7 +378,7 @@ static void too_big(enum ibv_qp_type type)
 	attr.path_mtu = IBV_MTU_4096;
 	attr.ah_attr.grh.sgid_index = (uint8_t)index;
 	memset(&attr.ah_attr.grh.dgid, 0, sizeof(attr.ah_attr.grh.dgid));
-	REQUIRE(inet_pton(AF_INET6, "::ffff:192.0.2.9", &attr.ah_attr.grh.dgid) == 1);
+	CHECK(inet_pton(AF_INET6, "::ffff:192.0.2.9", &attr.ah_attr.grh.dgid) == 1);
 	refused(&attr, required(type, IBV_QPS_RTR), EINVAL, IBV_QPS_RTR);
 }
 
@@ -394,7 +394,7 @@ static void privileged_qkey(void)
 		EXPECT_EQ(ibv_modify_qp(end.qp, &attr, required(IBV_QPT_UD, IBV_QPS_INIT)), 0);
 		EXPECT_EQ(shown().qkey, 0x80000000);
 		go_before(IBV_QPS_INIT);
-		REQUIRE(seteuid(NOBODY) == 0);
+		CHECK(seteuid(NOBODY) == 0);
 	}
 	expect_case("privileged Q_Key, and no privilege");
 	attr.qkey = 0x80000000;
@@ -403,7 +403,7 @@ static void privileged_qkey(void)
 	refused(&attr, required(IBV_QPT_UD, IBV_QPS_INIT), EPERM, IBV_QPS_INIT);
 	EXPECT_EQ(shown().qkey, 0x1234);
 	if (getuid() == 0)
-		REQUIRE(seteuid(0) == 0);
+		CHECK(seteuid(0) == 0);
 }
 
 /* A call that names nothing changes nothing, where the state has a change to itself. */
@@ -422,12 +422,12 @@ static void nothing(enum ibv_qp_type type)
 		expect_case("type %d: nothing asked for in state %d", (int)type, state);
 		go_before(state > IBV_QPS_RTS ? IBV_QPS_SQD : (enum ibv_qp_state)(state + 1));
 		if (state > IBV_QPS_RTS)
-			REQUIRE(end_move(&end, (enum ibv_qp_state)state) == 0);
+			CHECK(end_move(&end, (enum ibv_qp_state)state) == 0);
 		EXPECT_EQ(ibv_modify_qp(end.qp, &attr, 0), results[state]);
 		EXPECT_EQ(shown().qp_state, state);
 		EXPECT_EQ(end.qp->state, state);
 	}
-	REQUIRE(end_move(&end, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&end, IBV_QPS_RESET) == 0);
 }
 
 int main(int argc, char **argv)

@@ -33,7 +33,7 @@ static bool draining(void)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	REQUIRE(ibv_query_qp(near.qp, &attr, IBV_QP_STATE, &init) == 0);
+	CHECK(ibv_query_qp(near.qp, &attr, IBV_QP_STATE, &init) == 0);
 	EXPECT_EQ(attr.qp_state, IBV_QPS_SQD);
 	return attr.sq_draining;
 }
@@ -86,8 +86,8 @@ static void under_way(void)
 	EXPECT_REFUSED(end_move(&near, IBV_QPS_RTS), EINVAL);
 	expect_case("work posted in SQD waits");
 	EXPECT_EQ(post_send(2), 0);
-	REQUIRE(end_post_recv(&far, 10, NULL, 0) == 0);
-	REQUIRE(end_post_recv(&far, 11, NULL, 0) == 0);
+	CHECK(end_post_recv(&far, 10, NULL, 0) == 0);
+	CHECK(end_post_recv(&far, 11, NULL, 0) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 1);
 	wait_drained();
@@ -117,15 +117,15 @@ static void receives(void)
 	open_pair();
 	EXPECT_EQ(to_sqd(false), 0);
 	wait_drained();
-	REQUIRE(end_post_recv(&near, 5, NULL, 0) == 0);
-	REQUIRE(end_post_send(&far, &wr) == 0);
+	CHECK(end_post_recv(&near, 5, NULL, 0) == 0);
+	CHECK(end_post_send(&far, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	sge = end_sge(&far, 0, 100);
 	wr = end_wr(IBV_WR_RDMA_READ, 2, &sge, 1);
 	wr.wr.rdma.remote_addr = near.info.addr;
 	wr.wr.rdma.rkey = near.info.rkey;
-	REQUIRE(end_post_send(&far, &wr) == 0);
+	CHECK(end_post_send(&far, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	expect_case("SQD to ERR flushes what waits");
 	EXPECT_EQ(post_send(7), 0);
@@ -150,7 +150,7 @@ static void busy(void)
 	wr.wr.rdma.rkey = far.info.rkey;
 	for (uint64_t i = 0; i < 60; i++) {
 		wr.wr_id = i;
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		if (i == 30)
 			EXPECT_EQ(to_sqd(false), 0);
 	}
@@ -168,7 +168,7 @@ static struct ibv_qp_attr attributes(void)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	REQUIRE(ibv_query_qp(near.qp, &attr, IBV_QP_STATE, &init) == 0);
+	CHECK(ibv_query_qp(near.qp, &attr, IBV_QP_STATE, &init) == 0);
 	return attr;
 }
 
@@ -219,7 +219,7 @@ static int remote(struct end *from, struct end *to, enum ibv_wr_opcode opcode)
 
 	wr.wr.rdma.remote_addr = to->info.addr;
 	wr.wr.rdma.rkey = to->info.rkey;
-	REQUIRE(end_post_send(from, &wr) == 0);
+	CHECK(end_post_send(from, &wr) == 0);
 	return end_poll_one(from, END_SEND_CQ, &wc);
 }
 
@@ -230,8 +230,8 @@ static void changes(void)
 	struct ibv_wc wc;
 
 	open_pair();
-	REQUIRE(remote(&near, &far, IBV_WR_RDMA_WRITE) == IBV_WC_SUCCESS);
-	REQUIRE(to_sqd(false) == 0);
+	CHECK(remote(&near, &far, IBV_WR_RDMA_WRITE) == IBV_WC_SUCCESS);
+	CHECK(to_sqd(false) == 0);
 	wait_drained();
 	refused_changes();
 	expect_case("changed in SQD: everything at once, to the same peer");
@@ -254,7 +254,7 @@ static void changes(void)
 	       attr.max_rd_atomic == 1 && attr.max_dest_rd_atomic == 1 && attr.min_rnr_timer == 2 &&
 	       attr.ah_attr.grh.hop_limit == 9);
 	EXPECT_EQ(end_move(&near, IBV_QPS_RTS), 0);
-	REQUIRE(end_post_recv(&far, 1, NULL, 0) == 0);
+	CHECK(end_post_recv(&far, 1, NULL, 0) == 0);
 	EXPECT_EQ(post_send(4), 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
@@ -262,7 +262,7 @@ static void changes(void)
 	EXPECT_STATUS(remote(&near, &far, IBV_WR_RDMA_WRITE), IBV_WC_SUCCESS);
 	EXPECT_STATUS(remote(&far, &near, IBV_WR_RDMA_READ), IBV_WC_SUCCESS);
 	expect_case("changed in SQD: no READ is served any more");
-	REQUIRE(to_sqd(false) == 0);
+	CHECK(to_sqd(false) == 0);
 	wait_drained();
 	attr.max_dest_rd_atomic = 0;
 	EXPECT_EQ(end_modify(&near, &attr, IBV_QP_MAX_DEST_RD_ATOMIC), 0);
@@ -271,7 +271,7 @@ static void changes(void)
 	end_pair_close(&near, &far);
 	expect_case("changed in SQD: no READ is sent any more");
 	open_pair();
-	REQUIRE(to_sqd(false) == 0);
+	CHECK(to_sqd(false) == 0);
 	wait_drained();
 	attr.max_rd_atomic = 0;
 	EXPECT_EQ(end_modify(&near, &attr, IBV_QP_MAX_QP_RD_ATOMIC), 0);

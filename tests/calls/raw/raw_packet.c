@@ -14,6 +14,7 @@
 
 #include "support/end.h"
 #include "support/expect.h"
+#include "support/walk.h"
 
 #define ETHER_TEST 0x88b5 /* for experiments (IEEE 802) */
 #define FRAME      100
@@ -77,7 +78,7 @@ static void post(struct raw *r, uint64_t slot)
 	struct ibv_sge sge = {(uintptr_t)r->slots + slot * SLOT, SLOT, mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
 
-	REQUIRE(!ibv_post_recv(r->qp, &wr, &bad));
+	CHECK(!ibv_post_recv(r->qp, &wr, &bad));
 }
 
 static void raw_open_flags(struct raw *r, int part, uint32_t create_flags)
@@ -90,17 +91,15 @@ static void raw_open_flags(struct raw *r, int part, uint32_t create_flags)
 
 	r->slots = buffer + (size_t)part * SLOTS * SLOT;
 	r->cq = ibv_create_cq_ex(ctx, &cq_attr);
-	REQUIRE(r->cq);
+	CHECK(r->cq);
 	attr = attributes(r->cq);
 	if (create_flags) {
 		attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 		attr.create_flags = create_flags;
 	}
 	r->qp = ibv_create_qp_ex(ctx, &attr);
-	REQUIRE(r->qp);
-	REQUIRE(!move(r->qp, IBV_QPS_INIT, IBV_QP_PORT));
-	REQUIRE(!move(r->qp, IBV_QPS_RTR, 0));
-	REQUIRE(!move(r->qp, IBV_QPS_RTS, 0));
+	CHECK(r->qp);
+	CHECK(!walk_to(r->qp, &(struct ibv_qp_attr){.port_num = 1}, IBV_QPS_RTS));
 	for (uint64_t slot = 0; slot < SLOTS; slot++)
 		post(r, slot);
 }
@@ -161,8 +160,8 @@ static enum ibv_wc_status send_bytes(struct raw *r, uint8_t *from, uint32_t leng
 	struct ibv_send_wr *bad;
 	enum ibv_wc_status status;
 
-	REQUIRE(!ibv_post_send(r->qp, &wr, &bad));
-	REQUIRE(!next_entry(r, END_WAIT_MS));
+	CHECK(!ibv_post_send(r->qp, &wr, &bad));
+	CHECK(!next_entry(r, END_WAIT_MS));
 	status = r->cq->status;
 	EXPECT_EQ(r->cq->wr_id, 9);
 	ibv_end_poll(r->cq);
@@ -253,7 +252,7 @@ static struct ibv_flow *flow(struct raw *r, struct rule *rule)
 {
 	struct ibv_flow *made = ibv_create_flow(r->qp, &rule->attr);
 
-	REQUIRE(made);
+	CHECK(made);
 	return made;
 }
 
@@ -264,7 +263,7 @@ static void creation(void)
 	struct ibv_srq *srq = ibv_create_srq(pd, &srq_attr);
 	struct ibv_qp_init_attr_ex attr = attributes(NULL);
 
-	REQUIRE(cq && srq);
+	CHECK(cq && srq);
 	expect_case("no CQ");
 	EXPECT_NULL(ibv_create_qp_ex(ctx, &attr), EINVAL);
 	attr.send_cq = attr.recv_cq = cq;
@@ -290,7 +289,7 @@ static void creation(void)
 	{
 		struct ibv_device_attr_ex device;
 
-		REQUIRE(!ibv_query_device_ex(ctx, NULL, &device));
+		CHECK(!ibv_query_device_ex(ctx, NULL, &device));
 		EXPECT(device.raw_packet_caps & IBV_RAW_PACKET_CAP_CVLAN_STRIPPING);
 		EXPECT(device.raw_packet_caps & IBV_RAW_PACKET_CAP_IP_CSUM);
 		EXPECT(device.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM);
@@ -316,7 +315,7 @@ static void states(void)
 
 	attr.send_cq = attr.recv_cq = cq;
 	qp = ibv_create_qp_ex(ctx, &attr);
-	REQUIRE(qp);
+	CHECK(qp);
 	expect_case("in RESET");
 	EXPECT_EQ(ibv_post_recv(qp, &recv, &bad_recv), EINVAL);
 	EXPECT_EQ(ibv_post_send(qp, &wr, &bad), EINVAL);
@@ -366,7 +365,7 @@ static void sending(void)
 	EXPECT_EQ(move(r.qp, IBV_QPS_RTS, 0), 0); /* from SQE */
 	expect_case("an operation that frames do not have");
 	EXPECT_EQ(ibv_post_send(r.qp, &wr, &bad), 0);
-	REQUIRE(!next_entry(&r, END_WAIT_MS));
+	CHECK(!next_entry(&r, END_WAIT_MS));
 	EXPECT_STATUS(r.cq->status, IBV_WC_LOC_QP_OP_ERR);
 	ibv_end_poll(r.cq);
 	EXPECT_EQ(move(r.qp, IBV_QPS_RTS, 0), 0);
@@ -599,7 +598,7 @@ static void counting(void)
 	expect_case("counters: refused");
 	EXPECT_NULL(ibv_create_counters(ctx, &bad_init), EINVAL);
 	counters = ibv_create_counters(ctx, &init);
-	REQUIRE(counters);
+	CHECK(counters);
 	EXPECT_REFUSED(ibv_attach_counters_point_flow(counters, &bad, NULL), ENOTSUP);
 	bad = bytes;
 	bad.comp_mask = 1;
@@ -687,10 +686,10 @@ static void checksums(void)
 		expect_case("checksums %s", i ? "made" : "wrong");
 		memcpy(OUT, udp, sizeof(udp));
 		wr.send_flags = i ? IBV_SEND_IP_CSUM : 0;
-		REQUIRE(!ibv_post_send(sender.qp, &wr, &bad));
-		REQUIRE(!next_entry(&sender, END_WAIT_MS));
+		CHECK(!ibv_post_send(sender.qp, &wr, &bad));
+		CHECK(!next_entry(&sender, END_WAIT_MS));
 		ibv_end_poll(sender.cq);
-		REQUIRE(!next_entry(&a, END_WAIT_MS));
+		CHECK(!next_entry(&a, END_WAIT_MS));
 		EXPECT_STATUS(a.cq->status, IBV_WC_SUCCESS);
 		EXPECT_EQ(ibv_wc_read_wc_flags(a.cq), i ? IBV_WC_IP_CSUM_OK : 0);
 		EXPECT_EQ(ibv_wc_read_byte_len(a.cq), sizeof(udp));
@@ -716,17 +715,17 @@ static void nobody_polls(void)
 	void *context;
 
 	expect_case("an event when nobody polls");
-	REQUIRE(channel);
+	CHECK(channel);
 	cq = ibv_create_cq(ctx, 16, NULL, channel, 0);
 	attr = attributes((struct ibv_cq_ex *)cq);
 	a.qp = ibv_create_qp_ex(ctx, &attr);
-	REQUIRE(a.qp);
-	REQUIRE(!move(a.qp, IBV_QPS_INIT, IBV_QP_PORT));
-	REQUIRE(!move(a.qp, IBV_QPS_RTR, 0));
+	CHECK(a.qp);
+	CHECK(!move(a.qp, IBV_QPS_INIT, IBV_QP_PORT));
+	CHECK(!move(a.qp, IBV_QPS_RTR, 0));
 	raw_open(&sender, 2);
 	f = flow(&a, &rule);
 	post(&a, 0);
-	REQUIRE(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_req_notify_cq(cq, 0));
 	send_frame(&sender, 1, 0, 0x61);
 	EXPECT_EQ(ibv_get_cq_event(channel, &of, &context), 0);
 	ibv_ack_cq_events(of, 1);
@@ -755,7 +754,7 @@ static void frames_wait(void)
 		send_frame(&sender, 1, 0, (uint8_t)i);
 	usleep(50000); /* the progress thread takes them */
 	for (int i = 0; i < 3 * SLOTS; i++) {
-		REQUIRE(receive(&a, &seen));
+		CHECK(receive(&a, &seen));
 		EXPECT_EQ(seen.mark, (uint8_t)i);
 	}
 	EXPECT_EQ(ibv_destroy_flow(f), 0);
@@ -780,14 +779,14 @@ static void closed_with_rules(void)
 
 	expect_case("closing the device under a rule");
 	ctx = NULL;
-	REQUIRE(loopback_open());
+	CHECK(loopback_open());
 	pd = ibv_alloc_pd(ctx);
 	cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
-	REQUIRE(pd && cq);
+	CHECK(pd && cq);
 	attr = attributes((struct ibv_cq_ex *)cq);
 	qp = ibv_create_qp_ex(ctx, &attr);
-	REQUIRE(qp);
-	REQUIRE(ibv_create_flow(qp, &rule.attr));
+	CHECK(qp);
+	CHECK(ibv_create_flow(qp, &rule.attr));
 	left[0] = ctx;
 	left[1] = pd;
 	left[2] = cq;
@@ -835,12 +834,12 @@ int main(int argc, char **argv)
 
 	end_main(argc, argv);
 	if (!loopback_open())
-		expect_skip("no device of the loopback interface");
+		SKIP("no device of the loopback interface");
 	pd = ibv_alloc_pd(ctx);
 	cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
-	REQUIRE(pd && cq);
+	CHECK(pd && cq);
 	mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
-	REQUIRE(mr);
+	CHECK(mr);
 	attr = attributes(NULL);
 	attr.send_cq = attr.recv_cq = cq;
 	expect_case("raw packet queue pair");
@@ -848,7 +847,7 @@ int main(int argc, char **argv)
 	qp = ibv_create_qp_ex(ctx, &attr);
 	if (!qp) {
 		EXPECT_EQ(errno, EPERM);
-		expect_skip("raw packet queue pairs need CAP_NET_RAW");
+		SKIP("raw packet queue pairs need CAP_NET_RAW");
 	}
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	EXPECT_EQ(ibv_destroy_cq(cq), 0);

@@ -12,6 +12,7 @@
 
 #include "support/end.h"
 #include "support/expect.h"
+#include "support/walk.h"
 
 #define QUEUES 4
 #define FRAMES 32
@@ -36,7 +37,7 @@ static void creation(void)
 	struct ibv_wq_init_attr attr = good();
 	struct ibv_wq *wq;
 
-	REQUIRE(!ibv_query_device_ex(ctx, NULL, &device));
+	CHECK(!ibv_query_device_ex(ctx, NULL, &device));
 	expect_case("max_wr 0");
 	attr.max_wr = 0;
 	EXPECT_NULL(ibv_create_wq(ctx, &attr), EINVAL);
@@ -78,7 +79,7 @@ static void creation(void)
 	attr.comp_mask = IBV_WQ_INIT_ATTR_FLAGS;
 	attr.create_flags = IBV_WQ_FLAGS_CVLAN_STRIPPING;
 	wq = ibv_create_wq(ctx, &attr);
-	REQUIRE(wq);
+	CHECK(wq);
 	EXPECT(attr.max_wr >= (uint32_t)device.orig_attr.max_qp_wr);
 	EXPECT(wq->pd == pd && wq->cq == cq && wq->state == IBV_WQS_RESET && wq->wq_num);
 	EXPECT_REFUSED(ibv_destroy_cq(cq), EBUSY);
@@ -122,18 +123,18 @@ static void states(void)
 	struct ibv_wc wc[16];
 	uint32_t handle;
 
-	REQUIRE(wq);
+	CHECK(wq);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		REQUIRE(!move(wq, IBV_WQS_RESET));
+		CHECK(!move(wq, IBV_WQS_RESET));
 		if (rows[i].from != IBV_WQS_RESET)
-			REQUIRE(!move(wq, IBV_WQS_RDY));
+			CHECK(!move(wq, IBV_WQS_RDY));
 		if (rows[i].from == IBV_WQS_ERR)
-			REQUIRE(!move(wq, IBV_WQS_ERR));
+			CHECK(!move(wq, IBV_WQS_ERR));
 		expect_case("state %d to %d", (int)rows[i].from, (int)rows[i].to);
 		EXPECT_EQ(move(wq, rows[i].to), rows[i].err);
 		EXPECT_EQ(wq->state, rows[i].err ? rows[i].from : rows[i].to);
 	}
-	REQUIRE(!move(wq, IBV_WQS_RESET));
+	CHECK(!move(wq, IBV_WQS_RESET));
 	expect_case("masks");
 	EXPECT_REFUSED(ibv_modify_wq(wq, &attr), EINVAL);
 	attr.attr_mask = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE;
@@ -185,7 +186,7 @@ static void tables(void)
 	struct ibv_rwq_ind_table *table;
 	int handle;
 
-	REQUIRE(wq && !ibv_query_device_ex(ctx, NULL, &device));
+	CHECK(wq && !ibv_query_device_ex(ctx, NULL, &device));
 	EXPECT(device.rss_caps.max_rwq_indirection_table_size >= 128);
 	expect_case("table: too large");
 	EXPECT_NULL(ibv_create_rwq_ind_table(ctx, &attr), EINVAL);
@@ -205,7 +206,7 @@ static void tables(void)
 	entries[1] = wq;
 	attr.log_ind_tbl_size = 1;
 	table = ibv_create_rwq_ind_table(ctx, &attr);
-	REQUIRE(table);
+	CHECK(table);
 	EXPECT_REFUSED(ibv_destroy_wq(wq), EBUSY);
 	handle = table->ind_tbl_handle;
 	table->ind_tbl_handle = 0x7eadbeef;
@@ -294,16 +295,12 @@ static struct ibv_qp *sender_open(void)
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_qp_attr to = {.port_num = 1};
 	struct ibv_qp *qp = ibv_create_qp_ex(ctx, &attr);
 
 	if (!qp)
 		return NULL;
-	REQUIRE(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PORT));
-	to.qp_state = IBV_QPS_RTR;
-	REQUIRE(!ibv_modify_qp(qp, &to, IBV_QP_STATE));
-	to.qp_state = IBV_QPS_RTS;
-	REQUIRE(!ibv_modify_qp(qp, &to, IBV_QP_STATE));
+	CHECK(!walk_to(qp, &to, IBV_QPS_RTS));
 	return qp;
 }
 
@@ -338,7 +335,7 @@ static void send_all(struct ibv_qp *qp)
 		struct ibv_send_wr *bad;
 
 		sge.length = frame_make(buffer + 60000, i);
-		REQUIRE(!ibv_post_send(qp, &wr, &bad));
+		CHECK(!ibv_post_send(qp, &wr, &bad));
 	}
 }
 
@@ -365,16 +362,16 @@ static void broken(void)
 		return;
 	}
 	wq = ibv_create_wq(ctx, &init);
-	REQUIRE(wq && !move(wq, IBV_WQS_RDY));
-	REQUIRE(!ibv_post_wq_recv(wq, &recv, &bad_recv));
-	REQUIRE(!post(wq, 8, 1));
+	CHECK(wq && !move(wq, IBV_WQS_RDY));
+	CHECK(!ibv_post_wq_recv(wq, &recv, &bad_recv));
+	CHECK(!post(wq, 8, 1));
 	attr.ind_tbl = &wq;
 	table = ibv_create_rwq_ind_table(ctx, &attr);
-	REQUIRE(table);
+	CHECK(table);
 	qp_attr = spread_attr(table);
 	qp = ibv_create_qp_ex(ctx, &qp_attr);
 	flow = qp ? flow_make(qp) : NULL;
-	REQUIRE(flow);
+	CHECK(flow);
 	send_all(sender);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do {
@@ -420,21 +417,21 @@ static void spread(void)
 	init.max_wr = FRAMES;
 	for (int i = 0; i < QUEUES; i++) {
 		wq[i] = ibv_create_wq(ctx, &init);
-		REQUIRE(wq[i] && !move(wq[i], IBV_WQS_RDY));
+		CHECK(wq[i] && !move(wq[i], IBV_WQS_RDY));
 		for (uint64_t k = 0; k < FRAMES; k++)
-			REQUIRE(!post(wq[i], (uint64_t)i, 1));
+			CHECK(!post(wq[i], (uint64_t)i, 1));
 	}
 	attr.ind_tbl = wq;
 	table = ibv_create_rwq_ind_table(ctx, &attr);
-	REQUIRE(table);
+	CHECK(table);
 	spread_refused(table);
 	qp_attr = spread_attr(table);
 	qp = ibv_create_qp_ex(ctx, &qp_attr);
-	REQUIRE(qp);
+	CHECK(qp);
 	EXPECT_REFUSED(ibv_destroy_rwq_ind_table(table), EBUSY);
 	EXPECT_EQ(ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PORT), EOPNOTSUPP);
 	flow = flow_make(qp);
-	REQUIRE(flow);
+	CHECK(flow);
 	expect_case("spread: every frame once, in the queue of its hash");
 	send_all(sender);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -452,7 +449,7 @@ static void spread(void)
 		EXPECT_STATUS(wc.status, IBV_WC_SUCCESS);
 		if (wc.wr_id == 1000)
 			continue;
-		REQUIRE(wc.wr_id < QUEUES);
+		CHECK(wc.wr_id < QUEUES);
 		EXPECT_EQ(wc.qp_num, wq[wc.wr_id]->wq_num);
 		EXPECT_EQ(wc.byte_len, 60);
 		got[wc.wr_id]++;
@@ -482,11 +479,11 @@ int main(int argc, char **argv)
 	}
 	ibv_free_device_list(list);
 	if (!ctx)
-		expect_skip("no device of the loopback interface");
+		SKIP("no device of the loopback interface");
 	pd = ibv_alloc_pd(ctx);
 	cq = ibv_create_cq(ctx, 512, NULL, NULL, 0);
 	mr = pd ? ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE) : NULL;
-	REQUIRE(cq && mr);
+	CHECK(cq && mr);
 	creation();
 	states();
 	tables();

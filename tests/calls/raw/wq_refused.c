@@ -31,7 +31,7 @@ static void set_open(struct set *s)
 	s->ctx = end_open_device();
 	s->pd = ibv_alloc_pd(s->ctx);
 	s->cq = ibv_create_cq(s->ctx, 16, NULL, NULL, 0);
-	REQUIRE(s->pd && s->cq);
+	CHECK(s->pd && s->cq);
 }
 
 static void set_close(struct set *s)
@@ -161,7 +161,7 @@ static void modify(void)
 	struct ibv_wq_init_attr init = good(&own);
 	struct ibv_wq *wq = ibv_create_wq(own.ctx, &init);
 
-	REQUIRE(wq);
+	CHECK(wq);
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct ibv_wq_attr attr = rows[i].attr;
 
@@ -174,8 +174,8 @@ static void modify(void)
 		EXPECT_EQ(post(wq, 0), EINVAL); /* really RESET */
 	}
 	expect_case("post_wq_recv: pieces");
-	REQUIRE(!ibv_modify_wq(wq,
-			       &(struct ibv_wq_attr){.attr_mask = state, .wq_state = IBV_WQS_RDY}));
+	CHECK(!ibv_modify_wq(wq,
+			     &(struct ibv_wq_attr){.attr_mask = state, .wq_state = IBV_WQS_RDY}));
 	EXPECT_EQ(post(wq, -1), EINVAL);
 	EXPECT_EQ(post(wq, 3), EINVAL);
 	EXPECT_EQ(post(wq, 0), 0);
@@ -194,7 +194,7 @@ static void tables(void)
 	struct ibv_rwq_ind_table *table;
 	uint32_t log = 0;
 
-	REQUIRE(wq && foreign && most && most <= MOST_WORK_QUEUE);
+	CHECK(wq && foreign && most && most <= MOST_WORK_QUEUE);
 	for (int i = 0; i < MOST_WORK_QUEUE; i++)
 		entry[i] = wq;
 	while (1u << log < most)
@@ -241,7 +241,7 @@ static void flow_counters(void)
 	}
 	init.comp_mask = 0;
 	counters = ibv_create_counters(own.ctx, &init);
-	REQUIRE(counters);
+	CHECK(counters);
 	for (int bit = 0; bit < 32; bit++) {
 		expect_case("attach_counters_point_flow: comp_mask bit %d", bit);
 		attr = (struct ibv_counter_attach_attr){.comp_mask = 1u << bit};
@@ -282,7 +282,7 @@ static void completion_counters(void)
 	uint64_t value = 77;
 	uint32_t handle;
 
-	REQUIRE(foreign && qp);
+	CHECK(foreign && qp);
 	for (int bit = 0; bit < 32; bit++) {
 		expect_case("create_comp_cntr: comp_mask and flags bit %d", bit);
 		init = (struct ibv_comp_cntr_init_attr){.comp_mask = 1u << bit};
@@ -292,7 +292,7 @@ static void completion_counters(void)
 	}
 	init = (struct ibv_comp_cntr_init_attr){.type = IBV_COMP_CNTR_TYPE_BYTES};
 	cntr = ibv_create_comp_cntr(own.ctx, &init);
-	REQUIRE(cntr);
+	CHECK(cntr);
 	for (int bit = 0; bit < 32; bit++) {
 		expect_case("qp_attach_comp_cntr: comp_mask and op_mask bit %d", bit);
 		attr = (struct ibv_qp_attach_comp_cntr_attr){.comp_mask = 1u << bit, .op_mask = 1};
@@ -327,7 +327,7 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	set_open(&own);
 	set_open(&other);
-	REQUIRE(ibv_query_device_ex(own.ctx, NULL, &device) == 0);
+	CHECK(ibv_query_device_ex(own.ctx, NULL, &device) == 0);
 	creation();
 	modify();
 	tables();

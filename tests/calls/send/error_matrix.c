@@ -99,7 +99,7 @@ static void check_alive(struct scene *s, const struct row *row)
 	if (row->type != IBV_QPT_UD)
 		memset(&wr.wr, 0, sizeof(wr.wr));
 	if (!kept)
-		REQUIRE(end_post_recv(&s->far, 2, &s->recv_sge, 1) == 0);
+		CHECK(end_post_recv(&s->far, 2, &s->recv_sge, 1) == 0);
 	EXPECT_EQ(end_post_send(&s->near, &wr), 0);
 	EXPECT_STATUS(end_poll_one(&s->near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	if (row->receive && !kept && row->far_status == NONE)
@@ -126,7 +126,7 @@ static void run(const struct row *row, enum end_place place)
 	end_fill(&s->near, 0, 0x55, LENGTH);
 	end_fill(&s->far, TARGET, 0xee, LENGTH);
 	if (row->receive)
-		REQUIRE(end_post_recv(&s->far, 2, &s->recv_sge, s->recv_num) == 0);
+		CHECK(end_post_recv(&s->far, 2, &s->recv_sge, s->recv_num) == 0);
 	if (EXPECT_EQ(end_post_send(&s->near, &s->wr), 0)) {
 		check_completions(s, row);
 		check_event(s, row);

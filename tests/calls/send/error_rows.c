@@ -17,7 +17,7 @@ static void near_other_pd(struct scene *s)
 {
 	struct end_key key;
 
-	REQUIRE(end_reg(&s->near, 0, 16384, IBV_ACCESS_LOCAL_WRITE, true, &key) == 0);
+	CHECK(end_reg(&s->near, 0, 16384, IBV_ACCESS_LOCAL_WRITE, true, &key) == 0);
 	s->sge[0].lkey = key.lkey;
 }
 
@@ -25,8 +25,8 @@ static void near_freed_key(struct scene *s)
 {
 	struct end_key key;
 
-	REQUIRE(end_reg(&s->near, 0, 16384, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
-	REQUIRE(end_dereg(&s->near, key.index) == 0);
+	CHECK(end_reg(&s->near, 0, 16384, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
+	CHECK(end_dereg(&s->near, key.index) == 0);
 	s->sge[0].lkey = key.lkey;
 }
 
@@ -34,8 +34,7 @@ static void near_outside(struct scene *s)
 {
 	struct end_key key;
 
-	REQUIRE(end_reg(&s->near, 0, s->sge[0].length - 1, IBV_ACCESS_LOCAL_WRITE, false, &key) ==
-		0);
+	CHECK(end_reg(&s->near, 0, s->sge[0].length - 1, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
 	s->sge[0].lkey = key.lkey;
 }
 
@@ -61,7 +60,7 @@ static void near_read_only(struct scene *s)
 {
 	struct end_key key;
 
-	REQUIRE(end_reg(&s->near, 0, 16384, 0, false, &key) == 0);
+	CHECK(end_reg(&s->near, 0, 16384, 0, false, &key) == 0);
 	s->sge[0].lkey = key.lkey;
 }
 
@@ -105,9 +104,9 @@ static void too_long(struct scene *s)
 
 	s->big_buf = mmap(NULL, length, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	REQUIRE(s->big_buf != MAP_FAILED);
+	CHECK(s->big_buf != MAP_FAILED);
 	s->big = ibv_reg_mr(s->near.pd, s->big_buf, length, IBV_ACCESS_LOCAL_WRITE);
-	REQUIRE(s->big);
+	CHECK(s->big);
 	for (int i = 0; i < 2; i++) {
 		s->sge[i].addr = (uintptr_t)s->big_buf + (size_t)i * (length / 2);
 		s->sge[i].length = (uint32_t)(length / 2);
@@ -120,7 +119,7 @@ static void over_mtu(struct scene *s)
 {
 	struct ibv_port_attr port;
 
-	REQUIRE(ibv_query_port(s->near.ctx, 1, &port) == 0);
+	CHECK(ibv_query_port(s->near.ctx, 1, &port) == 0);
 	s->sge[0].length = (128u << port.active_mtu) + 1;
 }
 
@@ -133,7 +132,7 @@ static void ah_of_other_pd(struct scene *s)
 	};
 
 	s->other_ah = ibv_create_ah(s->near.other_pd, &attr);
-	REQUIRE(s->other_ah);
+	CHECK(s->other_ah);
 	s->wr.wr.ud.ah = s->other_ah;
 }
 
@@ -147,7 +146,7 @@ static void recv_other_pd(struct scene *s)
 {
 	struct end_key key;
 
-	REQUIRE(end_reg(&s->far, TARGET, 16384, IBV_ACCESS_LOCAL_WRITE, true, &key) == 0);
+	CHECK(end_reg(&s->far, TARGET, 16384, IBV_ACCESS_LOCAL_WRITE, true, &key) == 0);
 	s->recv_sge.lkey = key.lkey;
 }
 
@@ -155,8 +154,8 @@ static void recv_freed_key(struct scene *s)
 {
 	struct end_key key;
 
-	REQUIRE(end_reg(&s->far, TARGET, 16384, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
-	REQUIRE(end_dereg(&s->far, key.index) == 0);
+	CHECK(end_reg(&s->far, TARGET, 16384, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
+	CHECK(end_dereg(&s->far, key.index) == 0);
 	s->recv_sge.lkey = key.lkey;
 }
 
@@ -164,7 +163,7 @@ static void recv_outside(struct scene *s)
 {
 	struct end_key key;
 
-	REQUIRE(end_reg(&s->far, TARGET, LENGTH / 2, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
+	CHECK(end_reg(&s->far, TARGET, LENGTH / 2, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
 	s->recv_sge.lkey = key.lkey;
 }
 
@@ -172,7 +171,7 @@ static void recv_read_only(struct scene *s)
 {
 	struct end_key key;
 
-	REQUIRE(end_reg(&s->far, TARGET, 16384, 0, false, &key) == 0);
+	CHECK(end_reg(&s->far, TARGET, 16384, 0, false, &key) == 0);
 	s->recv_sge.lkey = key.lkey;
 }
 
@@ -191,7 +190,7 @@ static void recv_generous(struct scene *s)
 {
 	struct end_key key;
 
-	REQUIRE(end_reg(&s->far, TARGET, LENGTH, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
+	CHECK(end_reg(&s->far, TARGET, LENGTH, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
 	s->recv_sge.lkey = key.lkey;
 	s->recv_sge.length = LENGTH + 100;
 }
@@ -201,7 +200,7 @@ static void far_key(struct scene *s, size_t length, int access, bool other_pd)
 {
 	struct end_key key;
 
-	REQUIRE(end_reg(&s->far, TARGET, length, access, other_pd, &key) == 0);
+	CHECK(end_reg(&s->far, TARGET, length, access, other_pd, &key) == 0);
 	set_remote(s, target(s), key.rkey);
 }
 
@@ -223,8 +222,8 @@ static void far_freed_key(struct scene *s)
 {
 	struct end_key key;
 
-	REQUIRE(end_reg(&s->far, TARGET, LENGTH, FULL_ACCESS, false, &key) == 0);
-	REQUIRE(end_dereg(&s->far, key.index) == 0);
+	CHECK(end_reg(&s->far, TARGET, LENGTH, FULL_ACCESS, false, &key) == 0);
+	CHECK(end_dereg(&s->far, key.index) == 0);
 	set_remote(s, target(s), key.rkey);
 }
 

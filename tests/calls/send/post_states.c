@@ -54,7 +54,7 @@ static void row(enum ibv_qp_type type, const struct expectation *row)
 	end_open(&end, &config, END_HERE);
 	ah = end_ah(&end, &end.info);
 	if (row->state != IBV_QPS_RESET)
-		REQUIRE(end_bring_to(&end, &end.info, row->state) == 0);
+		CHECK(end_bring_to(&end, &end.info, row->state) == 0);
 	EXPECT_EQ(ibv_post_recv(end.qp, &recv, &bad_recv), row->recv);
 	if (row->recv)
 		EXPECT(bad_recv == &recv);
@@ -148,16 +148,16 @@ static void peer_in(enum ibv_qp_state state, const char *name)
 	end_open(&near, &config, END_HERE);
 	end_open(&far, &config, END_HERE);
 	if (state != IBV_QPS_RESET)
-		REQUIRE(end_bring_to(&far, &near.info, state) == 0);
-	REQUIRE(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
+		CHECK(end_bring_to(&far, &near.info, state) == 0);
+	CHECK(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
 	if (state == IBV_QPS_INIT)
-		REQUIRE(end_post_recv(&far, 1, NULL, 0) == 0);
+		CHECK(end_post_recv(&far, 1, NULL, 0) == 0);
 	sge = end_sge(&near, 0, 8);
 	wr = end_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
 	wr.send_flags = 0;
 	wr.wr.rdma.remote_addr = far.info.addr;
 	wr.wr.rdma.rkey = far.info.rkey;
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_RETRY_EXC_ERR);
 	EXPECT_EQ(end_state(&near), IBV_QPS_ERR);
 	EXPECT_EQ(end_state(&far), state);
@@ -178,14 +178,14 @@ static void peer_ready_later(void)
 	config.timeout = 16; /* 268 ms, eight tries */
 	end_open(&near, &config, END_HERE);
 	end_open(&far, &config, END_HERE);
-	REQUIRE(end_bring_to(&far, &near.info, IBV_QPS_INIT) == 0);
-	REQUIRE(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
-	REQUIRE(end_post_recv(&far, 5, NULL, 0) == 0);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_bring_to(&far, &near.info, IBV_QPS_INIT) == 0);
+	CHECK(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
+	CHECK(end_post_recv(&far, 5, NULL, 0) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_EQ(end_poll_none(&near, END_SEND_CQ), 0);
-	REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
-	REQUIRE(end_bring_to(&far, &near.info, IBV_QPS_RTR) == 0);
-	REQUIRE(end_post_recv(&far, 6, NULL, 0) == 0);
+	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
+	CHECK(end_bring_to(&far, &near.info, IBV_QPS_RTR) == 0);
+	CHECK(end_post_recv(&far, 6, NULL, 0) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 6); /* RESET forgot the other one */
@@ -210,8 +210,8 @@ static void rtr_serves(void)
 	expect_case("RTR serves READ");
 	end_open(&near, &config, END_HERE);
 	end_open(&far, &config, END_HERE);
-	REQUIRE(end_bring_to(&far, &near.info, IBV_QPS_RTR) == 0);
-	REQUIRE(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
+	CHECK(end_bring_to(&far, &near.info, IBV_QPS_RTR) == 0);
+	CHECK(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
 	end_fill(&far, 0, 0x5a, 4096);
 	for (int i = 0; i < 20; i++) {
 		sge = end_sge(&near, 0, 4096);
@@ -219,7 +219,7 @@ static void rtr_serves(void)
 		wr.wr.rdma.remote_addr = far.info.addr;
 		wr.wr.rdma.rkey = far.info.rkey;
 		end_fill(&near, 0, 0, 4096);
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		/* The move to RTS in the middle does not disturb the responder's half. */
 		if (i == 10)
 			EXPECT_EQ(end_modify(&far, &attr,
@@ -255,7 +255,7 @@ static void moved_while_posting(void)
 	expect_case("to ERR while another thread posts");
 	end_pair(&near, &far, &config, &config, END_HERE);
 	wr = end_wr(IBV_WR_RDMA_WRITE, 0, NULL, 0);
-	REQUIRE(pthread_create(&thread, NULL, mover, &near) == 0);
+	CHECK(pthread_create(&thread, NULL, mover, &near) == 0);
 	while (flushed < 100) {
 		struct ibv_wc wc;
 
@@ -277,7 +277,7 @@ static void moved_while_posting(void)
 			 !EXPECT_MSG(!flushed, "a success after a flush"))
 			break;
 	}
-	REQUIRE(pthread_join(thread, &failed) == 0);
+	CHECK(pthread_join(thread, &failed) == 0);
 	EXPECT(failed == NULL);
 	expect_case("ERR goes on flushing a second later");
 	usleep(1000000);

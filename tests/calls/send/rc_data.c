@@ -97,25 +97,25 @@ static void message(enum ibv_wr_opcode opcode, uint32_t length, size_t skew)
 	switch (opcode) {
 	case IBV_WR_RDMA_READ:
 		prepare(&far, target, &near, source, length);
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		wc = send_done(IBV_WC_RDMA_READ, length + 7);
 		EXPECT_EQ(wc.byte_len, length);
 		check_arrived(&near, source, length);
 		return;
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		/* Its receive gives no buffer, and one that has a buffer would not see it touched. */
-		REQUIRE(end_post_recv(&far, 99, NULL, 0) == 0);
+		CHECK(end_post_recv(&far, 99, NULL, 0) == 0);
 		break;
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
 		into.length = length + 10; /* more room than data */
-		REQUIRE(end_post_recv(&far, 99, &into, 1) == 0);
+		CHECK(end_post_recv(&far, 99, &into, 1) == 0);
 		break;
 	default:
 		break;
 	}
 	prepare(&near, source, &far, target, length);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	send_done(opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ? IBV_WC_SEND
 									  : IBV_WC_RDMA_WRITE,
 		  length + 7);
@@ -176,9 +176,9 @@ static void scatter_gather(void)
 		make_pattern(wanted, length, 1000 + (unsigned int)p);
 		for (int i = 0; i < 4; offset += from[i].length, i++)
 			end_poke(&near, (size_t)i * 8192, wanted + offset, from[i].length);
-		REQUIRE(end_post_recv(&far, 5, to, 4) == 0);
+		CHECK(end_post_recv(&far, 5, to, 4) == 0);
 		wr = end_wr(IBV_WR_SEND, 6, from, 4);
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		send_done(IBV_WC_SEND, 6);
 		recv_done(IBV_WC_RECV, 5, (uint32_t)length, 0);
 		offset = 0;
@@ -190,14 +190,14 @@ static void scatter_gather(void)
 		wr = end_wr(IBV_WR_RDMA_WRITE, 7, from, 4);
 		wr.wr.rdma.remote_addr = far.info.addr + HALF + 100000;
 		wr.wr.rdma.rkey = far.info.rkey;
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		send_done(IBV_WC_RDMA_WRITE, 7);
 		end_peek(&far, HALF + 100000, got, length);
 		EXPECT(!memcmp(got, wanted, length));
 		for (int i = 0; i < 4; i++)
 			end_fill(&near, (size_t)i * 8192, 0, from[i].length + 1);
 		wr.opcode = IBV_WR_RDMA_READ;
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		send_done(IBV_WC_RDMA_READ, 7);
 		offset = 0;
 		for (int i = 0; i < 4; offset += from[i].length, i++)
@@ -218,7 +218,7 @@ static uint64_t atomic(enum ibv_wr_opcode opcode, uint64_t compare_add, uint64_t
 	wr.wr.atomic.compare_add = compare_add;
 	wr.wr.atomic.swap = swap;
 	end_fill(&near, 1024, 0xcc, 16);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	wc = send_done(opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD,
 		       8);
 	EXPECT_EQ(wc.byte_len, 8);
@@ -265,7 +265,7 @@ static void atomics(void)
 	wr.wr.atomic.compare_add = 1;
 	word = 0xaabbccdd00112233;
 	end_poke(&far, 4096, &word, sizeof(word));
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	send_done(IBV_WC_FETCH_ADD, 9);
 	end_peek(&near, 2048, got, 4);
 	end_peek(&near, 3072, got + 4, 4);
@@ -276,7 +276,7 @@ static void atomics(void)
 	end_poke(&far, 4096, &word, sizeof(word));
 	for (int i = 0; i < 60; i++) {
 		wr.wr_id = (uint64_t)i;
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 	}
 	for (uint64_t i = 0; i < 60; i++)
 		send_done(IBV_WC_FETCH_ADD, i);
@@ -289,7 +289,7 @@ static void inline_data(void)
 	uint8_t source[4096];
 	struct ibv_send_wr wr;
 
-	REQUIRE(near.info.max_inline <= sizeof(source));
+	CHECK(near.info.max_inline <= sizeof(source));
 	for (size_t i = 0; i < sizeof(lengths_) / sizeof(lengths_[0]); i++) {
 		uint32_t n = lengths_[i];
 		struct ibv_sge sge = {.addr = (uintptr_t)source, .length = n, .lkey = 0xdeadbeef};
@@ -298,10 +298,10 @@ static void inline_data(void)
 		expect_case("inline SEND of %u", n);
 		make_pattern(source, sizeof(source), 50 + n);
 		memcpy(wanted, source, n);
-		REQUIRE(end_post_recv(&far, 3, &into, 1) == 0);
+		CHECK(end_post_recv(&far, 3, &into, 1) == 0);
 		wr = end_wr(IBV_WR_SEND, 4, &sge, 1);
 		wr.send_flags |= IBV_SEND_INLINE;
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		memset(source, 0, sizeof(source)); /* ours again as soon as the call returned */
 		send_done(IBV_WC_SEND, 4);
 		recv_done(IBV_WC_RECV, 3, n, 0);
@@ -314,7 +314,7 @@ static void inline_data(void)
 		wr.opcode = IBV_WR_RDMA_WRITE;
 		wr.wr.rdma.remote_addr = far.info.addr + HALF;
 		wr.wr.rdma.rkey = far.info.rkey;
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		memset(source, 0, sizeof(source));
 		send_done(IBV_WC_RDMA_WRITE, 4);
 		end_peek(&far, HALF, got, n);
@@ -330,9 +330,9 @@ static void nothing(void)
 
 	for (int n = 0; n < 2; n++) {
 		expect_case("SEND of nothing, %d elements", n);
-		REQUIRE(end_post_recv(&far, 1, &empty, n) == 0);
+		CHECK(end_post_recv(&far, 1, &empty, n) == 0);
 		wr = end_wr(IBV_WR_SEND, 2, &empty, n);
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		send_done(IBV_WC_SEND, 2);
 		recv_done(IBV_WC_RECV, 1, 0, 0);
 
@@ -340,18 +340,18 @@ static void nothing(void)
 		wr.opcode = IBV_WR_RDMA_WRITE;
 		wr.wr.rdma.rkey = 0xdeadbeef;
 		wr.wr.rdma.remote_addr = 3;
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		send_done(IBV_WC_RDMA_WRITE, 2);
 
 		expect_case("READ of nothing with a wrong rkey, %d elements", n);
 		wr.opcode = IBV_WR_RDMA_READ;
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		send_done(IBV_WC_RDMA_READ, 2);
 
 		expect_case("WRITE_IMM of nothing, %d elements", n);
-		REQUIRE(end_post_recv(&far, 1, &empty, n) == 0);
+		CHECK(end_post_recv(&far, 1, &empty, n) == 0);
 		wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		send_done(IBV_WC_RDMA_WRITE, 2);
 		recv_done(IBV_WC_RECV_RDMA_WITH_IMM, 1, 0, IBV_WC_WITH_IMM);
 	}
@@ -367,10 +367,10 @@ static void write_imm_leaves_buffer(void)
 
 	expect_case("WRITE_IMM and its receive's buffer");
 	end_fill(&far, HALF, 0x99, 4096);
-	REQUIRE(end_post_recv(&far, 1, &into, 1) == 0);
+	CHECK(end_post_recv(&far, 1, &into, 1) == 0);
 	wr.wr.rdma.rkey = far.info.rkey;
 	wr.wr.rdma.remote_addr = far.info.addr;
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	send_done(IBV_WC_RDMA_WRITE, 2);
 	recv_done(IBV_WC_RECV_RDMA_WITH_IMM, 1, 512, IBV_WC_WITH_IMM);
 	EXPECT(end_is_filled(&far, HALF, 0x99, 4096));
@@ -389,7 +389,7 @@ static void signalling(void)
 		end_fill(&near, 0, i + 1, 64);
 		wr.wr_id = (uint64_t)i;
 		wr.send_flags = i == 9 ? IBV_SEND_SIGNALED | IBV_SEND_FENCE : 0;
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 	}
 	send_done(IBV_WC_RDMA_WRITE, 9);
 	EXPECT_EQ(end_poll_none(&near, END_SEND_CQ), 0);
@@ -412,8 +412,8 @@ static void fence(void)
 		write.wr.rdma.remote_addr = far.info.addr + HALF + 65536;
 		read.wr.rdma.rkey = write.wr.rdma.rkey = far.info.rkey;
 		write.send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
-		REQUIRE(end_post_send(&near, &read) == 0);
-		REQUIRE(end_post_send(&near, &write) == 0);
+		CHECK(end_post_send(&near, &read) == 0);
+		CHECK(end_post_send(&near, &write) == 0);
 		send_done(IBV_WC_RDMA_READ, 1);
 		send_done(IBV_WC_RDMA_WRITE, 2);
 		EXPECT(end_is_filled(&far, HALF + 65536, i + 1, 8192));
@@ -428,9 +428,9 @@ static void receive_comes_later(void)
 
 	expect_case("receive posted later");
 	prepare(&near, 0, &far, HALF, 5000);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_EQ(end_poll_none(&near, END_SEND_CQ), 0);
-	REQUIRE(end_post_recv(&far, 2, &into, 1) == 0);
+	CHECK(end_post_recv(&far, 2, &into, 1) == 0);
 	send_done(IBV_WC_SEND, 1);
 	recv_done(IBV_WC_RECV, 2, 5000, 0);
 	check_arrived(&far, HALF, 5000);
@@ -443,7 +443,7 @@ static void each_mtu(void)
 	struct end_config config = end_defaults(IBV_QPT_RC);
 	struct ibv_port_attr port;
 
-	REQUIRE(ibv_query_port(near.ctx, 1, &port) == 0);
+	CHECK(ibv_query_port(near.ctx, 1, &port) == 0);
 	config.buf_len = BUF;
 	for (config.mtu = IBV_MTU_256; config.mtu <= port.active_mtu; config.mtu++) {
 		expect_case("close before MTU %u", 128u << config.mtu);
@@ -462,7 +462,7 @@ int main(int argc, char **argv)
 	place = end_main(argc, argv);
 	wanted = malloc(BUF);
 	got = malloc(BUF);
-	REQUIRE(wanted && got);
+	CHECK(wanted && got);
 	open_pair();
 	lengths();
 	scatter_gather();

@@ -61,15 +61,15 @@ static void message(enum ibv_wr_opcode opcode, uint32_t length)
 	wr.wr.rdma.rkey = far.info.rkey;
 	wr.imm_data = htonl(length);
 	if (opcode != IBV_WR_RDMA_WRITE)
-		REQUIRE(end_post_recv(&far, 2, &into, write ? 0 : 1) == 0);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_recv(&far, 2, &into, write ? 0 : 1) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	sent(1, write ? IBV_WC_RDMA_WRITE : IBV_WC_SEND);
 	if (opcode == IBV_WR_RDMA_WRITE) {
 		/* Its arrival shows in what comes behind it. */
 		struct ibv_send_wr behind = end_wr(IBV_WR_SEND, 3, NULL, 0);
 
-		REQUIRE(end_post_recv(&far, 4, NULL, 0) == 0);
-		REQUIRE(end_post_send(&near, &behind) == 0);
+		CHECK(end_post_recv(&far, 4, NULL, 0) == 0);
+		CHECK(end_post_send(&near, &behind) == 0);
 		sent(3, IBV_WC_SEND);
 		received(4, IBV_WC_RECV, 0, 0);
 	} else {
@@ -103,17 +103,17 @@ static void drops(void)
 	struct ibv_wc wc;
 
 	expect_case("no receive");
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	sent(1, IBV_WC_SEND);
 	EXPECT_EQ(end_poll(&far, END_RECV_CQ, &wc, 1, 20), 0);
 	expect_case("receive too short");
-	REQUIRE(end_post_recv(&far, 5, &small, 1) == 0);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_recv(&far, 5, &small, 1) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	sent(1, IBV_WC_SEND);
 	EXPECT_EQ(end_poll(&far, END_RECV_CQ, &wc, 1, 20), 0);
 	expect_case("the receive takes the next that fits");
 	sge.length = 100;
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	sent(1, IBV_WC_SEND);
 	received(5, IBV_WC_RECV, 100, 0);
 	EXPECT_EQ(end_state(&near), IBV_QPS_RTS);
@@ -131,10 +131,10 @@ static void not_ready(void)
 	expect_case("peer not ready");
 	end_open(&a, &config, END_HERE);
 	end_open(&b, &config, place);
-	REQUIRE(end_bring_to(&a, &b.info, IBV_QPS_RTS) == 0);
-	REQUIRE(end_bring_to(&b, &a.info, IBV_QPS_INIT) == 0);
-	REQUIRE(end_post_recv(&b, 1, NULL, 0) == 0);
-	REQUIRE(end_post_send(&a, &wr) == 0);
+	CHECK(end_bring_to(&a, &b.info, IBV_QPS_RTS) == 0);
+	CHECK(end_bring_to(&b, &a.info, IBV_QPS_INIT) == 0);
+	CHECK(end_post_recv(&b, 1, NULL, 0) == 0);
+	CHECK(end_post_send(&a, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&a, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(end_poll_none(&b, END_RECV_CQ), 0);
 	EXPECT_EQ(end_state(&a), IBV_QPS_RTS);

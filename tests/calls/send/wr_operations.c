@@ -72,7 +72,7 @@ static void table(void)
 	struct end end;
 
 	end_open(&end, &config, END_HERE);
-	REQUIRE(!ibv_query_device_ex(end.ctx, NULL, &device));
+	CHECK(!ibv_query_device_ex(end.ctx, NULL, &device));
 	expect_case("TSO is refused because no type is reported");
 	EXPECT_EQ(device.tso_caps.max_tso, 0);
 	EXPECT_EQ(device.tso_caps.supported_qpts, 0);
@@ -109,7 +109,7 @@ static struct ibv_qp_ex *extended(struct end *end, enum ibv_qp_type type)
 	}
 	EXPECT_EQ(ibv_destroy_qp(end->qp), 0);
 	end->qp = make(end, type, flags);
-	REQUIRE(end->qp);
+	CHECK(end->qp);
 	end->info.qpn = end->qp->qp_num;
 	end_link(end, end);
 	return ibv_qp_to_qp_ex(end->qp);
@@ -157,7 +157,7 @@ static void receives(struct end *end)
 	for (uint64_t i = 0; i < 3; i++) {
 		struct ibv_sge into = end_sge(end, 49152, 64);
 
-		REQUIRE(end_post_recv(end, i, &into, 1) == 0);
+		CHECK(end_post_recv(end, i, &into, 1) == 0);
 	}
 }
 

@@ -32,7 +32,7 @@ static void send_one(uint64_t wr_id)
 	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, wr_id, &sge, 1);
 	struct ibv_wc wc;
 
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 }
 
@@ -58,7 +58,7 @@ static void traffic(enum ibv_qp_type type)
 	ah = end_ah(&near, &far.info);
 	into = end_sge(&far, 0, 4096);
 	for (uint64_t i = 0; i < 10; i++)
-		REQUIRE(end_post_recv(&far, i, &into, 1) == 0);
+		CHECK(end_post_recv(&far, i, &into, 1) == 0);
 	for (uint64_t i = 0; i < 10; i++) {
 		struct ibv_send_wr wr;
 
@@ -69,7 +69,7 @@ static void traffic(enum ibv_qp_type type)
 			wr.wr.ud.remote_qpn = far.info.qpn;
 			wr.wr.ud.remote_qkey = plain.qkey;
 		}
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 		recv_one(i);
 	}
@@ -88,9 +88,9 @@ static void limit(void)
 	for (uint64_t i = 0; i < 8; i++) {
 		struct ibv_sge into = end_sge(&far, 0, 4096);
 
-		REQUIRE(end_post_recv(&far, i, &into, 1) == 0);
+		CHECK(end_post_recv(&far, i, &into, 1) == 0);
 	}
-	REQUIRE(ibv_modify_srq(far.srq, &attr, IBV_SRQ_LIMIT) == 0);
+	CHECK(ibv_modify_srq(far.srq, &attr, IBV_SRQ_LIMIT) == 0);
 	for (uint64_t i = 0; i < 3; i++) {
 		send_one(i);
 		recv_one(i);
@@ -111,7 +111,7 @@ static void limit(void)
 	recv_one(4);
 	EXPECT(!end_event(&far, &event, END_QUIET_MS));
 	expect_case("limit: already below when armed");
-	REQUIRE(ibv_modify_srq(far.srq, &attr, IBV_SRQ_LIMIT) == 0);
+	CHECK(ibv_modify_srq(far.srq, &attr, IBV_SRQ_LIMIT) == 0);
 	if (EXPECT(end_event(&far, &event, END_WAIT_MS)))
 		EXPECT_EQ(event.type, IBV_EVENT_SRQ_LIMIT_REACHED);
 	end_pair_close(&near, &far);
@@ -128,11 +128,11 @@ static void empty(void)
 	open_pair(IBV_QPT_RC);
 	sge = end_sge(&near, 0, 5000);
 	wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
-	REQUIRE(end_post_send(&near, &wr) == 0);
+	CHECK(end_post_send(&near, &wr) == 0);
 	EXPECT_EQ(end_poll_none(&near, END_SEND_CQ), 0);
 	into = end_sge(&far, 0, 8192);
-	REQUIRE(end_post_recv(&far, 6, &into, 1) == 0);
-	REQUIRE(end_post_recv(&far, 7, &into, 1) == 0);
+	CHECK(end_post_recv(&far, 6, &into, 1) == 0);
+	CHECK(end_post_recv(&far, 7, &into, 1) == 0);
 	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	recv_one(6);
 	EXPECT_EQ(end_poll_none(&far, END_RECV_CQ), 0); /* no second one was taken */
@@ -150,20 +150,20 @@ static void other_domain(void)
 	expect_case("SRQ of another PD, its own key");
 	shared.srq_other_pd = 1;
 	end_pair(&near, &far, &plain, &shared, END_HERE);
-	REQUIRE(end_reg(&far, 0, 8192, IBV_ACCESS_LOCAL_WRITE, true, &key) == 0);
+	CHECK(end_reg(&far, 0, 8192, IBV_ACCESS_LOCAL_WRITE, true, &key) == 0);
 	into = end_sge(&far, 0, 4096);
 	into.lkey = key.lkey;
-	REQUIRE(end_post_recv(&far, 1, &into, 1) == 0);
+	CHECK(end_post_recv(&far, 1, &into, 1) == 0);
 	send_one(1);
 	recv_one(1);
 	expect_case("SRQ of another PD, the queue pair's key");
 	into.lkey = far.info.lkey;
-	REQUIRE(end_post_recv(&far, 2, &into, 1) == 0);
+	CHECK(end_post_recv(&far, 2, &into, 1) == 0);
 	{
 		struct ibv_sge sge = end_sge(&near, 0, 64);
 		struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 2, &sge, 1);
 
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_REM_OP_ERR);
 		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 		EXPECT_EQ(wc.wr_id, 2);
@@ -182,10 +182,10 @@ static void last_wqe(void)
 	for (uint64_t i = 0; i < 4; i++) {
 		struct ibv_sge into = end_sge(&far, 0, 4096);
 
-		REQUIRE(end_post_recv(&far, i, &into, 1) == 0);
+		CHECK(end_post_recv(&far, i, &into, 1) == 0);
 	}
 	send_one(1);
-	REQUIRE(end_move(&far, IBV_QPS_ERR) == 0);
+	CHECK(end_move(&far, IBV_QPS_ERR) == 0);
 	if (EXPECT(end_event(&far, &event, END_WAIT_MS))) {
 		EXPECT_EQ(event.type, IBV_EVENT_QP_LAST_WQE_REACHED);
 		EXPECT(event.own_qp);
@@ -195,8 +195,8 @@ static void last_wqe(void)
 	EXPECT_EQ(end_poll_none(&far, END_RECV_CQ), 0);
 
 	expect_case("the other receives serve the next queue pair");
-	REQUIRE(end_move(&far, IBV_QPS_RESET) == 0);
-	REQUIRE(end_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
+	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
 	end_link(&near, &far);
 	send_one(2);
 	recv_one(1);
@@ -208,7 +208,7 @@ static void last_wqe(void)
 		bool access = false, last = false;
 
 		wr.wr.rdma.rkey = 0xdeadbeef;
-		REQUIRE(end_post_send(&near, &wr) == 0);
+		CHECK(end_post_send(&near, &wr) == 0);
 		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_REM_ACCESS_ERR);
 		for (int i = 0; i < 2 && end_event(&far, &event, END_WAIT_MS); i++) {
 			access |= event.type == IBV_EVENT_QP_ACCESS_ERR;
@@ -243,17 +243,17 @@ static void shared_by_many(void)
 	for (int i = 0; i < PAIRS; i++) {
 		end_open(&client[i], &plain, END_HERE);
 		qp[i] = ibv_create_qp(base.pd, &init);
-		REQUIRE(qp[i]);
+		CHECK(qp[i]);
 		base.qp = qp[i];
 		base.info.qpn = qp[i]->qp_num;
 		end_link(&client[i], &base);
 	}
 	for (uint64_t i = 0; i < 4 * PAIRS; i++)
-		REQUIRE(end_post_recv(&base, i, NULL, 0) == 0);
+		CHECK(end_post_recv(&base, i, NULL, 0) == 0);
 	for (int i = 0; i < 4 * PAIRS; i++) {
 		struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
 
-		REQUIRE(end_post_send(&client[i % PAIRS], &wr) == 0);
+		CHECK(end_post_send(&client[i % PAIRS], &wr) == 0);
 	}
 	for (uint64_t i = 0; i < 4 * PAIRS; i++) {
 		struct ibv_wc wc;

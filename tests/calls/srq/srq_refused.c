@@ -43,7 +43,7 @@ static void set_open(struct set *s)
 	s->pd = ibv_alloc_pd(s->ctx);
 	s->cq = ibv_create_cq(s->ctx, 16, NULL, NULL, 0);
 	s->xrcd = private_domain(s->ctx);
-	REQUIRE(s->pd && s->cq && s->xrcd);
+	CHECK(s->pd && s->cq && s->xrcd);
 }
 
 /* Each goes at once: nothing that was refused holds it. */
@@ -89,7 +89,7 @@ static void creation(void)
 			continue;
 		}
 		srq = ibv_create_srq(own.pd, &attr);
-		REQUIRE(srq);
+		CHECK(srq);
 		EXPECT(srq->srq_context == &own && srq->pd == own.pd);
 		EXPECT_EQ(attr.attr.max_wr, rows[i].max_wr);
 		EXPECT_EQ(attr.attr.max_sge, rows[i].max_sge);
@@ -305,10 +305,10 @@ static void modify(enum ibv_srq_type type)
 
 		init.attr = (struct ibv_srq_attr){.max_wr = 8, .max_sge = 2};
 		srq = ibv_create_srq_ex(own.ctx, &init);
-		REQUIRE(srq);
+		CHECK(srq);
 		for (uint64_t n = 0; n < 4; n++)
-			REQUIRE(post(srq, n) == 0);
-		REQUIRE(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) == 0);
+			CHECK(post(srq, n) == 0);
+		CHECK(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) == 0);
 		expect_case("modify_srq: type %d: %s", (int)type, rows[i].what);
 		attr = (struct ibv_srq_attr){rows[i].max_wr, 77, rows[i].limit};
 		memcpy(&before, &attr, sizeof(attr));
@@ -337,10 +337,10 @@ static void limit_at_once(void)
 	struct ibv_async_event event;
 
 	expect_case("a limit that is reached already");
-	REQUIRE(srq);
+	CHECK(srq);
 	EXPECT_EQ(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
 	shows(srq, 8, 0);
-	REQUIRE(ibv_get_async_event(own.ctx, &event) == 0);
+	CHECK(ibv_get_async_event(own.ctx, &event) == 0);
 	EXPECT_EQ(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
 	EXPECT(event.element.srq == srq);
 	ibv_ack_async_event(&event);
@@ -355,7 +355,7 @@ static void handles(enum ibv_srq_type type)
 	uint32_t number = UINT32_MAX;
 	uint32_t handle;
 
-	REQUIRE(srq);
+	CHECK(srq);
 	expect_case("handle overwritten: type %d", (int)type);
 	handle = srq->handle;
 	srq->handle = 0xdeadbeef;
@@ -411,7 +411,7 @@ static void operations(void)
 		struct ibv_ops_wr *bad = NULL;
 		struct ibv_wc wc;
 
-		REQUIRE(srq);
+		CHECK(srq);
 		expect_case("post_srq_ops: %s", rows[i].what);
 		EXPECT_EQ(ibv_post_srq_ops(srq, &wr, &bad), rows[i].err);
 		EXPECT(bad == (rows[i].err ? &wr : NULL));
@@ -429,14 +429,14 @@ static void operations_on_xrc(void)
 	struct ibv_ops_wr wr = {.opcode = IBV_WR_TAG_SYNC}, *bad = NULL;
 
 	expect_case("list operations on an XRC queue");
-	REQUIRE(srq);
+	CHECK(srq);
 	EXPECT_REFUSED(ibv_post_srq_ops(srq, &wr, &bad), EINVAL);
 	EXPECT(bad == &wr);
 	EXPECT_EQ(ibv_destroy_srq(srq), 0);
 	expect_case("list operations that go well leave bad_op alone");
 	init = good(TM);
 	srq = ibv_create_srq_ex(own.ctx, &init);
-	REQUIRE(srq);
+	CHECK(srq);
 	bad = NULL;
 	EXPECT_EQ(ibv_post_srq_ops(srq, &wr, &bad), 0);
 	EXPECT(!bad);
@@ -450,7 +450,7 @@ int main(int argc, char **argv)
 	end_main(argc, argv);
 	set_open(&own);
 	set_open(&other);
-	REQUIRE(ibv_query_device_ex(own.ctx, NULL, &device) == 0);
+	CHECK(ibv_query_device_ex(own.ctx, NULL, &device) == 0);
 	creation();
 	creation_ex();
 	for (size_t i = 0; i < COUNT(types); i++) {

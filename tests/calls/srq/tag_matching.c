@@ -14,6 +14,7 @@
 
 #include "support/end.h"
 #include "support/expect.h"
+#include "support/walk.h"
 
 #define TAGS   8
 #define OUT    0     /* what is sent */
@@ -66,33 +67,11 @@ static struct ibv_qp *qp_make(enum ibv_qp_type type, struct ibv_cq *cq, struct i
 
 static void qp_connect(struct ibv_qp *qp, const struct ibv_qp *peer)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer->qp_num,
-		.max_rd_atomic = 4,
-		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 1,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
-	};
+	struct ibv_qp_attr attr = walk_within(ctx, peer->qp_num);
 
-	REQUIRE(!ibv_query_gid(ctx, 1, 0, &attr.ah_attr.grh.dgid));
-	REQUIRE(!ibv_modify_qp(
-		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	attr.qp_state = IBV_QPS_RTR;
-	REQUIRE(!ibv_modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				       IBV_QP_MIN_RNR_TIMER));
-	attr.qp_state = IBV_QPS_RTS;
-	REQUIRE(!ibv_modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	attr.max_rd_atomic = attr.max_dest_rd_atomic = 4;
+	CHECK(!walk_to(qp, &attr, IBV_QPS_RTS));
 }
 
 static void pair_open(struct pair *p)
@@ -103,13 +82,13 @@ static void pair_open(struct pair *p)
 
 	p->cq = ibv_create_cq_ex(ctx, &cq_attr);
 	p->scq = ibv_create_cq(ctx, 64, NULL, NULL, 0);
-	REQUIRE(p->cq && p->scq);
+	CHECK(p->cq && p->scq);
 	attr = srq_attr(ibv_cq_ex_to_cq(p->cq));
 	p->srq = ibv_create_srq_ex(ctx, &attr);
-	REQUIRE(p->srq);
+	CHECK(p->srq);
 	p->sender = qp_make(IBV_QPT_RC, p->scq, NULL);
 	p->receiver = qp_make(IBV_QPT_RC, ibv_cq_ex_to_cq(p->cq), p->srq);
-	REQUIRE(p->sender && p->receiver);
+	CHECK(p->sender && p->receiver);
 	qp_connect(p->sender, p->receiver);
 	qp_connect(p->receiver, p->sender);
 	memset(buffer, 0, sizeof(buffer));
@@ -227,7 +206,7 @@ static void post_ordinary(struct pair *p, uint64_t wr_id)
 	struct ibv_sge sge = {(uintptr_t)buffer + IN, 16384, mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
 
-	REQUIRE(!ibv_post_srq_recv(p->srq, &wr, &bad));
+	CHECK(!ibv_post_srq_recv(p->srq, &wr, &bad));
 }
 
 static void header(uint8_t opcode, uint64_t tag, uint32_t app_ctx)
@@ -247,7 +226,7 @@ static void send_as(struct pair *p, enum ibv_wr_opcode opcode, uint32_t bytes)
 				 .imm_data = htonl(0x4711)};
 	struct ibv_send_wr *bad;
 
-	REQUIRE(!ibv_post_send(p->sender, &wr, &bad));
+	CHECK(!ibv_post_send(p->sender, &wr, &bad));
 }
 
 static enum ibv_wc_status sender_wc(struct pair *p, struct ibv_wc *wc)
@@ -291,7 +270,7 @@ static void creation(void)
 	struct ibv_srq_init_attr_ex attr = srq_attr(cq);
 	struct ibv_srq *srq;
 
-	REQUIRE(cq);
+	CHECK(cq);
 	expect_case("capabilities");
 	EXPECT(device.tm_caps.flags & IBV_TM_CAP_RC);
 	EXPECT(device.tm_caps.max_num_tags >= TAGS && device.tm_caps.max_ops > 0);
@@ -309,7 +288,7 @@ static void creation(void)
 	attr.tm_cap.max_num_tags = device.tm_caps.max_num_tags;
 	attr.tm_cap.max_ops = device.tm_caps.max_ops;
 	srq = ibv_create_srq_ex(ctx, &attr);
-	REQUIRE(srq);
+	CHECK(srq);
 	EXPECT_REFUSED(ibv_destroy_cq(cq), EBUSY);
 	expect_case("create: other queue pairs than RC");
 	EXPECT_NULL(qp_make(IBV_QPT_UD, cq, srq), EINVAL);
@@ -328,7 +307,7 @@ static void list_operations(void)
 	uint32_t handle;
 	struct seen s;
 
-	REQUIRE(basic);
+	CHECK(basic);
 	expect_case("operations on a basic queue");
 	EXPECT_REFUSED(ibv_post_srq_ops(basic, &wr, &bad), EINVAL);
 	EXPECT(bad == &wr);
@@ -501,7 +480,7 @@ static void fin_receive(struct pair *p)
 	struct ibv_sge sge = {(uintptr_t)buffer + IN + 20000, 64, mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = 400, .sg_list = &sge, .num_sge = 1}, *bad;
 
-	REQUIRE(!ibv_post_recv(p->sender, &wr, &bad));
+	CHECK(!ibv_post_recv(p->sender, &wr, &bad));
 }
 
 /* A rendezvous request for @length bytes of OUT + 1024. */
@@ -665,12 +644,12 @@ int main(int argc, char **argv)
 {
 	end_main(argc, argv);
 	ctx = end_open_device();
-	REQUIRE(!ibv_query_device_ex(ctx, NULL, &device));
+	CHECK(!ibv_query_device_ex(ctx, NULL, &device));
 	pd = ibv_alloc_pd(ctx);
-	REQUIRE(pd);
+	CHECK(pd);
 	mr = ibv_reg_mr(pd, buffer, sizeof(buffer),
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
-	REQUIRE(mr);
+	CHECK(mr);
 	creation();
 	list_operations();
 	eager();

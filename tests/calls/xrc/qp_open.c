@@ -20,7 +20,7 @@ static struct ibv_xrcd *domain_open(struct ibv_context *context, int fd)
 	};
 	struct ibv_xrcd *domain = ibv_open_xrcd(context, &attr);
 
-	REQUIRE(domain);
+	CHECK(domain);
 	return domain;
 }
 
@@ -42,7 +42,7 @@ static void opening(void)
 	struct ibv_qp *made = ibv_create_qp_ex(ctx, &init), *qp;
 	struct ibv_qp_open_attr right, attr;
 
-	REQUIRE(made);
+	CHECK(made);
 	right = (struct ibv_qp_open_attr){.comp_mask = needed,
 					  .qp_num = made->qp_num,
 					  .xrcd = xrcd,
@@ -71,12 +71,12 @@ static void opening(void)
 	OPEN_REFUSED(attr.xrcd = foreign, ENOENT);
 	expect_case("open_qp: the context pointer only with its bit");
 	qp = ibv_open_qp(ctx, &right);
-	REQUIRE(qp);
+	CHECK(qp);
 	EXPECT(qp->qp_num == made->qp_num && qp->qp_context == NULL);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	right.comp_mask |= IBV_QP_OPEN_ATTR_CONTEXT;
 	qp = ibv_open_qp(ctx, &right);
-	REQUIRE(qp);
+	CHECK(qp);
 	EXPECT(qp->qp_context == &right && qp->qp_type == IBV_QPT_XRC_RECV);
 	EXPECT_EQ(ibv_destroy_qp(made), 0);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
@@ -94,7 +94,7 @@ static void domain_full(void)
 	int n = 0;
 
 	expect_case("a shared XRC domain is full");
-	REQUIRE(file);
+	CHECK(file);
 	attr.xrcd = domain_open(ctx, fileno(file));
 	while (n <= ROOM && (made[n] = ibv_create_qp_ex(ctx, &attr)))
 		n++;
@@ -102,7 +102,7 @@ static void domain_full(void)
 	EXPECT_NULL(ibv_create_qp_ex(ctx, &attr), ENOMEM);
 	EXPECT_EQ(ibv_destroy_qp(made[ROOM / 2]), 0);
 	made[ROOM / 2] = ibv_create_qp_ex(ctx, &attr);
-	REQUIRE(made[ROOM / 2]);
+	CHECK(made[ROOM / 2]);
 	while (n-- > 0)
 		EXPECT_EQ(ibv_destroy_qp(made[n]), 0);
 	EXPECT_EQ(ibv_close_xrcd(attr.xrcd), 0);

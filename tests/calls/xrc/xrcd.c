@@ -25,7 +25,7 @@ static int file_make(void)
 	char path[] = "/tmp/vb-xrcd-XXXXXX";
 	int file = mkstemp(path);
 
-	REQUIRE(file >= 0 && unlink(path) == 0);
+	CHECK(file >= 0 && unlink(path) == 0);
 	return file;
 }
 
@@ -91,10 +91,10 @@ static void inode(void)
 	struct ibv_xrcd *xrcd, *second;
 
 	expect_case("a descriptor with O_PATH names the file");
-	REQUIRE(file >= 0 && by_path >= 0 && unlink(path) == 0);
+	CHECK(file >= 0 && by_path >= 0 && unlink(path) == 0);
 	xrcd = domain_of(by_path, O_CREAT);
 	second = domain_of(file, 0);
-	REQUIRE(xrcd && second);
+	CHECK(xrcd && second);
 	EXPECT_EQ(ibv_close_xrcd(second), 0);
 	EXPECT_NULL(domain_of(file, O_CREAT | O_EXCL), EINVAL);
 	expect_case("the file is deleted and closed; its number is not used again");
@@ -110,10 +110,10 @@ static void inode(void)
 	snprintf(path, sizeof(path), "/tmp/vb-xrcd-XXXXXX");
 	file = mkstemp(path);
 	by_path = open(path, O_RDONLY | O_CLOEXEC);
-	REQUIRE(file >= 0 && by_path >= 0 && unlink(path) == 0);
+	CHECK(file >= 0 && by_path >= 0 && unlink(path) == 0);
 	EXPECT_EQ(flock(file, LOCK_EX), 0);
 	xrcd = domain_of(file, O_CREAT);
-	REQUIRE(xrcd);
+	CHECK(xrcd);
 	close(file);
 	EXPECT_EQ(flock(by_path, LOCK_EX | LOCK_NB), 0);
 	EXPECT_EQ(ibv_close_xrcd(xrcd), 0);
@@ -134,11 +134,11 @@ static void count(void)
 	expect_case("as many domains as there may be, and one more");
 	while (made < MOST_DOMAINS && (xrcd[made] = ibv_open_xrcd(ctx, &attr)))
 		made++;
-	REQUIRE(made == MOST_DOMAINS);
+	CHECK(made == MOST_DOMAINS);
 	EXPECT_NULL(ibv_open_xrcd(ctx, &attr), ENOMEM);
 	EXPECT_EQ(ibv_close_xrcd(xrcd[MOST_DOMAINS - 1]), 0);
 	xrcd[MOST_DOMAINS - 1] = ibv_open_xrcd(ctx, &attr);
-	REQUIRE(xrcd[MOST_DOMAINS - 1]);
+	CHECK(xrcd[MOST_DOMAINS - 1]);
 	while (made--) {
 		if (ibv_close_xrcd(xrcd[made])) {
 			EXPECT_MSG(false, "domain %d does not go", made);
@@ -166,16 +166,16 @@ static void queue_pairs_of_a_domain(void)
 	struct ibv_qp *qp[DOMAIN_QPS] = {NULL};
 	int made = 0;
 
-	REQUIRE(xrcd);
+	CHECK(xrcd);
 	expect_case("as many queue pairs as a domain has, and one more");
 	while (made < DOMAIN_QPS && (qp[made] = receiver(xrcd)))
 		made++;
-	REQUIRE(made == DOMAIN_QPS);
+	CHECK(made == DOMAIN_QPS);
 	EXPECT_NULL(receiver(xrcd), ENOMEM);
 	expect_case("one fits again when one has gone");
 	EXPECT_EQ(ibv_destroy_qp(qp[DOMAIN_QPS / 2]), 0);
 	qp[DOMAIN_QPS / 2] = receiver(xrcd);
-	REQUIRE(qp[DOMAIN_QPS / 2]);
+	CHECK(qp[DOMAIN_QPS / 2]);
 	EXPECT_NULL(receiver(xrcd), ENOMEM);
 	EXPECT_REFUSED(ibv_close_xrcd(xrcd), EBUSY);
 	for (int i = 0; i < made; i++)
@@ -199,9 +199,9 @@ static void completion_counter(void)
 	struct ibv_qp *qp;
 
 	expect_case("a completion counter of a receive queue pair");
-	REQUIRE(cntr && xrcd);
+	CHECK(cntr && xrcd);
 	qp = receiver(xrcd);
-	REQUIRE(qp);
+	CHECK(qp);
 	EXPECT_REFUSED(ibv_qp_attach_comp_cntr(qp, cntr, &ops), ENOTSUP);
 	EXPECT_EQ(ibv_destroy_comp_cntr(cntr), 0);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The masks and the steps behind walk.h. */
+#include "support/walk.h"
+
+#include <errno.h>
+
+#include "support/check.h"
+
+static int to_init(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RAW_PACKET:
+		return IBV_QP_PORT;
+	case IBV_QPT_UD:
+		return IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+	default:
+		return IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+	}
+}
+
+static int to_rtr(enum ibv_qp_type type)
+{
+	int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+
+	switch (type) {
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_UD:
+		return 0;
+	case IBV_QPT_RC:
+	case IBV_QPT_XRC_RECV:
+		return connected | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	default:
+		return connected;
+	}
+}
+
+static int to_rts(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RAW_PACKET:
+		return 0;
+	case IBV_QPT_RC:
+	case IBV_QPT_XRC_SEND:
+		return IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		       IBV_QP_MAX_QP_RD_ATOMIC;
+	case IBV_QPT_XRC_RECV:
+		return IBV_QP_SQ_PSN | IBV_QP_TIMEOUT;
+	default:
+		return IBV_QP_SQ_PSN;
+	}
+}
+
+int walk_mask(enum ibv_qp_type type, enum ibv_qp_state to)
+{
+	switch (to) {
+	case IBV_QPS_INIT:
+		return IBV_QP_STATE | to_init(type);
+	case IBV_QPS_RTR:
+		return IBV_QP_STATE | to_rtr(type);
+	case IBV_QPS_RTS:
+		return IBV_QP_STATE | to_rts(type);
+	default:
+		return IBV_QP_STATE;
+	}
+}
+
+int walk_step(struct ibv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state to)
+{
+	struct ibv_qp_attr step = *attr;
+
+	step.qp_state = to;
+	return ibv_modify_qp(qp, &step, walk_mask(qp->qp_type, to));
+}
+
+int walk_to(struct ibv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state to)
+{
+	int err;
+
+	if (to == IBV_QPS_RESET)
+		return walk_step(qp, attr, to);
+	err = walk_step(qp, attr, IBV_QPS_INIT);
+	if (!err && to != IBV_QPS_INIT && to != IBV_QPS_ERR)
+		err = walk_step(qp, attr, IBV_QPS_RTR);
+	if (!err && (to == IBV_QPS_RTS || to == IBV_QPS_SQD))
+		err = walk_step(qp, attr, IBV_QPS_RTS);
+	if (!err && (to == IBV_QPS_SQD || to == IBV_QPS_ERR))
+		err = walk_step(qp, attr, to);
+	return err;
+}
+
+struct ibv_qp_attr walk_within(struct ibv_context *ctx, uint32_t dest)
+{
+	struct ibv_qp_attr attr = {
+		.port_num = 1,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = dest,
+		.min_rnr_timer = 1,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
+	};
+
+	CHECK_ZERO(ibv_query_gid(ctx, 1, 0, &attr.ah_attr.grh.dgid));
+	return attr;
+}
