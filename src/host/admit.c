@@ -40,11 +40,6 @@
 #define SHARE           16u
 #define SHARE_MOST      1024u
 
-bool vb_user_is_ours(const struct vb_node *node, uid_t uid)
-{
-	return vb_trust_same_user(uid) || (node->names.has_secret && uid == node->names.secret_uid);
-}
-
 static uint32_t others_share(void)
 {
 	struct rlimit limit;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Channels to engines of other processes: finding, asking for, waking, closing. */
+/* Channels as the device sees them: finding, asking for, waking, closing. */
 #include "host/channel.h"
 
 #include <errno.h>
@@ -16,65 +16,6 @@
 
 /* How long a refusal stands before the same is asked again. */
 #define REFUSAL_NS (1 * VB_MSEC)
-
-struct vb_channel *vb_channel_new(struct vb_node *node, struct vb_peer *peer, uint32_t engine,
-				  uint32_t remote_engine)
-{
-	struct vb_channel *ch = aligned_alloc(_Alignof(struct vb_channel), sizeof(*ch));
-
-	if (!ch)
-		return NULL;
-	memset(ch, 0, sizeof(*ch));
-	ch->peer = peer;
-	ch->engine = engine;
-	ch->remote_engine = remote_engine;
-	ch->remote_asleep = &peer->page->engine[remote_engine].asleep;
-	ch->id = ++node->next_channel_id;
-	vb_peer_ref(peer);
-	return ch;
-}
-
-void vb_channel_retire(struct vb_node *node, struct vb_channel *ch)
-{
-	vb_channel_unlink(ch);
-	ch->stage = VB_CHANNEL_CLOSED;
-	atomic_store(&ch->dead, true);
-	if (!ch->loop) {
-		vb_shared_unmap(ch->own_half, sizeof(struct vb_ring_half));
-		vb_shared_unmap(ch->peer_half, sizeof(struct vb_ring_half));
-	}
-	vb_peer_unref(ch->peer);
-	ch->host_next = node->retired;
-	node->retired = ch;
-}
-
-void vb_channel_free_retired(struct vb_node *node)
-{
-	while (node->retired) {
-		struct vb_channel *ch = node->retired;
-
-		node->retired = ch->host_next;
-		free(ch);
-	}
-}
-
-void vb_channel_bring_up(struct vb_channel *ch)
-{
-	vb_ring_tx_init(&ch->tx, ch->own_half, ch->peer_half);
-	vb_ring_rx_init(&ch->rx, ch->own_half, ch->peer_half);
-	ch->stage = VB_CHANNEL_UP;
-}
-
-int vb_channel_make_half(struct vb_channel *ch, int *fd)
-{
-	void *map;
-	int err = vb_shared_create("verbatim-ring", sizeof(struct vb_ring_half), &map, fd);
-
-	if (err)
-		return vb_refuse(-err, VB_REASON_SYSTEM, "memory for a ring: %s", strerror(-err));
-	ch->own_half = map;
-	return 0;
-}
 
 /* Asks the peer for a channel. */
 static enum vb_contact channel_ask(struct vb_node *node, struct vb_peer *peer, uint32_t block,
@@ -107,21 +48,6 @@ static enum vb_contact channel_ask(struct vb_node *node, struct vb_peer *peer, u
 	ch->asked_on = conn;
 	vb_connection_send(node, conn, &msg, &fd, 1, true);
 	return VB_CONTACT_PENDING;
-}
-
-bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn)
-{
-	struct vb_channel *next;
-	bool any = false;
-
-	for (struct vb_channel *ch = conn->peer ? conn->peer->channels : NULL; ch; ch = next) {
-		next = ch->host_next;
-		if (ch->stage != VB_CHANNEL_ASKED || ch->asked_on != conn)
-			continue;
-		vb_channel_retire(node, ch);
-		any = true;
-	}
-	return any;
 }
 
 static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
@@ -200,27 +126,14 @@ void vb_channel_wake(struct vb_channel *ch)
 	}
 }
 
-void vb_channel_tell_closed(struct vb_node *node, const struct vb_channel *ch)
-{
-	struct vb_connection *conn = vb_connection_of(node, ch->peer);
-	struct vb_control msg = {
-		.type = VB_CONTROL_CLOSE, .to_id = ch->remote_id, .from_id = ch->id};
-
-	if (conn)
-		vb_connection_send(node, conn, &msg, NULL, 0, false);
-}
-
 void vb_channel_close(struct vb_node *node, struct vb_channel *ch)
 {
 	if (atomic_load(&node->forked))
 		return;
 	pthread_mutex_lock(&node->lock);
-	if (ch->loop) {
+	if (ch->loop)
 		vb_channel_close_loop(node, ch);
-	} else if (ch->stage != VB_CHANNEL_CLOSED) {
-		if (ch->stage == VB_CHANNEL_UP)
-			vb_channel_tell_closed(node, ch);
-		vb_channel_retire(node, ch);
-	}
+	else
+		vb_channel_end(node, ch);
 	pthread_mutex_unlock(&node->lock);
 }

@@ -251,7 +251,9 @@ static void accept_serve(struct vb_node *node, struct vb_peer *peer, const struc
 	pthread_mutex_unlock(&node->lock);
 	if (ch && !announce(node, ch)) {
 		vb_log(VB_LOG_DEBUG, "channel for engine %u, which is gone", ch->engine);
-		vb_channel_close(node, ch);
+		pthread_mutex_lock(&node->lock);
+		vb_channel_end(node, ch);
+		pthread_mutex_unlock(&node->lock);
 	}
 }
 

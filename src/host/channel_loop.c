@@ -71,6 +71,13 @@ static struct vb_channel *loop_between(const struct vb_node *node, uint32_t engi
 	return ch && ch->stage == VB_CHANNEL_UP ? ch : NULL;
 }
 
+static void end_close(struct vb_node *node, struct vb_channel *ch)
+{
+	pthread_mutex_lock(&node->lock);
+	vb_channel_close_loop(node, ch);
+	pthread_mutex_unlock(&node->lock);
+}
+
 /* Without the lock. False if an engine is gone; then nothing is left of the pair but an end that was taken, which is told. */
 static bool announce_both(struct vb_node *node, struct vb_channel *ch)
 {
@@ -80,12 +87,12 @@ static bool announce_both(struct vb_node *node, struct vb_channel *ch)
 		return true;
 	if (node->events.channel_up(node->events.arg, ch->engine, ch)) {
 		if (other != ch)
-			vb_channel_close(node, other);
-		vb_channel_close(node, ch);
+			end_close(node, other);
+		end_close(node, ch);
 		return false;
 	}
 	if (other != ch && node->events.channel_up(node->events.arg, other->engine, other)) {
-		vb_channel_close(node, other);
+		end_close(node, other);
 		return false;
 	}
 	return true;

@@ -17,6 +17,7 @@ enum vb_channel_stage {
 	VB_CHANNEL_CLOSED,
 };
 
+/* channel_life.c */
 /* Takes a reference to the peer. Not linked, no memory yet. */
 struct vb_channel *vb_channel_new(struct vb_node *node, struct vb_peer *peer, uint32_t engine,
 				  uint32_t remote_engine);
@@ -39,6 +40,9 @@ bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn);
 void vb_channel_retire(struct vb_node *node, struct vb_channel *channel);
 void vb_channel_free_retired(struct vb_node *node);
 void vb_channel_tell_closed(struct vb_node *node, const struct vb_channel *channel);
+/* Of a channel to another process: the other end is told, if it is up, and this one retired. */
+void vb_channel_end(struct vb_node *node, struct vb_channel *channel);
+/* channel_loop.c */
 void vb_channel_close_loop(struct vb_node *node, struct vb_channel *channel);
 
 /* Without the lock. */

@@ -49,8 +49,8 @@ static void connection_ready(struct vb_node *node, struct vb_source *source, uin
 			return; /* what follows, if anything, is told again: mostly it is nothing */
 		}
 		if (n == 1)
-			vb_contact_message(node, conn, &msg, fds, num_fds);
-		else if (n == -EMFILE && vb_contact_stripped(node, conn, &msg))
+			node->hears->message(node, conn, &msg, fds, num_fds);
+		else if (n == -EMFILE && node->hears->stripped(node, conn, &msg))
 			n = 1;
 	}
 	if (n == 1 || n == -EAGAIN || conn->closed)
@@ -60,7 +60,7 @@ static void connection_ready(struct vb_node *node, struct vb_source *source, uin
 			"a process (pid %d) sent a message of version %u, this is version %u",
 			(int)conn->opened.pid, msg.version, VB_CONTROL_VERSION);
 	conn->refused |= n == -EPROTO;
-	vb_contact_lost(node, conn);
+	node->hears->lost(node, conn);
 }
 
 struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,

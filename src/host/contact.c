@@ -19,197 +19,13 @@
 #include "host/names.h"
 #include "host/private.h"
 
-/* An absent owner is looked for again at most so often. */
-#define TRY_AGAIN_NS   (1 * VB_MSEC)
-/* And one for whom there was no descriptor: to turn somebody away costs more. */
-#define SHORT_AGAIN_NS (10 * VB_MSEC)
-/* Whoever was found dead stays dead for so long, well above the pause in which a waiting queue pair asks again. */
-#define DEAD_FOR_NS    (100 * VB_MSEC)
 /* A queue of callers that stays full for so long is taken for an absent owner. */
-#define FULL_NS        (2000 * VB_MSEC)
+#define FULL_NS (2000 * VB_MSEC)
 
 static void contact_changed(struct vb_node *node)
 {
 	if (node->events.contact_changed)
 		node->events.contact_changed(node->events.arg);
-}
-
-static struct vb_contact_entry *contact_entry(struct vb_node *node, uint32_t block, bool make)
-{
-	struct vb_contact_entry **bucket = &node->contacts[block % VB_CONTACT_BUCKETS];
-
-	for (struct vb_contact_entry *c = *bucket; c; c = c->next) {
-		if (c->block == block)
-			return c;
-	}
-	struct vb_contact_entry *c = make ? calloc(1, sizeof(*c)) : NULL;
-
-	if (c) {
-		c->block = block;
-		c->state = VB_CONTACT_STATE_WANTED;
-		c->next = *bucket;
-		*bucket = c;
-	}
-	return c;
-}
-
-static bool is_short(enum vb_contact_state state)
-{
-	return state == VB_CONTACT_STATE_SHORT_HERE || state == VB_CONTACT_STATE_SHORT_THERE;
-}
-
-static enum vb_contact shortage(const struct vb_contact_entry *c)
-{
-	return c->state == VB_CONTACT_STATE_SHORT_HERE ? VB_CONTACT_SHORT_HERE
-						       : VB_CONTACT_SHORT_THERE;
-}
-
-static void contact_want(struct vb_node *node, struct vb_contact_entry *c)
-{
-	int64_t pause = is_short(c->state) ? SHORT_AGAIN_NS : TRY_AGAIN_NS;
-
-	if (c->wanted || vb_node_clock() - c->tried < pause)
-		return;
-	c->wanted = true;
-	vb_node_todo(node);
-}
-
-/* Blocks are claimed at random: who died may have been another owner of it than the one that is meant. */
-static bool death_is_old(const struct vb_contact_entry *c, int64_t since)
-{
-	int64_t now = vb_node_clock();
-
-	return now - c->tried >= DEAD_FOR_NS || (since && c->called <= since);
-}
-
-struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t since,
-				enum vb_contact *why)
-{
-	struct vb_peer *peer = vb_peer_by_block(node, block);
-
-	if (peer && vb_peer_alive(peer)) {
-		*why = VB_CONTACT_UP;
-		return peer;
-	}
-	if (peer) { /* about to be buried; who asks for one that it has never met waits for that */
-		*why = since ? VB_CONTACT_PENDING : VB_CONTACT_DEAD;
-		return NULL;
-	}
-	struct vb_contact_entry *c = contact_entry(node, block, true);
-
-	*why = c ? VB_CONTACT_ABSENT : VB_CONTACT_NO_MEMORY;
-	if (!c)
-		return NULL;
-	switch (c->state) {
-	case VB_CONTACT_STATE_WANTED:
-	case VB_CONTACT_STATE_CONNECTED:
-		*why = VB_CONTACT_PENDING;
-		break;
-	case VB_CONTACT_STATE_REFUSED:
-		*why = VB_CONTACT_REFUSED;
-		break;
-	case VB_CONTACT_STATE_DEAD:
-		if (death_is_old(c, since))
-			c->state = VB_CONTACT_STATE_WANTED;
-		*why = c->state == VB_CONTACT_STATE_DEAD ? VB_CONTACT_DEAD : VB_CONTACT_PENDING;
-		break;
-	case VB_CONTACT_STATE_MET: /* its page does not name the block any more: maybe another's does */
-		c->state = VB_CONTACT_STATE_WANTED;
-		*why = VB_CONTACT_PENDING;
-		break;
-	case VB_CONTACT_STATE_SHORT_HERE:
-	case VB_CONTACT_STATE_SHORT_THERE:
-		*why = shortage(c);
-		break;
-	case VB_CONTACT_STATE_ABSENT:
-		break;
-	}
-	if (c->state != VB_CONTACT_STATE_CONNECTED && c->state != VB_CONTACT_STATE_MET &&
-	    c->state != VB_CONTACT_STATE_DEAD)
-		contact_want(node, c);
-	return NULL;
-}
-
-/*
- * A peer that lives and has no connection left: it gave up ours, or its greeting took too long for the other side, or its program closed its
- * descriptors. Only the last is for ever, and the name that does not answer tells.
- */
-enum vb_contact vb_contact_again(struct vb_node *node, uint32_t block)
-{
-	struct vb_contact_entry *c = contact_entry(node, block, true);
-
-	if (!c)
-		return VB_CONTACT_NO_MEMORY;
-	if (c->state == VB_CONTACT_STATE_MET)
-		c->state = VB_CONTACT_STATE_WANTED;
-	if (c->state != VB_CONTACT_STATE_CONNECTED)
-		contact_want(node, c);
-	if (is_short(c->state))
-		return shortage(c);
-	return c->state == VB_CONTACT_STATE_CONNECTED || c->state == VB_CONTACT_STATE_WANTED
-		       ? VB_CONTACT_PENDING
-		       : VB_CONTACT_ABSENT;
-}
-
-void vb_contact_prove(struct vb_node *node, const struct vb_peer *peer)
-{
-	for (uint32_t i = 0; i < VB_MAX_BLOCKS; i++) {
-		uint32_t block = __atomic_load_n(&peer->page->header.block[i], __ATOMIC_RELAXED);
-		struct vb_contact_entry *c;
-
-		if (i >= __atomic_load_n(&peer->page->header.num_blocks, __ATOMIC_ACQUIRE))
-			return;
-		if (block >= 1u << (24 - VB_QPN_BLOCK_BITS) || vb_peer_owns(peer, block))
-			continue;
-		c = contact_entry(node, block, true);
-		if (!c || c->state == VB_CONTACT_STATE_CONNECTED)
-			continue;
-		c->state = VB_CONTACT_STATE_WANTED;
-		contact_want(node, c);
-	}
-}
-
-/* With the lock. The connection's contact, if it was we who called. */
-static struct vb_contact_entry *contact_of(struct vb_node *node, const struct vb_connection *conn)
-{
-	return conn->block < 0 ? NULL : contact_entry(node, (uint32_t)conn->block, false);
-}
-
-static void contact_dead(struct vb_contact_entry *c)
-{
-	c->state = VB_CONTACT_STATE_DEAD;
-	c->answered = true;
-	c->tried = vb_node_clock();
-}
-
-void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer)
-{
-	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
-		for (struct vb_contact_entry *c = node->contacts[i]; c; c = c->next) {
-			if (c->state == VB_CONTACT_STATE_MET && c->nonce == peer->nonce)
-				contact_dead(c);
-		}
-	}
-	for (struct vb_connection *conn = node->connections; conn; conn = conn->next) {
-		struct vb_contact_entry *c = conn->peer == peer ? contact_of(node, conn) : NULL;
-
-		if (c && c->state == VB_CONTACT_STATE_CONNECTED)
-			contact_dead(c);
-	}
-	/* Blocks that were reached without calling their name, because it was the peer who called. */
-	for (uint32_t i = 0; i < VB_MAX_BLOCKS && peer->state == VB_PEER_UP; i++) {
-		uint32_t block = __atomic_load_n(&peer->page->header.block[i], __ATOMIC_RELAXED);
-		struct vb_contact_entry *c;
-
-		if (i >= __atomic_load_n(&peer->page->header.num_blocks, __ATOMIC_RELAXED) ||
-		    (block >= 1u << (24 - VB_QPN_BLOCK_BITS) && block != VB_NO_BLOCK))
-			break;
-		if (block == VB_NO_BLOCK)
-			continue;
-		c = contact_entry(node, block, true);
-		if (c && c->state == VB_CONTACT_STATE_WANTED && !c->wanted)
-			contact_dead(c);
-	}
 }
 
 /* Calls this name. 0, *sock and who listens there; or -errno. */
@@ -316,7 +132,7 @@ static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 		c->answered = true;
 	c->state = now;
 	/* Told each time: whoever asks while it is tried does not learn that this came to nothing as before. */
-	return (now != before || is_short(now)) && now != VB_CONTACT_STATE_CONNECTED;
+	return (now != before || vb_contact_is_short(now)) && now != VB_CONTACT_STATE_CONNECTED;
 }
 
 bool vb_contact_service(struct vb_node *node)
@@ -353,12 +169,12 @@ static enum vb_contact_state state_after(const struct vb_connection *conn)
 	return VB_CONTACT_STATE_WANTED;
 }
 
-void vb_contact_lost(struct vb_node *node, struct vb_connection *conn)
+static void contact_lost(struct vb_node *node, struct vb_connection *conn)
 {
 	bool changed = false;
 
 	pthread_mutex_lock(&node->lock);
-	struct vb_contact_entry *c = contact_of(node, conn);
+	struct vb_contact_entry *c = vb_contact_of(node, conn);
 
 	if (c && c->state == VB_CONTACT_STATE_CONNECTED) {
 		c->state = state_after(conn);
@@ -375,7 +191,7 @@ void vb_contact_lost(struct vb_node *node, struct vb_connection *conn)
 static bool grant_receive(struct vb_node *node, struct vb_connection *conn,
 			  const struct vb_control *msg)
 {
-	struct vb_contact_entry *c = contact_of(node, conn);
+	struct vb_contact_entry *c = vb_contact_of(node, conn);
 
 	if (!vb_greeting_grant_receive(conn, msg))
 		return false;
@@ -396,17 +212,8 @@ static void short_receive(struct vb_connection *conn)
 	conn->short_there = conn->ended = true;
 }
 
-void vb_contact_too_short(struct vb_connection *conn)
-{
-	vb_note(VB_REASON_DESCRIPTORS_SHORT, "process %d: no descriptor left for a connection",
-		(int)conn->opened.pid);
-	conn->short_here = conn->ended = true;
-	if (conn->block < 0)
-		vb_control_send(conn->source.fd, &vb_control_short, NULL, 0);
-}
-
-bool vb_contact_stripped(struct vb_node *node, struct vb_connection *conn,
-			 const struct vb_control *msg)
+static bool contact_stripped(struct vb_node *node, struct vb_connection *conn,
+			     const struct vb_control *msg)
 {
 	struct vb_peer *peer;
 	bool useful;
@@ -432,8 +239,8 @@ static bool is_of_channels(const struct vb_control *msg)
 	       msg->type != VB_CONTROL_LAST && msg->type != VB_CONTROL_MORE;
 }
 
-void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
-			const struct vb_control *msg, int *fds, int num_fds)
+static void contact_message(struct vb_node *node, struct vb_connection *conn,
+			    const struct vb_control *msg, int *fds, int num_fds)
 {
 	bool changed = false;
 	struct vb_peer *peer;
@@ -462,17 +269,8 @@ void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
 	if (changed)
 		contact_changed(node);
 	if (conn->refused || conn->ended)
-		vb_contact_lost(node, conn);
+		contact_lost(node, conn);
 }
 
-void vb_contact_free_all(struct vb_node *node)
-{
-	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
-		while (node->contacts[i]) {
-			struct vb_contact_entry *c = node->contacts[i];
-
-			node->contacts[i] = c->next;
-			free(c);
-		}
-	}
-}
+const struct vb_hearer vb_contact_hearer = {
+	.message = contact_message, .stripped = contact_stripped, .lost = contact_lost};

@@ -28,29 +28,6 @@
 /* So many numbers rest, if another block can be had. */
 #define REST        64u
 
-static socklen_t address(struct sockaddr_un *addr, int n)
-{
-	addr->sun_family = AF_UNIX;
-	addr->sun_path[0] = '\0';
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
-}
-
-socklen_t vb_name_address(struct sockaddr_un *addr, uint32_t block)
-{
-	return address(addr, snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "verbatim/%u",
-				      block));
-}
-
-socklen_t vb_name_address_keyed(struct sockaddr_un *addr,
-				const uint8_t secret[VB_SIPHASH_KEY_BYTES], uint32_t block)
-{
-	const uint8_t number[] = {(uint8_t)block, (uint8_t)(block >> 8)};
-
-	return address(
-		addr, snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "verbatim/k/%016llx",
-			       (unsigned long long)vb_siphash(secret, number, sizeof(number))));
-}
-
 /* Block 0 holds the management queue pairs, the last one the multicast number. */
 static uint32_t random_block(void)
 {

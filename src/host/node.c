@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The node: start, stop, and the wait in which the progress thread serves everything of this room. */
+/* The node's life: start, stop, and the turn in which the progress thread serves everything of this room. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,100 +30,9 @@
 #define NO_LEAK_ROOT(at, size) ((void)0)
 #endif
 
-#define EVENTS     32
 /* Wait at most so long when the program closed our descriptors; ever. */
 #define GONE_NS    (1 * VB_MSEC)
 #define LONGEST_NS (500 * VB_MSEC)
-
-struct vb_watch {
-	struct vb_source source;
-	struct vb_watch *next;
-	void (*fn)(void *arg);
-	void *arg;
-};
-
-int64_t vb_node_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
-void vb_node_descriptors_gone(struct vb_node *node)
-{
-	if (atomic_exchange(&node->gone, true))
-		return;
-	vb_note(VB_REASON_DESCRIPTORS_GONE,
-		"the program closed descriptors that it did not open: no new contacts, no direct access, polling every ms");
-	vb_log(VB_LOG_WARN, "the program closed the device's descriptors; it goes on more slowly");
-}
-
-/* Is the set that the progress thread waits for still there? Nothing of the program's is waited for, or put into its own set. */
-static bool node_intact(struct vb_node *node)
-{
-	if (atomic_load(&node->gone))
-		return false;
-	if (vb_descriptor_still(node->epoll))
-		return true;
-	vb_node_descriptors_gone(node);
-	return false;
-}
-
-int vb_node_source_add(struct vb_node *node, struct vb_source *source, uint32_t events)
-{
-	struct epoll_event ev = {.events = events, .data.ptr = source};
-
-	if (!node_intact(node))
-		return -EBADF;
-	if (epoll_ctl(node->epoll, EPOLL_CTL_ADD, source->fd, &ev) == 0)
-		return 0;
-	return -errno;
-}
-
-void vb_node_source_again(struct vb_node *node, struct vb_source *source, uint32_t events)
-{
-	struct epoll_event ev = {.events = events, .data.ptr = source};
-
-	if (!atomic_load(&node->gone))
-		epoll_ctl(node->epoll, EPOLL_CTL_MOD, source->fd, &ev);
-}
-
-/* Out of the set before it is closed: a forked child that keeps a copy would keep it in the set. */
-void vb_node_source_remove(struct vb_node *node, struct vb_source *source)
-{
-	if (source->fd < 0)
-		return;
-	if (node_intact(node) && vb_descriptor_ours(source->fd))
-		epoll_ctl(node->epoll, EPOLL_CTL_DEL, source->fd, NULL);
-	vb_descriptor_close(source->fd);
-	source->fd = -1;
-}
-
-static void doorbell_ready(struct vb_node *node, struct vb_source *source, uint32_t events)
-{
-	uint64_t count;
-
-	(void)events;
-	if (!vb_descriptor_ours(source->fd))
-		vb_node_descriptors_gone(node);
-	else if (vb_sys_read(source->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
-		vb_log(VB_LOG_WARN, "doorbell: %s", strerror(errno));
-	atomic_store(&node->kicked, false);
-	node->rang = true;
-}
-
-static int doorbell_open(struct vb_node *node)
-{
-	node->epoll = vb_descriptor_adopt(epoll_create1(EPOLL_CLOEXEC));
-	if (node->epoll < 0)
-		return -errno;
-	node->doorbell.fd = vb_descriptor_adopt(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	node->doorbell.ready = doorbell_ready;
-	if (node->doorbell.fd < 0)
-		return -errno;
-	return vb_node_source_add(node, &node->doorbell, EPOLLIN);
-}
 
 /* The peer that this process is to itself. */
 static int self_make(struct vb_node *node)
@@ -207,6 +116,7 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 	node->page_fd = node->keyring_fd = node->arena.fd = node->admission.spare = -1;
 	pthread_mutex_init(&node->lock, NULL);
 	node->events = *events;
+	node->hears = &vb_contact_hearer;
 	do {
 		node->nonce = vb_random64();
 	} while (!node->nonce);
@@ -217,7 +127,7 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 	if (!err)
 		err = direct_make(node);
 	if (!err)
-		err = doorbell_open(node);
+		err = vb_reactor_open(node);
 	vb_admit_spare(node);
 	vb_names_open(node);
 	if (!err)
@@ -251,12 +161,7 @@ void vb_node_stop(struct vb_node *node)
 	vb_connection_free_closed(node);
 	vb_channel_free_retired(node);
 	vb_contact_free_all(node);
-	while (node->watches) {
-		struct vb_watch *w = node->watches;
-
-		node->watches = w->next;
-		free(w);
-	}
+	vb_reactor_close(node);
 	pthread_mutex_unlock(&node->lock);
 	node_free(node);
 }
@@ -279,63 +184,6 @@ struct vb_peer *vb_node_self(struct vb_node *node)
 uint64_t vb_node_nonce(struct vb_node *node)
 {
 	return node->nonce;
-}
-
-/* What a thread that was rung for and has not heard it yet is to look at now, it will look at. */
-void vb_node_kick(struct vb_node *node)
-{
-	if (atomic_load(&node->gone) || atomic_exchange(&node->kicked, true))
-		return;
-	vb_peer_ring(node->self);
-}
-
-void vb_node_todo(struct vb_node *node)
-{
-	atomic_store(&node->todo, true);
-	/* The progress thread looks before it sleeps. */
-	if (!atomic_load(&node->held) || !pthread_equal(node->thread, pthread_self()))
-		vb_node_kick(node);
-}
-
-void vb_node_retry(struct vb_node *node, int64_t delay)
-{
-	int64_t at = vb_node_clock() + delay;
-	int64_t set = atomic_load(&node->retry_at);
-
-	if (!set || at < set)
-		atomic_store(&node->retry_at, at);
-}
-
-static void watch_ready(struct vb_node *node, struct vb_source *source, uint32_t events)
-{
-	struct vb_watch *w = (struct vb_watch *)source; /* its first member */
-
-	(void)node;
-	(void)events;
-	w->fn(w->arg);
-}
-
-int vb_node_watch(struct vb_node *node, int fd, void (*fn)(void *arg), void *arg)
-{
-	struct vb_watch *w = calloc(1, sizeof(*w));
-	int err;
-
-	if (!w)
-		return -ENOMEM;
-	w->source.fd = fd;
-	w->source.ready = watch_ready;
-	w->fn = fn;
-	w->arg = arg;
-	pthread_mutex_lock(&node->lock);
-	err = vb_node_source_add(node, &w->source, EPOLLIN);
-	if (!err) {
-		w->next = node->watches;
-		node->watches = w;
-	}
-	pthread_mutex_unlock(&node->lock);
-	if (err)
-		free(w);
-	return err;
 }
 
 /* Everything that was left for the progress thread. True if the device was told something, so that it should look before it sleeps. */
@@ -397,34 +245,13 @@ static int64_t wait_time(struct vb_node *node, int64_t timeout)
 	return t;
 }
 
-static void dispatch(struct vb_node *node, int64_t ns)
-{
-	struct epoll_event events[EVENTS];
-	int n = vb_sys_epoll_wait_ns(node->epoll, events, EVENTS, ns);
-
-	/* EBADF: closed; EINVAL: the number is some other file by now. */
-	if (n < 0 && errno != EINTR)
-		vb_node_descriptors_gone(node);
-	for (int i = 0; i < n; i++) {
-		struct vb_source *source = events[i].data.ptr;
-
-		/* An event before it in this turn may have removed it. The lock also shows what was written when it was added. */
-		pthread_mutex_lock(&node->lock);
-		bool there = source->fd >= 0;
-
-		pthread_mutex_unlock(&node->lock);
-		if (there)
-			source->ready(node, source, events[i].events);
-	}
-}
-
 bool vb_node_wait(struct vb_node *node, int64_t timeout_ns)
 {
 	bool told = serve(node);
 
 	node->rang = false;
 	sweep(node);
-	bool intact = node_intact(node);
+	bool intact = vb_reactor_intact(node);
 	int64_t ns = told ? 0 : wait_time(node, timeout_ns);
 
 	if (ns)
@@ -436,7 +263,7 @@ bool vb_node_wait(struct vb_node *node, int64_t timeout_ns)
 			vb_sys_nanosleep(&t);
 		node->rang = true;
 	} else {
-		dispatch(node, ns);
+		vb_reactor_wait(node, ns);
 	}
 	vb_bell_wake(node);
 	serve(node);

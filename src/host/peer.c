@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The table of peers: by nonce and by block, counted references, the doorbell. */
+/* The table of peers: by nonce and by block, who lives, the doorbell. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,47 +13,6 @@
 #include "host/names.h"
 #include "host/private.h"
 #include "host/shared.h"
-
-struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, uint64_t nonce)
-{
-	struct vb_peer *peer = calloc(1, sizeof(*peer));
-
-	if (!peer)
-		return NULL;
-	peer->node = node;
-	peer->page = page;
-	peer->nonce = nonce;
-	peer->state = VB_PEER_MET;
-	peer->references = 1;
-	peer->pidfd.fd = -1;
-	peer->arena_fd = -1;
-	atomic_store(&peer->mem_fd, -1);
-	if (page != node->page) {
-		peer->next = node->peers;
-		node->peers = peer;
-	}
-	return peer;
-}
-
-void vb_peer_ref(struct vb_peer *peer)
-{
-	peer->references++;
-}
-
-void vb_peer_unref(struct vb_peer *peer)
-{
-	if (--peer->references || peer->self)
-		return;
-	vb_descriptor_close(atomic_load(&peer->mem_fd));
-	vb_turn_unmap(peer->turn);
-	vb_window_detach(peer);
-	vb_descriptor_close(peer->arena_fd);
-	vb_shared_unmap(peer->page, VB_PAGE_FIRST);
-	vb_shared_unmap(peer->keys, VB_KEYRING_FIRST);
-	vb_shared_unmap(atomic_load(&peer->whole_page), sizeof(struct vb_page));
-	vb_shared_unmap(atomic_load(&peer->whole_keys), sizeof(struct vb_keyring));
-	free(peer);
-}
 
 struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce)
 {
@@ -114,20 +73,6 @@ struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block)
 	while (p && (p->state != VB_PEER_UP || !vb_peer_owns(p, block)))
 		p = p->next;
 	return p;
-}
-
-void vb_peer_forget(struct vb_node *node, struct vb_peer *peer)
-{
-	for (struct vb_peer **p = &node->peers; *p; p = &(*p)->next) {
-		if (*p == peer) {
-			*p = peer->next;
-			break;
-		}
-	}
-	vb_node_source_remove(node, &peer->pidfd);
-	peer->state = VB_PEER_DEAD;
-	peer->next = node->buried;
-	node->buried = peer;
 }
 
 void vb_peer_cast_out(struct vb_peer *peer)
@@ -238,17 +183,6 @@ static void knock(struct vb_peer *peer)
 	vb_sys_close(fd);
 }
 
-static void ring_self(struct vb_node *node)
-{
-	uint64_t one = 1;
-
-	/* Waking takes so much longer that the look at what would be written to costs nothing. */
-	if (!vb_descriptor_ours(node->doorbell.fd))
-		vb_node_descriptors_gone(node);
-	else
-		(void)vb_sys_write(node->doorbell.fd, &one, sizeof(one));
-}
-
 /* By the connection, since a descriptor for each peer's doorbell would be one more. False: it has none that works. */
 static bool ring_by_connection(struct vb_peer *peer)
 {
@@ -272,9 +206,29 @@ bool vb_peer_ring(struct vb_peer *peer)
 	if (atomic_load(&node->forked))
 		return true;
 	if (peer->self && !gone)
-		ring_self(node);
+		vb_reactor_ring(node);
 	if (peer->self || (!gone && ring_by_connection(peer)))
 		return true;
 	knock(peer);
 	return false;
+}
+
+bool vb_peer_alive(const struct vb_peer *peer)
+{
+	if (peer->self)
+		return true;
+	return !atomic_load_explicit(&peer->condemned, memory_order_relaxed) &&
+	       vb_alive_word_held(peer->page);
+}
+
+void vb_peer_condemn(struct vb_peer *peer, const char *why)
+{
+	if (peer->self) {
+		vb_note(VB_REASON_PEER_CORRUPT, "own process: %s", why);
+		return;
+	}
+	if (atomic_exchange(&peer->condemned, true))
+		return;
+	vb_note(VB_REASON_PEER_CORRUPT, "process %u: %s", vb_peer_pid(peer), why);
+	vb_node_todo(peer->node);
 }

@@ -198,7 +198,18 @@ struct vb_connection {
 	struct vb_outgoing **out_end;
 };
 
-/* contact.c: what is known of a block that was asked for. */
+/* Who is told what comes on connections, by the progress thread, without the lock: contact.c. */
+struct vb_hearer {
+	void (*message)(struct vb_node *node, struct vb_connection *conn,
+			const struct vb_control *msg, int *fds, int num_fds);
+	/* The descriptors beside this message were lost: there is no number left for them. False: the connection is of no use without. */
+	bool (*stripped)(struct vb_node *node, struct vb_connection *conn,
+			 const struct vb_control *msg);
+	/* The connection has ended; its flags say why. */
+	void (*lost)(struct vb_node *node, struct vb_connection *conn);
+};
+
+/* contact_table.c: what is known of a block that was asked for. */
 enum vb_contact_state {
 	VB_CONTACT_STATE_WANTED,
 	VB_CONTACT_STATE_CONNECTED, /* hello and grant are on their way */
@@ -227,6 +238,7 @@ struct vb_contact_entry {
 
 struct vb_node {
 	struct vb_node_events events;
+	const struct vb_hearer *hears;
 	struct vb_page *page;
 	struct vb_keyring *keyring;
 	uint64_t nonce;
@@ -268,9 +280,18 @@ struct vb_node {
 	struct vb_arena arena;
 };
 
+/* reactor.c */
 int64_t vb_node_clock(void);
-
-/* node.c. Removing also closes. -EBADF (and DESCRIPTORS_GONE noted) if the program closed the epoll descriptor. */
+/* epoll descriptor and doorbell; close: what is watched for other rooms. */
+int vb_reactor_open(struct vb_node *node);
+void vb_reactor_close(struct vb_node *node);
+/* Is the set that the progress thread waits for still there? Nothing of the program's is waited for, or put into its own set. */
+bool vb_reactor_intact(struct vb_node *node);
+/* Waits so many ns for what comes, and lets it be served. */
+void vb_reactor_wait(struct vb_node *node, int64_t ns);
+/* Rings the process's own doorbell. */
+void vb_reactor_ring(struct vb_node *node);
+/* Removing also closes. -EBADF (and DESCRIPTORS_GONE noted) if the program closed the epoll descriptor. */
 int vb_node_source_add(struct vb_node *node, struct vb_source *source, uint32_t events);
 void vb_node_source_remove(struct vb_node *node, struct vb_source *source);
 /* What is ready is told once more, although the source is edge-triggered. */
@@ -279,6 +300,9 @@ void vb_node_source_again(struct vb_node *node, struct vb_source *source, uint32
 void vb_node_todo(struct vb_node *node);
 /* With the lock: look after things again in so many ns at the latest. */
 void vb_node_retry(struct vb_node *node, int64_t delay);
+
+/* name_address.c: is it the user whose names and processes are ours? That alone opens no memory (host/trust.h). */
+bool vb_user_is_ours(const struct vb_node *node, uid_t uid);
 
 /* names.c. open: looks for the user's secret. */
 void vb_names_open(struct vb_node *node);
@@ -291,8 +315,6 @@ void vb_admit_keyed_ready(struct vb_node *node, struct vb_source *listener, uint
 void vb_admit_service(struct vb_node *node);
 /* With the lock. May we keep a connection to this owner of a name? */
 bool vb_admit_called(struct vb_node *node, const struct ucred *cred);
-/* Is it the user whose names and processes are ours? That alone opens no memory (host/trust.h). */
-bool vb_user_is_ours(const struct vb_node *node, uid_t uid);
 /* With the lock: a descriptor for vb_admission.spare, if there is one. */
 void vb_admit_spare(struct vb_node *node);
 /*
@@ -301,18 +323,12 @@ void vb_admit_spare(struct vb_node *node);
  */
 bool vb_admit_has_room(const struct vb_node *node);
 
-/* contact.c: progress thread. */
-void vb_contact_message(struct vb_node *node, struct vb_connection *conn,
-			const struct vb_control *msg, int *fds, int num_fds);
-/* The descriptors beside this message were lost: there is no number left for them. False: the connection is of no use without. */
-bool vb_contact_stripped(struct vb_node *node, struct vb_connection *conn,
-			 const struct vb_control *msg);
+/* contact_table.c */
 /* With the lock. There is no descriptor left for what a greeting needs: the caller is told, the connection is to end. */
 void vb_contact_too_short(struct vb_connection *conn);
-/* The connection has ended; its flags say why. */
-void vb_contact_lost(struct vb_node *node, struct vb_connection *conn);
-/* Connects where that is wanted. True if the device was told something. */
-bool vb_contact_service(struct vb_node *node);
+/* With the lock. The connection's contact, if it was we who called. */
+struct vb_contact_entry *vb_contact_of(struct vb_node *node, const struct vb_connection *conn);
+bool vb_contact_is_short(enum vb_contact_state state);
 /* With the lock. The peer that owns the block, or NULL and why; starts contact. */
 struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t since,
 				enum vb_contact *why);
@@ -323,6 +339,10 @@ void vb_contact_prove(struct vb_node *node, const struct vb_peer *peer);
 /* With the lock: remember that the owner of these blocks has died. */
 void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer);
 void vb_contact_free_all(struct vb_node *node);
+
+/* contact.c: progress thread. Connects where that is wanted. True if the device was told something. */
+bool vb_contact_service(struct vb_node *node);
+extern const struct vb_hearer vb_contact_hearer;
 
 /* greeting.c: all with the lock. A defect sets conn->refused, a death conn->ended; descriptors that are kept are set to -1. */
 void vb_greeting_hello(struct vb_node *node, struct vb_connection *conn);
@@ -366,18 +386,20 @@ void vb_connection_settle(struct vb_node *node, struct vb_connection *conn);
 void vb_connection_last(struct vb_node *node, struct vb_connection *conn);
 void vb_connection_free_closed(struct vb_node *node);
 
-/* peer.c: with the lock. */
+/* peer_life.c: with the lock. */
 struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, uint64_t nonce);
+/* Out of the table, as if it had never come: it may come again. Nobody else has a reference. */
+void vb_peer_forget(struct vb_node *node, struct vb_peer *peer);
+void vb_peer_ref(struct vb_peer *peer);
+void vb_peer_unref(struct vb_peer *peer);
+
+/* peer.c: with the lock. */
 struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce);
 struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block);
 /* Its page names the block, and where that does not count there is a proof. Also without the lock. */
 bool vb_peer_owns(const struct vb_peer *peer, uint32_t block);
 void vb_peer_prove(struct vb_peer *peer, uint32_t block);
 bool vb_peer_has_proven(const struct vb_peer *peer, uint32_t block);
-/* Out of the table, as if it had never come: it may come again. Nobody else has a reference. */
-void vb_peer_forget(struct vb_node *node, struct vb_peer *peer);
-void vb_peer_ref(struct vb_peer *peer);
-void vb_peer_unref(struct vb_peer *peer);
 /* Which of its blocks, -1 if none. */
 int vb_page_block_index(const struct vb_page *page, uint32_t block);
 /* The peer has gone wrong: it is not to be taken up again while it lives. */
@@ -403,17 +425,17 @@ int vb_keyring_create(uint64_t nonce, struct vb_keyring **keys, int *fd);
 /* Of the process with this nonce. Leaves fd open; 0, or -errno and the defect. */
 int vb_keyring_map(int fd, uint64_t nonce, const struct vb_keyring **keys, const char **defect);
 
-/* liveness.c. In the first word of the lock: the thread that holds it, as futex(2) has it. */
+/* alive.c. In the first word of the lock: the thread that holds it, as futex(2) has it. */
 #define VB_ALIVE_TID 0x3fffffffu
 int vb_alive_init(struct vb_page *page);
 bool vb_alive_word_held(const struct vb_page *page);
 /*
- * With the lock: the peer has a connection more; was given memory. A pidfd of its process is kept in between where this kernel gives none of
+ * watch.c. With the lock: the peer has a connection more; was given memory. A pidfd of its process is kept in between where this kernel gives none of
  * who made a socket (before 6.5).
  */
 void vb_liveness_met(struct vb_node *node, struct vb_peer *peer, int sock);
 void vb_liveness_given(struct vb_node *node, struct vb_peer *peer);
-/* Tells the device of peers that have died. True if there were any. */
+/* liveness.c. Tells the device of peers that have died. True if there were any. */
 bool vb_liveness_service(struct vb_node *node);
 /* How long may pass until it is to be looked whether peers live. */
 int64_t vb_liveness_pause(struct vb_node *node);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A pidfd of a peer, kept while nothing else tells its end (before Linux 6.5). */
+#include <stddef.h>
+#include <sys/epoll.h>
+
+#include "base/sys.h"
+#include "host/descriptor.h"
+#include "host/private.h"
+#include "host/trust.h"
+
+static void pidfd_ready(struct vb_node *node, struct vb_source *source, uint32_t events)
+{
+	struct vb_peer *peer = (struct vb_peer *)((char *)source - offsetof(struct vb_peer, pidfd));
+
+	(void)events;
+	pthread_mutex_lock(&node->lock);
+	vb_node_source_remove(node, source);
+	pthread_mutex_unlock(&node->lock);
+	/* The process is gone; its futex word said so before, unless its memory was scribbled over. */
+	atomic_store(&peer->condemned, true);
+}
+
+static void watch(struct vb_node *node, struct vb_peer *peer, int sock)
+{
+	if (peer->pidfd.fd >= 0)
+		return;
+	int fd = vb_trust_pidfd(sock, peer->seen_pid);
+
+	/* Alive after the open: then the number had not been given to another process before it. */
+	if (fd >= 0 && !vb_alive_word_held(peer->page)) {
+		vb_sys_close(fd);
+		fd = -1;
+	}
+	if (fd < 0)
+		return;
+	peer->pidfd.fd = vb_descriptor_adopt(fd);
+	peer->pidfd.ready = pidfd_ready;
+	if (vb_node_source_add(node, &peer->pidfd, EPOLLIN)) {
+		vb_descriptor_close(peer->pidfd.fd);
+		peer->pidfd.fd = -1;
+	}
+}
+
+void vb_liveness_met(struct vb_node *node, struct vb_peer *peer, int sock)
+{
+	if (!vb_trust_socket_names(sock))
+		watch(node, peer, sock);
+	else
+		vb_node_source_remove(node, &peer->pidfd);
+}
+
+void vb_liveness_given(struct vb_node *node, struct vb_peer *peer)
+{
+	if (peer->connections)
+		vb_node_source_remove(node, &peer->pidfd);
+}
