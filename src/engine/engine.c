@@ -14,7 +14,7 @@
 #include "engine/paths.h"
 #include "engine/progress.h"
 #include "process/process.h"
-#include "qp/qp.h"
+#include "engine/qp.h"
 #include "host/bell.h"
 
 #define CLOCK_EVERY_POLLS 32u        /* how often a poller reads the clock while a timer is armed */

@@ -5,7 +5,7 @@
 #include "engine/engine.h"
 #include "engine/engines.h"
 #include "process/process.h"
-#include "qp/qp.h"
+#include "engine/qp.h"
 
 void vb_engine_adopt(struct vb_engine *e, struct vb_channel *channel)
 {

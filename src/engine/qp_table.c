@@ -2,7 +2,7 @@
 /* The process's queue pairs by number: parallel to the published entries, found by block and index. */
 #include <stdatomic.h>
 
-#include "qp/qp.h"
+#include "engine/qp.h"
 
 static _Atomic(struct vb_qp *) table[VB_MAX_QPS];
 

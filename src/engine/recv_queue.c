@@ -7,6 +7,7 @@
 
 #include "base/reason.h"
 #include "engine/fastpath.h"
+#include "engine/qp.h"
 
 int vb_recv_queue_init(struct vb_recv_queue *rq, struct ibv_pd *pd, uint32_t max_wr,
 		       uint32_t max_sge)

@@ -4,7 +4,7 @@
 #define VB_ENGINE_SEND_WQE_H
 
 #include "object/ah.h"
-#include "qp/qp.h"
+#include "engine/qp.h"
 #include "transport/wqe.h"
 
 /* What ibv_wr_atomic_write(3) keeps in the entry, whatever room for inline data the queue has. */

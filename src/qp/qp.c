@@ -319,59 +319,6 @@ void vb_qp_ordinary_event(struct vb_qp *qp, enum ibv_event_type type)
 	vb_qp_raise(qp, type);
 }
 
-void vb_qp_entered_error(struct vb_qp *qp)
-{
-	qp->draining = false;
-	vb_qp_flush_receives(qp);
-	/* After the last receive completion of this queue pair is in the CQ (IBA 10.3.1, ibv_get_async_event(3)). */
-	if (qp->srq && !qp->last_wqe_raised) {
-		qp->last_wqe_raised = true;
-		vb_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
-	}
-}
-
-static void overrun_settle(struct vb_qp *qp)
-{
-	qp->overrun = false;
-	if (qp->t.state == IBV_QPS_ERR || qp->t.state == IBV_QPS_RESET)
-		return;
-	qp->t.state = IBV_QPS_ERR;
-	vb_qp_publish(qp);
-	vb_tqp_to_error(&qp->t);
-	qp->t.failed = true;
-	vb_qp_entered_error(qp);
-	vb_qp_event(qp, IBV_EVENT_QP_FATAL);
-	qp->overrun = false;
-}
-
-void vb_qp_settle(struct vb_qp *qp)
-{
-	if (qp->unreachable) {
-		enum vb_reason reason = qp->unreachable;
-
-		qp->unreachable = 0;
-		vb_tqp_unreachable(&qp->t, reason);
-	}
-	if (qp->peer_lost) {
-		qp->peer_lost = false;
-		vb_tqp_peer_dead(&qp->t);
-	}
-	if (qp->overrun)
-		overrun_settle(qp);
-	if (qp->draining && !vb_tqp_busy(&qp->t)) {
-		qp->draining = false;
-		if (qp->drain_notify)
-			vb_qp_event(qp, IBV_EVENT_SQ_DRAINED);
-	}
-}
-
-void vb_qp_arrived(struct vb_qp *qp, const struct vb_run *run, const void *payload)
-{
-	qp->kind->receive(qp, run, payload);
-	vb_qp_settle(qp);
-	vb_engine_make_runnable(qp->engine, qp);
-}
-
 void vb_qp_stop(struct vb_qp *qp)
 {
 	__atomic_store_n(&qp->pub->direct, 0, __ATOMIC_SEQ_CST);
