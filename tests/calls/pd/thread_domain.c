@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Promise: thread domains are allocated, used through parent domains by every kind of queue, and deallocated when nothing uses them;
- * wrong arguments are refused (ibv_alloc_td(3)). What they share is tested in tests/unit/device/thread_domain.c.
+ * wrong arguments are refused (ibv_alloc_td(3)). What they share is tested in tests/unit/engine/thread_domain.c.
  */
 #include <infiniband/verbs.h>
 #include <pthread.h>
