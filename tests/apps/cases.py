@@ -25,15 +25,6 @@ def xrc_check(outputs):
             raise Failure(f"no success:\n{text}")
 
 
-def xrc_files_removed():
-    """The programs name their XRC domains by files that they leave behind, and that belong to whoever came first."""
-    for name in ("", "_client", "_server"):
-        try:
-            os.unlink(f"/tmp/xrc_domain{name}")
-        except OSError:
-            pass
-
-
 def xrc_pingpongs(device):
     """(name, program, check, clients). The clients of one host share a domain, and each gets messages by all of their queue pairs.
     Several that poll take turns on the cores of a small machine: few messages."""

@@ -123,10 +123,7 @@ def main():
     if args.ordinary and os.geteuid() != 0:
         skip("started as an ordinary user: the run without --ordinary is that case already")
     if args.shares > 1:
-        try:
-            return shares.run_shared(args.shares)
-        finally:
-            cases.xrc_files_removed()
+        return shares.run_shared(args.shares)
     if args.device == "second":
         enter_namespace()
         make_second_interface()
@@ -137,8 +134,6 @@ def main():
     env = {"LD_PRELOAD": args.preload, "ASAN_OPTIONS": "detect_leaks=0:exitcode=66"} if args.preload else {}
     with Runner(args.lib, ordinary=args.ordinary, debug=args.debug, env=env) as runner:
         run_all(runner, device, args, report)
-    if not report.claims:
-        cases.xrc_files_removed()
     return report.end()
 
 

@@ -16,7 +16,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "apps")]
 
-import cases  # noqa: E402
 import hosts  # noqa: E402
 import shares  # noqa: E402
 import router  # noqa: E402
@@ -56,7 +55,6 @@ class Tests:
 
     def crowd(self, name, argv, check, clients):
         def case():
-            cases.xrc_files_removed()
             with self.runner() as runner:
                 check(runner.crowd(argv, clients, hosts.IPV4[0]))
         self.report.case(name, case)
@@ -127,7 +125,6 @@ def main():
         run_all(Tests(args, nets, report))
     finally:
         nets.close()
-        cases.xrc_files_removed()
     return report.end()
 
 

@@ -199,6 +199,9 @@ bool end_take(struct vb_channel *ch, uint64_t *number)
 	return true;
 }
 
+/* What cmocka catches. */
+static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};
+
 void child_start(struct child *child, int (*fn)(int sock, void *arg), void *arg)
 {
 	int pair[2];
@@ -210,6 +213,9 @@ void child_start(struct child *child, int (*fn)(int sock, void *arg), void *arg)
 	if (child->pid == 0) {
 		/* A test that fails leaves nobody behind. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* A fault ends the child, as its status tells, and does not go on with the parent's tests. */
+		for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+			signal(faults[i], SIG_DFL);
 		close(pair[0]);
 		_exit(fn(pair[1], arg));
 	}
