@@ -116,14 +116,14 @@ def huge_pages():
 
 
 def read_expected():
-    """{test: (outcomes, cause)}. "a|b": either of them, as releases of the suite differ; "absent": some lack the test. "huge": a pass where the system has huge pages, a skip where it has none."""
-    huge = "pass" if huge_pages() else "skip"
+    """{test: (outcomes, cause)}. "a|b": either of them, as releases of the suite differ; "absent": some lack the test. "huge": a pass where the system has huge pages, a skip where it has none; "root" likewise."""
+    given = {"huge": "pass" if huge_pages() else "skip", "root": "pass" if os.geteuid() == 0 else "skip"}
     expected = {}
     with open(os.path.join(HERE, "expected.txt"), encoding="utf-8") as handle:
         for line in handle:
             if line.strip() and not line.startswith("#"):
                 name, outcome, *cause = line.strip().split(None, 2)
-                expected[name] = (huge if outcome == "huge" else outcome, cause[0] if cause else "")
+                expected[name] = (given.get(outcome, outcome), cause[0] if cause else "")
     return expected
 
 
