@@ -107,7 +107,7 @@ void vb_engine_posted(struct vb_engine *engine, struct vb_qp *qp);
 void vb_engine_make_runnable(struct vb_engine *engine, struct vb_qp *qp);
 /* Under the lock: forget the queue pair (destroy). */
 void vb_engine_remove_qp(struct vb_engine *engine, struct vb_qp *qp);
-/* Under the lock: env->timer. */
+/* Under the lock: env->queue.timer. */
 void vb_engine_timer(struct vb_engine *engine, struct vb_qp *qp, uint64_t delay_ns);
 
 /* Under the lock: something was pushed into the channel; vb_engine_flush() rings the doorbells that need it. */

@@ -12,11 +12,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct vb_env;
 struct vb_events_got;
 struct vb_qp;
 struct vb_run;
 
 struct vb_qp_kind {
+	const struct vb_env *env; /* of the protocol; NULL: it does not run here */
 	/* It sends and receives frames: requests have no destination, and no packet of the protocol is for its number. */
 	bool frames;
 	/* Places of the send queue for requests of the device's own, and how many elements one may have. */

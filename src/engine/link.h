@@ -43,10 +43,10 @@ struct vb_link {
 	/* RESET, destroy: lets go of what connect or listen has taken, of whichever link. */
 	void (*release)(struct vb_qp *qp);
 
-	/* env->reserve and env->commit (transport/env.h). */
+	/* env->link.reserve and commit (transport/env.h). */
 	void *(*reserve)(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t length);
 	void (*commit)(struct vb_qp *qp, const struct vb_run *run);
-	/* env->direct and env->direct_waits. */
+	/* env->link.direct and direct_waits. */
 	enum vb_direct (*direct)(struct vb_qp *qp, struct vb_send_wqe *wqe);
 	bool (*direct_waits)(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool two_sided);
 

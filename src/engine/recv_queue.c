@@ -56,7 +56,7 @@ void vb_qp_flush_receives(struct vb_qp *qp)
 			.reason = VB_REASON_FLUSHED,
 			.opcode = IBV_WC_RECV,
 		};
-		qp->t.env->recv_done(&qp->t, &done);
+		qp->t.env->queue.recv_done(&qp->t, &done);
 	}
 }
 

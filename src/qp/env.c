@@ -18,20 +18,20 @@
 #include "engine/recv_queue.h"
 #include "engine/srq.h"
 
-static void timer(struct vb_tqp *t, uint64_t delay_ns)
+void vb_env_timer(struct vb_tqp *t, uint64_t delay_ns)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
 	vb_engine_timer(qp->engine, qp, delay_ns);
 }
 
-static uint64_t now(struct vb_tqp *t)
+uint64_t vb_env_now(struct vb_tqp *t)
 {
 	(void)t;
 	return vb_clock_ns();
 }
 
-static enum vb_reason gather_check(struct vb_tqp *t, struct vb_send_wqe *wqe)
+enum vb_reason vb_env_gather_check(struct vb_tqp *t, struct vb_send_wqe *wqe)
 {
 	struct vb_mem mem = vb_env_memory(vb_qp_of_tqp(t));
 
@@ -40,7 +40,7 @@ static enum vb_reason gather_check(struct vb_tqp *t, struct vb_send_wqe *wqe)
 	return vb_mem_check_list(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, 0);
 }
 
-static enum vb_reason gather(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset, void *dst,
+enum vb_reason vb_env_gather(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset, void *dst,
 			     uint32_t length)
 {
 	struct vb_mem mem = vb_env_memory(vb_qp_of_tqp(t));
@@ -52,7 +52,7 @@ static enum vb_reason gather(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t
 	return vb_mem_gather(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, dst, length);
 }
 
-static enum vb_reason scatter_response(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset,
+enum vb_reason vb_env_scatter_response(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset,
 				       const void *src, uint32_t length)
 {
 	struct vb_mem mem = vb_env_memory(vb_qp_of_tqp(t));
@@ -88,7 +88,7 @@ static void send_explain(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		psns(qp, reason, text));
 }
 
-static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_status status,
+void vb_env_send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_status status,
 		      enum vb_reason reason)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
@@ -120,7 +120,7 @@ static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_sta
 		qp->overrun = true;
 }
 
-static struct vb_recv_wqe *recv_take(struct vb_tqp *t)
+struct vb_recv_wqe *vb_env_recv_take(struct vb_tqp *t)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
@@ -132,7 +132,7 @@ static struct vb_recv_wqe *recv_take(struct vb_tqp *t)
 	return vb_recv_queue_entry(&qp->rq, qp->rq.taken++);
 }
 
-static void recv_untake(struct vb_tqp *t, struct vb_recv_wqe *wqe)
+void vb_env_recv_untake(struct vb_tqp *t, struct vb_recv_wqe *wqe)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
@@ -142,7 +142,7 @@ static void recv_untake(struct vb_tqp *t, struct vb_recv_wqe *wqe)
 		qp->rq.taken--;
 }
 
-static enum vb_reason recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, uint64_t offset,
+enum vb_reason vb_env_recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, uint64_t offset,
 				   const void *src, uint32_t length)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
@@ -172,8 +172,8 @@ static void recv_explain(const struct vb_qp *qp, const struct vb_recv_done *done
 		(int)done->status, vb_wc_status_name(done->status), vb_reason_text(done->reason));
 }
 
-void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done,
-		      const struct vb_cqe_more *more)
+void vb_env_recv_done_more(struct vb_tqp *t, const struct vb_recv_done *done,
+			   const struct vb_cqe_more *more)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 	struct vb_cqe cqe;
@@ -207,17 +207,17 @@ void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done,
 		qp->overrun = true;
 }
 
-static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
+void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
 {
-	vb_env_recv_done(t, done, NULL);
+	vb_env_recv_done_more(t, done, NULL);
 }
 
-static enum vb_reason invalidate(struct vb_tqp *t, uint32_t key)
+enum vb_reason vb_env_invalidate(struct vb_tqp *t, uint32_t key)
 {
 	return vb_mw_invalidate(&vb_qp_of_tqp(t)->windows, key);
 }
 
-static enum vb_reason bind(struct vb_tqp *t, const struct vb_send_wqe *wqe)
+enum vb_reason vb_env_bind(struct vb_tqp *t, const struct vb_send_wqe *wqe)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 	struct vb_mw_place on = {.list = &qp->windows, .qpn = t->qpn, .pd_id = qp->pd_id};
@@ -225,7 +225,7 @@ static enum vb_reason bind(struct vb_tqp *t, const struct vb_send_wqe *wqe)
 	return vb_mw_bind(&on, wqe);
 }
 
-static void event(struct vb_tqp *t, enum ibv_event_type type)
+void vb_env_event(struct vb_tqp *t, enum ibv_event_type type)
 {
 	vb_qp_event(vb_qp_of_tqp(t), type);
 	/* The first packet in RTR has been seen: direct access cannot hide it any more. */
@@ -233,7 +233,7 @@ static void event(struct vb_tqp *t, enum ibv_event_type type)
 		vb_qp_publish(vb_qp_of_tqp(t));
 }
 
-static void state_changed(struct vb_tqp *t)
+void vb_env_state_changed(struct vb_tqp *t)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
@@ -242,7 +242,7 @@ static void state_changed(struct vb_tqp *t)
 		vb_qp_entered_error(qp);
 }
 
-static void drop(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
+void vb_env_drop(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
 {
 	if (reason == VB_REASON_DROP_PSN)
 		vb_note(reason,
@@ -255,7 +255,7 @@ static void drop(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *r
 			run->psn, run->src_qpn, vb_reason_text(reason));
 }
 
-static void explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
+void vb_env_explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
 {
 	bool remote = run->op == VB_OP_WRITE || run->op == VB_OP_READ_REQUEST ||
 		      run->op == VB_OP_ATOMIC_WRITE || run->op == VB_OP_FLUSH;
@@ -272,31 +272,15 @@ static void explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run
 }
 
 const struct vb_env vb_qp_env = {
-	.reserve = vb_qp_link_reserve,
-	.commit = vb_qp_link_commit,
-	.timer = timer,
-	.now = now,
-	.gather_check = gather_check,
-	.gather = gather,
-	.scatter_response = scatter_response,
-	.direct = vb_qp_link_direct,
-	.direct_waits = vb_qp_link_direct_waits,
-	.send_done = send_done,
-	.recv_take = recv_take,
-	.recv_untake = recv_untake,
-	.recv_scatter = recv_scatter,
-	.recv_done = recv_done,
-	.remote_check = vb_env_remote_check,
-	.remote_write = vb_env_remote_write,
-	.remote_read = vb_env_remote_read,
-	.remote_atomic = vb_env_remote_atomic,
-	.remote_atomic_write = vb_env_remote_atomic_write,
-	.remote_flush = vb_env_remote_flush,
-	.invalidate = invalidate,
-	.bind = bind,
-	.remote_done = vb_env_remote_done,
-	.event = event,
-	.state_changed = state_changed,
-	.drop = drop,
-	.explain = explain,
+	.link = {VB_ENV_LINK},
+	.memory = {VB_ENV_MEMORY, .scatter_response = vb_env_scatter_response},
+	.queue =
+		{
+			VB_ENV_QUEUE,
+			.send_done = vb_env_send_done,
+			.recv_take = vb_env_recv_take,
+			.recv_untake = vb_env_recv_untake,
+			.recv_scatter = vb_env_recv_scatter,
+			.recv_done = vb_env_recv_done,
+		},
 };

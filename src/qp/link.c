@@ -76,12 +76,13 @@ enum vb_direct vb_qp_link_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
-	return qp->link->direct ? qp->link->direct(qp, wqe) : VB_DIRECT_DECLINED;
+	/* The keys of the device's own requests need not be of the queue pair's protection domain. */
+	return qp->link->direct && !wqe->owner ? qp->link->direct(qp, wqe) : VB_DIRECT_DECLINED;
 }
 
 bool vb_qp_link_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool two_sided)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
-	return qp->link->direct_waits && qp->link->direct_waits(qp, wqe, two_sided);
+	return qp->link->direct_waits && !wqe->owner && qp->link->direct_waits(qp, wqe, two_sided);
 }

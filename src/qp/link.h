@@ -19,11 +19,9 @@ void vb_qp_links_listen(struct vb_qp *qp);
 /* RESET, destroy: every link lets go. */
 void vb_qp_links_release(struct vb_qp *qp);
 
-/* env->reserve, env->commit. */
+/* env->link. */
 void *vb_qp_link_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length);
 void vb_qp_link_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run);
-
-/* env->direct, env->direct_waits. */
 enum vb_direct vb_qp_link_direct(struct vb_tqp *t, struct vb_send_wqe *wqe);
 bool vb_qp_link_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool two_sided);
 

@@ -94,7 +94,7 @@ static int engine_get(struct vb_qp *qp, struct ibv_pd *pd)
 
 void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
 {
-	qp->t.env = &vb_qp_env;
+	qp->t.env = qp->kind->env;
 	qp->t.service = service_of(type);
 	qp->t.sender = vb_operation_sender(type);
 	qp->t.sends_only = type == IBV_QPT_XRC_SEND;
@@ -412,6 +412,7 @@ void vb_qp_ordinary_receive(struct vb_qp *qp, const struct vb_run *run, const vo
 }
 
 const struct vb_qp_kind vb_qp_ordinary = {
+	.env = &vb_qp_env,
 	.psns = vb_qp_ordinary_psns,
 	.retire = vb_qp_ordinary_retire,
 	.free = vb_qp_ordinary_free,

@@ -18,6 +18,7 @@
 #include "object/context.h"
 #include "engine/cq.h"
 #include "device/device.h"
+#include "qp/env.h"
 #include "qp/qp.h"
 #include "raw/private.h"
 #include "raw/wq.h"
@@ -131,8 +132,6 @@ static int spread_open(struct vb_raw *raw, struct ibv_context *ctx,
 	return 0;
 }
 
-static const struct vb_env *raw_env_get(void);
-
 /* -EPERM without CAP_NET_RAW, -EOPNOTSUPP where packet sockets do not exist. */
 static int open_sockets(struct vb_qp *qp, struct ibv_context *ctx,
 			const struct ibv_qp_init_attr_ex *attr)
@@ -167,7 +166,6 @@ static int open_sockets(struct vb_qp *qp, struct ibv_context *ctx,
 	if (qp->t.mtu > VB_RAW_FRAME)
 		qp->t.mtu = VB_RAW_FRAME;
 	qp->t.least = VB_ETH_BYTES;
-	qp->t.env = raw_env_get();
 	return err;
 }
 
@@ -278,30 +276,25 @@ static void raw_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const st
 }
 
 /* All but the link is as with other queue pairs. */
-static struct vb_env raw_env;
+static const struct vb_env raw_env = {
+	.link = {.reserve = raw_reserve, .commit = raw_commit},
+	.memory = {VB_ENV_MEMORY, .scatter_response = vb_env_scatter_response},
+	.queue =
+		{
+			VB_ENV_QUEUE,
+			.send_done = vb_env_send_done,
+			.recv_take = vb_env_recv_take,
+			.recv_untake = vb_env_recv_untake,
+			.recv_scatter = vb_env_recv_scatter,
+			.recv_done = vb_env_recv_done,
+		},
+};
 
-static void raw_env_init(void)
-{
-	raw_env = vb_qp_env;
-	raw_env.reserve = raw_reserve;
-	raw_env.commit = raw_commit;
-	raw_env.direct = NULL;
-	raw_env.direct_waits = NULL;
-}
-
-static const struct vb_env *raw_env_get(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, raw_env_init);
-	return &raw_env;
-}
-
-#define RAW_KIND                                                                          \
-	.frames = true, .check = check, .open = open_sockets, .close = close_sockets,     \
-	.psns = vb_qp_ordinary_psns, .retire = retire, .free = vb_qp_ordinary_free,       \
-	.publish = publish, .event = vb_qp_ordinary_event, .clear = vb_qp_ordinary_clear, \
-	.receive = vb_qp_ordinary_receive
+#define RAW_KIND                                                                        \
+	.env = &raw_env, .frames = true, .check = check, .open = open_sockets,          \
+	.close = close_sockets, .psns = vb_qp_ordinary_psns, .retire = retire,          \
+	.free = vb_qp_ordinary_free, .publish = publish, .event = vb_qp_ordinary_event, \
+	.clear = vb_qp_ordinary_clear, .receive = vb_qp_ordinary_receive
 
 const struct vb_qp_kind vb_raw_own = {RAW_KIND};
 

@@ -162,21 +162,21 @@ static void deliver_own(struct vb_raw *raw, const uint8_t *data, uint32_t length
 		drop(qp, length, VB_REASON_DROP_STATE);
 		return;
 	}
-	wqe = t->env->recv_take(t);
+	wqe = t->env->queue.recv_take(t);
 	if (!wqe) {
 		drop(qp, length, VB_REASON_DROP_NO_RECEIVE);
 		return;
 	}
 	if (wqe->length < length) {
-		t->env->recv_untake(t, wqe);
+		t->env->queue.recv_untake(t, wqe);
 		drop(qp, length, VB_REASON_DROP_TOO_LONG);
 		return;
 	}
 	done.wqe = wqe;
-	done.reason = t->env->recv_scatter(t, wqe, 0, data, length);
+	done.reason = t->env->queue.recv_scatter(t, wqe, 0, data, length);
 	if (done.reason)
 		done.status = IBV_WC_LOC_PROT_ERR;
-	vb_env_recv_done(t, &done, more);
+	vb_env_recv_done_more(t, &done, more);
 	if (done.reason)
 		vb_responder_error(t);
 	vb_qp_settle(qp);

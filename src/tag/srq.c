@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -253,7 +252,7 @@ static struct vb_recv_wqe *recv_match(struct vb_tqp *t, const struct vb_run *run
 		if (e)
 			return entry_take(qp, e, &tmh);
 	}
-	wqe = vb_qp_env.recv_take(t);
+	wqe = vb_env_recv_take(t);
 	if (wqe && tagged) {
 		vb_lock_take(&qp->srq->lock);
 		list->unexpected++;
@@ -268,7 +267,7 @@ static void recv_untake(struct vb_tqp *t, struct vb_recv_wqe *wqe)
 	struct vb_tag_entry *e = entry_of(qp, wqe);
 
 	if (!e) {
-		vb_qp_env.recv_untake(t, wqe);
+		vb_env_recv_untake(t, wqe);
 		return;
 	}
 	vb_lock_take(&qp->srq->lock);
@@ -291,7 +290,7 @@ static enum vb_reason recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, ui
 	uint32_t header;
 
 	if (!e)
-		return vb_qp_env.recv_scatter(t, wqe, offset, src, length);
+		return vb_env_recv_scatter(t, wqe, offset, src, length);
 	if (e->rndv) { /* one packet, its length is checked */
 		memcpy(e->request + offset, src, length);
 		return VB_REASON_NONE;
@@ -404,7 +403,7 @@ static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
 	}
 	if (done->opcode == IBV_WC_RECV && done->status == IBV_WC_SUCCESS)
 		told.opcode = (enum ibv_wc_opcode)tagged_of(qp)->opcode;
-	vb_env_recv_done(t, &told, NULL);
+	vb_env_recv_done(t, &told);
 }
 
 /* The queue pair will not send any more: what was to be read never comes. */
@@ -509,7 +508,7 @@ static void send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_sta
 	if (wqe->owner)
 		own_done(vb_qp_of_tqp(t), wqe, status, reason);
 	else
-		vb_qp_env.send_done(t, wqe, status, reason);
+		vb_env_send_done(t, wqe, status, reason);
 }
 
 static enum vb_reason scatter_response(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset,
@@ -518,45 +517,30 @@ static enum vb_reason scatter_response(struct vb_tqp *t, struct vb_send_wqe *wqe
 	struct vb_mem mem = buffer_memory(vb_qp_of_tqp(t));
 
 	if (!wqe->owner)
-		return vb_qp_env.scatter_response(t, wqe, offset, src, length);
+		return vb_env_scatter_response(t, wqe, offset, src, length);
 	return vb_mem_scatter(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, src, length);
 }
 
-/* Direct access looks keys up in the queue pair's protection domain; the buffer's are of the queue's. */
-static enum vb_direct direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
-{
-	return wqe->owner ? VB_DIRECT_DECLINED : vb_qp_env.direct(t, wqe);
-}
-
-static bool direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool two_sided)
-{
-	return !wqe->owner && vb_qp_env.direct_waits(t, wqe, two_sided);
-}
-
-static struct vb_env tm_env;
-
-static void tm_env_init(void)
-{
-	tm_env = vb_qp_env;
-	tm_env.recv_match = recv_match;
-	tm_env.recv_untake = recv_untake;
-	tm_env.recv_scatter = recv_scatter;
-	tm_env.recv_done = recv_done;
-	tm_env.send_done = send_done;
-	tm_env.scatter_response = scatter_response;
-	tm_env.direct = direct;
-	tm_env.direct_waits = direct_waits;
-}
+static const struct vb_env tm_env = {
+	.link = {VB_ENV_LINK},
+	.memory = {VB_ENV_MEMORY, .scatter_response = scatter_response},
+	.queue =
+		{
+			VB_ENV_QUEUE,
+			.send_done = send_done,
+			.recv_take = vb_env_recv_take,
+			.recv_match = recv_match,
+			.recv_untake = recv_untake,
+			.recv_scatter = recv_scatter,
+			.recv_done = recv_done,
+		},
+};
 
 static int qp_open(struct vb_qp *qp, struct ibv_context *ctx,
 		   const struct ibv_qp_init_attr_ex *attr)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
 	(void)ctx;
 	(void)attr;
-	pthread_once(&once, tm_env_init);
-	qp->t.env = &tm_env;
 	qp->own = calloc(1, sizeof(struct tagged));
 	return qp->own ? 0 : vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: tag matching");
 }
@@ -596,6 +580,7 @@ static void qp_clear(struct vb_qp *qp)
 }
 
 static const struct vb_qp_kind tm_qp = {
+	.env = &tm_env,
 	.own_requests = OWN_REQUESTS,
 	.own_sge = VB_MAX_TAG_SGE,
 	.open = qp_open,

@@ -32,7 +32,7 @@ static void request(struct vb_tqp *qp, const struct vb_service_rules *rules,
 	if (qp->state == IBV_QPS_RTR && !qp->resp.established) {
 		qp->resp.established = true;
 		if (rules->connected)
-			qp->env->event(qp, IBV_EVENT_COMM_EST);
+			qp->env->queue.event(qp, IBV_EVENT_COMM_EST);
 	}
 	rules->request(qp, run, payload);
 }
@@ -41,9 +41,9 @@ static void answer(struct vb_tqp *qp, const struct vb_service_rules *rules,
 		   const struct vb_run *run, const void *payload)
 {
 	if (!rules->answer)
-		qp->env->drop(qp, VB_REASON_DROP_TYPE, run);
+		qp->env->queue.drop(qp, VB_REASON_DROP_TYPE, run);
 	else if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
-		qp->env->drop(qp, VB_REASON_DROP_STATE, run);
+		qp->env->queue.drop(qp, VB_REASON_DROP_STATE, run);
 	else
 		rules->answer(qp, run, payload);
 }

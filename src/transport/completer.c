@@ -30,7 +30,7 @@ static bool acked(struct vb_tqp *qp, uint32_t upto)
 
 static void bad_response(struct vb_tqp *qp, const struct vb_run *run)
 {
-	qp->env->explain(qp, VB_REASON_BAD_RESPONSE, run);
+	qp->env->queue.explain(qp, VB_REASON_BAD_RESPONSE, run);
 	vb_requester_fail(qp, IBV_WC_BAD_RESP_ERR, VB_REASON_BAD_RESPONSE);
 }
 
@@ -54,7 +54,7 @@ static void refused(struct vb_tqp *qp, const struct vb_run *run)
 		reason = VB_REASON_NAK_OPERATION;
 		break;
 	default: /* a reserved code */
-		qp->env->drop(qp, VB_REASON_DROP_MALFORMED, run);
+		qp->env->queue.drop(qp, VB_REASON_DROP_MALFORMED, run);
 		return;
 	}
 	vb_requester_fail(qp, status, reason);
@@ -70,10 +70,10 @@ static void ack_unexpected(struct vb_tqp *qp, const struct vb_run *run)
 	bool nak = run->syndrome == VB_AETH_NAK_SEQUENCE;
 
 	if (vb_psn_diff(run->psn, r->max_psn) >= 0) {
-		qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+		qp->env->queue.drop(qp, VB_REASON_DROP_STALE, run);
 		vb_retry_odd_psn(qp, nak ? run->psn : vb_psn_add(run->psn, 1));
 	} else if (nak && (qp->link_reliable || r->una == r->first_psn)) {
-		qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+		qp->env->queue.drop(qp, VB_REASON_DROP_STALE, run);
 		vb_retry_odd_psn(qp, run->psn);
 	}
 }
@@ -103,7 +103,7 @@ static void ack(struct vb_tqp *qp, const struct vb_run *run)
 	else if (VB_AETH_CLASS(run->syndrome) == 0x60)
 		refused(qp, run);
 	else
-		qp->env->drop(qp, VB_REASON_DROP_MALFORMED, run);
+		qp->env->queue.drop(qp, VB_REASON_DROP_MALFORMED, run);
 }
 
 /* The oldest entry, if a response of this kind and PSN belongs to it; else what is wrong has been handled. */
@@ -114,7 +114,7 @@ static struct vb_send_wqe *answered(struct vb_tqp *qp, const struct vb_run *run,
 	uint8_t have;
 
 	if (!outstanding(r, run->psn)) {
-		qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+		qp->env->queue.drop(qp, VB_REASON_DROP_STALE, run);
 		return NULL;
 	}
 	/* A response also acknowledges the SENDs and WRITEs before its request (IBA 9.7.5.1.2). */
@@ -165,7 +165,7 @@ static void read_response(struct vb_tqp *qp, const struct vb_run *in, const void
 		return;
 	}
 	if (run.length) {
-		reason = qp->env->scatter_response(qp, w, offset, payload, run.length);
+		reason = qp->env->memory.scatter_response(qp, w, offset, payload, run.length);
 		if (reason) {
 			vb_requester_fail(qp, IBV_WC_LOC_PROT_ERR, reason);
 			return;
@@ -184,7 +184,7 @@ static void atomic_response(struct vb_tqp *qp, const struct vb_run *run)
 
 	if (!w)
 		return;
-	reason = qp->env->scatter_response(qp, w, 0, &run->original, sizeof(run->original));
+	reason = qp->env->memory.scatter_response(qp, w, 0, &run->original, sizeof(run->original));
 	if (reason) {
 		vb_requester_fail(qp, IBV_WC_LOC_PROT_ERR, reason);
 		return;

@@ -37,27 +37,16 @@ enum vb_direct {
 	VB_DIRECT_MORE,     /* part of it is done (wqe->done); call again later */
 };
 
-struct vb_env {
+/* The way to the peer. */
+struct vb_env_link {
 	/*
-	 * The link. reserve() gives room for one run with `length` bytes of payload (contiguous, to be filled by the caller),
+	 * reserve() gives room for one run with `length` bytes of payload (contiguous, to be filled by the caller),
 	 * or NULL: the link is full or not up yet, run the queue pair again when the link has room. For UD requests `wqe`
 	 * tells the destination; else it is NULL. commit() sends what was reserved; reserve() without commit() costs nothing.
 	 * Runs of zero payload are reserved with length 0 (a non-NULL answer means "room").
 	 */
 	void *(*reserve)(struct vb_tqp *qp, const struct vb_send_wqe *wqe, uint32_t length);
 	void (*commit)(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run);
-
-	/* (Re)arms the queue pair's one timer: call vb_tqp_timer() after `delay_ns`; 0 cancels. */
-	void (*timer)(struct vb_tqp *qp, uint64_t delay_ns);
-	/* The time in ns since any moment. Asked only when the peer has dropped a request. */
-	uint64_t (*now)(struct vb_tqp *qp);
-
-	/* Local memory of a send request: check the whole list; copy out of it; copy a response into it (needs LOCAL_WRITE). */
-	enum vb_reason (*gather_check)(struct vb_tqp *qp, struct vb_send_wqe *wqe);
-	enum vb_reason (*gather)(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset,
-				 void *dst, uint32_t length);
-	enum vb_reason (*scatter_response)(struct vb_tqp *qp, struct vb_send_wqe *wqe,
-					   uint64_t offset, const void *src, uint32_t length);
 
 	/* One-sided requests that can be done without the link (never for queue pairs of tests): see design of direct access. NULL = never. */
 	enum vb_direct (*direct)(struct vb_tqp *qp, struct vb_send_wqe *wqe);
@@ -66,6 +55,46 @@ struct vb_env {
 	 * better to wait for their answers and then do it directly than to send it behind them? NULL = never.
 	 */
 	bool (*direct_waits)(struct vb_tqp *qp, const struct vb_send_wqe *wqe, bool two_sided);
+};
+
+/* The program's memory. */
+struct vb_env_memory {
+	/* Local memory of a send request: check the whole list; copy out of it; copy a response into it (needs LOCAL_WRITE). */
+	enum vb_reason (*gather_check)(struct vb_tqp *qp, struct vb_send_wqe *wqe);
+	enum vb_reason (*gather)(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset,
+				 void *dst, uint32_t length);
+	enum vb_reason (*scatter_response)(struct vb_tqp *qp, struct vb_send_wqe *wqe,
+					   uint64_t offset, const void *src, uint32_t length);
+
+	/* The responder's memory: checks without touching; then copies (each checks again: a region may go between packets). */
+	enum vb_reason (*remote_check)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+				       uint64_t length, uint32_t need);
+	enum vb_reason (*remote_write)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+				       const void *src, uint32_t length);
+	enum vb_reason (*remote_read)(struct vb_tqp *qp, uint32_t rkey, uint64_t va, void *dst,
+				      uint32_t length);
+	/* Executes once, atomically against every other remote atomic on that memory; *original gets the old value. */
+	enum vb_reason (*remote_atomic)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+					bool compare_swap, uint64_t swap_add, uint64_t compare,
+					uint64_t *original);
+	/* Stores 8 bytes at an aligned address at once, and between other remote atomics. */
+	enum vb_reason (*remote_atomic_write)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+					      const void *value);
+	/* What was written through the key (`whole`), or into the range, reaches what the FETH's type names. length 0: nothing. */
+	enum vb_reason (*remote_flush)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
+				       uint64_t length, uint32_t type, bool whole);
+	/* SEND_WITH_INVALIDATE and LOCAL_INV: make a type 2 window's key dead; no access by it is under way any more. */
+	enum vb_reason (*invalidate)(struct vb_tqp *qp, uint32_t key);
+	/* BIND_MW: its key is valid for every later request. */
+	enum vb_reason (*bind)(struct vb_tqp *qp, const struct vb_send_wqe *wqe);
+};
+
+/* Time, the queues, and what is told of them. */
+struct vb_env_queue {
+	/* (Re)arms the queue pair's one timer: call vb_tqp_timer() after `delay_ns`; 0 cancels. */
+	void (*timer)(struct vb_tqp *qp, uint64_t delay_ns);
+	/* The time in ns since any moment. Asked only when the peer has dropped a request. */
+	uint64_t (*now)(struct vb_tqp *qp);
 
 	/*
 	 * The request is finished, in posting order; called for unsignalled ones too (the device decides about a CQE).
@@ -94,29 +123,8 @@ struct vb_env {
 				       const void *src, uint32_t length);
 	void (*recv_done)(struct vb_tqp *qp, const struct vb_recv_done *done);
 
-	/* The responder's memory: checks without touching; then copies (each checks again: a region may go between packets). */
-	enum vb_reason (*remote_check)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
-				       uint64_t length, uint32_t need);
-	enum vb_reason (*remote_write)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
-				       const void *src, uint32_t length);
-	enum vb_reason (*remote_read)(struct vb_tqp *qp, uint32_t rkey, uint64_t va, void *dst,
-				      uint32_t length);
-	/* Executes once, atomically against every other remote atomic on that memory; *original gets the old value. */
-	enum vb_reason (*remote_atomic)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
-					bool compare_swap, uint64_t swap_add, uint64_t compare,
-					uint64_t *original);
-	/* Stores 8 bytes at an aligned address at once, and between other remote atomics. */
-	enum vb_reason (*remote_atomic_write)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
-					      const void *value);
-	/* What was written through the key (`whole`), or into the range, reaches what the FETH's type names. length 0: nothing. */
-	enum vb_reason (*remote_flush)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
-				       uint64_t length, uint32_t type, bool whole);
 	/* Where tqp->tells: a WRITE or READ of the peer (run->op) of so many bytes was executed, or refused. */
 	void (*remote_done)(struct vb_tqp *qp, uint8_t op, uint64_t bytes, bool ok);
-	/* SEND_WITH_INVALIDATE and LOCAL_INV: make a type 2 window's key dead; no access by it is under way any more. */
-	enum vb_reason (*invalidate)(struct vb_tqp *qp, uint32_t key);
-	/* BIND_MW: its key is valid for every later request. */
-	enum vb_reason (*bind)(struct vb_tqp *qp, const struct vb_send_wqe *wqe);
 
 	/* An affiliated asynchronous event of this queue pair. */
 	void (*event)(struct vb_tqp *qp, enum ibv_event_type type);
@@ -129,6 +137,13 @@ struct vb_env {
 	void (*drop)(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run);
 	/* A sentence for the log about a refusal whose code travels elsewhere (what the target says of rkey, range, flag). */
 	void (*explain)(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run);
+};
+
+/* A constant table; kinds of queue pairs differ in single members, which is why the parts lie in it. */
+struct vb_env {
+	struct vb_env_link link;
+	struct vb_env_memory memory;
+	struct vb_env_queue queue;
 };
 
 #endif

@@ -14,10 +14,10 @@ void vb_requester_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum vb_rea
 	qp->state = vb_service_reliable(qp->service) ? IBV_QPS_ERR : IBV_QPS_SQE;
 	qp->failed = qp->state == IBV_QPS_ERR;
 	r->head++;
-	qp->env->send_done(qp, w, status, reason);
+	qp->env->queue.send_done(qp, w, status, reason);
 	if (qp->state == IBV_QPS_ERR)
 		vb_responder_recv_fail(qp, IBV_WC_WR_FLUSH_ERR, VB_REASON_FLUSHED_LOCAL);
-	qp->env->state_changed(qp);
+	qp->env->queue.state_changed(qp);
 	vb_requester_flush(qp, VB_REASON_FLUSHED_LOCAL);
 }
 
@@ -38,6 +38,6 @@ void vb_responder_error(struct vb_tqp *qp)
 	qp->failed = true;
 	qp->resp.message = VB_OP_COUNT;
 	vb_responder_recv_fail(qp, IBV_WC_WR_FLUSH_ERR, VB_REASON_FLUSHED);
-	qp->env->state_changed(qp);
+	qp->env->queue.state_changed(qp);
 	vb_requester_flush(qp, VB_REASON_FLUSHED);
 }

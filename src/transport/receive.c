@@ -7,14 +7,14 @@
 struct vb_recv_wqe *vb_responder_recv(struct vb_tqp *qp)
 {
 	if (!qp->resp.recv)
-		qp->resp.recv = qp->env->recv_take(qp);
+		qp->resp.recv = qp->env->queue.recv_take(qp);
 	return qp->resp.recv;
 }
 
 void vb_responder_recv_return(struct vb_tqp *qp)
 {
 	if (qp->resp.recv)
-		qp->env->recv_untake(qp, qp->resp.recv);
+		qp->env->queue.recv_untake(qp, qp->resp.recv);
 	qp->resp.recv = NULL;
 }
 
@@ -40,7 +40,7 @@ void vb_responder_recv_done(struct vb_tqp *qp, const struct vb_run *run, enum ib
 		done.header_kind = vb_grh_kind(&run->path);
 	}
 	qp->resp.recv = NULL;
-	qp->env->recv_done(qp, &done);
+	qp->env->queue.recv_done(qp, &done);
 }
 
 void vb_responder_recv_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum vb_reason reason)
@@ -55,5 +55,5 @@ void vb_responder_recv_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum v
 	if (!done.wqe)
 		return;
 	qp->resp.recv = NULL;
-	qp->env->recv_done(qp, &done);
+	qp->env->queue.recv_done(qp, &done);
 }

@@ -61,7 +61,7 @@ static inline void sent_unreliable(struct vb_tqp *qp, struct vb_send_wqe *w, uin
 	if (r->psn != vb_psn_add(w->first_psn, w->num_psn))
 		return;
 	r->head = r->cur = r->started;
-	qp->env->send_done(qp, w, IBV_WC_SUCCESS, VB_REASON_NONE);
+	qp->env->queue.send_done(qp, w, IBV_WC_SUCCESS, VB_REASON_NONE);
 }
 
 /* Is an acknowledgement wanted for a run that ends at `psn`? (IBA 9.7.5.1.7: at the requester's choice.) */
@@ -96,11 +96,11 @@ static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
 	if ((uint64_t)(limit - flight) * qp->mtu < length)
 		length = (limit - flight) * qp->mtu;
 	last = length == rest;
-	buffer = qp->env->reserve(qp, NULL, length);
+	buffer = qp->env->link.reserve(qp, NULL, length);
 	if (!buffer)
 		return VB_STEP_LINK;
 	if (length) {
-		reason = qp->env->gather(qp, w, offset, buffer, length);
+		reason = qp->env->memory.gather(qp, w, offset, buffer, length);
 		if (reason)
 			return vb_requester_refuse(qp, w, IBV_WC_LOC_PROT_ERR, reason);
 	}
@@ -117,13 +117,13 @@ static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
 		run.dma_length = (uint32_t)w->length;
 	}
 	if (qp->service == VB_SERVICE_UC) {
-		qp->env->commit(qp, NULL, &run);
+		qp->env->link.commit(qp, NULL, &run);
 		sent_unreliable(qp, w, run.segments);
 		return VB_STEP_ON;
 	}
 	if (wants_ack(r, last, vb_psn_add(r->psn, run.segments), limit))
 		run.flags |= VB_RUN_ACK_REQ;
-	qp->env->commit(qp, NULL, &run);
+	qp->env->link.commit(qp, NULL, &run);
 	sent(qp, w, run.segments);
 	return VB_STEP_ON;
 }
@@ -165,13 +165,13 @@ static enum vb_step emit_read(struct vb_tqp *qp, struct vb_send_wqe *w)
 	}
 	if (rd_full(qp) || (in_flight(r) && in_flight(r) + packets > window(qp)))
 		return VB_STEP_STOP;
-	if (!qp->env->reserve(qp, NULL, 0))
+	if (!qp->env->link.reserve(qp, NULL, 0))
 		return VB_STEP_LINK;
 	fill(qp, &run, VB_OP_READ_REQUEST, VB_RUN_FIRST | VB_RUN_LAST);
 	run.va = w->remote_addr + offset;
 	run.rkey = w->rkey;
 	run.dma_length = (uint32_t)length;
-	qp->env->commit(qp, NULL, &run);
+	qp->env->link.commit(qp, NULL, &run);
 	sent(qp, w, packets);
 	rd_sent(r);
 	return VB_STEP_ON;
@@ -185,14 +185,14 @@ static enum vb_step emit_atomic(struct vb_tqp *qp, struct vb_send_wqe *w,
 
 	if (rd_full(qp) || in_flight(r) >= window(qp))
 		return VB_STEP_STOP;
-	if (!qp->env->reserve(qp, NULL, 0))
+	if (!qp->env->link.reserve(qp, NULL, 0))
 		return VB_STEP_LINK;
 	fill(qp, &run, op->op, VB_RUN_FIRST | VB_RUN_LAST);
 	run.va = w->remote_addr;
 	run.rkey = w->rkey;
 	run.compare = op->op == VB_OP_COMPARE_SWAP ? w->compare_add : 0;
 	run.swap_add = op->op == VB_OP_COMPARE_SWAP ? w->swap : w->compare_add;
-	qp->env->commit(qp, NULL, &run);
+	qp->env->link.commit(qp, NULL, &run);
 	sent(qp, w, 1);
 	rd_sent(r);
 	return VB_STEP_ON;
@@ -210,11 +210,11 @@ static enum vb_step emit_confirmed(struct vb_tqp *qp, struct vb_send_wqe *w,
 
 	if (rd_full(qp) || in_flight(r) >= window(qp))
 		return VB_STEP_STOP;
-	buffer = qp->env->reserve(qp, NULL, length);
+	buffer = qp->env->link.reserve(qp, NULL, length);
 	if (!buffer)
 		return VB_STEP_LINK;
 	if (length) {
-		reason = qp->env->gather(qp, w, 0, buffer, length);
+		reason = qp->env->memory.gather(qp, w, 0, buffer, length);
 		if (reason)
 			return vb_requester_refuse(qp, w, IBV_WC_LOC_PROT_ERR, reason);
 	}
@@ -224,7 +224,7 @@ static enum vb_step emit_confirmed(struct vb_tqp *qp, struct vb_send_wqe *w,
 	run.rkey = w->rkey;
 	run.flush = (uint32_t)w->feth;
 	run.dma_length = op->op == VB_OP_FLUSH ? (uint32_t)w->flush_length : length;
-	qp->env->commit(qp, NULL, &run);
+	qp->env->link.commit(qp, NULL, &run);
 	sent(qp, w, 1);
 	rd_sent(r);
 	return VB_STEP_ON;
@@ -235,12 +235,12 @@ enum vb_step vb_request_datagram(struct vb_tqp *qp, struct vb_send_wqe *w,
 {
 	struct vb_run run;
 	enum vb_reason reason;
-	void *buffer = qp->env->reserve(qp, w, (uint32_t)w->length);
+	void *buffer = qp->env->link.reserve(qp, w, (uint32_t)w->length);
 
 	if (!buffer)
 		return VB_STEP_LINK;
 	if (w->length) {
-		reason = qp->env->gather(qp, w, 0, buffer, (uint32_t)w->length);
+		reason = qp->env->memory.gather(qp, w, 0, buffer, (uint32_t)w->length);
 		if (reason)
 			return vb_requester_refuse(qp, w, IBV_WC_LOC_PROT_ERR, reason);
 	}
@@ -252,7 +252,7 @@ enum vb_step vb_request_datagram(struct vb_tqp *qp, struct vb_send_wqe *w,
 	/* IBA 10.2.5: a Q_Key with the high bit set stands for the queue pair's own. */
 	run.qkey = w->remote_qkey & 0x80000000u ? qp->qkey : w->remote_qkey;
 	run.path = w->path;
-	qp->env->commit(qp, w, &run);
+	qp->env->link.commit(qp, w, &run);
 	sent_unreliable(qp, w, 1);
 	return VB_STEP_ON;
 }

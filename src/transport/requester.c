@@ -44,8 +44,8 @@ static enum vb_step start_local(struct vb_tqp *qp, struct vb_send_wqe *w)
 
 	if (w->fence && r->cur != r->head)
 		return VB_STEP_STOP;
-	reason = w->opcode == IBV_WR_BIND_MW ? qp->env->bind(qp, w)
-					     : qp->env->invalidate(qp, w->invalidate_key);
+	reason = w->opcode == IBV_WR_BIND_MW ? qp->env->memory.bind(qp, w)
+					     : qp->env->memory.invalidate(qp, w->invalidate_key);
 	if (reason)
 		return vb_requester_refuse(qp, w, IBV_WC_MW_BIND_ERR, reason);
 	w->first_psn = r->next_psn;
@@ -66,8 +66,8 @@ static bool start_direct(struct vb_tqp *qp, struct vb_send_wqe *w, enum vb_step 
 	if (!two_sided) /* kept near, so that it compares for ever */
 		r->two_sided = r->head;
 	if (r->cur != r->head)
-		return qp->env->direct_waits && qp->env->direct_waits(qp, w, two_sided);
-	switch (qp->env->direct(qp, w)) {
+		return qp->env->link.direct_waits && qp->env->link.direct_waits(qp, w, two_sided);
+	switch (qp->env->link.direct(qp, w)) {
 	case VB_DIRECT_MORE:
 		r->direct_more = true;
 		*step = VB_STEP_LINK;
@@ -104,13 +104,13 @@ static enum vb_step start(struct vb_tqp *qp, struct vb_send_wqe *w)
 		return VB_STEP_STOP;
 	if (op->kind == VB_REQUEST_LOCAL)
 		return start_local(qp, w);
-	if (op->direct && qp->env->direct && start_direct(qp, w, &step))
+	if (op->direct && qp->env->link.direct && start_direct(qp, w, &step))
 		return step;
 	w->first_psn = r->next_psn;
 	w->num_psn = w->length <= qp->mtu ? 1 : vb_psn_count(w->length, qp->mtu);
 	/* One run is checked while it is gathered; of several, nothing may be sent if the last one fails. */
 	if (op->kind == VB_REQUEST_DATA && w->length > qp->max_run_bytes && !w->is_inline) {
-		reason = qp->env->gather_check(qp, w);
+		reason = qp->env->memory.gather_check(qp, w);
 		if (reason)
 			return vb_requester_refuse(qp, w, IBV_WC_LOC_PROT_ERR, reason);
 	}

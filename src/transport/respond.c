@@ -33,7 +33,7 @@ static void read_fails(struct vb_tqp *qp, struct vb_resource *res, struct vb_run
 	run->dma_length = (uint32_t)res->length;
 	if (res->repeated) {
 		res->active = false;
-		qp->env->drop(qp, reason, run);
+		qp->env->queue.drop(qp, reason, run);
 		vb_responder_owe_drop(qp, qp->dest_qpn, run->psn, reason);
 		return;
 	}
@@ -51,17 +51,17 @@ static bool read_piece(struct vb_tqp *qp, struct vb_resource *res)
 	uint32_t length = rest < qp->max_run_bytes ? (uint32_t)rest : qp->max_run_bytes;
 	struct vb_run run;
 	enum vb_reason reason;
-	void *buffer = qp->env->reserve(qp, NULL, length);
+	void *buffer = qp->env->link.reserve(qp, NULL, length);
 
 	if (!buffer)
 		return true;
 	fill(qp, &run, VB_OP_READ_RESPONSE, vb_psn_add(res->psn, res->next));
 	if (length) {
-		reason = qp->service == VB_SERVICE_XRC ? qp->env->srq_enter(qp, res->srqn)
+		reason = qp->service == VB_SERVICE_XRC ? qp->env->queue.srq_enter(qp, res->srqn)
 						       : VB_REASON_NONE;
 		if (!reason)
-			reason = qp->env->remote_read(qp, res->rkey, res->va + offset, buffer,
-						      length);
+			reason = qp->env->memory.remote_read(qp, res->rkey, res->va + offset,
+							     buffer, length);
 		if (reason) {
 			read_fails(qp, res, &run, reason);
 			return false;
@@ -76,7 +76,7 @@ static bool read_piece(struct vb_tqp *qp, struct vb_resource *res)
 		run.flags &= (uint8_t)~VB_RUN_LAST;
 	else
 		res->active = false;
-	qp->env->commit(qp, NULL, &run);
+	qp->env->link.commit(qp, NULL, &run);
 	return false;
 }
 
@@ -84,12 +84,12 @@ static bool atomic_answer(struct vb_tqp *qp, struct vb_resource *res)
 {
 	struct vb_run run;
 
-	if (!qp->env->reserve(qp, NULL, 0))
+	if (!qp->env->link.reserve(qp, NULL, 0))
 		return true;
 	fill(qp, &run, VB_OP_ATOMIC_ACK, res->psn);
 	run.original = res->original;
 	res->active = false;
-	qp->env->commit(qp, NULL, &run);
+	qp->env->link.commit(qp, NULL, &run);
 	return false;
 }
 
@@ -118,7 +118,7 @@ static bool acknowledge(struct vb_tqp *qp)
 	struct vb_run run;
 	uint32_t psn = p->epsn;
 
-	if (!qp->env->reserve(qp, NULL, 0))
+	if (!qp->env->link.reserve(qp, NULL, 0))
 		return true;
 	if (p->syndrome == VB_AETH_ACK)
 		psn = p->ack_psn;
@@ -129,7 +129,7 @@ static bool acknowledge(struct vb_tqp *qp)
 	if (p->syndrome == VB_AETH_ACK)
 		run.msn = p->ack_msn;
 	p->owed &= (uint8_t)~VB_OWED_ACK;
-	qp->env->commit(qp, NULL, &run);
+	qp->env->link.commit(qp, NULL, &run);
 	return false;
 }
 
@@ -138,7 +138,7 @@ static bool tell_drop(struct vb_tqp *qp)
 	struct vb_responder *p = &qp->resp;
 	struct vb_run run;
 
-	if (!qp->env->reserve(qp, NULL, 0))
+	if (!qp->env->link.reserve(qp, NULL, 0))
 		return true;
 	fill(qp, &run, VB_OP_DROP, p->drop_psn);
 	run.dest_qpn = p->drop_qpn;
@@ -146,7 +146,7 @@ static bool tell_drop(struct vb_tqp *qp)
 	run.imm = p->drop_reason;
 	run.msn = p->epsn;
 	p->owed &= (uint8_t)~VB_OWED_DROP;
-	qp->env->commit(qp, NULL, &run);
+	qp->env->link.commit(qp, NULL, &run);
 	return false;
 }
 

@@ -52,7 +52,7 @@ void vb_responder_owe_drop(struct vb_tqp *qp, uint32_t qpn, uint32_t psn, enum v
 
 void vb_responder_drop(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run)
 {
-	qp->env->drop(qp, reason, run);
+	qp->env->queue.drop(qp, reason, run);
 	if (vb_service_reliable(run->service) &&
 	    vb_op_is_request(run->op)) /* who waits for an answer is told */
 		vb_responder_owe_drop(qp, run->src_qpn, run->psn, reason);
@@ -126,9 +126,9 @@ void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
 	struct vb_responder *p = &qp->resp;
 	const struct refusal *f = refusal(reason);
 
-	qp->env->explain(qp, reason, run);
+	qp->env->queue.explain(qp, reason, run);
 	if (qp->tells && (run->op == VB_OP_WRITE || run->op == VB_OP_READ_REQUEST))
-		qp->env->remote_done(qp, run->op, 0, false);
+		qp->env->queue.remote_done(qp, run->op, 0, false);
 	p->owed |= VB_OWED_ACK;
 	p->syndrome = f->syndrome;
 	p->nak_psn = psn;
@@ -138,6 +138,6 @@ void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
 	if (p->recv && run->op != VB_OP_READ_RESPONSE)
 		vb_responder_recv_fail(qp, f->recv, reason);
 	else
-		qp->env->event(qp, f->event);
+		qp->env->queue.event(qp, f->event);
 	vb_responder_error(qp);
 }

@@ -37,11 +37,11 @@ static inline void advance(struct vb_responder *p, const struct vb_run *run)
 /* The window's key dies before the completion that tells so. A wrong key: error here, silence there (IBA 9.9.6, class J). */
 static bool invalidate(struct vb_tqp *qp, const struct vb_run *run)
 {
-	enum vb_reason reason = qp->env->invalidate(qp, run->imm);
+	enum vb_reason reason = qp->env->memory.invalidate(qp, run->imm);
 
 	if (!reason)
 		return true;
-	qp->env->explain(qp, VB_REASON_INVALIDATE, run);
+	qp->env->queue.explain(qp, VB_REASON_INVALIDATE, run);
 	vb_responder_recv_fail(qp, IBV_WC_MW_BIND_ERR, reason);
 	/* Where silence is no loss it has to be told; an ACK of earlier messages that is owed still goes out. */
 	vb_responder_owe_drop(qp, run->src_qpn, run->psn, VB_REASON_INVALIDATE);
@@ -53,9 +53,9 @@ static bool invalidate(struct vb_tqp *qp, const struct vb_run *run)
 static struct vb_recv_wqe *receive_for(struct vb_tqp *qp, const struct vb_run *run,
 				       const void *payload)
 {
-	if (!qp->env->recv_match || !(run->flags & VB_RUN_FIRST) || qp->resp.recv)
+	if (!qp->env->queue.recv_match || !(run->flags & VB_RUN_FIRST) || qp->resp.recv)
 		return vb_responder_recv(qp);
-	qp->resp.recv = qp->env->recv_match(qp, run, payload);
+	qp->resp.recv = qp->env->queue.recv_match(qp, run, payload);
 	return qp->resp.recv;
 }
 
@@ -66,7 +66,7 @@ static void send(struct vb_tqp *qp, const struct vb_run *run, const void *payloa
 	enum vb_reason reason;
 
 	if (!recv) {
-		qp->env->explain(qp, VB_REASON_NO_RECEIVE, run);
+		qp->env->queue.explain(qp, VB_REASON_NO_RECEIVE, run);
 		owe_nak(p, VB_AETH_RNR | (qp->min_rnr_timer & 31));
 		return;
 	}
@@ -77,7 +77,7 @@ static void send(struct vb_tqp *qp, const struct vb_run *run, const void *payloa
 		return;
 	}
 	if (run->length) {
-		reason = qp->env->recv_scatter(qp, recv, p->done, payload, run->length);
+		reason = qp->env->queue.recv_scatter(qp, recv, p->done, payload, run->length);
 		if (reason) {
 			vb_responder_nak(qp, run, run->psn, reason);
 			return;
@@ -103,8 +103,8 @@ static enum vb_reason judge_reth(struct vb_tqp *qp, const struct vb_run *run)
 		return VB_REASON_RETH_LENGTH;
 	if (!run->dma_length)
 		return VB_REASON_NONE;
-	return qp->env->remote_check(qp, run->rkey, run->va, run->dma_length,
-				     IBV_ACCESS_REMOTE_WRITE);
+	return qp->env->memory.remote_check(qp, run->rkey, run->va, run->dma_length,
+					    IBV_ACCESS_REMOTE_WRITE);
 }
 
 static enum vb_reason write_data(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
@@ -116,7 +116,7 @@ static enum vb_reason write_data(struct vb_tqp *qp, const struct vb_run *run, co
 		return VB_REASON_RETH_LENGTH;
 	if (!run->length)
 		return VB_REASON_NONE;
-	return qp->env->remote_write(qp, p->rkey, p->va + p->done, payload, run->length);
+	return qp->env->memory.remote_write(qp, p->rkey, p->va + p->done, payload, run->length);
 }
 
 static void write_run(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
@@ -135,7 +135,7 @@ static void write_run(struct vb_tqp *qp, const struct vb_run *run, const void *p
 		reason = VB_REASON_OPCODE_SEQUENCE;
 	/* The immediate needs a receive; without one nothing of this run is done yet. */
 	if (run->flags & VB_RUN_IMM && !vb_responder_recv(qp) && !reason) {
-		qp->env->explain(qp, VB_REASON_NO_RECEIVE, run);
+		qp->env->queue.explain(qp, VB_REASON_NO_RECEIVE, run);
 		owe_nak(p, VB_AETH_RNR | (qp->min_rnr_timer & 31));
 		return;
 	}
@@ -148,7 +148,7 @@ static void write_run(struct vb_tqp *qp, const struct vb_run *run, const void *p
 	p->done += run->length;
 	advance(p, run);
 	if (qp->tells && run->flags & VB_RUN_LAST)
-		qp->env->remote_done(qp, run->op, p->length, true);
+		qp->env->queue.remote_done(qp, run->op, p->length, true);
 	if (run->flags & VB_RUN_IMM)
 		vb_responder_recv_done(qp, run, IBV_WC_RECV_RDMA_WITH_IMM, (uint32_t)p->length);
 }
@@ -159,7 +159,7 @@ static enum vb_reason enter_srq(struct vb_tqp *qp, const struct vb_run *run, boo
 	if (!begins && run->srqn != qp->resp.srqn)
 		return VB_REASON_OPCODE_SEQUENCE;
 	qp->resp.srqn = run->srqn;
-	return qp->env->srq_enter(qp, run->srqn);
+	return qp->env->queue.srq_enter(qp, run->srqn);
 }
 
 static void execute(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
@@ -232,7 +232,7 @@ static void early(struct vb_tqp *qp, const struct vb_run *run)
 		vb_responder_drop(qp, VB_REASON_DROP_PSN, run);
 		return;
 	}
-	qp->env->drop(qp, VB_REASON_DROP_STALE, run);
+	qp->env->queue.drop(qp, VB_REASON_DROP_STALE, run);
 	p->ahead = true;
 	p->ahead_psn = run->psn;
 	if (!p->nak_sent) /* IBA 9.7.5.2.6: once, until the missing packet has come */

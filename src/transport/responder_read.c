@@ -42,8 +42,8 @@ static enum vb_reason judge_read(struct vb_tqp *qp, const struct vb_run *run)
 		return VB_REASON_RD_ATOMIC_EXCEEDED;
 	if (!run->dma_length)
 		return VB_REASON_NONE;
-	return qp->env->remote_check(qp, run->rkey, run->va, run->dma_length,
-				     IBV_ACCESS_REMOTE_READ);
+	return qp->env->memory.remote_check(qp, run->rkey, run->va, run->dma_length,
+					    IBV_ACCESS_REMOTE_READ);
 }
 
 static enum vb_reason execute_atomic(struct vb_tqp *qp, const struct vb_run *run,
@@ -55,8 +55,8 @@ static enum vb_reason execute_atomic(struct vb_tqp *qp, const struct vb_run *run
 		return VB_REASON_ATOMIC_ALIGN;
 	if (!take(qp))
 		return VB_REASON_RD_ATOMIC_EXCEEDED;
-	return qp->env->remote_atomic(qp, run->rkey, run->va, run->op == VB_OP_COMPARE_SWAP,
-				      run->swap_add, run->compare, original);
+	return qp->env->memory.remote_atomic(qp, run->rkey, run->va, run->op == VB_OP_COMPARE_SWAP,
+					     run->swap_add, run->compare, original);
 }
 
 static enum vb_reason execute_atomic_write(struct vb_tqp *qp, const struct vb_run *run,
@@ -70,7 +70,7 @@ static enum vb_reason execute_atomic_write(struct vb_tqp *qp, const struct vb_ru
 		return VB_REASON_ATOMIC_ALIGN;
 	if (!take(qp))
 		return VB_REASON_RD_ATOMIC_EXCEEDED;
-	return qp->env->remote_atomic_write(qp, run->rkey, run->va, payload);
+	return qp->env->memory.remote_atomic_write(qp, run->rkey, run->va, payload);
 }
 
 /* The rights of a queue pair and of a key have a bit for each placement type. */
@@ -91,8 +91,8 @@ static enum vb_reason execute_flush(struct vb_tqp *qp, const struct vb_run *run)
 		return VB_REASON_RD_ATOMIC_EXCEEDED;
 	if (level == IBV_FLUSH_RANGE && !run->dma_length)
 		return VB_REASON_NONE;
-	return qp->env->remote_flush(qp, run->rkey, run->va, run->dma_length, type,
-				     level == IBV_FLUSH_MR);
+	return qp->env->memory.remote_flush(qp, run->rkey, run->va, run->dma_length, type,
+					    level == IBV_FLUSH_MR);
 }
 
 static enum vb_reason execute(struct vb_tqp *qp, const struct vb_run *run, const void *payload,
@@ -146,7 +146,7 @@ void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run, const v
 	p->msn = (p->msn + 1) & VB_PSN_MASK;
 	p->owed |= VB_OWED_RESOURCE;
 	if (qp->tells && reads)
-		qp->env->remote_done(qp, run->op, run->dma_length, true);
+		qp->env->queue.remote_done(qp, run->op, run->dma_length, true);
 }
 
 /* Is this the same request again, or (READ) its end? Anything else under an old PSN is not answered. */

@@ -28,9 +28,9 @@ static bool send(struct vb_tqp *qp, const struct vb_run *run, const void *payloa
 	}
 	if (!run->length)
 		return true;
-	reason = qp->env->recv_scatter(qp, recv, p->done, payload, run->length);
+	reason = qp->env->queue.recv_scatter(qp, recv, p->done, payload, run->length);
 	if (reason) { /* a fault of the receiver, not of the message */
-		qp->env->explain(qp, reason, run);
+		qp->env->queue.explain(qp, reason, run);
 		vb_responder_recv_fail(qp, IBV_WC_LOC_PROT_ERR, reason);
 		vb_responder_error(qp);
 	}
@@ -41,8 +41,8 @@ static enum vb_reason judge_reth(struct vb_tqp *qp, const struct vb_run *run)
 {
 	if (!(qp->access & IBV_ACCESS_REMOTE_WRITE) || run->dma_length > VB_MESSAGE_MOST)
 		return VB_REASON_DROP_ACCESS;
-	if (run->dma_length &&
-	    qp->env->remote_check(qp, run->rkey, run->va, run->dma_length, IBV_ACCESS_REMOTE_WRITE))
+	if (run->dma_length && qp->env->memory.remote_check(qp, run->rkey, run->va, run->dma_length,
+							    IBV_ACCESS_REMOTE_WRITE))
 		return VB_REASON_DROP_ACCESS;
 	return VB_REASON_NONE;
 }
@@ -65,7 +65,7 @@ static bool write_run(struct vb_tqp *qp, const struct vb_run *run, const void *p
 	if (!reason && run->flags & VB_RUN_IMM && !vb_responder_recv(qp))
 		reason = VB_REASON_DROP_NO_RECEIVE;
 	if (!reason && run->length &&
-	    qp->env->remote_write(qp, p->rkey, p->va + p->done, payload, run->length))
+	    qp->env->memory.remote_write(qp, p->rkey, p->va + p->done, payload, run->length))
 		reason = VB_REASON_DROP_ACCESS;
 	if (reason)
 		lose(qp, reason, run);
@@ -109,7 +109,7 @@ void vb_responder_uc(struct vb_tqp *qp, const struct vb_run *run, const void *pa
 	if (!(run->flags & VB_RUN_LAST))
 		return;
 	if (qp->tells && run->op == VB_OP_WRITE)
-		qp->env->remote_done(qp, run->op, p->length, true);
+		qp->env->queue.remote_done(qp, run->op, p->length, true);
 	if (run->op == VB_OP_SEND)
 		vb_responder_recv_done(qp, run, IBV_WC_RECV, (uint32_t)p->done);
 	else if (run->flags & VB_RUN_IMM)

@@ -6,7 +6,7 @@
 
 static void fail(struct vb_tqp *qp, const struct vb_run *run, enum vb_reason reason)
 {
-	qp->env->explain(qp, reason, run);
+	qp->env->queue.explain(qp, reason, run);
 	vb_responder_recv_fail(qp, IBV_WC_LOC_PROT_ERR, reason);
 	vb_responder_error(qp);
 }
@@ -42,9 +42,9 @@ void vb_responder_ud(struct vb_tqp *qp, const struct vb_run *run, const void *pa
 		return;
 	}
 	vb_grh_build(&run->path, run->length, run->flags & VB_RUN_IMM, grh);
-	reason = qp->env->recv_scatter(qp, recv, 0, grh, VB_GRH_BYTES);
+	reason = qp->env->queue.recv_scatter(qp, recv, 0, grh, VB_GRH_BYTES);
 	if (!reason && run->length)
-		reason = qp->env->recv_scatter(qp, recv, VB_GRH_BYTES, payload, run->length);
+		reason = qp->env->queue.recv_scatter(qp, recv, VB_GRH_BYTES, payload, run->length);
 	if (reason)
 		fail(qp, run, reason);
 	else

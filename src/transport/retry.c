@@ -76,7 +76,7 @@ static void pause_for(struct vb_tqp *qp, enum vb_requester_wait wait, uint64_t d
 	qp->req.timer = false;
 	qp->req.trouble = true;
 	qp->req.probing = true;
-	qp->env->timer(qp, delay_ns);
+	qp->env->queue.timer(qp, delay_ns);
 }
 
 void vb_retry_not_ready(struct vb_tqp *qp, uint8_t rnr_timer)
@@ -102,7 +102,7 @@ void vb_retry_dropped(struct vb_tqp *qp, enum vb_reason reason)
 
 	if (r->wait)
 		return;
-	now = qp->env->now(qp);
+	now = qp->env->queue.now(qp);
 	if (!r->backoff_ns)
 		r->since_ns = now;
 	if (now - r->since_ns >= left) {

@@ -25,7 +25,7 @@ void vb_requester_flush(struct vb_tqp *qp, enum vb_reason reason)
 		struct vb_send_wqe *w = vb_tqp_wqe(qp, r->head);
 
 		r->cur = r->started = ++r->head;
-		qp->env->send_done(qp, w, IBV_WC_WR_FLUSH_ERR, reason);
+		qp->env->queue.send_done(qp, w, IBV_WC_WR_FLUSH_ERR, reason);
 	}
 	r->cur = r->started = r->head;
 	r->psn = r->una = r->max_psn = r->next_psn;
@@ -59,7 +59,7 @@ bool vb_requester_acked(struct vb_tqp *qp, uint32_t upto)
 		}
 		r->una = end;
 		r->head++;
-		qp->env->send_done(qp, w, IBV_WC_SUCCESS, VB_REASON_NONE);
+		qp->env->queue.send_done(qp, w, IBV_WC_SUCCESS, VB_REASON_NONE);
 	}
 	while (r->rd_head != r->rd_tail &&
 	       vb_psn_diff(r->una, r->rd_end[r->rd_head & (r->rd_slots - 1)]) >= 0)
@@ -86,5 +86,5 @@ void vb_requester_done(struct vb_tqp *qp, struct vb_send_wqe *w)
 	struct vb_requester *r = &qp->req;
 
 	r->cur = r->started = ++r->head;
-	qp->env->send_done(qp, w, IBV_WC_SUCCESS, VB_REASON_NONE);
+	qp->env->queue.send_done(qp, w, IBV_WC_SUCCESS, VB_REASON_NONE);
 }

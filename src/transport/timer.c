@@ -19,13 +19,13 @@ void vb_retry_arm(struct vb_tqp *qp)
 	if (!delay)
 		return;
 	qp->req.timer = true;
-	qp->env->timer(qp, delay);
+	qp->env->queue.timer(qp, delay);
 }
 
 void vb_retry_cancel(struct vb_tqp *qp)
 {
 	if (qp->req.timer || qp->req.wait)
-		qp->env->timer(qp, 0);
+		qp->env->queue.timer(qp, 0);
 	qp->req.timer = false;
 	qp->req.wait = VB_WAIT_NONE;
 }

@@ -97,7 +97,7 @@ static void send_nowhere(struct vb_tqp *qp)
 		return;
 	r->psn = r->una = r->max_psn = r->next_psn;
 	r->head = r->cur = r->started;
-	qp->env->send_done(qp, w, IBV_WC_SUCCESS, VB_REASON_NONE);
+	qp->env->queue.send_done(qp, w, IBV_WC_SUCCESS, VB_REASON_NONE);
 }
 
 void vb_tqp_peer_dead(struct vb_tqp *qp)

@@ -57,7 +57,7 @@ struct vb_tqp {
 	 */
 	bool link_reliable;
 	bool sends_only; /* XRC_SEND: there is no responder half (IBA A14.2) */
-	bool tells;      /* env->remote_done is to be called */
+	bool tells;      /* env->queue.remote_done is to be called */
 	uint8_t least;   /* bytes of the shortest payload: 0, or a frame's header */
 
 	struct vb_requester req;
@@ -114,7 +114,7 @@ bool vb_tqp_owes_ack_alone(const struct vb_tqp *qp);
 /* A validated run has arrived for this queue pair (any state); payload is run->length bytes, read once. Owed acks are emitted by the next vb_tqp_run(). */
 void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload);
 
-/* The timer armed through env->timer has expired. Call vb_tqp_run() afterwards, as after vb_tqp_receive(). */
+/* The timer armed through env->queue.timer has expired. Call vb_tqp_run() afterwards, as after vb_tqp_receive(). */
 void vb_tqp_timer(struct vb_tqp *qp);
 
 /*

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* XRC receive queue pairs: bodies that run the protocol, and the handles through which programs see them. */
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "engine/cq.h"
 #include "process/limits.h"
 #include "process/process.h"
+#include "qp/env.h"
 #include "qp/parts.h"
 #include "qp/qp.h"
 #include "engine/recv_queue.h"
@@ -58,22 +58,20 @@ static struct vb_recv_wqe *recv_take(struct vb_tqp *t)
 	return vb_xrc_body_of(body)->srq ? vb_srq_take(vb_xrc_body_of(body)->srq) : NULL;
 }
 
-static struct vb_env env;
-
-static void env_init(void)
-{
-	env = vb_qp_env;
-	env.srq_enter = vb_xrc_srq_enter;
-	env.recv_take = recv_take;
-}
-
-static const struct vb_env *body_env(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, env_init);
-	return &env;
-}
+static const struct vb_env body_env = {
+	.link = {VB_ENV_LINK},
+	.memory = {VB_ENV_MEMORY, .scatter_response = vb_env_scatter_response},
+	.queue =
+		{
+			VB_ENV_QUEUE,
+			.send_done = vb_env_send_done,
+			.srq_enter = vb_xrc_srq_enter,
+			.recv_take = recv_take,
+			.recv_untake = vb_env_recv_untake,
+			.recv_scatter = vb_env_recv_scatter,
+			.recv_done = vb_env_recv_done,
+		},
+};
 
 static bool shared_alloc(struct vb_qp *body)
 {
@@ -98,7 +96,6 @@ static struct vb_qp *body_alloc(struct vb_xrc_domain *d)
 	body->u.qp.context = d->context;
 	body->engine = d->engine;
 	vb_qp_protocol_init(body, IBV_QPT_XRC_RECV);
-	body->t.env = body_env();
 	vb_recv_queue_init(&body->rq, NULL, 0, 0);
 	/* Whichever process executes has to find what another one remembered. */
 	body->t.resp.res = calloc(VB_RESOURCES, sizeof(struct vb_resource));
@@ -500,6 +497,7 @@ const struct vb_qp_kind vb_xrc_handle = {
 
 /* A receiver of this process alone. */
 static const struct vb_qp_kind private_body = {
+	.env = &body_env,
 	.psns = vb_qp_ordinary_psns,
 	.publish = vb_qp_ordinary_publish,
 	.event = body_event,
@@ -509,6 +507,7 @@ static const struct vb_qp_kind private_body = {
 
 /* One that other processes may open. */
 static const struct vb_qp_kind shared_body = {
+	.env = &body_env,
 	.pull = vb_xrc_pull,
 	.psns = shared_psns,
 	.publish = shared_publish,

@@ -142,7 +142,7 @@ static void happen(struct world *w)
 		trace_line(w, "%c: the program moves it to ERR", 'A' + (int)s->number);
 		oracle_stopped(&w->oracle, s->number, true);
 		vb_tqp_to_error(&s->qp);
-		sim_env.state_changed(&s->qp); /* the device's part: flush the receives */
+		sim_env.queue.state_changed(&s->qp); /* the device's part: flush the receives */
 		break;
 	case SIM_FAULT_PEER_DEAD:
 		trace_line(w, "%c: dies", 'A' + (int)s->number);

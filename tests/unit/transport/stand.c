@@ -255,19 +255,21 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 	stand_of(qp)->explained++;
 }
 
-#define ENVIRONMENT                                                                               \
-	.reserve = reserve, .commit = commit, .timer = timer, .now = now,                         \
-	.gather_check = gather_check, .gather = gather, .scatter_response = scatter_response,     \
-	.send_done = send_done, .recv_take = recv_take, .recv_untake = recv_untake,               \
-	.recv_scatter = recv_scatter, .recv_done = recv_done, .remote_check = remote_check,       \
-	.remote_write = remote_write, .remote_read = remote_read, .remote_atomic = remote_atomic, \
-	.remote_atomic_write = remote_atomic_write, .remote_flush = remote_flush,                 \
-	.invalidate = invalidate, .bind = bind, .event = event, .state_changed = state_changed,   \
-	.drop = drop, .explain = explain
+#define ENVIRONMENT                                                                             \
+	.link.reserve = reserve, .link.commit = commit, .queue.timer = timer, .queue.now = now, \
+	.memory.gather_check = gather_check, .memory.gather = gather,                           \
+	.memory.scatter_response = scatter_response, .queue.send_done = send_done,              \
+	.queue.recv_take = recv_take, .queue.recv_untake = recv_untake,                         \
+	.queue.recv_scatter = recv_scatter, .queue.recv_done = recv_done,                       \
+	.memory.remote_check = remote_check, .memory.remote_write = remote_write,               \
+	.memory.remote_read = remote_read, .memory.remote_atomic = remote_atomic,               \
+	.memory.remote_atomic_write = remote_atomic_write, .memory.remote_flush = remote_flush, \
+	.memory.invalidate = invalidate, .memory.bind = bind, .queue.event = event,             \
+	.queue.state_changed = state_changed, .queue.drop = drop, .queue.explain = explain
 
 static const struct vb_env env = {ENVIRONMENT};
-static const struct vb_env env_direct = {ENVIRONMENT, .direct = direct,
-					 .direct_waits = direct_waits};
+static const struct vb_env env_direct = {ENVIRONMENT, .link.direct = direct,
+					 .link.direct_waits = direct_waits};
 
 struct stand *stand_new(bool reliable)
 {
