@@ -107,36 +107,35 @@ static bool needs_one_mark(const struct vb_qp *qp, const struct vb_send_wqe *wqe
 	return w->is_inline || vb_mem_is_ours(&mem, vb_send_wqe_sge(w), w->num_sge);
 }
 
-/* The local side as vectors. False: a local key is wrong; the responder path reports it. */
-static bool local_vectors(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t offset,
-			  uint64_t length, uint32_t need, struct iovec *iov, int *count,
-			  uint64_t *got, struct vb_mem_odd *odd)
+/* The next `length` bytes of the local side as vectors. False: a local key is wrong; the responder path reports it. */
+static bool local_vectors(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t length,
+			  struct vb_mem_vectors *v)
 {
 	struct vb_mem mem = vb_env_memory(qp);
+	uint32_t need = wqe->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
+	struct vb_mem_cursor c = {&mem, vb_send_wqe_sge(wqe), wqe->num_sge, 0, wqe->done, length,
+				  need};
 
-	*odd = (struct vb_mem_odd){0, 0};
 	if (wqe->is_inline) {
-		iov[0].iov_base = (char *)vb_send_wqe_inline(wqe) + offset;
-		iov[0].iov_len = length;
-		*count = 1;
-		*got = length;
+		v->iov[0].iov_base = (char *)vb_send_wqe_inline(wqe) + wqe->done;
+		v->iov[0].iov_len = length;
+		v->count = 1;
+		v->bytes = length;
+		v->paged = v->null = 0;
 		return true;
 	}
-	return vb_mem_vectors(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, offset, length, need, iov,
-			      VB_PEER_IOV - 2, count, got, odd) == VB_REASON_NONE &&
-	       *got > 0;
+	return vb_mem_next(&c, v) == VB_REASON_NONE && v->bytes > 0;
 }
 
 /*
  * May the local vectors be copied from here? Not those of the null region, which has no address. On-demand memory that the program
  * has unmapped makes the kernel's copy fail, which it does all of only if it is one piece and the target is not mapped here.
  */
-static bool copyable(const struct target *target, const struct vb_mem_odd *odd, int count,
-		     uint64_t length)
+static bool copyable(const struct target *target, const struct vb_mem_vectors *v, uint64_t length)
 {
-	if (odd->null)
+	if (v->null)
 		return false;
-	return !odd->paged || (count == 1 && !vb_arena_holds(target->peer, target->addr, length));
+	return !v->paged || (v->count == 1 && !vb_arena_holds(target->peer, target->addr, length));
 }
 
 static int copy_chunk(const struct target *target, struct vb_send_wqe *wqe, struct iovec *iov,
@@ -155,21 +154,17 @@ static enum vb_direct direct_copy(struct vb_qp *qp, struct vb_send_wqe *wqe,
 				  const struct target *target)
 {
 	struct iovec iov[VB_PEER_IOV];
-	uint32_t need = wqe->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
+	struct vb_mem_vectors v = {.iov = iov, .max = VB_PEER_IOV - 2};
 	uint64_t length = wqe->length - wqe->done;
-	struct vb_mem_odd odd;
-	uint64_t got;
-	int count;
 
 	if (length > DIRECT_CHUNK)
 		length = DIRECT_CHUNK;
-	if (!local_vectors(qp, wqe, wqe->done, length, need, iov, &count, &got, &odd) ||
-	    !copyable(target, &odd, count, wqe->length) ||
-	    copy_chunk(target, wqe, iov, count, got) != 0) {
+	if (!local_vectors(qp, wqe, length, &v) || !copyable(target, &v, wqe->length) ||
+	    copy_chunk(target, wqe, iov, v.count, v.bytes) != 0) {
 		wqe->done = 0;
 		return VB_DIRECT_DECLINED;
 	}
-	wqe->done += got;
+	wqe->done += v.bytes;
 	return wqe->done == wqe->length ? VB_DIRECT_DONE : VB_DIRECT_MORE;
 }
 

@@ -11,6 +11,7 @@
 #include "device/device.h"
 #include "memory/dmabuf.h"
 #include "process/limits.h"
+#include "memory/copy.h"
 #include "memory/memory.h"
 #include "memory/mr.h"
 #include "object/passport.h"

@@ -11,6 +11,7 @@
 #include "host/arena.h"
 #include "host/guard.h"
 #include "host/peer.h"
+#include "memory/copy.h"
 
 /* By slot of the own key. */
 static _Atomic(struct vb_foreign *) table[VB_MAX_KEYS];

@@ -2,16 +2,11 @@
 /* Registered memory: checks and copies. Runs under an engine's lock, which is what vb_process_quiesce() waits for. */
 #include "memory/memory.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "memory/copy.h"
 #include "memory/foreign.h"
-#include "process/process.h"
-#include "host/arena.h"
-#include "host/peer.h"
 
 /* The sentence that names the element, the region and what is wrong between them. */
 static void explain(const struct vb_mem *mem, const char *what, int element, uint32_t key,
@@ -59,14 +54,14 @@ static bool is_paged(const struct vb_key *k)
 	return k->access & IBV_ACCESS_ON_DEMAND;
 }
 
-static void note_odd(const struct vb_mem *mem, uint32_t key, int n, struct vb_mem_odd *odd)
+static void note_odd(const struct vb_mem *mem, uint32_t key, int n, struct vb_mem_vectors *v)
 {
 	const struct vb_key *k = &mem->keys->key[vb_key_slot(key)];
 
 	if (k->kind == VB_KEY_NULL)
-		odd->null |= 1ull << n;
+		v->null |= 1ull << n;
 	else if (is_paged(k))
-		odd->paged |= 1ull << n;
+		v->paged |= 1ull << n;
 }
 
 bool vb_mem_is_plain(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge)
@@ -80,43 +75,67 @@ bool vb_mem_is_plain(const struct vb_mem *mem, const struct ibv_sge *sge, uint32
 	return true;
 }
 
-enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
-			      uint64_t offset, uint64_t length, uint32_t need, struct iovec *iov,
-			      int max, int *count, uint64_t *got, struct vb_mem_odd *odd)
+/* A piece of a part: what one element has of it. */
+struct piece {
+	int element;
+	uint32_t key;
+	uint64_t va;
+	uint64_t length;
+};
+
+/* False: the part, or the list, is at its end. */
+static inline bool piece_next(struct vb_mem_cursor *c, struct piece *piece)
 {
-	uint64_t covered = 0;
+	const struct ibv_sge *sge;
+
+	if (!c->length)
+		return false;
+	while (c->at < c->num_sge && c->offset >= c->sge[c->at].length)
+		c->offset -= c->sge[c->at++].length;
+	if (c->at == c->num_sge)
+		return false;
+	sge = &c->sge[c->at];
+	piece->element = (int)c->at;
+	piece->key = sge->lkey;
+	piece->va = sge->addr + c->offset;
+	piece->length = sge->length - c->offset;
+	if (piece->length > c->length)
+		piece->length = c->length;
+	c->offset += piece->length;
+	c->length -= piece->length;
+	return true;
+}
+
+static enum vb_reason piece_check(const struct vb_mem_cursor *c, const struct piece *piece,
+				  uint64_t *addr)
+{
+	enum vb_reason reason = vb_mem_check(c->mem, piece->key, piece->va, piece->length, c->need,
+					     VB_ACCESS_LOCAL, addr);
+
+	if (reason != VB_REASON_NONE)
+		explain(c->mem, "local access", piece->element, piece->key, piece->va,
+			piece->length, reason);
+	return reason;
+}
+
+enum vb_reason vb_mem_next(struct vb_mem_cursor *cursor, struct vb_mem_vectors *v)
+{
+	struct piece piece;
 	int n = 0;
 
-	*odd = (struct vb_mem_odd){0, 0};
-
-	for (uint32_t i = 0; i < num_sge && covered < length && n < max; i++) {
+	v->bytes = v->paged = v->null = 0;
+	while (n < v->max && piece_next(cursor, &piece)) {
 		uint64_t addr;
+		enum vb_reason reason = piece_check(cursor, &piece, &addr);
 
-		if (offset >= sge[i].length) {
-			offset -= sge[i].length;
-			continue;
-		}
-		uint64_t part = sge[i].length - offset;
-
-		if (part > length - covered)
-			part = length - covered;
-		enum vb_reason reason = vb_mem_check(mem, sge[i].lkey, sge[i].addr + offset, part,
-						     need, VB_ACCESS_LOCAL, &addr);
-
-		if (reason != VB_REASON_NONE) {
-			explain(mem, "local access", (int)i, sge[i].lkey, sge[i].addr + offset,
-				part, reason);
+		if (reason != VB_REASON_NONE)
 			return reason;
-		}
-		note_odd(mem, sge[i].lkey, n, odd);
-		iov[n].iov_base = (void *)(uintptr_t)addr;
-		iov[n].iov_len = part;
-		n++;
-		covered += part;
-		offset = 0;
+		note_odd(cursor->mem, piece.key, n, v);
+		v->iov[n].iov_base = (void *)(uintptr_t)addr;
+		v->iov[n++].iov_len = piece.length;
+		v->bytes += piece.length;
 	}
-	*count = n;
-	*got = covered;
+	v->count = n;
 	return VB_REASON_NONE;
 }
 
@@ -150,23 +169,64 @@ static enum vb_reason gone(const struct vb_mem *mem, const struct iovec *iov)
 	return VB_REASON_MEMORY_GONE;
 }
 
-/* One vector that is not plain memory. */
-static enum vb_reason odd_out(const struct vb_mem *mem, void *to, const struct iovec *iov,
-			      bool null)
+/* Where a walk copies to, or from: the bytes of the list one behind the other. */
+struct flat {
+	char *to; /* NULL: a scatter */
+	const char *from;
+};
+
+static inline void flat_move(struct flat *f, uint64_t length)
+{
+	if (f->to)
+		f->to += length;
+	else
+		f->from += length;
+}
+
+/* The two leaves: one vector, out of the list and into it. */
+static inline enum vb_reason leaf_out(const struct vb_mem *mem, const struct iovec *iov, bool paged,
+				      bool null, char *to)
 {
 	if (null)
 		memset(to, 0, iov->iov_len);
+	else if (!paged)
+		memcpy(to, iov->iov_base, iov->iov_len);
 	else if (!vb_mem_copy_out(to, (uintptr_t)iov->iov_base, iov->iov_len))
 		return gone(mem, iov);
 	return VB_REASON_NONE;
 }
 
-static enum vb_reason odd_in(const struct vb_mem *mem, const struct iovec *iov, const void *from,
-			     bool null)
+static inline enum vb_reason leaf_in(const struct vb_mem *mem, const struct iovec *iov, bool paged,
+				     bool null, const char *from)
 {
-	if (!null && !vb_mem_copy_in((uintptr_t)iov->iov_base, from, iov->iov_len))
+	if (null)
+		return VB_REASON_NONE;
+	if (!paged)
+		memcpy(iov->iov_base, from, iov->iov_len);
+	else if (!vb_mem_copy_in((uintptr_t)iov->iov_base, from, iov->iov_len))
 		return gone(mem, iov);
 	return VB_REASON_NONE;
+}
+
+static inline enum vb_reason vectors_copy(const struct vb_mem *mem, const struct vb_mem_vectors *v,
+					  struct flat *f)
+{
+	for (int i = 0; i < v->count; i++) {
+		bool paged = v->paged >> i & 1, null = v->null >> i & 1;
+		enum vb_reason reason = f->to ? leaf_out(mem, &v->iov[i], paged, null, f->to)
+					      : leaf_in(mem, &v->iov[i], paged, null, f->from);
+
+		if (reason)
+			return reason;
+		flat_move(f, v->iov[i].iov_len);
+	}
+	return VB_REASON_NONE;
+}
+
+/* The list is at its end before the part. */
+static enum vb_reason too_short(const struct flat *f)
+{
+	return f->to ? VB_REASON_LKEY_RANGE : VB_REASON_RECV_TOO_SMALL;
 }
 
 bool vb_mem_is_ours(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge)
@@ -178,234 +238,76 @@ bool vb_mem_is_ours(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_
 	return true;
 }
 
-/* The part of an element that is not imported. */
-static enum vb_reason own_part(const struct vb_mem *mem, uint32_t key, uint64_t addr, char *flat,
-			       uint64_t length, bool gather)
+static enum vb_reason foreign_copy(const struct vb_mem_cursor *c, const struct piece *piece,
+				   const struct flat *f)
 {
-	struct iovec iov = {(void *)(uintptr_t)addr, length};
-	struct vb_mem_odd odd = {0, 0};
-
-	note_odd(mem, key, 0, &odd);
-	if (odd.paged | odd.null)
-		return gather ? odd_out(mem, flat, &iov, odd.null)
-			      : odd_in(mem, &iov, flat, odd.null);
-	if (gather)
-		memcpy(flat, iov.iov_base, length);
-	else
-		memcpy(iov.iov_base, flat, length);
-	return VB_REASON_NONE;
+	return f->to ? vb_foreign_read(c->mem, piece->key, piece->va, f->to, piece->length, c->need,
+				       VB_ACCESS_LOCAL)
+		     : vb_foreign_write(c->mem, piece->key, piece->va, f->from, piece->length,
+					c->need, VB_ACCESS_LOCAL);
 }
 
-/* One element of a list that has imported ones, or the part of it. */
-static enum vb_reason mixed_part(const struct vb_mem *mem, int element, uint32_t key, uint64_t va,
-				 char *flat, uint64_t length, bool gather)
+/* A list that has imported elements: one after the other. */
+static enum vb_reason mixed_copy(struct vb_mem_cursor *c, struct flat *f)
 {
-	uint32_t need = gather ? 0 : IBV_ACCESS_LOCAL_WRITE;
-	uint64_t addr;
+	struct iovec iov;
+	struct vb_mem_vectors v = {.iov = &iov, .max = 1, .count = 1};
+	struct piece piece;
 
-	if (vb_foreign_is(mem, key))
-		return gather ? vb_foreign_read(mem, key, va, flat, length, need, VB_ACCESS_LOCAL)
-			      : vb_foreign_write(mem, key, va, flat, length, need, VB_ACCESS_LOCAL);
-	enum vb_reason reason = vb_mem_check(mem, key, va, length, need, VB_ACCESS_LOCAL, &addr);
+	while (piece_next(c, &piece)) {
+		enum vb_reason reason;
+		uint64_t addr;
 
-	if (reason != VB_REASON_NONE)
-		explain(mem, "local access", element, key, va, length, reason);
-	else
-		reason = own_part(mem, key, addr, flat, length, gather);
-	return reason;
-}
-
-static enum vb_reason mixed(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
-			    uint64_t offset, char *flat, uint64_t length, bool gather)
-{
-	for (uint32_t i = 0; i < num_sge && length; i++) {
-		if (offset >= sge[i].length) {
-			offset -= sge[i].length;
-			continue;
+		if (vb_foreign_is(c->mem, piece.key)) {
+			reason = foreign_copy(c, &piece, f);
+			flat_move(f, piece.length);
+		} else {
+			reason = piece_check(c, &piece, &addr);
+			iov = (struct iovec){(void *)(uintptr_t)addr, piece.length};
+			v.paged = v.null = 0;
+			note_odd(c->mem, piece.key, 0, &v);
+			if (!reason)
+				reason = vectors_copy(c->mem, &v, f);
 		}
-		uint64_t part = sge[i].length - offset;
-
-		if (part > length)
-			part = length;
-		enum vb_reason reason = mixed_part(mem, (int)i, sge[i].lkey, sge[i].addr + offset,
-						   flat, part, gather);
-
-		if (reason != VB_REASON_NONE)
+		if (reason)
 			return reason;
-		flat += part;
-		length -= part;
-		offset = 0;
 	}
-	if (!length)
-		return VB_REASON_NONE;
-	return gather ? VB_REASON_LKEY_RANGE : VB_REASON_RECV_TOO_SMALL;
+	return c->length ? too_short(f) : VB_REASON_NONE;
+}
+
+static inline __attribute__((always_inline)) enum vb_reason list_copy(struct vb_mem_cursor *c,
+								      struct flat f)
+{
+	struct iovec iov[VECTORS];
+	struct vb_mem_vectors v = {.iov = iov, .max = VECTORS};
+
+	if (!vb_mem_is_ours(c->mem, c->sge, c->num_sge))
+		return mixed_copy(c, &f);
+	while (c->length) {
+		enum vb_reason reason = vb_mem_next(c, &v);
+
+		if (!reason && !v.count)
+			reason = too_short(&f);
+		if (!reason)
+			reason = vectors_copy(c->mem, &v, &f);
+		if (reason)
+			return reason;
+	}
+	return VB_REASON_NONE;
 }
 
 enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
 			     uint64_t offset, void *dst, uint64_t length)
 {
-	struct iovec iov[VECTORS];
-	struct vb_mem_odd odd;
-	char *to = dst;
+	struct vb_mem_cursor c = {mem, sge, num_sge, 0, offset, length, 0};
 
-	if (!vb_mem_is_ours(mem, sge, num_sge))
-		return mixed(mem, sge, num_sge, offset, dst, length, true);
-	while (length) {
-		uint64_t got;
-		int n;
-		enum vb_reason reason = vb_mem_vectors(mem, sge, num_sge, offset, length, 0, iov,
-						       VECTORS, &n, &got, &odd);
-
-		if (reason != VB_REASON_NONE)
-			return reason;
-		if (!n)
-			return VB_REASON_LKEY_RANGE;
-		for (int i = 0; i < n; i++) {
-			if (((odd.paged | odd.null) >> i) & 1)
-				reason = odd_out(mem, to, &iov[i], (odd.null >> i) & 1);
-			else
-				memcpy(to, iov[i].iov_base, iov[i].iov_len);
-			if (reason)
-				return reason;
-			to += iov[i].iov_len;
-		}
-		offset += got;
-		length -= got;
-	}
-	return VB_REASON_NONE;
+	return list_copy(&c, (struct flat){.to = dst});
 }
 
 enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
 			      uint64_t offset, const void *src, uint64_t length)
 {
-	struct iovec iov[VECTORS];
-	struct vb_mem_odd odd;
-	const char *from = src;
+	struct vb_mem_cursor c = {mem, sge, num_sge, 0, offset, length, IBV_ACCESS_LOCAL_WRITE};
 
-	if (!vb_mem_is_ours(mem, sge, num_sge))
-		return mixed(mem, sge, num_sge, offset, (char *)(uintptr_t)src, length, false);
-	while (length) {
-		uint64_t got;
-		int n;
-		enum vb_reason reason = vb_mem_vectors(mem, sge, num_sge, offset, length,
-						       IBV_ACCESS_LOCAL_WRITE, iov, VECTORS, &n,
-						       &got, &odd);
-
-		if (reason != VB_REASON_NONE)
-			return reason;
-		if (!n)
-			return VB_REASON_RECV_TOO_SMALL;
-		for (int i = 0; i < n; i++) {
-			if (((odd.paged | odd.null) >> i) & 1)
-				reason = odd_in(mem, &iov[i], from, (odd.null >> i) & 1);
-			else
-				memcpy(iov[i].iov_base, from, iov[i].iov_len);
-			if (reason)
-				return reason;
-			from += iov[i].iov_len;
-		}
-		offset += got;
-		length -= got;
-	}
-	return VB_REASON_NONE;
-}
-
-void vb_mem_copy_tail_last(void *dst, const void *src, uint64_t length)
-{
-	if (!length)
-		return;
-	uintptr_t end = (uintptr_t)dst + length;
-	uintptr_t tail = (end - 1) & ~(uintptr_t)7;
-	uint64_t before = tail > (uintptr_t)dst ? tail - (uintptr_t)dst : 0;
-	uint64_t rest = length - before;
-
-	memcpy(dst, src, before);
-	/* The compiler and, on weakly ordered machines, the processor keep the tail behind what precedes it. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	if (rest == 8) {
-		uint64_t word;
-
-		memcpy(&word, (const char *)src + before, sizeof(word));
-		__atomic_store_n((uint64_t *)(void *)((char *)dst + before), word,
-				 __ATOMIC_RELEASE);
-	} else {
-		memcpy((char *)dst + before, (const char *)src + before, rest);
-	}
-}
-
-/* Where process_vm_writev(2) on oneself is forbidden (an old container's seccomp), plain copies must do. */
-static _Atomic bool kernel_copies_refused;
-
-static bool kernel_copy(struct iovec *local, const struct iovec *remote, unsigned long pieces,
-			uint64_t length, bool in)
-{
-	ssize_t n = in ? process_vm_writev(getpid(), local, 1, remote, pieces, 0)
-		       : process_vm_readv(getpid(), local, 1, remote, pieces, 0);
-
-	if (n < 0 && (errno == EPERM || errno == ENOSYS))
-		atomic_store_explicit(&kernel_copies_refused, true, memory_order_relaxed);
-	return n >= 0 && (uint64_t)n == length;
-}
-
-static bool refused(void)
-{
-	return atomic_load_explicit(&kernel_copies_refused, memory_order_relaxed);
-}
-
-/*
- * Device memory and its like: mapped a second time, where the program cannot unmap it. vb_peer_write() and vb_peer_read() go that
- * way by themselves. NULL: the range is other memory.
- */
-static struct vb_peer *shared_owner(uint64_t addr, uint64_t length)
-{
-	struct vb_node *node = vb_process_node_started();
-	struct vb_peer *self = node ? vb_node_self(node) : NULL;
-
-	return self && vb_arena_holds(self, addr, length) ? self : NULL;
-}
-
-bool vb_mem_copy_in(uint64_t addr, const void *src, uint64_t length)
-{
-	struct vb_peer *shared = shared_owner(addr, length);
-
-	if (shared) {
-		struct iovec iov = {(void *)(uintptr_t)src, length};
-
-		return vb_peer_write(shared, addr, &iov, 1, length, true, NULL) == 0;
-	}
-	uint64_t tail = (addr + length - 1) & ~(uint64_t)7;
-	uint64_t head = tail > addr ? tail - addr : 0;
-	struct iovec local = {.iov_base = (void *)(uintptr_t)src, .iov_len = length};
-	struct iovec remote[2] = {
-		{.iov_base = (void *)(uintptr_t)addr, .iov_len = head},
-		{.iov_base = (void *)(uintptr_t)(addr + head), .iov_len = length - head},
-	};
-
-	if (!refused() &&
-	    kernel_copy(&local, head ? remote : remote + 1, head ? 2 : 1, length, true))
-		return true;
-	if (!refused())
-		return false;
-	vb_mem_copy_tail_last((void *)(uintptr_t)addr, src, length);
-	return true;
-}
-
-bool vb_mem_copy_out(void *dst, uint64_t addr, uint64_t length)
-{
-	struct vb_peer *shared = shared_owner(addr, length);
-
-	if (shared) {
-		struct iovec iov = {dst, length};
-
-		return vb_peer_read(shared, addr, &iov, 1, length, NULL) == 0;
-	}
-	struct iovec local = {.iov_base = dst, .iov_len = length};
-	struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = length};
-
-	if (!refused() && kernel_copy(&local, &remote, 1, length, false))
-		return true;
-	if (!refused())
-		return false;
-	memcpy(dst, (const void *)(uintptr_t)addr, length);
-	return true;
+	return list_copy(&c, (struct flat){.from = src});
 }

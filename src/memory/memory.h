@@ -28,20 +28,32 @@ enum vb_reason vb_mem_check(const struct vb_mem *mem, uint32_t key, uint64_t va,
 enum vb_reason vb_mem_check_explained(const struct vb_mem *mem, const char *what, uint32_t key,
 				      uint64_t va, uint64_t length, uint32_t need, uint64_t *addr);
 
-/* Which of a list's vectors are not plain memory, bit i for vector i. */
-struct vb_mem_odd {
-	uint64_t paged; /* on demand: the program may have unmapped it, the kernel has to copy */
-	uint64_t null;  /* of the null region: no memory at all */
+/* A part of a scatter/gather list on its way through a walk: what is left of it. */
+struct vb_mem_cursor {
+	const struct vb_mem *mem;
+	const struct ibv_sge *sge;
+	uint32_t num_sge;
+	uint32_t at;     /* the element that it has come to */
+	uint64_t offset; /* into the elements from there on */
+	uint64_t length; /* bytes that are left */
+	uint32_t need;   /* 0, or IBV_ACCESS_LOCAL_WRITE */
+};
+
+/* The next pieces of such a part as vectors in this process. */
+struct vb_mem_vectors {
+	struct iovec *iov; /* the caller's, of `max` places; at most 64 */
+	int max;
+	int count;      /* of what was found */
+	uint64_t bytes; /* that they cover */
+	uint64_t paged; /* bit i for vector i: on demand; the program may have unmapped it, the kernel has to copy */
+	uint64_t null; /* likewise: of the null region, no memory at all */
 };
 
 /*
- * The part [offset, offset+length) of a scatter/gather list as vectors in this process; at most max. Only the keys of
- * elements that the part touches are checked (IBA 10.6.3: an element's key matters when it is used). *count may end before
- * the part does: *got says how much it covers. max is at most 64.
+ * Fills the vectors and moves on. Only the keys of elements that the part touches are checked (IBA 10.6.3: an element's key matters when it
+ * is used). No vector is found where the list is shorter than the part.
  */
-enum vb_reason vb_mem_vectors(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
-			      uint64_t offset, uint64_t length, uint32_t need, struct iovec *iov,
-			      int max, int *count, uint64_t *got, struct vb_mem_odd *odd);
+enum vb_reason vb_mem_next(struct vb_mem_cursor *cursor, struct vb_mem_vectors *vectors);
 
 /* No element of the list is an imported region: its memory is in this process. */
 bool vb_mem_is_ours(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge);
@@ -58,20 +70,5 @@ enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge
 			     uint64_t offset, void *dst, uint64_t length);
 enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
 			      uint64_t offset, const void *src, uint64_t length);
-
-/*
- * Copies between this process's registered memory and memory of ours, for the responder: what a peer asks for must not kill
- * the process when the program has unmapped a region that it still has registered. True: copied; false: it is gone. The
- * kernel does the copy, half a microsecond a call; it is the way of requests that direct access declined.
- */
-bool vb_mem_copy_in(uint64_t addr, const void *src,
-		    uint64_t length); /* the last aligned 8 bytes are stored last */
-bool vb_mem_copy_out(void *dst, uint64_t addr, uint64_t length);
-
-/*
- * Copies so that the last aligned 8 bytes are stored after all others: programs poll the last word of a WRITE
- * (ibv_query_qp_data_in_order(3)).
- */
-void vb_mem_copy_tail_last(void *dst, const void *src, uint64_t length);
 
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/reason.h"
+#include "memory/copy.h"
 #include "memory/memory.h"
 #include "memory/mr.h"
 

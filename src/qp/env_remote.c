@@ -12,6 +12,7 @@
 #include "qp/comp_cntr.h"
 #include "qp/env.h"
 #include "memory/foreign.h"
+#include "memory/copy.h"
 #include "memory/memory.h"
 #include "qp/qp.h"
 #include "host/peer.h"
