@@ -8,9 +8,32 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "base/reason.h"
 #include "host/private.h"
 
 #define FUTEX_WORD_OWNER_DIED 0x40000000u
+
+static uint32_t first_word(const struct vb_page *page)
+{
+	return __atomic_load_n((const uint32_t *)&page->header.alive, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * Where the futex word of a mutex lies is the C library's own affair; peers read it at the beginning. In a library that keeps
+ * something else there (musl: the type) every process would live for ever, or none at all. So it is tried: the word is zero,
+ * names a thread while the mutex is held, and is zero again.
+ */
+static bool word_comes_first(struct vb_page *page)
+{
+	bool free_before = !first_word(page);
+	uint32_t held = 0;
+
+	if (!pthread_mutex_lock(&page->header.alive)) {
+		held = first_word(page);
+		pthread_mutex_unlock(&page->header.alive);
+	}
+	return free_before && (held & VB_ALIVE_TID) && !first_word(page);
+}
 
 int vb_alive_init(struct vb_page *page)
 {
@@ -23,7 +46,11 @@ int vb_alive_init(struct vb_page *page)
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	err = pthread_mutex_init(&page->header.alive, &attr);
 	pthread_mutexattr_destroy(&attr);
-	return -err;
+	if (err || word_comes_first(page))
+		return -err;
+	vb_note(VB_REASON_SYSTEM,
+		"this C library's mutex does not begin with its futex word: peers could not tell whether the process lives");
+	return -ENOTSUP;
 }
 
 void vb_node_hold_alive(struct vb_node *node)
@@ -39,10 +66,10 @@ void vb_node_hold_alive(struct vb_node *node)
 	atomic_store(&node->held, true);
 }
 
-/* The mutex begins with its futex word; what the kernel writes there is ABI, the rest of the mutex is nobody's business. */
+/* What the kernel writes into the futex word is ABI, the rest of the mutex is nobody's business. */
 bool vb_alive_word_held(const struct vb_page *page)
 {
-	uint32_t word = __atomic_load_n((const uint32_t *)&page->header.alive, __ATOMIC_ACQUIRE);
+	uint32_t word = first_word(page);
 
 	return (word & VB_ALIVE_TID) != 0 && !(word & FUTEX_WORD_OWNER_DIED);
 }
