@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: bench/run.py [--build DIR] [--device NAME] [--rounds N] [--peer-core N --own-core N] [TEXT]
+"""Usage: bench/run.py [--build DIR] [--against DIR] [--device NAME] [--rounds N] [--peer-core N --own-core N] [TEXT]
 perftest's figures on the library: latency at 8 bytes, bandwidth at 64 KiB and 1 MiB; medians of N interleaved rounds,
-server and client each on a core of its own. TEXT picks the rows that contain it."""
+server and client each on a core of its own. --against: of two builds in turn, with the ratio of the first to the second.
+TEXT picks the rows that contain it."""
 
 import argparse
+import contextlib
 import os
 import statistics
 import sys
@@ -41,6 +43,7 @@ def figure(runner, argv, column, factor):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--against")
     parser.add_argument("--device", default="vb_lo")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peer-core", type=int, default=1)
@@ -48,15 +51,26 @@ def main():
     parser.add_argument("only", nargs="?", default="")
     args = parser.parse_args()
     rows = [row for row in table() if args.only in row[0]]
-    seen = {row[0]: [] for row in rows}
+    builds = [args.build] + ([args.against] if args.against else [])
+    seen = {(build, row[0]): [] for build in builds for row in rows}
     pins = [["taskset", "-c", str(core)] for core in (args.peer_core, args.own_core)]
-    with Runner(os.path.join(args.build, "lib"), timeout=60, pins=pins) as runner:
-        for _ in range(args.rounds):
+    with contextlib.ExitStack() as stack:
+        runners = {build: stack.enter_context(Runner(os.path.join(build, "lib"), timeout=60, pins=pins)) for build in builds}
+        for turn in range(args.rounds):
             for label, argv, column, factor, _ in rows:
-                seen[label].append(figure(runner, [argv[0], "-d", args.device, "-F", *argv[1:]], column, factor))
+                # Neither build is always the first.
+                for build in builds if turn % 2 == 0 else reversed(builds):
+                    argv_here = [argv[0], "-d", args.device, "-F", *argv[1:]]
+                    seen[build, label].append(figure(runners[build], argv_here, column, factor))
     for label, _, _, _, unit in rows:
-        values = sorted(seen[label])
-        print(f"{label:22} {statistics.median(values):9.3f} {unit:13} ({values[0]:.3f} .. {values[-1]:.3f})")
+        medians = []
+        for build in builds:
+            values = sorted(seen[build, label])
+            medians.append(statistics.median(values))
+            print(f"{label:22} {medians[-1]:9.3f} {unit:13} ({values[0]:.3f} .. {values[-1]:.3f})", end="")
+            print(f"  {build}" if args.against else "")
+        if args.against:
+            print(f"{'':22} {medians[0] / medians[1]:9.3f}")
 
 
 main()
