@@ -44,7 +44,7 @@ struct vb_link {
 	void (*release)(struct vb_qp *qp);
 
 	/* env->link.reserve and commit (transport/env.h). */
-	void *(*reserve)(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t length);
+	void *(*reserve)(struct vb_qp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run);
 	void (*commit)(struct vb_qp *qp, const struct vb_run *run);
 	/* env->link.direct and direct_waits. */
 	enum vb_direct (*direct)(struct vb_qp *qp, struct vb_send_wqe *wqe);

@@ -108,10 +108,9 @@ struct vb_qp {
 	uint32_t ud_slow[VB_UD_CACHE]; /* contact was waited for in vain: no longer */
 	uint64_t ud_wait_since;        /* a datagram waits for contact since then, 0 = no */
 	const char *discard_why;
-	_Alignas(64) uint8_t scratch[VB_SLOT_BYTES]; /* a reservation's small payload */
 	struct vb_channel *
 		reserved_channel; /* where the pending reservation lies; NULL: a datagram that is dropped */
-	void *reserved_bulk;
+	void *reserved_bulk; /* where a datagram's path goes */
 	void *discard; /* payload of datagrams that go nowhere (allocated when first needed) */
 
 	/* The link between hosts (remote/qp.c). */

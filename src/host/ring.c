@@ -67,13 +67,13 @@ struct vb_slot *vb_ring_reserve_slow(struct vb_ring_tx *tx, uint32_t bulk_bytes,
 	}
 	if (tx->corrupt)
 		return NULL;
-	tx->staged.bulk = VB_SLOT_NO_BULK;
+	tx->reserved_at = VB_SLOT_NO_BULK;
 	if (bulk_bytes) {
-		tx->staged.bulk = start % VB_RING_BULK_BYTES;
-		*bulk = tx->half->bulk + tx->staged.bulk;
+		tx->reserved_at = start % VB_RING_BULK_BYTES;
+		*bulk = tx->half->bulk + tx->reserved_at;
 	}
 	tx->reserved_bulk = start + bytes;
-	return &tx->staged;
+	return vb_ring_reserved(tx);
 }
 
 const void *vb_ring_bulk(const struct vb_ring_rx *rx, const struct vb_slot *slot, uint32_t bytes)

@@ -39,8 +39,6 @@ struct vb_ring_half {
 };
 
 struct vb_ring_tx {
-	_Alignas(64) struct vb_slot
-		staged; /* what reserve returned: filled here, so that the shared line is written once */
 	struct vb_ring_half *half;        /* ours, written */
 	const uint32_t *peer_consumed;    /* in the peer's half, read */
 	uint32_t head;                    /* slots pushed */
@@ -48,6 +46,7 @@ struct vb_ring_tx {
 	uint32_t bulk_head;               /* next free byte (counts for ever, modulo the size) */
 	uint32_t bulk_tail;               /* oldest byte in use */
 	uint32_t reserved_bulk;           /* position after the pending reservation */
+	uint32_t reserved_at;             /* its offset, VB_SLOT_NO_BULK if it has no bulk data */
 	bool corrupt;                     /* the peer's count was impossible: condemn the peer */
 	uint32_t bulk_end[VB_RING_SLOTS]; /* bulk position after each slot's data */
 };
@@ -75,8 +74,16 @@ const void *vb_ring_bulk(const struct vb_ring_rx *rx, const struct vb_slot *slot
 /* Every slot that tx pushed has been consumed. */
 bool vb_ring_drained(struct vb_ring_tx *tx);
 
+/* The slot that the pending reservation is for. */
+static inline struct vb_slot *vb_ring_reserved(const struct vb_ring_tx *tx)
+{
+	return &tx->half->slot[tx->head % VB_RING_SLOTS];
+}
+
 /*
- * reserve: the slot to fill (its `data`) and, if bulk_bytes > 0, *bulk = contiguous room (64-byte aligned). NULL: full.
+ * reserve: the slot to fill (its `data`) and, if bulk_bytes > 0, *bulk = contiguous room (64-byte aligned). NULL: full. Both lie in
+ * shared memory: they are written and never read back. The consumer knows no slot before its sequence, so a reservation may be left
+ * half filled; the writes should be close together, since a consumer that polls takes the line away between them.
  * push: publishes the reserved slot (release). reserve again without push: the first reservation is forgotten.
  */
 static inline struct vb_slot *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t bulk_bytes,
@@ -84,19 +91,18 @@ static inline struct vb_slot *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t bu
 {
 	if (bulk_bytes || tx->head - tx->known_consumed >= VB_RING_SLOTS)
 		return vb_ring_reserve_slow(tx, bulk_bytes, bulk);
-	tx->staged.bulk = VB_SLOT_NO_BULK;
+	tx->reserved_at = VB_SLOT_NO_BULK;
 	tx->reserved_bulk = tx->bulk_head;
-	return &tx->staged;
+	return vb_ring_reserved(tx);
 }
 
 static inline void vb_ring_push(struct vb_ring_tx *tx)
 {
-	uint32_t at = tx->head % VB_RING_SLOTS;
-	struct vb_slot *slot = &tx->half->slot[at];
+	struct vb_slot *slot = vb_ring_reserved(tx);
 
 	tx->bulk_head = tx->reserved_bulk;
-	tx->bulk_end[at] = tx->bulk_head;
-	memcpy(&slot->bulk, &tx->staged.bulk, sizeof(*slot) - offsetof(struct vb_slot, bulk));
+	tx->bulk_end[tx->head % VB_RING_SLOTS] = tx->bulk_head;
+	slot->bulk = tx->reserved_at;
 	__atomic_store_n(&slot->sequence, ++tx->head, __ATOMIC_RELEASE);
 }
 
@@ -110,7 +116,10 @@ static inline void vb_ring_tell(struct vb_ring_rx *rx)
 	__atomic_store_n(rx->own_consumed, rx->tail, __ATOMIC_RELEASE);
 }
 
-/* Copies the next slot into *slot (acquire); false if there is none. */
+/*
+ * Copies the next slot into *slot (acquire); false if there is none. The copy is for safety: the producer can write the line at any
+ * time, also between the judgement of a value and its use.
+ */
 static inline bool vb_ring_peek(struct vb_ring_rx *rx, struct vb_slot *slot)
 {
 	const struct vb_slot *next = &rx->half->slot[rx->tail % VB_RING_SLOTS];

@@ -210,6 +210,11 @@ bool vb_slot_fits_inline(const struct vb_run *run)
 	       ext_bytes(run->op, run->flags, run->service) + run->length <= VB_SLOT_EXT_BYTES;
 }
 
+uint8_t *vb_slot_payload(struct vb_slot *slot, const struct vb_run *run)
+{
+	return slot->data + VB_SLOT_EXT_OFFSET + ext_bytes(run->op, run->flags, run->service);
+}
+
 uint32_t vb_slot_bulk_bytes(const struct vb_run *run, bool from_wire)
 {
 	return run->length + (from_wire || run->service == VB_SERVICE_UD ? VB_SLOT_PATH_BYTES : 0);

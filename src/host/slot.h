@@ -26,7 +26,10 @@ bool vb_slot_fits_inline(const struct vb_run *run);
 /* Bytes of bulk data that the run takes: its payload and, in front of it (VB_SLOT_PATH_BYTES), the path. Not for runs that fit inline. */
 uint32_t vb_slot_bulk_bytes(const struct vb_run *run, bool from_wire);
 
-/* Fills slot->data; returns where inline payload goes (run->length bytes), or NULL if the payload lies in bulk. */
+/* Where the payload of a run that fits goes; known from its service, operation, flags and length alone. */
+uint8_t *vb_slot_payload(struct vb_slot *slot, const struct vb_run *run);
+
+/* Fills slot->data, all but inline payload; returns where that goes (run->length bytes), or NULL if the payload lies in bulk. */
 uint8_t *vb_slot_encode(struct vb_slot *slot, const struct vb_run *run);
 /* The same for a packet from the wire, whatever its service: payload and path always lie in bulk. */
 void vb_slot_encode_from_wire(struct vb_slot *slot, const struct vb_run *run);

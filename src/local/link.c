@@ -111,19 +111,21 @@ static void *discard(struct vb_qp *qp, const char *why)
 	return qp->discard;
 }
 
-static void *ring_reserve(struct vb_qp *qp, struct vb_channel *c, uint32_t length, bool datagram)
+/* Where the payload is sent from: the slot itself, if it fits, else behind the path of a datagram. */
+static void *ring_reserve(struct vb_qp *qp, struct vb_channel *c, const struct vb_run *run)
 {
+	bool fits = vb_slot_fits_inline(run);
 	void *bulk = NULL;
-	uint32_t bytes = datagram ? length + VB_SLOT_PATH_BYTES : length;
+	struct vb_slot *slot =
+		vb_ring_reserve(&c->tx, fits ? 0 : vb_slot_bulk_bytes(run, false), &bulk);
 
-	/* Small payload may fit the slot; commit decides. Until then room for both ways is held. */
-	if (!vb_ring_reserve(&c->tx, bytes, bytes ? &bulk : NULL))
+	if (!slot)
 		return NULL;
 	qp->reserved_channel = c;
+	if (fits)
+		return vb_slot_payload(slot, run);
 	qp->reserved_bulk = bulk;
-	if (datagram)
-		return (char *)bulk + VB_SLOT_PATH_BYTES;
-	return length <= VB_SLOT_EXT_BYTES ? qp->scratch : bulk;
+	return run->service == VB_SERVICE_UD ? (char *)bulk + VB_SLOT_PATH_BYTES : bulk;
 }
 
 /* The ring is full. Has the receiver taken something out of it lately? */
@@ -149,7 +151,8 @@ static bool contact_may_come(struct vb_qp *qp, uint32_t qpn, uint32_t slot, uint
 	return false;
 }
 
-static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t length)
+static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			      const struct vb_run *run)
 {
 	uint32_t slot = (wqe->remote_qpn ^ (wqe->remote_qpn >> 10)) % VB_UD_CACHE;
 	enum vb_contact why;
@@ -165,7 +168,7 @@ static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, u
 	qp->ud_slow[slot] = 0;
 	if (!c)
 		return discard(qp, "nobody there");
-	void *room = ring_reserve(qp, c, length, true);
+	void *room = ring_reserve(qp, c, run);
 
 	if (room) {
 		c->full_since = 0;
@@ -174,13 +177,13 @@ static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, u
 	return receiver_moves(c, vb_clock_ns()) ? NULL : discard(qp, "its process takes nothing");
 }
 
-static void *reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t length)
+static void *reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run)
 {
 	if (qp->t.service == VB_SERVICE_UD)
-		return datagram_reserve(qp, wqe, length);
+		return datagram_reserve(qp, wqe, run);
 	struct vb_channel *c = connected_channel(qp);
 
-	return c ? ring_reserve(qp, c, length, false) : NULL;
+	return c ? ring_reserve(qp, c, run) : NULL;
 }
 
 static void path_count(struct vb_paths *paths, bool loop, uint32_t bytes)
@@ -198,31 +201,9 @@ static void commit(struct vb_qp *qp, const struct vb_run *run)
 			run->dest_qpn, qp->discard_why);
 		return;
 	}
-	bool in_scratch = run->length && run->length <= VB_SLOT_EXT_BYTES &&
-			  qp->t.service != VB_SERVICE_UD;
-	bool fits = vb_slot_fits_inline(run);
-	/* The reservation just made is made again, now knowing how much of it is needed; it cannot fail. */
-	struct vb_slot *slot;
-
-	if (fits && run->length)
-		slot = vb_ring_reserve(&c->tx, 0, NULL);
-	else
-		slot = vb_ring_reserve(
-			&c->tx,
-			run->service == VB_SERVICE_UD ? run->length + VB_SLOT_PATH_BYTES
-						      : run->length,
-			run->length || run->service == VB_SERVICE_UD ? &qp->reserved_bulk : NULL);
-	if (!slot)
-		return;
-	uint8_t *inline_at = vb_slot_encode(slot, run);
-
-	if (inline_at) {
-		memcpy(inline_at, qp->scratch, run->length);
-	} else if (run->service == VB_SERVICE_UD) {
+	vb_slot_encode(vb_ring_reserved(&c->tx), run);
+	if (run->service == VB_SERVICE_UD)
 		memcpy(qp->reserved_bulk, &run->path, sizeof(run->path));
-	} else if (in_scratch) {
-		memcpy(qp->reserved_bulk, qp->scratch, run->length);
-	}
 	vb_ring_push(&c->tx);
 	vb_engine_pushed(qp->engine, c);
 	path_count(&qp->engine->paths, c->loop, run->length);

@@ -46,19 +46,19 @@ void vb_qp_links_release(struct vb_qp *qp)
 	qp->heard = false;
 }
 
-void *vb_qp_link_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length)
+void *vb_qp_link_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
 	/* Answers without data are not held up. */
-	if (qp->pace.kbps && length && !vb_pace_ready(&qp->pace, vb_clock_ns()))
+	if (qp->pace.kbps && run->length && !vb_pace_ready(&qp->pace, vb_clock_ns()))
 		return NULL;
 	if (t->service == VB_SERVICE_UD) {
 		if (!wqe)
 			return NULL;
 		qp->link = vb_qp_link_to(qp, wqe->peer_hint == VB_HINT_LOCAL);
 	}
-	return qp->link->reserve(qp, wqe, length);
+	return qp->link->reserve(qp, wqe, run);
 }
 
 void vb_qp_link_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run)

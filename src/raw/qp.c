@@ -245,13 +245,13 @@ static bool send_frame(struct vb_raw *raw, uint32_t length)
 }
 
 /* One frame waits at most; while it does, there is no room. */
-static void *raw_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, uint32_t length)
+static void *raw_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run)
 {
 	struct vb_raw *raw = vb_raw_of(vb_qp_of_tqp(t));
 
 	struct vb_pace *pace = &raw->qp->pace;
 
-	if (!wqe || length > VB_RAW_FRAME)
+	if (!wqe || run->length > VB_RAW_FRAME)
 		return NULL;
 	if (pace->kbps && !vb_pace_ready(pace, vb_clock_ns()))
 		return NULL;

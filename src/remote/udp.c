@@ -17,10 +17,10 @@ static bool reaches(const struct vb_qp *qp, bool near)
 	return !near && (qp->t.service != VB_SERVICE_UD || qp->udp);
 }
 
-static void *reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t length)
+static void *reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run)
 {
 	(void)wqe;
-	return vb_udp_reserve(qp, length);
+	return vb_udp_reserve(qp, run->length);
 }
 
 static bool posted(struct vb_qp *qp, bool *more)

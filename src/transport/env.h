@@ -40,12 +40,14 @@ enum vb_direct {
 /* The way to the peer. */
 struct vb_env_link {
 	/*
-	 * reserve() gives room for one run with `length` bytes of payload (contiguous, to be filled by the caller),
-	 * or NULL: the link is full or not up yet, run the queue pair again when the link has room. For UD requests `wqe`
-	 * tells the destination; else it is NULL. commit() sends what was reserved; reserve() without commit() costs nothing.
-	 * Runs of zero payload are reserved with length 0 (a non-NULL answer means "room").
+	 * reserve() gives room for the payload of one run (contiguous, to be filled by the caller; where the link
+	 * sends it from), or NULL: the link is full or not up yet, run the queue pair again when the link has room. Of the
+	 * run its service, operation, flags and length are set, and stay, but for VB_RUN_ACK_REQ and VB_RUN_SOLICITED; the
+	 * flags also of the last packet of a response. For UD requests `wqe` tells the destination; else it is NULL. commit()
+	 * sends what was reserved; reserve() without commit() costs nothing. No payload: a non-NULL answer means "room".
 	 */
-	void *(*reserve)(struct vb_tqp *qp, const struct vb_send_wqe *wqe, uint32_t length);
+	void *(*reserve)(struct vb_tqp *qp, const struct vb_send_wqe *wqe,
+			 const struct vb_run *run);
 	void (*commit)(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run);
 
 	/* One-sided requests that can be done without the link (never for queue pairs of tests): see design of direct access. NULL = never. */

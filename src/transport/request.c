@@ -96,20 +96,20 @@ static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
 	if ((uint64_t)(limit - flight) * qp->mtu < length)
 		length = (limit - flight) * qp->mtu;
 	last = length == rest;
-	buffer = qp->env->link.reserve(qp, NULL, length);
-	if (!buffer)
-		return VB_STEP_LINK;
-	if (length) {
-		reason = qp->env->memory.gather(qp, w, offset, buffer, length);
-		if (reason)
-			return vb_requester_refuse(qp, w, IBV_WC_LOC_PROT_ERR, reason);
-	}
 	fill(qp, &run, op->op, before ? 0 : VB_RUN_FIRST);
 	run.length = length;
 	run.segments = length <= qp->mtu ? 1 : (uint16_t)vb_psn_count(length, qp->mtu);
 	if (last) {
 		run.flags |= VB_RUN_LAST | op->flags | (w->solicited ? VB_RUN_SOLICITED : 0);
 		run.imm = w->imm;
+	}
+	buffer = qp->env->link.reserve(qp, NULL, &run);
+	if (!buffer)
+		return VB_STEP_LINK;
+	if (length) {
+		reason = qp->env->memory.gather(qp, w, offset, buffer, length);
+		if (reason)
+			return vb_requester_refuse(qp, w, IBV_WC_LOC_PROT_ERR, reason);
 	}
 	if (op->op == VB_OP_WRITE && !before) {
 		run.va = w->remote_addr;
@@ -165,9 +165,9 @@ static enum vb_step emit_read(struct vb_tqp *qp, struct vb_send_wqe *w)
 	}
 	if (rd_full(qp) || (in_flight(r) && in_flight(r) + packets > window(qp)))
 		return VB_STEP_STOP;
-	if (!qp->env->link.reserve(qp, NULL, 0))
-		return VB_STEP_LINK;
 	fill(qp, &run, VB_OP_READ_REQUEST, VB_RUN_FIRST | VB_RUN_LAST);
+	if (!qp->env->link.reserve(qp, NULL, &run))
+		return VB_STEP_LINK;
 	run.va = w->remote_addr + offset;
 	run.rkey = w->rkey;
 	run.dma_length = (uint32_t)length;
@@ -185,9 +185,9 @@ static enum vb_step emit_atomic(struct vb_tqp *qp, struct vb_send_wqe *w,
 
 	if (rd_full(qp) || in_flight(r) >= window(qp))
 		return VB_STEP_STOP;
-	if (!qp->env->link.reserve(qp, NULL, 0))
-		return VB_STEP_LINK;
 	fill(qp, &run, op->op, VB_RUN_FIRST | VB_RUN_LAST);
+	if (!qp->env->link.reserve(qp, NULL, &run))
+		return VB_STEP_LINK;
 	run.va = w->remote_addr;
 	run.rkey = w->rkey;
 	run.compare = op->op == VB_OP_COMPARE_SWAP ? w->compare_add : 0;
@@ -210,7 +210,9 @@ static enum vb_step emit_confirmed(struct vb_tqp *qp, struct vb_send_wqe *w,
 
 	if (rd_full(qp) || in_flight(r) >= window(qp))
 		return VB_STEP_STOP;
-	buffer = qp->env->link.reserve(qp, NULL, length);
+	fill(qp, &run, op->op, VB_RUN_FIRST | VB_RUN_LAST);
+	run.length = length;
+	buffer = qp->env->link.reserve(qp, NULL, &run);
 	if (!buffer)
 		return VB_STEP_LINK;
 	if (length) {
@@ -218,8 +220,6 @@ static enum vb_step emit_confirmed(struct vb_tqp *qp, struct vb_send_wqe *w,
 		if (reason)
 			return vb_requester_refuse(qp, w, IBV_WC_LOC_PROT_ERR, reason);
 	}
-	fill(qp, &run, op->op, VB_RUN_FIRST | VB_RUN_LAST);
-	run.length = length;
 	run.va = w->remote_addr;
 	run.rkey = w->rkey;
 	run.flush = (uint32_t)w->feth;
@@ -235,8 +235,12 @@ enum vb_step vb_request_datagram(struct vb_tqp *qp, struct vb_send_wqe *w,
 {
 	struct vb_run run;
 	enum vb_reason reason;
-	void *buffer = qp->env->link.reserve(qp, w, (uint32_t)w->length);
+	void *buffer;
 
+	fill(qp, &run, op->op,
+	     VB_RUN_FIRST | VB_RUN_LAST | op->flags | (w->solicited ? VB_RUN_SOLICITED : 0));
+	run.length = (uint32_t)w->length;
+	buffer = qp->env->link.reserve(qp, w, &run);
 	if (!buffer)
 		return VB_STEP_LINK;
 	if (w->length) {
@@ -244,10 +248,7 @@ enum vb_step vb_request_datagram(struct vb_tqp *qp, struct vb_send_wqe *w,
 		if (reason)
 			return vb_requester_refuse(qp, w, IBV_WC_LOC_PROT_ERR, reason);
 	}
-	fill(qp, &run, op->op,
-	     VB_RUN_FIRST | VB_RUN_LAST | op->flags | (w->solicited ? VB_RUN_SOLICITED : 0));
 	run.dest_qpn = w->remote_qpn & VB_QPN_MASK;
-	run.length = (uint32_t)w->length;
 	run.imm = w->imm;
 	/* IBA 10.2.5: a Q_Key with the high bit set stands for the queue pair's own. */
 	run.qkey = w->remote_qkey & 0x80000000u ? qp->qkey : w->remote_qkey;

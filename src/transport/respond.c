@@ -51,11 +51,13 @@ static bool read_piece(struct vb_tqp *qp, struct vb_resource *res)
 	uint32_t length = rest < qp->max_run_bytes ? (uint32_t)rest : qp->max_run_bytes;
 	struct vb_run run;
 	enum vb_reason reason;
-	void *buffer = qp->env->link.reserve(qp, NULL, length);
+	void *buffer;
 
+	fill(qp, &run, VB_OP_READ_RESPONSE, vb_psn_add(res->psn, res->next));
+	run.length = length;
+	buffer = qp->env->link.reserve(qp, NULL, &run);
 	if (!buffer)
 		return true;
-	fill(qp, &run, VB_OP_READ_RESPONSE, vb_psn_add(res->psn, res->next));
 	if (length) {
 		reason = qp->service == VB_SERVICE_XRC ? qp->env->queue.srq_enter(qp, res->srqn)
 						       : VB_REASON_NONE;
@@ -67,7 +69,6 @@ static bool read_piece(struct vb_tqp *qp, struct vb_resource *res)
 			return false;
 		}
 	}
-	run.length = length;
 	run.segments = (uint16_t)vb_psn_count(length, qp->mtu);
 	if (res->next != res->begin)
 		run.flags &= (uint8_t)~VB_RUN_FIRST;
@@ -84,9 +85,9 @@ static bool atomic_answer(struct vb_tqp *qp, struct vb_resource *res)
 {
 	struct vb_run run;
 
-	if (!qp->env->link.reserve(qp, NULL, 0))
-		return true;
 	fill(qp, &run, VB_OP_ATOMIC_ACK, res->psn);
+	if (!qp->env->link.reserve(qp, NULL, &run))
+		return true;
 	run.original = res->original;
 	res->active = false;
 	qp->env->link.commit(qp, NULL, &run);
@@ -118,13 +119,13 @@ static bool acknowledge(struct vb_tqp *qp)
 	struct vb_run run;
 	uint32_t psn = p->epsn;
 
-	if (!qp->env->link.reserve(qp, NULL, 0))
-		return true;
 	if (p->syndrome == VB_AETH_ACK)
 		psn = p->ack_psn;
 	else if (VB_AETH_CLASS(p->syndrome) == 0x60 && p->syndrome != VB_AETH_NAK_SEQUENCE)
 		psn = p->nak_psn;
 	fill(qp, &run, VB_OP_ACK, psn);
+	if (!qp->env->link.reserve(qp, NULL, &run))
+		return true;
 	run.syndrome = p->syndrome;
 	if (p->syndrome == VB_AETH_ACK)
 		run.msn = p->ack_msn;
@@ -138,9 +139,9 @@ static bool tell_drop(struct vb_tqp *qp)
 	struct vb_responder *p = &qp->resp;
 	struct vb_run run;
 
-	if (!qp->env->link.reserve(qp, NULL, 0))
-		return true;
 	fill(qp, &run, VB_OP_DROP, p->drop_psn);
+	if (!qp->env->link.reserve(qp, NULL, &run))
+		return true;
 	run.dest_qpn = p->drop_qpn;
 	run.syndrome = 0;
 	run.imm = p->drop_reason;

@@ -11,18 +11,19 @@
 #include "wire/packet.h"
 
 /* A link hands out room for exactly what was asked for. */
-static void *reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, uint32_t length)
+static void *reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run)
 {
 	struct endpoint *e = endpoint_of(qp);
 
 	(void)wqe;
-	DEMAND(length <= qp->max_run_bytes);
+	DEMAND(run->length <= qp->max_run_bytes);
 	if (!e->runs_left)
 		return NULL;
 	free(e->room);
-	e->room = malloc(length ? length : 1);
+	e->room = malloc(run->length ? run->length : 1);
 	DEMAND(e->room);
-	e->room_bytes = length;
+	e->room_bytes = run->length;
+	e->room_for = *run;
 	e->reserved = true;
 	return e->room;
 }
@@ -53,6 +54,9 @@ static void commit(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struc
 
 	(void)wqe;
 	DEMAND(e->reserved && run->length == e->room_bytes && e->runs_left);
+	DEMAND(run->op == e->room_for.op && run->service == e->room_for.service);
+	DEMAND(!((run->flags ^ e->room_for.flags) & (VB_RUN_IMM | VB_RUN_INV)));
+	DEMAND(!((run->flags ^ e->room_for.flags) & VB_RUN_FIRST) || !vb_op_is_request(run->op));
 	e->reserved = false;
 	e->runs_left--;
 	e->sent = *run;

@@ -32,7 +32,8 @@ struct endpoint {
 	uint8_t *local;  /* what requests gather from and scatter to */
 	uint8_t *room;   /* reserved in the link */
 	uint32_t room_bytes;
-	uint32_t runs_left; /* that the link takes */
+	struct vb_run room_for; /* what it was reserved for */
+	uint32_t runs_left;     /* that the link takes */
 	bool reserved;
 	bool entered; /* XRC: the latest request named a queue that exists */
 	bool runs;    /* what arrives is longer than the path MTU: several packets in one */

@@ -12,18 +12,19 @@ static struct sim_side *side_of(struct vb_tqp *qp)
 	return (struct sim_side *)(void *)qp;
 }
 
-void *link_reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, uint32_t length)
+void *link_reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run)
 {
 	struct sim_side *s = side_of(qp);
 
 	if (wqe && qp->service != VB_SERVICE_UD)
 		world_fault(s->world, "side %u reserves for an entry of a connected queue pair",
 			    s->number);
-	if (length > qp->max_run_bytes || length > SIM_PACKET_BYTES)
-		world_fault(s->world, "side %u reserves %u bytes for a run", s->number, length);
+	if (run->length > qp->max_run_bytes || run->length > SIM_PACKET_BYTES)
+		world_fault(s->world, "side %u reserves %u bytes for a run", s->number,
+			    run->length);
 	if (s->world->fault[0]) /* so that a queue pair gone mad comes to an end */
 		return NULL;
-	s->reserved_length = length;
+	s->reserved_for = *run;
 	return s->in_link < s->world->config.room ? s->reserved : NULL;
 }
 
@@ -128,9 +129,15 @@ static void check_run(struct sim_side *s, const struct vb_run *run)
 	bool request = run->op <= VB_OP_READ_REQUEST || run->op == VB_OP_COMPARE_SWAP ||
 		       run->op == VB_OP_FETCH_ADD;
 
-	if (run->length != s->reserved_length)
-		world_fault(s->world, "side %u commits %u bytes, reserved %u", s->number,
-			    run->length, s->reserved_length);
+	if (run->length != s->reserved_for.length)
+		world_fault(s->world, "side %u sends %u bytes where %u were reserved", s->number,
+			    run->length, s->reserved_for.length);
+	/* Where the payload goes in a slot depends on these. */
+	if (run->op != s->reserved_for.op || run->service != s->reserved_for.service ||
+	    (run->flags ^ s->reserved_for.flags) & (VB_RUN_IMM | VB_RUN_INV) ||
+	    (vb_op_is_request(run->op) && (run->flags ^ s->reserved_for.flags) & VB_RUN_FIRST))
+		world_fault(s->world, "side %u sends another run than it has reserved for",
+			    s->number);
 	if (!run->segments || run->length > (uint32_t)run->segments * s->qp.mtu)
 		world_fault(s->world, "side %u sends %u bytes in %u packets", s->number,
 			    run->length, run->segments);

@@ -161,7 +161,7 @@ struct sim_side {
 	unsigned int in_link;  /* runs sent by this side that the link holds */
 	uint64_t link_free_ns; /* reliable: nothing arrives before what was sent earlier */
 	uint8_t reserved[SIM_PACKET_BYTES];
-	uint32_t reserved_length;
+	struct vb_run reserved_for;
 };
 
 struct world {
@@ -206,7 +206,7 @@ unsigned int sim_below(struct world *w, unsigned int n);
 bool sim_chance(struct world *w, unsigned int per_mille);
 
 /* link.c */
-void *link_reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, uint32_t length);
+void *link_reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run);
 void link_commit(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run);
 void link_deliver(struct world *w, unsigned int side, uint32_t index);
 

@@ -154,7 +154,7 @@ static void bulk_stream(struct pair *p)
 			assert_true((uint8_t *)room >= p->a->bulk);
 			assert_true((uint8_t *)room + bytes <= p->a->bulk + VB_RING_BULK_BYTES);
 			memset(room, (int)sent, bytes);
-			memcpy(p->tx.staged.data, &bytes, sizeof(bytes));
+			memcpy(vb_ring_reserved(&p->tx)->data, &bytes, sizeof(bytes));
 			vb_ring_push(&p->tx);
 			sent++;
 			continue;

@@ -10,12 +10,12 @@ static struct stand *stand_of(struct vb_tqp *qp)
 	return (struct stand *)(void *)qp;
 }
 
-static void *reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, uint32_t length)
+static void *reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run)
 {
 	struct stand *s = stand_of(qp);
 
 	(void)wqe;
-	assert_true(length <= sizeof(s->buffer));
+	assert_true(run->length <= sizeof(s->buffer));
 	return s->room ? s->buffer : NULL;
 }
 
