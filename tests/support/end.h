@@ -18,6 +18,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "support/device.h"
+
 #define END_MAX_SGE   32    /* scatter/gather entries that a post may carry to an end */
 #define END_EXTRA_MRS 8     /* regions that a test may add to an end */
 #define END_WINDOWS   4     /* windows that a test may add to an end */
@@ -101,9 +103,6 @@ struct end_event {
  * return), reads --two-processes. Returns where the far end of a test shall live.
  */
 enum end_place end_main(int argc, char **argv);
-
-/* The device that tests use: VB_TEST_DEVICE, or the first of verbatim's. Never NULL. */
-struct ibv_context *end_open_device(void);
 
 struct end_config end_defaults(enum ibv_qp_type type);
 void end_open(struct end *end, const struct end_config *config, enum end_place place);

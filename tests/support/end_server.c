@@ -13,26 +13,6 @@
 #include "support/expect.h"
 #include "support/walk.h"
 
-struct ibv_context *end_open_device(void)
-{
-	const char *wanted = getenv("VB_TEST_DEVICE");
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
-
-	CHECK(list);
-	for (int i = 0; list[i] && !ctx; i++) {
-		const char *name = ibv_get_device_name(list[i]);
-
-		if (wanted ? !strcmp(name, wanted) : !strncmp(name, "vb_", 3)) {
-			ctx = ibv_open_device(list[i]);
-			CHECK(ctx);
-		}
-	}
-	ibv_free_device_list(list);
-	CHECK(ctx); /* a device of verbatim's is there */
-	return ctx;
-}
-
 static struct ibv_qp *create_extended(struct end *end, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_init_attr_ex ex = {
@@ -96,7 +76,7 @@ static void serve_open(struct end *end)
 	const struct end_config *config = &end->config;
 	int flags;
 
-	end->ctx = end_open_device();
+	end->ctx = device_open();
 	flags = fcntl(end->ctx->async_fd, F_GETFL);
 	CHECK(flags >= 0);
 	CHECK(fcntl(end->ctx->async_fd, F_SETFL, flags | O_NONBLOCK) == 0);

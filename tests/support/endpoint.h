@@ -4,9 +4,8 @@
  * completion queue, a queue pair with its buffer, and the data by which two
  * ends find each other.
  *
- * The device is the one named by VB_TEST_DEVICE, otherwise the first whose
- * name starts with vb_. Every function ends the test on failure, printing the
- * completion (status, opcode, vendor_err) where there is one.
+ * Every function ends the test on failure, printing the completion (status,
+ * opcode, vendor_err) where there is one.
  */
 #ifndef TESTS_SUPPORT_ENDPOINT_H
 #define TESTS_SUPPORT_ENDPOINT_H
@@ -15,6 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "support/device.h"
 
 enum { ENDPOINT_PORT = 1, ENDPOINT_QKEY = 0x11111111, ENDPOINT_PATIENCE_MS = 20000 };
 enum {
@@ -74,8 +75,6 @@ struct side {
 	struct peer local;
 	struct peer remote;
 };
-
-struct ibv_context *device_open(void);
 
 void endpoint_open(struct endpoint *endpoint, int cqe, bool with_channel);
 void endpoint_close(struct endpoint *endpoint);

@@ -109,7 +109,7 @@ static void handles(void)
 {
 	struct ibv_ah_attr attr = good();
 	struct ibv_ah *ah = ibv_create_ah(pd, &attr);
-	struct ibv_context *other = end_open_device();
+	struct ibv_context *other = device_open();
 
 	expect_case("context overwritten");
 	CHECK(ah);
@@ -231,7 +231,7 @@ static void ethernet_address(void)
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);
 	creation();

@@ -35,7 +35,7 @@ static void open_with_event(struct end *end)
 
 static void descriptor(void)
 {
-	struct ibv_context *ctx = end_open_device();
+	struct ibv_context *ctx = device_open();
 	struct ibv_async_event event;
 	int flags;
 
@@ -52,7 +52,7 @@ static void descriptor(void)
 /* The event goes to the context that made the object and to no other. */
 static void delivery(void)
 {
-	struct ibv_context *other = end_open_device();
+	struct ibv_context *other = device_open();
 	struct ibv_async_event event;
 	struct end end;
 

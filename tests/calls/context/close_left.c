@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 	file = mkstemp(path);
 	CHECK(file >= 0 && unlink(path) == 0);
 	for (int round = 0; round < ROUNDS; round++) {
-		ctx = end_open_device();
+		ctx = device_open();
 		pd = ibv_alloc_pd(ctx);
 		CHECK(pd && !ibv_query_device_ex(ctx, NULL, &attr));
 		leave_xrc(ctx, pd);

@@ -69,7 +69,7 @@ static void *open_and_query(void *unused)
 {
 	(void)unused;
 	for (int i = 0; i < 20; i++) {
-		struct ibv_context *ctx = end_open_device();
+		struct ibv_context *ctx = device_open();
 		struct ibv_device_attr attr;
 		bool good = ibv_query_device(ctx, &attr) == 0;
 
@@ -382,7 +382,7 @@ int main(int argc, char **argv)
 	list_twice();
 	open_many();
 	open_from_threads();
-	ctx = end_open_device();
+	ctx = device_open();
 	device_limits(ctx);
 	device_ex(ctx);
 	port(ctx);

@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 	};
 
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	queue_cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
 	xrcd = ibv_open_xrcd(ctx, &attr);

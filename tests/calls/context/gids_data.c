@@ -82,7 +82,7 @@ static void each_gid(const char *device, enum end_place place)
 	struct ibv_port_attr port;
 
 	CHECK(setenv("VB_TEST_DEVICE", device, 1) == 0);
-	ctx = end_open_device();
+	ctx = device_open();
 	CHECK(ibv_query_port(ctx, 1, &port) == 0);
 	for (int i = 0; i < port.gid_tbl_len && i < 256; i++) {
 		struct ibv_gid_entry entry;

@@ -27,7 +27,7 @@ static struct ibv_context *import(const struct ibv_context *ctx)
 
 static void devices(void)
 {
-	struct ibv_context *first = end_open_device(), *second, *third;
+	struct ibv_context *first = device_open(), *second, *third;
 	int file = memfd_create("not a context", MFD_ALLOW_SEALING);
 	struct ibv_device_attr attr;
 	struct rlimit limit, none;
@@ -86,7 +86,7 @@ static void devices(void)
 
 static void handles(void)
 {
-	struct ibv_context *ctx = end_open_device();
+	struct ibv_context *ctx = device_open();
 	struct ibv_context *view = import(ctx);
 	struct ibv_pd *pd = ibv_alloc_pd(ctx), *own = ibv_alloc_pd(view), *seen, *again;
 	static char bytes[64];

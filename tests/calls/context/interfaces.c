@@ -32,7 +32,7 @@ struct objects {
 static void objects_open(struct objects *o, const char *device)
 {
 	setenv("VB_TEST_DEVICE", device, 1);
-	o->ctx = end_open_device();
+	o->ctx = device_open();
 	o->pd = ibv_alloc_pd(o->ctx);
 	o->cq = ibv_create_cq(o->ctx, 8, NULL, NULL, 0);
 	CHECK(o->pd && o->cq);

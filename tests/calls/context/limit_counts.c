@@ -230,7 +230,7 @@ int main(int argc, char **argv)
 	struct ibv_device_attr device;
 
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	CHECK(ibv_query_device(ctx, &device) == 0);
 	pd = ibv_alloc_pd(ctx);
 	cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);

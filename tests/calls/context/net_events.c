@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 	make_network();
 	devices();
 	CHECK(setenv("VB_TEST_DEVICE", "vb_v0", 1) == 0);
-	ctx = end_open_device();
+	ctx = device_open();
 	CHECK(fcntl(ctx->async_fd, F_SETFL, O_NONBLOCK) == 0);
 	/* First without any queue pair, as ibv_asyncwatch does, then beside one. */
 	drain(ctx);

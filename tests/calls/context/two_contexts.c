@@ -96,7 +96,7 @@ static void make(struct objects *o)
 	struct ibv_qp_init_attr_ex qp, xqp;
 	struct ibv_wq_init_attr wq;
 
-	o->ctx = end_open_device();
+	o->ctx = device_open();
 	o->pd = ibv_alloc_pd(o->ctx);
 	o->channel = ibv_create_comp_channel(o->ctx);
 	o->cq = ibv_create_cq(o->ctx, 8, NULL, o->channel, 0);

@@ -227,7 +227,7 @@ static void play(struct stage *s, const char *steps)
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);
 	for (int kind = 0; kind < KINDS; kind++) {

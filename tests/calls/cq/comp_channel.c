@@ -399,7 +399,7 @@ int main(int argc, char **argv)
 	struct source source;
 
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	channel = ibv_create_comp_channel(ctx);
 	CHECK(pd && channel);

@@ -220,7 +220,7 @@ static void counting(enum ibv_comp_cntr_type type, enum end_place place)
 int main(int argc, char **argv)
 {
 	enum end_place place = end_main(argc, argv);
-	struct ibv_context *ctx = end_open_device();
+	struct ibv_context *ctx = device_open();
 
 	creation(ctx);
 	EXPECT_EQ(ibv_close_device(ctx), 0);

@@ -259,7 +259,7 @@ static void two_pollers(void)
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	creation();
 	without_channel();
 	handles();

@@ -170,7 +170,7 @@ int main(int argc, char **argv)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	channel = ibv_create_comp_channel(ctx);
 	CHECK(pd && channel);

@@ -394,8 +394,8 @@ static void descriptors(void)
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
-	ctx = end_open_device();
-	other = end_open_device();
+	ctx = device_open();
+	other = device_open();
 	CHECK(ibv_query_device(ctx, &device) == 0);
 	pd = ibv_alloc_pd(ctx);
 	other_pd = ibv_alloc_pd(other);

@@ -164,7 +164,7 @@ static void order_of_events(void)
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);
 	others_wait(false);

@@ -242,7 +242,7 @@ static void handles(void)
 		.access = ALL_ACCESS,
 	};
 	struct ibv_dmah_init_attr attr = whole;
-	struct ibv_context *other = end_open_device();
+	struct ibv_context *other = device_open();
 	struct ibv_dmah *dmah = ibv_alloc_dmah(ctx, &attr), *foreign = ibv_alloc_dmah(other, &attr);
 	struct ibv_mr *mr;
 
@@ -343,7 +343,7 @@ static void dma_bufs(void)
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	other_pd = ibv_alloc_pd(ctx);
 	CHECK(pd && other_pd);

@@ -211,7 +211,7 @@ static void small_export(void)
 /* The limit is the device's: two contexts share it. */
 static void limit_per_device(void)
 {
-	struct ibv_context *other = end_open_device();
+	struct ibv_context *other = device_open();
 	struct ibv_alloc_dm_attr attr = {.length = max_dm_size / 2 + 4096};
 	struct ibv_dm *dm = need(max_dm_size / 2);
 
@@ -384,7 +384,7 @@ static void busy(void)
 	EXPECT_NULL(ibv_reg_dm_mr(pd, dm, 0, 8, access), ENOENT);
 	pd->handle -= 1;
 	expect_case("objects of different contexts do not mix");
-	struct ibv_context *other = end_open_device();
+	struct ibv_context *other = device_open();
 	struct ibv_pd *foreign = ibv_alloc_pd(other);
 
 	CHECK(foreign);
@@ -405,7 +405,7 @@ int main(int argc, char **argv)
 	struct ibv_device_attr_ex attr = {0};
 
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);
 	CHECK(ibv_query_device_ex(ctx, NULL, &attr) == 0);

@@ -74,7 +74,7 @@ static void unreachable(void)
 	pid_t child = fork();
 
 	if (child == 0) {
-		struct ibv_pd *pd = ibv_alloc_pd(end_open_device());
+		struct ibv_pd *pd = ibv_alloc_pd(device_open());
 
 		if (!pd)
 			_exit(NO_DOMAIN);

@@ -227,7 +227,7 @@ static void rereg_refusals(void)
 {
 	const int move = IBV_REREG_MR_CHANGE_TRANSLATION, rights = IBV_REREG_MR_CHANGE_ACCESS,
 		  domain = IBV_REREG_MR_CHANGE_PD;
-	struct ibv_context *other_ctx = end_open_device();
+	struct ibv_context *other_ctx = device_open();
 	struct ibv_pd *foreign = ibv_alloc_pd(other_ctx);
 	char *reading = mmap(NULL, LENGTH, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const struct {
@@ -305,7 +305,7 @@ static void rereg(void)
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	buffer = aligned_alloc(4096, LENGTH);
 	CHECK(pd && buffer);

@@ -150,7 +150,7 @@ static void busy_with_wq(struct ibv_context *ctx)
 static void foreign_handle(struct ibv_context *ctx)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	struct ibv_context *other = end_open_device();
+	struct ibv_context *other = device_open();
 	uint32_t handle;
 
 	expect_case("handle overwritten");
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
 	struct ibv_context *ctx;
 
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	plain(ctx);
 	busy_with_mr(ctx);
 	busy_with_ah(ctx);

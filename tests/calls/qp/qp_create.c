@@ -330,7 +330,7 @@ static void extended(void)
 static void foreign(void)
 {
 	struct ibv_qp_init_attr attr = good(IBV_QPT_RC), init;
-	struct ibv_context *other = end_open_device();
+	struct ibv_context *other = device_open();
 	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
 	struct ibv_qp_attr shown;
 	uint32_t handle;
@@ -374,7 +374,7 @@ int main(int argc, char **argv)
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 8, .max_sge = 1}};
 
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	cq = ibv_create_cq(ctx, 64, NULL, NULL, 0);
 	CHECK(pd && cq);

@@ -68,7 +68,7 @@ static void objects_open(struct objects *o)
 		.oflags = O_CREAT,
 	};
 
-	o->ctx = end_open_device();
+	o->ctx = device_open();
 	o->pd = ibv_alloc_pd(o->ctx);
 	o->cq = ibv_create_cq(o->ctx, 16, NULL, NULL, 0);
 	o->xrcd = ibv_open_xrcd(o->ctx, &domain);

@@ -28,7 +28,7 @@ static struct ibv_device_attr_ex device;
 
 static void set_open(struct set *s)
 {
-	s->ctx = end_open_device();
+	s->ctx = device_open();
 	s->pd = ibv_alloc_pd(s->ctx);
 	s->cq = ibv_create_cq(s->ctx, 16, NULL, NULL, 0);
 	CHECK(s->pd && s->cq);

@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 {
 	end_main(argc, argv);
 	{
-		struct ibv_context *ctx = end_open_device();
+		struct ibv_context *ctx = device_open();
 
 		CHECK(ibv_query_device(ctx, &device) == 0);
 		EXPECT_EQ(ibv_close_device(ctx), 0);

@@ -199,7 +199,7 @@ static void handles(void)
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);
 	CHECK(ibv_query_device(ctx, &device) == 0);

@@ -39,7 +39,7 @@ static struct ibv_xrcd *private_domain(struct ibv_context *ctx)
 
 static void set_open(struct set *s)
 {
-	s->ctx = end_open_device();
+	s->ctx = device_open();
 	s->pd = ibv_alloc_pd(s->ctx);
 	s->cq = ibv_create_cq(s->ctx, 16, NULL, NULL, 0);
 	s->xrcd = private_domain(s->ctx);

@@ -643,7 +643,7 @@ static void failures(void)
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	CHECK(!ibv_query_device_ex(ctx, NULL, &device));
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);

@@ -114,8 +114,8 @@ int main(int argc, char **argv)
 	struct ibv_context *other;
 
 	end_main(argc, argv);
-	ctx = end_open_device();
-	other = end_open_device();
+	ctx = device_open();
+	other = device_open();
 	xrcd = domain_open(ctx, -1);
 	foreign = domain_open(other, -1);
 	opening();

@@ -211,7 +211,7 @@ static void completion_counter(void)
 int main(int argc, char **argv)
 {
 	end_main(argc, argv);
-	ctx = end_open_device();
+	ctx = device_open();
 	domains();
 	inode();
 	count();
