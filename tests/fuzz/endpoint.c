@@ -6,6 +6,7 @@
 
 #include "input.h"
 #include "memory.h"
+#include "support/protocol.h"
 #include "transport/psn.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
@@ -208,14 +209,11 @@ static void set_attributes(struct vb_tqp *qp, const uint8_t *head)
 	qp->env = &environment;
 	qp->qpn = END_QPN;
 	qp->dest_qpn = 0x222;
-	qp->qkey = 0x11111111;
-	qp->access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-		     IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT;
+	qp->access = PROTOCOL_ACCESS | PROTOCOL_FLUSH;
 	qp->mtu = 256u << head[HEAD_MTU] % 5;
-	qp->pkey = 0xffff;
-	qp->service = head[HEAD_SERVICE] % 64 % 3;
+	protocol_service(qp, (enum vb_service)(head[HEAD_SERVICE] % 64 % 3));
 	if (qp->service == VB_SERVICE_RC && head[HEAD_SERVICE] & HEAD_XRC)
-		qp->service = VB_SERVICE_XRC;
+		protocol_service(qp, VB_SERVICE_XRC);
 	qp->timeout = 14;
 	qp->retry_cnt = head[HEAD_RETRY] & 7;
 	qp->rnr_retry = head[HEAD_RETRY] >> 3 & 7;
@@ -226,9 +224,6 @@ static void set_attributes(struct vb_tqp *qp, const uint8_t *head)
 	qp->max_run_bytes = (1u + head[HEAD_MTU] / 5 % 16) * qp->mtu;
 	qp->window_packets = head[HEAD_WINDOW];
 	qp->max_read_bytes = head[HEAD_WINDOW] & 1 ? 4 * qp->mtu : 0;
-	qp->sender = (uint8_t)VB_SENDER(qp->service);
-	qp->sq_size = END_SQ;
-	qp->sq_stride = END_WQE_BYTES;
 }
 
 static uint32_t psn_at(const uint8_t *p)
@@ -247,21 +242,17 @@ void endpoint_start(struct endpoint *e, const uint8_t *head)
 	e->runs = head[HEAD_STATE] & 128;
 	make_keys(e);
 	set_attributes(&e->qp, head);
-	e->qp.sq = e->sq;
+	protocol_send_queue(&e->qp, e->sq, END_SQ, END_WQE_BYTES);
 	/* As many as a device gives it, so that the sanitizer sees one too many. */
-	e->qp.resp.res_slots = vb_resource_slots(e->qp.max_dest_rd_atomic);
-	e->res = calloc(e->qp.resp.res_slots + 1u, sizeof(*e->res));
-	e->qp.resp.res = e->qp.resp.res_slots ? e->res : NULL;
-	e->qp.req.rd_slots = (uint16_t)vb_resource_slots(e->qp.max_rd_atomic);
-	e->rd_end = calloc(e->qp.req.rd_slots + 1u, sizeof(*e->rd_end));
-	e->qp.req.rd_end = e->qp.req.rd_slots ? e->rd_end : NULL;
+	e->res = calloc(vb_resource_slots(e->qp.max_dest_rd_atomic) + 1u, sizeof(*e->res));
+	e->rd_end = calloc(vb_resource_slots(e->qp.max_rd_atomic) + 1u, sizeof(*e->rd_end));
 	DEMAND(e->res && e->rd_end);
+	protocol_rings(&e->qp, e->res, e->rd_end);
 	vb_tqp_reset(&e->qp);
 	e->qp.state = states[head[HEAD_STATE] % 128 % 3];
 	if (e->qp.state != IBV_QPS_INIT)
-		vb_tqp_start_responder(&e->qp, psn_at(head + HEAD_RQ_PSN));
-	if (e->qp.state == IBV_QPS_RTS)
-		vb_tqp_start_requester(&e->qp, psn_at(head + HEAD_SQ_PSN));
+		protocol_walk(&e->qp, (enum ibv_qp_state)e->qp.state, psn_at(head + HEAD_RQ_PSN),
+			      psn_at(head + HEAD_SQ_PSN));
 	for (unsigned int i = 0; i < head[HEAD_RECEIVES] % END_RECVS; i++)
 		endpoint_post_recv(e, 8192);
 }

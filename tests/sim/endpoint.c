@@ -2,6 +2,7 @@
 /* A side of the simulation: the environment of its queue pair, its receives, its posting. */
 #include <string.h>
 
+#include "support/protocol.h"
 #include "world.h"
 
 static struct sim_side *side_of(struct vb_tqp *qp)
@@ -177,33 +178,24 @@ static void set_attributes(struct sim_side *s)
 	memset(&qp->resp, 0, offsetof(struct vb_responder, res));
 	/* Resources of an earlier life must not matter. */
 	memset(s->res, 0xdd, sizeof(s->res));
-	qp->resp.res = s->res;
-	qp->resp.res_slots = vb_resource_slots(c->max_dest_rd_atomic);
-	qp->req.rd_end = s->rd_end;
-	qp->req.rd_slots = (uint16_t)vb_resource_slots(c->max_rd_atomic);
 	qp->env = c->direct ? &sim_env_direct : &sim_env;
 	qp->qpn = 0x100 + s->number;
 	qp->dest_qpn = 0x100 + s->world->sides - 1 - s->number;
-	qp->qkey = 0x11111111;
-	qp->access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-		     IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT;
+	protocol_service(qp, c->xrc ? VB_SERVICE_XRC : (enum vb_service)c->service);
+	qp->access = PROTOCOL_ACCESS | PROTOCOL_FLUSH;
 	qp->mtu = c->mtu;
-	qp->pkey = 0xffff;
-	qp->service = c->xrc ? VB_SERVICE_XRC : c->service;
-	qp->sender = (uint8_t)VB_SENDER(qp->service);
 	qp->timeout = c->timeout;
 	qp->retry_cnt = c->retry_cnt;
 	qp->rnr_retry = c->rnr_retry;
 	qp->min_rnr_timer = c->min_rnr_timer;
 	qp->max_rd_atomic = c->max_rd_atomic;
 	qp->max_dest_rd_atomic = c->max_dest_rd_atomic;
+	protocol_rings(qp, s->res, s->rd_end);
 	qp->link_reliable = c->reliable;
 	qp->max_run_bytes = c->run_packets * c->mtu;
 	qp->window_packets = c->window;
 	qp->max_read_bytes = c->read_packets * c->mtu;
-	qp->sq = s->sq;
-	qp->sq_size = SIM_SQ;
-	qp->sq_stride = SIM_WQE_BYTES;
+	protocol_send_queue(qp, s->sq, SIM_SQ, SIM_WQE_BYTES);
 }
 
 void endpoint_start(struct world *w, unsigned int number)
@@ -230,10 +222,7 @@ void endpoint_ready(struct sim_side *s)
 	unsigned int sender = s->world->sides - 1 - s->number;
 	uint32_t off = c->fault == SIM_FAULT_PSN && sender == c->fault_side ? c->psn_off : 0;
 
-	s->qp.state = IBV_QPS_RTR;
-	vb_tqp_start_responder(&s->qp, c->psn[sender] + off);
-	s->qp.state = IBV_QPS_RTS;
-	vb_tqp_start_requester(&s->qp, c->psn[s->number]);
+	protocol_walk(&s->qp, IBV_QPS_RTS, c->psn[sender] + off, c->psn[s->number]);
 }
 
 /* Posts the next planned request, if the queue has room for it. */

@@ -47,7 +47,7 @@ class Build:
     def compile(self, source, obj):
         # The copy comes first, so that its headers win over those of the tree.
         includes = ["-I", str(self.dir / "src"), "-I", str(self.root / "src"), "-I", str(self.root / "include"),
-                    "-I", str(self.root / "tests" / "sim")]
+                    "-I", str(self.root / "tests"), "-I", str(self.root / "tests" / "sim")]
         subprocess.run([self.args.compiler, *FLAGS, *includes, "-c", str(source), "-o", str(obj)], check=True)
         return str(obj)
 

@@ -60,7 +60,7 @@ static struct vb_run some_run(const struct stand *s)
 	run.src_qpn = any(20) ? STAND_PEER : any(3);
 	run.psn = some_psn(s);
 	run.imm = any(1u << 30);
-	run.qkey = 0x1234;
+	run.qkey = PROTOCOL_QKEY;
 	run.rkey = any(10) ? STAND_RKEY : any(1u << 30);
 	run.dma_length = any(3) ? run.length : any(2) ? any(20000) : any(0x7fffffff) * 2 + 1;
 	run.va = any(3)   ? any(STAND_MEMORY) & ~7u

@@ -282,25 +282,18 @@ struct stand *stand_new(bool reliable)
 	qp->env = &env;
 	qp->qpn = STAND_QPN;
 	qp->dest_qpn = STAND_PEER;
-	qp->qkey = 0x1234;
-	qp->access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	qp->access = PROTOCOL_ACCESS;
 	qp->mtu = 1024;
-	qp->pkey = 0xffff;
 	qp->timeout = 14;
 	qp->retry_cnt = 3;
 	qp->rnr_retry = 2;
 	qp->min_rnr_timer = 12;
 	qp->max_rd_atomic = 4;
 	qp->max_dest_rd_atomic = 4;
-	qp->req.rd_end = s->rd_end;
-	qp->req.rd_slots = 8;
-	qp->resp.res = s->res;
-	qp->resp.res_slots = 8;
+	protocol_rings(qp, s->res, s->rd_end);
 	qp->link_reliable = reliable;
 	qp->max_run_bytes = 8192;
-	qp->sq = s->sq;
-	qp->sq_size = STAND_SQ;
-	qp->sq_stride = STAND_WQE_BYTES;
+	protocol_send_queue(qp, s->sq, STAND_SQ, STAND_WQE_BYTES);
 	s->room = STAND_RUNS;
 	s->remote_length = sizeof(s->remote);
 	for (size_t i = 0; i < sizeof(s->local); i++) {
@@ -314,11 +307,8 @@ struct stand *stand_new(bool reliable)
 
 void stand_service(struct stand *s, enum vb_service service)
 {
-	s->qp.service = (uint8_t)service;
-	s->qp.sender = (uint8_t)VB_SENDER(service);
-	vb_tqp_start_responder(&s->qp, 200);
-	vb_tqp_start_requester(&s->qp, 100);
-	s->qp.state = IBV_QPS_RTS;
+	protocol_service(&s->qp, service);
+	protocol_walk(&s->qp, IBV_QPS_RTS, 200, 100);
 }
 
 void stand_with_direct(struct stand *s)
@@ -384,7 +374,7 @@ struct vb_run stand_run(const struct stand *s, enum vb_op op, uint8_t flags, uin
 	run.length = op == VB_OP_READ_REQUEST ? 0 : length;
 	run.dma_length = length;
 	run.rkey = STAND_RKEY;
-	run.qkey = 0x1234;
+	run.qkey = PROTOCOL_QKEY;
 	if (op == VB_OP_READ_REQUEST)
 		run.segments = 1;
 	return run;

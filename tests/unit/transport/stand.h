@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "support/protocol.h"
 #include "transport/psn.h"
 #include "transport/tqp.h"
 

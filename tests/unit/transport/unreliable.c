@@ -252,7 +252,7 @@ static void ud_sends(void **state)
 	w = stand_wqe(s, IBV_WR_SEND, 0);
 	w->remote_qkey = 0x80000000; /* "my own" */
 	stand_post(s);
-	assert_int_equal(stand_last(s)->qkey, 0x1234);
+	assert_int_equal(stand_last(s)->qkey, PROTOCOL_QKEY);
 	assert_int_equal(stand_last(s)->psn, 101);
 	stand_request(s, IBV_WR_SEND, 1025);
 	assert_int_equal(s->done[2].status, IBV_WC_LOC_LEN_ERR);
@@ -301,7 +301,7 @@ static void ud_drops(void **state)
 	run.qkey = 0x1235;
 	stand_arrive(s, &run);
 	assert_int_equal(last_drop(s), VB_REASON_DROP_QKEY);
-	run.qkey = 0x1234;
+	run.qkey = PROTOCOL_QKEY;
 	run.flags = VB_RUN_FIRST;
 	stand_arrive(s, &run);
 	assert_int_equal(last_drop(s), VB_REASON_DROP_MALFORMED);
