@@ -36,14 +36,20 @@ void vb_qp_links_listen(struct vb_qp *qp)
 	}
 }
 
+void vb_qp_link_none(struct vb_qp *qp)
+{
+	for (uint32_t i = 0; vb_links[i]; i++)
+		qp->link = vb_links[i];
+	qp->heard = false;
+}
+
 void vb_qp_links_release(struct vb_qp *qp)
 {
 	for (uint32_t i = 0; vb_links[i]; i++) {
 		if (vb_links[i]->release)
 			vb_links[i]->release(qp);
-		qp->link = vb_links[i];
 	}
-	qp->heard = false;
+	vb_qp_link_none(qp);
 }
 
 void *vb_qp_link_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run)

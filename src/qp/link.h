@@ -12,6 +12,8 @@ struct vb_qp;
 
 /* The first link that reaches such a destination. `near`: an address of this host. */
 const struct vb_link *vb_qp_link_to(const struct vb_qp *qp, bool near);
+/* No path was set: the last link of the list. */
+void vb_qp_link_none(struct vb_qp *qp);
 /* What of a link's nature the protocol has to know; of qp->link. */
 void vb_qp_link_tune(struct vb_qp *qp);
 /* A datagram queue pair is about to receive. */

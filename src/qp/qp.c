@@ -99,7 +99,7 @@ void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
 	qp->t.sender = vb_operation_sender(type);
 	qp->t.sends_only = type == IBV_QPT_XRC_SEND;
 	qp->t.state = IBV_QPS_RESET;
-	qp->link = vb_qp_link_to(qp, true);
+	vb_qp_link_none(qp);
 	vb_qp_link_tune(qp);
 	qp->t.mtu = VB_MTU_BYTES;
 	vb_tqp_reset(&qp->t);
