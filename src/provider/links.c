@@ -6,8 +6,8 @@
 #include "remote/udp.h"
 
 const struct vb_link *const vb_links[] = {
-	&vb_udp_link,
-	&vb_loop_link,
-	&vb_shm_link,
+	&vb_udp_link,  /* to other hosts */
+	&vb_loop_link, /* within the process: shm turns to it */
+	&vb_shm_link,  /* to all others */
 	NULL,
 };
