@@ -4,8 +4,14 @@
 
 #include "local/link.h"
 #include "remote/udp.h"
+#ifdef VB_TEST_LINK
+#include "link/pipe.h" /* tests/link */
+#endif
 
 const struct vb_link *const vb_links[] = {
+#ifdef VB_TEST_LINK
+	&vb_pipe_link,
+#endif
 	&vb_udp_link,  /* to other hosts */
 	&vb_loop_link, /* within the process: shm turns to it */
 	&vb_shm_link,  /* to all others */
