@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* When a lock begins and ceases to lean towards a thread. */
+/* A biased lock: when the bias towards a thread begins and when it ends. */
 #include "base/bias.h"
 
 #include <errno.h>
@@ -17,9 +17,11 @@
 
 #define STREAK_FIRST 64u /* a membarrier(2) costs as much as some hundred atomic operations */
 #define STREAK_MOST  (1u << 16)
-#define WORTH        16u     /* an inclination that lasted so many streaks was right */
-#define REGRETS      8u      /* so many inclinations too many, and there will be no more */
-#define DRAIN_NS     1000000 /* far longer than any store waits to become visible */
+#define WORTH        16u /* a bias that lasted this many streaks has paid for its end */
+/* The lock gives up when this many more biases ended soon than lasted. */
+#define REGRETS      8u
+/* Far longer than a store takes to become visible to other processors. */
+#define DRAIN_NS     1000000
 
 static int membarrier(int command)
 {
@@ -58,7 +60,10 @@ void vb_bias_forget(struct vb_lock *lock)
 	lock->bias = NULL;
 }
 
-/* A forked child may have to register anew; a process that has forbidden itself the call since has to wait instead. */
+/*
+ * The child of a fork may have to register for membarrier(2) again. Where a filter of the process
+ * has forbidden the call since, waiting takes its place.
+ */
 static void all_threads_pass_a_barrier(void)
 {
 	const struct timespec drain = {0, DRAIN_NS};
@@ -72,14 +77,17 @@ static void all_threads_pass_a_barrier(void)
 	vb_sys_nanosleep(&drain);
 }
 
-/* Under `held`. */
+/* The caller holds `held`. */
 static void end_inclination(struct vb_bias *b)
 {
 	__atomic_store_n(&b->owner, NULL, __ATOMIC_RELAXED);
 	all_threads_pass_a_barrier();
 }
 
-/* Under the lock, after an inclination. Was it worth its end? */
+/*
+ * The caller holds the lock, and a bias has just ended. Decides whether that bias was worth its
+ * end.
+ */
 static void judge_inclination(struct vb_bias *b)
 {
 	if (b->entries >= (uint64_t)b->needed * WORTH) {
@@ -135,7 +143,7 @@ static void count_streak(struct vb_lock *lock)
 	}
 }
 
-/* Is a former owner still there? Or it is looking whether it still is the owner, and will leave. */
+/* True while a former owner is inside, or still compares itself with `owner` and will leave. */
 static bool somebody_inside(const struct vb_bias *b)
 {
 	bool inside = false;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A lock that leans towards one thread: that thread takes it with plain loads and stores, without an atomic operation. Others
- * may take it as ever; the first that does ends the inclination by a membarrier(2), which makes the favoured thread's stores
- * visible, and from then on the lock is an ordinary one until one thread has taken it often enough in a row again. So nothing
- * depends on a promise that only one thread uses the lock, only the speed does. A lock whose inclinations mostly end soon has several
- * users, and gives up for good.
+ * A lock with a bias towards one thread: that thread, the owner, takes it with plain loads and
+ * stores, without an atomic operation. Other threads take the lock as before. The first of them
+ * ends the bias by a membarrier(2), which makes the owner's stores visible. From then on the lock
+ * is an ordinary one, until one thread has taken it often enough in a row again. Correctness
+ * therefore does not depend on a promise that only one thread uses the lock; only the speed does. A
+ * lock whose biases mostly end soon has several users, and gives up for good.
  *
- * `owner` changes only under `held`. A favoured thread stores `inside` of its seat, then looks whether the seat is still `owner`; who ends
- * the inclination stores `owner`, makes every thread of the process pass a full barrier, then looks at `inside`: one of the two
- * sees the other. A seat is one thread's for good, so that a thread which looks late disturbs no later owner.
+ * `owner` changes only under `held`. The owner stores `inside` of its seat, then looks whether the
+ * seat is still `owner`. The thread that ends the bias stores `owner`, makes every thread of the
+ * process pass a full barrier, then looks at `inside`. One of the two sees the other. A seat
+ * belongs to one thread for good, so a thread that looks late does not disturb a later owner.
  */
 #ifndef VB_BASE_BIAS_H
 #define VB_BASE_BIAS_H
@@ -20,38 +22,43 @@
 
 struct vb_lock;
 
-#define VB_BIAS_SEATS 4 /* threads that a lock has ever leant towards; it leans towards no more */
+#define VB_BIAS_SEATS 4 /* a lock is biased towards at most this many threads in its life */
 
 struct vb_bias_seat {
 	uintptr_t thread; /* 0: free */
-	uint32_t inside;  /* the thread holds the lock, or is looking whether it may */
+	uint32_t inside;  /* the thread holds the lock, or is looking whether it may take it */
 };
 
 struct vb_bias {
-	_Alignas(64) struct vb_bias_seat *owner; /* the favoured thread's, or NULL */
-	/* The holder's own. */
-	struct vb_bias_seat *holder; /* it came without `held`, from this seat */
+	_Alignas(64) struct vb_bias_seat *owner; /* the seat of the owner, or NULL */
+	/* These belong to the holder of the lock. */
+	struct vb_bias_seat *holder; /* the holder came without `held`, from this seat */
 	uint64_t entries;            /* of the present owner */
-	uintptr_t last;              /* who took `held` before, and how often in a row */
+	uintptr_t last; /* the thread that took `held` before, and how often in a row */
 	uint32_t streak;
-	uint32_t regrets; /* how many more ended soon than were right */
-	bool given_up;    /* it leans no more: nobody is or will be inside */
-	uint32_t needed; /* so many make it the owner: more each time that an inclination was ended soon */
+	uint32_t regrets; /* how many more biases ended soon than lasted */
+	bool given_up;    /* no bias begins any more: no thread is or will be inside */
+	/* Length of the streak that makes an owner; grows each time that a bias ended soon. */
+	uint32_t needed;
 	_Alignas(64) struct vb_bias_seat seat[VB_BIAS_SEATS];
 };
 
 /*
- * Lets the lock, which nobody uses yet, lean. 0 also where the kernel refuses membarrier(2): the lock stays as it is. -ENOMEM.
- * vb_bias_forget() is for when nobody uses it any more.
+ * vb_bias_allow() lets a lock that no thread uses yet have a bias. It returns 0 also where the
+ * kernel refuses membarrier(2): the lock then stays an ordinary one. -ENOMEM. vb_bias_forget()
+ * frees what it made, when no thread uses the lock any more.
  */
 int vb_bias_allow(struct vb_lock *lock);
 void vb_bias_forget(struct vb_lock *lock);
 
-/* The lock's `held` was just taken: ends the inclination to another thread, or begins one. False: `try` failed, `held` is free. */
+/*
+ * To be called when the lock's `held` was just taken: ends the bias towards another thread, or
+ * begins one. vb_bias_tried() returns false when the attempt failed; `held` is free then.
+ */
 void vb_bias_taken(struct vb_lock *lock);
 bool vb_bias_tried(struct vb_lock *lock);
 
-/* Who is asking: threads that are alive at once differ in it. */
+/* Identifies the calling thread: threads that are alive at the same time differ in it. */
 static inline uintptr_t vb_bias_self(void)
 {
 #if defined(__has_builtin)
@@ -82,7 +89,7 @@ static inline bool vb_bias_enter(struct vb_bias *b)
 	return true;
 }
 
-/* True: that was all. */
+/* True: the lock is released, and nothing else is to be done. */
 static inline bool vb_bias_leave(struct vb_bias *b)
 {
 	struct vb_bias_seat *seat = b->holder;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Hidden memory: a list of ranges that do not overlap, in order, each with its count. */
+/* Memory hidden from children: a list of ranges in order, without overlap, each with its count. */
 #include "base/fork_range.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 struct range {
 	uintptr_t start, end;
-	uintptr_t page; /* its mapping's page size */
+	uintptr_t page; /* page size of the mapping that the range lies in */
 	uint32_t count;
 	struct range *next;
 };
@@ -34,7 +34,7 @@ static void fork_parent(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* What was hidden is not here. */
+/* The child has none of the hidden ranges. */
 static void fork_child(void)
 {
 	while (ranges) {
@@ -98,7 +98,7 @@ static struct range *range_new(uintptr_t start, uintptr_t end, uintptr_t page, u
 	return r;
 }
 
-/* Makes `at` the border of two ranges where it lies within one. */
+/* Splits the range that `at` lies in, so that a range begins at `at`. */
 static int split(uintptr_t at)
 {
 	for (struct range *r = ranges; r; r = r->next) {
@@ -137,7 +137,7 @@ static int fill_gaps(uintptr_t start, uintptr_t end, uintptr_t page)
 	return 0;
 }
 
-/* Takes out what counts 0, and joins neighbours that count the same. */
+/* Removes the ranges that count 0, and joins neighbours with the same count. */
 static void tidy(void)
 {
 	struct range **p = &ranges;
@@ -166,7 +166,10 @@ static void change_counts(uintptr_t start, uintptr_t end, int by)
 	}
 }
 
-/* Under the lock. What the kernel has hidden of a range that fails in the middle is shown again. */
+/*
+ * The caller holds the lock. When the kernel refuses a part of the range, the part before it is
+ * shown again.
+ */
 static int hide(uintptr_t start, uintptr_t end, uintptr_t page)
 {
 	int err = split(start);
@@ -210,7 +213,7 @@ int vb_fork_range_hide(void *base, size_t size)
 	prepare();
 	pthread_mutex_lock(&lock);
 	err = hide(round_down(start, page), round_up(start + size, page), page);
-	/* A mapping of huge pages takes advice for whole ones only. */
+	/* A mapping of huge pages accepts advice for whole huge pages only. */
 	if (err == -EINVAL && mapping_page(start) > page) {
 		page = mapping_page(start);
 		err = hide(round_down(start, page), round_up(start + size, page), page);
@@ -231,7 +234,7 @@ static const struct range *find(uintptr_t at)
 	return NULL;
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static int show(uintptr_t start, uintptr_t end)
 {
 	const struct range *r;

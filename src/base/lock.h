@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A lock for short critical sections on the fast path: taken with one atomic exchange, released with one plain store.
+ * A lock for short critical sections on the fast path: taken with one atomic exchange, released
+ * with one plain store.
  *
- * Releasing wakes nobody, since a mutex's release costs as much as its taking; who waits looks again: with pauses, then giving up the
- * processor, then sleeping, so that a holder that was preempted on the same core gets to run. Not recursive, and not fair but for
- * one thing: vb_lock_try() fails while somebody waits, since a poller that tries in a loop holds the lock nearly all the time and
- * would starve the progress thread for a second on a busy machine. Locks that may be held for long (a CQ's iteration) are mutexes.
- * A lock may lean towards one thread (bias.h).
+ * A release wakes no thread: waking would cost as much as taking a mutex. A thread that waits looks
+ * again and again: first with pauses, then with sched_yield(2), then with sleeps, so that a holder
+ * that was preempted on the same core gets to run. The lock is not recursive and not fair, with one
+ * exception: vb_lock_try() fails while a thread waits. A poller that tries in a loop holds the lock
+ * nearly all the time, and would keep the progress thread waiting for a second on a busy machine.
+ * Locks that may be held for long (a CQ's iteration) are mutexes. A lock may lean towards one
+ * thread (bias.h).
  */
 #ifndef VB_BASE_LOCK_H
 #define VB_BASE_LOCK_H
@@ -19,13 +22,13 @@
 
 struct vb_lock {
 	uint32_t held;
-	uint32_t waiting; /* how many are in vb_lock_wait(): who only tries lets them go first */
-	struct vb_bias *bias; /* NULL: leans towards nobody */
+	uint32_t waiting;     /* threads in vb_lock_wait(); vb_lock_try() lets them go first */
+	struct vb_bias *bias; /* NULL: the lock has no bias */
 };
 
 /* Waits until the lock is free (lock.c). */
 void vb_lock_wait(struct vb_lock *lock);
-/* The turn-th look in vain: a pause, the processor given up, a sleep. */
+/* To be called after the turn-th vain look: a pause, then sched_yield(2), then a sleep. */
 void vb_lock_relax(int turn);
 
 static inline bool vb_lock_try(struct vb_lock *lock)

@@ -53,7 +53,7 @@ bool vb_log_enabled(enum vb_log_level level)
 	return level <= log_level;
 }
 
-/* The file is opened per line: no descriptor of ours lives in the program between lines (it may close all). */
+/* The file is opened for each line: between lines the program may close every descriptor. */
 static void line_write(const char *line, size_t len)
 {
 	int fd = STDERR_FILENO;

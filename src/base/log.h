@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The log: off unless asked for.
+ * The log, which is off unless the environment asks for it.
  *
- * VERBATIM_LOG=error|warn|info|debug (or rdma-core's VERBS_LOG_LEVEL=1..4) chooses the level, VERBS_LOG_FILE
- * the file (appended to; standard error otherwise). Read once, with secure_getenv. Each line is one write(2).
+ * VERBATIM_LOG=error|warn|info|debug (or rdma-core's VERBS_LOG_LEVEL=1..4) chooses the level, and
+ * VERBS_LOG_FILE the file, which is appended to (default: standard error). Both are read once, with
+ * secure_getenv(3). Each line is one write(2).
  */
 #ifndef VB_BASE_LOG_H
 #define VB_BASE_LOG_H
@@ -19,14 +20,17 @@ enum vb_log_level {
 	VB_LOG_DEBUG,
 };
 
-/* Whether lines of this level are written; the first call reads the environment. Cheap afterwards. */
+/*
+ * Whether lines of this level are written. The first call reads the environment; later calls are
+ * cheap.
+ */
 bool vb_log_enabled(enum vb_log_level level);
 
-/* One line. Thread-safe, keeps errno. */
+/* Writes one line. Thread-safe; keeps errno. */
 void vb_log(enum vb_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void vb_vlog(enum vb_log_level level, const char *fmt, va_list ap);
 
-/* A debug line that starts with a reason's code and name; see base/reason.h. */
+/* Writes a debug line that starts with a reason's code and name (base/reason.h). */
 void vb_log_reason(unsigned int code, const char *name, const char *fmt, va_list ap);
 
 #endif

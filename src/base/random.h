@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Thread-safe; a system call per draw (not for the fast path). */
+/* Thread-safe. Each draw is a system call: not for the fast path. */
 uint32_t vb_random32(void);
 uint64_t vb_random64(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Reasons: names, meanings, counters, and the line each occurrence writes to the log. */
+/* Reasons: names, meanings, counters, and the log line of each occurrence. */
 #include "base/reason.h"
 
 #include <stdarg.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Every refusal, error completion and drop has a reason: one code, one meaning, listed here and nowhere else.
+ * Every refusal, error completion and drop has a reason: one code and one meaning, listed here and
+ * nowhere else.
  *
- * The code is what a failed completion carries in vendor_err, and what the log prints beside the sentence
- * that is formatted where the fault arises. Codes never change meaning; new ones go to the end of their group.
+ * A failed completion carries the code in vendor_err. The log prints the code beside a sentence
+ * that is formatted where the fault arises. A code never changes its meaning; a new code goes to
+ * the end of its group.
  */
 #ifndef VB_BASE_REASON_H
 #define VB_BASE_REASON_H
@@ -144,10 +146,14 @@ enum vb_reason {
 const char *vb_reason_name(enum vb_reason reason);
 const char *vb_reason_text(enum vb_reason reason);
 
-/* Counts and, at level debug, logs one occurrence. Thread-safe; not for the fast path of success. */
+/*
+ * Counts and, at level debug, logs one occurrence. Thread-safe; not for the fast path of success.
+ */
 void vb_note(enum vb_reason reason, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* vb_note() for a refused call: gives -err, so that a function can `return vb_refuse(err, reason, fmt, ...)`. */
+/*
+ * vb_note() for a refused call. Its value is -err, for `return vb_refuse(err, reason, fmt, ...)`.
+ */
 #define vb_refuse(err, ...) (vb_note(__VA_ARGS__), -(err))
 
 /* How often the reason was noted by this process. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* SipHash-2-4 (Aumasson and Bernstein, 2012): a short keyed hash that tells nothing about its key. */
+/* SipHash-2-4 (Aumasson and Bernstein, 2012): a short keyed hash that does not disclose its key. */
 #ifndef VB_BASE_SIPHASH_H
 #define VB_BASE_SIPHASH_H
 

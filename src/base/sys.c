@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The longer ones. */
+/* The system calls of base/sys.h that are more than one line. */
 #include "base/sys.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ int vb_sys_epoll_wait_ns(int fd, struct epoll_event *events, int count, int64_t 
 
 #ifdef SYS_epoll_pwait2
 	n = (int)syscall(SYS_epoll_pwait2, fd, events, count, &t, NULL, VB_SYS_SIGNALS);
-	/* Linux before 5.11, or a filter that does not know the call. */
+	/* ENOSYS: Linux before 5.11. EPERM: a filter that does not know the call. */
 	if (n >= 0 || (errno != ENOSYS && errno != EPERM))
 		return n;
 #else

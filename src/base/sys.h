@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * System calls that are no cancellation points. A thread that is cancelled in read(2), close(2) or nanosleep(2) of the C library
- * (pthreads(7)) leaves the call it is in where it stands: a lock stays taken, an object half made. syscall(2) is no cancellation
- * point, so a verb that waits for nothing by contract ends before the thread does. Arguments and results are those of the
- * functions without the prefix. `scripts/check-house` forbids those in this library, except where waiting is the contract.
+ * System calls that are no cancellation points. The C library's read(2), close(2) and nanosleep(2)
+ * are such points (pthreads(7)): a thread that is cancelled in one leaves a lock taken or an object
+ * half made. syscall(2) is none, so a cancelled thread ends after the verb that it is in. Arguments
+ * and results are those of the functions without the prefix. `scripts/check-house` forbids those
+ * functions in this library, except where waiting is the contract of the verb.
  */
 #ifndef VB_BASE_SYS_H
 #define VB_BASE_SYS_H
@@ -25,10 +26,10 @@
 void __sanitizer_syscall_pre_impl_close(long fd); /* gcc has no header for it */
 #endif
 
-/* Offsets and times are handed over in one register each. */
+/* Each offset and each time is passed in one register. */
 _Static_assert(sizeof(long) == 8, "the system calls here are those of 64-bit systems");
 
-#define VB_SYS_SIGNALS 8 /* bytes of the kernel's set of signals */
+#define VB_SYS_SIGNALS 8 /* bytes of the kernel's signal set */
 
 static inline ssize_t vb_sys_read(int fd, void *buf, size_t size)
 {
@@ -63,19 +64,25 @@ static inline ssize_t vb_sys_preadv2(int fd, const struct iovec *iov, int count,
 	return syscall(SYS_preadv2, fd, iov, count, at, 0l, flags);
 }
 
-/* O_CREAT makes a file that everybody may read and write but for the umask. */
+/* O_CREAT makes a file with mode 0666, less the umask. */
 static inline int vb_sys_open(const char *path, int flags)
 {
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0666);
 }
 
-/* For reading. "c" of glibc: neither this nor what is done with the stream is a cancellation point (fopen(3)). */
+/*
+ * For reading. The "c" of glibc: neither this call nor a read of the stream is a cancellation point
+ * (fopen(3)).
+ */
 static inline FILE *vb_sys_fopen(const char *path)
 {
 	return fopen(path, "rce");
 }
 
-/* The thread sanitizer keeps books of descriptors and has to hear of it, or takes the next file of that number for the same. */
+/*
+ * The thread sanitizer keeps a record of descriptors. Without this call it would take the next file
+ * of that number for the same file.
+ */
 static inline int vb_sys_close(int fd)
 {
 #ifdef __SANITIZE_THREAD__
@@ -124,9 +131,9 @@ static inline int vb_sys_accept4(int fd, struct sockaddr *addr, socklen_t *lengt
 	return (int)syscall(SYS_accept4, fd, addr, length, flags);
 }
 
-/* One descriptor. Returns 1 when there is something, 0 when the time is over. */
+/* Waits for one descriptor. Returns 1 when it is ready, 0 when the time is over. */
 int vb_sys_poll_one(int fd, short events, int timeout_ms);
-/* Several; the timeout is not negative. */
+/* Waits for several descriptors; the timeout is not negative. */
 int vb_sys_poll(struct pollfd *fds, unsigned int count, int timeout_ms);
 
 static inline int vb_sys_epoll_wait(int fd, struct epoll_event *events, int count, int timeout_ms)
@@ -134,10 +141,10 @@ static inline int vb_sys_epoll_wait(int fd, struct epoll_event *events, int coun
 	return (int)syscall(SYS_epoll_pwait, fd, events, count, timeout_ms, NULL, VB_SYS_SIGNALS);
 }
 
-/* The time to wait in ns. Linux before 5.11 has only milliseconds, which is seen to. */
+/* `ns`: the time to wait. On Linux before 5.11, which has only milliseconds, it is rounded. */
 int vb_sys_epoll_wait_ns(int fd, struct epoll_event *events, int count, int64_t ns);
 
-/* Less when a signal comes. */
+/* Sleeps for less when a signal comes. */
 static inline void vb_sys_nanosleep(const struct timespec *t)
 {
 	(void)syscall(SYS_nanosleep, t, NULL);
