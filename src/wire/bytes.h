@@ -49,7 +49,7 @@ static inline uint64_t vb_get64(const uint8_t *at)
 	return be64toh(value);
 }
 
-/* Little endian: the ICRC alone. */
+/* Little endian: for the ICRC alone. */
 static inline void vb_put32_little(uint8_t *at, uint32_t value)
 {
 	value = htole32(value);

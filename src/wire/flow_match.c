@@ -11,7 +11,10 @@
 #define PROTO_UDP 17u
 #define PROTO_ESP 50u
 
-/* Of each spec that describes a header: its size, where its filter lies, and what makes the same filter out of a frame. */
+/*
+ * A spec that describes a header: its size, where its filter lies, and how the same filter is made
+ * of a frame.
+ */
 struct kind {
 	enum ibv_flow_spec_type type;
 	uint16_t size;
@@ -105,7 +108,7 @@ static bool extract_esp(const struct vb_frame_layer *l, void *out)
 	return true;
 }
 
-/* As the VNI stands in the header: 24 bits, then 8 reserved ones; programs write it as a 32-bit number. */
+/* The VNI of the header: 24 bits, then 8 reserved bits. Programs write it as a 32-bit number. */
 static bool extract_vxlan(const struct vb_frame_layer *l, void *out)
 {
 	((struct ibv_flow_tunnel_filter *)out)->tunnel_id = htonl(l->vni);
@@ -169,7 +172,10 @@ static int wrong_with(const char **wrong, int err, const char *sentence)
 	return -err;
 }
 
-/* A header that the rule names; a second one of the same place would contradict or repeat the first. */
+/*
+ * A header that the rule names. A second header of the same layer would contradict or repeat the
+ * first.
+ */
 static int read_header(struct vb_flow_rule *rule, const void *at, uint32_t type, uint16_t size,
 		       const char **wrong)
 {
@@ -200,7 +206,7 @@ static int read_counter(struct vb_flow_rule *rule, const struct ibv_flow_spec_co
 	return 0;
 }
 
-/* Any alignment: programs lay specs out packed. */
+/* The spec may lie at any alignment: programs lay specs out packed. */
 static int read_spec(struct vb_flow_rule *rule, const char *at, uint32_t type, uint16_t size,
 		     const char **wrong)
 {
@@ -268,7 +274,7 @@ static bool spec_matches(const struct ibv_flow_spec *spec, const struct vb_frame
 		if ((found[i] ^ val[i]) & mask[i])
 			return false;
 	}
-	/* An untagged frame has no tag of value 0. */
+	/* A frame without a tag does not match the tag 0. */
 	return kind->type != IBV_FLOW_SPEC_ETH || !spec->eth.mask.vlan_tag || layer->tagged;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Ethernet frames: headers found, frames hashed. */
+/* Ethernet frames: finding the headers, and the hash over them. */
 #include "wire/frame.h"
 
 #include <infiniband/verbs.h>
@@ -23,7 +23,7 @@
 #define MAX_TAGS     2
 #define MAX_LABELS   8
 
-/* What is left of the frame from some place on. */
+/* The unread part of the frame. */
 struct rest {
 	const uint8_t *at;
 	uint32_t left;
@@ -43,7 +43,7 @@ static bool skip(struct rest *r, uint32_t bytes)
 	return true;
 }
 
-/* True: what follows is an L3 header or labels of l->ether_type. */
+/* True: an L3 header or MPLS labels of l->ether_type follow. */
 static bool parse_eth(struct vb_frame_layer *l, struct rest *r)
 {
 	const uint8_t *eth = r->at;
@@ -79,7 +79,7 @@ static bool parse_ipv4(struct vb_frame_layer *l, struct rest *r)
 	l->ip = ip;
 	l->version = 4;
 	l->proto = ip[9];
-	/* Of a fragment only the first has the header that follows. */
+	/* Only the first fragment has the L4 header. */
 	return !(be16(ip + 6) & 0x1fff);
 }
 
@@ -102,7 +102,9 @@ static bool parse_ip(struct vb_frame_layer *l, struct rest *r, uint16_t ether_ty
 	return ether_type == ETHER_IPV6 && parse_ipv6(l, r);
 }
 
-/* Goes to the end of the label stack; what follows tells its kind by its first nibble (RFC 4928). */
+/*
+ * Goes to the end of the label stack. The first nibble behind it tells IPv4 from IPv6 (RFC 4928).
+ */
 static bool parse_mpls(struct vb_frame_layer *l, struct rest *r, uint16_t *ether_type)
 {
 	const uint8_t *entry = r->at;
@@ -140,7 +142,7 @@ static bool parse_gre(struct vb_frame_layer *l, struct rest *r, uint16_t *ether_
 	return true;
 }
 
-/* UDP that carries another network? */
+/* True: the UDP datagram is a tunnel, and carries another network. */
 static bool parse_udp_tunnel(struct vb_frame_layer *l, struct rest *r, uint16_t *ether_type)
 {
 	uint16_t port = be16(l->l4 + 2);
@@ -157,7 +159,7 @@ static bool parse_udp_tunnel(struct vb_frame_layer *l, struct rest *r, uint16_t 
 	return port == PORT_MPLS;
 }
 
-/* True: another network lies inside, of *ether_type. */
+/* True: another network, of type *ether_type, lies inside. */
 static bool parse_l4(struct vb_frame_layer *l, struct rest *r, uint16_t *ether_type)
 {
 	uint32_t least = l->proto == PROTO_ESP ? 8 : 4;
@@ -170,7 +172,7 @@ static bool parse_l4(struct vb_frame_layer *l, struct rest *r, uint16_t *ether_t
 	return l->proto == PROTO_UDP && l->l4 && parse_udp_tunnel(l, r, ether_type);
 }
 
-/* From an L3 header or labels on. True: *ether_type of the network inside. */
+/* Begins at an L3 header or labels. True: another network, of type *ether_type, lies inside. */
 static bool parse_network(struct vb_frame_layer *l, struct rest *r, uint16_t *ether_type)
 {
 	if (*ether_type == ETHER_MPLS || *ether_type == ETHER_MPLS_M)
@@ -193,7 +195,7 @@ void vb_frame_parse(struct vb_frame *frame, const uint8_t *data, uint32_t length
 	ether_type = outer->ether_type;
 	if (!parse_network(outer, &r, &ether_type))
 		return;
-	/* Labels on a tunnel belong to what carries them. */
+	/* The labels of a tunnel belong to the outer network. */
 	if (ether_type == ETHER_MPLS && !outer->mpls && !parse_mpls(outer, &r, &ether_type))
 		return;
 	if (ether_type == ETHER_TEB) {
@@ -209,13 +211,13 @@ bool vb_frame_is_multicast(const struct vb_frame *frame)
 	return frame->layer[0].eth && frame->layer[0].eth[0] & 1;
 }
 
-/* The input of the hash: fields in the order addresses, ports, each source first. */
+/* Builds the input of the hash: addresses, then ports, the source first in each. */
 static uint32_t hash_input(const struct vb_frame_layer *l, uint64_t fields, uint8_t *input)
 {
 	static const struct {
 		uint64_t field;
-		uint8_t version; /* of IP, 0 = any */
-		uint8_t proto;   /* 0: in the IP header */
+		uint8_t version; /* of IP; 0: either */
+		uint8_t proto;   /* 0: the field is in the IP header */
 		uint8_t offset, bytes;
 	} parts[] = {
 		{IBV_RX_HASH_SRC_IPV4, 4, 0, 12, 4},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Ethernet frames as raw packet queue pairs carry them: where the headers lie, outside and inside a tunnel, and the hash that
- * spreads frames over receive queues. Pure; every length is checked before a byte is looked at.
+ * Ethernet frames as raw packet queue pairs carry them: where the headers lie, outside and inside a
+ * tunnel, and the hash that spreads frames over receive queues. Pure. Every length is checked
+ * before a byte is read.
  */
 #ifndef VB_WIRE_FRAME_H
 #define VB_WIRE_FRAME_H
@@ -13,14 +14,15 @@
 #define VB_VLAN_BYTES   4u
 #define VB_TOEPLITZ_KEY 40u /* the longest input is 36 bytes */
 
-/* One network: a pointer is NULL where the header is not there, or not whole. */
+/* One network. A pointer is NULL where the frame has no such header, or not all of it. */
 struct vb_frame_layer {
 	const uint8_t *eth;
 	const uint8_t *ip;
-	const uint8_t *l4;   /* TCP, UDP: at least the ports; ESP: at least SPI and sequence */
+	/* TCP, UDP: at least the ports; ESP: at least the SPI and the sequence number */
+	const uint8_t *l4;
 	const uint8_t *gre;  /* at least 4 bytes */
 	const uint8_t *mpls; /* the topmost entry of a label stack */
-	uint32_t vni;        /* VXLAN, with has_vni */
+	uint32_t vni;        /* of VXLAN, valid with has_vni */
 	uint32_t gre_bytes;
 	uint16_t ether_type; /* host order, after the last VLAN tag */
 	uint16_t vlan;       /* the last tag, host order */
@@ -33,17 +35,17 @@ struct vb_frame_layer {
 struct vb_frame {
 	const uint8_t *data;
 	uint32_t length;
-	struct vb_frame_layer layer[2]; /* the outer one, the inner one */
+	struct vb_frame_layer layer[2]; /* the outer network, the inner network */
 };
 
 void vb_frame_parse(struct vb_frame *frame, const uint8_t *data, uint32_t length);
 
-/* Destination of the frame: multicast or broadcast? */
+/* True if the frame's destination is a multicast or broadcast address. */
 bool vb_frame_is_multicast(const struct vb_frame *frame);
 
 /*
- * The Toeplitz hash over the header fields that `fields` (enum ibv_rx_hash_fields) names and the frame has; *hashed tells
- * whether there was any: a frame without them is not hashed at all (and goes to the first queue).
+ * The Toeplitz hash over those header fields that `fields` (enum ibv_rx_hash_fields) names and the
+ * frame has. *hashed is false when there is no such field: such a frame goes to the first queue.
  */
 uint32_t vb_frame_hash(const struct vb_frame *frame, uint64_t fields,
 		       const uint8_t key[VB_TOEPLITZ_KEY], bool *hashed);

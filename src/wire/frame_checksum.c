@@ -4,16 +4,16 @@
 
 #define PROTO_TCP 6u
 #define PROTO_UDP 17u
-#define TCP_AT    16u /* where the checksum stands in the header */
+#define TCP_AT    16u /* offset of the checksum in the header */
 #define UDP_AT    6u
 
-/* What the outer IP packet consists of, in lengths that its own header says and the frame holds. */
+/* The parts of the outer IP packet, by the lengths of its own header, all within the frame. */
 struct parts {
 	const uint8_t *ip;
 	uint32_t header; /* bytes of the IP header */
 	const uint8_t *l4;
 	uint32_t l4_bytes;
-	uint32_t at; /* of the checksum in l4; 0: neither TCP nor UDP */
+	uint32_t at; /* offset of the checksum in l4; 0: neither TCP nor UDP */
 	uint8_t proto;
 	uint8_t version;
 };
@@ -59,7 +59,7 @@ static bool find(const struct vb_frame *frame, struct parts *p)
 	return !p->at || p->l4_bytes >= p->at + 2;
 }
 
-/* Of the pseudo header and everything behind the IP header. */
+/* The sum of the pseudo header and everything behind the IP header. */
 static uint32_t l4_sum(const struct parts *p)
 {
 	uint32_t addresses = p->version == 4 ? sum(0, p->ip + 12, 8) : sum(0, p->ip + 8, 32);
@@ -77,7 +77,7 @@ bool vb_frame_checksum_good(const struct vb_frame *frame)
 		return false;
 	if (!p.at)
 		return true;
-	/* Over IPv4 a UDP checksum of 0 says that there is none. */
+	/* Over IPv4 a UDP checksum of 0 means that there is none (RFC 768). */
 	if (p.proto == PROTO_UDP && !be16(p.l4 + p.at))
 		return p.version == 4;
 	return l4_sum(&p) == 0xffff;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The invariant CRC: masked headers, and the identification that explains a difference. */
+/* The invariant CRC: masked headers, and finding the identification that a CRC was made with. */
 #include "wire/icrc.h"
 
 #include <isa-l/crc.h>
@@ -8,7 +8,7 @@
 #include "wire/opcode.h"
 #include "wire/packet.h"
 
-#define LRH_BYTES      8u /* a local route header that is not there counts as ones */
+#define LRH_BYTES      8u /* the local route header is absent here, and counts as ones */
 #define IPV4_BYTES     20u
 #define IPV6_BYTES     40u
 #define UDP_BYTES      8u
@@ -16,7 +16,7 @@
 
 #define UDP_PROTOCOL   17
 #define IPV4_FLAGS     0x4000 /* don't fragment */
-#define BTH_CONGESTION 4      /* FECN, BECN and reserved bits: counted as ones */
+#define BTH_CONGESTION 4      /* FECN, BECN and reserved bits, which count as ones */
 
 void vb_flow_family(struct vb_flow *flow)
 {
@@ -25,7 +25,7 @@ void vb_flow_family(struct vb_flow *flow)
 	flow->ipv4 = !memcmp(flow->destination, mapped, sizeof(mapped));
 }
 
-/* ToS, TTL and checksum are masked. */
+/* ToS, TTL and checksum are masked (count as ones). */
 static uint8_t *put_ipv4(uint8_t *p, const struct vb_flow *flow, uint16_t id, size_t bytes)
 {
 	p[0] = 0x45;
@@ -41,7 +41,7 @@ static uint8_t *put_ipv4(uint8_t *p, const struct vb_flow *flow, uint16_t id, si
 	return p + IPV4_BYTES;
 }
 
-/* Traffic class, flow label and hop limit are masked. */
+/* Traffic class, flow label and hop limit are masked (count as ones). */
 static uint8_t *put_ipv6(uint8_t *p, const struct vb_flow *flow, size_t bytes)
 {
 	vb_put32(p, 0x6fffffff);
@@ -84,9 +84,9 @@ size_t vb_icrc_end(uint32_t crc, uint32_t pad, uint8_t *trailer)
 	return pad + VB_ICRC_BYTES;
 }
 
-#define POLYNOMIAL 0xedb88320u /* of CRC-32, the bit of x^0 on the left */
+#define POLYNOMIAL 0xedb88320u /* of CRC-32; the coefficient of x^0 is the highest bit */
 
-/* Product of two remainders. */
+/* The product of two polynomials modulo POLYNOMIAL. */
 static uint32_t multiply(uint32_t a, uint32_t b)
 {
 	uint32_t product = 0;
@@ -100,13 +100,14 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 }
 
 /*
- * CRCs of messages of one length differ by the difference of the messages times a power of x (the CRC is linear). So two bytes
- * that differ, with `behind` bytes after them, show as d = id * x^(8 * (behind + 2)), and multiplying by the inverse
- * of that power gives the two bytes back: or something larger, when they alone do not explain the difference.
+ * The CRC is linear. The CRCs of two messages of one length therefore differ by the difference of
+ * the messages times a power of x. Two bytes that differ, with `behind` bytes after them, show as d
+ * = id * x^(8 * (behind + 2)). Multiplying d by the inverse of that power gives the two bytes back,
+ * or a larger number when these two bytes are not the only difference.
  */
 static uint32_t undo(uint32_t difference, size_t words)
 {
-	/* x^-32, squared again and again. */
+	/* x^-32, x^-64, x^-128 ...: each is the square of the one before */
 	static const uint32_t inverse[] = {
 		0x5b358fd3, 0x2e9bb40b, 0x12a59a49, 0x8df9403d, 0x5139de12, 0xba340226,
 		0x29c45641, 0x12fbc105, 0xecd30c55, 0x3755ebd8, 0x24ee460c,
@@ -119,7 +120,10 @@ static uint32_t undo(uint32_t difference, size_t words)
 	return difference;
 }
 
-/* Bytes from the identification to the end of what the CRC covers, the ICRC being outside. */
+/*
+ * Bytes from the identification to the end of the range that the CRC covers, which excludes the
+ * ICRC.
+ */
 static inline size_t from_id(size_t bytes)
 {
 	return IPV4_BYTES - 4 + UDP_BYTES + bytes - VB_ICRC_BYTES;
@@ -142,6 +146,7 @@ bool vb_icrc_check(const struct vb_flow *flow, const uint8_t *packet, size_t byt
 	difference = undo(difference, from_id(bytes) / 4);
 	if (difference > 0xffff)
 		return false;
-	*id ^= (uint16_t)(difference << 8 | difference >> 8); /* lower address, upper byte */
+	/* The byte of the lower address is the upper byte. */
+	*id ^= (uint16_t)(difference << 8 | difference >> 8);
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The table of opcodes, and the way back from a run to its opcodes. */
+/* The table of opcodes, and the opcodes of a run. */
 #include "wire/opcode.h"
 
 #include <stddef.h>
@@ -33,7 +33,7 @@
 #define DATA(service, op, flags, headers) ROW(service, op, flags, headers, true)
 #define PLAIN(service, op, headers)       ROW(service, op, ONLY, headers, false)
 
-/* SEND and WRITE, which RC, UC and XRC have; `h` are headers that every request of the service carries. */
+/* SEND and WRITE of RC, UC and XRC. `h`: headers that every request of the service carries. */
 #define SEND_AND_WRITE(service, h)                                                            \
 	[CLASS_##service +                                                                    \
 		0x00] = DATA(service, SEND, FIRST, h),                                        \
@@ -53,7 +53,7 @@
 		[CLASS_##service + 0x0b] = DATA(service, WRITE, ONLY | VB_RUN_IMM,            \
 						(h) | VB_HEADER_RETH | VB_HEADER_IMM)
 
-/* READ, ATOMIC, what answers them, invalidation: RC and XRC. Answers carry no XRCETH. */
+/* READ, ATOMIC, their responses, and invalidation: RC and XRC. Responses carry no XRCETH. */
 #define RELIABLE(service, h)                                                                     \
 	[CLASS_##service +                                                                       \
 		0x0c] = PLAIN(service, READ_REQUEST, (h) | VB_HEADER_RETH),                      \
@@ -89,9 +89,9 @@ const struct vb_opcode *vb_opcode_find(uint8_t code)
 	return table[code].bytes ? &table[code] : NULL;
 }
 
-#define NOTHING 0x1f /* in no service */
+#define NOTHING 0x1f /* no service has it */
 
-/* By op and by FIRST, LAST, IMM, INV (the lower four bits of a run's flags). */
+/* Index: op, then FIRST, LAST, IMM, INV (the lower four bits of a run's flags). */
 static const uint8_t part[VB_OP_COUNT][16] = {
 	[VB_OP_SEND] = {0x01, 0x00, 0x02, 0x04, NOTHING, NOTHING, 0x03, 0x05, NOTHING, NOTHING,
 			0x16, 0x17, NOTHING, NOTHING, NOTHING, NOTHING},

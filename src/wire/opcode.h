@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The opcodes of the base transport header (IBA 9.2.1, table 38): what each says about a run, and which headers follow.
+ * The opcodes of the base transport header (IBA 9.2.1, table 38): what each says about a run, and
+ * which headers follow it.
  *
- * Pure tables, safe from any thread.
+ * Pure tables; safe from any thread.
  */
 #ifndef VB_WIRE_OPCODE_H
 #define VB_WIRE_OPCODE_H
@@ -12,7 +13,7 @@
 
 #include "transport/run.h"
 
-/* Congestion notification (annex A17): belongs to no service, carries nothing that a run could hold. */
+/* Congestion notification (annex A17): of no service; carries nothing that a run could hold. */
 #define VB_OPCODE_CNP        0x81
 
 /* Sizes of the headers in bytes (IBA 9.2 to 9.6). */
@@ -26,7 +27,7 @@
 #define VB_ATOMIC_ACK_BYTES  8u
 #define VB_IMM_BYTES         4u /* an immediate, or a key to invalidate */
 
-/* vb_opcode.headers: which follow the BTH, in this order. */
+/* vb_opcode.headers: the headers that follow the BTH, in this order. */
 #define VB_HEADER_DETH       0x01
 #define VB_HEADER_XRCETH     0x02
 #define VB_HEADER_RETH       0x04
@@ -46,12 +47,12 @@ struct vb_opcode {
 	bool payload;     /* data may follow */
 };
 
-/* NULL: unknown, or of a service that this device does not have (RD). */
+/* NULL: the opcode is unknown, or of a service that this device does not have (RD). */
 const struct vb_opcode *vb_opcode_find(uint8_t code);
 
 /*
- * The code of one packet; -1 if no opcode says that. Of `flags` only VB_RUN_FIRST, LAST, IMM and INV count, and the last two
- * only together with LAST.
+ * The opcode of one packet; -1 if there is none. Of `flags` only VB_RUN_FIRST, LAST, IMM and INV
+ * count, and the last two only together with LAST.
  */
 int vb_opcode_of(uint8_t service, uint8_t op, uint8_t flags);
 

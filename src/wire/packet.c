@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Headers of packets, read and written (IBA 9.2 to 9.6). */
+/* Packet headers, read and written (IBA 9.2 to 9.6). */
 #include "wire/packet.h"
 
 #include <stdbool.h>
@@ -12,8 +12,8 @@ enum {
 	AT_OPCODE = 0,
 	AT_FLAGS = 1,
 	AT_PKEY = 2,
-	AT_QPN = 4, /* in front of it FECN, BECN and six reserved bits */
-	AT_PSN = 8, /* in front of it AckReq and seven reserved bits */
+	AT_QPN = 4, /* FECN, BECN and six reserved bits lie in front */
+	AT_PSN = 8, /* AckReq and seven reserved bits lie in front */
 };
 
 /* The byte at AT_FLAGS. */
@@ -28,7 +28,7 @@ enum {
 #define QPN_SMI       0u
 #define QPN_GSI       1u
 
-/* May this queue pair number be addressed so? (IBA 9.6.1) */
+/* Whether a packet of the service may name this destination (IBA 9.6.1). */
 static enum vb_reason judge_qpn(uint32_t qpn, uint8_t service)
 {
 	if (qpn == QPN_SMI)
@@ -92,14 +92,14 @@ static const uint8_t *get_headers(const uint8_t *p, uint16_t headers, struct vb_
 	return p + VB_IMM_BYTES;
 }
 
-/* Payload and padding lie between the headers and the ICRC; what is allowed there? */
+/* Payload and padding lie between the headers and the ICRC. True if their lengths are allowed. */
 static bool body_fits(const struct vb_opcode *o, size_t body, uint32_t pad)
 {
 	if (!o->payload)
 		return !body && !pad;
 	if (body < pad || body - pad > VB_MTU_MOST)
 		return false;
-	/* Only the last packet of a message can have a length that needs padding. */
+	/* Only the last packet of a message may have a length that needs padding. */
 	return !pad || o->flags & VB_RUN_LAST;
 }
 
@@ -111,7 +111,10 @@ enum vb_reason vb_packet_decode(const uint8_t *packet, size_t length, struct vb_
 	uint32_t pad;
 	uint32_t word;
 
-	/* Headers are made of words and payload is padded to words (IBA 9.2): a packet is, too. */
+	/*
+	 * Headers consist of words and payload is padded to words (IBA 9.2), so a packet is a
+	 * number of words.
+	 */
 	if (length < VB_PACKET_LEAST || length % 4)
 		return VB_REASON_DROP_MALFORMED;
 	if (packet[AT_FLAGS] & BTH_VERSION)
@@ -194,7 +197,7 @@ static void put_headers(uint8_t *p, uint16_t headers, const struct vb_run *run)
 		vb_put32(p, run->imm);
 }
 
-/* The flags of packet `segment`: a run's flags speak of its two ends. */
+/* The flags of packet `segment`. A run's flags describe its first and its last packet. */
 static uint8_t packet_flags(const struct vb_run *run, uint32_t segment)
 {
 	uint8_t flags = run->flags;
