@@ -15,7 +15,7 @@
 
 #define CONTROL_MOST 256u
 
-/* A packet in one piece. */
+/* A packet in one buffer. */
 struct copy {
 	int fd;
 	struct sockaddr_storage to;
@@ -39,7 +39,7 @@ struct tap {
 static struct tap tap;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* A share as a part of 2^32. */
+/* Reads a share as a part of 2^32. */
 static bool parse_share(const char *text, char **end, uint32_t *share)
 {
 	double value = strtod(text, end);
@@ -120,7 +120,10 @@ bool vb_udp_fault_active(void)
 	return tap.active;
 }
 
-/* SplitMix64: one addition a step, so that seeds that differ by one have nothing in common. */
+/*
+ * SplitMix64. Its state grows by a constant at each step, so seeds that differ by one have nothing
+ * in common.
+ */
 static uint64_t draw(void)
 {
 	uint64_t z = tap.state += 0x9e3779b97f4a7c15ull;
@@ -172,7 +175,10 @@ static int copy_send(struct copy *c)
 	return vb_sys_sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* With the lock. The draws are always the same number, so that one share does not shift the others' luck. */
+/*
+ * The caller holds the lock. Each packet takes the same number of draws, so that one share does not
+ * change the faults of another.
+ */
 static int meet_lot(struct copy *c)
 {
 	bool drop = happens(tap.plan.drop, &tap.drops);

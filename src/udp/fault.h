@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The fault tap: a bad network made to order, for tests of this library and of programs that use it.
+ * The fault tap: a bad network made to order, for tests of this library and of programs that use
+ * it.
  *
  *   VERBATIM_FAULT=drop=5%,dup=1%,reorder=2%,corrupt=1%,seed=7
  *
- * Read once (secure_getenv), applied to every packet that the process sends to other hosts; shared memory is not touched. Each
- * share is the chance of one packet, given in percent with `%` or as a fraction (0.05):
+ * Read once (secure_getenv), applied to every packet that the process sends to other hosts; shared
+ * memory is not touched. Each share is the chance of one packet, given in percent with `%` or as a
+ * fraction (0.05):
  *   drop     it is not sent
  *   dup      it is sent twice
  *   reorder  it is held back and sent behind the next one of the process
  *   corrupt  one of its bits is turned
  *   seed     of the random numbers; the same seed and the same packets in the same order meet the same faults (default 1)
- * An unknown word switches the tap off, with a warning in the log. How often each fault was made is logged at level info when
- * the last socket is closed.
+ * An unknown word switches the tap off, with a warning in the log. How often each fault was made is
+ * logged at level info when the last socket is closed.
  */
 #ifndef VB_UDP_FAULT_H
 #define VB_UDP_FAULT_H
@@ -21,21 +23,29 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* Was a tap asked for? Cheap after the first call. Thread-safe, like all here. */
+/*
+ * Whether VERBATIM_FAULT asks for a tap. Cheap after the first call. All functions here are
+ * thread-safe.
+ */
 bool vb_udp_fault_active(void);
 
-/* Sends one packet with sendmsg(2), or does to it what its lot says. 0 or -errno. */
+/*
+ * Sends one packet with sendmsg(2), or makes the fault that was drawn for it. Returns 0 or -errno.
+ */
 int vb_udp_fault_send(int fd, const struct msghdr *message);
 
-/* One line at level info; counts start afresh. The packet that is held back is forgotten (its socket is about to be closed). */
+/*
+ * Writes one line at level info and starts the counts afresh. A packet that is held back is
+ * forgotten, because its socket is about to be closed.
+ */
 void vb_udp_fault_report(void);
 
-/* What a text asks for; exposed for the unit test. */
+/* The meaning of VERBATIM_FAULT; public for the unit test. */
 struct vb_udp_fault_plan {
-	uint32_t drop, dup, reorder, corrupt; /* of 2^32 */
+	uint32_t drop, dup, reorder, corrupt; /* parts of 2^32 */
 	uint64_t seed;
 };
-/* False: the text is none. */
+/* False: the text is not valid. */
 bool vb_udp_fault_parse(const char *text, struct vb_udp_fault_plan *plan);
 
 #endif

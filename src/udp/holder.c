@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The holder of a port: the socket in /proc/net/udp*, its inode in somebody's /proc/PID/fd. */
+/*
+ * The holder of a port: its socket in /proc/net/udp*, and the process that has the socket's inode
+ * in /proc/PID/fd.
+ */
 #include "udp/holder.h"
 
 #include <ctype.h>
@@ -11,7 +14,7 @@
 
 #include "base/sys.h"
 
-#define TEXT 64 /* a pid, a program's name, a link's target */
+#define TEXT 64 /* room for a pid, a program's name or a link's target */
 #define PATH 512
 
 struct owner {
@@ -92,7 +95,7 @@ static void name_of(const char *pid, char name[TEXT])
 	fclose(f);
 }
 
-/* False: none that this process may look into. */
+/* False: the socket is in no process that this one may look into. */
 static bool find_process(unsigned long inode, char pid[TEXT], char name[TEXT])
 {
 	struct dirent *entry;
@@ -121,14 +124,19 @@ const char *vb_udp_holder(bool ipv4, uint16_t port, char *text, size_t size)
 	/* An IPv6 socket may hold the IPv4 port as well. */
 	if (!find_in(ipv4 ? "/proc/self/net/udp" : "/proc/self/net/udp6", port, &owner) &&
 	    !find_in(ipv4 ? "/proc/self/net/udp6" : "/proc/self/net/udp", port, &owner))
-		/* The sockets of drivers are created by the kernel itself; some are in no table. */
+		/*
+		 * The kernel itself creates the sockets of drivers, and some of these are in no
+		 * table.
+		 */
 		snprintf(text, size, "the kernel, for a driver such as rdma_rxe");
 	else if (!owner.inode)
 		snprintf(text, size, "the kernel, for a driver such as rdma_rxe");
 	else if (find_process(owner.inode, pid, name))
 		snprintf(text, size, "process %s (%s) of user %u", pid, name, owner.uid);
 	else if (!owner.uid)
-		/* A driver's socket has an owner and an inode like any other, but lies in no process. */
+		/*
+		 * A driver's socket has an owner and an inode like any other, but is in no process.
+		 */
 		snprintf(
 			text, size,
 			"user 0: a driver of the kernel such as rdma_rxe or vxlan, or a process that "

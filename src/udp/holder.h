@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who holds a UDP port of this network namespace, for the message of a refusal. */
+/* Which process holds a UDP port of this network namespace, for the message of a refusal. */
 #ifndef VB_UDP_HOLDER_H
 #define VB_UDP_HOLDER_H
 
@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 /*
- * Writes a phrase to text, to stand behind "held by": "process 4711 (ucx) of user 1000", "user 1000, in no process that can be
- * seen from here", "user 0: a driver of the kernel ...". Reads /proc; slow, for errors only. Returns text.
+ * Writes a phrase to `text` that can stand behind "held by": "process 4711 (ucx) of user 1000",
+ * "user 1000, in no process that can be seen from here", "user 0: a driver of the kernel ...".
+ * Reads /proc, which is slow: for errors only. Returns `text`.
  */
 const char *vb_udp_holder(bool ipv4, uint16_t port, char *text, size_t size);
 

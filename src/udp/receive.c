@@ -22,18 +22,19 @@
 #endif
 
 #define BATCH          8
-#define DATAGRAM_BYTES 65536u /* a merged burst is one datagram to the socket */
+#define DATAGRAM_BYTES 65536u /* the socket gives a merged burst as one datagram */
 #define CONTROL_BYTES  256
 
 /*
- * The ICRC covers the IPv4 identification, which no socket shows. Our own kind sends the place in a burst; a sender that was seen to
- * do so is held to it, and then the whole check holds. Of others any number passes that explains the ICRC.
+ * The ICRC covers the IPv4 identification, which no socket shows. verbatim sends the packet's place
+ * in its burst. A sender that was seen to do so is held to it, and then the whole check holds. Of
+ * any other sender every identification that explains the ICRC is accepted.
  */
 #define HABITS         256u
-#define HABIT_SURE     16u /* so many in a row make a habit */
-#define HABIT_GONE \
-	64u        /* so many against it end it: there is somebody else behind the address now */
-#define ID_OWN 64u /* packets of a burst */
+#define HABIT_SURE     16u /* this many in a row make a habit */
+/* This many packets against a habit end it: another host has the address now. */
+#define HABIT_GONE     64u
+#define ID_OWN         64u /* packets of a burst */
 
 struct habit {
 	uint32_t sender;
@@ -42,13 +43,14 @@ struct habit {
 };
 
 /*
- * A call that fetches several looks once more than there are, which costs as much as looking in vain. So it fetches one, and several
- * only while there is something each time.
+ * A call that reads several datagrams looks once more than there are datagrams, which costs as much
+ * as a read that finds none. So a call reads one datagram, and several only while reads go on
+ * finding some.
  */
 #define STREAM 4u
 
 struct vb_udp_receiver {
-	uint32_t streak; /* calls in a row that found something */
+	uint32_t streak; /* reads in a row that found a datagram */
 	struct habit habit[HABITS];
 	struct mmsghdr message[BATCH];
 	struct iovec piece[BATCH];
@@ -57,12 +59,12 @@ struct vb_udp_receiver {
 	_Alignas(64) uint8_t datagram[BATCH][DATAGRAM_BYTES];
 };
 
-/* One datagram of the socket, which may be several packets. */
+/* One datagram of the socket, which may hold several packets. */
 struct arrival {
 	struct vb_flow flow;
 	struct vb_path path;
 	uint32_t ifindex;
-	uint32_t segment; /* bytes of each packet but the last; 0 = one packet */
+	uint32_t segment; /* bytes of each packet but the last; 0: one packet */
 };
 
 struct vb_udp_receiver *vb_udp_receiver_create(void)
@@ -97,7 +99,7 @@ static int int_of(struct cmsghdr *c)
 {
 	int value = 0;
 
-	/* The type of service comes as one byte. */
+	/* IP_TOS comes as one byte. */
 	if (c->cmsg_len == CMSG_LEN(1))
 		return *CMSG_DATA(c);
 	if (c->cmsg_len >= CMSG_LEN(sizeof(value)))
@@ -152,7 +154,7 @@ static void take_ipv6(struct arrival *a, struct cmsghdr *c)
 	}
 }
 
-/* What the socket says about the datagram. */
+/* Fills in what the socket says about the datagram. */
 static void arrival_of(struct arrival *a, struct msghdr *m, const union vb_udp_address *from,
 		       bool ipv4)
 {
@@ -210,7 +212,7 @@ static bool icrc_right(struct habit *h, const struct vb_flow *flow, const uint8_
 /* A run that may still grow by the packets behind it. */
 struct growing {
 	struct vb_run run;
-	uint8_t *payload; /* NULL: there is none */
+	uint8_t *payload; /* NULL: there is no run */
 	vb_udp_sink sink;
 	void *arg;
 };
@@ -223,8 +225,9 @@ static void hand_on(struct growing *g, const struct arrival *a)
 }
 
 /*
- * Does the packet go on where the run ends? SEND and WRITE only: for them a run that was seen in part is no problem. An
- * acknowledgement that is asked for is not put off to a later packet.
+ * Whether the packet continues the run. SEND and WRITE only: the responder executes a part of such
+ * a message at any packet boundary. A packet that asks for an acknowledgement ends the run, so that
+ * the acknowledgement does not wait for a later packet.
  */
 static bool continues(const struct growing *g, const struct vb_run *next)
 {
@@ -241,8 +244,8 @@ static bool continues(const struct growing *g, const struct vb_run *next)
 }
 
 /*
- * One copy of the payload brings the packets of a burst together, and then the protocol, the checks and the copy into the program's
- * memory (a system call) are needed once for all of them.
+ * Joins the packets of a burst by one copy of the payload. The protocol, its checks and the copy
+ * into the program's memory (a system call) are then needed once for all of them.
  */
 static void grow(struct growing *g, const struct arrival *a, const struct vb_run *run,
 		 uint8_t *payload)
@@ -285,7 +288,7 @@ static void datagram_in(struct habit *h, const struct arrival *a, uint8_t *data,
 {
 	uint32_t step = a->segment && a->segment < bytes ? a->segment : bytes;
 	struct growing g = {.sink = sink, .arg = arg};
-	uint16_t id = 0; /* what our own kind sends: counted from 0 in each burst */
+	uint16_t id = 0; /* verbatim counts the identification from 0 in each burst */
 
 	if (!bytes)
 		vb_note(VB_REASON_DROP_MALFORMED, "empty datagram from udp port %u",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Packets on their way in: read in batches, merged bursts (UDP_GRO) split again, decoded and their ICRC checked. What gets through is
- * handed on as runs with the path filled in, the packets of a burst that belong together as one; everything else is dropped and counted under its reason.
+ * Packets on their way in: read in batches, merged bursts (UDP_GRO) split again, decoded, and their
+ * ICRC checked. Packets that pass are handed on as runs with the path filled in; packets of a burst
+ * that belong together form one run. Every other packet is dropped and counted under its reason.
  */
 #ifndef VB_UDP_RECEIVE_H
 #define VB_UDP_RECEIVE_H
@@ -13,17 +14,20 @@
 
 struct vb_udp_receiver;
 
-/* run->path: sgid = source, dgid = destination, traffic class, hop limit, flow label (0 where the socket does not tell). `ifindex`: the interface. */
+/*
+ * run->path: sgid = source, dgid = destination, traffic class, hop limit, flow label (0 where the
+ * socket does not tell it). `ifindex`: the interface on which the packet came.
+ */
 typedef void (*vb_udp_sink)(void *arg, const struct vb_run *run, const uint8_t *payload,
 			    uint32_t ifindex);
 
-/* Buffers for one batch; used by one thread at a time. NULL: no memory. */
+/* Buffers for one batch; one thread at a time may use them. NULL: no memory. */
 struct vb_udp_receiver *vb_udp_receiver_create(void);
 void vb_udp_receiver_destroy(struct vb_udp_receiver *receiver);
 
 /*
- * Reads what is there, at most one batch, from a socket of vb_udp_open_receiver(). Returns how many datagrams (merged ones count
- * once), 0 if there was none, -errno if the socket is broken.
+ * Reads at most one batch from a socket of vb_udp_open_receiver(). Returns the number of datagrams
+ * (merged ones count once), 0 if there was none, -errno if the socket is broken.
  */
 int vb_udp_receive(struct vb_udp_receiver *receiver, int fd, bool ipv4, vb_udp_sink sink,
 		   void *arg);

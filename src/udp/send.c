@@ -19,10 +19,10 @@
 #endif
 
 #define CONTROL_BYTES 160
-#define BATCH         32u /* three pieces each must fit struct burst */
+#define BATCH         32u /* three pieces for each packet must fit struct burst */
 #define PACKET_EXTRA  (VB_PACKET_HEADER_MOST + 3u + VB_ICRC_BYTES)
 
-/* What is the same for all packets of a run. */
+/* The fields that are the same for all packets of a run. */
 struct job {
 	struct vb_udp_sender *sender;
 	const struct vb_run *run;
@@ -32,16 +32,19 @@ struct job {
 	union vb_udp_address to;
 	socklen_t to_length;
 	_Alignas(struct cmsghdr) uint8_t control[CONTROL_BYTES];
-	size_t control_length; /* without UDP_SEGMENT, which is added behind */
+	size_t control_length; /* without UDP_SEGMENT, which is appended */
 };
 
-/* The packets of one burst: three pieces each, but the trailer of one and the header of the next lie side by side. */
+/*
+ * The packets of one burst. Each has three pieces; the trailer of one and the header of the next
+ * are adjacent and form one piece.
+ */
 struct burst {
 	struct iovec piece[2 * VB_UDP_BURST_PACKETS + 1];
 	uint32_t pieces;
 	uint8_t extra[VB_UDP_BURST_PACKETS * PACKET_EXTRA];
 	size_t used;
-	size_t bytes; /* of all packets so far */
+	size_t bytes; /* bytes of all packets so far */
 };
 
 static void burst_begin(struct burst *b)
@@ -110,7 +113,7 @@ static void job_begin(struct job *j, const struct vb_path *path, uint32_t ifinde
 	control_ipv6(j, path, ifindex);
 }
 
-/* `from`: the first piece of the message. */
+/* `from`: index of the first piece of the message. */
 static void put_piece(struct burst *b, uint32_t from, const void *at, size_t length)
 {
 	struct iovec *last = b->pieces > from ? &b->piece[b->pieces - 1] : NULL;
@@ -126,7 +129,10 @@ static void put_piece(struct burst *b, uint32_t from, const void *at, size_t len
 	b->pieces++;
 }
 
-/* Appends packet `segment` to the message that begins with piece `from`; `id` is the IPv4 identification that the kernel will give it. */
+/*
+ * Appends packet `segment` to the message whose first piece is `from`. `id` is the IPv4
+ * identification that the kernel will give the packet.
+ */
 static void put_packet(const struct job *j, struct burst *b, uint32_t from, uint32_t segment,
 		       uint16_t id)
 {
@@ -170,7 +176,7 @@ static int note_failure(const struct job *j, int err)
 	return -err;
 }
 
-/* One packet by itself: identification 0. */
+/* Sends one packet by itself: identification 0. */
 static int send_one(struct job *j, uint32_t segment)
 {
 	struct burst b;
@@ -187,7 +193,7 @@ static int send_one(struct job *j, uint32_t segment)
 	return err ? note_failure(j, -err) : 0;
 }
 
-/* Packets without bursts, each by itself, several in a call. */
+/* Sends packets without bursts: each by itself, several in one call. */
 static int send_batch(struct job *j, uint32_t segment, uint32_t count)
 {
 	struct mmsghdr m[BATCH];
@@ -227,13 +233,19 @@ static int send_singly(struct job *j, uint32_t segment, uint32_t count)
 	return err;
 }
 
-/* Does the error mean that the kernel or the interface cannot cut bursts (and not that the packets are wrong)? */
+/*
+ * Whether the error means that the kernel or the interface cannot cut bursts, and not that the
+ * packets are wrong.
+ */
 static bool refuses_segments(int err)
 {
 	return err == EINVAL || err == EIO || err == EOPNOTSUPP || err == ENOPROTOOPT;
 }
 
-/* The packets of `b`, all of `size` bytes but the last, which may be shorter; the kernel numbers them from 0. */
+/*
+ * Sends the packets of `b`. All have `size` bytes but the last, which may be shorter. The kernel
+ * counts their identifications from 0.
+ */
 static int burst_send(struct job *j, struct burst *b, size_t size)
 {
 	struct msghdr m;
@@ -246,7 +258,7 @@ static int burst_send(struct job *j, struct burst *b, size_t size)
 	return vb_sys_sendmsg(j->sender->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* `count` packets of `size` bytes (the last may be shorter) as one burst. */
+/* Sends `count` packets of `size` bytes (the last may be shorter) as one burst. */
 static int send_burst(struct job *j, uint32_t segment, uint32_t count, size_t size)
 {
 	struct burst b;
@@ -263,7 +275,7 @@ static bool may_burst(const struct job *j)
 	       !vb_udp_fault_active();
 }
 
-/* 0, an error that was noted, or 1: the packets are to be sent singly. */
+/* Returns 0, an error that was noted, or 1: the packets are to be sent singly. */
 static int burst_end(struct job *j, int err)
 {
 	if (err && refuses_segments(-err)) {
@@ -332,7 +344,7 @@ int vb_udp_send(struct vb_udp_sender *sender, const struct vb_path *path, uint32
 		int err;
 
 		if (!size)
-			return 0; /* only shared memory says this (VB_OP_DROP) */
+			return 0; /* VB_OP_DROP, which only a ring carries */
 		if (count > VB_UDP_BURST_BYTES / size)
 			count = VB_UDP_BURST_BYTES / (uint32_t)size;
 		err = send_several(&j, segment, count, size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Opening the link's sockets and setting what the rest relies on. */
+/* Opening the link's sockets, with the options that the rest of the room relies on. */
 #include "udp/socket.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "udp/holder.h"
 #include "wire/packet.h"
 
-/* Younger than some C libraries' headers. */
+/* Some C libraries' headers are older than this option. */
 #ifndef UDP_NO_CHECK6_RX
 #define UDP_NO_CHECK6_RX 102
 #endif
@@ -38,7 +38,7 @@
 #define BUFFER_WANTED (16 << 20)
 #define SENDER_TRIES  64
 
-/* An option whose lack costs speed or a detail, not correctness. */
+/* Sets an option without which only speed or a detail is lost, not correctness. */
 static void want(int fd, int level, int name, int value)
 {
 	(void)setsockopt(fd, level, name, &value, sizeof(value));
@@ -79,7 +79,10 @@ static int bind_wildcard(int fd, bool ipv4, uint16_t port)
 	return bind(fd, &a.any, ipv4 ? sizeof(a.v4) : sizeof(a.v6)) ? -errno : 0;
 }
 
-/* The largest that is granted: with the privilege any size, without it up to net.core.rmem_max (or wmem_max). */
+/*
+ * Sets a buffer size and returns the granted one: with CAP_NET_ADMIN any size, otherwise up to
+ * net.core.rmem_max (or wmem_max).
+ */
 static uint32_t set_buffer(int fd, int forced, int plain, int wanted)
 {
 	uint32_t granted = 0;
@@ -97,7 +100,7 @@ static int buffer_wanted(void)
 	const char *text = secure_getenv("VERBATIM_UDP_BUFFER");
 	long bytes = text ? strtol(text, NULL, 10) : 0;
 
-	/* The kernel doubles what is asked for. */
+	/* The kernel doubles the size that it is asked for. */
 	return bytes > 0 && bytes < 1l << 30 ? (int)(bytes / 2) : BUFFER_WANTED;
 }
 
@@ -105,7 +108,10 @@ static int set_ipv4(int fd)
 {
 	int err = need(fd, IPPROTO_IP, IP_PKTINFO, 1, "IP_PKTINFO");
 
-	/* Otherwise it gets every group that anybody on the host has joined (ip(7)). */
+	/*
+	 * Without this option the socket gets every group that any socket of the host has joined
+	 * (ip(7)).
+	 */
 	if (!err)
 		err = need(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL");
 	want(fd, IPPROTO_IP, IP_RECVTOS, 1);
@@ -123,7 +129,7 @@ static int set_ipv6(int fd)
 	want(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 	want(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 	want(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
-	/* Other implementations leave the UDP checksum out, on IPv6 too (RFC 6935). */
+	/* Other implementations leave the UDP checksum out, on IPv6 as well (RFC 6935). */
 	want(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	return err;
 }
@@ -168,7 +174,10 @@ void vb_udp_leave(int fd, bool ipv4)
 {
 	union vb_udp_address nobody = {0};
 
-	/* A connected socket gets packets of its peer alone; the discard port of this host sends none. */
+	/*
+	 * A connected socket gets packets of its peer alone. The peer here is this host's discard
+	 * port, which sends none.
+	 */
 	if (ipv4) {
 		nobody.v4.sin_family = AF_INET;
 		nobody.v4.sin_port = htons(9);
@@ -181,7 +190,7 @@ void vb_udp_leave(int fd, bool ipv4)
 	(void)vb_sys_connect(fd, &nobody.any, ipv4 ? sizeof(nobody.v4) : sizeof(nobody.v6));
 }
 
-/* Nobody reads from a sender: what arrives there is dropped at once. */
+/* No thread reads from a sender: packets that arrive there are dropped at once. */
 static void deafen(int fd)
 {
 	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The sockets of the link: one that receives, bound to the wildcard address, and some that only send.
+ * The sockets of the link: one that receives, bound to the wildcard address, and several that only
+ * send.
  *
- * All sockets of a user's processes share the port (SO_REUSEPORT); none is bound to a single address, since that would take all
- * traffic of the address from the others. Senders are unconnected with IP_PMTUDISC_DO, which makes the IPv4
- * identification 0 (the ICRC covers it, and a socket does not show it).
+ * All sockets of a user's processes share the port (SO_REUSEPORT). None is bound to a single
+ * address, because such a socket would take all traffic of the address from the others. Senders are
+ * unconnected and have IP_PMTUDISC_DO, which makes the IPv4 identification 0 (the ICRC covers the
+ * identification, and a socket does not show it).
  */
 #ifndef VB_UDP_SOCKET_H
 #define VB_UDP_SOCKET_H
@@ -13,16 +15,23 @@
 #include <stdint.h>
 
 /*
- * The receiving socket of a family on VB_UDP_PORT. *buffer gets the granted receive buffer, as the kernel counts it. Returns the
- * descriptor, or -errno with the reason recorded: PORT_TAKEN names who holds the port.
- * VERBATIM_UDP_BUFFER=bytes asks for a smaller (or larger) buffer than the largest that is granted.
+ * Opens the receiving socket of a family on VB_UDP_PORT. *buffer gets the granted receive buffer,
+ * as the kernel counts it. Returns the descriptor, or -errno with the reason recorded: PORT_TAKEN
+ * names the holder of the port. VERBATIM_UDP_BUFFER=bytes asks for another size than the largest
+ * that is granted.
  */
 int vb_udp_open_receiver(bool ipv4, uint32_t *buffer);
 
-/* Makes the kernel give the family's packets to the other sockets of the port from now on; what lies in this one's queue stays there. */
+/*
+ * From now on the kernel gives the family's packets to the other sockets of the port. Packets that
+ * are already queued on this socket stay there.
+ */
 void vb_udp_leave(int fd, bool ipv4);
 
-/* A sending socket, on `*port` or the next free one above it (wrapping at 65535 to VB_UDP_SOURCE_LEAST); *port gets which. */
+/*
+ * Opens a sending socket on *port, or on the next free port above it (after 65535 follows
+ * VB_UDP_SOURCE_LEAST). *port gets the port.
+ */
 #define VB_UDP_SOURCE_LEAST 0xc000u
 int vb_udp_open_sender(bool ipv4, uint16_t *port);
 

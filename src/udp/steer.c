@@ -14,12 +14,15 @@
 #include "wire/packet.h"
 
 #define PROGRAM_MOST 4096u      /* instructions (BPF_MAXINSNS) */
-#define NOWHERE      UINT32_MAX /* a place that no group has: the kernel goes by the flow's hash */
+#define NOWHERE      UINT32_MAX /* no group has this place: the kernel chooses by the flow's hash */
 
-/* A probe: an opcode of the range that is left to manufacturers (IBA 9.2.1), destination 0, a secret, the place. */
+/*
+ * A probe: an opcode of the manufacturers' range (IBA 9.2.1), destination 0, a secret, the place.
+ */
 #define PROBE_OPCODE 0xffu
 #define PROBE_BYTES  20u
-#define AT_NUMBER    4u /* of the destination queue pair number, in the second word of the BTH */
+/* Offset of the destination queue pair number, in the second word of the BTH. */
+#define AT_NUMBER    4u
 #define AT_SECRET    8u
 #define AT_PLACE     16u
 
@@ -28,7 +31,7 @@ struct program {
 	uint32_t length;
 };
 
-/* What was asked last, by family. A probe of anybody else does not know the secret. */
+/* The last question of each family. The probe of another process does not know the secret. */
 static struct {
 	_Atomic uint64_t secret;
 	_Atomic int place;
@@ -39,13 +42,13 @@ static void put(struct program *p, uint16_t code, uint8_t yes, uint8_t no, uint3
 	p->code[p->length++] = (struct sock_filter){code, yes, no, k};
 }
 
-/* Instructions for so many entries: a leaf has 3, a fork 2. */
+/* Instructions for `count` entries: a leaf has 3, an inner node 2. */
 static uint32_t tree_length(uint32_t count)
 {
 	return 5 * count - 2;
 }
 
-/* The accumulator holds the block. */
+/* The accumulator holds the block of the destination. */
 static void put_tree(struct program *p, const struct vb_steer_entry *entry, uint32_t count)
 {
 	uint32_t left = count / 2;
@@ -56,7 +59,7 @@ static void put_tree(struct program *p, const struct vb_steer_entry *entry, uint
 		put(p, BPF_RET | BPF_K, 0, 0, NOWHERE);
 		return;
 	}
-	/* A conditional jump reaches 255 instructions, an unconditional one all of them. */
+	/* A conditional jump reaches 255 instructions, an unconditional jump reaches all. */
 	put(p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, entry[left].block);
 	put(p, BPF_JMP | BPF_JA, 0, 0, tree_length(left));
 	put_tree(p, entry, left);
@@ -85,7 +88,10 @@ int vb_steer_attach(int fd, const struct vb_steer_entry *entry, uint32_t count)
 
 	if (count > VB_STEER_MOST)
 		count = VB_STEER_MOST;
-	/* Kernels limit the memory of a program (net.core.optmem_max), some to less than the largest. */
+	/*
+	 * Kernels limit the memory of a program (net.core.optmem_max), some to less than the
+	 * largest program.
+	 */
 	for (; p && err == -ENOMEM; count /= 2) {
 		struct sock_fprog whole;
 
@@ -144,7 +150,7 @@ void vb_steer_probe(bool ipv4, uint32_t places)
 	if (fd < 0)
 		return;
 	put_be(probe + AT_SECRET, secret, 8);
-	/* Without a loopback interface nothing arrives, and the flow's hash goes on deciding. */
+	/* Without a loopback interface no probe arrives, and the flow's hash goes on choosing. */
 	if (vb_sys_connect(fd, &to.any, length))
 		places = 0;
 	for (uint32_t i = 0; i < places; i++) {
@@ -159,7 +165,10 @@ int vb_steer_place(bool ipv4)
 	return atomic_load(&asked[ipv4].place);
 }
 
-/* A place that the group does not have leads anywhere, also here: the first that arrives is ours, since they were sent in order. */
+/*
+ * A probe for a place that the group does not have may arrive at any socket, this one included.
+ * Probes were sent in order of places, so the first that arrives names this socket's place.
+ */
 bool vb_steer_probe_in(bool ipv4, const uint8_t *packet, uint32_t bytes)
 {
 	int none = -1;
