@@ -2,14 +2,14 @@
 /*
  * The functions of IBVERBS_1.0 that got another form in 1.1 (2007).
  *
- * They took other structures. A program that old finds an empty device list and a plain refusal
- * from everything else, and goes no further.
+ * They took other structures. A program of that age finds an empty device list, is refused by every
+ * other function, and goes no further.
  */
 #include "compat/legacy.h"
 #include "compat/symver.h"
 #include "verbs/face.h"
 
-/* The arguments are not looked at: without a device there can be no object to pass. */
+/* The arguments are not read: without a device no object can have been passed. */
 #define REFUSE(type, name, value)                               \
 	type vb_legacy_##name(void);                            \
 	VB_EXPORT type vb_legacy_##name(void)                   \

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Those functions of IBVERBS_1.0 that have more to say than no.
- */
+/* The functions of IBVERBS_1.0 that do more than refuse. */
 #ifndef VB_COMPAT_LEGACY_H
 #define VB_COMPAT_LEGACY_H
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The private symbols that only a provider of rdma-core would call, on behalf of a kernel device.
+ * The private symbols that only a provider of rdma-core calls, on behalf of a kernel device.
  *
  * Programs that are linked with such a provider (perftest, UCX, libfabric, pyverbs) do not start
- * unless every one of these resolves. No provider of theirs ever drives a device of ours, so a
- * call can only be a mistake: it is refused in the manner of its kind, and the reason names it.
+ * unless every one of these symbols resolves. A provider of rdma-core never drives a device of
+ * verbatim, so a call can only be a mistake. It is refused in the manner of its return type, and
+ * the reason names it.
  */
 #include "compat/symver.h"
 #include "verbs/face.h"
 
-/* The arguments are not looked at, so the callers' own prototypes do not matter. */
+/* The arguments are not read, so the callers' own prototypes do not matter. */
 #define REFUSE(type, name, value)                \
 	type vb_private_##name(void);            \
 	VB_EXPORT type vb_private_##name(void)   \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The private symbols that have something to answer, and the hooks of providers. */
+/* The private symbols that have an answer, and the hooks that providers call. */
 #include "compat/private_served.h"
 
 #include <stdarg.h>
@@ -36,7 +36,7 @@ VB_EXPORT void vb_private_log(struct verbs_context *ctx, uint32_t level, const c
 }
 VB_SYMVER_FROM_34(vb_private_log, __verbs_log);
 
-/* Providers ask without need of an answer, so nothing is logged. */
+/* Providers ask without needing an answer, so nothing is logged. */
 static int no_sysfs_directory(void)
 {
 	errno = ENOENT;

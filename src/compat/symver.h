@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Attaching a function to a name at a version node that is not the default one.
+ * Binds a function to a name at a version node that is not the default one.
  *
- * Whoever was linked against such a symbol finds it; nobody new can be linked against it. The
- * function must be a global one with VB_EXPORT, and the node must be in libibverbs.map.
+ * A binary that was linked against such a symbol finds it; a new binary cannot be linked against
+ * it. The function must be a global one with VB_EXPORT, and the node must be in libibverbs.map.
  */
 #ifndef VB_COMPAT_SYMVER_H
 #define VB_COMPAT_SYMVER_H
@@ -11,9 +11,10 @@
 #define VB_SYMVER(function, name, node)   __asm__(".symver " #function ", " #name "@" node)
 
 /*
- * A private symbol that rdma-core's providers bind, at each node from the named one on. The number in a node's name is the
- * release that last took a symbol away or changed one; a release that only adds symbols adds them to the node there is.
- * So each node has every symbol that any release with that node had.
+ * A private symbol that rdma-core's providers bind, at each node from the named one on. The number
+ * in a node's name is the release that last removed or changed a symbol. A release that only adds
+ * symbols adds them to the existing node. So each node has every symbol that any release with that
+ * node had.
  */
 #define VB_SYMVER_FROM_65(function, name) VB_SYMVER(function, name, "IBVERBS_PRIVATE_65")
 #define VB_SYMVER_FROM_64(function, name)                \
@@ -33,7 +34,7 @@
 	VB_SYMVER(function, name, "IBVERBS_PRIVATE_25"); \
 	VB_SYMVER_FROM_33(function, name)
 
-/* Those that a later node lacks. */
+/* Symbols that later nodes lack. */
 #define VB_SYMVER_ONLY_25(function, name) VB_SYMVER(function, name, "IBVERBS_PRIVATE_25")
 #define VB_SYMVER_25_TO_34(function, name)               \
 	VB_SYMVER(function, name, "IBVERBS_PRIVATE_25"); \

@@ -71,7 +71,7 @@ VB_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc 
 	return err ? vb_answer_null(err) : ibv_create_ah(pd, &attr);
 }
 
-/* Frames are the network stack's here: there is no MAC address to resolve. */
+/* The network stack sends the frames: there is no MAC address to resolve. */
 VB_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *ctx, struct ibv_ah_attr *attr,
 					  uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {

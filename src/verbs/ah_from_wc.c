@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Telling what kind of header stands in front of a datagram, and reading it.
+ * Which kind of header is in front of a datagram, and what it says.
  *
- * The area is that of an InfiniBand GRH, 40 bytes. RoCE v2 leaves an IPv6 header there, or an
- * IPv4 header in the last 20 bytes with the first 20 undefined (IBA Annex 17.4.3). Undefined bytes may
- * look like an IPv6 header; then only an IPv4 header whose checksum is right is believed.
+ * The area has the size of an InfiniBand GRH, 40 bytes. RoCE v2 leaves an IPv6 header there, or an
+ * IPv4 header in the last 20 bytes with the first 20 undefined (IBA annex A17.4.3). Undefined bytes
+ * may look like an IPv6 header; then the last 20 bytes count as an IPv4 header only if its checksum
+ * is right.
  */
 #include "verbs/ah_from_wc.h"
 
@@ -21,7 +22,7 @@
 /* The next-header value of a GRH whose payload is a transport header (IBA 8.3.4). */
 #define NEXT_HEADER_IBA 0x1b
 
-/* RFC 1071 over the bare header: a header with its checksum in place sums up to 0xffff. */
+/* RFC 1071: a header with its right checksum sums up to 0xffff. */
 static int ip4_checksum_ok(const uint8_t *header)
 {
 	uint32_t sum = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The way back to the sender of a datagram, read from its completion and the 40 bytes in front
- * of its payload. Pure: no device, no table is looked at.
+ * The way back to the sender of a datagram, read from its completion and the 40 bytes in front of
+ * its payload. Pure: no device and no table is read.
  */
 #ifndef VB_VERBS_AH_FROM_WC_H
 #define VB_VERBS_AH_FROM_WC_H
@@ -9,8 +9,8 @@
 #include <infiniband/verbs.h>
 
 struct vb_wc_route {
-	union ibv_gid sender;   /* where a reply goes */
-	union ibv_gid receiver; /* our address, to be found in the GID table */
+	union ibv_gid sender;   /* destination of a reply */
+	union ibv_gid receiver; /* own address, to be found in the GID table */
 	uint32_t type;          /* enum ibv_gid_type of both */
 	uint32_t flow_label;
 	uint8_t traffic_class;
@@ -18,15 +18,15 @@ struct vb_wc_route {
 };
 
 /*
- * Reads the header: IPv6 or a native GRH in all 40 bytes, or IPv4 in the last 20 (Annex 17).
- * -EPROTONOSUPPORT: none of these; -EINVAL: sent to a multicast group, which nobody sends from.
+ * Reads the header: IPv6 or an InfiniBand GRH in all 40 bytes, or IPv4 in the last 20 (annex A17).
+ * -EPROTONOSUPPORT: none of these. -EINVAL: the sender is a multicast group, which is impossible.
  */
 int vb_wc_route_parse(const struct ibv_grh *grh, struct vb_wc_route *route);
 
-/* The attributes that stand in the completion itself; all others become 0. */
+/* Sets the attributes that the completion itself holds; all others become 0. */
 void vb_ah_attr_local(const struct ibv_wc *wc, uint8_t port, struct ibv_ah_attr *attr);
 
-/* Adds the global route; sgid_index is the slot of route->receiver. */
+/* Adds the global route. sgid_index is the index of route->receiver in the GID table. */
 void vb_ah_attr_global(const struct vb_wc_route *route, uint8_t sgid_index,
 		       struct ibv_ah_attr *attr);
 

@@ -36,7 +36,7 @@ static void ack_wq(struct ibv_wq *wq)
 	vb_acks_add((struct vb_acks){&wq->mutex, &wq->cond, &wq->events_completed}, 1);
 }
 
-/* Events of a port or of the whole device hold up nothing and need no counting. */
+/* ibv_destroy_*(3) does not wait for events of a port or a device, so these are not counted. */
 VB_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 {
 	if (!event)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Memory that a device provides or describes: ibv_alloc_buf(3), ibv_alloc_dmah(3), and what can be exported as a dma-buf. */
+/*
+ * Memory that a device provides or describes: ibv_alloc_buf(3), ibv_alloc_dmah(3), and what can be
+ * exported as a dma-buf.
+ */
 #include "verbs/face.h"
 
 /* A descriptor, or -1 with errno set. */
@@ -23,7 +26,7 @@ VB_EXPORT void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **b
 	return addr;
 }
 
-/* Without a value: a buffer that is still registered stays, and errno says EBUSY. */
+/* ibv_free_buf(3) returns no value: a buffer that is still registered stays, and errno is EBUSY. */
 VB_EXPORT void ibv_free_buf(struct ibv_buf *buf)
 {
 	if (buf)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the files of the face share: exporting, and the one place where a negative errno becomes
- * what the manual pages promise.
+ * What the files of the face share: the export mark, and the one place where a negative errno
+ * becomes what the manual pages promise.
  *
- * Inside, a failure is a negative errno and its reason is already recorded. Outside there are
- * four conventions: int verbs give the errno as their value (and set errno, which programs
- * read too), pointer verbs NULL and errno, a few old ones -1 and errno, and some a negative errno.
+ * Inside, a failure is a negative errno, and its reason is already recorded. Outside there are four
+ * conventions: verbs that return an int return the errno (and set errno, which programs also read),
+ * verbs that return a pointer return NULL and set errno, a few old verbs return -1 and set errno,
+ * and some return a negative errno.
  */
 #ifndef VB_VERBS_FACE_H
 #define VB_VERBS_FACE_H
@@ -16,10 +17,10 @@
 #include "base/reason.h"
 #include "verbs/ops.h"
 
-/* The library hides every symbol that does not carry this. */
+/* The library hides every symbol without this attribute. */
 #define VB_EXPORT __attribute__((visibility("default")))
 
-/* 0, or the positive errno; errno set on failure only. */
+/* Returns 0 or the positive errno. errno is set on failure only. */
 static inline int vb_answer(int err)
 {
 	if (err < 0)
@@ -27,14 +28,14 @@ static inline int vb_answer(int err)
 	return -err;
 }
 
-/* NULL with errno set. */
+/* Returns NULL with errno set. */
 static inline void *vb_answer_null(int err)
 {
 	errno = -err;
 	return NULL;
 }
 
-/* 0, or -1 with errno set. */
+/* Returns 0, or -1 with errno set. */
 static inline int vb_answer_minus_one(int err)
 {
 	if (err >= 0)
@@ -43,19 +44,21 @@ static inline int vb_answer_minus_one(int err)
 	return -1;
 }
 
-/* -EINVAL: an argument that must point somewhere is NULL. */
+/* -EINVAL: an argument that must not be NULL is NULL. */
 static inline int vb_refuse_null(const char *verb, const char *argument)
 {
 	return vb_refuse(EINVAL, VB_REASON_ARG, "%s: %s is NULL", verb, argument);
 }
 
-/* -EOPNOTSUPP: no device of ours offers what the verb is about. */
+/* -EOPNOTSUPP: no device of verbatim offers the verb. */
 static inline int vb_refuse_verb(const char *verb)
 {
 	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED, "%s: not offered by this device", verb);
 }
 
-/* -EOPNOTSUPP unless every bit of value is in known; for flags that a newer device might have. */
+/*
+ * -EOPNOTSUPP unless every bit of `value` is in `known`: for flags that a newer device might have.
+ */
 static inline int vb_check_flags(const char *verb, const char *field, uint64_t value,
 				 uint64_t known)
 {
@@ -66,7 +69,7 @@ static inline int vb_check_flags(const char *verb, const char *field, uint64_t v
 			 (unsigned long long)value, (unsigned long long)(value & ~known));
 }
 
-/* -EINVAL unless every bit of mask is in known. */
+/* -EINVAL unless every bit of `mask` is in `known`. */
 static inline int vb_check_mask(const char *verb, const char *field, uint64_t mask, uint64_t known)
 {
 	if (!(mask & ~known))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Flow steering and flow counters: ibv_create_flow(3), ibv_create_counters(3), ibv_read_counters(3). */
+/*
+ * Flow steering and flow counters: ibv_create_flow(3), ibv_create_counters(3),
+ * ibv_read_counters(3).
+ */
 #include "verbs/face.h"
 #include "verbs/slots.h"
 
@@ -36,7 +39,10 @@ int vb_slot_destroy_counters(struct ibv_counters *counters)
 	return vb_answer(vb_ops(counters->context)->destroy_counters(counters));
 }
 
-/* Only the static way: points are attached first, a rule's count action binds them to the flow. */
+/*
+ * Only the static way is offered: points are attached first, and a rule's count action binds them
+ * to the flow.
+ */
 int vb_slot_attach_counters_point_flow(struct ibv_counters *counters,
 				       struct ibv_counter_attach_attr *attr, struct ibv_flow *flow)
 {

@@ -2,8 +2,9 @@
 /*
  * Fork support: ibv_fork_init(3), ibv_is_fork_initialized(3).
  *
- * Nothing is pinned and no page is given to an adapter: the parent's memory stays the parent's whatever its children do, so there is
- * nothing to prepare. Memory is kept from children only where a program asks for that itself.
+ * No page is pinned or given to an adapter: the parent's memory stays the parent's whatever its
+ * children do, so there is nothing to prepare. Memory is hidden from children only where a program
+ * asks for that.
  */
 #include "base/fork_range.h"
 #include "verbs/face.h"

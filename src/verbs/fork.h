@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Keep a range out of children, or let it in again; calls are counted, page by page. 0, or the errno. */
+/* Hides a range from children, or ends that. Calls are counted for each page. 0, or the errno. */
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);
 

@@ -11,7 +11,10 @@ static void copy_entry(void *dst, size_t dst_size, const struct ibv_gid_entry *e
 	memcpy(dst, entry, dst_size < sizeof(*entry) ? dst_size : sizeof(*entry));
 }
 
-/* Copies what has room of one port's entries; returns how many there are so far, or a negative errno. */
+/*
+ * Copies as many of one port's entries as fit. Returns how many there are so far, or a negative
+ * errno.
+ */
 static ssize_t collect_port(struct ibv_context *ctx, uint32_t port, char *entries, size_t have,
 			    size_t max_entries, size_t entry_size)
 {
@@ -50,7 +53,10 @@ static ssize_t collect(struct ibv_context *ctx, struct ibv_gid_entry *entries, s
 	return have;
 }
 
-/* Counted first: what does not fit leaves the caller's memory as it is, unless an address comes just now. */
+/*
+ * Counts first: when the caller's memory is too small, it stays as it is, unless an address comes
+ * in between.
+ */
 static ssize_t query_table(struct ibv_context *ctx, struct ibv_gid_entry *entries,
 			   size_t max_entries, size_t entry_size)
 {
@@ -97,7 +103,10 @@ VB_EXPORT int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t
 	return vb_answer(err);
 }
 
-/* An empty slot inside the table reads as zeros: programs walk the table and skip those. */
+/*
+ * An empty slot inside the table reads as zeros, because programs walk the table and skip such
+ * slots.
+ */
 static int query_gid(struct ibv_context *ctx, uint8_t port, int index, struct ibv_gid_entry *entry)
 {
 	int err;

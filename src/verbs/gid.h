@@ -7,10 +7,12 @@
 
 #include <infiniband/verbs.h>
 
-/* The enum ibv_gid_type of a slot (that of zeros if it is empty); -EINVAL outside the table. */
+/*
+ * *type gets the enum ibv_gid_type of an entry (0 if the entry is empty). -EINVAL: no such entry.
+ */
 int vb_gid_type(struct ibv_context *ctx, uint8_t port, int index, uint32_t *type);
 
-/* The index of the slot with this address and enum ibv_gid_type; -ENOENT, or -EINVAL (port). */
+/* The index of the entry with this address and enum ibv_gid_type. -ENOENT, or -EINVAL (port). */
 int vb_gid_find(struct ibv_context *ctx, uint8_t port, const union ibv_gid *gid, uint32_t type);
 
 #endif

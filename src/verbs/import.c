@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Sharing objects by descriptor and handle: ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3). What
- * is imported is a view; unimport and destroy both end the view.
+ * Sharing objects by descriptor and handle: ibv_import_device(3), ibv_import_pd(3),
+ * ibv_import_mr(3), ibv_import_dm(3). An imported object is a view; unimport and destroy both end
+ * the view.
  */
 #include "verbs/face.h"
 #include "verbs/slots.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Field by field between the kernel's structures and the public ones. */
+/* Copies, field by field, between the kernel's structures and the public ones. */
 #include "verbs/kern_copy.h"
 
 #include <string.h>

@@ -5,7 +5,9 @@
 
 #include "verbs/face.h"
 
-/* An IPv6 group, or an IPv4 one in the mapped form that RoCE v2 uses (Annex 17). */
+/*
+ * True for an IPv6 group, and for an IPv4 group in the mapped form that RoCE v2 uses (annex A17).
+ */
 static bool gid_is_group(const union ibv_gid *gid)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};

@@ -6,7 +6,7 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-/* Every registration of an address range ends here. */
+/* Every registration of an address range calls this. */
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			  unsigned int access)
 {
@@ -68,7 +68,9 @@ int vb_slot_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint3
 	return vb_answer(vb_ops(pd->context)->advise_mr(pd, advice, flags, sg_list, num_sge));
 }
 
-/* Exactly one of ADDR and FD; a buffer stands for memory that has an address, not for a file. */
+/*
+ * Exactly one of ADDR and FD is needed. A buffer stands for memory with an address, not for a file.
+ */
 static int check_ex_mask(uint64_t mask)
 {
 	const uint64_t known = IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_FD |
@@ -89,7 +91,7 @@ static int check_ex_mask(uint64_t mask)
 	return 0;
 }
 
-/* A hint changes nothing, but a handle that is none is refused. */
+/* The hint changes nothing, but a handle that does not exist is refused. */
 static int check_dmah(struct ibv_pd *pd, const struct ibv_mr_init_attr *attr)
 {
 	if (!(attr->comp_mask & IBV_REG_MR_MASK_DMAH))
@@ -138,7 +140,7 @@ VB_EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_att
 	return reg(pd, attr->addr, attr->length, iova, (unsigned int)attr->access);
 }
 
-/* ibv_rereg_mr(3): these faults leave the old registration as it is. */
+/* After these faults the old registration is as it was (ibv_rereg_mr(3)). */
 static int check_rereg(int flags, const struct ibv_pd *pd, const void *addr, size_t length,
 		       int access)
 {

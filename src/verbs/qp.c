@@ -4,7 +4,7 @@
 #include "verbs/face.h"
 #include "verbs/slots.h"
 
-/* What ibv_create_qp_ex() may be asked for, and what of it a device of ours knows. */
+/* The attributes that ibv_create_qp_ex(3) defines, and those that devices of verbatim know. */
 #define INIT_ATTR_KNOWN                                                                            \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |             \
 	 IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH | \
@@ -100,7 +100,7 @@ struct ibv_qp *vb_slot_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_
 	return qp;
 }
 
-/* Every QP has room for the builder; only one made with send_ops_flags has wr_start. */
+/* Every QP has room for the builder, but only a QP made with send_ops_flags has wr_start. */
 VB_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
 	struct ibv_qp_ex *qpx = (struct ibv_qp_ex *)(void *)qp;

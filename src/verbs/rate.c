@@ -2,14 +2,14 @@
 /*
  * Static rates in other units: ibv_rate_to_mbps(3), ibv_rate_to_mult(3) and back.
  *
- * Both columns are part of the interface. A rate whose lanes do not run at a multiple of
- * 2.5 Gbit/s has no mult; the megabits are those on the wire (103125 for "100 Gbit/s").
+ * Both columns are part of the interface. A rate whose lanes do not run at a multiple of 2.5 Gbit/s
+ * has no mult. The megabits are those on the wire (103125 for "100 Gbit/s").
  */
 #include "verbs/face.h"
 
 struct rate {
 	enum ibv_rate rate;
-	int mult; /* of 2.5 Gbit/s, -1: none */
+	int mult; /* multiple of 2.5 Gbit/s; -1: none */
 	int mbps;
 };
 

@@ -48,7 +48,7 @@ int vb_slot_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr)
 	return vb_answer(err);
 }
 
-/* The inline of the header made mutex and cond when the queue was new. */
+/* ibv_create_wq(), an inline function of the header, made mutex and cond when the queue was new. */
 int vb_slot_destroy_wq(struct ibv_wq *wq)
 {
 	struct vb_events_got got = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Filling the slots of a context, and the layout that compiled programs count on, asserted here
- * and nowhere else: a slot is found by its distance from the context (ABI since 1.1).
+ * Fills the slots of a context, and asserts the layout that compiled programs rely on. A program
+ * finds a slot by its distance from the context (ABI since 1.1).
  */
 #include "verbs/slots.h"
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * The slots of a context that inlines of the public header call for the control path.
- */
+/* The slots of a context that inline functions of the public header call for the control path. */
 #ifndef VB_VERBS_SLOTS_H
 #define VB_VERBS_SLOTS_H
 
 #include <infiniband/verbs.h>
 
 /*
- * Completes a context that the device has just opened: the slots of verbs_context, its size and
- * its mark. A slot that stays NULL lets the inline answer EOPNOTSUPP. The slots of the data path
- * (ops.post_send, post_recv, post_srq_recv, poll_cq, req_notify_cq) are the device's and are left.
+ * Completes a context that the device has just opened: the slots of verbs_context, its size and its
+ * mark. A slot that stays NULL makes the inline function return EOPNOTSUPP. The slots of the data
+ * path (ops.post_send, post_recv, post_srq_recv, poll_cq, req_notify_cq) are the device's and stay
+ * as they are.
  */
 void vb_slots_fill(struct ibv_context *ctx);
 
@@ -43,7 +42,7 @@ struct ibv_dm *vb_slot_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_att
 int vb_slot_free_dm(struct ibv_dm *dm);
 struct ibv_mr *vb_slot_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset,
 				 size_t length, unsigned int access);
-/* Completes device memory that is new in this process: its copying functions. */
+/* Completes device memory that is new in this process: sets its copying functions. */
 struct ibv_dm *vb_face_dm(struct ibv_dm *dm);
 
 int vb_slot_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);

@@ -52,7 +52,7 @@ static int check_init_attr(const struct ibv_srq_init_attr_ex *attr)
 	return err;
 }
 
-/* A basic queue with attributes that only other types use; those are ignored. */
+/* A basic queue may come with attributes that only other types use; they are ignored. */
 struct ibv_srq *vb_slot_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr)
 {
 	struct ibv_srq_init_attr_ex given;

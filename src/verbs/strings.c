@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Values in words: ibv_event_type_str(3), ibv_wc_status_str and the like. Never NULL. */
+/* Names of values: ibv_event_type_str(3), ibv_wc_status_str(3) and the like. Never NULL. */
 #include "verbs/face.h"
 
 #define WORDS(table, value) words(table, sizeof(table) / sizeof((table)[0]), (long)(value))

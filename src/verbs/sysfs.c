@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Reading sysfs for others: librdmacm asks through these for the kernel's version of its ABI. */
+/*
+ * Reading sysfs for other libraries: librdmacm asks through these for the kernel's version of its
+ * ABI.
+ */
 #include "verbs/sysfs.h"
 
 #include <errno.h>

@@ -7,10 +7,13 @@
 
 #include <stddef.h>
 
-/* Where sysfs is mounted: SYSFS_PATH (not in privileged programs), else "/sys". */
+/* The place where sysfs is mounted: SYSFS_PATH (not in privileged programs), else "/sys". */
 const char *ibv_get_sysfs_path(void);
 
-/* The first line of dir/file without its newline, terminated. Its length, or -1 and errno. */
+/*
+ * Reads the first line of dir/file without its newline, terminated. Returns its length, or -1 and
+ * errno.
+ */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 
 #endif
