@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Half the round trip of an 8-byte RDMA WRITE between two processes that spin on their memory, and the time one takes to post:
- * for memory of the program, which is reached through a descriptor, and for buffers of ibv_alloc_buf, which both have mapped.
+ * Half the round trip of an 8-byte RDMA WRITE between two processes that spin on their memory, and
+ * the time that one WRITE takes to post: for memory of the program, which is reached through a
+ * descriptor, and for buffers of ibv_alloc_buf(3), which both processes have mapped.
  *
- * usage: mapped [ROUND_TRIPS]       ninja -C build bench/mapped; each process wants a core of its own
+ * usage: mapped [ROUND_TRIPS]       ninja -C build bench/mapped; each process needs a core of its
+ * own
  */
 #include "support/check.h"
 #include "support/endpoint.h"
@@ -89,7 +91,7 @@ static double median(double *v)
 	return v[SAMPLES / 2];
 }
 
-/* How long posts take when nobody waits for them. */
+/* The time of a post when no process waits for its result. */
 static double post_ns(struct side *side)
 {
 	double sample[SAMPLES];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Messages per second of 1 and 2 threads, each with a queue pair and a CQ of its own: without thread domains, both on one thread
- * domain, and on one each. A message is an 8-byte SEND to a second queue pair of the same thread, both completions polled.
+ * Messages per second of 1 and 2 threads, each with a queue pair and a CQ of its own: without
+ * thread domains, both on one thread domain, and each on its own. A message is an 8-byte SEND to a
+ * second queue pair of the same thread, with both completions polled.
  *
- * The processor time of a message says more than the rate where other programs run, too.
+ * The processor time of a message says more than the rate when other programs run, too.
  *
  * usage: threads [SECONDS [ROUNDS]]     medians of ROUNDS interleaved rounds
  */
@@ -43,7 +44,7 @@ static struct ibv_td *td_make(struct ibv_context *context)
 	return td;
 }
 
-/* Everything of the worker on one context; td NULL: nothing special. */
+/* Makes all objects of the worker on one context. td NULL: no thread domain. */
 static void worker_open(struct worker *w, const struct endpoint *shared, struct ibv_td *td)
 {
 	struct ibv_parent_domain_init_attr parent = {.pd = shared->pd, .td = td};

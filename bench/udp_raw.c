@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Usage: udp_raw [-m rate|trip] [-s BYTES] [-n COUNT] -p PORT [ADDRESS]
- * What UDP alone carries between two hosts, to hold the link's figures against. Without ADDRESS it serves one client and ends.
+ * Usage: udp_raw [-m rate|trip] [-s BYTES] [-n COUNT] -p PORT [ADDRESS] What UDP alone carries
+ * between two hosts, to hold the link's figures against. Without ADDRESS it serves one client and
+ * ends.
  *   rate  COUNT times 1 MiB in datagrams of BYTES + 16 (a RoCEv2 packet's headers and check), sent as UDP_SEGMENT bursts, read
  *         by recvmmsg(2) with UDP_GRO. Nothing is lost: the receiver counts back what it has read, and the sender keeps no
  *         more on the way than the receiver's buffer takes. Prints "rate GB/s", of which the 16 bytes are no part.
  *   trip  COUNT datagrams of BYTES + 16 to and fro, both sides polling. Prints "trip US", half a round trip (median).
- * A TCP connection on the same port number says when both are there and when it is over, as perftest's does.
+ * A TCP connection on the same port number says when both are there and when it is over, as
+ * perftest's does.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -71,7 +73,7 @@ static struct sockaddr_in address_of(const struct plan *p)
 	return a;
 }
 
-/* The connection: the server's accepted one, or the client's. */
+/* Returns the TCP connection: the accepted one of the server, or the client's. */
 static int meet(const struct plan *p)
 {
 	struct sockaddr_in a = address_of(p);
@@ -96,7 +98,7 @@ static int meet(const struct plan *p)
 	return accepted;
 }
 
-/* The UDP socket; *room gets what its receive buffer takes. */
+/* Opens the UDP socket; *room gets the capacity of its receive buffer. */
 static int open_udp(const struct plan *p, uint32_t *room)
 {
 	struct sockaddr_in a = address_of(p);
@@ -128,7 +130,7 @@ static bool is_over(int connection)
 	return recv(connection, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-/* Merged datagrams count as what they were. */
+/* The number of packets: merged datagrams count as the packets that they were. */
 static uint32_t packets_of(struct msghdr *m, uint32_t bytes)
 {
 	int segment = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a packet costs besides the system calls: nanoseconds to judge, decode and check it, to write its header and ICRC, and
- * to hand it to a queue pair on its own or as a part of a run. Medians of many rounds.
+ * The cost of a packet besides system calls: nanoseconds to judge, decode and check it, to write
+ * its header and ICRC, and to hand it to a queue pair, by itself or as a part of a run. Medians of
+ * many rounds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +103,7 @@ static void encode(void)
 	sink += vb_icrc_end(crc, vb_packet_pad(run.length), trailer);
 }
 
-/* A WRITE of the whole region, in so many runs. */
+/* Receives a WRITE of the whole region in `runs` runs. */
 static void receive(uint32_t runs)
 {
 	struct vb_run part = run;

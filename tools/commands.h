@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The commands of `verbatim`. Each gets the arguments after its own name and returns the exit status; what went
- * wrong was said on standard error.
+ * The commands of `verbatim`. Each gets the arguments after its own name and returns the exit
+ * status, after it has written what went wrong to standard error.
  */
 #ifndef TOOLS_COMMANDS_H
 #define TOOLS_COMMANDS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Device files: are they there, and how they are made. */
+/* Device files: whether they exist, and how they are made. */
 #include "device_file.h"
 
 #include <stdio.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* `verbatim devices`: every device with its port and addresses, through the public API, those that lists leave out, then the host's reach. */
+/*
+ * `verbatim devices`: every device with its port and addresses, through the public API, then the
+ * devices that lists leave out, then what processes of the host can reach.
+ */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -27,7 +30,10 @@ static void print_guid(__be64 guid)
 	       (unsigned int)(v >> 16 & 0xffff), (unsigned int)(v & 0xffff));
 }
 
-/* IPv4 addresses stand in the table as ::ffff:a.b.c.d (IBA A17.4.4); people know them without the prefix. */
+/*
+ * The table holds an IPv4 address as ::ffff:a.b.c.d (IBA A17.4.4); it is printed without the
+ * prefix.
+ */
 static void print_gid(const struct ibv_gid_entry *entry)
 {
 	char address[INET6_ADDRSTRLEN] = "?";
@@ -70,7 +76,7 @@ static int print_port(struct ibv_context *ctx)
 	return 0;
 }
 
-/* `lacking`: the path of the first file that is lacking. */
+/* `lacking` gets the path of the first file that does not exist. */
 static void print_file(const struct ibv_device *device, char lacking[DEVICE_FILE_PATH])
 {
 	char path[DEVICE_FILE_PATH];
@@ -102,7 +108,7 @@ static int print_device(struct ibv_device *device, char file_lacking[DEVICE_FILE
 	return err;
 }
 
-/* A list under another setting of VERBATIM_DEVICES (NULL: none). */
+/* The device list under another value of VERBATIM_DEVICES (NULL: unset). */
 static struct ibv_device **list_under(const char *patterns)
 {
 	if (patterns ? setenv(PATTERNS, patterns, 1) : unsetenv(PATTERNS))
@@ -117,7 +123,10 @@ static bool is_in(struct ibv_device **list, const struct ibv_device *device)
 	return *list;
 }
 
-/* Devices that programs do not see, each with the reason. `seen`: the list that they get. */
+/*
+ * Prints the devices that programs do not see, each with the reason. `seen`: the list that programs
+ * get.
+ */
 static void print_hidden(struct ibv_device **seen)
 {
 	const char *set = getenv(PATTERNS);

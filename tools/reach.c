@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The experiment behind "can processes reach each other's memory directly": the way a peer of the library is reached,
- * a /proc/self/mem that its owner opened and passed over a socket, tried once with a child process.
+ * The experiment behind "can processes reach each other's memory directly". Peers of the library
+ * use a /proc/self/mem that its owner opened and passed over a socket; this tries the same once
+ * with a child process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 #define YAMA_ADMIN 2
 #define NOBODY     65534
 
-/* What the child tells: where its word lies, or the error of opening its memory. */
+/* What the child sends: the address of its word, or the error of opening its memory. */
 struct offer {
 	uint64_t address;
 	int error;
@@ -85,7 +86,10 @@ static int receive_offer(int sock, struct offer *offer, int *fd)
 	return 0;
 }
 
-/* The other process: offers its memory, waits until told, and answers with what it finds in its word. */
+/*
+ * The child: offers its memory, waits until it is told to go on, and answers with the content of
+ * its word.
+ */
 static void target(int sock)
 {
 	static volatile uint64_t word;
@@ -103,7 +107,7 @@ static void target(int sock)
 									   : EXIT_FAILURE);
 }
 
-/* Writes through the descriptor and asks the target what it sees. */
+/* Writes through the descriptor and asks the target for the content of its word. */
 static int write_and_ask(int sock, int mem, uint64_t address, char *why, size_t size)
 {
 	const uint64_t word = PROBE_WORD;
@@ -139,7 +143,7 @@ static int probe_through(int sock, char *why, size_t size)
 	return err;
 }
 
-/* What the kernel would let them do and the library does not (docs/security.md). */
+/* Cases that the kernel allows and the library refuses (docs/security.md). */
 static int refused_by_rule(char *why, size_t size)
 {
 	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");

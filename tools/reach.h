@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Whether processes of this user can reach each other's memory, found out by doing it. */
+/* Finds out by trial whether processes of this user can reach each other's memory. */
 #ifndef TOOLS_REACH_H
 #define TOOLS_REACH_H
 
@@ -8,8 +8,9 @@
 enum { REACH_TEXT = 256 };
 
 /*
- * Starts a second process that passes its own /proc/self/mem, and writes into its memory through it. Returns 0 when the
- * word arrived; otherwise -1 and in `why` (size bytes) the step that failed and its error. Leaves no process behind.
+ * Starts a child process that passes its own /proc/self/mem, and writes into its memory through it.
+ * Returns 0 when the word arrived. Otherwise returns -1, and `why` (size bytes) gets the step that
+ * failed and its error. Leaves no process behind.
  */
 int reach_probe(char *why, size_t size);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* `verbatim run`: puts the directory of this library first in LD_LIBRARY_PATH and becomes the program. */
+/*
+ * `verbatim run`: puts the directory of this library first in LD_LIBRARY_PATH and executes the
+ * program.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,10 +13,10 @@
 #include "commands.h"
 #include "config.h"
 
-/* As a shell would: 126 found but not executable, 127 not found. */
+/* The shell's convention: 126 found but not executable, 127 not found. */
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
-/* Cuts the last component off a path. */
+/* Cuts off the last component of a path. */
 static int parent(char *path)
 {
 	char *slash = strrchr(path, '/');
@@ -32,7 +35,7 @@ static int holds_library(const char *dir)
 	return n > 0 && (size_t)n < sizeof(file) && access(file, R_OK) == 0;
 }
 
-/* The library lies in lib/ beside a program that was only built, and in the installed libdir otherwise. */
+/* In a build tree the library is in lib/ beside the program, otherwise in the installed libdir. */
 static int library_dir(char *dir, size_t size)
 {
 	static const char *const places[] = {"lib", "../" VERBATIM_LIBDIR};

@@ -48,7 +48,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		choice->command = find_command(arg);
 		if (!choice->command)
 			argp_error(state, "no such command: %s", arg);
-		/* The rest belongs to the command, options included. */
+		/* The other arguments belong to the command, options included. */
 		choice->argc = state->argc - state->next;
 		choice->argv = state->argv + state->next;
 		state->next = state->argc;
