@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What stands behind the CHECK macros: messages, watchdog, clock, seeded numbers. */
+/* The functions behind the CHECK macros: messages, watchdog, clock, seeded numbers. */
 #include "support/check.h"
 
 #include <sched.h>
@@ -61,7 +61,10 @@ unsigned int watchdog_seconds(void)
 	return watchdog_limit;
 }
 
-/* Tests pick devices by name; what a program sees by default has a test of its own (calls/context/device_list.c). */
+/*
+ * Tests pick devices by name. The default device list of a program has a test of its own
+ * (calls/context/device_list.c).
+ */
 __attribute__((constructor)) static void show_all_devices(void)
 {
 	setenv("VERBATIM_DEVICES", "*", 0);
@@ -97,7 +100,7 @@ void sleep_ms(unsigned int ms)
 	uint64_t until = now_us() + (uint64_t)ms * 1000u;
 	uint64_t now;
 
-	/* Signals cut a sleep short; a test that asked for 50 ms means 50 ms. */
+	/* A signal cuts a sleep short; a test that asks for 50 ms gets 50 ms. */
 	while ((now = now_us()) < until) {
 		struct timespec left = {
 			.tv_sec = (time_t)((until - now) / 1000000u),
@@ -119,7 +122,7 @@ static inline void cpu_relax(void)
 
 void spin_once(unsigned int *turns)
 {
-	/* Two cores or one: without the yield a partner on the same core waits for a tick. */
+	/* Without the yield a partner on the same core would wait for a tick of the scheduler. */
 	if (++*turns % 200 == 0)
 		sched_yield();
 	else
@@ -130,7 +133,7 @@ uint64_t random_next(uint64_t *state)
 {
 	uint64_t x = *state;
 
-	/* xorshift64: short, repeatable, good enough to scatter moments. */
+	/* xorshift64: short, repeatable, and random enough to spread points in time. */
 	x ^= x << 13;
 	x ^= x >> 7;
 	x ^= x << 17;

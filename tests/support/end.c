@@ -17,14 +17,17 @@
 
 #define END_SOCKET_ENV "VB_TEST_END_SOCKET"
 
-/* The other process: obeys until told to close, and passes on the verdict of its own checks. */
+/*
+ * The other process: executes requests until it is told to close, and passes on the result of its
+ * checks.
+ */
 static void obey(int sock)
 {
 	static struct end_request request;
 	static struct end_reply reply;
 	struct end end = {.sock = -1};
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);         /* a test that failed leaves nobody behind */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);         /* no process outlives a test that failed */
 	CHECK(freopen("/dev/null", "w", stdout)); /* the near end reports */
 	expect_case("far end");
 	for (;;) {
@@ -97,7 +100,7 @@ struct end_config end_defaults(enum ibv_qp_type type)
 		.qp_access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 			     IBV_ACCESS_REMOTE_ATOMIC,
 		.qkey = 0x11111111,
-		.psn = 0xfffff0, /* so that every longer test goes over the wrap */
+		.psn = 0xfffff0, /* so that every longer test crosses the wrap */
 		.mtu = IBV_MTU_1024,
 		.rd_atomic = 4,
 		.dest_rd_atomic = 4,

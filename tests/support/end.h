@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * One end of a connection: a device context with a protection domain, two completion queues, a
- * buffer with its memory region and one queue pair. An end lives in this process or in another one
- * (END_APART: a second copy of the program that obeys over a socket), and every function below
- * works on either, so a test describes what both sides must see once and runs in both forms.
+ * buffer with its memory region, and one queue pair. An end is in this process or in another one
+ * (END_APART: a second copy of the program that takes requests over a socket). Every function below
+ * works on either, so a test describes the expected results once and runs in both forms.
  *
  * An end is used by one thread. Functions return 0, a count, or the errno of the verb that they
- * stand for; a broken fixture ends the program (CHECK).
+ * stand for. A failure of the fixture itself ends the program (CHECK).
  */
 #ifndef TESTS_SUPPORT_END_H
 #define TESTS_SUPPORT_END_H
@@ -23,8 +23,8 @@
 #define END_MAX_SGE   32    /* scatter/gather entries that a post may carry to an end */
 #define END_EXTRA_MRS 8     /* regions that a test may add to an end */
 #define END_WINDOWS   4     /* windows that a test may add to an end */
-#define END_WAIT_MS   10000 /* what must happen happens within this, however slow the machine */
-#define END_QUIET_MS  60    /* what must not happen is watched for this long */
+#define END_WAIT_MS   10000 /* time limit for an expected event, however slow the machine */
+#define END_QUIET_MS  60    /* time for which the absence of an event is watched */
 
 enum end_place {
 	END_HERE,
@@ -36,7 +36,7 @@ enum end_cq {
 	END_RECV_CQ,
 };
 
-/* What an end is made of. Counts are work requests, lengths bytes; packet timers as in verbs. */
+/* How an end is made. Counts are work requests, lengths are bytes; packet timers as in verbs. */
 struct end_config {
 	enum ibv_qp_type type;
 	uint32_t send_wr, recv_wr, send_sge, recv_sge, inline_data;
@@ -55,10 +55,10 @@ struct end_config {
 	uint8_t rd_atomic, dest_rd_atomic;
 	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
 	uint16_t pkey_index;
-	uint8_t sgid_index; /* of the own table */
+	uint8_t sgid_index; /* index in its own GID table */
 };
 
-/* What the other side must know. */
+/* What the other side must know of an end. */
 struct end_info {
 	uint32_t qpn, psn, rkey, lkey;
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
@@ -99,8 +99,8 @@ struct end_event {
 };
 
 /*
- * First call of main(): becomes the other process if it was started as such (and then does not
- * return), reads --two-processes. Returns where the far end of a test shall live.
+ * The first call of main(). In the process that was started as the other end, executes requests and
+ * does not return. Reads --two-processes. Returns where the far end of a test is to be.
  */
 enum end_place end_main(int argc, char **argv);
 
@@ -108,9 +108,9 @@ struct end_config end_defaults(enum ibv_qp_type type);
 void end_open(struct end *end, const struct end_config *config, enum end_place place);
 void end_close(struct end *end);
 
-/* Moves the queue pair step by step from RESET to @state, towards @peer. */
+/* Moves the queue pair step by step from RESET to @state, with @peer as its destination. */
 int end_bring_to(struct end *end, const struct end_info *peer, enum ibv_qp_state state);
-/* Connects two fresh ends, or one to itself; all to RTS. */
+/* Connects two new ends, or one with itself; all queue pairs to RTS. */
 void end_link(struct end *a, struct end *b);
 /* A linked pair in one call: @near always here, @far at @place. */
 void end_pair(struct end *near, struct end *far, const struct end_config *near_config,
@@ -122,14 +122,16 @@ int end_move(struct end *end, enum ibv_qp_state state);
 enum ibv_qp_state end_state(struct end *end);
 
 int end_post_recv(struct end *end, uint64_t wr_id, const struct ibv_sge *sge, int num_sge);
-/* @wr: one request, next is ignored; an address handle must belong to an end that is here. */
+/*
+ * @wr: one request, its `next` is ignored. An address handle must belong to an end of this process.
+ */
 int end_post_send(struct end *end, const struct ibv_send_wr *wr);
 
-/* Polls until @max completions came or @ms passed; the number that came. */
+/* Polls until @max completions have come or @ms have passed. Returns how many came. */
 int end_poll(struct end *end, enum end_cq which, struct ibv_wc *wc, int max, int ms);
 /* One completion within END_WAIT_MS: its status, or -1 if none came (@wc is then zeroed). */
 int end_poll_one(struct end *end, enum end_cq which, struct ibv_wc *wc);
-/* Polls for END_QUIET_MS; the number that came although nothing should. */
+/* Polls for END_QUIET_MS. Returns how many completions came; none should. */
 int end_poll_none(struct end *end, enum end_cq which);
 
 /* Takes and acknowledges one asynchronous event; false if none came within @ms. */
@@ -151,22 +153,25 @@ int end_dereg(struct end *end, int index);
 /* A window of the end's domain at place @index, not bound; 0 or errno. */
 int end_window(struct end *end, int index, enum ibv_mw_type type);
 /*
- * Posts its bind (signalled, wr_id 77) to [offset, offset + length) of the buffer through region @region; the answer of the posting
- * verb. *rkey is the key that it asks for.
+ * Posts the bind of a window (signalled, wr_id 77) to [offset, offset + length) of the buffer
+ * through @region. Returns the answer of the posting verb. *rkey gets the key that the bind asks
+ * for.
  */
 int end_bind(struct end *end, int index, const struct end_key *region, size_t offset, size_t length,
 	     int access, uint32_t *rkey);
 int end_window_free(struct end *end, int index);
-/* Takes pages of the buffer away under their registration, as by a truncated file; page-aligned. */
+/*
+ * Takes pages of the buffer away under their registration, as truncating a file does; page-aligned.
+ */
 void end_vanish(struct end *end, size_t offset, size_t length);
 /* qkey_viol_cntr of port 1 (0) or bad_pkey_cntr (1). */
 uint32_t end_port_counter(struct end *end, int which);
 
-/* Shorthands for the requests that most tests send. */
+/* Short forms of the requests that most tests send. */
 struct ibv_sge end_sge(const struct end *end, size_t offset, uint32_t length);
 struct ibv_send_wr end_wr(enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge *sge,
 			  int num_sge);
-/* An address handle of @end (here) towards @peer. */
+/* An address handle of @end (of this process) for @peer. */
 struct ibv_ah *end_ah(struct end *end, const struct end_info *peer);
 
 #endif

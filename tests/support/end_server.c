@@ -280,7 +280,7 @@ static int serve_window_free(struct end *end, int index)
 	return rc;
 }
 
-/* Pages of an empty file: the addresses stay taken, so that nobody else's mapping gets there. */
+/* Maps pages of an empty file: the addresses stay taken, so that no other mapping gets there. */
 static void serve_vanish(struct end *end, const struct end_request *request)
 {
 	int fd = memfd_create("empty", MFD_CLOEXEC);

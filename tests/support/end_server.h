@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How a test talks to an end: one request, one reply, each a fixed struct, so that the same code
- * serves an end of this process (a function call) and one of another (a message on a socket).
+ * How a test talks to an end: one request and one reply, each a fixed struct. The same code then
+ * serves an end of this process (a function call) and an end of another process (a message on a
+ * socket).
  */
 #ifndef TESTS_SUPPORT_END_SERVER_H
 #define TESTS_SUPPORT_END_SERVER_H
 
 #include "support/end.h"
 
-#define END_CHUNK  4096 /* bytes of a buffer that travel in one message */
-#define END_POLLED 64   /* completions that travel in one message */
+#define END_CHUNK  4096 /* bytes of a buffer in one message */
+#define END_POLLED 64   /* completions in one message */
 
 enum end_verb {
 	END_OPEN,
@@ -53,7 +54,7 @@ struct end_reply {
 	uint8_t data[END_CHUNK];
 };
 
-/* Does what @request says to an end of this process. */
+/* Executes @request on an end of this process. */
 void end_serve(struct end *end, struct end_request *request, struct end_reply *reply);
 
 #endif

@@ -63,7 +63,7 @@ void qp_to_init(struct ibv_qp *qp, const struct qp_settings *settings)
 		.qp_access_flags = settings->access,
 	};
 
-	/* UC serves neither READ nor ATOMIC, but the mask bit is required all the same. */
+	/* UC serves neither READ nor ATOMIC, but ibv_modify_qp(3) still requires the mask bit. */
 	if (settings->type == IBV_QPT_UC)
 		attr.qp_access_flags &= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	CHECK_ZERO(walk_step(qp, &attr, IBV_QPS_INIT));

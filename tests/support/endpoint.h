@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One end of a connection as tests want it: device, protection domain,
- * completion queue, a queue pair with its buffer, and the data by which two
- * ends find each other.
+ * One end of a connection as tests use it: device, protection domain, completion queue, a queue
+ * pair with its buffer, and the data by which two ends find each other.
  *
  * Every function ends the test on failure, printing the completion (status,
  * opcode, vendor_err) where there is one.
@@ -89,19 +88,25 @@ void qp_to_rts(struct ibv_qp *qp, const struct qp_settings *settings, const stru
 void qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state);
 enum ibv_qp_state qp_state(struct ibv_qp *qp);
 
-/* Buffer of our own (page aligned, zeroed) when buffer is NULL. settings NULL: defaults of RC. */
+/* `buffer` NULL: allocates one (page aligned, zeroed). `settings` NULL: the defaults of RC. */
 void side_open(struct side *side, struct endpoint *endpoint, const struct qp_settings *settings,
 	       void *buffer, size_t size);
-/* Moves to RTR and RTS; for UD makes the address handle. */
+/* Moves the queue pair to RTR and RTS; for UD also makes the address handle. */
 void side_connect(struct side *side, const struct peer *remote);
-/* Swaps peer data over sock, connects, and meets, so that both are RTS on return. */
+/*
+ * Exchanges peer data over `sock`, connects, and meets the other side, so that both are in RTS on
+ * return.
+ */
 void side_exchange(struct side *side, int sock);
 void side_close(struct side *side);
 
 /* Two sides within this process. */
 void sides_connect(struct side *a, struct side *b);
 
-/* Work requests on a side; offsets are into local and remote buffer. Return ibv_post_*'s answer. */
+/*
+ * Post work requests on a side. Offsets are into the local and the remote buffer. Return the answer
+ * of ibv_post_*.
+ */
 int post_receive(struct side *side, uint64_t wr_id, size_t offset, size_t length);
 int post_send(struct side *side, uint64_t wr_id, size_t offset, size_t length, unsigned int flags);
 int post_write(struct side *side, uint64_t wr_id, size_t offset, size_t length,
@@ -117,14 +122,14 @@ int post_compare_swap(struct side *side, uint64_t wr_id, size_t offset, size_t r
 bool completion_try(struct ibv_cq *cq, struct ibv_wc *wc, unsigned int timeout_ms);
 /* One completion, any status, within ENDPOINT_PATIENCE_MS. */
 void completion_next(struct ibv_cq *cq, struct ibv_wc *wc);
-/* One completion of this wr_id and status; prints what came instead. */
+/* Demands one completion of this wr_id and status; prints the one that came instead. */
 void completion_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
 		       struct ibv_wc *wc);
-/* No completion for this long (the queue is polled all the time). */
+/* Demands that no completion comes for this long; polls the queue all the time. */
 void completion_none(struct ibv_cq *cq, unsigned int ms);
 void completion_print(const struct ibv_wc *wc);
 
-/* The next async event within the time, acknowledged; -1 when there was none. */
+/* The next async event within the time, acknowledged; -1: none came. */
 int event_next(struct ibv_context *context, unsigned int timeout_ms);
 
 #endif

@@ -9,14 +9,15 @@
 
 #include <infiniband/verbs.h>
 
-#define EXPECT_SHOWN 200 /* failures printed in full; a broken table must not fill the disk */
+/* Failures printed in full: a broken table does not fill the disk. */
+#define EXPECT_SHOWN 200
 
 static char expect_label[256];
 static unsigned int expect_cases;
 static unsigned int expect_checks, expect_failures;
-static unsigned int case_checks, case_failures; /* both when the present case began */
+static unsigned int case_checks, case_failures; /* values at the beginning of the present case */
 
-/* One TAP line for the case that ends here; a case without a check is none. */
+/* Prints one TAP line for the case that ends. A case without a check prints none. */
 static void case_end(void)
 {
 	if (expect_checks == case_checks)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Hostile neighbours: namespaces, users, callers, and the traffic of the others. */
+/* Hostile neighbours: namespaces, users, callers, and the traffic of other processes. */
 #include "support/intruder.h"
 
 #include <grp.h>
@@ -53,14 +53,14 @@ void descriptors_limit(unsigned int most)
 		SKIP("%u descriptors may not be had here", most);
 }
 
-/* The which-th abstract name of the library that the kernel lists, starting again at the end. */
+/* The which-th abstract name of the library in the kernel's list, counted round the list. */
 static bool name_find(unsigned int which, struct sockaddr_un *addr, socklen_t *length)
 {
 	static char names[64][100];
 	static unsigned int found;
 	char line[512];
 
-	/* The names of a process that has started stay: they are looked for now and then. */
+	/* The names of a process that has started stay, so the list is read only now and then. */
 	if (which % 4096 == 0 || !found) {
 		FILE *list = fopen("/proc/net/unix", "re");
 
@@ -100,7 +100,7 @@ int name_call_any(unsigned int which)
 	return fd;
 }
 
-/* Sleeps until the completion of a receive has come; those of sends pass by. */
+/* Sleeps until a receive has completed; completions of sends are skipped. */
 static void received(struct side *side)
 {
 	struct endpoint *e = side->endpoint;

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The children of the process `owner`; a fork inherits the table but owns none of them. */
+/* The children of the process `owner`. A forked child inherits the table but owns none of them. */
 static struct {
 	pid_t owner;
 	int count;
@@ -51,7 +51,7 @@ void process_adopt(pid_t pid)
 	int i;
 
 	if (children.owner != getpid()) {
-		/* Inherited by fork: exit() runs the handler once either way. */
+		/* The handler is inherited by fork: exit() runs it once in each process. */
 		if (!children.owner)
 			atexit(kill_leftovers);
 		children.owner = getpid();
@@ -73,7 +73,7 @@ void process_reap(pid_t pid)
 	forget(pid);
 }
 
-/* In the child: run and end; the descriptor in `foreign` belongs to somebody else. */
+/* In the child: runs `run` and exits. The descriptor `foreign` belongs to the other side. */
 _Noreturn static void child_run(pid_t parent, int foreign, int sock, process_main run,
 				void *argument)
 {
@@ -88,7 +88,10 @@ _Noreturn static void child_run(pid_t parent, int foreign, int sock, process_mai
 /* Forks a child on pair[mine]; the caller keeps both descriptors. */
 static pid_t start_on(const int *pair, int mine, process_main run, void *argument)
 {
-	/* In a new pid namespace the parent is 0 to the child: remember what it will see. */
+	/*
+	 * In a new pid namespace the child sees its parent as pid 0: compare with what the child
+	 * will see.
+	 */
 	pid_t parent = getpid();
 	pid_t pid;
 
@@ -132,9 +135,12 @@ void process_drop_root(void)
 	CHECK_ZERO(setgroups(0, NULL));
 	CHECK_ZERO(setresgid(PROCESS_USER, PROCESS_USER, PROCESS_USER));
 	CHECK_ZERO(setresuid(PROCESS_USER, PROCESS_USER, PROCESS_USER));
-	/* The change forbids access to our own memory until allowed again: prctl(2). */
+	/*
+	 * Changing the user makes the process not dumpable, which forbids access to its memory
+	 * (prctl(2)).
+	 */
 	CHECK_ZERO(prctl(PR_SET_DUMPABLE, 1));
-	/* It also forgot that we die with our parent. */
+	/* The change also cleared the signal for the parent's death. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
@@ -148,7 +154,7 @@ static void check_others(pid_t wanted)
 		siginfo_t info = {.si_pid = 0};
 		pid_t pid = children.pid[i];
 
-		/* Looks without reaping: whoever waits for it still gets its status. */
+		/* Looks without reaping: the process that waits for it still gets its status. */
 		if (!pid || pid == wanted ||
 		    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
 			continue;

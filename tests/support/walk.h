@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The way of a queue pair from RESET to RTS: which attributes each step takes for which type (ibv_modify_qp(3)). The values for
- * the whole way are in one struct ibv_qp_attr; what a type does not take is left out.
+ * The states of a queue pair from RESET to RTS: which attributes each step takes for which type
+ * (ibv_modify_qp(3)). One struct ibv_qp_attr holds the values of all steps; attributes that a type
+ * does not take are left out.
  */
 #ifndef TESTS_SUPPORT_WALK_H
 #define TESTS_SUPPORT_WALK_H
 
 #include <infiniband/verbs.h>
 
-/* The mask of the step that enters `to`, coming from the state before. */
+/* The mask of the step that enters `to` from the state before it. */
 int walk_mask(enum ibv_qp_type type, enum ibv_qp_state to);
 
-/* One step. Returns ibv_modify_qp's answer. */
+/* One step. Returns the answer of ibv_modify_qp(3). */
 int walk_step(struct ibv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state to);
 
-/* From RESET, or from the state that entered INIT before, step by step to `to`: INIT, RTR, RTS, SQD, or ERR by way of INIT. */
+/*
+ * Steps from RESET, or from the state that entered INIT before, to `to`: INIT, RTR, RTS, SQD, or
+ * ERR by way of INIT.
+ */
 int walk_to(struct ibv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state to);
 
-/* Towards queue pair `dest` of the same device, at the first address: values that suit most tests. */
+/*
+ * Values that suit most tests: towards queue pair `dest` of the same device, at the first address.
+ */
 struct ibv_qp_attr walk_within(struct ibv_context *ctx, uint32_t dest);
 
 #endif

@@ -23,7 +23,7 @@ struct ibv_xrcd *xrc_domain(struct ibv_context *context, const char *path, int o
 	if (path) {
 		int saved = errno;
 
-		close(attr.fd); /* the domain lives without it */
+		close(attr.fd); /* the domain stays valid without it */
 		errno = saved;
 	}
 	return xrcd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * XRC for tests: a domain with one shared receive queue (its own protection domain, CQ and buffer), receive queue pairs of
- * the domain, and senders. Every function ends the test on failure.
+ * XRC for tests: a domain with one shared receive queue (its own protection domain, CQ and buffer),
+ * receive queue pairs of the domain, and senders. Every function ends the test on failure.
  */
 #ifndef TESTS_SUPPORT_XRC_H
 #define TESTS_SUPPORT_XRC_H
@@ -10,7 +10,7 @@
 
 enum { XRC_BUFFER = 65536 };
 
-/* A shared receive queue with everything that it needs. */
+/* A shared receive queue with the objects that it needs. */
 struct xrc_queue {
 	struct endpoint *endpoint;
 	struct ibv_pd *pd;
@@ -21,7 +21,7 @@ struct xrc_queue {
 	uint32_t number;
 };
 
-/* What a sender must know of it. */
+/* What a sender must know of the queue. */
 struct xrc_target {
 	uint64_t addr;
 	uint32_t rkey;
@@ -35,17 +35,20 @@ void xrc_queue_close(struct xrc_queue *queue);
 struct xrc_target xrc_target(const struct xrc_queue *queue);
 void xrc_post(struct xrc_queue *queue, uint64_t wr_id, size_t offset, uint32_t length);
 
-/* A receive queue pair in RESET; NULL attributes of its own but the domain. */
+/* Makes a receive queue pair in RESET. Of its attributes only the domain is set. */
 struct ibv_qp *xrc_receiver(struct ibv_context *context, struct ibv_xrcd *xrcd);
 struct ibv_qp *xrc_receiver_open(struct ibv_context *context, struct ibv_xrcd *xrcd, uint32_t qpn);
-/* A side whose queue pair sends, in INIT; its buffer is the side's. */
+/* Opens a side whose queue pair sends, in INIT. It uses the side's buffer. */
 void xrc_sender_open(struct side *side, struct endpoint *endpoint);
-/* How `qp` (a receiver, in any state) is known to its sender. */
+/* The address of `qp` (a receiver, in any state) for its sender. */
 struct peer xrc_peer(const struct endpoint *endpoint, const struct ibv_qp *qp);
 /* Brings the receiver from RESET to RTS. */
 void xrc_receiver_connect(struct endpoint *endpoint, struct ibv_qp *qp, const struct peer *sender);
 
-/* One request of the sender, signalled, wr_id 1: SEND, WRITE (with immediate), READ or ATOMIC of 8 bytes. 0 or errno. */
+/*
+ * Posts one request of the sender, signalled, wr_id 1: SEND, WRITE (with immediate), READ, or
+ * ATOMIC of 8 bytes. Returns 0 or errno.
+ */
 int xrc_request(struct side *side, enum ibv_wr_opcode opcode, const struct xrc_target *target,
 		uint32_t length);
 
