@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Does a key grant an access? */
+/* Whether a key grants an access. */
 #include "transport/access.h"
 
 #include <infiniband/verbs.h>
@@ -19,10 +19,10 @@ static const struct verdict verdicts[] = {
 			      VB_REASON_RKEY_ACCESS},
 };
 
-/* Windows are for remote access, the null region for local access only. */
+/* Windows are for remote access, and the null region is for local access only. */
 static bool usable(const struct vb_key *k, uint32_t key, enum vb_access_side side)
 {
-	/* Acquire: the fields belong to the key that was stored after them. */
+	/* Acquire: the fields belong to the key, which was stored after them. */
 	if (!key || __atomic_load_n(&k->key, __ATOMIC_ACQUIRE) != key)
 		return false;
 	if (k->kind == VB_KEY_REGION)
@@ -50,7 +50,7 @@ enum vb_reason vb_access_check(const struct vb_key *k, uint32_t key, uint32_t pd
 		*addr = 0;
 		return VB_REASON_NONE;
 	}
-	/* No sum that could wrap. */
+	/* No sum is formed, so nothing can wrap. */
 	if (va < k->start || length > k->length || va - k->start > k->length - length)
 		return no->range;
 	*addr = k->base + (va - k->start);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What arrives: is it for this queue pair, does its state take it, and which half is it for? */
+/*
+ * A run that arrives: whether it is for this queue pair, whether the state takes it, and which half
+ * it is for.
+ */
 #include "transport/requester.h"
 #include "transport/responder.h"
 #include "transport/service.h"
 #include "transport/tqp.h"
 
-/* Why the queue pair can't take this request at all, if so. */
+/* Why the queue pair cannot take this request, or VB_REASON_NONE. */
 static enum vb_reason unfit(const struct vb_tqp *qp, const struct vb_run *run)
 {
 	if (qp->sends_only)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What comes back: acknowledgements, refusals, READ and ATOMIC responses, and what they do to the send queue. */
+/*
+ * Answers of the peer: acknowledgements, refusals, READ and ATOMIC responses, and their effect on
+ * the send queue.
+ */
 #include "transport/psn.h"
 #include "transport/requester.h"
 #include "transport/tqp.h"
 
-/* Is the PSN one that was sent and not yet acknowledged? */
+/* Whether the PSN was sent and is not yet acknowledged. */
 static inline bool outstanding(const struct vb_requester *r, uint32_t psn)
 {
 	return vb_psn_diff(psn, r->una) >= 0 && vb_psn_diff(psn, r->max_psn) < 0;
@@ -17,7 +20,10 @@ static inline void progress(struct vb_tqp *qp)
 		vb_retry_forget(qp);
 }
 
-/* Acknowledges [.., upto); a READ or ATOMIC in between that has no answer means that the answer got lost. */
+/*
+ * Acknowledges the PSNs before `upto`. A READ or ATOMIC among them without an answer means that the
+ * answer was lost.
+ */
 static bool acked(struct vb_tqp *qp, uint32_t upto)
 {
 	uint32_t before = qp->req.una;
@@ -61,8 +67,9 @@ static void refused(struct vb_tqp *qp, const struct vb_run *run)
 }
 
 /*
- * A repeated ACK is everyday; one for what was never sent is not, nor is a wish for what was acknowledged, unless it is an old
- * one that was late on its way. Both are heard from a peer whose rq_psn is not the sq_psn here.
+ * A repeated ACK is normal. An ACK of a PSN that was never sent is not. Nor is a NAK for a PSN that
+ * was acknowledged, unless the NAK is old and late. A peer whose rq_psn is not the sq_psn here
+ * sends both.
  */
 static void ack_unexpected(struct vb_tqp *qp, const struct vb_run *run)
 {
@@ -91,7 +98,7 @@ static void ack(struct vb_tqp *qp, const struct vb_run *run)
 			vb_retry_lost(qp, VB_REASON_RETRY_EXCEEDED);
 		return;
 	}
-	/* Every NAK acknowledges what lies before it. */
+	/* A NAK acknowledges all PSNs before it. */
 	if (!acked(qp, run->psn)) {
 		vb_retry_lost(qp, VB_REASON_RETRY_EXCEEDED);
 		return;
@@ -106,7 +113,10 @@ static void ack(struct vb_tqp *qp, const struct vb_run *run)
 		qp->env->queue.drop(qp, VB_REASON_DROP_MALFORMED, run);
 }
 
-/* The oldest entry, if a response of this kind and PSN belongs to it; else what is wrong has been handled. */
+/*
+ * The oldest entry, if a response of this kind and PSN belongs to it. Otherwise NULL: the fault has
+ * been handled.
+ */
 static struct vb_send_wqe *answered(struct vb_tqp *qp, const struct vb_run *run, uint8_t kind)
 {
 	struct vb_requester *r = &qp->req;
@@ -143,7 +153,7 @@ static void read_response(struct vb_tqp *qp, const struct vb_run *in, const void
 	enum vb_reason reason;
 	int32_t old = vb_psn_diff(r->una, run.psn);
 
-	/* A repeated response may begin with packets that have been taken already. */
+	/* A repeated response may begin with packets that were taken before. */
 	if (old > 0 && old < run.segments && (uint64_t)old * qp->mtu < run.length) {
 		run.psn = r->una;
 		run.segments -= (uint16_t)old;
@@ -153,7 +163,7 @@ static void read_response(struct vb_tqp *qp, const struct vb_run *in, const void
 	w = answered(qp, &run, VB_REQUEST_READ);
 	if (!w)
 		return;
-	/* What an ATOMIC_WRITE carried is not answered with data. */
+	/* The bytes of an ATOMIC_WRITE are the request's: its response carries no data. */
 	whole = w->opcode == IBV_WR_RDMA_READ ? w->length : 0;
 	first = (run.psn - w->first_psn) & VB_PSN_MASK;
 	offset = (uint64_t)first * qp->mtu;
@@ -194,7 +204,7 @@ static void atomic_response(struct vb_tqp *qp, const struct vb_run *run)
 	vb_requester_acked(qp, r->una);
 }
 
-/* What the peer's reason for a drop is here. */
+/* The peer's reason for a drop, as a reason of this side. */
 static enum vb_reason told(uint32_t reason)
 {
 	switch (reason) {
@@ -212,7 +222,7 @@ static enum vb_reason told(uint32_t reason)
 		return VB_REASON_PEER_PKEY;
 	case VB_REASON_DROP_NOT_YET:
 		return VB_REASON_PEER_NOT_YET;
-	default: /* nothing that the program could be told more of here; the peer's log has it */
+	default: /* the program could do nothing with the details; the peer's log has them */
 		return VB_REASON_RETRY_EXCEEDED;
 	}
 }
@@ -224,12 +234,17 @@ static void dropped(struct vb_tqp *qp, const struct vb_run *run)
 	if (!outstanding(r, run->psn))
 		return;
 	if (run->imm == VB_REASON_DROP_PSN) {
-		/* Of others than the oldest it only says that the oldest has not come yet. */
+		/*
+		 * For another PSN than the oldest it only says that the oldest has not arrived yet.
+		 */
 		if (run->psn == r->una)
 			vb_retry_odd_psn(qp, run->msn);
 		return;
 	}
-	/* While only the oldest packet asks, answers for others belong to an earlier volley. */
+	/*
+	 * While only the oldest packet is sent, answers for others belong to an earlier
+	 * transmission.
+	 */
 	if (!r->probing || run->psn == r->una)
 		vb_retry_dropped(qp, told(run->imm));
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the protocol needs from outside: one table of functions, implemented by the device for real and by the simulator
- * for tests. The protocol itself knows no descriptor, clock, thread or allocator. All calls for one queue pair are made
- * by one thread at a time (under the engine's lock).
+ * What the protocol needs from outside: tables of functions. The device implements them for
+ * programs, the simulator for tests. The protocol itself knows no descriptor, clock, thread or
+ * allocator. All calls for one queue pair are made by one thread at a time (under the engine's
+ * lock).
  */
 #ifndef VB_TRANSPORT_ENV_H
 #define VB_TRANSPORT_ENV_H
@@ -32,12 +33,12 @@ struct vb_recv_done {
 };
 
 enum vb_direct {
-	VB_DIRECT_DECLINED, /* nothing was touched: send the request */
+	VB_DIRECT_DECLINED, /* no byte was touched: send the request */
 	VB_DIRECT_DONE,     /* the whole request is done */
-	VB_DIRECT_MORE,     /* part of it is done (wqe->done); call again later */
+	VB_DIRECT_MORE,     /* a part of the request is done (wqe->done); call again later */
 };
 
-/* The way to the peer. */
+/* The link to the peer. */
 struct vb_env_link {
 	/*
 	 * reserve() gives room for the payload of one run (contiguous, to be filled by the caller; where the link
@@ -50,98 +51,139 @@ struct vb_env_link {
 			 const struct vb_run *run);
 	void (*commit)(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run);
 
-	/* One-sided requests that can be done without the link (never for queue pairs of tests): see design of direct access. NULL = never. */
+	/* Executes a one-sided request without the link, where that is possible. NULL: never. */
 	enum vb_direct (*direct)(struct vb_tqp *qp, struct vb_send_wqe *wqe);
 	/*
-	 * Such a request is next, but others are in flight before it (`two_sided`: messages among them that the peer must receive). Is it
-	 * better to wait for their answers and then do it directly than to send it behind them? NULL = never.
+	 * Called when such a request is next and others are in flight before it (`two_sided`:
+	 * messages among them that the peer must receive). True: wait for their answers and then
+	 * execute it directly, rather than send it behind them. NULL: never.
 	 */
 	bool (*direct_waits)(struct vb_tqp *qp, const struct vb_send_wqe *wqe, bool two_sided);
 };
 
 /* The program's memory. */
 struct vb_env_memory {
-	/* Local memory of a send request: check the whole list; copy out of it; copy a response into it (needs LOCAL_WRITE). */
+	/*
+	 * Local memory of a send request: check the whole list; copy out of it; copy a response
+	 * into it (needs LOCAL_WRITE).
+	 */
 	enum vb_reason (*gather_check)(struct vb_tqp *qp, struct vb_send_wqe *wqe);
 	enum vb_reason (*gather)(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset,
 				 void *dst, uint32_t length);
 	enum vb_reason (*scatter_response)(struct vb_tqp *qp, struct vb_send_wqe *wqe,
 					   uint64_t offset, const void *src, uint32_t length);
 
-	/* The responder's memory: checks without touching; then copies (each checks again: a region may go between packets). */
+	/*
+	 * The responder's memory: check without touching, then copy. Each copy checks again,
+	 * because a region may be deregistered between packets.
+	 */
 	enum vb_reason (*remote_check)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
 				       uint64_t length, uint32_t need);
 	enum vb_reason (*remote_write)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
 				       const void *src, uint32_t length);
 	enum vb_reason (*remote_read)(struct vb_tqp *qp, uint32_t rkey, uint64_t va, void *dst,
 				      uint32_t length);
-	/* Executes once, atomically against every other remote atomic on that memory; *original gets the old value. */
+	/*
+	 * Executes once, atomically against every other remote atomic on that memory. *original
+	 * gets the old value.
+	 */
 	enum vb_reason (*remote_atomic)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
 					bool compare_swap, uint64_t swap_add, uint64_t compare,
 					uint64_t *original);
-	/* Stores 8 bytes at an aligned address at once, and between other remote atomics. */
+	/*
+	 * Stores 8 bytes at an aligned address in one step, and atomically against other remote
+	 * atomics.
+	 */
 	enum vb_reason (*remote_atomic_write)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
 					      const void *value);
-	/* What was written through the key (`whole`), or into the range, reaches what the FETH's type names. length 0: nothing. */
+	/*
+	 * Brings bytes that were written through the key (`whole`), or into the range, to the place
+	 * that the FETH's type names. length 0: none.
+	 */
 	enum vb_reason (*remote_flush)(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
 				       uint64_t length, uint32_t type, bool whole);
-	/* SEND_WITH_INVALIDATE and LOCAL_INV: make a type 2 window's key dead; no access by it is under way any more. */
+	/*
+	 * SEND_WITH_INV and LOCAL_INV: invalidates the key of a type 2 window. When it returns, no
+	 * access by the key is under way.
+	 */
 	enum vb_reason (*invalidate)(struct vb_tqp *qp, uint32_t key);
-	/* BIND_MW: its key is valid for every later request. */
+	/* BIND_MW: makes the window's key valid for every later request. */
 	enum vb_reason (*bind)(struct vb_tqp *qp, const struct vb_send_wqe *wqe);
 };
 
-/* Time, the queues, and what is told of them. */
+/* Time, the queues, and reports about them. */
 struct vb_env_queue {
-	/* (Re)arms the queue pair's one timer: call vb_tqp_timer() after `delay_ns`; 0 cancels. */
+	/*
+	 * Arms the queue pair's one timer, or arms it again: call vb_tqp_timer() after `delay_ns`.
+	 * 0 cancels.
+	 */
 	void (*timer)(struct vb_tqp *qp, uint64_t delay_ns);
-	/* The time in ns since any moment. Asked only when the peer has dropped a request. */
+	/*
+	 * The time in ns since any fixed moment. Called only when the peer has dropped a request.
+	 */
 	uint64_t (*now)(struct vb_tqp *qp);
 
 	/*
-	 * The request is finished, in posting order; called for unsignalled ones too (the device decides about a CQE).
-	 * The entry is not read by the protocol any more after this call.
+	 * The request is finished. Called in posting order, for unsignalled requests as well (the
+	 * device decides about a CQE). The protocol does not read the entry after this call.
 	 */
 	void (*send_done)(struct vb_tqp *qp, struct vb_send_wqe *wqe, enum ibv_wc_status status,
 			  enum vb_reason reason);
 
 	/*
-	 * XRC: what follows (receives, remote memory) is about this shared receive queue of the domain. Its reason if there is none
-	 * of that number. Called before every request is executed, and before a READ is answered.
+	 * XRC: the calls that follow (receives, remote memory) concern this shared receive queue of
+	 * the domain. Returns the reason if the domain has no queue of that number. Called before
+	 * every request is executed, and before a READ is answered.
 	 */
 	enum vb_reason (*srq_enter)(struct vb_tqp *qp, uint32_t srqn);
 
-	/* Receives. take() moves the next posted receive (own queue or SRQ) to the queue pair, NULL if there is none; it stays valid until done(). */
+	/*
+	 * Receives. recv_take() moves the next posted receive (own queue or SRQ) to the queue pair.
+	 * NULL: there is none. The receive stays valid until recv_done().
+	 */
 	struct vb_recv_wqe *(*recv_take)(struct vb_tqp *qp);
 	/*
-	 * Instead of take() for the first run of a message where its payload decides (tag matching); NULL = never. May be asked again for
-	 * the same message, when it answered that there is none.
+	 * Replaces recv_take() for the first run of a message where the payload decides about the
+	 * receive (tag matching); NULL: never. May be called again for the same message when it
+	 * returned no receive.
 	 */
 	struct vb_recv_wqe *(*recv_match)(struct vb_tqp *qp, const struct vb_run *run,
 					  const void *payload);
-	/* Gives a taken receive back untouched: the next take() returns it again (own queue) . */
+	/*
+	 * Gives a taken receive back untouched: the next recv_take() returns it again (own queue).
+	 */
 	void (*recv_untake)(struct vb_tqp *qp, struct vb_recv_wqe *wqe);
 	enum vb_reason (*recv_scatter)(struct vb_tqp *qp, struct vb_recv_wqe *wqe, uint64_t offset,
 				       const void *src, uint32_t length);
 	void (*recv_done)(struct vb_tqp *qp, const struct vb_recv_done *done);
 
-	/* Where tqp->tells: a WRITE or READ of the peer (run->op) of so many bytes was executed, or refused. */
+	/*
+	 * Called where tqp->tells is set: a WRITE or READ of the peer (run->op) of `bytes` bytes
+	 * was executed, or refused.
+	 */
 	void (*remote_done)(struct vb_tqp *qp, uint8_t op, uint64_t bytes, bool ok);
 
 	/* An affiliated asynchronous event of this queue pair. */
 	void (*event)(struct vb_tqp *qp, enum ibv_event_type type);
 	/*
-	 * The protocol moved the queue pair to IBV_QPS_ERR or IBV_QPS_SQE (tqp->state is already set; send requests are
-	 * flushed by the protocol right after). The device flushes receives, publishes the state, raises LAST_WQE_REACHED.
+	 * The protocol has moved the queue pair to IBV_QPS_ERR or IBV_QPS_SQE. tqp->state is
+	 * already set, and the protocol flushes send requests right after. The device flushes
+	 * receives, publishes the state, and raises LAST_WQE_REACHED.
 	 */
 	void (*state_changed)(struct vb_tqp *qp);
 	/* A packet was dropped. */
 	void (*drop)(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run);
-	/* A sentence for the log about a refusal whose code travels elsewhere (what the target says of rkey, range, flag). */
+	/*
+	 * Logs a sentence about a refusal whose code travels elsewhere: what the target knows of
+	 * rkey, range, flag.
+	 */
 	void (*explain)(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run);
 };
 
-/* A constant table; kinds of queue pairs differ in single members, which is why the parts lie in it. */
+/*
+ * A constant table. Kinds of queue pairs differ in single members; therefore the parts are members
+ * here, not pointers.
+ */
 struct vb_env {
 	struct vb_env_link link;
 	struct vb_env_memory memory;

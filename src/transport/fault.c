@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A fault of one half ends both: the queue pair changes its state, what was under way completes, the rest is flushed (IBA 10.3.1). */
+/*
+ * A fault of one half ends both: the queue pair changes its state, requests under way complete, and
+ * the rest is flushed (IBA 10.3.1).
+ */
 #include "transport/requester.h"
 #include "transport/responder.h"
 #include "transport/tqp.h"

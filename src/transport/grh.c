@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The network header that a UD receive shows. */
+/* The network header in front of a UD receive. */
 #include "transport/grh.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ static void build_ipv6(const struct vb_path *path, uint32_t udp_bytes, uint8_t *
 	memcpy(ip + 24, path->dgid, 16);
 }
 
-/* Of a path with one mapped address the other is a multicast group. */
+/* With one mapped address the other one is a multicast group. */
 static bool path_is_ipv4(const struct vb_path *path)
 {
 	return is_ipv4(path->dgid) || is_ipv4(path->sgid);

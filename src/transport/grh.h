@@ -11,15 +11,17 @@
 #define VB_GRH_BYTES 40
 
 /*
- * The network header of a RoCEv2 datagram with `length` bytes of payload. IPv6 (path of non-mapped GIDs): its header.
- * IPv4: 20 zero bytes, then a header with correct checksum, so that ibv_init_ah_from_wc(3) recognises it.
+ * Builds the network header of a RoCEv2 datagram with `length` bytes of payload. IPv6 (no GID of
+ * the path is mapped): its header. IPv4: 20 zero bytes, then a header with a correct checksum, so
+ * that ibv_init_ah_from_wc(3) recognises it.
  */
 void vb_grh_build(const struct vb_path *path, uint32_t length, bool imm, uint8_t grh[VB_GRH_BYTES]);
 
 /*
- * Which header a datagram has, as a completion tells it. IBA A17.4.5.1 wants that told, struct ibv_wc has no member for it, and a
- * service level does not travel in RoCEv2: adapters use `sl`, bit 3 for UDP and below it the kind of header. Without it programs
- * that check to which address a datagram came (UCX) take IPv4 for IPv6.
+ * The kind of a datagram's header, as a completion tells it. IBA A17.4.5.1 wants the kind told, but
+ * struct ibv_wc has no member for it. A service level does not travel in RoCEv2, so adapters use
+ * `sl`: bit 3 means UDP, and the bits below it are the kind of header. Without it, programs that
+ * check the address to which a datagram came (UCX) take IPv4 for IPv6.
  */
 enum { VB_GRH_KIND_IPV6 = 8 | 1, VB_GRH_KIND_IPV4 = 8 | 2 };
 uint8_t vb_grh_kind(const struct vb_path *path);

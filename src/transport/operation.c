@@ -2,7 +2,8 @@
 /* The table of operations (ibv_post_send(3), ibv_wr_post(3), ibv_poll_cq(3)). */
 #include "transport/operation.h"
 
-#define RC         (VB_SENDER(VB_SERVICE_RC) | VB_SENDER(VB_SERVICE_XRC)) /* the same (IBA A14) */
+/* XRC sends the same as RC (IBA A14). */
+#define RC         (VB_SENDER(VB_SERVICE_RC) | VB_SENDER(VB_SERVICE_XRC))
 #define UC         VB_SENDER(VB_SERVICE_UC)
 #define UD         VB_SENDER(VB_SERVICE_UD)
 #define RAW        VB_SENDER_RAW /* a frame has no place for an immediate */
@@ -18,7 +19,7 @@
 		.kind = VB_REQUEST_NONE, .carries = DATA, .wc_opcode = IBV_WC_SEND \
 	}
 
-/* SEND_WITH_INV is listed for UC by the page, but has no opcode on UC's wire (IBA 9.2). */
+/* ibv_post_send(3) lists SEND_WITH_INV for UC, but UC has no opcode for it (IBA 9.2). */
 const struct vb_operation vb_operations[VB_OPERATIONS + 1] = {
 	[IBV_WR_RDMA_WRITE] =
 		{
@@ -137,7 +138,10 @@ const struct vb_operation vb_operations[VB_OPERATIONS + 1] = {
 			.wc_opcode = IBV_WC_ATOMIC_WRITE,
 			.ex_flag = IBV_QP_EX_WITH_ATOMIC_WRITE,
 		},
-	/* Not offered: such a request is taken with its data, and fails in its completion. The last row is for every other byte. */
+	/*
+	 * Not offered: such a request is accepted with its data and fails in its completion. The
+	 * last row stands for every other opcode.
+	 */
 	[IBV_WR_TSO] = NOT_OFFERED,
 	[IBV_WR_DRIVER1] = NOT_OFFERED,
 	[IBV_WR_DRIVER1 + 1] = NOT_OFFERED,

@@ -18,7 +18,7 @@ static inline int32_t vb_psn_diff(uint32_t a, uint32_t b)
 	return (int32_t)((a - b) << 8) >> 8;
 }
 
-/* Packets that a message of this length takes; a message of 0 bytes takes one. */
+/* The packets of a message of this length; a message of 0 bytes takes one. */
 static inline uint32_t vb_psn_count(uint64_t length, uint32_t mtu)
 {
 	return length ? (uint32_t)((length + mtu - 1) / mtu) : 1;

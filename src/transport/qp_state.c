@@ -104,7 +104,10 @@ enum vb_reason vb_qp_state_check(enum ibv_qp_type type, enum ibv_qp_state from,
 
 	*bits = 0;
 	mask &= ~IBV_QP_STATE;
-	/* The enumerations come from the caller: out of range means "no such transition", never a shift too far. */
+	/*
+	 * The values come from the program. A value out of range means "no such transition"; it
+	 * must not become a shift count.
+	 */
 	if ((unsigned int)type > IBV_QPT_XRC_RECV || (unsigned int)from > IBV_QPS_ERR)
 		return VB_REASON_QP_TRANSITION;
 	while (t != end &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The receive that the message in progress uses: taken, given back, completed. */
+/* The receive of the message in progress: taken, given back, completed. */
 #include "transport/grh.h"
 #include "transport/responder.h"
 #include "transport/tqp.h"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Requests as runs: the next piece of a SEND or WRITE, READ requests, atomics, datagrams. */
+/* Requests as runs: the next part of a SEND or WRITE, READ requests, atomics, datagrams. */
 #include "transport/psn.h"
 #include "transport/requester.h"
 #include "transport/tqp.h"
 
-#define WINDOW_MOST (1u << 22) /* far below the 2^23 within which PSNs compare (IBA 9.7.2) */
+#define WINDOW_MOST (1u << 22) /* far below 2^23, within which PSNs compare (IBA 9.7.2) */
 
-/* After a pause one packet asks whether the peer is ready now; the rest follows its answer. */
+/*
+ * After a pause one packet asks whether the peer is ready; the others follow when it is answered.
+ */
 static inline uint32_t window(const struct vb_tqp *qp)
 {
 	if (qp->req.probing)
@@ -52,7 +54,10 @@ static inline void sent(struct vb_tqp *qp, struct vb_send_wqe *w, uint32_t packe
 		vb_retry_arm(qp);
 }
 
-/* A message without acknowledgement is done when its last packet is with the link (IBA 9.8.2, 9.8.3). */
+/*
+ * A message without acknowledgement is complete when the link has its last packet (IBA 9.8.2,
+ * 9.8.3).
+ */
 static inline void sent_unreliable(struct vb_tqp *qp, struct vb_send_wqe *w, uint32_t packets)
 {
 	struct vb_requester *r = &qp->req;
@@ -64,7 +69,10 @@ static inline void sent_unreliable(struct vb_tqp *qp, struct vb_send_wqe *w, uin
 	qp->env->queue.send_done(qp, w, IBV_WC_SUCCESS, VB_REASON_NONE);
 }
 
-/* Is an acknowledgement wanted for a run that ends at `psn`? (IBA 9.7.5.1.7: at the requester's choice.) */
+/*
+ * Whether a run that ends at `psn` asks for an acknowledgement (IBA 9.7.5.1.7: the requester
+ * chooses).
+ */
 static inline bool wants_ack(struct vb_requester *r, bool last, uint32_t psn, uint32_t limit)
 {
 	int32_t since = vb_psn_diff(psn, r->ack_asked);
@@ -128,7 +136,10 @@ static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
 	return VB_STEP_ON;
 }
 
-/* As many packets as one READ request may ask for; parts begin at multiples of it, also when repeated. */
+/*
+ * The most packets that one READ request may ask for. Parts begin at multiples of it, also when
+ * repeated.
+ */
 static uint32_t read_part(const struct vb_tqp *qp)
 {
 	uint32_t most = window(qp);
@@ -143,7 +154,7 @@ static bool rd_full(const struct vb_tqp *qp)
 	return (uint8_t)(qp->req.rd_tail - qp->req.rd_head) >= qp->max_rd_atomic;
 }
 
-/* A request that a response answers went out. */
+/* Called when a request was sent that a response answers. */
 static void rd_sent(struct vb_requester *r)
 {
 	r->rd_end[r->rd_tail++ & (r->rd_slots - 1)] = r->psn;
@@ -198,7 +209,10 @@ static enum vb_step emit_atomic(struct vb_tqp *qp, struct vb_send_wqe *w,
 	return VB_STEP_ON;
 }
 
-/* ATOMIC_WRITE and FLUSH count as READs do (IBA A19): the responder keeps a resource for each until it is answered. */
+/*
+ * ATOMIC_WRITE and FLUSH count as READs (IBA A19): the responder keeps a resource for each until it
+ * is answered.
+ */
 static enum vb_step emit_confirmed(struct vb_tqp *qp, struct vb_send_wqe *w,
 				   const struct vb_operation *op)
 {
@@ -250,7 +264,7 @@ enum vb_step vb_request_datagram(struct vb_tqp *qp, struct vb_send_wqe *w,
 	}
 	run.dest_qpn = w->remote_qpn & VB_QPN_MASK;
 	run.imm = w->imm;
-	/* IBA 10.2.5: a Q_Key with the high bit set stands for the queue pair's own. */
+	/* IBA 10.2.5: a Q_Key with the high bit set means the queue pair's own. */
 	run.qkey = w->remote_qkey & 0x80000000u ? qp->qkey : w->remote_qkey;
 	run.path = w->path;
 	qp->env->link.commit(qp, w, &run);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The requester: what was posted is started in order, if it may be, and sent piece by piece. */
+/* The requester: posted work is started in order, as far as it may be, and sent run by run. */
 #include "transport/requester.h"
 
 #include "transport/psn.h"
 #include "transport/service.h"
 #include "transport/tqp.h"
 
-/* Faults that are known without sending anything and are never told to the peer (IBA 9.9.2.1). */
+/*
+ * Faults that are known without sending a packet, and of which the peer is not told (IBA 9.9.2.1).
+ */
 static enum ibv_wc_status judge(const struct vb_tqp *qp, const struct vb_send_wqe *w,
 				const struct vb_operation *op, enum vb_reason *reason)
 {
@@ -36,7 +38,7 @@ static enum ibv_wc_status judge(const struct vb_tqp *qp, const struct vb_send_wq
 	return IBV_WC_SUCCESS;
 }
 
-/* An operation without packets: done now, complete when everything before it is. */
+/* An operation without packets: executed now, complete when every entry before it is. */
 static enum vb_step start_local(struct vb_tqp *qp, struct vb_send_wqe *w)
 {
 	struct vb_requester *r = &qp->req;
@@ -56,14 +58,14 @@ static enum vb_step start_local(struct vb_tqp *qp, struct vb_send_wqe *w)
 	return VB_STEP_ON;
 }
 
-/* Direct access is tried when nothing is in flight before the entry. False: send it. */
+/* Direct access is tried when nothing is in flight before the entry. False: send the entry. */
 static bool start_direct(struct vb_tqp *qp, struct vb_send_wqe *w, enum vb_step *step)
 {
 	struct vb_requester *r = &qp->req;
 	bool two_sided = (int32_t)(r->two_sided - r->head) > 0;
 
 	*step = VB_STEP_STOP;
-	if (!two_sided) /* kept near, so that it compares for ever */
+	if (!two_sided) /* kept close to `head`, so that the counters always compare */
 		r->two_sided = r->head;
 	if (r->cur != r->head)
 		return qp->env->link.direct_waits && qp->env->link.direct_waits(qp, w, two_sided);
@@ -83,7 +85,7 @@ static bool start_direct(struct vb_tqp *qp, struct vb_send_wqe *w, enum vb_step 
 	}
 }
 
-/* Gives the entry at cur its PSNs, or finds out that it can't or need not be sent. */
+/* Gives the entry at cur its PSNs, or finds out that it cannot or need not be sent. */
 static enum vb_step start(struct vb_tqp *qp, struct vb_send_wqe *w)
 {
 	struct vb_requester *r = &qp->req;
@@ -108,7 +110,10 @@ static enum vb_step start(struct vb_tqp *qp, struct vb_send_wqe *w)
 		return step;
 	w->first_psn = r->next_psn;
 	w->num_psn = w->length <= qp->mtu ? 1 : vb_psn_count(w->length, qp->mtu);
-	/* One run is checked while it is gathered; of several, nothing may be sent if the last one fails. */
+	/*
+	 * A message of one run is checked while it is gathered. Of a longer one no run may be sent
+	 * if the last would fail the check.
+	 */
 	if (op->kind == VB_REQUEST_DATA && w->length > qp->max_run_bytes && !w->is_inline) {
 		reason = qp->env->memory.gather_check(qp, w);
 		if (reason)
@@ -138,7 +143,7 @@ static enum vb_step step(struct vb_tqp *qp)
 		if (s != VB_STEP_ON || r->cur == r->started)
 			return s;
 	}
-	if (!w->num_psn) { /* local, done when it was started: nothing to repeat */
+	if (!w->num_psn) { /* executed when it was started: there is nothing to repeat */
 		r->cur++;
 		return VB_STEP_ON;
 	}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the responder owes, as runs: READ and ATOMIC responses in PSN order, then the acknowledgement. */
+/*
+ * Answers that the responder owes, as runs: READ and ATOMIC responses in PSN order, then the
+ * acknowledgement.
+ */
 #include "transport/psn.h"
 #include "transport/responder.h"
 #include "transport/tqp.h"
@@ -22,8 +25,9 @@ static void fill(const struct vb_tqp *qp, struct vb_run *run, uint8_t op, uint32
 }
 
 /*
- * The memory has gone since the request was judged (IBA 9.7.4.1.3). That ends a first answer with a NAK; a repeated one only
- * stays away, for the requester may long have the first, and the program have freed the memory because of it.
+ * The memory is gone since the request was judged (IBA 9.7.4.1.3). A first answer then ends with a
+ * NAK. A repeated answer is only left out: the requester may have had the first one long ago, and
+ * the program may have freed the memory because of it.
  */
 static void read_fails(struct vb_tqp *qp, struct vb_resource *res, struct vb_run *run,
 		       enum vb_reason reason)
@@ -42,7 +46,7 @@ static void read_fails(struct vb_tqp *qp, struct vb_resource *res, struct vb_run
 	vb_responder_nak(qp, run, run->psn, reason);
 }
 
-/* The next piece of a READ response; true if it waits for the link. */
+/* Sends the next run of a READ response. True if it waits for the link. */
 static bool read_piece(struct vb_tqp *qp, struct vb_resource *res)
 {
 	uint64_t offset = (uint64_t)res->next * qp->mtu;
@@ -112,7 +116,10 @@ static bool resources(struct vb_tqp *qp)
 	return false;
 }
 
-/* One acknowledgement speaks for all before it; a sequence or RNR NAK names the PSN that is expected (IBA 9.7.5.2). */
+/*
+ * One acknowledgement covers all PSNs before it. A sequence or RNR NAK names the expected PSN (IBA
+ * 9.7.5.2).
+ */
 static bool acknowledge(struct vb_tqp *qp)
 {
 	struct vb_responder *p = &qp->resp;
@@ -152,8 +159,9 @@ static bool tell_drop(struct vb_tqp *qp)
 }
 
 /*
- * Programs end as soon as they have what they wait for. The one that is first takes its queue pair with it, and if its last
- * acknowledgement gets lost, the other's last request fails although it was executed. A repeated acknowledgement does no harm.
+ * A program may end as soon as it has what it waits for, and its queue pair ends with it. If the
+ * queue pair's last acknowledgement is lost, the peer's last request fails although it was
+ * executed. Therefore the acknowledgement is repeated, which is harmless.
  */
 void vb_respond_farewell(struct vb_tqp *qp)
 {

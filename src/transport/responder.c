@@ -41,7 +41,7 @@ void vb_responder_owe_drop(struct vb_tqp *qp, uint32_t qpn, uint32_t psn, enum v
 {
 	struct vb_responder *p = &qp->resp;
 
-	/* Only where silence does not mean loss; and of several the first is enough. */
+	/* Only on links where silence does not mean loss. Of several drops the first is told. */
 	if (!qp->link_reliable || !qpn || p->owed & VB_OWED_DROP)
 		return;
 	p->owed |= VB_OWED_DROP;
@@ -54,7 +54,7 @@ void vb_responder_drop(struct vb_tqp *qp, enum vb_reason reason, const struct vb
 {
 	qp->env->queue.drop(qp, reason, run);
 	if (vb_service_reliable(run->service) &&
-	    vb_op_is_request(run->op)) /* who waits for an answer is told */
+	    vb_op_is_request(run->op)) /* the sender of a request waits for an answer */
 		vb_responder_owe_drop(qp, run->src_qpn, run->psn, reason);
 }
 
@@ -71,7 +71,10 @@ bool vb_responder_lengths_fit(const struct vb_tqp *qp, const struct vb_run *run)
 	return run->length <= full && run->length > full - qp->mtu;
 }
 
-/* Which NAK, which event and which status of the receive in use a reason for refusal means (IBA 9.9.3). */
+/*
+ * What a reason for refusal means: the NAK, the event, and the status of the receive in use (IBA
+ * 9.9.3).
+ */
 struct refusal {
 	enum vb_reason reason;
 	uint8_t syndrome;
@@ -132,9 +135,11 @@ void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
 	p->owed |= VB_OWED_ACK;
 	p->syndrome = f->syndrome;
 	p->nak_psn = psn;
-	if (qp->state == IBV_QPS_ERR) /* while answering what was owed before another error */
+	if (qp->state == IBV_QPS_ERR) /* answers owed before another error are still being sent */
 		return;
-	/* An answer that fails later has nothing to do with the message that is arriving now. */
+	/*
+	 * A READ response that fails later has nothing to do with the message that is arriving now.
+	 */
 	if (p->recv && run->op != VB_OP_READ_RESPONSE)
 		vb_responder_recv_fail(qp, f->recv, reason);
 	else

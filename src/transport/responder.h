@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The responder: executes what the peer asks for, and owes answers until the link takes them.
+ * The responder: executes the peer's requests, and owes answers until the link takes them.
  *
- * READs and ATOMICs are kept in a ring of max_dest_rd_atomic resources, so that a repeated READ is read again and a
- * repeated ATOMIC answered with its first result (IBA 9.4.5, 9.7.5.1.5). Answers go out in PSN order: first the
- * resources, then the acknowledgement, which always speaks for everything before it.
+ * READs and ATOMICs are kept in a ring of max_dest_rd_atomic resources, so that a repeated READ is
+ * read again and a repeated ATOMIC is answered with its first result (IBA 9.4.5, 9.7.5.1.5).
+ * Answers are sent in PSN order: first the resources, then the acknowledgement, which covers
+ * everything before it.
  */
 #ifndef VB_TRANSPORT_RESPONDER_H
 #define VB_TRANSPORT_RESPONDER_H
@@ -25,77 +26,88 @@ struct vb_tqp;
 /* A READ or ATOMIC that was accepted. */
 struct vb_resource {
 	uint32_t psn;   /* of the request */
-	uint32_t count; /* PSNs it takes */
-	uint32_t begin; /* READ: the packets [begin, end) were last asked for, `next` is the next to send */
+	uint32_t count; /* the PSNs that it takes */
+	/* READ: the packets [begin, end) were asked for last; `next` is sent next. */
+	uint32_t begin;
 	uint32_t next;
 	uint32_t end;
 	uint32_t rkey;
-	uint32_t srqn; /* XRC: whose protection domain the key belongs to */
+	uint32_t srqn; /* XRC: the queue whose protection domain judges the key */
 	uint64_t va;
 	uint64_t length;
 	uint64_t original; /* ATOMIC: the stored result */
 	uint8_t op;        /* enum vb_op of the request */
 	bool active;       /* an answer is owed */
-	bool repeated;     /* ... and it is not the first one */
+	bool repeated;     /* that answer is not the first one */
 };
 
 #define VB_EXECUTED_MOST (1u << 23)
 
 /* vb_responder.owed */
-#define VB_OWED_RESOURCE 0x01 /* some resource may be active */
+#define VB_OWED_RESOURCE 0x01 /* a resource may be active */
 #define VB_OWED_ACK      0x02
 #define VB_OWED_DROP     0x04
 
 struct vb_responder {
-	uint32_t epsn;      /* expected */
+	uint32_t epsn;      /* expected PSN */
 	uint32_t first_psn; /* rq_psn */
 	/*
-	 * How many PSNs before epsn were executed, VB_EXECUTED_MOST for as many as compare. On a reliable link, what lies before
-	 * those is no repeated request, but one of a sender that counts otherwise.
+	 * How many PSNs before epsn were executed; VB_EXECUTED_MOST means as many as can be
+	 * compared. On a reliable link a PSN before those is no repeated request: its sender counts
+	 * from another start.
 	 */
 	uint32_t executed;
-	uint32_t ahead_psn; /* ahead: of the last run that came before its turn */
+	uint32_t ahead_psn; /* with `ahead`: PSN of the last run that came before its turn */
 	bool ahead;
 	uint32_t msn; /* messages completed, 24 bits */
 	/*
-	 * What an ACK names: the last packet of a SEND or WRITE that was executed. Never the PSN of a READ or ATOMIC, which its
-	 * response alone answers: rdma_rxe takes such an ACK for the answer when the response was lost.
+	 * The PSN that an ACK names: the last packet of a SEND or WRITE that was executed. Never
+	 * the PSN of a READ or ATOMIC, which only its response answers: rdma_rxe takes such an ACK
+	 * for the answer when the response was lost.
 	 */
 	uint32_t ack_psn;
 	uint32_t ack_msn;
 	uint8_t owed;
 	uint8_t syndrome; /* of the owed ACK or NAK */
-	bool nak_sent; /* a sequence or RNR NAK was answered, the packet it names hasn't come since */
-	bool established; /* COMM_EST was raised, or need not be */
-	uint8_t message; /* enum vb_op of the message in progress: VB_OP_SEND, VB_OP_WRITE; VB_OP_COUNT = none */
+	/* A sequence or RNR NAK was sent, and the packet that it names has not come since. */
+	bool nak_sent;
+	bool established; /* COMM_EST was raised, or is not needed */
+	/* Enum vb_op of the message in progress: VB_OP_SEND, VB_OP_WRITE; VB_OP_COUNT = none. */
+	uint8_t message;
 	uint32_t nak_psn; /* of a fatal NAK */
 
 	/* The message in progress. */
-	struct vb_recv_wqe *recv; /* the receive it uses, the only pointer here */
+	struct vb_recv_wqe *recv; /* the receive that the message uses; the only pointer here */
 	uint64_t done;            /* bytes so far */
-	uint64_t length;          /* WRITE: RETH */
+	uint64_t length;          /* WRITE: length by the RETH */
 	uint64_t va;
 	uint32_t rkey;
-	uint32_t srqn; /* XRC: every packet of a message names the same */
+	uint32_t srqn; /* XRC: all packets of a message name the same queue */
 
-	/* The request that was dropped last and whose sender was not told yet. */
+	/* The request that was dropped last, when its sender was not told yet. */
 	uint32_t drop_qpn;
 	uint32_t drop_psn;
 	uint32_t drop_reason;
 
 	/*
-	 * Counters of the ring of resources; of it the last max_dest_rd_atomic are remembered. The ring has more places than that
-	 * number, which the program may change while requests are under way; then it may grow (vb_responder_grow).
+	 * Counters of the ring of resources. The last max_dest_rd_atomic resources are remembered.
+	 * The ring has more places than that, because the program may change the number while
+	 * requests are under way; then the ring may grow (vb_responder_grow).
 	 */
-	uint32_t res_head;  /* the next new one */
-	uint32_t res_serve; /* none before this one is active */
-	uint32_t res_known; /* how many before res_head hold something */
-	/* Whoever has the queue pair gives it the ring; none while max_dest_rd_atomic is 0. Of this process, unlike what is above. */
+	uint32_t res_head;  /* the next new resource */
+	uint32_t res_serve; /* no resource before this one is active */
+	uint32_t res_known; /* how many before res_head are in use */
+	/*
+	 * The owner of the queue pair provides the ring; none while max_dest_rd_atomic is 0. The
+	 * pointer is valid in this process only, unlike the members above.
+	 */
 	struct vb_resource *res;
 	uint32_t res_slots; /* a power of two, or 0 */
 };
 
-/* The smallest ring for this max_dest_rd_atomic; of requests in flight, for this max_rd_atomic. */
+/*
+ * The smallest ring for this max_dest_rd_atomic; also of requests in flight for this max_rd_atomic.
+ */
 static inline uint32_t vb_resource_slots(uint32_t most)
 {
 	uint32_t slots = 1;
@@ -105,21 +117,21 @@ static inline uint32_t vb_resource_slots(uint32_t most)
 	return most ? slots : 0;
 }
 
-/* Entry `number` of the counters above. */
+/* The resource with this number by the counters above. */
 static inline struct vb_resource *vb_resource_at(const struct vb_responder *p, uint32_t number)
 {
 	return &p->res[number & (p->res_slots - 1)];
 }
 
 /* responder.c */
-/* A larger ring; what the former one held is copied. Returns the former one. */
+/* Sets a larger ring and copies the content of the former one, which is returned. */
 struct vb_resource *vb_responder_grow(struct vb_responder *p, struct vb_resource *res,
 				      uint32_t slots);
 void vb_responder_reset(struct vb_tqp *qp, uint32_t psn);
 void vb_responder_drop(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run);
-/* On a reliable link the sender `qpn` is told that its request `psn` will not be answered. */
+/* On a reliable link: the sender `qpn` will be told that its request `psn` is not answered. */
 void vb_responder_owe_drop(struct vb_tqp *qp, uint32_t qpn, uint32_t psn, enum vb_reason reason);
-/* The request with the expected PSN was executed: so many are expected no more. */
+/* The request with the expected PSN was executed: `psns` PSNs are expected no more. */
 static inline void vb_responder_executed(struct vb_responder *p, uint32_t psns)
 {
 	p->epsn = (p->epsn + psns) & 0xffffff;
@@ -128,9 +140,9 @@ static inline void vb_responder_executed(struct vb_responder *p, uint32_t psns)
 		p->executed = VB_EXECUTED_MOST;
 	p->nak_sent = p->ahead = false;
 }
-/* Do the lengths of a SEND or WRITE run fit its flags and the path MTU (IBA 9.7.4.1.6)? */
+/* Whether the lengths of a SEND or WRITE run fit its flags and the path MTU (IBA 9.7.4.1.6). */
 bool vb_responder_lengths_fit(const struct vb_tqp *qp, const struct vb_run *run);
-/* Answers a fatal NAK and goes to ERR. */
+/* Answers with a fatal NAK and goes to ERR. */
 void vb_responder_nak(struct vb_tqp *qp, const struct vb_run *run, uint32_t psn,
 		      enum vb_reason reason);
 
@@ -148,9 +160,12 @@ void vb_responder_recv_fail(struct vb_tqp *qp, enum ibv_wc_status status, enum v
 /* The queue pair goes to ERR for a fault of the responder half; send requests are flushed. */
 void vb_responder_error(struct vb_tqp *qp);
 
-/* respond.c: emits what is owed; true if the link has no room for it. */
+/* respond.c: sends owed answers. True if the link has no room for one. */
 bool vb_respond(struct vb_tqp *qp);
-/* The last acknowledgement again, on a link that may lose it: nobody will be there to repeat it. */
+/*
+ * Repeats the last acknowledgement on a link that may lose it: the queue pair will not be there to
+ * do so later.
+ */
 void vb_respond_farewell(struct vb_tqp *qp);
 
 /* responder_rc.c, responder_uc.c, responder_ud.c: a request that the queue pair can take. */

@@ -10,7 +10,10 @@ static void owe_ack(struct vb_responder *p)
 	p->syndrome = VB_AETH_ACK;
 }
 
-/* Not executed; the requester is to come back with this PSN. What follows it is not complained about. */
+/*
+ * The request was not executed; the requester is to send again from this PSN. Later PSNs cause no
+ * further NAK.
+ */
 static void owe_nak(struct vb_responder *p, uint8_t syndrome)
 {
 	p->owed |= VB_OWED_ACK;
@@ -34,7 +37,10 @@ static inline void advance(struct vb_responder *p, const struct vb_run *run)
 		owe_ack(p);
 }
 
-/* The window's key dies before the completion that tells so. A wrong key: error here, silence there (IBA 9.9.6, class J). */
+/*
+ * The window's key is invalidated before the completion that tells so. A wrong key: error here, no
+ * answer to the peer (IBA 9.9.6, class J).
+ */
 static bool invalidate(struct vb_tqp *qp, const struct vb_run *run)
 {
 	enum vb_reason reason = qp->env->memory.invalidate(qp, run->imm);
@@ -43,13 +49,16 @@ static bool invalidate(struct vb_tqp *qp, const struct vb_run *run)
 		return true;
 	qp->env->queue.explain(qp, VB_REASON_INVALIDATE, run);
 	vb_responder_recv_fail(qp, IBV_WC_MW_BIND_ERR, reason);
-	/* Where silence is no loss it has to be told; an ACK of earlier messages that is owed still goes out. */
+	/*
+	 * On a reliable link the peer must be told. An ACK that is owed for earlier messages is
+	 * still sent.
+	 */
 	vb_responder_owe_drop(qp, run->src_qpn, run->psn, VB_REASON_INVALIDATE);
 	vb_responder_error(qp);
 	return false;
 }
 
-/* The receive for a message: the next one posted, unless the message's beginning says which. */
+/* The receive for a message: the next one posted, unless the beginning of the message decides. */
 static struct vb_recv_wqe *receive_for(struct vb_tqp *qp, const struct vb_run *run,
 				       const void *payload)
 {
@@ -94,7 +103,9 @@ static void send(struct vb_tqp *qp, const struct vb_run *run, const void *payloa
 	advance(p, run);
 }
 
-/* The RETH is judged before a byte is written (IBA 9.7.4.1.3); a message of no bytes needs no key. */
+/*
+ * The RETH is judged before a byte is written (IBA 9.7.4.1.3). A message of no bytes needs no key.
+ */
 static enum vb_reason judge_reth(struct vb_tqp *qp, const struct vb_run *run)
 {
 	if (!(qp->access & IBV_ACCESS_REMOTE_WRITE))
@@ -133,7 +144,7 @@ static void write_run(struct vb_tqp *qp, const struct vb_run *run, const void *p
 	}
 	if (!reason && run->flags & VB_RUN_INV)
 		reason = VB_REASON_OPCODE_SEQUENCE;
-	/* The immediate needs a receive; without one nothing of this run is done yet. */
+	/* The immediate needs a receive. Without one, no part of this run is executed yet. */
 	if (run->flags & VB_RUN_IMM && !vb_responder_recv(qp) && !reason) {
 		qp->env->queue.explain(qp, VB_REASON_NO_RECEIVE, run);
 		owe_nak(p, VB_AETH_RNR | (qp->min_rnr_timer & 31));
@@ -153,7 +164,10 @@ static void write_run(struct vb_tqp *qp, const struct vb_run *run, const void *p
 		vb_responder_recv_done(qp, run, IBV_WC_RECV_RDMA_WITH_IMM, (uint32_t)p->length);
 }
 
-/* Which receives, keys and completions the request is about; the packets of a message agree (IBA A14.4.2). */
+/*
+ * Enters the queue that gives receives, keys and completions. All packets of a message must name
+ * the same one (IBA A14.4.2).
+ */
 static enum vb_reason enter_srq(struct vb_tqp *qp, const struct vb_run *run, bool begins)
 {
 	if (!begins && run->srqn != qp->resp.srqn)
@@ -167,7 +181,10 @@ static void execute(struct vb_tqp *qp, const struct vb_run *run, const void *pay
 	struct vb_responder *p = &qp->resp;
 	bool begins = run->flags & VB_RUN_FIRST || run->op > VB_OP_WRITE;
 
-	/* IBA 9.7.4.1.1: a message begins when none is under way and goes on with its own kind. */
+	/*
+	 * IBA 9.7.4.1.1: a message begins when none is under way, and goes on with its own kind of
+	 * packets.
+	 */
 	if (begins ? p->message != VB_OP_COUNT : p->message != run->op) {
 		vb_responder_nak(qp, run, run->psn, VB_REASON_OPCODE_SEQUENCE);
 		return;
@@ -194,7 +211,10 @@ static void execute(struct vb_tqp *qp, const struct vb_run *run, const void *pay
 		write_run(qp, run, payload);
 }
 
-/* SEND and WRITE that were executed before are acknowledged again, the others answered again (IBA 9.7.5.1.3). */
+/*
+ * A SEND or WRITE that was executed before is acknowledged again; other requests are answered again
+ * (IBA 9.7.5.1.3).
+ */
 static void repeated(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
 {
 	struct vb_responder *p = &qp->resp;
@@ -206,12 +226,12 @@ static void repeated(struct vb_tqp *qp, const struct vb_run *run, const void *pa
 		return;
 	}
 	if (old >= run->segments || (uint64_t)old * qp->mtu >= run->length) {
-		/* A NAK that is still to be sent says more. */
+		/* A NAK that is still to be sent says more than an ACK. */
 		if (!(p->owed & VB_OWED_ACK))
 			owe_ack(p);
 		return;
 	}
-	/* The run was cut differently the first time: its end is new. */
+	/* The first time the packets were cut into runs differently: the end of this run is new. */
 	rest = *run;
 	rest.psn = p->epsn;
 	rest.segments = (uint16_t)(run->segments - old);
@@ -221,8 +241,9 @@ static void repeated(struct vb_tqp *qp, const struct vb_run *run, const void *pa
 }
 
 /*
- * Something before it is missing. Where nothing gets lost the sender goes back to that as soon as it has the NAK. One that goes back
- * and begins too late again never sent what is expected.
+ * A packet before this one is missing. On a reliable link the sender goes back to the missing
+ * packet as soon as it has the NAK. A sender that goes back and again begins too late never sent
+ * the expected packet.
  */
 static void early(struct vb_tqp *qp, const struct vb_run *run)
 {
@@ -235,13 +256,14 @@ static void early(struct vb_tqp *qp, const struct vb_run *run)
 	qp->env->queue.drop(qp, VB_REASON_DROP_STALE, run);
 	p->ahead = true;
 	p->ahead_psn = run->psn;
-	if (!p->nak_sent) /* IBA 9.7.5.2.6: once, until the missing packet has come */
+	if (!p->nak_sent) /* IBA 9.7.5.2.6: one NAK until the missing packet has come */
 		owe_nak(p, VB_AETH_NAK_SEQUENCE);
 }
 
 /*
- * It was never executed. Where packets get lost and late it counts as repeated all the same (IBA 9.7.4.1.2: half of all PSNs do). Where
- * none is, to acknowledge it would tell a program that data came which did not.
+ * The request was never executed. On a lossy link, where packets may be late, it counts as repeated
+ * all the same (IBA 9.7.4.1.2: half of all PSNs do). On a reliable link an acknowledgement would
+ * tell a program of data that never came.
  */
 static void behind(struct vb_tqp *qp, const struct vb_run *run)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* READ, ATOMIC, ATOMIC_WRITE and FLUSH at the responder: a new one takes a resource, a repeated one finds it again. */
+/*
+ * READ, ATOMIC, ATOMIC_WRITE and FLUSH at the responder: a new request takes a resource, a repeated
+ * one finds its resource again.
+ */
 #include "transport/psn.h"
 #include "transport/responder.h"
 #include "transport/tqp.h"
@@ -12,8 +15,9 @@ static inline struct vb_resource *resource(struct vb_tqp *qp, uint32_t number)
 }
 
 /*
- * A place for one more (IBA 9.7.4.1.7), NULL if as many as promised are unanswered. A repeated answer that is still on
- * its way out does not count: the requester got the first one, or it would not ask for more.
+ * A resource for one more request (IBA 9.7.4.1.7), or NULL if the promised number is unanswered. A
+ * repeated answer that is not sent yet does not count: the requester has the first one, or it would
+ * not ask for more.
  */
 static struct vb_resource *take(struct vb_tqp *qp)
 {
@@ -73,7 +77,7 @@ static enum vb_reason execute_atomic_write(struct vb_tqp *qp, const struct vb_ru
 	return qp->env->memory.remote_atomic_write(qp, run->rkey, run->va, payload);
 }
 
-/* The rights of a queue pair and of a key have a bit for each placement type. */
+/* The rights of a queue pair and of a key have one bit for each placement type. */
 static enum vb_reason execute_flush(struct vb_tqp *qp, const struct vb_run *run)
 {
 	uint32_t type = VB_FETH_TYPE(run->flush);
@@ -149,7 +153,10 @@ void vb_responder_rd_atomic(struct vb_tqp *qp, const struct vb_run *run, const v
 		qp->env->queue.remote_done(qp, run->op, run->dma_length, true);
 }
 
-/* Is this the same request again, or (READ) its end? Anything else under an old PSN is not answered. */
+/*
+ * Whether this is the same request again, or (READ) the end of it. Other requests with an old PSN
+ * are not answered.
+ */
 static bool same(const struct vb_tqp *qp, const struct vb_resource *res, const struct vb_run *run)
 {
 	uint32_t skipped = (run->psn - res->psn) & VB_PSN_MASK;

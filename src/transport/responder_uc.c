@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* UC requests: a lost packet loses its message, quietly, and nothing else (IBA 9.8.2). */
+/*
+ * UC requests: a lost packet loses its message, without a report, and no other message (IBA 9.8.2).
+ */
 #include "transport/psn.h"
 #include "transport/responder.h"
 #include "transport/tqp.h"
 
-/* The message is lost; its receive serves the next one. */
+/* The message is lost. Its receive serves the next one. */
 static void lose(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run)
 {
 	qp->resp.message = VB_OP_COUNT;
@@ -72,7 +74,10 @@ static bool write_run(struct vb_tqp *qp, const struct vb_run *run, const void *p
 	return !reason;
 }
 
-/* Continues the message under way, or begins one at any PSN: so the receiver finds back after a loss. */
+/*
+ * Continues the message under way, or begins one at any PSN, so that the receiver recovers from a
+ * loss.
+ */
 static bool in_order(struct vb_tqp *qp, const struct vb_run *run)
 {
 	struct vb_responder *p = &qp->resp;

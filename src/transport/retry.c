@@ -6,7 +6,7 @@
 
 uint64_t vb_retry_rnr_ns(uint8_t rnr_timer)
 {
-	/* In units of 10 us; 0 stands for the longest. */
+	/* In units of 10 us; 0 stands for the longest time. */
 	static const uint16_t table[32] = {
 		65535, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
 		48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
@@ -18,8 +18,9 @@ uint64_t vb_retry_rnr_ns(uint8_t rnr_timer)
 }
 
 /*
- * Programs wait for long timers because a network, a switch or a slow peer may need them. They need not where the link
- * knows better: nobody has the number, or who has it was told by its program not to serve.
+ * Programs set long timers because a network, a switch or a slow peer may need them. No long wait
+ * is needed where the link knows more: no process has the number, or the program of the process
+ * that has it took the queue pair out of service.
  */
 bool vb_retry_in_vain(enum vb_reason reason)
 {
@@ -34,7 +35,10 @@ bool vb_retry_in_vain(enum vb_reason reason)
 	}
 }
 
-/* How long a peer that drops requests is asked again: all tries that the program wants, but no longer than makes sense. */
+/*
+ * How long a peer that drops requests is asked again: for all tries that the program wants, within
+ * a bound.
+ */
 static uint64_t patience(const struct vb_tqp *qp, enum vb_reason reason)
 {
 	uint64_t one = vb_retry_ack_ns(qp->timeout);
@@ -45,7 +49,9 @@ static uint64_t patience(const struct vb_tqp *qp, enum vb_reason reason)
 	return all > VB_IN_VAIN_NS && vb_retry_in_vain(reason) ? VB_IN_VAIN_NS : all;
 }
 
-/* A packet of ours or of the peer is missing: once more from the oldest, if a try is left. */
+/*
+ * A packet of this side or of the peer is missing: sends again from the oldest, if a try is left.
+ */
 static void try_again(struct vb_tqp *qp, enum vb_reason reason)
 {
 	struct vb_requester *r = &qp->req;
@@ -85,12 +91,13 @@ void vb_retry_not_ready(struct vb_tqp *qp, uint8_t rnr_timer)
 
 	if (r->wait)
 		return;
-	if (qp->rnr_retry != 7 && r->rnr_tries >= qp->rnr_retry) { /* 7: for ever */
+	if (qp->rnr_retry != 7 && r->rnr_tries >= qp->rnr_retry) { /* 7: no limit */
 		vb_requester_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR, VB_REASON_RNR_EXCEEDED);
 		return;
 	}
 	r->rnr_tries++;
-	r->backoff_ns = 0; /* who says this is there: what dropped requests before is over */
+	/* An RNR NAK comes from a queue pair that is ready: earlier drops do not count any more. */
+	r->backoff_ns = 0;
 	pause_for(qp, VB_WAIT_RNR, vb_retry_rnr_ns(rnr_timer));
 }
 
@@ -117,8 +124,9 @@ void vb_retry_dropped(struct vb_tqp *qp, enum vb_reason reason)
 }
 
 /*
- * On a link that keeps order no answer is late, so that the peer means another connection than this one. Elsewhere the
- * tries go on: it may be an old packet. If they end, this is the reason.
+ * On a link that keeps order no answer is late, so the peer means another connection than this one.
+ * On other links the answer may be an old packet, so the tries go on. If they end, this is the
+ * reason.
  */
 void vb_retry_odd_psn(struct vb_tqp *qp, uint32_t psn)
 {
@@ -151,7 +159,10 @@ void vb_retry_expired(struct vb_tqp *qp)
 	}
 	r->recovering = false;
 	if (qp->link_reliable) {
-		/* An answer can only be missing because its queue pair was reset or destroyed: ask, without counting. */
+		/*
+		 * An answer can be missing only because its queue pair was reset or destroyed:
+		 * asks, without counting a try.
+		 */
 		r->trouble = r->probing = true;
 		vb_requester_go_back(qp);
 	} else {

@@ -2,10 +2,11 @@
 /*
  * The unit that links carry: a run of consecutive packets of one message.
  *
- * A run stands for `segments` RoCEv2 packets of the path MTU with consecutive PSNs. On a UDP link it is one burst of
- * packets, on a shared-memory link one slot; the protocol is the same on both. Host byte order throughout (the
- * immediate excepted, which verbs passes through unswapped). Filled by the sender's transport, or by a link's decoder
- * after it validated every length; the payload is passed beside it.
+ * A run stands for `segments` RoCEv2 packets of the path MTU with consecutive PSNs. On a UDP link
+ * it is one burst of packets, on a shared-memory link one slot; the protocol is the same on both.
+ * Members are in host byte order, except for the immediate, which verbs pass through unswapped. The
+ * sender's transport fills a run in, or a link's decoder does after it has validated every length.
+ * The payload is passed beside the run.
  */
 #ifndef VB_TRANSPORT_RUN_H
 #define VB_TRANSPORT_RUN_H
@@ -28,9 +29,14 @@ enum vb_op {
 	VB_OP_COMPARE_SWAP,
 	VB_OP_FETCH_ADD,
 	VB_OP_ATOMIC_ACK,
-	VB_OP_ACK,  /* ACK or NAK, by the syndrome */
-	VB_OP_DROP, /* reliable links only: "your request was dropped", `imm` = enum vb_reason, `msn` = the PSN that is expected */
-	VB_OP_ATOMIC_WRITE, /* RETH and 8 bytes; answered, like FLUSH, by a READ response of no bytes (IBA A19) */
+	VB_OP_ACK, /* ACK or NAK; the syndrome tells which */
+	/*
+	 * Reliable links only: the request was dropped. `imm` = enum vb_reason, `msn` = the PSN
+	 * that is expected.
+	 */
+	VB_OP_DROP,
+	/* RETH and 8 bytes; answered, like FLUSH, by a READ response of no bytes (IBA A19). */
+	VB_OP_ATOMIC_WRITE,
 	VB_OP_FLUSH,
 	VB_OP_COUNT,
 };
@@ -55,7 +61,10 @@ static inline bool vb_service_reliable(uint8_t service)
 #define VB_RUN_SOLICITED      0x10 /* solicited event (last packet) */
 #define VB_RUN_ACK_REQ        0x20 /* AckReq in the last packet of the run */
 
-/* AETH syndromes (IBA 9.7.5.1.1): the upper three bits class, the lower five credits, timer or code. */
+/*
+ * AETH syndromes (IBA 9.7.5.1.1): the upper three bits are the class, the lower five credits, timer
+ * or code.
+ */
 #define VB_AETH_ACK           0x1f /* "credits: unlimited" */
 #define VB_AETH_RNR           0x20 /* | timer */
 #define VB_AETH_NAK_SEQUENCE  0x60
@@ -65,7 +74,10 @@ static inline bool vb_service_reliable(uint8_t service)
 #define VB_AETH_CLASS(s)      ((s)&0x60)
 #define VB_AETH_VALUE(s)      ((s)&0x1f)
 
-/* FETH: placement type (enum ibv_placement_type) in the lower four bits, then two of selectivity level. */
+/*
+ * FETH: placement type (enum ibv_placement_type) in the lower four bits, then two bits of
+ * selectivity level.
+ */
 #define VB_FETH(type, level)  ((uint32_t)(type) | (uint32_t)(level) << 4)
 #define VB_FETH_TYPE(f)       ((f)&0x0f)
 #define VB_FETH_LEVEL(f)      ((f) >> 4 & 0x03)
@@ -78,13 +90,15 @@ static inline bool vb_service_reliable(uint8_t service)
 
 #define VB_HOP_LIMIT_ROUTE    0
 
-/* Where a datagram goes and how it looks to the receiver (the GRH of a UD receive). */
+/*
+ * The destination of a datagram, and the header that its receiver sees (the GRH of a UD receive).
+ */
 struct vb_path {
 	uint8_t sgid[16];
 	uint8_t dgid[16];
 	uint32_t flow_label;
 	uint8_t traffic_class;
-	uint8_t hop_limit; /* VB_HOP_LIMIT_ROUTE: the sender's network decides */
+	uint8_t hop_limit; /* VB_HOP_LIMIT_ROUTE: as the sender's network decides */
 	uint8_t pad[2];
 };
 
@@ -94,9 +108,9 @@ struct vb_run {
 	uint8_t flags;    /* VB_RUN_* */
 	uint8_t syndrome; /* AETH */
 	uint16_t pkey;
-	uint16_t segments; /* >= 1; packets in this run (a READ request: 1) */
+	uint16_t segments; /* packets of this run, at least 1 (a READ request: 1) */
 	uint32_t dest_qpn;
-	uint32_t src_qpn; /* always on shared memory; on the wire only in a DETH (else 0) */
+	uint32_t src_qpn; /* always set on shared memory; on the wire only with a DETH (else 0) */
 	uint32_t psn;     /* of the first packet */
 	uint32_t length;  /* payload bytes of the run */
 	uint32_t msn;     /* AETH */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The send queue: its entries complete in order, are flushed, or are sent again. */
+/* The send queue: entries complete in order, are flushed, or are sent again. */
 #include "transport/operation.h"
 #include "transport/psn.h"
 #include "transport/requester.h"
@@ -37,7 +37,10 @@ static inline bool has_response(uint8_t kind)
 	return kind >= VB_REQUEST_READ && kind <= VB_REQUEST_CONFIRMED;
 }
 
-/* READ, ATOMIC and their like complete by their response alone, the rest by any later acknowledgement (IBA 9.7.5.1.2). */
+/*
+ * READ, ATOMIC, ATOMIC_WRITE and FLUSH complete by their response alone; other requests complete by
+ * any later acknowledgement (IBA 9.7.5.1.2).
+ */
 bool vb_requester_acked(struct vb_tqp *qp, uint32_t upto)
 {
 	struct vb_requester *r = &qp->req;
@@ -64,7 +67,7 @@ bool vb_requester_acked(struct vb_tqp *qp, uint32_t upto)
 	while (r->rd_head != r->rd_tail &&
 	       vb_psn_diff(r->una, r->rd_end[r->rd_head & (r->rd_slots - 1)]) >= 0)
 		r->rd_head++;
-	/* What was to be sent again has meanwhile been acknowledged. */
+	/* The packets that were to be sent again have meanwhile been acknowledged. */
 	if (vb_psn_diff(r->una, r->psn) > 0 || (int32_t)(r->head - r->cur) > 0) {
 		r->cur = r->head;
 		r->psn = r->una;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The requester's one timer and the counters of its tries: armed, cancelled, begun anew (IBA 9.7.6.1.3). */
+/*
+ * The requester's one timer and the counters of its tries: armed, cancelled, reset (IBA 9.7.6.1.3).
+ */
 #include "transport/requester.h"
 #include "transport/tqp.h"
 
@@ -9,8 +11,9 @@ uint64_t vb_retry_ack_ns(uint8_t timeout)
 }
 
 /*
- * Called when a request went out and no timer runs. The timer is not moved for each request: it looks back when it
- * expires, so the real time-out lies between once and twice the configured one (the rule allows up to four times).
+ * Called when a request was sent and no timer runs. The timer is not moved for each request: it
+ * looks back when it expires, so the real time-out lies between once and twice the configured one
+ * (the rule allows up to four times).
  */
 void vb_retry_arm(struct vb_tqp *qp)
 {

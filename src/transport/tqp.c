@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The queue pair's face to the device: start, run, receive, time out, stop. */
+/* The functions of a queue pair that the device calls: start, run, receive, time out, stop. */
 #include "transport/tqp.h"
 
 #include "transport/psn.h"
@@ -21,7 +21,10 @@ void vb_tqp_reset(struct vb_tqp *qp)
 	bool healthy = qp->state != IBV_QPS_ERR;
 
 	vb_retry_cancel(qp);
-	/* What has been executed is acknowledged, if the link takes it at once. A fault on the way is nobody's any more. */
+	/*
+	 * Executed requests are acknowledged, if the link takes the acknowledgement at once. A
+	 * fault on the way is not reported: the queue pair is being reset.
+	 */
 	qp->state = IBV_QPS_ERR;
 	if (qp->resp.owed)
 		vb_respond(qp);
@@ -87,7 +90,10 @@ void vb_tqp_timer(struct vb_tqp *qp)
 		vb_retry_expired(qp);
 }
 
-/* Without acknowledgements nobody learns that a message went nowhere: the one being sent is done. */
+/*
+ * Without acknowledgements the program cannot learn that a message was lost: the one being sent is
+ * complete.
+ */
 static void send_nowhere(struct vb_tqp *qp)
 {
 	struct vb_requester *r = &qp->req;
@@ -127,7 +133,10 @@ void vb_tqp_to_error(struct vb_tqp *qp)
 	vb_retry_cancel(qp);
 	qp->state = IBV_QPS_ERR;
 	qp->failed = false;
-	/* What has been executed is acknowledged if the link takes it now; else the peer learns that no answer will come. */
+	/*
+	 * Executed requests are acknowledged if the link takes the acknowledgement now. Otherwise
+	 * the peer is told that no answer will come.
+	 */
 	if (qp->resp.owed && vb_respond(qp)) {
 		qp->resp.owed &= VB_OWED_DROP;
 		vb_responder_owe_drop(qp, qp->dest_qpn, vb_psn_add(qp->resp.epsn, VB_PSN_MASK),

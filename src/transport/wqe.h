@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Work queue entries: what post_send and post_recv store, and what the requester and the responder work on.
+ * Work queue entries: post_send and post_recv store them; the requester and the responder work on
+ * them.
  *
- * Entries live in memory private to the process, in a ring of fixed stride that the device allocates; scatter/gather
- * elements, or inline data in their place, follow the entry.
+ * Entries are in memory private to the process, in a ring of fixed stride that the device
+ * allocates. Scatter/gather elements, or inline data in their place, follow the entry.
  */
 #ifndef VB_TRANSPORT_WQE_H
 #define VB_TRANSPORT_WQE_H
@@ -15,7 +16,7 @@
 
 struct vb_send_wqe {
 	uint64_t wr_id;
-	uint64_t length;      /* sum of the elements, or inline bytes; up to 2^31 is legal */
+	uint64_t length;      /* sum of the elements, or inline bytes; up to 2^31 */
 	uint64_t remote_addr; /* WRITE, READ, ATOMIC; BIND_MW: start of the window */
 	/* By operation: ATOMIC, BIND_MW, FLUSH. */
 	union {
@@ -25,7 +26,7 @@ struct vb_send_wqe {
 	};
 	union {
 		uint64_t swap;
-		uint64_t window_rights; /* and which kind of bind (memory/mw.h) */
+		uint64_t window_rights; /* rights and the kind of bind (memory/mw.h) */
 		uint64_t feth;
 	};
 	uint32_t rkey; /* BIND_MW: the window's new key */
@@ -41,20 +42,23 @@ struct vb_send_wqe {
 	uint8_t signaled; /* sq_sig_all or IBV_SEND_SIGNALED */
 	uint8_t solicited;
 	uint8_t fence;
-	uint8_t ip_csum; /* IBV_SEND_IP_CSUM: frames get their checksums on the way out */
-	uint8_t error; /* set by the device at post: complete with this enum ibv_wc_status, send nothing */
+	uint8_t ip_csum; /* IBV_SEND_IP_CSUM: checksums of frames are filled in on sending */
+	/* Set by the device at post: complete with this enum ibv_wc_status, send nothing. */
+	uint8_t error;
 	uint16_t reason; /* enum vb_reason of `error` */
 	/* UD */
 	uint32_t remote_qpn;
 	uint32_t remote_qkey;
-	uint32_t peer_hint; /* the device's: which link reaches the destination */
+	uint32_t peer_hint; /* set by the device: which link reaches the destination */
 	struct vb_path path;
-	/* the requester's */
+	/* Members of the requester. */
 	uint32_t first_psn;
-	uint32_t num_psn; /* packets of the request (READ: of the response); 0 before it is started */
-	uint64_t done;    /* direct access: bytes copied so far */
-	uint64_t owner;   /* the device's: whose request it is, 0 = the program's */
-			  /* then struct ibv_sge sge[num_sge] or the inline bytes */
+	/* Packets of the request (READ: of the response); 0 before it is started. */
+	uint32_t num_psn;
+	uint64_t done;  /* direct access: bytes copied so far */
+	uint64_t owner; /* set by the device: 0 for a request of the program, else the owner's */
+
+	/* Then struct ibv_sge sge[num_sge] or the inline bytes. */
 };
 
 static inline struct ibv_sge *vb_send_wqe_sge(struct vb_send_wqe *w)
