@@ -19,12 +19,12 @@
 struct vb_buf {
 	struct ibv_buf buf;
 	struct ibv_pd *pd;
-	struct vb_node *node; /* whose arena it is a piece of */
+	struct vb_node *node; /* the buffer is a piece of this node's arena */
 	char *addr;
 	size_t length;
 	uint32_t handle;
-	struct vb_provided
-		memory; /* needed by regions, and by the program until it frees the buffer */
+	/* Its users: regions, and the program until it frees the buffer. */
+	struct vb_provided memory;
 };
 
 static struct vb_buf *buf_of(struct ibv_buf *buf)
@@ -32,7 +32,10 @@ static struct vb_buf *buf_of(struct ibv_buf *buf)
 	return (struct vb_buf *)(void *)buf;
 }
 
-/* The program has freed it and no region is left on it: a region may be deregistered after its buffer was freed. */
+/*
+ * Called when the program has freed the buffer and no region is left on it. A region may be
+ * deregistered after its buffer was freed.
+ */
 static void buf_end(struct vb_provided *memory)
 {
 	struct vb_buf *b =
@@ -90,7 +93,9 @@ int vb_buf_alloc(struct ibv_pd *pd, size_t size, struct ibv_buf **buf, void **ad
 	return 0;
 }
 
-/* Registering and freeing exclude each other: nobody registers what has no handle. */
+/*
+ * Registering and freeing exclude each other: no region is registered on a buffer without a handle.
+ */
 static int detach(struct vb_context *c, struct vb_buf *b)
 {
 	int err;

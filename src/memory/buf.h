@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Buffers of ibv_alloc_buf(3): ordinary memory for the program, and peers map it as they do device memory. */
+/*
+ * Buffers of ibv_alloc_buf(3): ordinary memory for the program, which peers map as they map device
+ * memory.
+ */
 #ifndef VB_MEMORY_BUF_H
 #define VB_MEMORY_BUF_H
 
@@ -9,7 +12,7 @@ int vb_buf_alloc(struct ibv_pd *pd, size_t size, struct ibv_buf **buf, void **ad
 int vb_buf_free(struct ibv_buf *buf);
 int vb_buf_register(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length,
 		    uint64_t iova, unsigned int access, struct ibv_mr **mr);
-/* A descriptor of a dma-buf, or -errno. */
+/* Returns a descriptor of a dma-buf, or -errno. */
 int vb_buf_export(struct ibv_buf *buf);
 
 struct vb_object_type;

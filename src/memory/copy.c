@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Copies between memory of the program, which it may have unmapped, and memory of ours. */
+/*
+ * Copies between memory of the program, which the program may have unmapped, and the library's own
+ * memory.
+ */
 #include "memory/copy.h"
 
 #include <errno.h>
@@ -22,7 +25,10 @@ static void copy_tail_last(void *dst, const void *src, uint64_t length)
 	uint64_t rest = length - before;
 
 	memcpy(dst, src, before);
-	/* The compiler and, on weakly ordered machines, the processor keep the tail behind what precedes it. */
+	/*
+	 * Keeps the compiler and, on weakly ordered machines, the processor from storing the tail
+	 * before the rest.
+	 */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	if (rest == 8) {
 		uint64_t word;
@@ -35,7 +41,10 @@ static void copy_tail_last(void *dst, const void *src, uint64_t length)
 	}
 }
 
-/* Where process_vm_writev(2) on oneself is forbidden (an old container's seccomp), plain copies must do. */
+/*
+ * Where process_vm_writev(2) on the own process is forbidden (an old container's seccomp filter),
+ * plain copies are made instead.
+ */
 static _Atomic bool kernel_copies_refused;
 
 static bool kernel_copy(struct iovec *local, const struct iovec *remote, unsigned long pieces,
@@ -55,8 +64,9 @@ static bool refused(void)
 }
 
 /*
- * Device memory and its like: mapped a second time, where the program cannot unmap it. vb_peer_write() and vb_peer_read() go that
- * way by themselves. NULL: the range is other memory.
+ * The owner of device memory or of a buffer: such memory is mapped a second time, where the program
+ * cannot unmap it. vb_peer_write() and vb_peer_read() use that mapping. NULL: the range is other
+ * memory.
  */
 static struct vb_peer *shared_owner(uint64_t addr, uint64_t length)
 {

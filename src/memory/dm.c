@@ -29,7 +29,7 @@ static int check_attr(const struct ibv_alloc_dm_attr *attr)
 		return vb_refuse(EINVAL, attr->length ? VB_REASON_ARG_LIMIT : VB_REASON_ARG,
 				 "alloc_dm: %zu bytes, max_dm_size is %llu", attr->length,
 				 (unsigned long long)VB_MAX_DM_BYTES);
-	/* At most a memory page. */
+	/* At most a page. */
 	if (attr->log_align_req > VB_MAX_DM_LOG_ALIGN)
 		return vb_refuse(EINVAL, VB_REASON_ARG_LIMIT,
 				 "alloc_dm: alignment 2^%u, at most 2^%u", attr->log_align_req,
@@ -65,7 +65,7 @@ static void key_publish(struct vb_dm *d, uint32_t pd)
 	__atomic_store_n(&k->key, d->key, __ATOMIC_RELEASE);
 }
 
-/* When it returns, no view of the memory is used any more. */
+/* When it returns, no view of the memory is in use any more. */
 static void key_withdraw(struct vb_dm *d)
 {
 	__atomic_store_n(&d->entry->key, 0, __ATOMIC_RELEASE);
@@ -132,8 +132,9 @@ int vb_dm_alloc(struct ibv_context *ctx, const struct ibv_alloc_dm_attr *attr, s
 }
 
 /*
- * Another process's, or another context's: mapped once more, as long as the view lasts. Its bytes outlive their owner,
- * since they are shared memory. The owner's own views are its own mapping.
+ * A view of memory of another process or of another context. Memory of another process is mapped
+ * once more for as long as the view lasts. Its bytes outlive their owner, because they are shared
+ * memory. Views that the owner itself makes use the owner's mapping.
  */
 int vb_dm_import(struct ibv_context *ctx, const struct vb_foreign *view, uint64_t addr,
 		 size_t length, struct ibv_dm **dm)
@@ -175,7 +176,9 @@ int vb_dm_import(struct ibv_context *ctx, const struct vb_foreign *view, uint64_
 
 static const struct vb_passport_dm nothing;
 
-/* Registering and freeing exclude each other: the handle and the count of regions change together. */
+/*
+ * Registering and freeing exclude each other: the handle and the count of regions change together.
+ */
 static int detach(struct vb_context *c, struct vb_dm *d)
 {
 	int err;
@@ -219,7 +222,7 @@ int vb_dm_free(struct ibv_dm *dm)
 	return 0;
 }
 
-/* No region is left on it. */
+/* Called when no region is left on the memory. */
 static void end(struct vb_context *c, void *object, uint32_t handle)
 {
 	struct vb_dm *d = object;
@@ -240,7 +243,7 @@ int vb_dm_export(struct ibv_dm *dm)
 	if (d->imported)
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
 				 "dm_export_dmabuf_fd: the memory is imported");
-	/* A dma-buf has whole pages. */
+	/* A dma-buf consists of whole pages. */
 	if (d->piece.slab)
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
 				 "dm_export_dmabuf_fd: the memory shares a page with other");
@@ -259,8 +262,9 @@ static int gone(const char *verb)
 }
 
 /*
- * Looked at again afterwards: a place in the arena is used again so late (host/arena.c) that whatever was copied while
- * the owner freed its memory has gone to nobody.
+ * The view is judged again after the copy. A place in the arena is used again so late
+ * (host/arena.c) that bytes which were copied while the owner freed its memory went into no other
+ * memory.
  */
 static int copy(struct vb_dm *d, uint64_t offset, void *host, size_t length, bool to)
 {
@@ -280,7 +284,10 @@ static int copy(struct vb_dm *d, uint64_t offset, void *host, size_t length, boo
 	return !d->imported || vb_foreign_current(&d->view) ? 0 : gone(verb);
 }
 
-/* Adapters are reached by words of 4 bytes; a program that keeps to that here will run there. */
+/*
+ * Adapters copy device memory by words of 4 bytes. A program that runs here must run there, so the
+ * same is demanded.
+ */
 int vb_dm_copy(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bool to)
 {
 	const char *verb = to ? "memcpy_to_dm" : "memcpy_from_dm";
@@ -298,7 +305,7 @@ int vb_dm_copy(struct ibv_dm *dm, uint64_t offset, void *host, size_t length, bo
 	return length ? copy(d, offset, host, length, to) : 0;
 }
 
-/* Its owner's key is judged at each use. */
+/* The owner's key is judged at each use. */
 static int register_view(struct ibv_pd *pd, struct vb_dm *d, uint64_t offset, size_t length,
 			 unsigned int access, struct ibv_mr **mr)
 {
@@ -331,7 +338,10 @@ int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t
 	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB))
 		return vb_refuse(EINVAL, VB_REASON_ARG,
 				 "reg_dm_mr: access 0x%x is for memory of the program", access);
-	/* Peers would find it in our address space only, where an atomic is no processor's atomic. */
+	/*
+	 * Peers would reach such memory through this process's address space only, where an atomic
+	 * of theirs is not one of the processor.
+	 */
 	if (d->mapping && (access & IBV_ACCESS_REMOTE_ATOMIC))
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
 				 "reg_dm_mr: REMOTE_ATOMIC on another process's device memory");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * dma-bufs out of the arena: the kernel's udmabuf makes them of memfds that cannot shrink, which the arena is. Its device may
- * be missing, or closed to this user, and it bounds the size.
+ * dma-bufs out of the arena. The kernel's udmabuf makes them of memfds that cannot shrink, such as
+ * the arena. The device of udmabuf may be missing, or closed to this user, and it limits the size.
  */
 #include "memory/dmabuf.h"
 

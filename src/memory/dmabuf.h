@@ -7,7 +7,10 @@
 
 struct vb_node;
 
-/* A new descriptor that the caller owns. -EOPNOTSUPP where the system lets nobody make one, with the reason recorded. */
+/*
+ * Returns a new descriptor that the caller owns. -EOPNOTSUPP with the reason recorded where the
+ * system does not let this user make one.
+ */
 int vb_dmabuf_export(struct vb_node *node, const void *addr, size_t length);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Imported regions: their owner's entry judged, their owner's memory reached. Runs under an engine's lock. */
+/*
+ * Imported regions: judges the owner's entry and reaches the owner's memory. Runs under an engine's
+ * lock.
+ */
 #include "memory/foreign.h"
 
 #include <errno.h>
@@ -13,7 +16,7 @@
 #include "host/peer.h"
 #include "memory/copy.h"
 
-/* By slot of the own key. */
+/* Index: the slot of this process's own key. */
 static _Atomic(struct vb_foreign *) table[VB_MAX_KEYS];
 _Atomic uint32_t vb_foreign_count;
 
@@ -63,7 +66,10 @@ static enum vb_reason owner_gone(enum vb_access_side side)
 	return side == VB_ACCESS_LOCAL ? VB_REASON_OWNER_GONE : VB_REASON_RKEY_OWNER_GONE;
 }
 
-/* The owner's entry, copied, then looked at again: what it published must not change under the judgement. */
+/*
+ * Judges a copy of the owner's entry, then compares the entry with the copy: the owner may change
+ * it meanwhile.
+ */
 static enum vb_reason judge(const struct vb_foreign *f, uint64_t va, uint64_t length, uint32_t need,
 			    enum vb_access_side side, uint64_t *addr)
 {
@@ -118,7 +124,8 @@ static enum vb_reason reason_of(int err, enum vb_access_side side)
 		return owner_gone(side);
 	case -EFAULT:
 		return VB_REASON_MEMORY_GONE;
-	case -ESTALE: /* revoked in the middle of the copy: as if it had been before */
+	/* Revoked in the middle of the copy: reported as if it had been revoked before. */
+	case -ESTALE:
 		return side == VB_ACCESS_LOCAL ? VB_REASON_LKEY_UNKNOWN : VB_REASON_RKEY_UNKNOWN;
 	default:
 		return VB_REASON_NO_DIRECT_ACCESS;
@@ -132,7 +139,9 @@ struct use {
 	struct vb_guard guard;
 };
 
-/* The mark first, then the judgement that counts (host/mark.c). Whatever follows ends with end(). */
+/*
+ * Sets the mark first, then makes the judgement that counts (host/mark.c). To be followed by end().
+ */
 static enum vb_reason begin(const struct vb_mem *mem, uint32_t key, uint64_t va, uint64_t length,
 			    uint32_t need, enum vb_access_side side, struct use *use)
 {
@@ -194,7 +203,10 @@ enum vb_reason vb_foreign_write(const struct vb_mem *mem, uint32_t key, uint64_t
 	return end(mem, &use, key, reason);
 }
 
-/* A word that others than its owner have mapped is for its owner's processor: an importer has not mapped it. */
+/*
+ * A word that processes other than its owner may have mapped is changed by its owner's processor.
+ * An importer has not mapped it.
+ */
 static int atomic(const struct use *use, const struct vb_atomic *op, uint64_t *original)
 {
 	bool shared = vb_peer_key(use->f->owner, use->f->key)->shared;

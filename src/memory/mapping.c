@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Mapped ranges: asked of the kernel, since trying out a write would change what other threads see.
+ * Mapped ranges. The kernel is asked, because a trial write would change what other threads read.
  *
- * Kernels from 6.11 on answer for one address at a time (PROCMAP_QUERY on /proc/self/maps). On older ones the text is read, where each of the
- * process's mappings costs about a microsecond. So when the answer is not near the beginning, a small range's pages are asked instead
- * (mapping_probe.c); only for what is large, or refused, is the rest read. Without /proc, msync(2) tells at least whether
- * something is mapped.
+ * Kernels from 6.11 on answer for one address at a time (PROCMAP_QUERY on /proc/self/maps). On
+ * older kernels the text of that file is read, which costs about a microsecond for each mapping of
+ * the process. When the answer is not near the beginning of the text, the pages of a small range
+ * are asked instead (mapping_probe.c). The rest of the text is read only for a large range and for
+ * one that the probe did not answer. Without /proc, msync(2) at least tells whether the range is
+ * mapped.
  */
 #include "memory/mapping.h"
 
@@ -19,7 +21,7 @@
 #include "base/sys.h"
 #include "memory/mapping_probe.h"
 
-/* linux/fs.h has this from 6.11 on; the headers of the build machine may be older. */
+/* linux/fs.h has this from 6.11 on. The headers of the build machine may be older. */
 struct procmap_query {
 	uint64_t size;
 	uint64_t query_flags;
@@ -45,15 +47,15 @@ _Static_assert(sizeof(struct procmap_query) == 104, "the kernel's layout");
 #define QUERY_WRITABLE 0x02
 #define QUERY_SHARED   0x08
 
-#define TEXT_BEGINNING (32u * 1024u) /* some hundred mappings */
+#define TEXT_BEGINNING (32u * 1024u) /* holds some hundred mappings */
 
-/* What is being looked for: everything below `at` has been found. */
+/* The range that is looked for: everything below `at` was found. */
 struct wanted {
 	uintptr_t at;
-	uintptr_t last; /* the last byte */
+	uintptr_t last; /* address of the last byte */
 	bool writable;
 	bool done;
-	bool shared; /* some of what was found is */
+	bool shared; /* some of the mappings found are shared */
 };
 
 /* One mapping. */
@@ -62,7 +64,7 @@ struct piece {
 	bool readable, writable, shared;
 };
 
-/* The next mapping in order of addresses. False: stop, the answer is known. */
+/* Judges the next mapping in order of addresses. False: stop, the answer is known. */
 static bool consider(struct wanted *w, const struct piece *p)
 {
 	if (p->end <= w->at)
@@ -78,7 +80,7 @@ static bool consider(struct wanted *w, const struct piece *p)
 	return true;
 }
 
-/* -ENOTTY: an older kernel. */
+/* Returns -ENOTTY on an older kernel. */
 static int check_query(int fd, struct wanted *w)
 {
 	for (;;) {
@@ -97,7 +99,7 @@ static int check_query(int fd, struct wanted *w)
 	}
 }
 
-/* Reads lines whose beginning only matters: "7f00-7f10 rw-p ...". */
+/* Reads lines of which only the beginning matters: "7f00-7f10 rw-p ...". */
 struct scanner {
 	struct piece piece;
 	int field; /* 0 start, 1 end, 2 to 5 characters of the rights, -1 rest of the line */
@@ -136,7 +138,7 @@ static bool scan_char(struct scanner *s, char c)
 	return false;
 }
 
-/* Reads on, about `limit` bytes. True: the answer is in `w`. */
+/* Reads on, about `limit` bytes. True: `w` has the answer. */
 static bool check_text(int fd, struct scanner *s, struct wanted *w, size_t limit)
 {
 	char buf[4096];
@@ -197,7 +199,7 @@ static int check_msync(uintptr_t addr, size_t length, uintptr_t *bad)
 	uintptr_t start = addr & ~(page - 1);
 
 	*bad = addr;
-	/* MS_ASYNC writes nothing back; it only walks the mappings. */
+	/* MS_ASYNC writes no page back; it only walks the mappings. */
 	if (vb_sys_msync((void *)start, addr + length - start, MS_ASYNC) && errno == ENOMEM)
 		return -EFAULT;
 	return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Probes of single pages. Each is made by the kernel on this process's behalf, with the rights of the mapping, and fails with EFAULT
- * where the process would get a signal:
- *  - a byte is read by process_vm_readv(2) of oneself;
- *  - a word is changed into itself, in one step, by FUTEX_WAKE_OP (futex(2)) with "or 0";
- *  - what is there then is anonymous memory, or it is not (pagemap of proc(5), "page is file-page or shared-anon").
+ * Probes of single pages. Each is made by the kernel on this process's behalf, with the rights of
+ * the mapping, and fails with EFAULT where the process would get a signal: - a byte is read by
+ * process_vm_readv(2) of oneself; - a word is changed into itself, in one step, by FUTEX_WAKE_OP
+ * (futex(2)) with "or 0"; - what is there then is anonymous memory, or it is not (pagemap of
+ * proc(5), "page is file-page or shared-anon").
  */
 #include "memory/mapping_probe.h"
 
@@ -19,7 +19,10 @@
 #define PAGEMAP_PRESENT (1ull << 63)
 #define PAGEMAP_SWAPPED (1ull << 62)
 #define PAGEMAP_FILE    (1ull << 61)
-/* FUTEX_WAKE_OP wakes somebody if the word was this; whoever waits on a futex has to expect that (futex(2)). */
+/*
+ * FUTEX_WAKE_OP wakes waiters if the word had this value. A thread that waits on a futex must
+ * expect to be woken without cause (futex(2)).
+ */
 #define UNLIKELY_WORD   0x5a5
 
 static bool readable(uintptr_t start, size_t count, size_t page)
@@ -85,7 +88,7 @@ bool vb_mapping_probe(uintptr_t addr, size_t length, bool writable, bool *shared
 	bool good;
 
 	*shared = false;
-	/* The last page of all is the kernel's on every processor. */
+	/* The last page of the address space is the kernel's on every processor. */
 	if (length > VB_MAPPING_PROBE_BYTES || addr + length < addr)
 		return false;
 	pagemap = vb_sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Registered memory: checks and copies. Runs under an engine's lock, which is what vb_process_quiesce() waits for. */
+/*
+ * Registered memory: checks and copies. Runs under an engine's lock, which is what
+ * vb_process_quiesce() waits for.
+ */
 #include "memory/memory.h"
 
 #include <stdio.h>
@@ -8,7 +11,7 @@
 #include "memory/copy.h"
 #include "memory/foreign.h"
 
-/* The sentence that names the element, the region and what is wrong between them. */
+/* Logs a sentence that names the element, the region, and what is wrong between them. */
 static void explain(const struct vb_mem *mem, const char *what, int element, uint32_t key,
 		    uint64_t va, uint64_t length, enum vb_reason reason)
 {
@@ -75,7 +78,7 @@ bool vb_mem_is_plain(const struct vb_mem *mem, const struct ibv_sge *sge, uint32
 	return true;
 }
 
-/* A piece of a part: what one element has of it. */
+/* A piece of a part: the bytes of it that one element holds. */
 struct piece {
 	int element;
 	uint32_t key;
@@ -83,7 +86,7 @@ struct piece {
 	uint64_t length;
 };
 
-/* False: the part, or the list, is at its end. */
+/* False: the part or the list is at its end. */
 static inline bool piece_next(struct vb_mem_cursor *c, struct piece *piece)
 {
 	const struct ibv_sge *sge;
@@ -169,9 +172,9 @@ static enum vb_reason gone(const struct vb_mem *mem, const struct iovec *iov)
 	return VB_REASON_MEMORY_GONE;
 }
 
-/* Where a walk copies to, or from: the bytes of the list one behind the other. */
+/* The memory that a walk copies to or from: the bytes of the list, one behind the other. */
 struct flat {
-	char *to; /* NULL: a scatter */
+	char *to; /* NULL: the walk scatters */
 	const char *from;
 };
 
@@ -183,7 +186,7 @@ static inline void flat_move(struct flat *f, uint64_t length)
 		f->from += length;
 }
 
-/* The two leaves: one vector, out of the list and into it. */
+/* The leaves of the walk copy one vector out of the list, or into it. */
 static inline enum vb_reason leaf_out(const struct vb_mem *mem, const struct iovec *iov, bool paged,
 				      bool null, char *to)
 {
@@ -223,7 +226,7 @@ static inline enum vb_reason vectors_copy(const struct vb_mem *mem, const struct
 	return VB_REASON_NONE;
 }
 
-/* The list is at its end before the part. */
+/* The list ends before the part. */
 static enum vb_reason too_short(const struct flat *f)
 {
 	return f->to ? VB_REASON_LKEY_RANGE : VB_REASON_RECV_TOO_SMALL;
@@ -247,7 +250,7 @@ static enum vb_reason foreign_copy(const struct vb_mem_cursor *c, const struct p
 					c->need, VB_ACCESS_LOCAL);
 }
 
-/* A list that has imported elements: one after the other. */
+/* A list with imported elements: the elements are copied one after the other. */
 static enum vb_reason mixed_copy(struct vb_mem_cursor *c, struct flat *f)
 {
 	struct iovec iov;

@@ -38,7 +38,7 @@ int vb_mr_check_access(unsigned int *access)
 	return 0;
 }
 
-/* addr and iova may each end exactly at 2^64, not beyond. */
+/* A range may end exactly at 2^64, not beyond; so for addr and iova. */
 static bool wraps(uint64_t start, uint64_t length)
 {
 	return length && start + (length - 1) < start;
@@ -53,7 +53,10 @@ static int check_range(const void *addr, size_t length, uint64_t iova, unsigned 
 	if (wraps((uintptr_t)addr, length) || wraps(iova, length))
 		return vb_refuse(EINVAL, VB_REASON_ARG, "mr: %p or iova 0x%llx + %zu wraps", addr,
 				 (unsigned long long)iova, length);
-	/* Pages of an on-demand region come and go as the program maps them: what they will be nobody knows. */
+	/*
+	 * Pages of an on-demand region come and go as the program maps them, so their kind is not
+	 * known in advance.
+	 */
 	*shared = access & IBV_ACCESS_ON_DEMAND;
 	if (!length || access & IBV_ACCESS_ON_DEMAND ||
 	    !vb_mapping_check((uintptr_t)addr, length, writable, shared, &bad))
@@ -82,14 +85,14 @@ static void publish(struct vb_mr *m)
 				   k->pd, k->length);
 }
 
-/* From here on no new access begins; when it returns, those that had begun are over. */
+/* No new access begins from here on. When it returns, the accesses that had begun are over. */
 static void withdraw(struct vb_mr *m)
 {
 	vb_key_withdraw(m->entry);
 	vb_process_quiesce(0, m->mr.lkey);
 }
 
-/* The same, unless windows are bound to it (ibv_dereg_mr(3)). */
+/* As withdraw(), unless windows are bound to the region (ibv_dereg_mr(3)). */
 static int withdraw_unbound(struct vb_mr *m, const char *verb)
 {
 	if (!vb_mw_withdraw_region(m->entry))
@@ -135,7 +138,7 @@ static int make(struct ibv_pd *pd, unsigned int access, struct vb_mr **mr)
 	return 0;
 }
 
-/* Its key was never valid. */
+/* The region's key was never valid. */
 static void unmake(struct vb_mr *m)
 {
 	vb_context_remove(m->mr.context, VB_HANDLE_MR, m->mr.handle, m);
@@ -234,7 +237,7 @@ int vb_mr_register_mapping(struct ibv_pd *pd, const struct vb_mr_mapping *mappin
 	return 0;
 }
 
-/* Any address, any length, local access alone: there is no key for peers. */
+/* Any address, any length, local access alone: peers get no key. */
 int vb_mr_alloc_null(struct ibv_pd *pd, struct ibv_mr **mr)
 {
 	struct vb_mr *m = NULL;
@@ -250,7 +253,10 @@ int vb_mr_alloc_null(struct ibv_pd *pd, struct ibv_mr **mr)
 	return 0;
 }
 
-/* Regions that ibv_rereg_mr(3) leaves untouched; the face has judged the arguments that do so. */
+/*
+ * The region stays untouched when ibv_rereg_mr(3) is refused here. The face has judged the
+ * arguments before.
+ */
 static int check_rereg(struct ibv_mr *mr)
 {
 	if (vb_context_check(mr->context, VB_HANDLE_MR, mr->handle, mr, "rereg_mr"))
@@ -263,7 +269,7 @@ static int check_rereg(struct ibv_mr *mr)
 	return 0;
 }
 
-/* What the region is to become. On failure nothing of it has happened. */
+/* Computes what the region is to become. On failure nothing has changed. */
 static int judge_rereg(struct vb_mr *m, int flags, struct ibv_pd *pd, struct vb_mr *next)
 {
 	int err;
@@ -302,7 +308,7 @@ static int reregister(struct vb_mr *m, int flags, struct ibv_pd *pd, const struc
 		next.mr.length = wish->mr.length;
 		next.iova = (uintptr_t)wish->mr.addr;
 	}
-	/* With windows bound nothing changes: the region and they go on. */
+	/* While windows are bound nothing changes: the region and its windows go on. */
 	if (!m->dead && withdraw_unbound(m, "rereg_mr"))
 		return IBV_REREG_MR_ERR_CMD;
 	if (judge_rereg(m, flags, pd, &next)) {
@@ -339,7 +345,7 @@ int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr
 	return err;
 }
 
-/* What the region's key and its memory held; nobody uses them any more. */
+/* Returns what the region's key and its memory held. No thread uses them any more. */
 static void give_back(struct vb_mr *m)
 {
 	if (m->foreign)

@@ -2,7 +2,8 @@
 /*
  * Memory regions: the public object and its entry in the process's published key table.
  *
- * Registering copies and pins nothing. A region's lkey and rkey are the same number, also after ibv_rereg_mr(3).
+ * Registering copies and pins nothing. A region's lkey and rkey are the same number, also after
+ * ibv_rereg_mr(3).
  */
 #ifndef VB_MEMORY_MR_H
 #define VB_MEMORY_MR_H
@@ -15,11 +16,11 @@
 
 struct vb_key;
 
-/* Memory that the device provides; regions are registered on pieces of it. */
+/* Memory that the device provides. Regions are registered on pieces of it. */
 struct vb_provided {
-	_Atomic uint32_t users; /* regions, and whoever else needs it */
-	void (*end)(
-		struct vb_provided *memory); /* nobody needs it any more; NULL: nothing follows */
+	_Atomic uint32_t users; /* regions, and the holder of the memory itself */
+	/* Called when the last user is gone; NULL: nothing follows. */
+	void (*end)(struct vb_provided *memory);
 };
 
 static inline void vb_provided_get(struct vb_provided *memory)
@@ -36,16 +37,16 @@ static inline void vb_provided_put(struct vb_provided *memory)
 struct vb_mr {
 	struct ibv_mr mr;
 	struct vb_key *entry;
-	void *memory; /* what it covers; mr.addr, unless that tells programs nothing */
-	bool foreign; /* imported */
+	void *memory; /* the memory that the region covers; may differ from mr.addr */
+	bool foreign; /* the region is imported */
 	bool shared;  /* other processes may have mapped the memory too (transport/access.h) */
-	struct vb_provided *provided; /* what the memory is a piece of, or NULL */
-	void *map;                    /* a dma-buf's mapping, ours alone, or NULL */
+	struct vb_provided *provided; /* the memory that the region is a piece of, or NULL */
+	void *map;                    /* mapping of a dma-buf, used by the library alone, or NULL */
 	size_t map_length;
 	uint32_t kind;        /* enum vb_key_kind */
-	pthread_mutex_t lock; /* rereg against itself */
+	pthread_mutex_t lock; /* orders calls of ibv_rereg_mr(3) */
 	uint64_t iova;
-	unsigned int access; /* without optional bits */
+	unsigned int access; /* without the optional bits */
 	bool dead;           /* a failed rereg left it unusable (IBV_REREG_MR_ERR_CMD) */
 };
 
@@ -55,27 +56,31 @@ static inline struct vb_mr *vb_mr_of(struct ibv_mr *mr)
 }
 
 /*
- * Drops optional bits that are unknown and judges the others (ibv_reg_mr(3)). 0, -EINVAL or -EOPNOTSUPP with the
- * reason recorded.
+ * Drops optional bits that are unknown and judges the others (ibv_reg_mr(3)). Returns 0, -EINVAL or
+ * -EOPNOTSUPP with the reason recorded.
  */
 int vb_mr_check_access(unsigned int *access);
 
 int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
 		   struct ibv_mr **mr);
 /*
- * A zero-based region of memory that the device provides; one of its users, already counted, is the region, which
- * counts it down when it goes.
+ * Registers a zero-based region of memory that the device provides. The caller has counted the
+ * region as a user of `provided`; the region counts itself down when it ends.
  */
 int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigned int access,
 			 struct vb_provided *provided, struct ibv_mr **mr);
 struct vb_foreign;
 /*
- * A view of another's region, or of a part of imported memory (`provided`, counted already, or NULL); takes the
- * record's reference over when it succeeds. vb_mr_deregister() ends it.
+ * A view of another process's or context's region, or of a part of imported memory (`provided`,
+ * with the region already counted, or NULL). Owns the record's reference when it succeeds.
+ * vb_mr_deregister() ends it.
  */
 int vb_mr_import(struct ibv_pd *pd, const struct vb_foreign *record, size_t length,
 		 struct vb_provided *provided, struct ibv_mr **mr);
-/* A mapping of `length` bytes at `memory`, removed when the region goes. What programs see as its address is `addr`. */
+/*
+ * A mapping of `length` bytes at `memory`, which is removed when the region ends. `addr` is the
+ * address that programs see.
+ */
 struct vb_mr_mapping {
 	void *map, *memory;
 	size_t map_length, length;
@@ -93,10 +98,10 @@ int vb_mr_alloc_null(struct ibv_pd *pd, struct ibv_mr **mr);
 /* mr_advise.c: ibv_advise_mr(3) */
 int vb_mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 const struct ibv_sge *sge, uint32_t num_sge);
-/* 0 or enum ibv_rereg_mr_err_code. */
+/* Returns 0 or an enum ibv_rereg_mr_err_code. */
 int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		     int access);
-/* When it returns, nobody touches the memory through the region any more. */
+/* When it returns, no access through the region is under way any more. */
 int vb_mr_deregister(struct ibv_mr *mr);
 
 struct vb_object_type;

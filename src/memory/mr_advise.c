@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ibv_advise_mr(3): pages of on-demand regions, brought in beforehand. */
+/* ibv_advise_mr(3): brings in pages of on-demand regions before they are used. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ static int refuse(int err, enum vb_reason reason, const struct ibv_sge *sge, con
 			 (unsigned long long)sge->addr, sge->length, what);
 }
 
-/* The page's list of errors, in an order in which each can be met. */
+/* Checks for the errors that the manual page lists, in an order in which each can occur. */
 static int check(const struct vb_keyring *keys, uint32_t pd, bool write, const struct ibv_sge *sge,
 		 uint64_t *addr)
 {
@@ -46,7 +46,10 @@ static int check(const struct vb_keyring *keys, uint32_t pd, bool write, const s
 	return 0;
 }
 
-/* Without the flag the pages may come later, or not at all: only what is asked of the kernel counts, not what it answers. */
+/*
+ * Without the flag the pages may come later, or not at all: the kernel is asked, and its answer
+ * ignored.
+ */
 static int bring_in(const struct ibv_sge *sge, uint64_t addr, bool write, bool wait)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -66,7 +69,7 @@ static int bring_in(const struct ibv_sge *sge, uint64_t addr, bool write, bool w
 		return 0;
 	if (errno == EINVAL &&
 	    !vb_mapping_check((uintptr_t)addr, sge->length, write, &shared, &bad))
-		return 0; /* a kernel that cannot: best effort */
+		return 0; /* a kernel without this advice: the call is a best effort */
 	return refuse(EFAULT, VB_REASON_UNMAPPED, sge, "not mapped with these rights");
 }
 
@@ -92,7 +95,7 @@ int vb_mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 	for (uint32_t i = 0; !err && i < num_sge; i++)
 		err = check(vb_node_keyring(node), vb_pd_of(pd)->id, write, &sge[i], &addr);
 	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-		return err; /* every page that the processor has is at hand already */
+		return err; /* every page that the processor can reach is present already */
 	for (uint32_t i = 0; !err && i < num_sge; i++) {
 		err = check(vb_node_keyring(node), vb_pd_of(pd)->id, write, &sge[i], &addr);
 		if (!err)

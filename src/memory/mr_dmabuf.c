@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Regions of a dma-buf: the device maps it for itself, and has the kernel copy, since a file's pages can vanish.
+ * Regions of a dma-buf. The device maps the dma-buf for itself, and has the kernel copy, because
+ * pages of a file can vanish.
  *
- * What a file descriptor must be is that it can be mapped shared: a dma-buf whose exporter lets the processor in, or a memfd, which
- * serves where a machine has no exporter. No DMA_BUF_IOCTL_SYNC is done: the memory is taken to be coherent, as it is with exporters
- * of system memory.
+ * The descriptor must be one that can be mapped shared: a dma-buf whose exporter allows access by
+ * the processor, or a memfd, which serves on machines without an exporter. DMA_BUF_IOCTL_SYNC is
+ * not used: the memory is taken to be coherent, as it is with exporters of system memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 #include "memory/memory.h"
 #include "memory/mr.h"
 
-/* ibv_reg_dmabuf_mr(3) lists these alone. */
+/* The rights that ibv_reg_dmabuf_mr(3) lists. */
 #define DMABUF_BITS                                                        \
 	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC))
@@ -46,7 +47,10 @@ static int check(uint64_t offset, size_t length, uint64_t iova, int fd, uint64_t
 	return 0;
 }
 
-/* Device pages that only instructions reach are of no use: peers' requests are served by the kernel's copies. */
+/*
+ * Device pages that only instructions can reach are refused, because the kernel's copies serve
+ * peers' requests.
+ */
 static int probe(const void *memory)
 {
 	char byte;

@@ -64,7 +64,7 @@ int vb_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw)
 	return err;
 }
 
-/* The first half of deallocating: the key dies, the object stays. */
+/* The first half of deallocating: the key is made invalid, the object stays. */
 static void revoke(struct ibv_mw *mw)
 {
 	uint32_t bound = vb_mw_unlist(vb_mw_of(mw));

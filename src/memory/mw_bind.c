@@ -13,9 +13,9 @@
 #define TAG 0xffu
 
 static struct vb_lock lock;
-static struct vb_mw **window_at; /* by slot; NULL before the first window */
+static struct vb_mw **window_at; /* index: slot of the key; NULL before the first window */
 
-/* The window that a key names, whatever its tag. Under the lock. */
+/* The window that a key names, whatever its tag. The caller holds the lock. */
 static struct vb_mw *find(uint32_t key)
 {
 	struct vb_mw *m = window_at ? window_at[vb_key_slot(key)] : NULL;
@@ -46,7 +46,7 @@ static void unlink_from(struct vb_mw *m)
 	m->list = NULL;
 }
 
-/* No new access begins. Under the lock. */
+/* No new access begins from here on. The caller holds the lock. */
 static void unbind(struct vb_mw *m)
 {
 	vb_key_withdraw(m->entry);
@@ -56,7 +56,10 @@ static void unbind(struct vb_mw *m)
 	unlink_from(m);
 }
 
-/* Initiators in other processes, and engines of this one that serve a window, mark what they touch. */
+/*
+ * Waits for accesses that have begun. Initiators in other processes, and engines of this process
+ * that serve a window, mark the key that they use.
+ */
 static void await_users(uint32_t key)
 {
 	vb_mark_await(vb_process_node_started(), 0, key);
@@ -76,7 +79,10 @@ static enum vb_reason judge_window(const struct vb_mw_place *on, const struct vb
 	return VB_REASON_NONE;
 }
 
-/* IBA 10.6.7.2: the region needs no remote right, but what a window lets peers change must be the local side's to change. */
+/*
+ * IBA 10.6.7.2: the region needs no remote right. But memory that a window lets peers change must
+ * be writable by the local side.
+ */
 static enum vb_reason judge_region(const struct vb_mw *m, const struct vb_key *region,
 				   const struct vb_send_wqe *w)
 {
@@ -109,7 +115,7 @@ static void bind(struct vb_mw *m, const struct vb_mw_place *on, struct vb_key *r
 	k->start = w->window_rights & IBV_ACCESS_ZERO_BASED ? 0 : w->remote_addr;
 	k->length = w->window_length;
 	k->base = region->base + (w->remote_addr - region->start);
-	/* Engines look at the kind before they mark. */
+	/* Engines read the kind before they set their mark. */
 	__atomic_store_n(&k->kind, VB_KEY_WINDOW, __ATOMIC_RELAXED);
 	k->windows = 0;
 	k->shared = region->shared;
@@ -224,7 +230,7 @@ bool vb_mw_withdraw_region(struct vb_key *region)
 	return free;
 }
 
-/* In a forked child: the lock may be held by a thread that does not exist here. */
+/* In a forked child the lock may be held by a thread that does not exist there. */
 static void forked(void)
 {
 	memset(&lock, 0, sizeof(lock));
