@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Device attributes (ibv_query_device_ex(3)): what limits.h promises, and only what is true. */
+/*
+ * Device attributes (ibv_query_device_ex(3)): the limits of limits.h, and only capabilities that
+ * exist.
+ */
 #include "device/attr.h"
 
 #include <errno.h>
@@ -14,7 +17,7 @@
 
 #define ALL_PAGE_SIZES 0xfffffffffffff000ull
 #define CLOCK_KHZ      1000000u /* timestamps count nanoseconds */
-#define ACK_DELAY      15       /* 4.096 us * 2^15: how long a busy host may take to acknowledge */
+#define ACK_DELAY      15       /* 4.096 us * 2^15: the time in which a busy host acknowledges */
 #define FIRMWARE       "0.1.0"
 
 static const unsigned int capabilities =
@@ -104,10 +107,13 @@ int vb_attr_query(const struct vb_device *dev, struct ibv_device_attr_ex *attr)
 	return 0;
 }
 
-/* As drivers do it, the counter stands in tv_nsec alone: it is a count of hca_core_clock, not a time of day. */
+/*
+ * As with other drivers, the counter is in tv_nsec alone: it counts ticks of hca_core_clock and is
+ * no time of day.
+ */
 int vb_attr_query_clock(struct ibv_values_ex *values)
 {
-	uint32_t asked = values->comp_mask; /* bits that the face knows */
+	uint32_t asked = values->comp_mask; /* the bits that the face knows */
 	struct timespec now;
 
 	values->comp_mask = 0;

@@ -9,7 +9,7 @@ struct vb_device;
 
 int vb_attr_query(const struct vb_device *device, struct ibv_device_attr_ex *attr);
 
-/* The clock that completions are stamped with, in nanoseconds of CLOCK_MONOTONIC. */
+/* The clock of completion timestamps: nanoseconds of CLOCK_MONOTONIC. */
 int vb_attr_query_clock(struct ibv_values_ex *values);
 
 #endif

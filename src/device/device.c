@@ -17,8 +17,8 @@
 #include "device/netdev.h"
 #include "device/visible.h"
 
-#define FRESH_NS \
-	5000000ull /* two dumps cost about 0.1 ms; programs query whole tables entry by entry */
+/* Two dumps cost about 0.1 ms, and programs query whole tables entry by entry. */
+#define FRESH_NS 5000000ull
 
 static struct {
 	pthread_mutex_t lock;
@@ -29,7 +29,7 @@ static struct {
 
 static void (*observer)(const struct vb_device *device, enum vb_port_event event);
 
-/* Readable zeros: no driver's operations. */
+/* Readable zeros in place of a driver's operations. */
 static const char no_driver[512];
 
 static uint64_t now_ns(void)
@@ -54,7 +54,7 @@ static void link_of(const struct vb_netdev *n, struct vb_link_state *link)
 	link->running = is_running(n);
 }
 
-/* The addresses of the interface go into the table. */
+/* Writes the addresses of the interface into the GID table. */
 static bool update_gids(struct vb_device *dev, const struct vb_netdevs *seen)
 {
 	union ibv_gid want[VB_GID_TABLE * 4];
@@ -67,7 +67,7 @@ static bool update_gids(struct vb_device *dev, const struct vb_netdevs *seen)
 	return vb_gid_table_update(&dev->gids, want, count);
 }
 
-/* Brings one device up to date; the events that follow as bits of enum vb_port_event. */
+/* Brings one device up to date. Returns the events that follow, as bits of enum vb_port_event. */
 static uint32_t update(struct vb_device *dev, const struct vb_netdevs *seen)
 {
 	const struct vb_netdev *n = vb_netdevs_find(seen, dev->link.ifname);
@@ -104,7 +104,7 @@ static void raise_events(const struct vb_device *dev, uint32_t events)
 	}
 }
 
-/* Under the lock. A snapshot that fails leaves everything as it was. */
+/* The caller holds the lock. After a snapshot that failed everything is as it was. */
 static int refresh(uint64_t max_age)
 {
 	struct vb_netdevs seen;
@@ -210,13 +210,13 @@ void vb_device_put(struct vb_device *dev)
 	pthread_mutex_unlock(&devices.lock);
 }
 
-/* A device list that is being made. Under the lock. */
+/* A device list in the making. The caller holds the lock. */
 struct listing {
 	struct ibv_device **list;
 	const char *patterns;
 	int count;
-	bool all;     /* whatever patterns and defaults say */
-	bool running; /* one of them has a running link */
+	bool all;     /* include every device, without regard to patterns and defaults */
+	bool running; /* one of the listed devices has a running link */
 };
 
 /* Loopback devices come last. */
@@ -233,7 +233,10 @@ static bool shown(const struct listing *l, const struct vb_device *dev, bool loo
 	return listed;
 }
 
-/* Appends the loopback interfaces, or the others: a program that takes the first device wants a real one. -ENOMEM. */
+/*
+ * Appends the loopback interfaces, or all others. Loopback devices come last, because a program
+ * that takes the first device needs one that reaches other hosts. -ENOMEM.
+ */
 static int collect(struct listing *l, unsigned int loopback)
 {
 	for (uint32_t i = 0; i < devices.seen.num_dev; i++) {
@@ -287,7 +290,7 @@ int vb_device_list(struct ibv_device ***list, int *count)
 	struct listing l = {.patterns = vb_wish_patterns()};
 	int err;
 
-	vb_fork_prepare(); /* before any thread can hold the lock */
+	vb_fork_prepare(); /* before a thread can hold the lock */
 	pthread_mutex_lock(&devices.lock);
 	err = list_make(&l);
 	pthread_mutex_unlock(&devices.lock);
@@ -347,7 +350,7 @@ bool vb_device_gid(struct vb_device *dev, uint32_t index, union ibv_gid *gid, ui
 	return used;
 }
 
-/* Under the lock. All of 127.0.0.0/8 is this host's (RFC 1122, 3.2.1.3). */
+/* The caller holds the lock. All of 127.0.0.0/8 is this host's (RFC 1122, 3.2.1.3). */
 static bool is_own(const union ibv_gid *gid)
 {
 	if (vb_gid_is_ipv4(gid) && gid->raw[12] == 127)
@@ -380,6 +383,6 @@ static void fork_unlock(void)
 	pthread_mutex_unlock(&devices.lock);
 }
 
-/* The child finds the list whole. */
+/* The lock is held across the fork, so the child finds the list whole. */
 VB_FORK_HOOK(.phase = VB_FORK_DEVICES, .before = fork_lock, .parent = fork_unlock,
 	     .child = fork_unlock);

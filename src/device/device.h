@@ -2,8 +2,9 @@
 /*
  * Devices: one for each network interface that is up and has an address.
  *
- * A device exists while a device list or a context holds it, and has the same address for as long. What changes with the
- * interface (addresses, link, MTU) is brought up to date by vb_device_refresh(). All functions are thread-safe.
+ * A device exists as long as a device list or a context holds it, and its address does not change
+ * in that time. vb_device_refresh() brings up to date what changes with the interface (addresses,
+ * link, MTU). All functions are thread-safe.
  */
 #ifndef VB_DEVICE_DEVICE_H
 #define VB_DEVICE_DEVICE_H
@@ -17,7 +18,7 @@
 #include "device/gid.h"
 #include "process/limits.h"
 
-/* What of the interface matters to the port. */
+/* The properties of the interface that the port shows. */
 struct vb_link_state {
 	char ifname[IF_NAMESIZE];
 	int ifindex;
@@ -28,12 +29,14 @@ struct vb_link_state {
 
 struct vb_device {
 	struct ibv_device ibv;
-	const void *
-		driver; /* where other libraries look for the driver's operations, and compare the address */
+	/*
+	 * The place where other libraries look for the driver's operations, to compare its address.
+	 */
+	const void *driver;
 	__be64 guid;
-	_Atomic uint32_t objects[VB_HANDLE_TYPES]; /* what vb_context_add() has counted */
+	_Atomic uint32_t objects[VB_HANDLE_TYPES]; /* counted by vb_context_add() */
 	_Atomic uint64_t dm_bytes;                 /* device memory in use */
-	/* The rest under the lock of device.c. */
+	/* The lock of device.c guards the members below. */
 	uint32_t refs;
 	struct vb_link_state link;
 	struct vb_gid_table gids;
@@ -48,22 +51,28 @@ static inline struct vb_device *vb_device_of(struct ibv_device *device)
 	return (struct vb_device *)(void *)device;
 }
 
-/* Of struct vb_provider. */
+/* Implement struct vb_provider. */
 int vb_device_list(struct ibv_device ***list, int *count);
 void vb_device_free_list(struct ibv_device **list);
 
-/* The device of this name, also one that no list shows, with a reference; NULL: there is none. -errno: the interfaces cannot be read. */
+/*
+ * Finds the device of this name, also one that no list shows. *device gets it with a reference, or
+ * NULL: there is none. -errno: the interfaces cannot be read.
+ */
 int vb_device_find(const char *name, struct vb_device **device);
 
 void vb_device_get(struct vb_device *dev);
 void vb_device_put(struct vb_device *dev);
 
-/* Looks at the interfaces again, unless that was done within the last milliseconds, and raises the events of what changed. */
+/*
+ * Reads the interfaces again, unless that was done within the last milliseconds, and raises the
+ * events of the changes.
+ */
 void vb_device_refresh(void);
-/* The same at once: the kernel said that something has changed. */
+/* Does so at once: the kernel has told of a change. */
 void vb_device_refresh_now(void);
 
-/* What happens to a device without anybody's doing. */
+/* Events of a device that no call of the program causes. */
 enum vb_port_event {
 	VB_EVENT_PORT_ACTIVE,
 	VB_EVENT_PORT_ERR,
@@ -72,11 +81,14 @@ enum vb_port_event {
 	VB_PORT_EVENTS
 };
 
-/* Who is told of it, under the lock of the devices. For a constructor: before the program can have a device. */
+/*
+ * Registers the function that is told of events, under the lock of the devices. For a constructor:
+ * to be called before the program can have a device.
+ */
 void vb_device_tell(void (*told)(const struct vb_device *device, enum vb_port_event event));
 
 void vb_device_link(struct vb_device *dev, struct vb_link_state *link);
-/* False: the slot is empty. `ifindex` may be NULL. */
+/* False: the entry is empty. `ifindex` may be NULL. */
 bool vb_device_gid(struct vb_device *dev, uint32_t index, union ibv_gid *gid, uint32_t *ifindex);
 
 #endif

@@ -55,7 +55,7 @@ static bool has(const struct vb_gid_table *t, const union ibv_gid *gid)
 	return false;
 }
 
-/* The slot that held the address before, or the lowest free one of [from, VB_GID_TABLE). */
+/* The index that held the address before, or the lowest free index of [from, VB_GID_TABLE). */
 static uint32_t slot_for(const struct vb_gid_table *t, const union ibv_gid *gid, uint32_t from)
 {
 	for (uint32_t i = 0; i < VB_GID_TABLE; i++) {

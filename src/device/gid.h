@@ -12,23 +12,24 @@
 struct vb_device;
 
 struct vb_gid_table {
-	union ibv_gid gid[VB_GID_TABLE]; /* of an unused slot: the last address that it held */
+	union ibv_gid gid[VB_GID_TABLE]; /* an unused entry keeps the last address that it held */
 	bool used[VB_GID_TABLE];
-	bool filled; /* has held an address */
+	bool filled; /* the entry has held an address */
 };
 
 /*
- * Brings the table in line with the addresses `want`: what is gone leaves a hole, what comes back gets its slot again if that
- * is free, what is new takes the lowest free one. Index 0 is for IPv4, because programs exist that only try index 0; only
- * an interface that starts with IPv6 alone has that there. One slot always stays free. Returns true if the table
- * changed. The caller's lock.
+ * Brings the table in line with the addresses `want`. An address that is gone leaves a hole. An
+ * address that comes back gets its former index if that is free. A new address gets the lowest free
+ * index. Index 0 is for IPv4, because some programs try only index 0; an interface that starts with
+ * IPv6 alone has an IPv6 address there. One entry always stays free. Returns true if the table
+ * changed. The caller holds the lock.
  */
 bool vb_gid_table_update(struct vb_gid_table *t, const union ibv_gid *want, uint32_t count);
 
-/* Is this an address of this host, in this network namespace? Thread-safe. */
+/* Whether this is an address of this host, in this network namespace. Thread-safe. */
 bool vb_gid_is_local(const union ibv_gid *gid);
 
-/* -EINVAL: no such port or index; -ENODATA: the slot is empty. */
+/* -EINVAL: no such port or index; -ENODATA: the entry is empty. */
 int vb_gid_query(struct vb_device *device, uint32_t port, uint32_t index,
 		 struct ibv_gid_entry *entry);
 

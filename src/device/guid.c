@@ -8,9 +8,8 @@
 
 #include "base/sys.h"
 
-#define GUID_LOCAL \
-	(1ull      \
-	 << 57) /* the "local" bit of an EUI-64, inverted in the modified form: 0 means local */
+/* The "local" bit of an EUI-64. The modified form inverts it: 0 means local. */
+#define GUID_LOCAL (1ull << 57)
 #define GUID_GROUP (1ull << 56)
 
 static uint64_t hash(uint64_t h, const char *text) /* FNV-1a, 64 bits */

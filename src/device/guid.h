@@ -9,12 +9,12 @@
 #include "device/netdev.h"
 
 /*
- * The modified EUI-64 of an Ethernet address (RFC 4291, appendix A); for an interface without one, a number made from the
- * machine's identity and the interface's name. Never 0. Host byte order.
+ * The modified EUI-64 of an Ethernet address (RFC 4291, appendix A). An interface without one gets
+ * a number made of the machine's identity and the interface's name. Never 0. Host byte order.
  */
 uint64_t vb_guid_of(const struct vb_netdev *dev, const char *machine);
 
-/* /etc/machine-id, or the host's name where there is none. */
+/* Writes /etc/machine-id, or the host's name where there is none. */
 void vb_guid_machine(char *text, size_t size);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The link monitor: has the kernel tell about changed interfaces and addresses, so that contexts get GID and port events. It is a
- * route socket in the progress thread's set of watched descriptors. Before that thread runs, devices look at their interfaces
- * when they are queried.
+ * The link monitor: the kernel tells of changed interfaces and addresses, so that contexts get GID
+ * and port events. It is a route socket among the descriptors that the progress thread watches.
+ * Before that thread runs, devices read their interfaces when they are queried.
  */
 #include <errno.h>
 #include <linux/rtnetlink.h>
@@ -21,7 +21,10 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int watched = -1;
 
-/* What the messages say does not matter: a new snapshot does. ENOBUFS (messages were lost) is as good as a message. */
+/*
+ * The content of the messages does not matter, because a new snapshot is taken. ENOBUFS (messages
+ * were lost) is as good as a message.
+ */
 static void on_change(void *arg)
 {
 	char buf[8192];
@@ -55,7 +58,7 @@ static int open_socket(void)
 	return err;
 }
 
-/* Failing is no fault of anybody's: noted, not returned. */
+/* A failure is noted, not returned: devices then read their interfaces when they are queried. */
 static void attach(struct vb_node *node)
 {
 	int fd = -1;
@@ -79,10 +82,10 @@ static void attach(struct vb_node *node)
 		vb_note(VB_REASON_SYSTEM, "link monitor: %s; changes are noticed by queries only",
 			strerror(-err));
 	if (fd >= 0 && !err)
-		vb_device_refresh_now(); /* what changed before the socket was there */
+		vb_device_refresh_now(); /* changes from before the socket existed */
 }
 
-/* In a forked child: the parent's monitor is not ours. */
+/* In a forked child: the monitor belongs to the parent. */
 static void forked(void)
 {
 	pthread_mutex_init(&lock, NULL);

@@ -13,7 +13,7 @@
 #include "base/reason.h"
 #include "base/sys.h"
 
-#define MAX_ATTEMPTS 4 /* a dump that met a change is to be asked for again */
+#define MAX_ATTEMPTS 4 /* a dump during which something changed is to be repeated */
 
 struct attributes {
 	const struct nlattr *attr[IFLA_MTU + 1 > IFA_LOCAL + 1 ? IFLA_MTU + 1 : IFA_LOCAL + 1];
@@ -30,7 +30,7 @@ static int keep_attribute(const struct nlattr *attr, void *data)
 	return MNL_CB_OK;
 }
 
-/* One more element at the end of *array; NULL if there is no memory. */
+/* Adds one element at the end of *array. NULL if there is no memory. */
 static void *append(void *array, uint32_t *count, size_t size)
 {
 	void **at = array;
@@ -75,14 +75,20 @@ static int on_link(const struct nlmsghdr *msg, void *data)
 	return MNL_CB_OK;
 }
 
-/* An IPv6 address whose uniqueness is being checked, or was refuted, cannot be sent from (RFC 4862, 5.4). */
+/*
+ * An IPv6 address whose uniqueness is being checked, or was refuted, cannot be a source (RFC 4862,
+ * 5.4).
+ */
 static bool usable(const struct ifaddrmsg *info)
 {
 	return !(info->ifa_flags & IFA_F_DADFAILED) &&
 	       (!(info->ifa_flags & IFA_F_TENTATIVE) || (info->ifa_flags & IFA_F_OPTIMISTIC));
 }
 
-/* IFA_LOCAL is the own address where the two differ (point-to-point); IPv6 mostly has IFA_ADDRESS only. */
+/*
+ * IFA_LOCAL is the interface's own address where the two differ (point-to-point). IPv6 mostly has
+ * IFA_ADDRESS only.
+ */
 static int on_address(const struct nlmsghdr *msg, void *data)
 {
 	struct vb_netdevs *n = data;
@@ -109,7 +115,10 @@ static int on_address(const struct nlmsghdr *msg, void *data)
 	return MNL_CB_OK;
 }
 
-/* A route socket's number and the port that the kernel knows it by. libmnl's own are cancellation points. */
+/*
+ * A route socket and the port that the kernel knows it by. The functions of libmnl are cancellation
+ * points and are not used.
+ */
 struct route {
 	int fd;
 	uint32_t port;
@@ -134,7 +143,7 @@ static int route_open(struct route *r)
 	return err;
 }
 
-/* One datagram of the kernel's; those of other processes (netlink(7)) are passed over. */
+/* Reads one datagram of the kernel; datagrams of other processes (netlink(7)) are skipped. */
 static ssize_t route_receive(const struct route *r, void *buf, size_t size)
 {
 	struct sockaddr_nl from;
@@ -191,7 +200,7 @@ static int scan(struct vb_netdevs *n)
 	return err;
 }
 
-/* What ibv_get_device_list(3) has a name for: no right, no such thing in this kernel, no memory. */
+/* The errors that ibv_get_device_list(3) names: no right, not in this kernel, no memory. */
 static int page_errno(int err)
 {
 	switch (err) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A snapshot of the host's network interfaces and their addresses, as the kernel tells them over a route socket. */
+/*
+ * A snapshot of the host's network interfaces and their addresses, as the kernel tells them over a
+ * route socket.
+ */
 #ifndef VB_DEVICE_NETDEV_H
 #define VB_DEVICE_NETDEV_H
 
@@ -14,7 +17,7 @@ struct vb_netdev {
 	unsigned int flags; /* IFF_* */
 	uint32_t mtu;       /* bytes */
 	uint8_t mac[6];
-	uint8_t mac_length; /* 0 or 6; other kinds of hardware address are left out */
+	uint8_t mac_length; /* 0 or 6; other kinds of hardware address are ignored */
 };
 
 struct vb_netaddr {
@@ -24,11 +27,12 @@ struct vb_netaddr {
 
 struct vb_netdevs {
 	struct vb_netdev *dev;
-	struct vb_netaddr *addr; /* in the kernel's order: the first address of an interface first */
+	/* In the kernel's order: the first address of an interface comes first. */
+	struct vb_netaddr *addr;
 	uint32_t num_dev, num_addr;
 };
 
-/* Fills *n, to be freed by vb_netdevs_free(). -errno with the reason recorded; *n is then empty. */
+/* Fills *n, which vb_netdevs_free() frees. -errno with the reason recorded; *n is then empty. */
 int vb_netdevs_scan(struct vb_netdevs *n);
 void vb_netdevs_free(struct vb_netdevs *n);
 

@@ -16,9 +16,9 @@
 #include "process/limits.h"
 #include "udp/mtu.h"
 
-#define DEFAULT_PKEY 0xffff
-#define UNKNOWN_MBPS \
-	100000u /* what memory is at least good for, where the kernel knows no speed (lo, tunnels) */
+#define DEFAULT_PKEY  0xffff
+/* The rate of memory at least, where the kernel knows no speed (lo, tunnels). */
+#define UNKNOWN_MBPS  100000u
 #define PHYS_DISABLED 3
 #define PHYS_LINK_UP  5
 
@@ -28,7 +28,10 @@ struct rate {
 	uint8_t speed; /* of one lane */
 };
 
-/* IBA 14.2.5.6: LinkWidthActive 1, 2, 4, 16 = 1x, 4x, 8x, 2x; LinkSpeedActive 1 = 2.5, 4 = 10, 32 = 25, 64 = 50, 128 = 100 Gb/s. */
+/*
+ * IBA 14.2.5.6: LinkWidthActive 1, 2, 4, 16 = 1x, 4x, 8x, 2x; LinkSpeedActive 1 = 2.5, 4 = 10, 32 =
+ * 25, 64 = 50, 128 = 100 Gb/s.
+ */
 static const struct rate rates[] = {
 	{800000, 4, 128}, {400000, 2, 128}, {200000, 2, 64}, {100000, 2, 32},
 	{50000, 16, 32},  {40000, 2, 4},    {25000, 1, 32},  {10000, 1, 4},
@@ -46,7 +49,10 @@ enum ibv_mtu vb_port_mtu(uint32_t bytes)
 {
 	uint32_t fits = vb_udp_path_mtu(false, bytes);
 
-	/* One value for both families: a queue pair to any peer takes it. There is none for an interface that is too small for all. */
+	/*
+	 * One value for both families, so that a queue pair can use it towards any peer. An
+	 * interface that is too small for every value has none.
+	 */
 	for (int mtu = IBV_MTU_4096; mtu > IBV_MTU_256; mtu--) {
 		if (fits == 128u << mtu)
 			return (enum ibv_mtu)mtu;
@@ -75,7 +81,7 @@ static uint32_t speed_mbps(const struct vb_link_state *link)
 	return mbps > 0 && mbps <= UINT32_MAX ? (uint32_t)mbps : UNKNOWN_MBPS;
 }
 
-/* The fastest known combination that the link is not slower than; 1x of 2.5 Gb/s is the slowest there is. */
+/* The fastest known combination that is not faster than the link; the slowest is 1x of 2.5 Gb/s. */
 static void set_rate(struct ibv_port_attr *attr, uint32_t mbps)
 {
 	attr->active_width = 1;

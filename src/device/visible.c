@@ -10,7 +10,7 @@
 
 #define PATTERN_MOST 256u /* names are far shorter */
 
-/* The pattern at `at`, without the blanks around it. Returns what follows it. */
+/* Copies the pattern at `at` without the blanks around it. Returns what follows the pattern. */
 static const char *next_pattern(const char *at, char pattern[PATTERN_MOST])
 {
 	size_t length = strcspn(at, ",");
@@ -32,7 +32,7 @@ static const char *next_pattern(const char *at, char pattern[PATTERN_MOST])
 enum vb_wish vb_wish_of(const char *patterns, const char *name)
 {
 	enum vb_wish wish = VB_WISH_DEFAULT;
-	bool chooses = false; /* some pattern names what is to be seen */
+	bool chooses = false; /* a pattern names devices to be listed */
 	char pattern[PATTERN_MOST];
 
 	while (patterns && *patterns) {
