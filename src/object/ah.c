@@ -14,11 +14,12 @@
 #include "device/port.h"
 #include "udp/address.h"
 
-#define DEFAULT_HOP_LIMIT 64 /* a packet with 0 would not leave the host */
+#define DEFAULT_HOP_LIMIT 64 /* with 0 a packet would not leave the host */
 
 /*
- * Linux takes the route's hop limit for whatever is addressed through its RoCE core. Programs count on that: ibv_rc_pingpong and
- * ibv_ud_pingpong ask for 1, and reach other networks over adapters. More than 1 was meant, as is 1 to a group.
+ * For every address of its RoCE core Linux uses the hop limit of the route. Programs count on that:
+ * ibv_rc_pingpong and ibv_ud_pingpong ask for 1, and still reach other networks over adapters. So 0
+ * and 1 mean the route's limit, and a larger value is taken as it is; so is 1 towards a group.
  */
 static uint8_t hop_limit(const struct vb_path *path, uint8_t wanted, bool local)
 {

@@ -21,8 +21,8 @@ static inline struct vb_ah *vb_ah_of(struct ibv_ah *ah)
 }
 
 /*
- * Resolves address attributes (also those of ibv_modify_qp): port, is_global, sgid_index, dgid. Fills *path and *local.
- * -EINVAL with the reason recorded.
+ * Resolves address attributes (also those of ibv_modify_qp(3)): port, is_global, sgid_index, dgid.
+ * Fills *path and *local. -EINVAL with the reason recorded.
  */
 int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struct vb_path *path,
 		  bool *local);

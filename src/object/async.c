@@ -29,7 +29,7 @@ static void set_element(struct ibv_async_event *event, void *object)
 		event->element.port_num = (int)(uintptr_t)object;
 		break;
 	default:
-		event->element.qp = object; /* any of the pointers */
+		event->element.qp = object; /* stands for any of the pointers */
 	}
 }
 
@@ -38,7 +38,10 @@ int vb_async_get(struct ibv_context *ctx, struct ibv_async_event *event)
 	struct vb_event_node node;
 	int err;
 
-	/* Whoever asks for events wants those of the link too, which the progress thread monitors; without it the others come. */
+	/*
+	 * A program that asks for events expects those of the link as well, which the progress
+	 * thread monitors. Without that thread the other events still come.
+	 */
 	(void)vb_process_start_progress();
 	err = vb_event_queue_take(&vb_context_of(ctx)->async, &node);
 	if (err == -EAGAIN || err == -EINTR)

@@ -9,10 +9,10 @@
 
 /* Raises an object's event on its context. Thread-safe, never blocks. */
 void vb_async_raise(struct ibv_context *ctx, struct vb_event_node *node);
-/* The object goes: its pending events vanish. */
+/* The object ends: its pending events are dropped. */
 void vb_async_drop(struct ibv_context *ctx, struct vb_event_node *node);
 
-/* ibv_get_async_event(3): as read(2) on async_fd blocks, or not. */
+/* ibv_get_async_event(3): blocks or not, as read(2) on async_fd does. */
 int vb_async_get(struct ibv_context *ctx, struct ibv_async_event *event);
 
 #endif

@@ -76,7 +76,9 @@ void vb_comp_channel_put(struct ibv_comp_channel *channel)
 	change_users(channel, -1);
 }
 
-/* An error is what read(2) on the descriptor says; EAGAIN and EINTR are no faults and have no reason. */
+/*
+ * The error is that of read(2) on the descriptor. EAGAIN and EINTR are no faults and get no reason.
+ */
 int vb_comp_channel_get_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
 			      void **cq_context)
 {
@@ -93,7 +95,7 @@ int vb_comp_channel_get_event(struct ibv_comp_channel *channel, struct ibv_cq **
 		return vb_refuse(-err, VB_REASON_SYSTEM, "get_cq_event: descriptor %d: %s",
 				 channel->fd, strerror(-err));
 	*cq = event.object;
-	*cq_context =
-		(*cq)->cq_context; /* counted as got: destroying the CQ waits for the acknowledgement */
+	/* Counted as fetched: destroying the CQ waits for the acknowledgement. */
+	*cq_context = (*cq)->cq_context;
 	return 0;
 }

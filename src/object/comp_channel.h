@@ -21,7 +21,7 @@ static inline struct vb_comp_channel *vb_comp_channel_of(struct ibv_comp_channel
 
 int vb_comp_channel_create(struct ibv_context *ctx, struct ibv_comp_channel **channel);
 int vb_comp_channel_destroy(struct ibv_comp_channel *channel); /* -EBUSY */
-/* -ENODEV: a forked child's, inherited. */
+/* -ENODEV: a forked child has inherited the channel. */
 int vb_comp_channel_check(const struct ibv_comp_channel *channel, const char *verb);
 void vb_comp_channel_get(struct ibv_comp_channel *channel);
 void vb_comp_channel_put(struct ibv_comp_channel *channel);

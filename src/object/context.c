@@ -19,7 +19,7 @@
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_context *all;
 
-/* Of the types that are counted over all devices. */
+/* For the types that are counted over all devices. */
 static _Atomic uint32_t counted[VB_HANDLE_TYPES];
 
 static int refuse_more(const struct vb_object_type *type)
@@ -99,7 +99,10 @@ int vb_context_check(struct ibv_context *ctx, enum vb_handle_type type, uint32_t
 	return bad_handle(c, type, handle, object, what);
 }
 
-/* Public members and the slots that programs call without passing the face; the face fills the others (ops.h). */
+/*
+ * Sets the public members, and the slots that programs call without passing the face. The face sets
+ * the other slots (verbs/ops.h).
+ */
 static void init_public(struct vb_context *c, struct ibv_device *device)
 {
 	struct ibv_context *ctx = &c->vctx.context;
@@ -173,7 +176,7 @@ static int init_context(struct vb_context *c, const struct vb_context_table *tab
 	return 0;
 }
 
-/* A list may be older than its devices. */
+/* A device may have gone since the list was made. */
 static int check_present(struct ibv_device *device)
 {
 	struct vb_link_state link;
@@ -209,7 +212,7 @@ int vb_context_open(const struct vb_context_table *table, struct ibv_device *dev
 	return 0;
 }
 
-/* Unless the program has closed it, and may have put a file of its own there. */
+/* Closes cmd_fd, unless the program has closed it and may have opened a file of its own there. */
 static void close_cmd(struct vb_context *c)
 {
 	struct ibv_context *ctx = &c->vctx.context;
@@ -246,7 +249,8 @@ bool vb_context_is_ours(uint64_t token)
 
 void vb_context_name_all(void)
 {
-	static _Atomic uint64_t named; /* the nonce; a forked child gets another */
+	/* The nonce that passports hold; a forked child gets another one. */
+	static _Atomic uint64_t named;
 	uint64_t nonce = vb_node_nonce(vb_process_node_started());
 
 	if (atomic_exchange(&named, nonce) == nonce)
@@ -268,7 +272,7 @@ void vb_context_be_reachable(void)
 	if (vb_process_node(&node) ||
 	    __atomic_load_n(&vb_node_page(node)->header.num_blocks, __ATOMIC_ACQUIRE))
 		return;
-	/* A name is that of a block of numbers. */
+	/* The name of a process is that of a block of numbers. */
 	if (vb_process_start_progress() || vb_node_qpn_alloc(node, &qpn, &entry))
 		return;
 	vb_node_qpn_free(node, qpn);
@@ -322,7 +326,7 @@ int vb_context_close(struct ibv_context *ctx)
 		c->table->closing(c);
 	close_cmd(c);
 	if (c->forked) {
-		/* The queue's lock and its readers are the parent's. */
+		/* The queue's lock and its readers belong to the parent. */
 		if (vb_file_is(ctx->async_fd, &c->async.id))
 			vb_sys_close(ctx->async_fd);
 		ctx->async_fd = -1;
@@ -339,7 +343,7 @@ int vb_context_close(struct ibv_context *ctx)
 		return 0;
 	}
 	end_passports(c);
-	if (holds_inherited(c)) /* the program may still name them */
+	if (holds_inherited(c)) /* the program may still name its objects */
 		return 0;
 	for (int t = 0; t < VB_HANDLE_TYPES; t++)
 		vb_handle_table_fini(&c->handles[t]);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Objects that the program has left when it closes their context (ibv_close_device(3)). As on an adapter, where the
- * kernel destroys them then, nothing of them works any more and what they held is the device's again: queue pairs stop,
- * keys die, device memory, XRC domains and the numbers of thread domains can be had by others. The structures
- * themselves stay until the process ends, because the program may still name them; so does the memory of buffers
- * (ibv_alloc_buf(3)), which is the program's until ibv_free_buf(3). What ending means is told by each type's room; the order
- * is that of enum vb_handle_type.
+ * Objects that the program has left when it closes their context (ibv_close_device(3)). On an
+ * adapter the kernel destroys them then. Here, too, they stop working, and what they held is the
+ * device's again: queue pairs stop, keys become invalid, and device memory, XRC domains and the
+ * numbers of thread domains can be had by others. The structures stay until the process ends,
+ * because the program may still name them. The memory of buffers (ibv_alloc_buf(3)) also stays: it
+ * is the program's until ibv_free_buf(3). The room of each type defines what ending means. The
+ * order is that of enum vb_handle_type.
  */
 #include "object/context.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Contexts in a forked child: whose their objects are, and how they become the child's. */
+/*
+ * Contexts in a forked child: which process their objects belong to, and how they become the
+ * child's.
+ */
 #include "base/fork.h"
 #include "object/context.h"
 #include "device/device.h"
@@ -7,7 +10,10 @@
 #include "object/pd.h"
 #include "object/td.h"
 
-/* A domain is a number, and good for the child's objects: of those it has none so far, but for what other domains count. */
+/*
+ * A domain is a number, and serves the child's objects. It has none of these so far, except for the
+ * domains that are counted on it.
+ */
 static void pd_use(void *object)
 {
 	const struct vb_pd *p = object;
@@ -18,7 +24,10 @@ static void pd_use(void *object)
 		p->td->users++;
 }
 
-/* In the child's own passport, where others find it. A parent domain is its program's affair. */
+/*
+ * Writes the domain into the child's own passport, where others find it. A parent domain cannot be
+ * imported.
+ */
 static void pd_tell(void *object)
 {
 	const struct vb_pd *p = object;
@@ -33,7 +42,7 @@ static void forked(struct vb_context *c)
 	for (int t = 0; t < VB_HANDLE_TYPES; t++)
 		vb_handle_forked(&c->handles[t]);
 	c->forked = true;
-	c->passport = NULL; /* not inherited, and the parent's */
+	c->passport = NULL; /* the passport is the parent's and was not inherited */
 	c->origin = NULL;
 	c->face.ops = c->table->forked_ops;
 	c->table->set_forked_slots(&c->vctx.context.ops);
@@ -51,7 +60,7 @@ static void forked(struct vb_context *c)
 	atomic_store(&c->device->dm_bytes, 0);
 }
 
-/* The locks inside the objects may be held for ever: they are not taken again. */
+/* The locks inside the objects may be held for ever, so they are not taken. */
 static void in_child(void)
 {
 	vb_object_none_counted();
@@ -59,13 +68,13 @@ static void in_child(void)
 	vb_context_list_unlock();
 }
 
-/* The list's lock is held across the fork, so that the child finds the list whole. */
+/* The lock of the list is held across the fork, so the child finds the list whole. */
 VB_FORK_HOOK(.phase = VB_FORK_CONTEXTS, .before = vb_context_list_lock,
 	     .parent = vb_context_list_unlock, .child = in_child);
 
 /*
- * The child gets an event queue and a command descriptor of its own. The numbers that it inherited are left alone: the program may
- * long have closed them and opened something else there.
+ * The child gets an event queue and a command descriptor of its own. The numbers that it inherited
+ * are left alone, because the program may have closed them and opened other files there.
  */
 int vb_context_reopen(struct ibv_context *ctx)
 {

@@ -2,10 +2,11 @@
 /*
  * Event queues.
  *
- * A reader takes one unit of the eventfd by a plain read(2), outside the lock, so that O_NONBLOCK, signals with and without
- * SA_RESTART, and several waiting threads behave as for any descriptor; the unit entitles it to one event. Dropping a node
- * takes its units back. Where a reader got there first, the next one with a unit in hand gives it up and goes back to
- * reading, so that units and events always match.
+ * A reader takes one unit of the eventfd by a plain read(2), outside the lock, so that O_NONBLOCK,
+ * signals with and without SA_RESTART, and several waiting threads work as for any descriptor. The
+ * unit entitles the reader to one event. Dropping a node takes its units back. Where a reader has
+ * taken such a unit already, the next reader with a unit gives it up and reads again, so units and
+ * events always match.
  */
 #include "object/event_queue.h"
 
@@ -22,7 +23,7 @@
 #include "base/sys.h"
 #include "process/descriptor.h"
 
-#define LEAVE_NS 100000 /* looks whether the readers have left */
+#define LEAVE_NS 100000 /* interval of looking whether the readers have left */
 
 int vb_event_queue_init(struct vb_event_queue *q)
 {
@@ -54,8 +55,9 @@ void vb_event_queue_close(struct vb_event_queue *q)
 	if (!vb_file_is(fd, &q->id))
 		return;
 	while (atomic_load(&q->readers)) {
+		/* Fails if the program has closed the descriptor: its waiting threads wait for ever. */
 		if (vb_sys_write(fd, &plenty, sizeof(plenty)) < 0)
-			break; /* the program has closed it: those threads wait for ever */
+			break;
 		vb_sys_nanosleep(&(struct timespec){.tv_nsec = LEAVE_NS});
 	}
 	vb_sys_close(fd);
@@ -88,7 +90,7 @@ static void signal_one(const struct vb_event_queue *q)
 	const uint64_t one = 1;
 	int fd = q->fd;
 
-	/* The event waits in vain, as on an adapter. */
+	/* The event is queued but wakes no reader, as on an adapter. */
 	if (!vb_file_is(fd, &q->id))
 		vb_note(VB_REASON_DESCRIPTORS_GONE, "an event: descriptor %d", fd);
 	else if (vb_sys_write(fd, &one, sizeof(one)) < 0)
@@ -106,7 +108,9 @@ void vb_event_queue_raise(struct vb_event_queue *q, struct vb_event_node *node)
 	pthread_mutex_unlock(&q->lock);
 }
 
-/* The oldest event; an event that occurred several times goes back to the end of the queue. */
+/*
+ * Takes the oldest event. An event that occurred several times goes back to the end of the queue.
+ */
 static int fetch(struct vb_event_queue *q, struct vb_event_node *copy)
 {
 	struct vb_event_node *node;
@@ -142,15 +146,16 @@ static int take_unit(struct vb_event_queue *q)
 	uint64_t unit;
 	int fd = q->fd;
 
+	/* Closed, by the library or by the program, which may use the number again. */
 	if (!vb_file_is(fd, &q->id))
-		return -EBADF; /* closed, here or by the program, which may use the number */
+		return -EBADF;
 	ssize_t n = read(fd, &unit, sizeof(unit));
 
 	if (n < 0)
 		return -errno;
 	return n == (ssize_t)sizeof(unit)
 		       ? 0
-		       : -EIO; /* the program has put something else under this number */
+		       : -EIO; /* the program has opened another file under this number */
 }
 
 /* Programs cancel threads that wait for events (pthread_cancel(3)). */
@@ -168,7 +173,10 @@ int vb_event_queue_take(struct vb_event_queue *q, struct vb_event_node *copy)
 	return err;
 }
 
-/* Takes a unit back; false if a reader has it (or a kernel before 5.8 would block). Must not block in any mode. */
+/*
+ * Takes a unit back. False if a reader has it, or if a kernel before 5.8 would block. Must not
+ * block, whatever the descriptor's mode.
+ */
 static bool unsignal_one(int fd)
 {
 	uint64_t unit;

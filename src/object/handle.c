@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Handle tables: an array of objects, found by number, that grows and gives a freed number out again as late as it can. */
+/*
+ * Handle tables: an array of objects, found by number. The array grows, and gives a freed number
+ * out again as late as possible.
+ */
 #include "object/handle.h"
 
 #include <errno.h>
@@ -25,7 +28,10 @@ void vb_handle_table_fini(struct vb_handle_table *t)
 	pthread_mutex_destroy(&t->lock);
 }
 
-/* A quarter of the slots stays free, so that searching is short and a freed number rests. Failing to grow is no error yet. */
+/*
+ * A quarter of the entries stays free, so that searching is short and a freed number rests. When
+ * growing fails, the table is used as it is.
+ */
 static void grow(struct vb_handle_table *t)
 {
 	uint32_t size = t->size ? t->size * 2 : FIRST_SIZE;
@@ -39,14 +45,17 @@ static void grow(struct vb_handle_table *t)
 	old = t->object;
 	if (old)
 		memcpy(object, old, t->size * sizeof(*object));
-	/* A child that is forked at any moment finds a table that it can read: never a freed one, never a size that is too large. */
+	/*
+	 * A child that is forked at any moment finds a table that it can read: never a freed one,
+	 * never a size that is too large.
+	 */
 	__atomic_store_n(&t->object, object, __ATOMIC_SEQ_CST);
 	t->next = t->size ? t->size : 1;
 	__atomic_store_n(&t->size, size, __ATOMIC_SEQ_CST);
 	free(old);
 }
 
-/* Slot 0 is never given out: a handle that a program wiped names nothing. */
+/* Entry 0 is never given out: a handle that a program has cleared names nothing. */
 static uint32_t find_free(const struct vb_handle_table *t)
 {
 	for (uint32_t i = 0; i < t->size; i++) {
@@ -107,7 +116,7 @@ int vb_handle_remove(struct vb_handle_table *t, uint32_t handle, const void *obj
 	return err;
 }
 
-/* Objects are aligned: the lowest bit tells the parent's. */
+/* Objects are aligned, so the lowest bit marks the parent's. */
 static void *disowned(const void *object)
 {
 	return (void *)((uintptr_t)object | 1);

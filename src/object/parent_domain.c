@@ -9,7 +9,10 @@
 #include "object/pd.h"
 #include "object/td.h"
 
-/* Unprotected memory is a wish that matters in a confidential guest with a real adapter: here all memory serves. */
+/*
+ * Unprotected memory matters in a confidential guest with a real adapter. Here all memory serves,
+ * so the wish is accepted and changes nothing.
+ */
 #define KNOWN_MASK                                           \
 	((uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | \
 		    IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | \

@@ -17,7 +17,10 @@
 #include "host/trust.h"
 
 _Static_assert(sizeof(struct vb_passport) % 4096 == 0, "a passport is whole memory pages");
-/* A program may import its own low numbers; those of the device stay clear of them. */
+/*
+ * The program's own low numbers may be passed for import; the library's descriptors stay clear of
+ * them.
+ */
 #define FIRST_NUMBER 256
 
 int vb_passport_create(const struct ibv_device *device, struct vb_passport **passport, int *fd)
@@ -67,7 +70,10 @@ int vb_passport_map(int fd, const struct vb_passport **passport)
 				 defect);
 	const struct vb_passport *p = map;
 
-	/* Who has the descriptor was given it, so this keeps mistakes apart, not enemies; memory is given by host/trust.h. */
+	/*
+	 * A process that has the descriptor was given it. This check prevents mistakes, not
+	 * attacks; memory is given by host/trust.h.
+	 */
 	if (fstat(fd, &st) || !vb_trust_same_user(st.st_uid)) {
 		vb_passport_unmap(p);
 		return vb_refuse(EPERM, VB_REASON_PEER_USER,
@@ -119,7 +125,7 @@ void vb_passport_put_pd(struct vb_passport *p, uint32_t handle, uint32_t id)
 		__atomic_store_n(&p->pd[handle].id, id, __ATOMIC_RELEASE);
 }
 
-/* The member that says whether it is there is stored last, or cleared first. */
+/* The member that says whether the object exists is stored last and cleared first. */
 void vb_passport_put_mr(struct vb_passport *p, uint32_t handle, uint32_t key, uint32_t pd,
 			uint64_t length)
 {

@@ -88,7 +88,7 @@ int vb_pd_dealloc(struct ibv_pd *pd)
 	return 0;
 }
 
-/* The child has no objects on it so far. */
+/* The child has no objects on the domain so far. */
 static void forked(void *object)
 {
 	atomic_store(&((struct vb_pd *)object)->users, 0);

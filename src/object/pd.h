@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Protection domains, and parent domains: those are protection domains of the same identity as the one they were made of, with a
- * thread domain and allocators added (parent_domain.c).
+ * Protection domains and parent domains. A parent domain is a protection domain with the identity
+ * of the one that it was made of, and with a thread domain and allocators added (parent_domain.c).
  */
 #ifndef VB_OBJECT_PD_H
 #define VB_OBJECT_PD_H
@@ -16,10 +16,14 @@ struct vb_td;
 
 struct vb_pd {
 	struct ibv_pd pd;
-	uint32_t id; /* never 0: what keys and queue pairs are compared by; unique in the process but for parent domains */
-	_Atomic uint32_t users; /* MRs, QPs, SRQs, AHs, CQs, parent domains made on it */
+	/*
+	 * Never 0: keys and queue pairs are compared by it; unique in the process but for parent
+	 * domains.
+	 */
+	uint32_t id;
+	_Atomic uint32_t users; /* MRs, QPs, SRQs, AHs, CQs and parent domains on it */
 	/* Parent domains only. */
-	struct ibv_pd *base; /* NULL: no parent domain */
+	struct ibv_pd *base; /* NULL: not a parent domain */
 	struct vb_td *td;    /* or NULL */
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
 		       uint64_t resource_type); /* NULL: no allocators */
@@ -32,7 +36,7 @@ static inline struct vb_pd *vb_pd_of(struct ibv_pd *pd)
 	return (struct vb_pd *)(void *)pd;
 }
 
-/* A parent domain is its pd. */
+/* A parent domain equals its protection domain. */
 static inline bool vb_pd_same(struct ibv_pd *a, struct ibv_pd *b)
 {
 	return vb_pd_of(a)->id == vb_pd_of(b)->id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Queries of a context, which are its device's. */
+/* Queries of a context, which its device answers. */
 #include "object/query.h"
 
 #include "device/attr.h"

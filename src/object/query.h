@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a context answers about its device (verbs/ops.h). */
+/* The answers of a context about its device (verbs/ops.h). */
 #ifndef VB_OBJECT_QUERY_H
 #define VB_OBJECT_QUERY_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The memory of a queue. Own memory is mapped: what is never used of a large queue costs nothing. */
+/*
+ * The memory of a queue. The library's own memory is mapped: parts of a large queue that are never
+ * used cost nothing.
+ */
 #include "object/queue_memory.h"
 
 #include <errno.h>
@@ -21,7 +24,10 @@ static int own_alloc(struct vb_queue_memory *m)
 	return 0;
 }
 
-/* The callback promises zeroes, but a callback that forgot them would be hard to find out: they are written. */
+/*
+ * The callback promises zeros. Memory that is not zeroed would be a fault hard to find, so zeros
+ * are written.
+ */
 static int foreign_alloc(struct vb_queue_memory *m, struct ibv_pd *pd)
 {
 	const struct vb_pd *p = vb_pd_of(pd);

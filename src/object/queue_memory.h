@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The memory of a queue: the library's own, or from the allocator of a parent domain (ibv_alloc_parent_domain(3)). */
+/*
+ * The memory of a queue: the library's own, or from the allocator of a parent domain
+ * (ibv_alloc_parent_domain(3)).
+ */
 #ifndef VB_OBJECT_QUEUE_MEMORY_H
 #define VB_OBJECT_QUEUE_MEMORY_H
 
@@ -13,17 +16,18 @@
 struct vb_queue_memory {
 	void *ptr; /* NULL: none */
 	size_t bytes;
-	struct ibv_pd *pd; /* whose free() takes it back; NULL: own memory */
+	struct ibv_pd *pd; /* its free() takes the memory back; NULL: own memory */
 	uint64_t type;     /* resource_type */
 };
 
 /*
- * Zeroed memory at a multiple of VB_QUEUE_ALIGNMENT; `pd` may be NULL. Calls the program: hold no lock. The pd must outlive the
- * memory. -ENOMEM; -EINVAL if the allocator returned memory that is not aligned.
+ * Zeroed memory at a multiple of VB_QUEUE_ALIGNMENT. `pd` may be NULL; it must outlive the memory.
+ * Calls the program: the caller must hold no lock. -ENOMEM; -EINVAL if the allocator returned
+ * memory that is not aligned.
  */
 int vb_queue_memory_alloc(struct vb_queue_memory *m, struct ibv_pd *pd, size_t bytes,
 			  enum verbatim_resource resource);
-/* Nothing happens if there is none. Calls the program: hold no lock. */
+/* Does nothing if there is no memory. Calls the program: the caller must hold no lock. */
 void vb_queue_memory_free(struct vb_queue_memory *m);
 
 #endif

@@ -74,13 +74,13 @@ void vb_td_put(struct vb_td *t)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Its engine stays: completion queues that the program may still poll know it. */
+/* The engine stays: completion queues that the program may still poll refer to it. */
 static void end(struct vb_context *c, void *object, uint32_t handle)
 {
 	vb_context_remove(&c->vctx.context, VB_HANDLE_TD, handle, object);
 }
 
-/* Its engine is the parent's; the child's is made with its first queue pair. */
+/* The engine is the parent's. The child's engine is made with its first queue pair. */
 static void forked(void *object)
 {
 	struct vb_td *t = object;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Thread domains. The queue pairs of one share an engine, and the locks of all objects made on it lean towards the thread that
- * uses them (base/bias.h): that thread takes them without an atomic operation, others may still come.
+ * Thread domains. The queue pairs of one thread domain share an engine, and the locks of all
+ * objects on it lean towards the thread that uses them (base/bias.h). That thread takes them
+ * without an atomic operation; other threads may use them as well.
  */
 #ifndef VB_OBJECT_TD_H
 #define VB_OBJECT_TD_H
@@ -17,7 +18,7 @@ struct vb_td {
 	uint32_t handle;
 	uint32_t users; /* parent domains; under the context's lock */
 	pthread_mutex_t lock;
-	/* Made with the first queue pair, by who knows engines (engine/td_engine.h); ends with the domain. */
+	/* Made with the first queue pair (engine/td_engine.h). Ends with the domain. */
 	struct vb_engine *engine;
 	void (*engine_end)(struct vb_engine *engine);
 };
@@ -30,7 +31,7 @@ static inline struct vb_td *vb_td_of(struct ibv_td *td)
 int vb_td_alloc(struct ibv_context *ctx, struct ibv_td **td);
 int vb_td_dealloc(struct ibv_td *td);
 
-/* A parent domain uses it. -EINVAL: of another context. */
+/* Counts a parent domain as a user. -EINVAL: of another context. */
 int vb_td_get(struct ibv_context *ctx, struct ibv_td *td);
 void vb_td_put(struct vb_td *td);
 
