@@ -224,6 +224,16 @@ struct member {
 	struct ibv_qp *qp;
 };
 
+/* What the creator has set is told by whoever holds the queue pair. */
+static void psn_expect(const struct member *m)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	CHECK_ZERO(ibv_query_qp(m->qp, &attr, IBV_QP_SQ_PSN, &init));
+	CHECK_EQ(attr.sq_psn, xrc_peer(&m->endpoint, m->qp).psn);
+}
+
 static void member_open(struct member *m, int sock, bool creates)
 {
 	struct introduction in, out = {0};
@@ -242,6 +252,7 @@ static void member_open(struct member *m, int sock, bool creates)
 		CHECK_SAY(m->qp, "ibv_open_qp of another process's queue pair: errno %d", errno);
 		CHECK_EQ(qp_state(m->qp), IBV_QPS_RTS);
 	}
+	psn_expect(m);
 	for (int i = 0; i < RECEIVES; i++)
 		xrc_post(&m->queue, (uint64_t)i, RECEIVE_AT + (size_t)i * MESSAGE, MESSAGE);
 	out.peer = xrc_peer(&m->endpoint, m->qp);

@@ -593,6 +593,45 @@ static void send_queue_is_whole(void)
 	pair_close(&p);
 }
 
+static void both_to(struct pair *p, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+
+	EXPECT_EQ(ibv_modify_qp(p->sender, &attr, IBV_QP_STATE), 0);
+	EXPECT_EQ(ibv_modify_qp(p->receiver, &attr, IBV_QP_STATE), 0);
+}
+
+/* A receiver in RTR sends nothing, so the data is not read yet; after a RESET it never is. */
+static void reset_forgets(void)
+{
+	struct ibv_qp_attr attr;
+	struct ibv_wc wc;
+	struct pair p;
+
+	expect_case("rendezvous: matched in RTR, forgotten by RESET");
+	pair_open(&p);
+	both_to(&p, IBV_QPS_RESET);
+	qp_connect(p.sender, p.receiver);
+	attr = walk_within(ctx, p.sender->qp_num);
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	CHECK(!walk_to(p.receiver, &attr, IBV_QPS_RTR));
+	add(&p, 1, 9, 0, 100);
+	request(&p, 9, 50, mr->rkey, 0);
+	sent(&p);
+	EXPECT_ENTRY(&p, 101, IBV_WC_TM_RECV, IBV_WC_TM_MATCH, 9);
+	both_to(&p, IBV_QPS_RESET);
+	qp_connect(p.sender, p.receiver);
+	qp_connect(p.receiver, p.sender);
+	post_ordinary(&p, 201);
+	header(IBV_TMH_EAGER, 10, 0);
+	send_as(&p, IBV_WR_SEND, 20);
+	sent(&p);
+	EXPECT_ENTRY(&p, 201, IBV_WC_TM_RECV, 0, 0);
+	EXPECT(empty(&p));
+	EXPECT_EQ(ibv_poll_cq(p.scq, 1, &wc), 0); /* nor is it told that the data was read */
+	pair_close(&p);
+}
+
 static void failures(void)
 {
 	struct ibv_wc wc;
@@ -657,6 +696,7 @@ int main(int argc, char **argv)
 	rendezvous();
 	send_queue_is_whole();
 	failures();
+	reset_forgets();
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
 	EXPECT_EQ(ibv_close_device(ctx), 0);

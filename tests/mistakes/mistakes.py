@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Usage: mistakes.py --source ROOT --build BUILD --private DIR [--only WORD]
+
+Shows that tests see mistakes in the rooms of the device: each entry of device.txt is applied to a copy of its file, which is
+compiled and linked as the file itself was, into a library of its own in DIR; one of the tests that the entry names must fail
+with that library. Without a mistake all of them pass. An entry that does not apply exactly once, or that survives, fails.
+Prints TAP.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+LIBRARY = "lib/libibverbs.so.1.18.0"
+
+
+def read_mistakes(path):
+    blocks, block = [], {}
+    for line in path.read_text().splitlines() + [""]:
+        if line.startswith("#"):
+            continue
+        if not line.strip():
+            if block:
+                blocks.append(block)
+            block = {}
+            continue
+        key, _, value = line.partition(": ")
+        block[key] = value
+    return blocks
+
+
+class Build:
+    def __init__(self, args):
+        self.source = pathlib.Path(args.source)
+        self.build = pathlib.Path(args.build)
+        self.dir = pathlib.Path(args.private)
+        shutil.rmtree(self.dir, ignore_errors=True)
+        self.dir.mkdir(parents=True)
+        commands = json.loads((self.build / "compile_commands.json").read_text())
+        self.compiled = {os.path.normpath(self.build / c["file"]): c for c in commands if "libvb_" in c["output"]}
+        self.link = shlex.split(self.output("ninja", "-C", self.build, "-t", "commands", LIBRARY).splitlines()[-1])
+        tests = json.loads(self.output("meson", "introspect", "--tests", self.build))
+        self.tests = {t["name"]: t for t in tests}
+
+    @staticmethod
+    def output(*command):
+        return subprocess.run([str(c) for c in command], capture_output=True, text=True, check=True).stdout
+
+    def run(self, *command):
+        subprocess.run([str(c) for c in command], cwd=self.build, check=True, stdout=subprocess.DEVNULL)
+
+    def library(self, file, text):
+        """The library with this text in place of the file's."""
+        compiled = self.compiled[str(self.source / "src" / file)]
+        room = file.split("/")[0]
+        source = self.dir / pathlib.Path(file).name
+        instead = self.dir / "instead.o"
+        source.write_text(text)
+        command = shlex.split(compiled["command"])
+        command[command.index("-c") + 1] = str(source)
+        command[command.index("-o") + 1] = str(instead)
+        for option in ("-MQ", "-MF"):  # no list of dependencies
+            del command[command.index(option):command.index(option) + 2]
+        self.run(*[word for word in command if word != "-MD"], "-w")
+        theirs = self.build / compiled["output"]
+        objects = [o for o in sorted(theirs.parent.glob("*.o")) if o.name != theirs.name]
+        link = []
+        for word in self.link:
+            if word == LIBRARY:
+                word = str(self.dir / "libibverbs.so.1")
+            link += [*objects, instead] if word == f"src/libvb_{room}.a" else [word]
+        self.run(*link)
+        return self.dir
+
+    def outcome(self, name, library):
+        """passed, failed, or skipped: what it needs is not here."""
+        test = self.tests[name]
+        environment = {**os.environ, **test["env"], "LD_LIBRARY_PATH": str(library)}
+        try:
+            run = subprocess.run(test["cmd"], cwd=test["workdir"], env=environment, capture_output=True, check=False,
+                                 stdin=subprocess.DEVNULL, timeout=test["timeout"])
+        except subprocess.TimeoutExpired:
+            return "failed"
+        return {0: "passed", 77: "skipped"}.get(run.returncode, "failed")
+
+
+def apply(text, mistake):
+    lines = text.splitlines()
+    hits = [i for i, line in enumerate(lines) if line.strip() == mistake["old"]]
+    if len(hits) != 1:
+        return None, f"the line occurs {len(hits)} times in {mistake['file']}"
+    lines[hits[0]] = mistake["new"]
+    return "\n".join(lines) + "\n", None
+
+
+def judge(build, mistake):
+    """not ok, or ok; and why."""
+    text, trouble = apply((build.source / "src" / mistake["file"]).read_text(), mistake)
+    if trouble:
+        return "not ok", trouble
+    try:
+        library = build.library(mistake["file"], text)
+    except subprocess.CalledProcessError as error:
+        return "not ok", f"does not compile: {error}"
+    skipped = []
+    for name in mistake["tests"].split():
+        outcome = build.outcome(name, library)
+        if outcome == "failed":
+            return "ok", f"by {name}"
+        skipped += [name] if outcome == "skipped" else []
+    if skipped:
+        return "ok", f"SKIP {' '.join(skipped)} cannot run here"
+    return "not ok", "no test noticed it"
+
+
+def report(number, result, name, why):
+    remark = f" # {why}" if why.startswith("SKIP") else f"\n# {why}"
+    print(f"{result} {number} - {name}{remark}", flush=True)
+    return result != "ok"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("source", "build", "private"):
+        parser.add_argument("--" + name, required=True)
+    parser.add_argument("--only", default="")
+    args = parser.parse_args()
+    build = Build(args)
+    mistakes = [m for m in read_mistakes(build.source / "tests" / "mistakes" / "device.txt") if args.only in m["mistake"]]
+    print(f"1..{len(mistakes) + 1}")
+    names = sorted({name for m in mistakes for name in m["tests"].split()})
+    failing = [name for name in names if build.outcome(name, build.build / "lib") == "failed"]
+    bad = report(1, "not ok" if failing else "ok", "without a mistake no test fails", " ".join(failing) or " ".join(names))
+    for number, mistake in enumerate(mistakes, 2):
+        result, why = judge(build, mistake)
+        bad |= report(number, result, "found: " + mistake["mistake"], why)
+    shutil.rmtree(build.dir, ignore_errors=True)
+    return 1 if bad else 0
+
+
+os.environ.setdefault("LC_ALL", "C")
+sys.exit(main())
