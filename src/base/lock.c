@@ -5,27 +5,19 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/pause.h"
 #include "base/sys.h"
 
 #define PAUSES   200
 #define YIELDS   50
 #define SLEEP_NS 50000
 
-static void cpu_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 void vb_lock_relax(int turn)
 {
 	struct timespec t = {0, SLEEP_NS};
 
 	if (turn < PAUSES)
-		cpu_pause();
+		vb_pause();
 	else if (turn < PAUSES + YIELDS)
 		sched_yield();
 	else

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/reason.h"
 #include "device/device.h"
 #include "process/limits.h"
@@ -114,14 +115,12 @@ int vb_attr_query(const struct vb_device *dev, struct ibv_device_attr_ex *attr)
 int vb_attr_query_clock(struct ibv_values_ex *values)
 {
 	uint32_t asked = values->comp_mask; /* the bits that the face knows */
-	struct timespec now;
 
 	values->comp_mask = 0;
 	if (!asked)
 		return 0;
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	values->raw_clock.tv_sec = 0;
-	values->raw_clock.tv_nsec = now.tv_sec * 1000000000 + now.tv_nsec;
+	values->raw_clock.tv_nsec = (long)vb_clock_ns();
 	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
 	return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "base/fork.h"
 #include "base/log.h"
+#include "base/clock.h"
 #include "base/reason.h"
 #include "device/guid.h"
 #include "device/netdev.h"
@@ -31,14 +32,6 @@ static void (*observer)(const struct vb_device *device, enum vb_port_event event
 
 /* Readable zeros in place of a driver's operations. */
 static const char no_driver[512];
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static bool is_running(const struct vb_netdev *n)
 {
@@ -108,7 +101,7 @@ static void raise_events(const struct vb_device *dev, uint32_t events)
 static int refresh(uint64_t max_age)
 {
 	struct vb_netdevs seen;
-	uint64_t now = now_ns();
+	uint64_t now = vb_clock_ns();
 	int err;
 
 	if (devices.seen_at && now - devices.seen_at < max_age)

@@ -21,14 +21,6 @@
 #define STREAK_TO_WAKE    24u        /* so many polls in a row mean that somebody polls for good */
 #define LEASE_NS          2000000ull /* how often progress looks whether the lease still grows */
 
-uint64_t vb_clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
 static void life_step(struct vb_engine *e)
 {
 	vb_lock_take(&e->lock);

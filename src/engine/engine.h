@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "engine/channel_list.h"
 #include "engine/link.h"
@@ -118,7 +119,5 @@ void vb_engine_lose_channel(struct vb_engine *engine, struct vb_channel *channel
 /* A new channel end for this engine; taken up by the next drive. Called under the process's table lock. */
 void vb_engine_adopt(struct vb_engine *engine, struct vb_channel *channel);
 void vb_engine_add_qp(struct vb_engine *engine, struct vb_qp *qp);
-
-uint64_t vb_clock_ns(void);
 
 #endif

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "base/pause.h"
 #include "host/private.h"
 
 #define SPINS  200
@@ -46,7 +47,7 @@ bool vb_commons_mutex_try(struct vb_commons_mutex *m)
 	int err = try_once(m);
 
 	for (int i = 0; err == EBUSY && i < SPINS; i++) {
-		vb_cpu_relax();
+		vb_pause();
 		err = try_once(m);
 	}
 	for (int i = 0; err == EBUSY && i < YIELDS; i++) {

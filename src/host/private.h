@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/siphash.h"
 #include "host/channel.h"
@@ -25,15 +26,6 @@
 #include "host/peer.h"
 
 #define VB_MSEC 1000000ll
-
-static inline void vb_cpu_relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
 
 struct vb_guard;
 struct vb_turn;
@@ -280,8 +272,12 @@ struct vb_node {
 	struct vb_arena arena;
 };
 
+static inline int64_t vb_node_clock(void)
+{
+	return (int64_t)vb_clock_ns();
+}
+
 /* reactor.c */
-int64_t vb_node_clock(void);
 /* epoll descriptor and doorbell; close: what is watched for other rooms. */
 int vb_reactor_open(struct vb_node *node);
 void vb_reactor_close(struct vb_node *node);

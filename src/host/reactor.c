@@ -22,14 +22,6 @@ struct vb_watch {
 	void *arg;
 };
 
-int64_t vb_node_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
 void vb_node_descriptors_gone(struct vb_node *node)
 {
 	if (atomic_exchange(&node->gone, true))

@@ -14,6 +14,7 @@
 
 #include "base/reason.h"
 #include "base/sys.h"
+#include "base/pause.h"
 #include "host/guard.h"
 #include "host/private.h"
 #include "host/shared.h"
@@ -116,7 +117,7 @@ static void pause_for(struct watch *w)
 
 	w->count++;
 	if (w->count < SPINS)
-		vb_cpu_relax();
+		vb_pause();
 	else if (w->count < SPINS + YIELDS)
 		sched_yield();
 	else
