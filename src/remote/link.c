@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 
 #include "base/fork.h"
 #include "base/reason.h"
@@ -23,16 +24,18 @@
 #include "udp/socket.h"
 #include "engine/progress.h"
 
-#define SENDERS    32u
+#define SENDERS      32u
 
 /* An engine that found nothing so often looks only every so many drives: a system call each time would slow its other links. */
-#define IDLE_LOOKS 256u
-#define IDLE_SKIP  16u
+#define IDLE_LOOKS   256u
+#define IDLE_SKIP    16u
 
-#define LAST_LOOKS 256u          /* batches that a socket can still hold when it is closed */
-#define MEND_NS    1000000000ull /* between tries to open a socket again */
-#define LEAVE_NS   1000000ull
-#define EVENTS     8
+#define LAST_LOOKS   256u          /* batches that a socket can still hold when it is closed */
+#define MEND_NS      1000000000ull /* between tries to open a socket again */
+#define LEAVE_NS     1000000ull
+#define EXIT_LOOK_NS 200000l
+#define EXIT_NS      100000000ull /* the end of the process waits no longer for its strays */
+#define EVENTS       8
 
 struct side {
 	_Atomic int fd; /* -1: closed */
@@ -55,6 +58,7 @@ struct link {
 	struct vb_udp_receiver *receiver;
 	int epoll; /* holds the receiving sockets, and lies in the progress thread's set */
 	_Atomic bool rang;
+	_Atomic bool emptying; /* a socket that was let go of is read for the last time */
 };
 
 static struct link udp_link = {
@@ -196,6 +200,7 @@ static bool leaving_close(struct side *side, struct vb_engine *keeper)
 			vb_lock_release(&keeper->lock);
 		return false;
 	}
+	atomic_store(&udp_link.emptying, true);
 	fd = atomic_exchange(&side->leaving, -1);
 	if (keeper && fd >= 0)
 		socket_empty(keeper, fd, side == &udp_link.side[0]);
@@ -204,6 +209,7 @@ static bool leaving_close(struct side *side, struct vb_engine *keeper)
 		vb_engine_flush(keeper);
 		vb_lock_release(&keeper->lock);
 	}
+	atomic_store(&udp_link.emptying, false);
 	vb_descriptor_close(fd);
 	vb_udp_steer_parted();
 	return true;
@@ -443,6 +449,23 @@ static void forked(void)
 	}
 	udp_link.epoll = -1;
 }
+
+/*
+ * exit(3). A packet that this process has taken for another one of the host is passed on before its end, by the progress
+ * thread: a datagram is not sent again.
+ */
+static void at_exit(void)
+{
+	uint64_t until = vb_clock_ns() + EXIT_NS;
+
+	while ((atomic_load(&udp_link.side[0].leaving) >= 0 ||
+		atomic_load(&udp_link.side[1].leaving) >= 0 || atomic_load(&udp_link.emptying) ||
+		vb_udp_stray_kept()) &&
+	       vb_clock_ns() < until)
+		vb_sys_nanosleep(&(struct timespec){0, EXIT_LOOK_NS});
+}
+
+VB_PROCESS_HOOK(.at_exit = at_exit);
 
 VB_PROGRESS_HOOK(.serve = serve, .arm = vb_udp_link_arm, .rang = rang);
 

@@ -245,6 +245,11 @@ struct vb_engine *vb_udp_stray_keeper(void)
 	return keeper;
 }
 
+bool vb_udp_stray_kept(void)
+{
+	return keeper && atomic_load_explicit(&keeper->keeps, memory_order_relaxed);
+}
+
 /* Both engines' locks are held in turn: another engine may be finishing, too. */
 void vb_udp_stray_finish(struct vb_engine *e)
 {

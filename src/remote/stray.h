@@ -32,5 +32,7 @@ void vb_udp_stray_finish(struct vb_engine *engine);
 void vb_udp_stray_fini(struct vb_engine *engine);
 /* An engine without a queue that only passes packets on, driven by the progress thread, when the one that received them has ended. NULL: no memory. */
 struct vb_engine *vb_udp_stray_keeper(void);
+/* Without locks: has the keeper anything left? */
+bool vb_udp_stray_kept(void);
 
 #endif
