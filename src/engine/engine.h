@@ -21,9 +21,8 @@
 
 struct vb_engine_hook;
 struct vb_qp;
+struct vb_remote_engine;
 struct vb_run;
-struct vb_strays;
-struct vb_udp_inbox;
 
 /* Which ways the work has taken; under the engine's lock, summed up by paths.c. */
 struct vb_paths {
@@ -66,14 +65,10 @@ struct vb_engine {
 	bool yields; /* nothing has come for long over those links: who polls gives the processor away once */
 	bool courtesy;      /* some runnable queue pair was deferred (link->defer) */
 	_Atomic bool keeps; /* a link keeps what no event will move: look again, ever more seldom */
-	/* The link between hosts (remote/link.c, remote/deliver.c). */
-	uint32_t udp_idle; /* looks in a row that found nothing */
-	struct vb_strays
-		*strays; /* packets for other processes (remote/stray.h); NULL until the first */
-	uint8_t *udp_staging;           /* payload of the run that is being sent */
-	struct vb_udp_inbox *udp_inbox; /* packets that another engine's drive read; set once */
-	struct vb_engine_hook *hooks;   /* what else it serves (hook.h) */
-	uint32_t held;                  /* by walks, under the table's lock (engines.c) */
+	struct vb_remote_engine
+		*remote; /* the part of the link between hosts (remote/part.h); NULL: none */
+	struct vb_engine_hook *hooks; /* what else it serves (hook.h) */
+	uint32_t held;                /* by walks, under the table's lock (engines.c) */
 	struct vb_engine *next_spare;
 };
 

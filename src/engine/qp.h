@@ -23,21 +23,20 @@
 #include "object/queue_memory.h"
 #include "transport/tqp.h"
 
+struct vb_local_datagrams;
 struct vb_mw;
 struct vb_qp_attrs;
 struct vb_qp_builder;
 struct vb_qp_counters;
 struct vb_qp_events;
+struct vb_remote_qp;
 struct vb_srq;
-struct vb_udp_sender;
 
 #define VB_QP_RUN_BYTES 32768u /* payload of one slot of a ring; a multiple of every path MTU */
 /* vb_send_wqe.peer_hint: which link a datagram takes. */
 #define VB_HINT_NOWHERE 0u
 #define VB_HINT_LOCAL   1u
 #define VB_HINT_REMOTE  2u
-
-#define VB_UD_CACHE     16 /* destinations a UD queue pair remembers channels for */
 
 /*
  * In the order of the processor's cache lines: what programs see, which has to come first; where a message goes and where it comes from;
@@ -103,23 +102,12 @@ struct vb_qp {
 	/* The links within the host (local/link.c). */
 	const struct vb_page_qp *peer_qp;
 	uint64_t connected_at; /* when RTR was entered, CLOCK_MONOTONIC ns */
-	struct vb_channel *ud_cache[VB_UD_CACHE];
-	uint32_t ud_cache_qpn[VB_UD_CACHE];
-	uint32_t ud_slow[VB_UD_CACHE]; /* contact was waited for in vain: no longer */
-	uint64_t ud_wait_since;        /* a datagram waits for contact since then, 0 = no */
-	const char *discard_why;
 	struct vb_channel *
 		reserved_channel; /* where the pending reservation lies; NULL: a datagram that is dropped */
-	void *reserved_bulk; /* where a datagram's path goes */
-	void *discard; /* payload of datagrams that go nowhere (allocated when first needed) */
-
-	/* The link between hosts (remote/qp.c). */
-	uint8_t udp_habit; /* messages in a row that were replied to at once */
-	uint8_t udp;       /* families whose sockets it holds (VB_UDP_IPV4 ...) */
-	uint32_t udp_ifindex;
-	struct vb_udp_sender *udp_sender[2]; /* by family */
-	enum { VB_PAIRING_OFF, VB_PAIRING_NEXT, VB_PAIRING_HELD } udp_pairing;
-	struct vb_run udp_held; /* its payload is in the engine's staging buffer */
+	void *reserved_bulk;                  /* where a datagram's path goes */
+	struct vb_local_datagrams *datagrams; /* NULL until the first (local/link.h) */
+	/* The link between hosts (remote/part.h); NULL until it is needed. */
+	struct vb_remote_qp *remote;
 	uint32_t mcast_groups;
 	void (*mcast_leave)(struct ibv_qp *qp); /* all groups; NULL: it was never in one */
 	bool block_self;                        /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */

@@ -85,17 +85,17 @@ static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_sen
 					   uint32_t slot, enum vb_contact *why_not)
 {
 	*why_not = VB_CONTACT_ABSENT;
-	if (qp->ud_cache[slot] && qp->ud_cache_qpn[slot] == wqe->remote_qpn &&
-	    !atomic_load_explicit(&qp->ud_cache[slot]->dead, memory_order_relaxed))
-		return qp->ud_cache[slot];
+	if (qp->datagrams->channel[slot] && qp->datagrams->qpn[slot] == wqe->remote_qpn &&
+	    !atomic_load_explicit(&qp->datagrams->channel[slot]->dead, memory_order_relaxed))
+		return qp->datagrams->channel[slot];
 	struct vb_channel *c = NULL;
 
 	if (wqe->peer_hint == VB_HINT_LOCAL)
 		c = vb_channel_find_since(qp->engine->node, qp->engine->index, wqe->remote_qpn,
 					  qp->connected_at, false, why_not);
 	if (c) {
-		qp->ud_cache[slot] = c;
-		qp->ud_cache_qpn[slot] = wqe->remote_qpn;
+		qp->datagrams->channel[slot] = c;
+		qp->datagrams->qpn[slot] = wqe->remote_qpn;
 	}
 	return c;
 }
@@ -103,12 +103,12 @@ static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_sen
 /* The datagram is dropped: its payload goes to memory that nobody reads. */
 static void *discard(struct vb_qp *qp, const char *why)
 {
-	qp->ud_wait_since = 0;
+	qp->datagrams->wait_since = 0;
 	qp->reserved_channel = NULL;
-	qp->discard_why = why;
-	if (!qp->discard)
-		qp->discard = malloc(VB_MTU_BYTES);
-	return qp->discard;
+	qp->datagrams->discard_why = why;
+	if (!qp->datagrams->discard)
+		qp->datagrams->discard = malloc(VB_MTU_BYTES);
+	return qp->datagrams->discard;
 }
 
 /* Where the payload is sent from: the slot itself, if it fits, else behind the path of a datagram. */
@@ -141,22 +141,28 @@ static bool receiver_moves(struct vb_channel *c, uint64_t now)
 /* Contact is being made. False: this queue pair has waited long enough for that process, now or before. */
 static bool contact_may_come(struct vb_qp *qp, uint32_t qpn, uint32_t slot, uint64_t now)
 {
-	if (qp->ud_slow[slot] == qpn)
+	if (qp->datagrams->slow[slot] == qpn)
 		return false;
-	if (!qp->ud_wait_since)
-		qp->ud_wait_since = now;
-	if (now - qp->ud_wait_since <= DATAGRAM_CONTACT_NS)
+	if (!qp->datagrams->wait_since)
+		qp->datagrams->wait_since = now;
+	if (now - qp->datagrams->wait_since <= DATAGRAM_CONTACT_NS)
 		return true;
-	qp->ud_slow[slot] = qpn;
+	qp->datagrams->slow[slot] = qpn;
 	return false;
 }
 
 static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			      const struct vb_run *run)
 {
-	uint32_t slot = (wqe->remote_qpn ^ (wqe->remote_qpn >> 10)) % VB_UD_CACHE;
+	uint32_t slot = (wqe->remote_qpn ^ (wqe->remote_qpn >> 10)) % VB_DATAGRAM_PLACES;
 	enum vb_contact why;
-	struct vb_channel *c = datagram_channel(qp, wqe, slot, &why);
+	struct vb_channel *c;
+
+	if (!qp->datagrams)
+		qp->datagrams = calloc(1, sizeof(*qp->datagrams));
+	if (!qp->datagrams)
+		return NULL;
+	c = datagram_channel(qp, wqe, slot, &why);
 
 	if (!c && why == VB_CONTACT_PENDING) {
 		if (contact_may_come(qp, wqe->remote_qpn, slot, vb_clock_ns()))
@@ -164,8 +170,8 @@ static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		return discard(qp, "its process does not answer");
 	}
 	/* However long contact took: room is waited for from now on. */
-	qp->ud_wait_since = 0;
-	qp->ud_slow[slot] = 0;
+	qp->datagrams->wait_since = 0;
+	qp->datagrams->slow[slot] = 0;
 	if (!c)
 		return discard(qp, "nobody there");
 	void *room = ring_reserve(qp, c, run);
@@ -198,7 +204,8 @@ static void commit(struct vb_qp *qp, const struct vb_run *run)
 
 	if (!c) {
 		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: datagram for qp 0x%x: %s", qp->t.qpn,
-			run->dest_qpn, qp->discard_why);
+			run->dest_qpn,
+			qp->datagrams ? qp->datagrams->discard_why : "its channel is gone");
 		return;
 	}
 	vb_slot_encode(vb_ring_reserved(&c->tx), run);
@@ -209,12 +216,22 @@ static void commit(struct vb_qp *qp, const struct vb_run *run)
 	path_count(&qp->engine->paths, c->loop, run->length);
 }
 
+static void release(struct vb_qp *qp)
+{
+	if (!qp->datagrams)
+		return;
+	free(qp->datagrams->discard);
+	free(qp->datagrams);
+	qp->datagrams = NULL;
+}
+
 /* The last one of the list: it takes what no other reaches. */
 const struct vb_link vb_shm_link = {
 	.name = "shm",
 	.lossless = true,
 	.always = true,
 	.seek = seek,
+	.release = release,
 	.reserve = reserve,
 	.commit = commit,
 	.direct = vb_local_direct,

@@ -20,6 +20,18 @@ static inline void vb_local_set_channel(struct vb_qp *qp, struct vb_channel *cha
 	qp->link = channel->loop ? &vb_loop_link : &vb_shm_link;
 }
 
+#define VB_DATAGRAM_PLACES 16u
+
+/* Of a datagram queue pair, from its first datagram to release: what it remembers of its destinations. */
+struct vb_local_datagrams {
+	struct vb_channel *channel[VB_DATAGRAM_PLACES];
+	uint32_t qpn[VB_DATAGRAM_PLACES];
+	uint32_t slow[VB_DATAGRAM_PLACES]; /* contact was waited for in vain: no longer */
+	uint64_t wait_since;               /* a datagram waits for contact since then, 0 = no */
+	void *discard; /* payload of datagrams that go nowhere (allocated when first needed) */
+	const char *discard_why;
+};
+
 /* direct.c: link->direct and link->direct_waits. */
 enum vb_direct vb_local_direct(struct vb_qp *qp, struct vb_send_wqe *wqe);
 bool vb_local_direct_waits(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool two_sided);

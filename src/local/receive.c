@@ -231,9 +231,9 @@ bool vb_local_drain(struct vb_engine *e, bool polled)
 static void qp_lose_channel(struct vb_engine *e, struct vb_qp *qp, const struct vb_channel *channel,
 			    bool peer_dead)
 {
-	for (int i = 0; i < VB_UD_CACHE; i++) {
-		if (qp->ud_cache[i] == channel)
-			qp->ud_cache[i] = NULL;
+	for (uint32_t i = 0; qp->datagrams && i < VB_DATAGRAM_PLACES; i++) {
+		if (qp->datagrams->channel[i] == channel)
+			qp->datagrams->channel[i] = NULL;
 	}
 	if (qp->reserved_channel == channel)
 		qp->reserved_channel = NULL;

@@ -173,7 +173,6 @@ static void resources_put(struct vb_qp *qp)
 	vb_recv_queue_fini(&qp->rq);
 	send_queue_free(qp);
 	vb_bias_forget(&qp->wr_lock);
-	free(qp->discard);
 	free(qp->t.resp.res);
 	vb_qp_parts_free(qp);
 	free(qp->t.req.rd_end);
@@ -399,8 +398,6 @@ void vb_qp_queues_clear(struct vb_qp *qp)
 	qp->psn_moved = false;
 	qp->overrun = qp->peer_lost = qp->draining = false;
 	qp->unreachable = 0;
-	qp->ud_wait_since = 0;
-	memset(qp->ud_slow, 0, sizeof(qp->ud_slow));
 	qp->channel = NULL;
 	qp->peer_qp = NULL;
 	qp->seeking = false;

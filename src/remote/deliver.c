@@ -12,6 +12,7 @@
 #include "process/process.h"
 #include "qp/qp.h"
 #include "remote/inbox.h"
+#include "remote/part.h"
 #include "remote/reply.h"
 #include "remote/stray.h"
 #include "remote/udp.h"
@@ -21,20 +22,24 @@
 
 int vb_udp_engine_init(struct vb_engine *e)
 {
-	if (!e->udp_staging)
-		e->udp_staging = malloc(STAGING_BYTES);
-	if (!e->udp_inbox) /* seen by other engines' drives from now on */
-		__atomic_store_n(&e->udp_inbox, vb_udp_inbox_create(), __ATOMIC_RELEASE);
-	if (!e->udp_staging || !e->udp_inbox)
+	struct vb_remote_engine *r = vb_remote_engine(e);
+
+	if (r && !r->staging)
+		r->staging = malloc(STAGING_BYTES);
+	if (r && !r->inbox) /* seen by other engines' drives from now on */
+		__atomic_store_n(&r->inbox, vb_udp_inbox_create(), __ATOMIC_RELEASE);
+	if (!r || !r->staging || !r->inbox)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "udp buffers of an engine");
 	return 0;
 }
 
 void vb_udp_engine_fini(struct vb_engine *e)
 {
-	free(e->udp_staging);
-	vb_udp_inbox_destroy(e->udp_inbox);
 	vb_udp_stray_fini(e);
+	free(e->remote->staging);
+	vb_udp_inbox_destroy(e->remote->inbox);
+	free(e->remote);
+	e->remote = NULL;
 }
 
 void vb_udp_drop(enum vb_reason reason, const struct vb_run *run)
@@ -46,7 +51,7 @@ void vb_udp_drop(enum vb_reason reason, const struct vb_run *run)
 /* The wire's rules that shared memory does not need: who may send to this queue pair. */
 static enum vb_reason judge(const struct vb_qp *qp, const struct vb_run *run)
 {
-	if (!qp->udp)
+	if (!qp->remote || !qp->remote->families)
 		return VB_REASON_DROP_STATE;
 	if (qp->t.service == VB_SERVICE_UD)
 		return VB_REASON_NONE;
@@ -79,7 +84,8 @@ struct hand_over {
 static void hand_over(struct vb_engine *e, void *arg)
 {
 	struct hand_over *h = arg;
-	struct vb_udp_inbox *box = __atomic_load_n(&e->udp_inbox, __ATOMIC_ACQUIRE);
+	struct vb_remote_engine *r = __atomic_load_n(&e->remote, __ATOMIC_ACQUIRE);
+	struct vb_udp_inbox *box = r ? __atomic_load_n(&r->inbox, __ATOMIC_ACQUIRE) : NULL;
 
 	if (!box || !vb_udp_inbox_push(box, h->run, h->payload)) {
 		vb_udp_drop(box ? VB_REASON_DROP_INBOX : VB_REASON_DROP_STATE, h->run);
@@ -90,15 +96,12 @@ static void hand_over(struct vb_engine *e, void *arg)
 		vb_bell_call(e->node, e->index);
 }
 
-void vb_udp_deliver_process(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
+/* `owner`: the index of the engine that serves the queue pair. */
+static void deliver_to(struct vb_engine *e, uint32_t owner, const struct vb_run *run,
+		       const uint8_t *payload)
 {
 	struct hand_over h = {.run = run, .payload = payload};
-	uint32_t owner;
 
-	if (vb_qp_owner(e->node, run->dest_qpn, &owner) != VB_QP_HERE) {
-		vb_udp_drop(VB_REASON_DROP_QPN, run);
-		return;
-	}
 	if (owner == e->index) {
 		vb_udp_deliver_here(e, run, payload);
 		return;
@@ -108,38 +111,57 @@ void vb_udp_deliver_process(struct vb_engine *e, const struct vb_run *run, const
 		vb_progress_expect(1);
 }
 
+void vb_udp_deliver_process(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
+{
+	uint32_t owner;
+
+	if (vb_qp_owner(e->node, run->dest_qpn, &owner) == VB_QP_HERE)
+		deliver_to(e, owner, run, payload);
+	else
+		vb_udp_drop(VB_REASON_DROP_QPN, run);
+}
+
 void vb_udp_deliver(void *arg, const struct vb_run *run, const uint8_t *payload, uint32_t ifindex)
 {
 	struct vb_engine *e = arg;
 	uint32_t owner;
 
-	if (run->dest_qpn == VB_QPN_MULTICAST)
+	if (run->dest_qpn == VB_QPN_MULTICAST) {
 		vb_mcast_deliver(e, run, payload, ifindex);
-	else if (vb_qp_owner(e->node, run->dest_qpn, &owner) == VB_QP_ELSEWHERE)
+		return;
+	}
+	switch (vb_qp_owner(e->node, run->dest_qpn, &owner)) {
+	case VB_QP_HERE:
+		deliver_to(e, owner, run, payload);
+		break;
+	case VB_QP_ELSEWHERE:
 		vb_udp_stray(e, run, payload);
-	else
-		vb_udp_deliver_process(e, run, payload);
+		break;
+	default:
+		vb_udp_drop(VB_REASON_DROP_QPN, run);
+		break;
+	}
 }
 
 static bool inbox_serve(struct vb_engine *e)
 {
 	const uint8_t *payload;
-	const struct vb_run *run = vb_udp_inbox_peek(e->udp_inbox, &payload);
+	const struct vb_run *run = vb_udp_inbox_peek(e->remote->inbox, &payload);
 	bool any = run != NULL;
 
 	while (run) {
 		vb_udp_deliver_here(e, run, payload);
-		vb_udp_inbox_pop(e->udp_inbox);
-		run = vb_udp_inbox_peek(e->udp_inbox, &payload);
+		vb_udp_inbox_pop(e->remote->inbox);
+		run = vb_udp_inbox_peek(e->remote->inbox, &payload);
 	}
 	return any;
 }
 
 bool vb_udp_deliver_late(struct vb_engine *e)
 {
-	bool any = e->udp_inbox && inbox_serve(e);
+	bool any = e->remote->inbox && inbox_serve(e);
 
-	if (e->strays)
+	if (e->remote->strays)
 		any |= vb_udp_stray_late(e);
 	return any;
 }

@@ -3,6 +3,7 @@
 #include "base/reason.h"
 #include "qp/qp.h"
 #include "remote/link.h"
+#include "remote/part.h"
 #include "remote/qp.h"
 #include "host/descriptor.h"
 #include "udp/address.h"
@@ -11,9 +12,9 @@ static struct vb_udp_sender *sender_for(struct vb_qp *qp, const struct vb_path *
 {
 	unsigned int family = vb_udp_is_ipv4(path->dgid) ? VB_UDP_IPV4 : VB_UDP_IPV6;
 
-	if (!(qp->udp & family))
+	if (!(qp->remote->families & family))
 		return NULL;
-	struct vb_udp_sender *sender = qp->udp_sender[family - 1];
+	struct vb_udp_sender *sender = qp->remote->sender[family - 1];
 
 	if (path->flow_label && qp->t.service == VB_SERVICE_UD)
 		(void)vb_udp_link_sender(family, ibv_flow_label_to_udp_sport(path->flow_label),
@@ -38,10 +39,11 @@ static void run_send(struct vb_qp *qp, const struct vb_run *run, const struct vb
 	if (!vb_descriptor_still(sender->fd) && vb_udp_link_sender_mend(sender))
 		return;
 	if (ack)
-		vb_udp_send_pair(sender, path, qp->udp_ifindex, run, qp->t.mtu,
-				 qp->engine->udp_staging, ack);
+		vb_udp_send_pair(sender, path, qp->remote->ifindex, run, qp->t.mtu,
+				 qp->engine->remote->staging, ack);
 	else
-		vb_udp_send(sender, path, qp->udp_ifindex, run, qp->t.mtu, qp->engine->udp_staging);
+		vb_udp_send(sender, path, qp->remote->ifindex, run, qp->t.mtu,
+			    qp->engine->remote->staging);
 	paths->udp_runs += ack ? 2 : 1;
 	paths->udp_bytes += run->length;
 }
@@ -49,40 +51,40 @@ static void run_send(struct vb_qp *qp, const struct vb_run *run, const struct vb
 /* The held run goes out. */
 static void let_go(struct vb_qp *qp, const struct vb_run *ack)
 {
-	qp->udp_pairing = VB_PAIRING_OFF;
-	run_send(qp, &qp->udp_held, ack);
+	qp->remote->pairing = VB_PAIRING_OFF;
+	run_send(qp, &qp->remote->held, ack);
 }
 
 void vb_udp_pair_begin(struct vb_qp *qp)
 {
-	qp->udp_pairing = VB_PAIRING_NEXT;
+	qp->remote->pairing = VB_PAIRING_NEXT;
 }
 
 void vb_udp_pair_end(struct vb_qp *qp)
 {
-	if (qp->udp_pairing == VB_PAIRING_HELD)
+	if (qp->remote->pairing == VB_PAIRING_HELD)
 		let_go(qp, NULL);
-	qp->udp_pairing = VB_PAIRING_OFF;
+	qp->remote->pairing = VB_PAIRING_OFF;
 }
 
 void *vb_udp_reserve(struct vb_qp *qp, uint32_t length)
 {
 	/* The buffer is needed; there is never more than max_run_bytes, which it has. */
-	if (length && qp->udp_pairing == VB_PAIRING_HELD)
+	if (length && qp->remote->pairing == VB_PAIRING_HELD)
 		let_go(qp, NULL);
-	return qp->engine->udp_staging;
+	return qp->engine->remote->staging;
 }
 
 void vb_udp_commit(struct vb_qp *qp, const struct vb_run *run)
 {
-	if (qp->udp_pairing == VB_PAIRING_HELD) {
+	if (qp->remote->pairing == VB_PAIRING_HELD) {
 		let_go(qp, run->op == VB_OP_ACK ? run : NULL);
 		if (run->op == VB_OP_ACK)
 			return;
 	}
-	if (qp->udp_pairing == VB_PAIRING_NEXT && run->segments == 1 && run->op != VB_OP_ACK) {
-		qp->udp_held = *run;
-		qp->udp_pairing = VB_PAIRING_HELD;
+	if (qp->remote->pairing == VB_PAIRING_NEXT && run->segments == 1 && run->op != VB_OP_ACK) {
+		qp->remote->held = *run;
+		qp->remote->pairing = VB_PAIRING_HELD;
 		return;
 	}
 	run_send(qp, run, NULL);

@@ -16,6 +16,7 @@
 #include "remote/mcast.h"
 #include "process/process.h"
 #include "remote/deliver.h"
+#include "remote/part.h"
 #include "remote/steer.h"
 #include "remote/stray.h"
 #include "host/descriptor.h"
@@ -372,14 +373,14 @@ static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
 /* When nothing has come for long, whoever is to send something may need the poller's processor. */
 static void set_idle(struct vb_engine *e, uint32_t looks)
 {
-	e->udp_idle = looks;
+	e->remote->idle = looks;
 	__atomic_store_n(&e->yields, looks >= IDLE_LOOKS && looks % IDLE_SKIP == 1,
 			 __ATOMIC_RELAXED);
 }
 
 static bool skip(struct vb_engine *e)
 {
-	uint32_t looks = e->udp_idle;
+	uint32_t looks = e->remote->idle;
 
 	if (looks < IDLE_LOOKS)
 		return false;
@@ -398,8 +399,8 @@ bool vb_udp_link_drain(struct vb_engine *e)
 	vb_lock_release(&udp_link.drain);
 	if (worked)
 		set_idle(e, 0);
-	else if (e->udp_idle < IDLE_LOOKS)
-		set_idle(e, e->udp_idle + 1);
+	else if (e->remote->idle < IDLE_LOOKS)
+		set_idle(e, e->remote->idle + 1);
 	return worked;
 }
 

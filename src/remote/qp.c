@@ -3,6 +3,7 @@
 #include "remote/qp.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/reason.h"
@@ -13,6 +14,7 @@
 #include "qp/qp.h"
 #include "remote/deliver.h"
 #include "remote/link.h"
+#include "remote/part.h"
 #include "remote/steer.h"
 #include "remote/udp.h"
 #include "udp/address.h"
@@ -54,13 +56,33 @@ static int mtu_check(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu 
 		qp->t.qpn, bytes, bytes + vb_udp_overhead(ipv4), link.ifname, link.mtu);
 }
 
+struct vb_remote_qp *vb_remote_qp(struct vb_qp *qp)
+{
+	if (!qp->remote)
+		qp->remote = calloc(1, sizeof(*qp->remote));
+	if (!qp->remote)
+		(void)vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "a queue pair's link between hosts");
+	return qp->remote;
+}
+
+struct vb_remote_engine *vb_remote_engine(struct vb_engine *e)
+{
+	struct vb_remote_engine *r = e->remote;
+
+	if (r)
+		return r;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return NULL;
+	__atomic_store_n(&e->remote, r, __ATOMIC_RELEASE); /* for other engines' drives */
+	vb_engine_join_link(e, &vb_udp_link);
+	return r;
+}
+
 /* Takes hold of a family; while there is a hold the engine reads the sockets. Engine's lock. */
 static int engine_hold(struct vb_engine *e, unsigned int family)
 {
 	int err = vb_udp_engine_init(e);
-
-	if (!err)
-		vb_engine_join_link(e, &vb_udp_link);
 
 	if (!err)
 		err = vb_udp_link_get(e, family);
@@ -85,11 +107,11 @@ static void engine_drop(struct vb_engine *e, unsigned int family)
 
 static int hold(struct vb_qp *qp, unsigned int family)
 {
-	int err = qp->udp & family ? 0 : engine_hold(qp->engine, family);
+	int err = qp->remote->families & family ? 0 : engine_hold(qp->engine, family);
 
 	if (err)
 		return err;
-	qp->udp |= (uint8_t)family;
+	qp->remote->families |= (uint8_t)family;
 	vb_udp_steer_check();
 	return err;
 }
@@ -121,6 +143,8 @@ int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const stru
 	if (!err && family_of(path->sgid) != family_of(path->dgid))
 		err = vb_refuse(EINVAL, VB_REASON_ARG,
 				"modify_qp: qp 0x%x: one GID is IPv4, the other IPv6", qp->t.qpn);
+	if (!err && !vb_remote_qp(qp))
+		err = -ENOMEM;
 	if (!err)
 		err = hold(qp, family_of(path->dgid));
 	if (!err)
@@ -130,8 +154,8 @@ int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const stru
 		return err;
 	if (vb_device_gid(vb_context_of(qp->u.qp.context)->device, ah->grh.sgid_index, &gid,
 			  &ifindex))
-		qp->udp_ifindex = ifindex;
-	qp->udp_sender[family_of(path->dgid) - 1] = sender;
+		qp->remote->ifindex = ifindex;
+	qp->remote->sender[family_of(path->dgid) - 1] = sender;
 	return 0;
 }
 
@@ -139,12 +163,14 @@ void vb_udp_qp_datagrams(struct vb_qp *qp)
 {
 	struct vb_link_state link;
 
+	if (!vb_remote_qp(qp))
+		return;
 	vb_device_link(vb_context_of(qp->u.qp.context)->device, &link);
-	qp->udp_ifindex = (uint32_t)link.ifindex;
+	qp->remote->ifindex = (uint32_t)link.ifindex;
 	for (unsigned int family = VB_UDP_IPV4; family <= VB_UDP_IPV6; family++) {
 		if (!hold(qp, family))
 			(void)vb_udp_link_sender(family, source_port(qp, 0),
-						 &qp->udp_sender[family - 1]);
+						 &qp->remote->sender[family - 1]);
 	}
 }
 
@@ -174,10 +200,12 @@ void vb_udp_qp_tune(struct vb_qp *qp)
 
 void vb_udp_qp_release(struct vb_qp *qp)
 {
+	if (!qp->remote)
+		return;
 	for (unsigned int family = VB_UDP_IPV4; family <= VB_UDP_IPV6; family++) {
-		if (qp->udp & family)
+		if (qp->remote->families & family)
 			engine_drop(qp->engine, family);
-		qp->udp_sender[family - 1] = NULL;
 	}
-	qp->udp = 0;
+	free(qp->remote);
+	qp->remote = NULL;
 }

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #include "qp/qp.h"
+#include "remote/part.h"
 #include "transport/run.h"
 
 #define VB_UDP_HABIT 8u /* replies in a row that make one */
@@ -33,21 +34,21 @@ static inline bool vb_udp_reply_posted(struct vb_qp *qp)
 	if (!qp->heard)
 		return false;
 	qp->heard = false;
-	if (qp->udp_habit < VB_UDP_HABIT)
-		qp->udp_habit++;
+	if (qp->remote->habit < VB_UDP_HABIT)
+		qp->remote->habit++;
 	return qp->runnable && vb_tqp_owes_ack_alone(&qp->t);
 }
 
 /* Is the acknowledgement to wait for a reply? */
 static inline bool vb_udp_reply_expected(const struct vb_qp *qp)
 {
-	return qp->heard && qp->udp_habit == VB_UDP_HABIT && vb_tqp_owes_ack_alone(&qp->t);
+	return qp->heard && qp->remote->habit == VB_UDP_HABIT && vb_tqp_owes_ack_alone(&qp->t);
 }
 
 /* The program is back and has not posted: the habit is over. */
 static inline void vb_udp_reply_over(struct vb_qp *qp)
 {
-	qp->udp_habit = 0;
+	qp->remote->habit = 0;
 	qp->heard = false;
 }
 

@@ -11,8 +11,8 @@
 #include "engine/engine.h"
 #include "process/process.h"
 #include "remote/deliver.h"
+#include "remote/part.h"
 #include "remote/steer.h"
-#include "remote/udp.h"
 #include "host/slot.h"
 
 #define PLACES        16u /* queue pairs of other processes that channels are remembered for */
@@ -57,14 +57,14 @@ static uint32_t place_of(uint32_t qpn)
 
 static struct vb_strays *strays_of(struct vb_engine *e)
 {
-	if (!e->strays) {
-		e->strays = calloc(1, sizeof(*e->strays));
-		if (e->strays) {
-			e->strays->last = &e->strays->first;
-			vb_engine_join_link(e, &vb_udp_link);
-		}
+	struct vb_remote_engine *r = vb_remote_engine(e);
+
+	if (r && !r->strays) {
+		r->strays = calloc(1, sizeof(*r->strays));
+		if (r->strays)
+			r->strays->last = &r->strays->first;
 	}
-	return e->strays;
+	return r ? r->strays : NULL;
 }
 
 static bool may_ask(struct vb_strays *s)
@@ -80,7 +80,7 @@ static bool may_ask(struct vb_strays *s)
 
 static struct vb_channel *channel_to(struct vb_engine *e, uint32_t qpn, enum vb_contact *why)
 {
-	struct vb_strays *s = e->strays;
+	struct vb_strays *s = e->remote->strays;
 	uint32_t place = place_of(qpn);
 	struct vb_channel *c = s->channel[place];
 
@@ -126,7 +126,7 @@ static uint32_t parcel_bytes(const struct vb_run *run)
 /* Behind what waits already; somebody has to ask for contact's second step (a channel, after the process), also if nobody polls. */
 static void append(struct vb_engine *e, struct parcel *p)
 {
-	struct vb_strays *s = e->strays;
+	struct vb_strays *s = e->remote->strays;
 
 	p->next = NULL;
 	*s->last = p;
@@ -141,7 +141,7 @@ static void append(struct vb_engine *e, struct parcel *p)
 
 static void keep(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
 {
-	struct vb_strays *s = e->strays;
+	struct vb_strays *s = e->remote->strays;
 	struct parcel *p = s->bytes < WAITING_BYTES ? malloc(sizeof(*p) + run->length) : NULL;
 
 	if (!p) {
@@ -195,7 +195,7 @@ static bool parcel_goes(struct vb_engine *e, struct parcel *p, uint32_t *blocked
 
 bool vb_udp_stray_late(struct vb_engine *e)
 {
-	struct vb_strays *s = e->strays;
+	struct vb_strays *s = e->remote->strays;
 	struct parcel **link = &s->first;
 	uint64_t epoch = vb_process_contact_epoch();
 	uint32_t blocked = 0;
@@ -225,14 +225,14 @@ bool vb_udp_stray_late(struct vb_engine *e)
 
 bool vb_udp_stray_waits(const struct vb_engine *e)
 {
-	return e->strays && e->strays->first;
+	return e->remote->strays && e->remote->strays->first;
 }
 
 void vb_udp_stray_forget(struct vb_engine *e, const struct vb_channel *channel)
 {
-	for (uint32_t i = 0; e->strays && i < PLACES; i++) {
-		if (e->strays->channel[i] == channel)
-			e->strays->channel[i] = NULL;
+	for (uint32_t i = 0; e->remote->strays && i < PLACES; i++) {
+		if (e->remote->strays->channel[i] == channel)
+			e->remote->strays->channel[i] = NULL;
 	}
 }
 
@@ -257,15 +257,15 @@ void vb_udp_stray_finish(struct vb_engine *e)
 	struct vb_engine *heir;
 
 	vb_lock_take(&e->lock);
-	if (e->strays) {
+	if (e->remote->strays) {
 		vb_udp_stray_late(e);
 		vb_engine_flush(e);
-		list = e->strays->first;
-		e->strays->first = NULL;
-		e->strays->last = &e->strays->first;
-		e->strays->bytes = 0;
+		list = e->remote->strays->first;
+		e->remote->strays->first = NULL;
+		e->remote->strays->last = &e->remote->strays->first;
+		e->remote->strays->bytes = 0;
 		atomic_store_explicit(&e->keeps, false, memory_order_relaxed);
-		memset(e->strays->waits, 0, sizeof(e->strays->waits));
+		memset(e->remote->strays->waits, 0, sizeof(e->remote->strays->waits));
 	}
 	vb_lock_release(&e->lock);
 	heir = list ? vb_udp_stray_keeper() : NULL;
@@ -275,7 +275,7 @@ void vb_udp_stray_finish(struct vb_engine *e)
 		struct parcel *p = list;
 
 		list = p->next;
-		if (heir && strays_of(heir) && heir->strays->bytes < WAITING_BYTES) {
+		if (heir && strays_of(heir) && heir->remote->strays->bytes < WAITING_BYTES) {
 			append(heir, p);
 		} else {
 			vb_udp_drop(VB_REASON_DROP_STRAY, &p->run);
@@ -289,14 +289,14 @@ void vb_udp_stray_finish(struct vb_engine *e)
 void vb_udp_stray_fini(struct vb_engine *e)
 {
 	while (vb_udp_stray_waits(e)) {
-		struct parcel *p = e->strays->first;
+		struct parcel *p = e->remote->strays->first;
 
-		e->strays->first = p->next;
+		e->remote->strays->first = p->next;
 		vb_udp_drop(VB_REASON_DROP_STRAY, &p->run);
 		free(p);
 	}
-	free(e->strays);
-	e->strays = NULL;
+	free(e->remote->strays);
+	e->remote->strays = NULL;
 }
 
 static void forked(void)

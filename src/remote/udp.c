@@ -6,6 +6,7 @@
 #include "qp/qp.h"
 #include "remote/deliver.h"
 #include "remote/link.h"
+#include "remote/part.h"
 #include "remote/qp.h"
 #include "remote/reply.h"
 #include "remote/steer.h"
@@ -14,7 +15,7 @@
 /* A datagram goes out by the sockets that its queue pair holds, or to nobody. */
 static bool reaches(const struct vb_qp *qp, bool near)
 {
-	return !near && (qp->t.service != VB_SERVICE_UD || qp->udp);
+	return !near && (qp->t.service != VB_SERVICE_UD || (qp->remote && qp->remote->families));
 }
 
 static void *reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run)
