@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Memory hidden from children: a list of ranges in order, without overlap, each with its count. */
 #include "base/fork_range.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -26,12 +27,12 @@ static struct range *ranges;
 
 static void fork_lock(void)
 {
-	pthread_mutex_lock(&lock);
+	vb_mutex_take(&lock, VB_ORDER_FORK_RANGES);
 }
 
 static void fork_parent(void)
 {
-	pthread_mutex_unlock(&lock);
+	vb_mutex_release(&lock);
 }
 
 /* The child has none of the hidden ranges. */
@@ -43,7 +44,7 @@ static void fork_child(void)
 		ranges = r->next;
 		free(r);
 	}
-	pthread_mutex_unlock(&lock);
+	vb_mutex_release(&lock);
 }
 
 static void register_handlers(void)
@@ -211,14 +212,14 @@ int vb_fork_range_hide(void *base, size_t size)
 	if (start + size - 1 < start)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "dontfork_range: %p+%zu wraps", base, size);
 	prepare();
-	pthread_mutex_lock(&lock);
+	vb_mutex_take(&lock, VB_ORDER_FORK_RANGES);
 	err = hide(round_down(start, page), round_up(start + size, page), page);
 	/* A mapping of huge pages accepts advice for whole huge pages only. */
 	if (err == -EINVAL && mapping_page(start) > page) {
 		page = mapping_page(start);
 		err = hide(round_down(start, page), round_up(start + size, page), page);
 	}
-	pthread_mutex_unlock(&lock);
+	vb_mutex_release(&lock);
 	if (err)
 		return vb_refuse(-err, err == -ENOMEM ? VB_REASON_UNMAPPED : VB_REASON_SYSTEM,
 				 "dontfork_range: %p+%zu: %s", base, size, strerror(-err));
@@ -269,13 +270,13 @@ int vb_fork_range_show(void *base, size_t size)
 
 	if (!size)
 		return 0;
-	pthread_mutex_lock(&lock);
+	vb_mutex_take(&lock, VB_ORDER_FORK_RANGES);
 	r = find(start);
 	page = r ? r->page : page;
 	err = r && start + size - 1 >= start
 		      ? show(round_down(start, page), round_up(start + size, page))
 		      : -EINVAL;
-	pthread_mutex_unlock(&lock);
+	vb_mutex_release(&lock);
 	if (err)
 		return vb_refuse(-err, err == -EINVAL ? VB_REASON_ARG : VB_REASON_NO_MEMORY,
 				 "dofork_range: %p+%zu is not all hidden from children", base,

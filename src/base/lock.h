@@ -14,17 +14,49 @@
 #ifndef VB_BASE_LOCK_H
 #define VB_BASE_LOCK_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/bias.h"
+#include "base/lock_order.h"
 
 struct vb_lock {
+#ifdef VB_CHECK_LOCKS
+	uint16_t held;
+	uint16_t order; /* enum vb_lock_order */
+#else
 	uint32_t held;
+#endif
 	uint32_t waiting;     /* threads in vb_lock_wait(); vb_lock_try() lets them go first */
 	struct vb_bias *bias; /* NULL: the lock has no bias */
 };
+
+/* Zeroes are a lock, too: one without a place in the order of locks. */
+#ifdef VB_CHECK_LOCKS
+#define VB_LOCK_AT(place)        \
+	{                        \
+		.order = (place) \
+	}
+#define VB_LOCK_ORDER(lock) ((enum vb_lock_order)(lock)->order)
+#else
+#define VB_LOCK_AT(place) \
+	{                 \
+		0         \
+	}
+#define VB_LOCK_ORDER(lock) VB_ORDER_NONE
+#endif
+
+/* A zeroed lock is given its place. */
+static inline void vb_lock_place(struct vb_lock *lock, enum vb_lock_order order)
+{
+	(void)lock;
+	(void)order;
+#ifdef VB_CHECK_LOCKS
+	lock->order = (uint16_t)order;
+#endif
+}
 
 /* Waits until the lock is free (lock.c). */
 void vb_lock_wait(struct vb_lock *lock);
@@ -33,16 +65,21 @@ void vb_lock_relax(int turn);
 
 static inline bool vb_lock_try(struct vb_lock *lock)
 {
-	if (lock->bias && vb_bias_enter(lock->bias))
-		return true;
-	return !__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
-	       !__atomic_load_n(&lock->waiting, __ATOMIC_RELAXED) &&
-	       !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE) &&
-	       (!lock->bias || vb_bias_tried(lock));
+	bool taken = (lock->bias && vb_bias_enter(lock->bias)) ||
+		     (!__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
+		      !__atomic_load_n(&lock->waiting, __ATOMIC_RELAXED) &&
+		      !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE) &&
+		      (!lock->bias || vb_bias_tried(lock)));
+
+	if (taken)
+		vb_lock_check_taken(lock, VB_LOCK_ORDER(lock));
+	return taken;
 }
 
 static inline void vb_lock_take(struct vb_lock *lock)
 {
+	vb_lock_check_wait(lock, VB_LOCK_ORDER(lock));
+	vb_lock_check_taken(lock, VB_LOCK_ORDER(lock));
 	if (lock->bias && vb_bias_enter(lock->bias))
 		return;
 	if (__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE))
@@ -53,9 +90,32 @@ static inline void vb_lock_take(struct vb_lock *lock)
 
 static inline void vb_lock_release(struct vb_lock *lock)
 {
+	vb_lock_check_released(lock);
 	if (lock->bias && vb_bias_leave(lock->bias))
 		return;
 	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
+}
+
+/* Mutexes of the C library, with their place in the order. */
+static inline void vb_mutex_take(pthread_mutex_t *mutex, enum vb_lock_order order)
+{
+	vb_lock_check_wait(mutex, order);
+	pthread_mutex_lock(mutex);
+	vb_lock_check_taken(mutex, order);
+}
+
+static inline bool vb_mutex_try(pthread_mutex_t *mutex, enum vb_lock_order order)
+{
+	if (pthread_mutex_trylock(mutex))
+		return false;
+	vb_lock_check_taken(mutex, order);
+	return true;
+}
+
+static inline void vb_mutex_release(pthread_mutex_t *mutex)
+{
+	vb_lock_check_released(mutex);
+	pthread_mutex_unlock(mutex);
 }
 
 #endif

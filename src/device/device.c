@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/clock.h"
 #include "base/reason.h"
@@ -119,16 +120,16 @@ static int refresh(uint64_t max_age)
 
 void vb_device_refresh(void)
 {
-	pthread_mutex_lock(&devices.lock);
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 	refresh(FRESH_NS);
-	pthread_mutex_unlock(&devices.lock);
+	vb_mutex_release(&devices.lock);
 }
 
 void vb_device_refresh_now(void)
 {
-	pthread_mutex_lock(&devices.lock);
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 	refresh(0);
-	pthread_mutex_unlock(&devices.lock);
+	vb_mutex_release(&devices.lock);
 }
 
 static void name_device(struct ibv_device *d, const char *ifname)
@@ -191,16 +192,16 @@ static void put(struct vb_device *dev)
 
 void vb_device_get(struct vb_device *dev)
 {
-	pthread_mutex_lock(&devices.lock);
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 	dev->refs++;
-	pthread_mutex_unlock(&devices.lock);
+	vb_mutex_release(&devices.lock);
 }
 
 void vb_device_put(struct vb_device *dev)
 {
-	pthread_mutex_lock(&devices.lock);
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 	put(dev);
-	pthread_mutex_unlock(&devices.lock);
+	vb_mutex_release(&devices.lock);
 }
 
 /* A device list in the making. The caller holds the lock. */
@@ -284,9 +285,9 @@ int vb_device_list(struct ibv_device ***list, int *count)
 	int err;
 
 	vb_fork_prepare(); /* before a thread can hold the lock */
-	pthread_mutex_lock(&devices.lock);
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 	err = list_make(&l);
-	pthread_mutex_unlock(&devices.lock);
+	vb_mutex_release(&devices.lock);
 	*count = err ? 0 : l.count;
 	if (!err)
 		*list = l.list;
@@ -300,7 +301,7 @@ int vb_device_find(const char *name, struct vb_device **device)
 
 	*device = NULL;
 	vb_fork_prepare();
-	pthread_mutex_lock(&devices.lock);
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 	err = list_make(&l);
 	for (int i = 0; !err && i < l.count && !*device; i++) {
 		if (!strcmp(l.list[i]->name, name)) {
@@ -310,36 +311,36 @@ int vb_device_find(const char *name, struct vb_device **device)
 	}
 	if (!err)
 		list_free(l.list);
-	pthread_mutex_unlock(&devices.lock);
+	vb_mutex_release(&devices.lock);
 	return err;
 }
 
 void vb_device_free_list(struct ibv_device **list)
 {
-	pthread_mutex_lock(&devices.lock);
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 	list_free(list);
-	pthread_mutex_unlock(&devices.lock);
+	vb_mutex_release(&devices.lock);
 }
 
 void vb_device_link(struct vb_device *dev, struct vb_link_state *link)
 {
-	pthread_mutex_lock(&devices.lock);
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 	*link = dev->link;
-	pthread_mutex_unlock(&devices.lock);
+	vb_mutex_release(&devices.lock);
 }
 
 bool vb_device_gid(struct vb_device *dev, uint32_t index, union ibv_gid *gid, uint32_t *ifindex)
 {
 	bool used = false;
 
-	pthread_mutex_lock(&devices.lock);
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 	if (index < VB_GID_TABLE && dev->gids.used[index]) {
 		used = true;
 		*gid = dev->gids.gid[index];
 		if (ifindex)
 			*ifindex = (uint32_t)dev->link.ifindex;
 	}
-	pthread_mutex_unlock(&devices.lock);
+	vb_mutex_release(&devices.lock);
 	return used;
 }
 
@@ -359,21 +360,21 @@ bool vb_gid_is_local(const union ibv_gid *gid)
 {
 	bool local;
 
-	pthread_mutex_lock(&devices.lock);
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 	refresh(FRESH_NS);
 	local = is_own(gid);
-	pthread_mutex_unlock(&devices.lock);
+	vb_mutex_release(&devices.lock);
 	return local;
 }
 
 static void fork_lock(void)
 {
-	pthread_mutex_lock(&devices.lock);
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 }
 
 static void fork_unlock(void)
 {
-	pthread_mutex_unlock(&devices.lock);
+	vb_mutex_release(&devices.lock);
 }
 
 /* The lock is held across the fork, so the child finds the list whole. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "device/device.h"
@@ -64,7 +65,7 @@ static void attach(struct vb_node *node)
 	int fd = -1;
 	int err = 0;
 
-	pthread_mutex_lock(&lock);
+	vb_mutex_take(&lock, VB_ORDER_MONITOR);
 	if (watched < 0) {
 		fd = open_socket();
 		err = fd < 0 ? fd : 0;
@@ -77,7 +78,7 @@ static void attach(struct vb_node *node)
 			vb_descriptor_close(fd);
 		}
 	}
-	pthread_mutex_unlock(&lock);
+	vb_mutex_release(&lock);
 	if (err)
 		vb_note(VB_REASON_SYSTEM, "link monitor: %s; changes are noticed by queries only",
 			strerror(-err));

@@ -113,6 +113,8 @@ static int locks_init(struct vb_cq *cq, const struct ibv_cq_init_attr_ex *attr)
 {
 	int err;
 
+	vb_lock_place(&cq->lock, VB_ORDER_COMPLETIONS);
+	vb_lock_place(&cq->poll_lock, VB_ORDER_POLL);
 	cq->single_threaded = ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
 			       (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) ||
 			      (cq->pd && vb_pd_of(cq->pd)->td);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "engine/cq.h"
 #include "engine/poll_others.h"
@@ -51,7 +52,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	struct vb_engine *e = vb_cq_drive(cq);
 
 	if (!cq->single_threaded)
-		pthread_mutex_lock(&cq->consume);
+		vb_mutex_take(&cq->consume, VB_ORDER_CONSUME);
 	vb_lock_take(&cq->lock);
 	cq->iter_tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	int err = entry_load(cq);
@@ -63,7 +64,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	vb_lock_release(&cq->lock);
 	/* Nothing there: the iteration has not begun, and no end_poll follows. */
 	if (err && !cq->single_threaded)
-		pthread_mutex_unlock(&cq->consume);
+		vb_mutex_release(&cq->consume);
 	if (!err && e)
 		vb_poll_found(e);
 	else if (err && e)
@@ -93,7 +94,7 @@ static void end_poll(struct ibv_cq_ex *ex)
 	cq->iterating = false;
 	vb_lock_release(&cq->lock);
 	if (!cq->single_threaded)
-		pthread_mutex_unlock(&cq->consume);
+		vb_mutex_release(&cq->consume);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)

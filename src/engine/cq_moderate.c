@@ -14,7 +14,7 @@
 
 #define RETRY_NS 20000ull /* the queue was busy when its period ended */
 
-static struct vb_lock list_lock;
+static struct vb_lock list_lock = VB_LOCK_AT(VB_ORDER_MODERATED);
 static struct vb_cq *list;
 static _Atomic uint32_t listed; /* how many, for who looks without the lock */
 
@@ -25,6 +25,7 @@ uint32_t vb_cq_untold(const struct vb_cq *cq)
 	uint32_t from = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	uint32_t count = 0;
 
+	vb_lock_assert_held(&cq->lock);
 	if ((int32_t)(cq->told - from) > 0)
 		from = cq->told;
 	if (armed == VB_CQ_ANY)
@@ -50,6 +51,7 @@ static void period_start(struct vb_cq *cq)
 
 void vb_cq_tell_of(struct vb_cq *cq, uint32_t entries)
 {
+	vb_lock_assert_held(&cq->lock);
 	cq->mod_pending = entries;
 	if (!entries)
 		return;
@@ -86,6 +88,7 @@ void vb_cq_arm(struct vb_cq *cq, uint8_t want)
 
 void vb_cq_tell(struct vb_cq *cq)
 {
+	vb_lock_assert_held(&cq->lock);
 	if (!cq->mod_count && !cq->mod_period)
 		vb_cq_fire(cq);
 	else
@@ -159,7 +162,7 @@ void vb_cq_moderate_end(struct vb_cq *cq)
 /* In the child: the queues are the parent's. */
 static void forked(void)
 {
-	list_lock = (struct vb_lock){0};
+	list_lock = (struct vb_lock)VB_LOCK_AT(VB_ORDER_MODERATED);
 	list = NULL;
 	atomic_store(&listed, 0);
 }

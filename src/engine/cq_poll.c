@@ -2,6 +2,7 @@
 /* Polling and arming. A poller drives the engines behind the CQ, then takes entries. */
 #include <errno.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "object/comp_channel.h"
 #include "engine/cq.h"
@@ -45,7 +46,7 @@ static bool consume_begin(struct vb_cq *cq)
 	if (!cq->iterating)
 		return false;
 	vb_lock_release(&cq->lock);
-	pthread_mutex_lock(&cq->consume);
+	vb_mutex_take(&cq->consume, VB_ORDER_CONSUME);
 	vb_lock_take(&cq->lock);
 	return true;
 }
@@ -54,7 +55,7 @@ static void consume_end(struct vb_cq *cq, bool waited)
 {
 	vb_lock_release(&cq->lock);
 	if (waited)
-		pthread_mutex_unlock(&cq->consume);
+		vb_mutex_release(&cq->consume);
 }
 
 /* A polled send completion frees its queue entry and the unsignalled ones before it (IBA 10.8.2). */

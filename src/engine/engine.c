@@ -73,6 +73,7 @@ void vb_engine_destroy(struct vb_engine *e)
 
 void vb_engine_add_qp(struct vb_engine *e, struct vb_qp *qp)
 {
+	vb_lock_assert_held(&e->lock);
 	qp->all_prev = NULL;
 	qp->all_next = e->qps;
 	if (e->qps)
@@ -98,6 +99,7 @@ static void timer_unlink(struct vb_engine *e, struct vb_qp *qp)
 
 void vb_engine_remove_qp(struct vb_engine *e, struct vb_qp *qp)
 {
+	vb_lock_assert_held(&e->lock);
 	timer_unlink(e, qp);
 	for (struct vb_qp **p = &e->runnable; *p; p = &(*p)->run_next) {
 		if (*p == qp) {
@@ -122,6 +124,7 @@ static void runnable_push(struct vb_engine *e, struct vb_qp *qp)
 
 void vb_engine_make_runnable(struct vb_engine *e, struct vb_qp *qp)
 {
+	vb_lock_assert_held(&e->lock);
 	if (qp->runnable)
 		return;
 	runnable_push(e, qp);
@@ -149,6 +152,7 @@ void vb_engine_run_qp(struct vb_engine *e, struct vb_qp *qp)
 {
 	bool waits = qp->kind->pump && qp->kind->pump(qp);
 
+	vb_lock_assert_held(&e->lock);
 	ran(e, qp, vb_tqp_run(&qp->t) || waits);
 }
 
@@ -156,6 +160,7 @@ void vb_engine_posted(struct vb_engine *e, struct vb_qp *qp)
 {
 	bool more;
 
+	vb_lock_assert_held(&e->lock);
 	if (qp->heard && qp->link->posted(qp, &more))
 		ran(e, qp, more);
 	else
@@ -164,6 +169,7 @@ void vb_engine_posted(struct vb_engine *e, struct vb_qp *qp)
 
 void vb_engine_timer(struct vb_engine *e, struct vb_qp *qp, uint64_t delay_ns)
 {
+	vb_lock_assert_held(&e->lock);
 	timer_unlink(e, qp);
 	if (!delay_ns)
 		return;
@@ -262,6 +268,7 @@ static bool drive(struct vb_engine *e, bool polled)
 
 bool vb_engine_drive(struct vb_engine *e)
 {
+	vb_lock_assert_held(&e->lock);
 	return drive(e, false);
 }
 
@@ -292,6 +299,7 @@ static bool poll_enter(struct vb_engine *e)
 
 bool vb_engine_polled(struct vb_engine *e, bool armed)
 {
+	vb_lock_assert_held(&e->lock);
 	atomic_store_explicit(&e->polls, atomic_load_explicit(&e->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) && !armed &&
@@ -323,6 +331,7 @@ void vb_engine_at_exit(struct vb_engine *e)
 
 void vb_engine_sleep(struct vb_engine *e)
 {
+	vb_lock_assert_held(&e->lock);
 	e->streak = 0;
 	if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
 		vb_engines_set_awake(e, false);

@@ -31,6 +31,7 @@ void vb_engine_take_channels(struct vb_engine *e)
 
 void vb_engine_pushed(struct vb_engine *e, struct vb_channel *channel)
 {
+	vb_lock_assert_held(&e->lock);
 	if (channel->pushed)
 		return;
 	channel->pushed = true;
@@ -40,6 +41,7 @@ void vb_engine_pushed(struct vb_engine *e, struct vb_channel *channel)
 
 void vb_engine_flush(struct vb_engine *e)
 {
+	vb_lock_assert_held(&e->lock);
 	while (e->pushed) {
 		struct vb_channel *c = e->pushed;
 

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "engine/engine.h"
 
 #define WORDS (VB_MAX_ENGINES / VB_ENGINES_WORD)
@@ -32,6 +33,7 @@ static struct vb_engine *fresh(void)
 	if (posix_memalign((void **)&e, 64, sizeof(*e)))
 		return NULL;
 	memset(e, 0, sizeof(*e));
+	vb_lock_place(&e->lock, VB_ORDER_ENGINE);
 	return e;
 }
 
@@ -41,11 +43,11 @@ struct vb_engine *vb_engines_new(bool leans)
 
 	if (leans)
 		return fresh();
-	pthread_mutex_lock(&engines.lock);
+	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 	e = engines.spare;
 	if (e)
 		engines.spare = e->next_spare;
-	pthread_mutex_unlock(&engines.lock);
+	vb_mutex_release(&engines.lock);
 	if (!e)
 		return fresh();
 	memset(&e->paths, 0, sizeof(*e) - offsetof(struct vb_engine, paths));
@@ -59,10 +61,10 @@ void vb_engines_give_back(struct vb_engine *e)
 		free(e);
 		return;
 	}
-	pthread_mutex_lock(&engines.lock);
+	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 	e->next_spare = engines.spare;
 	engines.spare = e;
-	pthread_mutex_unlock(&engines.lock);
+	vb_mutex_release(&engines.lock);
 }
 
 static _Atomic(struct vb_engine *) *place(uint32_t index)
@@ -72,12 +74,12 @@ static _Atomic(struct vb_engine *) *place(uint32_t index)
 
 void vb_engines_add(struct vb_engine *e)
 {
-	pthread_mutex_lock(&engines.lock);
+	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 	atomic_store(place(e->index), e);
 	if (e->index >= atomic_load(&engines.top))
 		atomic_store(&engines.top, e->index + 1);
 	atomic_fetch_add(&engines.count, 1);
-	pthread_mutex_unlock(&engines.lock);
+	vb_mutex_release(&engines.lock);
 }
 
 static void bit_clear(_Atomic uint64_t *bits, uint32_t index)
@@ -87,17 +89,17 @@ static void bit_clear(_Atomic uint64_t *bits, uint32_t index)
 
 void vb_engines_remove(struct vb_engine *e)
 {
-	pthread_mutex_lock(&engines.lock);
+	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 	atomic_store(place(e->index), NULL);
 	atomic_fetch_sub(&engines.count, 1);
 	for (int turn = 0; e->held; turn++) {
-		pthread_mutex_unlock(&engines.lock);
+		vb_mutex_release(&engines.lock);
 		vb_lock_relax(turn);
-		pthread_mutex_lock(&engines.lock);
+		vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 	}
 	bit_clear(engines.watched, e->index);
 	bit_clear(engines.awake, e->index);
-	pthread_mutex_unlock(&engines.lock);
+	vb_mutex_release(&engines.lock);
 }
 
 uint32_t vb_engines_count(void)
@@ -114,20 +116,20 @@ struct vb_engine *vb_engines_hold(uint32_t index)
 {
 	struct vb_engine *e = NULL;
 
-	pthread_mutex_lock(&engines.lock);
+	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 	if (index < VB_MAX_ENGINES)
 		e = atomic_load(place(index));
 	if (e)
 		e->held++;
-	pthread_mutex_unlock(&engines.lock);
+	vb_mutex_release(&engines.lock);
 	return e;
 }
 
 void vb_engines_release(struct vb_engine *e)
 {
-	pthread_mutex_lock(&engines.lock);
+	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 	e->held--;
-	pthread_mutex_unlock(&engines.lock);
+	vb_mutex_release(&engines.lock);
 }
 
 void vb_process_each_engine(void (*fn)(struct vb_engine *engine, void *arg), void *arg)
@@ -149,24 +151,24 @@ void vb_process_with_engine(uint32_t index, void (*fn)(struct vb_engine *engine,
 {
 	struct vb_engine *e;
 
-	pthread_mutex_lock(&engines.lock);
+	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 	e = index < VB_MAX_ENGINES ? atomic_load(place(index)) : NULL;
 	if (e)
 		fn(e, arg);
-	pthread_mutex_unlock(&engines.lock);
+	vb_mutex_release(&engines.lock);
 }
 
 bool vb_engines_adopt(uint32_t index, struct vb_channel *channel)
 {
 	bool found;
 
-	pthread_mutex_lock(&engines.lock);
+	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 	struct vb_engine *e = index < VB_MAX_ENGINES ? atomic_load(place(index)) : NULL;
 
 	found = e != NULL;
 	if (found)
 		vb_engine_adopt(e, channel);
-	pthread_mutex_unlock(&engines.lock);
+	vb_mutex_release(&engines.lock);
 	return found;
 }
 
@@ -174,11 +176,11 @@ struct vb_channel *vb_process_take_inbox(struct vb_engine *engine)
 {
 	struct vb_channel *list;
 
-	pthread_mutex_lock(&engines.lock);
+	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 	list = engine->inbox;
 	engine->inbox = NULL;
 	atomic_store_explicit(&engine->inbox_news, false, memory_order_relaxed);
-	pthread_mutex_unlock(&engines.lock);
+	vb_mutex_release(&engines.lock);
 	return list;
 }
 
@@ -203,17 +205,17 @@ void vb_engines_pass_through(void)
 {
 	uint32_t top = vb_engines_top();
 
-	pthread_mutex_lock(&engines.lock);
+	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 	for (uint32_t i = pass_free(0, top); i < top; i = pass_free(i + 1, top)) {
 		struct vb_engine *e = atomic_load(place(i));
 
-		pthread_mutex_unlock(&engines.lock);
+		vb_mutex_release(&engines.lock);
 		vb_lock_take(&e->lock);
 		vb_lock_release(&e->lock);
-		pthread_mutex_lock(&engines.lock);
+		vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 		e->held--;
 	}
-	pthread_mutex_unlock(&engines.lock);
+	vb_mutex_release(&engines.lock);
 }
 
 static void bit_set(_Atomic uint64_t *bits, uint32_t index)
@@ -291,7 +293,7 @@ void vb_engines_at_exit(void)
 		if (e)
 			vb_engine_at_exit(e);
 	}
-	pthread_mutex_unlock(&engines.lock);
+	vb_mutex_release(&engines.lock);
 }
 
 static void forked(void)

@@ -8,12 +8,14 @@
 
 void vb_engine_hook_add(struct vb_engine *e, struct vb_engine_hook *hook)
 {
+	vb_lock_assert_held(&e->lock);
 	hook->next = e->hooks;
 	e->hooks = hook;
 }
 
 void vb_engine_hook_remove(struct vb_engine *e, struct vb_engine_hook *hook)
 {
+	vb_lock_assert_held(&e->lock);
 	for (struct vb_engine_hook **at = &e->hooks; *at; at = &(*at)->next) {
 		if (*at == hook) {
 			*at = hook->next;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "engine/engines.h"
 #include "process/process.h"
@@ -27,9 +28,9 @@ static void add(struct vb_paths *sum, const struct vb_paths *p)
 
 void vb_paths_keep(const struct vb_paths *paths)
 {
-	pthread_mutex_lock(&lock);
+	vb_mutex_take(&lock, VB_ORDER_PATHS);
 	add(&ended, paths);
-	pthread_mutex_unlock(&lock);
+	vb_mutex_release(&lock);
 }
 
 /* In a forked child: the lock may be held by a thread that does not exist here, and the counts are the parent's. */
@@ -48,9 +49,9 @@ static void add_engine(struct vb_engine *engine, void *sum)
 
 void vb_paths_sum(struct vb_paths *sum)
 {
-	pthread_mutex_lock(&lock);
+	vb_mutex_take(&lock, VB_ORDER_PATHS);
 	*sum = ended;
-	pthread_mutex_unlock(&lock);
+	vb_mutex_release(&lock);
 	vb_process_each_engine(add_engine, sum);
 }
 

@@ -14,6 +14,7 @@ int vb_recv_queue_init(struct vb_recv_queue *rq, struct ibv_pd *pd, uint32_t max
 {
 	int err;
 
+	vb_lock_place(&rq->lock, VB_ORDER_RECEIVES);
 	rq->max_wr = max_wr;
 	rq->max_sge = max_sge;
 	rq->size = 1;

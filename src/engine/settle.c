@@ -5,6 +5,7 @@
 
 void vb_qp_entered_error(struct vb_qp *qp)
 {
+	vb_lock_assert_held(&qp->engine->lock);
 	qp->draining = false;
 	vb_qp_flush_receives(qp);
 	/* After the last receive completion of this queue pair is in the CQ (IBA 10.3.1, ibv_get_async_event(3)). */
@@ -30,6 +31,7 @@ static void overrun_settle(struct vb_qp *qp)
 
 void vb_qp_settle(struct vb_qp *qp)
 {
+	vb_lock_assert_held(&qp->engine->lock);
 	if (qp->unreachable) {
 		enum vb_reason reason = qp->unreachable;
 
@@ -51,6 +53,7 @@ void vb_qp_settle(struct vb_qp *qp)
 
 void vb_qp_arrived(struct vb_qp *qp, const struct vb_run *run, const void *payload)
 {
+	vb_lock_assert_held(&qp->engine->lock);
 	qp->kind->receive(qp, run, payload);
 	vb_qp_settle(qp);
 	vb_engine_make_runnable(qp->engine, qp);

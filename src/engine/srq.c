@@ -84,6 +84,7 @@ int vb_srq_create(struct ibv_context *ctx, const struct vb_srq_kind *kind,
 		goto put_pd;
 	}
 	memset(s, 0, sizeof(*s));
+	vb_lock_place(&s->lock, VB_ORDER_SRQ);
 	err = vb_object_count(&vb_srq_type, VB_HANDLE_SRQ);
 	if (err) {
 		free(s);

@@ -2,6 +2,7 @@
 /* The engine of a thread domain. */
 #include "engine/td_engine.h"
 
+#include "base/lock.h"
 #include "engine/engine.h"
 #include "object/td.h"
 
@@ -9,11 +10,11 @@ int vb_td_engine(struct vb_td *t, struct vb_engine **engine)
 {
 	int err = 0;
 
-	pthread_mutex_lock(&t->lock);
+	vb_mutex_take(&t->lock, VB_ORDER_THREAD_DOMAIN);
 	if (!t->engine)
 		err = vb_engine_create(&t->engine, true);
 	t->engine_end = vb_engine_destroy;
 	*engine = t->engine;
-	pthread_mutex_unlock(&t->lock);
+	vb_mutex_release(&t->lock);
 	return err;
 }

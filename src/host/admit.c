@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
 #include "base/sys.h"
@@ -169,7 +170,7 @@ static void admit(struct vb_node *node, int fd)
 		return;
 	}
 	fd = vb_descriptor_adopt(fd);
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	if (make_room(node, &cred))
 		conn = vb_connection_new(node, fd, -1, &cred);
 	else
@@ -180,7 +181,7 @@ static void admit(struct vb_node *node, int fd)
 	}
 	/* Who cannot ring any more knocks (vb_peer_ring). */
 	node->rang = true;
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }
 
 bool vb_admit_has_room(const struct vb_node *node)
@@ -213,10 +214,10 @@ static void turn_away(struct vb_node *node, const struct vb_source *listener)
 
 static void later(struct vb_node *node, int64_t delay)
 {
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	node->admission.again = true;
 	vb_node_retry(node, delay);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }
 
 /* So many callers may be taken now. */
@@ -318,7 +319,7 @@ void vb_admit_service(struct vb_node *node)
 		node->admission.again = false;
 		callers_again(node);
 	}
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	drop_late(node);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }

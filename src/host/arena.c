@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "host/control.h"
@@ -208,7 +209,7 @@ static void show(struct vb_node *node, uint64_t end)
 	struct vb_control msg = {.type = VB_CONTROL_MORE};
 	uint64_t top = (end + VB_ARENA_WINDOW - 1) / VB_ARENA_WINDOW * VB_ARENA_WINDOW;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	if (top > node->arena.top) {
 		node->arena.top = top;
 		__atomic_store_n(&node->keyring->arena_top, top, __ATOMIC_RELEASE);
@@ -220,28 +221,28 @@ static void show(struct vb_node *node, uint64_t end)
 				vb_connection_send(node, conn, &msg, &node->arena.fd, 1, false);
 		}
 	}
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }
 
 static int claim(struct vb_node *node, struct vb_extent *piece)
 {
 	int err = vb_descriptor_ours(node->arena.fd) ? 0 : -EBADF;
 
-	pthread_mutex_lock(&node->arena.lock);
+	vb_mutex_take(&node->arena.lock, VB_ORDER_ARENA);
 	if (!err)
 		err = reserve(node);
 	if (!err)
 		err = place(&node->arena, piece);
-	pthread_mutex_unlock(&node->arena.lock);
+	vb_mutex_release(&node->arena.lock);
 	return err;
 }
 
 static void unclaim(struct vb_arena *arena, struct vb_extent *piece)
 {
-	pthread_mutex_lock(&arena->lock);
+	vb_mutex_take(&arena->lock, VB_ORDER_ARENA);
 	struct vb_extent *e = unplace(arena, piece->offset, piece->bytes);
 
-	pthread_mutex_unlock(&arena->lock);
+	vb_mutex_release(&arena->lock);
 	free(e);
 }
 

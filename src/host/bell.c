@@ -2,6 +2,7 @@
 /* The notes of who rang for whom: writing ours, reading those of peers, and the engines that were called. */
 #include "host/bell.h"
 
+#include "base/lock.h"
 #include "host/private.h"
 
 /* An entry tells whom it is for without giving the nonce away: 32 bits of a product, then the engine. */
@@ -89,10 +90,10 @@ static bool listen_all(struct vb_node *node)
 {
 	bool any = false;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	for (struct vb_peer *p = node->peers; p; p = p->next)
 		any |= peer_listen(node, p);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	node->rang |= any;
 	return any;
 }

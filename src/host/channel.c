@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
 #include "host/bell.h"
@@ -104,9 +105,9 @@ struct vb_channel *vb_channel_find_since(struct vb_node *node, uint32_t engine, 
 		return NULL;
 	if (vb_page_block_index(node->page, dest_qpn >> VB_QPN_BLOCK_BITS) >= 0)
 		return vb_channel_find_loop(node, engine, dest_qpn, why);
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	ch = find_remote(node, engine, dest_qpn, since, memory, why);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	return ch;
 }
 
@@ -130,10 +131,10 @@ void vb_channel_close(struct vb_node *node, struct vb_channel *ch)
 {
 	if (atomic_load(&node->forked))
 		return;
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	if (ch->loop)
 		vb_channel_close_loop(node, ch);
 	else
 		vb_channel_end(node, ch);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }

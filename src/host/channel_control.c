@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
 #include "host/channel_private.h"
@@ -187,12 +188,12 @@ void vb_channel_stripped(struct vb_node *node, struct vb_peer *peer, const struc
 {
 	bool changed = false;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	if (msg->type == VB_CONTROL_OPEN)
 		refuse_for_room(node, peer, msg->from_id);
 	else if (msg->type == VB_CONTROL_ACCEPT)
 		changed = accept_stripped(node, peer, msg);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	if (changed && node->events.contact_changed)
 		node->events.contact_changed(node->events.arg);
 }
@@ -221,15 +222,15 @@ static void open_serve(struct vb_node *node, struct vb_peer *peer, const struct 
 {
 	int half = -1;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	struct vb_channel *ch = open_receive(node, peer, msg, fds, num_fds, &half);
 
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	if (!ch)
 		return;
 	bool taken = announce(node, ch);
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	/* It may have been closed again by now; the struct lasts until the end of this turn. */
 	if (taken && ch->stage == VB_CHANNEL_UP) {
 		answer(node, peer, VB_CONTROL_ACCEPT, msg->from_id, ch->id, half);
@@ -239,21 +240,21 @@ static void open_serve(struct vb_node *node, struct vb_peer *peer, const struct 
 		if (!taken)
 			vb_channel_retire(node, ch);
 	}
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }
 
 static void accept_serve(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
 			 const int *fds, int num_fds)
 {
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	struct vb_channel *ch = accept_receive(node, peer, msg, fds, num_fds);
 
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	if (ch && !announce(node, ch)) {
 		vb_log(VB_LOG_DEBUG, "channel for engine %u, which is gone", ch->engine);
-		pthread_mutex_lock(&node->lock);
+		vb_mutex_take(&node->lock, VB_ORDER_NODE);
 		vb_channel_end(node, ch);
-		pthread_mutex_unlock(&node->lock);
+		vb_mutex_release(&node->lock);
 	}
 }
 
@@ -271,7 +272,7 @@ void vb_channel_message(struct vb_node *node, struct vb_peer *peer, const struct
 		accept_serve(node, peer, msg, fds, num_fds);
 		return;
 	}
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	switch (msg->type) {
 	case VB_CONTROL_REFUSE:
 	case VB_CONTROL_DUPLICATE:
@@ -283,7 +284,7 @@ void vb_channel_message(struct vb_node *node, struct vb_peer *peer, const struct
 	default:
 		vb_peer_condemn(peer, "it sent a message of no known type");
 	}
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	if (down && node->events.channel_down)
 		node->events.channel_down(node->events.arg, down->engine, down);
 	if (changed && node->events.contact_changed)

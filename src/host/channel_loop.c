@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "host/channel_private.h"
 #include "host/private.h"
@@ -73,9 +74,9 @@ static struct vb_channel *loop_between(const struct vb_node *node, uint32_t engi
 
 static void end_close(struct vb_node *node, struct vb_channel *ch)
 {
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	vb_channel_close_loop(node, ch);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }
 
 /* Without the lock. False if an engine is gone; then nothing is left of the pair but an end that was taken, which is told. */
@@ -110,13 +111,13 @@ struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, u
 	remote = __atomic_load_n(&qp->engine, __ATOMIC_RELAXED);
 	if (remote >= VB_MAX_ENGINES)
 		return NULL;
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	struct vb_channel *ch = loop_between(node, engine, remote);
 	bool fresh = !ch;
 
 	if (fresh)
 		ch = pair_new(node, engine, remote);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	if (!ch) {
 		vb_note(VB_REASON_NO_MEMORY, "no memory for a channel within the process");
 		return NULL;
@@ -153,14 +154,14 @@ bool vb_channel_loop_service(struct vb_node *node)
 	for (;;) {
 		struct vb_channel *ch;
 
-		pthread_mutex_lock(&node->lock);
+		vb_mutex_take(&node->lock, VB_ORDER_NODE);
 		for (ch = node->self->channels; ch; ch = ch->host_next) {
 			if (ch->stage == VB_CHANNEL_DOWN && !ch->told_down)
 				break;
 		}
 		if (ch)
 			ch->told_down = true;
-		pthread_mutex_unlock(&node->lock);
+		vb_mutex_release(&node->lock);
 		if (!ch)
 			return told;
 		told = true;

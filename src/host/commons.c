@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "host/commons_lock.h"
@@ -85,10 +86,10 @@ static int commons_accept(struct vb_node *node, const struct vb_commons *c)
 {
 	int fd = -1;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	if (is_intact(c))
 		fd = vb_sys_accept4(c->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	return fd;
 }
 
@@ -101,10 +102,10 @@ static void commons_send(struct vb_node *node, const struct vb_commons *c, int f
 		.nonce = c->bytes,
 	};
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	if (is_intact(c))
 		(void)vb_control_send(fd, &msg, &c->fd, 1);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }
 
 /*
@@ -357,12 +358,12 @@ static int try_join(struct vb_commons *c, struct joining *j, bool create, bool *
 
 static struct vb_commons *commons_new(const char *name, size_t bytes)
 {
-	pthread_mutex_lock(&left_lock);
+	vb_mutex_take(&left_lock, VB_ORDER_COMMONS_LEFT);
 	struct vb_commons *c = left;
 
 	if (c)
 		left = c->next;
-	pthread_mutex_unlock(&left_lock);
+	vb_mutex_release(&left_lock);
 	if (!c)
 		c = calloc(1, sizeof(*c));
 	if (!c)
@@ -380,10 +381,10 @@ static struct vb_commons *commons_new(const char *name, size_t bytes)
 static void commons_retire(struct vb_commons *c)
 {
 	commons_drop(c);
-	pthread_mutex_lock(&left_lock);
+	vb_mutex_take(&left_lock, VB_ORDER_COMMONS_LEFT);
 	c->next = left;
 	left = c;
-	pthread_mutex_unlock(&left_lock);
+	vb_mutex_release(&left_lock);
 }
 
 /* Somebody is coming or going: tried again until it is clear, or time is over. */
@@ -412,9 +413,9 @@ int vb_commons_join(struct vb_node *node, const char *name, size_t bytes, bool c
 		return -ENOMEM;
 	err = join(c, create, fresh);
 	if (!err) {
-		pthread_mutex_lock(&node->lock);
+		vb_mutex_take(&node->lock, VB_ORDER_NODE);
 		err = vb_node_source_add(node, &c->source, EPOLLIN | EPOLLET);
-		pthread_mutex_unlock(&node->lock);
+		vb_mutex_release(&node->lock);
 	}
 	if (err) {
 		commons_retire(c);
@@ -426,9 +427,9 @@ int vb_commons_join(struct vb_node *node, const char *name, size_t bytes, bool c
 
 void vb_commons_leave(struct vb_node *node, struct vb_commons *c)
 {
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	vb_node_source_remove(node, &c->source);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	commons_retire(c);
 }
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
 #include "base/sys.h"
@@ -140,7 +141,7 @@ bool vb_contact_service(struct vb_node *node)
 	bool changed = false;
 
 	vb_admit_service(node);
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
 		for (struct vb_contact_entry *c = node->contacts[i]; c; c = c->next) {
 			if (c->wanted)
@@ -150,7 +151,7 @@ bool vb_contact_service(struct vb_node *node)
 	vb_give_service(node);
 	for (struct vb_connection *conn = node->connections; conn; conn = conn->next)
 		vb_connection_flush(node, conn);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	if (changed)
 		contact_changed(node);
 	return changed;
@@ -173,7 +174,7 @@ static void contact_lost(struct vb_node *node, struct vb_connection *conn)
 {
 	bool changed = false;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	struct vb_contact_entry *c = vb_contact_of(node, conn);
 
 	if (c && c->state == VB_CONTACT_STATE_CONNECTED) {
@@ -182,7 +183,7 @@ static void contact_lost(struct vb_node *node, struct vb_connection *conn)
 	}
 	changed |= vb_channel_unasked(node, conn);
 	vb_connection_close(node, conn);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	if (changed)
 		contact_changed(node);
 }
@@ -218,14 +219,14 @@ static bool contact_stripped(struct vb_node *node, struct vb_connection *conn,
 	struct vb_peer *peer;
 	bool useful;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	useful = msg->type != VB_CONTROL_HELLO;
 	peer = conn->peer && conn->peer->state == VB_PEER_UP ? conn->peer : NULL;
 	if (!useful)
 		vb_contact_too_short(conn);
 	else if (msg->type == VB_CONTROL_GIVE && conn->peer)
 		vb_give_stripped(conn->peer);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	if (useful && peer)
 		vb_channel_stripped(node, peer, msg);
 	return useful;
@@ -245,7 +246,7 @@ static void contact_message(struct vb_node *node, struct vb_connection *conn,
 	bool changed = false;
 	struct vb_peer *peer;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	if (msg->type == VB_CONTROL_HELLO)
 		vb_greeting_hello_receive(node, conn, msg, fds, num_fds);
 	else if (msg->type == VB_CONTROL_GRANT)
@@ -261,7 +262,7 @@ static void contact_message(struct vb_node *node, struct vb_connection *conn,
 	else if (msg->type == VB_CONTROL_MORE && conn->peer && num_fds == 1)
 		vb_window_extend(conn->peer, fds[0]);
 	peer = conn->peer && conn->peer->state == VB_PEER_UP ? conn->peer : NULL;
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	if (is_of_channels(msg) && peer)
 		vb_channel_message(node, peer, msg, fds, num_fds);
 	for (int i = 0; i < num_fds; i++)

@@ -2,6 +2,7 @@
 /* Engine indices: the lowest free one, so that the marks that others scan stay few. */
 #include <errno.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "host/private.h"
 
@@ -16,7 +17,7 @@ static int lowest_free(const struct vb_engines *engines)
 
 int vb_node_engine_alloc(struct vb_node *node, uint32_t *index)
 {
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	int i = lowest_free(&node->engines);
 
 	if (i >= 0) {
@@ -29,7 +30,7 @@ int vb_node_engine_alloc(struct vb_node *node, uint32_t *index)
 			__atomic_store_n(&node->page->header.num_engines, (uint32_t)i + 1,
 					 __ATOMIC_SEQ_CST);
 	}
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	if (i < 0)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "all %u engines are in use",
 				 VB_MAX_ENGINES);
@@ -41,12 +42,12 @@ void vb_node_engine_free(struct vb_node *node, uint32_t index)
 {
 	if (atomic_load(&node->forked))
 		return;
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	if (index < VB_MAX_ENGINES && (node->engines.used[index / 64] >> index % 64 & 1)) {
 		struct vb_page_engine *e = &node->page->engine[index];
 
 		__atomic_store_n(&e->generation, e->generation + 1, __ATOMIC_RELEASE);
 		node->engines.used[index / 64] &= ~(1ull << index % 64);
 	}
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
 #include "host/control.h"
@@ -264,9 +265,9 @@ void vb_peer_want_memory(struct vb_peer *peer)
 
 	if (peer->self || atomic_load_explicit(&peer->ask.wanted, memory_order_relaxed))
 		return;
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	vb_give_ask(node, peer);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }
 
 void vb_peer_doubt(struct vb_peer *peer)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/lock.h"
 #include "base/random.h"
 #include "base/reason.h"
 #include "base/sys.h"
@@ -62,11 +63,11 @@ int vb_node_key_alloc(struct vb_node *node, uint32_t *key, struct vb_key **entry
 {
 	struct vb_keys *keys = &node->keys;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	uint32_t slot = slot_take(keys);
 
 	if (slot == SLOT_NONE) {
-		pthread_mutex_unlock(&node->lock);
+		vb_mutex_release(&node->lock);
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "all %u memory keys are in use",
 				 VB_MAX_KEYS - 1);
 	}
@@ -80,7 +81,7 @@ int vb_node_key_alloc(struct vb_node *node, uint32_t *key, struct vb_key **entry
 		 (uint8_t)value == (uint8_t)keys->last[slot]);
 	keys->last[slot] = value;
 	keys->used[slot / 64] |= 1ull << slot % 64;
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	*key = value;
 	*entry = &node->keyring->key[slot];
 	return 0;
@@ -94,12 +95,12 @@ void vb_node_key_free(struct vb_node *node, uint32_t key)
 
 	if (atomic_load(&node->forked))
 		return;
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	/* The tag may have changed since (type 2 windows), the rest may not. */
 	if ((keys->used[slot / 64] & bit) && (keys->last[slot] ^ key) >> 8 == 0) {
 		keys->used[slot / 64] &= ~bit;
 		keys->last[slot] = key;
 		slot_give(keys, slot);
 	}
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
 #include "base/sys.h"
@@ -24,10 +25,10 @@ int64_t vb_liveness_pause(struct vb_node *node)
 {
 	int64_t pause = INT64_MAX;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	for (struct vb_peer *p = node->peers; p && pause != BLIND_NS; p = p->next)
 		pause = p->connections ? COPIED_NS : BLIND_NS;
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	return pause;
 }
 
@@ -82,13 +83,13 @@ bool vb_liveness_service(struct vb_node *node)
 	bool told = false;
 
 	for (;;) {
-		pthread_mutex_lock(&node->lock);
+		vb_mutex_take(&node->lock, VB_ORDER_NODE);
 		struct vb_peer *peer = find_dead(node);
 		bool known = peer && peer->state == VB_PEER_UP;
 
 		if (peer)
 			bury(node, peer);
-		pthread_mutex_unlock(&node->lock);
+		vb_mutex_release(&node->lock);
 		if (!peer)
 			return told;
 		told = true;
@@ -98,9 +99,9 @@ bool vb_liveness_service(struct vb_node *node)
 		if (node->events.contact_changed)
 			node->events.contact_changed(node->events.arg);
 		/* Events of this turn may still point to its pidfd: the reference is dropped at the end of the turn. */
-		pthread_mutex_lock(&node->lock);
+		vb_mutex_take(&node->lock, VB_ORDER_NODE);
 		peer->next = node->buried;
 		node->buried = peer;
-		pthread_mutex_unlock(&node->lock);
+		vb_mutex_release(&node->lock);
 	}
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "base/sys.h"
 #include "base/reason.h"
 #include "host/private.h"
@@ -146,10 +147,10 @@ static struct vb_peer **peers_hold(struct vb_node *node, size_t *count)
 static void await_locked(struct vb_node *node, uint32_t qpn, uint32_t key,
 			 struct patience *patience)
 {
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	for (struct vb_peer *p = node->peers; p; p = p->next)
 		await_peer(p, node->nonce, qpn, key, patience);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }
 
 void vb_mark_await(struct vb_node *node, uint32_t qpn, uint32_t key)
@@ -159,24 +160,24 @@ void vb_mark_await(struct vb_node *node, uint32_t qpn, uint32_t key)
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	await_peer(node->self, node->nonce, qpn, key, &patience);
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	if (!any_named(node, qpn, key)) {
-		pthread_mutex_unlock(&node->lock);
+		vb_mutex_release(&node->lock);
 		return;
 	}
 	patience.until = vb_node_clock() + VB_STANDSTILL_NS;
 	struct vb_peer **list = peers_hold(node, &n);
 
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	if (!list) {
 		await_locked(node, qpn, key, &patience);
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
 		await_peer(list[i], node->nonce, qpn, key, &patience);
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	for (size_t i = 0; i < n; i++)
 		vb_peer_unref(list[i]);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	free(list);
 }

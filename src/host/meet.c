@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "base/sys.h"
 #include "host/private.h"
 
@@ -12,11 +13,11 @@ static struct vb_peer *look(struct vb_node *node, uint32_t block, enum vb_contac
 {
 	struct vb_peer *peer;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	peer = vb_contact_peer(node, block, 0, why);
 	if (peer)
 		vb_peer_ref(peer);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	return peer;
 }
 
@@ -50,22 +51,22 @@ int vb_peer_meet(struct vb_node *node, uint32_t block, uint64_t nonce, int64_t p
 
 struct vb_peer *vb_peer_hold_self(struct vb_node *node)
 {
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	vb_peer_ref(node->self);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	return node->self;
 }
 
 void vb_peer_hold(struct vb_node *node, struct vb_peer *peer)
 {
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	vb_peer_ref(peer);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }
 
 void vb_peer_part(struct vb_node *node, struct vb_peer *peer)
 {
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	vb_peer_unref(peer);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/reason.h"
@@ -236,10 +237,10 @@ static void block_retire(struct vb_node *node, uint32_t i)
 
 int vb_node_block_open(struct vb_node *node, uint32_t *block)
 {
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	int i = block_listen(node, block);
 
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	return i < 0 ? i : 0;
 }
 
@@ -249,9 +250,9 @@ void vb_node_block_close(struct vb_node *node, uint32_t block)
 
 	if (i < 0)
 		return;
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	place_close(node, (uint32_t)i);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }
 
 struct vb_page_qp *vb_node_qp_entry(struct vb_node *node, uint32_t qpn)
@@ -267,11 +268,11 @@ int vb_node_qpn_alloc(struct vb_node *node, uint32_t *qpn, struct vb_page_qp **e
 	struct vb_names *names = &node->names;
 	int err = 0;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	if (names->num_free < REST)
 		err = block_claim(node);
 	if (!names->num_free) {
-		pthread_mutex_unlock(&node->lock);
+		vb_mutex_release(&node->lock);
 		if (err == -EADDRINUSE)
 			return vb_refuse(EADDRINUSE, VB_REASON_NAMES_TAKEN,
 					 "no queue pair number: every name is taken");
@@ -285,7 +286,7 @@ int vb_node_qpn_alloc(struct vb_node *node, uint32_t *qpn, struct vb_page_qp **e
 	names->num_free--;
 	names->used[index / 64] |= 1ull << index % 64;
 	names->in_use[index / VB_QPN_BLOCK_SIZE]++;
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	*qpn = node->page->header.block[index / VB_QPN_BLOCK_SIZE] << VB_QPN_BLOCK_BITS |
 	       index % VB_QPN_BLOCK_SIZE;
 	*entry = &node->page->qp[index];
@@ -300,14 +301,14 @@ void vb_node_qpn_free(struct vb_node *node, uint32_t qpn)
 		return;
 	uint32_t index = (uint32_t)i * VB_QPN_BLOCK_SIZE + qpn % VB_QPN_BLOCK_SIZE;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	if (node->names.used[index / 64] >> index % 64 & 1) {
 		node->names.used[index / 64] &= ~(1ull << index % 64);
 		numbers_add(&node->names, index);
 		node->names.in_use[i]--;
 		block_retire(node, (uint32_t)i);
 	}
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }
 
 void vb_names_open(struct vb_node *node)

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/reason.h"
@@ -115,6 +116,7 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 	node->epoll = node->doorbell.fd = node->lock_fd = node->mem_fd = -1;
 	node->page_fd = node->keyring_fd = node->arena.fd = node->admission.spare = -1;
 	pthread_mutex_init(&node->lock, NULL);
+	vb_lock_place(&node->bell_lock, VB_ORDER_BELL);
 	node->events = *events;
 	node->hears = &vb_contact_hearer;
 	do {
@@ -143,7 +145,7 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 
 void vb_node_stop(struct vb_node *node)
 {
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	vb_names_close(node);
 	while (node->connections)
 		vb_connection_close(node, node->connections);
@@ -162,7 +164,7 @@ void vb_node_stop(struct vb_node *node)
 	vb_channel_free_retired(node);
 	vb_contact_free_all(node);
 	vb_reactor_close(node);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	node_free(node);
 }
 
@@ -208,7 +210,7 @@ static bool serve(struct vb_node *node)
 /* Nothing of this turn points to them any more. */
 static void sweep(struct vb_node *node)
 {
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	vb_connection_free_closed(node);
 	vb_channel_free_retired(node);
 	while (node->buried) {
@@ -217,7 +219,7 @@ static void sweep(struct vb_node *node)
 		node->buried = peer->next;
 		vb_peer_unref(peer);
 	}
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 }
 
 static int64_t shorter(int64_t a, int64_t b)

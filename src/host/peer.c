@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "host/control.h"
@@ -188,12 +189,12 @@ static bool ring_by_connection(struct vb_peer *peer)
 {
 	struct vb_node *node = peer->node;
 
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	struct vb_connection *conn = vb_connection_of(node, peer);
 	int err = conn && vb_descriptor_ours(conn->source.fd) ? vb_control_ring(conn->source.fd)
 							      : -EBADF;
 
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	/* No room: it has not read what was sent to it yet, so it will wake. */
 	return !err || err == -EAGAIN;
 }

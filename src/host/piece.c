@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "host/arena.h"
 #include "host/descriptor.h"
@@ -95,7 +96,7 @@ static int alloc_small(struct vb_node *node, size_t bytes, size_t unit, struct v
 	struct vb_arena *arena = &node->arena;
 	int err = 0;
 
-	pthread_mutex_lock(&arena->slab_lock);
+	vb_mutex_take(&arena->slab_lock, VB_ORDER_SLAB);
 	if (!fits(arena->slab, bytes, unit))
 		err = slab_next(node);
 	if (!err) {
@@ -106,7 +107,7 @@ static int alloc_small(struct vb_node *node, size_t bytes, size_t unit, struct v
 		s->live++;
 		*piece = (struct vb_piece){s->base + at, bytes, s};
 	}
-	pthread_mutex_unlock(&arena->slab_lock);
+	vb_mutex_release(&arena->slab_lock);
 	return err;
 }
 
@@ -130,12 +131,12 @@ void vb_piece_free(struct vb_node *node, const struct vb_piece *piece)
 	/* As the arena does with what it gets back. */
 	if (vb_descriptor_ours(arena->fd))
 		memset(piece->addr, 0, piece->bytes);
-	pthread_mutex_lock(&arena->slab_lock);
+	vb_mutex_take(&arena->slab_lock, VB_ORDER_SLAB);
 	bool last = !--s->live && (s != arena->slab || !fits(s, VB_PIECE_UNIT, VB_PIECE_UNIT));
 
 	if (last && s == arena->slab)
 		arena->slab = NULL;
-	pthread_mutex_unlock(&arena->slab_lock);
+	vb_mutex_release(&arena->slab_lock);
 	if (last)
 		slab_end(node, s);
 }

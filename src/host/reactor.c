@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
 #include "base/sys.h"
@@ -154,13 +155,13 @@ int vb_node_watch(struct vb_node *node, int fd, void (*fn)(void *arg), void *arg
 	w->source.ready = watch_ready;
 	w->fn = fn;
 	w->arg = arg;
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	err = vb_node_source_add(node, &w->source, EPOLLIN);
 	if (!err) {
 		w->next = node->watches;
 		node->watches = w;
 	}
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	if (err)
 		free(w);
 	return err;
@@ -178,10 +179,10 @@ void vb_reactor_wait(struct vb_node *node, int64_t ns)
 		struct vb_source *source = events[i].data.ptr;
 
 		/* An event before it in this turn may have removed it. The lock also shows what was written when it was added. */
-		pthread_mutex_lock(&node->lock);
+		vb_mutex_take(&node->lock, VB_ORDER_NODE);
 		bool there = source->fd >= 0;
 
-		pthread_mutex_unlock(&node->lock);
+		vb_mutex_release(&node->lock);
 		if (there)
 			source->ready(node, source, events[i].events);
 	}

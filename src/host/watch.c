@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <sys/epoll.h>
 
+#include "base/lock.h"
 #include "base/sys.h"
 #include "host/descriptor.h"
 #include "host/private.h"
@@ -13,9 +14,9 @@ static void pidfd_ready(struct vb_node *node, struct vb_source *source, uint32_t
 	struct vb_peer *peer = (struct vb_peer *)((char *)source - offsetof(struct vb_peer, pidfd));
 
 	(void)events;
-	pthread_mutex_lock(&node->lock);
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	vb_node_source_remove(node, source);
-	pthread_mutex_unlock(&node->lock);
+	vb_mutex_release(&node->lock);
 	/* The process is gone; its futex word said so before, unless its memory was scribbled over. */
 	atomic_store(&peer->condemned, true);
 }

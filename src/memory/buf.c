@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "object/context.h"
 #include "memory/dmabuf.h"
@@ -100,11 +101,11 @@ static int detach(struct vb_context *c, struct vb_buf *b)
 {
 	int err;
 
-	pthread_mutex_lock(&c->lock);
+	vb_mutex_take(&c->lock, VB_ORDER_CONTEXT);
 	err = vb_context_check(&c->vctx.context, VB_HANDLE_BUF, b->handle, b, "free_buf");
 	if (!err)
 		err = vb_context_remove(&c->vctx.context, VB_HANDLE_BUF, b->handle, b);
-	pthread_mutex_unlock(&c->lock);
+	vb_mutex_release(&c->lock);
 	return err;
 }
 
@@ -140,13 +141,13 @@ int vb_buf_register(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t l
 	if (!vb_pd_same(pd, b->pd))
 		return vb_refuse(EINVAL, VB_REASON_ARG,
 				 "reg_buf_mr: the buffer was allocated on another pd");
-	pthread_mutex_lock(&c->lock);
+	vb_mutex_take(&c->lock, VB_ORDER_CONTEXT);
 	err = vb_context_check(pd->context, VB_HANDLE_BUF, b->handle, b, "reg_buf_mr");
 	if (!err)
 		err = check_range(b, addr, length);
 	if (!err)
 		vb_provided_get(&b->memory);
-	pthread_mutex_unlock(&c->lock);
+	vb_mutex_release(&c->lock);
 	if (err)
 		return err;
 	err = vb_mr_register(pd, addr, length, iova, access, mr);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "object/context.h"
 #include "device/device.h"
@@ -183,7 +184,7 @@ static int detach(struct vb_context *c, struct vb_dm *d)
 {
 	int err;
 
-	pthread_mutex_lock(&c->lock);
+	vb_mutex_take(&c->lock, VB_ORDER_CONTEXT);
 	err = vb_context_check(&c->vctx.context, VB_HANDLE_DM, d->dm.handle, d, "dm");
 	if (!err && atomic_load(&d->memory.users))
 		err = vb_refuse(EBUSY, VB_REASON_BUSY, "free_dm: %u regions are registered on it",
@@ -192,7 +193,7 @@ static int detach(struct vb_context *c, struct vb_dm *d)
 		err = vb_context_remove(&c->vctx.context, VB_HANDLE_DM, d->dm.handle, d);
 	if (!err)
 		vb_passport_put_dm(c->passport, d->dm.handle, &nothing);
-	pthread_mutex_unlock(&c->lock);
+	vb_mutex_release(&c->lock);
 	return err;
 }
 
@@ -345,7 +346,7 @@ int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t
 	if (d->mapping && (access & IBV_ACCESS_REMOTE_ATOMIC))
 		return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
 				 "reg_dm_mr: REMOTE_ATOMIC on another process's device memory");
-	pthread_mutex_lock(&c->lock);
+	vb_mutex_take(&c->lock, VB_ORDER_CONTEXT);
 	err = dm->context == pd->context
 		      ? vb_context_check(dm->context, VB_HANDLE_DM, dm->handle, dm, "reg_dm_mr")
 		      : vb_refuse(ENOENT, VB_REASON_HANDLE,
@@ -355,7 +356,7 @@ int vb_dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t
 				(unsigned long long)offset, length, d->length);
 	if (!err)
 		vb_provided_get(&d->memory);
-	pthread_mutex_unlock(&c->lock);
+	vb_mutex_release(&c->lock);
 	if (err)
 		return err;
 	err = d->imported

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "object/context.h"
 #include "memory/foreign.h"
@@ -339,9 +340,9 @@ int vb_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&m->lock);
+	vb_mutex_take(&m->lock, VB_ORDER_REGION);
 	err = reregister(m, flags, pd, &wish);
-	pthread_mutex_unlock(&m->lock);
+	vb_mutex_release(&m->lock);
 	return err;
 }
 

@@ -12,7 +12,7 @@
 
 #define TAG 0xffu
 
-static struct vb_lock lock;
+static struct vb_lock lock = VB_LOCK_AT(VB_ORDER_WINDOWS);
 static struct vb_mw **window_at; /* index: slot of the key; NULL before the first window */
 
 /* The window that a key names, whatever its tag. The caller holds the lock. */
@@ -233,7 +233,7 @@ bool vb_mw_withdraw_region(struct vb_key *region)
 /* In a forked child the lock may be held by a thread that does not exist there. */
 static void forked(void)
 {
-	memset(&lock, 0, sizeof(lock));
+	lock = (struct vb_lock)VB_LOCK_AT(VB_ORDER_WINDOWS);
 	window_at = NULL;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/reason.h"
 #include "base/fork.h"
+#include "base/lock.h"
 
 int vb_comp_channel_create(struct ibv_context *ctx, struct ibv_comp_channel **channel)
 {
@@ -46,9 +47,9 @@ int vb_comp_channel_destroy(struct ibv_comp_channel *channel)
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&c->queue.lock);
+	vb_mutex_take(&c->queue.lock, VB_ORDER_EVENT_QUEUE);
 	users = channel->refcnt;
-	pthread_mutex_unlock(&c->queue.lock);
+	vb_mutex_release(&c->queue.lock);
 	if (users)
 		return vb_refuse(EBUSY, VB_REASON_BUSY, "destroy_comp_channel: %d CQs use it",
 				 users);
@@ -61,9 +62,9 @@ static void change_users(struct ibv_comp_channel *channel, int by)
 {
 	struct vb_comp_channel *c = vb_comp_channel_of(channel);
 
-	pthread_mutex_lock(&c->queue.lock);
+	vb_mutex_take(&c->queue.lock, VB_ORDER_EVENT_QUEUE);
 	channel->refcnt += by;
-	pthread_mutex_unlock(&c->queue.lock);
+	vb_mutex_release(&c->queue.lock);
 }
 
 void vb_comp_channel_get(struct ibv_comp_channel *channel)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "device/device.h"
@@ -204,10 +205,10 @@ int vb_context_open(const struct vb_context_table *table, struct ibv_device *dev
 		return err;
 	}
 	vb_device_get(c->device);
-	pthread_mutex_lock(&all_lock);
+	vb_mutex_take(&all_lock, VB_ORDER_CONTEXTS);
 	c->next = all;
 	all = c;
-	pthread_mutex_unlock(&all_lock);
+	vb_mutex_release(&all_lock);
 	*ctx = &c->vctx.context;
 	return 0;
 }
@@ -226,11 +227,11 @@ void vb_context_adopt(struct ibv_context *ctx, const struct vb_passport *origin,
 {
 	struct vb_context *c = vb_context_of(ctx);
 
-	pthread_mutex_lock(&all_lock);
+	vb_mutex_take(&all_lock, VB_ORDER_CONTEXTS);
 	vb_passport_end(c->passport);
 	c->passport = NULL;
 	c->origin = origin;
-	pthread_mutex_unlock(&all_lock);
+	vb_mutex_release(&all_lock);
 	close_cmd(c);
 	ctx->cmd_fd = cmd_fd;
 	c->cmd_id = vb_file_id_of(cmd_fd);
@@ -240,10 +241,10 @@ bool vb_context_is_ours(uint64_t token)
 {
 	bool found = false;
 
-	pthread_mutex_lock(&all_lock);
+	vb_mutex_take(&all_lock, VB_ORDER_CONTEXTS);
 	for (struct vb_context *c = all; c; c = c->next)
 		found |= c->passport && !c->forked && c->passport->token == token;
-	pthread_mutex_unlock(&all_lock);
+	vb_mutex_release(&all_lock);
 	return found;
 }
 
@@ -255,12 +256,12 @@ void vb_context_name_all(void)
 
 	if (atomic_exchange(&named, nonce) == nonce)
 		return;
-	pthread_mutex_lock(&all_lock);
+	vb_mutex_take(&all_lock, VB_ORDER_CONTEXTS);
 	for (struct vb_context *c = all; c; c = c->next) {
 		if (c->passport && !c->forked)
 			vb_passport_name(c->passport);
 	}
-	pthread_mutex_unlock(&all_lock);
+	vb_mutex_release(&all_lock);
 }
 
 void vb_context_be_reachable(void)
@@ -283,12 +284,12 @@ static void unlist(struct vb_context *c)
 {
 	struct vb_context **at = &all;
 
-	pthread_mutex_lock(&all_lock);
+	vb_mutex_take(&all_lock, VB_ORDER_CONTEXTS);
 	while (*at && *at != c)
 		at = &(*at)->next;
 	if (*at)
 		*at = c->next;
-	pthread_mutex_unlock(&all_lock);
+	vb_mutex_release(&all_lock);
 }
 
 static uint32_t objects_left(const struct vb_context *c)
@@ -355,12 +356,12 @@ int vb_context_close(struct ibv_context *ctx)
 /* Raises the event on every context of the device. */
 static void port_event(const struct vb_device *device, enum vb_port_event event)
 {
-	pthread_mutex_lock(&all_lock);
+	vb_mutex_take(&all_lock, VB_ORDER_CONTEXTS);
 	for (struct vb_context *c = all; c; c = c->next) {
 		if (c->device == device && !c->forked)
 			vb_event_queue_raise(&c->async, &c->port_event[event]);
 	}
-	pthread_mutex_unlock(&all_lock);
+	vb_mutex_release(&all_lock);
 }
 
 __attribute__((constructor)) static void at_load(void)
@@ -370,12 +371,12 @@ __attribute__((constructor)) static void at_load(void)
 
 void vb_context_list_lock(void)
 {
-	pthread_mutex_lock(&all_lock);
+	vb_mutex_take(&all_lock, VB_ORDER_CONTEXTS);
 }
 
 void vb_context_list_unlock(void)
 {
-	pthread_mutex_unlock(&all_lock);
+	vb_mutex_release(&all_lock);
 }
 
 void vb_context_each(void (*fn)(struct vb_context *c))

@@ -4,6 +4,7 @@
  * child's.
  */
 #include "base/fork.h"
+#include "base/lock.h"
 #include "object/context.h"
 #include "device/device.h"
 #include "object/passport.h"
@@ -81,7 +82,7 @@ int vb_context_reopen(struct ibv_context *ctx)
 	struct vb_context *c = vb_context_of(ctx);
 	int err = 0;
 
-	pthread_mutex_lock(&c->lock);
+	vb_mutex_take(&c->lock, VB_ORDER_CONTEXT);
 	if (c->forked) {
 		err = vb_context_attach(c);
 		if (!err) {
@@ -91,6 +92,6 @@ int vb_context_reopen(struct ibv_context *ctx)
 			vb_handle_each(&c->handles[VB_HANDLE_PD], pd_tell);
 		}
 	}
-	pthread_mutex_unlock(&c->lock);
+	vb_mutex_release(&c->lock);
 	return err;
 }

@@ -18,6 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
 #include "base/sys.h"
@@ -49,9 +50,9 @@ void vb_event_queue_close(struct vb_event_queue *q)
 	const uint64_t plenty = 1u << 30; /* a unit for every thread that waits */
 	int fd;
 
-	pthread_mutex_lock(&q->lock);
+	vb_mutex_take(&q->lock, VB_ORDER_EVENT_QUEUE);
 	fd = atomic_exchange(&q->fd, -1);
-	pthread_mutex_unlock(&q->lock);
+	vb_mutex_release(&q->lock);
 	if (!vb_file_is(fd, &q->id))
 		return;
 	while (atomic_load(&q->readers)) {
@@ -99,13 +100,13 @@ static void signal_one(const struct vb_event_queue *q)
 
 void vb_event_queue_raise(struct vb_event_queue *q, struct vb_event_node *node)
 {
-	pthread_mutex_lock(&q->lock);
+	vb_mutex_take(&q->lock, VB_ORDER_EVENT_QUEUE);
 	if (q->fd >= 0) {
 		if (node->pending++ == 0)
 			append(q, node);
 		signal_one(q);
 	}
-	pthread_mutex_unlock(&q->lock);
+	vb_mutex_release(&q->lock);
 }
 
 /*
@@ -116,7 +117,7 @@ static int fetch(struct vb_event_queue *q, struct vb_event_node *copy)
 	struct vb_event_node *node;
 	int err = -EAGAIN;
 
-	pthread_mutex_lock(&q->lock);
+	vb_mutex_take(&q->lock, VB_ORDER_EVENT_QUEUE);
 	node = q->head.next;
 	if (q->orphans) {
 		q->orphans--;
@@ -130,7 +131,7 @@ static int fetch(struct vb_event_queue *q, struct vb_event_node *copy)
 			(*node->got)++;
 		err = 0;
 	}
-	pthread_mutex_unlock(&q->lock);
+	vb_mutex_release(&q->lock);
 	return err;
 }
 
@@ -188,12 +189,12 @@ static bool unsignal_one(int fd)
 
 void vb_event_queue_drop(struct vb_event_queue *q, struct vb_event_node *node)
 {
-	pthread_mutex_lock(&q->lock);
+	vb_mutex_take(&q->lock, VB_ORDER_EVENT_QUEUE);
 	if (node->pending)
 		unlink_node(node);
 	for (; node->pending; node->pending--) {
 		if (vb_file_is(q->fd, &q->id) && !unsignal_one(q->fd))
 			q->orphans++;
 	}
-	pthread_mutex_unlock(&q->lock);
+	vb_mutex_release(&q->lock);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 
 #define FIRST_SIZE 64u
@@ -71,7 +72,7 @@ int vb_handle_add(struct vb_handle_table *t, void *object, uint32_t *handle)
 {
 	uint32_t found;
 
-	pthread_mutex_lock(&t->lock);
+	vb_mutex_take(&t->lock, VB_ORDER_HANDLES);
 	grow(t);
 	found = find_free(t);
 	if (found) {
@@ -80,7 +81,7 @@ int vb_handle_add(struct vb_handle_table *t, void *object, uint32_t *handle)
 		t->count++;
 		*handle = found;
 	}
-	pthread_mutex_unlock(&t->lock);
+	vb_mutex_release(&t->lock);
 	if (!found)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a handle table of %u",
 				 t->size);
@@ -96,9 +97,9 @@ bool vb_handle_valid(struct vb_handle_table *t, uint32_t handle, const void *obj
 {
 	bool valid;
 
-	pthread_mutex_lock(&t->lock);
+	vb_mutex_take(&t->lock, VB_ORDER_HANDLES);
 	valid = names(t, handle, object);
-	pthread_mutex_unlock(&t->lock);
+	vb_mutex_release(&t->lock);
 	return valid;
 }
 
@@ -106,13 +107,13 @@ int vb_handle_remove(struct vb_handle_table *t, uint32_t handle, const void *obj
 {
 	int err = -ENOENT;
 
-	pthread_mutex_lock(&t->lock);
+	vb_mutex_take(&t->lock, VB_ORDER_HANDLES);
 	if (names(t, handle, object)) {
 		t->object[handle] = NULL;
 		t->count--;
 		err = 0;
 	}
-	pthread_mutex_unlock(&t->lock);
+	vb_mutex_release(&t->lock);
 	return err;
 }
 
@@ -156,9 +157,9 @@ bool vb_handle_inherited(struct vb_handle_table *t, uint32_t handle, const void 
 {
 	bool inherited;
 
-	pthread_mutex_lock(&t->lock);
+	vb_mutex_take(&t->lock, VB_ORDER_HANDLES);
 	inherited = names(t, handle, disowned(object));
-	pthread_mutex_unlock(&t->lock);
+	vb_mutex_release(&t->lock);
 	return inherited;
 }
 
@@ -166,11 +167,11 @@ void *vb_handle_any(struct vb_handle_table *t, uint32_t *handle)
 {
 	void *object = NULL;
 
-	pthread_mutex_lock(&t->lock);
+	vb_mutex_take(&t->lock, VB_ORDER_HANDLES);
 	for (uint32_t i = 1; i < t->size && !object; i++) {
 		object = is_disowned(t->object[i]) ? NULL : t->object[i];
 		*handle = i;
 	}
-	pthread_mutex_unlock(&t->lock);
+	vb_mutex_release(&t->lock);
 	return object;
 }

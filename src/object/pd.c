@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "object/context.h"
 #include "object/passport.h"
@@ -26,11 +27,11 @@ int vb_pd_get(struct ibv_context *ctx, struct ibv_pd *pd)
 	struct vb_context *c = vb_context_of(ctx);
 	int err;
 
-	pthread_mutex_lock(&c->lock);
+	vb_mutex_take(&c->lock, VB_ORDER_CONTEXT);
 	err = vb_context_check(ctx, VB_HANDLE_PD, pd->handle, pd, "pd");
 	if (!err)
 		atomic_fetch_add(&vb_pd_of(pd)->users, 1);
-	pthread_mutex_unlock(&c->lock);
+	vb_mutex_release(&c->lock);
 	return err;
 }
 
@@ -64,7 +65,7 @@ int vb_pd_dealloc(struct ibv_pd *pd)
 	uint32_t users;
 	int err;
 
-	pthread_mutex_lock(&c->lock);
+	vb_mutex_take(&c->lock, VB_ORDER_CONTEXT);
 	err = vb_context_check(pd->context, VB_HANDLE_PD, pd->handle, pd, "pd");
 	if (!err) {
 		users = atomic_load(&vb_pd_of(pd)->users);
@@ -77,7 +78,7 @@ int vb_pd_dealloc(struct ibv_pd *pd)
 		if (!err)
 			vb_passport_put_pd(c->passport, pd->handle, 0);
 	}
-	pthread_mutex_unlock(&c->lock);
+	vb_mutex_release(&c->lock);
 	if (err)
 		return err;
 	if (vb_pd_of(pd)->td)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/lock.h"
 #include "base/reason.h"
 #include "object/context.h"
 
@@ -32,14 +33,14 @@ int vb_td_dealloc(struct ibv_td *td)
 	struct vb_td *t = vb_td_of(td);
 	int err;
 
-	pthread_mutex_lock(&c->lock);
+	vb_mutex_take(&c->lock, VB_ORDER_CONTEXT);
 	err = vb_context_check(td->context, VB_HANDLE_TD, t->handle, t, "td");
 	if (!err && t->users)
 		err = vb_refuse(EBUSY, VB_REASON_BUSY, "dealloc_td: %u parent domains use it",
 				t->users);
 	if (!err)
 		err = vb_context_remove(td->context, VB_HANDLE_TD, t->handle, t);
-	pthread_mutex_unlock(&c->lock);
+	vb_mutex_release(&c->lock);
 	if (err)
 		return err;
 	if (t->engine)
@@ -57,11 +58,11 @@ int vb_td_get(struct ibv_context *ctx, struct ibv_td *td)
 	if (td->context != ctx)
 		return vb_refuse(EINVAL, VB_REASON_ARG,
 				 "alloc_parent_domain: the thread domain is of another context");
-	pthread_mutex_lock(&c->lock);
+	vb_mutex_take(&c->lock, VB_ORDER_CONTEXT);
 	err = vb_context_check(ctx, VB_HANDLE_TD, vb_td_of(td)->handle, td, "td");
 	if (!err)
 		vb_td_of(td)->users++;
-	pthread_mutex_unlock(&c->lock);
+	vb_mutex_release(&c->lock);
 	return err;
 }
 
@@ -69,9 +70,9 @@ void vb_td_put(struct vb_td *t)
 {
 	struct vb_context *c = vb_context_of(t->td.context);
 
-	pthread_mutex_lock(&c->lock);
+	vb_mutex_take(&c->lock, VB_ORDER_CONTEXT);
 	t->users--;
-	pthread_mutex_unlock(&c->lock);
+	vb_mutex_release(&c->lock);
 }
 
 /* The engine stays: completion queues that the program may still poll refer to it. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
 #include "host/bell.h"
@@ -95,14 +96,14 @@ int vb_process_node(struct vb_node **node)
 	int err = 0;
 
 	if (!n) {
-		pthread_mutex_lock(&process.start_lock);
+		vb_mutex_take(&process.start_lock, VB_ORDER_PROCESS);
 		n = atomic_load(&process.node);
 		if (!n) {
 			err = vb_node_start(&node_events, &n);
 			if (!err)
 				atomic_store_explicit(&process.node, n, memory_order_release);
 		}
-		pthread_mutex_unlock(&process.start_lock);
+		vb_mutex_release(&process.start_lock);
 	}
 	*node = n;
 	return err;
@@ -183,12 +184,12 @@ int vb_process_start_progress(void)
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&process.start_lock);
+	vb_mutex_take(&process.start_lock, VB_ORDER_PROCESS);
 	if (!process.thread_started) {
 		err = thread_create(node);
 		process.thread_started = !err;
 	}
-	pthread_mutex_unlock(&process.start_lock);
+	vb_mutex_release(&process.start_lock);
 	return err;
 }
 

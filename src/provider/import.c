@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "base/reason.h"
 #include "object/context.h"
 #include "device/device.h"
@@ -90,7 +91,7 @@ static int local_number(uint64_t token, uint32_t theirs, uint32_t *ours)
 {
 	int err = 0;
 
-	pthread_mutex_lock(&known_lock);
+	vb_mutex_take(&known_lock, VB_ORDER_IMPORTED);
 	struct known_pd *k = known;
 
 	while (k && (k->token != token || k->theirs != theirs))
@@ -106,7 +107,7 @@ static int local_number(uint64_t token, uint32_t theirs, uint32_t *ours)
 	}
 	if (k)
 		*ours = k->ours;
-	pthread_mutex_unlock(&known_lock);
+	vb_mutex_release(&known_lock);
 	return err;
 }
 

@@ -212,6 +212,7 @@ static struct vb_qp *qp_alloc(const struct vb_qp_kind *kind, const struct ibv_qp
 	if (posix_memalign((void **)&qp, 64, sizeof(*qp)))
 		return NULL;
 	memset(qp, 0, sizeof(*qp));
+	vb_lock_place(&qp->wr_lock, VB_ORDER_POST);
 	qp->kind = kind;
 	vb_qp_protocol_init(qp, attr->qp_type);
 	qp->scq = vb_cq_of(attr->send_cq);

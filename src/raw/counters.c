@@ -43,6 +43,7 @@ int vb_counters_create(struct ibv_context *ctx, struct ibv_counters **counters)
 		free(c);
 		return err;
 	}
+	vb_lock_place(&c->lock, VB_ORDER_COUNTERS);
 	c->counters.context = ctx;
 	*counters = &c->counters;
 	return 0;

@@ -27,7 +27,7 @@ struct vb_flow {
 };
 
 /* All rules, the most urgent (numerically lowest) priority first; of equal ones the older. */
-static struct vb_lock table_lock;
+static struct vb_lock table_lock = VB_LOCK_AT(VB_ORDER_FLOWS);
 static struct vb_flow *table;
 
 static int attr_check(const struct ibv_qp *qp, const struct ibv_flow_attr *attr)
@@ -274,7 +274,7 @@ bool vb_flow_steer(const struct vb_qp *qp, const struct vb_frame *frame, uint32_
 /* In the child: the rules are the parent's. */
 static void forked(void)
 {
-	table_lock = (struct vb_lock){0};
+	table_lock = (struct vb_lock)VB_LOCK_AT(VB_ORDER_FLOWS);
 	table = NULL;
 }
 

@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "engine/cq.h"
@@ -304,10 +305,10 @@ static void drain_all(int most, bool may_hold)
 static void ears_ready(void *arg)
 {
 	(void)arg;
-	pthread_mutex_lock(&ears.lock);
+	vb_mutex_take(&ears.lock, VB_ORDER_EARS);
 	/* The sockets tell of new frames only, or those that are held would tell all the time. */
 	drain_all(CATCH_UP, true);
-	pthread_mutex_unlock(&ears.lock);
+	vb_mutex_release(&ears.lock);
 }
 
 /* Looks at frames that wait for a receive. */
@@ -325,9 +326,9 @@ static uint64_t serve(void)
 
 void vb_raw_catch_up(void)
 {
-	pthread_mutex_lock(&ears.lock);
+	vb_mutex_take(&ears.lock, VB_ORDER_EARS);
 	drain_all(CATCH_UP, false);
-	pthread_mutex_unlock(&ears.lock);
+	vb_mutex_release(&ears.lock);
 }
 
 /* Under the list's lock. */
@@ -453,22 +454,22 @@ int vb_raw_listen(struct vb_qp *qp, enum vb_raw_hear what, const uint8_t *mac)
 		return vb_refuse(EBADF, VB_REASON_DESCRIPTORS_GONE,
 				 "create_flow: the program closed the socket of qp 0x%x",
 				 qp->t.qpn);
-	pthread_mutex_lock(&ears.lock);
+	vb_mutex_take(&ears.lock, VB_ORDER_EARS);
 	err = hear(raw, what, mac);
 	if (!err && !atomic_load(&raw->rules))
 		err = ears_open(raw);
 	if (!err)
 		atomic_fetch_add(&raw->rules, 1);
-	pthread_mutex_unlock(&ears.lock);
+	vb_mutex_release(&ears.lock);
 	return err;
 }
 
 void vb_raw_unlisten(struct vb_qp *qp)
 {
-	pthread_mutex_lock(&ears.lock);
+	vb_mutex_take(&ears.lock, VB_ORDER_EARS);
 	if (atomic_fetch_sub(&vb_raw_of(qp)->rules, 1) == 1)
 		ears_close(vb_raw_of(qp));
-	pthread_mutex_unlock(&ears.lock);
+	vb_mutex_release(&ears.lock);
 }
 
 /* In the child: the sockets are the parent's; its copies of the descriptors have been closed. */

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "engine/engine.h"
@@ -64,6 +65,7 @@ struct link {
 
 static struct link udp_link = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.drain = VB_LOCK_AT(VB_ORDER_DRAIN),
 	.side = {{.fd = -1, .leaving = -1}, {.fd = -1, .leaving = -1}},
 	.epoll = -1,
 };
@@ -244,12 +246,12 @@ int vb_udp_link_get(struct vb_engine *e, unsigned int family)
 	struct side *side = side_of(family);
 	int err = 0;
 
-	pthread_mutex_lock(&udp_link.lock);
+	vb_mutex_take(&udp_link.lock, VB_ORDER_UDP_LINK);
 	if (!side->users)
 		err = side_open(side, family == VB_UDP_IPV4);
 	if (!err && !side->users++)
 		vb_udp_steer_join(e, family);
-	pthread_mutex_unlock(&udp_link.lock);
+	vb_mutex_release(&udp_link.lock);
 	return err;
 }
 
@@ -257,10 +259,10 @@ void vb_udp_link_put(struct vb_engine *e, unsigned int family)
 {
 	struct side *side = side_of(family);
 
-	pthread_mutex_lock(&udp_link.lock);
+	vb_mutex_take(&udp_link.lock, VB_ORDER_UDP_LINK);
 	if (!--side->users)
 		side_close(e, side);
-	pthread_mutex_unlock(&udp_link.lock);
+	vb_mutex_release(&udp_link.lock);
 }
 
 /* Under the lock. */
@@ -286,7 +288,7 @@ int vb_udp_link_sender(unsigned int family, uint16_t port, struct vb_udp_sender 
 	struct vb_udp_sender *s = NULL;
 	int err = 0;
 
-	pthread_mutex_lock(&udp_link.lock);
+	vb_mutex_take(&udp_link.lock, VB_ORDER_UDP_LINK);
 	for (uint32_t i = 0; i < side->senders && !s; i++) {
 		if (side->sender[i].port == port)
 			s = &side->sender[i];
@@ -295,7 +297,7 @@ int vb_udp_link_sender(unsigned int family, uint16_t port, struct vb_udp_sender 
 		err = sender_open(side, family == VB_UDP_IPV4, port, &s);
 	if (!s && side->senders)
 		s = &side->sender[port % side->senders];
-	pthread_mutex_unlock(&udp_link.lock);
+	vb_mutex_release(&udp_link.lock);
 	*sender = s;
 	return s ? 0 : err;
 }
@@ -305,7 +307,7 @@ int vb_udp_link_sender_mend(struct vb_udp_sender *s)
 	uint16_t port = s->port;
 	int fd = -1;
 
-	pthread_mutex_lock(&udp_link.lock);
+	vb_mutex_take(&udp_link.lock, VB_ORDER_UDP_LINK);
 	bool lost = !vb_descriptor_still(s->fd); /* and not mended by another thread meanwhile */
 
 	if (lost) {
@@ -317,7 +319,7 @@ int vb_udp_link_sender_mend(struct vb_udp_sender *s)
 		s->fd = fd;
 		s->port = port;
 	}
-	pthread_mutex_unlock(&udp_link.lock);
+	vb_mutex_release(&udp_link.lock);
 	return lost && fd < 0 ? -EBADF : 0;
 }
 
@@ -340,7 +342,7 @@ static int side_mend(struct side *side, bool ipv4)
 	int fd = -1;
 
 	/* Whoever opens or closes takes the drain lock after the other one. */
-	if (now < side->mend_at || pthread_mutex_trylock(&udp_link.lock))
+	if (now < side->mend_at || !vb_mutex_try(&udp_link.lock, VB_ORDER_UDP_LINK))
 		return -1;
 	vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket for IPv%d: another one is opened",
 		ipv4 ? 4 : 6);
@@ -355,7 +357,7 @@ static int side_mend(struct side *side, bool ipv4)
 		vb_mcast_rejoin(ipv4);
 		vb_udp_steer_renewed();
 	}
-	pthread_mutex_unlock(&udp_link.lock);
+	vb_mutex_release(&udp_link.lock);
 	return fd;
 }
 
@@ -444,6 +446,7 @@ static void forked(void)
 	vb_udp_receiver_destroy(udp_link.receiver);
 	memset(&udp_link, 0, sizeof(udp_link));
 	pthread_mutex_init(&udp_link.lock, NULL);
+	vb_lock_place(&udp_link.drain, VB_ORDER_DRAIN);
 	for (unsigned int i = 0; i < 2; i++) {
 		atomic_store(&udp_link.side[i].fd, -1);
 		atomic_store(&udp_link.side[i].leaving, -1);

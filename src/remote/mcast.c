@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "base/reason.h"
 #include "object/context.h"
 #include "device/device.h"
@@ -71,13 +72,13 @@ static int membership(const union ibv_gid *gid, uint32_t ifindex, bool join)
 
 void vb_mcast_rejoin(bool ipv4)
 {
-	pthread_mutex_lock(&lock);
+	vb_mutex_take(&lock, VB_ORDER_GROUPS);
 	for (const struct member *m = members; m; m = m->next) {
 		/* Once more is refused, and does no harm. */
 		if (vb_udp_is_ipv4(m->group.raw) == ipv4)
 			(void)membership(&m->group, m->ifindex, true);
 	}
-	pthread_mutex_unlock(&lock);
+	vb_mutex_release(&lock);
 }
 
 /* With the lock: members of the group on the interface; *own: the queue pair's place in the list. */
@@ -143,7 +144,7 @@ int vb_mcast_detach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t li
 	vb_udp_gid_on_wire(wire.raw, group->raw);
 	uint32_t ifindex = interface_of(qp);
 
-	pthread_mutex_lock(&lock);
+	vb_mutex_take(&lock, VB_ORDER_GROUPS);
 	uint32_t n = count(gid, ifindex, qp, &own);
 
 	if (own) {
@@ -155,7 +156,7 @@ int vb_mcast_detach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t li
 		if (n == 1)
 			(void)membership(gid, ifindex, false);
 	}
-	pthread_mutex_unlock(&lock);
+	vb_mutex_release(&lock);
 	if (!own)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "detach_mcast: qp 0x%x is not a member",
 				 ibqp->qp_num);
@@ -170,12 +171,12 @@ static void leave(struct ibv_qp *qp)
 		union ibv_gid group;
 		struct member *m;
 
-		pthread_mutex_lock(&lock);
+		vb_mutex_take(&lock, VB_ORDER_GROUPS);
 		for (m = members; m && m->qp != vb_qp_of(qp); m = m->next)
 			;
 		if (m)
 			group = m->group;
-		pthread_mutex_unlock(&lock);
+		vb_mutex_release(&lock);
 		if (!m || vb_mcast_detach(qp, &group, 0))
 			return;
 	}
@@ -198,7 +199,7 @@ int vb_mcast_attach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t li
 		return err;
 	uint32_t ifindex = interface_of(qp);
 
-	pthread_mutex_lock(&lock);
+	vb_mutex_take(&lock, VB_ORDER_GROUPS);
 	uint32_t n = count(gid, ifindex, qp, &own);
 	bool again = own != NULL;
 
@@ -206,7 +207,7 @@ int vb_mcast_attach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t li
 	if (!again)
 		err = join(qp, gid, ifindex, n == 0);
 	qp->mcast_leave = leave;
-	pthread_mutex_unlock(&lock);
+	vb_mutex_release(&lock);
 	if (err || again)
 		vb_udp_qp_drop_group(qp, gid->raw);
 	return err;
@@ -234,7 +235,7 @@ void vb_mcast_deliver(struct vb_engine *e, const struct vb_run *run, const uint8
 	struct vb_run copy = *run;
 	uint32_t reached = 0;
 
-	pthread_mutex_lock(&lock);
+	vb_mutex_take(&lock, VB_ORDER_GROUPS);
 	for (const struct member *m = members; m; m = m->next) {
 		if (m->ifindex != ifindex || memcmp(m->group.raw, run->path.dgid, sizeof(m->group)))
 			continue;
@@ -244,7 +245,7 @@ void vb_mcast_deliver(struct vb_engine *e, const struct vb_run *run, const uint8
 		copy.dest_qpn = m->qpn;
 		vb_udp_deliver_process(e, &copy, payload);
 	}
-	pthread_mutex_unlock(&lock);
+	vb_mutex_release(&lock);
 	if (!reached)
 		vb_note(VB_REASON_DROP_QPN, "packet for a multicast group without members");
 }

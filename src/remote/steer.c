@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/sys.h"
@@ -348,7 +349,7 @@ static void wait_for_answer(struct vb_engine *e)
 
 void vb_udp_steer_join(struct vb_engine *e, unsigned int family)
 {
-	pthread_mutex_lock(&steer.lock);
+	vb_mutex_take(&steer.lock, VB_ORDER_STEER);
 	if (!steer.id) {
 		steer.id = vb_random32() | 1;
 		steer.lost_gap = AGAIN_NS;
@@ -366,22 +367,22 @@ void vb_udp_steer_join(struct vb_engine *e, unsigned int family)
 	places_take();
 	publish();
 	attach();
-	pthread_mutex_unlock(&steer.lock);
+	vb_mutex_release(&steer.lock);
 }
 
 void vb_udp_steer_part(unsigned int family)
 {
-	pthread_mutex_lock(&steer.lock);
+	vb_mutex_take(&steer.lock, VB_ORDER_STEER);
 	steer.place[index_of(family)] = -1;
 	publish();
 	attach();
 	steer.open[index_of(family)] = false;
-	pthread_mutex_unlock(&steer.lock);
+	vb_mutex_release(&steer.lock);
 }
 
 void vb_udp_steer_parted(void)
 {
-	pthread_mutex_lock(&steer.lock);
+	vb_mutex_take(&steer.lock, VB_ORDER_STEER);
 	/* The name goes in any case: that is what others see. */
 	withdraw(steer.own, steer.claims);
 	steer.claims = 0;
@@ -394,15 +395,15 @@ void vb_udp_steer_parted(void)
 		steer.rounds = 0;
 		steer.id = 0;
 	}
-	pthread_mutex_unlock(&steer.lock);
+	vb_mutex_release(&steer.lock);
 }
 
 void vb_udp_steer_check(void)
 {
-	pthread_mutex_lock(&steer.lock);
+	vb_mutex_take(&steer.lock, VB_ORDER_STEER);
 	if (steer.id && publish())
 		attach();
-	pthread_mutex_unlock(&steer.lock);
+	vb_mutex_release(&steer.lock);
 }
 
 void vb_udp_steer_moved(void)
@@ -490,14 +491,14 @@ static void serve_due(void)
 
 	if (!due || now < due)
 		return;
-	if (pthread_mutex_trylock(&steer.lock)) { /* whoever has it does not wait for us */
+	if (!vb_mutex_try(&steer.lock, VB_ORDER_STEER)) { /* whoever has it does not wait for us */
 		atomic_store(&steer.due, now + ANSWER_NS);
 		return;
 	}
 	atomic_store(&steer.due, 0);
 	if (steer.open[0] || steer.open[1])
 		serve(now);
-	pthread_mutex_unlock(&steer.lock);
+	vb_mutex_release(&steer.lock);
 }
 
 /* What is due is done, without a wait. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "engine/engines.h"
 #include "engine/engine.h"
 #include "process/process.h"
@@ -238,10 +239,10 @@ void vb_udp_stray_forget(struct vb_engine *e, const struct vb_channel *channel)
 
 struct vb_engine *vb_udp_stray_keeper(void)
 {
-	pthread_mutex_lock(&keeper_lock);
+	vb_mutex_take(&keeper_lock, VB_ORDER_KEEPER);
 	if (!keeper && vb_engine_create(&keeper, false))
 		keeper = NULL;
-	pthread_mutex_unlock(&keeper_lock);
+	vb_mutex_release(&keeper_lock);
 	return keeper;
 }
 

@@ -36,7 +36,7 @@ struct tap {
 	uint64_t packets, drops, dups, reorders, corrupts;
 };
 
-static struct tap tap;
+static struct tap tap = {.lock = VB_LOCK_AT(VB_ORDER_FAULT)};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Reads a share as a part of 2^32. */

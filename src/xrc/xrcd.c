@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "base/random.h"
 #include "base/sys.h"
 #include "object/context.h"
@@ -195,10 +196,10 @@ static int domain_make(struct ibv_context *ctx, const struct ibv_xrcd_init_attr 
 	if (!d->named)
 		return 0;
 	d->busy = true;
-	pthread_mutex_unlock(&vb_xrc_lock);
+	vb_mutex_release(&vb_xrc_lock);
 	int err = share(d, attr->fd, attr->oflags);
 
-	pthread_mutex_lock(&vb_xrc_lock);
+	vb_mutex_take(&vb_xrc_lock, VB_ORDER_XRC_DOMAINS);
 	d->busy = false;
 	return err;
 }
@@ -221,9 +222,9 @@ static int domain_get(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *
 		return vb_refuse(EBADF, VB_REASON_ARG, "open_xrcd: %d is no open descriptor",
 				 attr->fd);
 	while ((d = domain_find(device, &file)) && d->busy) {
-		pthread_mutex_unlock(&vb_xrc_lock);
+		vb_mutex_release(&vb_xrc_lock);
 		vb_sys_nanosleep(&nap);
-		pthread_mutex_lock(&vb_xrc_lock);
+		vb_mutex_take(&vb_xrc_lock, VB_ORDER_XRC_DOMAINS);
 	}
 	if (!d)
 		return domain_make(ctx, attr, &file, out);
@@ -257,7 +258,7 @@ int vb_xrcd_open(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 	if (!x)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "open_xrcd");
 	x->xrcd.context = ctx;
-	pthread_mutex_lock(&vb_xrc_lock);
+	vb_mutex_take(&vb_xrc_lock, VB_ORDER_XRC_DOMAINS);
 	err = domain_get(ctx, attr, &domain);
 	if (!err)
 		err = vb_context_add(ctx, VB_HANDLE_XRCD, x, &x->handle);
@@ -270,7 +271,7 @@ int vb_xrcd_open(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 		domain_unlink(domain);
 	else
 		domain = NULL;
-	pthread_mutex_unlock(&vb_xrc_lock);
+	vb_mutex_release(&vb_xrc_lock);
 	if (domain)
 		domain_destroy(domain);
 	if (err)
@@ -308,7 +309,7 @@ int vb_xrcd_close(struct ibv_xrcd *xrcd)
 	struct vb_xrc_domain *last = NULL;
 	int err;
 
-	pthread_mutex_lock(&vb_xrc_lock);
+	vb_mutex_take(&vb_xrc_lock, VB_ORDER_XRC_DOMAINS);
 	err = vb_context_check(xrcd->context, VB_HANDLE_XRCD, x->handle, x, "xrcd");
 	if (!err && x->users)
 		err = vb_refuse(EBUSY, VB_REASON_BUSY,
@@ -317,7 +318,7 @@ int vb_xrcd_close(struct ibv_xrcd *xrcd)
 		err = vb_context_remove(xrcd->context, VB_HANDLE_XRCD, x->handle, x);
 	if (!err)
 		last = unlink_xrcd(x);
-	pthread_mutex_unlock(&vb_xrc_lock);
+	vb_mutex_release(&vb_xrc_lock);
 	if (last)
 		domain_destroy(last);
 	if (!err)
@@ -331,10 +332,10 @@ static void end(struct vb_context *c, void *object, uint32_t handle)
 	struct vb_xrcd *x = object;
 	struct vb_xrc_domain *last;
 
-	pthread_mutex_lock(&vb_xrc_lock);
+	vb_mutex_take(&vb_xrc_lock, VB_ORDER_XRC_DOMAINS);
 	vb_context_remove(&c->vctx.context, VB_HANDLE_XRCD, handle, x);
 	last = unlink_xrcd(x);
-	pthread_mutex_unlock(&vb_xrc_lock);
+	vb_mutex_release(&vb_xrc_lock);
 	if (last)
 		domain_destroy(last);
 }
@@ -344,21 +345,21 @@ int vb_xrcd_get(struct ibv_context *ctx, struct ibv_xrcd *xrcd)
 	struct vb_xrcd *x = vb_xrcd_of(xrcd);
 	int err;
 
-	pthread_mutex_lock(&vb_xrc_lock);
+	vb_mutex_take(&vb_xrc_lock, VB_ORDER_XRC_DOMAINS);
 	err = vb_context_check(ctx, VB_HANDLE_XRCD, x->handle, x, "xrcd");
 	if (!err)
 		err = engine_make(x->domain);
 	if (!err)
 		x->users++;
-	pthread_mutex_unlock(&vb_xrc_lock);
+	vb_mutex_release(&vb_xrc_lock);
 	return err;
 }
 
 void vb_xrcd_put(struct vb_xrcd *x)
 {
-	pthread_mutex_lock(&vb_xrc_lock);
+	vb_mutex_take(&vb_xrc_lock, VB_ORDER_XRC_DOMAINS);
 	x->users--;
-	pthread_mutex_unlock(&vb_xrc_lock);
+	vb_mutex_release(&vb_xrc_lock);
 }
 
 /* True if it should be done again. */
@@ -366,7 +367,7 @@ static bool survey(void)
 {
 	bool unsettled = false;
 
-	pthread_mutex_lock(&vb_xrc_lock);
+	vb_mutex_take(&vb_xrc_lock, VB_ORDER_XRC_DOMAINS);
 	for (struct vb_xrc_domain *d = domains; d; d = d->next) {
 		if (!d->table || d->busy)
 			continue;
@@ -375,7 +376,7 @@ static bool survey(void)
 		vb_engine_flush(d->engine);
 		vb_lock_release(&d->engine->lock);
 	}
-	pthread_mutex_unlock(&vb_xrc_lock);
+	vb_mutex_release(&vb_xrc_lock);
 	return unsettled;
 }
 
@@ -389,10 +390,10 @@ static _Atomic uint64_t again_at, again_ns;
 
 void vb_xrc_survey(void)
 {
-	pthread_mutex_lock(&vb_xrc_lock);
+	vb_mutex_take(&vb_xrc_lock, VB_ORDER_XRC_DOMAINS);
 	bool any = domains != NULL;
 
-	pthread_mutex_unlock(&vb_xrc_lock);
+	vb_mutex_release(&vb_xrc_lock);
 	if (!any)
 		return;
 	survey();
