@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who calls us is let in within bounds. Anybody in the network namespace can connect to a name, again and again, and stay silent: so
- * callers are taken by a budget of so many a millisecond, greetings end when they take too long, and the processes of other users
- * together have a share of the descriptors that leaves the program its own. Whoever is turned away may come again.
+ * Callers are let in within bounds. Every process of the network namespace can connect to a name,
+ * again and again, and stay silent. Therefore callers are taken by a budget of so many a
+ * millisecond, and a greeting that takes too long ends. The processes of other users together have
+ * a share of the descriptors that leaves the program its own. A caller that is turned away may call
+ * again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,25 +21,34 @@
 #include "host/private.h"
 #include "host/trust.h"
 
-/* To take a call and end it costs some 4 us: a caller in a loop gets an eighth of a core at most. */
+/*
+ * To take a call and end it costs some 4 us: a caller in a loop takes an eighth of a core at most.
+ */
 #define CALLERS_A_MSEC  16u
-#define CALLERS_AT_ONCE 256u /* after a quiet time: a job of many processes that starts */
-#define AT_A_TIME       32u  /* then everything else has its turn */
-/* To greet somebody costs ten times that. So often other users' processes are greeted. */
+#define CALLERS_AT_ONCE 256u /* after a quiet time, when a job of many processes starts */
+#define AT_A_TIME       32u  /* callers in one turn of the progress thread */
+/*
+ * To greet costs ten times as much. Processes of other users are greeted at most once in this time.
+ */
 #define STRANGER_NS     (4 * VB_MSEC)
 #define STRANGERS_AHEAD 16
 #define AGAIN_NS        (1 * VB_MSEC)
-/* What a greeting takes at its height: the socket, four descriptors of a GIVE, and a ring of each side or the judge's two. */
+/*
+ * The most that a greeting needs at once: the socket, the four descriptors of a GIVE, and a ring of
+ * each side or the two for judging.
+ */
 #define FOR_A_PEER      7
-/* Without a descriptor left, or when the socket does not answer. */
+/* The pause when no descriptor is left, or when the socket does not answer. */
 #define LATER_NS        (10 * VB_MSEC)
-/* From connecting to the grant: both sides' threads have to be scheduled a few times. */
+/* From connecting to the grant: the threads of both sides must be scheduled a few times. */
 #define GREETING_NS     (2000 * VB_MSEC)
-/* Greetings at once: of our user; of all others; of one of them. */
+/* Most greetings at once: of this user; of all others; of one other user. */
 #define OPEN_OURS       256u
 #define OPEN_OTHERS     64u
 #define OPEN_OTHER      16u
-/* The part of the descriptors that processes of other users may use, and the most that is worth having. */
+/*
+ * The part of the descriptors that processes of other users may use, and the most that is useful.
+ */
 #define SHARE           16u
 #define SHARE_MOST      1024u
 
@@ -55,16 +66,17 @@ static uint32_t less(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* It came to us and has not granted anything yet. */
+/* True if the other side called and has not granted anything yet. */
 static bool half_open(const struct vb_connection *conn)
 {
 	return conn->block < 0 && (!conn->peer || conn->peer->state == VB_PEER_MET);
 }
 
 struct census {
-	uint32_t others;    /* connections of other users */
-	uint32_t open;      /* half-open ones of the caller's kind: ours, or others' */
-	uint32_t open_same; /* and of the caller's user */
+	uint32_t others; /* connections of other users */
+	/* Half-open connections of the caller's kind: this user's, or others'. */
+	uint32_t open;
+	uint32_t open_same; /* those of the caller's user among them */
 	struct vb_connection *oldest;
 	struct vb_connection *oldest_same;
 };
@@ -91,7 +103,7 @@ static struct census count(const struct vb_node *node, uid_t uid)
 	return c;
 }
 
-/* With the lock. A greeting that does not come to its end: who meant it may call again. */
+/* The caller holds the lock. Ends a greeting that does not finish; its caller may call again. */
 static void drop(struct vb_node *node, struct vb_connection *conn)
 {
 	struct vb_peer *peer = conn->peer;
@@ -113,7 +125,10 @@ bool vb_admit_called(struct vb_node *node, const struct ucred *cred)
 	return false;
 }
 
-/* With the lock. Room for one more of this user, at the cost of the oldest greeting of its kind. */
+/*
+ * The caller holds the lock. Makes room for one more greeting of this user, by ending the oldest
+ * greeting of its kind.
+ */
 static bool make_room(struct vb_node *node, const struct ucred *cred)
 {
 	bool ours = vb_user_is_ours(node, cred->uid);
@@ -129,7 +144,7 @@ static bool make_room(struct vb_node *node, const struct ucred *cred)
 	return true;
 }
 
-/* One more of another user, now? */
+/* Whether one more process of another user may be greeted now. */
 static bool stranger_is_due(struct vb_admission *a)
 {
 	int64_t now = vb_node_clock(), ahead = now + STRANGERS_AHEAD * STRANGER_NS;
@@ -144,13 +159,16 @@ static bool stranger_is_due(struct vb_admission *a)
 	return true;
 }
 
-/* There is no descriptor left. The caller learns it: otherwise it would wait for an answer that may never come. */
+/*
+ * No descriptor is left. The caller is told: otherwise it would wait for an answer that may never
+ * come.
+ */
 static void tell_short(struct vb_node *node, int fd)
 {
 	vb_note(VB_REASON_DESCRIPTORS_SHORT, "no descriptor left for a process that calls");
 	vb_control_send(fd, &vb_control_short, NULL, 0);
 	vb_sys_close(fd);
-	/* It may have come to ring (vb_peer_ring). */
+	/* The caller may have come to ring (vb_peer_ring). */
 	node->rang = true;
 }
 
@@ -179,7 +197,7 @@ static void admit(struct vb_node *node, int fd)
 		vb_greeting_hello(node, conn);
 		vb_node_retry(node, GREETING_NS);
 	}
-	/* Who cannot ring any more knocks (vb_peer_ring). */
+	/* A peer that cannot ring any more connects to a name instead (vb_peer_ring). */
 	node->rang = true;
 	vb_mutex_release(&node->lock);
 }
@@ -220,7 +238,7 @@ static void later(struct vb_node *node, int64_t delay)
 	vb_mutex_release(&node->lock);
 }
 
-/* So many callers may be taken now. */
+/* How many callers may be taken now. */
 static uint32_t budget(struct vb_budget *b)
 {
 	int64_t now = vb_node_clock();
@@ -236,7 +254,10 @@ static uint32_t budget(struct vb_budget *b)
 	return b->left;
 }
 
-/* Watched edge-triggered, or callers who have to wait would keep this thread busy. */
+/*
+ * The listener is watched edge-triggered. Otherwise callers that must wait would keep this thread
+ * busy.
+ */
 static void callers_take(struct vb_node *node, struct vb_source *listener, struct vb_budget *b,
 			 uint32_t most)
 {
@@ -275,7 +296,7 @@ void vb_admit_keyed_ready(struct vb_node *node, struct vb_source *listener, uint
 	callers_take(node, listener, &node->admission.keyed, AT_A_TIME);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void drop_late(struct vb_node *node)
 {
 	int64_t now = vb_node_clock(), wait = 0;
@@ -296,7 +317,10 @@ static void drop_late(struct vb_node *node)
 		vb_node_retry(node, wait);
 }
 
-/* Every listener has its turn, and no name's callers use up the budget of the others: who is called by a key has one of its own. */
+/*
+ * Every listener has its turn. Names that are called by a key have a budget of their own, so
+ * callers of plain names do not use it up.
+ */
 static void callers_again(struct vb_node *node)
 {
 	struct vb_admission *a = &node->admission;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who is alive. The truth is the futex word that the progress thread of each process holds from start to death: the
- * kernel's robust list marks it (futex(2), get_robust_list(2)) on exit, kill and exec alike, and no forked child can keep it. Hung-up sockets only
- * say when to look. A child of fork(2) closes its copies (forked.c); where another one keeps them (a raw clone(2)), the end is noticed within
- * 200 ms. A pidfd would be one more descriptor for each peer.
+ * Which processes are alive. The progress thread of each process holds a futex word from start to
+ * death, and that word decides: the kernel's robust list marks it (futex(2), get_robust_list(2)) on
+ * exit, kill and exec alike, and no forked child can keep it. Sockets that hang up only say when to
+ * look. A child of fork(2) closes its copies (forked.c). Where another child keeps them (a raw
+ * clone(2)), the end is noticed within 200 ms. A pidfd would be one more descriptor for each peer.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,9 +20,10 @@ static uint32_t first_word(const struct vb_page *page)
 }
 
 /*
- * Where the futex word of a mutex lies is the C library's own affair; peers read it at the beginning. In a library that keeps
- * something else there (musl: the type) every process would live for ever, or none at all. So it is tried: the word is zero,
- * names a thread while the mutex is held, and is zero again.
+ * The place of the futex word in a mutex is the C library's own affair; peers read it at the
+ * beginning. In a library that keeps something else there (musl: the type) every process would live
+ * for ever, or none would. So the place is tried: the word is zero, names a thread while the mutex
+ * is held, and is zero again.
  */
 static bool word_comes_first(struct vb_page *page)
 {
@@ -59,14 +61,14 @@ void vb_node_hold_alive(struct vb_node *node)
 		return;
 	int err = pthread_mutex_lock(&node->page->header.alive);
 
-	/* The thread that held it before has ended without its process. */
+	/* The thread that held it before has ended; its process lives. */
 	if (err == EOWNERDEAD)
 		pthread_mutex_consistent(&node->page->header.alive);
 	node->thread = pthread_self();
 	atomic_store(&node->held, true);
 }
 
-/* What the kernel writes into the futex word is ABI, the rest of the mutex is nobody's business. */
+/* The content of the futex word is ABI of the kernel. The rest of the mutex is not read. */
 bool vb_alive_word_held(const struct vb_page *page)
 {
 	uint32_t word = first_word(page);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The arena of this process: its file, its range of addresses, who has which pages of it.
+ * The arena of this process: its file, its range of addresses, and which pieces use which pages.
  *
- * The file is made with the node, since peers get its descriptor when they are met; the addresses are reserved when
- * they are first needed. Memory between the pieces in use is not accessible.
+ * The file is made with the node, because peers get its descriptor at first contact. The addresses
+ * are reserved when they are first needed. Memory between the pieces in use is not accessible.
  */
 #include "host/arena.h"
 
@@ -24,16 +24,16 @@
 #include "host/private.h"
 #include "host/shared.h"
 
-/* Where addresses are short (RLIMIT_AS), less. */
+/* Less where addresses are short (RLIMIT_AS). */
 #define LARGEST      (64ull << 30)
 #define SMALLEST     (128ull << 20)
-/* Smaller pieces are allocated without a look at what the system has. */
+/* Smaller pieces are allocated without checking the memory that the system has. */
 #define CYCLE        (256ull << 20)
 #define WORTH_ASKING (16ull << 20)
 
 /*
- * A piece in use, in the order of offsets. Links change by single stores: a child that is forked meanwhile
- * walks the list.
+ * A piece in use, in the order of offsets. Links change by single stores, so that a child that is
+ * forked meanwhile can walk the list.
  */
 struct vb_extent {
 	struct vb_extent *next;
@@ -58,7 +58,7 @@ int vb_arena_create(struct vb_node *node)
 	return -EFBIG;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static int reserve(struct vb_node *node)
 {
 	struct vb_arena *arena = &node->arena;
@@ -79,7 +79,10 @@ static int reserve(struct vb_node *node)
 	return 0;
 }
 
-/* Where it would lie between `e` and the next piece, not below `floor`; UINT64_MAX: it does not fit. */
+/*
+ * Where the piece would lie between `e` and the next piece, not below `floor`. UINT64_MAX: it does
+ * not fit.
+ */
 static uint64_t place_behind(const struct vb_arena *arena, const struct vb_extent *e,
 			     uint64_t floor, uint64_t bytes)
 {
@@ -92,7 +95,7 @@ static uint64_t place_behind(const struct vb_arena *arena, const struct vb_exten
 	return start <= end && end - start >= bytes ? start : UINT64_MAX;
 }
 
-/* The piece goes into the first gap that has room for it from `floor` on. */
+/* Puts the piece into the first gap, from `floor` on, that has room for it. */
 static bool place_from(struct vb_arena *arena, struct vb_extent *before, uint64_t floor,
 		       struct vb_extent *piece)
 {
@@ -115,8 +118,9 @@ static bool place_from(struct vb_arena *arena, struct vb_extent *before, uint64_
 }
 
 /*
- * With the lock. A place that was freed rests: whoever still holds a view of it and has not noticed yet writes to
- * nobody (memory/dm.c). After CYCLE bytes it begins again at the bottom, so that peers map few windows.
+ * The caller holds the lock. A place that was freed rests: a process that still has a view of it
+ * and has not noticed yet writes into no other memory (memory/dm.c). After CYCLE bytes the search
+ * begins again at the bottom, so that peers map few windows.
  */
 static int place(struct vb_arena *arena, struct vb_extent *piece)
 {
@@ -125,7 +129,7 @@ static int place(struct vb_arena *arena, struct vb_extent *piece)
 	return place_from(arena, NULL, 0, piece) ? 0 : -ENOMEM;
 }
 
-/* With the lock. NULL: no such piece. */
+/* The caller holds the lock. NULL: no such piece. */
 static struct vb_extent *unplace(struct vb_arena *arena, uint64_t offset, uint64_t bytes)
 {
 	struct vb_extent *before = NULL, *e = arena->extents;
@@ -149,7 +153,7 @@ static uint64_t whole_pages(uint64_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
-/* MemAvailable of proc_meminfo(5); what is not known is plenty. */
+/* MemAvailable of proc_meminfo(5). Unknown counts as plenty. */
 static uint64_t memory_available(void)
 {
 	FILE *f = vb_sys_fopen("/proc/meminfo");
@@ -166,9 +170,9 @@ static uint64_t memory_available(void)
 }
 
 /*
- * Present before anybody touches it: a peer that found a page missing would be killed for the owner's lack of memory.
- * The kernel does not refuse what it does not have: it fills all memory, then kills processes, none of which seems to
- * hold it.
+ * The pages are made present before a process touches them: a peer that found a page missing would
+ * be killed for the owner's lack of memory. The kernel does not refuse pages that it does not have:
+ * it fills all memory, then kills processes, none of which seems to hold that memory.
  */
 static int populate(int fd, uint64_t offset, uint64_t bytes)
 {
@@ -201,8 +205,8 @@ static void give_back(struct vb_arena *arena, const struct vb_extent *e)
 }
 
 /*
- * Peers keep no descriptor of the arena, and have mapped what was in use when they got it: they get it again before the program
- * can tell anybody of the new memory.
+ * Peers keep no descriptor of the arena, and have mapped what was in use when they got it. They get
+ * the descriptor again before the program can tell a peer of the new memory.
  */
 static void show(struct vb_node *node, uint64_t end)
 {
@@ -286,7 +290,9 @@ void vb_arena_free(struct vb_node *node, void *addr, size_t bytes)
 		.bytes = whole_pages(bytes),
 	};
 
-	/* A piece that is out of the list may be another's at once: emptied first. */
+	/*
+	 * A piece that is out of the list may be allocated again at once, so it is emptied first.
+	 */
 	give_back(arena, &piece);
 	unclaim(arena, &piece);
 }
@@ -316,8 +322,8 @@ void vb_arena_destroy(struct vb_node *node)
 }
 
 /*
- * In the child: the program's memory stays, as all other memory does, but what the child writes is its own. No
- * lock: there is one thread.
+ * In the child the program's memory stays, as all other memory does, but what the child writes is
+ * its own. No lock is taken: there is one thread.
  */
 void vb_arena_forked(struct vb_node *node)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Remote atomics. Which way is the memory's affair, never the region's: where several processes may have mapped a word the processor's
- * own atomics change it, everywhere else whoever has the turn of its process (turn.c).
+ * Remote atomics. The memory decides which way is taken, not the region. Where several processes
+ * may have mapped a word, the processor's own atomics change it. Elsewhere the thread changes it
+ * that has the turn of the memory's process (turn.c).
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -13,7 +14,7 @@
 #include "host/guard.h"
 #include "host/private.h"
 
-/* What the word becomes; false: it stays. */
+/* *value gets what the word becomes. False: the word stays. */
 static bool changed(const struct vb_atomic *op, uint64_t old, uint64_t *value)
 {
 	*value = op->compare_swap ? op->swap_add : old + op->swap_add;
@@ -31,7 +32,7 @@ static void by_processor(uint64_t *word, const struct vb_atomic *op, uint64_t *o
 	}
 }
 
-/* Of another process's arena. */
+/* A word of another process's arena. */
 static int by_processor_guarded(const struct vb_guard *guard, uint64_t *word,
 				const struct vb_atomic *op, uint64_t *original)
 {
@@ -55,7 +56,10 @@ static int in_turn(struct vb_peer *peer, uint64_t addr, const struct vb_atomic *
 	return err;
 }
 
-/* The turn, and a guard that looks whether it still is. Neither to be given back when it fails. */
+/*
+ * Takes the turn, and makes a guard that looks whether this thread still has it. On failure nothing
+ * needs to be given back.
+ */
 static int begin(struct vb_peer *peer, bool insist, const struct vb_guard *guard,
 		 struct vb_guard *with_turn, uint64_t *ticket)
 {
@@ -116,7 +120,7 @@ int vb_peer_atomic_write(struct vb_peer *peer, uint64_t addr, uint64_t value,
 		return vb_node_atomic_write(peer->node, addr, false, value);
 	int err = check(peer, addr);
 
-	/* Atomics on it are the processor's: a plain store fits between them. */
+	/* Atomics on it are the processor's, so a plain store falls between them. */
 	if (!err && vb_arena_holds(peer, addr, sizeof(value)))
 		return vb_peer_write(peer, addr, &iov, 1, sizeof(value), true, guard);
 	if (!err)
@@ -129,8 +133,9 @@ int vb_peer_atomic_write(struct vb_peer *peer, uint64_t addr, uint64_t value,
 }
 
 /*
- * A word of our own, by a copy that fails where the program has unmapped it. Where such copies are forbidden (an old container's seccomp), plain
- * loads and stores must do, and where the thread cannot be guarded it is not: then nobody takes its turn while it lives (turn.c).
+ * A word of this process, by a copy that fails where the program has unmapped it. Where such copies
+ * are forbidden (an old container's seccomp filter), plain loads and stores are used. Where the
+ * thread cannot be guarded, it is not; then no process takes its turn over while it lives (turn.c).
  */
 static int own_word(const struct vb_peer *self, uint64_t addr, uint64_t *value, bool write,
 		    const struct vb_guard *guard)
@@ -160,7 +165,10 @@ static int own_word(const struct vb_peer *self, uint64_t addr, uint64_t *value, 
 	return n == sizeof(*value) ? 0 : -EFAULT;
 }
 
-/* Can it be changed by an instruction? futex(2) adds 0 to both halves, and says instead of raising a signal. */
+/*
+ * Whether an instruction can change the word. futex(2) adds 0 to both halves, and returns an error
+ * instead of raising a signal.
+ */
 static bool writable(uint64_t addr)
 {
 	uint32_t nobody = 0;
@@ -177,7 +185,7 @@ static int own_in_turn(struct vb_peer *self, uint64_t addr, const struct vb_atom
 	uint64_t ticket, value;
 	int err;
 
-	/* Overtaken by somebody who saw this process stopped: from the beginning. */
+	/* Another process that saw this one stopped has taken the turn over: from the beginning. */
 	do {
 		err = begin(self, true, NULL, &guard, &ticket);
 		if (err)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The notes of who rang for whom: writing ours, reading those of peers, and the engines that were called. */
+/*
+ * Notes of which engine was rung for: writing this process's notes, reading those of peers, and the
+ * engines that were called.
+ */
 #include "host/bell.h"
 
 #include "base/lock.h"
 #include "host/private.h"
 
-/* An entry tells whom it is for without giving the nonce away: 32 bits of a product, then the engine. */
+/* An entry names its engine without disclosing the nonce: 32 bits of a product, then the engine. */
 static uint64_t entry_for(uint64_t nonce, uint32_t engine)
 {
 	return (nonce * 0x9e3779b97f4a7c15ull & ~0xffffffffull) | engine;
@@ -16,7 +19,10 @@ void vb_bell_call(struct vb_node *node, uint32_t engine)
 	uint64_t bit = 1ull << engine % 64;
 	_Atomic uint64_t *word = &node->called[engine / 64];
 
-	/* What is there already is taken after the caller's news: taking is an exchange, and news are read after it. */
+	/*
+	 * A call that is there already is taken after the caller's news: taking is an exchange, and
+	 * news are read after it.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!(atomic_load_explicit(word, memory_order_relaxed) & bit))
 		atomic_fetch_or(word, bit);
@@ -36,7 +42,10 @@ static void note(struct vb_node *node, uint64_t nonce, uint32_t engine)
 	vb_lock_take(&node->bell_lock);
 	uint64_t n = bells->count;
 
-	/* The place is taken from the entry of a lap before: who reads that has to see that the count has gone on. */
+	/*
+	 * The entry of the lap before is overwritten: its reader must see that the count has gone
+	 * on.
+	 */
 	__atomic_store_n(&bells->begun, n + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&bells->entry[n % VB_PAGE_BELLS], entry_for(nonce, engine),
@@ -48,11 +57,17 @@ static void note(struct vb_node *node, uint64_t nonce, uint32_t engine)
 void vb_bell_ring(struct vb_peer *peer, uint32_t engine)
 {
 	note(peer->node, peer->nonce, engine);
-	/* Pairs with the fence in vb_bell_sleep(): either we see that the thread sleeps, or it sees the note. */
+	/*
+	 * Pairs with the fence in vb_bell_sleep(): either this thread sees that the peer sleeps, or
+	 * the peer sees the note.
+	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&peer->page->bells.attentive, __ATOMIC_ACQUIRE))
 		return;
-	/* Whoever wakes looks into the notes after it has said that it is awake: a ring that was not heard yet is for these as well. */
+	/*
+	 * A thread that wakes reads the notes after it has stored that it is awake. A ring that was
+	 * not heard yet therefore also covers this note.
+	 */
 	uint32_t sleep = __atomic_load_n(&peer->page->bells.sleep, __ATOMIC_RELAXED);
 
 	if (atomic_load_explicit(&peer->rung, memory_order_relaxed) == sleep)
@@ -61,7 +76,7 @@ void vb_bell_ring(struct vb_peer *peer, uint32_t engine)
 		atomic_store_explicit(&peer->rung, sleep, memory_order_relaxed);
 }
 
-/* With the lock. True if it has rung since the last time. */
+/* The caller holds the lock. True if the peer has rung since the last time. */
 static bool peer_listen(struct vb_node *node, struct vb_peer *peer)
 {
 	const struct vb_page_bells *bells = &peer->page->bells;
@@ -79,7 +94,7 @@ static bool peer_listen(struct vb_node *node, struct vb_peer *peer)
 		if (engine < VB_MAX_ENGINES && entry == entry_for(node->nonce, engine))
 			vb_bell_call(node, engine);
 	}
-	/* Were entries written over before they were read? */
+	/* Whether entries were overwritten before they were read. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&bells->begun, __ATOMIC_RELAXED) - from > VB_PAGE_BELLS)
 		node->bells_lost = true;

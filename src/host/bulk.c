@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Long transfers by number (process_vm_readv(2)): twice as fast as by descriptor from 16 KiB on, because no page is copied twice.
+ * Long transfers by number (process_vm_readv(2)): twice as fast as by descriptor from 16 KiB on,
+ * because no page is copied twice.
  *
- * The number of a process is not bound to an address space as the descriptor is: another program that it executes has the same number. Hence
- * the number is that of its progress thread. execve(2) ends all threads but the caller before it replaces the memory, and a caller that is not the
- * first thread loses its number to the first one's; this thread never calls it. So the number stands for this memory or for nothing, until
- * the system has handed out all others and gives it to a stranger. A probe tells that it means the same here, and a call is guarded by the word that
- * the thread holds while it lives (liveness.c): between that look and the kernel's search for the number lie some hundred instructions.
+ * The number of a process is not bound to an address space as the descriptor is: another program
+ * that it executes has the same number. Hence the number is that of its progress thread. execve(2)
+ * ends all threads but the caller before it replaces the memory, and a caller that is not the first
+ * thread loses its number to the first one's; this thread never calls it. So the number stands for
+ * this memory or for nothing, until the system has handed out all others and gives it to a
+ * stranger. A probe tells that it means the same here, and a call is guarded by the word that the
+ * thread holds while it lives (liveness.c): between that look and the kernel's search for the
+ * number lie some hundred instructions.
  */
 #include <errno.h>
 #include <string.h>

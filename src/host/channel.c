@@ -113,7 +113,10 @@ struct vb_channel *vb_channel_find_since(struct vb_node *node, uint32_t engine, 
 
 void vb_channel_wake(struct vb_channel *ch)
 {
-	/* Pairs with the fence between the sleeper's store of `asleep` and its last look at the ring. */
+	/*
+	 * Pairs with the fence between the sleeper's store of `asleep` and its last look at the
+	 * ring.
+	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(ch->remote_asleep, __ATOMIC_RELAXED))
 		return;

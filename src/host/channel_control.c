@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What peers say about channels: asking for one, the three answers, and the end of one. */
+/* Messages about channels: the request for one, the three answers, and the end of one. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,11 +12,11 @@
 #include "host/private.h"
 #include "host/shared.h"
 
-/* More than any program's engines need; a peer gone wrong is stopped here. */
+/* More than the engines of any program need. A peer gone wrong is stopped here. */
 #define CHANNELS_PER_PEER     16384u
-/* Each costs memory for a ring, which another user is not given without end. */
+/* Each costs memory for a ring, which another user gets only within a bound. */
 #define CHANNELS_PER_STRANGER 64u
-/* Answers that a peer which goes on asking does not take. */
+/* Answers queued for a peer that goes on asking without reading. */
 #define ANSWERS_WAITING       (2 * CHANNELS_PER_PEER)
 
 static void answer_with(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
@@ -40,7 +40,7 @@ static void answer(struct vb_node *node, struct vb_peer *peer, enum vb_control_t
 	answer_with(node, peer, &msg, fd);
 }
 
-/* There is no descriptor left here for a ring. */
+/* No descriptor is left here for a ring. */
 static void refuse_for_room(struct vb_node *node, struct vb_peer *peer, uint32_t to_id)
 {
 	struct vb_control msg = {
@@ -74,7 +74,7 @@ static bool half_take(struct vb_channel *ch, const int *fds, int num_fds)
 	return true;
 }
 
-/* We asked for the same and our request has precedence: the one with the smaller nonce. */
+/* Both sides asked for the same channel. The request of the side with the smaller nonce stands. */
 static bool request_stands(const struct vb_node *node, const struct vb_peer *peer, uint32_t engine,
 			   uint32_t remote_engine)
 {
@@ -90,7 +90,10 @@ static bool engine_exists(const struct vb_node *node, uint32_t engine)
 	return engine < VB_MAX_ENGINES && (node->engines.used[engine / 64] >> engine % 64 & 1);
 }
 
-/* With the lock. The new end and the descriptor of our half, or NULL when the request was answered otherwise. */
+/*
+ * The caller holds the lock. Returns the new end and the descriptor of its half, or NULL when the
+ * request was answered otherwise.
+ */
 static struct vb_channel *open_receive(struct vb_node *node, struct vb_peer *peer,
 				       const struct vb_control *msg, const int *fds, int num_fds,
 				       int *half)
@@ -128,7 +131,7 @@ static struct vb_channel *open_receive(struct vb_node *node, struct vb_peer *pee
 	return NULL;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static struct vb_channel *accept_receive(struct vb_node *node, struct vb_peer *peer,
 					 const struct vb_control *msg, const int *fds, int num_fds)
 {
@@ -152,7 +155,7 @@ static void refused(struct vb_channel *ch, enum vb_contact why)
 	ch->asked_at = vb_node_clock();
 }
 
-/* With the lock. True if there was such a request of ours. */
+/* The caller holds the lock. True if this side had sent such a request. */
 static bool refusal_receive(struct vb_node *node, struct vb_peer *peer,
 			    const struct vb_control *msg)
 {
@@ -168,7 +171,10 @@ static bool refusal_receive(struct vb_node *node, struct vb_peer *peer,
 	return true;
 }
 
-/* With the lock. The peer's end is up and ends again. True if there was such a request of ours. */
+/*
+ * The caller holds the lock. The peer's end is up, and ends again. True if this side had sent such
+ * a request.
+ */
 static bool accept_stripped(struct vb_node *node, struct vb_peer *peer,
 			    const struct vb_control *msg)
 {
@@ -198,7 +204,7 @@ void vb_channel_stripped(struct vb_node *node, struct vb_peer *peer, const struc
 		node->events.contact_changed(node->events.arg);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static struct vb_channel *close_receive(struct vb_peer *peer, const struct vb_control *msg)
 {
 	struct vb_channel *ch = vb_channel_by_id(peer, msg->to_id);
@@ -210,7 +216,7 @@ static struct vb_channel *close_receive(struct vb_peer *peer, const struct vb_co
 	return ch;
 }
 
-/* The device takes the new end or has no such engine (any more). */
+/* The device takes the new end, or has no such engine (any more). */
 static bool announce(struct vb_node *node, struct vb_channel *ch)
 {
 	return !node->events.channel_up ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An end of a channel from its first byte to its last: made, brought up, told closed, freed. */
+/* The life of an end of a channel: made, brought up, told closed, freed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

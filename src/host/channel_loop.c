@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Channels between two engines of this process, or of one with itself: the same rings, in private memory. */
+/*
+ * Channels between two engines of this process, or of an engine with itself: the same rings, in
+ * private memory.
+ */
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -40,7 +43,7 @@ static struct vb_channel *end_new(struct vb_node *node, uint32_t engine, uint32_
 	return ch;
 }
 
-/* With the lock: both ends; returns that of `engine`. */
+/* The caller holds the lock. Makes both ends; returns the end of `engine`. */
 static struct vb_channel *pair_new(struct vb_node *node, uint32_t engine, uint32_t remote_engine)
 {
 	struct vb_channel *a = end_new(node, engine, remote_engine);
@@ -79,7 +82,10 @@ static void end_close(struct vb_node *node, struct vb_channel *ch)
 	vb_mutex_release(&node->lock);
 }
 
-/* Without the lock. False if an engine is gone; then nothing is left of the pair but an end that was taken, which is told. */
+/*
+ * Without the lock. False if an engine has ended; then only an end that the device has taken is
+ * left, and the device is told that it closed.
+ */
 static bool announce_both(struct vb_node *node, struct vb_channel *ch)
 {
 	struct vb_channel *other = ch->other;
@@ -128,7 +134,7 @@ struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, u
 	return ch;
 }
 
-/* The halves belong to both ends: the last one to close frees them. */
+/* The halves belong to both ends: the last end to close frees them. */
 void vb_channel_close_loop(struct vb_node *node, struct vb_channel *ch)
 {
 	if (ch->stage == VB_CHANNEL_CLOSED)

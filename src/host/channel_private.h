@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the files about channels share. All with the node's lock unless said. */
+/* What the files about channels share. The caller holds the node's lock unless said. */
 #ifndef VB_HOST_CHANNEL_PRIVATE_H
 #define VB_HOST_CHANNEL_PRIVATE_H
 
@@ -10,37 +10,48 @@ struct vb_control;
 
 /* vb_channel.stage */
 enum vb_channel_stage {
-	VB_CHANNEL_ASKED, /* we asked, no answer yet */
-	VB_CHANNEL_REFUSED, /* the answer was no; kept for a moment, so that nobody asks in a circle */
+	VB_CHANNEL_ASKED, /* requested, not answered yet */
+	/*
+	 * The request was refused; kept for a moment, so that the same request is not sent again
+	 * and again.
+	 */
+	VB_CHANNEL_REFUSED,
 	VB_CHANNEL_UP,
-	VB_CHANNEL_DOWN, /* the other side has closed */
+	VB_CHANNEL_DOWN, /* the other side has closed its end */
 	VB_CHANNEL_CLOSED,
 };
 
 /* channel_life.c */
-/* Takes a reference to the peer. Not linked, no memory yet. */
+/* Takes a reference to the peer. The channel is in no table and has no memory yet. */
 struct vb_channel *vb_channel_new(struct vb_node *node, struct vb_peer *peer, uint32_t engine,
 				  uint32_t remote_engine);
 /*
- * channel_table.c. A channel can be found from link on, until it is unlinked; unlinking twice does nothing. between: the best of what
- * there is, which is up, or asked for, or was refused.
+ * channel_table.c. A channel can be found from vb_channel_link() until vb_channel_unlink();
+ * unlinking twice does nothing. between: the best of several channels: one that is up, or asked
+ * for, or was refused.
  */
 void vb_channel_link(struct vb_channel *channel);
 void vb_channel_unlink(struct vb_channel *channel);
 struct vb_channel *vb_channel_by_id(const struct vb_peer *peer, uint32_t id);
 struct vb_channel *vb_channel_between(const struct vb_peer *peer, uint32_t engine,
 				      uint32_t remote_engine);
-/* Our half of the rings, and its descriptor for the peer. */
+/* Makes this side's half of the rings, and its descriptor for the peer. */
 int vb_channel_make_half(struct vb_channel *channel, int *fd);
-/* Both halves are there. */
+/* Both halves exist. */
 void vb_channel_bring_up(struct vb_channel *channel);
-/* The connection ends: channels that were asked for on it get no answer. True if there were any; whoever waits has to ask again. */
+/*
+ * The connection ends: channels that were asked for on it get no answer. True if there were any;
+ * queue pairs that wait must ask again.
+ */
 bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn);
-/* Unlinks, unmaps, drops the peer's reference; the struct itself is freed by the progress thread, which may be about to report it. */
+/*
+ * Unlinks, unmaps, and drops the reference of the peer. The progress thread, which may be about to
+ * report the channel, frees the struct.
+ */
 void vb_channel_retire(struct vb_node *node, struct vb_channel *channel);
 void vb_channel_free_retired(struct vb_node *node);
 void vb_channel_tell_closed(struct vb_node *node, const struct vb_channel *channel);
-/* Of a channel to another process: the other end is told, if it is up, and this one retired. */
+/* A channel to another process: the other end is told, if it is up, and this one retired. */
 void vb_channel_end(struct vb_node *node, struct vb_channel *channel);
 /* channel_loop.c */
 void vb_channel_close_loop(struct vb_node *node, struct vb_channel *channel);
@@ -48,12 +59,18 @@ void vb_channel_close_loop(struct vb_node *node, struct vb_channel *channel);
 /* Without the lock. */
 struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
 					enum vb_contact *why);
-/* Progress thread, without the lock: tells ends of loop channels whose other end was closed. True if there were any. */
+/*
+ * Progress thread, without the lock: reports ends of loop channels whose other end was closed. True
+ * if there were any.
+ */
 bool vb_channel_loop_service(struct vb_node *node);
-/* Progress thread, without the lock: a message about channels. Descriptors that are kept are set to -1. */
+/*
+ * Progress thread, without the lock: takes a message about channels. Descriptors that are kept are
+ * set to -1.
+ */
 void vb_channel_message(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
 			int *fds, int num_fds);
-/* The same, of one whose descriptors were lost because this process has no number left. */
+/* The same for a message whose descriptors were lost because this process has no number left. */
 void vb_channel_stripped(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg);
 
 #endif

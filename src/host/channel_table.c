@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where channels are found: by the engines that they join, and by the number that peers name them by. A queue pair that waits for its
- * channel asks whenever there may be news, and a program may have thousands; so no look-up walks a peer's channels.
+ * Where channels are found: by the engines that they join, and by the number that peers use for
+ * them. A queue pair that waits for its channel asks again at each change, and a program may have
+ * thousands. So no look-up walks all channels of a peer.
  */
 #include "host/channel_private.h"
 #include "host/private.h"
@@ -12,7 +13,10 @@ static struct vb_channel **id_bucket(struct vb_node *node, uint32_t id)
 	return &node->channels.by_id[id % VB_CHANNEL_BUCKETS];
 }
 
-/* Engine indices are the lowest free ones: mixed, so that 64 by 64 engines do not meet in a few buckets. */
+/*
+ * Engine indices are the lowest free ones. They are mixed, so that 64 times 64 engines do not fall
+ * into a few buckets.
+ */
 static struct vb_channel **engines_bucket(struct vb_node *node, const struct vb_peer *peer,
 					  uint32_t engine, uint32_t remote_engine)
 {

@@ -17,14 +17,14 @@
 #define PREFIX     "verbatim/%u/to/"
 #define BASE       64u
 #define DIGITS     3u   /* of base 64: a block has 14 bits */
-#define PLACE_MOST 4095 /* plausible */
+#define PLACE_MOST 4095 /* the largest plausible place */
 
 static const char digits[BASE + 1] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
 
 /*
- * Whose group of sockets this process is in: that of the user that it was when it first asked, as its sockets are. Kept with the number
- * of the process, since a forked child begins anew.
+ * The user whose group of sockets this process is in: the user at the time of the first question,
+ * as with its sockets. Kept together with the process id, because a forked child begins anew.
  */
 static uid_t group_user(void)
 {
@@ -75,7 +75,7 @@ static bool plausible(int place)
 	return place >= -1 && place <= PLACE_MOST;
 }
 
-/* The name of a claim of our user, or not. */
+/* Reads the name of a claim of this user. False: the name is none. */
 static bool name_parse(struct vb_claim *c, const char *name)
 {
 	unsigned int uid;
@@ -148,7 +148,7 @@ int vb_claim_watch(const struct vb_claim *c)
 	return err;
 }
 
-/* What stands behind the last blank of a line, if it is an abstract name (proc_net_unix(5)). */
+/* Reads the text behind the last blank of a line, if it is an abstract name (proc_net_unix(5)). */
 static void line_read(char *line, void (*each)(const struct vb_claim *claim, void *arg), void *arg)
 {
 	char *name = strrchr(line, ' ');

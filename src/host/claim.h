@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What each process of the user says about packets of other hosts: which blocks of queue pair numbers are its own, and which places its
- * sockets have among those of the port (udp/steer.h).
+ * What each process of the user says about packets of other hosts: which blocks of queue pair
+ * numbers are its own, and which places its sockets have among the sockets of the port
+ * (udp/steer.h).
  *
- * A claim is the *name* of a listening abstract socket: "\0verbatim/<uid>/to/<id>.<serial>/<place of IPv4>.<of IPv6>/<blocks>". So it can be
- * read in /proc/net/unix without anybody's help, also that of a process which stands still; it vanishes with its
- * process; there is no table that several write, and no lock. Others of the network namespace can make such names, so one is believed
- * only after a connection to it has shown that its owner is of our user. That connection stays, and its end tells that the claim has gone.
+ * A claim is the *name* of a listening abstract socket:
+ *   "\0verbatim/<uid>/to/<id>.<serial>/<place of IPv4>.<of IPv6>/<blocks>"
+ * Every process can read it in /proc/net/unix without help of its owner, also while the owner
+ * stands still. It vanishes with its process. There is no table that several processes write, and
+ * no lock. Other users of the network namespace can make such names too. So a claim is believed
+ * only after a connection to it has shown that its owner has this user's id. That connection stays,
+ * and its end tells that the claim has gone.
  */
 #ifndef VB_HOST_CLAIM_H
 #define VB_HOST_CLAIM_H
@@ -20,21 +24,31 @@
 #define VB_CLAIM_FAMILIES 2
 
 struct vb_claim {
-	uint32_t id;                  /* of the process */
-	uint32_t serial;              /* of its claim: a new one has a new name */
-	int place[VB_CLAIM_FAMILIES]; /* of the IPv4 and the IPv6 socket; -1: none, or not known */
+	uint32_t id;     /* of the process */
+	uint32_t serial; /* of the claim: a new claim has a new name */
+	/* Of the IPv4 and the IPv6 socket; -1: no socket, or unknown. */
+	int place[VB_CLAIM_FAMILIES];
 	uint32_t block[VB_CLAIM_BLOCKS];
 	uint32_t blocks;
 	char name[VB_CLAIM_NAME]; /* as a string */
 };
 
-/* Listens under the claim's name, which is written to it. A descriptor that was adopted, or -errno. */
+/*
+ * Listens under the claim's name, which is also written to it. Returns an adopted descriptor, or
+ * -errno.
+ */
 int vb_claim_publish(struct vb_claim *claim);
 
-/* Calls `each` for every claim there is, also hostile ones: nothing but their form has been checked. -errno: they cannot be read. */
+/*
+ * Calls `each` for every claim, also for hostile ones: only the form was checked. -errno: claims
+ * cannot be read.
+ */
 int vb_claim_read(void (*each)(const struct vb_claim *claim, void *arg), void *arg);
 
-/* A connection (adopted) that lasts as long as the claim. -EPERM: it is another user's. Never waits. */
+/*
+ * Connects to the claim; the connection (an adopted descriptor) lasts as long as the claim. -EPERM:
+ * the claim is another user's. Never waits.
+ */
 int vb_claim_watch(const struct vb_claim *claim);
 
 #endif

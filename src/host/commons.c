@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Tables that the processes of a user share by name: joining one, taking a seat, handing the table on. */
+/*
+ * Tables that the processes of a user share by name: joining one, taking a seat, handing the table
+ * on.
+ */
 #include "host/commons.h"
 
 #include <errno.h>
@@ -23,9 +26,12 @@
 #include "host/trust.h"
 
 #define NAP_NS    (2 * VB_MSEC)
-/* A name that is bound so long without being listened on is nobody's: a process of ours would have gone on. */
+/*
+ * A name that is bound for so long without a listener has no owner: a process of this library would
+ * have gone on.
+ */
 #define GHOST_NS  (300 * VB_MSEC)
-/* Members that could know of another table are asked so long. */
+/* Members that could know of another table are asked for this long. */
 #define VERIFY_NS (250 * VB_MSEC)
 /* Callers that are served in one turn of the progress thread. */
 #define TURN      64
@@ -38,7 +44,7 @@ union head {
 };
 
 struct vb_commons {
-	struct vb_source source; /* the listening socket of our seat */
+	struct vb_source source; /* the listening socket of this process's seat */
 	struct vb_commons *next;
 	char name[VB_COMMONS_NAME];
 	size_t bytes;
@@ -47,13 +53,19 @@ struct vb_commons {
 	uint32_t seat;
 };
 
-/* One joining: until when, and since when names were seen that are bound and not listened on. */
+/*
+ * One attempt to join: its deadline, and since when names were seen that are bound and have no
+ * listener.
+ */
 struct joining {
 	int64_t until;
 	int64_t unclear[VB_COMMONS_SEATS];
 };
 
-/* Left, but the progress thread may be about to look at them: they are used again, never freed. */
+/*
+ * Tables that were left. The progress thread may be about to look at them, so they are used again
+ * and never freed.
+ */
 static struct vb_commons *left;
 static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -72,11 +84,14 @@ bool vb_commons_seat_taken(const struct vb_commons *commons, uint32_t seat, bool
 	if (!suspect)
 		return vb_seat_is_bound(commons->name, seat);
 	err = vb_seat_look(commons->name, seat, &what);
-	/* What cannot be found out now is not held against it. */
+	/* A failure to find out is not held against the seat. */
 	return err || what == VB_SEAT_OURS;
 }
 
-/* With the lock, without which leaving may end either. The program may have put its own under these numbers. */
+/*
+ * The caller holds the lock, without which leaving may end either. The program may have put its own
+ * files under these numbers.
+ */
 static bool is_intact(const struct vb_commons *c)
 {
 	return c->source.fd >= 0 && vb_descriptor_ours(c->source.fd) && vb_descriptor_ours(c->fd);
@@ -109,8 +124,8 @@ static void commons_send(struct vb_node *node, const struct vb_commons *c, int f
 }
 
 /*
- * Somebody wants the table. Everybody who can connect is of this network namespace; only our user's like get an answer. They are judged
- * without the lock: that takes as long as reading /proc does.
+ * A process asks for the table. Every process of the network namespace can connect; only kin of
+ * this user gets an answer. Callers are judged without the lock, because judging reads /proc.
  */
 static bool commons_serve(struct vb_node *node, const struct vb_commons *c)
 {
@@ -133,13 +148,19 @@ static void commons_ready(struct vb_node *node, struct vb_source *source, uint32
 		if (!commons_serve(node, c))
 			return;
 	}
-	/* More may wait: in the next turn, since others are to be served too. */
+	/*
+	 * More callers may wait. They are served in the next turn, so that other sources have
+	 * theirs.
+	 */
 	vb_node_source_again(node, source, EPOLLIN | EPOLLET);
 }
 
 enum { COUNTS = 1, COUNTS_YET };
 
-/* Is the seat another process's that will answer, or may yet? -errno when the system is short of something. */
+/*
+ * Whether another process that answers, or may answer yet, has the seat. -errno when the system is
+ * short of something.
+ */
 static int seat_counts(const struct vb_commons *c, struct joining *j, uint32_t seat)
 {
 	enum vb_seat what;
@@ -148,7 +169,10 @@ static int seat_counts(const struct vb_commons *c, struct joining *j, uint32_t s
 	if (err)
 		return err;
 	if (what != VB_SEAT_UNCLEAR) {
-		/* Its backlog may be full the next time, since we are in it: it stays another user's. */
+		/*
+		 * The next time its backlog may be full, because this process is in it: the seat
+		 * stays another user's.
+		 */
 		j->unclear[seat] = what == VB_SEAT_FOREIGN;
 		return what == VB_SEAT_OURS ? COUNTS : 0;
 	}
@@ -157,7 +181,7 @@ static int seat_counts(const struct vb_commons *c, struct joining *j, uint32_t s
 	return vb_node_clock() - j->unclear[seat] < GHOST_NS ? COUNTS_YET : 0;
 }
 
-/* As seat_counts(), when that is settled. */
+/* As seat_counts(), once that is settled. */
 static int seat_settle(const struct vb_commons *c, struct joining *j, uint32_t seat)
 {
 	struct timespec nap = {0, NAP_NS};
@@ -170,7 +194,7 @@ static int seat_settle(const struct vb_commons *c, struct joining *j, uint32_t s
 	return counts;
 }
 
-/* The time of all names that are unclear runs at once. -EADDRINUSE: somebody listens. */
+/* The time of all unclear names runs at once. -EADDRINUSE: a process listens. */
 static int look_at_all(const struct vb_commons *c, struct joining *j)
 {
 	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
@@ -182,7 +206,7 @@ static int look_at_all(const struct vb_commons *c, struct joining *j)
 	return 0;
 }
 
-/* -EADDRINUSE: somebody else sits somewhere, or is about to. */
+/* -EADDRINUSE: another process has a seat, or is about to. */
 static int be_alone(const struct vb_commons *c, struct joining *j)
 {
 	int err = look_at_all(c, j);
@@ -207,7 +231,7 @@ static int sit(struct vb_commons *c, uint32_t seat)
 	return 0;
 }
 
-/* Who makes the table sits on the first seat that can be had, so that there is one maker. */
+/* The maker of the table takes the first seat that can be had, so that there is one maker. */
 static int take_first_seat(struct vb_commons *c, struct joining *j)
 {
 	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
@@ -240,7 +264,7 @@ static int seat_listen(struct vb_commons *c)
 	return listen(c->source.fd, SOMAXCONN) ? -errno : 0;
 }
 
-/* As be_alone(), of those who listen. */
+/* As be_alone(), for seats with a listener. */
 static int be_first(const struct vb_commons *c)
 {
 	uint32_t seat;
@@ -254,9 +278,10 @@ static int be_first(const struct vb_commons *c)
 }
 
 /*
- * Nobody was found. Who has the first seat may make the table, if no other seat is taken: a member that has died may
- * have had a successor that did not listen yet. Looked at again when others can see it: it may have stood still in
- * between, for long enough to be passed over.
+ * No member was found. The process on the first seat may make the table if no other seat is taken:
+ * a member that has died may have had a successor that did not listen yet. The seats are looked at
+ * again when others can see this one, because this process may have stood still in between, for
+ * long enough to be passed over.
  */
 static int table_make(struct vb_commons *c, struct joining *j)
 {
@@ -284,8 +309,9 @@ static bool same_file(int a, int b)
 }
 
 /*
- * Whoever gave us the table may have died before we had a seat, and somebody who found none may have made another one
- * since: who came by asking gives way to who is there. -EADDRINUSE: start again.
+ * The giver of the table may have died before this process had a seat, and a process that found no
+ * member may have made another table since. A process that came by asking gives way to one that is
+ * there. -EADDRINUSE: start again.
  */
 static int verify(const struct vb_commons *c, uint32_t giver)
 {
@@ -301,7 +327,7 @@ static int verify(const struct vb_commons *c, uint32_t giver)
 	}
 	if (vb_system_is_short(err))
 		return err;
-	if (err) /* alone with it, or with others that are stopped */
+	if (err) /* no other member, or only members that are stopped */
 		return 0;
 	err = same_file(fd, c->fd) ? 0 : -EADDRINUSE;
 	vb_descriptor_close(fd);
@@ -369,7 +395,10 @@ static struct vb_commons *commons_new(const char *name, size_t bytes)
 	if (!c)
 		return NULL;
 	memset(c, 0, sizeof(*c));
-	/* The user that opened it: seats keep their names when the process becomes another's. */
+	/*
+	 * The user at the time of opening: seats keep their names when the process changes its
+	 * user.
+	 */
 	snprintf(c->name, sizeof(c->name), "%u/%s", geteuid(), name);
 	c->bytes = bytes;
 	c->fd = c->source.fd = -1;
@@ -387,7 +416,7 @@ static void commons_retire(struct vb_commons *c)
 	vb_mutex_release(&left_lock);
 }
 
-/* Somebody is coming or going: tried again until it is clear, or time is over. */
+/* Another process is coming or going: tries again until that is clear, or time is over. */
 static int join(struct vb_commons *c, bool create, bool *fresh)
 {
 	struct joining j = {.until = vb_node_clock() + VB_COMMONS_JOIN_NS};

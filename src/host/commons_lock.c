@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The lock of a shared table. A holder that dies releases it (pthread_mutexattr_setrobust(3)); one that is stopped
- * keeps it, so waiting means to look again until the caller's patience ends.
+ * The lock of a shared table. A holder that dies releases it (pthread_mutexattr_setrobust(3)). A
+ * holder that is stopped keeps it, so a waiting thread looks again until the caller's time is over.
  */
 #include "host/commons_lock.h"
 
@@ -30,7 +30,10 @@ int vb_commons_mutex_init(struct vb_commons_mutex *m)
 	return err;
 }
 
-/* 0, EBUSY, or ENOTRECOVERABLE, which does not arise: whoever finds a dead holder goes on. */
+/*
+ * 0, EBUSY, or ENOTRECOVERABLE, which does not arise: a thread that finds a dead holder makes the
+ * lock consistent.
+ */
 static int try_once(struct vb_commons_mutex *m)
 {
 	int err = pthread_mutex_trylock(&m->mutex);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Names of seats: binding them, telling whose they are, asking those who have one for the table. Nothing here
- * waits but poll(2), with a bound.
+ * Names of seats: binding them, telling whose they are, asking their owners for the table. The only
+ * wait is poll(2), with a bound.
  */
 #include "host/commons_seat.h"
 
@@ -20,7 +20,7 @@
 #include "host/private.h"
 #include "host/trust.h"
 
-/* So many are asked at once, the others when none of these has answered for a while. */
+/* So many seats are asked at once; the others when none of these has answered for a while. */
 #define ASKED_MOST 64u
 #define WAVE_MS    25
 
@@ -120,19 +120,19 @@ bool vb_seat_of_another(const char *name, unsigned int *uid)
 
 struct search {
 	const char *name;
-	uint32_t first, next; /* seats that have been asked, counted from `first` */
+	uint32_t first, next; /* seats asked so far, counted from `first` */
 	uint32_t but;
 	uint32_t num;
 	uint32_t seat[ASKED_MOST];
 	struct pollfd wait[ASKED_MOST];
-	bool hung_up; /* somebody had the name and did not give the table */
-	bool silent;  /* somebody was given up */
+	bool hung_up; /* a process had the name and did not give the table */
+	bool silent;  /* a process did not answer in time */
 };
 
-/* One more that could answer. 1; 0: no seat is left to be asked; -errno. */
+/* Asks one more seat that could answer. 1; 0: no seat is left to be asked; -errno. */
 static int search_widen(struct search *s)
 {
-	int fd = seat_socket(); /* one is enough for all names that nobody listens on */
+	int fd = seat_socket(); /* one socket serves for all names without a listener */
 
 	if (fd < 0)
 		return fd;
@@ -162,7 +162,7 @@ static void search_drop(struct search *s, uint32_t i)
 	s->seat[i] = s->seat[s->num];
 }
 
-/* 0 and the table; -EAGAIN: no answer yet; -EPROTO: none will come; -errno. */
+/* Returns 0 and the table; -EAGAIN: no answer yet; -EPROTO: none will come; -errno. */
 static int answer(int sock, int *table)
 {
 	struct vb_control msg;
@@ -178,7 +178,7 @@ static int answer(int sock, int *table)
 	return n == -EAGAIN || vb_system_is_short(n) ? n : -EPROTO;
 }
 
-/* As answer(), of whoever is first. */
+/* As answer(), for the first seat that answers. */
 static int search_answers(struct search *s, int *table, uint32_t *seat)
 {
 	for (uint32_t i = s->num; i-- > 0;) {
@@ -195,7 +195,7 @@ static int search_answers(struct search *s, int *table, uint32_t *seat)
 	return -EAGAIN;
 }
 
-/* One wave more: 0 and the table, -EAGAIN: go on, or the end as vb_seat_ask(). */
+/* Asks one more wave. 0 and the table; -EAGAIN: go on; otherwise the result of vb_seat_ask(). */
 static int search_step(struct search *s, uint32_t wave, int64_t until, int *table, uint32_t *seat)
 {
 	int more = 1;
@@ -212,7 +212,7 @@ static int search_step(struct search *s, uint32_t wave, int64_t until, int *tabl
 
 	if (err == -EAGAIN && vb_node_clock() > until)
 		return -ETIMEDOUT;
-	/* Those that were asked and stand still make room for others. */
+	/* Seats that were asked and stand still make room for others. */
 	if (err == -EAGAIN && s->num == ASKED_MOST && s->next < VB_COMMONS_SEATS) {
 		s->silent = true;
 		while (s->num > ASKED_MOST / 2)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Control connections: an outbox for messages that their socket has no room for, and reading. */
+/* Control connections: reading, and an outbox for messages that the socket has no room for. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void outgoing_free(struct vb_outgoing *out)
 	free(out);
 }
 
-/* Reads what has arrived; a hang-up or nonsense ends the connection. */
+/* Reads what has arrived. A hang-up or nonsense ends the connection. */
 static void connection_ready(struct vb_node *node, struct vb_source *source, uint32_t events)
 {
 	struct vb_connection *conn = (struct vb_connection *)source; /* its first member */
@@ -46,7 +46,7 @@ static void connection_ready(struct vb_node *node, struct vb_source *source, uin
 			    : -EBADF;
 		if (n == 1 && msg.type == VB_CONTROL_RING) {
 			node->rang = true;
-			return; /* what follows, if anything, is told again: mostly it is nothing */
+			return; /* if more follows, it is reported again; mostly nothing does */
 		}
 		if (n == 1)
 			node->hears->message(node, conn, &msg, fds, num_fds);
@@ -113,7 +113,10 @@ void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 	vb_node_todo(node);
 }
 
-/* What the program has put under our numbers is neither sent to nor given to anybody. */
+/*
+ * A file that the program has put under a number of the library is neither written to nor passed
+ * on.
+ */
 static bool outgoing_intact(const struct vb_connection *conn, const struct vb_outgoing *out)
 {
 	bool intact = vb_descriptor_ours(conn->source.fd);
@@ -131,7 +134,10 @@ void vb_connection_flush(struct vb_node *node, struct vb_connection *conn)
 								       out->fds, out->num_fds)
 						     : -EBADF;
 
-		/* No room (EPOLLOUT would tell) or too many descriptors in flight (nothing would): rare, so by time. */
+		/*
+		 * No room (EPOLLOUT would tell) or too many descriptors in flight (no event tells
+		 * that): rare, so retried by time.
+		 */
 		if (err == -EAGAIN) {
 			vb_node_retry(node, 5 * VB_MSEC);
 			return;
@@ -148,13 +154,13 @@ void vb_connection_flush(struct vb_node *node, struct vb_connection *conn)
 	}
 }
 
-/* The two have granted each other what they have for each other. */
+/* Both sides have granted each other what they have for each other. */
 static bool is_settled(const struct vb_connection *conn)
 {
 	return conn->granted && conn->gave && !conn->leaving && !conn->closed;
 }
 
-/* Some other one than this is to be spoken on from now on. */
+/* From now on the peer is spoken to on another connection than this one. */
 static void speak_on_another(struct vb_node *node, const struct vb_connection *conn)
 {
 	struct vb_peer *peer = conn->peer;
@@ -174,7 +180,7 @@ static void leave(struct vb_node *node, struct vb_connection *conn)
 	conn->leaving = true;
 	speak_on_another(node, conn);
 	vb_connection_send(node, conn, &msg, NULL, 0, false);
-	/* What was asked here will be read, and answered there. */
+	/* A request that was sent here will be read, and answered on the other connection. */
 	for (struct vb_channel *ch = conn->peer->channels; ch; ch = ch->host_next) {
 		if (ch->asked_on == conn && conn->peer->connection)
 			ch->asked_on = conn->peer->connection;
@@ -182,7 +188,8 @@ static void leave(struct vb_node *node, struct vb_connection *conn)
 }
 
 /*
- * Who has called ends the call. Of two that called each other the one with the larger number ends its own, so that one call stays.
+ * The side that has called ends the call. Of two processes that called each other, the one with the
+ * larger number ends its own call, so that one call stays.
  */
 static bool is_surplus(const struct vb_node *node, const struct vb_connection *conn)
 {
@@ -205,12 +212,15 @@ static bool is_only_one(const struct vb_node *node, const struct vb_connection *
 	return !c;
 }
 
-/* Its grant on the other connection, of which it knows, may not have been read here yet: then this one is left later. */
+/*
+ * The peer's grant on the other connection may not have been read here yet, though the peer has
+ * sent it. Then this connection is left later.
+ */
 void vb_connection_last(struct vb_node *node, struct vb_connection *conn)
 {
 	conn->last_heard = true;
 	if (!conn->peer || conn->leaving)
-		conn->ended = true; /* nothing is on its way any more */
+		conn->ended = true; /* no message is on its way any more */
 	else if (!is_only_one(node, conn))
 		leave(node, conn);
 }

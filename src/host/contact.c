@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Getting in touch with the owner of a block of queue pair numbers: connect to its name, greet (greeting.c); admit.c has the other
- * side of it. Nothing here blocks; a stopped owner leaves its contact pending. Two processes may call each other at once: both connections
- * lead to one peer (its page's nonce names it).
+ * Contact with the owner of a block of queue pair numbers: connect to its name, greet (greeting.c).
+ * admit.c is the other side. No function here blocks: a stopped owner leaves its contact pending.
+ * Two processes may call each other at once: both connections lead to one peer, which the nonce of
+ * its page identifies.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 #include "host/names.h"
 #include "host/private.h"
 
-/* A queue of callers that stays full for so long is taken for an absent owner. */
+/* An owner whose queue of callers stays full for so long counts as absent. */
 #define FULL_NS (2000 * VB_MSEC)
 
 static void contact_changed(struct vb_node *node)
@@ -29,7 +30,7 @@ static void contact_changed(struct vb_node *node)
 		node->events.contact_changed(node->events.arg);
 }
 
-/* Calls this name. 0, *sock and who listens there; or -errno. */
+/* Calls this name. Returns 0, *sock and the credentials of the listener; or -errno. */
 static int name_call(const struct sockaddr_un *addr, socklen_t len, int *sock, struct ucred *cred)
 {
 	socklen_t cred_len = sizeof(*cred);
@@ -49,7 +50,10 @@ static int name_call(const struct sockaddr_un *addr, socklen_t len, int *sock, s
 	return err;
 }
 
-/* The block's owner: the keyed name, which only processes of this user know, is asked first; then the one that anybody can take. */
+/*
+ * Calls the block's owner: first by the keyed name, which only processes of this user know, then by
+ * the name that every process can take.
+ */
 static int owner_call(struct vb_node *node, uint32_t block, int *sock, struct ucred *cred)
 {
 	const struct vb_names *names = &node->names;
@@ -61,7 +65,11 @@ static int owner_call(struct vb_node *node, uint32_t block, int *sock, struct uc
 
 		if (!err && vb_user_is_ours(node, cred->uid))
 			return 0;
-		if (!err) { /* it was seen in /proc/net/unix and taken when its owner had gone */
+		/*
+		 * The name was seen in /proc/net/unix, and another process took it when its owner
+		 * had gone.
+		 */
+		if (!err) {
 			vb_note(VB_REASON_PEER_USER,
 				"block 0x%x: process %d of user %u sits on a name of this user's",
 				block, (int)cred->pid, cred->uid);
@@ -73,14 +81,14 @@ static int owner_call(struct vb_node *node, uint32_t block, int *sock, struct uc
 	return name_call(&addr, vb_name_address(&addr, block), sock, cred);
 }
 
-/* One attempt. Returns the new state of the contact. */
+/* Makes one attempt. Returns the new state of the contact. */
 static enum vb_contact_state contact_connect(struct vb_node *node, struct vb_contact_entry *c)
 {
 	struct ucred cred = {0};
 	int fd = -1;
 	int err = vb_admit_has_room(node) ? owner_call(node, c->block, &fd, &cred) : -EMFILE;
 
-	if (err == -EAGAIN) { /* its queue of connections is full: it is stopped or busy */
+	if (err == -EAGAIN) { /* its queue of callers is full: it is stopped or busy */
 		if (!c->full_since)
 			c->full_since = vb_node_clock();
 		if (vb_node_clock() - c->full_since < FULL_NS)
@@ -113,7 +121,7 @@ static enum vb_contact_state contact_connect(struct vb_node *node, struct vb_con
 	return VB_CONTACT_STATE_CONNECTED;
 }
 
-/* With the lock. True if the answer to a question about the contact has changed. */
+/* The caller holds the lock. True if the answer to a question about the contact has changed. */
 static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 {
 	enum vb_contact_state before = c->state;
@@ -126,13 +134,16 @@ static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 		vb_node_retry(node, 5 * VB_MSEC);
 		return false;
 	}
-	/* A name that answered once and is gone now was its owner's: dead, not merely absent. */
+	/* A name that answered once and is gone now: its owner is dead, not merely absent. */
 	if (now == VB_CONTACT_STATE_ABSENT && c->answered)
 		now = VB_CONTACT_STATE_DEAD;
 	if (now == VB_CONTACT_STATE_CONNECTED)
 		c->answered = true;
 	c->state = now;
-	/* Told each time: whoever asks while it is tried does not learn that this came to nothing as before. */
+	/*
+	 * Reported each time: a queue pair that asks during the attempt does not learn that it
+	 * failed as before.
+	 */
 	return (now != before || vb_contact_is_short(now)) && now != VB_CONTACT_STATE_CONNECTED;
 }
 
@@ -157,7 +168,7 @@ bool vb_contact_service(struct vb_node *node)
 	return changed;
 }
 
-/* What is known of a contact whose connection has ended before its grant came. */
+/* The state of a contact whose connection has ended before its grant came. */
 static enum vb_contact_state state_after(const struct vb_connection *conn)
 {
 	if (conn->refused)
@@ -166,7 +177,10 @@ static enum vb_contact_state state_after(const struct vb_connection *conn)
 		return VB_CONTACT_STATE_SHORT_HERE;
 	if (conn->short_there)
 		return VB_CONTACT_STATE_SHORT_THERE;
-	/* Hung up before it had introduced itself: whether its name is still there will tell whether it died. */
+	/*
+	 * It hung up before it had introduced itself. Whether its name still exists will tell
+	 * whether it died.
+	 */
 	return VB_CONTACT_STATE_WANTED;
 }
 
@@ -188,7 +202,7 @@ static void contact_lost(struct vb_node *node, struct vb_connection *conn)
 		contact_changed(node);
 }
 
-/* With the lock. True if the peer has become usable. */
+/* The caller holds the lock. True if the peer has become usable. */
 static bool grant_receive(struct vb_node *node, struct vb_connection *conn,
 			  const struct vb_control *msg)
 {
@@ -205,7 +219,7 @@ static bool grant_receive(struct vb_node *node, struct vb_connection *conn,
 	return true;
 }
 
-/* The process that we called cannot take us: as good as absent, until we ask again. */
+/* The called process has no descriptor for this one: as good as absent, until the next attempt. */
 static void short_receive(struct vb_connection *conn)
 {
 	vb_note(VB_REASON_PEER_SHORT, "process %d has no descriptor left for a connection",
@@ -232,7 +246,7 @@ static bool contact_stripped(struct vb_node *node, struct vb_connection *conn,
 	return useful;
 }
 
-/* And of no known type: said there. */
+/* A message of an unknown type counts as one of these, and is reported there. */
 static bool is_of_channels(const struct vb_control *msg)
 {
 	return msg->type > VB_CONTROL_GRANT && msg->type != VB_CONTROL_SHORT &&

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is known of the owner of a block of numbers that was asked for: wanted, met, absent, dead. */
+/*
+ * What is known of the owner of a block of numbers that was asked for: wanted, met, absent, dead.
+ */
 #include <stdlib.h>
 
 #include "base/reason.h"
 #include "host/control.h"
 #include "host/private.h"
 
-/* An absent owner is looked for again at most so often. */
+/* The pause between two attempts to find an absent owner. */
 #define TRY_AGAIN_NS   (1 * VB_MSEC)
-/* And one for whom there was no descriptor: to turn somebody away costs more. */
+/* The pause when no descriptor was left for one side: turning a caller away costs more. */
 #define SHORT_AGAIN_NS (10 * VB_MSEC)
-/* Whoever was found dead stays dead for so long, well above the pause in which a waiting queue pair asks again. */
+/*
+ * An owner that was found dead counts as dead for so long, well above the pause after which a
+ * waiting queue pair asks again.
+ */
 #define DEAD_FOR_NS    (100 * VB_MSEC)
 
 static struct vb_contact_entry *contact_entry(struct vb_node *node, uint32_t block, bool make)
@@ -53,7 +58,10 @@ static void contact_want(struct vb_node *node, struct vb_contact_entry *c)
 	vb_node_todo(node);
 }
 
-/* Blocks are claimed at random: who died may have been another owner of it than the one that is meant. */
+/*
+ * Blocks are claimed at random: the process that died may have been an earlier owner than the one
+ * that is meant.
+ */
 static bool death_is_old(const struct vb_contact_entry *c, int64_t since)
 {
 	int64_t now = vb_node_clock();
@@ -70,7 +78,8 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t si
 		*why = VB_CONTACT_UP;
 		return peer;
 	}
-	if (peer) { /* about to be buried; who asks for one that it has never met waits for that */
+	/* Its end is being reported; a queue pair that has never met it waits for that. */
+	if (peer) {
 		*why = since ? VB_CONTACT_PENDING : VB_CONTACT_DEAD;
 		return NULL;
 	}
@@ -92,7 +101,8 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t si
 			c->state = VB_CONTACT_STATE_WANTED;
 		*why = c->state == VB_CONTACT_STATE_DEAD ? VB_CONTACT_DEAD : VB_CONTACT_PENDING;
 		break;
-	case VB_CONTACT_STATE_MET: /* its page does not name the block any more: maybe another's does */
+	/* Its page does not name the block any more; another process's may. */
+	case VB_CONTACT_STATE_MET:
 		c->state = VB_CONTACT_STATE_WANTED;
 		*why = VB_CONTACT_PENDING;
 		break;
@@ -110,8 +120,9 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t si
 }
 
 /*
- * A peer that lives and has no connection left: it gave up ours, or its greeting took too long for the other side, or its program closed its
- * descriptors. Only the last is for ever, and the name that does not answer tells.
+ * A peer that lives and has no connection left: it gave up this process's, or the other side ended
+ * its greeting as too long, or its program closed its descriptors. Only the last is for ever: then
+ * its name does not answer.
  */
 enum vb_contact vb_contact_again(struct vb_node *node, uint32_t block)
 {
@@ -148,7 +159,7 @@ void vb_contact_prove(struct vb_node *node, const struct vb_peer *peer)
 	}
 }
 
-/* With the lock. The connection's contact, if it was we who called. */
+/* The caller holds the lock. The connection's contact, if this process has called. */
 struct vb_contact_entry *vb_contact_of(struct vb_node *node, const struct vb_connection *conn)
 {
 	return conn->block < 0 ? NULL : contact_entry(node, (uint32_t)conn->block, false);
@@ -175,7 +186,7 @@ void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer)
 		if (c && c->state == VB_CONTACT_STATE_CONNECTED)
 			contact_dead(c);
 	}
-	/* Blocks that were reached without calling their name, because it was the peer who called. */
+	/* Blocks that were reached without calling their name, because the peer has called. */
 	for (uint32_t i = 0; i < VB_MAX_BLOCKS && peer->state == VB_PEER_UP; i++) {
 		uint32_t block = __atomic_load_n(&peer->page->header.block[i], __ATOMIC_RELAXED);
 		struct vb_contact_entry *c;

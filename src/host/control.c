@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Control messages on a socket, with descriptors beside them (unix(7), SCM_RIGHTS). */
+/* Control messages on a socket, with descriptors (unix(7), SCM_RIGHTS). */
 #include "host/control.h"
 
 #include <errno.h>
@@ -58,7 +58,9 @@ int vb_control_ring(int sock)
 	return n < 0 ? -errno : 0;
 }
 
-/* Takes over what arrived; more than fits was closed by the kernel (MSG_CTRUNC). */
+/*
+ * Adopts the descriptors that arrived. The kernel has closed those that did not fit (MSG_CTRUNC).
+ */
 static void rights_take(struct msghdr *m, struct ucred *from, int *fds, int *num_fds)
 {
 	*num_fds = 0;
@@ -95,7 +97,10 @@ int vb_control_receive(int sock, struct vb_control *msg, struct ucred *from, int
 	if (from)
 		*from = (struct ucred){.pid = -1, .uid = (uid_t)-1, .gid = (gid_t)-1};
 	*num_fds = 0;
-	/* Closed there before it had read what we sent: the error is told once, what it said before comes after it. */
+	/*
+	 * The peer closed its end before it had read what was sent: the error is reported once, and
+	 * the messages that the peer sent before come after it.
+	 */
 	do {
 		n = vb_sys_recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	} while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset++)));

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The messages that processes exchange over their control sockets (SOCK_SEQPACKET): one fixed size, descriptors beside them.
+ * The messages that processes exchange over their control sockets (SOCK_SEQPACKET): one fixed size,
+ * descriptors beside them.
  *
  *     HELLO   both, at once    fd: page
  *     SHORT   instead of a HELLO: no descriptor is left for the other
  *     GRANT   after the other's HELLO was recorded. `nonce` is for ASK
- *     ASK     for memory, once a queue pair here is connected to one there, with the `nonce` of a GRANT   answered by GIVE
- *     GIVE    fds: what `parts` names, in the order of its bits; without memory, `text` says why. Keys come with whatever they open
+ *     ASK     for memory, once a queue pair here is connected to one there, with the `nonce` of a
+ *             GRANT                           answered by GIVE
+ *     GIVE    fds: what `parts` names, in the order of its bits. Without memory, `text` says why.
+ *             Keys come with the memory that they open
  *     OPEN    fd: our half of a new channel           answered by ACCEPT, REFUSE or DUPLICATE
  *     ACCEPT  fd: the other half
  *     CLOSE   no answer
  *     MORE    of the sender's arena is in use than before    fd: the arena
- *     LAST    the sender says no more on this connection, since there is another one   answered by LAST, which ends it
- *     RING    its first two fields alone: the receiver's progress thread is to look at what the sender noted (host/bell.h)
+ *     LAST    the sender says no more on this connection, since there is another one
+ *                                             answered by LAST, which ends it
+ *     RING    its first two fields alone: the receiver's progress thread is to look at what the
+ *             sender noted (host/bell.h)
  *
- * Memory comes last: who can touch a process's memory must be in that process's table of peers first, since revocation waits for the marks
- * of peers only; and it is given to those who need it and may have it (host/trust.h). An ASK cannot have been sent before the GRANT
- * that it answers, so its sender was alive after the pidfd had been opened that judges it.
+ * Memory comes last: who can touch a process's memory must be in that process's table of peers
+ * first, since revocation waits for the marks of peers only; and it is given to those who need it
+ * and may have it (host/trust.h). An ASK cannot have been sent before the GRANT that it answers, so
+ * its sender was alive after the pidfd had been opened that judges it.
  */
 #ifndef VB_HOST_CONTROL_H
 #define VB_HOST_CONTROL_H
@@ -37,10 +43,11 @@ enum vb_control_type {
 	VB_CONTROL_OPEN,
 	VB_CONTROL_ACCEPT,
 	VB_CONTROL_REFUSE,    /* no such engine */
-	VB_CONTROL_DUPLICATE, /* our own request for the same pair of engines stands */
+	VB_CONTROL_DUPLICATE, /* the receiver's own request for the same pair of engines stands */
 	VB_CONTROL_CLOSE,
-	VB_CONTROL_COMMONS, /* on a socket of its own (commons.c): a table's memory and lock */
-	VB_CONTROL_SHORT, /* instead of a HELLO: the sender has no descriptor left for the receiver */
+	VB_CONTROL_COMMONS, /* on a socket of its own (commons.c): memory and lock of a table */
+	/* In place of a HELLO: the sender has no descriptor left for the receiver. */
+	VB_CONTROL_SHORT,
 	VB_CONTROL_ASK,
 	VB_CONTROL_GIVE,
 	VB_CONTROL_RING,
@@ -48,9 +55,9 @@ enum vb_control_type {
 	VB_CONTROL_MORE,
 };
 
-/* Of a GIVE, but for the last two. */
+/* Bits of a GIVE, but for the last two. */
 enum vb_control_part {
-	VB_CONTROL_LOCK = 1,  /* of atomics on its memory */
+	VB_CONTROL_LOCK = 1,  /* the lock of atomics on its memory */
 	VB_CONTROL_ARENA = 2, /* memory that peers map */
 	VB_CONTROL_MEMORY = 4,
 	VB_CONTROL_KEYS = 8,
@@ -67,9 +74,10 @@ struct vb_control {
 	uint32_t from_id; /* sender's channel */
 	uint32_t to_engine;
 	uint32_t from_engine;
-	uint32_t parts;         /* GIVE, ASK, REFUSE: enum vb_control_part */
-	uint64_t nonce;         /* HELLO: the sender's; GRANT and ASK: unguessable, the same */
-	uint64_t nonce_address; /* GIVE: where the nonce lies in the sender's memory */
+	uint32_t parts; /* GIVE, ASK, REFUSE: enum vb_control_part */
+	/* HELLO: the sender's; GRANT and ASK: unguessable, the same in both. */
+	uint64_t nonce;
+	uint64_t nonce_address; /* GIVE: address of the nonce in the sender's memory */
 	char text[VB_CONTROL_TEXT];
 };
 
@@ -77,15 +85,17 @@ extern const struct vb_control vb_control_short;
 
 /* Sends without blocking. 0, -EAGAIN (also when too many descriptors are in flight), -errno. */
 int vb_control_send(int sock, const struct vb_control *msg, const int *fds, int num_fds);
-/* -EAGAIN: there is more to be read at the other end than the socket has room for. */
+/* -EAGAIN: the other end has not read enough for the socket to have room. */
 int vb_control_ring(int sock);
 
-/* The kernel is to tell who sends each message, from now on. */
+/* From now on the kernel tells the sender of each message. */
 void vb_control_name_senders(int sock);
 
 /*
- * Receives one message and up to VB_CONTROL_FDS descriptors (adopted, owned by the caller), and who sent it (NULL: not asked). 1 = message, 0 = hung up,
- * -EAGAIN nothing there, -EMFILE a message whose descriptors got lost, -EPROTO not a message of ours, or of another version (msg->version tells), -errno.
+ * Receives one message with up to VB_CONTROL_FDS descriptors (adopted, owned by the caller), and
+ * its sender (NULL: not asked). 1: a message; 0: hung up; -EAGAIN: no message; -EMFILE: a message
+ * whose descriptors were lost; -EPROTO: no message of this library, or another version
+ * (msg->version tells); -errno.
  */
 int vb_control_receive(int sock, struct vb_control *msg, struct ucred *from, int *fds,
 		       int *num_fds);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Descriptors at high numbers, and the table of those that are ours. */
+/* Descriptors at high numbers, and the table of those that belong to the library. */
 #include "host/descriptor.h"
 
 #include <errno.h>
@@ -13,22 +13,29 @@
 
 #include "base/sys.h"
 
-/* Numbers above are kept out of the table: they are used and closed unchecked, and a forked child keeps its copy. */
+/*
+ * Numbers above are kept out of the table: they are used and closed unchecked, and a forked child
+ * keeps its copy.
+ */
 #define TRACKED 65536
 
 static _Atomic uint64_t ours[TRACKED / 64];
-/* Which file each of them is. Written before the bit in `ours` is set. */
+/* The file of each descriptor. Written before the bit in `ours` is set. */
 static _Atomic uint64_t identity[TRACKED];
-static _Atomic uint8_t mark[TRACKED]; /* 0: it cannot be marked */
+static _Atomic uint8_t mark[TRACKED]; /* 0: the file cannot be marked */
 
 /*
- * The mark of an open file is the signal of fcntl(2), F_SETSIG, a number that every open file has, of whatever kind, and that means
- * nothing without O_ASYNC. Programs leave it at 0, or set SIGIO or a real-time signal; ours are none of these. Eventfds and epoll
- * descriptors, which share one inode with all others of the system, are told apart by nothing else.
+ * The mark of an open file is the signal of fcntl(2), F_SETSIG: a number that every open file has,
+ * of whatever kind, and that means nothing without O_ASYNC. Programs leave it at 0, or set SIGIO or
+ * a real-time signal; the library uses none of these. Nothing else tells eventfds and epoll
+ * descriptors apart, which share one inode with all others of the system.
  */
 #define MARKS 28u
 
-/* Programs that close or reuse numbers do so from the low end; select(2) bounds what is worth reaching. */
+/*
+ * Programs that close or reuse numbers begin at the low end; select(2) bounds the numbers that they
+ * need.
+ */
 static int high_number(void)
 {
 	struct rlimit limit;
@@ -39,7 +46,7 @@ static int high_number(void)
 	return (int)(n * 3 / 4);
 }
 
-/* The inode, with the device mixed into its upper bits; 0 for a number that is closed. */
+/* The inode, with the device mixed into its upper bits; 0: the number is closed. */
 static uint64_t identity_of(int fd)
 {
 	struct stat st;
@@ -52,7 +59,7 @@ static bool is_tracked(int fd)
 	return atomic_load(&ours[fd / 64]) >> fd % 64 & 1;
 }
 
-/* That of a descriptor that came from a peer is its maker's. */
+/* A descriptor that came from a peer has the mark that its maker set. */
 static uint8_t mark_of(int fd)
 {
 	static _Atomic uint32_t next;
@@ -72,8 +79,9 @@ static int next_free(int fd)
 }
 
 /*
- * A number that no descriptor of ours is believed to have. One that is was closed by the program: whoever uses it there must not find
- * another file of ours in its place, so it stays out of use until its user has closed it.
+ * Moves `fd` to a number that no descriptor of the library is believed to have. A number that the
+ * table still has was closed by the program. A user of that number must not find another file of
+ * the library there, so the number stays out of use until its user has closed it.
  */
 static int move(int fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Engine indices: the lowest free one, so that the marks that others scan stay few. */
+/* Engine indices: the lowest free one, so that peers scan few marks. */
 #include <errno.h>
 
 #include "base/lock.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * In a forked child. The node is the parent's: its descriptors are closed here, its rings and its peers' pages were not inherited
- * (MADV_DONTFORK); where its page and keys lay, private zeroes take their place, so that late readers neither fault nor reach the parent. No
- * lock is taken: another thread of the parent may have held it.
+ * The node in a forked child. It is the parent's: its descriptors are closed here, and its rings
+ * and its peers' pages were not inherited (MADV_DONTFORK). Private zeros take the place of its page
+ * and keys, so that late readers neither fault nor reach the parent. No lock is taken, because
+ * another thread of the parent may have held it.
  */
 #include <sys/mman.h>
 

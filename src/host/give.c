@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory is given late and to few: to a process that asks because a queue pair of it is connected to one of ours, when host/trust.h
- * says that it may have it at that moment. Whoever is refused asks again from time to time, since both may change; until
- * then its one-sided requests go through rings, and this process's engines do them.
+ * Memory is given late and to few: to a process that asks because a queue pair of it is connected
+ * to one of this process, when host/trust.h allows it at that moment. A process that is refused
+ * asks again from time to time, because both sides may change. Until then its one-sided requests go
+ * through rings, and this process's engines execute them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,13 +19,19 @@
 #include "host/shared.h"
 #include "host/trust.h"
 
-/* A refusal is thought over after this, then after twice as long, up to the last. */
+/*
+ * A refused process asks again after the first pause, then after twice as long each time, up to the
+ * last.
+ */
 #define AGAIN_FIRST_NS (250 * VB_MSEC)
 #define AGAIN_LAST_NS  (64000 * VB_MSEC)
-/* Judging takes some ten calls of the system: who asks more often is not heard. */
+/* Judging takes some ten system calls: a process that asks more often is not answered. */
 #define TOO_SOON_NS    (50 * VB_MSEC)
 
-/* A pidfd that is got of the socket is of the process that made it, as if it had been kept since then. */
+/*
+ * A pidfd that is got of the socket names the process that made the socket, as if it had been kept
+ * since then.
+ */
 static struct vb_asker asker_of(const struct vb_connection *conn, bool says_uid)
 {
 	int pidfd = conn->peer->pidfd.fd;
@@ -59,9 +66,12 @@ bool vb_give_still(struct vb_connection *conn)
 	struct vb_peer *peer = conn->peer;
 	struct vb_asker who = asker_of(conn, true);
 
-	/* It asked as it was then. Whether the process that asked may have it now, /proc tells. */
+	/*
+	 * It asked under the conditions of that time. /proc tells whether the process that asked
+	 * may have the memory now.
+	 */
 	who.sent = (struct ucred){who.opened.pid, getuid(), getgid()};
-	/* On older kernels: its connection stands, and what is shown it could have kept. */
+	/* On older kernels: its connection stands, and it could have kept what it was shown. */
 	if (who.pidfd < 0)
 		who.pidfd = vb_descriptor_adopt(vb_trust_pidfd(conn->source.fd, conn->opened.pid));
 	const char *why = vb_trust_obstacle(&who);
@@ -97,8 +107,8 @@ static int parts_add(struct vb_node *node, struct vb_control *msg, int *fds)
 }
 
 /*
- * Where an answer is read: on the connection of the question, unless this process has said its last on it. What follows
- * a LAST is lost as soon as the peer has said its own.
+ * The connection on which an answer is read: that of the question, unless this process has sent its
+ * LAST there. What follows a LAST is lost as soon as the peer has sent its own.
  */
 static struct vb_connection *answer_on(struct vb_connection *conn)
 {
@@ -139,7 +149,10 @@ void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const stru
 	vb_connection_send(node, answer_on(conn), &give, fds, n, false);
 }
 
-/* What opens nothing by itself, and what is of no use without it. -ENOMEM: not now; any other defect is the peer's. */
+/*
+ * Takes the parts that open no memory by themselves, and without which memory is of no use.
+ * -ENOMEM: not now. Any other defect is the peer's.
+ */
 static int guards_take(struct vb_peer *peer, const struct vb_control *msg, const int *fds,
 		       int num_fds)
 {
@@ -181,7 +194,10 @@ static void guards_drop(struct vb_peer *peer)
 	peer->turn = NULL;
 }
 
-/* What it gives of its memory. Every part but the keys may be missing or unfit: then it is reached on other ways. -errno: nothing was taken. */
+/*
+ * Takes the parts of its memory. Every part but the keys may be missing or unfit: then the memory
+ * is reached in other ways. -errno: nothing was taken.
+ */
 static int parts_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds)
 {
 	int err = guards_take(peer, msg, fds, num_fds);
@@ -232,7 +248,10 @@ void vb_give_stripped(struct vb_peer *peer)
 	atomic_store(&peer->ask.answered, true);
 }
 
-/* And again after a while, unless it is given: messages get lost where memory is short, refusals are thought over. */
+/*
+ * Asks again after a while, unless the memory is given: messages get lost where memory is short,
+ * and refusals may change.
+ */
 static void ask_send(struct vb_node *node, struct vb_peer *peer)
 {
 	struct vb_control msg = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How two processes that are connected introduce themselves: pages first, then, each to a peer that stands in its table, leave to speak.
- * Memory is another matter (give.c). What arrives is checked before it is used.
+ * How two connected processes introduce themselves: first their pages; then each grants the other,
+ * once it is in its table of peers, leave to speak. Memory is given later (give.c). What arrives is
+ * checked before it is used.
  */
 #include "base/log.h"
 #include "base/reason.h"
@@ -10,7 +11,9 @@
 #include "host/private.h"
 #include "host/shared.h"
 
-/* Descriptors for judging who greets (host/trust.h): without them it would be taken for a stranger. */
+/*
+ * Descriptors for judging the other side (host/trust.h). Without them it would count as a stranger.
+ */
 #define TO_JUDGE 2
 
 void vb_greeting_hello(struct vb_node *node, struct vb_connection *conn)
@@ -30,8 +33,9 @@ static void grant_send(struct vb_node *node, struct vb_connection *conn)
 }
 
 /*
- * Who came to us says in its page which numbers are its own. One that may not have our memory gets its grant, without which it cannot speak, when
- * a name of one of them was called and the same process answered.
+ * A process that called says in its page which numbers are its own. A process that may not have
+ * this one's memory gets its grant, without which it cannot speak, when a name of one of these
+ * numbers was called and the same process answered.
  */
 static void grant_or_prove(struct vb_node *node, struct vb_connection *conn)
 {
@@ -53,7 +57,10 @@ static void grant_or_prove(struct vb_node *node, struct vb_connection *conn)
 	}
 }
 
-/* The kernel's word for who is at the other end; a process may have changed its user since it met us. */
+/*
+ * Compares the kernel's credentials of the other end with those of the peer; a process may have
+ * changed its user since.
+ */
 static bool same_process(const struct vb_peer *peer, const struct vb_connection *conn)
 {
 	if (peer->seen_pid && conn->opened.pid)
@@ -62,8 +69,9 @@ static bool same_process(const struct vb_peer *peer, const struct vb_connection 
 }
 
 /*
- * Pages are passed to every peer, so anybody can show another's as its own. Who was called by name and shows it is its owner: the one
- * that came before with it leaves the table.
+ * Pages are passed to every peer, so any process can show another's page as its own. A process that
+ * was called by name and shows the page is its owner: a peer that came with the page before leaves
+ * the table.
  */
 static struct vb_peer *impostor_drop(struct vb_node *node, struct vb_peer *peer)
 {
@@ -80,7 +88,10 @@ static struct vb_peer *impostor_drop(struct vb_node *node, struct vb_peer *peer)
 	return NULL;
 }
 
-/* With the lock. Whose page this is; NULL and the defect if it cannot be accepted. */
+/*
+ * The caller holds the lock. Returns the peer whose page this is; NULL and the defect if the page
+ * cannot be accepted.
+ */
 static struct vb_peer *page_take(struct vb_node *node, const struct vb_connection *conn,
 				 const struct vb_control *msg, int fd, const char **defect)
 {

@@ -2,9 +2,10 @@
 /*
  * Guarded access as restartable sequences of x86-64.
  *
- * The kernel's rule that a sequence has no system call is judged by the instruction pointer at the call's return, which is the
- * first address behind the sequence here, since the call is its last instruction. A call that the kernel begins again after a
- * signal begins inside the sequence, hence with the look.
+ * The kernel's rule that a sequence has no system call is judged by the instruction pointer at the
+ * call's return, which is the first address behind the sequence here, since the call is its last
+ * instruction. A call that the kernel begins again after a signal begins inside the sequence, hence
+ * with the look.
  */
 #include "host/guard.h"
 
@@ -12,12 +13,12 @@
 
 #if defined(__x86_64__) && defined(__LP64__)
 
-/* struct rseq of rseq(2), and what precedes an abort handler. */
+/* Offsets in struct rseq of rseq(2), and the signature before an abort handler. */
 #define AREA_CPU  4
 #define AREA_CS   8
 #define SIGNATURE "0x53053053"
 
-/* Weak: an older C library has neither. */
+/* Weak: an older C library has neither symbol. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
@@ -31,7 +32,7 @@ static char *area(void)
 	return thread + __rseq_offset;
 }
 
-/* The number of the processor; negative while the thread is not registered. */
+/* The number of the processor is negative while the thread is not registered. */
 static bool registered(const char *a)
 {
 	return a && *(const volatile int32_t *)(const volatile void *)(a + AREA_CPU) >= 0;
@@ -43,8 +44,9 @@ bool vb_guard_possible(void)
 }
 
 /*
- * 0: says where the sequence lies; 1: looks; then the access; 2: is behind it. 4: is where the kernel sends an interrupted thread, 5:
- * where a word that has changed leads. r11 and `scratch` are spent; all else stands as it was whenever the sequence begins again.
+ * Labels. 0: stores where the sequence lies. 1: looks; the access follows. 2: is behind the access.
+ * 4: the kernel sends an interrupted thread here. 5: a word that has changed leads here. r11 and
+ * `scratch` are changed; all other registers are as they were whenever the sequence begins again.
  */
 #define BEGIN(scratch, half)                   \
 	".pushsection __rseq_cs, \"aw\"\n\t"   \
@@ -101,7 +103,10 @@ ssize_t vb_guard_call(const struct vb_guard *guard, long number, const long argu
 
 	if (!registered(a))
 		return -EOPNOTSUPP;
-	/* All is loaded before: a call between here and the assembler code, such as the thread sanitizer's for each load, spends these. */
+	/*
+	 * All values are loaded before: a call between here and the assembler code, such as the
+	 * thread sanitizer's for each load, changes these registers.
+	 */
 	register long r10 __asm__("r10") = fourth;
 	register long r8 __asm__("r8") = fifth;
 	register long r9 __asm__("r9") = sixth;
@@ -158,8 +163,8 @@ int vb_guard_swap(const struct vb_guard *guard, uint64_t *word, uint64_t *compar
 }
 
 /*
- * Interrupted, it goes on where it was: a string instruction keeps its place in three registers, the loop over words in one, which
- * counts up to 0.
+ * An interrupted copy goes on where it was: a string instruction keeps its place in three
+ * registers, the loop over words in one, which counts up to 0.
  */
 static int move_string(char *a, const struct vb_guard *guard, char *to, const char *from,
 		       size_t bytes)
@@ -190,7 +195,7 @@ static int move_words(char *a, const struct vb_guard *guard, char *to, const cha
 	return result;
 }
 
-/* Below this a string instruction takes longer to begin than the words take. */
+/* Below this length a string instruction takes longer to begin than a loop over words takes. */
 #define STRING_WORTH 512u
 
 int vb_guard_move(const struct vb_guard *guard, void *to, const void *from, size_t bytes)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Guarded access: another process's memory is touched only while what that process publishes still stands, however long this
- * thread stood still in between.
+ * Guarded access: another process's memory is touched only while what that process publishes still
+ * stands, however long this thread stood still in between.
  *
- * The look at the published words and the access after it are one restartable sequence (rseq(2)). A thread that is stopped,
- * preempted or signalled between the two is sent back to the look by the kernel before it executes another instruction. The access is the last
- * instruction of the sequence: a store, a locked instruction, or a system call, which the kernel finishes before the thread
- * stands still. So a thread that stands still does no harm afterwards, and whoever made the words invalid has to wait for running copies
- * only (host/mark.c).
+ * The look at the published words and the access after it are one restartable sequence (rseq(2)).
+ * The kernel sends a thread that is stopped, preempted or signalled between the two back to the
+ * look, before it executes another instruction. The access is the last instruction of the sequence:
+ * a store, a locked instruction, or a system call, which the kernel finishes before the thread
+ * stands still. So a thread that stood still does no harm afterwards, and a process that made the
+ * words invalid must wait for running copies only (host/mark.c).
  *
- * The C library registers the threads (glibc 2.35 and later). A thread that is not registered (another C library, valgrind,
- * glibc.pthread.rseq=0, a processor that this file does not know) touches nobody's memory: its requests go through the ring.
+ * The C library registers the threads (glibc 2.35 and later). A thread that is not registered
+ * (another C library, valgrind, glibc.pthread.rseq=0, a processor that this file does not know)
+ * touches no other process's memory: its requests go through the ring.
  */
 #ifndef VB_HOST_GUARD_H
 #define VB_HOST_GUARD_H
@@ -20,7 +22,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Published words and what they were when they were judged. The assembler code knows the layout. */
+/*
+ * Published words and the values that they had when they were judged. The assembler code knows the
+ * layout.
+ */
 struct vb_guard {
 	const uint32_t *first;
 	const uint32_t *second;
@@ -30,7 +35,7 @@ struct vb_guard {
 	uint32_t second_is;
 };
 
-/* Nothing to look at. */
+/* A guard without words. */
 static inline void vb_guard_init(struct vb_guard *guard)
 {
 	guard->first = &guard->first_is;
@@ -40,7 +45,7 @@ static inline void vb_guard_init(struct vb_guard *guard)
 	guard->first_is = guard->second_is = 0;
 }
 
-/* A copy of a guard, whose own words are the copy's. */
+/* Copies a guard; the words of the copy are its own. */
 static inline void vb_guard_copy(struct vb_guard *to, const struct vb_guard *from)
 {
 	vb_guard_init(to);
@@ -60,22 +65,22 @@ static inline void vb_guard_copy(struct vb_guard *to, const struct vb_guard *fro
 	}
 }
 
-/* Can this thread make guarded accesses? Two loads. */
+/* Whether this thread can make guarded accesses. Two loads. */
 bool vb_guard_possible(void);
 
 /*
- * Each returns -ESTALE, and has not touched anything, when a word is another by now; -EOPNOTSUPP when the thread cannot. What is
- * copied in part before that stays.
+ * Each returns -ESTALE, without having touched anything, when a word has changed; -EOPNOTSUPP when
+ * the thread is not registered. A part that was copied before the change stays.
  */
 
-/* The result of the system call, or -errno. */
+/* Returns the result of the system call, or -errno. */
 ssize_t vb_guard_call(const struct vb_guard *guard, long number, const long argument[6]);
 int vb_guard_move(const struct vb_guard *guard, void *to, const void *from, size_t bytes);
 /* One store of an aligned word. */
 int vb_guard_store(const struct vb_guard *guard, uint64_t *word, uint64_t value);
-/* *value becomes what the word was. */
+/* *value gets what the word was. */
 int vb_guard_add(const struct vb_guard *guard, uint64_t *word, uint64_t *value);
-/* *compare becomes what the word was. */
+/* *compare gets what the word was. */
 int vb_guard_swap(const struct vb_guard *guard, uint64_t *word, uint64_t *compare, uint64_t swap);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Key slots and the values of keys. A key's random bits make it unguessable from its neighbours (the start of a slot's number is
- * not secret); a slot rests after its release, so that a stale key meets an invalid entry, not another region.
+ * Key slots and the values of keys. A key's random bits keep neighbours from guessing it (the start
+ * of a slot's number is not secret). A slot rests after its release, so that a stale key meets an
+ * invalid entry, not another region.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +14,9 @@
 #include "base/sys.h"
 #include "host/private.h"
 
-/* Released slots that must lie before one is used again; less only when no fresh slot is left. */
+/*
+ * So many released slots must lie before one is used again; fewer only when no fresh slot is left.
+ */
 #define REST      8192u
 #define SLOT_NONE 0u /* slot 0 is never used: no key may be 0 */
 

@@ -16,11 +16,17 @@
 #include "host/private.h"
 #include "host/trust.h"
 
-/* So often it is looked whether peers live that no hang-up tells of: those without a connection, and all, since sockets can be copied. */
+/*
+ * How often peers are looked at whose end no hang-up reports: those without a connection, and all,
+ * because sockets can be copied.
+ */
 #define BLIND_NS  (50 * VB_MSEC)
 #define COPIED_NS (200 * VB_MSEC)
 
-/* The hang-up of its close-on-exec sockets tells of the end of the process and of an exec, unless somebody has copies of them. */
+/*
+ * The hang-up of its close-on-exec sockets tells of the end of the process and of an exec, unless
+ * another process has copies of them.
+ */
 int64_t vb_liveness_pause(struct vb_node *node)
 {
 	int64_t pause = INT64_MAX;
@@ -32,7 +38,10 @@ int64_t vb_liveness_pause(struct vb_node *node)
 	return pause;
 }
 
-/* With the lock: the peer leaves the table; its connections and half-made channels end here, the others when the device closes them. */
+/*
+ * The caller holds the lock. The peer leaves the table. Its connections and half-made channels end
+ * here; the others end when the device closes them.
+ */
 static void bury(struct vb_node *node, struct vb_peer *peer)
 {
 	struct vb_channel *next;
@@ -62,7 +71,10 @@ static void bury(struct vb_node *node, struct vb_peer *peer)
 		vb_peer_cast_out(peer);
 }
 
-/* Should its futex word have been scribbled over. A number that is used again hides that. */
+/*
+ * Tells of the end when the futex word was overwritten. A process number that is used again hides
+ * the end.
+ */
 static bool has_left(const struct vb_peer *peer)
 {
 	return !peer->connections && peer->seen_pid > 0 && kill(peer->seen_pid, 0) &&

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Marks: who is touching what. An initiator publishes its target, fences, looks whether the target is still valid, touches, clears.
- * Whoever makes something invalid stores that, fences, and waits for the marks that name it. One of the two sees the other.
+ * Marks: which memory an engine is touching. An initiator publishes its target, fences, looks
+ * whether the target is still valid, touches, clears. A process that makes something invalid stores
+ * that, fences, and waits for the marks that name it. One of the two sees the other.
  *
- * The wait is for copies that the kernel or a processor is doing now. The mark of a process that stands still is no such copy: when
- * it goes on, its guard (guard.h) finds the change before it touches another byte.
+ * The wait is for copies that the kernel or a processor is making now. The mark of a process that
+ * stands still is no such copy: when the process goes on, its guard (guard.h) finds the change
+ * before it touches another byte.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -25,7 +27,10 @@ static void mark_set(struct vb_node *node, uint32_t engine, uint64_t nonce, uint
 {
 	struct vb_page_engine *e = &node->page->engine[engine];
 
-	/* Release: who sees the new numbers also sees that what the mark before stood for is finished. */
+	/*
+	 * Release: a process that sees the new numbers also sees that the access of the mark before
+	 * is finished.
+	 */
 	__atomic_store_n(&e->mark_qpn, qpn, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->mark_slot, vb_key_slot(key), __ATOMIC_RELEASE);
 	__atomic_store_n(&e->mark_nonce, nonce, __ATOMIC_RELEASE);
@@ -73,7 +78,7 @@ static uint32_t engines_of(const struct vb_peer *peer)
 	return n < VB_MAX_ENGINES ? n : VB_MAX_ENGINES;
 }
 
-/* One look is enough: a mark set after the fence finds the entry invalid. */
+/* One look is enough: a mark that is set after the fence finds the entry invalid. */
 static bool any_named(const struct vb_node *node, uint32_t qpn, uint32_t key)
 {
 	for (const struct vb_peer *p = node->peers; p; p = p->next) {
@@ -87,7 +92,10 @@ static bool any_named(const struct vb_node *node, uint32_t qpn, uint32_t key)
 	return false;
 }
 
-/* With the marks of all peers, together. A process waits for its own threads as long as they take. */
+/*
+ * Waits for the marks of all peers together. A process waits for its own threads as long as they
+ * take.
+ */
 struct patience {
 	int64_t until;
 	int turn;
@@ -126,7 +134,7 @@ static void await_peer(const struct vb_peer *peer, uint64_t nonce, uint32_t qpn,
 	}
 }
 
-/* All peers with a reference each, so that none is unmapped while it is waited for. */
+/* All peers, with a reference each, so that none is unmapped while it is waited for. */
 static struct vb_peer **peers_hold(struct vb_node *node, size_t *count)
 {
 	size_t n = 0;
@@ -143,7 +151,9 @@ static struct vb_peer **peers_hold(struct vb_node *node, size_t *count)
 	return list;
 }
 
-/* Without memory for a list: with the lock. Slower for others, never wrong. */
+/*
+ * Without memory for a list the lock is held while waiting. Slower for other threads, never wrong.
+ */
 static void await_locked(struct vb_node *node, uint32_t qpn, uint32_t key,
 			 struct patience *patience)
 {

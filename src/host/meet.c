@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Contact that somebody waits for: to import what another process owns. */
+/* Contact that a call waits for: to import what another process owns. */
 #include <errno.h>
 #include <time.h>
 
@@ -35,12 +35,15 @@ int vb_peer_meet(struct vb_node *node, uint32_t block, uint64_t nonce, int64_t p
 	}
 	if (!peer)
 		return why == VB_CONTACT_NO_MEMORY ? -ENOMEM : -ENODEV;
-	/* The number may have gone to another process since. */
+	/* Another process may have got the number since. */
 	if (peer->nonce != nonce) {
 		vb_peer_part(node, peer);
 		return -ENODEV;
 	}
-	/* Whoever imports something wants its memory. An owner that gives none answers as well. */
+	/*
+	 * A call that imports an object needs its owner's memory. An owner that gives none answers
+	 * as well.
+	 */
 	vb_peer_want_memory(peer);
 	while (!peer->self && !atomic_load(&peer->ask.answered) && vb_peer_alive(peer) &&
 	       vb_node_clock() < until)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Another process's memory, through the descriptor of /proc/self/mem that it opened and passed (proc(5)). The kernel checks no page
- * protection on this way, so that keys are the only guard. A transfer is one call whose elements it handles in order: the tail, as an
- * element of its own, is stored after all the rest.
+ * Another process's memory, through the descriptor of /proc/self/mem that the peer opened and
+ * passed (proc(5)). The kernel checks no page protection on this way, so keys are the only guard. A
+ * transfer is one call, whose elements the kernel handles in order: the tail, as an element of its
+ * own, is stored after all other bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +67,7 @@ bool vb_peer_reachable(const struct vb_peer *peer)
 			      !atomic_load_explicit(&peer->node->gone, memory_order_relaxed));
 }
 
-/* Without a guard: memory that this process itself may change whenever it likes. */
+/* Without a guard: memory that this process may change at any time. */
 static int copy(void *to, const void *from, size_t bytes, const struct vb_guard *guard)
 {
 	if (guard)
@@ -98,7 +99,10 @@ static int list_copy(struct iovec **iov, int *count, char *flat, size_t bytes, b
 	return 0;
 }
 
-/* Bytes before the tail: the tail is the last aligned word that the range touches, or what of it lies in the range. */
+/*
+ * The bytes before the tail. The tail is the last aligned word that the range touches, or the part
+ * of it that lies in the range.
+ */
 static size_t before_tail(uint64_t addr, size_t length)
 {
 	uint64_t word = (addr + length - 1) & ~7ull;
@@ -114,7 +118,7 @@ static int store(uint64_t *word, uint64_t value, const struct vb_guard *guard)
 	return 0;
 }
 
-/* To memory that is mapped here. */
+/* Writes to memory that is mapped here. */
 static int mapped_write(uint64_t addr, struct iovec *iov, int count, size_t length, bool tail,
 			const struct vb_guard *guard)
 {
@@ -134,8 +138,8 @@ static int mapped_write(uint64_t addr, struct iovec *iov, int count, size_t leng
 }
 
 /*
- * Makes a seam after `head` bytes and one element, which is copied to *word if it is in pieces, of what follows. `iov` has room for
- * one more.
+ * Splits the list after `head` bytes, and makes what follows one element, copied to *word if it is
+ * in pieces. `iov` has room for one more element.
  */
 static int list_seam(struct iovec *iov, int count, size_t head, uint64_t *word)
 {
@@ -163,7 +167,7 @@ static int list_seam(struct iovec *iov, int count, size_t head, uint64_t *word)
 	return i + 1;
 }
 
-/* What a failed or empty transfer means. 0 bytes: the address space is gone (exit or exec). */
+/* The meaning of a failed or empty transfer. 0 bytes: the address space is gone (exit or exec). */
 static int transfer_error(struct vb_peer *peer, int err)
 {
 	if (!err)
@@ -198,7 +202,7 @@ static void list_advance(struct iovec **iov, int *count, size_t bytes)
 	}
 }
 
-/* One element needs no list: the plain call saves the kernel copying it. */
+/* A single element needs no list: the plain call saves the kernel copying it. */
 static ssize_t transfer_once(int fd, struct iovec *iov, int count, uint64_t addr, bool write,
 			     const struct vb_guard *guard)
 {
@@ -210,7 +214,7 @@ static ssize_t transfer_once(int fd, struct iovec *iov, int count, uint64_t addr
 	return vb_guard_call(guard, write ? SYS_pwritev : SYS_preadv, list);
 }
 
-/* Either the program closes descriptors, or the peer has spoilt the mark of its own. */
+/* Either the program closes descriptors, or the peer has changed the mark of its file. */
 static void descriptor_lost(struct vb_peer *peer)
 {
 	vb_note(VB_REASON_DESCRIPTORS_GONE,
@@ -225,7 +229,10 @@ static int transfer(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int 
 {
 	int fd = atomic_load_explicit(&peer->mem_fd, memory_order_relaxed);
 
-	/* A descriptor that is the program's by now must not be written to; nothing cheaper than a call of the system tells. */
+	/*
+	 * A descriptor that is the program's by now must not be written to. Nothing cheaper than a
+	 * system call tells.
+	 */
 	if (!vb_descriptor_still(fd)) {
 		descriptor_lost(peer);
 		return -EOPNOTSUPP;
@@ -239,7 +246,10 @@ static int transfer(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int 
 			continue;
 		if ((size_t)n >= length)
 			break;
-		/* The kernel moves at most 2 GiB a call; at a fault the next call says so. */
+		/*
+		 * The kernel moves at most 2 GiB in a call. After a fault the next call returns the
+		 * error.
+		 */
 		length -= (size_t)n;
 		addr += (uint64_t)n;
 		list_advance(&iov, &count, (size_t)n);
@@ -255,7 +265,7 @@ int vb_memory_transfer_word(struct vb_peer *peer, uint64_t addr, uint64_t *value
 	return transfer(peer, addr, &iov, 1, sizeof(*value), write, guard);
 }
 
-/* 0 if the arguments and the peer are sound. */
+/* 0 if the arguments and the peer are valid. */
 int vb_memory_transfer_check(const struct vb_peer *peer, uint64_t addr, int count, size_t length)
 {
 	if (count < 0 || count > VB_PEER_IOV)
@@ -265,7 +275,10 @@ int vb_memory_transfer_check(const struct vb_peer *peer, uint64_t addr, int coun
 	return peer->self || vb_peer_alive(peer) ? 0 : -ESRCH;
 }
 
-/* Is the range shared memory, and all of it mapped here by now? What follows cannot fail then. */
+/*
+ * Whether the range is shared memory that is completely mapped here by now. What follows then
+ * cannot fail.
+ */
 static bool window_ready(struct vb_peer *peer, uint64_t addr, uint64_t length)
 {
 	size_t room = 0;
@@ -279,7 +292,7 @@ static bool window_ready(struct vb_peer *peer, uint64_t addr, uint64_t length)
 	return false;
 }
 
-/* Piece by piece. What is used up of the list has length 0 afterwards. */
+/* Copies piece by piece. Elements of the list that are used up have length 0 afterwards. */
 static int window_copy(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
 		       size_t length, bool write, const struct vb_guard *guard)
 {
@@ -297,7 +310,10 @@ static int window_copy(struct vb_peer *peer, uint64_t addr, struct iovec *iov, i
 	return err;
 }
 
-/* The tail is stored after all else. A window ends at an aligned word, so the tail lies in one. */
+/*
+ * The tail is stored after all other bytes. A window ends at an aligned word, so the tail lies in
+ * one window.
+ */
 static int window_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
 			size_t length, bool tail, const struct vb_guard *guard)
 {
@@ -315,7 +331,7 @@ static int window_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, 
 	return at ? mapped_write((uintptr_t)at, iov, count, length - head, true, guard) : 0;
 }
 
-/* What is not our own is touched under a guard; one that has nothing to look at is `none`. */
+/* Memory of another process is touched under a guard; a guard without words is `none`. */
 static const struct vb_guard *guard_of(const struct vb_peer *peer, const struct vb_guard *guard,
 				       struct vb_guard *none)
 {

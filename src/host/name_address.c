@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How a block is called: the name that anybody can take, and the one that only processes of this user know. */
+/*
+ * The addresses of a block: the name that every process can take, and the one that only processes
+ * of this user know.
+ */
 #include "host/names.h"
 
 #include <stddef.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Queue pair numbers. A block of them is claimed by listening on its names (host/names.h): unique in the network namespace, whoever the owner
- * is, as the UDP port is, and gone with the owner. Where another user sits on the plain name, the keyed one suffices: processes of
- * one user ask it first. A number is reused as late as possible (IBA 9.2.4: stale packets).
+ * Queue pair numbers. A process claims a block of them by listening on its names (host/names.h).
+ * The names are unique in the network namespace, whatever user the owner has, as the UDP port is,
+ * and they vanish with the owner. Where another user has taken the plain name, the keyed one
+ * suffices: processes of one user ask it first. A number is reused as late as possible (IBA 9.2.4:
+ * stale packets).
  */
 #include "host/names.h"
 
@@ -35,7 +37,7 @@ static uint32_t random_block(void)
 	return 1 + vb_random32() % (NUM_BLOCKS - 2);
 }
 
-/* A socket bound to this name, or -errno. */
+/* Returns a socket that is bound to this name, or -errno. */
 static int name_bind(const struct sockaddr_un *addr, socklen_t len)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -50,13 +52,16 @@ static int name_bind(const struct sockaddr_un *addr, socklen_t len)
 	return err;
 }
 
-/* The sockets of a block; -1: not this name. */
+/* The sockets of a block; -1: this name is not bound. */
 struct claim {
 	int plain;
 	int keyed;
 };
 
-/* Binds the names of this block: both, or, if `alone` says so, the keyed one where the other is taken. 0 or -errno. */
+/*
+ * Binds both names of this block, or, if `alone` allows it, the keyed one where the plain one is
+ * taken. 0 or -errno.
+ */
 static int claim_bind(const struct vb_names *names, uint32_t block, bool alone, struct claim *c)
 {
 	struct sockaddr_un addr;
@@ -79,7 +84,7 @@ static int claim_bind(const struct vb_names *names, uint32_t block, bool alone, 
 	return err;
 }
 
-/* Who sits on the plain name, as far as can be seen: for the message. */
+/* Logs which process has the plain name, as far as can be seen. */
 static void squatter_note(const struct vb_names *names, uint32_t block)
 {
 	struct sockaddr_un addr;
@@ -101,7 +106,7 @@ static void squatter_note(const struct vb_names *names, uint32_t block)
 				  : "the user has no secret for names of its own (keyctl(2))");
 }
 
-/* The names of a block that was free; 0 or -errno. */
+/* Binds the names of a block that was free; 0 or -errno. */
 static int claim_random(const struct vb_names *names, uint32_t *block, struct claim *c)
 {
 	int err = -EADDRINUSE;
@@ -156,7 +161,7 @@ static int name_listen(struct vb_node *node, struct vb_source *listener, int fd,
 	listener->ready = keyed ? vb_admit_keyed_ready : vb_admit_ready;
 	if (fd < 0)
 		return 0;
-	/* What it accepts inherits this, so that nothing can be sent before it is so. */
+	/* Accepted sockets inherit this option, so no message can be sent before it is set. */
 	vb_control_name_senders(fd);
 	return listen(fd, SOMAXCONN) ? -errno
 				     : vb_node_source_add(node, listener, EPOLLIN | EPOLLET);
@@ -164,13 +169,16 @@ static int name_listen(struct vb_node *node, struct vb_source *listener, int fd,
 
 static void place_close(struct vb_node *node, uint32_t i)
 {
-	/* Peers look for its owner anew from now on. */
+	/* From now on peers look for another owner of the block. */
 	__atomic_store_n(&node->page->header.block[i], VB_NO_BLOCK, __ATOMIC_SEQ_CST);
 	vb_node_source_remove(node, &node->names.plain[i]);
 	vb_node_source_remove(node, &node->names.keyed[i]);
 }
 
-/* Listens on the names of the block, any if it is 0. The index of its entries, or -errno. */
+/*
+ * Listens on the names of the block; of any block if it is 0. Returns the index of its entries, or
+ * -errno.
+ */
 static int block_listen(struct vb_node *node, uint32_t *name)
 {
 	struct vb_page_header *head = &node->page->header;
@@ -184,7 +192,10 @@ static int block_listen(struct vb_node *node, uint32_t *name)
 
 	if (err)
 		return err;
-	/* Published before anybody can connect, so that who comes by this name finds it in the page. */
+	/*
+	 * Published before a process can connect: a peer that comes by this name finds it in the
+	 * page.
+	 */
 	__atomic_store_n(&head->block[i], block, __ATOMIC_RELEASE);
 	if (i == head->num_blocks)
 		__atomic_store_n(&head->num_blocks, i + 1, __ATOMIC_RELEASE);
@@ -221,8 +232,9 @@ static int block_claim(struct vb_node *node)
 }
 
 /*
- * The last number of block i was given back: its names and descriptors go, if enough numbers are left without it. They rest better so: the next
- * owner of the block is some process, some time.
+ * The last number of block i was given back. Its names and descriptors are given up, if enough
+ * numbers are left without it. The numbers rest better so: the next owner of the block is another
+ * process at another time.
  */
 static void block_retire(struct vb_node *node, uint32_t i)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The socket names that stand for a block of queue pair numbers, both in the abstract namespace (unix(7)).
+ * The socket names that stand for a block of queue pair numbers, both in the abstract namespace
+ * (unix(7)).
  *
- *     "\0verbatim/<block>"                 the plain name: everybody knows it, so anybody can take it
- *     "\0verbatim/k/<hash of the block>"   the keyed name: keyed with the user's secret (host/secret.h), where there is one
+ *   "\0verbatim/<block>"                 the plain name: every process knows it and can take it
+ *   "\0verbatim/k/<hash of the block>"   the keyed name: the key is the user's secret
+ *                                        (host/secret.h), if there is one
  */
 #ifndef VB_HOST_NAMES_H
 #define VB_HOST_NAMES_H

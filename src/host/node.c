@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The node's life: start, stop, and the turn in which the progress thread serves everything of this room. */
+/*
+ * The node: start, stop, and the turn in which the progress thread serves everything of this room.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,7 @@
 #include "host/private.h"
 #include "host/shared.h"
 
-/* The node lies outside the heap: tell the leak checker that what it points to is in use. */
+/* The node lies outside the heap: tells the leak checker that the memory it points to is in use. */
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
 #define LEAK_ROOT(at, size)    __lsan_register_root_region(at, size)
@@ -31,11 +33,11 @@
 #define NO_LEAK_ROOT(at, size) ((void)0)
 #endif
 
-/* Wait at most so long when the program closed our descriptors; ever. */
+/* The longest waits when the program has closed descriptors of the library, and otherwise. */
 #define GONE_NS    (1 * VB_MSEC)
 #define LONGEST_NS (500 * VB_MSEC)
 
-/* The peer that this process is to itself. */
+/* Makes the peer that stands for this process. */
 static int self_make(struct vb_node *node)
 {
 	const char *defect = NULL;
@@ -61,8 +63,8 @@ static int self_make(struct vb_node *node)
 }
 
 /*
- * What peers reach directly. The device works without, and stays without for good; so what is lacking just now refuses the start,
- * which the program's next call tries again.
+ * Makes what peers reach directly. The device works without it, but then without it for good. A
+ * shortage therefore makes the start fail, and the program's next call tries again.
  */
 static int direct_make(struct vb_node *node)
 {
@@ -105,7 +107,7 @@ static void node_free(struct vb_node *node)
 
 int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 {
-	/* Mostly tables that are touched as they are used. */
+	/* Mostly tables; their pages become present as they are used. */
 	struct vb_node *node = mmap(NULL, sizeof(*node), PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -188,7 +190,10 @@ uint64_t vb_node_nonce(struct vb_node *node)
 	return node->nonce;
 }
 
-/* Everything that was left for the progress thread. True if the device was told something, so that it should look before it sleeps. */
+/*
+ * Serves everything that was left for the progress thread. True if the device was told something,
+ * so that it should look before it sleeps.
+ */
 static bool serve(struct vb_node *node)
 {
 	bool told = vb_liveness_service(node);
@@ -207,7 +212,7 @@ static bool serve(struct vb_node *node)
 	return told;
 }
 
-/* Nothing of this turn points to them any more. */
+/* Events of this turn do not point to them any more. */
 static void sweep(struct vb_node *node)
 {
 	vb_mutex_take(&node->lock, VB_ORDER_NODE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is published: making ours, judging a peer's. */
+/* The published page: making this process's, judging a peer's. */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>

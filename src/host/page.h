@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a process publishes to its peers: two sparse memfds, written by their owner only, mapped read-only by peers.
+ * What a process publishes to its peers: two sparse memfds, written by their owner only, mapped
+ * read-only by peers.
  *
- * Whoever greets is given the page: what one must know to send to this process through rings, and nothing with which its memory
- * could be reached. Keys, and where memory lies, are in the ring of keys, which is given together with the memory itself
- * (host/trust.h says to whom).
+ * Every process that greets gets the page: what it must know to send to this process through rings,
+ * and nothing by which memory could be reached. Keys and addresses are in the ring of keys, which
+ * is given together with the memory itself (host/trust.h decides to which process).
  *
- * The tables are as large as the device's limits; the memfd is sparse, so only what is used costs memory, and nothing
- * ever moves. Readers copy an entry, then validate the copy: a peer may have gone wrong. All fields are accessed with
- * relaxed or acquire/release atomics (vb_page_* helpers or __atomic builtins).
+ * The tables are as large as the device's limits. The memfd is sparse, so only used parts cost
+ * memory, and nothing ever moves. Readers copy an entry, then validate the copy, because a peer may
+ * have gone wrong. All fields are accessed by relaxed or acquire/release atomics (vb_page_* helpers
+ * or __atomic builtins).
  */
 #ifndef VB_HOST_PAGE_H
 #define VB_HOST_PAGE_H
@@ -26,7 +28,7 @@
 #define VB_QPN_BLOCK_BITS 10 /* QPNs of a block; the upper 14 bits of a QPN name the block */
 #define VB_QPN_BLOCK_SIZE (1u << VB_QPN_BLOCK_BITS)
 #define VB_MAX_BLOCKS     64
-#define VB_NO_BLOCK       UINT32_MAX /* in header.block: closed again */
+#define VB_NO_BLOCK       UINT32_MAX /* in header.block: the block was closed */
 #define VB_MAX_QPS        (VB_MAX_BLOCKS * VB_QPN_BLOCK_SIZE)
 #define VB_MAX_ENGINES    65536
 #define VB_KEY_SLOT_BITS  18
@@ -36,30 +38,32 @@ struct vb_page_header {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t size_of_page; /* sizeof(struct vb_page) >> 12, a second check of the layout */
-	uint64_t nonce;        /* names this process instance */
+	uint64_t nonce;        /* identifies this instance of the process */
 	uint32_t pid;          /* in its own pid namespace: for messages only */
-	uint32_t uid;          /* when it was made: for messages only */
+	uint32_t uid;          /* user at the time of making: for messages only */
 	uint32_t num_engines;  /* engines ever used: marks [0, num_engines) are valid */
 	uint32_t num_blocks;
-	uint32_t block
-		[VB_MAX_BLOCKS]; /* block[i]'s QPNs are described by qp[i * VB_QPN_BLOCK_SIZE ...] */
+	/* The QPNs of block[i] are described by qp[i * VB_QPN_BLOCK_SIZE ...]. */
+	uint32_t block[VB_MAX_BLOCKS];
 	char pad[4096 - 8 - 8 - 8 - 8 - 8 - 4 * VB_MAX_BLOCKS - 64];
 	/*
-	 * Held by the progress thread from start to death: the kernel sets FUTEX_OWNER_DIED in its first word when the thread
-	 * dies, also on exec and while a forked child lives (which flock, OFD locks and socket hang-ups do not tell).
+	 * The progress thread holds this mutex from start to death. The kernel sets
+	 * FUTEX_OWNER_DIED in its first word when the thread dies, also on exec and while a forked
+	 * child lives (which flock(2), OFD locks and socket hang-ups do not tell).
 	 */
 	_Alignas(64) pthread_mutex_t alive;
 };
 
 /* One per engine; its own cache lines. */
 struct vb_page_engine {
-	uint32_t asleep;     /* 1: whoever sends to this engine must ring the doorbell */
+	uint32_t asleep;     /* 1: a process that sends to this engine must ring the doorbell */
 	uint32_t generation; /* odd while the engine exists */
 	char pad[56];
 	/*
-	 * The engine's mark: what it is about to touch, or touching, in another process. nonce 0: nothing. Written by the owner,
-	 * read by the process that is named, which waits for it on revocation. It names the key's slot, not the key: other peers read
-	 * it as well, and a slot's number opens nothing.
+	 * The engine's mark: what it touches, or is about to touch, in another process. nonce 0:
+	 * nothing. The owner writes it. The process that it names reads it, and waits for it on
+	 * revocation. It names the key's slot, not the key: other peers read it as well, and the
+	 * number of a slot opens nothing.
 	 */
 	_Alignas(64) uint64_t mark_nonce;
 	uint32_t mark_qpn; /* the target's QPN */
@@ -67,32 +71,43 @@ struct vb_page_engine {
 	char pad2[48];
 };
 
-/* In the access of a queue pair that serves requests with an answer: max_dest_rd_atomic is not 0. */
+/*
+ * In the access of a queue pair that serves requests with an answer: max_dest_rd_atomic is not 0.
+ */
 #define VB_PAGE_ANSWERS 0x80000000u
 
-/* One per QP: what an initiator needs to know before it touches the process's memory, and where to send. */
+/*
+ * One for each QP: what an initiator must know before it touches the process's memory, and where to
+ * send.
+ */
 struct vb_page_qp {
 	uint32_t qpn;     /* 0: no such QP */
 	uint32_t state;   /* enum ibv_qp_state */
 	uint32_t service; /* enum vb_service */
 	uint32_t access;  /* qp_access_flags, and VB_PAGE_ANSWERS */
 	uint32_t pd;
-	uint32_t dest_qpn; /* its peer */
+	uint32_t dest_qpn; /* number of its peer */
 	uint32_t engine;
-	uint32_t direct; /* 1: one-sided requests may be done directly (state, COMM_EST and max_dest_rd_atomic allow) */
+	/*
+	 * 1: one-sided requests may be done directly (state, COMM_EST and max_dest_rd_atomic
+	 * allow).
+	 */
+	uint32_t direct;
 	uint32_t generation; /* changes with every change of the entry */
 	uint32_t first_psn;  /* rq_psn: what its peer's sq_psn must be */
 	uint32_t pad[6];
 };
 
-/* For which engines of which processes its owner rang doorbells, the latest of them (host/bell.h). */
+/* The latest of the engines and processes that the owner rang doorbells for (host/bell.h). */
 #define VB_PAGE_BELLS 1016u
 
 struct vb_page_bells {
-	_Alignas(64) uint64_t count; /* entries ever */
-	uint64_t begun;              /* the same, stored before the entry is */
-	uint32_t attentive; /* its owner's progress thread looks into others' bells before it sleeps: no need to ring */
-	uint32_t sleep; /* its number: who has rung in one need not do so again */
+	_Alignas(64) uint64_t count; /* entries written so far */
+	uint64_t begun;              /* the same, stored before the entry is written */
+	/* Its owner's progress thread reads others' bells before it sleeps: no need to ring. */
+	uint32_t attentive;
+	/* The number of its sleep: a process that has rung in this one need not ring again. */
+	uint32_t sleep;
 	char pad[40];
 	uint64_t entry[VB_PAGE_BELLS];
 };
@@ -104,27 +119,37 @@ struct vb_page {
 	struct vb_page_qp qp[VB_MAX_QPS];
 };
 
-/* What goes only to whom the memory is given. */
+/* Given only to processes that are given the memory. */
 struct vb_keyring {
 	uint64_t magic;
 	uint64_t nonce; /* as in the page */
-	uint64_t arena_bytes; /* how many addresses from there are the arena's: fewer than its file has where they are short */
-	uint64_t arena_base; /* where its arena lies in its address space; 0: not used yet (host/arena.h) */
-	uint64_t arena_top; /* the end of what was ever used of the file, in whole windows (host/arena.c) */
+	/*
+	 * Bytes of addresses that the arena has from there: fewer than its file where addresses are
+	 * short.
+	 */
+	uint64_t arena_bytes;
+	/* Start of its arena in its address space; 0: not used yet (host/arena.h). */
+	uint64_t arena_base;
+	/* The end of the part of the file that was ever used, in whole windows (host/arena.c). */
+	uint64_t arena_top;
 	char pad[4096 - 5 * 8];
 	struct vb_key key[VB_MAX_KEYS];
 };
 
 /*
- * What a peer maps at first: the addresses of both tables together are 28 MB, which few processes use. Of the page all engines,
- * whose marks revocation must see, and these queue pairs; the rest when it is asked for (peer.c).
+ * What a peer maps at first. The addresses of both tables together are 28 MB, which few processes
+ * use. Of the page these are all engines, whose marks revocation must see, and these queue pairs.
+ * The rest is mapped when it is needed (peer.c).
  */
 #define VB_QPS_FIRST     (4u * VB_QPN_BLOCK_SIZE)
 #define VB_PAGE_FIRST    (offsetof(struct vb_page, qp) + VB_QPS_FIRST * sizeof(struct vb_page_qp))
 #define VB_KEYS_FIRST    16384u
 #define VB_KEYRING_FIRST (offsetof(struct vb_keyring, key) + VB_KEYS_FIRST * sizeof(struct vb_key))
 
-/* Key layout: 6 random bits, 18 bits of slot, 8 bits of tag; the upper 24 bits stay for the life of a type 2 window. */
+/*
+ * Key layout: 6 random bits, 18 bits of slot, 8 bits of tag. The upper 24 bits stay for the life of
+ * a type 2 window.
+ */
 static inline uint32_t vb_key_slot(uint32_t key)
 {
 	return (key >> 8) & (VB_MAX_KEYS - 1);

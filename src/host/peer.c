@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The table of peers: by nonce and by block, who lives, the doorbell. */
+/* The table of peers: by nonce and by block, which of them live, and the doorbell. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ bool vb_peer_has_proven(const struct vb_peer *peer, uint32_t block)
 	return proof_find(peer, block) >= 0;
 }
 
-/* A name that was given up may be another's by now, whose proof is the newer one. */
+/* Another process may have a name that was given up; the newer proof counts. */
 void vb_peer_prove(struct vb_peer *peer, uint32_t block)
 {
 	uint32_t n = atomic_load(&peer->num_proven);
@@ -124,7 +124,10 @@ bool vb_peer_speaks_for(const struct vb_peer *peer, uint32_t qpn)
 	return !(qpn >> 24) && vb_peer_has_proven(peer, qpn >> VB_QPN_BLOCK_BITS);
 }
 
-/* All of what `first` is the beginning of, mapped when it is asked for first; it stays until the peer goes. NULL: no memory. */
+/*
+ * The whole object whose beginning is `first`. Mapped when it is first needed; stays until the peer
+ * goes. NULL: no memory.
+ */
 static const void *whole(_Atomic(void *) *place, const void *first, size_t bytes)
 {
 	void *map = atomic_load_explicit(place, memory_order_acquire);
@@ -166,8 +169,9 @@ const struct vb_key *vb_peer_key(struct vb_peer *peer, uint32_t key)
 }
 
 /*
- * For a process whose descriptors were closed by its program: connecting to a name wakes its owner as the doorbell does. The
- * socket lives only here, so its number cannot be taken from under us for long.
+ * For a process whose descriptors were closed by its program: connecting to a name wakes the name's
+ * owner as the doorbell does. The socket lives only here, so the program has hardly time to close
+ * its number.
  */
 static void knock(struct vb_peer *peer)
 {
@@ -184,7 +188,10 @@ static void knock(struct vb_peer *peer)
 	vb_sys_close(fd);
 }
 
-/* By the connection, since a descriptor for each peer's doorbell would be one more. False: it has none that works. */
+/*
+ * Rings by the connection, because a descriptor for each peer's doorbell would be one more. False:
+ * no connection works.
+ */
 static bool ring_by_connection(struct vb_peer *peer)
 {
 	struct vb_node *node = peer->node;

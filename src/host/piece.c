@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Small pieces share a slab, which is one memory page: however few pieces of it are left, they never keep more memory than if each had
- * a page. It is filled from its beginning upwards and goes back to the arena when it is full and its pieces are freed.
+ * Small pieces share a slab, which is one page of memory. However few of its pieces are left, they
+ * never keep more memory than if each had a page. A slab is filled from its beginning upwards, and
+ * goes back to the arena when it is full and its pieces are freed.
  */
 #include "host/piece.h"
 
@@ -19,8 +20,8 @@
 
 struct vb_slab {
 	char *base;
-	size_t taken;      /* from the beginning: was given out, to pieces that live or lived */
-	unsigned int live; /* pieces */
+	size_t taken;      /* bytes from the beginning that were given out */
+	unsigned int live; /* pieces that are not freed */
 };
 
 static size_t page_bytes(void)
@@ -74,13 +75,13 @@ static void slab_end(struct vb_node *node, struct vb_slab *s)
 	free(s);
 }
 
-/* With the lock. Has the slab room for it? */
+/* The caller holds the lock. Whether the slab has room for the piece. */
 static bool fits(const struct vb_slab *s, size_t bytes, size_t unit)
 {
 	return s && round_up(s->taken, unit) + bytes <= page_bytes();
 }
 
-/* With the lock. The slab that is being filled gives way to a new one. */
+/* The caller holds the lock. Begins a new slab. */
 static int slab_next(struct vb_node *node)
 {
 	struct vb_slab *before = node->arena.slab;
@@ -128,7 +129,7 @@ void vb_piece_free(struct vb_node *node, const struct vb_piece *piece)
 		vb_arena_free(node, piece->addr, piece->bytes);
 		return;
 	}
-	/* As the arena does with what it gets back. */
+	/* As the arena does with memory that it gets back. */
 	if (vb_descriptor_ours(arena->fd))
 		memset(piece->addr, 0, piece->bytes);
 	vb_mutex_take(&arena->slab_lock, VB_ORDER_SLAB);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Pieces of the arena of any size (host/arena.h): small ones share a memory page. A place within a page is given out once as long as
- * the page is in use, and then the page rests in the arena: whoever still has a view of a freed piece writes to nobody.
+ * Pieces of the arena of any size (host/arena.h). Small ones share a page. A place within a page is
+ * given out once while the page is in use, and then the page rests in the arena: a process that
+ * still has a view of a freed piece writes into no other memory.
  */
 #ifndef VB_HOST_PIECE_H
 #define VB_HOST_PIECE_H
@@ -18,15 +19,19 @@ struct vb_slab;
 struct vb_piece {
 	void *addr;
 	size_t bytes;
-	struct vb_slab *slab; /* the page that it shares with others; NULL: it has pages of its own */
+	/* The page that it shares with other pieces; NULL: it has pages of its own. */
+	struct vb_slab *slab;
 };
 
-/* What so many bytes take at an address that is a multiple of 2^log_align, which is a memory page at most. */
+/*
+ * The bytes that a piece takes at an address that is a multiple of 2^log_align, which is at most a
+ * page.
+ */
 size_t vb_piece_bytes(size_t bytes, uint32_t log_align);
 
 /*
- * Zero-filled; `bytes` is of vb_piece_bytes(). 0; -ENOMEM with the reason recorded. What is still mapped elsewhere reads as zeroes after
- * it was freed.
+ * Zero-filled; `bytes` is a result of vb_piece_bytes(). 0; -ENOMEM with the reason recorded. After
+ * the piece was freed, mappings in other processes read as zeros.
  */
 int vb_piece_alloc(struct vb_node *node, size_t bytes, uint32_t log_align, struct vb_piece *piece);
 void vb_piece_free(struct vb_node *node, const struct vb_piece *piece);

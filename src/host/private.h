@@ -2,8 +2,9 @@
 /*
  * What the files of this room know of each other: the node, its peers, connections and tables.
  *
- * One lock, node->lock, guards all of it; it is the innermost lock of the device (callers may hold engine locks) and is never held
- * while an event is told to the device. Objects that the epoll descriptor points to are freed by the progress thread only.
+ * One lock, node->lock, guards all of it. It is the innermost lock of the device (callers may hold
+ * engine locks), and is never held while the device is told of an event. The progress thread alone
+ * frees objects that the epoll descriptor points to.
  */
 #ifndef VB_HOST_PRIVATE_H
 #define VB_HOST_PRIVATE_H
@@ -30,7 +31,10 @@
 struct vb_guard;
 struct vb_turn;
 
-/* Something that the epoll descriptor watches. ready() is called by the progress thread, without the lock. */
+/*
+ * A descriptor that the epoll descriptor watches. The progress thread calls ready() without the
+ * lock.
+ */
 struct vb_source {
 	int fd;
 	void (*ready)(struct vb_node *node, struct vb_source *source, uint32_t events);
@@ -38,12 +42,13 @@ struct vb_source {
 
 /* names.c: the blocks of queue pair numbers and the numbers that are free, oldest first. */
 struct vb_names {
-	struct vb_source plain[VB_MAX_BLOCKS]; /* listeners; of each block one at least */
+	/* Listeners; each block has at least one of the two. */
+	struct vb_source plain[VB_MAX_BLOCKS];
 	struct vb_source keyed[VB_MAX_BLOCKS];
 	uint16_t in_use[VB_MAX_BLOCKS];
 	bool has_secret;
 	uint8_t secret[VB_SIPHASH_KEY_BYTES];
-	uid_t secret_uid; /* whose */
+	uid_t secret_uid; /* the user of the secret */
 	uint32_t num_free;
 	uint32_t first;
 	uint32_t free[VB_MAX_QPS]; /* a ring of indices into page->qp */
@@ -56,16 +61,19 @@ struct vb_budget {
 	int64_t at; /* when it was filled up last */
 };
 
-/* admit.c: the progress thread's, but for `spare`. */
+/* admit.c: used by the progress thread, except for `spare`. */
 struct vb_admission {
 	bool again; /* callers wait for budget or for a descriptor */
 	uint32_t turn;
 	struct vb_budget plain, keyed; /* by the kind of name that was called */
-	int64_t stranger_at;           /* up to when other users' turns are used up */
-	int spare; /* a descriptor to be given up for telling a caller that there is none left */
+	int64_t stranger_at;           /* until when other users' turns are used up */
+	int spare; /* a descriptor that is given up in order to tell a caller that none is left */
 };
 
-/* keys.c: free slots in the order of their release; slots never used come first until enough lie between release and reuse. */
+/*
+ * keys.c: free slots in the order of their release. Slots that were never used come first, until
+ * enough lie between release and reuse.
+ */
 struct vb_keys {
 	uint32_t fresh; /* slots from here on were never used */
 	uint32_t num_free;
@@ -101,39 +109,45 @@ struct vb_arena {
 	uint64_t top;    /* the end of what was ever used, as peers are told */
 	char *base;
 	struct vb_extent *extents;
-	struct vb_extent *latest;  /* placed last, or the one before it */
-	uint64_t cursor;           /* where that ended */
-	pthread_mutex_t slab_lock; /* before `lock` */
-	struct vb_slab *slab;      /* that is being filled; NULL: none */
+	struct vb_extent *latest;  /* the piece placed last, or the one before it */
+	uint64_t cursor;           /* the end of that piece */
+	pthread_mutex_t slab_lock; /* taken before `lock` */
+	struct vb_slab *slab;      /* the slab that is being filled; NULL: none */
 };
 
 enum vb_peer_state {
-	VB_PEER_MET, /* it told who it is */
-	VB_PEER_UP,  /* it gave its descriptors */
+	VB_PEER_MET, /* it has introduced itself */
+	VB_PEER_UP,  /* it has given its descriptors */
 	VB_PEER_DEAD,
 };
 
 /* give.c: asking a peer for its memory. */
 struct vb_ask {
-	_Atomic bool wanted;   /* by a queue pair here */
-	_Atomic bool answered; /* for the first time */
-	int64_t again;         /* CLOCK_MONOTONIC ns: when it is due, 0: not */
-	int64_t pause;         /* before it is asked again */
-	int64_t heard;         /* when it asked us last */
+	_Atomic bool wanted;   /* a queue pair of this process wants it */
+	_Atomic bool answered; /* the first answer has come */
+	int64_t again;         /* CLOCK_MONOTONIC ns: when the peer is asked again, 0: never */
+	int64_t pause;         /* the pause before it is asked again */
+	int64_t heard;         /* when the peer asked this process last */
 };
 
 struct vb_peer {
 	struct vb_node *node;
 	struct vb_peer *next;
-	const struct vb_page *page; /* its first part */
-	const struct vb_keyring *
-		keys; /* its first part; this and what follows of its memory: of meaning once it is given */
+	const struct vb_page *page; /* first part of its page */
+	/*
+	 * First part of its keys. This and the other members about its memory are valid once it is
+	 * given.
+	 */
+	const struct vb_keyring *keys;
 	_Atomic(void *) whole_page, whole_keys; /* NULL until needed */
 	uint64_t nonce;
-	pid_t seen_pid; /* in our pid namespace, 0: not visible here */
-	uid_t uid;      /* as its first connection had it */
+	pid_t seen_pid; /* in this process's pid namespace, 0: not visible here */
+	uid_t uid;      /* on its first connection */
 	bool stranger;  /* of another user */
-	/* trust.c: its page may name any block. Those count whose name we called, and it was the one who answered. */
+	/*
+	 * trust.c: its page may name any block. A block counts when this process has called its
+	 * name and this peer has answered.
+	 */
 	_Atomic bool must_prove;
 	_Atomic bool doubted; /* it has spoken for a block that it has not proven */
 	_Atomic uint32_t num_proven;
@@ -141,24 +155,27 @@ struct vb_peer {
 	bool self;
 	enum vb_peer_state state;
 	struct vb_ask ask;
-	_Atomic bool given; /* its memory, or some of it, to us. Stored last */
+	_Atomic bool given; /* some of its memory was given to this process; stored last */
 	_Atomic bool condemned;
-	_Atomic uint32_t rung;    /* bell.c: its sleep in which it was rung for */
+	_Atomic uint32_t rung;    /* bell.c: number of its sleep in which it was rung for */
 	_Atomic int mem_fd;       /* -1: its memory cannot be reached */
-	_Atomic bool unreachable; /* for another reason */
-	_Atomic pid_t thread;     /* bulk.c: its memory answers to this number, 0: to none */
+	_Atomic bool unreachable; /* for another reason than mem_fd */
+	/* Bulk.c: the process number under which its memory can be reached, 0: none. */
+	_Atomic pid_t thread;
 	uint64_t thread_word;
 	struct vb_turn *turn;
-	int arena_fd; /* window.c: our own; -1: mapped as far as it is used */
+	int arena_fd; /* window.c: of this process itself; -1: mapped as far as it is used */
 	uint64_t arena_size;
-	uint64_t arena_file;     /* its inode */
-	size_t windows;          /* of a peer: mapped so far, with the lock */
-	bool has_arena;          /* it has our arena, and is told when more of it is used */
-	_Atomic(void *) *window; /* NULL: it has none to share */
+	uint64_t arena_file; /* its inode */
+	size_t windows;      /* of a peer: mapped so far, under the lock */
+	/* It has this process's arena, and is told when more of it is used. */
+	bool has_arena;
+	_Atomic(void *) *window; /* NULL: it has no arena to share */
 	struct vb_source pidfd;
 	uint32_t connections;
-	struct vb_connection *connection; /* the one that is spoken on, NULL: none */
-	uint32_t references;              /* the table's, one per channel, one per waiting call */
+	struct vb_connection *connection; /* the connection to speak on, NULL: none */
+	/* One of the table, one for each channel, one for each waiting call. */
+	uint32_t references;
 	uint32_t num_channels;
 	struct vb_channel *channels; /* by host_next */
 	uint64_t bells_heard;        /* entries of its bells that were read */
@@ -168,33 +185,47 @@ struct vb_peer {
 struct vb_connection {
 	struct vb_source source;
 	struct vb_connection *next;
-	struct vb_peer *peer; /* since its hello */
-	int block;            /* that we wanted to reach, -1: it came to us */
-	struct ucred opened;  /* of who connected or, for one that we called, of who listened */
-	struct ucred from;    /* of who sent the message before us */
-	uint64_t token;       /* in our grant: who asks us for memory shows it */
-	uint64_t shown;       /* in the other side's, 0: no grant yet */
-	int64_t since;        /* CLOCK_MONOTONIC ns */
+	struct vb_peer *peer; /* set by its hello */
+	/* The block that this process called, -1: the other side has called. */
+	int block;
+	/* Credentials of the process that connected or, if this process has called, listened. */
+	struct ucred opened;
+	struct ucred from; /* credentials of the sender of the present message */
+	/* In this process's grant: the other side shows it when it asks for memory. */
+	uint64_t token;
+	uint64_t shown; /* in the other side's grant, 0: no grant yet */
+	int64_t since;  /* CLOCK_MONOTONIC ns */
 	uint32_t queued;
 	bool closed;
-	bool granted; /* the greeting on it has come to its end; two that call each other have two, and one of them may be late */
-	bool gave;    /* our grant was sent */
+	/*
+	 * The greeting on it is complete. Two processes that call each other have two connections,
+	 * one of which may be late.
+	 */
+	bool granted;
+	bool gave;       /* this process has sent its grant */
 	bool last_heard; /* the other side says no more on it */
-	bool leaving;    /* nor do we: another one serves */
-	bool grant_owed; /* the stranger at the other end has to prove first that a block is its own */
-	bool ended;      /* to be closed: the other side has gone, */
-	bool refused;    /* or is not one of us, */
-	bool short_here;  /* or there is no descriptor left, here */
+	bool leaving;    /* this process says no more on it: another connection serves */
+	/* The stranger at the other end must prove first that a block is its own. */
+	bool grant_owed;
+	bool ended;       /* to be closed: the other side has gone, */
+	bool refused;     /* or is not a process of this library, */
+	bool short_here;  /* or no descriptor is left here, */
 	bool short_there; /* or there */
 	struct vb_outgoing *out;
 	struct vb_outgoing **out_end;
 };
 
-/* Who is told what comes on connections, by the progress thread, without the lock: contact.c. */
+/*
+ * contact.c. The functions that take what comes on connections; called by the progress thread,
+ * without the lock.
+ */
 struct vb_hearer {
 	void (*message)(struct vb_node *node, struct vb_connection *conn,
 			const struct vb_control *msg, int *fds, int num_fds);
-	/* The descriptors beside this message were lost: there is no number left for them. False: the connection is of no use without. */
+	/*
+	 * The descriptors of this message were lost, because no number is left for them. False: the
+	 * connection is of no use without them.
+	 */
 	bool (*stripped)(struct vb_node *node, struct vb_connection *conn,
 			 const struct vb_control *msg);
 	/* The connection has ended; its flags say why. */
@@ -218,11 +249,11 @@ struct vb_contact_entry {
 	uint32_t block;
 	enum vb_contact_state state;
 	bool wanted;        /* the progress thread is to connect */
-	bool answered;      /* there was an owner once */
-	uint64_t nonce;     /* MET: whose */
+	bool answered;      /* the block had an owner once */
+	uint64_t nonce;     /* MET: nonce of the owner */
 	int64_t tried;      /* CLOCK_MONOTONIC ns */
 	int64_t called;     /* when its name was called last, the same clock */
-	int64_t full_since; /* its queue of callers is full since then, 0: it is not */
+	int64_t full_since; /* since when its queue of callers is full, 0: it is not */
 };
 
 #define VB_CONTACT_BUCKETS 64
@@ -235,11 +266,11 @@ struct vb_node {
 	struct vb_keyring *keyring;
 	uint64_t nonce;
 	_Atomic bool forked;
-	_Atomic bool gone;   /* descriptors were closed by the program */
-	_Atomic bool todo;   /* the progress thread has something to look after */
-	_Atomic bool kicked; /* the doorbell was rung from within and has not been heard yet */
+	_Atomic bool gone;   /* the program has closed descriptors of the library */
+	_Atomic bool todo;   /* the progress thread has something to serve */
+	_Atomic bool kicked; /* a ring of the doorbell from within the process was not heard yet */
 	_Atomic bool held;   /* vb_node_hold_alive() was called */
-	pthread_t thread;    /* who called it */
+	pthread_t thread;    /* the thread that called it */
 	int epoll;
 	int page_fd;
 	int keyring_fd;
@@ -248,11 +279,13 @@ struct vb_node {
 	char obstacle[VB_CONTROL_TEXT];
 	struct vb_source doorbell;
 	pthread_mutex_t lock;
-	uint64_t outcasts[VB_OUTCASTS]; /* nonces of condemned peers, which are not taken up again */
+	/* Nonces of condemned peers, which are not accepted again. */
+	uint64_t outcasts[VB_OUTCASTS];
 	uint32_t num_outcasts;
 	struct vb_peer *self;
-	struct vb_peer *peers;  /* others */
-	struct vb_peer *buried; /* told dead, table's reference to be dropped */
+	struct vb_peer *peers; /* others */
+	/* Peers that are dead; the table's reference is still to be dropped. */
+	struct vb_peer *buried;
 	struct vb_connection *connections;
 	struct vb_connection *closed; /* to be freed */
 	struct vb_contact_entry *contacts[VB_CONTACT_BUCKETS];
@@ -267,7 +300,7 @@ struct vb_node {
 	struct vb_keys keys;
 	struct vb_engines engines;
 	struct vb_channels channels;
-	struct vb_lock bell_lock; /* bell.c: our notes in the page */
+	struct vb_lock bell_lock; /* bell.c: guards this process's notes in the page */
 	_Atomic uint64_t called[VB_MAX_ENGINES / 64];
 	struct vb_arena arena;
 };
@@ -281,23 +314,32 @@ static inline int64_t vb_node_clock(void)
 /* epoll descriptor and doorbell; close: what is watched for other rooms. */
 int vb_reactor_open(struct vb_node *node);
 void vb_reactor_close(struct vb_node *node);
-/* Is the set that the progress thread waits for still there? Nothing of the program's is waited for, or put into its own set. */
+/*
+ * Whether the epoll set of the progress thread is still the library's. A set of the program is
+ * neither waited for nor changed.
+ */
 bool vb_reactor_intact(struct vb_node *node);
-/* Waits so many ns for what comes, and lets it be served. */
+/* Waits up to `ns` for events and serves them. */
 void vb_reactor_wait(struct vb_node *node, int64_t ns);
 /* Rings the process's own doorbell. */
 void vb_reactor_ring(struct vb_node *node);
-/* Removing also closes. -EBADF (and DESCRIPTORS_GONE noted) if the program closed the epoll descriptor. */
+/*
+ * Removing also closes. -EBADF (and DESCRIPTORS_GONE noted) if the program has closed the epoll
+ * descriptor.
+ */
 int vb_node_source_add(struct vb_node *node, struct vb_source *source, uint32_t events);
 void vb_node_source_remove(struct vb_node *node, struct vb_source *source);
-/* What is ready is told once more, although the source is edge-triggered. */
+/* Reports readiness once more, although the source is edge-triggered. */
 void vb_node_source_again(struct vb_node *node, struct vb_source *source, uint32_t events);
-/* Have the progress thread look after things; any thread. */
+/* The progress thread is to serve what is left for it. Any thread. */
 void vb_node_todo(struct vb_node *node);
-/* With the lock: look after things again in so many ns at the latest. */
+/* With the lock: the progress thread is to serve again in `delay` ns at the latest. */
 void vb_node_retry(struct vb_node *node, int64_t delay);
 
-/* name_address.c: is it the user whose names and processes are ours? That alone opens no memory (host/trust.h). */
+/*
+ * name_address.c: whether the names and processes of this user are this process's own kind. That
+ * alone opens no memory (host/trust.h).
+ */
 bool vb_user_is_ours(const struct vb_node *node, uid_t uid);
 
 /* names.c. open: looks for the user's secret. */
@@ -309,74 +351,87 @@ void vb_admit_ready(struct vb_node *node, struct vb_source *listener, uint32_t e
 void vb_admit_keyed_ready(struct vb_node *node, struct vb_source *listener, uint32_t events);
 /* Takes callers that had to wait, and ends greetings that take too long. Without the lock. */
 void vb_admit_service(struct vb_node *node);
-/* With the lock. May we keep a connection to this owner of a name? */
+/* With the lock. Whether this process may keep a connection to this owner of a name. */
 bool vb_admit_called(struct vb_node *node, const struct ucred *cred);
 /* With the lock: a descriptor for vb_admission.spare, if there is one. */
 void vb_admit_spare(struct vb_node *node);
 /*
- * Are there descriptors for one more peer, all that a greeting takes at its height? What is lost in the middle of it costs both sides more; and the
- * program keeps these few for itself.
+ * Whether there are descriptors for one more peer, as many as a greeting needs at once. A shortage
+ * in the middle of a greeting costs both sides more, and the program keeps these few for itself.
  */
 bool vb_admit_has_room(const struct vb_node *node);
 
 /* contact_table.c */
-/* With the lock. There is no descriptor left for what a greeting needs: the caller is told, the connection is to end. */
+/*
+ * With the lock. No descriptor is left for a part of a greeting: the caller is told, and the
+ * connection ends.
+ */
 void vb_contact_too_short(struct vb_connection *conn);
-/* With the lock. The connection's contact, if it was we who called. */
+/* With the lock. The connection's contact, if this process has called. */
 struct vb_contact_entry *vb_contact_of(struct vb_node *node, const struct vb_connection *conn);
 bool vb_contact_is_short(enum vb_contact_state state);
-/* With the lock. The peer that owns the block, or NULL and why; starts contact. */
+/* With the lock. The peer that owns the block, or NULL and why there is none; starts contact. */
 struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t since,
 				enum vb_contact *why);
-/* With the lock: call the name of the block of a living peer again. */
+/* With the lock: calls the name of the block of a living peer again. */
 enum vb_contact vb_contact_again(struct vb_node *node, uint32_t block);
-/* With the lock: call the names of the blocks that this peer's page claims. */
+/* With the lock: calls the names of the blocks that this peer's page claims. */
 void vb_contact_prove(struct vb_node *node, const struct vb_peer *peer);
-/* With the lock: remember that the owner of these blocks has died. */
+/* With the lock: records that the owner of these blocks has died. */
 void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer);
 void vb_contact_free_all(struct vb_node *node);
 
-/* contact.c: progress thread. Connects where that is wanted. True if the device was told something. */
+/*
+ * contact.c: progress thread. Connects where that is wanted. True if the device was told something.
+ */
 bool vb_contact_service(struct vb_node *node);
 extern const struct vb_hearer vb_contact_hearer;
 
-/* greeting.c: all with the lock. A defect sets conn->refused, a death conn->ended; descriptors that are kept are set to -1. */
+/*
+ * greeting.c: all with the lock. A defect sets conn->refused, a death conn->ended. Descriptors that
+ * are kept are set to -1.
+ */
 void vb_greeting_hello(struct vb_node *node, struct vb_connection *conn);
 void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 			       const struct vb_control *msg, const int *fds, int num_fds);
 /* True if the peer can be used now. */
 bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_control *msg);
 
-/* give.c: all with the lock. The messages; on this connection. */
+/* give.c: all with the lock. Take the messages of this connection. */
 void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg);
 void vb_give_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds);
-/* What it gave found no descriptor: rings serve it, and it is asked again. */
+/* The parts of a GIVE found no descriptor: rings serve, and the peer is asked again. */
 void vb_give_stripped(struct vb_peer *peer);
-/* May this peer, which has our memory, have more of it now? If not, it is told of no more. */
+/*
+ * Whether this peer, which has this process's memory, may have more of it now. If not, it is told
+ * of no more.
+ */
 bool vb_give_still(struct vb_connection *conn);
-/* vb_trust_is_kin() of who sent the message before us. */
+/* vb_trust_is_kin() of the sender of the present message. */
 bool vb_give_is_kin(const struct vb_connection *conn);
-/* Asks the peer for its memory, once; and asks those again that have refused, and for proofs. */
+/* Asks the peer for its memory, once; asks peers again that have refused; asks for proofs. */
 void vb_give_ask(struct vb_node *node, struct vb_peer *peer);
 void vb_give_service(struct vb_node *node);
 
 /* connection.c: all with the lock. */
 struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,
 					const struct ucred *cred);
-/* Queues; the fds that `owned` says are closed after sending. */
+/* Queues the message. Descriptors that `owned` names are closed after sending. */
 void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 			const struct vb_control *msg, const int *fds, int num_fds, bool owned);
 void vb_connection_flush(struct vb_node *node, struct vb_connection *conn);
-/* Takes it out of the epoll set and the list; freed at the end of the turn. */
+/* Takes the connection out of the epoll set and the list. It is freed at the end of the turn. */
 void vb_connection_close(struct vb_node *node, struct vb_connection *conn);
 /*
- * The one to be spoken on, NULL if the peer has none: one on which it has granted, so that it neither ends it as a greeting that takes too long
- * nor reads from it what comes before the grant.
+ * The connection to speak on, NULL if the peer has none: one on which the peer has granted. The
+ * peer then neither ends it as a greeting that takes too long, nor reads from it what comes before
+ * the grant.
  */
 struct vb_connection *vb_connection_of(struct vb_node *node, const struct vb_peer *peer);
 /*
- * Another grant on it was sent or came. When both have, others that the peer has with us end, since each costs both a descriptor: two processes may
- * call each other at once, and a stranger's names are all called. last: the other side says no more on this one.
+ * Another grant on it was sent or came. When both have, other connections with the same peer end,
+ * because each costs both sides a descriptor: two processes may call each other at once, and all
+ * names of a stranger are called. last: the other side says no more on this one.
  */
 void vb_connection_settle(struct vb_node *node, struct vb_connection *conn);
 void vb_connection_last(struct vb_node *node, struct vb_connection *conn);
@@ -384,7 +439,10 @@ void vb_connection_free_closed(struct vb_node *node);
 
 /* peer_life.c: with the lock. */
 struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, uint64_t nonce);
-/* Out of the table, as if it had never come: it may come again. Nobody else has a reference. */
+/*
+ * Takes the peer out of the table as if it had never come; it may come again. No other reference
+ * exists.
+ */
 void vb_peer_forget(struct vb_node *node, struct vb_peer *peer);
 void vb_peer_ref(struct vb_peer *peer);
 void vb_peer_unref(struct vb_peer *peer);
@@ -392,63 +450,71 @@ void vb_peer_unref(struct vb_peer *peer);
 /* peer.c: with the lock. */
 struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce);
 struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block);
-/* Its page names the block, and where that does not count there is a proof. Also without the lock. */
+/*
+ * Its page names the block and, where that does not count, there is a proof. Also without the lock.
+ */
 bool vb_peer_owns(const struct vb_peer *peer, uint32_t block);
 void vb_peer_prove(struct vb_peer *peer, uint32_t block);
 bool vb_peer_has_proven(const struct vb_peer *peer, uint32_t block);
-/* Which of its blocks, -1 if none. */
+/* The index of the block among those of the page, -1: none. */
 int vb_page_block_index(const struct vb_page *page, uint32_t block);
-/* The peer has gone wrong: it is not to be taken up again while it lives. */
+/* The peer has gone wrong: it is not accepted again while it lives. */
 void vb_peer_cast_out(struct vb_peer *peer);
 bool vb_peer_is_outcast(const struct vb_node *node, uint64_t nonce);
-/* Wakes the peer's progress thread, without looking whether it sleeps. True if that is certain. */
+/*
+ * Wakes the peer's progress thread without looking whether it sleeps. True if it is certain to
+ * wake.
+ */
 bool vb_peer_ring(struct vb_peer *peer);
 
-/* bell.c. Rings for that engine of the peer, unless its thread is about to look anyway. */
+/* bell.c. Rings for that engine of the peer, unless the peer's thread is about to look anyway. */
 void vb_bell_ring(struct vb_peer *peer, uint32_t engine);
 /*
- * Progress thread: from sleep on, who has news rings. True: there are some already, which were taken note of. wake: nobody needs to ring,
- * and what was rung for is taken note of.
+ * Progress thread. vb_bell_sleep(): from now on peers with news ring. True: there are news already,
+ * which were noted. vb_bell_wake(): no peer needs to ring, and rings since then are noted.
  */
 bool vb_bell_sleep(struct vb_node *node);
 void vb_bell_wake(struct vb_node *node);
 
 /* page.c */
 int vb_page_create(uint64_t nonce, struct vb_page **page, int *fd);
-/* Checks the fixed part of a mapped page. NULL or what is wrong with it. */
+/* Checks the fixed part of a mapped page. NULL, or what is wrong with it. */
 const char *vb_page_defect(const struct vb_page *page);
 int vb_keyring_create(uint64_t nonce, struct vb_keyring **keys, int *fd);
-/* Of the process with this nonce. Leaves fd open; 0, or -errno and the defect. */
+/* Maps the keys of the process with this nonce. Leaves fd open. 0, or -errno and the defect. */
 int vb_keyring_map(int fd, uint64_t nonce, const struct vb_keyring **keys, const char **defect);
 
-/* alive.c. In the first word of the lock: the thread that holds it, as futex(2) has it. */
+/* alive.c. In the first word of the lock: the thread that holds it, as in futex(2). */
 #define VB_ALIVE_TID 0x3fffffffu
 int vb_alive_init(struct vb_page *page);
 bool vb_alive_word_held(const struct vb_page *page);
 /*
- * watch.c. With the lock: the peer has a connection more; was given memory. A pidfd of its process is kept in between where this kernel gives none of
- * who made a socket (before 6.5).
+ * watch.c. With the lock: the peer has a connection more; the peer was given memory. In between, a
+ * pidfd of its process is kept where this kernel gives none for the maker of a socket (before 6.5).
  */
 void vb_liveness_met(struct vb_node *node, struct vb_peer *peer, int sock);
 void vb_liveness_given(struct vb_node *node, struct vb_peer *peer);
 /* liveness.c. Tells the device of peers that have died. True if there were any. */
 bool vb_liveness_service(struct vb_node *node);
-/* How long may pass until it is to be looked whether peers live. */
+/* The longest time until peers must be looked at again. */
 int64_t vb_liveness_pause(struct vb_node *node);
 
 /* turn.c. */
 int vb_turn_create(struct vb_turn **turn, int *fd);
 int vb_turn_map(int fd, struct vb_turn **turn, const char **defect);
 void vb_turn_unmap(struct vb_turn *turn);
-/* 0, or -EAGAIN when somebody who runs kept it for too long; with `insist` never. *ticket is for what follows. */
+/*
+ * 0, or -EAGAIN when a running holder has kept the turn too long; never with `insist`. *ticket is
+ * for the functions below.
+ */
 int vb_turn_take(struct vb_turn *turn, bool insist, uint64_t *ticket);
 void vb_turn_release(struct vb_turn *turn, uint64_t ticket);
-/* The third word of the guard: it is still this ticket's turn. */
+/* Sets the third word of the guard: the turn still belongs to this ticket. */
 void vb_turn_guard(const struct vb_turn *turn, uint64_t ticket, struct vb_guard *guard);
 
 /*
- * bulk.c: long transfers. probe: progress thread. move returns the bytes moved; what is missing is left to the descriptor. [head, length)
- * is stored after the rest.
+ * bulk.c: long transfers. probe: progress thread. move returns the bytes moved; the rest is left to
+ * the descriptor. The bytes [head, length) are stored after the others.
  */
 void vb_bulk_probe(struct vb_peer *peer, uint64_t nonce_address);
 bool vb_bulk_suits(const struct vb_peer *peer, size_t length);
@@ -461,19 +527,25 @@ int vb_memory_transfer_check(const struct vb_peer *peer, uint64_t addr, int coun
 int vb_memory_transfer_word(struct vb_peer *peer, uint64_t addr, uint64_t *value, bool write,
 			    const struct vb_guard *guard);
 
-/* memory.c: the descriptor of our own memory for peers; -1 and the obstacle; or -errno when the system is short of something. */
+/*
+ * memory.c: the descriptor of this process's memory for peers; -1 and the obstacle; or -errno when
+ * the system is short of something.
+ */
 int vb_memory_open_own(const uint64_t *nonce, char *obstacle, size_t size);
-/* Is a received descriptor what its sender says: the memory of a process? */
+/* Whether a received descriptor is what its sender says: the memory of a process. */
 bool vb_memory_usable(int fd);
 
-/* arena.c. create: the file only; -errno. forked: in the child, while its descriptors still stand. */
+/*
+ * arena.c. create: the file only; -errno. forked: in the child, while its descriptors are still
+ * open.
+ */
 int vb_arena_create(struct vb_node *node);
 void vb_arena_destroy(struct vb_node *node);
 void vb_arena_forked(struct vb_node *node);
 
 /*
- * window.c. attach: takes the descriptor of a peer's arena if it is fit to be mapped; its keys are there. extend: with the lock; the
- * descriptor stays the caller's.
+ * window.c. attach: takes the descriptor of a peer's arena if it can be mapped safely; the peer's
+ * keys are there. extend: with the lock; the descriptor stays the caller's.
  */
 #define VB_ARENA_WINDOW (64ull << 20)
 int vb_window_attach(struct vb_peer *peer, int fd, const char **defect);

@@ -32,7 +32,10 @@ void vb_node_descriptors_gone(struct vb_node *node)
 	vb_log(VB_LOG_WARN, "the program closed the device's descriptors; it goes on more slowly");
 }
 
-/* Is the set that the progress thread waits for still there? Nothing of the program's is waited for, or put into its own set. */
+/*
+ * The epoll set of the progress thread is still the library's. A set of the program is neither
+ * waited for nor changed.
+ */
 bool vb_reactor_intact(struct vb_node *node)
 {
 	if (atomic_load(&node->gone))
@@ -62,7 +65,10 @@ void vb_node_source_again(struct vb_node *node, struct vb_source *source, uint32
 		epoll_ctl(node->epoll, EPOLL_CTL_MOD, source->fd, &ev);
 }
 
-/* Out of the set before it is closed: a forked child that keeps a copy would keep it in the set. */
+/*
+ * Removed from the set before it is closed: a forked child that keeps a copy would keep it in the
+ * set.
+ */
 void vb_node_source_remove(struct vb_node *node, struct vb_source *source)
 {
 	if (source->fd < 0)
@@ -102,14 +108,14 @@ void vb_reactor_ring(struct vb_node *node)
 {
 	uint64_t one = 1;
 
-	/* Waking takes so much longer that the look at what would be written to costs nothing. */
+	/* Waking takes so much longer that checking the descriptor costs nothing. */
 	if (!vb_descriptor_ours(node->doorbell.fd))
 		vb_node_descriptors_gone(node);
 	else
 		(void)vb_sys_write(node->doorbell.fd, &one, sizeof(one));
 }
 
-/* What a thread that was rung for and has not heard it yet is to look at now, it will look at. */
+/* A thread that was rung for and has not heard it yet will also look at this. */
 void vb_node_kick(struct vb_node *node)
 {
 	if (atomic_load(&node->gone) || atomic_exchange(&node->kicked, true))
@@ -172,7 +178,7 @@ void vb_reactor_wait(struct vb_node *node, int64_t ns)
 	struct epoll_event events[EVENTS];
 	int n = vb_sys_epoll_wait_ns(node->epoll, events, EVENTS, ns);
 
-	/* EBADF: closed; EINVAL: the number is some other file by now. */
+	/* EBADF: closed; EINVAL: another file has the number by now. */
 	if (n < 0 && errno != EINTR)
 		vb_node_descriptors_gone(node);
 	for (int i = 0; i < n; i++) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The ring's less frequent half: set-up, room for bulk data, and the judgement of what the peer wrote. */
+/*
+ * The parts of the ring that are needed less often: set-up, room for bulk data, and the judgement
+ * of what the peer wrote.
+ */
 #include "host/ring.h"
 
 #define SLOT_ALIGN 64u
@@ -24,7 +27,7 @@ void vb_ring_rx_init(struct vb_ring_rx *rx, struct vb_ring_half *own,
 	rx->own_consumed = &own->consumed;
 }
 
-/* Learns how far the consumer is. False: the count runs backwards or past what was pushed. */
+/* Reads how far the consumer is. False: the count went backwards, or past the pushed slots. */
 static bool consumed_refresh(struct vb_ring_tx *tx)
 {
 	uint32_t consumed = __atomic_load_n(tx->peer_consumed, __ATOMIC_ACQUIRE);
@@ -40,7 +43,7 @@ static bool consumed_refresh(struct vb_ring_tx *tx)
 	return true;
 }
 
-/* Where `bytes` contiguous bytes can lie: *start, a position that counts for ever. */
+/* Where `bytes` contiguous bytes can lie: *start is a position that counts for ever. */
 static bool bulk_place(const struct vb_ring_tx *tx, uint32_t bytes, uint32_t *start)
 {
 	uint32_t offset = tx->bulk_head % VB_RING_BULK_BYTES;
@@ -48,7 +51,10 @@ static bool bulk_place(const struct vb_ring_tx *tx, uint32_t bytes, uint32_t *st
 	uint32_t used = tx->bulk_head - tx->bulk_tail;
 
 	*start = tx->bulk_head + skip;
-	/* What is skipped in an empty area is nobody's, so that a request of the whole area can succeed. */
+	/*
+	 * Bytes that are skipped in an empty area are free, so that a request for the whole area
+	 * can succeed.
+	 */
 	return (used ? used + skip : 0) + bytes <= VB_RING_BULK_BYTES;
 }
 

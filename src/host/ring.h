@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A one-way ring between two engines: 64-byte slots with the sequence number in the slot, so that a small message is one
- * cache line; larger payload lies in a bulk area beside them.
+ * A one-way ring between two engines: 64-byte slots with the sequence number in the slot, so that a
+ * small message is one cache line; larger payload lies in a bulk area beside them.
  *
- * Producer and consumer each have one struct vb_ring of their own for it. The slots and the bulk area are written by the producer only; the
- * count of consumed slots by the consumer only (in its own half). What the other side wrote is copied, then validated; an
- * impossible value sets `corrupt`, and the ring is full or empty from then on.
- * Not thread-safe: each side is used under its engine's lock.
+ * Producer and consumer each have one struct vb_ring of their own for it. The slots and the bulk
+ * area are written by the producer only; the count of consumed slots by the consumer only (in its
+ * own half). What the other side wrote is copied, then validated; an impossible value sets
+ * `corrupt`, and the ring is full or empty from then on. Not thread-safe: each side is used under
+ * its engine's lock.
  */
 #ifndef VB_HOST_RING_H
 #define VB_HOST_RING_H
@@ -28,7 +29,10 @@ struct vb_slot {
 
 #define VB_SLOT_NO_BULK UINT32_MAX
 
-/* The memory of one direction, in the producer's memfd, and what the producer's process says as consumer of the other direction. */
+/*
+ * The memory of one direction, in the producer's memfd, and what the producer's process says as
+ * consumer of the other direction.
+ */
 struct vb_ring_half {
 	_Alignas(64)
 		uint32_t consumed; /* slots of the opposite ring that this process has consumed */
@@ -66,7 +70,9 @@ void vb_ring_tx_init(struct vb_ring_tx *tx, struct vb_ring_half *own,
 void vb_ring_rx_init(struct vb_ring_rx *rx, struct vb_ring_half *own,
 		     const struct vb_ring_half *peers);
 
-/* The part of vb_ring_reserve() that is seldom needed: looks at the peer's count, places bulk data. */
+/*
+ * The part of vb_ring_reserve() that is seldom needed: looks at the peer's count, places bulk data.
+ */
 struct vb_slot *vb_ring_reserve_slow(struct vb_ring_tx *tx, uint32_t bulk_bytes, void **bulk);
 /* bulk: the validated address of [slot->bulk, +bytes), NULL if impossible. */
 const void *vb_ring_bulk(const struct vb_ring_rx *rx, const struct vb_slot *slot, uint32_t bytes);
@@ -81,10 +87,12 @@ static inline struct vb_slot *vb_ring_reserved(const struct vb_ring_tx *tx)
 }
 
 /*
- * reserve: the slot to fill (its `data`) and, if bulk_bytes > 0, *bulk = contiguous room (64-byte aligned). NULL: full. Both lie in
- * shared memory: they are written and never read back. The consumer knows no slot before its sequence, so a reservation may be left
- * half filled; the writes should be close together, since a consumer that polls takes the line away between them.
- * push: publishes the reserved slot (release). reserve again without push: the first reservation is forgotten.
+ * reserve: the slot to fill (its `data`) and, if bulk_bytes > 0, *bulk = contiguous room (64-byte
+ * aligned). NULL: full. Both lie in shared memory: they are written and never read back. The
+ * consumer knows no slot before its sequence, so a reservation may be left half filled; the writes
+ * should be close together, since a consumer that polls takes the line away between them. push:
+ * publishes the reserved slot (release). reserve again without push: the first reservation is
+ * forgotten.
  */
 static inline struct vb_slot *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t bulk_bytes,
 					      void **bulk)
@@ -106,7 +114,10 @@ static inline void vb_ring_push(struct vb_ring_tx *tx)
 	__atomic_store_n(&slot->sequence, ++tx->head, __ATOMIC_RELEASE);
 }
 
-/* Publishes the consumed count now (pop does so every quarter of the ring); called when a poller runs out of work. */
+/*
+ * Publishes the consumed count now (pop does so every quarter of the ring); called when a poller
+ * runs out of work.
+ */
 static inline void vb_ring_tell(struct vb_ring_rx *rx)
 {
 	if (rx->told == rx->tail)
@@ -117,8 +128,8 @@ static inline void vb_ring_tell(struct vb_ring_rx *rx)
 }
 
 /*
- * Copies the next slot into *slot (acquire); false if there is none. The copy is for safety: the producer can write the line at any
- * time, also between the judgement of a value and its use.
+ * Copies the next slot into *slot (acquire); false if there is none. The copy is for safety: the
+ * producer can write the line at any time, also between the judgement of a value and its use.
  */
 static inline bool vb_ring_peek(struct vb_ring_rx *rx, struct vb_slot *slot)
 {
@@ -126,7 +137,9 @@ static inline bool vb_ring_peek(struct vb_ring_rx *rx, struct vb_slot *slot)
 	uint32_t sequence = __atomic_load_n(&next->sequence, __ATOMIC_ACQUIRE);
 
 	if (sequence != rx->tail + 1) {
-		/* The lap before or, in the first lap, nothing; else the producer has gone wrong. */
+		/*
+		 * The lap before or, in the first lap, nothing; else the producer has gone wrong.
+		 */
 		if (sequence != rx->tail + 1 - VB_RING_SLOTS && sequence != 0)
 			rx->corrupt = true;
 		return false;

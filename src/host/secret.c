@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The user's secret. Who finds none makes one in a keyring of its thread and moves it: a move that must not replace a key of that
- * name (KEYCTL_MOVE_EXCL, Linux 5.3) is what makes two makers agree. add_key(2) into the user's keyring would change the other's.
+ * The user's secret. A process that finds none makes one in a keyring of its thread and moves it. A
+ * move that must not replace a key of that name (KEYCTL_MOVE_EXCL, Linux 5.3) makes two makers
+ * agree. add_key(2) into the user's keyring would change the other maker's key.
  */
 #include "host/secret.h"
 
@@ -21,7 +22,10 @@
 
 #define KEY_TYPE "user"
 #define KEY_NAME "verbatim:names"
-/* All to who possesses it; view, read and search to the user's other processes, whose session may not reach the user's keyring. */
+/*
+ * The possessor has all rights. The user's other processes, whose session may not reach the user's
+ * keyring, may view, read and search.
+ */
 #define KEY_PERM 0x3f0b0000ul
 
 static long key_control(int operation, unsigned long a, unsigned long b, unsigned long c,
@@ -30,7 +34,7 @@ static long key_control(int operation, unsigned long a, unsigned long b, unsigne
 	return syscall(SYS_keyctl, operation, a, b, c, d);
 }
 
-/* The key's serial number, -1 and errno. */
+/* Returns the key's serial number; -1 and errno. */
 static long key_find(void)
 {
 	return key_control(KEYCTL_SEARCH, (unsigned long)KEY_SPEC_USER_KEYRING, (uintptr_t)KEY_TYPE,
@@ -43,7 +47,7 @@ static bool key_read(long key, uint8_t secret[VB_SIPHASH_KEY_BYTES])
 			   0) == VB_SIPHASH_KEY_BYTES;
 }
 
-/* 0: there is one now, ours or that of somebody who was faster. */
+/* 0: the key exists now, made by this process or by a faster one. */
 static int key_make(void)
 {
 	uint64_t payload[2] = {vb_random64(), vb_random64()};

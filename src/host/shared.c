@@ -30,7 +30,7 @@ static int memfd_open(const char *label)
 	return fd < 0 ? -errno : vb_descriptor_adopt(fd);
 }
 
-/* ftruncate(2) over RLIMIT_FSIZE would send SIGXFSZ, which kills. */
+/* ftruncate(2) beyond RLIMIT_FSIZE would send SIGXFSZ, which kills the process. */
 static int size_set(int fd, size_t bytes)
 {
 	struct rlimit limit;
@@ -122,13 +122,15 @@ int vb_shared_check(int fd, bool common, uint64_t *bytes, const char **defect)
 		*defect = "it is not sealed";
 		return -EBADMSG;
 	}
-	/* The size cannot change any more: looked at after the seals. */
+	/* The size is read after the seals: it cannot change any more. */
 	if (fstat(fd, &st)) {
 		*defect = "it has no size";
 		return -EBADMSG;
 	}
 	*bytes = (uint64_t)st.st_size;
-	/* Huge pages may be lacking when one is touched, which kills the process that touches it. */
+	/*
+	 * A huge page may be lacking when it is touched, which kills the process that touches it.
+	 */
 	if (fstatfs(fd, &fs) || fs.f_type != TMPFS_MAGIC) {
 		*defect = "its memory is not ordinary";
 		return -EBADMSG;
@@ -161,7 +163,9 @@ int vb_shared_map(int fd, size_t bytes, bool common, void **map, const char **de
 
 void *vb_shared_map_whole(const void *map, size_t bytes)
 {
-	/* An old size of 0 leaves the mapping and makes another one of what it shows (mremap(2)). */
+	/*
+	 * An old size of 0 keeps the mapping and makes another one of the same object (mremap(2)).
+	 */
 	void *whole = mremap((void *)(uintptr_t)map, 0, bytes, MREMAP_MAYMOVE);
 
 	return whole == MAP_FAILED ? NULL : whole;

@@ -54,13 +54,13 @@ static inline uint64_t get64(const uint8_t *p)
 	return v;
 }
 
-/* Every request of XRC names a shared receive queue, in front of the rest. */
+/* Every request of XRC names a shared receive queue, in front of the other members. */
 static inline bool names_srq(uint8_t op, uint8_t service)
 {
 	return service == VB_SERVICE_XRC && vb_op_is_request(op);
 }
 
-/* Bytes of the extension; the layout of each follows in ext_put() and ext_get(). */
+/* Bytes of the extension. ext_put() and ext_get() have the layout of each. */
 static inline uint32_t ext_bytes(uint8_t op, uint8_t flags, uint8_t service)
 {
 	uint32_t imm = (flags & (VB_RUN_IMM | VB_RUN_INV)) ? 4 : 0;
@@ -269,7 +269,7 @@ bool vb_slot_is_from_wire(const struct vb_slot *slot)
 	return slot->data[AT_SERVICE] & SLOT_WIRE;
 }
 
-/* Everything that later code takes for granted about a run. */
+/* Checks everything that later code takes for granted about a run. */
 static bool run_plausible(const struct vb_run *run)
 {
 	if (run->op >= VB_OP_COUNT || run->service > VB_SERVICE_XRC)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The states of a process's threads, as proc(5) tells them. No allocation, no cancellation point. */
+/*
+ * The states of a process's threads, as proc(5) tells them. No allocation, no cancellation point.
+ */
 #include "host/standstill.h"
 
 #include <dirent.h>
@@ -20,7 +22,7 @@ struct entry { /* getdents64(2) */
 	char name[];
 };
 
-/* 'T', 'S', ...; 'X': it has ended; 0: not known. */
+/* 'T', 'S', ...; 'X': the thread has ended; 0: unknown. */
 static char state_of(int dir, const char *thread)
 {
 	char path[64], text[512];
@@ -38,7 +40,7 @@ static char state_of(int dir, const char *thread)
 	if (n < 0)
 		return err == ESRCH ? 'X' : 0;
 	text[n] = '\0';
-	/* The name of the program may hold anything; no field behind it holds a bracket. */
+	/* The name of the program may contain anything; no field behind it contains a bracket. */
 	const char *behind = strrchr(text, ')');
 
 	return behind && behind[1] == ' ' ? behind[2] : 0;
@@ -49,7 +51,10 @@ static bool still(char state)
 	return state == 'T' || state == 'Z' || state == 'X';
 }
 
-/* The threads of one reading; -1: there is one that does not stand still, else how many. */
+/*
+ * Judges the threads of one reading. -1: one of them does not stand still; otherwise how many were
+ * judged.
+ */
 static int judge(int dir, const char *buf, long bytes)
 {
 	int n = 0;
@@ -79,7 +84,10 @@ bool vb_stands_still(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	int dir = vb_sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	/* Of a process that may not be looked at proc(5) can say as well that there is none; kill(2) says which. */
+	/*
+	 * For a process that may not be looked at, proc(5) can say as well that there is none;
+	 * kill(2) tells which.
+	 */
 	if (dir < 0)
 		return errno == ENOENT && kill(pid, 0) && errno == ESRCH;
 	while ((bytes = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
@@ -98,7 +106,7 @@ uint64_t vb_pid_namespace(void)
 	struct stat st;
 	char text[16] = "";
 
-	/* A /proc of another namespace calls this process something else. */
+	/* In a /proc of another namespace this process has another number. */
 	if (readlink("/proc/self", text, sizeof(text) - 1) < 0 || atoi(text) != getpid() ||
 	    stat("/proc/self/ns/pid", &st))
 		return 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Does another process stand still? Asked of /proc, when something that takes microseconds has not ended after milliseconds. */
+/*
+ * Whether another process stands still. Read from /proc when something that takes microseconds has
+ * not ended after milliseconds.
+ */
 #ifndef VB_HOST_STANDSTILL_H
 #define VB_HOST_STANDSTILL_H
 
@@ -8,19 +11,25 @@
 #include <sys/types.h>
 
 /*
- * No call of this library waits for another process that stands still any longer than this, all in all. It is not shorter because a thread that the
- * scheduler keeps from running inside a system call is no different to the eye.
+ * No call of this library waits longer than this, all in all, for another process that stands
+ * still. It is not shorter, because a thread that the scheduler keeps from running inside a system
+ * call looks the same.
  */
 #define VB_STANDSTILL_NS 2000000000ll
 
 /*
- * True: each thread was seen stopped by a signal, or has ended. A stopped thread has left the system call that it was in, so what
- * it had begun to copy is finished, and a guarded access (host/guard.h) begins anew. False also when it is not known: the process
- * is traced (a tracer stops a thread at the beginning of a call too), frozen, or not visible here. `pid` is a number of our pid namespace, 0: not visible.
+ * True: each thread was seen stopped by a signal, or has ended. A stopped thread has left the
+ * system call that it was in, so a copy that it had begun is finished, and a guarded access
+ * (host/guard.h) begins anew. False also when this is not known: the process is traced (a tracer
+ * stops a thread at the beginning of a call too), frozen, or not visible here. `pid` is a number of
+ * this process's pid namespace, 0: not visible.
  */
 bool vb_stands_still(pid_t pid);
 
-/* The pid namespace of this process as a number that processes can compare; 0: /proc does not show it. */
+/*
+ * The pid namespace of this process as a number that processes can compare; 0: /proc does not show
+ * it.
+ */
 uint64_t vb_pid_namespace(void);
 
 #endif

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The kernel's rule for ptrace(2), PTRACE_MODE_ATTACH_FSCREDS, asked from the side of the target. The asker's file system ids equal the target's real,
- * effective and saved ones; the target is dumpable; the asker's permitted capabilities are a superset of the target's, or it has CAP_SYS_PTRACE
- * in the target's user namespace. Here no id may differ on either side (credentials(7)): a program in the middle of changing its
- * user is nobody's peer. And the asker can name the target at all: same pid namespace (pid_namespaces(7)).
+ * The kernel's rule for ptrace(2), PTRACE_MODE_ATTACH_FSCREDS, asked from the side of the target.
+ * The asker's file system ids equal the target's real, effective and saved ones; the target is
+ * dumpable; the asker's permitted capabilities are a superset of the target's, or it has
+ * CAP_SYS_PTRACE in the target's user namespace. Here no id may differ on either side
+ * (credentials(7)): a program in the middle of changing its user is nobody's peer. And the asker
+ * can name the target at all: same pid namespace (pid_namespaces(7)).
  *
- * A process is a number, and numbers are used again: a pidfd from before the message that asks says that it is still the same one.
- * The message carries its sender's number and real ids, so that a socket in other hands, or one whose maker has become a set-user-ID
- * program since, opens nothing: such a program's /proc/PID/status belongs to root (proc(5), "dumpable").
+ * A process is a number, and numbers are used again: a pidfd from before the message that asks says
+ * that it is still the same one. The message carries its sender's number and real ids, so that a
+ * socket in other hands, or one whose maker has become a set-user-ID program since, opens nothing:
+ * such a program's /proc/PID/status belongs to root (proc(5), "dumpable").
  */
 #include "host/trust.h"
 
@@ -31,24 +34,34 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* What the kernel is built with; sysctls of later kernels may say otherwise (proc_sys_kernel(5)). */
+/* The kernel's built-in values; sysctls may say otherwise (proc_sys_kernel(5)). */
 #define NOBODY      65534u
 #define EVERY_ID    4294967295u
 #define YAMA_PTRACE "/proc/sys/kernel/yama/ptrace_scope"
-/* Yama: 1 asks the target to agree, and giving is that; 2 and 3 leave it no say. */
+/*
+ * Yama: 1 asks the target to agree, and giving memory is that agreement; 2 and 3 leave the target
+ * no choice.
+ */
 #define YAMA_ADMIN  2
 #define YAMA_NOBODY 3
 
-/* Of one process, as /proc/PID/status has it (proc_pid_status(5)), in this process's user namespace. */
+/*
+ * A process as /proc/PID/status describes it (proc_pid_status(5)), in this process's user
+ * namespace.
+ */
 struct identity {
 	unsigned int uid[4], gid[4]; /* real, effective, saved, file system */
 	uint64_t permitted, effective;
-	unsigned int pid[2]; /* the second: it is in a pid namespace below that of this /proc */
+	/* The second is set for a process in a pid namespace below that of this /proc. */
+	unsigned int pid[2];
 	int pids;
 	uid_t owner; /* of the file */
 };
 
-/* By the process that read it, since only one with a single thread can change its namespace; the value in the lowest bit. */
+/*
+ * Kept with the number of the process that read it, because only a process with a single thread can
+ * change its namespace. The value is in the lowest bit.
+ */
 static _Atomic int64_t every_user_known;
 
 static uint32_t number_of(const char *path, uint32_t fallback)
@@ -95,7 +108,9 @@ static bool map_is_whole(void)
 	return whole && !first && !outside && count == EVERY_ID;
 }
 
-/* Does the user namespace of this process have a number for every user? That of the system does. */
+/*
+ * Whether the user namespace of this process has a number for every user. That of the system has.
+ */
 static bool every_user_has_a_number(void)
 {
 	int64_t known = atomic_load(&every_user_known), pid = getpid();
@@ -140,7 +155,10 @@ static void line_read(const char *line, struct identity *id, int *lines)
 	}
 }
 
-/* A line may be longer than this (groups); what is read of it then begins with no name. */
+/*
+ * A line may be longer than this (groups). The next part of it that is read then begins with no
+ * name.
+ */
 static bool identity_read(const char *path, struct identity *id)
 {
 	FILE *f = vb_sys_fopen(path);
@@ -167,7 +185,10 @@ static bool all_are(const unsigned int ids[4], unsigned int id)
 	return ids[0] == id && ids[1] == id && ids[2] == id && ids[3] == id;
 }
 
-/* Of the calling thread, which a program may have left behind when it changed those of another. */
+/*
+ * Of the calling thread: a program may have changed the capabilities of its other threads and not
+ * of this one.
+ */
 static uint64_t own_permitted(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -178,7 +199,7 @@ static uint64_t own_permitted(void)
 	return (uint64_t)data[1].permitted << 32 | data[0].permitted;
 }
 
-/* What forbids to give anybody memory. */
+/* What forbids giving memory to any process. */
 static const char *own_obstacle(void)
 {
 	if (prctl(PR_GET_DUMPABLE) != 1)
@@ -188,7 +209,10 @@ static const char *own_obstacle(void)
 	return NULL;
 }
 
-/* Does this /proc show the pid namespace that we are in? Then it shows what the main thread has, which the kernel would ask. */
+/*
+ * Whether this /proc shows the pid namespace of this process. Then it shows the main thread's
+ * credentials, which the kernel would compare.
+ */
 static bool own_read(struct identity *own)
 {
 	bool ours = identity_read("/proc/self/status", own) && own->pids == 1 &&
@@ -198,7 +222,10 @@ static bool own_read(struct identity *own)
 	return ours;
 }
 
-/* To be told so, the kernel must let us look at it (PTRACE_MODE_READ_FSCREDS), which security modules have a say in. */
+/*
+ * The kernel answers only if this process may look at the other (PTRACE_MODE_READ_FSCREDS), which
+ * security modules also decide about.
+ */
 static bool same_namespace(pid_t pid, const char *kind)
 {
 	struct stat own, its;
@@ -252,7 +279,7 @@ static const char *memory_obstacle(pid_t pid, const struct identity *own,
 	return yama_obstacle(its);
 }
 
-/* One of the two cannot see the other. What could be seen was as it should be. */
+/* One of the two cannot see the other. Everything that could be seen was as it should be. */
 static const char *unseen_obstacle(const struct vb_asker *who)
 {
 	if (!vb_trust_says_uid() || !who->says_uid)
@@ -281,7 +308,9 @@ static const char *obstacle(const struct vb_asker *who, bool memory)
 
 	if (!why && memory)
 		why = memory_obstacle(pid, &own, &its);
-	/* One in a namespace below ours is seen here and does not see us. */
+	/*
+	 * A process in a pid namespace below this one is seen here and does not see this process.
+	 */
 	if (!why && (its.pids != 1 || (memory && !same_namespace(pid, "pid"))))
 		why = unseen_obstacle(who);
 	if (!why && !still_there(who))
@@ -308,7 +337,7 @@ int vb_trust_pidfd(int sock, pid_t pid)
 
 	if (!getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &fd, &length))
 		return fd;
-	/* Of a process that has ended the number may be another's by now. */
+	/* When the process has ended, another one may have its number by now. */
 	return errno == ENOPROTOOPT && pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 }
 
@@ -337,7 +366,10 @@ bool vb_trust_socket_is_kin(int sock, bool caller)
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who.opened, &length))
 		return false;
 	who.sent = who.opened;
-	/* Who listens did not say so just now: what it was then may be more than it is, and /proc tells. */
+	/*
+	 * A process that listens did not identify itself just now. It may have had more rights then
+	 * than now; /proc tells.
+	 */
 	if (!caller && who.opened.pid > 0) {
 		who.sent.uid = getuid();
 		who.sent.gid = getgid();

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whose turn it is to do a remote atomic on a process's private memory, by whatever path: a lock that can be taken over.
+ * Which thread may do a remote atomic on a process's private memory, by whatever path: a lock that
+ * can be taken over.
  *
- * It is the one object here that several processes write, hence a memfd of its own. Its word holds the holder's process number and
- * counts with every change of hands. The store that ends an atomic is guarded by that word (guard.h): a holder
- * that stood still while its turn was taken over stores nothing, and knows it. So nobody waits for one that stands still or has died; one that runs,
- * and may be inside the call that stores, is waited for. It tells when it is out of that call, should it have been overtaken.
+ * Several processes write this object, hence a memfd of its own. Its word holds the holder's
+ * process number and counts with every change of hands. The store that ends an atomic is guarded by
+ * that word (guard.h): a holder that stood still while its turn was taken over stores nothing, and
+ * notices. So no process waits for a holder that stands still or has died. A holder that runs, and
+ * may be inside the call that stores, is waited for. An overtaken holder tells when it has left
+ * that call.
  */
 #include <errno.h>
 #include <sched.h>
@@ -20,35 +23,38 @@
 #include "host/shared.h"
 #include "host/standstill.h"
 
-#define TURN_BYTES  4096u
-#define SPINS       200
-#define YIELDS      200
-#define NAP_NS      50000
-#define LOOK_EVERY  40 /* naps between two looks into /proc: 2 ms */
-/* One that does not get it within this has its request declined: the target's engine is asked. */
-#define PATIENCE_NS (100 * VB_MSEC)
+#define TURN_BYTES     4096u
+#define SPINS          200
+#define YIELDS         200
+#define NAP_NS         50000
+#define LOOK_EVERY     40 /* naps between two looks into /proc: 2 ms */
+/*
+ * A request that does not get the turn within this time is declined: the target's engine is asked.
+ */
+#define PATIENCE_NS    (100 * VB_MSEC)
 
-/* The low bits of the word. 0: nobody's turn. */
-#define HOLDER_BITS 24
-#define HOLDER_MASK 0xffffffull
-#define HOLDER_UNKNOWN \
-	0xffffffu /* in another pid namespace, or not guarded: it cannot be seen standing still */
+/* The low bits of the word. 0: no process has the turn. */
+#define HOLDER_BITS    24
+#define HOLDER_MASK    0xffffffull
+/* A holder in another pid namespace, or not guarded: it cannot be seen standing still. */
+#define HOLDER_UNKNOWN 0xffffffu
 
 struct shared {
 	_Atomic uint64_t word;
-	_Atomic uint64_t overtaken; /* what the word was when its holder lost it and had noticed */
-	uint64_t namespace;         /* in which the numbers of processes are counted */
+	/* Value of the word when its holder lost the turn and has noticed that. */
+	_Atomic uint64_t overtaken;
+	uint64_t namespace; /* the pid namespace of the process numbers */
 };
 
 struct vb_turn {
 	struct shared *shared;
-	uint32_t name; /* of this process in the word */
+	uint32_t name; /* number of this process in the word */
 };
 
 struct watch {
 	uint64_t word;
 	uint32_t count;
-	int64_t since; /* when the word was first seen so; 0: not long ago */
+	int64_t since; /* since when the word has this value; 0: not known */
 };
 
 static int handle_make(struct shared *shared, struct vb_turn **out)
@@ -97,7 +103,10 @@ void vb_turn_unmap(struct vb_turn *turn)
 	free(turn);
 }
 
-/* Another's number means something here only if ours means something there. */
+/*
+ * The process number of another process means something here only if this one's means something
+ * there.
+ */
 static bool holder_stands_still(const struct vb_turn *turn, uint64_t word)
 {
 	uint32_t holder = (uint32_t)(word & HOLDER_MASK);
@@ -124,7 +133,7 @@ static void pause_for(struct watch *w)
 		vb_sys_nanosleep(&nap);
 }
 
-/* May the turn be taken from the holder that was watched? */
+/* Whether the turn may be taken from the holder that was watched. */
 static bool overdue(const struct vb_turn *turn, struct watch *w)
 {
 	if (w->count < SPINS + YIELDS || w->count % LOOK_EVERY)
@@ -137,8 +146,8 @@ static bool overdue(const struct vb_turn *turn, struct watch *w)
 }
 
 /*
- * The one that was overtaken may have gone on just before, and be inside the call that stores. It is not when it stands still now, and when it
- * says so itself.
+ * The overtaken holder may have gone on just before, and be inside the call that stores. It is not
+ * when it stands still now, or when it says so itself.
  */
 static void settle(const struct vb_turn *turn, uint64_t former)
 {

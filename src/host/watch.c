@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A pidfd of a peer, kept while nothing else tells its end (before Linux 6.5). */
+/* A pidfd of a peer, kept while nothing else tells of its end (before Linux 6.5). */
 #include <stddef.h>
 #include <sys/epoll.h>
 
@@ -27,7 +27,7 @@ static void watch(struct vb_node *node, struct vb_peer *peer, int sock)
 		return;
 	int fd = vb_trust_pidfd(sock, peer->seen_pid);
 
-	/* Alive after the open: then the number had not been given to another process before it. */
+	/* Alive after the open: then no other process had the number before. */
 	if (fd >= 0 && !vb_alive_word_held(peer->page)) {
 		vb_sys_close(fd);
 		fd = -1;

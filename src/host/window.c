@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Windows into the arena of a peer, or of this process itself. Of a peer's, those that it uses are mapped when its descriptor comes, which is
- * closed then: a descriptor for each peer adds up. When it uses more it sends the descriptor again. The own ones are mapped when
- * they are first touched. They stay until the peer goes. The file is checked: a memfd of ordinary pages that cannot shrink, so no
- * access of ours can fault.
+ * Windows into the arena of a peer, or of this process itself. Those that a peer uses are mapped
+ * when the descriptor of its arena comes. The descriptor is then closed, because one for each peer
+ * adds up. When the peer uses more, it sends the descriptor again. Windows of this process itself
+ * are mapped when they are first touched. Windows stay until the peer goes. The file is checked: a
+ * memfd of ordinary pages that cannot shrink, so no access faults.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +22,10 @@
 
 #define WINDOW_BYTES VB_ARENA_WINDOW
 #define LARGEST      (1ull << 40)
-/* A peer's program knows of memory before its descriptor is here: for so long it is waited for. */
+/*
+ * A peer's program can know of memory before the descriptor is here. The wait for the descriptor
+ * has this bound.
+ */
 #define AWAIT_NS     (500 * VB_MSEC)
 #define NAP_NS       (VB_MSEC / 10)
 
@@ -46,7 +50,7 @@ static uint64_t file_number(int fd)
 	return fstat(fd, &st) ? 0 : (uint64_t)st.st_ino;
 }
 
-/* Of a peer: all that it says it uses and is not mapped yet, in one piece. */
+/* A peer's arena: maps in one piece all that the peer says it uses and that is not mapped yet. */
 static void windows_open(struct vb_peer *peer, int fd)
 {
 	uint64_t top = peer->keys ? __atomic_load_n(&peer->keys->arena_top, __ATOMIC_ACQUIRE) : 0;
@@ -112,7 +116,7 @@ void vb_window_detach(struct vb_peer *peer)
 	peer->window = NULL;
 }
 
-/* The place in the file. What the peer publishes is read once. */
+/* Finds the place in the file. What the peer publishes is read once. */
 static bool locate(const struct vb_peer *peer, uint64_t addr, uint64_t length, uint64_t *offset)
 {
 	if (!atomic_load_explicit(&peer->given, memory_order_acquire))
@@ -143,7 +147,9 @@ bool vb_peer_shares(const struct vb_peer *peer)
 	       peer->keys && __atomic_load_n(&peer->keys->arena_base, __ATOMIC_RELAXED);
 }
 
-/* One of our own. Several threads may find it missing at once; one mapping stays. */
+/*
+ * A window of this process itself. Several threads may find it missing at once; one mapping stays.
+ */
 static void *window_open(struct vb_peer *peer, size_t index)
 {
 	void *none = NULL;
@@ -182,14 +188,17 @@ void *vb_arena_window(struct vb_peer *peer, uint64_t addr, uint64_t length, size
 	return map ? map + at : NULL;
 }
 
-/* Whether all that the range touches is mapped here, as soon as the peer's descriptor has come. */
+/*
+ * Whether everything that the range touches is mapped here, as soon as the peer's descriptor has
+ * come.
+ */
 static bool windows_await(const struct vb_peer *peer, uint64_t offset, uint64_t length)
 {
 	int64_t until = vb_node_clock() + AWAIT_NS;
 	struct timespec nap = {0, NAP_NS};
 	size_t last = (size_t)((offset + length - 1) / WINDOW_BYTES);
 
-	/* They come in their order. */
+	/* Windows are mapped in order. */
 	while (!atomic_load_explicit(&peer->window[last], memory_order_acquire)) {
 		if (!vb_peer_alive(peer) || vb_node_clock() > until)
 			return false;
@@ -204,7 +213,10 @@ static bool map_again(void *from, void *to, size_t bytes)
 	return mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
 }
 
-/* Of whole pages; *offset and *length become theirs. Returns how far into them the range begins. */
+/*
+ * Widens a range to whole pages; *offset and *length become theirs. Returns how far into them the
+ * range begins.
+ */
 static uint64_t widen(uint64_t *offset, uint64_t *length)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
