@@ -3,10 +3,12 @@
  * Usage: udp_raw [-m rate|trip] [-s BYTES] [-n COUNT] -p PORT [ADDRESS] What UDP alone carries
  * between two hosts, to hold the link's figures against. Without ADDRESS it serves one client and
  * ends.
- *   rate  COUNT times 1 MiB in datagrams of BYTES + 16 (a RoCEv2 packet's headers and check), sent as UDP_SEGMENT bursts, read
- *         by recvmmsg(2) with UDP_GRO. Nothing is lost: the receiver counts back what it has read, and the sender keeps no
- *         more on the way than the receiver's buffer takes. Prints "rate GB/s", of which the 16 bytes are no part.
- *   trip  COUNT datagrams of BYTES + 16 to and fro, both sides polling. Prints "trip US", half a round trip (median).
+ *   rate  COUNT times 1 MiB in datagrams of BYTES + 16 (a RoCEv2 packet's headers and check), sent
+ *         as UDP_SEGMENT bursts, read by recvmmsg(2) with UDP_GRO. No packet is lost: the receiver
+ *         counts back what it has read, and the sender keeps no more in flight than the receiver's
+ *         buffer takes. Prints "rate GB/s", of which the 16 bytes are no part.
+ *   trip  COUNT datagrams of BYTES + 16 back and forth, both sides polling. Prints "trip US", half a
+ *         round trip (median).
  * A TCP connection on the same port number says when both are there and when it is over, as
  * perftest's does.
  */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Waiting for a lock: 200 pauses, then yield, then sleep (figures of the poll loop: a yield too early costs microseconds). */
+/*
+ * Waiting for a lock: 200 pauses, then sched_yield(2), then sleeps. The numbers are those of the
+ * poll loop, where an early yield costs microseconds.
+ */
 #include "base/lock.h"
 
 #include <sched.h>

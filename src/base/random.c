@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Unguessable numbers: getrandom(2), which cannot fail for so few bytes once the system has booted. */
+/*
+ * Unguessable numbers: getrandom(2), which cannot fail for so few bytes once the system has booted.
+ */
 #include "base/random.h"
 
 #include <stdlib.h>

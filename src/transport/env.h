@@ -41,11 +41,13 @@ enum vb_direct {
 /* The link to the peer. */
 struct vb_env_link {
 	/*
-	 * reserve() gives room for the payload of one run (contiguous, to be filled by the caller; where the link
-	 * sends it from), or NULL: the link is full or not up yet, run the queue pair again when the link has room. Of the
-	 * run its service, operation, flags and length are set, and stay, but for VB_RUN_ACK_REQ and VB_RUN_SOLICITED; the
-	 * flags also of the last packet of a response. For UD requests `wqe` tells the destination; else it is NULL. commit()
-	 * sends what was reserved; reserve() without commit() costs nothing. No payload: a non-NULL answer means "room".
+	 * reserve() gives room for the payload of one run (contiguous, to be filled by the caller;
+	 * the link sends it from there). NULL: the link is full or not up yet; run the queue pair
+	 * again when the link has room. The run's service, operation, flags and length are set and
+	 * do not change until commit(), except for VB_RUN_ACK_REQ and VB_RUN_SOLICITED. The flags
+	 * of a response are those of its last packet as well. For UD requests `wqe` names the
+	 * destination; else it is NULL. commit() sends what was reserved; reserve() without
+	 * commit() has no effect. For a run without payload a non-NULL answer means "room".
 	 */
 	void *(*reserve)(struct vb_tqp *qp, const struct vb_send_wqe *wqe,
 			 const struct vb_run *run);

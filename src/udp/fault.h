@@ -12,7 +12,8 @@
  *   dup      it is sent twice
  *   reorder  it is held back and sent behind the next one of the process
  *   corrupt  one of its bits is turned
- *   seed     of the random numbers; the same seed and the same packets in the same order meet the same faults (default 1)
+ *   seed     of the random numbers (default 1); the same packets in the same order meet the same
+ *            faults again with the same seed
  * An unknown word switches the tap off, with a warning in the log. How often each fault was made is
  * logged at level info when the last socket is closed.
  */

@@ -27,7 +27,10 @@ VB_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
-/* Programs ask the kernel's RDMA subsystem about the number: to it the device is unknown, which -1 says. */
+/*
+ * Programs ask the kernel's RDMA subsystem about the number: to it the device is unknown, which -1
+ * says.
+ */
 VB_EXPORT int ibv_get_device_index(struct ibv_device *device)
 {
 	if (!device)

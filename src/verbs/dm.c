@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Device memory: ibv_alloc_dm(3) and its relatives, behind the slots and pointers that inlines call. */
+/*
+ * Device memory: ibv_alloc_dm(3) and its relatives, behind the slots and pointers that inlines
+ * call.
+ */
 #include "verbs/face.h"
 #include "verbs/slots.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Memory windows: ibv_alloc_mw(3), ibv_dealloc_mw(3), ibv_bind_mw(3), which programs reach through the context. */
+/*
+ * Memory windows: ibv_alloc_mw(3), ibv_dealloc_mw(3), ibv_bind_mw(3), which programs reach through
+ * the context.
+ */
 #include "verbs/face.h"
 #include "verbs/slots.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Protection, parent and thread domains: ibv_alloc_pd(3), ibv_alloc_parent_domain(3), ibv_alloc_td(3). */
+/*
+ * Protection, parent and thread domains: ibv_alloc_pd(3), ibv_alloc_parent_domain(3),
+ * ibv_alloc_td(3).
+ */
 #include "verbs/face.h"
 #include "verbs/slots.h"
 

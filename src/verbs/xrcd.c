@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* XRC domains: ibv_open_xrcd(3), ibv_close_xrcd(3), and the number of an XRC queue: ibv_get_srq_num(3). */
+/*
+ * XRC domains: ibv_open_xrcd(3), ibv_close_xrcd(3), and the number of an XRC queue:
+ * ibv_get_srq_num(3).
+ */
 #include "verbs/face.h"
 #include "verbs/slots.h"
 
