@@ -44,10 +44,11 @@ struct vb_env_link {
 	 * reserve() gives room for the payload of one run (contiguous, to be filled by the caller;
 	 * the link sends it from there). NULL: the link is full or not up yet; run the queue pair
 	 * again when the link has room. The run's service, operation, flags and length are set and
-	 * do not change until commit(), except for VB_RUN_ACK_REQ and VB_RUN_SOLICITED. The flags
-	 * of a response are those of its last packet as well. For UD requests `wqe` names the
-	 * destination; else it is NULL. commit() sends what was reserved; reserve() without
-	 * commit() has no effect. For a run without payload a non-NULL answer means "room".
+	 * do not change until commit(), except for VB_RUN_ACK_REQ and VB_RUN_SOLICITED; a READ
+	 * response is reserved with VB_RUN_FIRST and VB_RUN_LAST, and may be committed without. For
+	 * UD requests `wqe` names the destination; else it is NULL. commit() sends what was
+	 * reserved; reserve() without commit() has no effect. For a run without payload a non-NULL
+	 * answer means "room".
 	 */
 	void *(*reserve)(struct vb_tqp *qp, const struct vb_send_wqe *wqe,
 			 const struct vb_run *run);

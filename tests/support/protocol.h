@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A queue pair of the protocol as its three stands make it: the simulator, the fuzz targets, the unit tests. Each has an
- * environment of its own, which is the point of it: what they share is how the queue pair is set up.
+ * A queue pair of the protocol as its three stands make it: the simulator, the fuzz targets, the
+ * unit tests. Each has an environment of its own, which is the point of it: what they share is how
+ * the queue pair is set up.
  */
 #ifndef TESTS_SUPPORT_PROTOCOL_H
 #define TESTS_SUPPORT_PROTOCOL_H
@@ -32,7 +33,10 @@ static inline void protocol_send_queue(struct vb_tqp *qp, char *entries, uint32_
 	qp->sq_stride = stride;
 }
 
-/* As a device does once max_rd_atomic and max_dest_rd_atomic are set; the rings have VB_RESOURCES places, or as many as are used. */
+/*
+ * As a device does once max_rd_atomic and max_dest_rd_atomic are set; the rings have VB_RESOURCES
+ * places, or as many as are used.
+ */
 static inline void protocol_rings(struct vb_tqp *qp, struct vb_resource *res, uint32_t *rd_end)
 {
 	qp->resp.res_slots = vb_resource_slots(qp->max_dest_rd_atomic);
