@@ -119,6 +119,8 @@ struct vb_qp {
 	struct vb_qp_counters *counters;
 };
 
+static_assert(sizeof(struct vb_qp) <= 20 * VB_CACHE_LINE,
+	      "what only some queue pairs or calls need is a part of its own");
 static_assert(offsetof(struct vb_qp, u) == 0, "programs have a pointer to it");
 static_assert(offsetof(struct vb_qp, kind) % VB_CACHE_LINE == 0 &&
 		      offsetof(struct vb_qp, wr_lock) ==
