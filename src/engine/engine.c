@@ -203,8 +203,7 @@ static void timers_fire(struct vb_engine *e)
 			continue;
 		timer_unlink(e, qp);
 		vb_tqp_timer(&qp->t);
-		vb_qp_settle(qp);
-		vb_engine_make_runnable(e, qp);
+		vb_qp_touched(qp);
 	}
 	for (struct vb_qp *qp = e->timed; qp; qp = qp->timer_next) {
 		if (!next || qp->timer_at < next)

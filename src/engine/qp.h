@@ -167,6 +167,12 @@ static inline void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
 }
 /* Under the engine's lock: what callbacks could only note while the protocol ran. */
 void vb_qp_settle(struct vb_qp *qp);
+/* Under the engine's lock: something has happened to the queue pair; what follows from it, and its turn in the next drive. */
+static inline void vb_qp_touched(struct vb_qp *qp)
+{
+	vb_qp_settle(qp);
+	vb_engine_make_runnable(qp->engine, qp);
+}
 /* Under the engine's lock: flush posted receives of the own queue as errors. */
 void vb_qp_flush_receives(struct vb_qp *qp);
 /* Under the engine's lock: a run has arrived for the queue pair, by whatever link. */

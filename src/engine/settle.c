@@ -55,6 +55,5 @@ void vb_qp_arrived(struct vb_qp *qp, const struct vb_run *run, const void *paylo
 {
 	vb_lock_assert_held(&qp->engine->lock);
 	qp->kind->receive(qp, run, payload);
-	vb_qp_settle(qp);
-	vb_engine_make_runnable(qp->engine, qp);
+	vb_qp_touched(qp);
 }

@@ -228,8 +228,7 @@ bool vb_local_drain(struct vb_engine *e, bool polled)
 }
 
 /* The queue pair loses its link: dead peer = finished; closed engine = its peer's queue pair is gone, so retry and give up. */
-static void qp_lose_channel(struct vb_engine *e, struct vb_qp *qp, const struct vb_channel *channel,
-			    bool peer_dead)
+static void qp_lose_channel(struct vb_qp *qp, const struct vb_channel *channel, bool peer_dead)
 {
 	for (uint32_t i = 0; qp->datagrams && i < VB_DATAGRAM_PLACES; i++) {
 		if (qp->datagrams->channel[i] == channel)
@@ -246,13 +245,12 @@ static void qp_lose_channel(struct vb_engine *e, struct vb_qp *qp, const struct 
 		vb_tqp_peer_dead(&qp->t);
 	else
 		vb_tqp_unreachable(&qp->t, VB_REASON_PEER_NOT_READY);
-	vb_qp_settle(qp);
-	vb_engine_make_runnable(e, qp);
+	vb_qp_touched(qp);
 }
 
 void vb_local_lost(struct vb_engine *e, struct vb_channel *channel, bool peer_dead)
 {
 	for (struct vb_qp *qp = e->qps; qp; qp = qp->all_next)
-		qp_lose_channel(e, qp, channel, peer_dead);
+		qp_lose_channel(qp, channel, peer_dead);
 	free(channel->user);
 }

@@ -177,8 +177,13 @@ static void execute(struct vb_qp *body, const struct vb_run *run, const void *pa
 {
 	vb_tqp_receive(&body->t, run, payload);
 	vb_xrc_save(body);
-	vb_qp_settle(body);
-	vb_engine_make_runnable(body->engine, body);
+}
+
+/* What was held, or handed over, is executed now; what arrives by a link goes through vb_qp_arrived(). */
+static void execute_late(struct vb_qp *body, const struct vb_run *run, const void *payload)
+{
+	execute(body, run, payload);
+	vb_qp_touched(body);
 }
 
 enum passed {
@@ -222,8 +227,7 @@ void vb_xrc_receive(struct vb_qp *body, const struct vb_run *run, const void *pa
 		how = pass(body, run, payload);
 	}
 	if (how == PASS_HERE) {
-		vb_tqp_receive(&body->t, run, payload);
-		vb_xrc_save(body);
+		execute(body, run, payload);
 	} else if (how == PASS_LATER && !hold(body, run, payload)) {
 		vb_responder_drop(&body->t, VB_REASON_DROP_INBOX, run);
 	}
@@ -244,7 +248,7 @@ static bool held_serve(struct vb_qp *body)
 			 */
 			return true;
 		case PASS_HERE:
-			execute(body, &xb->first->run, xb->first->payload);
+			execute_late(body, &xb->first->run, xb->first->payload);
 			break;
 		default:
 			break;
@@ -294,7 +298,7 @@ static void execute_lost(struct vb_qp *body)
 	void *zeros = calloc(1, run->length ? run->length : 1);
 
 	if (zeros)
-		execute(body, run, zeros);
+		execute_late(body, run, zeros);
 	else
 		vb_responder_drop(&body->t, VB_REASON_DROP_INBOX, run);
 	free(zeros);
@@ -404,5 +408,5 @@ void vb_xrc_handed(struct vb_engine_hook *hook, const struct vb_run *run, const 
 	}
 	vb_xrc_pull(body);
 	vb_xrc_shared_of(body)->serving = true;
-	execute(body, run, payload);
+	execute_late(body, run, payload);
 }
