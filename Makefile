@@ -13,8 +13,8 @@ JOBS ?= $(shell nproc)
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
 
-# Installs with apt what is missing of all that the commands below need; does nothing, and needs no
-# network, when everything is there.
+# Installs with apt the missing packages that the commands below need. Does nothing, and needs no network,
+# when all are installed.
 setup:
 	@scripts/setup check
 
@@ -23,7 +23,7 @@ $(BUILD)/build.ninja:
 	@$(MESON) setup $(BUILD) > $(BUILD).setup.log 2>&1 || { cat $(BUILD).setup.log; exit 1; }
 	@rm -f $(BUILD).setup.log
 
-# The build with its tests, also where an earlier one was made before cmocka came.
+# The build with its tests, also where an earlier one was made before cmocka was installed.
 with-tests: setup $(BUILD)/build.ninja
 	@$(MESON) configure $(BUILD) -Dtests=enabled
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -32,7 +32,7 @@ with-tests: setup $(BUILD)/build.ninja
 check: setup
 	@scripts/check
 
-# The main job for real: Debian's own programs, two processes, an ordinary user.
+# The main use: Debian's own programs, two processes, an ordinary user.
 try:
 	@scripts/setup try
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
@@ -42,7 +42,7 @@ try:
 lint: $(BUILD)/build.ninja
 	@scripts/lint $(BUILD)
 
-# Rewrites every tracked C file the way .clang-format wants it.
+# Formats every tracked C file by .clang-format.
 format:
 	@git ls-files -z '*.c' '*.h' | xargs -0 clang-format -i
 
@@ -52,11 +52,11 @@ asan:
 tsan:
 	@scripts/check --only tsan
 
-# Any number of simulated runs (SEEDS=N), or one of them again with its trace (SEED=N).
+# Simulated runs: as many as SEEDS says, or the one of SEED again with its trace.
 sim: with-tests
 	@$(BUILD)/tests/sim/sim $(if $(SEED),--seed $(SEED) --trace,--seeds 1..$(SEEDS))
 
-# Each fuzz target for so long (SECONDS=600), from the captures and what earlier runs kept.
+# Each fuzz target for SECONDS, from the captures and the inputs that earlier runs kept.
 fuzz:
 	@scripts/setup fuzz
 	@scripts/fuzz $(SECONDS)
