@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Completion counters: two numbers, attached to queue pairs for some of their operations until those are destroyed. */
+/*
+ * Completion counters: two numbers, attached to queue pairs for some of their operations until the
+ * queue pairs are destroyed.
+ */
 #include "qp/comp_cntr.h"
 
 #include <errno.h>
@@ -134,7 +137,10 @@ static int attach(struct vb_qp *qp, struct vb_comp_cntr *c, uint32_t op_mask)
 			qp->counters->of[i] = c;
 	}
 	qp->counted |= op_mask;
-	/* What peers do by themselves nobody here sees: they have to ask. */
+	/*
+	 * This process does not see what peers do by direct access: with such a counter they must
+	 * ask the responder.
+	 */
 	qp->t.tells = qp->counted & VB_COMP_CNTR_REMOTE_OPS;
 	vb_qp_publish(qp);
 	return 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Completion counters (ibv_create_comp_cntr(3)): successes and errors of the operations of the queue pairs they are attached to. */
+/*
+ * Completion counters (ibv_create_comp_cntr(3)): successes and errors of operations of the queue
+ * pairs that they are attached to.
+ */
 #ifndef VB_QP_COMP_CNTR_H
 #define VB_QP_COMP_CNTR_H
 
@@ -21,12 +24,12 @@ int vb_comp_cntr_caps(struct ibv_context *ctx, struct ibv_comp_cntr_caps *caps);
 int vb_comp_cntr_create(struct ibv_context *ctx, const struct ibv_comp_cntr_init_attr *attr,
 			struct ibv_comp_cntr **cntr);
 int vb_comp_cntr_destroy(struct ibv_comp_cntr *cntr);
-/* *value is added to (or, with `set`, replaces) the count of successes, or of errors. */
+/* Adds `value` to the count of successes or of errors, or, with `set`, replaces the count. */
 int vb_comp_cntr_change(struct ibv_comp_cntr *cntr, bool errors, bool set, uint64_t value);
 int vb_comp_cntr_read(struct ibv_comp_cntr *cntr, bool errors, uint64_t *value);
 int vb_comp_cntr_attach(struct ibv_qp *qp, struct ibv_comp_cntr *cntr, uint32_t op_mask);
 
-/* The queue pair is destroyed. */
+/* Called when the queue pair is destroyed. */
 void vb_comp_cntr_release(struct vb_qp *qp);
 /* One operation of the kind `op` (one bit) is finished. Only for queue pairs with counters. */
 void vb_comp_cntr_count(struct vb_qp *qp, uint32_t op, uint64_t bytes, bool ok);

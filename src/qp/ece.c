@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Enhanced connection establishment (ibv_set_ece(3)): options of a vendor that two peers agree on. This device knows of none, so
- * whatever is asked for, what is accepted is its own vendor id with no options; peers of another vendor find the same.
+ * Enhanced connection establishment (ibv_set_ece(3)): vendor options that two peers agree on. This
+ * device has none. Whatever is asked for, it accepts its own vendor id with no options; peers of
+ * another vendor find the same.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the protocol needs from a real device: the program's buffers, receives, completions, events. The link is qp/link.c's, what
- * peers do to memory env_remote.c's.
+ * What the protocol needs from a real device: the program's buffers, receives, completions, events.
+ * The link is in qp/link.c, the peers' access to memory in env_remote.c.
  */
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +62,7 @@ enum vb_reason vb_env_scatter_response(struct vb_tqp *t, struct vb_send_wqe *wqe
 
 #define PSNS_TEXT 96
 
-/* The queue has not gone on yet: what was sent is still known. */
+/* The queue has not moved on yet, so the PSNs sent are still known. */
 static const char *psns(const struct vb_qp *qp, enum vb_reason reason, char text[PSNS_TEXT])
 {
 	const struct vb_requester *r = &qp->t.req;
@@ -148,7 +148,7 @@ enum vb_reason vb_env_recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, ui
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 	struct vb_mem mem = vb_env_memory(qp);
 
-	/* Keys of a shared receive are those of the SRQ's protection domain (IBA 10.2.9.4). */
+	/* The keys of a shared receive are those of the SRQ's protection domain (IBA 10.2.9.4). */
 	if (qp->recv_srq)
 		mem.pd = qp->recv_srq->pd_id;
 	return vb_mem_scatter(&mem, vb_recv_wqe_sge(wqe), wqe->num_sge, offset, src, length);
@@ -187,7 +187,7 @@ void vb_env_recv_done_more(struct vb_tqp *t, const struct vb_recv_done *done,
 	cqe.wc.wc_flags = done->wc_flags;
 	cqe.wc.imm_data = done->imm;
 	cqe.wc.src_qp = done->src_qp;
-	cqe.wc.sl = done->header_kind; /* ibv_init_ah_from_wc(3) asks for it */
+	cqe.wc.sl = done->header_kind; /* read by ibv_init_ah_from_wc(3) */
 	cqe.owner = &qp->completions;
 	cqe.is_send = 0;
 	cqe.solicited = done->solicited;
@@ -228,7 +228,7 @@ enum vb_reason vb_env_bind(struct vb_tqp *t, const struct vb_send_wqe *wqe)
 void vb_env_event(struct vb_tqp *t, enum ibv_event_type type)
 {
 	vb_qp_event(vb_qp_of_tqp(t), type);
-	/* The first packet in RTR has been seen: direct access cannot hide it any more. */
+	/* The first packet in RTR was seen: direct access cannot hide it any more. */
 	if (type == IBV_EVENT_COMM_EST)
 		vb_qp_publish(vb_qp_of_tqp(t));
 }
@@ -260,7 +260,7 @@ void vb_env_explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run
 	bool remote = run->op == VB_OP_WRITE || run->op == VB_OP_READ_REQUEST ||
 		      run->op == VB_OP_ATOMIC_WRITE || run->op == VB_OP_FLUSH;
 
-	/* Only the operations that carry a remote address in their first packet have one to show. */
+	/* Only operations with a remote address in their first packet have one to show. */
 	if (remote && (run->flags & VB_RUN_FIRST))
 		vb_note(reason,
 			"qp 0x%x refuses op %u psn 0x%x of qp 0x%x: rkey 0x%x range 0x%llx+%u: %s",

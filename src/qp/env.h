@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The protocol's environment: what the tables of all kinds of queue pairs are made of. */
+/*
+ * The protocol's environment: the functions of which the tables of all kinds of queue pairs are
+ * made.
+ */
 #ifndef VB_QP_ENV_H
 #define VB_QP_ENV_H
 
@@ -10,7 +13,7 @@
 
 struct vb_cqe_more;
 
-/* The process's memory as the queue pair's own requests and receives see it. */
+/* The process's memory, as the queue pair's own requests and receives see it. */
 static inline struct vb_mem vb_env_memory(const struct vb_qp *qp)
 {
 	return (struct vb_mem){
@@ -36,7 +39,7 @@ void vb_env_recv_untake(struct vb_tqp *t, struct vb_recv_wqe *wqe);
 enum vb_reason vb_env_recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, uint64_t offset,
 				   const void *src, uint32_t length);
 void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done);
-/* The same with what extended completion queues tell besides (may be NULL). */
+/* The same with the values that only extended completion queues tell (may be NULL). */
 void vb_env_recv_done_more(struct vb_tqp *t, const struct vb_recv_done *done,
 			   const struct vb_cqe_more *more);
 enum vb_reason vb_env_invalidate(struct vb_tqp *t, uint32_t key);
@@ -61,7 +64,10 @@ enum vb_reason vb_env_remote_flush(struct vb_tqp *t, uint32_t rkey, uint64_t va,
 				   uint32_t type, bool whole);
 void vb_env_remote_done(struct vb_tqp *t, uint8_t op, uint64_t bytes, bool ok);
 
-/* What the tables have in common: all of the link, of memory all but the responses to its own requests, of the queues all but these. */
+/*
+ * What the tables have in common: all of the link; of memory all but the responses to a queue
+ * pair's own requests; of the queues all but these.
+ */
 #define VB_ENV_LINK                                                                              \
 	.reserve = vb_qp_link_reserve, .commit = vb_qp_link_commit, .direct = vb_qp_link_direct, \
 	.direct_waits = vb_qp_link_direct_waits

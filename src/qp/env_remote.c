@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What peers' requests do to this process's memory when the responder executes them: keys are judged and memory is copied here, and
- * nowhere else. Regions that are imported from another process are foreign.c's.
+ * What peers' requests do to this process's memory when the responder executes them. Keys are
+ * judged and memory is copied here and nowhere else. Regions that are imported from another process
+ * are in memory/foreign.c.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -18,8 +19,8 @@
 #include "host/peer.h"
 
 /*
- * A window's entry is filled in by the engine in which it is bound, which waits for those that mark the key before it changes
- * anything. A region's entry changes after a pass through all engines.
+ * The engine in which a window is bound fills in its entry; before it changes anything, it waits
+ * for engines that mark the key. A region's entry changes after a pass through all engines.
  */
 static enum vb_reason touch(struct vb_qp *qp, const char *what, uint32_t rkey, uint64_t va,
 			    uint64_t length, uint32_t need, uint64_t *addr)
@@ -157,7 +158,10 @@ enum vb_reason vb_env_remote_atomic_write(struct vb_tqp *t, uint32_t rkey, uint6
 	return reason;
 }
 
-/* Memory is coherent: what was written is visible to all. Persistent is what msync(2) makes so: shared mappings of files. */
+/*
+ * Memory is coherent: bytes that were written are visible to all. msync(2) makes them persistent in
+ * shared mappings of files.
+ */
 static bool make_persistent(uint64_t addr, uint64_t length)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which link a queue pair takes, and the protocol's way to it. */
+/* Which link a queue pair takes, and the functions by which the protocol uses it. */
 #include "qp/link.h"
 
 #include "qp/qp.h"
@@ -56,7 +56,7 @@ void *vb_qp_link_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, const 
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
-	/* Answers without data are not held up. */
+	/* Answers without data are not paced. */
 	if (qp->pace.kbps && run->length && !vb_pace_ready(&qp->pace, vb_clock_ns()))
 		return NULL;
 	if (t->service == VB_SERVICE_UD) {
@@ -82,7 +82,10 @@ enum vb_direct vb_qp_link_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
-	/* The keys of the device's own requests need not be of the queue pair's protection domain. */
+	/*
+	 * The keys of the device's own requests need not belong to the queue pair's protection
+	 * domain.
+	 */
 	return qp->link->direct && !wqe->owner ? qp->link->direct(qp, wqe) : VB_DIRECT_DECLINED;
 }
 

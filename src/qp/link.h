@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A queue pair and the links (engine/link.h): which one it takes, what all of them are told. Under the engine's lock. */
+/*
+ * A queue pair and the links (engine/link.h): which one it takes, and what all of them are told.
+ * Under the engine's lock.
+ */
 #ifndef VB_QP_LINK_H
 #define VB_QP_LINK_H
 
@@ -10,15 +13,18 @@
 
 struct vb_qp;
 
-/* The first link that reaches such a destination. `near`: an address of this host. */
+/*
+ * The first link that reaches such a destination. `near`: the destination is an address of this
+ * host.
+ */
 const struct vb_link *vb_qp_link_to(const struct vb_qp *qp, bool near);
-/* No path was set: the last link of the list. */
+/* Without a path: the last link of the list. */
 void vb_qp_link_none(struct vb_qp *qp);
-/* What of a link's nature the protocol has to know; of qp->link. */
+/* Sets what the protocol must know of the nature of qp->link. */
 void vb_qp_link_tune(struct vb_qp *qp);
 /* A datagram queue pair is about to receive. */
 void vb_qp_links_listen(struct vb_qp *qp);
-/* RESET, destroy: every link lets go. */
+/* RESET, destroy: every link releases what it holds. */
 void vb_qp_links_release(struct vb_qp *qp);
 
 /* env->link. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Binding a memory window, by a call or a work request: what is judged before a queue pair has it. */
+/* Binding a memory window by a call or a work request: the checks before it is posted. */
 #include "qp/mw_post.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "qp/qp.h"
 
 #define TAG       0xffu
-/* LOCAL_WRITE says nothing about a peer; programs pass it all the same. */
+/* LOCAL_WRITE gives a peer no right; programs pass it all the same. */
 #define BIND_BITS (VB_MW_RIGHTS | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED)
 
 int vb_mw_fill(struct vb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
@@ -37,7 +37,10 @@ int vb_mw_fill(struct vb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
 	return 0;
 }
 
-/* ibv_bind_mw(3), and what its inline form checks: programs bring their own copy of that. */
+/*
+ * ibv_bind_mw(3) with the checks of its inline form, because programs may have another copy of
+ * that.
+ */
 static int check_bind(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
 {
 	if (mw->type != IBV_MW_TYPE_1)
@@ -54,7 +57,7 @@ static int check_bind(const struct ibv_mw *mw, const struct ibv_mw_bind_info *in
 	return 0;
 }
 
-/* A window of type 1 and a zero-based or null region do not go together (IBA 10.6.7.2.2). */
+/* A window of type 1 cannot be bound to a zero-based or null region (IBA 10.6.7.2.2). */
 static int check_region(const struct ibv_mr *mr)
 {
 	const struct vb_key *k;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Parts of queue pairs: life, and affiliated events. */
+/* Parts of queue pairs: allocating and freeing them, and affiliated events. */
 #include "qp/parts.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_wr_*(3): a batch is built entry by entry between start and complete. A fault anywhere is told by complete alone, and
- * discards the whole batch. The queue pair's send side is held from start to complete or abort.
+ * ibv_wr_*(3): a batch is built entry by entry between start and complete. complete alone reports a
+ * fault of any entry, and then discards the whole batch. The queue pair's send side is held from
+ * start to complete or abort.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static struct vb_qp *qp_of(struct ibv_qp_ex *ex)
 	return (struct vb_qp *)(void *)ex;
 }
 
-/* Whatever is called now belongs to no batch. */
+/* Later calls belong to no batch. */
 static void batch_close(struct vb_qp *qp)
 {
 	qp->builder->open = false;
@@ -46,13 +47,16 @@ static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
 		return NULL;
 	}
 	vb_send_wqe_begin(qp, wqe, ex->wr_id, opcode, ex->wr_flags);
-	wqe->peer_hint = VB_HINT_NOWHERE; /* a datagram without an address reaches nobody */
+	wqe->peer_hint = VB_HINT_NOWHERE; /* a datagram without an address has no destination */
 	qp->builder->batch.count++;
 	qp->builder->current = wqe;
 	return wqe;
 }
 
-/* The request that a setter is about; a setter without one is a fault of the batch, unless there was one before. */
+/*
+ * The request that a setter applies to. A setter without one is a fault of the batch, unless the
+ * batch has an earlier fault.
+ */
 static struct vb_send_wqe *current(struct vb_qp *qp, const char *setter)
 {
 	if (!qp->builder->current && !qp->builder->error) {
@@ -62,7 +66,7 @@ static struct vb_send_wqe *current(struct vb_qp *qp, const char *setter)
 	return qp->builder->current;
 }
 
-/* To a request without data its setters mean nothing, as with ibv_post_send(3). */
+/* For a request without data these setters have no meaning, as with ibv_post_send(3). */
 static bool has_data(const struct vb_send_wqe *wqe)
 {
 	return vb_operation(wqe->opcode)->carries & VB_CARRIES_MEMORY;
@@ -110,7 +114,7 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 	begin_remote(ex, IBV_WR_SEND_WITH_IMM, 0, 0, imm);
 }
 
-/* No queue pair is made for it: it fails as IBV_WR_TSO does. */
+/* No queue pair is made with this operation: it fails as IBV_WR_TSO does. */
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
 	(void)hdr;
@@ -389,7 +393,10 @@ static int inherited_complete(struct ibv_qp_ex *ex)
 			  qp_of(ex)->t.qpn);
 }
 
-/* wr_lock may be held for ever, and the send queue may be memory that parent and child share: the builders find an error. */
+/*
+ * wr_lock may be held for ever, and the send queue may be memory that parent and child share.
+ * Therefore the builders return an error.
+ */
 void vb_qp_forked(void *object)
 {
 	struct vb_qp *qp = object;

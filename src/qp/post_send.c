@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ibv_post_send(3): a list of work requests becomes entries; the first bad one is named, those before it are posted. */
+/*
+ * ibv_post_send(3): a list of work requests becomes entries. The first bad request is named; the
+ * requests before it are posted.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -21,7 +24,10 @@ static bool is_opcode(unsigned int opcode)
 	return opcode <= IBV_WR_DRIVER1 || opcode == IBV_WR_FLUSH || opcode == IBV_WR_ATOMIC_WRITE;
 }
 
-/* Only such a request has wr.ud: in one that its type does not have, a remote address lies in the handle's place. */
+/*
+ * Only such a request has wr.ud. In a request that its type does not have, a remote address is in
+ * the handle's place.
+ */
 static bool is_datagram(const struct vb_qp *qp, const struct ibv_send_wr *wr)
 {
 	return qp->t.service == VB_SERVICE_UD && !qp->kind->frames &&
@@ -122,7 +128,9 @@ static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ib
 	return 0;
 }
 
-/* The list may point to itself: it ends where the queue is full, so it is never walked beforehand. */
+/*
+ * The list may point to itself. It ends where the queue is full, so it is never walked beforehand.
+ */
 static int list_fill(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
 		     struct vb_send_batch *batch)
 {

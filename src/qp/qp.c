@@ -76,7 +76,10 @@ static void send_queue_free(struct vb_qp *qp)
 	qp->t.sq = NULL;
 }
 
-/* On a thread domain the queue pairs share an engine, and their locks lean towards the thread that posts. */
+/*
+ * On a thread domain the queue pairs share an engine, and their locks lean towards the thread that
+ * posts.
+ */
 static int engine_get(struct vb_qp *qp, struct ibv_pd *pd)
 {
 	struct vb_td *td = vb_pd_of(pd)->td;
@@ -111,7 +114,7 @@ static int parts_alloc(struct vb_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 
 	if (!err)
 		err = vb_qp_events_alloc(qp);
-	/* Without, ibv_qp_to_qp_ex(3) answers NULL. */
+	/* Without them ibv_qp_to_qp_ex(3) returns NULL. */
 	if (!err && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && attr->send_ops_flags)
 		err = vb_qp_ex_init(qp);
 	if (err)
@@ -124,7 +127,7 @@ static int parts_alloc(struct vb_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
-/* Queues, number and engine; undone in reverse by resources_put(). */
+/* Queues, number and engine. resources_put() undoes this in reverse. */
 static int resources_get(struct vb_qp *qp, struct ibv_context *ctx,
 			 const struct ibv_qp_init_attr_ex *attr)
 {
@@ -195,7 +198,7 @@ static void public_init(struct vb_qp *qp, struct ibv_context *ctx,
 	q->qp_type = attr->qp_type;
 }
 
-/* A datagram is one packet: what the port carries is its limit (IBA 9.8.3). */
+/* A datagram is one packet: its limit is the MTU of the port (IBA 9.8.3). */
 static void datagram_limit(struct vb_qp *qp, struct ibv_context *ctx)
 {
 	struct ibv_port_attr port;
@@ -278,15 +281,24 @@ put_pd:
 	return err;
 }
 
-/* Direct access bypasses the responder, so only where the responder would have nothing to say but yes. */
+/*
+ * Direct access bypasses the responder. It is allowed only where the responder would accept every
+ * request.
+ */
 static bool direct_allowed(const struct vb_qp *qp)
 {
-	/* UD has nothing to do directly; whose memory an XRC request is about, only the responder knows. */
+	/*
+	 * UD has no one-sided requests. Only the responder knows whose memory an XRC request is
+	 * for.
+	 */
 	if (qp->t.service == VB_SERVICE_UD || qp->t.service == VB_SERVICE_XRC)
 		return false;
-	if (qp->t.tells) /* what peers do by themselves nobody here could count */
+	if (qp->t.tells) /* one-sided requests of peers must be counted by the responder */
 		return false;
-	/* In RTR the responder still owes COMM_EST for the first packet; after that it has nothing to add either. */
+	/*
+	 * In RTR the responder still owes COMM_EST for the first packet; afterwards it has nothing
+	 * to add.
+	 */
 	if (qp->t.state == IBV_QPS_RTR)
 		return qp->t.resp.established;
 	return qp->t.state == IBV_QPS_RTS || qp->t.state == IBV_QPS_SQD;
@@ -300,7 +312,10 @@ void vb_qp_ordinary_publish(struct vb_qp *qp)
 	atomic_store(&qp->state, qp->t.state);
 	if (qp->t.max_dest_rd_atomic)
 		access |= VB_PAGE_ANSWERS;
-	/* Closed while it changes; an initiator that saw it open has a mark set, which revocation waits for. */
+	/*
+	 * Closed while the entry changes. An initiator that saw it open has set a mark, which
+	 * revocation waits for.
+	 */
 	__atomic_store_n(&p->direct, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&p->state, qp->t.state, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->service, qp->t.service, __ATOMIC_RELAXED);
@@ -425,7 +440,10 @@ int vb_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags
 	(void)qp;
 	(void)op;
 	(void)flags;
-	/* Only the last aligned 8 bytes are promised to come last, which neither capability says. */
+	/*
+	 * Only the last aligned 8 bytes are promised to be stored last; neither capability
+	 * expresses that.
+	 */
 	return 0;
 }
 

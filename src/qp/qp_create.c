@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What ibv_create_qp_ex(3) may ask for: types, capabilities, send operations. */
+/* What ibv_create_qp_ex(3) accepts: types, capabilities, send operations. */
 #include "qp/qp_create.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ static int objects_check(struct ibv_context *ctx, const struct ibv_qp_init_attr_
 
 	if (attr->srq && attr->qp_type == IBV_QPT_XRC_SEND)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: XRC_SEND receives nothing");
-	/* What spreads over other queues' CQs needs none of its own. */
+	/* A queue pair that spreads over other queues uses their CQs. */
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE) &&
 	    (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND)))
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_qp: no completion queue");
@@ -114,7 +114,7 @@ static int flags_check(const struct ibv_qp_init_attr_ex *attr)
 			 attr->create_flags);
 }
 
-/* What only another kind takes. */
+/* Attributes that only another kind takes. */
 static int mask_check(const struct vb_qp_kind *kind, const struct ibv_qp_init_attr_ex *attr)
 {
 	uint32_t mask = attr->comp_mask;
@@ -130,7 +130,7 @@ static int mask_check(const struct vb_qp_kind *kind, const struct ibv_qp_init_at
 	return 0;
 }
 
-/* The face has seen to it that no other bits are set, and that a type has the domain that it needs. */
+/* The face has checked that no other bits are set, and that a type has the domain that it needs. */
 int vb_qp_create_check(struct ibv_context *ctx, const struct vb_qp_kind *kind,
 		       const struct ibv_qp_init_attr_ex *attr)
 {

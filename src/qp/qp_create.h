@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What ibv_create_qp_ex(3) may ask for. */
+/* What ibv_create_qp_ex(3) accepts. */
 #ifndef VB_QP_QP_CREATE_H
 #define VB_QP_QP_CREATE_H
 

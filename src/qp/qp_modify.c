@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_modify_qp(3): the transition is checked against the table, every value against its limits, and only then anything is
- * changed. A refused call has no effect at all.
+ * ibv_modify_qp(3): the transition is checked against the table, and every value against its
+ * limits, before anything changes. A refused call has no effect.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,10 @@
 
 /* Between IBV_QP_DEST_QPN and IBV_QP_RATE_LIMIT there are bits without a meaning. */
 #define KNOWN_MASK (((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT)
-/* Most of these mean nothing to a queue pair; programs pass the flags of their regions (ibv_reg_mr(3)). */
+/*
+ * Most of these have no meaning for a queue pair; programs pass the flags of their regions
+ * (ibv_reg_mr(3)).
+ */
 #define KNOWN_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
@@ -123,7 +126,7 @@ static int address_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, in
 	return err;
 }
 
-/* The last of the checks: takes hold of what a destination on another host needs. */
+/* The last of the checks: acquires what a destination on another host needs. */
 static int link_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask,
 			const struct change *c)
 {
@@ -140,7 +143,7 @@ static int link_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask,
 				(mask & IBV_QP_PATH_MTU) ? a->path_mtu : qp->attrs->set.path_mtu);
 }
 
-/* What ibv_query_qp(3) gives back is the last value set. */
+/* ibv_query_qp(3) returns the value that was set last. */
 static void remember(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	struct ibv_qp_attr *m = &qp->attrs->set;
@@ -181,7 +184,7 @@ static void remember(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask)
 		m->dest_qp_num = a->dest_qp_num;
 }
 
-/* The protocol's copy of what was set. */
+/* The protocol's copy of the attributes. */
 static void apply(struct vb_qp *qp, int mask, const struct change *c)
 {
 	const struct ibv_qp_attr *m = &qp->attrs->set;
@@ -210,7 +213,7 @@ static void apply(struct vb_qp *qp, int mask, const struct change *c)
 	}
 }
 
-/* Shares no cache line with what other threads write. */
+/* The ring shares no cache line with memory that other threads write. */
 static int ring_alloc(uint32_t most, size_t each, void **ring)
 {
 	if (!posix_memalign(ring, 64, vb_resource_slots(most) * each))
@@ -219,7 +222,7 @@ static int ring_alloc(uint32_t most, size_t each, void **ring)
 			 "modify_qp: no memory for %u READs and ATOMICs at once", most);
 }
 
-/* Room for what the requester has in flight. It may be there from before: it never shrinks. */
+/* Room for the requester's requests in flight. A ring from before may exist: it never shrinks. */
 static int requests_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	struct vb_requester *r = &qp->t.req;
@@ -234,7 +237,7 @@ static int requests_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int m
 	return err;
 }
 
-/* The same for what the responder remembers. */
+/* The same for the resources that the responder remembers. */
 static int resources_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	struct vb_responder *p = &qp->t.resp;
@@ -310,7 +313,10 @@ static void change(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask, cons
 	vb_engine_flush(e);
 }
 
-/* Programs set both halves of a connection at both ends; what an XRC queue pair does not have is left out, as Linux does. */
+/*
+ * Programs set both halves of a connection at both ends. Attributes of a half that an XRC queue
+ * pair does not have are ignored, as Linux does.
+ */
 static int other_half(enum ibv_qp_type type)
 {
 	switch (type) {
@@ -323,7 +329,7 @@ static int other_half(enum ibv_qp_type type)
 	}
 }
 
-/* Everything that leads to the peer, as ibv_modify_qp would have prepared it here. */
+/* The path to the peer, as ibv_modify_qp(3) would have prepared it here. */
 static int mirror_path(struct vb_qp *qp, const struct ibv_qp_attr *attr, struct change *c)
 {
 	bool near;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ibv_query_qp(3): what was set, and where the queue pair stands. */
+/* ibv_query_qp(3): the attributes that were set, and the present state. */
 #include "base/reason.h"
 #include "object/context.h"
 #include "qp/parts.h"
@@ -17,7 +17,7 @@ static void init_fill(const struct vb_qp *qp, struct ibv_qp_init_attr *init)
 	init->sq_sig_all = qp->sq_sig_all;
 }
 
-/* The protocol began with the values last set, so that these are they until traffic has moved them. */
+/* The protocol began with the values last set, so they are right until traffic has moved them. */
 void vb_qp_ordinary_psns(const struct vb_qp *qp, struct ibv_qp_attr *attr)
 {
 	if (qp->t.state >= IBV_QPS_RTR)
@@ -32,7 +32,7 @@ int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	struct vb_qp *qp = vb_qp_of(ibqp);
 	int err = vb_context_check(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp, "qp");
 
-	(void)mask; /* a hint: everything is filled */
+	(void)mask; /* a hint: all attributes are filled in */
 	if (err)
 		return err;
 	init_fill(qp, init);

@@ -29,13 +29,13 @@ static int attr_check(const struct vb_qp *qp, const struct ibv_qp_rate_limit_att
 	return 0;
 }
 
-/* No run is longer than the burst, whatever the link would take (under the engine's lock). */
+/* No run is longer than the burst, whatever the link would carry. Under the engine's lock. */
 static void shorten_runs(struct vb_qp *qp)
 {
 	struct vb_tqp *t = &qp->t;
 	uint64_t packets;
 
-	if (t->service == VB_SERVICE_UD) /* one packet is a run */
+	if (t->service == VB_SERVICE_UD) /* a run is one packet */
 		return;
 	vb_qp_link_tune(qp);
 	if (!qp->pace.kbps)
