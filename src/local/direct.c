@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One-sided requests done by the initiator itself: WRITE, READ and atomics finish although the target's threads are busy or
- * stopped.
+ * One-sided requests that the initiator itself executes: WRITE, READ and atomics finish although
+ * the target's threads are busy or stopped.
  *
- * Complete or decline: either the whole request is done, or nothing of the protocol's state was touched and the request goes
- * to the responder, which alone judges errors and raises events. A mark in our page tells the target what we are about to
- * touch; it is set before the last check and cleared after the copy, and the target waits for it when it revokes. The copy itself
- * is guarded by the generations of what was checked (host/guard.h): if this thread stood still in between, it does not happen.
+ * Complete or decline: either the whole request is executed, or nothing of the protocol's state was
+ * touched and the request goes to the responder, which alone judges errors and raises events. A
+ * mark in this process's page tells the target what is about to be touched. It is set before the
+ * last check and cleared after the copy, and the target waits for it when it revokes. The
+ * generations of what was checked guard the copy itself (host/guard.h): if this thread stood still
+ * in between, the copy does not happen.
  */
 #include <string.h>
 
@@ -21,14 +23,14 @@
 #include "local/link.h"
 
 #define DIRECT_WORTH_WAITING 32768u /* bytes */
-#define DIRECT_CHUNK \
-	(256u * 1024u) /* most that one call copies; the rest goes on from poll or progress */
+/* The most that one call copies. The rest goes on from poll or from the progress thread. */
+#define DIRECT_CHUNK         (256u * 1024u)
 
 struct target {
 	struct vb_peer *peer;
 	const struct vb_page_qp *qp;
 	uint64_t addr; /* in the peer's address space */
-	bool shared;   /* by processes that the peer does not know */
+	bool shared;   /* other processes, which the peer does not know, may have mapped it */
 	struct vb_guard guard;
 };
 
@@ -47,20 +49,29 @@ static uint32_t access_needed(uint8_t opcode)
 	}
 }
 
-/* Of the peer's queue pair, all but a WRITE need that it answers. */
+/*
+ * What the peer's queue pair must allow. All operations but WRITE need that it serves requests with
+ * an answer.
+ */
 static uint32_t queue_needed(uint8_t opcode)
 {
 	return access_needed(opcode) | (opcode == IBV_WR_RDMA_WRITE ? 0 : VB_PAGE_ANSWERS);
 }
 
-/* Direct access takes no PSN, but who would not be heard on the ring gets nothing done here either. UC begins anywhere. */
+/*
+ * Direct access takes no PSN. But an initiator whose PSN would not be accepted through the ring is
+ * declined here as well. UC begins at any PSN.
+ */
 static inline bool psn_fits(const struct vb_qp *qp, const struct vb_page_qp *entry)
 {
 	return __atomic_load_n(&entry->first_psn, __ATOMIC_RELAXED) == qp->t.req.first_psn ||
 	       qp->t.service == VB_SERVICE_UC;
 }
 
-/* May the peer's queue pair be bypassed for this request? What it publishes is copied by single loads. */
+/*
+ * Whether the peer's queue pair may be bypassed for this request. What it publishes is copied by
+ * single loads.
+ */
 static bool qp_allows(const struct vb_qp *qp, const struct vb_page_qp *entry, uint32_t need)
 {
 	if (!__atomic_load_n(&entry->direct, __ATOMIC_ACQUIRE))
@@ -82,7 +93,10 @@ static bool key_allows(struct target *target, const struct vb_send_wqe *wqe, uin
 		return false;
 	target->guard.second = &entry->generation;
 	target->guard.second_is = __atomic_load_n(&entry->generation, __ATOMIC_ACQUIRE);
-	/* The key is looked at before and after the copy: a region that is changed keeps its key, but not while it changes. */
+	/*
+	 * The key is read before and after the copy of the entry: a region that is changed keeps
+	 * its key, but not while it changes.
+	 */
 	if (__atomic_load_n(&entry->key, __ATOMIC_ACQUIRE) != wqe->rkey)
 		return false;
 	memcpy(&copy, entry, sizeof(copy));
@@ -98,7 +112,10 @@ static bool key_allows(struct target *target, const struct vb_send_wqe *wqe, uin
 			       VB_ACCESS_REMOTE, &target->addr) == VB_REASON_NONE;
 }
 
-/* An engine has one mark: a request that would need two, for its target and for an imported region here, goes the other way. */
+/*
+ * An engine has one mark. A request that would need two, for its target and for an imported region
+ * of this side, is declined.
+ */
 static bool needs_one_mark(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	struct vb_send_wqe *w = (struct vb_send_wqe *)(uintptr_t)wqe;
@@ -107,7 +124,10 @@ static bool needs_one_mark(const struct vb_qp *qp, const struct vb_send_wqe *wqe
 	return w->is_inline || vb_mem_is_ours(&mem, vb_send_wqe_sge(w), w->num_sge);
 }
 
-/* The next `length` bytes of the local side as vectors. False: a local key is wrong; the responder path reports it. */
+/*
+ * The next `length` bytes of the local side as vectors. False: a local key is wrong; the responder
+ * path reports that.
+ */
 static bool local_vectors(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t length,
 			  struct vb_mem_vectors *v)
 {
@@ -128,8 +148,9 @@ static bool local_vectors(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t le
 }
 
 /*
- * May the local vectors be copied from here? Not those of the null region, which has no address. On-demand memory that the program
- * has unmapped makes the kernel's copy fail, which it does all of only if it is one piece and the target is not mapped here.
+ * Whether the local vectors can be copied here. Those of the null region have no address. The
+ * kernel's copy fails on on-demand memory that the program has unmapped; only if the memory is one
+ * piece, and the target is not mapped here, is nothing copied then.
  */
 static bool copyable(const struct target *target, const struct vb_mem_vectors *v, uint64_t length)
 {
@@ -145,7 +166,7 @@ static int copy_chunk(const struct target *target, struct vb_send_wqe *wqe, stru
 
 	if (wqe->opcode == IBV_WR_RDMA_READ)
 		return vb_peer_read(target->peer, addr, iov, count, length, &target->guard);
-	/* Within a request only the very last word is promised to come last. */
+	/* Only the last word of a request is promised to be stored last. */
 	return vb_peer_write(target->peer, addr, iov, count, length,
 			     wqe->done + length == wqe->length, &target->guard);
 }
@@ -174,12 +195,18 @@ static enum vb_direct direct_atomic(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	struct vb_mem mem = vb_env_memory(qp);
 	uint64_t original;
 
-	/* Judged before the remote word changes here: the responder path judges it after, as adapters do. */
+	/*
+	 * Judged before the remote word changes. On the responder path it is judged after, as
+	 * adapters do.
+	 */
 	if (vb_mem_check_list(&mem, vb_send_wqe_sge(wqe), wqe->num_sge, IBV_ACCESS_LOCAL_WRITE) !=
 		    VB_REASON_NONE ||
 	    !vb_mem_is_plain(&mem, vb_send_wqe_sge(wqe), wqe->num_sge))
 		return VB_DIRECT_DECLINED;
-	/* Only one who has mapped the word can change it as all others do who have. */
+	/*
+	 * Only a process that has mapped the word can change it atomically against the others that
+	 * have.
+	 */
 	if (target->shared && !vb_arena_holds(target->peer, target->addr, sizeof(original)))
 		return VB_DIRECT_DECLINED;
 	bool cas = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
@@ -191,13 +218,13 @@ static enum vb_direct direct_atomic(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	return VB_DIRECT_DONE;
 }
 
-/* Memory that this processor wrote is visible to all; what has to be made persistent is the target's own to do. */
+/* Memory that this processor wrote is visible to all. Only the target can make it persistent. */
 static bool flush_plausible(const struct vb_send_wqe *wqe)
 {
 	return wqe->flush_length && wqe->feth == VB_FETH(IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
 }
 
-/* In turn with remote atomics, so that it does not come between the halves of one. */
+/* In turn with remote atomics: the store does not come between the halves of one. */
 static enum vb_direct direct_atomic_write(struct vb_qp *qp, struct vb_send_wqe *wqe,
 					  const struct target *target)
 {
@@ -234,7 +261,9 @@ static bool plausible(const struct vb_send_wqe *wqe)
 {
 	if (wqe->opcode == IBV_WR_FLUSH)
 		return flush_plausible(wqe);
-	/* Zero bytes and misaligned atomics have rules of their own, which the responder knows. */
+	/*
+	 * Zero bytes and misaligned atomics have rules of their own, which the responder applies.
+	 */
 	if (wqe->opcode == IBV_WR_RDMA_WRITE || wqe->opcode == IBV_WR_RDMA_READ)
 		return wqe->length > 0;
 	return wqe->length == 8 && (wqe->remote_addr & 7) == 0;
@@ -244,7 +273,7 @@ static bool contact(struct vb_qp *qp, struct target *target)
 {
 	enum vb_contact why;
 
-	if (qp->pace.kbps) /* what is limited goes the way that is paced */
+	if (qp->pace.kbps) /* a queue pair with a rate limit sends on the path that is paced */
 		return false;
 	if (!qp->channel) {
 		struct vb_channel *c = vb_channel_find_since(qp->engine->node, qp->engine->index,
@@ -257,7 +286,10 @@ static bool contact(struct vb_qp *qp, struct target *target)
 	if (!qp->channel || atomic_load_explicit(&qp->channel->dead, memory_order_relaxed))
 		return false;
 	target->peer = qp->channel->peer;
-	/* Within one process the responder is at hand, and guards its copies against memory that is gone. */
+	/*
+	 * Within one process the responder is reached at once, and guards its copies against memory
+	 * that is gone.
+	 */
 	if (vb_peer_is_self(target->peer) || !vb_guard_possible() || !vb_peer_alive(target->peer) ||
 	    !(vb_peer_reachable(target->peer) || vb_peer_shares(target->peer)))
 		return false;
@@ -268,8 +300,9 @@ static bool contact(struct vb_qp *qp, struct target *target)
 }
 
 /*
- * A stream of one-sided requests should not be kept on the ring, and so on the target's processors, by the one that was sent
- * before contact was made; and a large copy is worth a round trip. A small WRITE behind a SEND goes behind it.
+ * A stream of one-sided requests should not stay on the ring, where the target's processors serve
+ * it, because of a first request that was sent before contact was made. And a large copy is worth a
+ * round trip. A small WRITE behind a SEND is sent behind it.
  */
 bool vb_local_direct_waits(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool two_sided)
 {

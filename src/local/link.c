@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The links of one host: which channel a run takes, room in its ring, and what to do while there is none. */
+/*
+ * The links within a host: which channel a run takes, room in its ring, and what happens while
+ * there is none.
+ */
 #include "local/link.h"
 
 #include <stdlib.h>
@@ -10,14 +13,18 @@
 #include "host/slot.h"
 
 /*
- * A datagram does not wait longer than this: nobody promised to deliver it. For contact, which is made once and takes what
- * the other process's thread takes to be scheduled; and for room, while the receiver takes nothing at all out of the ring. Both are
- * waited for once: what follows to a receiver that stands still is dropped at once, until it moves.
+ * The longest time that a datagram waits; delivery is not promised. It waits for contact, which is
+ * made once and takes as long as the other process's thread takes to be scheduled. And it waits for
+ * room, while the receiver takes nothing out of the ring. Each wait happens once: later datagrams
+ * to a receiver that stands still are dropped at once, until it moves.
  */
 #define DATAGRAM_CONTACT_NS 2000000000ull
 #define DATAGRAM_ROOM_NS    500000000ull
 
-/* Why a request cannot be sent now, if waiting for contact alone does not help; it tells for how long to try (vb_retry_in_vain). */
+/*
+ * Why a request cannot be sent now, if waiting for contact alone does not help. The reason decides
+ * how long the protocol tries (vb_retry_in_vain).
+ */
 static enum vb_reason absence(enum vb_contact why)
 {
 	switch (why) {
@@ -31,14 +38,17 @@ static enum vb_reason absence(enum vb_contact why)
 		return VB_REASON_DESCRIPTORS_SHORT;
 	case VB_CONTACT_SHORT_THERE:
 		return VB_REASON_PEER_SHORT;
-	case VB_CONTACT_DEAD: /* XRC: its receiver may go on in another process */
+	case VB_CONTACT_DEAD: /* XRC: its receiver may continue in another process */
 		return VB_REASON_PEER_DEAD;
 	default:
 		return VB_REASON_NONE;
 	}
 }
 
-/* The channel to a connected queue pair's peer; NULL: none yet, or none any more (flags set for vb_qp_settle()). */
+/*
+ * The channel to the peer of a connected queue pair. NULL: there is none yet, or none any more
+ * (flags for vb_qp_settle() are set).
+ */
 static struct vb_channel *connected_channel(struct vb_qp *qp)
 {
 	enum vb_contact why;
@@ -46,7 +56,7 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 	if (qp->channel) {
 		if (!atomic_load_explicit(&qp->channel->dead, memory_order_relaxed))
 			return qp->channel;
-		return NULL; /* channel_down or peer_dead is on its way */
+		return NULL; /* channel_down or peer_dead will follow */
 	}
 	struct vb_channel *c = vb_channel_find_since(qp->engine->node, qp->engine->index,
 						     qp->t.dest_qpn, qp->connected_at,
@@ -62,8 +72,8 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 }
 
 /*
- * Contact is made on the way to RTR, so that the first message need not wait for it, and so that one-sided requests work even if
- * the peer is stopped before.
+ * Contact is made in RTR, so that the first message need not wait for it, and so that one-sided
+ * requests work even if the peer is stopped before the first message.
  */
 static bool seek(struct vb_qp *qp)
 {
@@ -76,11 +86,14 @@ static bool seek(struct vb_qp *qp)
 	if (c)
 		vb_local_set_channel(qp, c);
 	qp->seeking = !c;
-	/* Nobody there: whoever comes makes contact with us, and a new channel makes every queue pair ask again. */
+	/*
+	 * No process has the number. A process that takes it makes contact with this one, and a new
+	 * channel makes every queue pair ask again.
+	 */
 	return why == VB_CONTACT_PENDING && qp->seeking;
 }
 
-/* Where a datagram goes. *why_not: what became of the search. */
+/* The channel to the destination of a datagram. *why_not: the result of the search. */
 static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 					   uint32_t slot, enum vb_contact *why_not)
 {
@@ -100,7 +113,7 @@ static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_sen
 	return c;
 }
 
-/* The datagram is dropped: its payload goes to memory that nobody reads. */
+/* The datagram is dropped: its payload is written to memory that is not read. */
 static void *discard(struct vb_qp *qp, const char *why)
 {
 	qp->datagrams->wait_since = 0;
@@ -111,7 +124,9 @@ static void *discard(struct vb_qp *qp, const char *why)
 	return qp->datagrams->discard;
 }
 
-/* Where the payload is sent from: the slot itself, if it fits, else behind the path of a datagram. */
+/*
+ * Where the payload is sent from: the slot itself, if it fits, else behind the path of a datagram.
+ */
 static void *ring_reserve(struct vb_qp *qp, struct vb_channel *c, const struct vb_run *run)
 {
 	bool fits = vb_slot_fits_inline(run);
@@ -128,7 +143,7 @@ static void *ring_reserve(struct vb_qp *qp, struct vb_channel *c, const struct v
 	return run->service == VB_SERVICE_UD ? (char *)bulk + VB_SLOT_PATH_BYTES : bulk;
 }
 
-/* The ring is full. Has the receiver taken something out of it lately? */
+/* The ring is full. True if the receiver has taken something out of it lately. */
 static bool receiver_moves(struct vb_channel *c, uint64_t now)
 {
 	if (!c->full_since || c->full_at != c->tx.known_consumed) {
@@ -138,7 +153,10 @@ static bool receiver_moves(struct vb_channel *c, uint64_t now)
 	return now - c->full_since <= DATAGRAM_ROOM_NS;
 }
 
-/* Contact is being made. False: this queue pair has waited long enough for that process, now or before. */
+/*
+ * Contact is being made. False: this queue pair has waited long enough for that process, now or
+ * before.
+ */
 static bool contact_may_come(struct vb_qp *qp, uint32_t qpn, uint32_t slot, uint64_t now)
 {
 	if (qp->datagrams->slow[slot] == qpn)
@@ -169,7 +187,7 @@ static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			return NULL;
 		return discard(qp, "its process does not answer");
 	}
-	/* However long contact took: room is waited for from now on. */
+	/* Waiting for room starts now, however long contact took. */
 	qp->datagrams->wait_since = 0;
 	qp->datagrams->slow[slot] = 0;
 	if (!c)
@@ -225,7 +243,7 @@ static void release(struct vb_qp *qp)
 	qp->datagrams = NULL;
 }
 
-/* The last one of the list: it takes what no other reaches. */
+/* The last link of the list: it takes destinations that no other link reaches. */
 const struct vb_link vb_shm_link = {
 	.name = "shm",
 	.lossless = true,
@@ -240,7 +258,7 @@ const struct vb_link vb_shm_link = {
 	.lost = vb_local_lost,
 };
 
-/* An engine has one list of channels, of both kinds: shm's drain serves it. */
+/* An engine has one list of channels of both links, which the drain of shm serves. */
 const struct vb_link vb_loop_link = {
 	.name = "loop",
 	.lossless = true,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The links within a host: rings of shared memory to another process (shm), and rings within the process (loop). Which of
- * them a connected queue pair takes shows when its channel is found; until then it is shm.
+ * The links within a host: rings of shared memory to another process (shm), and rings within the
+ * process (loop). Which of them a connected queue pair takes is known when its channel is found;
+ * until then it is shm.
  */
 #ifndef VB_LOCAL_LINK_H
 #define VB_LOCAL_LINK_H
@@ -22,13 +23,14 @@ static inline void vb_local_set_channel(struct vb_qp *qp, struct vb_channel *cha
 
 #define VB_DATAGRAM_PLACES 16u
 
-/* Of a datagram queue pair, from its first datagram to release: what it remembers of its destinations. */
+/* What a datagram queue pair remembers of its destinations, from its first datagram to release. */
 struct vb_local_datagrams {
 	struct vb_channel *channel[VB_DATAGRAM_PLACES];
 	uint32_t qpn[VB_DATAGRAM_PLACES];
-	uint32_t slow[VB_DATAGRAM_PLACES]; /* contact was waited for in vain: no longer */
-	uint64_t wait_since;               /* a datagram waits for contact since then, 0 = no */
-	void *discard; /* payload of datagrams that go nowhere (allocated when first needed) */
+	uint32_t slow[VB_DATAGRAM_PLACES]; /* waiting for contact was in vain: no further wait */
+	/* Since when a datagram waits for contact, 0: none does. */
+	uint64_t wait_since;
+	void *discard; /* payload of datagrams that are dropped; allocated when first needed */
 	const char *discard_why;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What arrives through rings is decoded, matched with its queue pair and handed to the protocol; requests for queue
- * pairs that do not exist are answered, so that their senders need not guess.
+ * Runs that arrive through rings are decoded, matched with their queue pair, and handed to the
+ * protocol. Requests for queue pairs that do not exist are answered, so that their senders know.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #define BATCH      64u
 #define DROPS_OWED 64u
 
-/* "Your request was dropped" answers that found the ring full; one per sender is enough. */
+/* VB_OP_DROP answers that found the ring full. One for each sender is enough. */
 struct drops_owed {
 	uint32_t count;
 	struct vb_run run[DROPS_OWED];
@@ -60,7 +60,10 @@ static void drop_owe(struct vb_channel *c, const struct vb_run *answer)
 		owed->run[owed->count++] = *answer;
 }
 
-/* "Your request was dropped", on the channel that it came by: the sender need not be anybody's peer. */
+/*
+ * Sends VB_OP_DROP on the channel that the request came by; the sender need not be the peer of a
+ * queue pair.
+ */
 static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint8_t service,
 			uint32_t from_qpn, uint32_t to_qpn, uint32_t psn, enum vb_reason reason,
 			uint32_t expected)
@@ -76,14 +79,17 @@ static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint8_t servi
 	answer.psn = psn;
 	answer.imm = reason;
 	answer.msn = expected;
-	/* Another process may be late. One's own program knows what it has connected; nobody else can. */
+	/*
+	 * Another process may be late. Within this process, the program itself must have connected
+	 * the queue pair.
+	 */
 	if (c->loop && reason == VB_REASON_DROP_NOT_YET)
 		answer.imm = VB_REASON_DROP_STATE;
 	if (!drop_send(e, c, &answer))
 		drop_owe(c, &answer);
 }
 
-/* A request for a queue pair that this engine does not serve. */
+/* Refuses a request for a queue pair that this engine does not serve. */
 static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run)
 {
 	vb_note(VB_REASON_DROP_QPN, "run for qp 0x%x from qp 0x%x: no such queue pair",
@@ -96,15 +102,19 @@ static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct v
 }
 
 /*
- * What comes from a peer names one of its own queue pairs as the source. One that could do as much as this process itself is believed: it
- * may hand over what others sent. True: nothing more is to be done with this slot.
+ * A run of a peer must name one of the peer's own queue pairs as its source. A peer that could do
+ * as much as this process itself is believed: it may hand over what other processes sent. True: the
+ * slot needs nothing more.
  */
 static bool source_is_forged(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot,
 			     const struct vb_run *run)
 {
 	bool foreign = vb_slot_is_from_wire(slot) || vb_slot_is_handed(slot);
 
-	/* Packets come to whichever process of the user has the port, so these may be anybody's. */
+	/*
+	 * Packets go to any process of the user that has the port, so these may come from any
+	 * source.
+	 */
 	if (foreign ? vb_slot_is_from_wire(slot) && !vb_peer_is_stranger(c->peer)
 		    : vb_peer_speaks_for(c->peer, run->src_qpn))
 		return false;
@@ -119,7 +129,10 @@ static bool source_is_forged(struct vb_engine *e, struct vb_channel *c, const st
 	return true;
 }
 
-/* What another process hands over is of some room above; of which one, the engine says. */
+/*
+ * A slot that another process hands over belongs to a room above; the engine's hooks find out
+ * which.
+ */
 static void handed(struct vb_engine *e, const struct vb_run *run, const void *payload)
 {
 	for (struct vb_engine_hook *h = e->hooks; h; h = h->next) {
@@ -163,8 +176,9 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 		return true;
 	}
 	/*
-	 * The passive side answers where it was addressed; it makes no contact of its own. But who answers an XRC sender need not
-	 * be who takes its requests.
+	 * The passive side answers on the channel that it was addressed on, and makes no contact of
+	 * its own. But the process that answers an XRC sender may be another one than the process
+	 * that takes its requests.
 	 */
 	if (!qp->channel && !qp->t.sends_only && qp->t.service != VB_SERVICE_UD &&
 	    run.src_qpn == qp->t.dest_qpn) {
@@ -227,7 +241,10 @@ bool vb_local_drain(struct vb_engine *e, bool polled)
 	return vb_channel_list_serve(&e->channels, !polled, channel_look, e);
 }
 
-/* The queue pair loses its link: dead peer = finished; closed engine = its peer's queue pair is gone, so retry and give up. */
+/*
+ * The queue pair loses its link. A dead peer ends its requests. When only the peer's engine was
+ * closed, the peer's queue pair is gone: the requester retries and gives up.
+ */
 static void qp_lose_channel(struct vb_qp *qp, const struct vb_channel *channel, bool peer_dead)
 {
 	for (uint32_t i = 0; qp->datagrams && i < VB_DATAGRAM_PLACES; i++) {
@@ -240,7 +257,7 @@ static void qp_lose_channel(struct vb_qp *qp, const struct vb_channel *channel, 
 		return;
 	qp->channel = NULL;
 	qp->peer_qp = NULL;
-	/* An XRC receiver may go on in another process. */
+	/* An XRC receiver may continue in another process. */
 	if (peer_dead && !qp->t.sends_only)
 		vb_tqp_peer_dead(&qp->t);
 	else
