@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Delivery of packets from the wire within the process. */
+/* Delivery, within the process, of packets from the wire. */
 #include "remote/deliver.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ int vb_udp_engine_init(struct vb_engine *e)
 
 	if (r && !r->staging)
 		r->staging = malloc(STAGING_BYTES);
-	if (r && !r->inbox) /* seen by other engines' drives from now on */
+	if (r && !r->inbox) /* other engines' drives see it from now on */
 		__atomic_store_n(&r->inbox, vb_udp_inbox_create(), __ATOMIC_RELEASE);
 	if (!r || !r->staging || !r->inbox)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "udp buffers of an engine");
@@ -48,7 +48,9 @@ void vb_udp_drop(enum vb_reason reason, const struct vb_run *run)
 		vb_reason_text(reason));
 }
 
-/* The wire's rules that shared memory does not need: who may send to this queue pair. */
+/*
+ * The rules of the wire that shared memory does not need: which host may send to this queue pair.
+ */
 static enum vb_reason judge(const struct vb_qp *qp, const struct vb_run *run)
 {
 	if (!qp->remote || !qp->remote->families)
@@ -96,7 +98,7 @@ static void hand_over(struct vb_engine *e, void *arg)
 		vb_bell_call(e->node, e->index);
 }
 
-/* `owner`: the index of the engine that serves the queue pair. */
+/* `owner`: index of the engine that serves the queue pair. */
 static void deliver_to(struct vb_engine *e, uint32_t owner, const struct vb_run *run,
 		       const uint8_t *payload)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The protocol's link to other hosts: a run is gathered into the engine's staging buffer and sent from there. */
+/*
+ * The protocol's link to other hosts: a run is gathered into the engine's staging buffer and sent
+ * from there.
+ */
 #include "base/reason.h"
 #include "qp/qp.h"
 #include "remote/link.h"
@@ -22,7 +25,7 @@ static struct vb_udp_sender *sender_for(struct vb_qp *qp, const struct vb_path *
 	return sender;
 }
 
-/* The run, whose payload is staged, and perhaps an acknowledgement behind it. */
+/* Sends the run, whose payload is staged, and perhaps an acknowledgement behind it. */
 static void run_send(struct vb_qp *qp, const struct vb_run *run, const struct vb_run *ack)
 {
 	const struct vb_path *path = qp->t.service == VB_SERVICE_UD ? &run->path : &qp->path;
@@ -35,7 +38,7 @@ static void run_send(struct vb_qp *qp, const struct vb_run *run, const struct vb
 			run->dest_qpn);
 		return;
 	}
-	/* What the program has opened under its number gets no packet. */
+	/* A file that the program has opened under the number gets no packet. */
 	if (!vb_descriptor_still(sender->fd) && vb_udp_link_sender_mend(sender))
 		return;
 	if (ack)
@@ -48,7 +51,7 @@ static void run_send(struct vb_qp *qp, const struct vb_run *run, const struct vb
 	paths->udp_bytes += run->length;
 }
 
-/* The held run goes out. */
+/* Sends the held run. */
 static void let_go(struct vb_qp *qp, const struct vb_run *ack)
 {
 	qp->remote->pairing = VB_PAIRING_OFF;
@@ -69,7 +72,7 @@ void vb_udp_pair_end(struct vb_qp *qp)
 
 void *vb_udp_reserve(struct vb_qp *qp, uint32_t length)
 {
-	/* The buffer is needed; there is never more than max_run_bytes, which it has. */
+	/* The buffer is needed. A run never has more than max_run_bytes, which the buffer holds. */
 	if (length && qp->remote->pairing == VB_PAIRING_HELD)
 		let_go(qp, NULL);
 	return qp->engine->remote->staging;

@@ -8,7 +8,7 @@
 #define RING_BYTES (1u << 20) /* a power of two */
 
 struct vb_udp_inbox {
-	/* Count for ever; the place is the count modulo the size. */
+	/* They count for ever; the place is the count modulo the size. */
 	_Alignas(64) _Atomic uint64_t head;
 	_Alignas(64) _Atomic uint64_t tail;
 	_Alignas(64) uint8_t data[RING_BYTES];
@@ -22,7 +22,7 @@ struct parcel {
 
 struct vb_udp_inbox *vb_udp_inbox_create(void)
 {
-	/* Touched only as far as it is filled. */
+	/* Pages become present as they are filled. */
 	void *box = mmap(NULL, sizeof(struct vb_udp_inbox), PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 

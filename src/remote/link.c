@@ -28,39 +28,50 @@
 
 #define SENDERS      32u
 
-/* An engine that found nothing so often looks only every so many drives: a system call each time would slow its other links. */
+/*
+ * An engine that found nothing so many times reads only in every so many drives: a system call each
+ * time would slow its other links.
+ */
 #define IDLE_LOOKS   256u
 #define IDLE_SKIP    16u
 
 #define LAST_LOOKS   256u          /* batches that a socket can still hold when it is closed */
-#define MEND_NS      1000000000ull /* between tries to open a socket again */
+#define MEND_NS      1000000000ull /* between attempts to open a socket again */
 #define LEAVE_NS     1000000ull
 #define EXIT_LOOK_NS 200000l
-#define EXIT_NS      100000000ull /* the end of the process waits no longer for its strays */
+/* The longest time for which the end of the process waits for its strays. */
+#define EXIT_NS      100000000ull
 #define EVENTS       8
 
 struct side {
 	_Atomic int fd; /* -1: closed */
-	_Atomic bool
-		armed; /* the next packet wakes the progress thread: cleared by that thread, when it has */
+	/* The next packet wakes the progress thread, which clears this when it has woken. */
+	_Atomic bool armed;
 	uint32_t users;
 	uint32_t buffer;
-	uint64_t mend_at; /* not 0: the program closed the socket, and the next try to open it again is due then */
+	/*
+	 * Not 0: the program has closed the socket, and the next attempt to open it again is due
+	 * then.
+	 */
+	uint64_t mend_at;
 	uint32_t senders;
 	struct vb_udp_sender sender[SENDERS];
-	/* A socket that was let go of: what the kernel had begun to put into its queue is taken before it is closed. */
+	/*
+	 * A socket that is to be closed: packets that the kernel had begun to put into its queue
+	 * are read first.
+	 */
 	_Atomic int leaving; /* -1: none */
 	_Atomic uint64_t left_at;
 };
 
 struct link {
 	pthread_mutex_t lock; /* opening and closing */
-	struct vb_lock drain; /* reading; taken after `lock` */
+	struct vb_lock drain; /* guards reading; taken after `lock` */
 	struct side side[2];
 	struct vb_udp_receiver *receiver;
-	int epoll; /* holds the receiving sockets, and lies in the progress thread's set */
+	int epoll; /* has the receiving sockets, and is in the progress thread's set */
 	_Atomic bool rang;
-	_Atomic bool emptying; /* a socket that was let go of is read for the last time */
+	_Atomic bool emptying; /* a socket that is to be closed is read for the last time */
 };
 
 static struct link udp_link = {
@@ -75,7 +86,7 @@ static struct side *side_of(unsigned int family)
 	return &udp_link.side[family == VB_UDP_IPV4 ? 0 : 1];
 }
 
-/* In the progress thread. The sockets that fired are disarmed by that (EPOLLONESHOT). */
+/* In the progress thread. EPOLLONESHOT has disarmed the sockets that fired. */
 static void on_packet(void *arg)
 {
 	struct epoll_event events[EVENTS];
@@ -120,7 +131,7 @@ static int watch_begin(void)
 	return 0;
 }
 
-/* Has the set tell of the next packet. 0 or -1 with errno. */
+/* Arms the set for the next packet. 0, or -1 with errno. */
 static int socket_watch(struct side *side, int fd, int operation)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT,
@@ -141,7 +152,7 @@ static int side_open(struct side *side, bool ipv4)
 	if (fd < 0)
 		return fd;
 	fd = vb_descriptor_adopt(fd);
-	if (socket_watch(side, fd, EPOLL_CTL_ADD)) { /* armed: nobody polls yet */
+	if (socket_watch(side, fd, EPOLL_CTL_ADD)) { /* armed, because no thread polls yet */
 		err = vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_ctl: %s",
 				strerror(errno));
 		vb_descriptor_close(fd);
@@ -159,7 +170,10 @@ static void socket_empty(struct vb_engine *e, int fd, bool ipv4)
 	}
 }
 
-/* After this the progress thread alone reads from the socket, once more; what it holds may be another process's, and is passed on. */
+/*
+ * After this the progress thread alone reads from the socket, once more. Packets in it that are for
+ * another process are passed on.
+ */
 static void side_leave(struct vb_engine *e, struct side *side, int fd)
 {
 	bool ipv4 = side == &udp_link.side[0];
@@ -175,7 +189,7 @@ static void side_leave(struct vb_engine *e, struct side *side, int fd)
 	epoll_ctl(udp_link.epoll, EPOLL_CTL_DEL, fd, NULL);
 	atomic_store(&side->left_at, vb_clock_ns());
 	fd = atomic_exchange(&side->leaving, fd);
-	vb_descriptor_close(fd); /* let go of twice within a moment */
+	vb_descriptor_close(fd); /* two sockets were given up within a moment */
 	vb_progress_expect(1);
 }
 
@@ -191,7 +205,7 @@ static void side_close(struct vb_engine *e, struct side *side)
 	vb_udp_fault_report();
 }
 
-/* True: the socket is closed, or somebody else reads just now: later. */
+/* True: the socket is closed. False: another thread is reading; try later. */
 static bool leaving_close(struct side *side, struct vb_engine *keeper)
 {
 	int fd;
@@ -218,7 +232,7 @@ static bool leaving_close(struct side *side, struct vb_engine *keeper)
 	return true;
 }
 
-/* Closes the sockets that were let go of a moment ago. */
+/* Closes the sockets that were given up a moment ago. */
 static uint64_t serve(void)
 {
 	uint64_t due = 0;
@@ -308,7 +322,7 @@ int vb_udp_link_sender_mend(struct vb_udp_sender *s)
 	int fd = -1;
 
 	vb_mutex_take(&udp_link.lock, VB_ORDER_UDP_LINK);
-	bool lost = !vb_descriptor_still(s->fd); /* and not mended by another thread meanwhile */
+	bool lost = !vb_descriptor_still(s->fd); /* and not replaced by another thread meanwhile */
 
 	if (lost) {
 		vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket of source port %u", port);
@@ -335,13 +349,16 @@ int vb_udp_link_socket(unsigned int family)
 	return vb_descriptor_still(fd) ? fd : -1;
 }
 
-/* Under the drain lock: another socket in place of the one that the program closed. -1: later. */
+/*
+ * Under the drain lock: opens another socket in place of the one that the program closed. -1:
+ * later.
+ */
 static int side_mend(struct side *side, bool ipv4)
 {
 	uint64_t now = vb_clock_ns();
 	int fd = -1;
 
-	/* Whoever opens or closes takes the drain lock after the other one. */
+	/* A thread that opens or closes takes the drain lock after the other lock. */
 	if (now < side->mend_at || !vb_mutex_try(&udp_link.lock, VB_ORDER_UDP_LINK))
 		return -1;
 	vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket for IPv%d: another one is opened",
@@ -366,13 +383,16 @@ static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
 {
 	int fd = atomic_load_explicit(&side->fd, memory_order_relaxed);
 
-	/* The program may have closed it: its number would be the program's own by now. */
+	/* The program may have closed it: the number would be the program's own by now. */
 	if (fd >= 0 ? !vb_descriptor_still(fd) : side->mend_at != 0)
 		fd = side_mend(side, ipv4);
 	return fd >= 0 && vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) > 0;
 }
 
-/* When nothing has come for long, whoever is to send something may need the poller's processor. */
+/*
+ * When nothing has come for long, the thread that is to send something may need the poller's
+ * processor.
+ */
 static void set_idle(struct vb_engine *e, uint32_t looks)
 {
 	e->remote->idle = looks;
@@ -427,20 +447,23 @@ void vb_udp_link_arm(void)
 		int fd = atomic_load(&side->fd);
 
 		if (fd >= 0 && !vb_descriptor_still(fd))
-			atomic_store(&udp_link.rang, true); /* whoever drains sees to it */
+			atomic_store(&udp_link.rang, true); /* the thread that drains clears it */
 		else if (fd >= 0 && !atomic_load(&side->armed))
 			(void)socket_watch(side, fd, EPOLL_CTL_MOD);
 	}
 }
 
-/* Was the progress thread woken by a packet since it last asked? */
+/* Whether a packet has woken the progress thread since it last asked. */
 static bool rang(void)
 {
 	return atomic_load_explicit(&udp_link.rang, memory_order_relaxed) &&
 	       atomic_exchange(&udp_link.rang, false);
 }
 
-/* In a forked child, after the node's descriptors were closed: all is the parent's, start afresh. */
+/*
+ * In a forked child, after the node's descriptors were closed: everything is the parent's; the
+ * child starts afresh.
+ */
 static void forked(void)
 {
 	vb_udp_receiver_destroy(udp_link.receiver);
@@ -455,8 +478,8 @@ static void forked(void)
 }
 
 /*
- * exit(3). A packet that this process has taken for another one of the host is passed on before its end, by the progress
- * thread: a datagram is not sent again.
+ * exit(3). The progress thread passes on packets that this process has taken for another one of the
+ * host: a datagram is not sent again.
  */
 static void at_exit(void)
 {

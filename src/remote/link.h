@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The process's sockets to other hosts: opened when the first queue pair needs a family, closed when the last one that did
- * is gone. Thread-safe unless said; engine locks come before this file's.
+ * The process's sockets to other hosts: opened when the first queue pair needs a family, closed
+ * when the last one is gone. Thread-safe unless said. Engine locks are taken before this file's
+ * locks.
  *
- * Whoever polls an engine with such queue pairs reads the sockets for the whole process; when all of those engines sleep, the
- * progress thread does. Only for that sleep the sockets are armed in its set of watched descriptors: traffic that is polled for
- * wakes nobody.
+ * A thread that polls an engine with such queue pairs reads the sockets for the whole process. When
+ * all of those engines sleep, the progress thread does. Only for that sleep the sockets are armed
+ * in its set of watched descriptors: traffic that is polled for wakes no thread.
  */
 #ifndef VB_REMOTE_LINK_H
 #define VB_REMOTE_LINK_H
@@ -21,31 +22,48 @@ struct vb_engine;
 #define VB_UDP_IPV4 1u
 #define VB_UDP_IPV6 2u
 
-/* Takes a hold of one family's sockets, opening them for the first, under the lock of `engine`. 0 or -errno with the reason recorded. */
+/*
+ * Acquires one family's sockets, and opens them for the first queue pair, under the lock of
+ * `engine`. 0, or -errno with the reason recorded.
+ */
 int vb_udp_link_get(struct vb_engine *engine, unsigned int family);
-/* Lets go of one family. Under the lock of `engine`, which delivers what the socket still holds when it was the last; what arrives while it is closed is the progress thread's. */
+/*
+ * Releases one family, under the lock of `engine`. The last release delivers, through this engine,
+ * what the socket still holds; packets that arrive while it is being closed are read by the
+ * progress thread.
+ */
 void vb_udp_link_put(struct vb_engine *engine, unsigned int family);
 
 /*
- * While the family is held: a sender on that source port, or on another when there are too many or it is taken. None could be
- * opened: -errno with the reason recorded, and NULL.
+ * While the family is held: a sender on that source port, or on another port when there are too
+ * many senders or the port is taken. If none could be opened: NULL, and -errno with the reason
+ * recorded.
  */
 int vb_udp_link_sender(unsigned int family, uint16_t port, struct vb_udp_sender **sender);
 /* The program has closed the sender's socket: opens another one. -EBADF: none could be opened. */
 int vb_udp_link_sender_mend(struct vb_udp_sender *sender);
 /* While the family is held: the granted receive buffer, in bytes as the kernel counts them. */
 uint32_t vb_udp_link_buffer(unsigned int family);
-/* While the family is held: its receiving socket, for group memberships; -1 if the program has closed it. */
+/*
+ * While the family is held: its receiving socket, for group memberships. -1: the program has closed
+ * it.
+ */
 int vb_udp_link_socket(unsigned int family);
 
-/* Under the engine's lock: reads what has arrived and delivers it (remote/deliver.h). True if there was anything. */
+/*
+ * Under the engine's lock: reads what has arrived and delivers it (remote/deliver.h). True if
+ * anything had.
+ */
 bool vb_udp_link_drain(struct vb_engine *engine);
-/* The same, whatever the engine has found lately. */
+/* The same, however little the engine has found lately. */
 bool vb_udp_link_take(struct vb_engine *engine);
 
-/* Nobody polls any more: have the progress thread woken by the next packet. */
+/* No thread polls any more: the next packet is to wake the progress thread. */
 void vb_udp_link_arm(void);
-/* The set of watched descriptors (epoll(7)); tags from VB_UDP_LINK_TAGS on are those of remote/steer.h. -1: there is none yet. */
+/*
+ * The set of watched descriptors (epoll(7)). Tags from VB_UDP_LINK_TAGS on are those of
+ * remote/steer.h. -1: there is no set yet.
+ */
 #define VB_UDP_LINK_TAGS 2u
 int vb_udp_link_epoll(void);
 

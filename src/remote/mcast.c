@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Multicast (ibv_attach_mcast(3)): which queue pairs of the process are members of which group, and delivery to them.
+ * Multicast (ibv_attach_mcast(3)): which queue pairs of the process are members of which group, and
+ * delivery to them.
  *
- * The process's socket joins a group on an interface with the first member and leaves with the last. The kernel gives a copy of each
- * packet to every socket of the host that has joined, so that nothing has to be passed on between processes.
+ * The process's socket joins a group on an interface with the first member and leaves with the
+ * last. The kernel gives a copy of each packet to every socket of the host that has joined, so no
+ * packet is passed on between processes.
  */
 #include "remote/mcast.h"
 
@@ -35,17 +37,17 @@ struct member {
 	union ibv_gid group; /* as it travels */
 };
 
-static pthread_mutex_t lock =
-	PTHREAD_MUTEX_INITIALIZER; /* after engine locks and the drain lock; a leaf for delivery */
+/* Taken after engine locks and the drain lock; during delivery no lock is taken under it. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct member *members;
 
-/* The face has looked at the type and at the address. */
+/* The face has checked the type and the address. */
 static int check(struct ibv_qp *qp)
 {
 	return vb_context_check(qp->context, VB_HANDLE_QP, qp->handle, qp, "qp");
 }
 
-/* IP_ADD_MEMBERSHIP and its three siblings. */
+/* IP_ADD_MEMBERSHIP, IP_DROP_MEMBERSHIP and their IPv6 counterparts. */
 static int membership(const union ibv_gid *gid, uint32_t ifindex, bool join)
 {
 	unsigned int family = vb_udp_is_ipv4(gid->raw) ? VB_UDP_IPV4 : VB_UDP_IPV6;
@@ -74,14 +76,17 @@ void vb_mcast_rejoin(bool ipv4)
 {
 	vb_mutex_take(&lock, VB_ORDER_GROUPS);
 	for (const struct member *m = members; m; m = m->next) {
-		/* Once more is refused, and does no harm. */
+		/* A second membership is refused, which does no harm. */
 		if (vb_udp_is_ipv4(m->group.raw) == ipv4)
 			(void)membership(&m->group, m->ifindex, true);
 	}
 	vb_mutex_release(&lock);
 }
 
-/* With the lock: members of the group on the interface; *own: the queue pair's place in the list. */
+/*
+ * With the lock: the number of members of the group on the interface. *own: the queue pair's place
+ * in the list.
+ */
 static uint32_t count(const union ibv_gid *gid, uint32_t ifindex, const struct vb_qp *qp,
 		      struct member ***own)
 {
@@ -190,7 +195,7 @@ int vb_mcast_attach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t li
 	const union ibv_gid *gid = &wire;
 	int err = check(ibqp);
 
-	(void)lid; /* means nothing on Ethernet */
+	(void)lid; /* has no meaning on Ethernet */
 	if (err)
 		return err;
 	vb_udp_gid_on_wire(wire.raw, group->raw);
@@ -203,7 +208,9 @@ int vb_mcast_attach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t li
 	uint32_t n = count(gid, ifindex, qp, &own);
 	bool again = own != NULL;
 
-	/* Once more is no error and no second copy (IBA 11.2.8.1); adapters answer so. */
+	/*
+	 * Attaching again is no error and makes no second copy (IBA 11.2.8.1); adapters answer so.
+	 */
 	if (!again)
 		err = join(qp, gid, ifindex, n == 0);
 	qp->mcast_leave = leave;
@@ -213,7 +220,10 @@ int vb_mcast_attach(struct ibv_qp *ibqp, const union ibv_gid *group, uint16_t li
 	return err;
 }
 
-/* Did the queue pair send this itself, and does it not want to hear it? Numbers alone are not unique beyond this host. */
+/*
+ * Whether the queue pair itself has sent this and does not want its own messages. Numbers alone are
+ * not unique beyond this host.
+ */
 static bool unwanted(const struct vb_qp *qp, const struct vb_run *run)
 {
 	struct vb_device *dev = vb_context_of(qp->u.qp.context)->device;

@@ -21,7 +21,7 @@
 #include "udp/mtu.h"
 #include "udp/socket.h"
 
-/* More in flight than this only fills buffers. */
+/* More bytes in flight than this only fill buffers. */
 #define WINDOW_BYTES (512u * 1024u)
 #define WINDOW_LEAST 4u
 
@@ -30,7 +30,10 @@ static unsigned int family_of(const uint8_t gid[16])
 	return vb_udp_is_ipv4(gid) ? VB_UDP_IPV4 : VB_UDP_IPV6;
 }
 
-/* Different pairs of queue pairs take different paths through a network that spreads by port; a flow label decides alone. */
+/*
+ * Different pairs of queue pairs take different paths through a network that spreads by port. A
+ * flow label decides alone.
+ */
 static uint16_t source_port(const struct vb_qp *qp, uint32_t flow_label)
 {
 	uint64_t mixed = (uint64_t)qp->t.qpn * 0x9e3779b97f4a7c15ull ^
@@ -79,7 +82,7 @@ struct vb_remote_engine *vb_remote_engine(struct vb_engine *e)
 	return r;
 }
 
-/* Takes hold of a family; while there is a hold the engine reads the sockets. Engine's lock. */
+/* Acquires a family. While the engine has one, it reads the sockets. Engine's lock. */
 static int engine_hold(struct vb_engine *e, unsigned int family)
 {
 	int err = vb_udp_engine_init(e);
@@ -91,7 +94,10 @@ static int engine_hold(struct vb_engine *e, unsigned int family)
 	bool first = !e->reads;
 
 	__atomic_store_n(&e->reads, e->reads + 1, __ATOMIC_RELAXED);
-	/* A packet that came between the opening and here has used up the arming, and nobody was there to read it. */
+	/*
+	 * A packet that came after the opening has used up the arming, and no thread was there to
+	 * read it.
+	 */
 	vb_udp_link_arm();
 	vb_engines_watch(e);
 	if (first && __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
@@ -175,9 +181,10 @@ void vb_udp_qp_datagrams(struct vb_qp *qp)
 }
 
 /*
- * What the receiver's buffer holds: the kernel counts each packet with the memory it lies in, about twice its size (measured: 2315
- * for 1072 bytes, 8520 for 4144). Half of it, since others use the socket too. Our own granted buffer stands for the
- * peer's, which is of the same make more often than not.
+ * What the receiver's buffer holds. The kernel counts each packet with the memory that it takes,
+ * about twice its size (measured: 2315 for 1072 bytes, 8520 for 4144). Half of the buffer is used,
+ * because other queue pairs use the socket too. This host's granted buffer stands for the peer's,
+ * which mostly runs the same library.
  */
 static uint32_t window_packets(unsigned int family, uint32_t mtu)
 {
@@ -194,7 +201,7 @@ void vb_udp_qp_tune(struct vb_qp *qp)
 
 	t->window_packets = window_packets(family_of(qp->path.dgid), t->mtu);
 	t->max_run_bytes = vb_udp_run_bytes(t->mtu, t->window_packets * t->mtu / 2);
-	/* Two parts fit the window, so that the next is asked for while one arrives. */
+	/* Two parts fit the window, so the next is asked for while one arrives. */
 	t->max_read_bytes = t->window_packets / 2 * t->mtu;
 }
 

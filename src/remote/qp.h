@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Queue pairs and the link between hosts: which sockets they hold, what the link's nature sets in the protocol. */
+/*
+ * Queue pairs and the link between hosts: which sockets they hold, and what the link's nature sets
+ * in the protocol.
+ */
 #ifndef VB_REMOTE_QP_H
 #define VB_REMOTE_QP_H
 
@@ -12,28 +15,38 @@
 struct vb_qp;
 
 /*
- * A connected queue pair is about to reach `path` with this path MTU, which is not on this host: the interface must carry the MTU, the
- * port be ours. Takes hold of the sockets; 0 or -errno with the reason recorded, and nothing changed. Engine's lock.
+ * A connected queue pair is about to reach `path`, which is not on this host, with this path MTU.
+ * The interface must carry the MTU, and the port must be available. Acquires the sockets. 0, or
+ * -errno with the reason recorded and nothing changed. Engine's lock.
  */
 int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path,
 		      enum ibv_mtu mtu);
-/* A datagram queue pair is about to receive; where the port can't be had, it reaches this host alone. */
+/*
+ * A datagram queue pair is about to receive. Where the port cannot be had, it reaches this host
+ * alone.
+ */
 void vb_udp_qp_datagrams(struct vb_qp *qp);
 
-/* Membership in a group: the sockets of its family stay open and are read for as long. Without the engine's lock. */
+/*
+ * Membership in a group: the sockets of its family stay open and are read for as long. Without the
+ * engine's lock.
+ */
 int vb_udp_qp_hold_group(struct vb_qp *qp, const uint8_t gid[16]);
 void vb_udp_qp_drop_group(struct vb_qp *qp, const uint8_t gid[16]);
 
 /* link->tune: windows, which the granted buffer limits. */
 void vb_udp_qp_tune(struct vb_qp *qp);
 
-/* RESET, destroy: lets go. */
+/* RESET, destroy: releases the sockets. */
 void vb_udp_qp_release(struct vb_qp *qp);
 
-/* remote/env.c: room for a run, and its sending. */
+/* remote/env.c: room for a run, and sending it. */
 void *vb_udp_reserve(struct vb_qp *qp, uint32_t length);
 void vb_udp_commit(struct vb_qp *qp, const struct vb_run *run);
-/* Between these two a run of one packet is held back for the acknowledgement that may follow it: both go out in one call. */
+/*
+ * Between these two calls a run of one packet is held back for the acknowledgement that may follow
+ * it; both are sent in one call.
+ */
 void vb_udp_pair_begin(struct vb_qp *qp);
 void vb_udp_pair_end(struct vb_qp *qp);
 

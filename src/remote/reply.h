@@ -2,10 +2,12 @@
 /*
  * Request and reply between hosts: the acknowledgement of the request travels with the reply.
  *
- * A packet to another host costs several microseconds of system call, and the peer waits for both. Where a program was seen to
- * post at once whenever a message had come, the acknowledgement therefore stays behind until the next drive: it goes out in one burst
- * with the reply, or behind it; or, if the program polls again without one, before anything else, and then the habit is over. A
- * program that stops polling owes it for as long as it takes the progress thread to notice (progress.c).
+ * A packet to another host costs several microseconds of system call, and the peer waits for both.
+ * Therefore, when a program was seen to post at once whenever a message had come, the
+ * acknowledgement waits until the next drive. It is then sent in one burst with the reply, or
+ * behind it. If the program polls again without a reply, the acknowledgement is sent before
+ * anything else, and the habit is over. If the program stops polling, the acknowledgement is owed
+ * until the progress thread notices (progress.c).
  *
  * All under the engine's lock.
  */
@@ -18,9 +20,9 @@
 #include "remote/part.h"
 #include "transport/run.h"
 
-#define VB_UDP_HABIT 8u /* replies in a row that make one */
+#define VB_UDP_HABIT 8u /* so many replies in a row make a habit */
 
-/* A run has been delivered. */
+/* A run was delivered. */
 static inline void vb_udp_reply_heard(struct vb_qp *qp, const struct vb_run *run)
 {
 	if (run->flags & VB_RUN_LAST &&
@@ -39,13 +41,13 @@ static inline bool vb_udp_reply_posted(struct vb_qp *qp)
 	return qp->runnable && vb_tqp_owes_ack_alone(&qp->t);
 }
 
-/* Is the acknowledgement to wait for a reply? */
+/* Whether the acknowledgement is to wait for a reply. */
 static inline bool vb_udp_reply_expected(const struct vb_qp *qp)
 {
 	return qp->heard && qp->remote->habit == VB_UDP_HABIT && vb_tqp_owes_ack_alone(&qp->t);
 }
 
-/* The program is back and has not posted: the habit is over. */
+/* The program polls again and has not posted: the habit is over. */
 static inline void vb_udp_reply_over(struct vb_qp *qp)
 {
 	qp->remote->habit = 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Steering: the process's own claim, those of others, and the program that follows from them. */
+/*
+ * Steering: the process's own claim, the claims of others, and the program that follows from them.
+ */
 #include "remote/steer.h"
 
 #include <errno.h>
@@ -29,12 +31,12 @@
 #define MOST      256u /* places that are asked for when nothing else has answered */
 #define JOIN_NS   20000000ull
 #define NAP_NS    50000l
-#define ANSWER_NS 200000ull /* first look for an answer; doubled with each */
+#define ANSWER_NS 200000ull /* the first look for an answer; doubled with each look */
 #define ANSWERS   7u
 #define ROUNDS    2u /* a process that dies closes its name and its sockets in any order */
 #define SETTLE_NS 20000000ull
-#define AGAIN_NS \
-	10000000ull /* after a detour no sooner than this; doubled while nothing comes of it */
+/* The least time between reactions to detours; doubled while they change nothing. */
+#define AGAIN_NS  10000000ull
 #define SELDOM_NS 1000000000ull
 #define SETTLED   4 /* readings of the claims before the program is left as it is */
 
@@ -51,21 +53,24 @@ static struct steer {
 	bool open[VB_CLAIM_FAMILIES];
 	int place[VB_CLAIM_FAMILIES];
 	uint32_t id, serial;
-	/* What is claimed. */
+	/* The present claims. */
 	struct vb_claim said[CLAIMS];
-	int own[CLAIMS]; /* the names' sockets */
+	int own[CLAIMS]; /* sockets of the claims' names */
 	uint32_t claims;
-	/* Claims of others that have proved to be of our user. */
+	/* Claims of other processes that were seen to be of this user. */
 	struct member member[MEMBERS];
 	uint32_t members;
-	/* Looking for places: rounds to come; whether the present one has asked, and how often it has looked for answers. */
+	/*
+	 * The search for places: rounds to come, whether the present one has asked, and how often
+	 * it has looked for answers.
+	 */
 	uint32_t rounds, looks;
 	bool asked;
-	bool vanished; /* a process has gone, whatever was looked for */
+	bool vanished; /* a process has ended, whatever was looked for */
 	bool useful;   /* something has changed since the last detour */
 	_Atomic bool lost;
 	_Atomic uint64_t due;
-	_Atomic uint64_t lost_after; /* a detour is heeded from then on */
+	_Atomic uint64_t lost_after; /* detours are reacted to from then on */
 	uint64_t lost_gap;
 } steer = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -93,7 +98,7 @@ static void wake(void)
 	vb_progress_expect(1);
 }
 
-/* Without it nobody would tell that the claim has gone; then detours do. */
+/* Without it nothing would tell that the claim is gone; then detours do. */
 static void watch(int fd, uint32_t events, uint64_t tag)
 {
 	struct epoll_event event = {.events = events | EPOLLET, .data.u64 = tag};
@@ -142,7 +147,7 @@ static bool is_member(uint32_t id)
 	return false;
 }
 
-/* The claims of others as they are now. True: some are new or have gone. */
+/* Reads the claims of others. True: some are new or have gone. */
 static bool look(void)
 {
 	bool changed = false;
@@ -167,7 +172,7 @@ static bool look(void)
 	return changed;
 }
 
-/* The blocks of the process, as claims. Their number. */
+/* The blocks of the process as claims. Returns the number of claims. */
 static uint32_t claims_make(struct vb_claim claim[CLAIMS])
 {
 	const struct vb_page_header *page = &vb_node_page(vb_process_node_started())->header;
@@ -203,7 +208,7 @@ static void withdraw(int fd[CLAIMS], uint32_t count)
 		unwatch(fd[i]);
 }
 
-/* True: what is claimed has changed. The old names go when the new ones are there. */
+/* True: the claims have changed. The old names are closed when the new ones exist. */
 static bool publish(void)
 {
 	struct vb_claim claim[CLAIMS];
@@ -221,8 +226,9 @@ static bool publish(void)
 
 		c->serial = ++steer.serial;
 		steer.own[steer.claims] = vb_claim_publish(c);
+		/* The other blocks are not claimed: the flow's hash decides for them. */
 		if (steer.own[steer.claims] < 0)
-			break; /* the others have not been told: the rest stays with the flow's hash */
+			break;
 		watch(steer.own[steer.claims], EPOLLIN, TAG_VISITOR);
 		steer.said[steer.claims] = *c;
 	}
@@ -249,7 +255,10 @@ static void entries_add(struct vb_steer_entry *entry, uint32_t *count, const str
 			(struct vb_steer_entry){c->block[i], (uint32_t)c->place[family]};
 }
 
-/* A block that two claim, because one has it from the other, is left to its flow until the older claim goes. */
+/*
+ * A block that two processes claim, because one has it from the other, is left to the flow's hash
+ * until the older claim is gone.
+ */
 static uint32_t entries_unique(struct vb_steer_entry *entry, uint32_t count)
 {
 	uint32_t kept = 0;
@@ -285,7 +294,10 @@ static void attach_family(int family)
 	free(entry);
 }
 
-/* Sets the programs, until no claim has changed meanwhile: then also the last one to set them knew them all. */
+/*
+ * Sets the programs until no claim has changed meanwhile: then the last process to set them knew
+ * all claims.
+ */
 static void attach(void)
 {
 	for (int i = 0; i < SETTLED; i++) {
@@ -315,7 +327,7 @@ static bool answered(void)
 	return true;
 }
 
-/* True: a place is another than before. */
+/* True: a place has changed. */
 static bool places_take(void)
 {
 	int before[VB_CLAIM_FAMILIES];
@@ -338,7 +350,10 @@ static void wait_for_answer(struct vb_engine *e)
 	do {
 		uint32_t most = MOST;
 
-		/* Probes of places that do not exist are among it: what is left in the socket would keep the progress thread awake. */
+		/*
+		 * Probes of places that do not exist are among the packets. If they stayed in the
+		 * socket, they would keep the progress thread awake.
+		 */
 		while (most-- && vb_udp_link_take(e))
 			;
 		if (answered())
@@ -383,7 +398,7 @@ void vb_udp_steer_part(unsigned int family)
 void vb_udp_steer_parted(void)
 {
 	vb_mutex_take(&steer.lock, VB_ORDER_STEER);
-	/* The name goes in any case: that is what others see. */
+	/* The name is closed in any case, because others read it. */
 	withdraw(steer.own, steer.claims);
 	steer.claims = 0;
 	if (steer.open[0] || steer.open[1]) {
@@ -431,7 +446,10 @@ void vb_udp_steer_event(uint64_t tag)
 	plan(1);
 }
 
-/* A detour is worth a look; where looking has changed nothing, it is looked more and more seldom. */
+/*
+ * A detour causes a look at the claims. While looks change nothing, they become less and less
+ * frequent.
+ */
 static void lost_note(uint64_t now)
 {
 	if (!atomic_exchange(&steer.lost, false))
@@ -445,7 +463,7 @@ static void lost_note(uint64_t now)
 	steer.asked = false;
 }
 
-/* One round: ask, look for answers a few times, claim what is so, set the program. */
+/* One round: ask, look for answers a few times, claim the places, set the program. */
 static void round_go_on(uint64_t now)
 {
 	if (!steer.asked) {
@@ -491,7 +509,8 @@ static void serve_due(void)
 
 	if (!due || now < due)
 		return;
-	if (!vb_mutex_try(&steer.lock, VB_ORDER_STEER)) { /* whoever has it does not wait for us */
+	/* The holder of the lock does not wait for this thread. */
+	if (!vb_mutex_try(&steer.lock, VB_ORDER_STEER)) {
 		atomic_store(&steer.due, now + ANSWER_NS);
 		return;
 	}
@@ -501,7 +520,7 @@ static void serve_due(void)
 	vb_mutex_release(&steer.lock);
 }
 
-/* What is due is done, without a wait. */
+/* Does what is due, without waiting. */
 static uint64_t progress(void)
 {
 	serve_due();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Strays: finding the process, passing on, waiting for contact. */
+/* Strays: finding the process, passing them on, waiting for contact. */
 #include "remote/stray.h"
 
 #include <pthread.h>
@@ -16,16 +16,19 @@
 #include "remote/steer.h"
 #include "host/slot.h"
 
-#define PLACES        16u /* queue pairs of other processes that channels are remembered for */
+#define PLACES        16u /* queue pairs of other processes whose channels are remembered */
 
 /*
- * Numbers that nobody on the host has cost a look-up of a name each: a flood of packets with random numbers is not to become
- * a flood of those.
+ * A number that no process of the host has costs a look-up of a name. A flood of packets with
+ * random numbers must not become a flood of look-ups.
  */
 #define ASK_PERIOD_NS 1000000ull
 #define ASK_MOST      16u
 
-/* Contact is made once, and takes what the other process's thread takes to be scheduled; a stopped one never answers. */
+/*
+ * Contact is made once, and takes as long as the other process's thread takes to be scheduled. A
+ * stopped process never answers.
+ */
 #define PATIENCE_NS   2000000000ull
 #define WAITING_BYTES (1u << 20)
 
@@ -42,12 +45,15 @@ struct vb_strays {
 	uint32_t waits[PLACES]; /* parcels that wait, by place of their queue pair */
 	struct parcel *first, **last;
 	uint32_t bytes;
-	uint64_t epoch; /* of contact, when it was asked for last */
+	uint64_t epoch; /* epoch of contact at the last question */
 	uint32_t asked; /* look-ups in vain since asked_since */
 	uint64_t asked_since;
 };
 
-/* Keeps what engines held that have ended; made with the first such parcel, driven by the progress thread. */
+/*
+ * Keeps what engines held that have ended. Made with the first such parcel, driven by the progress
+ * thread.
+ */
 static struct vb_engine *keeper;
 static pthread_mutex_t keeper_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -124,7 +130,10 @@ static uint32_t parcel_bytes(const struct vb_run *run)
 	return (uint32_t)sizeof(struct parcel) + run->length;
 }
 
-/* Behind what waits already; somebody has to ask for contact's second step (a channel, after the process), also if nobody polls. */
+/*
+ * Appends behind the parcels that wait. The second step of contact (a channel, after the process)
+ * must be asked for, also if no thread polls.
+ */
 static void append(struct vb_engine *e, struct parcel *p)
 {
 	struct vb_strays *s = e->remote->strays;
@@ -175,7 +184,9 @@ void vb_udp_stray(struct vb_engine *e, const struct vb_run *run, const uint8_t *
 		vb_udp_drop(VB_REASON_DROP_STRAY, run);
 }
 
-/* True if the parcel need not be kept any longer. `blocked`: places where one before it is still waiting. */
+/*
+ * True if the parcel need not be kept. `blocked`: places for which an earlier parcel still waits.
+ */
 static bool parcel_goes(struct vb_engine *e, struct parcel *p, uint32_t *blocked)
 {
 	uint32_t place = place_of(p->run.dest_qpn);
@@ -202,7 +213,10 @@ bool vb_udp_stray_late(struct vb_engine *e)
 	uint32_t blocked = 0;
 	bool any = false;
 
-	/* Whoever polls comes by all the time: without news only the patience is looked at, and that not each time. */
+	/*
+	 * A poller comes by all the time. Without news only the time limit is checked, and not each
+	 * time.
+	 */
 	if (!s->first || (epoch == s->epoch && vb_clock_ns() - s->asked_since < ASK_PERIOD_NS))
 		return false;
 	s->epoch = epoch;
@@ -251,7 +265,7 @@ bool vb_udp_stray_kept(void)
 	return keeper && atomic_load_explicit(&keeper->keeps, memory_order_relaxed);
 }
 
-/* Both engines' locks are held in turn: another engine may be finishing, too. */
+/* Both engines' locks are held one after the other: another engine may be ending as well. */
 void vb_udp_stray_finish(struct vb_engine *e)
 {
 	struct parcel *list = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Strays: packets that the kernel gave to this process's socket, but that are for a queue pair of another process of the
- * host. They are passed on through shared memory. The first ones wait for contact with that process to be made: datagrams are
- * not sent again by anybody.
+ * Strays: packets that the kernel gave to this process's socket, and that are for a queue pair of
+ * another process of the host. They are passed on through shared memory. The first ones wait until
+ * contact with that process is made, because datagrams are not sent again.
  *
- * One per engine, made with the first stray; under the engine's lock unless said.
+ * One for each engine, made with the first stray. Under the engine's lock unless said.
  */
 #ifndef VB_REMOTE_STRAY_H
 #define VB_REMOTE_STRAY_H
@@ -18,21 +18,33 @@ struct vb_channel;
 struct vb_engine;
 struct vb_strays;
 
-/* Passes the packet on, or keeps a copy until that can be done. Not before those for the same queue pair that wait. */
+/*
+ * Passes the packet on, or keeps a copy until that can be done. It does not overtake waiting
+ * packets for the same queue pair.
+ */
 void vb_udp_stray(struct vb_engine *engine, const struct vb_run *run, const uint8_t *payload);
-/* Passes on what waited for contact, drops what has waited too long. True if any of it is gone now. */
+/*
+ * Passes on packets that waited for contact, drops those that have waited too long. True if one of
+ * them is gone now.
+ */
 bool vb_udp_stray_late(struct vb_engine *engine);
-/* Does something wait for contact? */
+/* Whether a packet waits for contact. */
 bool vb_udp_stray_waits(const struct vb_engine *engine);
 /* The channel is gone. */
 void vb_udp_stray_forget(struct vb_engine *engine, const struct vb_channel *channel);
-/* The engine is about to go; without its lock. What still waits for contact is handed to the keeper: nobody waits for contact here. */
+/*
+ * The engine is about to end; without its lock. Packets that still wait for contact are given to
+ * the keeper: the caller does not wait for contact.
+ */
 void vb_udp_stray_finish(struct vb_engine *engine);
-/* Frees what there is. */
+/* Frees what is there. */
 void vb_udp_stray_fini(struct vb_engine *engine);
-/* An engine without a queue that only passes packets on, driven by the progress thread, when the one that received them has ended. NULL: no memory. */
+/*
+ * An engine without a queue that only passes packets on when the engine that received them has
+ * ended. The progress thread drives it. NULL: no memory.
+ */
 struct vb_engine *vb_udp_stray_keeper(void);
-/* Without locks: has the keeper anything left? */
+/* Without locks: whether the keeper has packets left. */
 bool vb_udp_stray_kept(void);
 
 #endif

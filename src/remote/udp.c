@@ -12,7 +12,7 @@
 #include "remote/steer.h"
 #include "remote/stray.h"
 
-/* A datagram goes out by the sockets that its queue pair holds, or to nobody. */
+/* A datagram is sent by the sockets that its queue pair holds, or not at all. */
 static bool reaches(const struct vb_qp *qp, bool near)
 {
 	return !near && (qp->t.service != VB_SERVICE_UD || (qp->remote && qp->remote->families));
@@ -52,7 +52,7 @@ static bool drain(struct vb_engine *e, bool polled)
 	return worked;
 }
 
-/* It would have come to this process by itself if the steering was as it should be. */
+/* With right steering the packet would have come to this process directly. */
 static void passed(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
 {
 	vb_udp_steer_lost();
