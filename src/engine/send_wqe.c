@@ -53,6 +53,29 @@ void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id
 	wqe->srqn = 0;
 }
 
+int vb_send_wqe_may_list(const struct vb_qp *qp, uint64_t num_sge, const char *call)
+{
+	if (num_sge <= qp->max_sge)
+		return 0;
+	return -vb_refuse(EINVAL, VB_REASON_SGE_COUNT,
+			  "%s: qp 0x%x: %llu elements, the queue takes %u", call, qp->t.qpn,
+			  (unsigned long long)num_sge, qp->max_sge);
+}
+
+int vb_send_wqe_may_inline(const struct vb_qp *qp, const struct vb_send_wqe *wqe, uint64_t length,
+			   const char *call)
+{
+	if (!(vb_operation(wqe->opcode)->carries & VB_CARRIES_INLINE))
+		return -vb_refuse(EINVAL, VB_REASON_ARG,
+				  "%s: qp 0x%x: a READ or ATOMIC cannot be inline", call,
+				  qp->t.qpn);
+	if (length <= qp->max_inline)
+		return 0;
+	return -vb_refuse(EINVAL, VB_REASON_INLINE_LENGTH,
+			  "%s: qp 0x%x: %llu bytes, the queue takes %u", call, qp->t.qpn,
+			  (unsigned long long)length, qp->max_inline);
+}
+
 void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah,
 			 uint32_t qpn, uint32_t qkey)
 {

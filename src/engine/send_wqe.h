@@ -24,6 +24,11 @@ struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead);
 void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id, uint8_t opcode,
 		       unsigned int flags);
 
+/* May it have so many elements, or so many bytes in their place? 0 or EINVAL with the reason recorded; `call` names who asks. */
+int vb_send_wqe_may_list(const struct vb_qp *qp, uint64_t num_sge, const char *call);
+int vb_send_wqe_may_inline(const struct vb_qp *qp, const struct vb_send_wqe *wqe, uint64_t length,
+			   const char *call);
+
 /* Where a datagram goes. */
 void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah,
 			 uint32_t qpn, uint32_t qkey);

@@ -218,11 +218,10 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 
 	if (!wqe || !has_data(wqe))
 		return;
-	if (num_sge > qp->max_sge) {
-		vb_note(VB_REASON_SGE_COUNT,
-			"wr_set_sge_list: qp 0x%x: %zu elements, the queue takes %u", qp->t.qpn,
-			num_sge, qp->max_sge);
-		fail(qp, EINVAL);
+	int err = vb_send_wqe_may_list(qp, num_sge, "wr_set_sge_list");
+
+	if (err) {
+		fail(qp, err);
 		return;
 	}
 	wqe->num_sge = (uint32_t)num_sge;
@@ -241,21 +240,6 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 	wr_set_sge_list(ex, 1, &sge);
 }
 
-static bool can_inline(struct vb_qp *qp, const struct vb_send_wqe *wqe, size_t length)
-{
-	if (length > qp->max_inline)
-		vb_note(VB_REASON_INLINE_LENGTH,
-			"wr_set_inline_data: qp 0x%x: %zu bytes, the queue takes %u", qp->t.qpn,
-			length, qp->max_inline);
-	else if (!(vb_operation(wqe->opcode)->carries & VB_CARRIES_INLINE))
-		vb_note(VB_REASON_ARG,
-			"wr_set_inline_data: qp 0x%x: a READ or ATOMIC cannot be inline",
-			qp->t.qpn);
-	else
-		return true;
-	return false;
-}
-
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 				    const struct ibv_data_buf *list)
 {
@@ -267,8 +251,10 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 		return;
 	for (size_t i = 0; i < num_buf && length <= qp->max_inline; i++)
 		length = list[i].length < SIZE_MAX - length ? length + list[i].length : SIZE_MAX;
-	if (!can_inline(qp, wqe, length)) {
-		fail(qp, EINVAL);
+	int err = vb_send_wqe_may_inline(qp, wqe, length, "wr_set_inline_data");
+
+	if (err) {
+		fail(qp, err);
 		return;
 	}
 	char *to = vb_send_wqe_inline(wqe);

@@ -34,20 +34,17 @@ static bool is_datagram(const struct vb_qp *qp, const struct ibv_send_wr *wr)
 	       (wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM);
 }
 
-static int inline_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr,
-		       uint8_t carries)
+static int inline_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
 {
 	char *to = vb_send_wqe_inline(wqe);
 	uint64_t length = 0;
+	int err;
 
-	if (!(carries & VB_CARRIES_INLINE))
-		return refuse(qp, EINVAL, VB_REASON_ARG, "a READ or ATOMIC cannot be inline",
-			      wr->opcode);
 	for (int i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
-	if (length > qp->max_inline)
-		return refuse(qp, EINVAL, VB_REASON_INLINE_LENGTH,
-			      "inline data is longer than max_inline_data", length);
+	err = vb_send_wqe_may_inline(qp, wqe, length, "post_send");
+	if (err)
+		return err;
 	for (int i = 0; i < wr->num_sge; i++) {
 		memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
 		to += wr->sg_list[i].length;
@@ -61,17 +58,16 @@ static int data_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv
 		     uint8_t carries)
 {
 	struct ibv_sge *sge = vb_send_wqe_sge(wqe);
+	int err;
 
 	if (!(carries & VB_CARRIES_MEMORY))
 		return 0;
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->max_sge) {
-		if (!(wr->send_flags & IBV_SEND_INLINE) || wr->num_sge < 0)
-			return refuse(qp, EINVAL, VB_REASON_SGE_COUNT,
-				      "more elements than max_send_sge",
-				      (uint64_t)(unsigned int)wr->num_sge);
-	}
-	if (wr->send_flags & IBV_SEND_INLINE)
-		return inline_copy(qp, wqe, wr, carries);
+	/* Inline data may come from any number of them. */
+	if (wr->num_sge >= 0 && wr->send_flags & IBV_SEND_INLINE)
+		return inline_copy(qp, wqe, wr);
+	err = vb_send_wqe_may_list(qp, (unsigned int)wr->num_sge, "post_send");
+	if (err)
+		return err;
 	wqe->num_sge = (uint32_t)wr->num_sge;
 	for (uint32_t i = 0; i < wqe->num_sge; i++) {
 		sge[i] = wr->sg_list[i];
