@@ -41,7 +41,7 @@ void vb_lock_check_wait(const void *lock, enum vb_lock_order order)
 	for (unsigned int i = 0; i < num_held; i++) {
 		if (held[i].lock == lock)
 			fail("waits for what it holds", names[held[i].order], names[order]);
-		if (order && held[i].order && held[i].order >= order)
+		if (order && held[i].order > VB_ORDER_POST && held[i].order >= order)
 			fail("held, and waited for", names[held[i].order], names[order]);
 	}
 }

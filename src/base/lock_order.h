@@ -2,7 +2,8 @@
 /*
  * The order of all locks of the library. A thread that holds a lock waits only for locks that stand
  * further down; whoever tries, and goes on without, may try any. Two of one line are never waited
- * for together.
+ * for together. CONSUME and POST are held between two calls of the program, several of them and in
+ * any order, as the program likes.
  *
  * Builds with VB_CHECK_LOCKS (debug and sanitizer builds) watch each thread and abort with the two
  * names; a release build has nothing of it.
@@ -15,10 +16,10 @@
 /* clang-format off */
 #define VB_LOCK_ORDERS(X) \
 	X(NONE,          "a lock without a place in the order: not watched") \
-	X(REGION,        "ibv_rereg_mr(3) of one region") \
-	X(THREAD_DOMAIN, "making the engine of a thread domain") \
 	X(CONSUME,       "a completion queue's iteration: held between two calls of the program") \
 	X(POST,          "a send queue's building: held between two calls of the program") \
+	X(REGION,        "ibv_rereg_mr(3) of one region") \
+	X(THREAD_DOMAIN, "making the engine of a thread domain") \
 	X(XRC_DOMAINS,   "the XRC domains that the process has open") \
 	X(CONTEXT,       "a context's protection domains, device memory and buffers") \
 	X(PROCESS,       "starting the node and the progress thread") \

@@ -46,6 +46,30 @@ static void by_trying(void)
 	vb_mutex_release(&node);
 }
 
+/* ibv_wr_start(3) of two queue pairs and ibv_start_poll(3), in any order, and calls in between. */
+static void as_the_program_likes(void)
+{
+	struct vb_lock one = VB_LOCK_AT(VB_ORDER_POST), two = VB_LOCK_AT(VB_ORDER_POST);
+	struct vb_lock poll = VB_LOCK_AT(VB_ORDER_CONSUME);
+
+	vb_lock_take(&one);
+	vb_lock_take(&two);
+	vb_lock_take(&poll);
+	vb_lock_take(&engine);
+	vb_lock_release(&engine);
+	vb_lock_release(&one);
+	vb_lock_release(&poll);
+	vb_lock_release(&two);
+}
+
+static void the_program_s_within(void)
+{
+	struct vb_lock one = VB_LOCK_AT(VB_ORDER_POST);
+
+	vb_lock_take(&engine);
+	vb_lock_take(&one);
+}
+
 static void without_place(void)
 {
 	vb_mutex_take(&node, VB_ORDER_NODE);
@@ -128,7 +152,7 @@ static int status_of(void (*what)(void), char *said, size_t size)
 
 static void test_kept(void **state)
 {
-	void (*const fine[])(void) = {in_order, by_trying, without_place};
+	void (*const fine[])(void) = {in_order, by_trying, without_place, as_the_program_likes};
 	char said[1024];
 
 	(void)state;
@@ -148,6 +172,7 @@ static void test_broken(void **state)
 		{mutex_out_of_order, "held, and waited for: NODE"},
 		{after_a_try, "held, and waited for: COMPLETIONS"},
 		{two_of_a_place, "held, and waited for: ENGINE"},
+		{the_program_s_within, "held, and waited for: ENGINE"},
 		{twice, "waits for what it holds"},
 		{not_held, "not held"},
 		{released, "not held"},
