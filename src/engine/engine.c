@@ -17,9 +17,8 @@
 #include "engine/qp.h"
 #include "host/bell.h"
 
-#define CLOCK_EVERY_POLLS 32u        /* how often a poller reads the clock while a timer is armed */
-#define STREAK_TO_WAKE    24u        /* so many polls in a row mean that somebody polls for good */
-#define LEASE_NS          2000000ull /* how often progress looks whether the lease still grows */
+#define CLOCK_EVERY_POLLS 32u /* how often a poller reads the clock while a timer is armed */
+#define STREAK_TO_WAKE    24u /* so many polls in a row mean that somebody polls for good */
 
 static void life_step(struct vb_engine *e)
 {
@@ -182,8 +181,8 @@ void vb_engine_timer(struct vb_engine *e, struct vb_qp *qp, uint64_t delay_ns)
 	e->timed = qp;
 	if (!deadline || qp->timer_at < deadline)
 		atomic_store_explicit(&e->deadline, qp->timer_at, memory_order_relaxed);
-	/* An engine that is polled sees its timers itself; progress looks every LEASE_NS anyway. */
-	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) || delay_ns > LEASE_NS) {
+	/* An engine that is polled sees its timers itself; progress looks every VB_LEASE_NS anyway. */
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) || delay_ns > VB_LEASE_NS) {
 		vb_engines_watch(e);
 		vb_progress_expect(qp->timer_at);
 	}
@@ -278,7 +277,7 @@ static void engine_wake(struct vb_engine *e)
 	__atomic_store_n(&e->pub->asleep, 0, __ATOMIC_RELEASE);
 	vb_engines_set_awake(e, true);
 	vb_engines_watch(e);
-	vb_progress_expect(vb_clock_ns() + LEASE_NS);
+	vb_progress_expect(vb_clock_ns() + VB_LEASE_NS);
 }
 
 /*

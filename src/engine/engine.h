@@ -19,6 +19,9 @@
 #include "host/channel.h"
 #include "host/node.h"
 
+/* How often the progress thread looks whether an engine is still polled. */
+#define VB_LEASE_NS 2000000ull
+
 struct vb_engine_hook;
 struct vb_qp;
 struct vb_remote_engine;

@@ -10,7 +10,7 @@
 
 void vb_pace_set(struct vb_pace *p, uint32_t kbps, uint32_t burst_bytes, uint64_t now)
 {
-	int64_t least = (int64_t)VB_MTU_BYTES * UNITS_PER_BYTE;
+	int64_t least = (int64_t)VB_MTU_MOST * UNITS_PER_BYTE;
 
 	p->kbps = kbps;
 	p->burst = burst_bytes ? burst_bytes * UNITS_PER_BYTE : kbps * DEFAULT_NS;

@@ -2,7 +2,7 @@
 /*
  * The progress thread: drives engines that nobody polls.
  *
- * While somebody polls an engine its poll count grows: that is the lease. The thread looks every LEASE_NS, only while some engine
+ * While somebody polls an engine its poll count grows: that is the lease. The thread looks every VB_LEASE_NS, only while some engine
  * is awake or has work; when a count stood still it takes over, drains, and puts the engine to sleep, the only state in which
  * senders ring the doorbell. With every engine asleep and no timer armed it waits for ever: an idle process uses no CPU.
  */
@@ -20,7 +20,6 @@
 #include "host/bell.h"
 #include "host/node.h"
 
-#define LEASE_NS  2000000ull
 #define LINGER_NS 40000ull /* after work, look on for so long before sleeping */
 #define PROBE_NS \
 	30000ll /* a packet came while an engine was polled: so soon see whether it still is */
@@ -178,7 +177,7 @@ static int64_t wait_for(const struct pass *pass, uint64_t now, int64_t room_ns)
 	int64_t wait = -1;
 
 	if (pass->awake)
-		wait = (int64_t)LEASE_NS;
+		wait = (int64_t)VB_LEASE_NS;
 	if (pass->waiting || pass->missed)
 		wait = room_ns;
 	if (pass->deadline) {
@@ -249,8 +248,8 @@ static bool vigil_after(struct vigil *v, const struct pass *pass)
 		break;
 	case VIGIL_TRUST:
 		v->mode = VIGIL_ARMED;
-		v->trust_ns = v->trust_ns * 2 < (int64_t)LEASE_NS ? v->trust_ns * 2
-								  : (int64_t)LEASE_NS;
+		v->trust_ns = v->trust_ns * 2 < (int64_t)VB_LEASE_NS ? v->trust_ns * 2
+								     : (int64_t)VB_LEASE_NS;
 		break;
 	}
 	return packet;
@@ -296,8 +295,8 @@ void vb_progress_main(struct vb_node *node)
 			continue;
 		}
 		room_ns = pass.worked || pass.missed || !pass.waiting ? ROOM_FIRST_NS : room_ns * 2;
-		if (room_ns > (int64_t)LEASE_NS)
-			room_ns = (int64_t)LEASE_NS;
+		if (room_ns > (int64_t)VB_LEASE_NS)
+			room_ns = (int64_t)VB_LEASE_NS;
 		int64_t wait = vigil_before(&vigil, &pass, wait_for(&pass, now, room_ns));
 
 		if (wait && !vb_progress_plan(wait > 0 ? now + (uint64_t)wait : UINT64_MAX))

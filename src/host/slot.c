@@ -5,10 +5,9 @@
 #include <string.h>
 
 /* Bits in the service byte. */
-#define SLOT_INLINE       0x80
-#define SLOT_WIRE         0x40
-#define SLOT_HANDED       0x20
-#define MAX_SEGMENT_BYTES 4096u
+#define SLOT_INLINE 0x80
+#define SLOT_WIRE   0x40
+#define SLOT_HANDED 0x20
 
 /* Byte offsets in slot->data. */
 enum {
@@ -276,7 +275,7 @@ static bool run_plausible(const struct vb_run *run)
 		return false;
 	if (run->dest_qpn > VB_QPN_MASK || run->src_qpn > VB_QPN_MASK || run->psn > VB_QPN_MASK)
 		return false;
-	if (run->segments == 0 || run->length > (uint32_t)run->segments * MAX_SEGMENT_BYTES)
+	if (run->segments == 0 || run->length > (uint32_t)run->segments * VB_MTU_MOST)
 		return false;
 	if ((run->flags & VB_RUN_IMM) && (run->flags & VB_RUN_INV))
 		return false;

@@ -120,7 +120,7 @@ static void *discard(struct vb_qp *qp, const char *why)
 	qp->reserved_channel = NULL;
 	qp->datagrams->discard_why = why;
 	if (!qp->datagrams->discard)
-		qp->datagrams->discard = malloc(VB_MTU_BYTES);
+		qp->datagrams->discard = malloc(VB_MTU_MOST);
 	return qp->datagrams->discard;
 }
 

@@ -17,6 +17,9 @@
 #include "host/trust.h"
 
 _Static_assert(sizeof(struct vb_passport) % 4096 == 0, "a passport is whole memory pages");
+_Static_assert(offsetof(struct vb_passport, pd) == 4096 && sizeof(struct vb_passport_mr) == 16 &&
+		       sizeof(struct vb_passport_dm) == 32,
+	       "importers of other builds read it: another layout has another version");
 /*
  * The program's own low numbers may be passed for import; the library's descriptors stay clear of
  * them.

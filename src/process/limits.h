@@ -36,7 +36,6 @@
 #define VB_NUM_COMP_VECTORS  8u
 #define VB_VENDOR_ID         0x7662u /* no adapter maker's, see docs/architecture.md */
 #define VB_VENDOR_PART_ID    1u
-#define VB_MTU_BYTES         4096u
 
 /* Frames: rules, their counters, receive work queues and the tables over them. */
 #define VB_MAX_FLOW          4096u

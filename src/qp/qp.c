@@ -104,7 +104,7 @@ void vb_qp_protocol_init(struct vb_qp *qp, enum ibv_qp_type type)
 	qp->t.state = IBV_QPS_RESET;
 	vb_qp_link_none(qp);
 	vb_qp_link_tune(qp);
-	qp->t.mtu = VB_MTU_BYTES;
+	qp->t.mtu = VB_MTU_MOST;
 	vb_tqp_reset(&qp->t);
 }
 

@@ -83,6 +83,7 @@ static inline bool vb_service_reliable(uint8_t service)
 #define VB_FETH_LEVEL(f)      ((f) >> 4 & 0x03)
 
 #define VB_MESSAGE_MOST       (1u << 31) /* bytes of one message (IBA 9.7.4.1.5) */
+#define VB_MTU_MOST           4096u      /* bytes of payload of one packet (IBA 9.4.1) */
 
 #define VB_QPN_MASK           0xffffffu
 #define VB_SRQN_MASK          0xffffffu

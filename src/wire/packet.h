@@ -23,7 +23,6 @@
 
 #define VB_UDP_PORT                4791
 #define VB_ICRC_BYTES              4u
-#define VB_MTU_MOST                4096u
 /*
  * The longest header: XRC compare and swap. Payload, at most 3 bytes of padding and the ICRC
  * follow.

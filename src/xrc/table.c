@@ -6,6 +6,7 @@
 #include "xrc/table.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,6 +18,12 @@
 #include "process/process.h"
 #include "qp/qp.h"
 #include "remote/steer.h"
+
+/* Members of other builds share the table. */
+_Static_assert(sizeof(struct vb_xrc_seats) == 64 && sizeof(struct vb_xrc_qp_place) == 18792 &&
+		       offsetof(struct vb_xrc_table, srq) == 4248 &&
+		       offsetof(struct vb_xrc_table, qp) == 528536,
+	       "another layout of the shared table has another VB_XRC_MAGIC");
 
 #define LOCK_NAP_NS 200000
 #define BLOCK(qpn)  ((qpn) >> VB_QPN_BLOCK_BITS)
