@@ -8,7 +8,7 @@ SECONDS ?= 60
 MESON ?= meson
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup with-tests check try lint format asan tsan sim fuzz interop clean
+.PHONY: all setup with-tests check try lint format asan tsan sim mistakes fuzz interop clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -55,6 +55,10 @@ tsan:
 # Simulated runs: as many as SEEDS says, or the one of SEED again with its trace.
 sim: with-tests
 	@$(BUILD)/tests/sim/sim $(if $(SEED),--seed $(SEED) --trace,--seeds 1..$(SEEDS))
+
+# Shows that tests find planted mistakes in the rooms of the device. ONLY=TEXT: those whose description contains it.
+mistakes: with-tests
+	@tests/mistakes/mistakes.py --source $(CURDIR) --build $(CURDIR)/$(BUILD) --private $(CURDIR)/$(BUILD)/tests/mistakes/device $(if $(ONLY),--only "$(ONLY)")
 
 # Each fuzz target for SECONDS, from the captures and the inputs that earlier runs kept.
 fuzz:

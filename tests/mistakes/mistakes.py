@@ -3,8 +3,8 @@
 """Usage: mistakes.py --source ROOT --build BUILD --private DIR [--only WORD]
 
 Shows that tests see mistakes in the rooms of the device: each entry of device.txt is applied to a copy of its file, which is
-compiled and linked as the file itself was, into a library of its own in DIR; one of the tests that the entry names must fail
-with that library. Without a mistake all of them pass. An entry that does not apply exactly once, or that survives, fails.
+compiled and linked as the file itself was, into a library of its own in DIR and, where the program of a test holds the room
+itself, into a program; one of the tests that the entry names must fail with these. Without a mistake all of them pass. An entry that does not apply exactly once, or that survives, fails.
 Prints TAP.
 """
 
@@ -18,6 +18,7 @@ import subprocess
 import sys
 
 LIBRARY = "lib/libibverbs.so.1.18.0"
+SECONDS = 30  # for one test: a mistake may also show as a wait without end
 
 
 def read_mistakes(path):
@@ -44,7 +45,6 @@ class Build:
         self.dir.mkdir(parents=True)
         commands = json.loads((self.build / "compile_commands.json").read_text())
         self.compiled = {os.path.normpath(self.build / c["file"]): c for c in commands if "libvb_" in c["output"]}
-        self.link = shlex.split(self.output("ninja", "-C", self.build, "-t", "commands", LIBRARY).splitlines()[-1])
         tests = json.loads(self.output("meson", "introspect", "--tests", self.build))
         self.tests = {t["name"]: t for t in tests}
 
@@ -55,8 +55,22 @@ class Build:
     def run(self, *command):
         subprocess.run([str(c) for c in command], cwd=self.build, check=True, stdout=subprocess.DEVNULL)
 
-    def library(self, file, text):
-        """The library with this text in place of the file's."""
+    def link(self, target, made, room, objects):
+        """Links the target once more as `made`, these objects in place of the room's; false if it holds no room."""
+        command = shlex.split(self.output("ninja", "-C", self.build, "-t", "commands", target).splitlines()[-1])
+        archive = f"src/libvb_{room}.a"
+        if archive not in command:
+            return False
+        link = []
+        for word in command:
+            if word == target:
+                word = str(made)
+            link += objects if word == archive else [word]
+        self.run(*link)
+        return True
+
+    def instead(self, file, text):
+        """The room of the file and its objects, with this text in place of the file's."""
         compiled = self.compiled[str(self.source / "src" / file)]
         room = file.split("/")[0]
         source = self.dir / pathlib.Path(file).name
@@ -70,21 +84,27 @@ class Build:
         self.run(*[word for word in command if word != "-MD"], "-w")
         theirs = self.build / compiled["output"]
         objects = [o for o in sorted(theirs.parent.glob("*.o")) if o.name != theirs.name]
-        link = []
-        for word in self.link:
-            if word == LIBRARY:
-                word = str(self.dir / "libibverbs.so.1")
-            link += [*objects, instead] if word == f"src/libvb_{room}.a" else [word]
-        self.run(*link)
+        return room, [*objects, instead]
+
+    def library(self, room, objects):
+        self.link(LIBRARY, self.dir / "libibverbs.so.1", room, objects)
         return self.dir
 
-    def outcome(self, name, library):
+    def program(self, name, room, objects):
+        """The test's command, with a program of its own where that holds the room."""
+        command = self.tests[name]["cmd"]
+        target = os.path.relpath(command[0], self.build)
+        if target.startswith("..") or not self.link(target, self.dir / "program", room, objects):
+            return command
+        return [str(self.dir / "program"), *command[1:]]
+
+    def outcome(self, name, library, command=None):
         """passed, failed, or skipped: what it needs is not here."""
         test = self.tests[name]
         environment = {**os.environ, **test["env"], "LD_LIBRARY_PATH": str(library)}
         try:
-            run = subprocess.run(test["cmd"], cwd=test["workdir"], env=environment, capture_output=True, check=False,
-                                 stdin=subprocess.DEVNULL, timeout=test["timeout"])
+            run = subprocess.run(command or test["cmd"], cwd=test["workdir"], env=environment, capture_output=True, check=False,
+                                 stdin=subprocess.DEVNULL, timeout=SECONDS if command else test["timeout"])
         except subprocess.TimeoutExpired:
             return "failed"
         return {0: "passed", 77: "skipped"}.get(run.returncode, "failed")
@@ -105,12 +125,13 @@ def judge(build, mistake):
     if trouble:
         return "not ok", trouble
     try:
-        library = build.library(mistake["file"], text)
+        room, objects = build.instead(mistake["file"], text)
+        library = build.library(room, objects)
     except subprocess.CalledProcessError as error:
         return "not ok", f"does not compile: {error}"
     skipped = []
     for name in mistake["tests"].split():
-        outcome = build.outcome(name, library)
+        outcome = build.outcome(name, library, build.program(name, room, objects))
         if outcome == "failed":
             return "ok", f"by {name}"
         skipped += [name] if outcome == "skipped" else []
