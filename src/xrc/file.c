@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Files of XRC domains: telling them apart, keeping their inodes. */
+/* Files of XRC domains: telling them apart, and keeping their inodes. */
 #include "xrc/file.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ int vb_xrc_file_look(int fd, struct vb_xrc_file *file)
 	struct statx more;
 	struct stat st;
 
-	if (fstat(fd, &st)) /* also of a descriptor with O_PATH */
+	if (fstat(fd, &st)) /* also works for a descriptor with O_PATH */
 		return -EBADF;
 	*file = (struct vb_xrc_file){.fd = -1, .dev = st.st_dev, .ino = st.st_ino};
 	if (!statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &more) && more.stx_mask & STATX_BTIME)
@@ -26,8 +26,9 @@ int vb_xrc_file_look(int fd, struct vb_xrc_file *file)
 }
 
 /*
- * Opened once more and not duplicated: the program's locks (flock(2)) and what it does to its description end with its
- * own descriptors. O_PATH needs no right to the file and disturbs neither devices nor fifos.
+ * The file is opened once more and not duplicated, so that the program's locks (flock(2)), and
+ * other effects on its open file description, end with its own descriptors. O_PATH needs no right
+ * to the file and disturbs neither devices nor fifos.
  */
 int vb_xrc_file_hold(int fd, struct vb_xrc_file *file)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Requests for a queue of another process than the queue pair's home: handed over one at a time, later ones wait, so
- * that they are executed in order whoever executes them.
+ * Requests for a queue of another process than the queue pair's home. They are handed over one at a
+ * time, and later ones wait, so that they are executed in order, whichever process executes them.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -14,16 +14,19 @@
 #include "xrc/table.h"
 #include "host/slot.h"
 
-/* Types of events that a word of the table has a bit for. */
+/* Types of events for which a word of the table has a bit. */
 #define EVENT_BITS 32u
 
-/* Members on either side whose end one notices. */
+/* Members on either side whose end this process notices. */
 #define NEIGHBOURS 3u
 
-/* What a member says in the immediate of a handed VB_OP_DROP. */
+/* The immediate of a handed VB_OP_DROP. */
 enum { WORD_DONE = 1, WORD_NEWS };
 
-/* More than a sender has in flight that waits for answers; then it is told to try again. */
+/*
+ * More than a sender has in flight while it waits for answers. A sender with more is told to try
+ * again.
+ */
 #define HELD_MOST       1024u
 #define HELD_BYTES_MOST (32u << 20)
 
@@ -95,7 +98,7 @@ static bool say(struct vb_xrc_domain *d, uint32_t seat, uint32_t qpn, uint32_t w
 	return channel_put(d->engine, c, &run, NULL);
 }
 
-/* The next members in one direction: step 1 or -1 modulo the number of seats. */
+/* Contacts the next members in one direction: step 1 or -1 modulo the number of seats. */
 static void meet_neighbours(struct vb_xrc_domain *d, uint32_t step)
 {
 	uint32_t seat = d->seat;
@@ -179,7 +182,10 @@ static void execute(struct vb_qp *body, const struct vb_run *run, const void *pa
 	vb_xrc_save(body);
 }
 
-/* What was held, or handed over, is executed now; what arrives by a link goes through vb_qp_arrived(). */
+/*
+ * Executes a run that was held or handed over. Runs that arrive by a link go through
+ * vb_qp_arrived().
+ */
 static void execute_late(struct vb_qp *body, const struct vb_run *run, const void *payload)
 {
 	execute(body, run, payload);
@@ -188,8 +194,9 @@ static void execute_late(struct vb_qp *body, const struct vb_run *run, const voi
 
 enum passed {
 	PASSED,
-	PASS_LATER, /* contact or room is missing, or an answer of ours must go out first */
-	PASS_HERE,  /* it is ours, or nobody's */
+	/* Contact or room is missing, or an answer of this process must be sent first. */
+	PASS_LATER,
+	PASS_HERE, /* it is for this process, or for none */
 };
 
 static enum passed pass(struct vb_qp *body, const struct vb_run *run, const void *payload)
@@ -233,7 +240,10 @@ void vb_xrc_receive(struct vb_qp *body, const struct vb_run *run, const void *pa
 	}
 }
 
-/* Whoever is away is not waited for here: its word comes. True: something else is missing. */
+/*
+ * A process that executes a request is not waited for here: its report will come. True: something
+ * else is missing.
+ */
 static bool held_serve(struct vb_qp *body)
 {
 	struct vb_xrc_shared *xb = vb_xrc_shared_of(body);
@@ -243,8 +253,8 @@ static bool held_serve(struct vb_qp *body)
 		switch (pass(body, &xb->first->run, xb->first->payload)) {
 		case PASS_LATER:
 			/*
-			 * An answer that is owed goes out when the link has room, contact is told: only a full
-			 * ring is asked again.
+			 * An answer that is owed is sent when the link has room, and news of
+			 * contact come by themselves. Only a full ring must be asked again.
 			 */
 			return true;
 		case PASS_HERE:
@@ -258,7 +268,7 @@ static bool held_serve(struct vb_qp *body)
 	return false;
 }
 
-/* The request that we executed for the home is answered: tell it. */
+/* The request that this process has executed for the home is answered: reports to the home. */
 static bool report(struct vb_qp *body)
 {
 	struct vb_xrc_domain *d = vb_xrc_body_of(body)->domain;
@@ -289,8 +299,9 @@ bool vb_xrc_pump(struct vb_qp *body)
 }
 
 /*
- * The request that its executor has taken along is executed here without its payload, in whose place are as many zeros: its queue is
- * no more, so that it is refused before a byte of it is looked at; unless it had been executed.
+ * The process that was executing the request has taken its payload along. The request is executed
+ * here with as many zeros in place of the payload. Its queue is gone, so it is refused before a
+ * byte of the payload is read; unless it had been executed already.
  */
 static void execute_lost(struct vb_qp *body)
 {
@@ -318,7 +329,7 @@ bool vb_xrc_recall(struct vb_qp *body)
 	vb_xrc_pull(body);
 	if (vb_xrc_srq_seat(d, xb->sent.srqn) != d->seat)
 		execute_lost(body);
-	else /* the number of the queue went round and is one of ours now */
+	else /* the number of the queue has been reused, and is one of this process now */
 		vb_responder_drop(&body->t, VB_REASON_DROP_INBOX, &xb->sent);
 	vb_engine_make_runnable(body->engine, body);
 	return false;
@@ -336,7 +347,10 @@ bool vb_xrc_tell_news(struct vb_xrc_domain *d)
 	return !vb_seats_none(&d->news);
 }
 
-/* Events of queue pairs that we hold, and queue pairs that have lost their home or their holders. */
+/*
+ * Events of queue pairs that this process holds, and queue pairs that have lost their home or their
+ * holders.
+ */
 static void news_receive(struct vb_xrc_domain *d)
 {
 	bool orphans = false;
@@ -374,7 +388,10 @@ static void word_receive(struct vb_xrc_domain *d, const struct vb_run *run)
 	vb_engine_make_runnable(d->engine, body);
 }
 
-/* The queue pair was destroyed meanwhile, or there is no memory for it here: its home must not wait for an answer. */
+/*
+ * The queue pair was destroyed meanwhile, or there is no memory for it here. Its home must not wait
+ * for an answer.
+ */
 static void cannot_serve(struct vb_xrc_domain *d, uint32_t qpn)
 {
 	const struct vb_xrc_qp_place *p = vb_xrc_place(d, qpn);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* XRC receive queue pairs: bodies that run the protocol, and the handles through which programs see them. */
+/*
+ * XRC receive queue pairs: bodies, which run the protocol, and handles, through which programs see
+ * them.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +52,7 @@ static void body_free(struct vb_qp *body)
 	free(body);
 }
 
-/* The queue that the request names. */
+/* Takes a receive of the queue that the request names. */
 static struct vb_recv_wqe *recv_take(struct vb_tqp *t)
 {
 	struct vb_qp *body = vb_qp_of_tqp(t);
@@ -97,7 +100,7 @@ static struct vb_qp *body_alloc(struct vb_xrc_domain *d)
 	body->engine = d->engine;
 	vb_qp_protocol_init(body, IBV_QPT_XRC_RECV);
 	vb_recv_queue_init(&body->rq, NULL, 0, 0);
-	/* Whichever process executes has to find what another one remembered. */
+	/* Whichever process executes must find what another one remembered. */
 	body->t.resp.res = calloc(VB_RESOURCES, sizeof(struct vb_resource));
 	body->t.resp.res_slots = VB_RESOURCES;
 	if (body->t.resp.res && !vb_qp_attrs_alloc(body) && (!d->table || shared_alloc(body)))
@@ -114,7 +117,7 @@ static void body_link(struct vb_qp *body, uint32_t qpn)
 	body->t.qpn = body->u.qp.qp_num = qpn;
 	if (vb_xrc_shared_of(body)) {
 		vb_xrc_shared_of(body)->place = qpn % VB_XRC_QPS;
-		/* Whatever the table says is news. */
+		/* Whatever the table says is new for this process. */
 		vb_xrc_shared_of(body)->version = vb_xrc_place(d, qpn)->version - 1;
 		vb_xrc_shared_of(body)->saves = vb_xrc_place(d, qpn)->saves - 1;
 	}
@@ -180,7 +183,7 @@ static int private_new(struct vb_xrc_domain *d, struct vb_qp **out)
 	return 0;
 }
 
-/* One that other processes may open. */
+/* A queue pair that other processes may open. */
 static int named_new(struct vb_xrc_domain *d, struct vb_qp **out)
 {
 	uint32_t qpn;
@@ -213,7 +216,11 @@ static int named_open(struct vb_xrc_domain *d, uint32_t qpn, struct vb_qp **out)
 		*out = vb_xrc_body_mirror(d, qpn);
 		if (*out) {
 			vb_xrc_shared_of(*out)->dropping = false;
-		} else { /* nor has any other handle of this process held it, or there would be a body */
+			/*
+			 * No other handle of this process has held it either, or there would be a
+			 * body.
+			 */
+		} else {
 			vb_xrc_place_drop(d, qpn);
 			err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "open_qp");
 		}
@@ -283,7 +290,7 @@ static void handle_attach(struct vb_qp *handle, struct vb_qp *body)
 	handle->u.qp.state = (enum ibv_qp_state)body->t.state;
 }
 
-/* Engine's lock. The last handle of this process takes its hold of the queue pair along. */
+/* Engine's lock. The last handle of this process ends the process's hold of the queue pair. */
 static void handle_detach(struct vb_qp *handle)
 {
 	struct vb_qp *body = vb_xrc_handle_of(handle)->body;
@@ -304,8 +311,8 @@ static void handle_detach(struct vb_qp *handle)
 	}
 	if (!vb_xrc_table_try(d)) {
 		/*
-		 * Whoever has the lock stands still: nobody waits for it, the place is given back when it can
-		 * be had.
+		 * The holder of the lock stands still and is not waited for. The place is given
+		 * back when the lock can be had.
 		 */
 		vb_xrc_shared_of(body)->dropping = d->drops = true;
 		vb_xrc_look_again();
@@ -324,7 +331,7 @@ static void handle_detach(struct vb_qp *handle)
 	vb_engine_flush(d->engine);
 }
 
-/* A handle on a new queue pair (qpn 0), or on the one of that number. */
+/* Makes a handle for a new queue pair (qpn 0), or for the one of that number. */
 static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_context,
 		       uint32_t qpn, struct ibv_qp **out)
 {
@@ -347,7 +354,7 @@ static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_
 	handle->u.qp.context = ctx;
 	handle->u.qp.qp_context = qp_context;
 	vb_xrc_handle_of(handle)->xrcd = vb_xrcd_of(xrcd);
-	handle->engine = d->engine; /* where posting to it is refused */
+	handle->engine = d->engine; /* posting to the handle is refused under its lock */
 	vb_lock_take(&d->engine->lock);
 	err = body_get(d, qpn, &body);
 	if (!err)
@@ -365,7 +372,10 @@ put:
 	return err;
 }
 
-/* Everything that the others have, this one does not: it is all in the queues that requests name (IBA A14.2.2). */
+/*
+ * Attributes that others have, this type has not: they belong to the queues that requests name (IBA
+ * A14.2.2).
+ */
 static int check(const struct ibv_qp_init_attr_ex *attr)
 {
 	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS))
@@ -454,8 +464,8 @@ static void body_event(struct vb_qp *body, enum ibv_event_type type)
 }
 
 /*
- * What has been received stays: it is the queue's, its program has to learn of each receive that was used, and need not know
- * that another process has destroyed the queue pair.
+ * Completions of receives stay: they belong to the queue. Its program must learn of each receive
+ * that was used, and need not know that another process has destroyed the queue pair.
  */
 static void body_clear(struct vb_qp *body)
 {
@@ -480,7 +490,7 @@ static void shared_publish(struct vb_qp *body)
 	vb_xrc_leave(body);
 }
 
-/* It is known only where it has worked. */
+/* They are known only in a process in which the body has worked. */
 static void shared_psns(const struct vb_qp *body, struct ibv_qp_attr *attr)
 {
 	if (body->psn_moved)
@@ -505,7 +515,7 @@ static const struct vb_qp_kind private_body = {
 	.receive = vb_qp_ordinary_receive,
 };
 
-/* One that other processes may open. */
+/* A receiver that other processes may open. */
 static const struct vb_qp_kind shared_body = {
 	.env = &body_env,
 	.pull = vb_xrc_pull,

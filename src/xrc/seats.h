@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sets of members of an XRC domain, by seat (host/commons.h). Those in the shared table change under its lock. */
+/*
+ * Sets of members of an XRC domain, by seat (host/commons.h). Those in the shared table change
+ * under its lock.
+ */
 #ifndef VB_XRC_SEATS_H
 #define VB_XRC_SEATS_H
 
@@ -30,7 +33,7 @@ static inline void vb_seats_merge(struct vb_xrc_seats *s, const struct vb_xrc_se
 		s->word[i] |= __atomic_load_n(&more->word[i], __ATOMIC_RELAXED);
 }
 
-/* The first member from `seat` on; VB_COMMONS_SEATS: there is none. */
+/* The first member from `seat` on. VB_COMMONS_SEATS: there is none. */
 static inline uint32_t vb_seats_next(const struct vb_xrc_seats *s, uint32_t seat)
 {
 	for (uint32_t i = seat / 64; i < VB_XRC_SEAT_WORDS; i++) {

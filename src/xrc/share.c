@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A receive queue pair that several processes see: what this one's body takes from the shared table, and what
- * it leaves there.
+ * A receive queue pair that several processes see: what this process's body takes from the shared
+ * table, and what it leaves there.
  */
 #include <stddef.h>
 #include <string.h>
@@ -24,7 +24,7 @@ bool vb_xrc_is_gone(const struct vb_qp *body)
 	return __atomic_load_n(&place(body)->qpn, __ATOMIC_ACQUIRE) != body->t.qpn;
 }
 
-/* No other value reaches the protocol. */
+/* Other values do not reach the protocol. */
 static bool plausible(const struct ibv_qp_attr *a, uint32_t state)
 {
 	return state <= IBV_QPS_ERR && a->max_dest_rd_atomic <= VB_MAX_RD_ATOMIC &&
@@ -53,7 +53,10 @@ static void pull_attributes(struct vb_qp *body)
 	vb_qp_mirror(body, &attr, (enum ibv_qp_state)state);
 }
 
-/* READs and ATOMICs that may be asked for again. What is owed to the sender, the process that executed them owes. */
+/*
+ * READs and ATOMICs that may be requested again. An answer that is owed is owed by the process that
+ * executed the request.
+ */
 static void pull_resources(struct vb_responder *to, const struct vb_xrc_qp_place *from)
 {
 	uint32_t known = to->res_known < VB_MAX_RD_ATOMIC ? to->res_known : VB_MAX_RD_ATOMIC;
@@ -85,7 +88,10 @@ static void pull_responder(struct vb_qp *body)
 	r->res_serve = r->res_head;
 	pull_resources(r, p);
 	vb_xrc_shared_of(body)->res_saved = r->res_head;
-	/* A receive is its process's own; a message that has begun elsewhere cannot go on here without. */
+	/*
+	 * A receive belongs to its process. A message that has begun elsewhere cannot continue here
+	 * without it.
+	 */
 	r->recv = recv;
 	if (r->message != VB_OP_WRITE &&
 	    (r->message != VB_OP_SEND || !recv || r->done > recv->length)) {
@@ -128,8 +134,8 @@ void vb_xrc_leave(struct vb_qp *body)
 	if (body->t.state == IBV_QPS_RESET) /* requests of a former connection */
 		vb_xrc_forget_held(body);
 	/*
-	 * While it serves, the responder is whose turn it is to execute; a change of state before and after
-	 * that starts it afresh.
+	 * While the queue pair serves, the responder belongs to the process whose turn it is to
+	 * execute. A change of state before or after that starts the responder afresh.
 	 */
 	if (body->t.state != IBV_QPS_RTS && body->t.state != IBV_QPS_SQD)
 		vb_xrc_save(body);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The shared receive queues of an XRC domain: their numbers, and finding the one that a request names. */
+/*
+ * The shared receive queues of an XRC domain: their numbers, and finding the queue that a request
+ * names.
+ */
 #include <errno.h>
 
 #include "object/context.h"
@@ -13,8 +16,8 @@
 #define PLACE(srqn) ((srqn) & (VB_XRC_SRQS - 1))
 
 /*
- * Under the engine's lock and the table's. A free number, used as long ago as possible; 0 if there is none
- * (place 0 is never used).
+ * Under the engine's lock and the table's. A free number, the one used longest ago if possible; 0
+ * if there is none (place 0 is never used).
  */
 static uint32_t number_take(struct vb_xrc_domain *d)
 {
@@ -32,7 +35,10 @@ static uint32_t number_take(struct vb_xrc_domain *d)
 	return 0;
 }
 
-/* Under the engine's lock. Its number, known to every process of the domain. -EBUSY, -ENOMEM. */
+/*
+ * Under the engine's lock. Gives the queue a number, which every process of the domain can look up.
+ * -EBUSY, -ENOMEM.
+ */
 static int place_take(struct vb_xrc_domain *d, struct vb_srq *s)
 {
 	int err = d->table ? vb_xrc_table_lock(d) : 0;
@@ -113,7 +119,7 @@ static int check(const struct ibv_srq_init_attr_ex *attr)
 	return vb_refuse(EINVAL, VB_REASON_ARG, "create_srq: an XRC queue needs xrcd and cq");
 }
 
-/* The queue gets a place in its domain, and has a CQ. */
+/* Gives the queue a place in its domain, and a CQ. */
 static int join(struct vb_srq *s, struct ibv_context *ctx, const struct ibv_srq_init_attr_ex *attr)
 {
 	int err = vb_context_check(ctx, VB_HANDLE_CQ, attr->cq->handle, attr->cq, "cq");
@@ -175,6 +181,7 @@ enum vb_reason vb_xrc_srq_enter(struct vb_tqp *t, uint32_t srqn)
 		return VB_REASON_SRQ_UNKNOWN;
 	}
 	vb_xrc_body_of(body)->srq = s;
-	body->pd_id = s->pd_id; /* rkeys too are those of the queue's protection domain (IBA A14) */
+	/* Rkeys are also those of the queue's protection domain (IBA A14). */
+	body->pd_id = s->pd_id;
 	return VB_REASON_NONE;
 }

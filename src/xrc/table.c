@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The shared table of an XRC domain: taking part in it, places of queue pairs, whose queue a number names,
- * members that have died.
+ * The shared table of an XRC domain: membership, places of queue pairs, which process has the queue
+ * of a number, and members that have died.
  */
 #include "xrc/table.h"
 
@@ -55,7 +55,10 @@ void vb_xrc_table_unlock(struct vb_xrc_domain *d)
 	vb_commons_unlock(d->commons);
 }
 
-/* The number by which other members find our engine: published, but no queue pair. */
+/*
+ * Makes the number by which other members find this process's engine: it is published, but no queue
+ * pair has it.
+ */
 static int door_open(struct vb_xrc_domain *d)
 {
 	struct vb_page_qp *entry;
@@ -113,7 +116,10 @@ int vb_xrc_table_join(struct vb_xrc_domain *d, bool create, bool *fresh)
 		vb_lock_take(&d->engine->lock);
 		err = vb_xrc_table_lock(d);
 		if (!err) {
-			/* Who sat here before us and died must not be taken for us. */
+			/*
+			 * A former member on this seat that has died must not be taken for this
+			 * process.
+			 */
 			vb_xrc_seat_clear(d, vb_commons_seat(d->commons));
 			seat_take(d, *fresh);
 			vb_xrc_table_unlock(d);
@@ -128,7 +134,7 @@ int vb_xrc_table_join(struct vb_xrc_domain *d, bool create, bool *fresh)
 void vb_xrc_table_leave(struct vb_xrc_domain *d)
 {
 	if (d->commons) {
-		/* Without the lock the others do it: our seat is empty from now on. */
+		/* Without the lock, others clear the seat: it is empty from now on. */
 		if (vb_xrc_table_try(d)) {
 			vb_xrc_seat_clear(d, vb_commons_seat(d->commons));
 			vb_xrc_table_unlock(d);
@@ -273,7 +279,7 @@ uint32_t vb_xrc_srq_seat(const struct vb_xrc_domain *d, uint32_t srqn)
 	return seat;
 }
 
-/* Their home has died or left: whoever gets the name of their block is the next one. */
+/* Their home has died or left. The process that gets the name of their block is the next home. */
 static bool adopt(struct vb_xrc_domain *d)
 {
 	bool orphans = false;
@@ -307,7 +313,10 @@ static bool is_dead(struct vb_xrc_domain *d, uint32_t seat)
 	       !vb_commons_seat_taken(d->commons, seat, vb_xrc_seat_lost(d, seat));
 }
 
-/* Of the members that we have had to do with: the others have neighbours that see to them. */
+/*
+ * Looks at the members that this process has been in contact with. The other members have
+ * neighbours that look after them.
+ */
 static bool find_dead(struct vb_xrc_domain *d, struct vb_xrc_seats *dead)
 {
 	bool found = false;
@@ -322,7 +331,7 @@ static bool find_dead(struct vb_xrc_domain *d, struct vb_xrc_seats *dead)
 	return found;
 }
 
-/* With the table's lock. Somebody else may have the seat by now. */
+/* With the table's lock. Another member may have the seat by now. */
 static void clear_dead(struct vb_xrc_domain *d, const struct vb_xrc_seats *dead)
 {
 	VB_SEATS_EACH(seat, dead)
@@ -349,7 +358,9 @@ static bool has_orphans(const struct vb_xrc_domain *d)
 	return false;
 }
 
-/* With the table's lock: queue pairs that were destroyed here while somebody stood still with it. */
+/*
+ * With the table's lock: queue pairs that were destroyed here while the lock's holder stood still.
+ */
 static void drop_late(struct vb_xrc_domain *d)
 {
 	d->drops = false;
@@ -366,7 +377,10 @@ bool vb_xrc_table_survey(struct vb_xrc_domain *d)
 	struct vb_xrc_seats dead = {0};
 	bool unsettled = false;
 
-	/* It is asked at each change of contact, most of which mean nothing here: the lock is for others then. */
+	/*
+	 * This is called at each change of contact, most of which have no effect here; then the
+	 * lock is left to others.
+	 */
 	if (find_dead(d, &dead) || d->drops || has_orphans(d)) {
 		if (!vb_xrc_table_try(d))
 			return true;

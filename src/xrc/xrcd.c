@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ibv_open_xrcd(3), ibv_close_xrcd(3): domains by inode, who has them open, and who uses them. */
+/* ibv_open_xrcd(3), ibv_close_xrcd(3): domains by inode, the openings of each, and its users. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -23,7 +23,10 @@
 pthread_mutex_t vb_xrc_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_xrc_domain *domains;
 
-/* Joining a domain waits for other processes; only calls for the same file wait for that, and look again so often. */
+/*
+ * Joining a domain waits for other processes. Only calls for the same file wait for that, and look
+ * again at this interval.
+ */
 #define BUSY_NAP_NS 1000000
 
 static struct vb_xrc_domain *domain_find(const struct vb_device *device,
@@ -44,7 +47,7 @@ static void domain_free(struct vb_xrc_domain *d)
 	free(d);
 }
 
-/* file: NULL: of no file. */
+/* `file` NULL: a domain without a file. */
 static struct vb_xrc_domain *domain_new(struct ibv_context *ctx, const struct vb_xrc_file *file)
 {
 	struct vb_xrc_domain *d = calloc(1, sizeof(*d));
@@ -53,7 +56,7 @@ static struct vb_xrc_domain *domain_new(struct ibv_context *ctx, const struct vb
 	if (!d)
 		return NULL;
 	d->file.fd = -1;
-	/* Touched as it is used. */
+	/* Pages become present as they are used. */
 	map = mmap(NULL, VB_XRC_SRQS * sizeof(*d->srq), PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	d->srq = map == MAP_FAILED ? NULL : map;
@@ -63,7 +66,8 @@ static struct vb_xrc_domain *domain_new(struct ibv_context *ctx, const struct vb
 	}
 	d->device = vb_context_of(ctx)->device;
 	d->context = ctx;
-	d->next_srq = vb_random32(); /* a number of another domain should be noticed */
+	/* So that a number of another domain is likely to be noticed. */
+	d->next_srq = vb_random32();
 	if (file) {
 		d->named = true;
 		d->file = *file;
@@ -82,7 +86,7 @@ static void domain_unlink(struct vb_xrc_domain *d)
 	}
 }
 
-/* Off the list. */
+/* The domain is in no list any more. */
 static void domain_destroy(struct vb_xrc_domain *d)
 {
 	if (d->table) {
@@ -112,7 +116,7 @@ static int engine_make(struct vb_xrc_domain *d)
 	return 0;
 }
 
-/* What joining answered, as ibv_open_xrcd(3) has it. */
+/* The error of joining, as ibv_open_xrcd(3) has it. */
 static int join_refused(int err)
 {
 	switch (err) {
@@ -138,8 +142,8 @@ static int join_refused(int err)
 }
 
 /*
- * The kernel shares a domain among all who can open the file; here the memory of a user's processes is shared
- * among them alone.
+ * The kernel shares a domain among all processes that can open the file. Here only processes of one
+ * user share it.
  */
 static void tell_of_others(const struct vb_xrc_domain *d)
 {
@@ -182,7 +186,10 @@ static int share(struct vb_xrc_domain *d, int fd, int oflags)
 	return 0;
 }
 
-/* With vb_xrc_lock, released meanwhile. Makes the domain, known to others of this process from the beginning. */
+/*
+ * With vb_xrc_lock, which is released meanwhile. Makes the domain; other threads of this process
+ * can find it from the beginning.
+ */
 static int domain_make(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 		       const struct vb_xrc_file *file, struct vb_xrc_domain **out)
 {
@@ -205,8 +212,8 @@ static int domain_make(struct ibv_context *ctx, const struct ibv_xrcd_init_attr 
 }
 
 /*
- * With vb_xrc_lock, released meanwhile. The domain that the attributes name; made if that is wanted. *out: also
- * one that could not be joined.
+ * With vb_xrc_lock, which is released meanwhile. The domain that the attributes name, made if that
+ * is wanted. *out also gets one that could not be joined.
  */
 static int domain_get(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 		      struct vb_xrc_domain **out)
@@ -282,8 +289,8 @@ int vb_xrcd_open(struct ibv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 }
 
 /*
- * Under vb_xrc_lock. Bodies look at their device through a context that is open. The domain, if this was the
- * last opening of it.
+ * Under vb_xrc_lock. Bodies need a context that is open. Returns the domain, if this was its last
+ * opening.
  */
 static struct vb_xrc_domain *unlink_xrcd(struct vb_xrcd *x)
 {
@@ -326,7 +333,7 @@ int vb_xrcd_close(struct ibv_xrcd *xrcd)
 	return err;
 }
 
-/* Its context is being closed: whoever uses it is ended already. The object stays. */
+/* The context is being closed, and the users of the domain have ended. The object stays. */
 static void end(struct vb_context *c, void *object, uint32_t handle)
 {
 	struct vb_xrcd *x = object;
@@ -362,7 +369,7 @@ void vb_xrcd_put(struct vb_xrcd *x)
 	vb_mutex_release(&vb_xrc_lock);
 }
 
-/* True if it should be done again. */
+/* True if it must be called again. */
 static bool survey(void)
 {
 	bool unsettled = false;
@@ -381,8 +388,9 @@ static bool survey(void)
 }
 
 /*
- * A process is known to be dead before the kernel has closed its sockets, whose names its successor needs: look again
- * soon, and ever later, as long as a queue pair has no home without end.
+ * A process is known to be dead before the kernel has closed its sockets, whose names its successor
+ * needs. So the survey is repeated soon, and then at growing intervals, as long as a queue pair has
+ * no home.
  */
 #define AGAIN_FIRST_NS 2000000ull
 #define AGAIN_MOST_NS  500000000ull
@@ -410,7 +418,7 @@ void vb_xrc_look_again(void)
 	vb_progress_expect(at);
 }
 
-/* Looks again if it is time for that. */
+/* Repeats the survey when that is due. */
 static uint64_t serve(void)
 {
 	uint64_t at = atomic_load(&again_at);
@@ -431,7 +439,7 @@ static uint64_t serve(void)
 	return at;
 }
 
-/* In a forked child: the domains are the parent's. */
+/* In a forked child the domains are the parent's. */
 static void forked(void)
 {
 	pthread_mutex_init(&vb_xrc_lock, NULL);
