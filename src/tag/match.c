@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The matching list: adding, removing, matching, and who agrees with whom. */
+/* The matching list: adding, removing, matching, and the counts of unexpected messages. */
 #include "tag/match.h"
 
 #include <errno.h>

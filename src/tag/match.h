@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The matching list of a tag-matching shared receive queue (ibv_post_srq_ops(3)): tagged buffers in the order they were added,
- * and the count of unexpected messages by which program and device agree. Pure; the owner's lock is held around every call.
+ * The matching list of a tag-matching shared receive queue (ibv_post_srq_ops(3)): tagged buffers in
+ * the order in which they were added, and the count of unexpected messages by which program and
+ * device agree. Pure; the owner's lock is held around every call.
  *
- * A message that finds no buffer is unexpected: the program will look through its own list for it. A buffer that the program adds
- * before it has seen that message must not take a later one with the same tag, so buffers added while the two counts differ
- * rest until the program reports the count that the device has.
+ * A message that finds no buffer is unexpected: the program will look through its own list for it.
+ * A buffer that the program adds before it has seen that message must not take a later one with the
+ * same tag. So buffers that are added while the two counts differ rest until the program reports
+ * the count that the device has.
  */
 #ifndef VB_TAG_MATCH_H
 #define VB_TAG_MATCH_H
@@ -36,14 +38,15 @@ struct vb_tag_entry {
 	uint32_t app_ctx; /* of the message, as on the wire */
 	uint16_t generation;
 	uint8_t state;  /* enum vb_tag_state */
-	bool active;    /* takes messages */
-	bool rndv;      /* the message is a rendezvous request, caught below */
+	bool active;    /* it takes messages */
+	bool rndv;      /* the message is a rendezvous request, received below */
 	uint64_t space; /* bytes of the buffer */
 	uint8_t request[VB_TM_RNDV_MAX];
-	struct vb_qp *qp;                   /* whose message it took */
-	struct vb_tag_entry *next, *prev;   /* listed: by order */
-	struct vb_tag_entry *rndv_next;     /* to be read, in the queue pair's list */
-	_Alignas(8) struct vb_recv_wqe wqe; /* what the protocol sees; its elements follow */
+	struct vb_qp *qp;                 /* the queue pair whose message it took */
+	struct vb_tag_entry *next, *prev; /* the list, in the order of adding */
+	struct vb_tag_entry *rndv_next;   /* in the queue pair's list of rendezvous to be read */
+	/* The receive that the protocol sees; its elements follow. */
+	_Alignas(8) struct vb_recv_wqe wqe;
 };
 
 struct vb_tag_list {
@@ -52,8 +55,8 @@ struct vb_tag_list {
 	struct vb_tag_entry *first, *last;
 	struct vb_tag_entry *free;
 	uint64_t order;
-	uint32_t unexpected; /* messages without a buffer, as the device counts */
-	uint32_t reported;   /* as the program does */
+	uint32_t unexpected; /* messages without a buffer, as counted by the device */
+	uint32_t reported;   /* the same as reported by the program */
 };
 
 /* -ENOMEM. */
@@ -65,25 +68,34 @@ static inline bool vb_tag_list_agrees(const struct vb_tag_list *list)
 	return list->unexpected == list->reported;
 }
 
-/* The program reports what it has handled; buffers that rested become active when the counts agree. */
+/*
+ * The program reports how many unexpected messages it has handled. Buffers that rested become
+ * active when the counts agree.
+ */
 void vb_tag_list_report(struct vb_tag_list *list, uint32_t count);
 
-/* NULL: the list is full. wr->tm.add is what it says; *handle names the entry until it is taken or removed. */
+/*
+ * Adds the buffer that wr->tm.add describes. NULL: the list is full. *handle names the entry until
+ * it is taken or removed.
+ */
 struct vb_tag_entry *vb_tag_list_add(struct vb_tag_list *list, const struct ibv_ops_wr *wr,
 				     uint32_t *handle);
 /* False: no such entry, or a message has taken it. */
 bool vb_tag_list_remove(struct vb_tag_list *list, uint32_t handle);
-/* Could this ever have been a handle of the list? */
+/* Whether this can ever have been a handle of the list. */
 bool vb_tag_list_knows(const struct vb_tag_list *list, uint32_t handle);
 
-/* The oldest active buffer for the tag, now the message's; NULL: the message is unexpected (the caller counts it). */
+/*
+ * The oldest active buffer for the tag, which the message then has. NULL: the message is unexpected
+ * (the caller counts it).
+ */
 struct vb_tag_entry *vb_tag_list_match(struct vb_tag_list *list, uint64_t tag);
-/* The message was given up: back to the old place. */
+/* The message was given up: puts the entry back into its old place. */
 void vb_tag_list_untake(struct vb_tag_list *list, struct vb_tag_entry *entry);
-/* The message is in the buffer: the entry is free. */
+/* The message is in the buffer: frees the entry. */
 void vb_tag_list_release(struct vb_tag_list *list, struct vb_tag_entry *entry);
 
-/* The entry that the protocol's receive belongs to; NULL: an ordinary receive. */
+/* The entry that the protocol's receive belongs to. NULL: an ordinary receive. */
 static inline struct vb_tag_entry *vb_tag_entry_of(const struct vb_tag_list *list,
 						   const struct vb_recv_wqe *wqe)
 {

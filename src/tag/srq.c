@@ -29,14 +29,17 @@ static struct vb_tm *tm_of(const struct vb_srq *s)
 	return s->own;
 }
 
-/* Requests of the device's own that one queue pair may have unfinished: a READ and a FIN for each rendezvous. */
+/*
+ * Requests of the device's own that one queue pair may have unfinished: a READ and a FIN for each
+ * rendezvous.
+ */
 #define OWN_REQUESTS 16u
 
-/* What queue pairs of such a queue have beside others (vb_qp.own). */
+/* What queue pairs of such a queue have besides the parts of others (vb_qp.own). */
 struct tagged {
 	struct vb_tag_entry *first, *last; /* rendezvous to be read */
-	uint32_t busy;                     /* the device's own requests that are unfinished */
-	uint32_t opcode;                   /* what an ordinary receive completes with */
+	uint32_t busy;                     /* the device's own requests that are not finished */
+	uint32_t opcode;                   /* opcode of the completion of an ordinary receive */
 };
 
 static struct tagged *tagged_of(const struct vb_qp *qp)
@@ -45,7 +48,7 @@ static struct tagged *tagged_of(const struct vb_qp *qp)
 }
 
 /* vb_send_wqe.owner of the device's own requests. */
-#define OWNER_FIN 1u /* everything above: a READ, the entry's address */
+#define OWNER_FIN 1u /* a larger value: a READ, the entry's address */
 
 static int check_cap(const struct ibv_srq_init_attr_ex *attr)
 {
@@ -209,7 +212,10 @@ static struct vb_tag_entry *entry_of(const struct vb_qp *qp, const struct vb_rec
 	return vb_tag_entry_of(list_of(qp), wqe);
 }
 
-/* May this be a rendezvous request: in one packet, with both headers, not longer than max_rndv_hdr_size? */
+/*
+ * Whether the run can be a rendezvous request: in one packet, with both headers, not longer than
+ * max_rndv_hdr_size.
+ */
 static bool is_request(const struct vb_run *run)
 {
 	return (run->flags & VB_RUN_LAST) && run->length <= VB_TM_RNDV_MAX &&
@@ -223,12 +229,12 @@ static struct vb_recv_wqe *entry_take(struct vb_qp *qp, struct vb_tag_entry *e,
 	e->app_ctx = tmh->app_ctx;
 	e->rndv = tmh->opcode == IBV_TMH_RNDV;
 	e->rndv_next = NULL;
-	/* What the protocol may bring: the header too, which the buffer does not get. */
+	/* The protocol may also bring the header, which is not copied into the buffer. */
 	e->wqe.length = e->rndv ? VB_TM_RNDV_MAX : e->space + VB_TM_HEADER;
 	return &e->wqe;
 }
 
-/* A message begins: which receive is it for? */
+/* A message begins: chooses its receive. */
 static struct vb_recv_wqe *recv_match(struct vb_tqp *t, const struct vb_run *run,
 				      const void *payload)
 {
@@ -291,7 +297,7 @@ static enum vb_reason recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, ui
 
 	if (!e)
 		return vb_env_recv_scatter(t, wqe, offset, src, length);
-	if (e->rndv) { /* one packet, its length is checked */
+	if (e->rndv) { /* one packet, its length was checked */
 		memcpy(e->request + offset, src, length);
 		return VB_REASON_NONE;
 	}
@@ -303,7 +309,7 @@ static enum vb_reason recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, ui
 			      length - header);
 }
 
-/* One completion of a tagged buffer. */
+/* Pushes one completion of a tagged buffer. */
 static void complete_tag(struct vb_qp *qp, const struct vb_tag_entry *e, enum ibv_wc_status status,
 			 enum vb_reason reason, uint32_t flags, uint32_t bytes, uint32_t imm,
 			 bool solicited)
@@ -330,7 +336,7 @@ static void complete_tag(struct vb_qp *qp, const struct vb_tag_entry *e, enum ib
 		vb_note(reason, "qp 0x%x: tagged buffer wr_id 0x%llx, tag 0x%llx: status %d: %s",
 			qp->t.qpn, (unsigned long long)e->wqe.wr_id, (unsigned long long)e->matched,
 			(int)status, vb_reason_text(reason));
-	/* Of the two completions of a rendezvous the second one counts. */
+	/* Of the two completions of a rendezvous the second one is counted. */
 	if (qp->counted && (flags != IBV_WC_TM_MATCH || status != IBV_WC_SUCCESS))
 		vb_comp_cntr_count(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, bytes,
 				   status == IBV_WC_SUCCESS);
@@ -353,7 +359,7 @@ static struct ibv_rvh request_of(const struct vb_tag_entry *e)
 	return rvh;
 }
 
-/* A rendezvous request has matched: the data is to be read, if the buffer can take it. */
+/* A rendezvous request has matched: the data is to be read, if the buffer has room for it. */
 static void request_taken(struct vb_qp *qp, struct vb_tag_entry *e, bool solicited)
 {
 	struct ibv_rvh rvh = request_of(e);
@@ -390,7 +396,7 @@ static void tag_done(struct vb_qp *qp, struct vb_tag_entry *e, const struct vb_r
 	entry_release(qp, e);
 }
 
-/* An ordinary receive got the whole message, header and all: unexpected, or not tagged. */
+/* An ordinary receive got the whole message with its header: unexpected, or not tagged. */
 static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
@@ -406,7 +412,7 @@ static void recv_done(struct vb_tqp *t, const struct vb_recv_done *done)
 	vb_env_recv_done(t, &told);
 }
 
-/* The queue pair will not send any more: what was to be read never comes. */
+/* The queue pair will send no more: rendezvous that were to be read fail. */
 static void flush(struct vb_qp *qp)
 {
 	while (tagged_of(qp)->first) {
@@ -440,7 +446,7 @@ static void fill_read(struct vb_qp *qp, struct vb_send_wqe *wqe, struct vb_tag_e
 	}
 }
 
-/* Tells the sender that its memory is its own again: hence the fence. */
+/* FIN tells the sender that its memory is its own again: hence the fence. */
 static void fill_fin(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_tag_entry *e)
 {
 	struct ibv_tmh tmh;
@@ -468,14 +474,14 @@ static void request_start(struct vb_qp *qp)
 	tagged_of(qp)->busy += 2;
 }
 
-/* Starts what is to be read. True: it has to wait for the program to finish posting. */
+/* Starts rendezvous that are to be read. True: they must wait for the program to finish posting. */
 static bool pump(struct vb_qp *qp)
 {
 	if (!tagged_of(qp)->first)
 		return false;
 	if (qp->t.state >= IBV_QPS_SQE)
 		flush(qp);
-	/* The place of the next request is the program's while it posts. */
+	/* While the program posts, the place of the next request is the program's. */
 	if (qp->t.state != IBV_QPS_RTS || tagged_of(qp)->busy + 2 > OWN_REQUESTS)
 		return false;
 	if (!vb_lock_try(&qp->wr_lock))

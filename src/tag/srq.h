@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Tag-matching shared receive queues. Their queue pairs' messages begin with a struct ibv_tmh; an eager one is put into the
- * buffer that its tag matches, a rendezvous request makes the device READ the data into that buffer and answer FIN.
+ * Tag-matching shared receive queues. Messages to their queue pairs begin with a struct ibv_tmh. An
+ * eager message is put into the buffer that its tag matches. A rendezvous request makes the device
+ * READ the data into that buffer and answer FIN.
  */
 #ifndef VB_TAG_SRQ_H
 #define VB_TAG_SRQ_H
