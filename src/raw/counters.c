@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Counters of flows: which value shows at which index is fixed before the first rule counts for them. */
+/*
+ * Counters of flows. Which value appears at which index is fixed before the first rule counts for
+ * them.
+ */
 #include "raw/counters.h"
 
 #include <errno.h>
@@ -20,10 +23,10 @@ struct point {
 struct vb_counters {
 	struct ibv_counters counters;
 	uint32_t handle;
-	struct vb_lock lock; /* points, rules */
+	struct vb_lock lock; /* guards points and rules */
 	struct point point[POINTS];
 	uint32_t points;
-	uint32_t rules; /* that count for them */
+	uint32_t rules; /* rules that count for them */
 	_Atomic uint64_t packets, bytes;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Flow steering: rules made and ended, frames matched in order of priority. */
+/* Flow steering: rules made and ended, and frames matched in order of priority. */
 #include "raw/flow.h"
 
 #include <errno.h>
@@ -26,7 +26,10 @@ struct vb_flow {
 	struct vb_flow *next;
 };
 
-/* All rules, the most urgent (numerically lowest) priority first; of equal ones the older. */
+/*
+ * All rules, the most urgent (numerically lowest) priority first; among equal ones the oldest
+ * first.
+ */
 static struct vb_lock table_lock = VB_LOCK_AT(VB_ORDER_FLOWS);
 static struct vb_flow *table;
 
@@ -106,7 +109,7 @@ static int counters_get(const struct vb_flow *f, struct ibv_context *ctx)
 	return 0;
 }
 
-/* What the interface has to let through for the rule. */
+/* What the interface must let through for the rule. */
 static enum vb_raw_hear hear(const struct vb_flow *f, const uint8_t **mac)
 {
 	static const uint8_t whole[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -198,7 +201,7 @@ int vb_flow_destroy(struct ibv_flow *flow)
 	return 0;
 }
 
-/* What became of a frame while the rules were gone through. */
+/* The result for a frame while the rules are gone through. */
 struct verdict {
 	const struct vb_qp *qp;
 	const struct vb_frame *frame;
@@ -207,7 +210,7 @@ struct verdict {
 	bool mine;
 };
 
-/* The rule wants the frame. What it counts and drops concerns its own queue pair's copy. */
+/* The rule matches the frame. Counting and dropping concern the copy of its own queue pair. */
 static void hit(const struct vb_flow *f, struct verdict *v)
 {
 	if (f->qp != v->qp)
@@ -221,7 +224,10 @@ static void hit(const struct vb_flow *f, struct verdict *v)
 	v->mine = true;
 }
 
-/* Normal rules: the first that matches keeps the frame from less urgent ones, unless it says DONT_TRAP. */
+/*
+ * Normal rules: the first one that matches keeps the frame from less urgent ones, unless it has
+ * DONT_TRAP.
+ */
 static bool steer_normal(struct verdict *v)
 {
 	bool trapped = false;
@@ -271,7 +277,7 @@ bool vb_flow_steer(const struct vb_qp *qp, const struct vb_frame *frame, uint32_
 	return v.mine;
 }
 
-/* In the child: the rules are the parent's. */
+/* In the child the rules are the parent's. */
 static void forked(void)
 {
 	table_lock = (struct vb_lock)VB_LOCK_AT(VB_ORDER_FLOWS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The raw part of a queue pair from inside: raw/qp.c, raw/receive.c. */
+/* The parts of a raw packet queue pair, for raw/qp.c and raw/receive.c. */
 #ifndef VB_RAW_PRIVATE_H
 #define VB_RAW_PRIVATE_H
 
@@ -25,15 +25,16 @@ struct vb_raw {
 	bool loopback;
 	bool strip;        /* IBV_QP_CREATE_CVLAN_STRIPPING */
 	uint8_t *out, *in; /* one frame each way */
-	uint32_t stuck;    /* bytes of a frame in `out` that the socket had no room for */
+	uint32_t stuck;    /* length of a frame in `out` for which the socket had no room */
 	_Atomic uint32_t rules;
-	uint64_t held_since; /* frames wait in the socket for a receive; 0: none do */
-	bool held_enough;    /* they have waited too long: dropped until there is a receive again */
-	struct vb_rwq_table *table; /* spreads over it, or NULL */
+	uint64_t held_since; /* since when frames wait in the socket for a receive; 0: none do */
+	/* They have waited too long: frames are dropped until a receive is posted. */
+	bool held_enough;
+	struct vb_rwq_table *table; /* the indirection table that it spreads frames over, or NULL */
 	uint64_t fields;
 	uint8_t key[VB_TOEPLITZ_KEY];
 	struct vb_engine_hook hook; /* the engine's, under its lock */
-	struct vb_raw *next;        /* all that listen, under the list's lock */
+	struct vb_raw *next;        /* list of all that receive, under the list's lock */
 };
 
 static inline struct vb_raw *vb_raw_of(const struct vb_qp *qp)

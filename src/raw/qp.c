@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Raw packet queue pairs: their sockets, their life, and frames on their way out. Frames on their way in: raw/receive.c. */
+/*
+ * Raw packet queue pairs: their sockets, creation and end, and sending frames. raw/receive.c
+ * receives.
+ */
 #include "raw/qp.h"
 
 #include <arpa/inet.h>
@@ -31,7 +34,7 @@ static int refuse(const char *what, uint64_t value)
 			 (unsigned long long)value);
 }
 
-/* At most one address family and one of TCP, UDP can be in a hash (ibv_create_qp_ex(3)). */
+/* A hash can have at most one address family and one of TCP, UDP (ibv_create_qp_ex(3)). */
 static int hash_check(const struct ibv_rx_hash_conf *conf)
 {
 	uint64_t fields = conf->rx_hash_fields_mask;
@@ -84,7 +87,10 @@ static int socket_open(void)
 			 "create_qp: raw packet: packet socket: %s", strerror(errno));
 }
 
-/* Sends leave through the interface of the device; what is heard is decided when a rule is made. */
+/*
+ * Frames leave through the interface of the device. What is received is decided when a rule is
+ * made.
+ */
 static int sender_open(struct vb_raw *raw)
 {
 	struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = raw->ifindex};
@@ -93,7 +99,7 @@ static int sender_open(struct vb_raw *raw)
 	if (fd < 0)
 		return fd;
 	raw->tx = fd;
-	/* Protocol 0: bound, and nothing is received. */
+	/* Protocol 0: the socket is bound and receives nothing. */
 	if (bind(fd, (const struct sockaddr *)&to, sizeof(to)))
 		return vb_refuse(vb_system_is_short(-errno) ? errno : ENODEV, VB_REASON_SYSTEM,
 				 "create_qp: raw packet: bind: %s", strerror(errno));
@@ -161,7 +167,7 @@ static int open_sockets(struct vb_qp *qp, struct ibv_context *ctx,
 		if (!raw->out || !raw->in)
 			err = vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_qp: raw packet");
 	}
-	/* A frame is what the interface carries, and its headers. */
+	/* A frame is what the interface carries, and the headers in front. */
 	qp->t.mtu = raw->mtu + VB_ETH_BYTES + VB_VLAN_BYTES;
 	if (qp->t.mtu > VB_RAW_FRAME)
 		qp->t.mtu = VB_RAW_FRAME;
@@ -209,13 +215,13 @@ static int retire(struct vb_qp *qp, struct vb_events_got *got)
 	return vb_qp_ordinary_retire(qp, got);
 }
 
-/* Nobody else has to know. */
+/* Peers need not know of the queue pair. */
 static void publish(struct vb_qp *qp)
 {
 	atomic_store(&qp->state, qp->t.state);
 }
 
-/* The program may have closed the socket, and use its number: another one is opened. */
+/* The program may have closed the socket and use its number: another socket is opened. */
 static bool sender_there(struct vb_raw *raw)
 {
 	if (vb_descriptor_still(raw->tx))
@@ -226,7 +232,7 @@ static bool sender_there(struct vb_raw *raw)
 	return !sender_open(raw);
 }
 
-/* True: the socket has taken it, or never will. */
+/* True: the socket has taken the frame, or never will. */
 static bool send_frame(struct vb_raw *raw, uint32_t length)
 {
 	ssize_t n;
@@ -244,7 +250,7 @@ static bool send_frame(struct vb_raw *raw, uint32_t length)
 	return true;
 }
 
-/* One frame waits at most; while it does, there is no room. */
+/* At most one frame waits. While it does, there is no room. */
 static void *raw_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run)
 {
 	struct vb_raw *raw = vb_raw_of(vb_qp_of_tqp(t));
@@ -275,7 +281,7 @@ static void raw_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const st
 		raw->stuck = run->length;
 }
 
-/* All but the link is as with other queue pairs. */
+/* All members but the link are those of other queue pairs. */
 static const struct vb_env raw_env = {
 	.link = {.reserve = raw_reserve, .commit = raw_commit},
 	.memory = {VB_ENV_MEMORY, .scatter_response = vb_env_scatter_response},

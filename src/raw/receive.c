@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Frames on their way in. While a queue pair has rules its socket hears the interface; whoever drives its engine reads it, and
- * so does the progress thread, which the sockets wake.
+ * Receiving frames. While a queue pair has rules, its socket receives the frames of the interface.
+ * A thread that drives its engine reads the socket, and so does the progress thread, which the
+ * sockets wake.
  *
- * On the loopback interface a frame is heard once, as received. On others the frames that this host sends are heard as well: of
- * these an adapter would give back what it sends to several or to itself, and so it is here.
+ * On the loopback interface a frame is received once. On other interfaces the frames that this host
+ * sends arrive as well. Of these an adapter would return the ones to several destinations or to
+ * itself, and the same is done here.
  *
- * A frame that finds no receive is dropped, as by an adapter; but a program that polls may have lost its processor for longer than its
- * receives last, which nobody who sends can know. So frames stay in the socket's buffer for a while first.
+ * A frame that finds no receive is dropped, as by an adapter. But a program that polls may have
+ * lost its processor for longer than its receives last, which no sender can know. So frames first
+ * stay in the socket's buffer for a while.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,17 +41,18 @@
 #include "engine/progress.h"
 
 #define BATCH        32
-#define CATCH_UP     64 /* batches; a flood does not end */
+#define CATCH_UP     64 /* batches; a flood has no end */
 #define BUFFER_BYTES (4 << 20)
-#define HOLD_NS      2000000000ull /* so long frames wait for a receive */
-#define LOOK_NS      2000000ull    /* whether there is one: posting tells nobody */
+#define HOLD_NS      2000000000ull /* the longest time for which frames wait for a receive */
+/* Interval of looking whether there is a receive: posting wakes no thread. */
+#define LOOK_NS      2000000ull
 
 static struct {
-	pthread_mutex_t lock; /* before any engine's */
+	pthread_mutex_t lock; /* taken before any engine's */
 	struct vb_raw *list;
-	int epoll; /* holds the sockets, and lies in the progress thread's set */
-	_Atomic uint64_t
-		due; /* frames are held, or were left for the next pass: look again then; 0: no */
+	int epoll; /* has the sockets, and is in the progress thread's set */
+	/* Frames are held, or were left for the next pass: when to look again; 0: no. */
+	_Atomic uint64_t due;
 } ears = {.lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1};
 
 static bool is_multicast(const uint8_t *mac)
@@ -56,7 +60,7 @@ static bool is_multicast(const uint8_t *mac)
 	return mac[0] & 1;
 }
 
-/* A tag that the kernel took off goes back to its place, unless it is to stay off. */
+/* Puts a tag that the kernel has taken off back into its place, unless the tag is to stay off. */
 static uint32_t frame_whole(struct vb_raw *raw, struct msghdr *msg, uint32_t length,
 			    uint16_t *cvlan, uint8_t **data)
 {
@@ -85,7 +89,10 @@ static uint32_t frame_whole(struct vb_raw *raw, struct msghdr *msg, uint32_t len
 	return length;
 }
 
-/* What the program has opened under its number is not read from. What was joined and filtered is lost: nothing more is heard. */
+/*
+ * A file that the program has opened under the number is not read. Memberships and filters are
+ * lost: nothing more is received.
+ */
 static bool receiver_there(struct vb_raw *raw)
 {
 	if (vb_descriptor_still(raw->rx))
@@ -99,7 +106,7 @@ static bool receiver_there(struct vb_raw *raw)
 	return false;
 }
 
-/* 0: nothing there. A frame that is not for us has length 0 in *length. */
+/* 0: no frame. A frame that is not for this queue pair has length 0 in *length. */
 static bool frame_read(struct vb_raw *raw, uint8_t **data, uint32_t *length, uint16_t *cvlan)
 {
 	struct sockaddr_ll from;
@@ -134,7 +141,7 @@ static bool frame_read(struct vb_raw *raw, uint8_t **data, uint32_t *length, uin
 	return true;
 }
 
-/* Takes the tag off again: 4 bytes behind the addresses. */
+/* Takes the tag off: 4 bytes behind the addresses. */
 static void strip(uint8_t **data, uint32_t *length)
 {
 	memmove(*data + VB_VLAN_BYTES, *data, 12);
@@ -216,7 +223,7 @@ static void look_again(uint64_t at)
 		;
 }
 
-/* What the socket's buffer had no room for. */
+/* Notes the frames for which the socket's buffer had no room. */
 static void losses_note(const struct vb_raw *raw)
 {
 	struct tpacket_stats lost = {0};
@@ -232,12 +239,15 @@ static bool can_receive(struct vb_raw *raw)
 {
 	struct vb_recv_queue *rq = &raw->qp->rq;
 
-	/* A frame in another state is dropped for that; a table's queues are many, and none is to hold up the others. */
+	/*
+	 * In another state the frame is dropped for that reason. A table has many queues, and none
+	 * of them may hold up the others.
+	 */
 	return raw->table || raw->qp->t.state < IBV_QPS_RTR || raw->qp->t.state == IBV_QPS_ERR ||
 	       rq->taken != atomic_load_explicit(&rq->posted, memory_order_acquire);
 }
 
-/* No receive is posted. Does the next frame stay where it is? */
+/* No receive is posted. True if the next frame stays where it is. */
 static bool hold(struct vb_raw *raw)
 {
 	char byte;
@@ -250,7 +260,7 @@ static bool hold(struct vb_raw *raw)
 	if (raw->held_enough || !receiver_there(raw))
 		return false;
 	if (vb_sys_recv(raw->rx, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) < 0)
-		return true; /* there is none */
+		return true; /* there is no frame */
 	uint64_t now = vb_clock_ns();
 
 	if (!raw->held_since)
@@ -301,12 +311,15 @@ static void drain_all(int most, bool may_hold)
 	}
 }
 
-/* The progress thread: frames wait, and perhaps nobody polls. */
+/* The progress thread: frames wait, and it may be that no thread polls. */
 static void ears_ready(void *arg)
 {
 	(void)arg;
 	vb_mutex_take(&ears.lock, VB_ORDER_EARS);
-	/* The sockets tell of new frames only, or those that are held would tell all the time. */
+	/*
+	 * The sockets report new frames only. Otherwise frames that are held would be reported all
+	 * the time.
+	 */
 	drain_all(CATCH_UP, true);
 	vb_mutex_release(&ears.lock);
 }
@@ -371,7 +384,7 @@ static int hear(const struct vb_raw *raw, enum vb_raw_hear what, const uint8_t *
 		request.mr_type = PACKET_MR_PROMISC;
 		break;
 	}
-	if (raw->loopback) /* it hears everything */
+	if (raw->loopback) /* it receives everything */
 		return 0;
 	if (setsockopt(raw->rx, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request, sizeof(request)))
 		return vb_refuse(errno, VB_REASON_SYSTEM, "create_flow: membership: %s",
@@ -413,7 +426,7 @@ static int ears_open(struct vb_raw *raw)
 		err = vb_refuse(errno, VB_REASON_SYSTEM, "create_flow: epoll_ctl: %s",
 				strerror(errno));
 	if (err) {
-		ears_bind(raw, 0); /* or frames would gather that nobody fetches */
+		ears_bind(raw, 0); /* otherwise frames would gather that no thread reads */
 		return err;
 	}
 	raw->next = ears.list;
@@ -472,7 +485,10 @@ void vb_raw_unlisten(struct vb_qp *qp)
 	vb_mutex_release(&ears.lock);
 }
 
-/* In the child: the sockets are the parent's; its copies of the descriptors have been closed. */
+/*
+ * In the child the sockets are the parent's; the child's copies of the descriptors have been
+ * closed.
+ */
 static void forked(void)
 {
 	pthread_mutex_init(&ears.lock, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Receive work queues: life, states, posting, frames taken in. */
+/* Receive work queues: creation and end, states, posting, taking frames in. */
 #include "raw/wq.h"
 
 #include <errno.h>
@@ -71,7 +71,7 @@ static void flush(struct vb_wq *w)
 		complete(w, wqe, IBV_WC_WR_FLUSH_ERR, VB_REASON_FLUSHED, 0, 0, NULL);
 }
 
-/* The queue broke by itself: a completion did not fit, or a buffer could not be written. */
+/* The queue fails by itself: a completion did not fit, or a buffer could not be written. */
 static void break_down(struct vb_wq *w)
 {
 	w->broken = false;
@@ -105,7 +105,7 @@ static int post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_rec
 	return err;
 }
 
-/* Its lock may be held for ever, and its memory need not be there. */
+/* The lock may be held for ever, and the memory need not be there. */
 static int inherited_post_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr,
 			       struct ibv_recv_wr **bad_wr)
 {

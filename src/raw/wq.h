@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Receive work queues and the tables that spread frames over them (ibv_create_wq(3), ibv_create_rwq_ind_table(3)). */
+/*
+ * Receive work queues and the tables that spread frames over them (ibv_create_wq(3),
+ * ibv_create_rwq_ind_table(3)).
+ */
 #ifndef VB_RAW_WQ_H
 #define VB_RAW_WQ_H
 
@@ -22,19 +25,25 @@ int vb_rwq_table_create(struct ibv_context *ctx, const struct ibv_rwq_ind_table_
 			struct ibv_rwq_ind_table **table);
 int vb_rwq_table_destroy(struct ibv_rwq_ind_table *table);
 
-/* A queue pair spreads over the table: from now on its queues' CQs drive `engine`. NULL with the reason recorded. */
+/*
+ * A queue pair spreads over the table: from now on the CQs of the table's queues drive `engine`.
+ * NULL with the reason recorded.
+ */
 struct vb_rwq_table *vb_rwq_table_get(struct ibv_context *ctx, struct ibv_rwq_ind_table *table);
 int vb_rwq_table_attach(struct vb_rwq_table *table, struct vb_engine *engine);
 void vb_rwq_table_detach(struct vb_rwq_table *table, struct vb_engine *engine);
 void vb_rwq_table_put(struct vb_rwq_table *table);
-/* The CQ of the first queue: its engine is the queue pair's. */
+/* The CQ of the first queue. Its engine is the queue pair's. */
 struct vb_cq *vb_rwq_table_cq(const struct vb_rwq_table *table);
 
-/* The queue for this hash gets the frame. False: it was dropped, with the reason recorded. Under the engine's lock. */
+/*
+ * The queue for this hash gets the frame. False: it was dropped, with the reason recorded. Under
+ * the engine's lock.
+ */
 bool vb_rwq_table_receive(struct vb_rwq_table *table, struct vb_engine *engine, uint32_t hash,
 			  const void *data, uint32_t length, uint32_t flags,
 			  struct vb_cqe_more *more);
-/* Does that queue want VLAN tags taken off? */
+/* Whether the queue for this hash wants VLAN tags taken off. */
 bool vb_rwq_table_strips(const struct vb_rwq_table *table, uint32_t hash);
 
 struct vb_object_type;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A receive work queue from inside: wq.c, and the tables of rwq_table.c. */
+/* The parts of a receive work queue, for wq.c and the tables of rwq_table.c. */
 #ifndef VB_RAW_WQ_PRIVATE_H
 #define VB_RAW_WQ_PRIVATE_H
 
@@ -13,8 +13,8 @@
 
 struct vb_wq {
 	struct ibv_wq wq;
-	struct vb_lock
-		lock; /* taken by posters and by every engine whose frames come here; before cq.lock */
+	/* Taken by posters, and by every engine whose frames come here; before cq.lock. */
+	struct vb_lock lock;
 	struct vb_recv_queue rq;
 	struct vb_cq *cq;
 	struct vb_cq_owner completions;
@@ -22,7 +22,7 @@ struct vb_wq {
 	uint32_t flags; /* enum ibv_wq_flags */
 	uint32_t pd_id;
 	bool broken;             /* a completion did not fit */
-	_Atomic uint32_t tables; /* that hold it */
+	_Atomic uint32_t tables; /* tables that have it */
 	struct vb_event_node fatal;
 	struct vb_events_got got;
 };
