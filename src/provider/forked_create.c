@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Creating on an inherited context. What it inherited and is named in the call is refused there, but for domains (context_fork.c). */
+/*
+ * Creating on an inherited context. Inherited objects that the call names are refused there, except
+ * for domains (context_fork.c).
+ */
 #include "provider/forked_create.h"
 
 #include "object/context.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What creates an object, on a context that was inherited through fork: re-opens the context, then does as ever (verbs/ops.h). */
+/*
+ * Operations that create an object, on a context that was inherited through fork: they re-open the
+ * context and then do as on any other (verbs/ops.h).
+ */
 #ifndef VB_PROVIDER_FORKED_CREATE_H
 #define VB_PROVIDER_FORKED_CREATE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The operations of a context that a child inherited through fork: what only reads answers, what creates re-opens the context
- * (forked_create.c), all else is refused.
+ * The operations of a context that a child inherited through fork. Those that only read answer;
+ * those that create re-open the context (forked_create.c); all others are refused.
  */
 #include <errno.h>
 
@@ -24,14 +24,14 @@ static int refuse(const char *what)
 			 what);
 }
 
-/* One function per operation: what its table entry takes, and its name for the reason. */
+/* One function for each operation: its parameters, and its name for the reason. */
 #define REFUSE(name, ...)                     \
 	static int refuse_##name(__VA_ARGS__) \
 	{                                     \
 		return refuse(#name);         \
 	}
 
-/* A parameter that is not looked at. */
+/* A parameter that is not used. */
 #define UNUSED(type)  type unused __attribute__((unused))
 #define UNUSED2(type) type unused2 __attribute__((unused))
 #define UNUSED3(type) type unused3 __attribute__((unused))
@@ -110,7 +110,7 @@ static int refuse_rereg_mr(UNUSED(struct ibv_mr *), UNUSED2(int), UNUSED3(struct
 	return IBV_REREG_MR_ERR_INPUT;
 }
 
-/* No order is promised for a queue pair that carries nothing. */
+/* A queue pair that carries nothing has no order to promise. */
 static int no_order(UNUSED(struct ibv_qp *), UNUSED2(enum ibv_wr_opcode), UNUSED3(uint32_t))
 {
 	return 0;
@@ -123,7 +123,7 @@ static int refuse_post_srq_ops(UNUSED(struct ibv_srq *), struct ibv_ops_wr *wr,
 	return refuse("post_srq_ops");
 }
 
-/* These stay when the context has been re-opened: only what was inherited is refused. */
+/* These stay when the context has been re-opened: only inherited objects are refused. */
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	if (!vb_qp_of(qp)->inherited)

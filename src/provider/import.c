@@ -23,7 +23,7 @@
 #include "host/arena.h"
 #include "host/peer.h"
 
-#define MEET_NS 2000000000ll /* an owner that is stopped is waited for so long */
+#define MEET_NS 2000000000ll /* the longest wait for an owner that is stopped */
 
 /* The device of this name, with a reference. */
 static int find_device(const char *name, struct vb_device **device)
@@ -75,8 +75,8 @@ static const struct vb_passport *origin_of(struct ibv_context *ctx, const char *
 }
 
 /*
- * A domain of another process has here a number of our own, always the same one, so that what was imported separately goes together.
- * Records are small, one for each domain, and stay.
+ * A domain of another process has a number of this process, always the same one, so that objects
+ * that were imported separately belong together. Records are small, one for each domain, and stay.
  */
 struct known_pd {
 	struct known_pd *next;
@@ -234,7 +234,7 @@ int vb_import_dm(struct ibv_context *ctx, uint32_t handle, struct ibv_dm **dm)
 	return err;
 }
 
-/* In a forked child: the lock may be held by a thread that does not exist here. */
+/* In a forked child the lock may be held by a thread that does not exist there. */
 static void forked(void)
 {
 	pthread_mutex_init(&known_lock, NULL);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Objects of another context, of this process or another, under the descriptor that names it (ibv_import_device(3)). What is imported
- * is a view: giving it up, by whichever call, leaves the original to its owner.
+ * Objects of another context, of this process or another, by the descriptor that names the context
+ * (ibv_import_device(3)). An imported object is a view: ending it, by whichever call, leaves the
+ * original to its owner.
  */
 #ifndef VB_PROVIDER_IMPORT_H
 #define VB_PROVIDER_IMPORT_H
 
 #include <infiniband/verbs.h>
 
-/* Takes over cmd_fd when it succeeds. */
+/* Owns cmd_fd when it succeeds. */
 int vb_import_device(int cmd_fd, struct ibv_context **ctx);
 int vb_import_pd(struct ibv_context *ctx, uint32_t handle, struct ibv_pd **pd);
 int vb_import_mr(struct ibv_pd *pd, uint32_t handle, struct ibv_mr **mr);

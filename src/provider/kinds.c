@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which kind is meant. That of a queue pair follows from its type, or from the kind of the shared receive queue that it uses. */
+/*
+ * Chooses the kind. That of a queue pair follows from its type, or from the kind of the shared
+ * receive queue that it uses.
+ */
 #include "provider/kinds.h"
 
 #include "engine/srq.h"

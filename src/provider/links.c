@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The links that there are. A destination takes the first one that reaches it. */
+/* The list of links. A destination takes the first link that reaches it. */
 #include "engine/link.h"
 
 #include "local/link.h"
@@ -13,7 +13,7 @@ const struct vb_link *const vb_links[] = {
 	&vb_pipe_link,
 #endif
 	&vb_udp_link,  /* to other hosts */
-	&vb_loop_link, /* within the process: shm turns to it */
-	&vb_shm_link,  /* to all others */
+	&vb_loop_link, /* within the process: chosen by shm */
+	&vb_shm_link,  /* to all other destinations */
 	NULL,
 };

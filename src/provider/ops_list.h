@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Each operation of verbs/ops.h, in its order: what does it, and what does it for a context that was
- * inherited through fork and not re-opened. Both tables are made of this list, so that neither
+ * Each operation of verbs/ops.h, in its order: what does it, and what does it for a context that
+ * was inherited through fork and not re-opened. Both tables are made of this list, so that neither
  * lacks an entry that the other has. NULL: cannot be reached there, since the retire_*() before it
  * refuses.
  */

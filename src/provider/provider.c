@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the face knows of this room: the devices, and how to open one. */
+/* The part of this room that the face knows: the devices, and how to open one. */
 #include <infiniband/verbs.h>
 
 #include "object/context.h"

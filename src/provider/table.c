@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The table of this device's contexts: each type of objects is its room's. */
+/* The table of this device's contexts; each type of objects belongs to its room. */
 #include "provider/table.h"
 
 #include "engine/cq.h"

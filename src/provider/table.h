@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a context is opened with: the operations and the types of objects of this device. */
+/*
+ * The table that a context is opened with: the operations and the types of objects of this device.
+ */
 #ifndef VB_PROVIDER_TABLE_H
 #define VB_PROVIDER_TABLE_H
 
