@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Keeping descriptors of the device away from the numbers that a program reuses, and noticing where that did not help. */
+/*
+ * Keeps descriptors of the device away from the numbers that a program reuses, and notices when a
+ * number was reused all the same.
+ */
 #include "process/descriptor.h"
 
 #include <fcntl.h>
@@ -47,8 +50,8 @@ static long event_number(int fd)
 }
 
 /*
- * The mark of an eventfd: its signal of fcntl(2), F_SETSIG, is SIGIO, which is what a program with O_ASYNC gets without it as
- * well. Programs' own eventfds have none.
+ * The mark of an eventfd: its signal of fcntl(2), F_SETSIG, is SIGIO, which a program with O_ASYNC
+ * gets without the mark as well. Programs' own eventfds have no mark.
  */
 struct vb_file_id vb_file_id_of(int fd)
 {
@@ -72,7 +75,9 @@ bool vb_file_is(int fd, const struct vb_file_id *id)
 
 	if (fd < 0 || fstat(fd, &st) || st.st_dev != id->device || st.st_ino != id->inode)
 		return false;
-	/* The program may have chosen another signal for it; then its number tells. */
+	/*
+	 * The program may have chosen another signal for it; then the eventfd's own number tells.
+	 */
 	return S_ISREG(st.st_mode) || fcntl(fd, F_GETSIG) == SIGIO ||
 	       (id->event >= 0 && event_number(fd) == id->event);
 }

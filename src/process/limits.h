@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The device's limits: reported by ibv_query_device(3) and enforced where objects are made. A limit reported is a limit kept. */
+/* The device's limits: reported by ibv_query_device(3) and enforced where objects are made. */
 #ifndef VB_PROCESS_LIMITS_H
 #define VB_PROCESS_LIMITS_H
 
@@ -34,10 +34,10 @@
 #define VB_MAX_PKEYS         1u
 #define VB_GID_TABLE         64u
 #define VB_NUM_COMP_VECTORS  8u
-#define VB_VENDOR_ID         0x7662u /* no adapter maker's, see docs/architecture.md */
+#define VB_VENDOR_ID         0x7662u /* no adapter maker's: docs/architecture/objects.md */
 #define VB_VENDOR_PART_ID    1u
 
-/* Frames: rules, their counters, receive work queues and the tables over them. */
+/* Raw packets: rules, their counters, receive work queues and the tables over them. */
 #define VB_MAX_FLOW          4096u
 #define VB_MAX_COUNTERS      4096u
 #define VB_MAX_WQ            65535u
@@ -46,26 +46,32 @@
 
 #define VB_MAX_COMP_CNTR     65535u
 
-/* Tag matching: buffers on one list, operations that wait (they are done at once), elements of a buffer. */
+/*
+ * Tag matching: buffers on one list, operations that wait (they are done at once), elements of a
+ * buffer.
+ */
 #define VB_MAX_TAGS          1024u
 #define VB_MAX_TAG_OPS       65536u
 #define VB_MAX_TAG_SGE       32u
-#define VB_TM_RNDV_MAX       64u /* struct ibv_tmh, struct ibv_rvh, and what the program adds */
+#define VB_TM_RNDV_MAX       64u /* struct ibv_tmh, struct ibv_rvh, and the program's own bytes */
 
-/* Types of queue pairs that can be limited. */
+/* Types of queue pairs that can have a rate limit. */
 #define VB_PACE_TYPES \
 	(1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD | 1u << IBV_QPT_RAW_PACKET)
 #define VB_PACE_MIN_KBPS 1u
 #define VB_PACE_MAX_KBPS 4000000000u
 
-/* What may enter the hash of a queue pair with an indirection table. */
+/* The fields that may enter the hash of a queue pair with an indirection table. */
 #define VB_RAW_HASH_FIELDS                                                              \
 	((uint64_t)IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_IPV6 | \
 	 IBV_RX_HASH_DST_IPV6 | IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_DST_PORT_TCP |   \
 	 IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP | IBV_RX_HASH_IPSEC_SPI |  \
 	 (uint64_t)IBV_RX_HASH_INNER)
 
-/* The types of objects that have handles; of those before PD, in this order, a closing context ends what was left on it. */
+/*
+ * The types of objects that have handles. When a context is closed, objects of the types before PD
+ * are ended, in this order.
+ */
 enum vb_handle_type {
 	VB_HANDLE_FLOW,
 	VB_HANDLE_QP,

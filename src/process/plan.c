@@ -4,14 +4,17 @@
 
 #include "process/process.h"
 
-/* When the thread will look next by itself (CLOCK_MONOTONIC ns); UINT64_MAX: only when woken. */
+/* When the thread will look by itself (CLOCK_MONOTONIC ns). UINT64_MAX: only when it is woken. */
 static _Atomic uint64_t planned;
 
 void vb_progress_expect(uint64_t at)
 {
 	struct vb_node *node = vb_process_node_started();
 
-	/* Pairs with vb_progress_look(): either the thread sees what was armed before the call, or we see `planned` cleared. */
+	/*
+	 * Pairs with vb_progress_look(): either the thread sees what was armed before this call, or
+	 * this call sees `planned` cleared.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (node && at < atomic_load_explicit(&planned, memory_order_relaxed)) {
 		atomic_store_explicit(&planned, at, memory_order_relaxed);

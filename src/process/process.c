@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The process's node and progress thread, and who is told what the node tells: started when first needed, forgotten in a forked child. */
+/*
+ * The process's node and progress thread, and the hooks for events of the node. Started when first
+ * needed, forgotten in a forked child.
+ */
 #include "process/process.h"
 
 #include <errno.h>
@@ -48,7 +51,7 @@ static int on_channel_up(void *arg, uint32_t index, struct vb_channel *channel)
 	atomic_fetch_add(&process.contact_epoch, 1);
 	if (!adopted)
 		return -ENOENT;
-	/* Perhaps nobody polls. */
+	/* It may be that no thread polls. */
 	vb_bell_call(node, index);
 	vb_progress_expect(1);
 	return 0;
@@ -114,13 +117,14 @@ struct vb_node *vb_process_node_started(void)
 	return atomic_load_explicit(&process.node, memory_order_acquire);
 }
 
-#define CPU_WORDS \
-	8 /* sets of 8192 processors; a system with more refuses to tell (sched_getaffinity(2)) */
+/* Sets of 8192 processors. On a system with more, sched_getaffinity(2) fails. */
+#define CPU_WORDS 8
 
 /*
- * Where the process may run: what its main thread and the calling one may use. What the administrator set before the program
- * began (taskset(1)) holds for both. A program that binds a thread to one processor and uses the device there does not bind the
- * progress thread beside it, as long as its main thread may run elsewhere.
+ * Where the progress thread may run: on the processors of the main thread and of the calling
+ * thread. A restriction that was set before the program began (taskset(1)) holds for both. A
+ * program that binds a thread to one processor and uses the device there does not bind the progress
+ * thread to it, as long as its main thread may run elsewhere.
  */
 static bool processors(cpu_set_t set[CPU_WORDS])
 {
@@ -170,7 +174,11 @@ static int thread_create(struct vb_node *node)
 
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	pthread_attr_destroy(&attr);
-	if (err) /* EAGAIN is a lack of something (pthread_create(3)); in a verb it would say that trying again helps */
+	/*
+	 * EAGAIN is a shortage here (pthread_create(3)). From a verb it would mean that trying
+	 * again helps.
+	 */
+	if (err)
 		return vb_refuse(err == EAGAIN ? ENOMEM : err, VB_REASON_SYSTEM,
 				 "progress thread: pthread_create: %s", strerror(err));
 	pthread_setname_np(thread, "verbatim");
@@ -214,8 +222,9 @@ void vb_process_quiesce(uint32_t qpn, uint32_t key)
 	if (!node)
 		return;
 	/*
-	 * Engines check keys under their lock: whoever held one across our change has let go after this. A queue pair's state is its own
-	 * engine's, and the caller has just had that one's lock; initiators mark what they use.
+	 * Engines check keys under their lock: a thread that held one across the change has
+	 * released it after this. A queue pair's state is judged under its own engine's lock, which
+	 * the caller has just held. Initiators mark what they use.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	for (const struct vb_process_hook *h = hooks; h && key; h = h->next) {
@@ -225,14 +234,20 @@ void vb_process_quiesce(uint32_t qpn, uint32_t key)
 	vb_mark_await(node, qpn, key);
 }
 
-/* pthread_atfork, in the child: the node and its thread are the parent's; start afresh when next needed. */
+/*
+ * In the child of a fork the node and its thread are the parent's. They are started afresh when
+ * next needed.
+ */
 static void forked(void)
 {
 	struct vb_node *node = atomic_load(&process.node);
 
 	if (node)
 		vb_node_forked(node);
-	/* Locks may be held by threads that do not exist in the child: all new. The parent's objects are left alone. */
+	/*
+	 * Locks may be held by threads that do not exist in the child, so all are new. The parent's
+	 * objects are left alone.
+	 */
 	pthread_mutex_init(&process.start_lock, NULL);
 	atomic_store(&process.node, NULL);
 	process.thread_started = false;
