@@ -129,10 +129,10 @@ static void *discard(struct vb_qp *qp, const char *why)
  */
 static void *ring_reserve(struct vb_qp *qp, struct vb_channel *c, const struct vb_run *run)
 {
-	bool fits = vb_slot_fits_inline(run);
+	uint32_t path = run->service == VB_SERVICE_UD ? VB_SLOT_PATH_BYTES : 0;
+	bool fits = !path && vb_slot_fits_inline(run);
 	void *bulk = NULL;
-	struct vb_slot *slot =
-		vb_ring_reserve(&c->tx, fits ? 0 : vb_slot_bulk_bytes(run, false), &bulk);
+	struct vb_slot *slot = vb_ring_reserve(&c->tx, fits ? 0 : run->length + path, &bulk);
 
 	if (!slot)
 		return NULL;
@@ -140,7 +140,7 @@ static void *ring_reserve(struct vb_qp *qp, struct vb_channel *c, const struct v
 	if (fits)
 		return vb_slot_payload(slot, run);
 	qp->reserved_bulk = bulk;
-	return run->service == VB_SERVICE_UD ? (char *)bulk + VB_SLOT_PATH_BYTES : bulk;
+	return (char *)bulk + path;
 }
 
 /* The ring is full. True if the receiver has taken something out of it lately. */
