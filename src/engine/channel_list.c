@@ -36,7 +36,10 @@ uint32_t vb_channel_list_due(struct vb_channel_list *list)
 {
 	uint32_t wanted = (list->num_quiet + VB_QUIET_TURNS - 1) / VB_QUIET_TURNS;
 
-	/* As many find something fewer are quiet, but those behind them wait no longer for that. */
+	/*
+	 * When many channels become busy, fewer are quiet; those behind them wait no longer because
+	 * of that.
+	 */
 	if (!list->left || wanted > list->share) {
 		list->share = wanted;
 		list->left = list->num_quiet;
@@ -83,7 +86,7 @@ struct vb_channel *vb_channel_list_first(const struct vb_channel_list *list)
 	return list->busy ? list->busy : list->quiet;
 }
 
-/* The last busy one is followed by the first quiet one. */
+/* The first quiet channel follows the last busy one. */
 struct vb_channel *vb_channel_list_next(const struct vb_channel_list *list,
 					const struct vb_channel *channel)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Completion queues: life, resize, entries, which engines feed them. */
+/* Completion queues: creation and end, resize, entries, and which engines feed them. */
 #include "engine/cq.h"
 
 #include <errno.h>
@@ -27,7 +27,10 @@ static uint32_t ring_size(uint32_t cqe)
 	return size;
 }
 
-/* Entries and what more is told of them, which the parent domain's allocator gives as one. */
+/*
+ * The entries, and what else is known of them; the parent domain's allocator gives both as one
+ * block.
+ */
 struct ring {
 	struct vb_queue_memory memory;
 	struct vb_cqe *entries;
@@ -50,7 +53,7 @@ static int ring_alloc(struct ring *r, struct ibv_pd *pd, uint32_t cqe, bool more
 	return 0;
 }
 
-/* The queue's ring becomes *r, and *r what it was. */
+/* Exchanges the queue's ring and *r. */
 static void ring_swap(struct vb_cq *cq, struct ring *r)
 {
 	struct ring old = {cq->memory, cq->ring, cq->more, cq->mask};
@@ -62,7 +65,7 @@ static void ring_swap(struct vb_cq *cq, struct ring *r)
 	*r = old;
 }
 
-/* Masks and flags are the face's to check. */
+/* The face has checked masks and flags. */
 static int create_check(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
 {
 	if (attr->cqe == 0 || attr->cqe > VB_MAX_CQE)
@@ -90,7 +93,10 @@ static struct ibv_cq *public_cq(struct vb_cq *cq)
 	return (struct ibv_cq *)(void *)&cq->ex;
 }
 
-/* The parent domain whose allocator gives the memory, and whose thread domain the queue is of. */
+/*
+ * Gets the parent domain, whose allocator gives the memory and whose thread domain the queue
+ * belongs to.
+ */
 static int domain_get(struct vb_cq *cq, struct ibv_context *ctx,
 		      const struct ibv_cq_init_attr_ex *attr)
 {
@@ -108,7 +114,10 @@ static int domain_get(struct vb_cq *cq, struct ibv_context *ctx,
 	return 0;
 }
 
-/* One thread polls a queue of a thread domain, or one that was made for a single thread. */
+/*
+ * One thread polls a queue of a thread domain, or one that was made for a single thread: its locks
+ * are biased.
+ */
 static int locks_init(struct vb_cq *cq, const struct ibv_cq_init_attr_ex *attr)
 {
 	int err;
@@ -189,7 +198,7 @@ static int cq_check(struct ibv_cq *cq)
 	return vb_context_check(cq->context, VB_HANDLE_CQ, cq->handle, cq, "cq");
 }
 
-/* Under the lock: *r takes the unpolled entries over and becomes the ring. */
+/* Under the lock: the entries that were not polled move to *r, which becomes the ring. */
 static int ring_move(struct vb_cq *cq, struct ring *r, int cqe)
 {
 	uint32_t tail = atomic_load(&cq->tail);
@@ -225,7 +234,7 @@ int vb_cq_resize(struct ibv_cq *ibcq, int cqe)
 	vb_lock_take(&cq->lock);
 	err = ring_move(cq, &r, cqe);
 	vb_lock_release(&cq->lock);
-	vb_queue_memory_free(&r.memory); /* the old one, or the new one where it was refused */
+	vb_queue_memory_free(&r.memory); /* the old ring, or the new one where it was refused */
 	return err;
 }
 
@@ -241,7 +250,7 @@ int vb_cq_modify(struct ibv_cq *ibcq, const struct ibv_modify_cq_attr *attr)
 	vb_lock_take(&cq->lock);
 	cq->mod_count = attr->moderate.cq_count;
 	cq->mod_period = attr->moderate.cq_period;
-	/* What the old values were holding back is judged by the new ones. */
+	/* The new values decide about entries that the old ones were holding back. */
 	if (atomic_load(&cq->armed) != VB_CQ_IDLE)
 		vb_cq_tell_of(cq, vb_cq_untold(cq));
 	vb_lock_release(&cq->lock);
@@ -309,7 +318,10 @@ void vb_cq_fire(struct vb_cq *cq)
 	vb_event_queue_raise(&vb_comp_channel_of(cq->ex.channel)->queue, &cq->comp_event);
 }
 
-/* The oldest entry gives way. One that an iteration has passed was consumed then, and must not be once more. */
+/*
+ * The oldest entry is lost. One that an iteration has passed was consumed then, and must not be
+ * consumed again.
+ */
 static void lose_oldest(struct vb_cq *cq, uint32_t tail)
 {
 	if (!cq->iterating || (int32_t)(cq->iter_tail - tail) <= 0)
@@ -367,7 +379,7 @@ void vb_cq_remove(struct vb_cq *cq, const struct vb_cq_owner *owner)
 
 	for (uint32_t from = to; from != cq->head; from++) {
 		if (cq->ring[from & cq->mask].owner == owner) {
-			/* What an iteration has passed stays passed. */
+			/* Entries that an iteration has passed stay passed. */
 			if ((int32_t)(from - iter_tail) < 0)
 				cq->iter_tail--;
 			if ((int32_t)(from - told) < 0)

@@ -15,27 +15,32 @@
 #include "object/queue_memory.h"
 #include "verbs/ops.h"
 
-/* Whose completions they are: part of a queue pair, or of a work queue. */
+/* The owner of completions: part of a queue pair, or of a work queue. */
 struct vb_cq_owner {
-	_Atomic uint32_t released; /* entries of its send queue that the program may post again */
+	_Atomic uint32_t released; /* entries of its send queue that the program may use again */
 };
 
-/* An entry: what poll returns, and whose queue slots it frees. */
+/* An entry: what a poll returns, and the queue places that it frees. */
 struct vb_cqe {
 	struct ibv_wc wc;
-	struct vb_cq_owner *owner; /* NULL: it is no more */
-	uint32_t sq_index; /* send completions: entries of the send queue up to this one are free once polled */
+	struct vb_cq_owner *owner; /* NULL: the owner has ended */
+	/* Send completions: polling it frees the entries of the send queue up to this one. */
+	uint32_t sq_index;
 	uint8_t is_send;
-	uint8_t solicited; /* or unsuccessful: counts for IBV_CQ_SOLICITED arming */
+	/* Solicited or unsuccessful: counts for a queue armed with IBV_CQ_SOLICITED. */
+	uint8_t solicited;
 	uint16_t pad;
 };
 
 static_assert(sizeof(struct vb_cqe) == 64, "an entry is a cache line");
 
-/* What only extended queues tell of an entry; beside the ring, and only where wc_flags ask for some of it. */
+/*
+ * What only extended queues tell of an entry. It is kept beside the ring, and only where wc_flags
+ * ask for some of it.
+ */
 struct vb_cqe_more {
 	uint64_t stamp;    /* CLOCK_MONOTONIC ns */
-	uint64_t tag;      /* of a matched message */
+	uint64_t tag;      /* tag of a matched message */
 	uint32_t priv;     /* its app_ctx, big endian on the wire, host order here */
 	uint32_t flow_tag; /* IBV_FLOW_SPEC_ACTION_TAG of the rule that steered a frame */
 	uint16_t cvlan;    /* the VLAN tag that was taken off a frame */
@@ -52,46 +57,49 @@ struct vb_cq_engine {
 struct vb_cq {
 	_Alignas(64) struct ibv_cq_ex ex; /* starts with struct ibv_cq */
 	struct vb_lock lock;              /* the entries, arming, overrun */
-	uint32_t handle; /* what ibv_cq.handle was, which the program can write to */
+	uint32_t handle;                  /* copy of ibv_cq.handle, which the program can change */
 	struct vb_cqe *ring;
-	struct vb_cqe_more *more; /* per entry, or NULL */
+	struct vb_cqe_more *more; /* one for each entry, or NULL */
 	bool stamped;             /* the clock is read for every entry */
-	bool single_threaded; /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED: iterations exclude nobody */
+	/* IBV_CREATE_CQ_ATTR_SINGLE_THREADED: iterations take no lock against other pollers. */
+	bool single_threaded;
 	struct vb_queue_memory memory; /* of ring and more */
 	struct ibv_pd *pd;             /* a parent domain, or NULL */
-	bool inherited;                /* the process is a forked child, the queue its parent's */
+	bool inherited;                /* this is a forked child, and the queue is its parent's */
 	uint32_t mask;                 /* ring size - 1 */
-	_Atomic uint32_t
-		head; /* entries added; written under the lock, which pollers that only look do without */
+	/* Entries added. Written under the lock; pollers that only look read it without. */
+	_Atomic uint32_t head;
 	_Atomic uint32_t tail; /* entries polled */
-	uint32_t overrun;      /* took place: the CQ takes no more */
+	uint32_t overrun;      /* an entry was lost: the CQ takes no more */
 	bool ignore_overrun;
 	_Atomic uint8_t armed; /* enum vb_cq_armed */
-	uint32_t told;         /* no event is to tell of entries before this one */
-	bool seen_empty; /* the latest poll came to the end of the queue, and no event was raised since */
+	uint32_t told;         /* entries before this one cause no event */
+	/* The latest poll came to the end of the queue, and no event was raised since. */
+	bool seen_empty;
 	/* Moderation of events (cq_moderate.c), under lock. */
 	uint16_t mod_count, mod_period; /* entries, microseconds; both 0: off */
-	uint32_t mod_pending;           /* entries that an event is due for */
-	uint64_t mod_at;                /* when the period ends, 0 = none runs */
-	struct vb_cq *mod_next;         /* queues whose period runs, under the list's lock */
+	uint32_t mod_pending;           /* entries for which an event is due */
+	uint64_t mod_at;                /* end of the period, 0: none runs */
+	/* List of the queues whose period runs, under the list's lock. */
+	struct vb_cq *mod_next;
 	bool mod_listed;
 	struct vb_event_node comp_event, error_event;
 	struct vb_events_got got;
-	/* Which engines to drive when polled; changed under poll_lock. */
+	/* The engines to drive when the queue is polled; changed under poll_lock. */
 	struct vb_lock poll_lock;
 	struct vb_cq_engine *engines;
 	uint32_t num_engines;
-	struct vb_engine *own; /* the engine of the QPs that send here; made with the first of them */
-	uint32_t users;        /* QPs (a QP with both queues here counts twice), under poll_lock */
+	struct vb_engine *own; /* engine of the QPs that send here; made with the first of them */
+	uint32_t users;        /* QPs, under poll_lock; a QP with both queues here counts twice */
 	/*
-	 * ibv_cq_ex iteration: `consume` is held from start_poll to end_poll, `lock` is not: the program posts and destroys meanwhile,
-	 * which may add and remove entries.
+	 * Iteration of ibv_cq_ex: `consume` is held from start_poll to end_poll, `lock` is not.
+	 * Meanwhile the program posts and destroys, which may add and remove entries.
 	 */
 	pthread_mutex_t consume;
 	bool iterating;        /* under lock: other pollers wait for `consume` */
 	struct vb_cqe current; /* a copy */
 	struct vb_cqe_more current_more;
-	uint32_t iter_tail; /* entries before this one are given back at end_poll */
+	uint32_t iter_tail; /* entries before this one are freed at end_poll */
 };
 
 static inline struct vb_cq *vb_cq_of(struct ibv_cq *cq)
@@ -106,41 +114,50 @@ int vb_cq_modify(struct ibv_cq *cq, const struct ibv_modify_cq_attr *attr);
 int vb_cq_retire(struct ibv_cq *cq, struct vb_events_got *got);
 void vb_cq_free(struct ibv_cq *cq);
 
-/* Adds an entry (engine's lock held). False: overrun, the queue pair must go to ERR. */
+/* Adds an entry (engine's lock held). False: overrun, so the queue pair must go to ERR. */
 bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe);
-/* The same with what extended queues tell besides; `more` may be NULL. */
+/* The same with what extended queues also tell; `more` may be NULL. */
 bool vb_cq_push_more(struct vb_cq *cq, const struct vb_cqe *cqe, const struct vb_cqe_more *more);
-/* Raises the completion event the CQ is armed for (under lock). */
+/* Under the lock: raises the completion event that the CQ is armed for. */
 void vb_cq_fire(struct vb_cq *cq);
-/* Removes every unpolled entry of the owner (reset, destroy). */
+/* Removes every entry of the owner that was not polled (reset, destroy). */
 void vb_cq_remove(struct vb_cq *cq, const struct vb_cq_owner *owner);
-/* The owner is no more; its entries, receives of a queue that outlives it, stay. */
+/* The owner ends. Its entries stay: receives of a queue that outlives it. */
 void vb_cq_disown(struct vb_cq *cq, const struct vb_cq_owner *owner);
 
-/* The engine of the QPs that send here; made on first use. */
+/* The engine of the QPs that send here; made when first needed. */
 int vb_cq_engine(struct vb_cq *cq, struct vb_engine **engine);
-/* A queue pair of `engine` starts or ends using this CQ. */
+/* A queue pair of `engine` begins, or ceases, to use this CQ. */
 int vb_cq_attach(struct vb_cq *cq, struct vb_engine *engine);
 void vb_cq_detach(struct vb_cq *cq, struct vb_engine *engine);
 
-/* Something else than a queue pair keeps the CQ alive, or does not any more. */
+/* Another object than a queue pair begins, or ceases, to need the CQ. */
 void vb_cq_hold(struct vb_cq *cq);
 void vb_cq_unhold(struct vb_cq *cq);
 
-/* Drives what feeds this CQ, unless another poller does (cq_poll.c). An engine that was driven, for vb_poll_others(), or NULL. */
+/*
+ * cq_poll.c: drives the engines that feed this CQ, unless another poller does. Returns an engine
+ * that was driven, for vb_poll_others(), or NULL.
+ */
 struct vb_engine *vb_cq_drive(struct vb_cq *cq);
-/* Entry was polled: frees send queue slots. Under cq->lock. */
+/* Under cq->lock: the entry was polled, and frees places of the send queue. */
 void vb_cq_consume(const struct vb_cqe *cqe);
 
-/* cq_moderate.c. Under the queue's lock: an entry that the queue is armed for was added; the event is raised now or later. */
+/*
+ * cq_moderate.c. Under the queue's lock: an entry that the queue is armed for was added. Raises the
+ * event now or later.
+ */
 void vb_cq_tell(struct vb_cq *cq);
 /* Arms the queue, or arms it for more (enum vb_cq_armed). */
 void vb_cq_arm(struct vb_cq *cq, uint8_t want);
-/* Under the lock: the queue was armed, or its moderation changed: how many entries wait to be told of? */
+/*
+ * Under the lock: the queue was armed, or its moderation was changed, while `entries` entries wait
+ * for an event.
+ */
 void vb_cq_tell_of(struct vb_cq *cq, uint32_t entries);
-/* Entries that no event has told of and that the present arming is for. Under the lock. */
+/* Under the lock: entries that caused no event yet, and that the queue is armed for. */
 uint32_t vb_cq_untold(const struct vb_cq *cq);
-/* The program ends the queue. */
+/* The program destroys the queue. */
 void vb_cq_moderate_end(struct vb_cq *cq);
 
 /* Sets the ibv_cq_ex function pointers (cq_ex.c). */

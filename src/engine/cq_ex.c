@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The extended completion queue: iteration entry by entry (ibv_create_cq_ex(3)). Other pollers wait from start_poll to
- * end_poll, engines that add entries do not. Entries become free at end_poll.
+ * The extended completion queue: iteration entry by entry (ibv_create_cq_ex(3)). Other pollers wait
+ * from start_poll to end_poll; engines that add entries do not. Entries become free at end_poll.
  */
 #include <errno.h>
 #include <time.h>
@@ -26,7 +26,7 @@ static int entry_load(struct vb_cq *cq)
 {
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
-	/* Entries were lost meanwhile (IGNORE_OVERRUN): go on with the oldest that is left. */
+	/* Entries were lost meanwhile (IGNORE_OVERRUN): continues with the oldest that is left. */
 	if ((int32_t)(tail - cq->iter_tail) > 0)
 		cq->iter_tail = tail;
 	cq->seen_empty = cq->iter_tail == cq->head;
@@ -57,12 +57,12 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	cq->iter_tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	int err = entry_load(cq);
 
-	/* As ibv_poll_cq(3) answers then: who iterates would wait for ever otherwise. */
+	/* As ibv_poll_cq(3) returns then: the iterating thread would wait for ever otherwise. */
 	if (err && cq->overrun)
 		err = EIO;
 	cq->iterating = !err;
 	vb_lock_release(&cq->lock);
-	/* Nothing there: the iteration has not begun, and no end_poll follows. */
+	/* No entry: the iteration has not begun, and no end_poll follows. */
 	if (err && !cq->single_threaded)
 		vb_mutex_release(&cq->consume);
 	if (!err && e)
@@ -88,7 +88,7 @@ static void end_poll(struct ibv_cq_ex *ex)
 	struct vb_cq *cq = cq_of(ex);
 
 	vb_lock_take(&cq->lock);
-	/* Only forward: an overrun that is ignored may have gone past the iteration. */
+	/* Forward only: an overrun that is ignored may have passed the iteration. */
 	if ((int32_t)(cq->iter_tail - atomic_load_explicit(&cq->tail, memory_order_relaxed)) > 0)
 		atomic_store_explicit(&cq->tail, cq->iter_tail, memory_order_relaxed);
 	cq->iterating = false;
@@ -182,7 +182,7 @@ static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
 	info->priv = cq_of(ex)->current_more.priv;
 }
 
-/* Every reader is always set: there is no size check in the inlines. */
+/* Every reader is always set, because the inline functions do not check the size. */
 void vb_cq_ex_init(struct vb_cq *cq)
 {
 	struct ibv_cq_ex *ex = &cq->ex;
@@ -224,7 +224,7 @@ static void inherited_end_poll(struct ibv_cq_ex *ex)
 	(void)ex;
 }
 
-/* Its locks may be held for ever, and its ring may be memory that parent and child share. */
+/* The locks may be held for ever, and the ring may be memory that parent and child share. */
 void vb_cq_forked(void *object)
 {
 	struct vb_cq *cq = object;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When an armed queue's event is raised: at once, or moderated (ibv_modify_cq(3)): after cq_count entries, or cq_period
- * microseconds after the first of them, whichever comes first. A count of 0 or a period of 0 is no bound. Entries are
- * never held back, only the event is.
+ * When the event of an armed queue is raised: at once, or moderated (ibv_modify_cq(3)): after
+ * cq_count entries, or cq_period microseconds after the first of them, whichever comes first. A
+ * count of 0 or a period of 0 is no bound. Entries are never held back; only the event is.
  *
- * Queues whose period runs are on one list, which the progress thread looks through when the earliest ends. A queue's lock is
- * taken before the list's; the progress thread, which comes from the other side, only tries.
+ * Queues whose period runs are in one list. The progress thread goes through it when the earliest
+ * period ends. A queue's lock is taken before the list's; the progress thread, which has the list's
+ * lock first, only tries.
  */
 #include "engine/cq.h"
 #include "base/fork.h"
@@ -16,9 +17,9 @@
 
 static struct vb_lock list_lock = VB_LOCK_AT(VB_ORDER_MODERATED);
 static struct vb_cq *list;
-static _Atomic uint32_t listed; /* how many, for who looks without the lock */
+static _Atomic uint32_t listed; /* length of the list, for readers without the lock */
 
-/* Unpolled entries that no event has told of, and is to tell of. */
+/* Entries that were not polled, that caused no event, and that the queue is armed for. */
 uint32_t vb_cq_untold(const struct vb_cq *cq)
 {
 	uint8_t armed = atomic_load(&cq->armed);
@@ -66,10 +67,12 @@ void vb_cq_tell_of(struct vb_cq *cq, uint32_t entries)
 }
 
 /*
- * Arming is for what enters from now on (IBA 11.4.2.2); programs arm and poll then. Some are not made for an event about what they find
- * there: perftest takes it for another entry, ibv_rc_pingpong -t for an error. Others (UCX) poll to the end of the queue, arm, and wait. They
- * do not know of what entered in between, and adapters tell them. So what entered after a poll that came to the end, while no event
- * told of anything, is as good as entered after the call.
+ * Arming is for entries that come from now on (IBA 11.4.2.2); programs arm and then poll. Some
+ * programs do not expect an event about an entry that this poll finds: perftest takes it for
+ * another entry, ibv_rc_pingpong -t for an error. Others (UCX) poll to the end of the queue, arm,
+ * and wait. They do not know of entries that came in between, and adapters raise an event for
+ * these. So an entry that came after a poll which found the end of the queue, and before any event,
+ * counts as one that came after the call.
  */
 void vb_cq_arm(struct vb_cq *cq, uint8_t want)
 {
@@ -78,7 +81,7 @@ void vb_cq_arm(struct vb_cq *cq, uint8_t want)
 
 	if (want > before) {
 		atomic_store(&cq->armed, want);
-		/* A moderated event may be on its way. */
+		/* A moderated event may be due. */
 		if (!cq->seen_empty && !cq->mod_pending)
 			cq->told = cq->head;
 		vb_cq_tell_of(cq, vb_cq_untold(cq));
@@ -95,7 +98,7 @@ void vb_cq_tell(struct vb_cq *cq)
 		vb_cq_tell_of(cq, cq->mod_pending + 1);
 }
 
-/* Under both locks. The period is over: an event for what is still unpolled. */
+/* Under both locks. The period is over: raises the event for entries that were not polled. */
 static void period_end(struct vb_cq *cq)
 {
 	cq->mod_at = 0;
@@ -104,7 +107,10 @@ static void period_end(struct vb_cq *cq)
 		vb_cq_fire(cq);
 }
 
-/* Looks at one queue of the list; when to look again, 0 = it is not on the list any more. */
+/*
+ * Looks at one queue of the list. Returns when to look again, 0: the queue is not in the list any
+ * more.
+ */
 static uint64_t look_at(struct vb_cq *cq, uint64_t now)
 {
 	uint64_t at;
@@ -119,7 +125,7 @@ static uint64_t look_at(struct vb_cq *cq, uint64_t now)
 	return at;
 }
 
-/* Raises what is due. */
+/* Raises the events that are due. */
 static uint64_t serve(void)
 {
 	uint64_t earliest = 0;
@@ -159,7 +165,7 @@ void vb_cq_moderate_end(struct vb_cq *cq)
 	vb_lock_release(&list_lock);
 }
 
-/* In the child: the queues are the parent's. */
+/* In the child the queues are the parent's. */
 static void forked(void)
 {
 	list_lock = (struct vb_lock)VB_LOCK_AT(VB_ORDER_MODERATED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Polling and arming. A poller drives the engines behind the CQ, then takes entries. */
+/* Polling and arming. A poll drives the engines that feed the CQ, then takes entries. */
 #include <errno.h>
 
 #include "base/lock.h"
@@ -10,8 +10,9 @@
 #include "engine/poll_others.h"
 
 /*
- * A drive of an engine that reads sockets costs a system call: it is left out while there are entries to be taken. So is that of a queue
- * which waits for an event: a new entry would raise it, and be taken in the same call by a program that then finds nothing.
+ * A drive of an engine that reads sockets costs a system call, so it is left out while there are
+ * entries to take. It is also left out for a queue that waits for an event: a new entry would raise
+ * the event and be taken by the same call, and the program would then find nothing.
  */
 static bool can_wait(const struct vb_cq *cq, const struct vb_engine *e, bool armed)
 {
@@ -24,7 +25,9 @@ struct vb_engine *vb_cq_drive(struct vb_cq *cq)
 {
 	struct vb_engine *first = NULL;
 
-	/* Another poller drives already: its finds become entries, which we look at next. */
+	/*
+	 * Another poller is driving: what it finds becomes entries, which this poll looks at next.
+	 */
 	if (!vb_lock_try(&cq->poll_lock))
 		return NULL;
 	bool armed = atomic_load_explicit(&cq->armed, memory_order_relaxed) != VB_CQ_IDLE;
@@ -39,7 +42,7 @@ struct vb_engine *vb_cq_drive(struct vb_cq *cq)
 	return first;
 }
 
-/* Locks for taking entries; waits while an ibv_cq_ex iteration is under way. */
+/* Takes the locks for taking entries; waits while an iteration of ibv_cq_ex is under way. */
 static bool consume_begin(struct vb_cq *cq)
 {
 	vb_lock_take(&cq->lock);
@@ -58,7 +61,9 @@ static void consume_end(struct vb_cq *cq, bool waited)
 		vb_mutex_release(&cq->consume);
 }
 
-/* A polled send completion frees its queue entry and the unsignalled ones before it (IBA 10.8.2). */
+/*
+ * A polled send completion frees its queue entry, and the unsignalled ones before it (IBA 10.8.2).
+ */
 void vb_cq_consume(const struct vb_cqe *cqe)
 {
 	if (cqe->is_send)
@@ -107,7 +112,10 @@ int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 				  ibcq->handle);
 	if (!ibcq->channel)
 		return 0;
-	/* From now on nobody may poll: senders have to ring. What has arrived by now is an entry before the queue is armed. */
+	/*
+	 * From now on it may be that no thread polls, so senders must ring. What has arrived by now
+	 * becomes an entry before the queue is armed.
+	 */
 	vb_lock_take(&cq->poll_lock);
 	for (uint32_t i = 0; i < cq->num_engines; i++) {
 		struct vb_engine *e = cq->engines[i].engine;

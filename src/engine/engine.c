@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Engines: life, the drive loop, scheduling of queue pairs. Channels are engine_channel.c's, what arrives the links'. */
+/*
+ * Engines: creation and end, the drive loop, scheduling of queue pairs. engine_channel.c has the
+ * channels, and the links take what arrives.
+ */
 #include "engine/engine.h"
 
 #include <errno.h>
@@ -18,7 +21,7 @@
 #include "host/bell.h"
 
 #define CLOCK_EVERY_POLLS 32u /* how often a poller reads the clock while a timer is armed */
-#define STREAK_TO_WAKE    24u /* so many polls in a row mean that somebody polls for good */
+#define STREAK_TO_WAKE    24u /* so many polls in a row mean that a thread polls steadily */
 
 static void life_step(struct vb_engine *e)
 {
@@ -58,7 +61,8 @@ void vb_engine_destroy(struct vb_engine *e)
 		if (e->link[i]->leave)
 			e->link[i]->leave(e);
 	}
-	life_step(e); /* who polled it once and looks at it now, finds it gone (poll_others.c) */
+	/* A thread that polled it once and looks at it now finds it gone (poll_others.c). */
+	life_step(e);
 	vb_engines_remove(e);
 	vb_engine_close_channels(e);
 	vb_paths_keep(&e->paths);
@@ -132,7 +136,7 @@ void vb_engine_make_runnable(struct vb_engine *e, struct vb_qp *qp)
 		vb_engines_watch(e);
 }
 
-/* What follows when the protocol has run. */
+/* To be called when the protocol has run. */
 static void ran(struct vb_engine *e, struct vb_qp *qp, bool more)
 {
 	vb_qp_settle(qp);
@@ -142,7 +146,7 @@ static void ran(struct vb_engine *e, struct vb_qp *qp, bool more)
 	if (!more)
 		return;
 	vb_engine_make_runnable(e, qp);
-	/* Nobody polls: the rest is the progress thread's. */
+	/* No thread polls: the progress thread does the rest. */
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
 		vb_progress_wait_for_room();
 }
@@ -181,14 +185,17 @@ void vb_engine_timer(struct vb_engine *e, struct vb_qp *qp, uint64_t delay_ns)
 	e->timed = qp;
 	if (!deadline || qp->timer_at < deadline)
 		atomic_store_explicit(&e->deadline, qp->timer_at, memory_order_relaxed);
-	/* An engine that is polled sees its timers itself; progress looks every VB_LEASE_NS anyway. */
+	/*
+	 * An engine that is polled sees its timers itself; the progress thread looks every
+	 * VB_LEASE_NS anyway.
+	 */
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) || delay_ns > VB_LEASE_NS) {
 		vb_engines_watch(e);
 		vb_progress_expect(qp->timer_at);
 	}
 }
 
-/* Fires what is due and finds the next deadline. */
+/* Fires timers that are due and finds the next deadline. */
 static void timers_fire(struct vb_engine *e)
 {
 	uint64_t now = vb_clock_ns();
@@ -213,7 +220,10 @@ static void timers_fire(struct vb_engine *e)
 		vb_progress_expect(next);
 }
 
-/* Each runnable queue pair once; those with work left stay on the list, and so do those that wait for a reply to go first. */
+/*
+ * Runs each runnable queue pair once. Those with work left stay in the list, and so do those that
+ * wait for a reply to be sent first.
+ */
 static void runnable_run(struct vb_engine *e, bool polled)
 {
 	struct vb_qp *list = e->runnable;
@@ -228,7 +238,10 @@ static void runnable_run(struct vb_engine *e, bool polled)
 		qp->run_next = NULL;
 		qp->runnable = false;
 		if (qp->heard && qp->link->defer(qp, polled)) {
-			/* Not `waiting`: whoever polls drives again, and progress takes over when nobody does. */
+			/*
+			 * `waiting` is not set: the poller drives again, and the progress thread
+			 * takes over when no thread polls.
+			 */
 			runnable_push(e, qp);
 			e->courtesy = true;
 			continue;
@@ -237,7 +250,7 @@ static void runnable_run(struct vb_engine *e, bool polled)
 	}
 }
 
-/* `polled`: by a program that polls again soon, and may answer what has arrived. */
+/* `polled`: by a program that polls again soon, and may reply to what has arrived. */
 static bool drive(struct vb_engine *e, bool polled)
 {
 	bool worked = false;
@@ -270,7 +283,10 @@ bool vb_engine_drive(struct vb_engine *e)
 	return drive(e, false);
 }
 
-/* Somebody polls for good: senders need not ring any more; progress watches the lease instead. */
+/*
+ * A thread polls steadily: senders need not ring any more, and the progress thread watches the
+ * lease instead.
+ */
 static void engine_wake(struct vb_engine *e)
 {
 	e->streak = 0;
@@ -281,9 +297,10 @@ static void engine_wake(struct vb_engine *e)
 }
 
 /*
- * While somebody polls for good, a poll that meets another thread in the engine looks again soon. An engine that sleeps serves programs
- * that wait for events: what one has told of came after all that the engine has in hand, and the poll that follows finds it. Some
- * programs look only once, and at another queue than the one that the event was of.
+ * While a thread polls steadily, a poll that meets another thread in the engine returns, because it
+ * will look again soon. An engine that sleeps serves programs that wait for events. After an event,
+ * the poll must find everything that the engine has taken in: some programs look only once, and at
+ * another queue than the one that the event was for. So it waits.
  */
 static bool poll_enter(struct vb_engine *e)
 {
@@ -334,7 +351,10 @@ void vb_engine_sleep(struct vb_engine *e)
 	if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
 		vb_engines_set_awake(e, false);
 	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
-	/* Pairs with the fence in vb_channel_wake(): either the sender sees us asleep, or we see what it sent. */
+	/*
+	 * Pairs with the fence in vb_channel_wake(): either the sender sees that this engine
+	 * sleeps, or this thread sees what was sent.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (e->reads)
 		vb_progress_arm();

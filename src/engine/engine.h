@@ -2,8 +2,9 @@
 /*
  * An engine: the queue pairs of one send CQ, their channels and timers, behind one lock.
  *
- * Whoever polls a CQ drives the engines that feed it; an engine that another thread is driving is skipped. When nobody
- * polls, the progress thread drives (progress.c). Lock order: cq.poll_lock, engine.lock, srq.lock, cq.lock, event queue.
+ * A thread that polls a CQ drives the engines that feed it, and skips an engine that another thread
+ * is driving. When no thread polls, the progress thread drives (progress.c). Lock order:
+ * base/lock_order.h.
  */
 #ifndef VB_ENGINE_ENGINE_H
 #define VB_ENGINE_ENGINE_H
@@ -27,9 +28,9 @@ struct vb_qp;
 struct vb_remote_engine;
 struct vb_run;
 
-/* Which ways the work has taken; under the engine's lock, summed up by paths.c. */
+/* How the work was done. Under the engine's lock; paths.c sums the counters up. */
 struct vb_paths {
-	uint64_t direct_requests, direct_bytes; /* one-sided, by the initiator itself */
+	uint64_t direct_requests, direct_bytes; /* one-sided, executed by the initiator itself */
 	uint64_t shm_runs, shm_bytes;           /* through rings of another process */
 	uint64_t loop_runs, loop_bytes;         /* through rings within the process */
 	uint64_t udp_runs, udp_bytes;           /* to other hosts */
@@ -38,13 +39,16 @@ struct vb_paths {
 
 struct vb_engine {
 	_Alignas(64) struct vb_lock lock; /* engines share no cache line */
-	/* These and the lock outlive the engine, whose memory is used for another one (engines.h); written under the lock. */
+	/*
+	 * The lock and these members outlive the engine; their memory is used for another engine
+	 * (engines.h). Written under the lock.
+	 */
 	uint32_t life;            /* odd while there is an engine */
-	_Atomic uint64_t polls;   /* the lease: grows while somebody polls */
-	_Atomic uintptr_t poller; /* who polled it last (vb_bias_self()) */
+	_Atomic uint64_t polls;   /* the lease: grows while a thread polls */
+	_Atomic uintptr_t poller; /* the thread that polled it last (vb_bias_self()) */
 	struct vb_paths paths;
 	struct vb_node *node;
-	struct vb_page_engine *pub; /* our entry of the published table */
+	struct vb_page_engine *pub; /* this engine's entry of the published table */
 	uint32_t index;
 	uint32_t streak;     /* polls since the engine was put to sleep */
 	uint64_t polls_seen; /* the progress thread's copy */
@@ -54,67 +58,94 @@ struct vb_engine {
 	struct vb_channel *inbox;  /* new channels, under the process's table lock */
 	_Atomic bool inbox_news;
 	struct vb_qp *qps; /* all queue pairs (doubly linked, qp->all_next) */
-	struct vb_qp *
-		runnable; /* queue pairs that owe or wait for something (singly linked, qp->run_next) */
-	struct vb_qp *timed;  /* queue pairs with a timer (doubly linked) */
-	_Atomic bool waiting; /* `runnable` is not empty; for those who look without the lock */
-	_Atomic uint64_t deadline; /* earliest timer in CLOCK_MONOTONIC ns, 0 = none */
+	/* Queue pairs that owe something or wait for something (singly linked, qp->run_next). */
+	struct vb_qp *runnable;
+	struct vb_qp *timed;       /* queue pairs with a timer (doubly linked) */
+	_Atomic bool waiting;      /* `runnable` is not empty; for threads without the lock */
+	_Atomic uint64_t deadline; /* earliest timer in CLOCK_MONOTONIC ns, 0: none */
 	uint32_t clock_skip;       /* polls until the clock is read again while a timer is armed */
-	/* Links that are driven, in the order in which they have joined; only ever more. */
+	/* Links that it drives, in the order in which they joined. None ever leaves. */
 	const struct vb_link *link[VB_ENGINE_LINKS];
 	uint32_t num_links;
-	/* Queue pairs and memberships whose links are read by system calls: while there are some, drives read them. */
+	/*
+	 * Queue pairs and memberships whose links are read by system calls: while there are some,
+	 * drives read them.
+	 */
 	uint32_t reads;
-	bool yields; /* nothing has come for long over those links: who polls gives the processor away once */
-	bool courtesy;      /* some runnable queue pair was deferred (link->defer) */
-	_Atomic bool keeps; /* a link keeps what no event will move: look again, ever more seldom */
-	struct vb_remote_engine
-		*remote; /* the part of the link between hosts (remote/part.h); NULL: none */
+	/* Nothing has come for long over those links: a poller gives the processor away once. */
+	bool yields;
+	bool courtesy; /* a runnable queue pair was deferred (link->defer) */
+	/*
+	 * A link keeps packets that no event will move: to be looked at again, at growing
+	 * intervals.
+	 */
+	_Atomic bool keeps;
+	/* The part of the link between hosts (remote/part.h); NULL: none. */
+	struct vb_remote_engine *remote;
 	struct vb_engine_hook *hooks; /* what else it serves (hook.h) */
-	uint32_t held;                /* by walks, under the table's lock (engines.c) */
+	/* Number of walks that hold it, under the table's lock (engines.c). */
+	uint32_t held;
 	struct vb_engine *next_spare;
 };
 
-/* leans: its lock may lean towards a thread (base/bias.h). */
+/* `leans`: the engine's lock may lean towards a thread (base/bias.h). */
 int vb_engine_create(struct vb_engine **engine, bool leans);
-/* No queue pair is left. Takes the engine off the process's list, closes its channels. */
+/* No queue pair is left. Takes the engine off the process's list and closes its channels. */
 void vb_engine_destroy(struct vb_engine *engine);
 
-/* Under the lock: serve channels, runnable queue pairs and due timers once. Returns true if anything arrived. */
+/*
+ * Under the lock: serves channels, runnable queue pairs and due timers once. True if anything
+ * arrived.
+ */
 bool vb_engine_drive(struct vb_engine *engine);
 
 /*
- * A poller's turn: drives; where another thread is at it, does nothing, or while the engine sleeps, waits and drives then. `armed`: the
- * caller's CQ waits for an event, so stay asleep.
+ * A poll: drives the engine. Where another thread is driving, returns; or, while the engine sleeps,
+ * waits and then drives. `armed`: the caller's CQ waits for an event, so the engine stays asleep.
  */
 void vb_engine_poll(struct vb_engine *engine, bool armed);
 
-/* Under the lock: a poller's drive, which keeps the lease running. */
+/* Under the lock: a poller's drive, which extends the lease. */
 bool vb_engine_polled(struct vb_engine *engine, bool armed);
 
-/* Without waiting for the lock: the program ends by exit(3); acknowledgements that wait for a reply go out. */
+/*
+ * Does not wait for the lock. The program ends by exit(3): acknowledgements that wait for a reply
+ * are sent.
+ */
 void vb_engine_at_exit(struct vb_engine *engine);
 
-/* Under the lock: have senders ring the doorbell from now on; then look once more. */
+/* Under the lock: from now on senders ring the doorbell; then looks once more. */
 void vb_engine_sleep(struct vb_engine *engine);
 
-/* Under the lock: vb_tqp_run() and what follows from it: keep the queue pair on the runnable list while it has work left. */
+/*
+ * Under the lock: vb_tqp_run() and what follows from it. The queue pair stays in the runnable list
+ * while it has work left.
+ */
 void vb_engine_run_qp(struct vb_engine *engine, struct vb_qp *qp);
 /* Under the lock: the program has posted send requests. */
 void vb_engine_posted(struct vb_engine *engine, struct vb_qp *qp);
 /* Under the lock: the queue pair has work for the next drive. */
 void vb_engine_make_runnable(struct vb_engine *engine, struct vb_qp *qp);
-/* Under the lock: forget the queue pair (destroy). */
+/* Under the lock: forgets the queue pair (destroy). */
 void vb_engine_remove_qp(struct vb_engine *engine, struct vb_qp *qp);
 /* Under the lock: env->queue.timer. */
 void vb_engine_timer(struct vb_engine *engine, struct vb_qp *qp, uint64_t delay_ns);
 
-/* Under the lock: something was pushed into the channel; vb_engine_flush() rings the doorbells that need it. */
+/*
+ * Under the lock: a slot was pushed into the channel. vb_engine_flush() rings the doorbells that
+ * need it.
+ */
 void vb_engine_pushed(struct vb_engine *engine, struct vb_channel *channel);
 void vb_engine_flush(struct vb_engine *engine);
-/* Under the lock: the channel is gone (its peer died, or the remote engine closed it): tell the queue pairs, close our end. */
+/*
+ * Under the lock: the channel has ended (its peer died, or the remote engine closed it): tells the
+ * queue pairs and closes this end.
+ */
 void vb_engine_lose_channel(struct vb_engine *engine, struct vb_channel *channel, bool peer_dead);
-/* A new channel end for this engine; taken up by the next drive. Called under the process's table lock. */
+/*
+ * A new channel end for this engine, which the next drive takes up. Called under the process's
+ * table lock.
+ */
 void vb_engine_adopt(struct vb_engine *engine, struct vb_channel *channel);
 void vb_engine_add_qp(struct vb_engine *engine, struct vb_qp *qp);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An engine's channels: taking new ones up, waking who is at their other ends, losing them. What comes through them is local/receive.c's. */
+/*
+ * An engine's channels: taking new ones up, waking the engines at their other ends, losing them.
+ * local/receive.c takes what comes through them.
+ */
 #include "engine/engine_channel.h"
 
 #include "engine/engine.h"
@@ -24,7 +27,7 @@ void vb_engine_take_channels(struct vb_engine *e)
 		vb_channel_list_add(&e->channels, c);
 		c = next;
 	}
-	/* Whoever waited for contact asks again. */
+	/* Queue pairs that waited for contact ask again. */
 	for (struct vb_qp *qp = e->qps; qp; qp = qp->all_next)
 		vb_engine_make_runnable(e, qp);
 }

@@ -9,7 +9,7 @@ struct vb_engine;
 
 /* New channel ends (vb_engine_adopt) join the list. */
 void vb_engine_take_channels(struct vb_engine *engine);
-/* The engine is going: its list is closed. No queue pair is left. */
+/* The engine is about to end: closes the channels of its list. No queue pair is left. */
 void vb_engine_close_channels(struct vb_engine *engine);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engines of the process: table, holds, walks, the bits of who is watched and who is awake. */
+/*
+ * The engines of the process: table, holds, walks, and the bits of those that are watched and those
+ * that are awake.
+ */
 #include "engine/engines.h"
 
 #include <errno.h>
@@ -184,7 +187,10 @@ struct vb_channel *vb_process_take_inbox(struct vb_engine *engine)
 	return list;
 }
 
-/* Under the table's lock. Engines from `i` on whose lock is free are passed at once; the index of the first other one, held, or the top. */
+/*
+ * Under the table's lock. Passes engines from `i` on whose lock is free. Returns the index of the
+ * first other engine, which is then held, or the top.
+ */
 static uint32_t pass_free(uint32_t i, uint32_t top)
 {
 	for (; i < top; i++) {
@@ -228,7 +234,10 @@ static void bit_set(_Atomic uint64_t *bits, uint32_t index)
 
 void vb_engines_watch(const struct vb_engine *e)
 {
-	/* What is to be watched was stored before: either unwatch's caller sees it, or we see the bit gone. */
+	/*
+	 * What is to be watched was stored before. Either the caller of unwatch sees it, or this
+	 * thread sees that the bit is gone.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	bit_set(engines.watched, e->index);
 }
@@ -274,7 +283,10 @@ struct vb_engine *vb_engines_awake(uint32_t *index)
 	return NULL;
 }
 
-/* exit(3) may be called by a signal handler that interrupted a holder of the lock: no waiting for ever. */
+/*
+ * exit(3) may be called by a signal handler that interrupted the holder of the lock, so the wait is
+ * bounded.
+ */
 #define EXIT_PATIENCE_NS 10000000l
 
 void vb_engines_at_exit(void)
@@ -298,7 +310,10 @@ void vb_engines_at_exit(void)
 
 static void forked(void)
 {
-	/* Locks may be held by threads that do not exist in the child: all new. The parent's engines are left alone. */
+	/*
+	 * Locks may be held by threads that do not exist in the child, so all are new. The parent's
+	 * engines are left alone.
+	 */
 	memset(&engines, 0, sizeof(engines));
 	pthread_mutex_init(&engines.lock, NULL);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The engines of the process: found by index, walked, and which of them the progress thread is to watch.
+ * The engines of the process: found by index, walked, and which of them the progress thread
+ * watches.
  *
- * No walk holds a lock while it is at an engine: the engine is held instead, so that what stands still there holds up nobody but who
- * destroys that engine. The memory of an engine is never given back, only used for another one, so that pollers may look at one that
- * they have polled before without asking whether it is still there (poll_others.c).
+ * No walk holds a lock while it is at an engine. The engine is held instead, so that a walk that
+ * stands still there holds up only a thread that destroys that engine. The memory of an engine is
+ * never freed, only used for another engine. So a poller may look at an engine that it has polled
+ * before without asking whether it still exists (poll_others.c).
  */
 #ifndef VB_ENGINE_ENGINES_H
 #define VB_ENGINE_ENGINES_H
@@ -15,46 +17,69 @@
 struct vb_channel;
 struct vb_engine;
 
-#define VB_ENGINES_WORD 64u /* engines of a word of the tables of bits */
+#define VB_ENGINES_WORD 64u /* engines in a word of the tables of bits */
 
-/* Zeroed, but for what outlives engines. leans: its lock will; nobody but its owner may look at such a one. NULL: no memory. */
+/*
+ * Zeroed, except for the members that outlive engines. `leans`: the lock may be biased; then only
+ * its owner may look at such an engine. NULL: no memory.
+ */
 struct vb_engine *vb_engines_new(bool leans);
 void vb_engines_give_back(struct vb_engine *engine);
 
 void vb_engines_add(struct vb_engine *engine);
-/* Waits until nobody holds it. */
+/* Waits until no walk holds the engine. */
 void vb_engines_remove(struct vb_engine *engine);
-/* How many there are, for who can do with a rough answer. */
+/* How many engines exist, for callers to which a rough answer is enough. */
 uint32_t vb_engines_count(void);
 
-/* The engine of that index stays until it is released; NULL if there is none. */
+/* The engine of that index, which stays until it is released. NULL: there is none. */
 struct vb_engine *vb_engines_hold(uint32_t index);
 void vb_engines_release(struct vb_engine *engine);
 
-/* Indices are below this. */
+/* All indices are below this. */
 uint32_t vb_engines_top(void);
-/* Calls fn for every engine, which stays meanwhile. fn may take engine locks; the caller holds none. */
+/*
+ * Calls fn for every engine, which stays meanwhile. fn may take engine locks; the caller holds
+ * none.
+ */
 void vb_process_each_engine(void (*fn)(struct vb_engine *engine, void *arg), void *arg);
-/* Calls fn for the engine of that index, if there is one; it stays meanwhile. fn takes no lock of the process. */
+/*
+ * Calls fn for the engine of that index, if there is one; it stays meanwhile. fn takes no lock of
+ * the process.
+ */
 void vb_process_with_engine(uint32_t index, void (*fn)(struct vb_engine *engine, void *arg),
 			    void *arg);
-/* Takes what was adopted for the engine since last time (under its lock). */
+/*
+ * Under the engine's lock: takes the channels that were adopted for the engine since the last call.
+ */
 struct vb_channel *vb_process_take_inbox(struct vb_engine *engine);
-/* The channel is for that engine. False: there is none. */
+/* Gives the channel to that engine. False: there is no such engine. */
 bool vb_engines_adopt(uint32_t index, struct vb_channel *channel);
 
-/* Passes through every engine's lock: who held one before the call has let go after it. */
+/*
+ * Passes through every engine's lock: a thread that held one before the call has released it after
+ * the call.
+ */
 void vb_engines_pass_through(void);
 
-/* The progress thread is to watch the engine: it was woken, or a timer was set. Cheap where that is known. */
+/*
+ * The progress thread is to watch the engine: it was woken, or a timer was set. Cheap where that is
+ * known.
+ */
 void vb_engines_watch(const struct vb_engine *engine);
-/* Those of engines 64 * word and following that are watched; unwatch takes some of them away. Progress thread. */
+/*
+ * The watched engines among 64 * word and following. unwatch ends the watch of some. Progress
+ * thread.
+ */
 uint64_t vb_engines_watched(uint32_t word);
 void vb_engines_unwatch(uint32_t index);
 
-/* The engine was woken or put to sleep. */
+/* The engine was woken, or put to sleep. */
 void vb_engines_set_awake(const struct vb_engine *engine, bool awake);
-/* Awake engines, for pollers that look after others': the next one from `index` on, in a circle. NULL: none. */
+/*
+ * Engines that are awake, for pollers that look at others' engines: the next one from `index` on,
+ * in a circle. NULL: none.
+ */
 struct vb_engine *vb_engines_awake(uint32_t *index);
 
 void vb_engines_at_exit(void);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What programs call through ibv_context.ops without passing the face: posting, polling, arming. These follow the public
- * convention at once: post_* return a positive errno and set *bad_wr, poll_cq returns a count or a negative value.
+ * The functions that programs call through ibv_context.ops without passing the face: posting,
+ * polling, arming. They follow the public convention at once: post_* return a positive errno and
+ * set *bad_wr; poll_cq returns a count or a negative value.
  */
 #ifndef VB_ENGINE_FASTPATH_H
 #define VB_ENGINE_FASTPATH_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What other rooms have registered with an engine. */
+/* The hooks that other rooms have registered with an engine. */
 #include "engine/hook.h"
 
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What rooms above have to do when an engine is driven: they register it here. For the progress thread there is progress.h. */
+/*
+ * What rooms above have to do when an engine is driven: they register it here. progress.h is the
+ * same for the progress thread.
+ */
 #ifndef VB_ENGINE_HOOK_H
 #define VB_ENGINE_HOOK_H
 
@@ -9,12 +12,15 @@
 struct vb_engine;
 struct vb_run;
 
-/* Something that an engine serves beside its channels; embedded in what it is of. Both functions may be NULL. Engine's lock. */
+/*
+ * A hook of an engine, embedded in the object that it serves. Both functions may be NULL. Under the
+ * engine's lock.
+ */
 struct vb_engine_hook {
 	struct vb_engine_hook *next;
-	/* Each drive: takes in what has come. True: something had. */
+	/* In each drive: takes in what has come. True if something had. */
 	bool (*drain)(struct vb_engine_hook *hook);
-	/* A slot that another process hands over; what is in it was only decoded. */
+	/* Takes a slot that another process hands over. Its content was decoded and not judged. */
 	void (*handed)(struct vb_engine_hook *hook, const struct vb_run *run, const void *payload);
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is asked of all links, or of those of an engine. */
+/* Calls for all links, or for those of an engine. */
 #include "engine/link.h"
 
 #include "base/reason.h"

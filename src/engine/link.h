@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A link carries runs from one queue pair to another: through rings of shared memory, within the process, over UDP.
+ * A link carries runs from one queue pair to another: through rings of shared memory, within the
+ * process, over UDP.
  *
- * Each link is one constant table of functions in a room of its own. The rooms below know links only
- * through it: an engine drives those that have joined it, a connected queue pair sends through the one
- * that its path takes, a datagram through the one that reaches its destination. All links stand in one
- * list (provider/links.c).
+ * Each link is one constant table of functions in a room of its own. The rooms below know links
+ * only through it: an engine drives those that have joined it, a connected queue pair sends through
+ * the one that its path takes, a datagram through the one that reaches its destination. All links
+ * stand in one list (provider/links.c).
  */
 #ifndef VB_ENGINE_LINK_H
 #define VB_ENGINE_LINK_H
@@ -20,27 +21,39 @@ struct vb_channel;
 struct vb_engine;
 struct vb_qp;
 
-/* Where there is nothing to do for a link its function is NULL, except drive, reserve and commit. Under the engine's lock unless said. */
+/*
+ * The function of a link that has nothing to do is NULL, except drain, reserve and commit. Under
+ * the engine's lock unless said.
+ */
 struct vb_link {
 	const char *name;
-	bool lossless; /* nothing is lost while the peer lives: no acknowledgement timer runs */
-	bool always;   /* joins every engine when that is made */
+	bool lossless; /* no run is lost while the peer lives: no acknowledgement timer runs */
+	bool always;   /* joins every engine when the engine is made */
 
-	/* Does the link carry what the queue pair sends to such a destination? `near`: an address of this host. NULL: never asked. */
+	/*
+	 * Whether the link carries what the queue pair sends to such a destination. `near`: the
+	 * destination is an address of this host. NULL: never called.
+	 */
 	bool (*reaches)(const struct vb_qp *qp, bool near);
 	/*
-	 * A connected queue pair is about to take this path with this path MTU: takes hold of what that needs. 0 or -errno with the
-	 * reason recorded, and nothing changed.
+	 * A connected queue pair is about to take this path with this path MTU: acquires what that
+	 * needs. 0, or -errno with the reason recorded and nothing changed.
 	 */
 	int (*connect)(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path,
 		       enum ibv_mtu mtu);
-	/* A datagram queue pair is about to receive, over every link that can be had. */
+	/* A datagram queue pair is about to receive, over every link that is available. */
 	void (*listen)(struct vb_qp *qp);
-	/* The path is set: what the protocol has to know of the link beyond `lossless` (vb_qp_link_tune()). */
+	/*
+	 * The path is set: tells the protocol what it must know of the link besides `lossless`
+	 * (vb_qp_link_tune()).
+	 */
 	void (*tune)(struct vb_qp *qp);
-	/* qp->seeking: contact is made ahead of the first message. True: the answer is still to come, ask again. */
+	/*
+	 * qp->seeking: makes contact ahead of the first message. True: there is no answer yet, call
+	 * again.
+	 */
 	bool (*seek)(struct vb_qp *qp);
-	/* RESET, destroy: lets go of what connect or listen has taken, of whichever link. */
+	/* RESET, destroy: releases what connect or listen has acquired, on whichever link. */
 	void (*release)(struct vb_qp *qp);
 
 	/* env->link.reserve and commit (transport/env.h). */
@@ -51,36 +64,48 @@ struct vb_link {
 	bool (*direct_waits)(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool two_sided);
 
 	/*
-	 * Only where the link has set qp->heard. posted: the program has posted; true: the protocol has run, `more` is its
-	 * answer. defer: it is the queue pair's turn; true: better later, since the program may reply (`polled`) to what it owes
-	 * an acknowledgement for.
+	 * Only where the link has set qp->heard. posted: the program has posted. True: the protocol
+	 * has run, and `more` is its result. defer: it is the queue pair's turn. True: better
+	 * later, because the program (`polled`) may reply to the message whose acknowledgement is
+	 * owed.
 	 */
 	bool (*posted)(struct vb_qp *qp, bool *more);
 	bool (*defer)(struct vb_qp *qp, bool polled);
 
-	/* What has arrived is handed to its queue pairs. `polled`: by a program that polls again soon. True if there was anything. */
+	/*
+	 * Hands what has arrived to its queue pairs. `polled`: by a program that polls again soon.
+	 * True if anything had arrived.
+	 */
 	bool (*drain)(struct vb_engine *engine, bool polled);
-	/* Another process has taken this packet of the link, and passed it on. NULL: the link needs no help of other processes. */
+	/*
+	 * Another process has received this packet of the link and passed it on. NULL: the link
+	 * needs no other processes.
+	 */
 	void (*passed)(struct vb_engine *engine, const struct vb_run *run, const uint8_t *payload);
 	/* The channel is about to be closed. */
 	void (*lost)(struct vb_engine *engine, struct vb_channel *channel, bool peer_dead);
-	/* The engine is about to go; without its lock. Then: it is gone from every list, and so are its channels. */
+	/*
+	 * leave: the engine is about to end; without its lock. fini: the engine is in no list any
+	 * more, and its channels have ended.
+	 */
 	void (*leave)(struct vb_engine *engine);
 	void (*fini)(struct vb_engine *engine);
 };
 
-/* All links, for whoever has to ask each; NULL ends the list. The last one takes what no other reaches. */
+/* All links; NULL ends the list. The last link takes destinations that no other reaches. */
 extern const struct vb_link *const vb_links[];
 
-/* Most links of an engine. */
+/* The most links of an engine. */
 #define VB_ENGINE_LINKS 6u
 
-/* Under the engine's lock, or before anybody knows it: the engine drives the link from now on. */
+/*
+ * Under the engine's lock, or before other threads know the engine: it drives the link from now on.
+ */
 void vb_engine_join_link(struct vb_engine *engine, const struct vb_link *link);
-/* Those that join every engine. */
+/* Joins the links that every engine has. */
 void vb_engine_join_links(struct vb_engine *engine);
 
-/* The packet goes back to the link that it came by. */
+/* Gives the packet back to the link that it came by. */
 void vb_links_passed(struct vb_engine *engine, const struct vb_run *run, const uint8_t *payload);
 
 #endif

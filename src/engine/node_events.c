@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the node tells the engines: channels that came and went, peers that ended. */
+/* Events of the node for the engines: channels that came and went, peers that ended. */
 #include "engine/engine.h"
 #include "engine/engines.h"
 #include "engine/progress.h"
@@ -9,8 +9,8 @@
 #define LAST_BATCHES 64u
 
 struct lost {
-	struct vb_channel *channel; /* this one, or */
-	struct vb_peer *peer;       /* all of this peer's */
+	struct vb_channel *channel; /* this channel, or */
+	struct vb_peer *peer;       /* all channels of this peer */
 };
 
 static void lose_channels(struct vb_engine *engine, void *arg)
@@ -18,7 +18,7 @@ static void lose_channels(struct vb_engine *engine, void *arg)
 	const struct lost *lost = arg;
 
 	vb_lock_take(&engine->lock);
-	/* What the peer sent before it went is delivered; a ring holds several batches. */
+	/* What the peer sent before it ended is delivered; a ring holds several batches. */
 	for (uint32_t i = 0; i < LAST_BATCHES && vb_engine_drive(engine); i++)
 		;
 	for (struct vb_channel *c = vb_channel_list_first(&engine->channels), *next; c; c = next) {

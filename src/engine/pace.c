@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Packet pacing: credit. */
+/* Packet pacing: the credit. */
 #include "engine/pace.h"
 
 #include "process/limits.h"
 
 #define UNITS_PER_BYTE 8000000ll
-#define DEFAULT_NS     4000000ll     /* somebody who waits is looked at every 2 ms at the latest */
-#define LONGEST_NS     1000000000ull /* more time than this counts as so much: no product overflows */
+#define DEFAULT_NS     4000000ll     /* a sender that waits is looked at every 2 ms at the latest */
+#define LONGEST_NS     1000000000ull /* a longer time counts as this: no product overflows */
 
 void vb_pace_set(struct vb_pace *p, uint32_t kbps, uint32_t burst_bytes, uint64_t now)
 {

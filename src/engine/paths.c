@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The process's sum of path counters, and the line that tells it. */
+/* The process's sum of path counters, and the log line that shows it. */
 #include "engine/paths.h"
 
 #include <pthread.h>
@@ -33,7 +33,10 @@ void vb_paths_keep(const struct vb_paths *paths)
 	vb_mutex_release(&lock);
 }
 
-/* In a forked child: the lock may be held by a thread that does not exist here, and the counts are the parent's. */
+/*
+ * In a forked child: the lock may be held by a thread that does not exist there, and the counts are
+ * the parent's.
+ */
 static void forked(void)
 {
 	pthread_mutex_init(&lock, NULL);

@@ -5,11 +5,13 @@
 #include "base/bias.h"
 #include "engine/engine.h"
 
-#define RECENT 8u /* engines that a thread polled last */
-#define PATIENCE \
-	4u /* empty polls in a row before others are looked at: who polls many in turn needs no help */
-#define SCAN_FIRST  64u   /* empty polls between two looks at engines of whoever they are */
-#define SCAN_SELDOM 4096u /* the same when those were polled by others */
+#define RECENT      8u /* engines that a thread polled last */
+/*
+ * Empty polls in a row before others are looked at: a thread that polls many in turn needs no help.
+ */
+#define PATIENCE    4u
+#define SCAN_FIRST  64u   /* empty polls between two looks at any thread's engines */
+#define SCAN_SELDOM 4096u /* the same when those were polled by their threads */
 
 struct recent {
 	struct vb_engine *engine;
@@ -17,12 +19,13 @@ struct recent {
 };
 
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
-	struct recent now; /* polled at present */
+	struct recent now; /* the engine that is polled at present */
 	struct recent before[RECENT];
 	uint32_t newest,
-		next;   /* places in `before`: where the next one is put, which is looked at next */
-	uint32_t empty; /* polls of the present one in a row that found nothing */
-	/* The walk through all that are awake. */
+		/* Places in `before`: where the next one is put, and which is looked at next. */
+		next;
+	uint32_t empty; /* empty polls of the present engine in a row */
+	/* The walk through all engines that are awake. */
 	uint32_t scan_in, scan_every;
 	uint32_t scan_index;
 	struct recent seen;
@@ -34,7 +37,10 @@ static struct recent remember(struct vb_engine *e)
 	return (struct recent){e, __atomic_load_n(&e->life, __ATOMIC_RELAXED)};
 }
 
-/* Another engine than before: that one goes on the list, this one leaves it. */
+/*
+ * The thread polls another engine than before: the former goes into the list, the new one leaves
+ * it.
+ */
 static void switched(struct vb_engine *e)
 {
 	uint32_t free_place = own.newest;
@@ -54,7 +60,10 @@ static void switched(struct vb_engine *e)
 	own.scan_every = own.scan_in = SCAN_FIRST;
 }
 
-/* One of those that this thread polled before, unless somebody else did since. Its lease goes on: it is polled, if by the way. */
+/*
+ * Looks at one of the engines that this thread polled before, unless another thread has polled it
+ * since. Its lease goes on, because it is polled in this way.
+ */
 static void look_at_recent(void)
 {
 	struct recent *r;
@@ -77,7 +86,7 @@ static void look_at_recent(void)
 		r->engine = NULL;
 }
 
-/* One of all that are awake; twice in a row, to see whether it is polled. */
+/* Looks at one of all engines that are awake; twice in a row, to see whether it is polled. */
 static void scan(void)
 {
 	struct vb_engine *e = vb_engines_awake(&own.scan_index);

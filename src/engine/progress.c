@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The progress thread: drives engines that nobody polls.
+ * The progress thread: drives engines that no thread polls.
  *
- * While somebody polls an engine its poll count grows: that is the lease. The thread looks every VB_LEASE_NS, only while some engine
- * is awake or has work; when a count stood still it takes over, drains, and puts the engine to sleep, the only state in which
- * senders ring the doorbell. With every engine asleep and no timer armed it waits for ever: an idle process uses no CPU.
+ * While a thread polls an engine, the engine's poll count grows: that is the lease. The progress
+ * thread looks every VB_LEASE_NS, and only while an engine is awake or has work. When a count has
+ * not grown, it takes over, drains, and puts the engine to sleep, the only state in which senders
+ * ring the doorbell. With every engine asleep and no timer armed it waits for ever: an idle process
+ * uses no CPU.
  */
 #include "engine/progress.h"
 
@@ -20,14 +22,17 @@
 #include "host/bell.h"
 #include "host/node.h"
 
-#define LINGER_NS 40000ull /* after work, look on for so long before sleeping */
-#define PROBE_NS \
-	30000ll /* a packet came while an engine was polled: so soon see whether it still is */
-#define TRUST_FIRST_NS 60000ll /* it is: do not ask for so long, doubled up to the lease */
-#define ROOM_FIRST_NS \
-	20000ll /* work waits for room in a ring or for contact: first look, doubled up to the lease */
+#define LINGER_NS      40000ull /* after work it looks on for so long before it sleeps */
+/*
+ * A packet came while an engine was polled: so soon the thread looks whether the engine still is.
+ */
+#define PROBE_NS       30000ll
+/* It is: the thread does not ask for so long, doubled up to the lease. */
+#define TRUST_FIRST_NS 60000ll
+/* Work waits for room in a ring or for contact: the first look, doubled up to the lease. */
+#define ROOM_FIRST_NS  20000ll
 
-/* In the progress thread: since the last pass a queue pair began to wait, or goes on waiting. */
+/* In the progress thread: since the last pass a queue pair began to wait, or waits on. */
 static _Thread_local bool in_progress, room_wanted;
 
 static struct vb_progress_hook *hooks;
@@ -40,20 +45,20 @@ void vb_progress_register(struct vb_progress_hook *hook)
 
 struct pass {
 	bool doorbell; /* every engine may have news */
-	bool packets;  /* a socket has: one engine that reads them will do */
-	bool called;   /* the engine looked at may have */
+	bool packets;  /* a socket has packets: one engine that reads them is enough */
+	bool called;   /* the engine looked at may have news */
 	bool worked;
-	bool awake;       /* some engine's lease runs */
-	bool waiting;     /* some queue pair waits for room or contact */
-	bool missed;      /* some engine was busy: what the doorbell rang for may still lie there */
-	bool read_awake;  /* some engine with links that must be read is polled */
-	bool read_asleep; /* some such engine is not */
-	uint64_t deadline; /* earliest timer, 0 = none */
+	bool awake;        /* the lease of an engine runs */
+	bool waiting;      /* a queue pair waits for room or contact */
+	bool missed;       /* an engine was busy: what the doorbell rang for may still be there */
+	bool read_awake;   /* an engine with links that must be read is polled */
+	bool read_asleep;  /* such an engine is not polled */
+	uint64_t deadline; /* earliest timer, 0: none */
 };
 
 /*
- * The progress thread itself need not be woken, and must not be: it would look again at once and for ever, while the
- * peer that it waits for needs the processor.
+ * The progress thread itself need not be woken, and must not be: it would look again at once and
+ * for ever, while the peer that it waits for needs the processor.
  */
 void vb_progress_wait_for_room(void)
 {
@@ -63,7 +68,10 @@ void vb_progress_wait_for_room(void)
 		vb_progress_expect(1);
 }
 
-/* A request that waits for a peer which died without a word (exec with a forked child alive) is noticed here. */
+/*
+ * Here a request is noticed that waits for a peer which died without a hang-up (exec with a forked
+ * child alive).
+ */
 static void note_deadline(struct pass *pass, uint64_t deadline)
 {
 	if (deadline && (!pass->deadline || deadline < pass->deadline))
@@ -75,7 +83,7 @@ static void drive_unpolled(struct vb_engine *e, struct pass *pass)
 	bool worked;
 
 	if (!vb_lock_try(&e->lock)) {
-		pass->missed = true; /* somebody is at it, but perhaps only posts */
+		pass->missed = true; /* another thread is in the engine, but perhaps only posts */
 		vb_bell_call(e->node, e->index);
 		return;
 	}
@@ -103,7 +111,7 @@ static bool waits(const struct vb_engine *e)
 	       atomic_load_explicit(&e->keeps, memory_order_relaxed);
 }
 
-/* Is the engine to be looked at before it is called? */
+/* Whether the engine is to be looked at before it is called. */
 static bool interesting(const struct vb_engine *e)
 {
 	return !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) ||
@@ -163,7 +171,10 @@ static void look_at_word(struct vb_node *node, uint32_t word, struct pass *pass)
 	}
 }
 
-/* Of all engines of the process those that were called, that are polled or wait for something; of the others nobody wants anything. */
+/*
+ * Looks at the engines of the process that were called, that are polled, or that wait for
+ * something. The others need nothing.
+ */
 static void look_at_all(struct vb_node *node, struct pass *pass)
 {
 	uint32_t words = (vb_engines_top() + VB_ENGINES_WORD - 1) / VB_ENGINES_WORD;
@@ -190,9 +201,10 @@ static int64_t wait_for(const struct pass *pass, uint64_t now, int64_t room_ns)
 }
 
 /*
- * A program that spins on its memory instead of polling (a WRITE is to arrive) would wait for the end of the lease each time. So the
- * sockets are armed while an engine is polled, too; the packet that wakes the thread is the poller's as long as the lease grows
- * shortly afterwards, and then the sockets stay unarmed for a while.
+ * A program that spins on its memory instead of polling (it expects a WRITE) would wait for the end
+ * of the lease each time. So the sockets are armed while an engine is polled as well. The packet
+ * that wakes the thread is left to the poller if the lease grows shortly afterwards; then the
+ * sockets stay unarmed for a while.
  */
 struct vigil {
 	enum { VIGIL_ARMED, VIGIL_PROBE, VIGIL_TRUST } mode;
@@ -233,7 +245,7 @@ static int64_t vigil_before(struct vigil *v, const struct pass *pass, int64_t wa
 	return most >= 0 && (wait < 0 || wait > most) ? most : wait;
 }
 
-/* True if a packet has come that nobody has taken yet. */
+/* True if a packet has come that no thread has taken yet. */
 static bool vigil_after(struct vigil *v, const struct pass *pass)
 {
 	bool packet = rang();
@@ -285,8 +297,9 @@ void vb_progress_main(struct vb_node *node)
 			linger_until = now + LINGER_NS;
 		if (now < linger_until) {
 			/*
-			 * More is likely to follow at once. Others have the core only while nothing does: on a crowded machine a
-			 * turn comes every 20 ms, and a peer that sends faster than a batch a turn gives up.
+			 * More work is likely to follow at once. The processor is given to others
+			 * only when there is none: on a crowded machine a turn comes every 20 ms,
+			 * and a peer that sends faster than a batch in a turn gives up.
 			 */
 			if (!pass.worked)
 				sched_yield();

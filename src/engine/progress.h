@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The progress thread, and what rooms above have it look after beside the engines. */
+/* The progress thread, and what rooms above have it serve besides the engines. */
 #ifndef VB_ENGINE_PROGRESS_H
 #define VB_ENGINE_PROGRESS_H
 
@@ -8,13 +8,19 @@
 
 struct vb_node;
 
-/* Each function may be NULL, and is called by the progress thread, in no order. */
+/* Each function may be NULL. The progress thread calls them, in no order. */
 struct vb_progress_hook {
-	/* In each turn: does what is due. When it is to be called again (CLOCK_MONOTONIC ns), 0: no such time. */
+	/*
+	 * In each turn: does what is due. Returns when it is to be called again (CLOCK_MONOTONIC
+	 * ns), 0: no such time.
+	 */
 	uint64_t (*serve)(void);
-	/* Sockets whose packets those engines read that hold them (vb_engine.reads): have the thread woken by the next one. */
+	/*
+	 * Sockets that are read by the engines which hold them (vb_engine.reads): the next packet
+	 * is to wake the thread.
+	 */
 	void (*arm)(void);
-	bool (*rang)(void); /* one has come since then, and nobody has taken it yet */
+	bool (*rang)(void); /* a packet has come since then, and no thread has taken it yet */
 	struct vb_progress_hook *next;
 };
 
@@ -29,13 +35,16 @@ void vb_progress_register(struct vb_progress_hook *hook);
 	}                                                                \
 	static struct vb_progress_hook progress_hook = {__VA_ARGS__}
 
-/* Nobody polls any more: what arrives wakes the progress thread. Any thread. */
+/* No thread polls any more: what arrives is to wake the progress thread. Any thread. */
 void vb_progress_arm(void);
 
-/* All that the progress thread does; never returns. */
+/* The whole work of the progress thread; never returns. */
 void vb_progress_main(struct vb_node *node);
 
-/* A queue pair of an engine that nobody polls waits for room or for contact: looked at soon, and then less and less often. */
+/*
+ * A queue pair waits for room or for contact, and no thread polls its engine: it is looked at soon,
+ * and then at growing intervals.
+ */
 void vb_progress_wait_for_room(void);
 
 #endif

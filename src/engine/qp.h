@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A queue pair as engines, links and kinds know it: the public object, the protocol's state, the queues, its place in an engine. What
- * only some need is a part that a pointer leads to: the kind's, and those that calls need (qp/parts.h).
+ * A queue pair as engines, links and kinds know it: the public object, the protocol's state, the
+ * queues, its place in an engine. What only some queue pairs need is a part behind a pointer: the
+ * kind's part, and those that calls need (qp/parts.h).
  */
 #ifndef VB_ENGINE_QP_H
 #define VB_ENGINE_QP_H
@@ -33,15 +34,16 @@ struct vb_remote_qp;
 struct vb_srq;
 
 #define VB_QP_RUN_BYTES 32768u /* payload of one slot of a ring; a multiple of every path MTU */
-/* vb_send_wqe.peer_hint: which link a datagram takes. */
+/* vb_send_wqe.peer_hint: the link that a datagram takes. */
 #define VB_HINT_NOWHERE 0u
 #define VB_HINT_LOCAL   1u
 #define VB_HINT_REMOTE  2u
 
 /*
- * In the order of the processor's cache lines: what programs see, which has to come first; where a message goes and where it comes from;
- * what posting and the end of a request look at; the protocol's lines (transport/tqp.h); the receive queue. Behind these, what is
- * for commands, and for queue pairs that wait.
+ * In the order of the processor's cache lines: what programs see, which must come first; where a
+ * message goes and where it comes from; what posting and the end of a request use; the protocol's
+ * lines (transport/tqp.h); the receive queue. Behind these are the members for commands, and for
+ * queue pairs that wait.
  */
 struct vb_qp {
 	union {
@@ -51,33 +53,40 @@ struct vb_qp {
 
 	_Alignas(VB_CACHE_LINE) const struct vb_qp_kind *kind;
 	struct vb_engine *engine;
-	/* That it takes; a datagram queue pair's: that of the latest destination. Never NULL. */
+	/*
+	 * The link that it takes; of a datagram queue pair, the link of the latest destination.
+	 * Never NULL.
+	 */
 	const struct vb_link *link;
 	struct vb_channel *channel; /* RC, UC: to the peer's engine; NULL until there is one */
 	struct vb_cq *scq, *rcq;
 	struct vb_srq *srq;
-	struct vb_srq *recv_srq; /* whose entry the message in progress uses */
+	struct vb_srq *recv_srq; /* the queue whose entry the message in progress uses */
 
-	struct vb_lock wr_lock; /* held by who posts sends, from ibv_wr_start to complete or abort */
+	/* Held by the thread that posts sends, from ibv_wr_start to complete or abort. */
+	struct vb_lock wr_lock;
 	/* The send queue's places are freed when the program polls (IBA 10.8.2). */
 	struct vb_cq_owner completions;
 	uint32_t sq_max;  /* max_send_wr */
-	uint32_t sq_done; /* entries the protocol has finished */
-	uint32_t sq_internal; /* entries that were the device's own; the others' counts leave them out */
+	uint32_t sq_done; /* entries that the protocol has finished */
+	/* Entries that were the device's own; the program's counts leave them out. */
+	uint32_t sq_internal;
 	uint32_t max_sge, max_inline; /* of a send request */
 	uint32_t pd_id;
 	uint32_t counted; /* operations that have a completion counter */
 	bool sq_sig_all;
-	/* t.state for those who look without the engine's lock; set by vb_qp_publish() */
+	/* t.state for readers without the engine's lock; set by vb_qp_publish() */
 	_Atomic uint8_t state;
 	bool runnable;
-	bool heard; /* the link wants to know what the program posts, and when it is the queue pair's turn */
-	bool seeking; /* RTR was entered, the channel is not there yet: ask whenever there may be news */
-	bool psn_moved; /* something was sent: report running PSNs */
+	/* The link is to be told when the program posts, and when it is the queue pair's turn. */
+	bool heard;
+	/* RTR was entered, and there is no channel yet: ask whenever there may be news. */
+	bool seeking;
+	bool psn_moved; /* a packet was sent: running PSNs are reported */
 	/* Noted while the protocol runs, for vb_qp_settle(). */
 	bool overrun;         /* a completion did not fit: go to ERR */
 	bool peer_lost;       /* reserve() met a dead peer */
-	uint16_t unreachable; /* reserve() met no peer; enum vb_reason, 0 = no */
+	uint16_t unreachable; /* reserve() met no peer; enum vb_reason, 0: it did */
 	bool draining, drain_notify;
 
 	struct vb_tqp t;
@@ -87,32 +96,32 @@ struct vb_qp {
 	struct vb_qp *run_next;
 	struct vb_qp *all_next, *all_prev;
 	struct vb_qp *timer_next, *timer_prev;
-	uint64_t timer_at; /* 0 = none */
+	uint64_t timer_at; /* 0: none */
 	struct vb_pace pace;
 
-	void *own; /* what its kind keeps of it (xrc, tag, raw) */
+	void *own; /* the part of its kind (xrc, tag, raw) */
 	struct vb_page_qp *pub;
 	struct vb_mw *windows; /* of type 2, bound here (memory/mw_bind.c) */
 	struct vb_queue_memory sq_memory;
-	bool inherited; /* the process is a forked child, the queue pair its parent's */
-	bool listed;    /* found by its number (qp_table.c) */
+	bool inherited; /* this is a forked child, and the queue pair is its parent's */
+	bool listed;    /* it can be found by its number (qp_table.c) */
 	bool last_wqe_raised;
 	struct vb_path path;
 
 	/* The links within the host (local/link.c). */
 	const struct vb_page_qp *peer_qp;
 	uint64_t connected_at; /* when RTR was entered, CLOCK_MONOTONIC ns */
-	struct vb_channel *
-		reserved_channel; /* where the pending reservation lies; NULL: a datagram that is dropped */
-	void *reserved_bulk;                  /* where a datagram's path goes */
+	/* The channel of the pending reservation; NULL: a datagram that is dropped. */
+	struct vb_channel *reserved_channel;
+	void *reserved_bulk;                  /* place for a datagram's path */
 	struct vb_local_datagrams *datagrams; /* NULL until the first (local/link.h) */
 	/* The link between hosts (remote/part.h); NULL until it is needed. */
 	struct vb_remote_qp *remote;
 	uint32_t mcast_groups;
-	void (*mcast_leave)(struct ibv_qp *qp); /* all groups; NULL: it was never in one */
+	void (*mcast_leave)(struct ibv_qp *qp); /* leaves all groups; NULL: it was never in one */
 	bool block_self;                        /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 
-	/* Parts that not all have, NULL: not this one (qp/parts.h). */
+	/* Parts that not all have; NULL: not this one (qp/parts.h). */
 	struct vb_qp_attrs *attrs;
 	struct vb_qp_events *events;
 	struct vb_qp_builder *builder;
@@ -136,13 +145,13 @@ static inline struct vb_qp *vb_qp_of(struct ibv_qp *qp)
 	return (struct vb_qp *)(void *)qp;
 }
 
-/* Where the protocol runs. */
+/* The queue pair in which the protocol runs. */
 static inline struct vb_qp *vb_qp_body(struct vb_qp *qp)
 {
 	return qp->kind->body ? qp->kind->body(qp) : qp;
 }
 
-/* May its one-sided requests be done directly (local/direct.c)? */
+/* Whether its one-sided requests may be executed directly (local/direct.c). */
 static inline bool vb_qp_wants_memory(const struct vb_qp *qp)
 {
 	return qp->t.service == VB_SERVICE_RC || qp->t.service == VB_SERVICE_UC;
@@ -153,33 +162,42 @@ static inline struct vb_qp *vb_qp_of_tqp(struct vb_tqp *t)
 	return (struct vb_qp *)(void *)((char *)t - offsetof(struct vb_qp, t));
 }
 
-/* Under the engine's lock: publish identity, state and rights to peers (entry of the page). */
+/* Under the engine's lock: publishes identity, state and rights to peers (entry of the page). */
 static inline void vb_qp_publish(struct vb_qp *qp)
 {
 	qp->kind->publish(qp);
 }
-/* Under the engine's lock: the state became ERR: flush receives, LAST_WQE_REACHED. */
+/* Under the engine's lock: the state became ERR. Flushes receives, raises LAST_WQE_REACHED. */
 void vb_qp_entered_error(struct vb_qp *qp);
-/* Raise an affiliated event once more. */
+/* Raises an affiliated event once more. */
 static inline void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
 {
 	qp->kind->event(qp, type);
 }
-/* Under the engine's lock: what callbacks could only note while the protocol ran. */
+/* Under the engine's lock: does what callbacks could only note while the protocol ran. */
 void vb_qp_settle(struct vb_qp *qp);
-/* Under the engine's lock: something has happened to the queue pair; what follows from it, and its turn in the next drive. */
+/*
+ * Under the engine's lock: something has happened to the queue pair. Does what follows from it, and
+ * makes it runnable for the next drive.
+ */
 static inline void vb_qp_touched(struct vb_qp *qp)
 {
 	vb_qp_settle(qp);
 	vb_engine_make_runnable(qp->engine, qp);
 }
-/* Under the engine's lock: flush posted receives of the own queue as errors. */
+/* Under the engine's lock: flushes posted receives of its own queue as errors. */
 void vb_qp_flush_receives(struct vb_qp *qp);
 /* Under the engine's lock: a run has arrived for the queue pair, by whatever link. */
 void vb_qp_arrived(struct vb_qp *qp, const struct vb_run *run, const void *payload);
-/* The process's queue pair of that number, if `engine` serves it (engine's lock held); else NULL. */
+/*
+ * The process's queue pair of that number, if `engine` serves it (engine's lock held); else NULL.
+ */
 struct vb_qp *vb_qp_lookup(struct vb_engine *engine, uint32_t qpn);
-/* Whose number is it? VB_QP_HERE: *engine serves it; VB_QP_UNKNOWN: it would be ours, but there is none; VB_QP_ELSEWHERE: no block of ours. */
+/*
+ * Which process has a number. VB_QP_HERE: *engine serves it. VB_QP_UNKNOWN: the number lies in a
+ * block of this process, but there is no such queue pair. VB_QP_ELSEWHERE: it lies in no block of
+ * this process.
+ */
 enum vb_qp_owner { VB_QP_HERE, VB_QP_UNKNOWN, VB_QP_ELSEWHERE };
 enum vb_qp_owner vb_qp_owner(struct vb_node *node, uint32_t qpn, uint32_t *engine);
 void vb_qp_table_add(struct vb_qp *qp);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The process's queue pairs by number: parallel to the published entries, found by block and index. */
+/*
+ * The process's queue pairs by number: parallel to the published entries, found by block and index.
+ */
 #include <stdatomic.h>
 
 #include "engine/qp.h"
 
 static _Atomic(struct vb_qp *) table[VB_MAX_QPS];
 
-/* Which entry of the page describes this number; VB_MAX_QPS if none of our blocks holds it. */
+/* The index of the page's entry for this number. VB_MAX_QPS: no block of this process has it. */
 static uint32_t table_index(struct vb_node *node, uint32_t qpn)
 {
 	const struct vb_page_header *h = &vb_node_page(node)->header;
@@ -26,7 +28,10 @@ struct vb_qp *vb_qp_lookup(struct vb_engine *engine, uint32_t qpn)
 
 	if (i == VB_MAX_QPS)
 		return NULL;
-	/* Our own page: the entry says which engine; only then may the queue pair be touched (its engine's lock is ours). */
+	/*
+	 * The entry of this process's own page names the engine. Only if it is the caller's, whose
+	 * lock is held, may the queue pair be touched.
+	 */
 	const struct vb_page_qp *entry = &vb_node_page(engine->node)->qp[i];
 
 	if (__atomic_load_n(&entry->qpn, __ATOMIC_ACQUIRE) != qpn ||

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Receive queues: posting (under the queue's own lock, so that it does not wait for the engine) and flushing. */
+/*
+ * Receive queues: posting (under the queue's own lock, so that it does not wait for the engine) and
+ * flushing.
+ */
 #include "engine/recv_queue.h"
 
 #include <errno.h>
@@ -116,7 +119,7 @@ int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		}
 	}
 	vb_lock_release(&qp->rq.lock);
-	/* Either we see ERR here, or the change to ERR sees what was just posted. */
+	/* Either this thread sees ERR here, or the change to ERR sees what was just posted. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_ERR) {
 		vb_lock_take(&qp->engine->lock);

@@ -12,7 +12,10 @@
 
 struct vb_recv_wqe;
 
-/* The queue pair's own receive queue: posters fill entries under `lock`, the engine takes them without. */
+/*
+ * The queue pair's own receive queue. Posting threads fill entries under `lock`; the engine takes
+ * them without it.
+ */
 struct vb_recv_queue {
 	struct vb_lock lock;
 	char *mem;
@@ -20,20 +23,26 @@ struct vb_recv_queue {
 	uint32_t size; /* power of two >= max_wr */
 	uint32_t max_wr, max_sge;
 	_Atomic uint32_t posted;
-	uint32_t taken;                /* engine's */
-	_Atomic uint32_t done;         /* entries the program may post again */
-	struct vb_queue_memory memory; /* of `mem` */
+	uint32_t taken;                /* used by the engine */
+	_Atomic uint32_t done;         /* entries that the program may use again */
+	struct vb_queue_memory memory; /* memory of `mem` */
 };
 
-/* max_wr 0: a queue that takes nothing. The memory is of the pd (queue_memory.h). -ENOMEM. */
+/*
+ * max_wr 0: a queue that takes nothing. The memory comes from the pd (object/queue_memory.h).
+ * -ENOMEM.
+ */
 int vb_recv_queue_init(struct vb_recv_queue *rq, struct ibv_pd *pd, uint32_t max_wr,
 		       uint32_t max_sge);
 void vb_recv_queue_fini(struct vb_recv_queue *rq);
-/* Forgets everything posted. Under the engine's lock. */
+/* Under the engine's lock: forgets every posted receive. */
 void vb_recv_queue_clear(struct vb_recv_queue *rq);
 
 struct vb_recv_wqe *vb_recv_queue_entry(const struct vb_recv_queue *rq, uint32_t index);
-/* One receive is posted (under a lock of posters): 0 or a positive errno. `call` and `number` name it in the reason. */
+/*
+ * Posts one receive (under a lock of posting threads). 0 or a positive errno. `call` and `number`
+ * appear in the reason.
+ */
 int vb_recv_queue_post(struct vb_recv_queue *rq, const struct ibv_recv_wr *wr, const char *call,
 		       uint32_t number);
 

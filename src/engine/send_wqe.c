@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Send queue entries: room, common fields, faults; handing them to the protocol. */
+/* Send queue entries: room, common fields, faults, and handing them to the protocol. */
 #include "engine/send_wqe.h"
 
 #include <errno.h>
@@ -87,7 +87,9 @@ void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct
 		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_AH_PD);
 }
 
-/* Under the engine's lock. Entries from before a reset lie where nobody would look for them. */
+/*
+ * Under the engine's lock. Entries from before a reset lie where the queue does not look any more.
+ */
 static int judge(const struct vb_qp *qp, const struct vb_send_batch *batch)
 {
 	if (qp->t.state < IBV_QPS_RTS)
@@ -105,7 +107,7 @@ void vb_send_wqe_bind(struct vb_send_wqe *wqe, struct ibv_mw *mw, struct vb_send
 	batch->binds = true;
 }
 
-/* Only what is handed over gives its windows their keys. */
+/* Only entries that are handed over give their windows the new keys. */
 static void windows_tell(struct vb_qp *qp, const struct vb_send_batch *batch)
 {
 	struct ibv_mw *mw;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What follows when the protocol has run, or a run has arrived: errors, events, what was only noted meanwhile. */
+/*
+ * What follows when the protocol has run, or a run has arrived: errors, events, and what was noted
+ * meanwhile.
+ */
 #include "base/reason.h"
 #include "engine/qp.h"
 
@@ -8,7 +11,10 @@ void vb_qp_entered_error(struct vb_qp *qp)
 	vb_lock_assert_held(&qp->engine->lock);
 	qp->draining = false;
 	vb_qp_flush_receives(qp);
-	/* After the last receive completion of this queue pair is in the CQ (IBA 10.3.1, ibv_get_async_event(3)). */
+	/*
+	 * After the last receive completion of this queue pair is in the CQ (IBA 10.3.1,
+	 * ibv_get_async_event(3)).
+	 */
 	if (qp->srq && !qp->last_wqe_raised) {
 		qp->last_wqe_raised = true;
 		vb_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);

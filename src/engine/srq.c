@@ -25,7 +25,10 @@ static struct vb_recv_wqe *entry(const struct vb_srq *s, uint32_t index)
 	return (struct vb_recv_wqe *)(void *)(s->mem + (size_t)index * s->stride);
 }
 
-/* Entries, the ring of posted ones and the stack of free ones lie in one piece, which a parent domain's allocator may give. */
+/*
+ * Entries, the ring of posted ones and the stack of free ones are one block of memory, which a
+ * parent domain's allocator may give.
+ */
 static int memory_alloc(struct vb_srq *s, struct ibv_pd *pd)
 {
 	size_t entries = (size_t)s->max_wr * (s->stride = entry_stride(s->max_sge));
@@ -132,8 +135,9 @@ static int srq_check(struct ibv_srq *srq)
 }
 
 /*
- * Under the lock: *table, which has max_wr entries, takes the posted ones in their order and becomes the queue's; *table is the old one.
- * An armed limit is not above what is posted, or it would have told: it needs no look.
+ * Under the lock. *table has max_wr entries: it takes the posted ones in their order and becomes
+ * the queue's; *table gets the old one. The armed limit need not be checked: it is not above the
+ * number of posted entries, or the event would have been raised.
  */
 static int resize(struct vb_srq *s, struct vb_srq *table)
 {
@@ -165,7 +169,7 @@ static int resize(struct vb_srq *s, struct vb_srq *table)
 	return 0;
 }
 
-/* The table for ibv_modify_srq(3) to resize to, allocated before any lock is taken. */
+/* The table to which ibv_modify_srq(3) resizes, allocated before any lock is taken. */
 static int table_alloc(const struct vb_srq *s, uint32_t max_wr, struct vb_srq *table)
 {
 	if (max_wr == 0 || max_wr > VB_MAX_SRQ_WR)
@@ -203,12 +207,13 @@ int vb_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask
 		err = resize(s, &table);
 	if (!err && (mask & IBV_SRQ_LIMIT)) {
 		s->limit = attr->srq_limit;
-		/* Already below: tell at once, or nobody ever would. */
+		/* Already below the limit: raises the event now, because no later take would. */
 		if (s->posted < s->limit)
 			limit_raise(s);
 	}
 	vb_lock_release(&s->lock);
-	vb_queue_memory_free(&table.memory); /* the old one, or the new one where it was refused */
+	/* The old table, or the new one where it was refused. */
+	vb_queue_memory_free(&table.memory);
 	return err;
 }
 
@@ -359,7 +364,7 @@ int vb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 	return err;
 }
 
-/* Only those of XRC domains are known to others than their queue pairs. */
+/* Other objects than queue pairs know only the queues of XRC domains. */
 static void end(struct vb_context *c, void *object, uint32_t handle)
 {
 	struct vb_srq *s = object;

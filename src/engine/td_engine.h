@@ -6,7 +6,7 @@
 struct vb_engine;
 struct vb_td;
 
-/* Made on first use. 0 or -errno with the reason recorded. */
+/* Made when first needed. 0 or -errno with the reason recorded. */
 int vb_td_engine(struct vb_td *td, struct vb_engine **engine);
 
 #endif
