@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which locks a thread holds, and whether it waits for another in their order. Empty in a release build. */
+/* Watches which locks a thread holds and waits for. Empty in a release build. */
 #include "base/lock_order.h"
 
 #ifdef VB_CHECK_LOCKS
