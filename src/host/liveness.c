@@ -110,7 +110,10 @@ bool vb_liveness_service(struct vb_node *node)
 			node->events.peer_dead(node->events.arg, peer);
 		if (node->events.contact_changed)
 			node->events.contact_changed(node->events.arg);
-		/* Events of this turn may still point to its pidfd: the reference is dropped at the end of the turn. */
+		/*
+		 * Events of this turn may still point to its pidfd: the reference is dropped at the
+		 * end of the turn.
+		 */
 		vb_mutex_take(&node->lock, VB_ORDER_NODE);
 		peer->next = node->buried;
 		node->buried = peer;

@@ -184,7 +184,10 @@ void vb_reactor_wait(struct vb_node *node, int64_t ns)
 	for (int i = 0; i < n; i++) {
 		struct vb_source *source = events[i].data.ptr;
 
-		/* An event before it in this turn may have removed it. The lock also shows what was written when it was added. */
+		/*
+		 * An event before it in this turn may have removed it. The lock also shows what was
+		 * written when it was added.
+		 */
 		vb_mutex_take(&node->lock, VB_ORDER_NODE);
 		bool there = source->fd >= 0;
 

@@ -17,7 +17,9 @@ static void pidfd_ready(struct vb_node *node, struct vb_source *source, uint32_t
 	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	vb_node_source_remove(node, source);
 	vb_mutex_release(&node->lock);
-	/* The process is gone; its futex word said so before, unless its memory was scribbled over. */
+	/*
+	 * The process is gone; its futex word said so before, unless its memory was scribbled over.
+	 */
 	atomic_store(&peer->condemned, true);
 }
 

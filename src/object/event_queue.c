@@ -56,7 +56,10 @@ void vb_event_queue_close(struct vb_event_queue *q)
 	if (!vb_file_is(fd, &q->id))
 		return;
 	while (atomic_load(&q->readers)) {
-		/* Fails if the program has closed the descriptor: its waiting threads wait for ever. */
+		/*
+		 * Fails if the program has closed the descriptor: its waiting threads wait for
+		 * ever.
+		 */
 		if (vb_sys_write(fd, &plenty, sizeof(plenty)) < 0)
 			break;
 		vb_sys_nanosleep(&(struct timespec){.tv_nsec = LEAVE_NS});
