@@ -19,12 +19,12 @@
 
 enum { NONE = -1 };
 
-/* Which processors the process has, and to which its main thread and the one that opens the device bind themselves. */
+/* The processors that the process has. */
 static cpu_set_t all;
 static int own[2];
 
 struct plan {
-	int main, user; /* index into own[], NONE: not bound */
+	int main, user; /* index into own[]; NONE: not bound */
 	bool alone;     /* the main thread is the user */
 };
 

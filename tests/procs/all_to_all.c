@@ -119,7 +119,10 @@ static void talk(struct member *member)
 	}
 }
 
-/* All connections by ascending pair, the same order everywhere, so that nobody waits in a circle. */
+/*
+ * All connections in ascending order of pairs, the same in every process, so that no processes wait
+ * in a circle.
+ */
 static void connect_all(struct member *member)
 {
 	struct qp_settings settings;
@@ -151,7 +154,10 @@ static int run(int sock, void *argument)
 	endpoint_open(&member.endpoint, 2048, false);
 	connect_all(&member);
 	talk(&member);
-	/* Everybody has all completions: no atomic is on its way any more, once each queue is drained. */
+	/*
+	 * Every process has all its completions: once each queue is drained, no atomic is under
+	 * way.
+	 */
 	for (i = 0; i < PROCESSES; i++)
 		if (i != member.self) {
 			CHECK_ZERO(
@@ -172,7 +178,7 @@ static int run(int sock, void *argument)
 	return 0;
 }
 
-/* Everybody waits for everybody. */
+/* Every process waits for every other. */
 static void meet_all(const struct process *processes)
 {
 	char met;

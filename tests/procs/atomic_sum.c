@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise (IBV_ATOMIC_HCA): atomics on one word are serialised whichever way
- * they come. Hammered at the same time by
+ * Promise (IBV_ATOMIC_HCA): atomics on one word are serialised whichever way they come. At the same
+ * time they come from
  *   - an initiator with nothing in flight (direct access),
- *   - an initiator whose atomics stand behind a SEND (through the ring),
+ *   - an initiator whose atomics are behind a SEND (through the ring),
  *   - an initiator of compare-and-swap loops, one half of them behind a SEND,
  *   - the target itself, from a queue pair of its own process to itself.
  * The sum is exact, and no two operations got the same old value.
@@ -20,7 +20,7 @@
 #include <string.h>
 
 enum { INITIATORS = 3, MESSAGE = 64, RECEIVES = 32, COUNTER_AT = 0, SIZE = 8192 };
-/* Where results and messages lie in everybody's buffer. */
+/* Where results and messages are in every buffer. */
 enum { RESULT_AT = 1024, SEND_AT = 2048, RECEIVE_AT = 4096 };
 enum kind { DIRECT, BEHIND_SEND, SWAP_LOOP };
 
@@ -30,7 +30,7 @@ struct initiator {
 };
 
 static uint64_t each;
-/* One byte per value of the counter: set by whoever got it as the old value. */
+/* One byte for each value of the counter: set by the operation that got it as the old value. */
 static unsigned char *taken;
 static volatile uint64_t *ended;
 
@@ -128,7 +128,7 @@ static void target_open(struct target *target, unsigned char *memory)
 	sides_connect(&target->here, &target->there);
 }
 
-/* Keeps the initiators supplied with receives. */
+/* Posts receives for the initiators. */
 static void target_serve(struct target *target)
 {
 	struct ibv_wc wc = {0};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a block of queue pair numbers costs descriptors only while numbers of it are in use. A process that had
- * thousands of queue pairs, and destroyed them in whatever order, has the descriptors and names of one that has a few, and goes
- * on: its peer reaches the queue pair that stayed, and new ones.
+ * Promise: a block of queue pair numbers costs descriptors only while its numbers are in use. A
+ * process that had thousands of queue pairs, and destroyed them in any order, has as many
+ * descriptors and names as a process with a few. Its peer still reaches the queue pair that stayed,
+ * and new ones.
  */
 #include "procs/leftovers.h"
 #include "support/check.h"
@@ -13,7 +14,10 @@
 #include <stdlib.h>
 
 enum { BLOCK = 1024, SIZE = 4096, ROUNDS = 3 };
-/* Beside the block that names the process one may stay: the first that is emptied while no other numbers can rest. */
+/*
+ * Besides the block that names the process, one may stay: the first that is emptied while no other
+ * numbers can rest.
+ */
 enum { BLOCKS_LEFT = 1, NAMES_A_BLOCK = 2 };
 enum order { FIRST_FIRST, LAST_FIRST, SCATTERED, ORDERS };
 
@@ -62,7 +66,7 @@ static int many(int sock, int count)
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < count; i++)
 			qp[i] = make(&endpoint);
-		/* Else there is nothing to be closed. */
+		/* Otherwise there is nothing to close. */
 		CHECK(descriptors_open() >= before + count / BLOCK);
 		for (int i = 0; i < count; i++)
 			CHECK_ZERO(ibv_destroy_qp(qp[place(round % ORDERS, i, count)]));

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a thread that is cancelled (pthread_cancel(3), deferred) while it is in a verb ends after the call, or in the wait of
- * ibv_get_cq_event, and leaves nothing: no lock, no half-made object, no event lost. A signal may come at any instruction.
+ * Promise: a thread that is cancelled (pthread_cancel(3), deferred) while it is in a verb ends
+ * after the call, or in the wait of ibv_get_cq_event, and leaves nothing: no lock, no half-made
+ * object, no event lost. A signal may come at any instruction.
  *
- * Thousands of threads, one after the other, each do one kind of work with objects of the process and are cancelled at a random
- * moment, while a timer interrupts the process every 300 us. A cancellation point inside a verb ends the thread there. Between its
- * calls a thread says where it is; with cancellation enabled during the call alone (pthread_setcancelstate(3)) it may be
- * cancelled nowhere else, so that a call which ended the thread is named. After each thread the process uses the same objects itself.
- * The other process answers messages and lends its memory.
+ * Thousands of threads, one after the other, each do one kind of work with objects of the process
+ * and are cancelled at a random moment, while a timer interrupts the process every 300 us. A
+ * cancellation point inside a verb ends the thread there. Between its calls a thread says where it
+ * is; with cancellation enabled during the call alone (pthread_setcancelstate(3)) it may be
+ * cancelled nowhere else, so that a call which ended the thread is named. After each thread the
+ * process uses the same objects itself. The other process answers messages and lends its memory.
  *
  * usage: cancelled [THREADS [SEED]]
  */
@@ -32,7 +34,7 @@ static struct side side;
 static struct ibv_cq *event_cq;
 static struct ibv_comp_channel *channel;
 
-/* What the thread is doing: NULL between calls. Written by it alone. */
+/* The call that the thread is in; NULL between calls. Written by the thread alone. */
 static _Atomic(const char *) doing;
 static atomic_bool stop;
 static _Atomic uint64_t rounds;
@@ -42,7 +44,7 @@ static void on_tick(int number)
 	(void)number;
 }
 
-/* Cancellation reaches the thread in the call only. */
+/* The thread can be cancelled in this call only. */
 #define CALL(expression)                                              \
 	do {                                                          \
 		atomic_store(&doing, #expression);                    \
@@ -150,7 +152,7 @@ static void open_and_query(void)
 	CHECK_ZERO(err);
 }
 
-/* Nobody raises an event: the thread ends in the wait, which is the contract. */
+/* No event is raised: the thread ends in the wait, as the contract says. */
 static void wait_for_event(void)
 {
 	struct ibv_cq *cq = NULL;
@@ -191,7 +193,7 @@ static void cancel_one(size_t kind)
 	atomic_store(&stop, false);
 	CHECK_ZERO(pthread_create(&thread, NULL, victim, &kind));
 	until = now_us() + random_next(&seed) % LONGEST_US;
-	/* The first calls of a thread may have waited for a core until now. */
+	/* Until now the first calls of a thread may have waited for a processor. */
 	while (now_us() < until || (kind != WAITER && atomic_load(&rounds) == begun))
 		spin_once(&turns);
 	CHECK_ZERO(pthread_cancel(thread));
@@ -205,7 +207,7 @@ static void cancel_one(size_t kind)
 	atomic_store(&doing, NULL);
 }
 
-/* An event, taken and not acknowledged. */
+/* Takes an event without acknowledging it. */
 static void take_event(struct side *loop)
 {
 	struct ibv_cq *cq;
@@ -219,7 +221,7 @@ static void take_event(struct side *loop)
 	completion_expect(event_cq, 9, IBV_WC_SUCCESS, NULL);
 }
 
-/* The event that the cancelled thread waited for comes to the next one who asks. */
+/* The event that the cancelled thread waited for comes to the next thread that asks. */
 static void check_event(struct side *loop)
 {
 	take_event(loop);
@@ -236,7 +238,10 @@ static void *destroyer(void *unused)
 	return unused;
 }
 
-/* A destroy that waits for the acknowledgement of an event ends when that comes, and not before. */
+/*
+ * A destroy that waits for the acknowledgement of an event ends when the acknowledgement comes, and
+ * not before.
+ */
 static void check_destroy(struct side *loop)
 {
 	pthread_t thread;

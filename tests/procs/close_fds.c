@@ -110,7 +110,7 @@ static uint64_t cpu_us(void)
 	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* A thread whose descriptor went away under it must not poll it in a circle. */
+/* A thread whose descriptor was closed must not poll it in a loop. */
 static void check_idle(void)
 {
 	uint64_t before;
@@ -126,7 +126,7 @@ static void become_daemon(void)
 {
 	struct ibv_context *context = device_open();
 
-	/* The device was known before; what a daemon keeps of it is nothing. */
+	/* The device was known before; a daemon keeps nothing of it. */
 	CHECK_ZERO(ibv_close_device(context));
 	setsid();
 	close_all();
@@ -138,7 +138,7 @@ static int run(int sock, const struct plan *plan)
 	struct side side;
 	struct stream stream = {.side = &side, .messages = messages};
 
-	/* Our own way to the other process survives as standard input. */
+	/* The socket to the other process survives as standard input. */
 	CHECK_EQ(dup2(sock, STDIN_FILENO), STDIN_FILENO);
 	if (plan->when == BEFORE_OPENING)
 		become_daemon();

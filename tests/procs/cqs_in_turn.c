@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: an engine whose completion queue nobody polls now holds up nobody. Queue pairs have a completion queue each, which are polled in
- * turn and each for long enough that its engine stays awake. What a poller waits for depends on one that is not polled meanwhile:
+ * Promise: an engine whose completion queue no thread polls at the moment holds up no other. Queue
+ * pairs have a completion queue each. The queues are polled in turn, each for long enough that its
+ * engine stays awake. What a poller waits for depends on an engine that is not polled meanwhile:
  *
- *   turns    one thread sends to itself and waits for the completion before it polls the queue of the other end
- *   apart    two processes, each with two queue pairs; each waits for one completion that needs the other's other engine
- *   threads  the queue of the other end is polled by another thread, which waits for this one meanwhile
+ *   turns    one thread sends to itself and waits for the completion before it polls the queue of
+ *            the other end
+ *   apart    two processes, each with two queue pairs; each waits for one completion that needs the
+ *            other's other engine
+ *   threads  another thread polls the queue of the other end, and waits for this one meanwhile
+ *   found    as turns, but each queue is polled only for what has come by then; the polls that
+ *            found nothing are counted
  *
- *   found    as turns, but each queue is polled only for what has come by then. What is counted are the polls that found nothing
- *
- * Were each of the messages to wait until the progress thread takes over (2 ms and more), all would take ten times the time that is given.
+ * If each message waited until the progress thread takes over (2 ms and more), all of them would
+ * take ten times the time that is given.
  *
  * usage: cqs_in_turn turns|apart|threads|found [MESSAGES] [SECONDS]
  */
@@ -27,7 +31,7 @@ enum { MESSAGE = 32, SIZE = 4096, AWAKE_POLLS = 40, LINES = 2, EMPTY_MOST = 30 }
 
 static uint32_t messages;
 
-/* How many polls found nothing. */
+/* Returns how many polls found nothing. */
 static uint32_t await(struct ibv_cq *cq, uint32_t count)
 {
 	uint32_t empty = 0;
@@ -49,7 +53,7 @@ static uint32_t await(struct ibv_cq *cq, uint32_t count)
 	return empty;
 }
 
-/* As programs that poll for good do; nothing is there. */
+/* Polls an empty queue, as programs do that poll steadily. */
 static void keep_awake(struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
@@ -104,7 +108,10 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The progress thread may have the engine for a turn, on a busy machine without a processor: the median counts. */
+/*
+ * On a busy machine the progress thread may have the engine for a turn while it has no processor:
+ * the median counts.
+ */
 static void found(void)
 {
 	uint32_t *empty = calloc(messages, sizeof(*empty));
@@ -126,7 +133,9 @@ static void found(void)
 	free(empty);
 }
 
-/* Both send on one line and wait for that completion, then take what came on the other one. */
+/*
+ * Both send on one connection and wait for that completion, then take what came on the other one.
+ */
 static int apart(int sock, void *argument)
 {
 	uint64_t name = now_us(), other = 0;

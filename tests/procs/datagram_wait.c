@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: datagrams to a process with which contact is still being made wait for it, and then for room, from several
- * queue pairs at once: none is dropped while the receiver was only late. And they wait no longer than a bound, once: to a process that
- * stands still, met or not, hundreds of sends complete in the time of one wait.
+ * Promise: datagrams to a process with which contact is still being made wait for contact, and then
+ * for room, from several queue pairs at the same time. None is dropped while the receiver is only
+ * late. They wait no longer than a bound, and once: to a process that stands still, met before or
+ * not, hundreds of sends complete in the time of one wait.
  */
 #include "support/check.h"
 #include "support/endpoint.h"
@@ -11,7 +12,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A ring holds fewer than 500 datagrams of this size, which every path takes; so the queue pairs have to wait for each other. */
+/*
+ * A ring holds fewer than 500 datagrams of this size, which every path takes, so the queue pairs
+ * must wait for each other.
+ */
 enum { QPS = 16, EACH = 250, SIZE = 1024, GRH = 40, LATE_MS = 400, STILL = 250 };
 
 struct numbers {
@@ -31,7 +35,7 @@ static void open_sides(struct side *sides, struct endpoint *endpoint, unsigned i
 	}
 }
 
-/* Posts its receives, says its numbers, and later how many datagrams came. */
+/* Posts its receives, tells its numbers, and later how many datagrams came. */
 static int receiver(int sock, void *unused)
 {
 	struct endpoint endpoint;
@@ -67,7 +71,7 @@ static void send_all(struct side *sides, const struct numbers *to, unsigned int 
 	}
 }
 
-/* ENDPOINT_PATIENCE_MS for all of them: far less than a wait for each. */
+/* Allows ENDPOINT_PATIENCE_MS for all of them: far less than one wait for each. */
 static void sends_complete(struct ibv_cq *cq, unsigned int count)
 {
 	struct timespec from, now;

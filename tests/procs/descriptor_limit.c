@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a process that comes to its limit of descriptors (RLIMIT_NOFILE) goes on with the peers it has. Requests to and from one more
- * end with RETRY_EXC and the reason, within the time of all tries; when descriptors are free again, new contact is made.
- * Argument: who asks first, "calling" (the process at its limit) or "called" (its peers); or "taken": its program takes every number that is left, then
- * memory cannot be passed any more, and is done without, nor the rings of one more completion queue.
+ * Promise: a process that reaches its limit of descriptors (RLIMIT_NOFILE) goes on with the peers
+ * that it has. Requests to and from a further peer end with RETRY_EXC and the reason, within the
+ * time of all tries. When descriptors are free again, new contact is made. Argument: the side that
+ * asks first, "calling" (the process at its limit) or "called" (its peers); or "taken": the program
+ * takes every number that is left. Then no memory can be passed, and rings serve; and the rings of
+ * one more completion queue are refused.
  */
 #include "procs/leftovers.h"
 #include "support/check.h"
@@ -18,7 +20,7 @@
 #include <unistd.h>
 
 enum { PEERS = 28, ROOM = 46, LEAVING = 6, SIZE = 4096 };
-/* All tries of a request: 8 * 67 ms, and of the one that is waited for asleep: 8 * 537 ms. */
+/* All tries of a request: 8 * 67 ms. Of the request that is awaited asleep: 8 * 537 ms. */
 enum { TIMEOUT = 14, LONG_TIMEOUT = 17, RETRIES = 7, BOUND_MS = 8000 };
 enum { ASLEEP_MS = 1500, BUSY_MS = 600 };
 /* base/reason.h */
@@ -60,7 +62,7 @@ static void open_to(struct side *s, struct endpoint *e, struct ibv_cq *cq, int s
 	side_exchange(s, sock);
 }
 
-/* A WRITE and a SEND; asleep for so long before the completion is looked for. */
+/* A WRITE and a SEND; sleeps for so long before it looks for the completion. */
 static struct outcome speak(struct side *s, unsigned int asleep_ms)
 {
 	uint64_t since = now_ms(), cpu = cpu_ms();
@@ -140,7 +142,7 @@ static void expect_reason(int i, struct outcome o, uint64_t most_ms)
 		  (unsigned long long)o.ms);
 }
 
-/* Both ways, with each peer that was met. */
+/* In both directions, with each peer that was met. */
 static void all_speak(void)
 {
 	for (int i = 0; i < PEERS; i++) {

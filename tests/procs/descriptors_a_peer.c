@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a peer costs a process two descriptors at most, whoever called whom and with one-sided access in both directions, and gives them
- * back when it ends.
+ * Promise: a peer costs a process two descriptors at most, whichever side called, with one-sided
+ * access in both directions, and both are closed when the peer ends.
  */
 #include "procs/leftovers.h"
 #include "support/check.h"
@@ -88,7 +88,7 @@ static void meet(int i)
 	tell(i, 'w');
 }
 
-/* What greetings need for a moment is closed by and by. */
+/* Descriptors that greetings need for a moment are closed one by one. */
 static void expect_at_most(int most, const char *what)
 {
 	uint64_t until = now_ms() + BOUND_MS;

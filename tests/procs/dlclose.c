@@ -249,7 +249,7 @@ static void load_and_talk(bool close_objects)
 	CHECK_ZERO(dlclose(library.handle));
 }
 
-/* What a program does to the address space that a library unloaded too early lived in. */
+/* What a program does to the addresses of a library that was unloaded too early. */
 static void stir_memory(void)
 {
 	void *pieces[64];
@@ -266,7 +266,9 @@ static void stir_memory(void)
 		munmap(pieces[i], 128 * 1024);
 }
 
-/* Leaves a connected queue pair open, closes the library, and is served all the same. */
+/*
+ * Leaves a connected queue pair open and closes the library; the queue pair is served all the same.
+ */
 static int served_after_close(int sock, void *unused)
 {
 	struct library library;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promises about device memory that a peer process writes to as fast as it can, through its own mapping:
+ * Promises about device memory that a peer process writes to as fast as it can, through its own
+ * mapping:
  *   - after ibv_dereg_mr returned no byte of it changes any more; freed and allocated again it is zeroed and stays so;
  *   - a writer that is killed in the middle keeps nothing: the owner can deregister and free at once;
  *   - an owner that is killed does not take the writer along: its requests end with an error.
@@ -106,7 +107,7 @@ static void owner_open(struct owner *o, struct endpoint *endpoint, int sock)
 	side_exchange(&o->side, sock);
 }
 
-/* Only a writer in full swing proves anything. */
+/* The test proves something only while the writer is writing. */
 static void owner_wait_for_writes(struct owner *o)
 {
 	static unsigned char bytes[SIZE];

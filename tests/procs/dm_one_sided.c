@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: peers of the same host map device memory and buffers of ibv_alloc_buf. While the target process is stopped (SIGSTOP)
- * WRITE, READ and both ATOMICs on them finish, also when the target's other memory cannot be reached (it cannot open it), which shows
- * that it is the mapping that is used. The bytes are there when it goes on.
+ * Promise: peers of the same host map device memory and buffers of ibv_alloc_buf. While the target
+ * process is stopped (SIGSTOP) WRITE, READ and both ATOMICs on them finish, also when the target's
+ * other memory cannot be reached (it cannot open it), which shows that it is the mapping that is
+ * used. The bytes are there when it goes on.
  *
  * usage: dm_one_sided [hidden | GID_INDEX NETNS]
  *   hidden  a filter refuses the target to open its memory: no descriptor of it can be had
@@ -44,7 +45,7 @@ struct regions {
 	uint32_t rkey[KINDS];
 };
 
-/* No file is opened for reading and writing from here on. */
+/* From here on no file can be opened for reading and writing. */
 static void memory_hide(void)
 {
 	struct sock_filter filter[] = {
@@ -129,7 +130,7 @@ static int target(int sock, void *unused)
 	CHECK_ZERO(ibv_memcpy_to_dm(dm, 0, memory, SIZE));
 	mr[0] = ibv_reg_dm_mr(endpoint.pd, dm, 0, SIZE,
 			      ENDPOINT_ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
-	/* The memory decides, not the way of its registration. */
+	/* The memory decides, not the form of its registration. */
 	mr[1] = ibv_reg_mr(endpoint.pd, memory, SIZE, ENDPOINT_ALL_ACCESS);
 	CHECK(mr[0] && mr[1]);
 	regions = (struct regions){.addr = {0, (uintptr_t)memory},
@@ -137,7 +138,7 @@ static int target(int sock, void *unused)
 	message_send(sock, &regions, sizeof(regions));
 	side_exchange(&side, sock);
 	message_meet(sock);
-	/* Stopped somewhere here. */
+	/* Stopped somewhere from here on. */
 	message_meet(sock);
 	CHECK_ZERO(ibv_memcpy_from_dm(copy, dm, 0, SIZE));
 	target_check(copy);
@@ -202,7 +203,7 @@ int main(int argc, char **argv)
 	}
 	watchdog(60);
 	process_start(&process, target, NULL);
-	/* The target is this user's, or there is no shared memory between the two. */
+	/* The target has this user's id; otherwise the two share no memory. */
 	if (hidden)
 		process_drop_root();
 	promise("the two processes find each other");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: atomics on memory that peers map are the processor's own, whoever does them. One counter in a buffer of ibv_alloc_buf,
- * another in device memory, hammered at the same time by
+ * Promise: atomics on memory that peers map are the processor's own, whoever does them. One counter
+ * in a buffer of ibv_alloc_buf, another in device memory, hammered at the same time by
  *   - an initiator with nothing in flight (its own stores),
  *   - an initiator whose atomics stand behind a SEND (through the ring, done by the owner),
  *   - the owner's own queue pair,
@@ -77,7 +77,9 @@ static void owner_open(struct owner *o)
 	int i, k;
 
 	endpoint_open(&o->endpoint, 1024, false);
-	/* Of the same context, whose device memory it uses, with a domain and a queue of its own. */
+	/*
+	 * Of the same context, whose device memory it uses, with a domain and a queue of its own.
+	 */
 	o->own = o->endpoint;
 	o->own.pd = ibv_alloc_pd(o->own.context);
 	o->own.cq = ibv_create_cq(o->own.context, 64, NULL, NULL, 0);
@@ -161,7 +163,10 @@ int main(int argc, char **argv)
 		process_start(&o.process[i], initiator, &behind[i]);
 	promise("the sum of atomics by processors and requests is exact");
 	owner_open(&o);
-	/* Keys are of a protection domain: everything uses the first endpoint's, but the loop has its own. */
+	/*
+	 * Keys are of a protection domain: everything uses the first endpoint's, but the loop has
+	 * its own.
+	 */
 	o.counter = ibv_alloc_buf(o.endpoint.pd, 64, &buf);
 	dm = ibv_alloc_dm(o.endpoint.context, &attr);
 	CHECK(o.counter && dm);

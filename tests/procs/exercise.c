@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The two halves of the all-kinds exercise: who initiates, and who serves. */
+/* The two halves of the all-kinds exercise: the initiator and the target. */
 #include "procs/exercise.h"
 
 #include "support/check.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: in a forked child, verbs that create work on an inherited context, which re-opens itself; inherited queue pairs, CQs and SRQs,
- * and all else that was inherited, are refused with the reason, before and after that; the parent's stay as they were.
+ * Promise: in a forked child, verbs that create work on an inherited context, which re-opens
+ * itself; inherited queue pairs, CQs and SRQs, and all else that was inherited, are refused with
+ * the reason, before and after that; the parent's stay as they were.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -361,7 +362,10 @@ static void wait_for(pid_t pid)
 	process_expect_success(&child, PROCESS_PATIENCE_MS);
 }
 
-/* Uses what it creates, then forks itself: its child inherits both its parent's and its grandparent's objects. */
+/*
+ * Uses what it creates, then forks itself: its child inherits both its parent's and its
+ * grandparent's objects.
+ */
 static void child_with_child(struct objects *o)
 {
 	struct objects mine = *o;

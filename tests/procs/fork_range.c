@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: ibv_dontfork_range() keeps memory from forked children, ibv_dofork_range() gives it back, and overlapping ranges count: a
- * page is a child's again when every call that took it was answered by one that gives it.
+ * Promise: ibv_dontfork_range() keeps memory from forked children, ibv_dofork_range() gives it
+ * back, and overlapping ranges count: a page is a child's again when every call that took it was
+ * answered by one that gives it.
  *
  * usage: fork_range [huge]
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: in a forked child every call that names an inherited object of memory, of counting, of work queues or of XRC is refused with
- * ENODEV, in the manner of the call, before the context re-opens itself and after that; what is handed over stays as it was, and the
- * parent's objects go on. Queue pairs, completion queues and shared receive queues: fork_inherited.c.
+ * Promise: in a forked child every call that names an inherited object of memory, of counting, of
+ * work queues or of XRC is refused with ENODEV, in the manner of the call, before the context
+ * re-opens itself and after that; what is handed over stays as it was, and the parent's objects go
+ * on. Queue pairs, completion queues and shared receive queues: fork_inherited.c.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -174,7 +175,10 @@ static void queues_refused(void)
 	ERRNO(ibv_destroy_qp(qp));
 }
 
-/* Posting and polling do not go through the context; on an inherited queue they are refused all the same. */
+/*
+ * Posting and polling do not go through the context; on an inherited queue they are refused all the
+ * same.
+ */
 static void posts_refused(void)
 {
 	struct ibv_modify_cq_attr moderate = {.attr_mask = IBV_CQ_ATTR_MODERATE};

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a parent that has registered memory (of huge pages, too) forks, spawns and calls system(3) while RDMA arrives and both sides
- * write: it loses nothing and sees nothing of its children's writes, nor do they of its. ibv_fork_init(3) succeeds at any time, with the
+ * Promise: a parent that has registered memory (of huge pages, too) forks, spawns and calls
+ * system(3) while RDMA arrives and both sides write: it loses nothing and sees nothing of its
+ * children's writes, nor do they of its. ibv_fork_init(3) succeeds at any time, with the
  * environment variables of the page set or not, and says that it is not needed.
  *
- * Every page has a part that the peer writes by RDMA, a part that the parent writes and the peer reads by RDMA, and all children
- * write all of it.
+ * Every page has a part that the peer writes by RDMA, a part that the parent writes and the peer
+ * reads by RDMA, and all children write all of it.
  *
  * usage: fork_register ROUNDS [environment] [huge]
  */
@@ -51,7 +52,10 @@ static void expect_all(const unsigned char *buffer, size_t part, int byte, const
 	}
 }
 
-/* The copy of the child is its own: junk it was filled with, junk it stays, whatever arrives meanwhile. */
+/*
+ * The copy of the child is its own: junk it was filled with, junk it stays, whatever arrives
+ * meanwhile.
+ */
 _Noreturn static void child_main(unsigned char *buffer, int go_fd, enum kind kind)
 {
 	char byte;

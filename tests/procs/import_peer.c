@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: cmd_fd, passed with SCM_RIGHTS, names process and context. Another process imports the context, the protection domain, a
- * region and device memory of it. An imported key copies through its owner's memory, while the owner is stopped too; the owner's
- * ibv_dereg_mr revokes it; after the owner's death work requests with it fail with a protection error whose vendor_err says so,
+ * Promise: cmd_fd, passed with SCM_RIGHTS, names process and context. Another process imports the
+ * context, the protection domain, a region and device memory of it. An imported key copies through
+ * its owner's memory, while the owner is stopped too; the owner's ibv_dereg_mr revokes it; after
+ * the owner's death work requests with it fail with a protection error whose vendor_err says so,
  * and the importer lives on.
  */
 #include "support/check.h"
@@ -19,7 +20,8 @@ enum {
 	OWNER_GONE = 0x30e,
 	LKEY_UNKNOWN = 0x301,
 	WATCH_MS = 3,
-	BOUND_MS = 5000 /* ibv_import_mr(3), ibv_import_dm(3): 3 s; and what a busy machine adds */
+	/* ibv_import_mr(3), ibv_import_dm(3): 3 s; and the time that a busy machine adds. */
+	BOUND_MS = 5000
 };
 
 struct handles {
@@ -53,7 +55,10 @@ static int owner(int sock, void *unused)
 	descriptor_send(sock, endpoint.context->cmd_fd);
 	message_send(sock, &handles, sizeof(handles));
 	message_meet(sock);
-	/* Stopped somewhere here; the importer wrote the second quarter and received into the third. */
+	/*
+	 * Stopped somewhere here; the importer wrote the second quarter and received into the
+	 * third.
+	 */
 	message_meet(sock);
 	for (i = 0; i < SIZE / 4; i++) {
 		CHECK_EQ(side.buffer[SIZE / 4 + i], 0x22);
@@ -82,7 +87,7 @@ static int owner(int sock, void *unused)
 	return 1;
 }
 
-/* The importer's two queue pairs lead to each other: whatever fails, fails for the key. */
+/* The importer's two queue pairs lead to each other: a failure can only come from the key. */
 struct importer {
 	struct endpoint endpoint;
 	struct handles handles;
@@ -155,7 +160,9 @@ static void post(struct side *side, enum ibv_wr_opcode opcode, struct ibv_sge sg
 	CHECK_ZERO(ibv_post_send(side->qp, &wr, &bad));
 }
 
-/* An owner that was not met before it was stopped: refused in time, and imported when it goes on. */
+/*
+ * An owner that was not met before it was stopped: refused in time, and imported when it goes on.
+ */
 static void import_stopped(struct process *process, struct ibv_context *context, struct ibv_pd *pd,
 			   const struct handles *handles)
 {
@@ -262,7 +269,7 @@ static void write_until_revoked(struct importer *im)
 	pair_close(im);
 }
 
-/* Everything that can be imported, and nothing by which this process could be reached. */
+/* Owns everything that can be imported, and nothing by which this process could be reached. */
 static int nameless_owner(int sock, void *dm_bytes)
 {
 	struct ibv_alloc_dm_attr attr = {.length = *(const size_t *)dm_bytes};
@@ -362,7 +369,10 @@ static void import_nameless(size_t dm_bytes)
 	CHECK_ZERO(ibv_close_device(context));
 }
 
-/* Of another process's device memory: no dma-buf, and no atomics that peers would find in this process only. */
+/*
+ * Of another process's device memory: no dma-buf, and no atomics that peers would find in this
+ * process only.
+ */
 static void memory_is_the_owners(struct importer *im)
 {
 	const unsigned int access = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;
@@ -426,7 +436,7 @@ int main(void)
 	CHECK(!ibv_import_dm(im.endpoint.context, im.handles.dm));
 	CHECK_EQ(errno, ENODEV);
 	original = ibv_import_pd(im.endpoint.context, im.handles.pd);
-	CHECK(original); /* a domain is a number: it takes nobody to import it */
+	CHECK(original); /* a domain is a number: importing it needs no other process */
 	ibv_unimport_pd(original);
 	ibv_unimport_dm(im.dm);
 	ibv_unimport_pd(im.pd);

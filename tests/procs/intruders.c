@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The kinds of files, what each holds from the start, and how it is seen that this is still so. */
+/* The kinds of files, what each holds from the start, and how a change is noticed. */
 #include "procs/intruders.h"
 
 #include "support/check.h"
@@ -41,7 +41,7 @@ _Static_assert((int)KINDS == (int)INTRUDERS_TURNS, "each number gets each kind")
 
 static bool taken;
 static unsigned int shift;
-static int base[KINDS], other[KINDS]; /* what is put everywhere, and its other end */
+static int base[KINDS], other[KINDS]; /* the files that are put everywhere, and their other ends */
 static struct stat facts[KINDS];
 
 static void fill_file(int fd)
@@ -197,7 +197,10 @@ void intruders_take(unsigned int turn)
 	for (int k = 0; k < KINDS; k++)
 		CHECK_ZERO(fstat(base[k], &facts[k]));
 	shift = turn;
-	/* One system call closes all that is not ours, as daemons do it; then the numbers are used again. */
+	/*
+	 * One system call closes every descriptor that is not the test's, as daemons do. Then the
+	 * numbers are used again.
+	 */
 	for (int fd = FIRST; fd <= LAST; fd++) {
 		if (!is_base(fd))
 			CHECK_EQ(dup2(base[kind_at(fd)], fd), fd);

@@ -31,7 +31,7 @@
  * than the test has threads the observer may get its turn late.
  */
 enum { PROMISED_US = 1000000, ALLOWANCE_US = 500000 };
-/* Who died before first contact is merely absent: the retries run their course. */
+/* A peer that died before first contact is merely absent: the retries run their course. */
 enum { ABSENT_US = 5000000 };
 enum { LATEST_KILL_US = 12000, SETTLED = 20, DESCRIPTOR_SLACK = 6 };
 
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
 
 	printf("seed %llu\n", (unsigned long long)seed);
 	watchdog((unsigned int)(120 + rounds));
-	/* Children of a killed victim come to us to be reaped. */
+	/* This process reaps the children of a killed victim. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	shared = memory_shared(sizeof(*shared));
 	process_start(&survivor, survivor_main, shared);

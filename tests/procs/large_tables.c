@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a peer costs few addresses, however many queue pairs and keys a process may have; and the queue pairs and keys far up in a
- * peer's tables are reached like the first ones.
+ * Promise: a peer costs few addresses, however many queue pairs and keys a process may have; and
+ * queue pairs and keys at the end of a peer's tables are reached like the first ones.
  */
 #include "support/check.h"
 #include "support/endpoint.h"
@@ -68,7 +68,7 @@ static int owner(int sock, void *argument)
 	return 0;
 }
 
-/* WRITEs until one has gone by every way there is: memory is given when it was asked for. */
+/* WRITEs until one has gone by each way: memory is given only after it was asked for. */
 static void write_often(struct side *side, unsigned char value)
 {
 	struct ibv_wc wc;

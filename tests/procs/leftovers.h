@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a process owns that outsiders can see, and whether it is gone after its end. */
+/*
+ * What a process owns that other processes can see, and whether it is gone after the process's end.
+ */
 #ifndef TESTS_PROCS_LEFTOVERS_H
 #define TESTS_PROCS_LEFTOVERS_H
 
@@ -16,7 +18,7 @@ struct names {
 
 void names_of_process(pid_t pid, struct names *names);
 
-/* The first of them that exists (whoever holds it), or NULL. */
+/* The first of them that exists, whichever process holds it, or NULL. */
 const char *names_still_bound(const struct names *names);
 
 /* The name of a file of this library in /dev/shm, or NULL. The answer is a static buffer. */

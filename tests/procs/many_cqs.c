@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: what a queue pair costs does not grow with how many there are, also where each has a completion queue of its own.
- * Many pairs connect, and every queue pair sends and receives in each round, in rounds of all and in an order drawn at random;
- * all of it ends within the time, which costs that grow with the number exceed many times.
+ * Promise: the cost of a queue pair does not grow with the number of queue pairs, also where each
+ * has a completion queue of its own. Many pairs connect, and every queue pair sends and receives in
+ * each round, in rounds of all and in an order drawn at random. All of it ends within the time,
+ * which costs that grow with the number would exceed many times.
  *
- *   apart   the pairs lie between two processes, and each polls its queues in turn
- *   within  both ends lie in one process
- *   random  as apart; which pair sends next is drawn anew each time, and only the queue that is waited for is polled
+ *   apart   the pairs are between two processes, and each polls its queues in turn
+ *   within  both ends are in one process
+ *   random  as apart; the pair that sends next is drawn each time, and only the queue that is
+ *           waited for is polled
  *
  * usage: many_cqs apart|within|random PAIRS ROUNDS [SECONDS]
  */

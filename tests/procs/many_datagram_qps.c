@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: datagram queue pairs by the hundred share sockets and what watches them: making one more ready costs no system call on the
- * set of watched descriptors. Counted by standing in for epoll_ctl(2).
+ * Promise: hundreds of datagram queue pairs share sockets and the set of watched descriptors:
+ * making one more ready costs no system call on that set. Counted by a replacement of epoll_ctl(2).
  */
 #include <stdatomic.h>
 #include <stdint.h>

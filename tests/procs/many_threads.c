@@ -78,7 +78,7 @@ static uint64_t load(uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-/* Posts one if the window allows; the window is counted before the post, by whoever posts. */
+/* Posts one if the window allows. The posting thread counts the window before the post. */
 static void share_post(uint64_t total)
 {
 	uint64_t sent = load(&common.sent);

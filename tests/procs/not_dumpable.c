@@ -174,7 +174,7 @@ static void play(const struct variant *variant)
 	CHECK_ZERO(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
 	process_start(&serving, target, (void *)(uintptr_t)variant);
 	process_start(&initiating, initiator, (void *)(uintptr_t)variant);
-	/* Nobody but the two may keep the pair open, or an end would not be noticed. */
+	/* Only the two processes may keep the pair open, or an end would not be noticed. */
 	close(pair[0]);
 	close(pair[1]);
 	message_meet(initiating.sock);

@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum { SIZE = 64 * 1024, MESSAGE = 512, MESSAGES = 8, SETTLED = 20 };
-/* A peer's page or ring may wait for its turn to be unmapped. */
+/* A peer's page or ring may still wait to be unmapped. */
 enum { DESCRIPTOR_SLACK = 4, MAPPING_SLACK = 16, SOME_KIB = 6 * 1024 };
 /* Instrumented builds keep freed memory back to catch its use; only leaks proper count there. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

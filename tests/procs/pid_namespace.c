@@ -24,7 +24,7 @@
 
 enum { ROUNDS = 3, STOPPED_MS = 100, TRIES = 20 };
 
-enum { NEITHER, INITIATOR, TARGET, BOTH }; /* who trusts the user */
+enum { NEITHER, INITIATOR, TARGET, BOTH }; /* the processes that trust the user */
 
 static int who_trusts;
 
@@ -38,7 +38,7 @@ static void trust(int me)
 /* The two processes' sockets to each other; their own ones lead to the referee. */
 static int pair[2];
 
-/* The referee stops the target for the time of a WRITE. Did it finish? */
+/* The referee stops the target for the time of a WRITE. True if the WRITE finished. */
 static bool write_without_target(struct side *side, int referee)
 {
 	bool finished;
@@ -168,7 +168,10 @@ int main(void)
 		process_start(&process, direction, &target_outside[i]);
 		process_expect_success(&process, 80000);
 	}
-	/* Who is not root has to leave the user namespace too, which is seen and trusted by nobody. */
+	/*
+	 * A user other than root must leave the user namespace as well, which is seen and trusted
+	 * by no process.
+	 */
 	for (who_trusts = INITIATOR; who_trusts <= BOTH && geteuid() == 0; who_trusts++) {
 		for (i = 0; i < 2; i++) {
 			process_start(&process, direction, &target_outside[i]);

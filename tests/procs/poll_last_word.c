@@ -135,7 +135,7 @@ static int target(int sock, void *unused)
 	promise(pattern == FLAG ? "data is whole once the flag behind it is seen"
 				: "a message is whole once its last word is seen");
 	if (pattern == RING) {
-		/* Root opens its memory all the same; another user who is not dumpable cannot. */
+		/* Root opens its memory all the same; another user that is not dumpable cannot. */
 		process_drop_root();
 		CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
 	}

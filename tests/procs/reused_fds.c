@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a program that closes the library's descriptors and uses their numbers for files, pipes, sockets, eventfds, epoll sets
- * and /proc/self/mem of its own finds all of these untouched: not a byte is written to or read from them, none is
- * closed. Traffic that is under way goes on, within the host and between hosts; events are refused with EBADF.
+ * Promise: a program that closes the library's descriptors and uses their numbers for files, pipes,
+ * sockets, eventfds, epoll sets and /proc/self/mem of its own finds all of these untouched: not a
+ * byte is written to or read from them, none is closed. Traffic that is under way goes on, within
+ * the host and between hosts; events are refused with EBADF.
  *
  * usage: reused_fds [MESSAGES [TURNS]]: two processes of this host
  *        reused_fds GID_INDEX NETNS: of two hosts (a path like /proc/PID/ns/net; VB_TEST_DEVICE names the device in both)
@@ -20,9 +21,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Between hosts the default is half a second for all tries, which a busy machine takes away at once; this one is 8.6 s. */
+/*
+ * Between hosts the default is half a second for all tries, which a busy machine exceeds; this one
+ * is 8.6 s.
+ */
 enum { BYTE = 0x77, QUIET_MS = 600, SETTLE_MS = 20, HOSTS_TIMEOUT = 18 };
-/* Where the one process and the other have their buffers; what one writes there by mistake would hit nothing else. */
+/*
+ * Addresses of the buffers of the one process and of the other: a write into the wrong process hits
+ * nothing else.
+ */
 #define HERE  ((unsigned char *)0x200000000000)
 #define THERE ((unsigned char *)0x280000000000)
 
@@ -30,7 +37,7 @@ struct plan {
 	bool sends; /* the other one receives */
 	bool closes;
 	unsigned int turn;
-	const char *netns; /* NULL: of the starter */
+	const char *netns; /* NULL: the namespace of the starter */
 	int gid_index;     /* -1: the default one */
 };
 
@@ -47,7 +54,7 @@ static unsigned char *map_at(unsigned char *at, int byte)
 	return map;
 }
 
-/* A write to the other process that went to this one instead. */
+/* Checks that no write to the other process went to this one instead. */
 static void check_own_memory(const unsigned char *memory)
 {
 	for (int i = 0; i < STREAM_SIZE; i++)
@@ -55,8 +62,8 @@ static void check_own_memory(const unsigned char *memory)
 }
 
 /*
- * In the middle of the traffic, while nothing is on its way: numbers that are taken while a thread of the library is in a system call are
- * a race that no check sees.
+ * In the middle of the traffic, while nothing is under way: numbers that are taken while a thread
+ * of the library is in a system call are a race that no check sees.
  */
 static void close_in_traffic(struct stream *stream, uint64_t number)
 {
@@ -110,7 +117,7 @@ static int run(int sock, const struct plan *plan)
 	struct side side;
 	struct stream stream = {.side = &side, .messages = messages};
 
-	/* Our own way to the other process survives as standard input. */
+	/* The socket to the other process survives as standard input. */
 	CHECK_EQ(dup2(sock, STDIN_FILENO), STDIN_FILENO);
 	if (plan->netns) {
 		int fd = open(plan->netns, O_RDONLY);
@@ -131,7 +138,7 @@ static int run(int sock, const struct plan *plan)
 		stream_receive(&stream);
 	intruders_check();
 	message_meet(STDIN_FILENO);
-	/* What is done without the program: the progress thread's looks. */
+	/* Work without a call of the program: the looks of the progress thread. */
 	sleep_ms(QUIET_MS);
 	intruders_check();
 	if (plan->closes)

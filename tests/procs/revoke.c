@@ -204,7 +204,7 @@ static size_t first_changed(const unsigned char *buffer)
 	return i;
 }
 
-/* The first byte of the buffer was the peer's before and stays ours after the call. */
+/* The first byte of the buffer was the peer's before, and stays this process's after the call. */
 static void play(struct endpoint *endpoint, int sock, enum way way, uint64_t wait_us,
 		 void *elsewhere)
 {
@@ -221,7 +221,7 @@ static void play(struct endpoint *endpoint, int sock, enum way way, uint64_t wai
 	side_exchange(&side, sock);
 	mw = window_bound(&side, way);
 	message_send(sock, mw ? &mw->rkey : &side.mr->rkey, sizeof(uint32_t));
-	/* Only a writer in full swing proves anything. */
+	/* The test proves something only while the writer is writing. */
 	while (((volatile unsigned char *)side.buffer)[turns * 4096u % SIZE] == MARK)
 		spin_once(&turns);
 	for (until = now_us() + wait_us; now_us() < until;)

@@ -77,7 +77,7 @@ static void play(int sock, bool sends)
 	promise("a stream loses nothing in a storm of signals");
 	own_thread = (pid_t)syscall(SYS_gettid);
 	CHECK_ZERO(timer_create(CLOCK_MONOTONIC, &event, &clock_timer));
-	/* Also while the library starts: its thread must not be born with signals open. */
+	/* Also while the library starts: its thread must begin with all signals blocked. */
 	change_storm(&stream, 0);
 	endpoint_open(&endpoint, 256, false);
 	side_open(&side, &endpoint, NULL, NULL, STREAM_SIZE);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A stream of numbered messages from one process to another, each checked in
- * content and order at the receiver, with a hook by which a test does something
- * to either process in the middle of it.
+ * A stream of numbered messages from one process to another, each checked in content and order at
+ * the receiver, with a hook by which a test does something to either process in the middle of it.
  *
- * Every message is a SEND; every fourth stands behind a WRITE that the receiver
- * looks at when the SEND has come, every sixteenth in front of a READ of it.
+ * Every message is a SEND. Every fourth follows a WRITE, which the receiver checks when the SEND
+ * has come; every sixteenth is followed by a READ of the message.
  */
 #ifndef TESTS_PROCS_STREAM_H
 #define TESTS_PROCS_STREAM_H

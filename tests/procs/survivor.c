@@ -160,7 +160,10 @@ static void open_watch(struct watch *watch, enum kill_mode mode)
 
 	qp_settings_default(&settings, IBV_QPT_RC);
 	settings.recv_cq = watch->recv_cq;
-	/* Nothing tells of the death of one never met: the retries run out, here after 130 ms. */
+	/*
+	 * Nothing tells of the death of a peer that was never met: the retries run out, here after
+	 * 130 ms.
+	 */
 	if (mode == KILL_NO_CONTACT) {
 		settings.timeout = 12;
 		settings.retry_count = 7;

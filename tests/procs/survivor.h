@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the referee of killed_peer and its survivor process tell each other. */
+/* Messages between the referee of killed_peer and its survivor process. */
 #ifndef TESTS_PROCS_SURVIVOR_H
 #define TESTS_PROCS_SURVIVOR_H
 
@@ -10,7 +10,7 @@
 
 enum { KILL_SIZE = 256 * 1024, KILL_MESSAGE = 512, KILL_RECEIVES = 16, KILL_WINDOW = 8 };
 
-/* Who does what to whom before the victim dies. */
+/* What survivor and victim do before the victim dies. */
 enum kill_mode {
 	KILL_ONE_SIDED,  /* survivor: WRITE, READ, ATOMIC */
 	KILL_SENDS,      /* survivor: SEND */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: processes of different users reach each other, as users of two adapters would: what number and key they tell each other
- * decides, every kind of message arrives, and a WRITE without a key that allows it does not. Root is a user like any other. So do
- * processes that made their queue pairs as one user and connect as another (daemons that drop their privileges).
+ * Promise: processes of different users reach each other, as users of two adapters would. The
+ * numbers and keys that they exchange decide: every kind of message arrives, and a WRITE without a
+ * key that allows it does not. Root is a user like any other. The same holds for processes that
+ * made their queue pairs as one user and connect as another (daemons that drop their privileges).
  *
  * Needs root to become two users; skips otherwise.
  */
@@ -77,7 +78,10 @@ static int target(int sock, void *unused)
 	return run(sock, users[1], false);
 }
 
-/* What root's context is called by passes to another user's process, which may not import it (ibv_import_device(3)). */
+/*
+ * The descriptor of root's context is passed to another user's process, which may not import it
+ * (ibv_import_device(3)).
+ */
 static int importer(int sock, void *context)
 {
 	const struct ibv_context *original = context;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a process whose requests wait for a stopped peer (SIGSTOP) leaves the processor to others while it does not
- * poll: while contact is still to be made, and while the ring to the peer is full. When the peer goes on, everything
- * that waited arrives.
+ * Promise: a process whose requests wait for a stopped peer (SIGSTOP) leaves the processor to
+ * others while it does not poll: while contact is still to be made, and while the ring to the peer
+ * is full. When the peer goes on, everything that waited arrives.
  *
  * usage: waiting_idle [contact | room]
  */

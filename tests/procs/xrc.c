@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promises about XRC domains of several processes (ibv_open_xrcd(3), ibv_open_qp(3), IBA annex A14):
+ * Promises about XRC domains of several processes (ibv_open_xrcd(3), ibv_open_qp(3), IBA annex
+ * A14):
  *   domain   a domain belongs to an inode whoever opens it, also after a rename; O_CREAT and O_EXCL hold across processes, and the
  *            last process that closes or dies takes it along
  *   crowd    processes that open a file's domain all at once have one domain, however many of them die meanwhile
@@ -11,9 +12,9 @@
  *   stopped  a process that stands still (the queue's, the queue pair's home) delays requests and fails none
  *   queue    the process of a queue is killed: requests for its queue fail, and nobody waits for it
  *
- * usage: xrc domain|crowd|shared|creator|stopped|queue [ROUNDS [NETNS]]
- * NETNS: a network namespace (/proc/PID/ns/net) that senders live in, so that they are on another host (VB_TEST_DEVICE names the
- * device in both).
+ * usage: xrc domain|crowd|shared|creator|stopped|queue [ROUNDS [NETNS]] NETNS: a network namespace
+ * (/proc/PID/ns/net) that senders live in, so that they are on another host (VB_TEST_DEVICE names
+ * the device in both).
  */
 #include "support/check.h"
 #include "support/process.h"
@@ -310,7 +311,10 @@ static void sender_open(struct side *side, struct endpoint *endpoint, int sock,
 	}
 	endpoint_open(endpoint, 64, false);
 	xrc_sender_open(side, endpoint);
-	/* Within a host patience does not depend on the machine. Between hosts a packet for a process that is gone is lost. */
+	/*
+	 * Within a host patience does not depend on the machine. Between hosts a packet for a
+	 * process that is gone is lost.
+	 */
 	side->settings.timeout = sender_net ? 16 : 0;
 	out.peer = side->local;
 	message_send(sock, &out, sizeof(out));
@@ -643,8 +647,9 @@ static void sending_rests(void)
 }
 
 /*
- * The process that executes a request dies, and another takes its place in the domain, before the queue pair's home hears of either: the
- * request fails all the same, and the home waits for no answer of the wrong process.
+ * The process that executes a request dies, and another takes its place in the domain, before the
+ * queue pair's home hears of either: the request fails all the same, and the home waits for no
+ * answer of the wrong process.
  */
 static void replaced_test(uint64_t *seed)
 {
