@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Fuzz target: the packet decoder. What it accepts lies within the packet and is written again as the same bytes. */
+/*
+ * Fuzz target: the packet decoder. What it accepts lies within the packet, and is encoded again to
+ * the same bytes.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +26,10 @@ static void forget(uint8_t *header, const struct vb_run *run)
 		header[VB_BTH_BYTES] = 0;
 }
 
-/* Solicited and AckReq in the middle of a message are not sent by us, but by whom they are they are kept. */
+/*
+ * verbatim does not send Solicited and AckReq in the middle of a message; when others do, they are
+ * kept.
+ */
 static void check_header(const uint8_t *packet, const struct vb_run *run, size_t bytes)
 {
 	uint8_t was[VB_PACKET_HEADER_MOST];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A promise that must hold for every input: if it does not, say which and abort, which every fuzzer takes for a finding. */
+/*
+ * A promise that must hold for every input: if it does not, say which and abort, which every fuzzer
+ * takes for a finding.
+ */
 #ifndef TESTS_FUZZ_DEMAND_H
 #define TESTS_FUZZ_DEMAND_H
 

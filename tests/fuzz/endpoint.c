@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The endpoint under fire: its link, its queues, what it demands of the protocol. */
+/* The endpoint under test: its link, its queues, and the checks on the protocol. */
 #include "endpoint.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "wire/opcode.h"
 #include "wire/packet.h"
 
-/* A link hands out room for exactly what was asked for. */
+/* A link gives room for exactly what was asked for. */
 static void *reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run)
 {
 	struct endpoint *e = endpoint_of(qp);
@@ -29,7 +29,7 @@ static void *reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const str
 	return e->room;
 }
 
-/* Whatever is sent must be something that a peer's decoder takes. */
+/* Each run that is sent must be one that a peer's decoder accepts. */
 static void check_packets(const struct vb_run *run, uint32_t mtu)
 {
 	static uint8_t packet[VB_PACKET_MOST];
@@ -116,7 +116,9 @@ static void recv_untake(struct vb_tqp *qp, struct vb_recv_wqe *wqe)
 	e->recvs_taken--;
 }
 
-/* Nothing of the responder's memory or receives is asked for before the queue is named; odd numbers name none. */
+/*
+ * The responder must name the queue before it uses memory or receives. Odd numbers name no queue.
+ */
 static enum vb_reason srq_enter(struct vb_tqp *qp, uint32_t srqn)
 {
 	DEMAND(qp->service == VB_SERVICE_XRC && srqn <= VB_SRQN_MASK);
@@ -243,7 +245,7 @@ void endpoint_start(struct endpoint *e, const uint8_t *head)
 	make_keys(e);
 	set_attributes(&e->qp, head);
 	protocol_send_queue(&e->qp, e->sq, END_SQ, END_WQE_BYTES);
-	/* As many as a device gives it, so that the sanitizer sees one too many. */
+	/* As many as a device gives it, so that the sanitizer sees an access beyond the last. */
 	e->res = calloc(vb_resource_slots(e->qp.max_dest_rd_atomic) + 1u, sizeof(*e->res));
 	e->rd_end = calloc(vb_resource_slots(e->qp.max_rd_atomic) + 1u, sizeof(*e->rd_end));
 	DEMAND(e->res && e->rd_end);
@@ -274,12 +276,12 @@ void endpoint_stop(struct endpoint *e)
 void endpoint_post_recv(struct endpoint *e, uint32_t length)
 {
 	struct vb_recv_wqe *w = &e->recv[e->recvs_posted % END_RECVS];
-	/* One place less than there is: the receive in use is still counted as taken. */
+	/* One place less than there is: the receive in use still counts as taken. */
 	if (e->qp.state == IBV_QPS_ERR || e->recvs_posted - e->recvs_taken >= END_RECVS - 1)
 		return;
 	w->wr_id = e->recvs_posted++;
 	w->length = length;
-	w->num_sge = length == 32 ? 2 : 1; /* two: memory that turns out to be bad */
+	w->num_sge = length == 32 ? 2 : 1; /* two: memory that fails */
 }
 
 void endpoint_post_send(struct endpoint *e, uint8_t what)
@@ -310,7 +312,7 @@ void endpoint_post_send(struct endpoint *e, uint8_t what)
 	w->opcode = opcodes[what & 7];
 	w->length = op->kind == VB_REQUEST_ATOMIC ? 8 : length;
 	w->num_sge = w->length ? 1 : 0;
-	w->peer_hint = what == 0xfc; /* the longest READ: memory that turns out to be bad */
+	w->peer_hint = what == 0xfc; /* the longest READ: memory that fails */
 	w->remote_addr = 0x4000;
 	w->rkey = 0x99;
 	w->remote_qpn = 0x333;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A queue pair under fire: the environment the protocol needs, made of a few buffers, which aborts the process as soon as the
- * protocol asks for something that it was not promised, or leaves a promise of its own unkept.
+ * A queue pair under test: the environment that the protocol needs, made of a few buffers. It
+ * aborts the process as soon as the protocol asks for something that it was not promised, or breaks
+ * a promise of its own.
  */
 #ifndef TESTS_FUZZ_ENDPOINT_H
 #define TESTS_FUZZ_ENDPOINT_H
@@ -20,7 +21,7 @@
 #define END_LOCAL     32768u
 #define END_IOVA      0x7000000000ull
 #define END_KEY       0x1100u
-#define END_KEY_DULL  0x2200u /* without remote rights; may be invalidated */
+#define END_KEY_DULL  0x2200u /* without remote rights; can be invalidated */
 #define END_QPN       0x000111u
 
 struct endpoint {
@@ -28,24 +29,24 @@ struct endpoint {
 	struct vb_resource *res;
 	uint32_t *rd_end;
 	struct vb_key keys[2];
-	uint8_t *region; /* what peers may reach */
-	uint8_t *local;  /* what requests gather from and scatter to */
+	uint8_t *region; /* memory that peers can reach */
+	uint8_t *local;  /* memory that requests gather from and scatter to */
 	uint8_t *room;   /* reserved in the link */
 	uint32_t room_bytes;
-	struct vb_run room_for; /* what it was reserved for */
-	uint32_t runs_left;     /* that the link takes */
+	struct vb_run room_for; /* the run that it was reserved for */
+	uint32_t runs_left;     /* runs that the link still takes */
 	bool reserved;
 	bool entered; /* XRC: the latest request named a queue that exists */
-	bool runs;    /* what arrives is longer than the path MTU: several packets in one */
+	bool runs;    /* what arrives is longer than the path MTU: a run of several packets */
 	_Alignas(8) char sq[END_SQ * END_WQE_BYTES];
 	struct vb_recv_wqe recv[END_RECVS];
 	uint32_t recvs_posted;
 	uint32_t recvs_taken;
 	uint32_t completed;
 
-	/* If set, sees every run that is sent. */
+	/* If set, gets every run that is sent. */
 	void (*watch)(struct endpoint *e, const struct vb_run *run, const uint8_t *payload);
-	/* What was seen last, for tests that know what they expect. */
+	/* The last results, for tests that know what to expect. */
 	struct vb_run sent;
 	uint32_t runs_sent;
 	enum vb_reason said; /* of a drop or a refusal */

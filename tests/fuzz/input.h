@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the targets eat. decode: the payload of one UDP datagram. responder: a head that describes the queue pair, then records,
- * each four bytes and as many bytes of packet as they say.
+ * The input of the targets. decode: the payload of one UDP datagram. responder: a head that
+ * describes the queue pair, then records, each of four bytes and as many bytes of packet as they
+ * say.
  */
 #ifndef TESTS_FUZZ_INPUT_H
 #define TESTS_FUZZ_INPUT_H
@@ -15,7 +16,8 @@
 
 /* Bytes of the head. */
 enum {
-	HEAD_SERVICE, /* modulo 3: RC, UC, UD; HEAD_XRC: XRC instead of RC; upper bit: a reliable link */
+	/* Modulo 3: RC, UC, UD; HEAD_XRC: XRC instead of RC; upper bit: a reliable link. */
+	HEAD_SERVICE,
 	HEAD_MTU,       /* modulo 5: 256 to 4096; upper bits: packets of the longest run */
 	HEAD_RD_ATOMIC, /* as requester */
 	HEAD_DEST_RD_ATOMIC,
@@ -29,15 +31,19 @@ enum {
 
 #define HEAD_XRC 0x40 /* in HEAD_SERVICE */
 
-/* Byte 0 of a record; byte 1 is an argument, bytes 2 and 3 the packet's length, lower first; 0 = no packet. */
+/*
+ * Byte 0 of a record; byte 1 is an argument, bytes 2 and 3 the packet's length, lower first; 0 = no
+ * packet.
+ */
 #define DO_PSN   0x01 /* the packet's PSN is what is expected plus the argument (signed) */
 #define DO_KEY   0x02 /* its key and address are good ones */
 #define DO_RECV  0x04 /* post a receive of argument * 32 bytes first */
-#define DO_SEND  0x08 /* post a request first: lower three bits which, upper five bits how long */
+/* Post a request first: the lower three bits say which, the upper five how long. */
+#define DO_SEND  0x08
 #define DO_TIMER 0x10 /* the timer expires first */
 #define DO_RUN   0x20 /* let the queue pair work afterwards */
 #define DO_FULL  0x40 /* ... while the link has room for argument modulo 4 runs only */
-#define DO_EVENT 0x80 /* first something happens: argument modulo 6 */
+#define DO_EVENT 0x80 /* first an event: argument modulo 6 */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

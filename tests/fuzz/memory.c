@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The memory of an endpoint under fire. Every copy is checked against what the protocol was given. */
+/*
+ * The memory of an endpoint under test. Every copy is checked against what the protocol was given.
+ */
 #include <string.h>
 
 #include "memory.h"

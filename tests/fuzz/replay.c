@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A target without a fuzzer: replay CAPTURES decode|responder [ROUNDS [FOLDER]]. Runs the seeds, ROUNDS changed copies of each, the
- * same ones every time, and the files in FOLDER, if there is one: inputs that once failed. So that every build, with any
- * compiler, runs the targets.
+ * A target without a fuzzer: replay CAPTURES decode|responder [ROUNDS [FOLDER]]. Runs the seeds,
+ * ROUNDS changed copies of each (the same ones every time), and the files in FOLDER, if given:
+ * inputs that once failed. So every build, with any compiler, runs the targets.
  */
 #include <dirent.h>
 #include <stdbool.h>

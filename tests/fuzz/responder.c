@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Fuzz target: a queue pair, fed with sequences of packets through the decoder, while it works on requests of its own. */
+/*
+ * Fuzz target: a queue pair, fed with sequences of packets through the decoder, while it works on
+ * requests of its own.
+ */
 #include <string.h>
 
 #include "endpoint.h"
@@ -35,7 +38,9 @@ static void deliver(struct endpoint *e, uint8_t control, uint8_t arg, const uint
 			run.rkey = END_KEY;
 			run.va = END_IOVA + (run.va & 0x1fff);
 		}
-		/* No capture has XRC, which is RC with one header more: mostly a queue that exists. */
+		/*
+		 * No capture has XRC, which is RC with one header more: mostly a queue that exists.
+		 */
 		if (e->qp.service == VB_SERVICE_XRC && run.service == VB_SERVICE_RC) {
 			run.service = VB_SERVICE_XRC;
 			run.srqn = (control & DO_KEY ? 2u : arg);
@@ -76,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (length > size - at)
 			length = (uint32_t)(size - at);
 		step(&e, control, arg);
-		/* Reading may answer what it is owed, if there is room. */
+		/* A receive may cause an answer that is owed to be sent, if there is room. */
 		e.runs_left = control & DO_FULL ? arg % 4 : RUNS_MOST;
 		if (length)
 			deliver(&e, control, arg, data + at, length);

@@ -145,7 +145,10 @@ static void each_end(const struct capture *c, const char *file, use_fn *use)
 		one_end(c, file, end & 1, end & 2, end & 4, use);
 }
 
-/* What no capture has: ATOMIC_WRITE and FLUSH, good ones, misaligned, too long, of no type, of an unknown level. */
+/*
+ * Packets that no capture has: ATOMIC_WRITE and FLUSH, valid ones, misaligned, too long, of no
+ * type, of an unknown level.
+ */
 static void each_newer(enum seed_kind kind, bool xrc, use_fn *use)
 {
 	static const struct vb_run runs[] = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Inputs made of the captures: every packet for the decoder, every conversation, seen from each end, for the queue pair. */
+/*
+ * Inputs made of the captures: every packet for the decoder; for the queue pair every conversation,
+ * seen from each end.
+ */
 #ifndef TESTS_FUZZ_SEEDS_H
 #define TESTS_FUZZ_SEEDS_H
 
@@ -8,7 +11,9 @@
 
 enum seed_kind { SEED_DECODE, SEED_RESPONDER };
 
-/* Calls use() for each input of that kind made of the captures in `folder`; -1 if there are none. */
+/*
+ * Calls use() for each input of that kind made of the captures in `folder`; -1 if there are none.
+ */
 int seeds_each(const char *folder, enum seed_kind kind,
 	       void (*use)(const char *name, const uint8_t *data, size_t size));
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A link for tests: packets through a socket of pairs, to one other process. It shows what a link takes: this table, and a line in
- * provider/links.c, which only the library of these tests is built with.
+ * A link for tests: packets through a pair of sockets, to one other process. It shows what a link
+ * needs: this table, and a line in provider/links.c, with which only the library of these tests is
+ * built.
  *
- * VB_TEST_PIPE holds the number of our end (unix(7), SOCK_SEQPACKET). Connected queue pairs that address this host take it, and
- * so nothing is shared with the peer. What it sends is believed: it is the same test.
+ * VB_TEST_PIPE is the number of this process's socket (unix(7), SOCK_SEQPACKET). Connected queue
+ * pairs that address this host take the link, so nothing is shared with the peer. What the peer
+ * sends is believed: it belongs to the same test.
  */
 #include "link/pipe.h"
 
@@ -25,11 +27,11 @@
 #define WINDOW_BYTES 65536u /* in flight for each queue pair: a fraction of what the socket holds */
 #define BATCH        16
 
-/* A thread reserves, fills and commits under an engine's lock; nothing comes between. */
+/* A thread reserves, fills and commits under an engine's lock, with nothing in between. */
 static _Thread_local struct vb_pipe_packet out;
 
 static struct {
-	struct vb_lock lock; /* receiving */
+	struct vb_lock lock; /* guards receiving */
 	struct vb_pipe_packet in;
 	_Atomic bool watched, rang;
 } state;
@@ -95,7 +97,7 @@ static void *reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, const stru
 	return out.payload;
 }
 
-/* Where the socket is full the packet is lost, and sent again. */
+/* Where the socket is full the packet is lost, and sent again by the protocol. */
 static void commit(struct vb_qp *qp, const struct vb_run *run)
 {
 	(void)qp;
@@ -103,7 +105,7 @@ static void commit(struct vb_qp *qp, const struct vb_run *run)
 	(void)send(end(), &out, sizeof(out.run) + run->length, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Under the receiving lock. False: there is nothing more for this engine. */
+/* Under the receiving lock. False: no packet is left for this engine. */
 static bool receive(struct vb_engine *e)
 {
 	struct vb_run *run = &state.in.run;
@@ -112,7 +114,7 @@ static bool receive(struct vb_engine *e)
 
 	if (recv(end(), run, sizeof(*run), MSG_DONTWAIT | MSG_PEEK) != sizeof(*run))
 		return false;
-	/* Another engine's: it takes the packet in its own drive. */
+	/* The packet is for another engine, which takes it in its own drive. */
 	if (vb_qp_owner(e->node, run->dest_qpn, &owner) == VB_QP_HERE && owner != e->index)
 		return false;
 	if (recv(end(), &state.in, sizeof(state.in), MSG_DONTWAIT) < 0)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A link for tests: packets through a pair of sockets. What the packets look like is what a relay between two ends sees. */
+/*
+ * A link for tests: packets through a pair of sockets. A relay between the two ends sees packets of
+ * this form.
+ */
 #ifndef TESTS_LINK_PIPE_H
 #define TESTS_LINK_PIPE_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * SEND, WRITE, READ and an atomic between two processes whose queue pairs take the link of pipe.c. This process passes the packets on,
- * counts them, and loses some: what arrives has come this way, and the protocol above works as over any link.
+ * SEND, WRITE, READ and an atomic between two processes whose queue pairs take the link of pipe.c.
+ * This process passes the packets on, counts them, and loses some. So what arrives has come this
+ * way, and the protocol works as over any link.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -20,7 +21,7 @@
 enum { BUFFER = 1 << 20, HALF = BUFFER / 2, LONG = 300001, LOSE_EVERY = 41, PATIENCE_MS = 60000 };
 
 struct relay {
-	int end[2]; /* ours, towards each process */
+	int end[2]; /* this process's sockets towards each of the two */
 	int given[2];
 	_Atomic bool stop;
 	uint32_t count[VB_OP_COUNT];

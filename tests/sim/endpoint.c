@@ -176,7 +176,7 @@ static void set_attributes(struct sim_side *s)
 
 	memset(qp, 0, offsetof(struct vb_tqp, resp));
 	memset(&qp->resp, 0, offsetof(struct vb_responder, res));
-	/* Resources of an earlier life must not matter. */
+	/* Resources from before a reset must not matter. */
 	memset(s->res, 0xdd, sizeof(s->res));
 	qp->env = c->direct ? &sim_env_direct : &sim_env;
 	qp->qpn = 0x100 + s->number;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The simulated link. A lossy one cuts runs at random places, and loses, spoils, repeats and delays the pieces; a
- * reliable one keeps runs and their order. Both hold only so many.
+ * The simulated link. A lossy link cuts runs at random places, and loses, changes, repeats and
+ * delays the pieces. A reliable link keeps runs and their order. Both hold a limited number of
+ * runs.
  */
 #include <string.h>
 
@@ -22,7 +23,7 @@ void *link_reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struc
 	if (run->length > qp->max_run_bytes || run->length > SIM_PACKET_BYTES)
 		world_fault(s->world, "side %u reserves %u bytes for a run", s->number,
 			    run->length);
-	if (s->world->fault[0]) /* so that a queue pair gone mad comes to an end */
+	if (s->world->fault[0]) /* so that a queue pair that sends without end is stopped */
 		return NULL;
 	s->reserved_for = *run;
 	return s->in_link < s->world->config.room ? s->reserved : NULL;
@@ -65,7 +66,7 @@ static void put(struct sim_side *s, const struct vb_run *run, const uint8_t *pay
 	world_schedule(w, SIM_EVENT_PACKET, s->number, delay_ns, w->packet_hint % SIM_PACKETS);
 }
 
-/* One piece of a lossy link meets its fate. */
+/* Draws what happens to one piece on a lossy link. */
 static void throw_piece(struct sim_side *s, const struct vb_run *run, const uint8_t *payload)
 {
 	struct world *w = s->world;
@@ -75,7 +76,7 @@ static void throw_piece(struct sim_side *s, const struct vb_run *run, const uint
 	bool orderly = c->service == VB_SERVICE_UC;
 
 	if (orderly) {
-		/* UC has no way to tell an old packet from a new one: its network keeps the order. */
+		/* UC cannot tell an old packet from a new one: its network keeps the order. */
 		delay = c->delay_ns;
 	} else if (sim_chance(w, c->late)) {
 		delay += c->delay_ns * (1 + sim_below(w, 3));
@@ -98,7 +99,7 @@ static void throw_piece(struct sim_side *s, const struct vb_run *run, const uint
 	}
 }
 
-/* Cuts a run of packets anywhere between them. */
+/* Cuts a run anywhere between two packets. */
 static void cut(struct sim_side *s, const struct vb_run *run)
 {
 	const uint8_t ends = VB_RUN_LAST | VB_RUN_IMM | VB_RUN_INV | VB_RUN_SOLICITED |

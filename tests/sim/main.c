@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sim --seeds A..B | --seed N [--trace]: runs seeds, stops at the first that goes wrong and says how to see it again. */
+/*
+ * sim --seeds A..B | --seed N [--trace]: runs seeds, stops at the first that fails, and says how to
+ * see it again.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

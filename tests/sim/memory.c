@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The memory of a side: keys, scatter and gather, what the responder does with it, direct access. */
+/* The memory of a side: keys, scatter and gather, the responder's accesses, direct access. */
 #include <string.h>
 
 #include "world.h"
@@ -77,7 +77,10 @@ enum vb_reason memory_recv_scatter(struct vb_tqp *qp, struct vb_recv_wqe *wqe, u
 	return copy(side_of(qp), vb_recv_wqe_sge(wqe), wqe->num_sge, offset, buffer, length, true);
 }
 
-/* An odd number and an even one belong to different protection domains, and nobody has entered one without naming it. */
+/*
+ * Queues with odd and with even numbers belong to different protection domains. The responder must
+ * name a queue before it uses its domain.
+ */
 enum vb_reason memory_srq_enter(struct vb_tqp *qp, uint32_t srqn)
 {
 	side_of(qp)->pd = 1 + (srqn & 1);
@@ -264,7 +267,7 @@ enum vb_direct memory_direct(struct vb_tqp *qp, struct vb_send_wqe *wqe)
 	return answer;
 }
 
-/* Whether to wait is a matter of luck here; what is said of the requests in flight must be true. */
+/* Whether to wait is random here; what the protocol says of the requests in flight must be true. */
 bool memory_direct_waits(struct vb_tqp *qp, const struct vb_send_wqe *wqe, bool two_sided)
 {
 	struct sim_side *s = side_of(qp);

@@ -85,7 +85,7 @@ static bool is_atomic(const struct oracle_op *op)
 	return op->kind == ORACLE_SWAP || op->kind == ORACLE_ADD;
 }
 
-/* Where byte `offset` of a list of pieces lies. */
+/* The address of byte `offset` of a list of pieces. */
 static uint32_t place(const struct oracle_piece *piece, unsigned int pieces, uint32_t offset)
 {
 	for (unsigned int i = 0; i < pieces; i++) {
@@ -101,7 +101,10 @@ static bool covers(const struct oracle_op *op, uint32_t at)
 	return at >= op->remote_at && at - op->remote_at < op->length;
 }
 
-/* Could one of the requests [from, posted) that nothing held back have put `value` at `at` of the other side? */
+/*
+ * Whether one of the requests [from, posted), none of which was held back, can have put `value` at
+ * `at` of the other side.
+ */
 static bool later_write(const struct oracle_side *s, unsigned int from, uint32_t at, uint8_t value,
 			bool fences)
 {
@@ -117,7 +120,7 @@ static bool later_write(const struct oracle_side *s, unsigned int from, uint32_t
 	return false;
 }
 
-/* The data of a WRITE lies in the other side's memory, or what a later WRITE put there. */
+/* The data of a WRITE is in the other side's memory, or the data of a later WRITE is. */
 static void check_written(struct oracle *o, unsigned int side, unsigned int index, const char *when)
 {
 	struct oracle_side *s = &o->side[side];
@@ -298,7 +301,7 @@ static bool matches(struct oracle *o, unsigned int side, const struct oracle_op 
 	return true;
 }
 
-/* The message that a receive holds: the next one (RC), or the next one that got through. */
+/* The message in a receive: the next one (RC), or the next one that arrived. */
 static bool find_message(struct oracle *o, unsigned int sender, const struct oracle_recv *r,
 			 const struct oracle_message *m)
 {
@@ -336,7 +339,7 @@ static void received(struct oracle *o, unsigned int side, struct oracle_recv *r,
 		      m->solicited, s->next_msg);
 		return;
 	}
-	/* What came before a message is visible with it. */
+	/* The data of requests before a message is visible when the message is. */
 	for (unsigned int i = s->finished; o->reliable_service && i < s->next_msg; i++) {
 		if (s->op[i].kind == ORACLE_WRITE && !s->op[i].done &&
 		    s->op[i].status & 1u << IBV_WC_SUCCESS)
@@ -405,7 +408,10 @@ void oracle_stopped(struct oracle *o, unsigned int side, bool app)
 		      "side %u: its queue pair stopped without a failed request, receive or event",
 		      side);
 	p->stopped = true;
-	/* Who asks a stopped queue pair gets no answer; but who made it stop is told, if nothing gets lost. */
+	/*
+	 * A queue pair that is stopped answers no request. But the request that made it stop is
+	 * answered, if no packet is lost.
+	 */
 	if (o->reliable_service && (o->lossy || app || p->send_error))
 		s->may |= 1u << IBV_WC_RETRY_EXC_ERR;
 }
@@ -416,7 +422,7 @@ void oracle_event(struct oracle *o, unsigned int side, int event)
 
 	if (event == IBV_EVENT_COMM_EST)
 		return;
-	/* A request that was flushed may yet be executed. */
+	/* A request that was flushed may still be executed. */
 	for (unsigned int i = 0; i < s->posted; i++) {
 		if (s->op[i].event == event && (!s->op[i].done || s->op[i].failed)) {
 			o->side[side].events++;
@@ -454,7 +460,7 @@ static void finish_side(struct oracle *o, unsigned int side, bool gone, bool oth
 	}
 }
 
-/* Unreliable WRITEs: each byte is the one before or of some WRITE over it. */
+/* Unreliable WRITEs: each byte is the former one, or that of a WRITE over it. */
 static bool some_write(const struct oracle *o, unsigned int side, uint32_t at)
 {
 	const struct oracle_side *s = &o->side[other(o, side)];
@@ -490,7 +496,10 @@ void oracle_finish(struct oracle *o, bool side_gone[2])
 	}
 	for (unsigned int s = 0; s < o->sides; s++) {
 		const struct oracle_side *sender = &o->side[other(o, s)];
-		/* A receive holds part of a message that got lost, or whose sender stopped in the middle. */
+		/*
+		 * A receive holds a part of a message that was lost, or whose sender stopped in the
+		 * middle.
+		 */
 		bool open = o->may_drop || side_gone[s] || side_gone[other(o, s)] ||
 			    sender->send_error;
 

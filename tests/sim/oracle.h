@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The oracle: what two queue pairs must do, told from the requests alone.
+ * The oracle: what two queue pairs must do, computed from the requests alone.
  *
- * It keeps its own copy of both memories and executes every request once, in order, as the verbs pages say; it knows no
- * packet and no PSN, and shares no code with src/transport. The simulator tells it what is posted and what completes;
- * it compares status, order, length, immediate and every byte. The first contradiction is kept as a sentence.
+ * It keeps its own copy of both memories and executes every request once, in order, as the manual
+ * pages of the verbs say. It knows no packet and no PSN, and shares no code with src/transport. The
+ * simulator tells it what is posted and what completes; it compares status, order, length,
+ * immediate and every byte. It keeps the first contradiction as a sentence.
  */
 #ifndef TESTS_SIM_ORACLE_H
 #define TESTS_SIM_ORACLE_H
@@ -25,11 +26,11 @@ enum oracle_kind {
 	ORACLE_ADD,
 	ORACLE_LOCAL,
 	ORACLE_PUT,   /* ATOMIC_WRITE */
-	ORACLE_FLUSH, /* changes nothing, but has its place and its answer */
+	ORACLE_FLUSH, /* changes nothing, but has its place in the order and its answer */
 };
 
 struct oracle_piece {
-	uint32_t at; /* in the side's memory */
+	uint32_t at; /* offset in the side's memory */
 	uint32_t length;
 };
 
@@ -38,19 +39,19 @@ struct oracle_op {
 	struct oracle_piece piece[ORACLE_PIECES];
 	unsigned int pieces;
 	uint32_t length;
-	uint32_t remote_at; /* in the other side's memory */
-	uint64_t compare;   /* also what ADD adds */
+	uint32_t remote_at; /* offset in the other side's memory */
+	uint64_t compare;   /* also the operand of ADD */
 	uint64_t swap;
 	bool has_imm;
 	bool has_inv;
 	uint32_t imm;
 	bool solicited;
 	bool fence;
-	/* What may come of it: bits 1 << enum ibv_wc_status. */
+	/* Possible results: bits 1 << enum ibv_wc_status. */
 	uint32_t status;
-	uint32_t recv_status; /* of the receive, where the receiver may fail; 0 = it does not */
-	int event;            /* or this event instead of a failing receive; -1 = none */
-	/* The oracle's own. */
+	uint32_t recv_status; /* of the receive, where the receiver may fail; 0: it does not */
+	int event;            /* or this event instead of a receive that fails; -1: none */
+	/* Members that the oracle sets. */
 	bool posted;
 	bool done;
 	bool failed;
@@ -70,17 +71,17 @@ struct oracle_recv {
 struct oracle_side {
 	const uint8_t *real;
 	uint8_t *model;
-	uint8_t *unknown; /* 1: nobody can say what the byte is */
+	uint8_t *unknown; /* 1: the byte is not determined */
 	struct oracle_op op[ORACLE_OPS];
-	unsigned int ops;      /* known */
-	unsigned int posted;   /* of them, posted */
-	unsigned int finished; /* of them, completed */
-	unsigned int
-		next_msg; /* index of the next op that uses a receive of the other side, not yet received */
+	unsigned int ops;      /* planned */
+	unsigned int posted;   /* of these, posted */
+	unsigned int finished; /* of these, completed */
+	/* Index of the next op that uses a receive of the other side, not yet received. */
+	unsigned int next_msg;
 	struct oracle_recv recv[ORACLE_RECVS];
 	unsigned int recvs;
 	unsigned int recv_finished;
-	uint32_t may; /* statuses that any request of this side may end with besides its own */
+	uint32_t may; /* statuses with which any request of this side may end, besides its own */
 	uint32_t recv_may;
 	bool may_stop;   /* the program itself may move the queue pair to the error state */
 	bool send_error; /* a request failed: only flushes follow */
@@ -95,16 +96,22 @@ struct oracle {
 	bool reliable_service; /* RC */
 	bool lossy;
 	bool may_drop;   /* unreliable service: messages may vanish */
-	bool may_repeat; /* unreliable service: messages may come twice or in another order */
+	bool may_repeat; /* unreliable service: messages may come twice, or in another order */
 	uint32_t header; /* bytes before the payload of a receive */
 	struct oracle_side side[2];
 	char fault[400];
 };
 
-/* Starts over; the memories of `size` bytes stay the caller's. side[].real, model, unknown are set by the caller before. */
+/*
+ * Starts over. The memories of `size` bytes belong to the caller, which has set side[].real, model
+ * and unknown before.
+ */
 void oracle_start(struct oracle *o, unsigned int sides, uint32_t size);
 
-/* Appends a request that the side is going to post; requests are posted in this order. Returns its number. */
+/*
+ * Appends a request that the side is going to post. Requests are posted in this order. Returns its
+ * number.
+ */
 unsigned int oracle_plan(struct oracle *o, unsigned int side, const struct oracle_op *op);
 void oracle_posted(struct oracle *o, unsigned int side);
 unsigned int oracle_recv_posted(struct oracle *o, unsigned int side,
@@ -123,13 +130,13 @@ struct oracle_message {
 };
 
 void oracle_recv_done(struct oracle *o, unsigned int side, const struct oracle_message *m);
-/* The protocol stopped the queue pair, or (app) the program did. */
+/* The protocol has stopped the queue pair, or (app) the program has. */
 void oracle_stopped(struct oracle *o, unsigned int side, bool app);
 void oracle_event(struct oracle *o, unsigned int side, int event);
-/* The side's process is gone: nothing more is expected of it. */
+/* The side's process has ended: nothing more is expected of it. */
 void oracle_gone(struct oracle *o, unsigned int side);
 
-/* At the end: everything completed, and every byte of both memories as it must be. */
+/* At the end: checks that everything has completed, and every byte of both memories. */
 void oracle_finish(struct oracle *o, bool side_gone[2]);
 
 #endif

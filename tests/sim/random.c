@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The one source of chance of a run (splitmix64). */
+/* The one source of random numbers of a run (splitmix64). */
 #include "world.h"
 
 uint64_t sim_random(struct world *w)

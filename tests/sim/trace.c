@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A run told in lines: time, who, what. */
+/* The trace of a run, by lines: time, side, event. */
 #include <stdarg.h>
 #include <stdio.h>
 

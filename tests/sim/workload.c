@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a seed means: the network, the attributes, the requests, the fault. */
+/* What a seed stands for: the network, the attributes, the requests, the fault. */
 #include <stdio.h>
 #include <string.h>
 
@@ -72,7 +72,7 @@ static void choose_attributes(struct world *w, struct sim_config *c)
 	}
 	if (c->self)
 		c->psn[1] = c->psn[0];
-	/* Later than one time-out, sooner than all of them. */
+	/* Later than one time-out, sooner than all of them together. */
 	if (sim_chance(w, 200))
 		c->ready_ns[sim_below(w, 2)] = (4096ull << c->timeout) *
 					       (1 + (c->reliable ? sim_below(w, c->retry_cnt) : 0));
@@ -102,7 +102,10 @@ static void choose_fault(struct world *w, struct sim_config *c)
 		c->max_dest_rd_atomic = c->max_rd_atomic / 2;
 	if (c->fault == SIM_FAULT_PSN && c->self)
 		c->fault = SIM_FAULT_NONE;
-	/* What is ahead may be so by one. Who is behind by a few reaches in time what is expected, and nobody can tell. */
+	/*
+	 * A PSN ahead may be so by one. A side that is behind by a few reaches the expected PSN in
+	 * time, which cannot be noticed.
+	 */
 	if (c->fault == SIM_FAULT_PSN)
 		c->psn_off = sim_chance(w, 500)
 				     ? 0x10000 + sim_below(w, 1u << 22)
@@ -129,7 +132,7 @@ void workload_choose(struct world *w, uint64_t seed)
 	c->direct = c->reliable && c->service == VB_SERVICE_RC && sim_chance(w, 500);
 	c->xrc = c->service == VB_SERVICE_RC && !c->direct && seed % 4 == 0;
 	c->late_recv = sim_chance(w, 400);
-	/* Patience that lasts for each message, but not for all of them together. */
+	/* Retries that suffice for each message, but not for all of them together. */
 	if (c->late_recv && sim_chance(w, 400)) {
 		c->min_rnr_timer = 13;
 		c->rnr_retry = 4;
@@ -182,7 +185,10 @@ static enum oracle_kind choose_kind(struct world *w)
 	}
 }
 
-/* Scatter/gather lists: sources anywhere in the source area, landings each in a place of their own. */
+/*
+ * Scatter/gather lists: sources anywhere in the source area; each destination in a place of its
+ * own.
+ */
 static void place_pieces(struct sim_side *s, struct oracle_op *op, bool lands)
 {
 	struct world *w = s->world;
@@ -241,7 +247,7 @@ static bool is_remote(const struct oracle_op *op)
 	       op->kind == ORACLE_ADD || op->kind == ORACLE_PUT;
 }
 
-/* Does the request need the other side's memory? */
+/* Whether the request needs the other side's memory. */
 static bool touches(const struct oracle_op *op)
 {
 	return (is_remote(op) && op->length) || op->kind == ORACLE_FLUSH;
@@ -286,7 +292,7 @@ static enum oracle_kind fault_kind(struct world *w, enum oracle_kind kind)
 
 #define NOWHERE 0xfffffff0u
 
-/* What the fault does to its request, and what must come of it. */
+/* What the fault does to its request, and the result that must follow. */
 static void spoil(struct world *w, struct oracle_op *op, struct vb_send_wqe *wqe,
 		  struct ibv_sge *sge, uint32_t *recv)
 {
@@ -352,13 +358,13 @@ static void spoil(struct world *w, struct oracle_op *op, struct vb_send_wqe *wqe
 	}
 }
 
-/* A READ whose answer got lost is not answered again from memory that is gone since. */
+/* A READ whose answer was lost is not answered again from memory that has been taken away since. */
 static uint32_t unanswered(const struct world *w)
 {
 	return w->config.reliable ? 0 : only(IBV_WC_RETRY_EXC_ERR);
 }
 
-/* Faults of a side as a whole: what they may mean for each request. */
+/* Faults of a whole side: their possible results for each request. */
 static void loosen(const struct world *w, struct oracle_op *op, unsigned int lacking)
 {
 	bool atomic = op->kind == ORACLE_SWAP || op->kind == ORACLE_ADD;
@@ -377,7 +383,7 @@ static void loosen(const struct world *w, struct oracle_op *op, unsigned int lac
 		if (op->kind == ORACLE_LOCAL)
 			return;
 		op->status = only(IBV_WC_RETRY_EXC_ERR);
-		if (is_remote(op)) /* not a byte changes */
+		if (is_remote(op)) /* no byte changes */
 			op->remote_at = NOWHERE;
 		break;
 	case SIM_FAULT_GONE:
@@ -398,7 +404,9 @@ static void loosen(const struct world *w, struct oracle_op *op, unsigned int lac
 		if (op->kind != ORACLE_READ && op->kind != ORACLE_FLUSH && !is_word(op))
 			return;
 		op->status |= only(IBV_WC_REM_INV_REQ_ERR);
-		/* The answer of one too many is forgotten before it can be asked for again. */
+		/*
+		 * The answer to one request too many is forgotten before it can be requested again.
+		 */
 		if (!w->config.reliable)
 			op->status |= only(IBV_WC_RETRY_EXC_ERR);
 		op->event = IBV_EVENT_QP_REQ_ERR;
@@ -426,7 +434,7 @@ static void choose_content(struct sim_side *s, struct oracle_op *op, bool spoilt
 	if (op->kind == ORACLE_SEND || op->kind == ORACLE_WRITE) {
 		op->has_imm = sim_chance(w, 300);
 		op->solicited = sim_chance(w, 300) && (op->kind == ORACLE_SEND || op->has_imm);
-		/* Where messages get lost, short ones are known by their immediate. */
+		/* Where messages get lost, short ones are recognised by their immediate. */
 		if (c->service != VB_SERVICE_RC && op->length < 8 && op->kind == ORACLE_SEND)
 			op->has_imm = true;
 		op->has_inv = c->service == VB_SERVICE_RC && op->kind == ORACLE_SEND &&
@@ -472,7 +480,7 @@ static void plan_one(struct world *w, unsigned int number, unsigned int lacking)
 	wqe->compare_add = op.compare;
 	wqe->swap = op.swap;
 	if (op.kind == ORACLE_FLUSH) {
-		/* The region goes on behind the targets. */
+		/* The region continues behind the targets. */
 		wqe->compare_add = 1 + sim_below(w, 200);
 		wqe->swap = VB_FETH(1 + sim_below(w, 3), sim_below(w, 2));
 	}
@@ -490,11 +498,11 @@ static void plan_one(struct world *w, unsigned int number, unsigned int lacking)
 			.length = op.piece[i].length,
 			.lkey = op.piece[i].length
 					? SIM_KEY_ALL
-					: SIM_KEY_WRONG, /* of zero bytes: not looked at */
+					: SIM_KEY_WRONG, /* of zero bytes: the key is not read */
 		};
 	}
 	recv = op.length + (w->config.service == VB_SERVICE_UD ? 40 : 0) + sim_below(w, 50);
-	/* Where messages get lost, any receive must do for any message, mostly. */
+	/* Where messages get lost, most receives must fit any message. */
 	if (w->config.service != VB_SERVICE_RC && !sim_chance(w, 50))
 		recv = w->config.service == VB_SERVICE_UD ? w->config.mtu + 40 : 8000;
 	else if (op.kind == ORACLE_WRITE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Virtual time: the heap of events, and what each does. */
+/* Virtual time: the heap of events, and what each event does. */
 #include "world.h"
 
 #include <stdarg.h>
@@ -103,7 +103,9 @@ static void post_recv_some(struct sim_side *s)
 {
 	struct world *w = s->world;
 	const struct sim_config *c = &w->config;
-	/* Where tries are counted, one receive comes within each of them, so that they last. */
+	/*
+	 * Where tries are counted, one receive is posted within each of them, so that they suffice.
+	 */
 	bool counted = c->rnr_retry != 7;
 	unsigned int count = counted ? 1 : sim_below(w, 5);
 
@@ -113,7 +115,7 @@ static void post_recv_some(struct sim_side *s)
 			       sim_below(w, counted ? 900000 : 60000), 0);
 }
 
-/* Drains the send queue, later resumes it. */
+/* Drains the send queue, and resumes it later. */
 static void toggle_sqd(struct sim_side *s)
 {
 	struct world *w = s->world;
@@ -142,7 +144,7 @@ static void happen(struct world *w)
 		trace_line(w, "%c: the program moves it to ERR", 'A' + (int)s->number);
 		oracle_stopped(&w->oracle, s->number, true);
 		vb_tqp_to_error(&s->qp);
-		sim_env.queue.state_changed(&s->qp); /* the device's part: flush the receives */
+		sim_env.queue.state_changed(&s->qp); /* the device's part: flushes the receives */
 		break;
 	case SIM_FAULT_PEER_DEAD:
 		trace_line(w, "%c: dies", 'A' + (int)s->number);
@@ -274,7 +276,10 @@ bool world_run(struct world *w, uint64_t seed, bool trace)
 	}
 	for (int s = 0; s < 2; s++)
 		gone[s] = w->side[s].gone;
-	/* All patience chosen is shorter than the repair timer of reliable links, which is for answers that are lost. */
+	/*
+	 * All times chosen are shorter than the repair timer of reliable links, which is for
+	 * answers that are lost.
+	 */
 	if (c->reliable && w->last_done_ns > VB_REPAIR_NS * 9 / 10)
 		world_fault(w, "on a reliable link an answer got lost");
 	if (!w->fault[0] && !w->oracle.fault[0])

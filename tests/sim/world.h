@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One simulated run: two queue pairs (or one, connected to itself), a link between them, virtual time, and the oracle.
+ * One simulated run: two queue pairs (or one, connected to itself), a link between them, virtual
+ * time, and the oracle.
  *
- * Everything follows from the seed. Nothing is allocated after world_create(): packets, events and queues have fixed
- * places, and running out of one of them is a fault of the run.
+ * Everything follows from the seed. Nothing is allocated after world_create(): packets, events and
+ * queues have fixed places, and running out of one of them is a fault of the run.
  */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
@@ -23,7 +24,7 @@
 #define SIM_PACKET_BYTES  65536
 #define SIM_POOL_BYTES    (16u << 20)
 
-/* Where things lie in the memory of a side. */
+/* The layout of a side's memory. */
 #define SIM_SOURCE_AT     0u
 #define SIM_SOURCE_BYTES  65536u
 #define SIM_TARGET_AT     65536u
@@ -41,11 +42,11 @@
 #define SIM_KEY_NO_RIGHTS 0x2200u
 #define SIM_KEY_WRONG     0x1101u
 #define SIM_KEY_WINDOW    0x3300u
-#define SIM_KEY_SECOND \
-	0x4400u /* as ALL, of the protection domain of XRC queues with an odd number */
+/* As ALL, of the protection domain of XRC queues with an odd number. */
+#define SIM_KEY_SECOND    0x4400u
 
-/* Where the target's region begins as peers see it: an iova of its own. */
-#define SIM_IOVA 0x7000000000ull
+/* Where the target's region begins for peers: an iova of its own. */
+#define SIM_IOVA          0x7000000000ull
 
 enum sim_fault {
 	SIM_FAULT_NONE,
@@ -91,12 +92,13 @@ struct sim_config {
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint32_t psn[2];
-	uint64_t ready_ns[2]; /* when a side's queue pair gets ready */
+	uint64_t ready_ns[2]; /* when a side's queue pair becomes ready */
 	enum sim_fault fault;
 	unsigned int fault_side;
 	unsigned int fault_op;
 	uint64_t fault_ns;
-	uint32_t psn_off; /* what the other side expects is so much more than what this side sends */
+	/* The other side expects a PSN that is larger by this than what this side sends. */
+	uint32_t psn_off;
 };
 
 enum sim_event_kind {
@@ -141,25 +143,25 @@ struct sim_side {
 	uint8_t *memory;
 	struct vb_key keys[4];
 	_Alignas(16) char sq[SIM_SQ * SIM_WQE_BYTES];
-	struct vb_send_wqe plan[ORACLE_OPS]; /* what will be posted */
+	struct vb_send_wqe plan[ORACLE_OPS]; /* the requests that will be posted */
 	struct ibv_sge plan_sge[ORACLE_OPS][SIM_SGE];
 	unsigned int plans;
 	unsigned int completed;
 	struct sim_recv recv[ORACLE_RECVS];
 	unsigned int recvs_posted;
 	unsigned int recvs_taken;
-	unsigned int recvs_wanted; /* how many the other side's messages need */
+	unsigned int recvs_wanted; /* receives that the other side's messages need */
 	uint32_t recv_length[ORACLE_RECVS];
 	uint32_t landing_used, recv_used;
 	uint32_t timer_generation;
 	bool run_scheduled;
 	bool gone;
 	bool memory_gone;
-	bool drained; /* SQD and nothing under way: no request may leave */
+	bool drained; /* SQD and nothing under way: no request may be sent */
 	bool window_dead;
 	uint32_t pd;           /* XRC: of the queue that the latest request named */
 	unsigned int in_link;  /* runs sent by this side that the link holds */
-	uint64_t link_free_ns; /* reliable: nothing arrives before what was sent earlier */
+	uint64_t link_free_ns; /* reliable: no run arrives before the ones that were sent earlier */
 	uint8_t reserved[SIM_PACKET_BYTES];
 	struct vb_run reserved_for;
 };
@@ -189,7 +191,7 @@ struct world {
 /* world.c */
 struct world *world_create(void);
 void world_destroy(struct world *w);
-/* Runs one seed to its end; true if everything was right, else w->fault says what was not. */
+/* Runs one seed to its end. True if everything was right; otherwise w->fault says what was not. */
 bool world_run(struct world *w, uint64_t seed, bool trace);
 void world_fault(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void world_schedule(struct world *w, enum sim_event_kind kind, unsigned int side, uint64_t delay_ns,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Usage: udp-mcast DEVICE GROUP GID_INDEX receive|send|apart|idle|stand
- * receive: two queue pairs join the group, a third joins with another Q_Key; each of the two has to get every datagram once, with
- * the sender's address in its GRH, the third none. send: a member itself, sends DATAGRAMS of them and has to get its own.
- * idle: joins, waits two seconds, and must have used next to no processor time.
- * stand: joins and does nothing until it is killed.
+ *
+ * receive: two queue pairs join the group, and a third joins with another Q_Key. Each of the two
+ * must get every datagram once, with the sender's address in its GRH; the third must get none.
+ * send: a member itself; sends DATAGRAMS of them and must get its own. idle: joins, waits two
+ * seconds, and must have used nearly no processor time. stand: joins and does nothing until it is
+ * killed.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -30,7 +32,7 @@ struct end {
 	struct ibv_mr *mr;
 	uint8_t *memory;
 	uint32_t got;
-	uint32_t seen; /* one bit a datagram */
+	uint32_t seen; /* one bit for each datagram */
 };
 
 static struct ibv_context *context;
@@ -228,7 +230,10 @@ static void send_all(struct end *e)
 	ibv_destroy_ah(ah);
 }
 
-/* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: the other member of the process hears the sender, the sender does not hear itself. */
+/*
+ * IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: the other member of the process receives the sender's
+ * messages, the sender does not.
+ */
 static void send_apart(struct end e[2])
 {
 	struct ibv_wc wc;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Usage: udp-memory GID_INDEX NETNS (a path like /proc/PID/ns/net; VB_TEST_DEVICE names the device in both namespaces)
- * Windows, on-demand memory, ATOMIC_WRITE and FLUSH between two hosts, on a network that may lose packets (VERBATIM_FAULT).
+ * Usage: udp-memory GID_INDEX NETNS (a path like /proc/PID/ns/net; VB_TEST_DEVICE names the device
+ * in both namespaces) Windows, on-demand memory, ATOMIC_WRITE and FLUSH between two hosts, on a
+ * network that may lose packets (VERBATIM_FAULT).
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -67,7 +68,9 @@ static struct ibv_mw *window_bound(struct side *side)
 	return mw;
 }
 
-/* The target: gives a window, sees it written and taken back, then loses memory under its region. */
+/*
+ * The target: gives a window, sees it written and invalidated, then loses memory under its region.
+ */
 static int target(int sock, void *argument)
 {
 	const struct plan *plan = argument;
@@ -113,7 +116,7 @@ static void written_through_window(struct side *side, uint32_t rkey)
 	side->remote = whole;
 }
 
-/* Many in one batch, so that some of their packets and answers get lost. */
+/* Many in one batch, so that some of their packets and answers are lost. */
 static void words_stored(struct side *side)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(side->qp);
@@ -165,7 +168,10 @@ static void initiator(int sock, const struct plan *plan)
 	promise("on-demand memory that is gone is a remote operational error");
 	CHECK_ZERO(post_write(&side, 3, 0, 64, HOLE, IBV_SEND_SIGNALED));
 	completion_next(endpoint.cq, &wc);
-	/* The refusal that ends a connection is sent once: where it gets lost, nobody answers any more. */
+	/*
+	 * The refusal that ends a connection is sent once. When it is lost, no answer comes any
+	 * more.
+	 */
 	CHECK_SAY(wc.wr_id == 3 &&
 			  (wc.status == IBV_WC_REM_OP_ERR ||
 			   (getenv("VERBATIM_FAULT") && wc.status == IBV_WC_RETRY_EXC_ERR)),

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Usage: udp-reply GID_INDEX NETNS (a path like /proc/PID/ns/net; VB_TEST_DEVICE names the device in both namespaces)
- * A program that replies at once is let to send its reply before the acknowledgement of the request. Whatever it does instead of replying, the
- * acknowledgement goes out all the same: the requester may not send a second time here, so a lost one is an error.
+ * Usage: udp-reply GID_INDEX NETNS (a path like /proc/PID/ns/net; VB_TEST_DEVICE names the device
+ * in both namespaces)
+ *
+ * A program that replies at once sends its reply before the acknowledgement of the request.
+ * Whatever the program does instead of replying, the acknowledgement is sent all the same: here the
+ * requester may not send a second time, so a lost acknowledgement is an error.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -51,7 +54,7 @@ static void connect_side(struct endpoint *endpoint, struct side *side, int sock,
 	side_exchange(side, sock);
 }
 
-/* Polls until the receive is done; sends that were done before it are passed over. */
+/* Polls until the receive is complete; sends that complete before it are skipped. */
 static void await_message(struct side *side)
 {
 	struct ibv_wc wc;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Usage: udp-strays GID_INDEX NETNS (a path like /proc/PID/ns/net; VB_TEST_DEVICE names the device in both namespaces)
- * Promise: packets for a process that stands still, which fall into another process's socket, hold up no call of that other process:
- * its datagrams arrive meanwhile, and its queue pair, queue and context are destroyed at once.
+ * Usage: udp-strays GID_INDEX NETNS (a path like /proc/PID/ns/net; VB_TEST_DEVICE names the device
+ * in both namespaces)
+ *
+ * Promise: packets for a process that stands still, which another process's socket gets, hold up no
+ * call of that other process: its datagrams arrive meanwhile, and its queue pair, queue and context
+ * are destroyed at once.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -14,11 +17,11 @@
 #include "support/endpoint.h"
 #include "support/process.h"
 
-/* What is foreign is kept for 2 s (ibv_destroy_cq once waited for that). */
+/* Packets of others are kept for 2 s (ibv_destroy_cq(3) once waited for that). */
 enum { SIZE = 4096, MESSAGE = 64, GRH = 40, STRAYS = 20, MARKER = 7, PROMPT_MS = 1000 };
 
 struct plan {
-	const char *netns; /* NULL: of the starter */
+	const char *netns; /* NULL: the namespace of the starter */
 	int gid_index;
 };
 
@@ -34,7 +37,10 @@ static void open_side(struct endpoint *endpoint, struct side *side, const struct
 	side_open(side, endpoint, &settings, NULL, SIZE);
 }
 
-/* A queue pair in INIT has a number and no socket: nothing steers its packets, and nobody but this process knows it. */
+/*
+ * A queue pair in INIT has a number and no socket: no program steers its packets, and only this
+ * process knows of it.
+ */
 static int bystander(int sock, void *argument)
 {
 	struct endpoint endpoint;
@@ -70,7 +76,10 @@ static int victim(int sock, void *argument)
 	message_receive(sock, &sender, sizeof(sender));
 	side_connect(&side, &sender);
 	message_meet(sock);
-	/* The last of the sender's datagrams; the others, which came before, are somebody else's. */
+	/*
+	 * The last of the sender's datagrams. The others, which came before, are for another queue
+	 * pair.
+	 */
 	completion_expect(endpoint.cq, MARKER, IBV_WC_SUCCESS, &wc);
 	begin = now_ms();
 	side_close(&side);
