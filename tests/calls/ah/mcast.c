@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_attach_mcast(3), ibv_detach_mcast(3): which queue pairs and which addresses, attaching again, leaving what one is not in, what
- * the host's network stack refuses, and that a member cannot be destroyed. What arrives is tests/udp's.
+ * ibv_attach_mcast(3), ibv_detach_mcast(3): which queue pairs and which addresses, attaching again,
+ * leaving what one is not in, what the host's network stack refuses, and that a member cannot be
+ * destroyed. What arrives is tests/udp's.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -88,7 +89,9 @@ static void foreign(struct end *end)
 	end->qp->handle = handle;
 }
 
-/* The groups at both edges of each range; @lid means nothing. In any state: this one is in RESET. */
+/*
+ * The groups at both edges of each range; @lid means nothing. In any state: this one is in RESET.
+ */
 static bool membership(struct end *end)
 {
 	static const char *const groups[] = {"::ffff:224.0.1.5", "::ffff:239.255.255.255",
@@ -133,7 +136,10 @@ static void two_members(struct end *end)
 	end_close(&second);
 }
 
-/* The stack's refusal is told with its errno; the memberships before it hold, and the next one fits when one of them went. */
+/*
+ * The stack's refusal is told with its errno; the memberships before it hold, and the next one fits
+ * when one of them went.
+ */
 static void too_many(struct end *end)
 {
 	union ibv_gid group = gid_of("::ffff:239.7.0.0");

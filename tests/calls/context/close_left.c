@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: ibv_close_device(3) of a context whose objects were not destroyed gives back what they held, as the kernel
- * does for an adapter: device memory, XRC domains with their queues and queue pairs, the numbers of thread domains, and
- * the memory of buffers that were freed before their regions. Other contexts of the device can have all of it, however
- * often this happens.
+ * Promise: ibv_close_device(3) of a context whose objects were not destroyed gives back what they
+ * held, as the kernel does for an adapter: device memory, XRC domains with their queues and queue
+ * pairs, the numbers of thread domains, and the memory of buffers that were freed before their
+ * regions. Other contexts of the device can have all of it, however often this happens.
  */
 #include <errno.h>
 #include <fcntl.h>

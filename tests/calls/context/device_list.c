@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: the device list is what ibv_get_device_list(3) says. NULL-terminated, the count optional, empty without devices; opened
- * devices outlive it; interfaces come and go between two calls; one device has one address; EPERM, ENOSYS and ENOMEM where the
- * system gives them; loopback shows where there is nothing else, unless VERBATIM_DEVICES says otherwise.
+ * Promise: the device list is what ibv_get_device_list(3) says. NULL-terminated, the count
+ * optional, empty without devices; opened devices outlive it; interfaces come and go between two
+ * calls; one device has one address; EPERM, ENOSYS and ENOMEM where the system gives them; loopback
+ * shows where there is nothing else, unless VERBATIM_DEVICES says otherwise.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -210,7 +211,9 @@ static void names_listed(char names[256])
 	ibv_free_device_list(list);
 }
 
-/* The kernel tells of a link that comes or goes within a second or so, later on a crowded machine. */
+/*
+ * The kernel tells of a link that comes or goes within a second or so, later on a crowded machine.
+ */
 static void expect_listed(const char *patterns, const char *expected)
 {
 	char names[256];
@@ -343,9 +346,15 @@ static void errors(void)
 	static const struct {
 		int system, answer;
 	} row[] = {
-		{EPERM, EPERM},         {EACCES, EPERM},           {ENOSYS, ENOSYS},
-		{EAFNOSUPPORT, ENOSYS}, {EPROTONOSUPPORT, ENOSYS}, {ENOMEM, ENOMEM},
-		{ENOBUFS, ENOMEM},      {EMFILE, EMFILE}, /* no errno of the page says it; it says itself */
+		{EPERM, EPERM},
+		{EACCES, EPERM},
+		{ENOSYS, ENOSYS},
+		{EAFNOSUPPORT, ENOSYS},
+		{EPROTONOSUPPORT, ENOSYS},
+		{ENOMEM, ENOMEM},
+		/* No errno of the page says it; it says itself. */
+		{ENOBUFS, ENOMEM},
+		{EMFILE, EMFILE},
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {

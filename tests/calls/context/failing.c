@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The functions that stand between the library and the C library. Each passes the call on to the next definition of its name,
- * which is a sanitizer's where there is one, unless its turn to fail has come.
+ * The functions that stand between the library and the C library. Each passes the call on to the
+ * next definition of its name, which is a sanitizer's where there is one, unless its turn to fail
+ * has come.
  */
 /* The library must see these names; the tree is built with hidden ones. */
 #pragma GCC visibility push(default)
@@ -43,7 +44,8 @@ static _Atomic int created, asleep; /* threads: made by the library, and come so
 /* What dlsym(3) allocates while malloc itself is looked up. */
 static _Alignas(16) char early[EARLY_BYTES];
 static size_t early_used;
-static __thread volatile bool looking_up; /* dlsym(3) is declared as one that never comes back here */
+/* dlsym(3) is declared as one that never comes back here. */
+static __thread volatile bool looking_up;
 
 static const struct {
 	const char *name;
@@ -208,7 +210,9 @@ void *aligned_alloc(size_t alignment, size_t size)
 
 void free(void *block)
 {
-	/* The message of an earlier dlsym(3) that found nothing may be freed by the next: it stays. */
+	/*
+	 * The message of an earlier dlsym(3) that found nothing may be freed by the next: it stays.
+	 */
 	if (!block || is_early(block) || looking_up)
 		return;
 	NEXT(void, "free", void *);
@@ -341,7 +345,10 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)
 	return err;
 }
 
-/* The machine's memory, and a test's patience, end somewhere: of what is larger only the size is noted. */
+/*
+ * The machine's memory, and a test's patience, end somewhere: of what is larger only the size is
+ * noted.
+ */
 static bool piece_refused(int mode, uint64_t bytes)
 {
 	if (mode != FALLOC_FL_KEEP_SIZE)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A system that gives nothing: the program's own malloc(3), mmap(2), eventfd(2) and the like, which the library finds before
- * the C library's, fail where a test says so. Only calls of the thread that started it are counted and fail; those that the C
- * library makes of itself (getifaddrs(3) and its socket) are out of reach, but for malloc.
+ * A system that gives nothing: the program's own malloc(3), mmap(2), eventfd(2) and the like, which
+ * the library finds before the C library's, fail where a test says so. Only calls of the thread
+ * that started it are counted and fail; those that the C library makes of itself (getifaddrs(3) and
+ * its socket) are out of reach, but for malloc.
  */
 #ifndef TESTS_CALLS_CONTEXT_FAILING_H
 #define TESTS_CALLS_CONTEXT_FAILING_H
@@ -22,18 +23,24 @@ enum failing_kind {
 const char *failing_name(enum failing_kind kind);
 int failing_errno(enum failing_kind kind);
 
-/* From now on the @kth request of this kind by this thread (the first is 1) fails; with @lasting all after it, too. */
+/*
+ * From now on the @kth request of this kind by this thread (the first is 1) fails; with @lasting
+ * all after it, too.
+ */
 void failing_start(enum failing_kind kind, unsigned int kth, bool lasting);
 /* Whether it came to that. */
 bool failing_stop(void);
 
 /*
- * The largest piece of a file that was to be filled with memory since the last call. More than 1 GiB is refused here (ENOMEM),
- * since the kernel would kill processes rather than refuse it.
+ * The largest piece of a file that was to be filled with memory since the last call. More than 1
+ * GiB is refused here (ENOMEM), since the kernel would kill processes rather than refuse it.
  */
 uint64_t failing_largest_piece(void);
 
-/* What this process has of the system, all threads together, once the library's threads have settled. */
+/*
+ * What this process has of the system, all threads together, once the library's threads have
+ * settled.
+ */
 struct failing_held {
 	long blocks; /* of malloc and its relatives */
 	long mapped; /* bytes of mmap */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Imports within one process: a duplicate of cmd_fd opens the context a second time, handles name its objects, what is imported
- * is usable as the original is, and ends with it.
+ * Imports within one process: a duplicate of cmd_fd opens the context a second time, handles name
+ * its objects, what is imported is usable as the original is, and ends with it.
  */
 #include <fcntl.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Queue pairs on interfaces that are not what they need: frames where there are none, and an interface that is gone while its context
- * is open. In a network namespace of its own.
+ * Queue pairs on interfaces that are not what they need: frames where there are none, and an
+ * interface that is gone while its context is open. In a network namespace of its own.
  */
 #include <arpa/inet.h>
 #include <sched.h>

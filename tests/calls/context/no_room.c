@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a call that the system gives no memory, no mapping, no descriptor, no thread is refused with the system's errno and
- * a sentence that says why; it leaves nothing behind and keeps nothing busy; and the same call succeeds afterwards.
+ * Promise: a call that the system gives no memory, no mapping, no descriptor, no thread is refused
+ * with the system's errno and a sentence that says why; it leaves nothing behind and keeps nothing
+ * busy; and the same call succeeds afterwards.
  *
- * Each call is made in a fresh process for k = 1, 2, ...: there its k-th request to the system fails, once or from then on,
- * until a k comes that the call does not reach. A process where nothing fails says what the call may keep.
+ * Each call is made in a fresh process for k = 1, 2, ...: there its k-th request to the system
+ * fails, once or from then on, until a k comes that the call does not reach. A process where
+ * nothing fails says what the call may keep.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -113,7 +115,10 @@ static bool attempt(const struct room_call *call, struct room *room, enum failin
 	return reached;
 }
 
-/* In a process of its own: twice, since the second time finds what the first has left. kth 0: nothing fails. */
+/*
+ * In a process of its own: twice, since the second time finds what the first has left. kth 0:
+ * nothing fails.
+ */
 static int child(const struct room_call *call, enum failing_kind kind, unsigned int kth,
 		 bool lasting, struct failing_held allowed)
 {
@@ -203,8 +208,9 @@ static void try_call(const struct room_call *call)
 	}
 	allowed = outcome->kept;
 	/*
-	 * Once in a process, and when it comes to it, the progress thread makes an engine that keeps packets for others. What a refused
-	 * call leaves shows nevertheless: each process has two of them.
+	 * Once in a process, and when it comes to it, the progress thread makes an engine that
+	 * keeps packets for others. What a refused call leaves shows nevertheless: each process has
+	 * two of them.
 	 */
 	allowed.blocks++;
 	for (int kind = 0; kind < FAILING_KINDS; kind++)

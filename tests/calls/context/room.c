@@ -140,7 +140,10 @@ struct ibv_qp *room_qp_make(struct room *r, enum ibv_qp_type type)
 	return ibv_create_qp_ex(r->ctx, &attr);
 }
 
-/* After a queue pair of another type: closing a packet socket takes the kernel long, so this tries nothing that those have tried. */
+/*
+ * After a queue pair of another type: closing a packet socket takes the kernel long, so this tries
+ * nothing that those have tried.
+ */
 bool room_with_cq_of_loopback(struct room *r)
 {
 	struct ibv_qp *first;
@@ -344,7 +347,9 @@ bool room_connect(struct room *r)
 	       connect_with(r->far, r->qp->qp_num);
 }
 
-/* Only where there is such a device: the loopback device hears everything without being asked to. */
+/*
+ * Only where there is such a device: the loopback device hears everything without being asked to.
+ */
 bool room_with_raw_of_ethernet(struct room *r)
 {
 	if (!with_rc(r))

@@ -55,7 +55,10 @@ static uint32_t hear(int sock, int *fd)
 
 enum { NO_FILE = 0, NO_FILE_BUT_MEMORY = -1 };
 
-/* In another process: a domain, device memory, or a receive queue pair of the file's XRC domain. Until the socket is closed. */
+/*
+ * In another process: a domain, device memory, or a receive queue pair of the file's XRC domain.
+ * Until the socket is closed.
+ */
 static void peer_live(int sock, int file)
 {
 	struct ibv_alloc_dm_attr memory = {.length = ROOM_BYTES};

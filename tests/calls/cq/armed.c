@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: ibv_req_notify_cq(3) asks for an event about what enters the queue from then on, and about what entered after a poll had come
- * to the end of the queue; entries that an event has told of, or that nobody has looked for, raise none. So programs that arm and
- * then poll get no event for what they find, and none that polls until there is nothing, arms and waits can miss an entry.
+ * Promise: ibv_req_notify_cq(3) asks for an event about what enters the queue from then on, and
+ * about what entered after a poll had come to the end of the queue; entries that an event has told
+ * of, or that nobody has looked for, raise none. So programs that arm and then poll get no event
+ * for what they find, and none that polls until there is nothing, arms and waits can miss an entry.
  */
 #include <poll.h>
 #include <string.h>
@@ -170,8 +171,9 @@ static void take_event(struct stage *s)
 }
 
 /*
- * What a program does, a letter a step: s, S a message arrives (S: solicited); a, A the queue is armed (A: for solicited ones); E an event
- * comes; - none does; p one entry is taken; 0 to 9 so many are, and the end is seen.
+ * What a program does, a letter a step: s, S a message arrives (S: solicited); a, A the queue is
+ * armed (A: for solicited ones); E an event comes; - none does; p one entry is taken; 0 to 9 so
+ * many are, and the end is seen.
  */
 static const char *const plays[] = {
 	/* Nobody has looked yet: arm, then poll. */

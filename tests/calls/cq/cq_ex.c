@@ -203,7 +203,10 @@ static void flags(uint32_t flag)
 		EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/* Posts @n receives to a queue pair in ERR: as many flushed entries in its CQ, numbered from @first. */
+/*
+ * Posts @n receives to a queue pair in ERR: as many flushed entries in its CQ, numbered from
+ * @first.
+ */
 static void flush_entries(struct ibv_qp *qp, uint64_t first, uint64_t n)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -252,7 +255,10 @@ static void ignore_overrun(void)
 	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/* Entries lost during an iteration stay lost: end_poll gives nothing back that was given back already. */
+/*
+ * Entries lost during an iteration stay lost: end_poll gives nothing back that was given back
+ * already.
+ */
 static void overrun_in_iteration(void)
 {
 	struct ibv_cq_init_attr_ex attr = {
@@ -297,7 +303,10 @@ static void overrun_in_iteration(void)
 	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/* Stamps count hca_core_clock, as ibv_query_rt_values_ex(3) does, and lie between two readings of it. */
+/*
+ * Stamps count hca_core_clock, as ibv_query_rt_values_ex(3) does, and lie between two readings of
+ * it.
+ */
 static void clocks(void)
 {
 	struct ibv_cq_init_attr_ex attr = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ibv_modify_cq(3): events after so many entries or so many microseconds, whichever comes first; entries are never held back. */
+/*
+ * ibv_modify_cq(3): events after so many entries or so many microseconds, whichever comes first;
+ * entries are never held back.
+ */
 #include <poll.h>
 #include <sched.h>
 

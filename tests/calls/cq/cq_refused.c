@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What completion queues and their channels refuse, row by row, and that what was refused changed nothing: ibv_create_cq(3),
- * ibv_create_cq_ex(3), ibv_resize_cq(3), ibv_poll_cq(3), ibv_get_cq_event(3), ibv_get_async_event(3).
+ * What completion queues and their channels refuse, row by row, and that what was refused changed
+ * nothing: ibv_create_cq(3), ibv_create_cq_ex(3), ibv_resize_cq(3), ibv_poll_cq(3),
+ * ibv_get_cq_event(3), ibv_get_async_event(3).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -204,7 +205,9 @@ static void resize(void)
 	EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
-/* What an iteration has passed is given back at its end only, so it counts (ibv_create_cq_ex(3)). */
+/*
+ * What an iteration has passed is given back at its end only, so it counts (ibv_create_cq_ex(3)).
+ */
 static void resize_in_iteration(void)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 8, .wc_flags = IBV_CREATE_CQ_SUP_WC_FLAGS};
@@ -287,7 +290,10 @@ static void iteration_arguments(struct ibv_cq_ex *cq)
 	}
 }
 
-/* What a queue has to say after an overrun, entry by entry: those that are in it, then EIO for as long as it lives. */
+/*
+ * What a queue has to say after an overrun, entry by entry: those that are in it, then EIO for as
+ * long as it lives.
+ */
 static void overrun(uint32_t flags)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 8,
@@ -325,7 +331,10 @@ static void overrun(uint32_t flags)
 	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/* Something that cannot be read takes the descriptor's place; returns the descriptor under another number. */
+/*
+ * Something that cannot be read takes the descriptor's place; returns the descriptor under another
+ * number.
+ */
 static int descriptor_hide(int fd, const char *path, int flags)
 {
 	int kept = fcntl(fd, F_DUPFD_CLOEXEC, 0), instead = open(path, flags);
@@ -342,7 +351,10 @@ static void descriptor_show(int fd, int kept)
 	close(kept);
 }
 
-/* A descriptor that the program has closed, or put something else under, is told of; afterwards events come as ever. */
+/*
+ * A descriptor that the program has closed, or put something else under, is told of; afterwards
+ * events come as ever.
+ */
 static void descriptors(void)
 {
 	static const struct {

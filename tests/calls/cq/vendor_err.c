@@ -168,7 +168,10 @@ static void receive_key(void)
 	end_pair_close(&near, &far);
 }
 
-/* Two programs that disagree about the first PSN: the requester's line has what it sent and what is expected, the target's too. */
+/*
+ * Two programs that disagree about the first PSN: the requester's line has what it sent and what is
+ * expected, the target's too.
+ */
 static void psns(void)
 {
 	struct end_config config = end_defaults(IBV_QPT_RC);

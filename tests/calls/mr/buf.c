@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Buffers that peers can map (ibv_alloc_buf, ibv_reg_buf_mr), DMA handles, dma-bufs: what is checked, and who keeps whom alive.
+ * Buffers that peers can map (ibv_alloc_buf, ibv_reg_buf_mr), DMA handles, dma-bufs: what is
+ * checked, and who keeps whom alive.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -103,7 +104,10 @@ static void registration(void)
 	ibv_free_buf(buf);
 }
 
-/* ibv_free_buf(3) has no answer, so it cannot refuse: the memory stays until the last region on it goes, and no longer. */
+/*
+ * ibv_free_buf(3) has no answer, so it cannot refuse: the memory stays until the last region on it
+ * goes, and no longer.
+ */
 static void freed_first(void)
 {
 	struct ibv_pd *own = ibv_alloc_pd(ctx);
@@ -175,7 +179,10 @@ static void registration_ex(void)
 	ibv_free_buf(buf);
 }
 
-/* ibv_reg_mr_ex(3): every set of members. One of addr and fd; fd_offset goes with fd, a buffer with addr. */
+/*
+ * ibv_reg_mr_ex(3): every set of members. One of addr and fd; fd_offset goes with fd, a buffer with
+ * addr.
+ */
 static void every_mask(void)
 {
 	struct ibv_dmah_init_attr hints = {.comp_mask = 0};
@@ -299,7 +306,10 @@ static void handles(void)
 	}
 }
 
-/* Where the system lets this user make a dma-buf it shows the same bytes; elsewhere the answer says that there is none. */
+/*
+ * Where the system lets this user make a dma-buf it shows the same bytes; elsewhere the answer says
+ * that there is none.
+ */
 static void dma_bufs(void)
 {
 	struct ibv_alloc_dm_attr attr = {.length = 4096};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Device memory, the calls (ibv_alloc_dm(3)): limits kept and given back, every check of the copying functions, regions that are
- * zero-based only, EBUSY while one lives.
+ * Device memory, the calls (ibv_alloc_dm(3)): limits kept and given back, every check of the
+ * copying functions, regions that are zero-based only, EBUSY while one lives.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -170,7 +170,10 @@ static void small_pieces(void)
 	EXPECT_MSG(memory_kib() - before <= 4, "%ld KiB stay", memory_kib() - before);
 }
 
-/* What a small piece takes of max_dm_size: 64 bytes and multiples, or of its alignment; above a quarter of a page, whole pages. */
+/*
+ * What a small piece takes of max_dm_size: 64 bytes and multiples, or of its alignment; above a
+ * quarter of a page, whole pages.
+ */
 static void small_charges(void)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Traffic on device memory and on buffers of ibv_alloc_buf: every operation, with it as the local and as the remote side, offsets
- * counted from the region's start, and nothing beyond the region.
+ * Traffic on device memory and on buffers of ibv_alloc_buf: every operation, with it as the local
+ * and as the remote side, offsets counted from the region's start, and nothing beyond the region.
  */
 #include <string.h>
 
@@ -18,7 +18,10 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-/* A region of either kind, at the near end or the far one; `start` is its first address for work requests. */
+/*
+ * A region of either kind, at the near end or the far one; `start` is its first address for work
+ * requests.
+ */
 struct place {
 	struct end *end;
 	struct ibv_dm *dm;
@@ -180,7 +183,10 @@ static void remote(bool device)
 	place_close(&p);
 }
 
-/* As the near side's memory: source of SEND and WRITE, sink of READ and atomics; and as a receive buffer. */
+/*
+ * As the near side's memory: source of SEND and WRITE, sink of READ and atomics; and as a receive
+ * buffer.
+ */
 static void local(bool device)
 {
 	const char *name = device ? "device memory" : "a buffer";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Regions of a descriptor: ibv_reg_dmabuf_mr(3) and ibv_reg_mr_ex(3) with a descriptor. A memfd stands for the dma-buf: this
- * machine need not have an exporter.
+ * Regions of a descriptor: ibv_reg_dmabuf_mr(3) and ibv_reg_mr_ex(3) with a descriptor. A memfd
+ * stands for the dma-buf: this machine need not have an exporter.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +50,10 @@ static void try_range(const char *name, int file, uint64_t offset, size_t length
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-/* From here on the kernel's copies find no memory, as they do in pages of a device that only instructions reach. */
+/*
+ * From here on the kernel's copies find no memory, as they do in pages of a device that only
+ * instructions reach.
+ */
 static bool hide_from_kernel(void)
 {
 	struct sock_filter code[] = {

@@ -206,7 +206,10 @@ static struct ibv_mr *fresh(void)
 	return mr;
 }
 
-/* What each code of ibv_rereg_mr(3) leaves behind: a region that is as it was, or one that can only be deregistered. */
+/*
+ * What each code of ibv_rereg_mr(3) leaves behind: a region that is as it was, or one that can only
+ * be deregistered.
+ */
 static void rereg_refused(const char *name, int flags_, struct ibv_pd *new_pd, void *addr,
 			  size_t length, int access, int want)
 {

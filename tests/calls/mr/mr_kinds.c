@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Kinds of ordinary regions: zero-based, huge, of odd lengths, relaxed; ibv_reg_mr_ex(3); each combination of ibv_rereg_mr(3). */
+/*
+ * Kinds of ordinary regions: zero-based, huge, of odd lengths, relaxed; ibv_reg_mr_ex(3); each
+ * combination of ibv_rereg_mr(3).
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -153,7 +156,10 @@ static void extended(void)
 	end_pair_close(&near, &far);
 }
 
-/* Every combination of what changes: each named property is the new one, the others are the old ones. */
+/*
+ * Every combination of what changes: each named property is the new one, the others are the old
+ * ones.
+ */
 static void rereg(int flags)
 {
 	bool moved = flags & IBV_REREG_MR_CHANGE_TRANSLATION;

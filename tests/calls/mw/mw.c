@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Memory windows: wrong arguments and states of each call, limits, what keeps what alive, and windows among several queue pairs. */
+/*
+ * Memory windows: wrong arguments and states of each call, limits, what keeps what alive, and
+ * windows among several queue pairs.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,7 +230,10 @@ static void tags(void)
 	end_pair_close(&near, &far);
 }
 
-/* The second pair's queue pairs are of the first pair's domain and device, so that they may use its keys. */
+/*
+ * The second pair's queue pairs are of the first pair's domain and device, so that they may use its
+ * keys.
+ */
 struct quartet {
 	struct end near, far;
 	struct ibv_qp *qp[2];
@@ -272,7 +278,10 @@ static int write_other(struct quartet *q, uint32_t rkey)
 	return status;
 }
 
-/* Type 1 serves every queue pair of the domain; type 2 the one it was bound on, and nobody once that is destroyed. */
+/*
+ * Type 1 serves every queue pair of the domain; type 2 the one it was bound on, and nobody once
+ * that is destroyed.
+ */
 static void several_queue_pairs(void)
 {
 	struct quartet q;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory windows as the peer sees them: what a bind grants, what replaces it, what ends it. Each function is a promise of
- * ibv_alloc_mw(3), ibv_bind_mw(3) or ibv_post_send(3); the far end holds the windows, in this process or in another.
+ * Memory windows as the peer sees them: what a bind grants, what replaces it, what ends it. Each
+ * function is a promise of ibv_alloc_mw(3), ibv_bind_mw(3) or ibv_post_send(3); the far end holds
+ * the windows, in this process or in another.
  */
 #include <errno.h>
 #include <string.h>
@@ -117,7 +118,10 @@ static int local_inv(uint32_t rkey)
 	return far_done(IBV_WC_LOCAL_INV);
 }
 
-/* The window's rights count, not the region's: none at all is needed there but LOCAL_WRITE for changes. */
+/*
+ * The window's rights count, not the region's: none at all is needed there but LOCAL_WRITE for
+ * changes.
+ */
 static void rights(enum ibv_mw_type type)
 {
 	struct end_key key;
@@ -422,7 +426,10 @@ static void unreliable(void)
 	close_pair();
 }
 
-/* ibv_post_send(3): with a fence an invalidation waits until everything before it is done, here a SEND that nobody receives yet. */
+/*
+ * ibv_post_send(3): with a fence an invalidation waits until everything before it is done, here a
+ * SEND that nobody receives yet.
+ */
 static void fenced(void)
 {
 	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 7, NULL, 0);
@@ -451,7 +458,9 @@ static void fenced(void)
 	close_pair();
 }
 
-/* Windows of one queue pair end one by one, in whatever order; what is left of them goes with it. */
+/*
+ * Windows of one queue pair end one by one, in whatever order; what is left of them goes with it.
+ */
 static void several(void)
 {
 	struct end_key key;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_alloc_mw(3), ibv_dealloc_mw(3), ibv_bind_mw(3): objects that are not the context's, and what the library itself refuses. Programs
- * bring the inline form of ibv_bind_mw() along, some an older one or none: its checks are the library's too. A refused bind posts
- * nothing, and the window keeps its key.
+ * ibv_alloc_mw(3), ibv_dealloc_mw(3), ibv_bind_mw(3): objects that are not the context's, and what
+ * the library itself refuses. Programs bring the inline form of ibv_bind_mw() along, some an older
+ * one or none: its checks are the library's too. A refused bind posts nothing, and the window keeps
+ * its key.
  */
 #include <string.h>
 
@@ -181,7 +182,10 @@ static void handles(void)
 	end.pd->handle = handle;
 }
 
-/* In every state in which nothing can be sent the bind is refused; where posting flushes, so does it. */
+/*
+ * In every state in which nothing can be sent the bind is refused; where posting flushes, so does
+ * it.
+ */
 static void states(void)
 {
 	static const struct {
@@ -214,7 +218,9 @@ static void states(void)
 	}
 }
 
-/* A type that has no windows takes the request and fails it, as it would through ibv_post_send(3). */
+/*
+ * A type that has no windows takes the request and fails it, as it would through ibv_post_send(3).
+ */
 static void datagrams(void)
 {
 	struct ibv_mw_bind b = right();

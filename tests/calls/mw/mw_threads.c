@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Windows of type 1 among threads: a window serves one queue pair while it is bound and released on another, which belongs to another
- * completion queue and so to another lock. When the release has completed, no byte changes any more (ibv_bind_mw(3)).
+ * Windows of type 1 among threads: a window serves one queue pair while it is bound and released on
+ * another, which belongs to another completion queue and so to another lock. When the release has
+ * completed, no byte changes any more (ibv_bind_mw(3)).
  */
 #include <pthread.h>
 #include <sched.h>
@@ -64,7 +65,10 @@ static void bind(struct ibv_mw *mw, size_t length)
 	CHECK(n == 1 && wc.status == IBV_WC_SUCCESS);
 }
 
-/* A WRITE by a dead key is lost on UC, and nobody minds. Polling the far queue serves what has arrived. */
+/*
+ * A WRITE by a dead key is lost on UC, and nobody minds. Polling the far queue serves what has
+ * arrived.
+ */
 static void *writes(void *unused)
 {
 	struct ibv_sge sge = {.addr = near.info.addr, .length = LENGTH, .lkey = near.info.lkey};

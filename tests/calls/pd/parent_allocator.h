@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An allocator for parent domains that keeps account: what was asked for, what came back, and whether that was right. */
+/*
+ * An allocator for parent domains that keeps account: what was asked for, what came back, and
+ * whether that was right.
+ */
 #ifndef TESTS_CALLS_PD_PARENT_ALLOCATOR_H
 #define TESTS_CALLS_PD_PARENT_ALLOCATOR_H
 
@@ -35,7 +38,10 @@ void allocator_init(struct allocator *a);
 struct ibv_parent_domain_init_attr allocator_attr(struct allocator *a, struct ibv_pd *pd);
 /* Blocks that were given and have not come back. */
 int allocator_live(const struct allocator *a);
-/* Does [ptr, ptr + size) of a live block of the code contain these bytes? For telling that the library really uses the memory. */
+/*
+ * Does [ptr, ptr + size) of a live block of the code contain these bytes? For telling that the
+ * library really uses the memory.
+ */
 bool allocator_holds(const struct allocator *a, uint32_t code, const void *bytes, size_t length);
 
 #endif

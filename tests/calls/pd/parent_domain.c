@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a parent domain serves wherever its pd does, in both directions; wrong arguments are refused; what something still
- * uses is not deallocated (ibv_alloc_parent_domain(3)).
+ * Promise: a parent domain serves wherever its pd does, in both directions; wrong arguments are
+ * refused; what something still uses is not deallocated (ibv_alloc_parent_domain(3)).
  */
 #include <infiniband/verbs.h>
 #include <string.h>
@@ -131,7 +131,10 @@ static void receive_queues_are_shared(struct endpoint *e, struct ibv_pd *qps, st
 	CHECK_ZERO(ibv_destroy_srq(settings.srq));
 }
 
-/* A window and its region (which ibv_bind_mw(3) itself wants to be of one pd pointer), bound on a queue pair of the other domain. */
+/*
+ * A window and its region (which ibv_bind_mw(3) itself wants to be of one pd pointer), bound on a
+ * queue pair of the other domain.
+ */
 static void windows_are_shared(struct endpoint *e, struct ibv_pd *qps, struct ibv_pd *windows)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(windows, IBV_MW_TYPE_1);
@@ -163,7 +166,9 @@ static void windows_are_shared(struct endpoint *e, struct ibv_pd *qps, struct ib
 	side_close(&b);
 }
 
-/* Regions over memory of the device's, registered on the other domain than the queue pairs are of. */
+/*
+ * Regions over memory of the device's, registered on the other domain than the queue pairs are of.
+ */
 static void device_memory_is_shared(struct endpoint *e, struct ibv_pd *qps, struct ibv_pd *other)
 {
 	struct ibv_alloc_dm_attr attr = {.length = 4096};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: the memory of every queue made on a parent domain with allocators comes from its alloc() and goes back through its
- * free(), once each, with the same pointer and type; NULL fails the verb with ENOMEM and leaks nothing; the library's own
- * memory on demand, call by call (ibv_alloc_parent_domain(3)).
+ * Promise: the memory of every queue made on a parent domain with allocators comes from its alloc()
+ * and goes back through its free(), once each, with the same pointer and type; NULL fails the verb
+ * with ENOMEM and leaks nothing; the library's own memory on demand, call by call
+ * (ibv_alloc_parent_domain(3)).
  *
  * usage: parent_domain_memory [huge]     huge: from huge pages
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: thread domains are allocated, used through parent domains by every kind of queue, and deallocated when nothing uses them;
- * wrong arguments are refused (ibv_alloc_td(3)). What they share is tested in tests/unit/engine/thread_domain.c.
+ * Promise: thread domains are allocated, used through parent domains by every kind of queue, and
+ * deallocated when nothing uses them; wrong arguments are refused (ibv_alloc_td(3)). What they
+ * share is tested in tests/unit/engine/thread_domain.c.
  */
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -102,7 +103,10 @@ static void used_by_every_queue(struct endpoint *e)
 	EXPECT_EQ(ibv_dealloc_td(td), 0);
 }
 
-/* The thread of a domain stands in no call: events and arriving messages are served for it all the same. */
+/*
+ * The thread of a domain stands in no call: events and arriving messages are served for it all the
+ * same.
+ */
 static void served_while_away(struct endpoint *e)
 {
 	struct ibv_td *td = td_make(e->context);
@@ -130,7 +134,9 @@ static void served_while_away(struct endpoint *e)
 	side_open(&b, &on_td, NULL, NULL, 4096);
 	sides_connect(&a, &b);
 	for (int i = 0; i < 300; i++) {
-		/* Bursts of polling make the locks lean, waiting has the progress thread take them. */
+		/*
+		 * Bursts of polling make the locks lean, waiting has the progress thread take them.
+		 */
 		struct ibv_wc wc;
 
 		CHECK_ZERO(post_receive(&b, 1, 0, 64));

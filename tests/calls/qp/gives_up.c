@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a request on one host always completes. Whatever is wrong with the peer's queue pair, the requester gives up with the status
- * and the code that say so (ibv_poll_cq(3)): after all tries (4.096 us * 2^timeout, retry_cnt + 1 times), and after 1.5 s at most
- * where nothing but a command to the peer's program could help. A peer of another process that has not been connected yet is
+ * Promise: a request on one host always completes. Whatever is wrong with the peer's queue pair,
+ * the requester gives up with the status and the code that say so (ibv_poll_cq(3)): after all tries
+ * (4.096 us * 2^timeout, retry_cnt + 1 times), and after 1.5 s at most where nothing but a command
+ * to the peer's program could help. A peer of another process that has not been connected yet is
  * waited for as long as `timeout` and `retry_cnt` say.
  */
 #include <stdio.h>
@@ -126,7 +127,10 @@ static void number_of_nobody(struct couple *c)
 	CHECK(end_bring_to(&c->near, &peer, IBV_QPS_RTS) == 0);
 }
 
-/* Do the names of the network namespace have one of the block (1,024 numbers) of this number? Other tests run beside this one. */
+/*
+ * Do the names of the network namespace have one of the block (1,024 numbers) of this number? Other
+ * tests run beside this one.
+ */
 static bool block_is_claimed(uint32_t qpn)
 {
 	FILE *names = fopen("/proc/net/unix", "r");
@@ -290,7 +294,9 @@ static void short_timers(const struct fault *f, enum ibv_wr_opcode opcode)
 	couple_close(&c);
 }
 
-/* With long ones: what is in vain ends long before them, by the clock; the rest is not cut short. */
+/*
+ * With long ones: what is in vain ends long before them, by the clock; the rest is not cut short.
+ */
 static void long_timers(const struct fault *f)
 {
 	bool in_vain = place == END_HERE ? f->in_vain_here : f->in_vain_apart;
@@ -433,7 +439,10 @@ int main(int argc, char **argv)
 
 	place = end_main(argc, argv);
 	for (size_t i = 0; i < FAULTS; i++) {
-		/* One-sided requests between processes take no PSN: to them a peer that began anew is the same. */
+		/*
+		 * One-sided requests between processes take no PSN: to them a peer that began anew
+		 * is the same.
+		 */
 		size_t kinds =
 			faults[i].prepare == begun_anew ? 1 : sizeof(opcodes) / sizeof(opcodes[0]);
 

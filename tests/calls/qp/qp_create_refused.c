@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_create_qp(3), ibv_create_qp_ex(3): for every type what it does not take, each limit at its edge, objects that are not this
- * context's. A refused call leaves its attributes as they were and no hold on any object.
+ * ibv_create_qp(3), ibv_create_qp_ex(3): for every type what it does not take, each limit at its
+ * edge, objects that are not this context's. A refused call leaves its attributes as they were and
+ * no hold on any object.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -244,7 +245,10 @@ static void refused(enum ibv_qp_type type)
 	}
 }
 
-/* ibv_create_qp_ex(3): which flag is for which type; a flag without its bit in comp_mask means nothing. */
+/*
+ * ibv_create_qp_ex(3): which flag is for which type; a flag without its bit in comp_mask means
+ * nothing.
+ */
 static void flags(enum ibv_qp_type type)
 {
 	for (int bit = 0; bit < 32; bit++) {
@@ -278,15 +282,19 @@ static void privilege(void)
 {
 	struct ibv_qp_init_attr_ex attr = good(IBV_QPT_RAW_PACKET);
 
+	/* possible() has seen it, or there is something that cannot be put down here. */
 	if (getuid() != 0)
-		return; /* possible() has seen it, or there is something that cannot be put down here */
+		return;
 	expect_case("RAW_PACKET without the privilege");
 	CHECK(seteuid(NOBODY) == 0);
 	EXPECT_NULL(ibv_create_qp_ex(own.ctx, &attr), EPERM);
 	CHECK(seteuid(0) == 0);
 }
 
-/* What is granted is what was asked for, at each edge; what the type has no use for is not looked at. */
+/*
+ * What is granted is what was asked for, at each edge; what the type has no use for is not looked
+ * at.
+ */
 struct granted {
 	const char *name;
 	uint32_t types;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is asked of a queue pair besides its work: connection options (ECE), the order of data, an alternate path. */
+/*
+ * What is asked of a queue pair besides its work: connection options (ECE), the order of data, an
+ * alternate path.
+ */
 #include <string.h>
 
 #include <infiniband/verbs.h>
@@ -35,7 +38,10 @@ static void options(struct end *end)
 	end->qp->handle = handle;
 }
 
-/* 0 also stands for "not known": nothing is promised but that the last word comes last, which no flag says. */
+/*
+ * 0 also stands for "not known": nothing is promised but that the last word comes last, which no
+ * flag says.
+ */
 static void order(struct end *end)
 {
 	const uint32_t known = IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS |
@@ -66,7 +72,10 @@ static void order(struct end *end)
 	EXPECT_EQ(errno, EINVAL);
 }
 
-/* No path migration is reported, so an alternate path is refused and nothing of the call takes effect. */
+/*
+ * No path migration is reported, so an alternate path is refused and nothing of the call takes
+ * effect.
+ */
 static void alternate_path(struct end *end)
 {
 	struct ibv_qp_attr attr = {

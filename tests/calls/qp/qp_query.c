@@ -149,7 +149,10 @@ static void state_follows(void)
 	end_close(&end);
 }
 
-/* A query that is refused stores nothing; without a place for the attributes of creation it answers all the same. */
+/*
+ * A query that is refused stores nothing; without a place for the attributes of creation it answers
+ * all the same.
+ */
 static void refused(void)
 {
 	struct end_config config = end_defaults(IBV_QPT_RC);
@@ -182,7 +185,10 @@ static void refused(void)
 	end_close(&end);
 }
 
-/* The values last set until there is traffic, then those that come next; over the end of their 24 bits. */
+/*
+ * The values last set until there is traffic, then those that come next; over the end of their 24
+ * bits.
+ */
 static void running_numbers(enum ibv_qp_type type)
 {
 	struct end_config config = end_defaults(type);

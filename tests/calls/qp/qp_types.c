@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_modify_qp(3) for the types that qp_modify.c leaves out: XRC_SEND, XRC_RECV and RAW_PACKET. For each pair of states each bit
- * alone: needed, at will, of the half that the type does not have (and then ignored, as Linux does), or refused.
+ * ibv_modify_qp(3) for the types that qp_modify.c leaves out: XRC_SEND, XRC_RECV and RAW_PACKET.
+ * For each pair of states each bit alone: needed, at will, of the half that the type does not have
+ * (and then ignored, as Linux does), or refused.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -252,7 +253,10 @@ static void no_rate(enum ibv_qp_type type)
 	EXPECT_REFUSED(ibv_modify_qp_rate_limit(qp, &limit), EINVAL);
 }
 
-/* Who sends, does from RTS on; a queue without places takes nothing; an XRC receiver has no queues at all. */
+/*
+ * Who sends, does from RTS on; a queue without places takes nothing; an XRC receiver has no queues
+ * at all.
+ */
 static void posting(enum ibv_qp_type type)
 {
 	for (int at = IBV_QPS_RESET; at <= IBV_QPS_ERR; at++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_modify_qp(3): what each attribute may be, at its edges. A value that is refused takes nothing of the call along, the right call
- * works afterwards; one that is taken is what ibv_query_qp(3) gives back.
+ * ibv_modify_qp(3): what each attribute may be, at its edges. A value that is refused takes nothing
+ * of the call along, the right call works afterwards; one that is taken is what ibv_query_qp(3)
+ * gives back.
  */
 #include <arpa/inet.h>
 #include <stddef.h>
@@ -260,7 +261,10 @@ static void numbers(enum ibv_qp_type type)
 	}
 }
 
-/* Flags of ibv_reg_mr(3), also those that mean nothing to a queue pair; the optional ones may be what they like. */
+/*
+ * Flags of ibv_reg_mr(3), also those that mean nothing to a queue pair; the optional ones may be
+ * what they like.
+ */
 static void access_flags(enum ibv_qp_type type)
 {
 	const uint32_t known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -343,7 +347,10 @@ static int own_gid(bool ipv4)
 	return -1;
 }
 
-/* To another host (an address for documentation, RFC 5737 and 3849) both ends have to be of one family. */
+/*
+ * To another host (an address for documentation, RFC 5737 and 3849) both ends have to be of one
+ * family.
+ */
 static void families(enum ibv_qp_type type)
 {
 	for (int ipv4 = 0; ipv4 < 2; ipv4++) {
@@ -363,7 +370,10 @@ static void families(enum ibv_qp_type type)
 	}
 }
 
-/* A packet that the interface cannot carry: 4096 bytes of payload and its headers in less than that. */
+/*
+ * A packet that the interface cannot carry: 4096 bytes of payload and its headers in less than
+ * that.
+ */
 static void too_big(enum ibv_qp_type type)
 {
 	struct ibv_qp_attr attr = right(IBV_QPS_RTR);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_modify_qp_rate_limit(3): what is refused, that the rate is kept by ibv_query_qp(3), and that sending takes at least the
- * time that the rate says. A slow machine takes longer; it cannot take less.
+ * ibv_modify_qp_rate_limit(3): what is refused, that the rate is kept by ibv_query_qp(3), and that
+ * sending takes at least the time that the rate says. A slow machine takes longer; it cannot take
+ * less.
  */
 #include <stdlib.h>
 #include <string.h>

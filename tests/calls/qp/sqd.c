@@ -192,7 +192,9 @@ static struct ibv_qp_attr attributes(void)
 		       c.ah_attr.grh.sgid_index == b.ah_attr.grh.sgid_index);    \
 	} while (0)
 
-/* Here nearly everything of a connection may be changed, within the limits of the changes of state. */
+/*
+ * Here nearly everything of a connection may be changed, within the limits of the changes of state.
+ */
 static void refused_changes(void)
 {
 	REFUSED(IBV_QP_TIMEOUT, a.timeout = 32);
@@ -223,7 +225,9 @@ static int remote(struct end *from, struct end *to, enum ibv_wr_opcode opcode)
 	return end_poll_one(from, END_SEND_CQ, &wc);
 }
 
-/* What was changed is what holds when the queue pair sends again; the connection is the same one. */
+/*
+ * What was changed is what holds when the queue pair sends again; the connection is the same one.
+ */
 static void changes(void)
 {
 	struct ibv_qp_attr attr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What rules of flow steering refuse, spec by spec: types, sizes, repetitions, how many (ibv_create_flow(3)). No frame is sent. Needs
- * CAP_NET_RAW.
+ * What rules of flow steering refuse, spec by spec: types, sizes, repetitions, how many
+ * (ibv_create_flow(3)). No frame is sent. Needs CAP_NET_RAW.
  */
 #include <errno.h>
 #include <stdint.h>

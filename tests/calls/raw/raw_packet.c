@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Raw packet queue pairs and flow steering on the loopback device: what is refused, what is sent, which rule gets a frame,
- * tags, drops, counters, VLAN tags. Needs CAP_NET_RAW; without it only the refusal is seen.
+ * Raw packet queue pairs and flow steering on the loopback device: what is refused, what is sent,
+ * which rule gets a frame, tags, drops, counters, VLAN tags. Needs CAP_NET_RAW; without it only the
+ * refusal is seen.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -527,7 +528,10 @@ static void steering(void)
 
 static bool saw_32;
 
-/* Such rules also get the traffic of others on this interface, which may use up the receives: then the frame is sent again. */
+/*
+ * Such rules also get the traffic of others on this interface, which may use up the receives: then
+ * the frame is sent again.
+ */
 static bool sent_and_seen(struct raw *sender, uint8_t last, uint8_t mark, struct raw *receiver)
 {
 	saw_32 = false;
@@ -738,7 +742,10 @@ static void nobody_polls(void)
 	raw_close(&sender);
 }
 
-/* A program that polls has lost its processor for a moment: the frames that came meanwhile are more than its receives. */
+/*
+ * A program that polls has lost its processor for a moment: the frames that came meanwhile are more
+ * than its receives.
+ */
 static void frames_wait(void)
 {
 	struct raw a, sender;
@@ -762,7 +769,10 @@ static void frames_wait(void)
 	raw_close(&sender);
 }
 
-/* ibv_close_device(3) with a rule and its queue pair left: nothing of them goes on, other contexts do. */
+/*
+ * ibv_close_device(3) with a rule and its queue pair left: nothing of them goes on, other contexts
+ * do.
+ */
 static void closed_with_rules(void)
 {
 	/* The memory of what is left stays until the process ends; it is not forgotten either. */
@@ -806,7 +816,10 @@ static void closed_with_rules(void)
 	raw_close(&sender);
 }
 
-/* ibv_create_flow(3): the program has closed descriptors that it did not open; the queue pair is taken apart as any other. */
+/*
+ * ibv_create_flow(3): the program has closed descriptors that it did not open; the queue pair is
+ * taken apart as any other.
+ */
 static void closed_socket(void)
 {
 	enum { LOOK_AT = 4096 };

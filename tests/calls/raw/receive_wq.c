@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Receive work queues and indirection tables: limits, states, who keeps whom alive, and (with CAP_NET_RAW) frames spread over
- * queues by their hash.
+ * Receive work queues and indirection tables: limits, states, who keeps whom alive, and (with
+ * CAP_NET_RAW) frames spread over queues by their hash.
  */
 #include <arpa/inet.h>
 #include <sched.h>
@@ -339,7 +339,10 @@ static void send_all(struct ibv_qp *qp)
 	}
 }
 
-/* A buffer that cannot be written breaks its queue: one error, the rest flushed, an event that destroying waits for. */
+/*
+ * A buffer that cannot be written breaks its queue: one error, the rest flushed, an event that
+ * destroying waits for.
+ */
 static void broken(void)
 {
 	struct ibv_wq_init_attr init = good();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What receive work queues, their tables, flow counters and completion counters refuse, row by row, and that what was refused
- * changed nothing: ibv_create_wq(3), ibv_modify_wq(3), ibv_create_rwq_ind_table(3), ibv_attach_counters_point_flow(3),
- * ibv_read_counters(3), ibv_create_comp_cntr(3).
+ * What receive work queues, their tables, flow counters and completion counters refuse, row by row,
+ * and that what was refused changed nothing: ibv_create_wq(3), ibv_modify_wq(3),
+ * ibv_create_rwq_ind_table(3), ibv_attach_counters_point_flow(3), ibv_read_counters(3),
+ * ibv_create_comp_cntr(3).
  */
 #include <errno.h>
 #include <stdint.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ATOMIC WRITE: 8 bytes stored at once, by ibv_wr_atomic_write and by ibv_post_send; what it needs and what it is refused for. */
+/*
+ * ATOMIC WRITE: 8 bytes stored at once, by ibv_wr_atomic_write and by ibv_post_send; what it needs
+ * and what it is refused for.
+ */
 #include <errno.h>
 #include <string.h>
 

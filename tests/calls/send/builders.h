@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the tests of ibv_wr_post(3) share: one queue pair of all operations that its type has, linked to itself, and requests on it. */
+/*
+ * What the tests of ibv_wr_post(3) share: one queue pair of all operations that its type has,
+ * linked to itself, and requests on it.
+ */
 #ifndef TESTS_CALLS_SEND_BUILDERS_H
 #define TESTS_CALLS_SEND_BUILDERS_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* FLUSH (ibv_wr_flush): what was written before is placed where the type says; rights, levels, refusals. */
+/*
+ * FLUSH (ibv_wr_flush): what was written before is placed where the type says; rights, levels,
+ * refusals.
+ */
 #include <errno.h>
 #include <string.h>
 

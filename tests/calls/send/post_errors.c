@@ -268,7 +268,10 @@ static void bad_arguments(enum ibv_qp_type type)
 	close_end();
 }
 
-/* Inline data may come from more pieces than the queue takes elements, and be exactly as long as granted. */
+/*
+ * Inline data may come from more pieces than the queue takes elements, and be exactly as long as
+ * granted.
+ */
 static void inline_pieces(enum ibv_qp_type type)
 {
 	struct ibv_sge sge[8], into;
@@ -300,8 +303,9 @@ static void inline_pieces(enum ibv_qp_type type)
 }
 
 /*
- * The members of a request share their room: where a datagram has its address handle, a request that UD does not have brings a
- * remote address, a window, or nothing. It is taken and fails in its completion as with the other types.
+ * The members of a request share their room: where a datagram has its address handle, a request
+ * that UD does not have brings a remote address, a window, or nothing. It is taken and fails in its
+ * completion as with the other types.
  */
 static void unfit_datagram(enum ibv_wr_opcode opcode, uint64_t remote_addr)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_wr_post(3): wrong arguments and calls in the wrong order. A fault is told by ibv_wr_complete() alone, the batch is gone with
- * all that it would have done, and the next one works.
+ * ibv_wr_post(3): wrong arguments and calls in the wrong order. A fault is told by
+ * ibv_wr_complete() alone, the batch is gone with all that it would have done, and the next one
+ * works.
  */
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_wr_post(3): what setters do to which request, the last of several, requests without them, when a window has its key, and
- * operations that the type does not have.
+ * ibv_wr_post(3): what setters do to which request, the last of several, requests without them,
+ * when a window has its key, and operations that the type does not have.
  */
 #include <stdint.h>
 #include <string.h>
@@ -82,7 +82,10 @@ static void last_setter(void)
 	builders_close();
 }
 
-/* FLUSH has a range but no local memory: elements given to it change nothing, neither now nor for what follows. */
+/*
+ * FLUSH has a range but no local memory: elements given to it change nothing, neither now nor for
+ * what follows.
+ */
 static void flush_with_data(void)
 {
 	expect_case("data means nothing to a FLUSH");
@@ -97,7 +100,10 @@ static void flush_with_data(void)
 	builders_close();
 }
 
-/* A datagram whose address was not set is sent, to nobody; one whose handle is of another domain fails. */
+/*
+ * A datagram whose address was not set is sent, to nobody; one whose handle is of another domain
+ * fails.
+ */
 static void no_address(void)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};

@@ -103,7 +103,9 @@ static void message(enum ibv_wr_opcode opcode, uint32_t length, size_t skew)
 		check_arrived(&near, source, length);
 		return;
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		/* Its receive gives no buffer, and one that has a buffer would not see it touched. */
+		/*
+		 * Its receive gives no buffer, and one that has a buffer would not see it touched.
+		 */
 		CHECK(end_post_recv(&far, 99, NULL, 0) == 0);
 		break;
 	case IBV_WR_SEND:

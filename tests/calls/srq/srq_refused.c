@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What shared receive queues refuse, row by row, and that what was refused changed nothing: ibv_create_srq(3),
- * ibv_create_srq_ex(3), ibv_modify_srq(3), ibv_get_srq_num(3), ibv_post_srq_ops(3).
+ * What shared receive queues refuse, row by row, and that what was refused changed nothing:
+ * ibv_create_srq(3), ibv_create_srq_ex(3), ibv_modify_srq(3), ibv_get_srq_num(3),
+ * ibv_post_srq_ops(3).
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Tag-matching shared receive queues (ibv_create_srq_ex(3), ibv_post_srq_ops(3)): limits, list operations, eager and unexpected
- * messages, rendezvous with its READ and FIN, what fails how.
+ * Tag-matching shared receive queues (ibv_create_srq_ex(3), ibv_post_srq_ops(3)): limits, list
+ * operations, eager and unexpected messages, rendezvous with its READ and FIN, what fails how.
  */
 #include <arpa/inet.h>
 #include <endian.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ibv_open_qp(3): everything that leads to the queue pair is needed, in its own domain; and how many a shared domain holds. */
+/*
+ * ibv_open_qp(3): everything that leads to the queue pair is needed, in its own domain; and how
+ * many a shared domain holds.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -84,7 +87,10 @@ static void opening(void)
 	EXPECT_NULL(ibv_open_qp(ctx, &right), EINVAL);
 }
 
-/* A domain that processes share has room for so many receivers; the next is refused and fits when one went. */
+/*
+ * A domain that processes share has room for so many receivers; the next is refused and fits when
+ * one went.
+ */
 static void domain_full(void)
 {
 	enum { ROOM = 1024 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * XRC within one process (ibv_open_xrcd(3), ibv_create_srq_ex(3), ibv_create_qp_ex(3), ibv_open_qp(3), IBA annex A14): what the
- * calls refuse, what keeps what alive, and what each kind of request does with the queue that it names.
+ * XRC within one process (ibv_open_xrcd(3), ibv_create_srq_ex(3), ibv_create_qp_ex(3),
+ * ibv_open_qp(3), IBA annex A14): what the calls refuse, what keeps what alive, and what each kind
+ * of request does with the queue that it names.
  */
 #include "support/xrc.h"
 
@@ -257,7 +258,10 @@ static void requests(void)
 	line_close(&l);
 }
 
-/* One end of a pair of queue pairs of this process, which exist to bind windows of a protection domain. */
+/*
+ * One end of a pair of queue pairs of this process, which exist to bind windows of a protection
+ * domain.
+ */
 struct binder {
 	struct endpoint endpoint;
 	struct side side, peer;
@@ -278,7 +282,10 @@ static void binder_close(struct binder *b)
 	side_close(&b->peer);
 }
 
-/* Binds the window to `length` bytes at `addr` of the queue's region, for WRITE and READ; length 0 unbinds it. */
+/*
+ * Binds the window to `length` bytes at `addr` of the queue's region, for WRITE and READ; length 0
+ * unbinds it.
+ */
 static void window_bind(struct binder *b, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr,
 			uint64_t length)
 {
@@ -446,7 +453,10 @@ static void psns(void)
 	}
 }
 
-/* Attributes of the half that a type does not have are ignored, as Linux does; the others are needed and shown. */
+/*
+ * Attributes of the half that a type does not have are ignored, as Linux does; the others are
+ * needed and shown.
+ */
 static void attributes(void)
 {
 	struct ibv_xrcd *xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* XRC domains: what ibv_open_xrcd(3) refuses, row by row, how many queue pairs a domain has, and what those refuse. */
+/*
+ * XRC domains: what ibv_open_xrcd(3) refuses, row by row, how many queue pairs a domain has, and
+ * what those refuse.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -81,8 +84,8 @@ static struct ibv_xrcd *domain_of(int fd, int oflags)
 }
 
 /*
- * The domain is the inode's, not its number's: while there is one, no other file gets the number, and no name
- * and no descriptor is needed.
+ * The domain is the inode's, not its number's: while there is one, no other file gets the number,
+ * and no name and no descriptor is needed.
  */
 static void inode(void)
 {
