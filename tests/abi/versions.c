@@ -37,7 +37,10 @@ static void *get(const char *name, const char *version)
 typedef void *(*refusal)(void *, void *, void *, void *);
 typedef void (*log_line)(void *, uint32_t, const char *, ...);
 
-/* How a function that is only there to resolve says no; the object pointers it is given are never followed. */
+/*
+ * How a function that is only there to resolve says no; the object pointers it is given are never
+ * followed.
+ */
 enum manner { ERRNO, MINUS_ONE, NIL, VOID };
 
 struct refused {
@@ -45,7 +48,10 @@ struct refused {
 	enum manner manner;
 };
 
-/* Every function of IBVERBS_1.0 that has another form since 1.1, but for the two that check_legacy() looks at by itself. */
+/*
+ * Every function of IBVERBS_1.0 that has another form since 1.1, but for the two that
+ * check_legacy() looks at by itself.
+ */
 static const struct refused legacy[] = {
 	{"ibv_ack_async_event", VOID},   {"ibv_ack_cq_events", VOID},
 	{"ibv_alloc_pd", NIL},           {"ibv_attach_mcast", ERRNO},
@@ -65,7 +71,10 @@ static const struct refused legacy[] = {
 	{"ibv_resize_cq", ERRNO},
 };
 
-/* What only providers call, by the first and, where a later node lacks it, the last private node that has it. */
+/*
+ * What only providers call, by the first and, where a later node lacks it, the last private node
+ * that has it.
+ */
 static const struct refused from_25[] = {
 	{"_verbs_init_and_alloc_context", NIL},
 	{"execute_ioctl", ERRNO},

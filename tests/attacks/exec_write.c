@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: no byte of a WRITE lands in the program that the target executes meanwhile, at the worst of moments: the initiator has checked all
- * there is to check and stands at the entry of the system call that copies.
+ * Promise: no byte of a WRITE lands in the program that the target executes meanwhile, at the worst
+ * of moments: the initiator has checked all there is to check and stands at the entry of the system
+ * call that copies.
  *
- * A tracer holds the initiator there (ptrace(2)), the target executes another program, which maps the very addresses and fills them with a pattern; then
- * the initiator may go on.
+ * A tracer holds the initiator there (ptrace(2)), the target executes another program, which maps
+ * the very addresses and fills them with a pattern; then the initiator may go on.
  *
  * usage: exec_write [BYTES]
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: what comes from another user's process comes from one of its own queue pairs, whatever it writes into its ring: a datagram or a
- * message of a connection in the name of a third one is dropped, and what it sends in its own name arrives.
+ * Promise: what comes from another user's process comes from one of its own queue pairs, whatever
+ * it writes into its ring: a datagram or a message of a connection in the name of a third one is
+ * dropped, and what it sends in its own name arrives.
  *
  * The attacker is made of the library's host room, with slots filled by hand.
  */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: nobody gets a descriptor or a mapping of a process's memory, arena, keys or lock of atomics to whom the kernel would refuse
- * /proc/PID/mem of that process. Whoever is refused works through rings, with the right results, in both directions; and gets
- * them when the kernel's answer becomes another.
+ * Promise: nobody gets a descriptor or a mapping of a process's memory, arena, keys or lock of
+ * atomics to whom the kernel would refuse /proc/PID/mem of that process. Whoever is refused works
+ * through rings, with the right results, in both directions; and gets them when the kernel's answer
+ * becomes another.
  *
- * What a process was given is seen among its own descriptors and mappings. Each row has two processes, of which the library asks for
- * everything that the protocol has.
+ * What a process was given is seen among its own descriptors and mappings. Each row has two
+ * processes, of which the library asks for everything that the protocol has.
  */
 #include <errno.h>
 #include <grp.h>
@@ -210,7 +211,10 @@ static const struct row rows[] = {
 	{"others", {.before = dumpable_user}, {.before = dumpable_other_user}},
 	{"group", {.before = dumpable_user}, {.before = other_group}},
 	{"saved", {.before = saved_root}, {.before = dumpable_user}},
-	/* it drops its privileges after its queue pair was made: not dumpable, until it says that it is */
+	/*
+	 * it drops its privileges after its queue pair was made: not dumpable, until it says that
+	 * it is
+	 */
 	{"dropped",
 	 {.after = user, .late = dumpable, .is_given_late = true, .blind = true},
 	 {.before = dumpable_user, .is_given_late = true}},

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: an initiator of atomics that is stopped (SIGSTOP) or killed at any moment, with the target's turn in its hands or not, keeps
- * nobody waiting. The target's own atomics on the same word, its ibv_poll_cq and the other initiators go on, and the sum is exact in
- * spite of all stops: what was overtaken is not done twice and not lost.
+ * Promise: an initiator of atomics that is stopped (SIGSTOP) or killed at any moment, with the
+ * target's turn in its hands or not, keeps nobody waiting. The target's own atomics on the same
+ * word, its ibv_poll_cq and the other initiators go on, and the sum is exact in spite of all stops:
+ * what was overtaken is not done twice and not lost.
  *
- * Initiators do nothing but FETCH_ADD, one at a time, and count their completions. A random one is stopped for a few
- * milliseconds, thousands of times; in the end one is killed, whose last operation may or may not have been done.
+ * Initiators do nothing but FETCH_ADD, one at a time, and count their completions. A random one is
+ * stopped for a few milliseconds, thousands of times; in the end one is killed, whose last
+ * operation may or may not have been done.
  *
  * usage: stopped_atomics [ROUNDS [SEED]]
  */
@@ -54,7 +56,10 @@ struct target {
 	uint64_t done, longest;
 };
 
-/* The target's own share, through a queue pair to itself, and a look at the CQ that the initiators' queue pairs belong to. */
+/*
+ * The target's own share, through a queue pair to itself, and a look at the CQ that the initiators'
+ * queue pairs belong to.
+ */
 static void own_atomic(struct target *t)
 {
 	uint64_t since = now_ms(), took;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a peer that is stopped (SIGSTOP) in the middle of its WRITEs keeps nobody waiting. ibv_dereg_mr, ibv_rereg_mr,
- * ibv_modify_qp to ERR and ibv_destroy_qp return within their bound while it stands, and when it goes on no byte of the memory changes any more.
+ * Promise: a peer that is stopped (SIGSTOP) in the middle of its WRITEs keeps nobody waiting.
+ * ibv_dereg_mr, ibv_rereg_mr, ibv_modify_qp to ERR and ibv_destroy_qp return within their bound
+ * while it stands, and when it goes on no byte of the memory changes any more.
  *
- * Each round a new pair of queue pairs; the peer keeps WRITEs of 8 B to 512 KiB outstanding and is stopped at a random moment.
+ * Each round a new pair of queue pairs; the peer keeps WRITEs of 8 B to 512 KiB outstanding and is
+ * stopped at a random moment.
  *
  * usage: stopped_writer private|mapped [ROUNDS [SEED]]
  *   private  memory that the peer reaches through the kernel

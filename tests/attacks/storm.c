@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: whatever processes are stopped (SIGSTOP), continued and killed at whatever moment, among processes that do
- * everything with one another (RC SEND, WRITE, READ and ATOMIC, by direct access and through rings, device memory, UD,
- * XRC with requests for queues of third processes, registering and freeing all the time, and in the second form between
- * two hosts), in every round:
+ * Promise: whatever processes are stopped (SIGSTOP), continued and killed at whatever moment, among
+ * processes that do everything with one another (RC SEND, WRITE, READ and ATOMIC, by direct access
+ * and through rings, device memory, UD, XRC with requests for queues of third processes,
+ * registering and freeing all the time, and in the second form between two hosts), in every round:
  *   - every two that run go on exchanging requests while others stand still or have just died;
  *   - when all run again, every two of them do, the successors of the killed included;
  *   - no call takes longer than its bound (storm.h);
  * and in the end nothing is left: no socket name, file in shared memory, descriptor or process.
  *
- * The moments are random, the expectations are not. usage: storm ROUNDS [hosts [SEED]]; 10,000 rounds are for an hour
- * of one's own machine.
+ * The moments are random, the expectations are not. usage: storm ROUNDS [hosts [SEED]]; 10,000
+ * rounds are for an hour of one's own machine.
  */
 #include "storm.h"
 
@@ -49,7 +49,10 @@ static struct marks marks_now(void)
 	return m;
 }
 
-/* A bit per slot that runs: has every ordered pair of them done something since then? XRC requests go upwards only. */
+/*
+ * A bit per slot that runs: has every ordered pair of them done something since then? XRC requests
+ * go upwards only.
+ */
 static bool went_on(const struct marks *since, unsigned int running, int kinds, char *who,
 		    size_t size)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the referee and the workers of the storm share. Each worker has a slot; a worker that was killed has a successor
- * in it. Between every two slots there is a link of each kind, a pair of queue pairs that is made anew (another epoch)
- * whenever one of them has failed or its process was killed. The lower slot decides about epochs; each side publishes
- * its half by its own mail.
+ * What the referee and the workers of the storm share. Each worker has a slot; a worker that was
+ * killed has a successor in it. Between every two slots there is a link of each kind, a pair of
+ * queue pairs that is made anew (another epoch) whenever one of them has failed or its process was
+ * killed. The lower slot decides about epochs; each side publishes its half by its own mail.
  */
 #ifndef TESTS_ATTACKS_STORM_H
 #define TESTS_ATTACKS_STORM_H
@@ -16,8 +16,8 @@ enum { STORM_SLOTS = 5, STORM_BUFFER = 65536 };
 enum storm_kind { STORM_RC, STORM_XRC, STORM_KINDS };
 
 /*
- * The longest that a call may take while others stand still, as the manual pages have it, and what a crowded
- * machine adds to that.
+ * The longest that a call may take while others stand still, as the manual pages have it, and what
+ * a crowded machine adds to that.
  */
 enum storm_call {
 	STORM_POST,   /* post, poll: never wait for anybody */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A worker of the storm: makes its links, sends random requests over them, registers, frees and opens things,
- * and times each call.
+ * A worker of the storm: makes its links, sends random requests over them, registers, frees and
+ * opens things, and times each call.
  */
 #include "storm.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promises about ibv_open_xrcd(3) while others are in the way; no call takes longer than its manual page says:
+ * Promises about ibv_open_xrcd(3) while others are in the way; no call takes longer than its manual
+ * page says:
  *   stopped   processes that have a file's domain open stand still: as long as one of them runs, others open it; when
  *             none does, they are refused with
  *             EBUSY, and domains of other files are not held up meanwhile

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Requests that the other side has to refuse, each on queue pairs of its own: what the requester and the target are told. */
+/*
+ * Requests that the other side has to refuse, each on queue pairs of its own: what the requester
+ * and the target are told.
+ */
 #include <string.h>
 
 #include "exchange.h"
@@ -39,7 +42,9 @@ static const struct trial trials[] = {
 	 false, STATUS(REM_ACCESS_ERR) | STATUS(REM_INV_REQ_ERR), 0},
 	{"write, not allowed", RC_WITH(IBV_ACCESS_REMOTE_READ), IBV_WR_RDMA_WRITE, 64, NONE, 0, 0,
 	 false, STATUS(REM_ACCESS_ERR) | STATUS(REM_INV_REQ_ERR), 0},
-	/* IBA 9.9.3: invalid request, length error; rdma_rxe has operational errors on both sides. */
+	/*
+	 * IBA 9.9.3: invalid request, length error; rdma_rxe has operational errors on both sides.
+	 */
 	{"send longer than the receive", RC, IBV_WR_SEND, 64, 16, 0, 0, false,
 	 STATUS(REM_INV_REQ_ERR) | STATUS(REM_OP_ERR), STATUS(LOC_LEN_ERR) | STATUS(LOC_QP_OP_ERR)},
 	{"long send longer than the receive", RC, IBV_WR_SEND, 20000, 5000, 0, 0, false,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The exchange program: one binary, run on two libraries, one instance on each side of the wire. Each side knows what the other
- * is about to do (the plans come from a shared seed), and checks every byte of what arrived and of what lies between.
+ * The exchange program: one binary, run on two libraries, one instance on each side of the wire.
+ * Each side knows what the other is about to do (the plans come from a shared seed), and checks
+ * every byte of what arrived and of what lies between.
  *
- * Whatever is wrong ends the program through fail(); the other side then sees the TCP connection close, and fails too.
+ * Whatever is wrong ends the program through fail(); the other side then sees the TCP connection
+ * close, and fails too.
  */
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
@@ -12,7 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Four areas a side: what I send, what my READs bring, what is written to me, what is read from me. */
+/*
+ * Four areas a side: what I send, what my READs bring, what is written to me, what is read from me.
+ */
 enum area { AREA_SOURCE, AREA_RESULT, AREA_SINK, AREA_STORE, AREAS };
 #define AREA_BYTES (4u << 20)
 

@@ -3,7 +3,8 @@
  * Usage: exchange -d DEVICE -G                                              lists its GIDs
  *        exchange -d DEVICE -g GID_INDEX -m MTU -p PORT [-t TESTS] [-l]             server
  *        exchange -d DEVICE -g GID_INDEX -m MTU -p PORT [-t TESTS] [-l] HOST        client
- * TESTS: of rc, uc, ud, multicast, errors, comma separated. -l: packets get lost. -s SEED. Both sides need the same ones.
+ * TESTS: of rc, uc, ud, multicast, errors, comma separated. -l: packets get lost. -s SEED. Both
+ * sides need the same ones.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Multicast datagrams: both sides attach a queue pair to the group, then each sends to it in its turn. The kernel's device takes what
- * the IP layer accepts, and joins no group there itself (librdmacm does that for programs): here a socket does it for it.
+ * Multicast datagrams: both sides attach a queue pair to the group, then each sends to it in its
+ * turn. The kernel's device takes what the IP layer accepts, and joins no group there itself
+ * (librdmacm does that for programs): here a socket does it for it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -108,7 +109,10 @@ static void send_all(struct exchange *x, struct end *e, struct ibv_ah *ah)
 		wr.wr.ud.remote_qkey = UD_QKEY;
 		pattern_fill(source, length_of(x, i), x->seed, i);
 		must(ibv_post_send(e->qp, &wr, &bad), "ibv_post_send");
-		/* What is sent comes back to a member that sent it, too (IBA 10.5.2.1): not looked at here. */
+		/*
+		 * What is sent comes back to a member that sent it, too (IBA 10.5.2.1): not looked
+		 * at here.
+		 */
 		do
 			wc = completion(x, "multicast send");
 		while (wc.opcode & IBV_WC_RECV);
@@ -156,7 +160,10 @@ void test_multicast(struct exchange *x)
 	if (!ah)
 		fail("ibv_create_ah: %s", strerror(errno));
 	for (int turn = 0; turn < 2; turn++) {
-		/* Each turn has queue pairs of its own, so that no receive holds what the last turn sent. */
+		/*
+		 * Each turn has queue pairs of its own, so that no receive holds what the last turn
+		 * sent.
+		 */
 		struct end e = end_connect(x, &ud_profile);
 
 		must(ibv_attach_mcast(e.qp, &group, 0), "ibv_attach_mcast");

@@ -42,7 +42,10 @@ bool op_has_imm(const struct op *op);
 int op_split(const struct op *op, uint8_t *area, uint32_t lkey, struct ibv_sge *sge);
 uint32_t word_offset(unsigned int word);
 
-/* Before: fills what the requester sends (its own side) or what it reads (the other side), poisons what gets written. */
+/*
+ * Before: fills what the requester sends (its own side) or what it reads (the other side), poisons
+ * what gets written.
+ */
 void plan_prepare_requester(struct exchange *x, const struct plan *plan);
 void plan_prepare_target(struct exchange *x, const struct plan *plan);
 /* After: every byte, guards too. */

@@ -10,7 +10,9 @@
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* Half a second: a machine that is emulated on a busy one stands still for longer than one thinks. */
+/*
+ * Half a second: a machine that is emulated on a busy one stands still for longer than one thinks.
+ */
 const struct profile rc_profile = {IBV_QPT_RC, REMOTE, 7, 7, 17};
 const struct profile uc_profile = {IBV_QPT_UC, IBV_ACCESS_REMOTE_WRITE, 0, 0, 0};
 const struct profile ud_profile = {IBV_QPT_UD, 0, 0, 0, 0};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* RC: what is sent, written, read and counted, each side in its turn as the requester, then both at once. */
+/*
+ * RC: what is sent, written, read and counted, each side in its turn as the requester, then both at
+ * once.
+ */
 #include "plan.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * UC and UD: messages that carry their number as immediate, since on a wire that loses packets some do not arrive. What arrives
- * has to be right; where nothing is lost everything has to arrive.
+ * UC and UD: messages that carry their number as immediate, since on a wire that loses packets some
+ * do not arrive. What arrives has to be right; where nothing is lost everything has to arrive.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -89,7 +89,10 @@ static void post(struct stream *s, unsigned int i, uint32_t qkey)
 	must(ibv_post_send(s->e->qp, &wr, &bad), "ibv_post_send");
 }
 
-/* The 40 bytes before a datagram: the addresses at the place that their family gives them (IBA A17.4.5.1). */
+/*
+ * The 40 bytes before a datagram: the addresses at the place that their family gives them (IBA
+ * A17.4.5.1).
+ */
 static void check_grh(const struct stream *s, const struct ibv_wc *wc, const uint8_t *grh)
 {
 	bool ipv4 = s->x->gid.raw[10] == 0xff && s->x->gid.raw[11] == 0xff;
@@ -128,7 +131,10 @@ static void check_arrival(struct stream *s, const struct ibv_wc *wc)
 	if (good != s->lengths[i])
 		fail("%s: message %u of %u bytes: byte %u is wrong", s->name, i, s->lengths[i],
 		     good);
-	/* A UC message that lost its end leaves its beginning in the receive that the next one gets. */
+	/*
+	 * A UC message that lost its end leaves its beginning in the receive that the next one
+	 * gets.
+	 */
 	if (!(s->x->lossy && !is_ud(s)) && slot[head + s->lengths[i]] != 0xa5)
 		fail("%s: message %u: bytes behind it were written", s->name, i);
 	s->got++;
@@ -163,8 +169,8 @@ static void run_sender(struct stream *s)
 }
 
 /*
- * How many have to arrive. A UC queue pair of rdma_rxe that misses the last packet of a message takes no message from then on; those of
- * one packet come first, and most of them arrive.
+ * How many have to arrive. A UC queue pair of rdma_rxe that misses the last packet of a message
+ * takes no message from then on; those of one packet come first, and most of them arrive.
  */
 static unsigned int least(const struct stream *s)
 {
@@ -251,7 +257,10 @@ static void answer_from_completion(struct exchange *x, struct end *e, struct ibv
 		post(&s, WRONG, QKEY_WRONG); /* never arrives */
 		post(&s, 12, UD_QKEY);
 	}
-	/* The client's two sends complete, and to each side one datagram comes, unless it gets lost. */
+	/*
+	 * The client's two sends complete, and to each side one datagram comes, unless it gets
+	 * lost.
+	 */
 	while (sent + s.got < (client ? 3 : 1) && completion_within(x, &wc, x->lossy ? 1 : 5)) {
 		if (!(wc.opcode & IBV_WC_RECV) && !wc.status) {
 			sent++;

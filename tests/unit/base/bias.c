@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A lock that leans towards a thread excludes all the same: threads that come in turn, at once, by taking and by trying. What it
- * guards is plain memory, which the thread sanitizer watches.
+ * A lock that leans towards a thread excludes all the same: threads that come in turn, at once, by
+ * taking and by trying. What it guards is plain memory, which the thread sanitizer watches.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -110,7 +110,10 @@ static void another_thread_ends_it(void **state)
 	vb_bias_forget(&lock);
 }
 
-/* Leans towards this thread after however long it takes, and is ended after `entries` more. False: it leans no more. */
+/*
+ * Leans towards this thread after however long it takes, and is ended after `entries` more. False:
+ * it leans no more.
+ */
 static bool lean_and_end(unsigned int entries)
 {
 	for (int i = 0; !leans() && i < 300000; i++)
@@ -123,7 +126,10 @@ static bool lean_and_end(unsigned int entries)
 	return true;
 }
 
-/* Each end costs a system call that interrupts all threads: two that share a lock pay for some, not for ever. */
+/*
+ * Each end costs a system call that interrupts all threads: two that share a lock pay for some, not
+ * for ever.
+ */
 static void gives_up(void **state)
 {
 	int ended = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The watch over the order of locks (base/lock_order.h): what keeps it goes on, what breaks it aborts with a word. */
+/*
+ * The watch over the order of locks (base/lock_order.h): what keeps it goes on, what breaks it
+ * aborts with a word.
+ */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* SipHash-2-4 against values that its authors published: key 00 01 .. 0f, message 00 01 .. of so many bytes. */
+/*
+ * SipHash-2-4 against values that its authors published: key 00 01 .. 0f, message 00 01 .. of so
+ * many bytes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How many channels a poll looks at, and how long a channel may wait to be looked at: counted, with a thousand of them. */
+/*
+ * How many channels a poll looks at, and how long a channel may wait to be looked at: counted, with
+ * a thousand of them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +15,8 @@
 
 enum { MANY = 1000, SETTLE = 4 * VB_QUIET_AFTER };
 
-static struct vb_channel *channel; /* `full_at`: whether a message waits there; `remote_id`: looks */
+/* `full_at`: whether a message waits there; `remote_id`: looks. */
+static struct vb_channel *channel;
 static uint32_t looks, found;
 
 static bool look(void *arg, struct vb_channel *c)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a shared receive queue is not resized while a message is being received into a receive that was taken from it; the refusal
- * changes nothing, and another try succeeds (ibv_modify_srq(3)). How long a receive is taken depends on the message, hence it is
- * taken here by hand.
+ * Promise: a shared receive queue is not resized while a message is being received into a receive
+ * that was taken from it; the refusal changes nothing, and another try succeeds
+ * (ibv_modify_srq(3)). How long a receive is taken depends on the message, hence it is taken here
+ * by hand.
  */
 #include "engine/srq.h"
 #include "support/check.h"

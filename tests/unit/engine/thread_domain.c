@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: the queue pairs of a thread domain share one engine, whose lock its thread takes without an atomic operation; two threads with
- * a thread domain each share no lock and no cache line; and nothing breaks when other threads come all the same (ibv_alloc_td(3)).
+ * Promise: the queue pairs of a thread domain share one engine, whose lock its thread takes without
+ * an atomic operation; two threads with a thread domain each share no lock and no cache line; and
+ * nothing breaks when other threads come all the same (ibv_alloc_td(3)).
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -19,7 +20,10 @@
 
 enum { MESSAGES = 2000, TALKS = 50, PARKINGS = 60 };
 
-/* Everything a thread needs, on a thread domain: two queue pairs that are each other's peers, and an SRQ beside them. */
+/*
+ * Everything a thread needs, on a thread domain: two queue pairs that are each other's peers, and
+ * an SRQ beside them.
+ */
 struct domain {
 	struct endpoint endpoint;
 	struct ibv_td *td;
@@ -134,7 +138,10 @@ static bool all_lean(const struct domain *d)
 	       leans_here(&vb_cq_of(d->endpoint.cq)->poll_lock);
 }
 
-/* On a crowded machine the progress thread takes over now and then, which ends an inclination; then another one begins. */
+/*
+ * On a crowded machine the progress thread takes over now and then, which ends an inclination; then
+ * another one begins.
+ */
 static void elided(void)
 {
 	struct domain d;
@@ -245,7 +252,10 @@ static void *talk_on(void *arg)
 	return NULL;
 }
 
-/* A thread that stands anywhere in its messages, holding whatever it holds, delays the other one's not at all. */
+/*
+ * A thread that stands anywhere in its messages, holding whatever it holds, delays the other one's
+ * not at all.
+ */
 static void no_lock_shared(void)
 {
 	struct sigaction action = {.sa_handler = park};

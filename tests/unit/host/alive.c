@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The word by which peers tell whether a process lives: where the C library keeps it elsewhere the node does not start. */
+/*
+ * The word by which peers tell whether a process lives: where the C library keeps it elsewhere the
+ * node does not start.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

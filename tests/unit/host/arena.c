@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory that peers map: places are kept apart and given back empty, windows show the same bytes however an access lies across
- * them, and what a hostile owner gives or publishes is refused or harmless.
+ * Memory that peers map: places are kept apart and given back empty, windows show the same bytes
+ * however an access lies across them, and what a hostile owner gives or publishes is refused or
+ * harmless.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +49,10 @@ static void test_places(void **state)
 	}
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(piece[i][PAGE * 3 - 1], i + 1);
-	/* A gap rests while others have a view of it that they do not know to be stale, is used again after 256 MiB, and is empty. */
+	/*
+	 * A gap rests while others have a view of it that they do not know to be stale, is used
+	 * again after 256 MiB, and is empty.
+	 */
 	vb_arena_free(node, piece[6], PAGE * 3 - 5);
 	vb_arena_free(node, piece[7], PAGE * 3 - 5);
 	for (int i = 0; i < 256; i++) {
@@ -178,7 +182,10 @@ static void test_published_nonsense(void **state)
 	assert_false(vb_arena_holds(self, was - 1, 2));
 	assert_false(vb_arena_holds(self, UINT64_MAX - 3, 8));
 	assert_false(vb_arena_holds(self, was, UINT64_MAX));
-	/* Addresses behind the range are other memory, though the file goes on; and no claim goes beyond the file. */
+	/*
+	 * Addresses behind the range are other memory, though the file goes on; and no claim goes
+	 * beyond the file.
+	 */
 	node->keyring->arena_bytes = PAGE;
 	assert_true(vb_arena_holds(self, was, PAGE));
 	assert_false(vb_arena_holds(self, was + PAGE - 7, 8));

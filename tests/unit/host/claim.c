@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a claim reads as it was made, also while its process stands still; its end is told to who watches it; names that are no
- * claims are passed over; another user's is not believed.
+ * Promise: a claim reads as it was made, also while its process stands still; its end is told to
+ * who watches it; names that are no claims are passed over; another user's is not believed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

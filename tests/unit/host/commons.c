@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Tables that processes share by name, without a keeper: made once, handed on, gone with the last member; blocks that change hands. */
+/*
+ * Tables that processes share by name, without a keeper: made once, handed on, gone with the last
+ * member; blocks that change hands.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Contact between processes: channels come up, carry slots both ways, are refused, closed and asked for again. */
+/*
+ * Contact between processes: channels come up, carry slots both ways, are refused, closed and asked
+ * for again.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,7 +133,10 @@ static void test_absent(void **state)
 	end_stop(&end);
 }
 
-/* The next number, by any of the channels that were announced (a find may return one a moment earlier). False: none in 5 s. */
+/*
+ * The next number, by any of the channels that were announced (a find may return one a moment
+ * earlier). False: none in 5 s.
+ */
 static bool hear_any(struct end *end, uint64_t *n)
 {
 	for (int i = 0; i < 5000; i++) {
@@ -147,7 +153,10 @@ static bool hear_any(struct end *end, uint64_t *n)
 	return false;
 }
 
-/* A process that calls back on what it hears: its number, then the first number that came by a channel. */
+/*
+ * A process that calls back on what it hears: its number, then the first number that came by a
+ * channel.
+ */
 static int caller(int sock, void *arg)
 {
 	enum vb_contact why;
@@ -190,7 +199,10 @@ static void test_both_at_once(void **state)
 		assert_non_null(ch);
 		assert_true(end_push(ch, 2));
 		assert_int_equal(hear(child.sock), 2);
-		/* It was sent before; but our own channel may have been found before it was announced. */
+		/*
+		 * It was sent before; but our own channel may have been found before it was
+		 * announced.
+		 */
 		assert_true(hear_any(&end, &n));
 		assert_int_equal(n, 1);
 		tell(child.sock, 0);
@@ -279,7 +291,10 @@ static void test_wake(void **state)
 	end_stop(&end);
 }
 
-/* An engine that is gone refuses; when it is back, asking again succeeds. A queue pair that is gone is absent. */
+/*
+ * An engine that is gone refuses; when it is back, asking again succeeds. A queue pair that is gone
+ * is absent.
+ */
 static void test_refused_then_accepted(void **state)
 {
 	enum vb_contact why;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A peer's end is told once and soon, whatever it leaves behind: killed, killed with a forked child that keeps its sockets, exec. */
+/*
+ * A peer's end is told once and soon, whatever it leaves behind: killed, killed with a forked child
+ * that keeps its sockets, exec.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +20,9 @@
 
 #include "unit/host/end.h"
 
-/* How late the news may be, after the process was reaped: 100 ms, and what a crowded machine adds. */
+/*
+ * How late the news may be, after the process was reaped: 100 ms, and what a crowded machine adds.
+ */
 #define SOON_NS 250000000ll
 #define LATER_NS \
 	1000000000ll /* a child keeps copies of the sockets: a look every 200 ms finds out */
@@ -26,7 +31,10 @@ static uint64_t target_word = 0x1122334455667788ull;
 static uint8_t big[65536];
 static uint8_t target_area[65536 + 8192]; /* what is written to in the target */
 
-/* A process that comes into contact, then does what it is told: 0 ends, 1 forks without handlers, 2 execs, 3 closes its channel. */
+/*
+ * A process that comes into contact, then does what it is told: 0 ends, 1 forks without handlers, 2
+ * execs, 3 closes its channel.
+ */
 static int target(int sock, void *arg)
 {
 	static struct end end; /* its thread outlives this function */
@@ -44,7 +52,10 @@ static int target(int sock, void *arg)
 		case 0:
 			return 0;
 		case 1: {
-			/* As a program that calls clone(2) itself: no handler closes our sockets in the child. */
+			/*
+			 * As a program that calls clone(2) itself: no handler closes our sockets in
+			 * the child.
+			 */
 			pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 
 			if (pid == 0) {
@@ -130,8 +141,8 @@ static void test_killed(void **state)
 }
 
 /*
- * Numbers are claimed at random, so that a dead owner's may be somebody else's a moment later. For who was connected after the death the
- * name is called once more before its owner counts as dead.
+ * Numbers are claimed at random, so that a dead owner's may be somebody else's a moment later. For
+ * who was connected after the death the name is called once more before its owner counts as dead.
  */
 static void test_dead_before(void **state)
 {
@@ -202,7 +213,10 @@ static void test_exec(void **state)
 	end_stop(&end);
 }
 
-/* bad-input: a process number outlives the program that it stood for. Writes go on while the target executes another program. */
+/*
+ * bad-input: a process number outlives the program that it stood for. Writes go on while the target
+ * executes another program.
+ */
 static void test_exec_under_writes(void **state)
 {
 	(void)state;
@@ -322,7 +336,10 @@ static void stop(pid_t pid)
 	assert_true(WIFSTOPPED(status));
 }
 
-/* A stopped process: contact stays pending, blocks nobody, and goes on afterwards. Killed instead, it is absent. */
+/*
+ * A stopped process: contact stays pending, blocks nobody, and goes on afterwards. Killed instead,
+ * it is absent.
+ */
 static void test_stopped(void **state)
 {
 	enum vb_contact why;
@@ -384,7 +401,10 @@ static int open_descriptors(void)
 	return n;
 }
 
-/* The dead take everything with them: no descriptor and no mapping of theirs is left once their channels are closed. */
+/*
+ * The dead take everything with them: no descriptor and no mapping of theirs is left once their
+ * channels are closed.
+ */
 static void test_nothing_left(void **state)
 {
 	struct contact c[12];

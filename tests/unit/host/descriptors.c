@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Programs that close all descriptors, that have none left, and that fork: traffic goes on, nothing of theirs is touched. */
+/*
+ * Programs that close all descriptors, that have none left, and that fork: traffic goes on, nothing
+ * of theirs is touched.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,7 +173,10 @@ static void echo(struct fixture *f, uint64_t i)
 	assert_int_equal(n, i + 1);
 }
 
-/* Descriptors lie high, so that a program's own numbers do not change, and are not handed to programs that it runs. */
+/*
+ * Descriptors lie high, so that a program's own numbers do not change, and are not handed to
+ * programs that it runs.
+ */
 static void test_numbers(void **state)
 {
 	(void)state;
@@ -191,7 +197,9 @@ static void test_numbers(void **state)
 	}
 }
 
-/* The peer closes everything: it is not dead, it still hears us, and its own messages still come. */
+/*
+ * The peer closes everything: it is not dead, it still hears us, and its own messages still come.
+ */
 static void test_peer_closes_all(void **state)
 {
 	struct fixture *f = *state;
@@ -254,7 +262,10 @@ static int closer(int sock, void *arg)
 	}
 	if (vb_reason_count(VB_REASON_DESCRIPTORS_GONE) == 0)
 		return 3;
-	/* Somebody else is absent, not pending for ever; the thread that looks may first have to end a wait of half a second. */
+	/*
+	 * Somebody else is absent, not pending for ever; the thread that looks may first have to
+	 * end a wait of half a second.
+	 */
 	if (end_find(&f.end, f.engine, f.qpn ^ 0x800000, 5000, &why) || why == VB_CONTACT_PENDING)
 		return 4;
 	struct stat st;
@@ -379,7 +390,10 @@ static void test_no_descriptor_left(void **state)
 	end_stop(&end);
 }
 
-/* Closed with our message unread: the socket tells an error first. What was said before is not lost for it. */
+/*
+ * Closed with our message unread: the socket tells an error first. What was said before is not lost
+ * for it.
+ */
 static void test_said_before_reset(void **state)
 {
 	struct vb_control msg;

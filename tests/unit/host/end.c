@@ -213,7 +213,10 @@ void child_start(struct child *child, int (*fn)(int sock, void *arg), void *arg)
 	if (child->pid == 0) {
 		/* A test that fails leaves nobody behind. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* A fault ends the child, as its status tells, and does not go on with the parent's tests. */
+		/*
+		 * A fault ends the child, as its status tells, and does not go on with the parent's
+		 * tests.
+		 */
 		for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
 			signal(faults[i], SIG_DFL);
 		close(pair[0]);

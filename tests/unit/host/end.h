@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One process's side of a test of the host room: a node with a progress thread that records what it is told, and forked
- * processes that have one of their own, with a socket to talk to the test.
+ * One process's side of a test of the host room: a node with a progress thread that records what it
+ * is told, and forked processes that have one of their own, with a socket to talk to the test.
  */
 #ifndef TESTS_UNIT_HOST_END_H
 #define TESTS_UNIT_HOST_END_H
@@ -53,11 +53,18 @@ bool end_await(_Atomic int *count, int want, int timeout_ms);
 int64_t end_clock(void);
 void end_sleep_ms(int ms);
 
-/* Pushes or takes one 64-bit number through a channel, waiting for room or arrival; false after 5 s. */
+/*
+ * Pushes or takes one 64-bit number through a channel, waiting for room or arrival; false after 5
+ * s.
+ */
 bool end_push(struct vb_channel *channel, uint64_t number);
 bool end_take(struct vb_channel *channel, uint64_t *number);
 
-/* A process of its own, to be made before any node of this one: sanitizers do not survive a fork beside threads that allocate. fn runs in it and talks through `sock`; its return value is the exit status. */
+/*
+ * A process of its own, to be made before any node of this one: sanitizers do not survive a fork
+ * beside threads that allocate. fn runs in it and talks through `sock`; its return value is the
+ * exit status.
+ */
 struct child {
 	pid_t pid;
 	int sock;

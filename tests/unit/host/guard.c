@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Guarded access: nothing happens once a word has changed, and interruptions neither repeat nor lose anything. */
+/*
+ * Guarded access: nothing happens once a word has changed, and interruptions neither repeat nor
+ * lose anything.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,7 +102,10 @@ static void on_alarm(int number)
 	alarms++;
 }
 
-/* Signals at every instruction, in the end: what is interrupted begins again, what is done is done once. */
+/*
+ * Signals at every instruction, in the end: what is interrupted begins again, what is done is done
+ * once.
+ */
 static void test_interruptions(void **state)
 {
 	struct itimerval often = {{0, 47}, {0, 47}}, never = {{0, 0}, {0, 0}};

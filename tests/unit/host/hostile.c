@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Peers that are not what they should be (bad-input 25 to 27): another user's, of another version, with pages that are unsealed, of
- * the wrong size or make, with impossible numbers in them, with messages that make no sense. Each is refused or
- * condemned with its reason, and the process goes on.
+ * Peers that are not what they should be (bad-input 25 to 27): another user's, of another version,
+ * with pages that are unsealed, of the wrong size or make, with impossible numbers in them, with
+ * messages that make no sense. Each is refused or condemned with its reason, and the process goes
+ * on.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -435,7 +436,9 @@ static void test_accept_with_bad_ring(void **state)
 	close(bad);
 }
 
-/* Answers to questions that nobody asked change nothing; an engine that does not exist is refused. */
+/*
+ * Answers to questions that nobody asked change nothing; an engine that does not exist is refused.
+ */
 static void test_stray_messages(void **state)
 {
 	struct fixture *f = *state;
@@ -516,7 +519,10 @@ static int granted(int sock)
 	return r == 1 ? n : -1;
 }
 
-/* 1 says that it holds the name of a block and claims that one; 0 that it claims one that is not its own. */
+/*
+ * 1 says that it holds the name of a block and claims that one; 0 that it claims one that is not
+ * its own.
+ */
 static int claims(uint32_t victim, bool own)
 {
 	uint32_t block;
@@ -549,8 +555,8 @@ static int as_nobody(int sock, void *arg)
 }
 
 /*
- * Another user's process speaks when it has shown that a block of its page is its own, and is given no memory; until
- * then its greeting is not answered, and dropped.
+ * Another user's process speaks when it has shown that a block of its page is its own, and is given
+ * no memory; until then its greeting is not answered, and dropped.
  */
 static void test_other_user(void **state)
 {
@@ -590,7 +596,10 @@ static void test_false_owner(void **state)
 	close(l);
 }
 
-/* The next OPEN on this socket, after whatever else; asked for again and again as whoever waits for a channel does. */
+/*
+ * The next OPEN on this socket, after whatever else; asked for again and again as whoever waits for
+ * a channel does.
+ */
 static void expect_open(struct fixture *f, const struct puppet *p)
 {
 	struct vb_control msg = {0};
@@ -606,7 +615,10 @@ static void expect_open(struct fixture *f, const struct puppet *p)
 	assert_int_equal(msg.type, VB_CONTROL_OPEN);
 }
 
-/* It ends a connection, as an owner does whose greeting takes too long, while a question is on its way, and comes by another. */
+/*
+ * It ends a connection, as an owner does whose greeting takes too long, while a question is on its
+ * way, and comes by another.
+ */
 static void test_lost_question(void **state)
 {
 	struct fixture *f = *state;
@@ -624,7 +636,10 @@ static void test_lost_question(void **state)
 	puppet_drop(&p);
 }
 
-/* Of two connections that one is asked on where the greeting is over: on the other nobody may ever read. */
+/*
+ * Of two connections that one is asked on where the greeting is over: on the other nobody may ever
+ * read.
+ */
 static void test_two_connections(void **state)
 {
 	struct fixture *f = *state;
@@ -638,7 +653,10 @@ static void test_two_connections(void **state)
 	puppet_drop(&p);
 }
 
-/* Somebody who has been greeted and granted its doorbell: a page of its own, a socket, and what the grant said. */
+/*
+ * Somebody who has been greeted and granted its doorbell: a page of its own, a socket, and what the
+ * grant said.
+ */
 struct asker {
 	struct vb_page *page;
 	int page_fd;

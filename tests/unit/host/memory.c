@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Direct access to another process's memory: content, order of the tail, faults, marks and the atomic lock. */
+/*
+ * Direct access to another process's memory: content, order of the tail, faults, marks and the
+ * atomic lock.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +29,10 @@ struct area {
 	uint64_t counter;
 };
 
-/* What the last WRITE asked of the kernel: the elements at the end that receives (the tests are linked with --wrap). */
+/*
+ * What the last WRITE asked of the kernel: the elements at the end that receives (the tests are
+ * linked with --wrap).
+ */
 static struct iovec asked[VB_PEER_IOV + 1];
 static int num_asked;
 
@@ -62,8 +68,8 @@ static struct area *area_map(int flags)
 enum { END, SUM, WATCH, ADD };
 
 /*
- * The target's main thread obeys: SUM of the area's bytes; WATCH: looks for a last word that is ahead of the words before it, until
- * the last word is -1, and answers the number of such sights.
+ * The target's main thread obeys: SUM of the area's bytes; WATCH: looks for a last word that is
+ * ahead of the words before it, until the last word is -1, and answers the number of such sights.
  */
 static uint64_t watch(volatile uint64_t *words, size_t count)
 {
@@ -212,7 +218,10 @@ static int cut(uint8_t *bytes, size_t length, struct iovec *iov)
 
 #define SEEN (128u * 1024u) /* what is compared: more than the longest copy and where it begins */
 
-/* Whatever the alignment of both sides, the number of elements, and whether the tail comes apart: the same bytes, none beside them. */
+/*
+ * Whatever the alignment of both sides, the number of elements, and whether the tail comes apart:
+ * the same bytes, none beside them.
+ */
 static void copies(struct vb_peer *peer, uint64_t area)
 {
 	static uint8_t src[SEEN], dst[SEEN], want[SEEN];
@@ -257,7 +266,10 @@ static void test_copies(void **state)
 	assert_int_equal(hear(f->child.sock), sum(src));
 }
 
-/* The last element of each transfer is the last aligned word that the range touches, or what of it lies in the range. */
+/*
+ * The last element of each transfer is the last aligned word that the range touches, or what of it
+ * lies in the range.
+ */
 static void test_tail_is_apart(void **state)
 {
 	static uint8_t src[AREA];
@@ -463,7 +475,10 @@ static void test_lock_owner_killed(void **state)
 		assert_int_equal(vb_peer_atomic(f->ch->peer, addr, &(struct vb_atomic){false, 1, 0},
 						&old, NULL),
 				 0);
-		/* Half of the time after which a holder is not waited for whatever it does; a crowded machine takes some of it. */
+		/*
+		 * Half of the time after which a holder is not waited for whatever it does; a
+		 * crowded machine takes some of it.
+		 */
 		assert_in_range(end_clock() - now, 0, 1000000000);
 	}
 	tell(f->child.sock, ADD);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The ring: order, fullness, bulk room, wrapping of its counters, and what it says to impossible values. */
+/*
+ * The ring: order, fullness, bulk room, wrapping of its counters, and what it says to impossible
+ * values.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -139,7 +142,10 @@ static uint32_t pattern(uint32_t n)
 	return n * 2654435761u;
 }
 
-/* Sizes that do not divide the area, more in all than it holds many times over; each chunk is contiguous and intact. */
+/*
+ * Sizes that do not divide the area, more in all than it holds many times over; each chunk is
+ * contiguous and intact.
+ */
 static void bulk_stream(struct pair *p)
 {
 	uint32_t sent = 0, got = 0;

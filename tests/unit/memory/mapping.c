@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which ranges count as mapped, asked every way: of this kernel, of the pages, and by reading the text. With the argument "old-kernel" the
- * kernel is one before 6.11: a filter refuses PROCMAP_QUERY as an unknown ioctl.
+ * Which ranges count as mapped, asked every way: of this kernel, of the pages, and by reading the
+ * text. With the argument "old-kernel" the kernel is one before 6.11: a filter refuses
+ * PROCMAP_QUERY as an unknown ioctl.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +47,10 @@ static int check(const void *at, size_t length, bool writable)
 	assert_int_equal(check_text((uintptr_t)at, length, writable, &shared_text, &bad_text), err);
 	if (err)
 		assert_true(bad == bad_text);
-	/* A page of a file that nobody has written is the file's, whatever the mapping: counts as shared where the pages are asked. */
+	/*
+	 * A page of a file that nobody has written is the file's, whatever the mapping: counts as
+	 * shared where the pages are asked.
+	 */
 	if (writable || shared_text)
 		assert_int_equal(shared, shared_text);
 	found_shared = shared;
@@ -111,7 +115,10 @@ static void ordinary_memory(void **state)
 	assert_int_equal(check(constant, sizeof(constant), true), -EFAULT);
 }
 
-/* Lines as no kernel here writes them: long names, addresses of all lengths, an end without newline. */
+/*
+ * Lines as no kernel here writes them: long names, addresses of all lengths, an end without
+ * newline.
+ */
 static void strange_text(void **state)
 {
 	static const char text[] =
@@ -198,7 +205,10 @@ static long bytes_read(void)
 
 enum { MAPPINGS = 20000, TEXT_ENOUGH = 256 * 1024 };
 
-/* What a registration reads has nothing to do with the number of mappings: their text is a megabyte here, below what is asked for. */
+/*
+ * What a registration reads has nothing to do with the number of mappings: their text is a megabyte
+ * here, below what is asked for.
+ */
 static void many_mappings(void **state)
 {
 	size_t size = VB_MAPPING_PROBE_BYTES + PAGE;
@@ -262,7 +272,10 @@ static void probing_changes_nothing(void **state)
 	munmap(p, 8 * PAGE);
 }
 
-/* Pages of a private file mapping become the process's own when it writes; those of a shared one never do. */
+/*
+ * Pages of a private file mapping become the process's own when it writes; those of a shared one
+ * never do.
+ */
 static void files(void **state)
 {
 	int fd = memfd_create("mapping", MFD_CLOEXEC);

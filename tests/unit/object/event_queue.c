@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Event queues as descriptors: poll, epoll in both modes, O_NONBLOCK, signals, dropping, several readers. */
+/*
+ * Event queues as descriptors: poll, epoll in both modes, O_NONBLOCK, signals, dropping, several
+ * readers.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -188,7 +191,10 @@ static void signal_interrupts(void **state)
 
 	handle(0);
 	start(&r, *state);
-	/* On a crowded machine the reader may not be in read(2) yet: a signal that comes before it interrupts nothing. */
+	/*
+	 * On a crowded machine the reader may not be in read(2) yet: a signal that comes before it
+	 * interrupts nothing.
+	 */
 	do {
 		pthread_kill(r.thread, SIGUSR1);
 		usleep(1000);
@@ -212,7 +218,10 @@ static void restarting_signal_does_not(void **state)
 	assert_int_equal(r.result, 0);
 }
 
-/* A reader that was woken for an event which is then dropped goes back to waiting and gets the next one. */
+/*
+ * A reader that was woken for an event which is then dropped goes back to waiting and gets the next
+ * one.
+ */
 static void dropped_under_a_reader(void **state)
 {
 	struct vb_event_queue *q = *state;

@@ -84,7 +84,10 @@ static void grows_and_keeps(void **state)
 	vb_handle_table_fini(&t);
 }
 
-/* In a forked child: old handles name nothing valid, are told apart from those that never did, and are not given out again. */
+/*
+ * In a forked child: old handles name nothing valid, are told apart from those that never did, and
+ * are not given out again.
+ */
 static void disowned(void **state)
 {
 	struct vb_handle_table t;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Closing a device whose objects were not destroyed: nothing of them works on, other contexts do. */
+/*
+ * Closing a device whose objects were not destroyed: nothing of them works on, other contexts do.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A forked child: inherited objects refuse cleanly, devices can be opened anew, and the parent goes on as before. */
+/*
+ * A forked child: inherited objects refuse cleanly, devices can be opened anew, and the parent goes
+ * on as before.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

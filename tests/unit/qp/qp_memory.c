@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a queue pair remembers as many READs and ATOMICs as it was asked to, and costs memory for no more; the number may grow while it
- * is connected.
+ * Promise: a queue pair remembers as many READs and ATOMICs as it was asked to, and costs memory
+ * for no more; the number may grow while it is connected.
  */
 #include <malloc.h>
 #include <stddef.h>
@@ -98,7 +98,10 @@ static struct ibv_qp *connected(const struct qp_settings *settings, const struct
 	return qp;
 }
 
-/* The rings of work requests are mappings of their own, as large as was asked for, and not counted here. */
+/*
+ * The rings of work requests are mappings of their own, as large as was asked for, and not counted
+ * here.
+ */
 static size_t each(enum ibv_qp_type type, const struct peer *like)
 {
 	struct ibv_qp *qp[MANY];

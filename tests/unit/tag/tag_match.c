@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The matching list by itself: order, masks, stale handles, and buffers that rest until both sides agree on what was unexpected. */
+/*
+ * The matching list by itself: order, masks, stale handles, and buffers that rest until both sides
+ * agree on what was unexpected.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,7 +113,10 @@ static void given_up(void **state)
 	vb_tag_list_fini(&list);
 }
 
-/* A buffer added before the program saw an unexpected message must not take a later one of the same tag. */
+/*
+ * A buffer added before the program saw an unexpected message must not take a later one of the same
+ * tag.
+ */
 static void rests(void **state)
 {
 	struct vb_tag_list list;

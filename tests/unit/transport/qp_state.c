@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The queue pair state machine, every type, pair of states and attribute bit, against a table written out by hand from
- * ibv_modify_qp(3): one line for each transition and type.
+ * The queue pair state machine, every type, pair of states and attribute bit, against a table
+ * written out by hand from ibv_modify_qp(3): one line for each transition and type.
  */
 #include "transport/operation.h"
 #include "transport/qp_state.h"

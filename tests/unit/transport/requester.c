@@ -145,7 +145,10 @@ static void a_read(void **state)
 	stand_free(s);
 }
 
-/* An acknowledgement beyond a READ whose response is missing: the READ is asked for again, from where it stopped. */
+/*
+ * An acknowledgement beyond a READ whose response is missing: the READ is asked for again, from
+ * where it stopped.
+ */
 static void a_missing_response(void **state)
 {
 	struct stand *s = stand_new(false);
@@ -257,7 +260,10 @@ static void atomics(void **state)
 	stand_free(s);
 }
 
-/* IBA A19: both wait for a READ response of no bytes; an ACK is none, and one with data is another operation's. */
+/*
+ * IBA A19: both wait for a READ response of no bytes; an ACK is none, and one with data is another
+ * operation's.
+ */
 static void atomic_write_and_flush(void **state)
 {
 	struct stand *s = stand_new(true);

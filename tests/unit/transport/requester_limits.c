@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The RC requester: when a request waits (windows, fences, draining, direct access), and how it ends. */
+/*
+ * The RC requester: when a request waits (windows, fences, draining, direct access), and how it
+ * ends.
+ */
 #include "stand.h"
 
 static void reads_in_flight_are_limited(void **state)
@@ -150,7 +153,10 @@ static void local_invalidate(void **state)
 	stand_free(s);
 }
 
-/* ibv_bind_mw(3): a bind acts before any later request, and completes when everything before it is complete. */
+/*
+ * ibv_bind_mw(3): a bind acts before any later request, and completes when everything before it is
+ * complete.
+ */
 static void bind_window(void **state)
 {
 	struct stand *s = stand_new(true);

@@ -150,7 +150,10 @@ static void answers_keep_their_order(void **state)
 	assert_int_equal(s->sent[1].op, VB_OP_READ_RESPONSE);
 	assert_int_equal(s->sent[2].op, VB_OP_ATOMIC_ACK);
 	assert_int_equal(s->sent[3].op, VB_OP_ACK);
-	/* Of the SEND, not of the atomic behind it: were its response lost, rdma_rxe would take this for it. */
+	/*
+	 * Of the SEND, not of the atomic behind it: were its response lost, rdma_rxe would take
+	 * this for it.
+	 */
 	assert_int_equal(s->sent[3].psn, 209);
 	/* The SEND comes again: the same. */
 	s->room = 1;
@@ -193,8 +196,8 @@ static void atomics_once(void **state)
 	stand_arrive(s, &run);
 	assert_true(stand_last(s)->original == before + 10);
 	assert_true(word(s, 64) == 3);
-	run.psn =
-		200; /* the first one, a third time; but with another operation under its PSN: no result */
+	/* The first one, a third time; but with another operation under its PSN: no result. */
+	run.psn = 200;
 	stand_clear(s);
 	stand_arrive(s, &run);
 	assert_int_equal(s->sents, 1);
@@ -206,7 +209,10 @@ static void atomics_once(void **state)
 	stand_free(s);
 }
 
-/* IBA A19: an ATOMIC_WRITE is executed once and answered by a READ response of no bytes, a FLUSH likewise. */
+/*
+ * IBA A19: an ATOMIC_WRITE is executed once and answered by a READ response of no bytes, a FLUSH
+ * likewise.
+ */
 static void atomic_write_and_flush(void **state)
 {
 	struct stand *s = stand_new(true);
@@ -394,7 +400,10 @@ static void no_receive(void **state)
 	stand_free(s);
 }
 
-/* ibv_modify_qp(3) may change the number in SQD, with requests under way; for a larger one the device gives a larger ring. */
+/*
+ * ibv_modify_qp(3) may change the number in SQD, with requests under way; for a larger one the
+ * device gives a larger ring.
+ */
 static void another_number_at_once(void **state)
 {
 	static struct vb_resource larger[VB_RESOURCES];
@@ -467,7 +476,10 @@ static void the_receive_under_way(void **state)
 	stand_free(s);
 }
 
-/* What is executed but not acknowledged when the program ends it: the peer is told as soon as there is room. */
+/*
+ * What is executed but not acknowledged when the program ends it: the peer is told as soon as there
+ * is room.
+ */
 static void an_end_without_room(void **state)
 {
 	struct stand *s = stand_new(true);
@@ -485,7 +497,10 @@ static void an_end_without_room(void **state)
 	stand_free(s);
 }
 
-/* Whoever leaves says once more what has arrived, where words get lost; only there, and not after a fault. */
+/*
+ * Whoever leaves says once more what has arrived, where words get lost; only there, and not after a
+ * fault.
+ */
 static void a_farewell(void **state)
 {
 	(void)state;
@@ -555,7 +570,10 @@ static void expect_psn_drop(const struct stand *s, uint32_t psn, uint32_t expect
 	assert_int_equal(s->drops[s->dropped - 1], VB_REASON_DROP_PSN);
 }
 
-/* On a reliable link, what lies before everything that was executed is no repeated request: to acknowledge it would be a lie. */
+/*
+ * On a reliable link, what lies before everything that was executed is no repeated request: to
+ * acknowledge it would be a lie.
+ */
 static void before_the_first_psn(void **state)
 {
 	(void)state;
@@ -607,7 +625,10 @@ static void every_old_psn(void **state)
 	stand_free(s);
 }
 
-/* One NAK for a gap (IBA 9.7.5.2.6). Where nothing gets lost, the same run once more shows a sender that counts otherwise. */
+/*
+ * One NAK for a gap (IBA 9.7.5.2.6). Where nothing gets lost, the same run once more shows a sender
+ * that counts otherwise.
+ */
 static void the_same_gap_again(void **state)
 {
 	(void)state;

@@ -371,7 +371,10 @@ static void answers_are_not_answered(void **state)
 	stand_free(s);
 }
 
-/* A READ that can't be answered any more when the program ends it: no event, no second change of state. */
+/*
+ * A READ that can't be answered any more when the program ends it: no event, no second change of
+ * state.
+ */
 static void an_end_with_memory_gone(void **state)
 {
 	(void)state;

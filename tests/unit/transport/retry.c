@@ -228,7 +228,10 @@ static void dropped(struct stand *s, uint32_t psn)
 	dropped_because(s, psn, VB_REASON_DROP_STATE);
 }
 
-/* 50 us, doubling to 20 ms, until the tries that were asked for are over; the last wait ends with them. */
+/*
+ * 50 us, doubling to 20 ms, until the tries that were asked for are over; the last wait ends with
+ * them.
+ */
 static void a_peer_that_is_not_ready(void **state)
 {
 	struct stand *s = stand_new(true);
@@ -259,7 +262,10 @@ static void a_peer_that_is_not_ready(void **state)
 	stand_free(s);
 }
 
-/* The time from the first refusal to giving up, where each answer takes `lag` longer than its timer. */
+/*
+ * The time from the first refusal to giving up, where each answer takes `lag` longer than its
+ * timer.
+ */
 static uint64_t patience(uint8_t timeout, uint8_t retry_cnt, enum vb_reason reason, uint64_t lag,
 			 enum vb_reason verdict)
 {
@@ -287,8 +293,8 @@ static uint64_t patience(uint8_t timeout, uint8_t retry_cnt, enum vb_reason reas
 }
 
 /*
- * By the clock, not by the sum of the pauses. All tries, but no more than 1.5 s where nothing but a command could help; a time-out of 0
- * is for ever.
+ * By the clock, not by the sum of the pauses. All tries, but no more than 1.5 s where nothing but a
+ * command could help; a time-out of 0 is for ever.
  */
 static void how_long_it_waits(void **state)
 {
@@ -325,7 +331,10 @@ static void how_long_it_waits(void **state)
 	}
 }
 
-/* What was told last decides: a peer that was brought back to INIT for good is not waited for like one that may come. */
+/*
+ * What was told last decides: a peer that was brought back to INIT for good is not waited for like
+ * one that may come.
+ */
 static void the_last_word_counts(void **state)
 {
 	struct stand *s = stand_new(true);
@@ -345,7 +354,10 @@ static void the_last_word_counts(void **state)
 	stand_free(s);
 }
 
-/* A peer that has no receive is there. How long it was not, and how long it has none, is nothing to a drop that comes later. */
+/*
+ * A peer that has no receive is there. How long it was not, and how long it has none, is nothing to
+ * a drop that comes later.
+ */
 static void a_receiver_in_between(void **state)
 {
 	struct stand *s = stand_new(true);
@@ -378,7 +390,9 @@ static void a_receiver_in_between(void **state)
 	stand_free(s);
 }
 
-/* The peer asks for a PSN that was never sent, or says that ours cannot be: both numbers are kept. */
+/*
+ * The peer asks for a PSN that was never sent, or says that ours cannot be: both numbers are kept.
+ */
 static void another_psn(void **state)
 {
 	struct stand *s = stand_new(true);
@@ -406,7 +420,10 @@ static void another_psn(void **state)
 	stand_free(s);
 }
 
-/* Where packets get lost and late, the tries are as for silence, and the reason is told if nothing ever fitted. */
+/*
+ * Where packets get lost and late, the tries are as for silence, and the reason is told if nothing
+ * ever fitted.
+ */
 static void another_psn_on_a_lossy_link(void **state)
 {
 	static const uint32_t expected[] = {77, 400};
@@ -505,7 +522,10 @@ static void a_dead_peer(void **state)
 	stand_free(s);
 }
 
-/* On a reliable link an answer can only go down with its queue pair; it is asked for again, quietly, for ever. */
+/*
+ * On a reliable link an answer can only go down with its queue pair; it is asked for again,
+ * quietly, for ever.
+ */
 static void a_lost_answer(void **state)
 {
 	struct stand *s = stand_new(true);

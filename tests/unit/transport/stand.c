@@ -382,7 +382,9 @@ struct vb_run stand_run(const struct stand *s, enum vb_op op, uint8_t flags, uin
 
 void stand_arrive(struct stand *s, const struct vb_run *run)
 {
-	/* Exactly as many bytes as the link promises, so that a sanitizer sees one read too many. */
+	/*
+	 * Exactly as many bytes as the link promises, so that a sanitizer sees one read too many.
+	 */
 	uint8_t *payload = malloc(run->length ? run->length : 1);
 
 	assert_non_null(payload);

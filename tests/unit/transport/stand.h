@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A queue pair on a test stand: its environment records everything, and answers as the test says. */
+/*
+ * A queue pair on a test stand: its environment records everything, and answers as the test says.
+ */
 #ifndef TESTS_UNIT_TRANSPORT_STAND_H
 #define TESTS_UNIT_TRANSPORT_STAND_H
 
@@ -79,7 +81,10 @@ struct stand {
 	_Alignas(16) char sq[STAND_SQ * STAND_WQE_BYTES];
 };
 
-/* An RC queue pair in RTS, MTU 1024, PSNs 100 (out) and 200 (in), plenty of room; on a lossy link if asked. */
+/*
+ * An RC queue pair in RTS, MTU 1024, PSNs 100 (out) and 200 (in), plenty of room; on a lossy link
+ * if asked.
+ */
 struct stand *stand_new(bool reliable);
 void stand_free(struct stand *s);
 /* Turns it into another service. */
@@ -92,7 +97,10 @@ bool stand_post(struct stand *s);
 bool stand_request(struct stand *s, enum ibv_wr_opcode opcode, uint32_t length);
 void stand_recv(struct stand *s, uint32_t length);
 
-/* An incoming run from the peer: service, numbers, P_Key are filled; then received, and the queue pair run. */
+/*
+ * An incoming run from the peer: service, numbers, P_Key are filled; then received, and the queue
+ * pair run.
+ */
 struct vb_run stand_run(const struct stand *s, enum vb_op op, uint8_t flags, uint32_t psn,
 			uint32_t length);
 void stand_arrive(struct stand *s, const struct vb_run *run);
@@ -103,7 +111,10 @@ void stand_expire(struct stand *s);
 void stand_in(struct stand *s, enum vb_op op, uint8_t flags, uint32_t psn, uint32_t length);
 struct vb_run stand_response(const struct stand *s, uint32_t psn, uint32_t length);
 
-/* The run sent last is this acknowledgement; the n-th completion is that of the n-th request, with this status. */
+/*
+ * The run sent last is this acknowledgement; the n-th completion is that of the n-th request, with
+ * this status.
+ */
 void stand_expect_ack(const struct stand *s, uint8_t syndrome, uint32_t psn);
 void stand_expect_done(const struct stand *s, unsigned int n, enum ibv_wc_status status);
 

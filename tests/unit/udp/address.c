@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* GIDs and socket addresses: each stands for the other, and what is a group or needs an interface is told apart. */
+/*
+ * GIDs and socket addresses: each stands for the other, and what is a group or needs an interface
+ * is told apart.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +50,10 @@ static void test_there_and_back(void **state)
 	}
 }
 
-/* connect(2) and sendmsg(2) refuse a link-scope address without its interface, and an interface elsewhere would be a lie. */
+/*
+ * connect(2) and sendmsg(2) refuse a link-scope address without its interface, and an interface
+ * elsewhere would be a lie.
+ */
 static void test_scope(void **state)
 {
 	static const struct {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The fault tap: what a text asks for, what each fault does to packets, and that a seed is one replay. */
+/*
+ * The fault tap: what a text asks for, what each fault does to packets, and that a seed is one
+ * replay.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -172,7 +175,9 @@ static void test_dup(void **state)
 		assert_int_equal(a.number[i], i / 2);
 }
 
-/* Each second one passes the one before it; nothing is lost, for there is an even number of them. */
+/*
+ * Each second one passes the one before it; nothing is lost, for there is an even number of them.
+ */
 static void test_reorder(void **state)
 {
 	struct arrivals a;

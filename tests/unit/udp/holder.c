@@ -67,7 +67,10 @@ static void test_another_process(void **state)
 	close(ends[1]);
 }
 
-/* A neighbour's port is none of it: neither one that differs, nor 4791 as the remote port of a connection. */
+/*
+ * A neighbour's port is none of it: neither one that differs, nor 4791 as the remote port of a
+ * connection.
+ */
 static void test_not_the_neighbour(void **state)
 {
 	int a = net_bound(true, PORT - 1);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The ICRC covers the IPv4 identification, which the kernel fills in and no socket shows: each packet on the wire, of a burst and sent
- * singly, must carry the one that its ICRC was made with. The interface is told to take no bursts, so that the kernel cuts
- * them, and the packets are read with their IPv4 headers.
+ * The ICRC covers the IPv4 identification, which the kernel fills in and no socket shows: each
+ * packet on the wire, of a burst and sent singly, must carry the one that its ICRC was made with.
+ * The interface is told to take no bursts, so that the kernel cuts them, and the packets are read
+ * with their IPv4 headers.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The link's sockets: who shares the port and who is refused, what a leaving process keeps, where senders send from. */
+/*
+ * The link's sockets: who shares the port and who is refused, what a leaving process keeps, where
+ * senders send from.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,7 +124,10 @@ static void test_families_apart(void **state)
 	close(v6);
 }
 
-/* A process that goes: new packets are for the others, and what it got before is still there to be passed on. */
+/*
+ * A process that goes: new packets are for the others, and what it got before is still there to be
+ * passed on.
+ */
 static void test_leave(void **state)
 {
 	(void)state;
@@ -150,7 +156,10 @@ static void test_leave(void **state)
 	}
 }
 
-/* A sender gets the port that it asks for or the next free one, always one of those that RoCEv2 leaves to senders. */
+/*
+ * A sender gets the port that it asks for or the next free one, always one of those that RoCEv2
+ * leaves to senders.
+ */
 static void test_sender_ports(void **state)
 {
 	(void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a packet goes to the socket whose place stands beside the block of its destination, whatever the flow; a socket learns its place
- * from its own probes, also after others have closed; nobody else's probe is believed.
+ * Promise: a packet goes to the socket whose place stands beside the block of its destination,
+ * whatever the flow; a socket learns its place from its own probes, also after others have closed;
+ * nobody else's probe is believed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

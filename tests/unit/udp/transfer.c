@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Runs through real sockets: every byte and every field of the path arrives, in bursts and one by one; what is damaged, cut short or
- * from a sender that breaks its habit does not, and is counted. */
+/*
+ * Runs through real sockets: every byte and every field of the path arrives, in bursts and one by
+ * one; what is damaged, cut short or from a sender that breaks its habit does not, and is counted.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -155,7 +157,10 @@ static void test_every_byte(void **state)
 	}
 }
 
-/* What came as one burst goes on as one run. The first packet of a WRITE is longer than the others and comes by itself. */
+/*
+ * What came as one burst goes on as one run. The first packet of a WRITE is longer than the others
+ * and comes by itself.
+ */
 static void test_burst_is_one_run(void **state)
 {
 	struct fixture f;
@@ -197,7 +202,10 @@ static void pair(struct fixture *f, enum vb_op op, uint32_t length)
 	assert_int_equal(f->last.msn, 0x9abcde);
 }
 
-/* A packet and the acknowledgement behind it, in one burst where that can be: a SEND of nothing is shorter than an acknowledgement. */
+/*
+ * A packet and the acknowledgement behind it, in one burst where that can be: a SEND of nothing is
+ * shorter than an acknowledgement.
+ */
 static void test_pair(void **state)
 {
 	static const uint32_t lengths[] = {0, 1, 3, 4, 8, 1024};
@@ -215,7 +223,10 @@ static void test_pair(void **state)
 	}
 }
 
-/* A run that is one burst: no more packets and bytes than the kernel takes, a multiple of the path MTU, at least one packet. */
+/*
+ * A run that is one burst: no more packets and bytes than the kernel takes, a multiple of the path
+ * MTU, at least one packet.
+ */
 static void test_run_bytes(void **state)
 {
 	(void)state;
@@ -325,8 +336,9 @@ static void test_damaged(void **state)
 		size_t bytes = make_packet(&f, 0, packet);
 
 		for (size_t bit = 0; bit < bytes * 8; bit++) {
+			/* Congestion marks change on the way: the ICRC leaves them out. */
 			if (bit / 8 == 4)
-				continue; /* congestion marks change on the way: the ICRC leaves them out */
+				continue;
 			packet[bit / 8] ^= (uint8_t)(1u << bit % 8);
 			if (passes(&f, f.tx.fd, packet, bytes))
 				fail_msg("IPv%d: bit %zu was turned and nobody saw", ipv4 ? 4 : 6,
@@ -380,8 +392,9 @@ static void test_from_another_port(void **state)
 }
 
 /*
- * Other implementations number their IPv4 packets, and no socket shows how: from a stranger any number passes. Who was seen to number as
- * we do is held to it; and when somebody else has the address, that one is heard in the end.
+ * Other implementations number their IPv4 packets, and no socket shows how: from a stranger any
+ * number passes. Who was seen to number as we do is held to it; and when somebody else has the
+ * address, that one is heard in the end.
  */
 static void test_ipv4_identification(void **state)
 {

@@ -15,7 +15,9 @@
 #include "fake.h"
 #include "verbs/ah_from_wc.h"
 
-/* A header taken apart by hand: 192.0.2.1 to 198.51.100.7, TOS 0x28, TTL 61, UDP, checksum right. */
+/*
+ * A header taken apart by hand: 192.0.2.1 to 198.51.100.7, TOS 0x28, TTL 61, UDP, checksum right.
+ */
 static const uint8_t ip4_header[20] = {
 	0x45, 0x28, 0x00, 0x50, 0x12, 0x34, 0x40, 0x00, 61, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 7,
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * NULL where an object or a structure has to be: each exported verb, and each slot that inlines of the header call, answers EINVAL in
- * its own convention, asks no device, and ends; those that return nothing do nothing. Pages that allow NULL are in other tests.
+ * NULL where an object or a structure has to be: each exported verb, and each slot that inlines of
+ * the header call, answers EINVAL in its own convention, asks no device, and ends; those that
+ * return nothing do nothing. Pages that allow NULL are in other tests.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -62,7 +63,10 @@ static struct ibv_comp_cntr cntr;
 static struct ibv_counters points;
 static struct ibv_wq wq;
 
-/* What headers look into before they call: older or foreign ones may not, and then the slot itself has to. */
+/*
+ * What headers look into before they call: older or foreign ones may not, and then the slot itself
+ * has to.
+ */
 #define SLOT(name) (verbs_get_ctx(ctx)->name)
 
 enum { MAX_ROWS = 256 };
@@ -296,7 +300,10 @@ static void rereg(void **state)
 	assert_int_equal(fake.calls, 0);
 }
 
-/* Exports without an argument that must not be NULL, and plain copies between structures, which no verb refuses. */
+/*
+ * Exports without an argument that must not be NULL, and plain copies between structures, which no
+ * verb refuses.
+ */
 static const char *const no_rows[] = {
 	"ibv_get_device_list",
 	"ibv_get_sysfs_path",

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Answers that nobody can have meant, for the requester: memory stays as it is, and what was sent finishes right. */
+/*
+ * Answers that nobody can have meant, for the requester: memory stays as it is, and what was sent
+ * finishes right.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,7 +125,10 @@ static void rnr_timer_zero(void **state)
 	endpoint_stop(&e);
 }
 
-/* An acknowledgement that passes a READ says that its response got lost: it is asked for again, from where it broke off. */
+/*
+ * An acknowledgement that passes a READ says that its response got lost: it is asked for again,
+ * from where it broke off.
+ */
 static void acknowledged_in_the_middle_of_a_read(void **state)
 {
 	(void)state;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A reader of pcap files: Ethernet, IPv4 and IPv6 without extension headers, little-endian files. */
+/*
+ * A reader of pcap files: Ethernet, IPv4 and IPv6 without extension headers, little-endian files.
+ */
 #include "capture.h"
 
 #include <stdio.h>

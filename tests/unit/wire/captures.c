@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Every packet of the captures of Linux rdma_rxe: its ICRC, its decoding, and the same bytes again when its run is encoded;
- * messages of several packets also from one run.
+ * Every packet of the captures of Linux rdma_rxe: its ICRC, its decoding, and the same bytes again
+ * when its run is encoded; messages of several packets also from one run.
  *
- * One field differs, for a reason: MigReq, which adapters send as 1 (IBA 17.2.8) and rdma_rxe as 0. It is covered by the ICRC.
+ * One field differs, for a reason: MigReq, which adapters send as 1 (IBA 17.2.8) and rdma_rxe as 0.
+ * It is covered by the ICRC.
  */
 #include <dirent.h>
 #include <setjmp.h>

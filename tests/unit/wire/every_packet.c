@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* every_packet FILE: a capture of one packet of every opcode, as we write them; on standard output what each should be found to say. */
+/*
+ * every_packet FILE: a capture of one packet of every opcode, as we write them; on standard output
+ * what each should be found to say.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Flow rules: which specs are taken, and for every kind one bit that decides between a match and none. */
+/*
+ * Flow rules: which specs are taken, and for every kind one bit that decides between a match and
+ * none.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -80,7 +83,10 @@ static bool matches(const void *spec, uint32_t size, const uint8_t *bytes, uint3
 	return vb_flow_rule_matches(&rule, &frame);
 }
 
-/* A spec whose masked value is the frame's matches; with any bit of the value turned it does not; with no mask it does again. */
+/*
+ * A spec whose masked value is the frame's matches; with any bit of the value turned it does not;
+ * with no mask it does again.
+ */
 #define DECIDES(spec, frame)                                                           \
 	do {                                                                           \
 		(spec).size = sizeof(spec);                                            \

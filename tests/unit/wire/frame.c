@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Ethernet frames: headers found outside and inside tunnels, nothing read past the end, and the published Toeplitz vectors. */
+/*
+ * Ethernet frames: headers found outside and inside tunnels, nothing read past the end, and the
+ * published Toeplitz vectors.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -190,7 +193,10 @@ static void tunnels(void **state)
 	assert_non_null(f.layer[1].l4);
 }
 
-/* Every prefix of every frame: a header is either whole or not there; the sanitizer sees what is read. */
+/*
+ * Every prefix of every frame: a header is either whole or not there; the sanitizer sees what is
+ * read.
+ */
 static void cut_short(void **state)
 {
 	struct made m = {.length = 0};

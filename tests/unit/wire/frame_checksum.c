@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Checksums of frames: what is made is found right, any bit turned is found wrong, fragments and short frames have none. */
+/*
+ * Checksums of frames: what is made is found right, any bit turned is found wrong, fragments and
+ * short frames have none.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The ICRC: against a bit-by-bit CRC over a whole packet, masked fields, hidden identifications, corruption. */
+/*
+ * The ICRC: against a bit-by-bit CRC over a whole packet, masked fields, hidden identifications,
+ * corruption.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -171,7 +174,10 @@ static void corruption(void **state)
 	}
 }
 
-/* Where the identification is unknown 16 bits of the check remain: one of some 65536 bad packets passes, not more. */
+/*
+ * Where the identification is unknown 16 bits of the check remain: one of some 65536 bad packets
+ * passes, not more.
+ */
 static void corruption_at_random(void **state)
 {
 	uint8_t packet[128];

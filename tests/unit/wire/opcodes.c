@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Every opcode: what it says, compared with a list written down separately, and there and back with every field set. */
+/*
+ * Every opcode: what it says, compared with a list written down separately, and there and back with
+ * every field set.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +17,11 @@
 struct expected {
 	uint8_t code;
 	uint8_t op;
-	const char *
-		part; /* F first, L last, I immediate, K key to invalidate, then the headers: f feth, r reth, x atomic, a aeth, o original */
+	/*
+	 * F first, L last, I immediate, K key to invalidate, then the headers: f feth, r reth, x
+	 * atomic, a aeth, o original.
+	 */
+	const char *part;
 	uint8_t bytes; /* of all headers */
 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A peer that sends any packet it likes to an endpoint, through the decoder; for the tests of hostile packets. */
+/*
+ * A peer that sends any packet it likes to an endpoint, through the decoder; for the tests of
+ * hostile packets.
+ */
 #ifndef TESTS_WIRE_PEER_H
 #define TESTS_WIRE_PEER_H
 
@@ -12,14 +15,20 @@
 #define PEER_PSN 0xfffffdu /* of the first request; wraps soon */
 #define OWN_PSN  0x100u
 
-/* A queue pair in RTS with `receives` receives of 8192 bytes, two READs and ATOMICs at a time, and a region full of 0x5a. */
+/*
+ * A queue pair in RTS with `receives` receives of 8192 bytes, two READs and ATOMICs at a time, and
+ * a region full of 0x5a.
+ */
 void peer_start(struct endpoint *e, uint8_t service, uint8_t receives);
 
 /* A packet of one segment; PEER_PSN + psn, a good key and address. */
 struct vb_run peer_packet(uint8_t service, uint8_t op, uint8_t flags, uint32_t psn,
 			  uint32_t length);
 
-/* Encodes it, decodes it, hands it over and lets the queue pair work; why it was dropped by the decoder, or 0. Payload is 0xc3. */
+/*
+ * Encodes it, decodes it, hands it over and lets the queue pair work; why it was dropped by the
+ * decoder, or 0. Payload is 0xc3.
+ */
 enum vb_reason peer_send(struct endpoint *e, const struct vb_run *run);
 
 /* Is every byte of the region but [from, from + length) as it was? */

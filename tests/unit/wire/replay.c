@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The captures as a scripted peer: a queue pair takes the place of either end, gets what that end was sent, posts what it posted,
- * and must send the same packets, byte for byte, in the same order of requests and in the same order of answers.
+ * The captures as a scripted peer: a queue pair takes the place of either end, gets what that end
+ * was sent, posts what it posted, and must send the same packets, byte for byte, in the same order
+ * of requests and in the same order of answers.
  *
- * What may differ, and why: MigReq (see captures.c); AckReq of READs and ATOMICs, which are answered anyway (IBA 9.7.5.1.2; rdma_rxe
- * sets it, we don't); and what `differences` below lists.
+ * What may differ, and why: MigReq (see captures.c); AckReq of READs and ATOMICs, which are
+ * answered anyway (IBA 9.7.5.1.2; rdma_rxe sets it, we don't); and what `differences` below lists.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +46,10 @@ struct list {
 	unsigned int count;
 };
 
-/* Of one end: what it sent in the capture, what the queue pair sent. Requests and answers apart: between them time decides. */
+/*
+ * Of one end: what it sent in the capture, what the queue pair sent. Requests and answers apart:
+ * between them time decides.
+ */
 struct script {
 	const struct row *row;
 	const struct capture *capture;
@@ -136,7 +140,10 @@ static int decode(unsigned int i, struct vb_run *run, const uint8_t **payload)
 	return from_b == s.is_b;
 }
 
-/* Goes on from packet i: the next one that this end sent (or, `own` 0, was sent) for which match() holds; -1 if there is none. */
+/*
+ * Goes on from packet i: the next one that this end sent (or, `own` 0, was sent) for which match()
+ * holds; -1 if there is none.
+ */
 static int next(unsigned int i, int own, uint8_t op, struct vb_run *run, const uint8_t **payload)
 {
 	for (i++; i < s.capture->packets; i++) {
@@ -225,7 +232,10 @@ static uint8_t opcode_of(const struct vb_run *first, uint8_t flags)
 	}
 }
 
-/* The work request that made the message which begins with packet i; its data goes to the endpoint's memory. */
+/*
+ * The work request that made the message which begins with packet i; its data goes to the
+ * endpoint's memory.
+ */
 static void post(unsigned int i, const struct vb_run *first, const uint8_t *payload)
 {
 	struct vb_tqp *qp = &s.end.qp;
@@ -267,11 +277,17 @@ static void outgoing(unsigned int i, const struct vb_run *run, const uint8_t *pa
 	const struct capture_packet *p = &s.capture->packet[i];
 	struct list *was = &s.was[is_answer(run)];
 
-	/* One complaint at a time (IBA 9.7.5.2.6): rdma_rxe adds a sequence NAK to the RNR NAK for the packets behind. */
+	/*
+	 * One complaint at a time (IBA 9.7.5.2.6): rdma_rxe adds a sequence NAK to the RNR NAK for
+	 * the packets behind.
+	 */
 	if (strstr(s.row->file, "rc_rnr.") && run->syndrome == VB_AETH_NAK_SEQUENCE)
 		return;
 	append(was, p->data, (size_t)(payload - p->data), payload, run->length);
-	/* A message longer than its receive is an invalid request (IBA 9.9.3), for rdma_rxe an operational error. */
+	/*
+	 * A message longer than its receive is an invalid request (IBA 9.9.3), for rdma_rxe an
+	 * operational error.
+	 */
 	if (strstr(s.row->file, "nak_inv") && run->syndrome == VB_AETH_NAK_OPERATION)
 		was->data[was->count - 1][VB_BTH_BYTES] = VB_AETH_NAK_INVALID;
 	if (is_answer(run) || s.is[0].count >= was->count)
@@ -280,7 +296,10 @@ static void outgoing(unsigned int i, const struct vb_run *run, const uint8_t *pa
 		post(i, run, payload);
 		return;
 	}
-	/* Sent again: the timer expired. Its first turn may only find that something was sent since it was armed. */
+	/*
+	 * Sent again: the timer expired. Its first turn may only find that something was sent since
+	 * it was armed.
+	 */
 	for (int turn = 0; turn < 2 && s.is[0].count < was->count; turn++) {
 		vb_tqp_timer(&s.end.qp);
 		endpoint_run(&s.end, PLENTY);

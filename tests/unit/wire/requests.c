@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Packets with good headers and bad intentions, for the responder: none touches memory that it may not, each is dropped or refused
- * for the reason it deserves, and what should live on does.
+ * Packets with good headers and bad intentions, for the responder: none touches memory that it may
+ * not, each is dropped or refused for the reason it deserves, and what should live on does.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -351,7 +351,10 @@ static void repeated_reads(void **state)
 	assert_true(e.runs_sent > sent);
 	assert_int_equal(e.sent.op, VB_OP_READ_RESPONSE);
 	assert_int_equal(e.qp.resp.epsn, (PEER_PSN + 3) & 0xffffff);
-	/* Repeated when its region is gone: not read, and not held against the queue pair, for the first answer may have arrived. */
+	/*
+	 * Repeated when its region is gone: not read, and not held against the queue pair, for the
+	 * first answer may have arrived.
+	 */
 	sent = e.runs_sent;
 	e.keys[0].key = 0;
 	assert_int_equal(peer_send(&e, &run), VB_REASON_NONE);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Runs of many packets: opcodes by position, PSNs that wrap, what belongs to the last packet only, bursts. */
+/*
+ * Runs of many packets: opcodes by position, PSNs that wrap, what belongs to the last packet only,
+ * bursts.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -182,7 +185,10 @@ static void burst_of_plain_sends(void **state)
 	(void)state;
 	assert_int_equal(vb_packet_burst(&run, 0, 1024, 1000, &size), 64);
 	assert_int_equal(size, 1040);
-	/* The RETH makes a WRITE's first packet longer; what is behind it has to wait for the next send. */
+	/*
+	 * The RETH makes a WRITE's first packet longer; what is behind it has to wait for the next
+	 * send.
+	 */
 	run = message(VB_OP_WRITE, VB_RUN_FIRST | VB_RUN_LAST, 64 * 1024, 1024);
 	assert_int_equal(vb_packet_burst(&run, 0, 1024, 1000, &size), 2);
 	assert_int_equal(size, 1056);
