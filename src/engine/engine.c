@@ -335,6 +335,23 @@ void vb_engine_poll(struct vb_engine *e, bool armed)
 		sched_yield();
 }
 
+void vb_engine_reads_begin(struct vb_engine *e)
+{
+	bool first = !e->reads;
+
+	__atomic_store_n(&e->reads, e->reads + 1, __ATOMIC_RELAXED);
+	vb_engines_watch(e);
+	if (first && __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_progress_expect(1);
+}
+
+void vb_engine_reads_end(struct vb_engine *e)
+{
+	__atomic_store_n(&e->reads, e->reads - 1, __ATOMIC_RELAXED);
+	if (!e->reads) /* nobody looks any more, so nobody would take it back */
+		__atomic_store_n(&e->yields, false, __ATOMIC_RELAXED);
+}
+
 void vb_engine_at_exit(struct vb_engine *e)
 {
 	if (!vb_lock_try(&e->lock))

@@ -108,6 +108,10 @@ void vb_engine_poll(struct vb_engine *engine, bool armed);
 /* Under the lock: a poller's drive, which extends the lease. */
 bool vb_engine_polled(struct vb_engine *engine, bool armed);
 
+/* Under the lock: one more, or one fewer, whose link is read by system calls (`reads`). */
+void vb_engine_reads_begin(struct vb_engine *engine);
+void vb_engine_reads_end(struct vb_engine *engine);
+
 /*
  * Does not wait for the lock. The program ends by exit(3): acknowledgements that wait for a reply
  * are sent.

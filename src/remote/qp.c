@@ -91,23 +91,18 @@ static int engine_hold(struct vb_engine *e, unsigned int family)
 		err = vb_udp_link_get(e, family);
 	if (err)
 		return err;
-	bool first = !e->reads;
-
-	__atomic_store_n(&e->reads, e->reads + 1, __ATOMIC_RELAXED);
+	vb_engine_reads_begin(e);
 	/*
 	 * A packet that came after the opening has used up the arming, and no thread was there to
 	 * read it.
 	 */
 	vb_udp_link_arm();
-	vb_engines_watch(e);
-	if (first && __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
-		vb_progress_expect(1);
 	return 0;
 }
 
 static void engine_drop(struct vb_engine *e, unsigned int family)
 {
-	__atomic_store_n(&e->reads, e->reads - 1, __ATOMIC_RELAXED);
+	vb_engine_reads_end(e);
 	vb_udp_link_put(e, family);
 }
 
