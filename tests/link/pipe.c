@@ -19,7 +19,6 @@
 #include "base/lock.h"
 #include "base/reason.h"
 #include "engine/engine.h"
-#include "engine/engines.h"
 #include "engine/progress.h"
 #include "engine/qp.h"
 #include "process/process.h"
@@ -71,15 +70,14 @@ static int connect_pipe(struct vb_qp *qp, const struct ibv_ah_attr *ah, const st
 	if (qp->link == &vb_pipe_link)
 		return 0;
 	vb_engine_join_link(qp->engine, &vb_pipe_link);
-	qp->engine->reads++;
-	vb_engines_watch(qp->engine);
+	vb_engine_reads_begin(qp->engine);
 	return 0;
 }
 
 static void release(struct vb_qp *qp)
 {
 	if (qp->link == &vb_pipe_link)
-		qp->engine->reads--;
+		vb_engine_reads_end(qp->engine);
 }
 
 static void tune(struct vb_qp *qp)
