@@ -174,13 +174,14 @@ static enum vb_reason gone(const struct vb_mem *mem, const struct iovec *iov)
 
 /* The memory that a walk copies to or from: the bytes of the list, one behind the other. */
 struct flat {
-	char *to; /* NULL: the walk scatters */
+	bool out; /* of the list: a gather */
+	char *to;
 	const char *from;
 };
 
 static inline void flat_move(struct flat *f, uint64_t length)
 {
-	if (f->to)
+	if (f->out)
 		f->to += length;
 	else
 		f->from += length;
@@ -216,8 +217,8 @@ static inline enum vb_reason vectors_copy(const struct vb_mem *mem, const struct
 {
 	for (int i = 0; i < v->count; i++) {
 		bool paged = v->paged >> i & 1, null = v->null >> i & 1;
-		enum vb_reason reason = f->to ? leaf_out(mem, &v->iov[i], paged, null, f->to)
-					      : leaf_in(mem, &v->iov[i], paged, null, f->from);
+		enum vb_reason reason = f->out ? leaf_out(mem, &v->iov[i], paged, null, f->to)
+					       : leaf_in(mem, &v->iov[i], paged, null, f->from);
 
 		if (reason)
 			return reason;
@@ -229,7 +230,7 @@ static inline enum vb_reason vectors_copy(const struct vb_mem *mem, const struct
 /* The list ends before the part. */
 static enum vb_reason too_short(const struct flat *f)
 {
-	return f->to ? VB_REASON_LKEY_RANGE : VB_REASON_RECV_TOO_SMALL;
+	return f->out ? VB_REASON_LKEY_RANGE : VB_REASON_RECV_TOO_SMALL;
 }
 
 bool vb_mem_is_ours(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge)
@@ -244,10 +245,10 @@ bool vb_mem_is_ours(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_
 static enum vb_reason foreign_copy(const struct vb_mem_cursor *c, const struct piece *piece,
 				   const struct flat *f)
 {
-	return f->to ? vb_foreign_read(c->mem, piece->key, piece->va, f->to, piece->length, c->need,
-				       VB_ACCESS_LOCAL)
-		     : vb_foreign_write(c->mem, piece->key, piece->va, f->from, piece->length,
-					c->need, VB_ACCESS_LOCAL);
+	return f->out ? vb_foreign_read(c->mem, piece->key, piece->va, f->to, piece->length,
+					c->need, VB_ACCESS_LOCAL)
+		      : vb_foreign_write(c->mem, piece->key, piece->va, f->from, piece->length,
+					 c->need, VB_ACCESS_LOCAL);
 }
 
 /* A list with imported elements: the elements are copied one after the other. */
@@ -304,7 +305,7 @@ enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge
 {
 	struct vb_mem_cursor c = {mem, sge, num_sge, 0, offset, length, 0};
 
-	return list_copy(&c, (struct flat){.to = dst});
+	return list_copy(&c, (struct flat){.out = true, .to = dst});
 }
 
 enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
