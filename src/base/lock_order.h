@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The order of all locks of the library. A thread that holds a lock waits only for locks that stand
- * further down; whoever tries, and goes on without, may try any. Two of one line are never waited
- * for together. CONSUME and POST are held between two calls of the program, several of them and in
- * any order, as the program likes.
+ * further down. A thread that tries, and goes on without the lock, may try any. A thread that holds
+ * a lock does not wait for another one of the same line. A program may hold several of CONSUME and
+ * POST between two calls, in any order.
  *
  * Builds with VB_CHECK_LOCKS (debug and sanitizer builds) watch each thread and abort with the two
  * names; a release build has nothing of it.

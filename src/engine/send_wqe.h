@@ -31,8 +31,8 @@ void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id
 		       unsigned int flags);
 
 /*
- * May it have so many elements, or so many bytes in their place? 0 or EINVAL with the reason
- * recorded; `call` names who asks.
+ * Whether a request may have so many elements, or so many bytes in their place. 0, or EINVAL with
+ * the reason recorded; `call` is the verb's name.
  */
 int vb_send_wqe_may_list(const struct vb_qp *qp, uint64_t num_sge, const char *call);
 int vb_send_wqe_may_inline(const struct vb_qp *qp, const struct vb_send_wqe *wqe, uint64_t length,

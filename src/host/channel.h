@@ -33,7 +33,7 @@ struct vb_channel {
 	struct vb_ring_tx tx;
 	struct vb_ring_rx rx;
 	struct vb_peer *peer; /* also set for loop (the peer that stands for this process) */
-	uint32_t engine;      /* ours */
+	uint32_t engine;      /* this process's */
 	uint32_t remote_engine;
 	_Atomic bool dead; /* the peer is dead or the channel closed: push no more */
 	bool loop;

@@ -10,7 +10,7 @@
  *             GRANT                           answered by GIVE
  *     GIVE    fds: what `parts` names, in the order of its bits. Without memory, `text` says why.
  *             Keys come with the memory that they open
- *     OPEN    fd: our half of a new channel           answered by ACCEPT, REFUSE or DUPLICATE
+ *     OPEN    fd: the sender's half of a new channel  answered by ACCEPT, REFUSE or DUPLICATE
  *     ACCEPT  fd: the other half
  *     CLOSE   no answer
  *     MORE    of the sender's arena is in use than before    fd: the arena
@@ -19,10 +19,10 @@
  *     RING    its first two fields alone: the receiver's progress thread is to look at what the
  *             sender noted (host/bell.h)
  *
- * Memory comes last: who can touch a process's memory must be in that process's table of peers
- * first, since revocation waits for the marks of peers only; and it is given to those who need it
- * and may have it (host/trust.h). An ASK cannot have been sent before the GRANT that it answers, so
- * its sender was alive after the pidfd had been opened that judges it.
+ * Memory comes last. A process that can touch another's memory must be in that process's table of
+ * peers first, because revocation waits for the marks of peers only. And memory is given only to
+ * processes that need it and may have it (host/trust.h). An ASK cannot have been sent before the
+ * GRANT that it answers, so its sender was alive after the pidfd had been opened that judges it.
  */
 #ifndef VB_HOST_CONTROL_H
 #define VB_HOST_CONTROL_H

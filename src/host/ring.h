@@ -43,7 +43,7 @@ struct vb_ring_half {
 };
 
 struct vb_ring_tx {
-	struct vb_ring_half *half;        /* ours, written */
+	struct vb_ring_half *half;        /* this side's, written */
 	const uint32_t *peer_consumed;    /* in the peer's half, read */
 	uint32_t head;                    /* slots pushed */
 	uint32_t known_consumed;          /* last validated copy of *peer_consumed */
@@ -57,7 +57,7 @@ struct vb_ring_tx {
 
 struct vb_ring_rx {
 	const struct vb_ring_half *half; /* the peer's, read */
-	uint32_t *own_consumed;          /* in our half, written */
+	uint32_t *own_consumed;          /* in this side's half, written */
 	uint32_t tail;                   /* slots consumed */
 	uint32_t told;                   /* last value stored in *own_consumed */
 	uint32_t bulk_seen;              /* bulk offset of the last peeked slot that had one */

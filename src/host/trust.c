@@ -4,13 +4,13 @@
  * The asker's file system ids equal the target's real, effective and saved ones; the target is
  * dumpable; the asker's permitted capabilities are a superset of the target's, or it has
  * CAP_SYS_PTRACE in the target's user namespace. Here no id may differ on either side
- * (credentials(7)): a program in the middle of changing its user is nobody's peer. And the asker
+ * (credentials(7)): a program in the middle of changing its user is trusted by none. And the asker
  * can name the target at all: same pid namespace (pid_namespaces(7)).
  *
- * A process is a number, and numbers are used again: a pidfd from before the message that asks says
- * that it is still the same one. The message carries its sender's number and real ids, so that a
- * socket in other hands, or one whose maker has become a set-user-ID program since, opens nothing:
- * such a program's /proc/PID/status belongs to root (proc(5), "dumpable").
+ * A process is known by a number, and numbers are used again: a pidfd from before the message that
+ * asks shows that it is still the same process. The message carries its sender's number and real
+ * ids, so that a socket in other hands, or one whose maker has become a set-user-ID program since,
+ * opens nothing: such a program's /proc/PID/status belongs to root (proc(5), "dumpable").
  */
 #include "host/trust.h"
 

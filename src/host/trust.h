@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * To whom this process gives its memory: to those whom the kernel would let open /proc/PID/mem of
- * it at that moment (ptrace(2), "Ptrace access mode checking"), and to nobody else.
+ * To which processes this process gives its memory: to those that the kernel would let open
+ * /proc/PID/mem of it at that moment (ptrace(2), "Ptrace access mode checking"), and to no others.
  * docs/security.md says what is decided here and why.
  *
- * The kernel can only be asked by the one who wants something, so the one who gives asks all that
- * the kernel would look at. Where that cannot be seen the answer is no. It is asked anew for each
- * giving; what was given cannot be taken back.
+ * Only the process that wants access can ask the kernel. So the process that gives looks at
+ * everything that the kernel would look at. Where that cannot be seen the answer is no. The
+ * question is asked anew for each giving; what was given cannot be taken back.
  */
 #ifndef VB_HOST_TRUST_H
 #define VB_HOST_TRUST_H

@@ -4,7 +4,7 @@
 
 #include "verbs/face.h"
 
-/* The caller's structure may be older (shorter) or newer (longer) than ours. */
+/* The caller's structure may be older (shorter) or newer (longer) than this library's. */
 VB_EXPORT int _ibv_query_comp_cntr_caps(struct ibv_context *ctx, struct ibv_comp_cntr_caps *caps,
 					size_t caps_size)
 {

@@ -14,7 +14,10 @@ static struct vb_acks async_acks(struct ibv_cq *cq)
 	return (struct vb_acks){&cq->mutex, &cq->cond, &cq->async_events_completed};
 }
 
-/* Nobody can fetch an event of a queue that nobody has seen: the counters may start here. */
+/*
+ * No thread can have fetched an event of a queue that no thread has seen: the counters may start
+ * here.
+ */
 static struct ibv_cq *create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr,
 			     bool extended)
 {

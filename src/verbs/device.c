@@ -13,7 +13,9 @@
 _Static_assert(COMPAT_PORT_ATTR_SIZE == 48, "size of struct _compat_ibv_port_attr");
 #endif
 
-/* Fills the caller's structure, which may be older (shorter) or newer (longer) than ours. */
+/*
+ * Fills the caller's structure, which may be older (shorter) or newer (longer) than this library's.
+ */
 static void copy_sized(void *dst, size_t dst_size, const void *src, size_t src_size)
 {
 	if (dst_size > src_size) {

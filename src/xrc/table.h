@@ -150,7 +150,7 @@ uint32_t vb_xrc_srq_seat(const struct vb_xrc_domain *d, uint32_t srqn);
 
 /* xrc/share.c: a body and its place. */
 void vb_xrc_pull(struct vb_qp *body);  /* attributes, state, responder: what others have changed */
-void vb_xrc_leave(struct vb_qp *body); /* attributes and state that we have changed */
+void vb_xrc_leave(struct vb_qp *body); /* attributes and state that this process has changed */
 void vb_xrc_save(struct vb_qp *body);  /* the responder, after a request */
 /* True if the queue pair is no more. */
 bool vb_xrc_is_gone(const struct vb_qp *body);
