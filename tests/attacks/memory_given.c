@@ -378,7 +378,7 @@ static int run(int sock, const struct row *row, bool attacks)
 		half->before();
 	endpoint_open(&endpoint, 256, false);
 	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
-	/* What is not in use is not mapped by anybody. */
+	/* Memory that is not in use is not mapped by any process. */
 	dm = ibv_alloc_dm(endpoint.context, &dm_attr);
 	CHECK(dm);
 	before = census_take();

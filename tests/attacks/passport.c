@@ -125,7 +125,7 @@ static int owner(int sock, void *argument)
 	return 0;
 }
 
-/* Descriptors and mappings of this process by which it could reach somebody's memory or keys. */
+/* Descriptors and mappings of this process by which it could reach another one's memory or keys. */
 static int gifts(void)
 {
 	char path[300], text[512];

@@ -71,7 +71,7 @@ static bool went_on(const struct marks *since, unsigned int running, int kinds, 
 	return true;
 }
 
-/* All that is known, for whoever looks into a failure. */
+/* Prints all that is known, for the analysis of a failure. */
 static void describe(void)
 {
 	for (int kind = 0; kind < STORM_KINDS; kind++) {
@@ -209,7 +209,7 @@ static void hosts_make(struct process *second)
 	storm_net = path;
 }
 
-/* In a namespace of one's own nobody else's names are in the way. */
+/* In a network namespace of its own the test meets no other program's names. */
 static int names_left(void)
 {
 	FILE *table = fopen("/proc/self/net/unix", "re");

@@ -20,7 +20,7 @@ enum storm_kind { STORM_RC, STORM_XRC, STORM_KINDS };
  * a crowded machine adds to that.
  */
 enum storm_call {
-	STORM_POST,   /* post, poll: never wait for anybody */
+	STORM_POST,   /* post, poll: never wait for another process */
 	STORM_MAKE,   /* making and connecting queue pairs, registering */
 	STORM_REVOKE, /* deregistering, destroying, freeing: marks of living peers */
 	STORM_DOMAIN, /* ibv_open_xrcd(3) */

@@ -363,7 +363,7 @@ static void churn(struct worker *w)
 	}
 }
 
-/* Datagrams to whoever has one; nothing is promised of them. */
+/* Datagrams to any worker that has a queue pair for them; nothing is promised of them. */
 static void datagram(struct worker *w)
 {
 	static unsigned int sent;
@@ -376,7 +376,7 @@ static void datagram(struct worker *w)
 	finish(w, STORM_POST);
 }
 
-/* To itself: sent by the address that everybody has. */
+/* To itself: sent by an address that every worker has. */
 static void datagrams_open(struct worker *w)
 {
 	struct qp_settings settings;
@@ -388,7 +388,7 @@ static void datagrams_open(struct worker *w)
 		CHECK_ZERO(post_receive(&w->ud, 0, 0, MESSAGE));
 }
 
-/* Others may stand still just now, so that nobody gives the domain away for a while. */
+/* Other members may stand still just now, so for a while none may answer for the domain. */
 static void domain_open(struct worker *w)
 {
 	uint64_t until = now_ms() + PROCESS_PATIENCE_MS;
@@ -423,7 +423,7 @@ static void worker_open(struct worker *w)
 	scratch_register(w);
 	dm_make(w);
 	datagrams_open(w);
-	/* The halves of whoever had the slot before are gone. */
+	/* The halves of the slot's former owner are gone. */
 	for (int kind = 0; kind < STORM_KINDS; kind++) {
 		for (int to = 0; to < w->slot; to++)
 			link_of(w, kind, to)->broken = link_of(w, kind, to)->epoch;

@@ -132,7 +132,7 @@ static void stopped_test(void)
 
 /* squatted, full */
 
-/* What the names of the domain begin with: somebody of this user has it open. */
+/* Finds out the beginning of the domain's names: another process of this user has it open. */
 static void learn_prefix(void)
 {
 	FILE *table = fopen("/proc/self/net/unix", "re");
@@ -154,7 +154,7 @@ static void learn_prefix(void)
 	CHECK_SAY(found, "no name %s", wanted);
 }
 
-/* backlog -1: does not listen. False: somebody has it. */
+/* Backlog -1: does not listen. False: another process has the name. */
 static bool take_name(int seat, int backlog)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};

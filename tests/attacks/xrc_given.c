@@ -152,7 +152,7 @@ static int owner(int sock, void *argument)
 	message_meet(sock);
 	CHECK_ZERO(ibv_close_xrcd(domain));
 	domain = NULL;
-	if (row->shared) /* again, now as whoever this is: the other still has it */
+	if (row->shared) /* again, now as this user: the other one still has it */
 		message_meet(sock);
 	endpoint_close(&endpoint);
 	return 0;

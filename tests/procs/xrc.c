@@ -177,7 +177,7 @@ static int crowd_member(int sock, void *unused)
 		CHECK_ZERO(ibv_destroy_qp(other));
 	}
 	message_send(sock, &go, 1);
-	message_receive(sock, &go, 1); /* nobody is looking for it any more */
+	message_receive(sock, &go, 1); /* no process looks for it any more */
 	CHECK_ZERO(ibv_destroy_qp(qp));
 	xrc_queue_close(&queue);
 	CHECK_ZERO(ibv_close_xrcd(xrcd));
@@ -225,7 +225,7 @@ struct member {
 	struct ibv_qp *qp;
 };
 
-/* What the creator has set is told by whoever holds the queue pair. */
+/* Any process that holds the queue pair tells what the creator has set. */
 static void psn_expect(const struct member *m)
 {
 	struct ibv_qp_init_attr init;
@@ -617,7 +617,7 @@ static void queue_test(uint64_t *seed)
 
 /* replaced */
 
-/* Has the domain open, and hands it on to whoever opens it. */
+/* Has the domain open, and hands it on to every process that opens it. */
 static int bystander(int sock, void *unused)
 {
 	struct endpoint endpoint;
@@ -647,8 +647,8 @@ static void sending_rests(void)
 }
 
 /*
- * The process that executes a request dies, and another takes its place in the domain, before the
- * queue pair's home hears of either: the request fails all the same, and the home waits for no
+ * The process that executes a request dies, and another takes its seat in the domain before the
+ * queue pair's home is told of either. The request fails all the same, and the home waits for no
  * answer of the wrong process.
  */
 static void replaced_test(uint64_t *seed)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Requests that reach nobody, or somebody who must not take them (IBA 9.6, 9.7.5.2). */
+/* Requests that reach no queue pair, or one that must not take them (IBA 9.6, 9.7.5.2). */
 #include <string.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ static void expect_retry_exceeded(struct end *near)
 	EXPECT_EQ(end_state(near), IBV_QPS_ERR);
 }
 
-/* A number that nobody has; another process's, if the far end is one, as well as our own. */
+/* A number that no process has; if the far end is another process, tried there as well. */
 static void nobody(void)
 {
 	struct end_config config = impatient(IBV_QPT_RC);
@@ -147,7 +147,7 @@ static void ud_send(struct end *near, struct ibv_ah *ah, uint32_t qpn, uint32_t 
 	EXPECT_EQ(wc.wr_id, 5);
 }
 
-/* A datagram that nobody may take is sent and lost; the receive stays for the right one. */
+/* A datagram that no queue pair may take is sent and lost; the receive stays for the right one. */
 static void datagrams(void)
 {
 	struct end_config config = end_defaults(IBV_QPT_UD), rc = end_defaults(IBV_QPT_RC);

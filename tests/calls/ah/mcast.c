@@ -105,7 +105,7 @@ static bool membership(struct end *end)
 		expect_case("member of %s", groups[i]);
 		EXPECT_REFUSED(ibv_detach_mcast(end->qp, &group, 0), EINVAL);
 		err = ibv_attach_mcast(end->qp, &group, 0xffff);
-		/* Somebody else has the port, or there is no network of this family. */
+		/* Another user has the port, or there is no network of this family. */
 		if (err == EADDRINUSE || err == EAFNOSUPPORT || err == ENODEV)
 			return false;
 		EXPECT_EQ(err, 0);

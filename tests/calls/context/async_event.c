@@ -123,7 +123,7 @@ static void acknowledgement(void)
 	EXPECT_EQ(ibv_close_device(end.ctx), 0);
 }
 
-/* An event that nobody fetched goes with its object. */
+/* An event that was not fetched goes with its object. */
 static void never_fetched(void)
 {
 	struct end end;

@@ -348,7 +348,8 @@ bool room_connect(struct room *r)
 }
 
 /*
- * Only where there is such a device: the loopback device hears everything without being asked to.
+ * Only where there is such a device: the loopback device receives all frames without being asked
+ * to.
  */
 bool room_with_raw_of_ethernet(struct room *r)
 {

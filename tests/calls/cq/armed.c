@@ -176,7 +176,7 @@ static void take_event(struct stage *s)
  * many are, and the end is seen.
  */
 static const char *const plays[] = {
-	/* Nobody has looked yet: arm, then poll. */
+	/* No poll has looked yet: arm, then poll. */
 	"sa-sE2",
 	"ssa-2sE1",
 	"sA-SE2",

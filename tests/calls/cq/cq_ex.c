@@ -219,7 +219,7 @@ static void flush_entries(struct ibv_qp *qp, uint64_t first, uint64_t n)
 	}
 }
 
-/* IGNORE_OVERRUN: the oldest entries are lost and nobody is told (ibv_create_cq_ex(3)). */
+/* IGNORE_OVERRUN: the oldest entries are lost without a report (ibv_create_cq_ex(3)). */
 static void ignore_overrun(void)
 {
 	struct ibv_cq_init_attr_ex attr = {

@@ -62,7 +62,7 @@ static const char *hex(char *text, uint32_t number)
 	return text;
 }
 
-/* A send with a key that nobody gave out: the line names queue pair, element and key. */
+/* A send with a key that was never given out: the line names queue pair, element and key. */
 static void local_key(void)
 {
 	struct end_config config = end_defaults(IBV_QPT_RC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Buffers that peers can map (ibv_alloc_buf, ibv_reg_buf_mr), DMA handles, dma-bufs: what is
- * checked, and who keeps whom alive.
+ * Buffers that peers can map (ibv_alloc_buf(3), ibv_reg_buf_mr(3)), DMA handles, dma-bufs: what is
+ * checked, and which object keeps which alive.
  */
 #include <string.h>
 #include <sys/mman.h>

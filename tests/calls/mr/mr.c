@@ -109,7 +109,7 @@ static void ranges(void)
 		EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-/* Keys lie apart: what a program may mistype is nobody's key. */
+/* Keys lie apart: a number that a program mistypes is no key. */
 static void keys(void)
 {
 	enum { COUNT = 64 };

@@ -279,8 +279,8 @@ static int write_other(struct quartet *q, uint32_t rkey)
 }
 
 /*
- * Type 1 serves every queue pair of the domain; type 2 the one it was bound on, and nobody once
- * that is destroyed.
+ * Type 1 serves every queue pair of the domain. Type 2 serves the one that it was bound on, and
+ * none once that is destroyed.
  */
 static void several_queue_pairs(void)
 {

@@ -428,7 +428,7 @@ static void unreliable(void)
 
 /*
  * ibv_post_send(3): with a fence an invalidation waits until everything before it is done, here a
- * SEND that nobody receives yet.
+ * SEND without a receive.
  */
 static void fenced(void)
 {

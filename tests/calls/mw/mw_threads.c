@@ -66,7 +66,7 @@ static void bind(struct ibv_mw *mw, size_t length)
 }
 
 /*
- * A WRITE by a dead key is lost on UC, and nobody minds. Polling the far queue serves what has
+ * A WRITE by a dead key is lost on UC, without an error. Polling the far queue serves what has
  * arrived.
  */
 static void *writes(void *unused)

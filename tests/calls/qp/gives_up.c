@@ -396,7 +396,7 @@ static void refused_at_once(const char *name, enum ibv_wr_opcode opcode, uint32_
 	couple_close(&c);
 }
 
-/* Its number is nobody's any more, and the process lives. */
+/* No queue pair has its number any more, and the process lives. */
 static void destroyed(void)
 {
 	struct ibv_wc wc = {.status = IBV_WC_SUCCESS};

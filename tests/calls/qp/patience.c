@@ -65,8 +65,8 @@ static void afresh(void)
 }
 
 /*
- * 1 + retry_cnt tries of the time-out. A queue pair of one's own process that has never been
- * connected is not waited for longer than 1.5 s: nobody but this program could connect it.
+ * 1 + retry_cnt tries of the time-out. A queue pair of the own process that has never been
+ * connected is not waited for longer than 1.5 s: only this program could connect it.
  */
 static double not_answered(uint8_t timeout, double timeout_ms, uint8_t retries)
 {

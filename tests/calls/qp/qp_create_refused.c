@@ -166,7 +166,7 @@ SPOIL(hash_given, a->comp_mask |= IBV_QP_INIT_ATTR_RX_HASH)
 SPOIL(srq_given, a->srq = own.srq)
 SPOIL(tag_srq_given, a->srq = own.tag_srq)
 SPOIL(xrc_srq_given, a->srq = own.xrc_srq)
-/* What nobody has. */
+/* Attributes that no type has. */
 SPOIL(tso_given, a->comp_mask |= IBV_QP_INIT_ATTR_MAX_TSO_HEADER; a->max_tso_header = 64)
 SPOIL(bit_7, a->comp_mask |= 1u << 7)
 SPOIL(bit_31, a->comp_mask |= 1u << 31)
@@ -277,7 +277,7 @@ static void flags(enum ibv_qp_type type)
 	}
 }
 
-/* Frames are for who may open a packet socket. */
+/* Only a process that may open a packet socket can send frames. */
 static void privilege(void)
 {
 	struct ibv_qp_init_attr_ex attr = good(IBV_QPT_RAW_PACKET);

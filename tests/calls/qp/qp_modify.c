@@ -130,7 +130,7 @@ static int step(int type, int from, int to)
 	return ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | t->required);
 }
 
-/* UC and UD reach SQE only by a failing send: one with a key that nobody gave out. */
+/* UC and UD reach SQE only by a failing send: one with a key that was never given out. */
 static void into_sqe(void)
 {
 	struct ibv_sge sge = {.addr = end.info.addr, .length = 8, .lkey = 0xdeadbeef};

@@ -105,7 +105,7 @@ static int step(int from, int to)
 	return ibv_modify_qp(qp, &attr, needed(from, to));
 }
 
-/* A frame out of memory that nobody registered. */
+/* A frame out of memory that is not registered. */
 static void into_sqe(void)
 {
 	struct ibv_sge sge = {.addr = 1, .length = 64, .lkey = 0xdeadbeef};
@@ -254,8 +254,8 @@ static void no_rate(enum ibv_qp_type type)
 }
 
 /*
- * Who sends, does from RTS on; a queue without places takes nothing; an XRC receiver has no queues
- * at all.
+ * A type that sends does so from RTS on. A queue without places takes nothing. An XRC receiver has
+ * no queues.
  */
 static void posting(enum ibv_qp_type type)
 {
@@ -269,7 +269,7 @@ static void posting(enum ibv_qp_type type)
 
 		if (type == IBV_QPT_RAW_PACKET ? at == IBV_QPS_SQD || at == IBV_QPS_RTS
 					       : at == IBV_QPS_SQE)
-			continue; /* no such state, or no frame that anybody should get */
+			continue; /* no such state, or a frame that no other host should get */
 		expect_case("type %d: posting in state %d", (int)type, at);
 		go_to(at);
 		EXPECT_EQ(ibv_post_recv(qp, &recv, &bad_recv), empty ? ENOMEM : EINVAL);

@@ -392,7 +392,7 @@ static void too_big(enum ibv_qp_type type)
 	refused(&attr, required(type, IBV_QPS_RTR), EINVAL, IBV_QPS_RTR);
 }
 
-/* A Q_Key with bit 31 is the superuser's to set; whoever has it set may go on with it. */
+/* Only the superuser may set a Q_Key with bit 31. A program that has it set may go on with it. */
 static void privileged_qkey(void)
 {
 	struct ibv_qp_attr attr = right(IBV_QPS_INIT);

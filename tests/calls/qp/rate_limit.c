@@ -126,7 +126,7 @@ static void paced(enum ibv_qp_type type, enum ibv_wr_opcode opcode, enum end_pla
 	end_pair_close(&near, &far);
 }
 
-/* Each datagram counts with its size; nobody has to receive them. */
+/* Each datagram counts with its size, whether it is received or not. */
 static void paced_datagrams(enum end_place place)
 {
 	enum { COUNT = 50, PIECE = 1000 };
@@ -162,7 +162,7 @@ static void paced_datagrams(enum end_place place)
 	end_pair_close(&near, &far);
 }
 
-/* Frames on the loopback interface, where they disturb nobody. */
+/* Frames on the loopback interface, where they disturb no other program. */
 static struct ibv_qp *frames_open(struct end *end)
 {
 	struct ibv_qp_init_attr init = {

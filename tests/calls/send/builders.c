@@ -69,7 +69,7 @@ void request_sent(uint64_t wr_id, enum ibv_wc_status status)
 	EXPECT_EQ(wc.wr_id, wr_id);
 }
 
-/* What nobody has disturbed: one batch of one SEND comes through. */
+/* Without a disturbance one batch of one SEND succeeds. */
 void builders_work(void)
 {
 	struct ibv_sge into = end_sge(&end, 32768, 256);

@@ -364,7 +364,7 @@ static void rnr_twice(struct end_config *near, struct end_config *far)
 #define REQUEST   IBV_EVENT_QP_REQ_ERR
 #define FATAL     IBV_EVENT_QP_FATAL
 
-/* A fault of the requester's own memory: the peer hears nothing, its receive stays. */
+/* A fault of the requester's own memory: the peer is not told, and its receive stays. */
 #define LOCAL(name, type, opcode, spoil, status, after)                                \
 	{                                                                              \
 		name, type, opcode, NULL, spoil, true, status, NONE, after, RTS, NONE, \
@@ -386,7 +386,7 @@ static void rnr_twice(struct end_config *near, struct end_config *far)
 		name, RC, opcode, configure, spoil, true, RIR, FLUSH, ERR, ERR, REQUEST, \
 			DATA_UNTOUCHED                                                   \
 	}
-/* UC drops the message: nobody hears of it. */
+/* UC drops the message: no side is told. */
 #define UC_DROP(name, opcode, configure, spoil)                                                    \
 	{                                                                                          \
 		name, UC, opcode, configure, spoil, true, OK, NONE, RTS, RTS, NONE, DATA_UNTOUCHED \

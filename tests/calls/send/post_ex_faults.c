@@ -72,7 +72,7 @@ static void inline_list_one_more(void)
 	ibv_wr_set_inline_data_list(ex, 2, list);
 }
 
-/* The sum of the lengths is 8, if nobody looks at the carry. */
+/* The sum of the lengths is 8 if the carry is ignored. */
 static void inline_list_wraps(void)
 {
 	struct ibv_data_buf list[2] = {{bytes, SIZE_MAX}, {bytes, 9}};

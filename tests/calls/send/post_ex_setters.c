@@ -101,8 +101,8 @@ static void flush_with_data(void)
 }
 
 /*
- * A datagram whose address was not set is sent, to nobody; one whose handle is of another domain
- * fails.
+ * A datagram whose address was not set is sent and reaches no queue pair. One whose handle is of
+ * another domain fails.
  */
 static void no_address(void)
 {
@@ -147,7 +147,7 @@ static void segmentation(enum ibv_qp_type type)
 	builders_close();
 }
 
-/* A frame has no place for an immediate, whoever asks (without CAP_NET_RAW there is nobody). */
+/* A frame has no place for an immediate. Without CAP_NET_RAW there is no such queue pair. */
 static void frames(void)
 {
 	struct end_config config = end_defaults(IBV_QPT_RC);

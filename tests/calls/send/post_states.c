@@ -28,7 +28,7 @@ static const struct expectation table[] = {
 	{IBV_QPS_ERR, "ERR", 0, 0, true, true, false},
 };
 
-/* A request that this type can send and that goes to nobody in particular. */
+/* A request that this type can send; its destination does not matter. */
 static struct ibv_send_wr request(struct end *end, struct ibv_ah *ah, uint64_t wr_id)
 {
 	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, wr_id, NULL, 0);

@@ -170,7 +170,7 @@ static void scatter_gather(void)
 
 				if (sge->length)
 					continue;
-				sge->lkey = 0xdeadbeef; /* nobody looks at it */
+				sge->lkey = 0xdeadbeef; /* not read */
 				sge->addr = 1;
 			}
 			length += pieces[p][i];

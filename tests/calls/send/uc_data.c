@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Unreliable connections: SEND and WRITE of every length, drops that hurt nobody. */
+/* Unreliable connections: SEND and WRITE of every length, and drops without harm. */
 #include <arpa/inet.h>
 #include <string.h>
 

@@ -557,7 +557,7 @@ static void destroyed_under_way(void)
 	line_close(&l);
 }
 
-/* The receives that were used are the queue's, and whoever has it has to post others. */
+/* The receives that were used belong to the queue; its program must post others. */
 static void destroyed_receiver(void)
 {
 	struct xrc_target target;

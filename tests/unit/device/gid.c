@@ -158,7 +158,7 @@ static void local_addresses(void **state)
 	(void)state;
 	assert_true(vb_gid_is_local(&loopback));
 	assert_true(vb_gid_is_local(&other));
-	assert_false(vb_gid_is_local(&documentation)); /* RFC 5737: nobody has it */
+	assert_false(vb_gid_is_local(&documentation)); /* RFC 5737: no host has it */
 	assert_false(vb_gid_is_local(&none));
 }
 

@@ -85,7 +85,7 @@ static void nothing_costs_little(void **state)
 	settle(list);
 	serve(list, false);
 	assert_in_range(looks, 1, VB_BUSY_FEW + MANY / VB_QUIET_TURNS + 1);
-	/* Who goes to sleep misses none. */
+	/* A thread that goes to sleep misses none. */
 	for (uint32_t i = 0; i < MANY; i++)
 		channel[i].remote_id = 0;
 	serve(list, true);

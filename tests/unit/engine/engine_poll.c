@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Promise: a poll of a queue whose engine sleeps (its program waits for events) finds all that the
- * engine has in hand, also when another thread is just about to make entries of it; a poll of an
- * engine that somebody polls for good waits for nobody.
+ * engine has taken in, also when another thread is just about to make entries of it. A poll of an
+ * engine that a thread polls steadily does not wait.
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -248,7 +248,7 @@ static void test_unfit_files(void **state)
 	fd = memfd(2u << 20, MFD_HUGETLB, fixed); /* its pages may be lacking */
 	if (fd >= 0)
 		expect_unfit(peer, fd);
-	/* One that nobody may write is mapped nowhere, and nothing faults. */
+	/* A file that no process may write is mapped nowhere, and nothing faults. */
 	fd = memfd(WINDOW, 0, fixed | F_SEAL_WRITE);
 	node->keyring->arena_top = WINDOW;
 	assert_int_equal(vb_window_attach(peer, fd, &defect), 0);

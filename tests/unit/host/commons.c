@@ -109,7 +109,7 @@ static void test_shared(void **state)
 	t = vb_commons_table(c);
 	assert_int_equal(t->value, 4711);
 	assert_int_equal(vb_commons_seat(c), 0);
-	/* Who dies with the lock held does not keep it, nor its seat. */
+	/* A process that dies with the lock held keeps neither the lock nor its seat. */
 	tell(one.sock, 2);
 	child_join(&one);
 	assert_true(vb_commons_lock(c));

@@ -154,8 +154,8 @@ static bool hear_any(struct end *end, uint64_t *n)
 }
 
 /*
- * A process that calls back on what it hears: its number, then the first number that came by a
- * channel.
+ * A process that calls back the numbers that it is told: its own number, then the first number that
+ * came by a channel.
  */
 static int caller(int sock, void *arg)
 {

@@ -141,8 +141,9 @@ static void test_killed(void **state)
 }
 
 /*
- * Numbers are claimed at random, so that a dead owner's may be somebody else's a moment later. For
- * who was connected after the death the name is called once more before its owner counts as dead.
+ * Numbers are claimed at random, so a dead owner's number may be another process's a moment later.
+ * For a queue pair that was connected after the death, the name is called once more before its
+ * owner counts as dead.
  */
 static void test_dead_before(void **state)
 {
@@ -337,8 +338,8 @@ static void stop(pid_t pid)
 }
 
 /*
- * A stopped process: contact stays pending, blocks nobody, and goes on afterwards. Killed instead,
- * it is absent.
+ * A stopped process: contact stays pending, blocks no thread, and goes on afterwards. When it is
+ * killed instead, it is absent.
  */
 static void test_stopped(void **state)
 {

@@ -198,7 +198,8 @@ static void test_numbers(void **state)
 }
 
 /*
- * The peer closes everything: it is not dead, it still hears us, and its own messages still come.
+ * The peer closes everything: it is not dead, it still reads messages, and its own messages still
+ * come.
  */
 static void test_peer_closes_all(void **state)
 {
@@ -263,7 +264,7 @@ static int closer(int sock, void *arg)
 	if (vb_reason_count(VB_REASON_DESCRIPTORS_GONE) == 0)
 		return 3;
 	/*
-	 * Somebody else is absent, not pending for ever; the thread that looks may first have to
+	 * Another owner is absent, not pending for ever. The thread that looks may first have to
 	 * end a wait of half a second.
 	 */
 	if (end_find(&f.end, f.engine, f.qpn ^ 0x800000, 5000, &why) || why == VB_CONTACT_PENDING)

@@ -211,7 +211,7 @@ void child_start(struct child *child, int (*fn)(int sock, void *arg), void *arg)
 	child->pid = fork();
 	require(child->pid >= 0, "fork");
 	if (child->pid == 0) {
-		/* A test that fails leaves nobody behind. */
+		/* No process outlives a test that fails. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		/*
 		 * A fault ends the child, as its status tells, and does not go on with the parent's

@@ -437,7 +437,8 @@ static void test_accept_with_bad_ring(void **state)
 }
 
 /*
- * Answers to questions that nobody asked change nothing; an engine that does not exist is refused.
+ * Answers to questions that were not asked change nothing. An engine that does not exist is
+ * refused.
  */
 static void test_stray_messages(void **state)
 {
@@ -577,7 +578,7 @@ static void test_other_user(void **state)
 	child_join(&child);
 }
 
-/* Who answers to a name but is not one of us. */
+/* A process that answers to a name and does not speak the protocol. */
 static void test_false_owner(void **state)
 {
 	struct fixture *f = *state;
@@ -597,8 +598,8 @@ static void test_false_owner(void **state)
 }
 
 /*
- * The next OPEN on this socket, after whatever else; asked for again and again as whoever waits for
- * a channel does.
+ * The next OPEN on this socket, after any other messages. It is asked for again and again, as a
+ * queue pair does that waits for a channel.
  */
 static void expect_open(struct fixture *f, const struct puppet *p)
 {
@@ -637,8 +638,8 @@ static void test_lost_question(void **state)
 }
 
 /*
- * Of two connections that one is asked on where the greeting is over: on the other nobody may ever
- * read.
+ * Of two connections a request is sent on the one whose greeting is over: the other one may never
+ * be read.
  */
 static void test_two_connections(void **state)
 {
@@ -654,8 +655,8 @@ static void test_two_connections(void **state)
 }
 
 /*
- * Somebody who has been greeted and granted its doorbell: a page of its own, a socket, and what the
- * grant said.
+ * A process that has been greeted and granted its doorbell: a page of its own, a socket, and the
+ * content of the grant.
  */
 struct asker {
 	struct vb_page *page;
@@ -737,7 +738,7 @@ static void test_ask_for_another(void **state)
 	asker_drop(&a);
 }
 
-/* Who asks without the number that came with its grant may have asked before it was looked at. */
+/* A process that asks without the number of its grant may have asked before it was judged. */
 static void test_ask_without_grant(void **state)
 {
 	struct fixture *f = *state;

@@ -123,7 +123,7 @@ static void test_dead_do_not_count(void **state)
 
 	vb_mark_await(f->end.node, 0, KEY);
 	assert_in_range((end_clock() - from) / 1000000, 50, 2000);
-	/* The mark still stands in its page, but it is buried or dead: nobody waits. */
+	/* The mark is still in its page, but the process has left the table or is dead: no wait. */
 	from = end_clock();
 	vb_mark_await(f->end.node, 0, KEY);
 	assert_in_range((end_clock() - from) / 1000000, 0, 200);

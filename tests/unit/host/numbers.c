@@ -90,7 +90,7 @@ static void test_key_wrong_free(void **state)
 	vb_node_key_free(end->node, key);
 	vb_node_key_free(end->node, key);
 	vb_node_key_free(end->node, 0);
-	/* The low 8 bits belong to whoever rebinds a window. */
+	/* The low 8 bits are chosen by the program that binds a window. */
 	key = key_of(end->node);
 	vb_node_key_free(end->node, key ^ 0x55);
 	vb_node_key_free(end->node, key);

@@ -48,7 +48,7 @@ static int check(const void *at, size_t length, bool writable)
 	if (err)
 		assert_true(bad == bad_text);
 	/*
-	 * A page of a file that nobody has written is the file's, whatever the mapping: counts as
+	 * A page of a file that was not written is the file's, whatever the mapping: it counts as
 	 * shared where the pages are asked.
 	 */
 	if (writable || shared_text)

@@ -498,8 +498,8 @@ static void an_end_without_room(void **state)
 }
 
 /*
- * Whoever leaves says once more what has arrived, where words get lost; only there, and not after a
- * fault.
+ * A queue pair that ends repeats the acknowledgement of what has arrived, on a lossy link only, and
+ * not after a fault.
  */
 static void a_farewell(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The RC responder: what it refuses and drops, and who is told. */
+/* The RC responder: what it refuses and drops, and which side is told. */
 #include "stand.h"
 
 #define BOTH (VB_RUN_FIRST | VB_RUN_LAST)

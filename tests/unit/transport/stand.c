@@ -141,7 +141,7 @@ static enum vb_reason remote_check(struct vb_tqp *qp, uint32_t rkey, uint64_t va
 	struct stand *s = stand_of(qp);
 
 	(void)need;
-	assert_true(length > 0); /* nobody asks about no bytes */
+	assert_true(length > 0); /* an access of no bytes is not checked */
 	if (rkey != STAND_RKEY)
 		return VB_REASON_RKEY_UNKNOWN;
 	return va > s->remote_length || length > s->remote_length - va ? VB_REASON_RKEY_RANGE

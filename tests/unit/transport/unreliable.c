@@ -30,8 +30,7 @@ static void uc_sends_and_is_done(void **state)
 	stand_request(s, IBV_WR_SEND_WITH_IMM, 9000);
 	assert_int_equal(s->sents, 2);
 	assert_int_equal(s->sent[0].flags, VB_RUN_FIRST);
-	assert_int_equal(s->sent[1].flags,
-			 VB_RUN_LAST | VB_RUN_IMM); /* nobody is asked for an answer */
+	assert_int_equal(s->sent[1].flags, VB_RUN_LAST | VB_RUN_IMM); /* no answer is asked for */
 	assert_int_equal(s->sent[1].psn, 108);
 	assert_int_equal(s->done[0].status, IBV_WC_SUCCESS);
 	assert_int_equal(s->timers, 0);
@@ -337,7 +336,7 @@ static void nowhere_to_go(void **state)
 		stand_request(s, IBV_WR_SEND, 10);
 		vb_tqp_unreachable(&s->qp, VB_REASON_DROP_UNREACHABLE);
 		assert_int_equal(s->dones, 1);
-		assert_int_equal(s->done[0].status, IBV_WC_SUCCESS); /* nobody can know */
+		assert_int_equal(s->done[0].status, IBV_WC_SUCCESS); /* the loss cannot be known */
 		s->room = 1;
 		assert_false(vb_tqp_run(&s->qp));
 		assert_int_equal(s->dones, 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who holds a port is named: by process, program and user; each family by itself. */
+/* The holder of a port is named by process, program and user; each family by itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

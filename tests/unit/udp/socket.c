@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The link's sockets: who shares the port and who is refused, what a leaving process keeps, where
- * senders send from.
+ * The link's sockets: which processes share the port and which are refused, what a process keeps
+ * when it leaves, and from where senders send.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -184,7 +184,7 @@ static void test_sender_ports(void **state)
 	}
 }
 
-/* Nobody reads from a sender: what is sent to it must not lie there and take memory. */
+/* No thread reads from a sender: packets to it must not stay there and take memory. */
 static void test_sender_is_deaf(void **state)
 {
 	(void)state;

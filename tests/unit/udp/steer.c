@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a packet goes to the socket whose place stands beside the block of its destination,
- * whatever the flow; a socket learns its place from its own probes, also after others have closed;
- * nobody else's probe is believed.
+ * Promise: a packet goes to the socket whose place is beside the block of its destination, whatever
+ * the flow. A socket learns its place from its own probes, also after others have closed; a probe
+ * of another process is not believed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,7 @@ static void send_to(bool ipv4, uint32_t qpn)
 	close(fd);
 }
 
-/* Who has got packets, as bits; the packets are taken. */
+/* The sockets that have got packets, as bits; takes the packets. */
 static uint32_t receivers(void)
 {
 	uint8_t packet[64];
@@ -174,7 +174,7 @@ static void test_hostile_probes(void **state)
 	net_settle();
 	n = recv(member[0], kept, sizeof(kept), MSG_DONTWAIT);
 	assert_int_equal(n, 20);
-	/* Somebody else's: a wrong secret. It is taken for a probe, and not believed. */
+	/* A probe of another process: a wrong secret. It counts as a probe, and is not believed. */
 	assert_true(vb_steer_probe_in(true, packet, 20));
 	assert_int_equal(vb_steer_place(true), -1);
 	/* None: other lengths, another destination. */

@@ -314,7 +314,7 @@ static bool passes(struct fixture *f, int fd, const uint8_t *packet, size_t byte
 	return f->runs;
 }
 
-/* Loopback fills in 127.0.0.1 as the source of an unbound socket, whoever it is sent to. */
+/* Loopback fills in 127.0.0.1 as the source of an unbound socket, whatever the destination. */
 static void learn(struct fixture *f)
 {
 	uint8_t packet[VB_PACKET_MOST];
@@ -369,7 +369,7 @@ static void test_cut_short(void **state)
 	}
 }
 
-/* The ICRC covers the ports: a packet that somebody else repeats is not the sender's. */
+/* The ICRC covers the ports: a packet that another sender repeats is not the first sender's. */
 static void test_from_another_port(void **state)
 {
 	struct fixture f;
@@ -392,9 +392,9 @@ static void test_from_another_port(void **state)
 }
 
 /*
- * Other implementations number their IPv4 packets, and no socket shows how: from a stranger any
- * number passes. Who was seen to number as we do is held to it; and when somebody else has the
- * address, that one is heard in the end.
+ * Other implementations number their IPv4 packets, and no socket shows how: from an unknown sender
+ * any number is accepted. A sender that was seen to number as verbatim does is held to that. When
+ * another host has the address, it is accepted in the end.
  */
 static void test_ipv4_identification(void **state)
 {
@@ -414,7 +414,7 @@ static void test_ipv4_identification(void **state)
 	fixture_close(&f);
 }
 
-/* Nobody can be reached: the caller is told, and the reason counted. */
+/* No destination can be reached: the caller is told, and the reason is counted. */
 static void test_unreachable(void **state)
 {
 	struct fixture f;

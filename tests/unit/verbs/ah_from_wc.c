@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The way back to the sender of a datagram: which header stands in the 40 bytes, what is read
- * from it, and whom it leads to (ibv_init_ah_from_wc(3), IBA Annex 17).
+ * The way back to the sender of a datagram: which header is in the 40 bytes, what is read from it,
+ * and where it leads (ibv_init_ah_from_wc(3), IBA annex A17).
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -20,7 +20,7 @@ static void put(const void *data, size_t length)
 	fwrite(data, 1, length, out);
 }
 
-/* Ethernet, IPv6, UDP; the fields that nobody looks at are 0. */
+/* Ethernet, IPv6, UDP; fields that are not read are 0. */
 static void put_frame(const struct vb_flow *flow, const uint8_t *packet, size_t bytes)
 {
 	uint8_t head[14 + 40 + 8] = {[12] = 0x86, [13] = 0xdd, [14] = 0x60, [20] = 17, [21] = 64};

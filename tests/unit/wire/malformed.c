@@ -115,7 +115,7 @@ static void unknown_opcodes(void **state)
 				assert_int_equal(result((uint8_t)code, 0, 0x11, length), want);
 		}
 	}
-	/* RD, and what nobody has defined. */
+	/* RD, and opcodes that are not defined. */
 	assert_int_equal(result(0x1e, 0, 0x11, 64), VB_REASON_DROP_OPCODE);
 	assert_int_equal(result(0x44, 0, 0x11, 64), VB_REASON_DROP_OPCODE);
 	assert_int_equal(result(0xff, 0, 0x11, 64), VB_REASON_DROP_OPCODE);
@@ -145,7 +145,9 @@ static void transport_version(void **state)
 	}
 }
 
-/* What may change on the way or is reserved is nobody's business, and shows nowhere in the run. */
+/*
+ * Bits that may change on the way, or are reserved, are not judged, and do not appear in the run.
+ */
 static void reserved_bits(void **state)
 {
 	uint8_t packet[64];
