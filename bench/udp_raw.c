@@ -7,8 +7,8 @@
  *         as UDP_SEGMENT bursts, read by recvmmsg(2) with UDP_GRO. No packet is lost: the receiver
  *         counts back what it has read, and the sender keeps no more in flight than the receiver's
  *         buffer takes. Prints "rate GB/s", of which the 16 bytes are no part.
- *   trip  COUNT datagrams of BYTES + 16 back and forth, both sides polling. Prints "trip US", half a
- *         round trip (median).
+ *   trip  COUNT datagrams of BYTES + 16 back and forth, both sides polling. Prints "trip US", half
+ *         a round trip (median).
  * A TCP connection on the same port number says when both are there and when it is over, as
  * perftest's does.
  */

@@ -2,9 +2,11 @@
 /*
  * Promise: whoever calls a process's names without end gets in nobody's way.
  *
- *   loop     other users' processes connect and hang up in loops: messages of others that sleep for events go on
- *   silent   another user connects as often as it can and says nothing: the victim's own descriptors do not run out, a
- *            process of its user still finds it, and the silent connections are ended
+ *   loop     other users' processes connect and hang up in loops: messages of others that sleep for
+ *            events go on
+ *   silent   another user connects as often as it can and says nothing: the victim's own
+ *            descriptors do not run out, a process of its user still finds it, and the silent
+ *            connections are ended
  */
 #include <errno.h>
 #include <fcntl.h>

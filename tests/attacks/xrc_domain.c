@@ -2,11 +2,11 @@
 /*
  * Promises about ibv_open_xrcd(3) while others are in the way; no call takes longer than its manual
  * page says:
- *   stopped   processes that have a file's domain open stand still: as long as one of them runs, others open it; when
- *             none does, they are refused with
- *             EBUSY, and domains of other files are not held up meanwhile
- *   squatted  another user takes the names of the domain, with and without listening: they are passed over; all names
- *             taken: EBUSY
+ *   stopped   processes that have a file's domain open stand still: as long as one of them runs,
+ *             others open it; when none does, they are refused with EBUSY, and domains of other
+ *             files are not held up meanwhile
+ *   squatted  another user takes the names of the domain, with and without listening: they are
+ *             passed over; all names taken: EBUSY
  *   full      every seat is taken: EBUSY, and one fits again when one has gone
  *   crowd     many more than 64 processes have one domain
  *

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Promise: the progress thread runs where the process may run, and nowhere else.
- *   - A process that was bound from outside before it began (taskset(1)) stays there with all its threads.
- *   - A program that binds the thread which uses the device does not bind the progress thread to that thread's processor.
+ *   - A process that was bound from outside before it began (taskset(1)) stays there with all its
+ *     threads.
+ *   - A program that binds the thread which uses the device does not bind the progress thread to
+ *     that thread's processor.
  *   - If the main thread is bound as well, to another one, the progress thread has both.
  */
 #include "support/check.h"

@@ -2,8 +2,10 @@
 /*
  * Promises about device memory that a peer process writes to as fast as it can, through its own
  * mapping:
- *   - after ibv_dereg_mr returned no byte of it changes any more; freed and allocated again it is zeroed and stays so;
- *   - a writer that is killed in the middle keeps nothing: the owner can deregister and free at once;
+ *   - after ibv_dereg_mr returned no byte of it changes any more; freed and allocated again it is
+ *     zeroed and stays so;
+ *   - a writer that is killed in the middle keeps nothing: the owner can deregister and free at
+ *     once;
  *   - an owner that is killed does not take the writer along: its requests end with an error.
  *
  * usage: dm_gone [ROUNDS]

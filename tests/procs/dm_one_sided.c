@@ -7,7 +7,8 @@
  *
  * usage: dm_one_sided [hidden | GID_INDEX NETNS]
  *   hidden  a filter refuses the target to open its memory: no descriptor of it can be had
- *   NETNS   (a path like /proc/PID/ns/net) the target is on another host: nobody is stopped, the operations are the same
+ *   NETNS   (a path like /proc/PID/ns/net) the target is on another host: nobody is stopped, the
+ *           operations are the same
  */
 #include "support/check.h"
 #include "support/endpoint.h"

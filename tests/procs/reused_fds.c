@@ -6,7 +6,8 @@
  * the host and between hosts; events are refused with EBADF.
  *
  * usage: reused_fds [MESSAGES [TURNS]]: two processes of this host
- *        reused_fds GID_INDEX NETNS: of two hosts (a path like /proc/PID/ns/net; VB_TEST_DEVICE names the device in both)
+ *        reused_fds GID_INDEX NETNS: of two hosts (a path like /proc/PID/ns/net; VB_TEST_DEVICE
+ *        names the device in both)
  */
 #include "procs/intruders.h"
 #include "procs/stream.h"

@@ -2,14 +2,17 @@
 /*
  * Promises about XRC domains of several processes (ibv_open_xrcd(3), ibv_open_qp(3), IBA annex
  * A14):
- *   domain   a domain belongs to an inode whoever opens it, also after a rename; O_CREAT and O_EXCL hold across processes, and the
- *            last process that closes or dies takes it along
- *   crowd    processes that open a file's domain all at once have one domain, however many of them die meanwhile
- *   shared   a receive queue pair is opened by two processes: each request goes to the queue that it names, in whichever
- *            process that is; an error is told to both
- *   creator  the process that made the queue pair is killed, or leaves, while another one holds it: every message of a stream still
- *            arrives, once and in order
- *   stopped  a process that stands still (the queue's, the queue pair's home) delays requests and fails none
+ *   domain   a domain belongs to an inode, whichever process opens it, also after a rename; O_CREAT
+ *            and O_EXCL hold across processes, and the last process that closes or dies takes it
+ *            along
+ *   crowd    processes that open a file's domain all at once have one domain, however many of them
+ *            die meanwhile
+ *   shared   a receive queue pair is opened by two processes: each request goes to the queue that
+ *            it names, in whichever process that is; an error is told to both
+ *   creator  the process that made the queue pair is killed, or leaves, while another one holds it:
+ *            every message of a stream still arrives, once and in order
+ *   stopped  a process that stands still (the queue's, the queue pair's home) delays requests and
+ *            fails none
  *   queue    the process of a queue is killed: requests for its queue fail, and nobody waits for it
  *
  * usage: xrc domain|crowd|shared|creator|stopped|queue [ROUNDS [NETNS]] NETNS: a network namespace
