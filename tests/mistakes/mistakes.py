@@ -14,6 +14,7 @@ import os
 import pathlib
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -102,12 +103,19 @@ class Build:
         """passed, failed, or skipped: what it needs is not here."""
         test = self.tests[name]
         environment = {**os.environ, **test["env"], "LD_LIBRARY_PATH": str(library)}
+        program = subprocess.Popen(command or test["cmd"], cwd=test["workdir"], env=environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
-            run = subprocess.run(command or test["cmd"], cwd=test["workdir"], env=environment, capture_output=True, check=False,
-                                 stdin=subprocess.DEVNULL, timeout=SECONDS if command else test["timeout"])
+            program.wait(SECONDS if command else test["timeout"])
         except subprocess.TimeoutExpired:
-            return "failed"
-        return {0: "passed", 77: "skipped"}.get(run.returncode, "failed")
+            pass
+        finally:  # with all that it has started: a test that fails may leave others behind
+            try:
+                os.killpg(program.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        code = program.wait()
+        return {0: "passed", 77: "skipped"}.get(code, "failed")
 
 
 def apply(text, mistake):
