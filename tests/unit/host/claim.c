@@ -74,7 +74,7 @@ static void test_reads_as_made(void **state)
 		assert_int_equal(w.found.place[0], 3);
 		assert_int_equal(w.found.place[1], -1);
 		assert_int_equal(w.found.blocks, blocks);
-		assert_memory_equal(w.found.block, c.block, sizeof(c.block));
+		assert_memory_equal(w.found.block, c.block, blocks * sizeof(*c.block));
 		assert_string_equal(w.found.name, c.name);
 		assert_int_equal(vb_claim_publish(&c), -EADDRINUSE);
 		vb_descriptor_close(fd);
