@@ -140,6 +140,15 @@ struct ibv_qp *room_qp_make(struct room *r, enum ibv_qp_type type)
 	return ibv_create_qp_ex(r->ctx, &attr);
 }
 
+struct ibv_qp *room_qp_make_ex(struct room *r)
+{
+	struct ibv_qp_init_attr_ex attr = qp_attr(r, IBV_QPT_RC);
+
+	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
+	return ibv_create_qp_ex(r->ctx, &attr);
+}
+
 /*
  * After a queue pair of another type: closing a packet socket takes the kernel long, so this tries
  * nothing that those have tried.

@@ -74,6 +74,7 @@ bool room_with_spare_descriptor(struct room *room);
 bool room_with_srq(struct room *room);
 
 struct ibv_qp *room_qp_make(struct room *room, enum ibv_qp_type type);
+struct ibv_qp *room_qp_make_ex(struct room *room);
 int room_to_init(struct room *room);
 int room_to_reset(struct room *room);
 struct ibv_wq *room_wq_make(struct room *room);

@@ -88,6 +88,35 @@ static int create_rc(struct room *r)
 	return room_made(r, room_qp_make(r, IBV_QPT_RC));
 }
 
+static int create_rc_ex(struct room *r)
+{
+	return room_made(r, room_qp_make_ex(r));
+}
+
+static int attach_comp_cntr(struct room *r)
+{
+	struct ibv_comp_cntr_init_attr init = {0};
+	struct ibv_qp_attach_comp_cntr_attr attr = {.op_mask = IBV_QP_ATTACH_COMP_CNTR_OP_SEND};
+	int err = room_made(r, ibv_create_comp_cntr(r->ctx, &init));
+
+	if (!err)
+		err = ibv_qp_attach_comp_cntr(r->qp, r->made, &attr);
+	if (err && r->made)
+		ibv_destroy_comp_cntr(r->made);
+	return err;
+}
+
+/* A counter stays attached until its queue pair ends. */
+static int detach_comp_cntr(struct room *r)
+{
+	int err = ibv_destroy_qp(r->qp);
+
+	if (!err)
+		err = ibv_destroy_comp_cntr(r->made);
+	r->qp = room_qp_make(r, IBV_QPT_RC);
+	return err || !r->qp;
+}
+
 static int create_ud(struct room *r)
 {
 	return room_made(r, room_qp_make(r, IBV_QPT_UD));
@@ -264,6 +293,11 @@ const struct room_call room_queue_calls[] = {
 	ROOM_CALL("create_qp, RC", room_with_cq, create_rc, destroy_qp,
 		  .refused = ROOM_MEMORY | ROOM_MAPS | ROOM_DESCRIPTORS | ROOM_SYSTEM |
 			     ROOM_THREADS),
+	ROOM_CALL("create_qp, extended", room_with_cq, create_rc_ex, destroy_qp,
+		  .refused = ROOM_MEMORY | ROOM_MAPS | ROOM_DESCRIPTORS | ROOM_SYSTEM |
+			     ROOM_THREADS),
+	ROOM_CALL("qp_attach_comp_cntr", room_with_rc_init, attach_comp_cntr, detach_comp_cntr,
+		  .refused = ROOM_MEMORY),
 	ROOM_CALL("create_qp, thread domain", room_with_parent, create_rc, destroy_qp,
 		  .refused = ROOM_MEMORY | ROOM_MAPS | ROOM_DESCRIPTORS | ROOM_SYSTEM |
 			     ROOM_THREADS),
