@@ -62,8 +62,8 @@ static int send_ops_check(const struct ibv_qp_init_attr_ex *attr)
 
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return 0;
-	for (uint8_t opcode = 0; opcode < VB_OPERATIONS; opcode++) {
-		const struct vb_operation *row = vb_operation(opcode);
+	for (unsigned int opcode = 0; opcode < VB_OPERATIONS; opcode++) {
+		const struct vb_operation *row = vb_operation((uint8_t)opcode);
 
 		if (!(left & row->ex_flag))
 			continue;
