@@ -45,7 +45,7 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
 
 static struct vb_page *page_new(void)
 {
-	struct vb_page *page = aligned_alloc(4096, VB_PAGE_FIRST);
+	struct vb_page *page = aligned_alloc(4096, sizeof(*page));
 
 	assert_non_null(page);
 	return page;
