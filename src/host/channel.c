@@ -16,7 +16,9 @@
 #include "host/shared.h"
 
 /* How long a refusal stands before the same is asked again. */
-#define REFUSAL_NS (1 * VB_MSEC)
+#define REFUSAL_NS   (1 * VB_MSEC)
+/* Requests for channels that wait to be sent on one connection. */
+#define ASKS_AT_ONCE 64u
 
 /* Asks the peer for a channel. */
 static enum vb_contact channel_ask(struct vb_node *node, struct vb_peer *peer, uint32_t block,
@@ -28,6 +30,9 @@ static enum vb_contact channel_ask(struct vb_node *node, struct vb_peer *peer, u
 
 	if (!conn)
 		return vb_contact_again(node, block);
+	/* Each request holds a descriptor until it is sent: who has thousands asks for them in turn. */
+	if (conn->queued >= ASKS_AT_ONCE)
+		return VB_CONTACT_PENDING;
 	ch = vb_channel_new(node, peer, engine, remote_engine);
 	if (!ch)
 		return VB_CONTACT_ABSENT;
