@@ -3,6 +3,7 @@
 #include "remote/stray.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +55,7 @@ struct vb_strays {
  * Keeps what engines held that have ended. Made with the first such parcel, driven by the progress
  * thread.
  */
-static struct vb_engine *keeper;
+static _Atomic(struct vb_engine *) keeper; /* written under the lock */
 static pthread_mutex_t keeper_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uint32_t place_of(uint32_t qpn)
@@ -254,15 +255,20 @@ void vb_udp_stray_forget(struct vb_engine *e, const struct vb_channel *channel)
 struct vb_engine *vb_udp_stray_keeper(void)
 {
 	vb_mutex_take(&keeper_lock, VB_ORDER_KEEPER);
-	if (!keeper && vb_engine_create(&keeper, false))
-		keeper = NULL;
+	struct vb_engine *e = atomic_load(&keeper);
+
+	if (!e && !vb_engine_create(&e, false))
+		atomic_store(&keeper, e);
+	e = atomic_load(&keeper);
 	vb_mutex_release(&keeper_lock);
-	return keeper;
+	return e;
 }
 
 bool vb_udp_stray_kept(void)
 {
-	return keeper && atomic_load_explicit(&keeper->keeps, memory_order_relaxed);
+	struct vb_engine *e = atomic_load(&keeper);
+
+	return e && atomic_load_explicit(&e->keeps, memory_order_relaxed);
 }
 
 /* Both engines' locks are held one after the other: another engine may be ending as well. */
@@ -317,7 +323,7 @@ void vb_udp_stray_fini(struct vb_engine *e)
 static void forked(void)
 {
 	pthread_mutex_init(&keeper_lock, NULL);
-	keeper = NULL;
+	atomic_store(&keeper, NULL);
 }
 
 VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);
