@@ -3,32 +3,18 @@
 #include "device/netdev.h"
 
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/if_arp.h>
 #include <linux/rtnetlink.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/reason.h"
 #include "base/sys.h"
+#include "device/netlink.h"
 
 #define MAX_ATTEMPTS 4 /* a dump during which something changed is to be repeated */
-
-struct attributes {
-	const struct nlattr *attr[IFLA_MTU + 1 > IFA_LOCAL + 1 ? IFLA_MTU + 1 : IFA_LOCAL + 1];
-	uint16_t max;
-};
-
-static int keep_attribute(const struct nlattr *attr, void *data)
-{
-	struct attributes *a = data;
-	uint16_t type = mnl_attr_get_type(attr);
-
-	if (type <= a->max)
-		a->attr[type] = attr;
-	return MNL_CB_OK;
-}
 
 /* Adds one element at the end of *array. NULL if there is no memory. */
 static void *append(void *array, uint32_t *count, size_t size)
@@ -47,32 +33,37 @@ static void *append(void *array, uint32_t *count, size_t size)
 	return grown;
 }
 
+static bool is_string(const struct vb_netlink_attr *attr)
+{
+	return attr->data && memchr(attr->data, '\0', attr->length);
+}
+
 static int on_link(const struct nlmsghdr *msg, void *data)
 {
 	struct vb_netdevs *n = data;
-	const struct ifinfomsg *info = mnl_nlmsg_get_payload(msg);
-	struct attributes a = {.max = IFLA_MTU};
+	struct vb_netlink_attr attr[IFLA_MTU + 1];
+	struct ifinfomsg info;
 	struct vb_netdev *dev;
 
 	if (msg->nlmsg_type != RTM_NEWLINK)
-		return MNL_CB_OK;
-	mnl_attr_parse(msg, sizeof(*info), keep_attribute, &a);
-	if (!a.attr[IFLA_IFNAME] || mnl_attr_validate(a.attr[IFLA_IFNAME], MNL_TYPE_NUL_STRING) < 0)
-		return MNL_CB_OK;
+		return 0;
+	memcpy(&info, NLMSG_DATA(msg), sizeof(info));
+	vb_netlink_attrs(msg, sizeof(info), attr, sizeof(attr) / sizeof(attr[0]));
+	if (!is_string(&attr[IFLA_IFNAME]))
+		return 0;
 	dev = append(&n->dev, &n->num_dev, sizeof(*dev));
 	if (!dev)
-		return MNL_CB_ERROR;
-	strncpy(dev->name, mnl_attr_get_str(a.attr[IFLA_IFNAME]), sizeof(dev->name) - 1);
-	dev->index = info->ifi_index;
-	dev->flags = info->ifi_flags;
-	if (a.attr[IFLA_MTU] && mnl_attr_validate(a.attr[IFLA_MTU], MNL_TYPE_U32) == 0)
-		dev->mtu = mnl_attr_get_u32(a.attr[IFLA_MTU]);
-	if (info->ifi_type == ARPHRD_ETHER && a.attr[IFLA_ADDRESS] &&
-	    mnl_attr_get_payload_len(a.attr[IFLA_ADDRESS]) == sizeof(dev->mac)) {
-		memcpy(dev->mac, mnl_attr_get_payload(a.attr[IFLA_ADDRESS]), sizeof(dev->mac));
+		return -ENOMEM;
+	strncpy(dev->name, attr[IFLA_IFNAME].data, sizeof(dev->name) - 1);
+	dev->index = info.ifi_index;
+	dev->flags = info.ifi_flags;
+	if (attr[IFLA_MTU].length == sizeof(dev->mtu))
+		memcpy(&dev->mtu, attr[IFLA_MTU].data, sizeof(dev->mtu));
+	if (info.ifi_type == ARPHRD_ETHER && attr[IFLA_ADDRESS].length == sizeof(dev->mac)) {
+		memcpy(dev->mac, attr[IFLA_ADDRESS].data, sizeof(dev->mac));
 		dev->mac_length = sizeof(dev->mac);
 	}
-	return MNL_CB_OK;
+	return 0;
 }
 
 /*
@@ -92,59 +83,49 @@ static bool usable(const struct ifaddrmsg *info)
 static int on_address(const struct nlmsghdr *msg, void *data)
 {
 	struct vb_netdevs *n = data;
-	const struct ifaddrmsg *info = mnl_nlmsg_get_payload(msg);
-	struct attributes a = {.max = IFA_LOCAL};
-	const struct nlattr *own;
-	size_t length = info->ifa_family == AF_INET ? 4 : 16;
+	struct vb_netlink_attr attr[IFA_LOCAL + 1];
+	const struct vb_netlink_attr *own;
+	struct ifaddrmsg info;
 	struct vb_netaddr *addr;
+	size_t length;
 
-	if (msg->nlmsg_type != RTM_NEWADDR ||
-	    (info->ifa_family != AF_INET && info->ifa_family != AF_INET6) || !usable(info))
-		return MNL_CB_OK;
-	mnl_attr_parse(msg, sizeof(*info), keep_attribute, &a);
-	own = a.attr[IFA_LOCAL] ? a.attr[IFA_LOCAL] : a.attr[IFA_ADDRESS];
-	if (!own || mnl_attr_get_payload_len(own) != length)
-		return MNL_CB_OK;
+	if (msg->nlmsg_type != RTM_NEWADDR)
+		return 0;
+	memcpy(&info, NLMSG_DATA(msg), sizeof(info));
+	if ((info.ifa_family != AF_INET && info.ifa_family != AF_INET6) || !usable(&info))
+		return 0;
+	length = info.ifa_family == AF_INET ? 4 : 16;
+	vb_netlink_attrs(msg, sizeof(info), attr, sizeof(attr) / sizeof(attr[0]));
+	own = &attr[attr[IFA_LOCAL].data ? IFA_LOCAL : IFA_ADDRESS];
+	if (own->length != length)
+		return 0;
 	addr = append(&n->addr, &n->num_addr, sizeof(*addr));
 	if (!addr)
-		return MNL_CB_ERROR;
-	addr->index = (int)info->ifa_index;
+		return -ENOMEM;
+	addr->index = (int)info.ifa_index;
 	if (length == 4)
 		memset(addr->gid.raw + 10, 0xff, 2);
-	memcpy(addr->gid.raw + 16 - length, mnl_attr_get_payload(own), length);
-	return MNL_CB_OK;
+	memcpy(addr->gid.raw + 16 - length, own->data, length);
+	return 0;
 }
 
-/*
- * A route socket and the port that the kernel knows it by. The functions of libmnl are cancellation
- * points and are not used.
- */
-struct route {
-	int fd;
-	uint32_t port;
-};
-
-static int route_open(struct route *r)
+static int route_open(int *fd)
 {
 	struct sockaddr_nl own = {.nl_family = AF_NETLINK};
-	socklen_t length = sizeof(own);
+	int err;
 
-	r->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	if (r->fd < 0)
+	*fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (*fd < 0)
 		return -errno;
-	if (!bind(r->fd, (const struct sockaddr *)&own, length) &&
-	    !getsockname(r->fd, (struct sockaddr *)&own, &length)) {
-		r->port = own.nl_pid;
+	if (!bind(*fd, (const struct sockaddr *)&own, sizeof(own)))
 		return 0;
-	}
-	int err = -errno;
-
-	vb_sys_close(r->fd);
+	err = -errno;
+	vb_sys_close(*fd);
 	return err;
 }
 
 /* Reads one datagram of the kernel; datagrams of other processes (netlink(7)) are skipped. */
-static ssize_t route_receive(const struct route *r, void *buf, size_t size)
+static ssize_t route_receive(int fd, void *buf, size_t size)
 {
 	struct sockaddr_nl from;
 	struct iovec iov = {buf, size};
@@ -154,49 +135,57 @@ static ssize_t route_receive(const struct route *r, void *buf, size_t size)
 	do {
 		msg.msg_name = &from;
 		msg.msg_namelen = sizeof(from);
-		length = vb_sys_recvmsg(r->fd, &msg, 0);
+		length = vb_sys_recvmsg(fd, &msg, 0);
 	} while (length < 0 ? errno == EINTR : from.nl_pid != 0);
 	if (length < 0)
 		return -errno;
 	return msg.msg_flags & MSG_TRUNC ? -ENOSPC : length;
 }
 
-static int dump(const struct route *route, uint16_t type, uint32_t seq, mnl_cb_t cb, void *data)
+static int ask(int fd, uint16_t type, uint32_t seq)
+{
+	struct {
+		struct nlmsghdr head;
+		struct rtgenmsg gen;
+	} request = {
+		.head.nlmsg_len = NLMSG_LENGTH(sizeof(request.gen)),
+		.head.nlmsg_type = type,
+		.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+		.head.nlmsg_seq = seq,
+		.gen.rtgen_family = AF_UNSPEC,
+	};
+
+	return vb_sys_send(fd, &request, request.head.nlmsg_len, 0) < 0 ? -errno : 0;
+}
+
+/* `seq` tells the dumps of one socket apart. */
+static int dump(int fd, uint16_t type, uint32_t seq, size_t payload, vb_netlink_message *each,
+		struct vb_netdevs *n)
 {
 	char buf[32768] __attribute__((aligned(8)));
-	struct nlmsghdr *msg = mnl_nlmsg_put_header(buf);
-	struct rtgenmsg *gen;
-	int more = MNL_CB_OK;
+	int done = ask(fd, type, seq);
 
-	msg->nlmsg_type = type;
-	msg->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	msg->nlmsg_seq = seq;
-	gen = mnl_nlmsg_put_extra_header(msg, sizeof(*gen));
-	gen->rtgen_family = AF_UNSPEC;
-	if (vb_sys_send(route->fd, msg, msg->nlmsg_len, 0) < 0)
-		return -errno;
-	while (more == MNL_CB_OK) {
-		ssize_t len = route_receive(route, buf, sizeof(buf));
+	while (!done) {
+		ssize_t length = route_receive(fd, buf, sizeof(buf));
 
-		if (len < 0)
-			return (int)len;
-		errno = ENOMEM; /* for a callback that finds no memory */
-		more = mnl_cb_run(buf, (size_t)len, seq, route->port, cb, data);
+		if (length < 0)
+			return (int)length;
+		done = vb_netlink_dump(buf, (size_t)length, seq, payload, each, n);
 	}
-	return more < 0 ? -errno : 0;
+	return done < 0 ? done : 0;
 }
 
 static int scan(struct vb_netdevs *n)
 {
-	struct route route = {.fd = -1};
-	int err = route_open(&route);
+	int fd;
+	int err = route_open(&fd);
 
 	if (err)
 		return err;
-	err = dump(&route, RTM_GETLINK, 1, on_link, n);
+	err = dump(fd, RTM_GETLINK, 1, sizeof(struct ifinfomsg), on_link, n);
 	if (!err)
-		err = dump(&route, RTM_GETADDR, 2, on_address, n);
-	vb_sys_close(route.fd);
+		err = dump(fd, RTM_GETADDR, 2, sizeof(struct ifaddrmsg), on_address, n);
+	vb_sys_close(fd);
 	return err;
 }
 

@@ -2,9 +2,8 @@
 /* The invariant CRC: masked headers, and finding the identification that a CRC was made with. */
 #include "wire/icrc.h"
 
-#include <isa-l/crc.h>
-
 #include "wire/bytes.h"
+#include "wire/crc.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
 
@@ -68,12 +67,12 @@ uint32_t vb_icrc_begin(const struct vb_flow *flow, uint16_t id, size_t bytes, co
 	p += UDP_BYTES;
 	memcpy(p, header, length);
 	p[BTH_CONGESTION] = 0xff;
-	return crc32_gzip_refl(0, head, (uint64_t)(p - head) + length);
+	return vb_crc(0, head, (size_t)(p - head) + length);
 }
 
 uint32_t vb_icrc_add(uint32_t crc, const void *data, size_t length)
 {
-	return length ? crc32_gzip_refl(crc, data, length) : crc;
+	return length ? vb_crc(crc, data, length) : crc;
 }
 
 size_t vb_icrc_end(uint32_t crc, uint32_t pad, uint8_t *trailer)
