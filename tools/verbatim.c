@@ -14,6 +14,7 @@ static const struct command {
 } commands[] = {
 	{"run", command_run},
 	{"devices", command_devices},
+	{"view", command_view},
 };
 
 struct choice {
@@ -28,7 +29,8 @@ static const char doc[] =
 	"RDMA verbs on software devices of this host.\v"
 	"Commands:\n"
 	"  run [--] CMD ARG...   run a program on this library instead of the system's libibverbs\n"
-	"  devices               list devices, addresses and states, and what processes can reach\n";
+	"  devices               list devices, addresses and states, and what processes can reach\n"
+	"  view DIR              write the files that other programs look for under /sys and /dev\n";
 
 static const struct command *find_command(const char *name)
 {
