@@ -11,50 +11,10 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "config.h"
+#include "library_dir.h"
 
 /* The shell's convention: 126 found but not executable, 127 not found. */
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
-
-/* Cuts off the last component of a path. */
-static int parent(char *path)
-{
-	char *slash = strrchr(path, '/');
-
-	if (!slash)
-		return -ENOENT;
-	*slash = '\0';
-	return 0;
-}
-
-static int holds_library(const char *dir)
-{
-	char file[PATH_MAX];
-	int n = snprintf(file, sizeof(file), "%s/libibverbs.so.1", dir);
-
-	return n > 0 && (size_t)n < sizeof(file) && access(file, R_OK) == 0;
-}
-
-/* In a build tree the library is in lib/ beside the program, otherwise in the installed libdir. */
-static int library_dir(char *dir, size_t size)
-{
-	static const char *const places[] = {"lib", "../" VERBATIM_LIBDIR};
-	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (len < 0)
-		return -errno;
-	self[len] = '\0';
-	if (parent(self))
-		return -ENOENT;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		int n = snprintf(dir, size, "%s/%s", self, places[i]);
-
-		if (n > 0 && (size_t)n < size && holds_library(dir))
-			return 0;
-	}
-	return -ENOENT;
-}
 
 static int prepend_library_path(const char *dir)
 {
@@ -84,9 +44,8 @@ int command_run(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	if (library_dir(dir, sizeof(dir))) {
-		fprintf(stderr,
-			"verbatim run: no libibverbs.so.1 in lib/ beside this program or in ../%s\n",
-			VERBATIM_LIBDIR);
+		fprintf(stderr, "verbatim run: " LIBRARY_VERBS
+				" is not in lib/ beside this program, nor where it is installed\n");
 		return EXIT_FAILURE;
 	}
 	if (prepend_library_path(dir)) {
