@@ -9,13 +9,14 @@
  *   apart    two processes, each with two queue pairs; each waits for one completion that needs the
  *            other's other engine
  *   threads  another thread polls the queue of the other end, and waits for this one meanwhile
- *   found    as turns, but each queue is polled only for what has come by then; the polls that
- *            found nothing are counted
+ *   found    as turns, but each queue is polled only for what has come by then
  *
- * If each message waited until the progress thread takes over (2 ms and more), all of them would
- * take ten times the time that is given.
+ * A message that waited until the progress thread takes over (2 ms and more) would cost its poller
+ * thousands of polls that find nothing. They are counted, not the time: on a busy machine a message
+ * also waits for a processor, but most messages pass while all threads that they need have one. So
+ * the median counts. Two threads help each other often by chance: there nine messages of ten count.
  *
- * usage: cqs_in_turn turns|apart|threads|found [MESSAGES] [SECONDS]
+ * usage: cqs_in_turn turns|apart|threads|found [MESSAGES]
  */
 #include "support/check.h"
 #include "support/endpoint.h"
@@ -27,14 +28,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MESSAGE = 32, SIZE = 4096, AWAKE_POLLS = 40, LINES = 2, EMPTY_MOST = 30 };
+enum { MESSAGE = 32, SIZE = 4096, AWAKE_POLLS = 40, LINES = 2 };
+/* Most polls in vain for a message: of one thread alone, and where there are other threads. */
+enum { EMPTY_MOST = 30, EMPTY_MOST_OTHERS = 2000, SECONDS = 100 };
 
 static uint32_t messages;
+static uint32_t *empty; /* of each message: how many polls found nothing */
 
 /* Returns how many polls found nothing. */
 static uint32_t await(struct ibv_cq *cq, uint32_t count)
 {
-	uint32_t empty = 0;
+	uint32_t in_vain = 0;
 	struct ibv_wc wc;
 
 	while (count) {
@@ -42,7 +46,7 @@ static uint32_t await(struct ibv_cq *cq, uint32_t count)
 
 		CHECK(n >= 0);
 		if (!n) {
-			empty++;
+			in_vain++;
 			continue;
 		}
 		if (wc.status)
@@ -50,7 +54,22 @@ static uint32_t await(struct ibv_cq *cq, uint32_t count)
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		count--;
 	}
-	return empty;
+	return in_vain;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void judge(unsigned int percent, uint32_t most)
+{
+	qsort(empty, messages, sizeof(*empty), ascending);
+	uint32_t polls = empty[messages * percent / 100];
+
+	CHECK_SAY(polls <= most, "%u polls in vain for the message at %u %%", polls, percent);
 }
 
 /* Polls an empty queue, as programs do that poll steadily. */
@@ -95,29 +114,17 @@ static void turns(void)
 		keep_awake(to->endpoint->cq);
 		CHECK_ZERO(post_receive(to, i, 0, MESSAGE));
 		CHECK_ZERO(post_send(from, i, 0, MESSAGE, IBV_SEND_SIGNALED));
-		await(from->endpoint->cq, 1);
+		empty[i] = await(from->endpoint->cq, 1);
 		await(to->endpoint->cq, 1);
 	}
+	judge(50, EMPTY_MOST);
 	pair_close(&p);
 }
 
-static int ascending(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/*
- * On a busy machine the progress thread may have the engine for a turn while it has no processor:
- * the median counts.
- */
 static void found(void)
 {
-	uint32_t *empty = calloc(messages, sizeof(*empty));
 	struct pair p = {0};
 
-	CHECK(empty);
 	pair_open(&p);
 	sides_connect(&p.side[0], &p.side[1]);
 	for (uint32_t i = 0; i < messages; i++) {
@@ -126,11 +133,8 @@ static void found(void)
 		empty[i] = await(p.end[0].cq, 1);
 		empty[i] += await(p.end[1].cq, 1);
 	}
-	qsort(empty, messages, sizeof(*empty), ascending);
-	CHECK_SAY(empty[messages / 2] <= EMPTY_MOST, "%u polls in vain for a message",
-		  empty[messages / 2]);
+	judge(50, EMPTY_MOST);
 	pair_close(&p);
-	free(empty);
 }
 
 /*
@@ -154,10 +158,11 @@ static int apart(int sock, void *argument)
 	for (uint32_t i = 0; i < messages; i++) {
 		keep_awake(p.end[first].cq);
 		CHECK_ZERO(post_send(&p.side[first], i, 0, MESSAGE, IBV_SEND_SIGNALED));
-		await(p.end[first].cq, 1);
-		await(p.end[!first].cq, 1);
+		empty[i] = await(p.end[first].cq, 1);
+		empty[i] += await(p.end[!first].cq, 1);
 		CHECK_ZERO(post_receive(&p.side[!first], i, 0, MESSAGE));
 	}
+	judge(50, EMPTY_MOST_OTHERS);
 	message_meet(sock);
 	pair_close(&p);
 	return 0;
@@ -191,11 +196,12 @@ static void threads(void)
 	for (uint32_t i = 0; i < messages; i++) {
 		CHECK_ZERO(post_receive(&p.side[1], i, 0, MESSAGE));
 		CHECK_ZERO(post_send(&p.side[0], i, 0, MESSAGE, IBV_SEND_SIGNALED));
-		await(p.end[0].cq, 1);
+		empty[i] = await(p.end[0].cq, 1);
 		CHECK_ZERO(sem_post(&to_take));
 		CHECK_ZERO(sem_wait(&taken));
 	}
 	CHECK_ZERO(pthread_join(thread, NULL));
+	judge(90, EMPTY_MOST_OTHERS);
 	pair_close(&p);
 }
 
@@ -206,10 +212,11 @@ int main(int argc, char **argv)
 	promise("an engine whose completion queue nobody polls now holds up nobody");
 	CHECK(argc >= 2);
 	messages = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 0) : 20000;
-	unsigned int seconds = argc > 3 ? (unsigned int)strtoul(argv[3], NULL, 0) : 20;
 	uint64_t begun = now_ms();
 
-	watchdog(seconds);
+	empty = calloc(messages, sizeof(*empty));
+	CHECK(empty);
+	watchdog(SECONDS);
 	if (!strcmp(argv[1], "turns")) {
 		turns();
 	} else if (!strcmp(argv[1], "found")) {
@@ -218,8 +225,8 @@ int main(int argc, char **argv)
 		threads();
 	} else {
 		process_start_pair(&a, apart, &b, apart, NULL);
-		process_expect_success(&a, (int)seconds * 1000);
-		process_expect_success(&b, (int)seconds * 1000);
+		process_expect_success(&a, SECONDS * 1000);
+		process_expect_success(&b, SECONDS * 1000);
 	}
 	printf("%s: %u messages in %llu ms\n", argv[1], messages,
 	       (unsigned long long)(now_ms() - begun));
