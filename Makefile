@@ -7,8 +7,12 @@ SEED ?=
 SECONDS ?= 60
 MESON ?= meson
 JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+LIBDIR ?= lib
+DESTDIR ?=
 
-.PHONY: all setup with-tests check try lint format asan tsan sim mistakes fuzz interop clean
+.PHONY: all setup with-tests check try lint format asan tsan sim mistakes fuzz interop clean \
+	install uninstall
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -70,5 +74,12 @@ fuzz:
 interop: with-tests
 	@tests/interop/run.py $(BUILD) $(ARGS)
 
+# Below PREFIX, in folders of its own (docs/install.md); DESTDIR is put in front of it. `make uninstall` leaves nothing.
+install: all
+	@scripts/install --destdir "$(DESTDIR)" --libdir "$(LIBDIR)" $(BUILD) "$(PREFIX)"
+
+uninstall:
+	@scripts/install --uninstall --destdir "$(DESTDIR)" "$(PREFIX)"
+
 clean:
-	@rm -rf $(BUILD) build-asan build-tsan build-fuzz
+	@rm -rf $(BUILD) build-asan build-tsan build-fuzz build-portable build-deb

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-SECTIONS = ("1", "3")
+SECTIONS = ("1", "3", "7")
 
 
 def names_of(text):

@@ -77,8 +77,8 @@ FLOOR int mknodat(int dir, const char *path, mode_t mode, dev_t device)
  * glibc 2.38: what C23 wants of strtol() and scanf(), 0b101 among it. The functions under their old
  * names do without.
  */
-#define OLD(result, name, ...)                                                                     \
-	result floor_##name(__VA_ARGS__);                                                          \
+#define OLD(result, name, ...)            \
+	result floor_##name(__VA_ARGS__); \
 	__asm__(".symver floor_" #name ", " #name "@GLIBC_2.2.5")
 
 OLD(long, strtol, const char *, char **, int);
@@ -90,11 +90,11 @@ __asm__(".symver floor_vsscanf, __isoc99_vsscanf@GLIBC_2.7");
 int floor_vfscanf(FILE *, const char *, va_list);
 __asm__(".symver floor_vfscanf, __isoc99_vfscanf@GLIBC_2.7");
 
-#define C23(result, name)                                                                          \
-	result __isoc23_##name(const char *text, char **end, int base);                            \
-	FLOOR result __isoc23_##name(const char *text, char **end, int base)                             \
-	{                                                                                          \
-		return floor_##name(text, end, base);                                              \
+#define C23(result, name)                                                    \
+	result __isoc23_##name(const char *text, char **end, int base);      \
+	FLOOR result __isoc23_##name(const char *text, char **end, int base) \
+	{                                                                    \
+		return floor_##name(text, end, base);                        \
 	}
 
 C23(long, strtol)
