@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What forbids namespaces on this machine. The kernel says EPERM for all of it. */
+#include "run/namespace_refused.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A number in a file; `fallback` where there is none. */
+static long number_in(const char *path, long fallback)
+{
+	FILE *f = fopen(path, "re");
+	long number;
+
+	if (!f)
+		return fallback;
+	if (fscanf(f, "%ld", &number) != 1)
+		number = fallback;
+	fclose(f);
+	return number;
+}
+
+/* /proc/self/status, "Seccomp: 2": a filter decides about system calls. */
+static bool is_filtered(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+	int mode = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Seccomp: %d", &mode) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return mode == 2;
+}
+
+/* In a chroot no mount is at "/", unless its directory is one. */
+static bool is_in_chroot(void)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	char line[1024];
+	char place[256];
+	bool found = !f;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "%*s %*s %*s %*s %255s", place) == 1 && !strcmp(place, "/");
+	if (f)
+		fclose(f);
+	return !found;
+}
+
+/* The setting that is in the way, or NULL. */
+static const char *setting(int err)
+{
+	if (number_in("/proc/sys/user/max_user_namespaces", 1) == 0)
+		return "the sysctl user.max_user_namespaces is 0";
+	if (err == ENOSPC || err == EUSERS)
+		return "this user has as many namespaces as the sysctls user.max_*_namespaces allow, or they are nested "
+		       "too deeply";
+	if (number_in("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
+		return "the sysctl kernel.unprivileged_userns_clone is 0";
+	if (number_in("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1)
+		return "AppArmor restricts user namespaces (the sysctl kernel.apparmor_restrict_unprivileged_userns is 1; an "
+		       "AppArmor profile of verbatim with the rule \"userns,\" lifts that)";
+	if (is_filtered())
+		return "a seccomp filter forbids namespaces, as those of containers do";
+	if (is_in_chroot())
+		return "the kernel makes no user namespaces in a chroot";
+	return NULL;
+}
+
+void namespace_refused(char *why, size_t size, enum namespace_step step, int err, const char *where)
+{
+	static const char *const did[] = {
+		[NAMESPACE_CREATE] = "making one failed",
+		[NAMESPACE_MAP] = "setting its users failed",
+		[NAMESPACE_MOUNT] = "mounting failed at",
+	};
+	const char *found = NULL;
+
+	if (step == NAMESPACE_MOUNT && err == ENOENT) {
+		snprintf(why, size, "there is no directory %s to show them in", where);
+		return;
+	}
+	if (err == EPERM || err == EACCES || err == ENOSPC || err == EUSERS)
+		found = setting(err);
+	else if (err == EINVAL && step == NAMESPACE_CREATE)
+		found = "the kernel has no user namespaces";
+	if (found)
+		snprintf(why, size, "%s", found);
+	else
+		snprintf(why, size, "%s%s%s: %s", did[step], step == NAMESPACE_MOUNT ? " " : "",
+			 step == NAMESPACE_MOUNT ? where : "", strerror(err));
+}
