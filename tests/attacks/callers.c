@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/intruder.h"
 #include "support/process.h"
 

@@ -10,6 +10,7 @@
  * usage: exec_write [BYTES]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

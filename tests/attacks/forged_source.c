@@ -11,6 +11,7 @@
 
 #include "host/slot.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/intruder.h"
 #include "support/process.h"
 #include "unit/host/end.h"

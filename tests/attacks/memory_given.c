@@ -26,6 +26,7 @@
 
 #include "procs/exercise.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/intruder.h"
 #include "support/process.h"
 

@@ -8,6 +8,7 @@
  * usage: shared_word [OPERATIONS_EACH]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

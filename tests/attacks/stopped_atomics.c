@@ -12,8 +12,10 @@
  * usage: stopped_atomics [ROUNDS [SEED]]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/random.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -12,8 +12,10 @@
  *   mapped   a buffer of ibv_alloc_buf, which the peer has mapped
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,7 +16,9 @@
 
 #include "procs/leftovers.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/process.h"
+#include "support/random.h"
 
 #include <net/if.h>
 #include <sched.h>

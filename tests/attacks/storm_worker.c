@@ -7,7 +7,9 @@
 
 #include "procs/leftovers.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/process.h"
+#include "support/random.h"
 
 #include <fcntl.h>
 #include <sched.h>

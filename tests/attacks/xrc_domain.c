@@ -13,6 +13,7 @@
  * usage: xrc_domain stopped|squatted|full|crowd [PROCESSES]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/process.h"
 #include "support/xrc.h"
 

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/intruder.h"
 #include "support/process.h"

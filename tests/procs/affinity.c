@@ -8,6 +8,7 @@
  *   - If the main thread is bound as well, to another one, the progress thread has both.
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

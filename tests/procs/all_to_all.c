@@ -9,6 +9,7 @@
  * usage: all_to_all [MESSAGES_PER_CONNECTION]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 
@@ -106,7 +107,7 @@ static void talk(struct member *member)
 			if (i != member->self && member->links[i].sent < messages &&
 			    member->links[i].sent - member->links[i].done < WINDOW)
 				post_one(member, i);
-		if (!completion_try(member->endpoint.cq, &wc, ENDPOINT_PATIENCE_MS))
+		if (!completion_try(member->endpoint.cq, &wc, COMPLETION_WAIT_MS))
 			check_failed(__FILE__, __LINE__, "process %d stands still", member->self);
 		if (wc.status != IBV_WC_SUCCESS)
 			completion_print(&wc);

@@ -7,6 +7,7 @@
  */
 #include "procs/leftovers.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

@@ -14,8 +14,10 @@
  * usage: cancelled [THREADS [SEED]]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/random.h"
 
 #include <pthread.h>
 #include <signal.h>

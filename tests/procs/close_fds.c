@@ -10,6 +10,7 @@
  */
 #include "procs/stream.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/process.h"
 
 #include <stdio.h>

@@ -19,6 +19,7 @@
  * usage: cqs_in_turn turns|apart|threads|found [MESSAGES]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

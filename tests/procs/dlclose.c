@@ -10,6 +10,7 @@
  * usage: dlclose [PATH_OF_LIBRARY]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/process.h"
 
 #include <dlfcn.h>

@@ -11,8 +11,10 @@
  * usage: dm_gone [ROUNDS]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>

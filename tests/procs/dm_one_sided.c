@@ -11,6 +11,7 @@
  *           operations are the same
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

@@ -11,6 +11,7 @@
  * usage: dm_sum [OPERATIONS_EACH]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

@@ -11,8 +11,10 @@
  * usage: event_wakeup [MESSAGES [SEED]]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/random.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "support/check.h"
+#include "support/clock.h"
+#include "support/random.h"
 
 /* Exported, but in no public header. */
 int ibv_dontfork_range(void *base, size_t size);

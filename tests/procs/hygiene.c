@@ -8,6 +8,7 @@
  */
 #include "procs/leftovers.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

@@ -7,6 +7,7 @@
  * and the importer lives on.
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

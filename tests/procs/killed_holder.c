@@ -11,8 +11,10 @@
  * usage: killed_holder [ROUNDS [SEED]]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/random.h"
 
 #include <signal.h>
 #include <stdio.h>

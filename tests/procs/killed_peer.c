@@ -17,7 +17,9 @@
 #include "procs/leftovers.h"
 #include "procs/survivor.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/process.h"
+#include "support/random.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -11,6 +11,7 @@
  * usage: large_message [BYTES]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

@@ -4,6 +4,7 @@
  * queue pairs and keys at the end of a peer's tables are reached like the first ones.
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

@@ -13,8 +13,10 @@
  * usage: many_cqs apart|within|random PAIRS ROUNDS [SECONDS]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,6 +14,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/walk.h"
 
 #define PAIRS    256

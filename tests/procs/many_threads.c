@@ -10,6 +10,7 @@
  * usage: many_threads [MESSAGES_PER_THREAD]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

@@ -14,6 +14,7 @@
  *         that its own library stores the data (a second thread polls the queue)
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

@@ -12,6 +12,7 @@
 #include "procs/intruders.h"
 #include "procs/stream.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/process.h"
 
 #include <fcntl.h>

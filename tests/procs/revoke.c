@@ -15,8 +15,10 @@
  *   ring    it cannot (not dumpable): the target's own progress thread does it
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,6 +11,7 @@
  * usage: ring_pressure [MESSAGES_PER_PAIR]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

@@ -8,6 +8,7 @@
  */
 #include "procs/stream.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/process.h"
 
 #include <signal.h>

@@ -6,6 +6,7 @@
  * had been sent and learns that the connection is gone.
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

@@ -10,6 +10,7 @@
  *         (the move to RTR and RTS) alone must have brought the processes together
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

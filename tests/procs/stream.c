@@ -73,7 +73,7 @@ static int post_message(struct side *side, uint64_t number)
 static void take_completion(struct stream *stream)
 {
 	struct side *side = stream->side;
-	unsigned int patience = stream->patience_ms ? stream->patience_ms : ENDPOINT_PATIENCE_MS;
+	unsigned int patience = stream->patience_ms ? stream->patience_ms : COMPLETION_WAIT_MS;
 	struct ibv_wc wc = {0};
 
 	CHECK_SAY(completion_try(side->endpoint->cq, &wc, patience),
@@ -104,7 +104,7 @@ void stream_send(struct stream *stream)
 void stream_receive(struct stream *stream)
 {
 	struct side *side = stream->side;
-	unsigned int patience = stream->patience_ms ? stream->patience_ms : ENDPOINT_PATIENCE_MS;
+	unsigned int patience = stream->patience_ms ? stream->patience_ms : COMPLETION_WAIT_MS;
 	uint64_t number;
 
 	for (number = 0; number < stream->messages; number++) {

@@ -20,7 +20,7 @@ struct stream {
 	void (*hook)(struct stream *stream, uint64_t number);
 	uint64_t hook_every;
 	void *hook_data;
-	/* Messages that arrive later than this fail the test; 0: ENDPOINT_PATIENCE_MS. */
+	/* Messages that arrive later than this fail the test; 0: COMPLETION_WAIT_MS. */
 	unsigned int patience_ms;
 };
 

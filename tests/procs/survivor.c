@@ -7,6 +7,7 @@
 
 #include "procs/leftovers.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/process.h"
 
 #include <pthread.h>

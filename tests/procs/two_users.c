@@ -9,6 +9,7 @@
  */
 #include "procs/exercise.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/process.h"
 
 #include <grp.h>

@@ -7,6 +7,7 @@
  * usage: waiting_idle [contact | room]
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

@@ -20,7 +20,9 @@
  * the device in both).
  */
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/process.h"
+#include "support/random.h"
 #include "support/xrc.h"
 
 #include <fcntl.h>
@@ -325,8 +327,8 @@ static void sender_open(struct side *side, struct endpoint *endpoint, int sock,
 	side_connect(side, &in->peer);
 }
 
-static void expect_done(struct endpoint *endpoint, struct side *side, enum ibv_wr_opcode opcode,
-			const struct xrc_target *target, uint32_t length)
+static void request_done(struct endpoint *endpoint, struct side *side, enum ibv_wr_opcode opcode,
+			 const struct xrc_target *target, uint32_t length)
 {
 	CHECK_ZERO(xrc_request(side, opcode, target, length));
 	completion_expect(endpoint->cq, 1, IBV_WC_SUCCESS, NULL);
@@ -387,21 +389,21 @@ static int shared_sender(int sock, void *unused)
 	target[1] = in.other;
 	for (uint32_t i = 0; i < 80; i++) {
 		sender_fill(&side, i);
-		expect_done(&endpoint, &side, IBV_WR_SEND, &target[i % 2], MESSAGE);
+		request_done(&endpoint, &side, IBV_WR_SEND, &target[i % 2], MESSAGE);
 	}
 	for (int i = 0; i < 20; i++) {
 		word = target[i % 2];
 		word.addr += WORD_AT;
-		expect_done(&endpoint, &side, IBV_WR_ATOMIC_FETCH_AND_ADD, &word, 8);
+		request_done(&endpoint, &side, IBV_WR_ATOMIC_FETCH_AND_ADD, &word, 8);
 		CHECK_EQ(*(uint64_t *)(void *)side.buffer, i / 2);
 	}
 	for (int i = 0; i < 2; i++) {
 		word = target[i];
 		word.addr += XRC_BUFFER / 2;
 		memset(side.buffer, 0x77, XRC_BUFFER / 2);
-		expect_done(&endpoint, &side, IBV_WR_RDMA_WRITE, &word, XRC_BUFFER / 2);
+		request_done(&endpoint, &side, IBV_WR_RDMA_WRITE, &word, XRC_BUFFER / 2);
 		memset(side.buffer, 0, XRC_BUFFER / 2);
-		expect_done(&endpoint, &side, IBV_WR_RDMA_READ, &word, XRC_BUFFER / 2);
+		request_done(&endpoint, &side, IBV_WR_RDMA_READ, &word, XRC_BUFFER / 2);
 		CHECK(side.buffer[0] == 0x77 && side.buffer[XRC_BUFFER / 2 - 1] == 0x77);
 	}
 	message_send(sock, &go, 1);
@@ -489,13 +491,13 @@ static int stream_sender(int sock, void *unused)
 	word.addr += WORD_AT;
 	while (!shared->stop) {
 		sender_fill(&side, shared->sent);
-		expect_done(&endpoint, &side, IBV_WR_SEND, &in.other, MESSAGE);
-		expect_done(&endpoint, &side, IBV_WR_ATOMIC_FETCH_AND_ADD, &word, 8);
+		request_done(&endpoint, &side, IBV_WR_SEND, &in.other, MESSAGE);
+		request_done(&endpoint, &side, IBV_WR_ATOMIC_FETCH_AND_ADD, &word, 8);
 		CHECK_EQ(*(uint64_t *)(void *)side.buffer, shared->sent);
 		shared->sent++;
 	}
 	sender_fill(&side, LAST);
-	expect_done(&endpoint, &side, IBV_WR_SEND, &in.other, MESSAGE);
+	request_done(&endpoint, &side, IBV_WR_SEND, &in.other, MESSAGE);
 	side_close(&side);
 	endpoint_close(&endpoint);
 	return 0;
@@ -687,7 +689,8 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "shared";
 	int rounds = argc > 2 ? atoi(argv[2]) : 1;
-	uint64_t seed = (uint64_t)env_number("SEED", 4711);
+	const char *given = getenv("SEED");
+	uint64_t seed = given ? strtoull(given, NULL, 0) : 4711;
 
 	sender_net = argc > 3 ? argv[3] : NULL;
 	watchdog(100);

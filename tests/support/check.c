@@ -1,65 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The functions behind the CHECK macros: messages, watchdog, clock, seeded numbers. */
+/* Counting and printing behind check.h: TAP on standard output, failures on standard error. */
 #include "support/check.h"
 
-#include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-static const char *promise_text = "(no promise named)";
-static void (*failing_tell)(void);
-static unsigned int watchdog_limit;
+/* Failures printed in full: a broken table does not fill the disk. */
+#define EXPECT_SHOWN 200
 
-void promise(const char *text)
-{
-	promise_text = text;
-}
+#define DIFFER       "%s is %lld (0x%llx), want %lld (0x%llx)"
 
-const char *promise_now(void)
-{
-	return promise_text;
-}
+static const char *promised = "(no promise named)";
 
-void check_before_failing(void (*tell)(void))
-{
-	failing_tell = tell;
-}
-
-static void say(const char *text)
-{
-	ssize_t written = write(STDERR_FILENO, text, strlen(text));
-
-	(void)written;
-}
-
-static void watchdog_bites(int signal_number)
-{
-	(void)signal_number;
-	say("FAIL: watchdog: no progress in time; promise: ");
-	say(promise_text);
-	say("\n");
-	_exit(CHECK_EXIT_FAIL);
-}
-
-void watchdog(unsigned int seconds)
-{
-	struct sigaction action = {.sa_handler = watchdog_bites};
-
-	watchdog_limit = seconds;
-	sigemptyset(&action.sa_mask);
-	sigaction(SIGALRM, &action, NULL);
-	alarm(seconds);
-}
-
-unsigned int watchdog_seconds(void)
-{
-	return watchdog_limit;
-}
+static char label[256]; /* of the present case; empty in a program without cases */
+static unsigned int cases;
+static unsigned int checks, failures;
+static unsigned int case_checks, case_failures; /* values at the beginning of the present case */
 
 /*
  * Tests pick devices by name. The default device list of a program has a test of its own
@@ -70,101 +29,121 @@ __attribute__((constructor)) static void show_all_devices(void)
 	setenv("VERBATIM_DEVICES", "*", 0);
 }
 
-long env_number(const char *name, long fallback)
+void promise(const char *text)
 {
-	const char *text = getenv(name);
-	char *end;
-	long value;
-
-	if (!text || !*text)
-		return fallback;
-	value = strtol(text, &end, 0);
-	return *end ? fallback : value;
+	promised = text;
 }
 
-uint64_t now_us(void)
+const char *check_promise(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+	return promised;
 }
 
-uint64_t now_ms(void)
+/* Prints one TAP line for the case that ends. A case without a check prints none. */
+static void case_end(void)
 {
-	return now_us() / 1000u;
+	if (checks == case_checks)
+		return;
+	printf("%sok %u - %s\n", failures > case_failures ? "not " : "", ++cases,
+	       label[0] ? label : "start");
+	case_checks = checks;
+	case_failures = failures;
 }
 
-void sleep_ms(unsigned int ms)
+void expect_case(const char *format, ...)
 {
-	uint64_t until = now_us() + (uint64_t)ms * 1000u;
-	uint64_t now;
+	va_list args;
 
-	/* A signal cuts a sleep short; a test that asks for 50 ms gets 50 ms. */
-	while ((now = now_us()) < until) {
-		struct timespec left = {
-			.tv_sec = (time_t)((until - now) / 1000000u),
-			.tv_nsec = (long)((until - now) % 1000000u) * 1000,
-		};
-
-		nanosleep(&left, NULL);
-	}
+	case_end();
+	va_start(args, format);
+	vsnprintf(label, sizeof(label), format, args);
+	va_end(args);
+	promise(label);
 }
 
-static inline void cpu_relax(void)
+unsigned int expect_failed(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
+	return failures;
 }
 
-void spin_once(unsigned int *turns)
+int expect_done(void)
 {
-	/* Without the yield a partner on the same core would wait for a tick of the scheduler. */
-	if (++*turns % 200 == 0)
-		sched_yield();
-	else
-		cpu_relax();
+	case_end();
+	printf("1..%u\n# %u checks, %u failed\n", cases, checks, failures);
+	return failures || !checks;
 }
 
-uint64_t random_next(uint64_t *state)
+/* The one form of a failure. */
+static void tell(const char *file, int line, const char *format, va_list args)
 {
-	uint64_t x = *state;
+	char text[768];
 
-	/* xorshift64: short, repeatable, and random enough to spread points in time. */
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	*state = x;
-	return x;
+	vsnprintf(text, sizeof(text), format, args);
+	fprintf(stderr, "%s:%d: pid %d: [%s]: %s\n", file, line, (int)getpid(), promised, text);
 }
 
 void check_failed(const char *file, int line, const char *format, ...)
 {
-	char text[768];
-	va_list arguments;
+	va_list args;
 
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	if (failing_tell)
-		failing_tell();
+	if (label[0])
+		printf("not ok %u - %s: stopped here\n", ++cases, label);
 	fflush(stdout);
-	fprintf(stderr, "FAIL %s:%d [pid %d]: %s; promise: %s\n", file, line, (int)getpid(), text,
-		promise_text);
+	va_start(args, format);
+	tell(file, line, format, args);
+	va_end(args);
 	exit(CHECK_EXIT_FAIL);
+}
+
+void check_false(const char *file, int line, const char *condition)
+{
+	check_failed(file, line, "%s is false (errno %d)", condition, errno);
+}
+
+void check_differ(const char *file, int line, const char *text, long long got, long long want)
+{
+	check_failed(file, line, DIFFER, text, got, (unsigned long long)got, want,
+		     (unsigned long long)want);
 }
 
 void check_skipped(const char *format, ...)
 {
-	va_list arguments;
+	va_list args;
 
 	fflush(stdout);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
 	fputc('\n', stderr);
 	exit(CHECK_EXIT_SKIP);
+}
+
+bool expect_say(bool ok, const char *file, int line, const char *format, ...)
+{
+	va_list args;
+
+	checks++;
+	if (ok || ++failures > EXPECT_SHOWN)
+		return ok;
+	va_start(args, format);
+	tell(file, line, format, args);
+	va_end(args);
+	return false;
+}
+
+bool expect_true(bool ok, const char *file, int line, const char *condition)
+{
+	return expect_say(ok, file, line, "%s is false (errno %d)", condition, errno);
+}
+
+bool expect_equal(long long got, long long want, const char *file, int line, const char *text)
+{
+	return expect_say(got == want, file, line, DIFFER, text, got, (unsigned long long)got, want,
+			  (unsigned long long)want);
+}
+
+bool expect_untouched(const void *now, const void *before, size_t size, const char *file, int line,
+		      const char *text)
+{
+	return expect_say(!memcmp(now, before, size), file, line, "%s was changed", text);
 }

@@ -12,8 +12,8 @@
 
 #include <signal.h>
 
+#include "support/check.h"
 #include "support/end_server.h"
-#include "support/expect.h"
 
 #define END_SOCKET_ENV "VB_TEST_END_SOCKET"
 
@@ -142,7 +142,7 @@ void end_close(struct end *end)
 		return;
 	close(end->sock);
 	CHECK(waitpid(end->pid, &status, 0) == end->pid);
-	EXPECT_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+	EXPECT_SAY(WIFEXITED(status) && WEXITSTATUS(status) == 0,
 		   "the far end's process ended with %#x", (unsigned int)status);
 }
 

@@ -18,6 +18,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "support/completion.h"
 #include "support/device.h"
 
 #define END_MAX_SGE   32    /* scatter/gather entries that a post may carry to an end */

@@ -10,7 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "support/expect.h"
+#include "support/check.h"
+#include "support/clock.h"
 #include "support/walk.h"
 
 static struct ibv_qp *create_extended(struct end *end, struct ibv_qp_init_attr *attr)

@@ -14,9 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "support/completion.h"
 #include "support/device.h"
 
-enum { ENDPOINT_PORT = 1, ENDPOINT_QKEY = 0x11111111, ENDPOINT_PATIENCE_MS = 20000 };
+enum { ENDPOINT_PORT = 1, ENDPOINT_QKEY = 0x11111111 };
 enum {
 	ENDPOINT_ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 			      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC
@@ -117,19 +118,5 @@ int post_fetch_add(struct side *side, uint64_t wr_id, size_t offset, size_t remo
 		   uint64_t add, unsigned int flags);
 int post_compare_swap(struct side *side, uint64_t wr_id, size_t offset, size_t remote_offset,
 		      uint64_t compare, uint64_t swap, unsigned int flags);
-
-/* Polls until one completion came (true) or the time is over (false). */
-bool completion_try(struct ibv_cq *cq, struct ibv_wc *wc, unsigned int timeout_ms);
-/* One completion, any status, within ENDPOINT_PATIENCE_MS. */
-void completion_next(struct ibv_cq *cq, struct ibv_wc *wc);
-/* Demands one completion of this wr_id and status; prints the one that came instead. */
-void completion_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
-		       struct ibv_wc *wc);
-/* Demands that no completion comes for this long; polls the queue all the time. */
-void completion_none(struct ibv_cq *cq, unsigned int ms);
-void completion_print(const struct ibv_wc *wc);
-
-/* The next async event within the time, acknowledged; -1: none came. */
-int event_next(struct ibv_context *context, unsigned int timeout_ms);
 
 #endif

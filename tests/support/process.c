@@ -3,6 +3,7 @@
 #include "support/process.h"
 
 #include "support/check.h"
+#include "support/clock.h"
 
 #include <grp.h>
 #include <poll.h>

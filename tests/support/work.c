@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Posting work requests on a side, and waiting for completions and events. */
+/* Posting work requests on a side. */
 #include "support/endpoint.h"
-
-#include "support/check.h"
-
-#include <poll.h>
-#include <sched.h>
-#include <stdio.h>
 
 static struct ibv_sge piece(const struct side *side, size_t offset, size_t length)
 {
@@ -98,80 +92,4 @@ int post_compare_swap(struct side *side, uint64_t wr_id, size_t offset, size_t r
 {
 	return post_atomic(side, IBV_WR_ATOMIC_CMP_AND_SWP, wr_id, offset, remote_offset, compare,
 			   swap, flags);
-}
-
-void completion_print(const struct ibv_wc *wc)
-{
-	fprintf(stderr,
-		"completion: wr_id %#llx status %d (%s) opcode %d qp %#x byte_len %u vendor_err %#x\n",
-		(unsigned long long)wc->wr_id, (int)wc->status, ibv_wc_status_str(wc->status),
-		(int)wc->opcode, wc->qp_num, wc->byte_len, wc->vendor_err);
-}
-
-bool completion_try(struct ibv_cq *cq, struct ibv_wc *wc, unsigned int timeout_ms)
-{
-	uint64_t until = 0;
-	unsigned int tries;
-	int got;
-
-	for (;;) {
-		for (tries = 0; tries < 256; tries++) {
-			got = ibv_poll_cq(cq, 1, wc);
-			CHECK_SAY(got >= 0 && got <= 1, "ibv_poll_cq returned %d", got);
-			if (got)
-				return true;
-		}
-		if (!until)
-			until = now_us() + (uint64_t)timeout_ms * 1000u;
-		else if (now_us() >= until)
-			return false;
-		/* The machine may have fewer cores than the test has pollers. */
-		sched_yield();
-	}
-}
-
-void completion_next(struct ibv_cq *cq, struct ibv_wc *wc)
-{
-	CHECK_SAY(completion_try(cq, wc, ENDPOINT_PATIENCE_MS), "no completion within %d ms",
-		  ENDPOINT_PATIENCE_MS);
-}
-
-void completion_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
-		       struct ibv_wc *wc)
-{
-	struct ibv_wc own = {0};
-
-	if (!wc)
-		wc = &own;
-	CHECK_SAY(completion_try(cq, wc, ENDPOINT_PATIENCE_MS),
-		  "no completion within %d ms, expected wr_id %#llx with status %d (%s)",
-		  ENDPOINT_PATIENCE_MS, (unsigned long long)wr_id, (int)status,
-		  ibv_wc_status_str(status));
-	if (wc->wr_id != wr_id || wc->status != status) {
-		completion_print(wc);
-		check_failed(__FILE__, __LINE__, "expected wr_id %#llx with status %d (%s)",
-			     (unsigned long long)wr_id, (int)status, ibv_wc_status_str(status));
-	}
-}
-
-void completion_none(struct ibv_cq *cq, unsigned int ms)
-{
-	struct ibv_wc wc = {0};
-
-	if (!completion_try(cq, &wc, ms))
-		return;
-	completion_print(&wc);
-	check_failed(__FILE__, __LINE__, "a completion where none was expected");
-}
-
-int event_next(struct ibv_context *context, unsigned int timeout_ms)
-{
-	struct pollfd readable = {.fd = context->async_fd, .events = POLLIN};
-	struct ibv_async_event event = {0};
-
-	if (poll(&readable, 1, (int)timeout_ms) <= 0)
-		return -1;
-	CHECK_ZERO(ibv_get_async_event(context, &event));
-	ibv_ack_async_event(&event);
-	return (int)event.event_type;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

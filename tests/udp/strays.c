@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
 

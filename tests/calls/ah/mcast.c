@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define MANY 300 /* more groups than a socket may be in (igmp_max_memberships is 20 unless set) */
 

@@ -12,7 +12,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 static bool readable(int fd, int ms)
 {
@@ -30,7 +30,7 @@ static void open_with_event(struct end *end)
 	end_open(end, &config, END_HERE);
 	end_link(end, end);
 	CHECK(end_move(end, IBV_QPS_ERR) == 0);
-	EXPECT_MSG(readable(end->ctx->async_fd, END_WAIT_MS), "no event came");
+	EXPECT_SAY(readable(end->ctx->async_fd, END_WAIT_MS), "no event came");
 }
 
 static void descriptor(void)

@@ -14,7 +14,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define ROUNDS  100
 #define DOMAINS 1000 /* thread domains a round: more than all of the device's in the end */

@@ -20,7 +20,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/expect.h"
+#include "support/check.h"
 
 enum { LINK_TRIES = 1000 }; /* of 10 ms */
 
@@ -227,7 +227,7 @@ static void expect_listed(const char *patterns, const char *expected)
 		usleep(10000);
 		names_listed(names);
 	}
-	EXPECT_MSG(!strcmp(names, expected), "VERBATIM_DEVICES=%s: listed '%s', not '%s'",
+	EXPECT_SAY(!strcmp(names, expected), "VERBATIM_DEVICES=%s: listed '%s', not '%s'",
 		   patterns ? patterns : "(unset)", names, expected);
 }
 

@@ -8,7 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 /* Names and GUIDs are the same each time (ibv_get_device_list(3)); real interfaces before lo. */
 static void list_twice(void)
@@ -26,9 +26,9 @@ static void list_twice(void)
 		const char *name = ibv_get_device_name(first[i]);
 
 		CHECK(name);
-		EXPECT_MSG(!strcmp(name, ibv_get_device_name(second[i])), "%s moved", name);
-		EXPECT_MSG(!strncmp(name, "vb_", 3), "%s is no name of ours", name);
-		EXPECT_MSG(strcmp(name, "vb_lo") || i == n - 1, "vb_lo is not the last");
+		EXPECT_SAY(!strcmp(name, ibv_get_device_name(second[i])), "%s moved", name);
+		EXPECT_SAY(!strncmp(name, "vb_", 3), "%s is no name of ours", name);
+		EXPECT_SAY(strcmp(name, "vb_lo") || i == n - 1, "vb_lo is not the last");
 		EXPECT(ibv_get_device_guid(first[i]) != 0);
 		EXPECT_EQ(ibv_get_device_guid(first[i]), ibv_get_device_guid(second[i]));
 		EXPECT_EQ(first[i]->node_type, IBV_NODE_CA);

@@ -8,7 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -195,11 +195,11 @@ static void count(const char *name, int limit, int there, void *(*make)(void), i
 	if (n) {
 		EXPECT_EQ(drop(made[n / 2]), 0);
 		made[n / 2] = make();
-		EXPECT_MSG(made[n / 2] != NULL, "none fits after one went");
+		EXPECT_SAY(made[n / 2] != NULL, "none fits after one went");
 	}
 	for (int i = 0; i < n; i++)
 		if (made[i] && drop(made[i])) {
-			EXPECT_MSG(false, "object %d does not go", i);
+			EXPECT_SAY(false, "object %d does not go", i);
 			break;
 		}
 	free((void *)made);

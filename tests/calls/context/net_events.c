@@ -17,7 +17,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 /* Runs one command of ip(8); whether it succeeded. */
 static bool ip(const char *format, ...)

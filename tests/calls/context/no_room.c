@@ -20,7 +20,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/expect.h"
+#include "support/check.h"
 #include "failing.h"
 #include "room_calls.h"
 
@@ -75,11 +75,11 @@ static void expect_kept(struct failing_held before, struct failing_held allowed)
 {
 	struct failing_held kept = kept_since(before, allowed, SETTLE_MS);
 
-	EXPECT_MSG(kept.blocks <= allowed.blocks, "%ld blocks kept, not %ld", kept.blocks,
+	EXPECT_SAY(kept.blocks <= allowed.blocks, "%ld blocks kept, not %ld", kept.blocks,
 		   allowed.blocks);
-	EXPECT_MSG(kept.mapped <= allowed.mapped, "%ld bytes mapped, not %ld", kept.mapped,
+	EXPECT_SAY(kept.mapped <= allowed.mapped, "%ld bytes mapped, not %ld", kept.mapped,
 		   allowed.mapped);
-	EXPECT_MSG(kept.descriptors <= allowed.descriptors, "%ld descriptors kept, not %ld",
+	EXPECT_SAY(kept.descriptors <= allowed.descriptors, "%ld descriptors kept, not %ld",
 		   kept.descriptors, allowed.descriptors);
 }
 
@@ -106,11 +106,11 @@ static bool attempt(const struct room_call *call, struct room *room, enum failin
 		EXPECT_EQ(call->undo(room), 0);
 		return reached;
 	}
-	EXPECT_MSG(reached, "refused with %d though nothing failed", err);
-	EXPECT_MSG(err == failing_errno(kind) || (call->other_errno && err == call->other_errno),
+	EXPECT_SAY(reached, "refused with %d though nothing failed", err);
+	EXPECT_SAY(err == failing_errno(kind) || (call->other_errno && err == call->other_errno),
 		   "refused with %s", strerror(err));
 	EXPECT_EQ(seen, err);
-	EXPECT_MSG(log_bytes() > said, "no reason was given");
+	EXPECT_SAY(log_bytes() > said, "no reason was given");
 	outcome->refused = true;
 	return reached;
 }
@@ -168,7 +168,7 @@ static void run(const struct room_call *call, enum failing_kind kind, unsigned i
 		exit(child(call, kind, kth, lasting, allowed));
 	}
 	CHECK(waitpid(pid, &status, 0) == pid);
-	EXPECT_MSG(WIFEXITED(status) && !WEXITSTATUS(status), "request %u%s: status %#x", kth,
+	EXPECT_SAY(WIFEXITED(status) && !WEXITSTATUS(status), "request %u%s: status %#x", kth,
 		   lasting ? " and all after it" : "", (unsigned int)status);
 }
 
@@ -188,11 +188,11 @@ static void try_kind(const struct room_call *call, enum failing_kind kind,
 			refused += outcome->refused;
 		}
 	}
-	EXPECT_MSG(!reached, "no end");
+	EXPECT_SAY(!reached, "no end");
 	if (getenv("ROOM_SHOW"))
 		fprintf(stderr, "%-28s %-12s %2u refusals\n", call->name, failing_name(kind),
 			refused);
-	EXPECT_MSG(refused || !(call->refused & 1u << kind), "never refused");
+	EXPECT_SAY(refused || !(call->refused & 1u << kind), "never refused");
 }
 
 static void try_call(const struct room_call *call)

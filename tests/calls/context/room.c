@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "support/expect.h"
 #include "support/walk.h"
+#include "support/check.h"
 
 uint8_t room_memory[ROOM_BYTES] __attribute__((aligned(4096)));
 

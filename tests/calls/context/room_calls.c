@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "support/expect.h"
+#include "support/check.h"
 
 /* Contexts and their kin. */
 

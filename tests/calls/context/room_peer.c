@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/expect.h"
+#include "support/check.h"
 #include "room.h"
 
 struct message {

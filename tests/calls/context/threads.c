@@ -13,7 +13,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define POSTERS 4
 #define EACH    500
@@ -21,7 +21,7 @@
 static struct end near, far;
 static _Atomic int stop, wrong;
 
-/* Checks of other threads than the main one count here; expect.h is for one thread. */
+/* Checks of other threads than the main one count here; EXPECT is for one thread. */
 static void must(bool ok)
 {
 	if (!ok)

@@ -9,7 +9,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 /* One of each, all of one context. */
 struct objects {

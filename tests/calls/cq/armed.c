@@ -11,8 +11,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "support/check.h"
 #include "support/end.h"
-#include "support/expect.h"
 #include "support/walk.h"
 
 /* Kinds of queues that receives complete in. */
@@ -163,7 +163,7 @@ static void take_event(struct stage *s)
 	struct ibv_cq *cq = NULL;
 	void *context;
 
-	if (!EXPECT_MSG(readable(s, END_WAIT_MS), "no event came"))
+	if (!EXPECT_SAY(readable(s, END_WAIT_MS), "no event came"))
 		return;
 	EXPECT_EQ(ibv_get_cq_event(s->channel, &cq, &context), 0);
 	EXPECT(cq == s->cq);
@@ -220,10 +220,10 @@ static void play(struct stage *s, const char *steps)
 		else if (*steps == 'E')
 			take_event(s);
 		else
-			EXPECT_MSG(!readable(s, END_QUIET_MS), "an event, %zu steps before the end",
+			EXPECT_SAY(!readable(s, END_QUIET_MS), "an event, %zu steps before the end",
 				   strlen(steps));
 	}
-	EXPECT_MSG(!readable(s, 0), "an event at the end");
+	EXPECT_SAY(!readable(s, 0), "an event at the end");
 }
 
 int main(int argc, char **argv)

@@ -13,8 +13,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "support/check.h"
 #include "support/end.h"
-#include "support/expect.h"
 #include "support/walk.h"
 
 static struct ibv_context *ctx;
@@ -107,7 +107,7 @@ static void take_event(struct source *source)
 	struct ibv_cq *cq = NULL;
 	void *cq_context = NULL;
 
-	if (!EXPECT_MSG(readable(source->channel->fd, END_WAIT_MS), "no event came"))
+	if (!EXPECT_SAY(readable(source->channel->fd, END_WAIT_MS), "no event came"))
 		return;
 	EXPECT_EQ(ibv_get_cq_event(source->channel, &cq, &cq_context), 0);
 	EXPECT(cq == source->cq);
@@ -117,7 +117,7 @@ static void take_event(struct source *source)
 
 static void silent(struct source *source)
 {
-	EXPECT_MSG(!readable(source->channel->fd, END_QUIET_MS), "an event that nobody armed for");
+	EXPECT_SAY(!readable(source->channel->fd, END_QUIET_MS), "an event that nobody armed for");
 }
 
 static void arming(struct source *source)

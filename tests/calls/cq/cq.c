@@ -8,7 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 static struct ibv_context *ctx;
 
@@ -196,7 +196,7 @@ static void overrun(void)
 	EXPECT(cq_error);
 	EXPECT(qp_fatal);
 	EXPECT_EQ(end_state(&far), IBV_QPS_ERR);
-	EXPECT_MSG(!end_event(&far, &event, END_QUIET_MS), "a third event: %d", event.type);
+	EXPECT_SAY(!end_event(&far, &event, END_QUIET_MS), "a third event: %d", event.type);
 	expect_case("entries of an overrun queue stay");
 	for (int i = 0; i < room; i++) {
 		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);

@@ -9,8 +9,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "support/check.h"
 #include "support/end.h"
-#include "support/expect.h"
 #include "support/walk.h"
 
 static struct ibv_context *ctx;

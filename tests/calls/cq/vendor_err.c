@@ -14,7 +14,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define FILE_ENV "VERBS_LOG_FILE"
 
@@ -52,7 +52,7 @@ static void log_seen(void)
 	do {                                                                  \
 		const char *const words[] = {__VA_ARGS__, NULL};              \
                                                                               \
-		EXPECT_MSG(log_says(words), "no line with %s", #__VA_ARGS__); \
+		EXPECT_SAY(log_says(words), "no line with %s", #__VA_ARGS__); \
 		log_seen();                                                   \
 	} while (0)
 

@@ -8,7 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 static enum end_place place;
 static struct end near, far;

@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define LENGTH 20000
 
@@ -77,7 +77,7 @@ static void registration(void)
 		size_t length = i == 0 ? LENGTH : i == 1 ? 100 : 1;
 
 		mr = ibv_reg_buf_mr(pd, buf, at, length, ALL_ACCESS);
-		EXPECT_MSG(mr != NULL, "refused, errno %d", errno);
+		EXPECT_SAY(mr != NULL, "refused, errno %d", errno);
 		if (!mr)
 			continue;
 		EXPECT(mr->addr == at && mr->length == length && mr->pd == pd);
@@ -207,7 +207,7 @@ static void every_mask(void)
 			continue;
 		}
 		mr = ibv_reg_mr_ex(pd, &attr);
-		if (EXPECT_MSG(mr != NULL, "refused, errno %d", errno))
+		if (EXPECT_SAY(mr != NULL, "refused, errno %d", errno))
 			EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	}
 	for (int bit = 6; bit < 64; bit++) {

@@ -13,7 +13,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define LENGTH 8192
 #define SMALL  64
@@ -55,7 +55,7 @@ static void attributes(void)
 	for (uint32_t align = 0; align <= 12; align++) {
 		expect_case("alignment 2^%u", align);
 		dm = alloc(100, align);
-		if (EXPECT_MSG(dm != NULL, "refused, errno %d", errno))
+		if (EXPECT_SAY(dm != NULL, "refused, errno %d", errno))
 			EXPECT_EQ(ibv_free_dm(dm), 0);
 	}
 	expect_case("alignment beyond the bound");
@@ -152,7 +152,7 @@ static void small_pieces(void)
 		mark(piece[i], i + 1);
 	}
 	expect_case("they take what they say");
-	EXPECT_MSG(memory_kib() - before <= most, "%ld KiB, not %ld", memory_kib() - before, most);
+	EXPECT_SAY(memory_kib() - before <= most, "%ld KiB, not %ld", memory_kib() - before, most);
 	expect_case("every other one is given back, and had again, as zeroes");
 	for (int i = 0; i < MOST; i += 2)
 		CHECK(!ibv_free_dm(piece[i]));
@@ -167,7 +167,7 @@ static void small_pieces(void)
 	for (int i = 0; i < MOST; i++)
 		CHECK(!ibv_free_dm(piece[i]));
 	expect_case("the memory goes back");
-	EXPECT_MSG(memory_kib() - before <= 4, "%ld KiB stay", memory_kib() - before);
+	EXPECT_SAY(memory_kib() - before <= 4, "%ld KiB stay", memory_kib() - before);
 }
 
 /*
@@ -306,7 +306,7 @@ static void region_access(void)
 			continue;
 		}
 		mr = ibv_reg_dm_mr(pd, dm, 0, LENGTH, access | IBV_ACCESS_ZERO_BASED);
-		EXPECT_MSG(mr != NULL, "refused, errno %d", errno);
+		EXPECT_SAY(mr != NULL, "refused, errno %d", errno);
 		if (!mr)
 			continue;
 		EXPECT(mr->context == ctx && mr->pd == pd && !mr->addr);
@@ -350,7 +350,7 @@ static void region_range(void)
 		}
 		struct ibv_mr *mr = ibv_reg_dm_mr(pd, dm, rows[i].offset, rows[i].length, access);
 
-		if (EXPECT_MSG(mr != NULL, "refused, errno %d", errno))
+		if (EXPECT_SAY(mr != NULL, "refused, errno %d", errno))
 			EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	}
 	EXPECT_EQ(ibv_free_dm(dm), 0);

@@ -8,7 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define DM_BYTES 16384
 #define AT       4096 /* where the region begins in the device memory */

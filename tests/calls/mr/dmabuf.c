@@ -19,7 +19,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define PAGE 4096u
 #define SIZE (8 * PAGE)
@@ -43,7 +43,7 @@ static void try_range(const char *name, int file, uint64_t offset, size_t length
 		return;
 	}
 	mr = ibv_reg_dmabuf_mr(far.pd, offset, length, iova, file, access);
-	EXPECT_MSG(mr != NULL, "refused, errno %d", errno);
+	EXPECT_SAY(mr != NULL, "refused, errno %d", errno);
 	if (!mr)
 		return;
 	EXPECT_EQ(mr->length, length);

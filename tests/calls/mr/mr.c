@@ -8,7 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define LENGTH 8192
 
@@ -33,7 +33,7 @@ static void flags(void)
 			continue;
 		}
 		mr = ibv_reg_mr(pd, buffer, LENGTH, access);
-		if (!EXPECT_MSG(mr != NULL, "refused, errno %d", errno))
+		if (!EXPECT_SAY(mr != NULL, "refused, errno %d", errno))
 			continue;
 		EXPECT(mr->context == ctx && mr->pd == pd);
 		EXPECT(mr->addr == buffer && mr->length == LENGTH);

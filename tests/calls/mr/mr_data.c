@@ -7,7 +7,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define FULL_ACCESS                                                                  \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \

@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define BIND_LOCAL (IBV_ACCESS_MW_BIND | IBV_ACCESS_LOCAL_WRITE)
 

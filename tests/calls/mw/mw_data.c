@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define AT     8192u /* where windows begin in the far buffer */
 #define LENGTH 4096u

@@ -12,7 +12,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define ROUNDS 150
 #define LENGTH 32768u

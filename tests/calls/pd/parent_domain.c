@@ -6,7 +6,6 @@
 #include <infiniband/verbs.h>
 #include <string.h>
 
-#include "support/expect.h"
 #include "parent_allocator.h"
 #include "support/check.h"
 #include "support/endpoint.h"

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "support/expect.h"
 #include "parent_allocator.h"
 #include "support/check.h"
 #include "support/endpoint.h"

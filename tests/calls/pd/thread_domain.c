@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "support/expect.h"
 #include "support/check.h"
 #include "support/endpoint.h"
 

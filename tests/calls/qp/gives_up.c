@@ -12,8 +12,9 @@
 
 #include <infiniband/verbs.h>
 
+#include "support/clock.h"
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 /* vendor_err */
 enum {
@@ -287,7 +288,7 @@ static void short_timers(const struct fault *f, enum ibv_wr_opcode opcode)
 	took = request(&c, opcode, &wc);
 	EXPECT_STATUS(wc.status, IBV_WC_RETRY_EXC_ERR);
 	EXPECT_EQ(wc.vendor_err, place == END_HERE ? f->code_here : f->code_apart);
-	EXPECT_MSG(took >= least, "gave up after %.1f of %.1f ms", took, least);
+	EXPECT_SAY(took >= least, "gave up after %.1f of %.1f ms", took, least);
 	EXPECT(end_is_filled(&c.far, 0, 0x33, 200));
 	EXPECT(end_is_filled(&c.near, 0, 0x5a, 200));
 	EXPECT_EQ(end_state(&c.near), IBV_QPS_ERR);
@@ -312,9 +313,9 @@ static void long_timers(const struct fault *f)
 	took = request(&c, IBV_WR_SEND, &wc);
 	EXPECT_STATUS(wc.status, IBV_WC_RETRY_EXC_ERR);
 	EXPECT_EQ(wc.vendor_err, place == END_HERE ? f->code_here : f->code_apart);
-	EXPECT_MSG(took >= (in_vain ? IN_VAIN_MS : all), "gave up after %.1f ms", took);
+	EXPECT_SAY(took >= (in_vain ? IN_VAIN_MS : all), "gave up after %.1f ms", took);
 	if (in_vain)
-		EXPECT_MSG(took < all, "gave up after %.1f ms", took);
+		EXPECT_SAY(took < all, "gave up after %.1f ms", took);
 	couple_close(&c);
 }
 

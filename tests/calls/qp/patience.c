@@ -9,8 +9,9 @@
 
 #include <infiniband/verbs.h>
 
+#include "support/clock.h"
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 static enum end_place place;
 
@@ -38,7 +39,7 @@ static void receiver_not_ready(uint8_t timer, double timer_ms, uint8_t retries)
 	far_config.min_rnr_timer = timer;
 	end_pair(&near, &far, &near_config, &far_config, place);
 	took = time_to(&near, IBV_WC_RNR_RETRY_EXC_ERR);
-	EXPECT_MSG(took >= timer_ms * retries, "gave up after %.1f ms", took);
+	EXPECT_SAY(took >= timer_ms * retries, "gave up after %.1f ms", took);
 	end_pair_close(&near, &far);
 }
 
@@ -84,7 +85,7 @@ static double not_answered(uint8_t timeout, double timeout_ms, uint8_t retries)
 	took = time_to(&near, IBV_WC_RETRY_EXC_ERR);
 	if (place == END_HERE && least > 1500)
 		least = 1500;
-	EXPECT_MSG(took >= least, "gave up after %.1f of %.1f ms", took, least);
+	EXPECT_SAY(took >= least, "gave up after %.1f of %.1f ms", took, least);
 	end_pair_close(&near, &far);
 	return took;
 }
@@ -94,7 +95,7 @@ static void retries_count(void)
 {
 	double none = not_answered(16, 268.4, 0), all = not_answered(16, 268.4, 7);
 
-	EXPECT_MSG(none < all, "no retry took %.1f ms, seven took %.1f ms", none, all);
+	EXPECT_SAY(none < all, "no retry took %.1f ms, seven took %.1f ms", none, all);
 }
 
 int main(int argc, char **argv)

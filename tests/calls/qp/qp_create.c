@@ -6,7 +6,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -63,7 +63,7 @@ static void fresh(enum ibv_qp_type type)
 		change;                                                                      \
 		asked = a.cap;                                                               \
 		EXPECT_NULL(ibv_create_qp(pd, &a), err);                                     \
-		EXPECT_MSG(!memcmp(&asked, &a.cap, sizeof(asked)), "a refusal changed cap"); \
+		EXPECT_SAY(!memcmp(&asked, &a.cap, sizeof(asked)), "a refusal changed cap"); \
 	} while (0)
 
 static void refused(void)
@@ -157,7 +157,7 @@ static void inline_limit(void)
 			high = middle;
 		}
 	}
-	EXPECT_MSG(low >= 64, "inline limit is %u bytes", low);
+	EXPECT_SAY(low >= 64, "inline limit is %u bytes", low);
 }
 
 static void with_srq(void)
@@ -295,7 +295,7 @@ static void extended(void)
 			continue;
 		}
 		qp = ibv_create_qp_ex(ctx, &attr);
-		if (!EXPECT_MSG(qp != NULL, "refused, errno %d", errno))
+		if (!EXPECT_SAY(qp != NULL, "refused, errno %d", errno))
 			continue;
 		EXPECT(ibv_qp_to_qp_ex(qp) != NULL);
 		EXPECT_EQ(ibv_destroy_qp(qp), 0);

@@ -11,7 +11,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define RC       (1u << IBV_QPT_RC)
 #define UC       (1u << IBV_QPT_UC)
@@ -241,7 +241,7 @@ static void refused(enum ibv_qp_type type)
 		wrongs[i].spoil(&attr);
 		memcpy(&before, &attr, sizeof(attr));
 		EXPECT_NULL(ibv_create_qp_ex(own.ctx, &attr), wrongs[i].err);
-		EXPECT_MSG(same_bytes(&before, &attr, sizeof(attr)), "attributes were changed");
+		EXPECT_SAY(same_bytes(&before, &attr, sizeof(attr)), "attributes were changed");
 	}
 }
 
@@ -263,7 +263,7 @@ static void flags(enum ibv_qp_type type)
 		attr.source_qpn = 77;
 		if (bit < 2) {
 			qp = ibv_create_qp_ex(own.ctx, &attr);
-			if (EXPECT_MSG(qp != NULL, "refused without its bit"))
+			if (EXPECT_SAY(qp != NULL, "refused without its bit"))
 				EXPECT_EQ(ibv_destroy_qp(qp), 0);
 		}
 		attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
@@ -376,7 +376,7 @@ static void plain(void)
 			continue;
 		}
 		qp = ibv_create_qp(own.pd, &attr);
-		if (EXPECT_MSG(qp != NULL, "errno %d", errno))
+		if (EXPECT_SAY(qp != NULL, "errno %d", errno))
 			EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	}
 }

@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define STATES     7 /* RESET INIT RTR RTS SQD SQE ERR */
 #define KNOWN_BITS 26
@@ -211,7 +211,7 @@ static void refused(const struct ibv_qp_attr *attr, int mask, int want)
 	EXPECT_EQ(rc, want);
 	EXPECT_EQ(errno, want);
 	CHECK(ibv_query_qp(end.qp, &after, EVERYTHING, &init) == 0);
-	EXPECT_MSG(same_attributes(&before, &after), "mask %#x was refused with effect", mask);
+	EXPECT_SAY(same_attributes(&before, &after), "mask %#x was refused with effect", mask);
 	EXPECT_EQ(after.qp_state, shown);
 }
 

@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define PKEY  IBV_QP_PKEY_INDEX
 #define PORT  IBV_QP_PORT

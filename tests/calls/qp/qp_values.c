@@ -12,7 +12,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define RC       (1u << IBV_QPT_RC)
 #define UC       (1u << IBV_QPT_UC)
@@ -233,7 +233,7 @@ static void refused(struct ibv_qp_attr *attr, int mask, int err, enum ibv_qp_sta
 
 	EXPECT_REFUSED(ibv_modify_qp(end.qp, attr, mask), err);
 	after = shown();
-	EXPECT_MSG(same_bytes(&before, &after, sizeof(before)),
+	EXPECT_SAY(same_bytes(&before, &after, sizeof(before)),
 		   "a refused call has changed something");
 	*attr = right(to);
 	EXPECT_EQ(ibv_modify_qp(end.qp, attr, required(end.config.type, to)), 0);

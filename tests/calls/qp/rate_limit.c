@@ -9,8 +9,9 @@
 
 #include <infiniband/verbs.h>
 
+#include "support/clock.h"
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define RATE_KBPS 16000u /* 2 bytes in a microsecond */
 #define BYTES     200000u
@@ -100,7 +101,7 @@ static void takes_its_time(struct end *near, struct end *far, enum ibv_wr_opcode
 
 		EXPECT_STATUS(end_poll_one(near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	}
-	EXPECT_MSG(now_us() - began >= least, "%u bytes took %llu us, the rate says %llu", BYTES,
+	EXPECT_SAY(now_us() - began >= least, "%u bytes took %llu us, the rate says %llu", BYTES,
 		   (unsigned long long)(now_us() - began), (unsigned long long)least);
 }
 
@@ -156,7 +157,7 @@ static void paced_datagrams(enum end_place place)
 
 		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	}
-	EXPECT_MSG(now_us() - began >= least, "took %llu us, the rate says %llu",
+	EXPECT_SAY(now_us() - began >= least, "took %llu us, the rate says %llu",
 		   (unsigned long long)(now_us() - began), (unsigned long long)least);
 	EXPECT_EQ(ibv_destroy_ah(ah), 0);
 	end_pair_close(&near, &far);
@@ -224,7 +225,7 @@ static void paced_frames(void)
 
 		EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	}
-	EXPECT_MSG(now_us() - began >= least, "took %llu us, the rate says %llu",
+	EXPECT_SAY(now_us() - began >= least, "took %llu us, the rate says %llu",
 		   (unsigned long long)(now_us() - began), (unsigned long long)least);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	end_close(&end);

@@ -13,8 +13,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "support/check.h"
 #include "support/end.h"
-#include "support/expect.h"
 #include "support/walk.h"
 
 #define ETHER_TEST 0x88b5 /* for experiments (IEEE 802) */

@@ -10,8 +10,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "support/check.h"
 #include "support/end.h"
-#include "support/expect.h"
 #include "support/walk.h"
 
 #define QUEUES 4

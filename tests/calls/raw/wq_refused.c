@@ -12,7 +12,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define COUNT(rows)     (sizeof(rows) / sizeof((rows)[0]))
 #define COUNTER_POINTS  32   /* ibv_attach_counters_point_flow(3) */

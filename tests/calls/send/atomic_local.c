@@ -4,8 +4,9 @@
  * done without the responder where that is possible: the fault is told as it is on the first
  * request (ibv_post_send(3)).
  */
+#include "support/clock.h"
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 enum { WARM = 20 };
 

@@ -9,7 +9,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 static struct end near, far;
 static enum end_place place;

@@ -2,7 +2,7 @@
 /* The queue pair behind builders.h. */
 #include "builders.h"
 
-#include "support/expect.h"
+#include "support/check.h"
 
 struct end end;
 struct ibv_qp_ex *ex;

@@ -9,9 +9,9 @@
 
 #include <infiniband/verbs.h>
 
+#include "support/check.h"
 #include "support/end.h"
 #include "error_matrix.h"
-#include "support/expect.h"
 
 /* A request without fault, and a receive without fault. */
 static void build(struct scene *s, const struct row *row)
@@ -41,11 +41,11 @@ static void check_data(struct scene *s, const struct row *row)
 	bool untouched = end_is_filled(&s->far, TARGET, 0xee, LENGTH);
 
 	if (row->data == DATA_UNTOUCHED)
-		EXPECT_MSG(untouched, "the target's bytes changed");
+		EXPECT_SAY(untouched, "the target's bytes changed");
 	else if (row->data == DATA_ARRIVED && is_atomic(row->opcode))
-		EXPECT_MSG(!untouched, "the remote word did not change");
+		EXPECT_SAY(!untouched, "the remote word did not change");
 	else if (row->data == DATA_ARRIVED)
-		EXPECT_MSG(end_is_filled(&s->far, TARGET, 0x55, LENGTH), "the data is not there");
+		EXPECT_SAY(end_is_filled(&s->far, TARGET, 0x55, LENGTH), "the data is not there");
 }
 
 static void check_event(struct scene *s, const struct row *row)
@@ -53,14 +53,14 @@ static void check_event(struct scene *s, const struct row *row)
 	struct end_event event = {.type = NONE};
 
 	if (row->far_event == NONE) {
-		EXPECT_MSG(!end_event(&s->far, &event, 5), "far event %d", event.type);
-	} else if (EXPECT_MSG(end_event(&s->far, &event, END_WAIT_MS), "no far event")) {
+		EXPECT_SAY(!end_event(&s->far, &event, 5), "far event %d", event.type);
+	} else if (EXPECT_SAY(end_event(&s->far, &event, END_WAIT_MS), "no far event")) {
 		EXPECT_EQ(event.type, row->far_event);
 		EXPECT(event.own_qp);
-		EXPECT_MSG(!end_event(&s->far, &event, 5), "second far event %d", event.type);
+		EXPECT_SAY(!end_event(&s->far, &event, 5), "second far event %d", event.type);
 	}
 	/* The requester's own errors raise none: its completion tells. */
-	EXPECT_MSG(!end_event(&s->near, &event, 0), "near event %d", event.type);
+	EXPECT_SAY(!end_event(&s->near, &event, 0), "near event %d", event.type);
 }
 
 static void check_completions(struct scene *s, const struct row *row)
@@ -72,7 +72,7 @@ static void check_completions(struct scene *s, const struct row *row)
 	EXPECT_EQ(wc.qp_num, s->near.info.qpn);
 	EXPECT_EQ(wc.vendor_err != 0, row->near_status != IBV_WC_SUCCESS);
 	if (row->far_status == NONE) {
-		EXPECT_MSG(end_poll(&s->far, END_RECV_CQ, &wc, 1, 5) == 0,
+		EXPECT_SAY(end_poll(&s->far, END_RECV_CQ, &wc, 1, 5) == 0,
 			   "far completion with status %d", (int)wc.status);
 	} else {
 		EXPECT_STATUS(end_poll_one(&s->far, END_RECV_CQ, &wc), row->far_status);

@@ -5,7 +5,7 @@
 #include <infiniband/verbs.h>
 
 #include "error_matrix.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 /* Spoilers of the requester's memory. */
 static void near_unknown_key(struct scene *s)

@@ -9,7 +9,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 static struct ibv_device_attr device;
 
@@ -170,7 +170,7 @@ static void all_elements(void)
 			uint8_t got = end.buf[32768 + (size_t)(n - 1 - i) * 256 + j];
 
 			if (got != (uint8_t)pattern((size_t)i * 100 + j)) {
-				EXPECT_MSG(false, "byte %zu of element %d differs", j, i);
+				EXPECT_SAY(false, "byte %zu of element %d differs", j, i);
 				break;
 			}
 		}

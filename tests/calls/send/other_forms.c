@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/xrc.h"
 

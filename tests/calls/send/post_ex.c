@@ -7,7 +7,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 /* An extended queue pair of its own on the objects of an end, linked to itself. */
 struct extended {

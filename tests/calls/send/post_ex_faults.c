@@ -11,7 +11,7 @@
 
 #include "builders.h"
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 static struct ibv_sge elements[3];
 static uint8_t bytes[2 * INLINE];

@@ -9,8 +9,8 @@
 #include <infiniband/verbs.h>
 
 #include "builders.h"
+#include "support/check.h"
 #include "support/end.h"
-#include "support/expect.h"
 #include "support/walk.h"
 
 static uint8_t bytes[2 * INLINE];

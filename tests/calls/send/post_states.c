@@ -7,7 +7,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
@@ -274,7 +274,7 @@ static void moved_while_posting(void)
 		if (wc.status == IBV_WC_WR_FLUSH_ERR)
 			flushed++;
 		else if (!EXPECT_STATUS(wc.status, IBV_WC_SUCCESS) ||
-			 !EXPECT_MSG(!flushed, "a success after a flush"))
+			 !EXPECT_SAY(!flushed, "a success after a flush"))
 			break;
 	}
 	CHECK(pthread_join(thread, &failed) == 0);

@@ -7,7 +7,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define BUF     (1 << 20)
 #define HALF    (BUF / 2)
@@ -50,9 +50,9 @@ static void prepare(struct end *from, size_t from_at, struct end *to, size_t to_
 static void check_arrived(struct end *to, size_t at, size_t length)
 {
 	end_peek(to, at, got, length);
-	EXPECT_MSG(!memcmp(got, wanted, length), "the data differs");
-	EXPECT_MSG(end_is_filled(to, at - 64, 0xee, 64), "bytes before the range changed");
-	EXPECT_MSG(end_is_filled(to, at + length, 0xee, 64), "bytes behind the range changed");
+	EXPECT_SAY(!memcmp(got, wanted, length), "the data differs");
+	EXPECT_SAY(end_is_filled(to, at - 64, 0xee, 64), "bytes before the range changed");
+	EXPECT_SAY(end_is_filled(to, at + length, 0xee, 64), "bytes behind the range changed");
 }
 
 static struct ibv_wc send_done(enum ibv_wc_opcode opcode, uint64_t wr_id)

@@ -11,7 +11,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define RC  (1u << IBV_QPT_RC)
 #define UC  (1u << IBV_QPT_UC)

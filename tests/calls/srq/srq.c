@@ -5,7 +5,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;

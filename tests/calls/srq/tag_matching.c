@@ -12,8 +12,8 @@
 #include <infiniband/tm_types.h>
 #include <infiniband/verbs.h>
 
+#include "support/check.h"
 #include "support/end.h"
-#include "support/expect.h"
 #include "support/walk.h"
 
 #define TAGS   8

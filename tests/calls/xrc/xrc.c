@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "support/check.h"
+#include "support/clock.h"
 
 static struct endpoint endpoint;
 static char path[64], moved[72];

@@ -14,7 +14,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/end.h"
-#include "support/expect.h"
+#include "support/check.h"
 
 #define COUNT(rows)  (sizeof(rows) / sizeof((rows)[0]))
 #define MOST_DOMAINS 65535 /* ibv_open_xrcd(3) */
@@ -144,7 +144,7 @@ static void count(void)
 	CHECK(xrcd[MOST_DOMAINS - 1]);
 	while (made--) {
 		if (ibv_close_xrcd(xrcd[made])) {
-			EXPECT_MSG(false, "domain %d does not go", made);
+			EXPECT_SAY(false, "domain %d does not go", made);
 			break;
 		}
 	}

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "qp/qp.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 
 enum { POLLS = 1000, HELD_US = 50000 };

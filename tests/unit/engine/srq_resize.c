@@ -7,6 +7,7 @@
  */
 #include "engine/srq.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 
 enum { POSTED = 3 };

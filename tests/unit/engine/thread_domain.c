@@ -16,6 +16,7 @@
 #include "qp/qp.h"
 #include "engine/srq.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 
 enum { MESSAGES = 2000, TALKS = 50, PARKINGS = 60 };

@@ -9,6 +9,7 @@
 
 #include "qp/qp.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 
 enum { MANY = 200, RC_BYTES = 4096, UD_BYTES = 2048, READS = 40 };

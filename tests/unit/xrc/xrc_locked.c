@@ -14,6 +14,7 @@
 #include "xrc/table.h"
 #include "host/commons.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/xrc.h"
 
 static struct endpoint endpoint;
