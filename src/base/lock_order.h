@@ -41,6 +41,7 @@
 	X(WINDOWS,       "memory windows") \
 	X(FLOWS,         "the table of flows") \
 	X(COUNTERS,      "flow counters") \
+	X(PORT,          "giving sockets of the port to other users") \
 	X(FAULT,         "the fault tap of the sockets") \
 	X(STEER,         "the program that steers packets to processes") \
 	X(HANDLES,       "a table of handles") \

@@ -53,7 +53,9 @@ static void refuse_for_room(struct vb_node *node, struct vb_peer *peer, uint32_t
 
 static bool may_have_more(const struct vb_peer *peer)
 {
-	if (peer->num_channels < (peer->stranger ? CHANNELS_PER_STRANGER : CHANNELS_PER_PEER))
+	bool few = peer->stranger && !peer->agrees;
+
+	if (peer->num_channels < (few ? CHANNELS_PER_STRANGER : CHANNELS_PER_PEER))
 		return true;
 	vb_note(VB_REASON_STRANGERS, "process %u of user %u has %u channels: no more",
 		vb_peer_pid(peer), peer->uid, peer->num_channels);

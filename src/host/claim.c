@@ -4,14 +4,14 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <unistd.h>
 
-#include "base/sys.h"
+#include "host/abstract.h"
 #include "host/descriptor.h"
+#include "host/domain.h"
+#include "host/names.h"
 #include "host/trust.h"
 
 #define PREFIX     "verbatim/%u/to/"
@@ -26,7 +26,7 @@ static const char digits[BASE + 1] =
  * The user whose group of sockets this process is in: the user at the time of the first question,
  * as with its sockets. Kept together with the process id, because a forked child begins anew.
  */
-static uid_t group_user(void)
+uid_t vb_claim_user(void)
 {
 	static _Atomic uint64_t known;
 	uint64_t k = atomic_load(&known), pid = (uint64_t)getpid() << 32;
@@ -40,7 +40,7 @@ static uid_t group_user(void)
 
 static void name_make(struct vb_claim *c)
 {
-	int n = snprintf(c->name, sizeof(c->name), PREFIX "%08x.%x/%d.%d/", group_user(), c->id,
+	int n = snprintf(c->name, sizeof(c->name), PREFIX "%08x.%x/%d.%d/", vb_claim_user(), c->id,
 			 c->serial, c->place[0], c->place[1]);
 
 	for (uint32_t i = 0; i < c->blocks; i++) {
@@ -75,7 +75,10 @@ static bool plausible(int place)
 	return place >= -1 && place <= PLACE_MOST;
 }
 
-/* Reads the name of a claim of this user. False: the name is none. */
+/*
+ * Reads the name of a claim of this user, or of any user if this process has a domain. False: the
+ * name is none.
+ */
 static bool name_parse(struct vb_claim *c, const char *name)
 {
 	unsigned int uid;
@@ -84,103 +87,95 @@ static bool name_parse(struct vb_claim *c, const char *name)
 	if (strlen(name) >= sizeof(c->name) ||
 	    sscanf(name, PREFIX "%8x.%8x/%d.%d/%n", &uid, &c->id, &c->serial, &c->place[0],
 		   &c->place[1], &at) != 5 ||
-	    !at || uid != group_user() || !plausible(c->place[0]) || !plausible(c->place[1]))
+	    !at || !plausible(c->place[0]) || !plausible(c->place[1]))
 		return false;
+	if (uid != vb_claim_user() && !vb_domain_is_named())
+		return false;
+	c->uid = uid;
 	strcpy(c->name, name);
 	return blocks_parse(c, name + at);
 }
 
-static socklen_t address_of(struct sockaddr_un *addr, const char *name)
-{
-	size_t length = strlen(name);
-
-	memset(addr, 0, sizeof(*addr));
-	addr->sun_family = AF_UNIX;
-	memcpy(addr->sun_path + 1, name, length);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
-}
-
-static int socket_open(void)
-{
-	int fd = vb_descriptor_adopt(
-		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-
-	return fd < 0 ? -errno : fd;
-}
-
 int vb_claim_publish(struct vb_claim *c)
 {
-	struct sockaddr_un addr;
-	int fd = socket_open();
-
-	if (fd < 0)
-		return fd;
 	name_make(c);
-	socklen_t length = address_of(&addr, c->name);
-
-	if (bind(fd, (struct sockaddr *)&addr, length) || listen(fd, SOMAXCONN)) {
-		int err = -errno;
-
-		vb_descriptor_close(fd);
-		return err;
-	}
-	return fd;
+	return vb_abstract_listen(c->name);
 }
 
-int vb_claim_watch(const struct vb_claim *c)
+/*
+ * Whether the process that listens on the block's name has this user, so that it is the maker of
+ * the claim or one that is believed as much.
+ */
+static bool block_is_of(uint32_t block, uid_t uid)
 {
-	struct sockaddr_un addr;
-	struct ucred cred = {0};
-	socklen_t length = address_of(&addr, c->name), size = sizeof(cred);
-	int fd = socket_open();
-	int err = 0;
+	char name[VB_ABSTRACT_NAME];
+	struct ucred owner;
+
+	vb_name_text(name, sizeof(name), block);
+	int fd = vb_abstract_connect(name, &owner);
+
+	vb_descriptor_close(fd);
+	return fd >= 0 && owner.uid == uid;
+}
+
+/* Of another user only those blocks are believed whose names that user holds. */
+static void blocks_prove(struct vb_claim *c)
+{
+	uint32_t proven = 0;
+
+	for (uint32_t i = 0; i < c->blocks; i++) {
+		if (block_is_of(c->block[i], c->uid))
+			c->block[proven++] = c->block[i];
+	}
+	c->blocks = proven;
+}
+
+bool vb_claim_prove(struct vb_claim *c, const struct vb_claim *named)
+{
+	uint32_t before = c->blocks;
+
+	if (before == named->blocks)
+		return false;
+	*c = *named;
+	blocks_prove(c);
+	return c->blocks > before;
+}
+
+int vb_claim_watch(struct vb_claim *c)
+{
+	struct ucred owner;
+	bool ours = c->uid == vb_claim_user();
+	int fd = vb_abstract_connect(c->name, &owner);
 
 	if (fd < 0)
 		return fd;
-	if (vb_sys_connect(fd, (struct sockaddr *)&addr, length))
-		err = -errno;
-	else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) ||
-		 cred.uid != group_user() || !vb_trust_is_one_user(cred.uid))
-		err = -EPERM;
-	if (!err)
+	if (owner.uid == c->uid && vb_trust_is_one_user(owner.uid) && (ours || vb_domain_has(fd))) {
+		if (!ours)
+			blocks_prove(c);
 		return fd;
+	}
 	vb_descriptor_close(fd);
-	return err;
+	return -EPERM;
 }
 
-/* Reads the text behind the last blank of a line, if it is an abstract name (proc_net_unix(5)). */
-static void line_read(char *line, void (*each)(const struct vb_claim *claim, void *arg), void *arg)
+struct reading {
+	void (*each)(const struct vb_claim *claim, void *arg);
+	void *arg;
+};
+
+static bool name_read(const char *name, void *arg)
 {
-	char *name = strrchr(line, ' ');
+	struct reading *r = arg;
 	struct vb_claim c;
 
-	if (name && name[1] == '@' && name_parse(&c, name + 2))
-		each(&c, arg);
+	if (name_parse(&c, name))
+		r->each(&c, r->arg);
+	return true;
 }
 
 int vb_claim_read(void (*each)(const struct vb_claim *claim, void *arg), void *arg)
 {
-	char text[16384];
-	size_t have = 0;
-	ssize_t n;
-	int fd = vb_sys_open("/proc/net/unix", O_RDONLY | O_CLOEXEC);
+	struct reading r = {each, arg};
 
-	if (fd < 0)
-		return -errno;
-	while ((n = vb_sys_read(fd, text + have, sizeof(text) - 1 - have)) > 0) {
-		char *line = text, *end;
-
-		have += (size_t)n;
-		text[have] = '\0';
-		for (; (end = memchr(line, '\n', have - (size_t)(line - text))); line = end + 1) {
-			*end = '\0';
-			line_read(line, each, arg);
-		}
-		have -= (size_t)(line - text);
-		if (have == sizeof(text) - 1) /* no line is so long */
-			have = 0;
-		memmove(text, line, have);
-	}
-	vb_sys_close(fd);
-	return n < 0 ? -EIO : 0;
+	return vb_abstract_read(name_read, &r);
 }

@@ -53,6 +53,8 @@ enum vb_control_type {
 	VB_CONTROL_RING,
 	VB_CONTROL_LAST,
 	VB_CONTROL_MORE,
+	/* On a socket of its own (remote/port.h): a socket of the port; or, in `text`, why none. */
+	VB_CONTROL_PORT,
 };
 
 /* Bits of a GIVE, but for the last two. */

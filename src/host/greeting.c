@@ -8,6 +8,7 @@
 #include "base/reason.h"
 #include "host/control.h"
 #include "host/descriptor.h"
+#include "host/domain.h"
 #include "host/private.h"
 #include "host/shared.h"
 
@@ -120,6 +121,7 @@ static struct vb_peer *page_take(struct vb_node *node, const struct vb_connectio
 			peer->uid = conn->opened.uid;
 			peer->seen_pid = conn->opened.pid;
 			peer->stranger = !vb_user_is_ours(node, conn->opened.uid);
+			peer->agrees = peer->stranger && vb_domain_has(conn->source.fd);
 			return peer;
 		}
 		*defect = "there is no memory for it";

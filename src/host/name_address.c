@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -21,10 +22,15 @@ static socklen_t address(struct sockaddr_un *addr, int n)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
+void vb_name_text(char *text, size_t size, uint32_t block)
+{
+	snprintf(text, size, "verbatim/%u", block);
+}
+
 socklen_t vb_name_address(struct sockaddr_un *addr, uint32_t block)
 {
-	return address(addr, snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "verbatim/%u",
-				      block));
+	vb_name_text(addr->sun_path + 1, sizeof(addr->sun_path) - 1, block);
+	return address(addr, (int)strlen(addr->sun_path + 1));
 }
 
 socklen_t vb_name_address_keyed(struct sockaddr_un *addr,

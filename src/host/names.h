@@ -10,12 +10,15 @@
 #ifndef VB_HOST_NAMES_H
 #define VB_HOST_NAMES_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "base/siphash.h"
 
+/* The plain name, as host/abstract.h takes it. */
+void vb_name_text(char *text, size_t size, uint32_t block);
 /* Fill in the address of the block's owner; return its length. */
 socklen_t vb_name_address(struct sockaddr_un *addr, uint32_t block);
 socklen_t vb_name_address_keyed(struct sockaddr_un *addr,

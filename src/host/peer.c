@@ -119,6 +119,11 @@ bool vb_peer_is_stranger(const struct vb_peer *peer)
 	return peer->stranger;
 }
 
+bool vb_peer_agrees(const struct vb_peer *peer)
+{
+	return peer->agrees;
+}
+
 bool vb_peer_speaks_for(const struct vb_peer *peer, uint32_t qpn)
 {
 	return !(qpn >> 24) && vb_peer_has_proven(peer, qpn >> VB_QPN_BLOCK_BITS);

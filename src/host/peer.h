@@ -68,6 +68,8 @@ void vb_peer_want_memory(struct vb_peer *peer);
  */
 bool vb_peer_is_watched(const struct vb_peer *peer);
 bool vb_peer_is_stranger(const struct vb_peer *peer);
+/* Of a stranger: whether it shares the port with this process (host/domain.h). */
+bool vb_peer_agrees(const struct vb_peer *peer);
 bool vb_peer_speaks_for(const struct vb_peer *peer, uint32_t qpn);
 void vb_peer_doubt(struct vb_peer *peer);
 

@@ -144,6 +144,7 @@ struct vb_peer {
 	pid_t seen_pid; /* in this process's pid namespace, 0: not visible here */
 	uid_t uid;      /* on its first connection */
 	bool stranger;  /* of another user */
+	bool agrees;    /* a stranger, and in this process's domain */
 	/*
 	 * trust.c: its page may name any block. A block counts when this process has called its
 	 * name and this peer has answered.

@@ -127,6 +127,11 @@ bool vb_trust_is_one_user(uid_t uid)
 	return !uid_is_nobody(uid) || every_user_has_a_number();
 }
 
+bool vb_trust_is_one_group(gid_t gid)
+{
+	return !gid_is_nobody(gid);
+}
+
 bool vb_trust_same_user(uid_t uid)
 {
 	return uid == geteuid() && vb_trust_is_one_user(uid);

@@ -54,6 +54,8 @@ bool vb_trust_socket_names(int sock);
 bool vb_trust_is_one_user(uid_t uid);
 /* Whether it is, besides, the user of this process. */
 bool vb_trust_same_user(uid_t uid);
+/* Whether this number stands for one group; the overflow group's never does. */
+bool vb_trust_is_one_group(gid_t gid);
 
 /* Whether this process was started with VERBATIM_TRUST=uid. */
 bool vb_trust_says_uid(void);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/reason.h"
+#include "device/gid.h"
 #include "engine/engine.h"
 #include "engine/engine_channel.h"
 #include "engine/hook.h"
@@ -102,6 +103,21 @@ static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct v
 }
 
 /*
+ * Packets go to any process that has the port, so these may come from any source. The port is the
+ * user's, or is shared with users that agree. Of these, none can have got a packet of this host by
+ * the wire: such a packet would say that it comes from a process of which its sender is not one.
+ */
+static bool may_pass_on(const struct vb_peer *peer, const struct vb_run *run)
+{
+	union ibv_gid source;
+
+	if (!vb_peer_is_stranger(peer))
+		return true;
+	memcpy(source.raw, run->path.sgid, sizeof(source.raw));
+	return vb_peer_agrees(peer) && !vb_gid_is_local(&source);
+}
+
+/*
  * A run of a peer must name one of the peer's own queue pairs as its source. A peer that could do
  * as much as this process itself is believed: it may hand over what other processes sent. True: the
  * slot needs nothing more.
@@ -111,11 +127,7 @@ static bool source_is_forged(struct vb_engine *e, struct vb_channel *c, const st
 {
 	bool foreign = vb_slot_is_from_wire(slot) || vb_slot_is_handed(slot);
 
-	/*
-	 * Packets go to any process of the user that has the port, so these may come from any
-	 * source.
-	 */
-	if (foreign ? vb_slot_is_from_wire(slot) && !vb_peer_is_stranger(c->peer)
+	if (foreign ? vb_slot_is_from_wire(slot) && may_pass_on(c->peer, run)
 		    : vb_peer_speaks_for(c->peer, run->src_qpn))
 		return false;
 	vb_note(VB_REASON_DROP_FORGED, "process %u sent as qp 0x%x to qp 0x%x: not its own",

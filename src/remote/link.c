@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
 
 #include "base/fork.h"
 #include "base/lock.h"
+#include "base/log.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "engine/engine.h"
@@ -18,9 +20,11 @@
 #include "process/process.h"
 #include "remote/deliver.h"
 #include "remote/part.h"
+#include "remote/port.h"
 #include "remote/steer.h"
 #include "remote/stray.h"
 #include "host/descriptor.h"
+#include "host/domain.h"
 #include "udp/fault.h"
 #include "udp/receive.h"
 #include "udp/socket.h"
@@ -43,6 +47,13 @@
 #define EXIT_NS      100000000ull
 #define EVENTS       8
 
+/* The longest wait for a process that has the port, for a caller and in the progress thread. */
+#define ASK_NS       250000000ull
+#define ASK_LATER_NS 10000000ull
+/* Without a socket: between attempts to bind the port, of which every tenth asks for one, too. */
+#define SEEK_NS      100000000ull
+#define SEEK_ASKS    10u
+
 struct side {
 	_Atomic int fd; /* -1: closed */
 	/* The next packet wakes the progress thread, which clears this when it has woken. */
@@ -54,6 +65,12 @@ struct side {
 	 * then.
 	 */
 	uint64_t mend_at;
+	/*
+	 * Not 0: another user has the port, so there is no socket, and the next attempt to get one
+	 * is due then.
+	 */
+	_Atomic uint64_t seek_at;
+	uint32_t sought; /* attempts */
 	uint32_t senders;
 	struct vb_udp_sender sender[SENDERS];
 	/*
@@ -101,6 +118,10 @@ static void on_packet(void *arg)
 			vb_udp_steer_event(events[i].data.u64);
 			continue;
 		}
+		if (events[i].data.u64 == VB_UDP_LINK_CALLERS) {
+			vb_port_give_ready();
+			continue;
+		}
 		atomic_store(&udp_link.side[events[i].data.u64].armed, false);
 		atomic_store(&udp_link.rang, true);
 	}
@@ -141,25 +162,94 @@ static int socket_watch(struct side *side, int fd, int operation)
 	return epoll_ctl(udp_link.epoll, operation, fd, &event);
 }
 
+#define CURE "processes whose VERBATIM_DOMAIN names one directory or group share it: verbatim(7)"
+
+/*
+ * A receiving socket of this user or, where another user has the port, one that it is given.
+ * Adopted. -EADDRINUSE: none, and `why`.
+ */
+static int receiver_get(struct side *side, bool ipv4, uint64_t wait_ns, char *why, size_t size)
+{
+	int fd = vb_descriptor_adopt(vb_udp_open_receiver(ipv4, &side->buffer));
+
+	if (fd >= 0) {
+		vb_port_give_begin(ipv4);
+		return fd;
+	}
+	snprintf(why, size, CURE);
+	if (fd != -EADDRINUSE || !vb_domain_is_named() || !wait_ns)
+		return fd;
+	return vb_port_ask(ipv4, wait_ns, &side->buffer, why, size);
+}
+
+/*
+ * There is a socket now. Armed, because no thread may poll. 0 or -errno with the reason recorded.
+ */
+static int socket_begin(struct side *side, int fd)
+{
+	if (socket_watch(side, fd, EPOLL_CTL_ADD)) {
+		int err = vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_ctl: %s",
+				    strerror(errno));
+
+		vb_descriptor_close(fd);
+		return err;
+	}
+	atomic_store(&side->fd, fd);
+	atomic_store(&side->seek_at, 0);
+	return 0;
+}
+
 static int side_open(struct side *side, bool ipv4)
 {
+	unsigned int family = ipv4 ? VB_UDP_IPV4 : VB_UDP_IPV6;
+	char why[256];
 	int err = watch_begin();
 	int fd;
 
 	if (err)
 		return err;
-	fd = vb_udp_open_receiver(ipv4, &side->buffer);
-	if (fd < 0)
+	fd = receiver_get(side, ipv4, ASK_NS, why, sizeof(why));
+	if (fd >= 0)
+		return socket_begin(side, fd);
+	if (fd != -EADDRINUSE)
 		return fd;
-	fd = vb_descriptor_adopt(fd);
-	if (socket_watch(side, fd, EPOLL_CTL_ADD)) { /* armed, because no thread polls yet */
-		err = vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_ctl: %s",
-				strerror(errno));
-		vb_descriptor_close(fd);
-		return err;
-	}
-	atomic_store(&side->fd, fd);
+	if (!vb_domain_is_named() || !vb_udp_steer_is_served(family))
+		return vb_udp_refuse_port(ipv4, why);
+	vb_log(VB_LOG_INFO, "udp port (IPv%d): other processes pass packets on; %s", ipv4 ? 4 : 6,
+	       why);
+	side->sought = 0;
+	atomic_store(&side->seek_at, vb_clock_ns() + SEEK_NS);
+	vb_progress_expect(1);
 	return 0;
+}
+
+/* Under the lock, in the progress thread: another attempt to get a socket. */
+static void side_seek(struct side *side, bool ipv4)
+{
+	uint64_t wait = ++side->sought % SEEK_ASKS ? 0 : ASK_LATER_NS;
+	char why[256];
+	int fd = receiver_get(side, ipv4, wait, why, sizeof(why));
+
+	atomic_store(&side->seek_at, vb_clock_ns() + SEEK_NS);
+	if (fd < 0 || socket_begin(side, fd))
+		return;
+	vb_mcast_rejoin(ipv4);
+	vb_udp_steer_renewed();
+}
+
+/* Returns when the next attempt is due, 0: none is. */
+static uint64_t side_seek_due(struct side *side)
+{
+	uint64_t at = atomic_load_explicit(&side->seek_at, memory_order_relaxed);
+
+	if (!at || vb_clock_ns() < at)
+		return at;
+	if (!vb_mutex_try(&udp_link.lock, VB_ORDER_UDP_LINK))
+		return at;
+	if (atomic_load(&side->seek_at) && side->users)
+		side_seek(side, side == &udp_link.side[0]);
+	vb_mutex_release(&udp_link.lock);
+	return atomic_load(&side->seek_at);
 }
 
 static void socket_empty(struct vb_engine *e, int fd, bool ipv4)
@@ -197,8 +287,14 @@ static void side_close(struct vb_engine *e, struct side *side)
 {
 	int fd = atomic_load(&side->fd);
 
-	if (fd >= 0)
+	vb_port_give_end(side == &udp_link.side[0]);
+	atomic_store(&side->seek_at, 0);
+	if (fd >= 0) {
 		side_leave(e, side, fd);
+	} else {
+		vb_udp_steer_part(side == &udp_link.side[0] ? VB_UDP_IPV4 : VB_UDP_IPV6);
+		vb_udp_steer_parted();
+	}
 	for (uint32_t i = 0; i < side->senders; i++)
 		vb_descriptor_close(side->sender[i].fd);
 	side->senders = 0;
@@ -232,7 +328,12 @@ static bool leaving_close(struct side *side, struct vb_engine *keeper)
 	return true;
 }
 
-/* Closes the sockets that were given up a moment ago. */
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a && (!b || a < b) ? a : b;
+}
+
+/* Closes the sockets that were given up a moment ago, and seeks those that are missing. */
 static uint64_t serve(void)
 {
 	uint64_t due = 0;
@@ -240,12 +341,13 @@ static uint64_t serve(void)
 	for (unsigned int i = 0; i < 2; i++) {
 		struct side *side = &udp_link.side[i];
 
+		due = sooner(side_seek_due(side), due);
 		if (atomic_load_explicit(&side->leaving, memory_order_relaxed) < 0)
 			continue;
 		uint64_t at = atomic_load(&side->left_at) + LEAVE_NS;
 
 		if (vb_clock_ns() < at || !leaving_close(side, vb_udp_stray_keeper()))
-			due = at;
+			due = sooner(at, due);
 	}
 	return due;
 }
@@ -356,6 +458,7 @@ int vb_udp_link_socket(unsigned int family)
 static int side_mend(struct side *side, bool ipv4)
 {
 	uint64_t now = vb_clock_ns();
+	char why[256];
 	int fd = -1;
 
 	/* A thread that opens or closes takes the drain lock after the other lock. */
@@ -365,7 +468,7 @@ static int side_mend(struct side *side, bool ipv4)
 		ipv4 ? 4 : 6);
 	vb_descriptor_close(atomic_exchange(&side->fd, -1));
 	if (side->users)
-		fd = vb_descriptor_adopt(vb_udp_open_receiver(ipv4, &side->buffer));
+		fd = receiver_get(side, ipv4, ASK_LATER_NS, why, sizeof(why));
 	side->mend_at = side->users && fd < 0 ? now + MEND_NS : 0;
 	if (fd >= 0) {
 		atomic_store(&side->fd, fd);

@@ -7,6 +7,9 @@
  * A thread that polls an engine with such queue pairs reads the sockets for the whole process. When
  * all of those engines sleep, the progress thread does. Only for that sleep the sockets are armed
  * in its set of watched descriptors: traffic that is polled for wakes no thread.
+ *
+ * Where another user has the port, a family can be in use without a receiving socket
+ * (docs/architecture/domain.md): then other processes pass its packets on, until there is one.
  */
 #ifndef VB_REMOTE_LINK_H
 #define VB_REMOTE_LINK_H
@@ -46,7 +49,7 @@ int vb_udp_link_sender_mend(struct vb_udp_sender *sender);
 uint32_t vb_udp_link_buffer(unsigned int family);
 /*
  * While the family is held: its receiving socket, for group memberships. -1: the program has closed
- * it.
+ * it, or there is none yet.
  */
 int vb_udp_link_socket(unsigned int family);
 
@@ -61,10 +64,11 @@ bool vb_udp_link_take(struct vb_engine *engine);
 /* No thread polls any more: the next packet is to wake the progress thread. */
 void vb_udp_link_arm(void);
 /*
- * The set of watched descriptors (epoll(7)). Tags from VB_UDP_LINK_TAGS on are those of
- * remote/steer.h. -1: there is no set yet.
+ * The set of watched descriptors (epoll(7)). Tags below VB_UDP_LINK_CALLERS are those of sockets,
+ * those from VB_UDP_LINK_TAGS on are those of remote/steer.h. -1: there is no set yet.
  */
-#define VB_UDP_LINK_TAGS 2u
+#define VB_UDP_LINK_CALLERS 2u /* remote/port.h */
+#define VB_UDP_LINK_TAGS    3u
 int vb_udp_link_epoll(void);
 
 #endif

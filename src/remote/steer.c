@@ -27,6 +27,7 @@
 
 #define MEMBERS   256u
 #define CLAIMS    ((VB_MAX_BLOCKS + VB_CLAIM_BLOCKS - 1) / VB_CLAIM_BLOCKS)
+#define REFUSED   256u /* claims of users who do not agree that are called in one reading */
 #define FOREIGN   3u   /* sockets without a claim that may be in the group */
 #define MOST      256u /* places that are asked for when nothing else has answered */
 #define JOIN_NS   20000000ull
@@ -57,9 +58,10 @@ static struct steer {
 	struct vb_claim said[CLAIMS];
 	int own[CLAIMS]; /* sockets of the claims' names */
 	uint32_t claims;
-	/* Claims of other processes that were seen to be of this user. */
+	/* Claims of other processes that were seen to be of this user, or of one that agrees. */
 	struct member member[MEMBERS];
 	uint32_t members;
+	uint32_t refused; /* in the present reading */
 	/*
 	 * The search for places: rounds to come, whether the present one has asked, and how often
 	 * it has looked for answers.
@@ -82,6 +84,11 @@ static unsigned int family_at(int i)
 static int index_of(unsigned int family)
 {
 	return family == VB_UDP_IPV6;
+}
+
+static bool has_socket(int family)
+{
+	return steer.open[family] && vb_udp_link_socket(family_at(family)) >= 0;
 }
 
 static void plan(uint64_t at)
@@ -123,16 +130,19 @@ static void claim_seen(const struct vb_claim *claim, void *arg)
 	for (uint32_t i = 0; i < steer.members; i++, m++) {
 		if (!strcmp(m->claim.name, claim->name)) {
 			m->seen = true;
+			*changed |= vb_claim_prove(&m->claim, claim);
 			return;
 		}
 	}
-	if (steer.members == MEMBERS)
+	if (steer.members == MEMBERS || steer.refused == REFUSED)
 		return;
-	m->fd = vb_claim_watch(claim);
-	if (m->fd < 0)
-		return;
-	watch(m->fd, EPOLLRDHUP, TAG_GONE);
 	m->claim = *claim;
+	m->fd = vb_claim_watch(&m->claim);
+	if (m->fd < 0) {
+		steer.refused += claim->uid != vb_claim_user();
+		return;
+	}
+	watch(m->fd, EPOLLRDHUP, TAG_GONE);
 	m->seen = true;
 	steer.members++;
 	*changed = true;
@@ -154,6 +164,7 @@ static bool look(void)
 
 	for (uint32_t i = 0; i < steer.members; i++)
 		steer.member[i].seen = false;
+	steer.refused = 0;
 	if (vb_claim_read(claim_seen, &changed))
 		return false;
 	for (uint32_t i = 0; i < steer.members;) {
@@ -302,7 +313,7 @@ static void attach(void)
 {
 	for (int i = 0; i < SETTLED; i++) {
 		for (int family = 0; family < VB_CLAIM_FAMILIES; family++) {
-			if (steer.open[family])
+			if (has_socket(family))
 				attach_family(family);
 		}
 		if (!look())
@@ -313,7 +324,7 @@ static void attach(void)
 static void ask(uint32_t places)
 {
 	for (int family = 0; family < VB_CLAIM_FAMILIES; family++) {
-		if (steer.open[family])
+		if (has_socket(family))
 			vb_steer_probe(!family, places);
 	}
 }
@@ -321,7 +332,7 @@ static void ask(uint32_t places)
 static bool answered(void)
 {
 	for (int family = 0; family < VB_CLAIM_FAMILIES; family++) {
-		if (steer.open[family] && vb_steer_place(!family) < 0)
+		if (has_socket(family) && vb_steer_place(!family) < 0)
 			return false;
 	}
 	return true;
@@ -334,7 +345,7 @@ static bool places_take(void)
 
 	memcpy(before, steer.place, sizeof(before));
 	for (int family = 0; family < VB_CLAIM_FAMILIES; family++)
-		steer.place[family] = steer.open[family] ? vb_steer_place(!family) : -1;
+		steer.place[family] = has_socket(family) ? vb_steer_place(!family) : -1;
 	return memcmp(before, steer.place, sizeof(before)) != 0;
 }
 
@@ -362,27 +373,55 @@ static void wait_for_answer(struct vb_engine *e)
 	} while (vb_clock_ns() < until);
 }
 
-void vb_udp_steer_join(struct vb_engine *e, unsigned int family)
+static void begin(unsigned int family)
 {
-	vb_mutex_take(&steer.lock, VB_ORDER_STEER);
 	if (!steer.id) {
 		steer.id = vb_random32() | 1;
 		steer.lost_gap = AGAIN_NS;
 		steer.place[0] = steer.place[1] = -1;
 	}
 	steer.open[index_of(family)] = true;
-	look();
-	attach(); /* the probes need a program */
-	ask(places_likely());
-	wait_for_answer(e);
-	if (!answered()) {
-		ask(MOST);
+}
+
+void vb_udp_steer_join(struct vb_engine *e, unsigned int family)
+{
+	vb_mutex_take(&steer.lock, VB_ORDER_STEER);
+	begin(family);
+	if (has_socket(index_of(family))) {
+		look();
+		attach(); /* the probes need a program */
+		ask(places_likely());
 		wait_for_answer(e);
+		if (!answered()) {
+			ask(MOST);
+			wait_for_answer(e);
+		}
+		places_take();
 	}
-	places_take();
 	publish();
 	attach();
 	vb_mutex_release(&steer.lock);
+}
+
+static void members_forget(void)
+{
+	for (uint32_t i = 0; i < steer.members; i++)
+		unwatch(steer.member[i].fd);
+	steer.members = 0;
+}
+
+bool vb_udp_steer_is_served(unsigned int family)
+{
+	bool served = false;
+
+	vb_mutex_take(&steer.lock, VB_ORDER_STEER);
+	look();
+	for (uint32_t i = 0; i < steer.members && !served; i++)
+		served = steer.member[i].claim.place[index_of(family)] >= 0;
+	if (!steer.open[0] && !steer.open[1])
+		members_forget();
+	vb_mutex_release(&steer.lock);
+	return served;
 }
 
 void vb_udp_steer_part(unsigned int family)
@@ -404,9 +443,7 @@ void vb_udp_steer_parted(void)
 	if (steer.open[0] || steer.open[1]) {
 		publish();
 	} else {
-		for (uint32_t i = 0; i < steer.members; i++)
-			unwatch(steer.member[i].fd);
-		steer.members = 0;
+		members_forget();
 		steer.rounds = 0;
 		steer.id = 0;
 	}

@@ -14,15 +14,21 @@
 #ifndef VB_REMOTE_STEER_H
 #define VB_REMOTE_STEER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct vb_engine;
 
 /*
- * The family's socket is open (remote/link.h): finds its place. Waits 20 ms at most. Under the
- * engine's lock.
+ * The family is in use; if its socket is open (remote/link.h), finds its place. Waits 20 ms at most.
+ * Under the engine's lock.
  */
 void vb_udp_steer_join(struct vb_engine *engine, unsigned int family);
+/*
+ * Whether another process that this one believes has a socket of the family, and so can pass on
+ * packets to this one, which has none.
+ */
+bool vb_udp_steer_is_served(unsigned int family);
 /* The socket is about to be closed: no more packets are steered to it. */
 void vb_udp_steer_part(unsigned int family);
 /* The socket was closed: the process whose socket has taken its place finds that out. */

@@ -115,15 +115,30 @@ static bool find_process(unsigned long inode, char pid[TEXT], char name[TEXT])
 	return found;
 }
 
+/* An IPv6 socket may hold the IPv4 port as well. */
+static bool find(bool ipv4, uint16_t port, struct owner *owner)
+{
+	return find_in(ipv4 ? "/proc/self/net/udp" : "/proc/self/net/udp6", port, owner) ||
+	       find_in(ipv4 ? "/proc/self/net/udp6" : "/proc/self/net/udp", port, owner);
+}
+
+bool vb_udp_holder_user(bool ipv4, uint16_t port, uid_t *uid)
+{
+	struct owner owner = {0};
+
+	if (!find(ipv4, port, &owner) || !owner.inode)
+		return false;
+	*uid = owner.uid;
+	return true;
+}
+
 const char *vb_udp_holder(bool ipv4, uint16_t port, char *text, size_t size)
 {
 	struct owner owner = {0};
 	char pid[TEXT];
 	char name[TEXT];
 
-	/* An IPv6 socket may hold the IPv4 port as well. */
-	if (!find_in(ipv4 ? "/proc/self/net/udp" : "/proc/self/net/udp6", port, &owner) &&
-	    !find_in(ipv4 ? "/proc/self/net/udp6" : "/proc/self/net/udp", port, &owner))
+	if (!find(ipv4, port, &owner))
 		/*
 		 * The kernel itself creates the sockets of drivers, and some of these are in no
 		 * table.

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * Writes a phrase to `text` that can stand behind "held by": "process 4711 (ucx) of user 1000",
@@ -13,5 +14,8 @@
  * Reads /proc, which is slow: for errors only. Returns `text`.
  */
 const char *vb_udp_holder(bool ipv4, uint16_t port, char *text, size_t size);
+
+/* The user of a socket that holds the port. False: none is seen, or the kernel holds it. */
+bool vb_udp_holder_user(bool ipv4, uint16_t port, uid_t *uid);
 
 #endif

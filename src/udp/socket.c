@@ -121,10 +121,8 @@ static int set_ipv4(int fd)
 
 static int set_ipv6(int fd)
 {
-	int err = need(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
+	int err = need(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1, "IPV6_RECVPKTINFO");
 
-	if (!err)
-		err = need(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1, "IPV6_RECVPKTINFO");
 	want(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
 	want(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 	want(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
@@ -134,19 +132,36 @@ static int set_ipv6(int fd)
 	return err;
 }
 
-static int bind_port(int fd, bool ipv4)
+/* What a receiving socket must have set, and what it should have. */
+static int set_receiver(int fd, bool ipv4, uint32_t *buffer)
+{
+	int err = ipv4 ? set_ipv4(fd) : set_ipv6(fd);
+
+	if (err)
+		return err;
+	want(fd, IPPROTO_UDP, UDP_GRO, 1);
+	*buffer = set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, buffer_wanted());
+	return 0;
+}
+
+int vb_udp_refuse_port(bool ipv4, const char *cure)
 {
 	char holder[160];
+
+	return vb_refuse(EADDRINUSE, VB_REASON_PORT_TAKEN, "udp port %u (IPv%d) is held by %s%s%s",
+			 VB_UDP_PORT, ipv4 ? 4 : 6,
+			 vb_udp_holder(ipv4, VB_UDP_PORT, holder, sizeof(holder)),
+			 *cure ? "; " : "", cure);
+}
+
+static int bind_port(int fd, bool ipv4)
+{
 	int err = bind_wildcard(fd, ipv4, VB_UDP_PORT);
 
-	if (err == -EADDRINUSE)
-		return vb_refuse(EADDRINUSE, VB_REASON_PORT_TAKEN,
-				 "udp port %u (IPv%d) is held by %s", VB_UDP_PORT, ipv4 ? 4 : 6,
-				 vb_udp_holder(ipv4, VB_UDP_PORT, holder, sizeof(holder)));
-	if (err)
-		return vb_refuse(-err, VB_REASON_SYSTEM, "bind to udp port %u (IPv%d): %s",
-				 VB_UDP_PORT, ipv4 ? 4 : 6, strerror(-err));
-	return 0;
+	if (err && err != -EADDRINUSE)
+		return vb_refuse(-err, VB_REASON_SYSTEM, "udp port %u (IPv%d): %s", VB_UDP_PORT,
+				 ipv4 ? 4 : 6, strerror(-err));
+	return err;
 }
 
 int vb_udp_open_receiver(bool ipv4, uint32_t *buffer)
@@ -156,18 +171,65 @@ int vb_udp_open_receiver(bool ipv4, uint32_t *buffer)
 
 	if (fd < 0)
 		return fd;
-	err = ipv4 ? set_ipv4(fd) : set_ipv6(fd);
+	err = need(fd, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
+	if (!err && !ipv4)
+		err = need(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
 	if (!err)
-		err = need(fd, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
+		err = set_receiver(fd, ipv4, buffer);
 	if (!err)
 		err = bind_port(fd, ipv4);
 	if (err) {
 		vb_sys_close(fd);
 		return err;
 	}
-	want(fd, IPPROTO_UDP, UDP_GRO, 1);
-	*buffer = set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, buffer_wanted());
 	return fd;
+}
+
+static int int_option(int fd, int level, int name)
+{
+	int value = -1;
+	socklen_t length = sizeof(value);
+
+	return getsockopt(fd, level, name, &value, &length) ? -1 : value;
+}
+
+/* Whether the address is the wildcard address with the port. */
+static bool is_wildcard(const union vb_udp_address *a, bool ipv4)
+{
+	if (ipv4)
+		return a->any.sa_family == AF_INET && a->v4.sin_port == htons(VB_UDP_PORT) &&
+		       a->v4.sin_addr.s_addr == htonl(INADDR_ANY);
+	return a->any.sa_family == AF_INET6 && a->v6.sin6_port == htons(VB_UDP_PORT) &&
+	       IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
+}
+
+/* NULL, or why the socket is of no use for receiving. */
+static const char *receiver_defect(int fd, bool ipv4)
+{
+	union vb_udp_address own = {0}, peer;
+	socklen_t length = sizeof(own), peer_length = sizeof(peer), filter = 0;
+
+	if (int_option(fd, SOL_SOCKET, SO_DOMAIN) != (ipv4 ? AF_INET : AF_INET6) ||
+	    int_option(fd, SOL_SOCKET, SO_TYPE) != SOCK_DGRAM ||
+	    int_option(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_UDP)
+		return "it is no UDP socket of this family";
+	if (getsockname(fd, &own.any, &length) || !is_wildcard(&own, ipv4))
+		return "it is not bound to the port at the wildcard address";
+	if (!ipv4 && int_option(fd, IPPROTO_IPV6, IPV6_V6ONLY) != 1)
+		return "it takes IPv4 as well";
+	if (!getpeername(fd, &peer.any, &peer_length))
+		return "it is connected";
+	/* The length is that of the filter, in instructions (socket(7)). */
+	if (getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &filter) || filter ||
+	    int_option(fd, SOL_SOCKET, SO_LOCK_FILTER) > 0)
+		return "it has a filter";
+	return NULL;
+}
+
+int vb_udp_take_receiver(int fd, bool ipv4, uint32_t *buffer, const char **defect)
+{
+	*defect = receiver_defect(fd, ipv4);
+	return *defect ? -EBADMSG : set_receiver(fd, ipv4, buffer);
 }
 
 void vb_udp_leave(int fd, bool ipv4)

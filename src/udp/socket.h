@@ -16,11 +16,21 @@
 
 /*
  * Opens the receiving socket of a family on VB_UDP_PORT. *buffer gets the granted receive buffer,
- * as the kernel counts it. Returns the descriptor, or -errno with the reason recorded: PORT_TAKEN
- * names the holder of the port. VERBATIM_UDP_BUFFER=bytes asks for another size than the largest
- * that is granted.
+ * as the kernel counts it. Returns the descriptor; -EADDRINUSE: the port is in other hands; any
+ * other -errno has its reason recorded. VERBATIM_UDP_BUFFER=bytes asks for another size than the
+ * largest that is granted.
  */
 int vb_udp_open_receiver(bool ipv4, uint32_t *buffer);
+/*
+ * Records that the port is in other hands (PORT_TAKEN, which names the holder), and `cure`, what
+ * can be done about it. Returns -EADDRINUSE.
+ */
+int vb_udp_refuse_port(bool ipv4, const char *cure);
+/*
+ * Makes a socket that another process has opened this process's receiving socket. -EBADMSG and the
+ * defect if it is of no use.
+ */
+int vb_udp_take_receiver(int fd, bool ipv4, uint32_t *buffer, const char **defect);
 
 /*
  * From now on the kernel gives the family's packets to the other sockets of the port. Packets that

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Promise: a claim reads as it was made, also while its process stands still; its end is told to
- * who watches it; names that are no claims are passed over; another user's is not believed.
+ * who watches it; names that are no claims are passed over; another user's is not believed,
+ * unless it agrees, and then only about the blocks whose names it holds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,9 +11,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -22,6 +25,7 @@
 
 #include "host/claim.h"
 #include "host/descriptor.h"
+#include "host/names.h"
 
 #define NOBODY 65534
 
@@ -160,6 +164,81 @@ static void test_of_another_user(void **state)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
+/*
+ * Another user who agrees is believed about the blocks whose names it holds, and about those that
+ * it comes to hold, but not about others.
+ */
+static void test_of_another_who_agrees(void **state)
+{
+	enum { GROUP = 64101, USER = 64002, OTHER = 64003 };
+	struct vb_claim c = {.id = (uint32_t)getpid() << 8 | 0x77, .serial = 1, .blocks = 3};
+	gid_t group = GROUP;
+	struct ucred who;
+	int told[2], go[2], fds[2], status;
+	char text[16];
+
+	(void)state;
+	if (geteuid())
+		skip();
+	/* High blocks of this process's own: other processes of the host have low chances to meet. */
+	for (uint32_t i = 0; i < 3; i++)
+		c.block[i] = 16000 + 2 * i + 1;
+	assert_int_equal(pipe(told) | pipe(go), 0);
+	pid_t child = fork();
+
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		vb_name_text(c.name, sizeof(c.name), c.block[1]);
+		if (seteuid(OTHER) || vb_abstract_listen(c.name) < 0 || seteuid(0) ||
+		    setgroups(1, &group) || setgid(USER) || setuid(USER))
+			_exit(1);
+		vb_name_text(c.name, sizeof(c.name), c.block[0]);
+		if (vb_abstract_listen(c.name) < 0 || vb_claim_publish(&c) < 0 ||
+		    write(told[1], "c", 1) != 1 || read(go[0], text, 1) != 1)
+			_exit(1);
+		vb_name_text(c.name, sizeof(c.name), c.block[2]);
+		_exit(vb_abstract_listen(c.name) < 0 || write(told[1], "d", 1) != 1 ||
+		      read(go[0], text, 1) != 1);
+	}
+	assert_int_equal(read(told[0], text, 1), 1);
+	assert_int_equal(find(c.id).times, 0); /* without a domain it is not even read */
+	snprintf(text, sizeof(text), "%d", GROUP);
+	setenv("VERBATIM_DOMAIN", text, 1);
+	assert_int_equal(setgroups(1, &group), 0);
+	struct wanted w = find(c.id);
+	struct vb_claim named = w.found;
+
+	assert_int_equal(w.times, 1);
+	assert_int_equal(named.uid, USER);
+	assert_int_equal(named.blocks, 3);
+	fds[0] = vb_claim_watch(&w.found);
+	assert_true(fds[0] >= 0);
+	assert_int_equal(w.found.blocks, 1);
+	assert_int_equal(w.found.block[0], c.block[0]);
+	assert_false(vb_claim_prove(&w.found, &named));
+	assert_int_equal(write(go[1], "g", 1), 1);
+	assert_int_equal(read(told[0], text, 1), 1);
+	assert_true(vb_claim_prove(&w.found, &named));
+	assert_int_equal(w.found.blocks, 2);
+	assert_int_equal(w.found.block[1], c.block[2]);
+	/* Who is not in the group is not believed, whatever its name says. */
+	assert_int_equal(setgroups(0, NULL), 0);
+	w.found = named;
+	assert_int_equal(vb_claim_watch(&w.found), -EPERM);
+	vb_descriptor_close(fds[0]);
+	fds[1] = vb_abstract_connect(named.name, &who);
+	assert_int_equal(who.uid, USER);
+	vb_descriptor_close(fds[1]);
+	unsetenv("VERBATIM_DOMAIN");
+	assert_int_equal(write(go[1], "g", 1), 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < 2; i++) {
+		close(told[i]);
+		close(go[i]);
+	}
+}
+
 static void test_no_claims(void **state)
 {
 	static const char *const names[] = {
@@ -198,6 +277,7 @@ int main(void)
 		cmocka_unit_test(test_reads_as_made),
 		cmocka_unit_test(test_of_one_who_stands_still),
 		cmocka_unit_test(test_of_another_user),
+		cmocka_unit_test(test_of_another_who_agrees),
 		cmocka_unit_test(test_no_claims),
 	};
 

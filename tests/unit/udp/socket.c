@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -94,6 +95,8 @@ static void test_taken(void **state)
 
 		close(next);
 		assert_int_equal(vb_udp_open_receiver(ipv4, &buffer), -EADDRINUSE);
+		assert_int_equal(vb_reason_count(VB_REASON_PORT_TAKEN), before);
+		assert_int_equal(vb_udp_refuse_port(ipv4, ""), -EADDRINUSE);
 		assert_int_equal(vb_reason_count(VB_REASON_PORT_TAKEN), before + 1);
 		int after = open(".", O_RDONLY | O_CLOEXEC); /* no descriptor was left behind */
 
@@ -101,6 +104,49 @@ static void test_taken(void **state)
 		close(after);
 		close(holder);
 		close(open_receiver(ipv4));
+	}
+}
+
+static const char *defect_of(int fd, bool ipv4)
+{
+	const char *defect = NULL;
+	uint32_t buffer;
+
+	assert_int_equal(vb_udp_take_receiver(fd, ipv4, &buffer, &defect), -EBADMSG);
+	close(fd);
+	return defect;
+}
+
+/* What another process gives is looked at: a socket that would not do is refused. */
+static void test_taken_over(void **state)
+{
+	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog filter = {.len = 1, .filter = &nothing};
+
+	(void)state;
+	for (int ipv4 = 0; ipv4 < 2; ipv4++) {
+		const char *defect = NULL;
+		uint32_t buffer = 0;
+		uint16_t port = 0;
+		int fd = open_receiver(ipv4);
+
+		assert_int_equal(vb_udp_take_receiver(fd, ipv4, &buffer, &defect), 0);
+		assert_true(buffer > 0);
+		close(fd);
+		assert_string_equal(defect_of(open_receiver(!ipv4), ipv4),
+				    "it is no UDP socket of this family");
+		assert_string_equal(defect_of(open("/dev/null", O_RDWR | O_CLOEXEC), ipv4),
+				    "it is no UDP socket of this family");
+		assert_string_equal(defect_of(open_sender(ipv4, &port), ipv4),
+				    "it is not bound to the port at the wildcard address");
+		fd = open_receiver(ipv4);
+		vb_udp_leave(fd, ipv4);
+		assert_string_equal(defect_of(fd, ipv4),
+				    "it is not bound to the port at the wildcard address");
+		fd = open_receiver(ipv4);
+		assert_int_equal(
+			setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)), 0);
+		assert_string_equal(defect_of(fd, ipv4), "it has a filter");
 	}
 }
 
@@ -231,10 +277,15 @@ static void test_not_inherited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shared_by_one_user), cmocka_unit_test(test_taken),
-		cmocka_unit_test(test_families_apart),     cmocka_unit_test(test_leave),
-		cmocka_unit_test(test_sender_ports),       cmocka_unit_test(test_sender_is_deaf),
-		cmocka_unit_test(test_buffer_held_down),   cmocka_unit_test(test_not_inherited),
+		cmocka_unit_test(test_shared_by_one_user),
+		cmocka_unit_test(test_taken),
+		cmocka_unit_test(test_taken_over),
+		cmocka_unit_test(test_families_apart),
+		cmocka_unit_test(test_leave),
+		cmocka_unit_test(test_sender_ports),
+		cmocka_unit_test(test_sender_is_deaf),
+		cmocka_unit_test(test_buffer_held_down),
+		cmocka_unit_test(test_not_inherited),
 	};
 
 	net_enter();

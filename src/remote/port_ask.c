@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Asking for a socket of the port. /proc/net/udp says whose the port is. Every process can make the
+ * names of one that gives; a name counts if the kernel says that its maker is that user, and if this
+ * process agrees with it. What comes is looked at before it is used. The time is bounded, whatever
+ * the other processes do.
+ */
+#include "remote/port.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "base/sys.h"
+#include "host/abstract.h"
+#include "host/control.h"
+#include "host/descriptor.h"
+#include "host/domain.h"
+#include "base/clock.h"
+#include "udp/holder.h"
+#include "udp/socket.h"
+#include "wire/packet.h"
+
+#define NAP_NS  500000l
+#define MSEC_NS 1000000ull
+
+struct asking {
+	bool ipv4;
+	uid_t holder;
+	uint64_t until;
+	uint32_t *buffer;
+	int fd;    /* -1: not given yet */
+	bool full; /* the queue of one that gives was full */
+	char *why;
+	size_t size;
+};
+
+static void say(struct asking *a, const struct ucred *who, const char *what)
+{
+	snprintf(a->why, a->size, "process %d of user %u gives no socket of it: %s", (int)who->pid,
+		 who->uid, what);
+}
+
+static int left_ms(const struct asking *a)
+{
+	uint64_t now = vb_clock_ns();
+
+	return now >= a->until ? 0 : (int)((a->until - now + MSEC_NS - 1) / MSEC_NS);
+}
+
+static void given(struct asking *a, const struct ucred *who, int fd)
+{
+	const char *defect = NULL;
+	int err = vb_udp_take_receiver(fd, a->ipv4, a->buffer, &defect);
+
+	if (!err) {
+		a->fd = fd;
+		return;
+	}
+	say(a, who, defect ? defect : strerror(-err));
+	vb_descriptor_close(fd);
+}
+
+static void answer_take(struct asking *a, int sock, const struct ucred *who)
+{
+	int fds[VB_CONTROL_FDS], num_fds = 0;
+	struct vb_control msg;
+
+	if (vb_sys_poll_one(sock, POLLIN, left_ms(a)) != 1) {
+		say(a, who, "it does not answer in time");
+		return;
+	}
+	int n = vb_control_receive(sock, &msg, NULL, fds, &num_fds);
+
+	if (n != 1 || msg.type != VB_CONTROL_PORT)
+		say(a, who,
+		    n == -EPROTO ? "it has another version of this library"
+				 : "its answer cannot be read");
+	else if (num_fds != 1 || fds[0] < 0)
+		say(a, who, msg.text);
+	else {
+		given(a, who, fds[0]);
+		return;
+	}
+	while (num_fds)
+		vb_descriptor_close(fds[--num_fds]);
+}
+
+/* False: no more names are wanted. */
+static bool name_try(const char *name, void *arg)
+{
+	struct asking *a = arg;
+	unsigned int uid, id;
+	struct ucred who;
+	int family, end = 0;
+
+	if (sscanf(name, "verbatim/%u/port%1d/%8x%n", &uid, &family, &id, &end) != 3 ||
+	    name[end] || uid != a->holder || family != (a->ipv4 ? 4 : 6))
+		return true;
+	int sock = vb_abstract_connect(name, &who);
+
+	a->full |= sock == -EAGAIN;
+	if (sock >= 0 && who.uid == a->holder) {
+		if (vb_domain_has(sock))
+			answer_take(a, sock, &who);
+		else
+			say(a, &who, "it is not in the domain of this process");
+	}
+	vb_descriptor_close(sock);
+	return a->fd < 0 && left_ms(a);
+}
+
+int vb_port_ask(bool ipv4, uint64_t wait_ns, uint32_t *buffer, char *why, size_t size)
+{
+	struct asking a = {
+		.ipv4 = ipv4,
+		.until = vb_clock_ns() + wait_ns,
+		.buffer = buffer,
+		.fd = -1,
+		.why = why,
+		.size = size,
+	};
+
+	snprintf(why, size,
+		 "no process of that user gives sockets of it: it has no VERBATIM_DOMAIN");
+	if (vb_domain_defect(why, size) || !vb_udp_holder_user(ipv4, VB_UDP_PORT, &a.holder))
+		return -EADDRINUSE;
+	for (;;) {
+		a.full = false;
+		(void)vb_abstract_read(name_try, &a);
+		if (a.fd >= 0 || !a.full || !left_ms(&a))
+			break;
+		vb_sys_nanosleep(&(struct timespec){.tv_nsec = NAP_NS});
+	}
+	if (a.fd >= 0)
+		vb_log(VB_LOG_INFO, "user %u has given a socket of udp port %u (IPv%d)", a.holder,
+		       VB_UDP_PORT, ipv4 ? 4 : 6);
+	return a.fd >= 0 ? a.fd : -EADDRINUSE;
+}
