@@ -4,11 +4,12 @@
  * stands, however long this thread stood still in between.
  *
  * The look at the published words and the access after it are one restartable sequence (rseq(2)).
- * The kernel sends a thread that is stopped, preempted or signalled between the two back to the
- * look, before it executes another instruction. The access is the last instruction of the sequence:
- * a store, a locked instruction, or a system call, which the kernel finishes before the thread
- * stands still. So a thread that stood still does no harm afterwards, and a process that made the
- * words invalid must wait for running copies only (host/mark.c).
+ * The kernel sends a thread that is preempted, signalled, or stopped and switched away from between
+ * the two back to the look, before it executes another instruction. The access is the last
+ * instruction of the sequence: a store, a locked instruction, or a system call, which the kernel
+ * finishes before the thread stands still. So a thread that stood still (host/standstill.h) does no
+ * harm afterwards, and a process that made the words invalid must wait for running copies only
+ * (host/mark.c).
  *
  * The C library registers the threads (glibc 2.35 and later). A thread that is not registered
  * (another C library, valgrind, glibc.pthread.rseq=0, a processor that this file does not know)

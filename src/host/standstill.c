@@ -22,33 +22,58 @@ struct entry { /* getdents64(2) */
 	char name[];
 };
 
-/* 'T', 'S', ...; 'X': the thread has ended; 0: unknown. */
-static char state_of(int dir, const char *thread)
+/* Reads a file of a thread as text. Returns its length, or -errno. */
+static ssize_t thread_file(int dir, const char *thread, const char *file, char *text, size_t size)
 {
-	char path[64], text[512];
-	ssize_t n = -1;
+	char path[64];
+	ssize_t n;
 
-	snprintf(path, sizeof(path), "%.32s/stat", thread);
+	snprintf(path, sizeof(path), "%.32s/%s", thread, file);
 	int fd = (int)syscall(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
-		return errno == ENOENT ? 'X' : 0;
-	n = vb_sys_read(fd, text, sizeof(text) - 1);
-	int err = errno;
-
-	vb_sys_close(fd);
+		return -errno;
+	n = vb_sys_read(fd, text, size - 1);
 	if (n < 0)
-		return err == ESRCH ? 'X' : 0;
-	text[n] = '\0';
+		n = -errno;
+	vb_sys_close(fd);
+	text[n < 0 ? 0 : n] = '\0';
+	return n;
+}
+
+/* 'T', 'S', ...; 'X': the thread has ended; 0: unknown. */
+static char state_of(int dir, const char *thread)
+{
+	char text[512];
+	ssize_t n = thread_file(dir, thread, "stat", text, sizeof(text));
+
+	if (n < 0)
+		return n == -ENOENT || n == -ESRCH ? 'X' : 0;
 	/* The name of the program may contain anything; no field behind it contains a bracket. */
 	const char *behind = strrchr(text, ')');
 
 	return behind && behind[1] == ' ' ? behind[2] : 0;
 }
 
-static bool still(char state)
+/*
+ * A thread that stops has the state T before it gives up its processor. If it is continued in
+ * between, it goes on without a context switch, and the kernel does not send it back to the begin
+ * of its restartable sequence. The kernel names the function that a thread waits in only when the
+ * thread is in no run queue any more (Linux 5.16 and later), and says "0" otherwise, also to a
+ * process that may not look.
+ */
+static bool off_processor(int dir, const char *thread)
 {
-	return state == 'T' || state == 'Z' || state == 'X';
+	char place[128];
+
+	return thread_file(dir, thread, "wchan", place, sizeof(place)) > 0 && place[0] != '0';
+}
+
+static bool still(int dir, const char *thread)
+{
+	char state = state_of(dir, thread);
+
+	return state == 'Z' || state == 'X' || (state == 'T' && off_processor(dir, thread));
 }
 
 /*
@@ -65,7 +90,7 @@ static int judge(int dir, const char *buf, long bytes)
 		at += e->length;
 		if (e->name[0] < '0' || e->name[0] > '9')
 			continue;
-		if (!still(state_of(dir, e->name)))
+		if (!still(dir, e->name))
 			return -1;
 		n++;
 	}

@@ -18,11 +18,13 @@
 #define VB_STANDSTILL_NS 2000000000ll
 
 /*
- * True: each thread was seen stopped by a signal, or has ended. A stopped thread has left the
- * system call that it was in, so a copy that it had begun is finished, and a guarded access
+ * True: each thread was seen stopped by a signal and off its processor, or has ended. A stopped
+ * thread has left the system call that it was in, so a copy that it had begun is finished. A thread
+ * that is off its processor passes a context switch before it goes on, so a guarded access
  * (host/guard.h) begins anew. False also when this is not known: the process is traced (a tracer
- * stops a thread at the beginning of a call too), frozen, or not visible here. `pid` is a number of
- * this process's pid namespace, 0: not visible.
+ * stops a thread at the beginning of a call too), frozen, not visible here, or belongs to a user
+ * whose threads this process may not look at (/proc/PID/wchan). `pid` is a number of this process's
+ * pid namespace, 0: not visible.
  */
 bool vb_stands_still(pid_t pid);
 

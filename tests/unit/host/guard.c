@@ -8,12 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -159,41 +161,129 @@ static void add_for_ever(struct shared *s)
 	}
 }
 
+/* A process that adds for ever, and ends with this one. */
+static pid_t adder_begin(struct shared **s)
+{
+	*s = mmap(NULL, sizeof(**s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(*s, MAP_FAILED);
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		add_for_ever(*s);
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+static void await_stillness(pid_t pid, int (*pause)(void))
+{
+	while (!vb_stands_still(pid))
+		pause();
+}
+
+/*
+ * Stops the process until it is seen standing still, changes the generation, and lets the process
+ * go on. Nothing is added to the counter any more.
+ */
+static void stop_once(struct shared *s, pid_t pid, int (*pause)(void))
+{
+	uint64_t before = __atomic_load_n(&s->counter, __ATOMIC_RELAXED), refused;
+
+	while (__atomic_load_n(&s->counter, __ATOMIC_RELAXED) == before)
+		pause();
+	kill(pid, SIGSTOP);
+	await_stillness(pid, pause);
+	__atomic_fetch_add(&s->generation, 1, __ATOMIC_SEQ_CST);
+	before = __atomic_load_n(&s->counter, __ATOMIC_RELAXED);
+	refused = __atomic_load_n(&s->refused, __ATOMIC_RELAXED);
+	kill(pid, SIGCONT);
+	while (__atomic_load_n(&s->refused, __ATOMIC_RELAXED) < refused + 2)
+		pause();
+	assert_int_equal(__atomic_load_n(&s->counter, __ATOMIC_RELAXED), before);
+	__atomic_fetch_add(&s->generation, 1, __ATOMIC_SEQ_CST);
+}
+
 static void test_stopped(void **state)
 {
-	struct shared *s =
-		mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shared *s;
+	pid_t pid = adder_begin(&s);
 	int status;
 
 	(void)state;
-	assert_ptr_not_equal(s, MAP_FAILED);
-	pid_t pid = fork();
-
-	if (!pid)
-		add_for_ever(s);
 	assert_false(vb_stands_still(pid));
-	for (int i = 0; i < 500; i++) {
-		uint64_t before = __atomic_load_n(&s->counter, __ATOMIC_RELAXED), refused;
-
-		while (__atomic_load_n(&s->counter, __ATOMIC_RELAXED) == before)
-			sched_yield();
-		kill(pid, SIGSTOP);
-		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-		assert_true(vb_stands_still(pid));
-		__atomic_fetch_add(&s->generation, 1, __ATOMIC_SEQ_CST);
-		before = __atomic_load_n(&s->counter, __ATOMIC_RELAXED);
-		refused = __atomic_load_n(&s->refused, __ATOMIC_RELAXED);
-		kill(pid, SIGCONT);
-		while (__atomic_load_n(&s->refused, __ATOMIC_RELAXED) < refused + 2)
-			sched_yield();
-		assert_int_equal(__atomic_load_n(&s->counter, __ATOMIC_RELAXED), before);
-		__atomic_fetch_add(&s->generation, 1, __ATOMIC_SEQ_CST);
-	}
+	for (int i = 0; i < 500; i++)
+		stop_once(s, pid, sched_yield);
 	kill(pid, SIGKILL);
-	while (!vb_stands_still(pid))
-		sched_yield();
+	await_stillness(pid, sched_yield);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(vb_stands_still(pid));
+	munmap(s, sizeof(*s));
+}
+
+#define ONLOOKERS 100
+
+static void *look_on(void *arg)
+{
+	const struct sched_param least = {0};
+	siginfo_t info;
+
+	pthread_setschedparam(pthread_self(), SCHED_IDLE, &least);
+	assert_int_equal(waitid(P_PID, (id_t) * (pid_t *)arg, &info, WEXITED | WNOWAIT), 0);
+	return NULL;
+}
+
+static int no_pause(void)
+{
+	return 0;
+}
+
+/* Binds the process to another processor than this thread. False: there are not two of them. */
+static bool part_ways(pid_t pid)
+{
+	cpu_set_t all, one;
+	int mine = 0, other;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	while (mine < CPU_SETSIZE && !CPU_ISSET(mine, &all))
+		mine++;
+	other = mine + 1;
+	while (other < CPU_SETSIZE && !CPU_ISSET(other, &all))
+		other++;
+	if (other >= CPU_SETSIZE)
+		return false;
+	CPU_ZERO(&one);
+	CPU_SET(mine, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	CPU_ZERO(&one);
+	CPU_SET(other, &one);
+	assert_int_equal(sched_setaffinity(pid, sizeof(one), &one), 0);
+	return true;
+}
+
+/*
+ * A thread that stops wakes all who wait for its process, before it leaves its processor. With a
+ * hundred of them it is in the state T for so long that it is continued there in one of a hundred
+ * rounds: without a context switch, hence without a second look at the generation. It does not
+ * stand still yet.
+ */
+static void test_stopping(void **state)
+{
+	pthread_t onlooker[ONLOOKERS];
+	struct shared *s;
+	pid_t pid = adder_begin(&s);
+	bool apart = part_ways(pid);
+	int status;
+
+	(void)state;
+	for (int i = 0; i < ONLOOKERS; i++)
+		assert_int_equal(pthread_create(&onlooker[i], NULL, look_on, &pid), 0);
+	for (int i = 0; i < (apart ? 300 : 30); i++)
+		stop_once(s, pid, apart ? no_pause : sched_yield);
+	kill(pid, SIGKILL);
+	for (int i = 0; i < ONLOOKERS; i++)
+		pthread_join(onlooker[i], NULL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
 	munmap(s, sizeof(*s));
 }
 
@@ -203,6 +293,7 @@ int main(void)
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_interruptions),
 		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_stopping),
 	};
 
 	if (!vb_guard_possible()) {
