@@ -53,6 +53,13 @@ bool vb_log_enabled(enum vb_log_level level)
 	return level <= log_level;
 }
 
+bool vb_log_is_silenced(void)
+{
+	const char *text = secure_getenv("VERBATIM_LOG");
+
+	return text && (!strcmp(text, "none") || !strcmp(text, "0"));
+}
+
 /* The file is opened for each line: between lines the program may close every descriptor. */
 static void line_write(const char *line, size_t len)
 {

@@ -2,7 +2,7 @@
 /*
  * The log, which is off unless the environment asks for it.
  *
- * VERBATIM_LOG=error|warn|info|debug (or rdma-core's VERBS_LOG_LEVEL=1..4) chooses the level, and
+ * VERBATIM_LOG=none|error|warn|info|debug (or rdma-core's VERBS_LOG_LEVEL=1..4) chooses the level, and
  * VERBS_LOG_FILE the file, which is appended to (default: standard error). Both are read once, with
  * secure_getenv(3). Each line is one write(2).
  */
@@ -25,6 +25,9 @@ enum vb_log_level {
  * cheap.
  */
 bool vb_log_enabled(enum vb_log_level level);
+
+/* Whether the environment asks for silence by name: VERBATIM_LOG=none. */
+bool vb_log_is_silenced(void);
 
 /* Writes one line. Thread-safe; keeps errno. */
 void vb_log(enum vb_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

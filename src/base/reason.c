@@ -1,46 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Reasons: names, meanings, counters, and the log line of each occurrence. */
+/* Occurrences of reasons: their counters, their log lines, and the list of failures. */
 #include "base/reason.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "base/failure.h"
 #include "base/log.h"
 
-struct reason_entry {
-	enum vb_reason code;
-	const char *name;
-	const char *text;
-};
-
-static const struct reason_entry reasons[] = {{VB_REASON_NONE, "NONE", "no reason recorded"},
-#define VB_REASON_ENTRY(code, name, text) {VB_REASON_##name, #name, text},
-					      VB_REASONS(VB_REASON_ENTRY)
-#undef VB_REASON_ENTRY
-};
-
-#define NUM_REASONS (sizeof(reasons) / sizeof(reasons[0]))
-
-static _Atomic uint64_t counts[NUM_REASONS];
+/* One for each entry of the table, VB_REASON_NONE included. */
+#define VB_REASON_ONE(code, name, text, cause, cure) +1
+static _Atomic uint64_t counts[1 VB_REASONS(VB_REASON_ONE)];
+#undef VB_REASON_ONE
 
 static size_t reason_index(enum vb_reason reason)
 {
-	for (size_t i = 1; i < NUM_REASONS; i++) {
-		if (reasons[i].code == reason)
-			return i;
-	}
-	return 0;
-}
-
-const char *vb_reason_name(enum vb_reason reason)
-{
-	return reasons[reason_index(reason)].name;
-}
-
-const char *vb_reason_text(enum vb_reason reason)
-{
-	return reasons[reason_index(reason)].text;
+	return (size_t)(vb_reason_entry(reason) - vb_reason_entry(VB_REASON_NONE));
 }
 
 uint64_t vb_reason_count(enum vb_reason reason)
@@ -48,15 +24,56 @@ uint64_t vb_reason_count(enum vb_reason reason)
 	return atomic_load_explicit(&counts[reason_index(reason)], memory_order_relaxed);
 }
 
+static void note(struct vb_failure_origin origin, enum vb_reason reason, const char *fmt,
+		 va_list ap)
+{
+	const struct vb_reason_entry *entry = vb_reason_entry(reason);
+	uint64_t before =
+		atomic_fetch_add_explicit(&counts[reason_index(reason)], 1, memory_order_relaxed);
+
+	if (vb_failures_kept()) {
+		va_list again;
+
+		va_copy(again, ap);
+		vb_failure_add(origin, entry->code, before + 1, fmt, again);
+		va_end(again);
+	}
+	if (vb_log_enabled(VB_LOG_DEBUG))
+		vb_log_reason(entry->code, entry->name, fmt, ap);
+}
+
 void vb_note(enum vb_reason reason, const char *fmt, ...)
 {
-	size_t i = reason_index(reason);
 	va_list ap;
 
-	atomic_fetch_add_explicit(&counts[i], 1, memory_order_relaxed);
-	if (!vb_log_enabled(VB_LOG_DEBUG))
-		return;
 	va_start(ap, fmt);
-	vb_log_reason(reasons[i].code, reasons[i].name, fmt, ap);
+	note((struct vb_failure_origin){VB_FAILURE_FACT, 0}, reason, fmt, ap);
+	va_end(ap);
+}
+
+void vb_note_failed(int status, enum vb_reason reason, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	note((struct vb_failure_origin){VB_FAILURE_COMPLETION, status}, reason, fmt, ap);
+	va_end(ap);
+}
+
+void vb_note_request(enum vb_reason reason, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	note((struct vb_failure_origin){VB_FAILURE_REQUEST, 0}, reason, fmt, ap);
+	va_end(ap);
+}
+
+void vb_note_refused(int err, enum vb_reason reason, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	note((struct vb_failure_origin){VB_FAILURE_CALL, err}, reason, fmt, ap);
 	va_end(ap);
 }

@@ -279,15 +279,41 @@ static int list_make(struct listing *l)
 	return err;
 }
 
+#define NONE_TEXT 384
+
+/* Why the list is empty: what each interface lacks. The caller holds the lock. */
+static void explain_none(char text[NONE_TEXT])
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < devices.seen.num_dev && used < NONE_TEXT; i++) {
+		const struct vb_netdev *n = &devices.seen.dev[i];
+		const char *why = !(n->flags & IFF_UP) ? "is down"
+				  : !has_address(n)    ? "has no address"
+						       : "is left out by VERBATIM_DEVICES";
+
+		used += (size_t)snprintf(text + used, NONE_TEXT - used, "%s%s %s", used ? ", " : "",
+					 n->name, why);
+	}
+}
+
 int vb_device_list(struct ibv_device ***list, int *count)
 {
+	char none[NONE_TEXT];
 	struct listing l = {.patterns = vb_wish_patterns()};
 	int err;
 
 	vb_fork_prepare(); /* before a thread can hold the lock */
 	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 	err = list_make(&l);
+	if (!err && !l.count)
+		explain_none(none);
 	vb_mutex_release(&devices.lock);
+	if (!err && !l.count)
+		vb_note_refused(ENODEV, VB_REASON_NO_DEVICE,
+				"get_device_list: the list is empty: %s",
+				none[0] ? none : "there is no network interface");
 	*count = err ? 0 : l.count;
 	if (!err)
 		*list = l.list;

@@ -16,7 +16,8 @@ struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead)
 	if (index - qp->sq_internal -
 		    atomic_load_explicit(&qp->completions.released, memory_order_acquire) >=
 	    qp->sq_max) {
-		vb_note(VB_REASON_QUEUE_FULL,
+		vb_note_refused(
+			ENOMEM, VB_REASON_QUEUE_FULL,
 			"post_send: qp 0x%x: %u requests are posted whose completion was not polled",
 			qp->t.qpn, qp->sq_max);
 		return NULL;

@@ -264,7 +264,7 @@ static int check_rereg(struct ibv_mr *mr)
 		return IBV_REREG_MR_ERR_INPUT;
 	if (vb_mr_of(mr)->provided || vb_mr_of(mr)->foreign || vb_mr_of(mr)->map ||
 	    vb_mr_of(mr)->kind != VB_KEY_REGION) {
-		vb_note(VB_REASON_ARG, "rereg_mr: the memory is not the program's");
+		vb_note_refused(EINVAL, VB_REASON_ARG, "rereg_mr: the memory is not the program's");
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	return 0;

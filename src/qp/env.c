@@ -79,7 +79,8 @@ static void send_explain(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
 {
 	char text[PSNS_TEXT];
 
-	vb_note(reason,
+	vb_note_failed(
+		status, reason,
 		"qp 0x%x -> 0x%x: %s wr_id 0x%llx, %llu bytes, remote 0x%llx rkey 0x%x: status %d (%s): %s%s",
 		qp->t.qpn, wqe->remote_qpn ? wqe->remote_qpn : qp->t.dest_qpn,
 		vb_wr_opcode_name(wqe->opcode), (unsigned long long)wqe->wr_id,
@@ -166,10 +167,11 @@ static void recv_release(struct vb_qp *qp, const struct vb_recv_wqe *wqe)
 
 static void recv_explain(const struct vb_qp *qp, const struct vb_recv_done *done)
 {
-	vb_note(done->reason,
-		"qp 0x%x: receive wr_id 0x%llx (%llu bytes posted): status %d (%s): %s", qp->t.qpn,
-		(unsigned long long)done->wqe->wr_id, (unsigned long long)done->wqe->length,
-		(int)done->status, vb_wc_status_name(done->status), vb_reason_text(done->reason));
+	vb_note_failed(done->status, done->reason,
+		       "qp 0x%x: receive wr_id 0x%llx (%llu bytes posted): status %d (%s): %s",
+		       qp->t.qpn, (unsigned long long)done->wqe->wr_id,
+		       (unsigned long long)done->wqe->length, (int)done->status,
+		       vb_wc_status_name(done->status), vb_reason_text(done->reason));
 }
 
 void vb_env_recv_done_more(struct vb_tqp *t, const struct vb_recv_done *done,
@@ -262,13 +264,15 @@ void vb_env_explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run
 
 	/* Only operations with a remote address in their first packet have one to show. */
 	if (remote && (run->flags & VB_RUN_FIRST))
-		vb_note(reason,
+		vb_note_request(
+			reason,
 			"qp 0x%x refuses op %u psn 0x%x of qp 0x%x: rkey 0x%x range 0x%llx+%u: %s",
 			t->qpn, run->op, run->psn, run->src_qpn, run->rkey,
 			(unsigned long long)run->va, run->dma_length, vb_reason_text(reason));
 	else
-		vb_note(reason, "qp 0x%x refuses op %u psn 0x%x of qp 0x%x, %u bytes: %s", t->qpn,
-			run->op, run->psn, run->src_qpn, run->length, vb_reason_text(reason));
+		vb_note_request(reason, "qp 0x%x refuses op %u psn 0x%x of qp 0x%x, %u bytes: %s",
+				t->qpn, run->op, run->psn, run->src_qpn, run->length,
+				vb_reason_text(reason));
 }
 
 const struct vb_env vb_qp_env = {

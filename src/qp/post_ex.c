@@ -60,7 +60,8 @@ static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
 static struct vb_send_wqe *current(struct vb_qp *qp, const char *setter)
 {
 	if (!qp->builder->current && !qp->builder->error) {
-		vb_note(VB_REASON_ARG, "%s: qp 0x%x: no request was begun", setter, qp->t.qpn);
+		vb_note_refused(EINVAL, VB_REASON_ARG, "%s: qp 0x%x: no request was begun", setter,
+				qp->t.qpn);
 		fail(qp, EINVAL);
 	}
 	return qp->builder->current;
@@ -183,7 +184,8 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote
 	if (!wqe)
 		return;
 	if (!value) {
-		vb_note(VB_REASON_ARG, "wr_atomic_write: qp 0x%x: no value", qp_of(ex)->t.qpn);
+		vb_note_refused(EINVAL, VB_REASON_ARG, "wr_atomic_write: qp 0x%x: no value",
+				qp_of(ex)->t.qpn);
 		fail(qp_of(ex), EINVAL);
 		return;
 	}
@@ -206,8 +208,8 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 	wqe->feth = VB_FETH(type, level);
 	if (type && type <= (IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) && level <= IBV_FLUSH_MR)
 		return;
-	vb_note(VB_REASON_FLUSH_TYPE, "wr_flush: qp 0x%x: type 0x%x, level %u", qp->t.qpn, type,
-		level);
+	vb_note_refused(EINVAL, VB_REASON_FLUSH_TYPE, "wr_flush: qp 0x%x: type 0x%x, level %u",
+			qp->t.qpn, type, level);
 	fail(qp, EINVAL);
 }
 
@@ -283,7 +285,8 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 	if (!current(qp, "wr_set_ud_addr"))
 		return;
 	if (!ah) {
-		vb_note(VB_REASON_ARG, "wr_set_ud_addr: qp 0x%x: no address handle", qp->t.qpn);
+		vb_note_refused(EINVAL, VB_REASON_ARG, "wr_set_ud_addr: qp 0x%x: no address handle",
+				qp->t.qpn);
 		fail(qp, EINVAL);
 		return;
 	}

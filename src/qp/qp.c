@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/failure.h"
 #include "base/reason.h"
 #include "object/context.h"
 #include "engine/cq.h"
@@ -266,6 +267,7 @@ int vb_qp_create(struct ibv_context *ctx, const struct vb_qp_kind *kind,
 	vb_lock_release(&qp->engine->lock);
 	attr->cap = qp->attrs->cap;
 	*out = &qp->u.qp;
+	vb_failures_past();
 	return 0;
 put_qp:
 	if (qp) {

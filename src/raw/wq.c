@@ -49,8 +49,9 @@ static void complete(struct vb_wq *w, const struct vb_recv_wqe *wqe, enum ibv_wc
 	cqe.solicited = status != IBV_WC_SUCCESS;
 	atomic_fetch_add_explicit(&w->rq.done, 1, memory_order_release);
 	if (status != IBV_WC_SUCCESS)
-		vb_note(reason, "wq %u: receive wr_id 0x%llx: status %d (%s)", w->wq.wq_num,
-			(unsigned long long)wqe->wr_id, (int)status, vb_wc_status_name(status));
+		vb_note_failed(status, reason, "wq %u: receive wr_id 0x%llx: status %d (%s)",
+			       w->wq.wq_num, (unsigned long long)wqe->wr_id, (int)status,
+			       vb_wc_status_name(status));
 	if (!vb_cq_push_more(w->cq, &cqe, more))
 		w->broken = true;
 }

@@ -112,9 +112,10 @@ static void complete_op(struct vb_srq *s, const struct ibv_ops_wr *wr, enum ibv_
 	if (status != IBV_WC_SUCCESS) {
 		cqe.solicited = 1;
 		cqe.wc.vendor_err = VB_REASON_TAG_GONE;
-		vb_note(VB_REASON_TAG_GONE, "post_srq_ops: wr_id 0x%llx: handle 0x%x: %s",
-			(unsigned long long)wr->wr_id, wr->tm.handle,
-			vb_reason_text(VB_REASON_TAG_GONE));
+		vb_note_failed(status, VB_REASON_TAG_GONE,
+			       "post_srq_ops: wr_id 0x%llx: handle 0x%x: %s",
+			       (unsigned long long)wr->wr_id, wr->tm.handle,
+			       vb_reason_text(VB_REASON_TAG_GONE));
 	}
 	vb_cq_push(s->cq, &cqe);
 }
@@ -333,9 +334,10 @@ static void complete_tag(struct vb_qp *qp, const struct vb_tag_entry *e, enum ib
 		more.priv = ntohl(e->app_ctx);
 	}
 	if (status != IBV_WC_SUCCESS)
-		vb_note(reason, "qp 0x%x: tagged buffer wr_id 0x%llx, tag 0x%llx: status %d: %s",
-			qp->t.qpn, (unsigned long long)e->wqe.wr_id, (unsigned long long)e->matched,
-			(int)status, vb_reason_text(reason));
+		vb_note_failed(status, reason,
+			       "qp 0x%x: tagged buffer wr_id 0x%llx, tag 0x%llx: status %d: %s",
+			       qp->t.qpn, (unsigned long long)e->wqe.wr_id,
+			       (unsigned long long)e->matched, (int)status, vb_reason_text(reason));
 	/* Of the two completions of a rendezvous the second one is counted. */
 	if (qp->counted && (flags != IBV_WC_TM_MATCH || status != IBV_WC_SUCCESS))
 		vb_comp_cntr_count(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, bytes,
