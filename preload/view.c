@@ -56,7 +56,10 @@ static bool join(char room[PATH_MAX], const char *a, const char *b, const char *
 	return true;
 }
 
-/* Whether the view has this file; a link that leads out of it is the machine's own file. */
+/*
+ * Whether a path means the view's file. A link that leads out of the view stands for the machine's
+ * own file, and what the view has not may be of the machine.
+ */
 static bool view_has(const char *file)
 {
 	char path[PATH_MAX];
@@ -66,9 +69,10 @@ static bool view_has(const char *file)
 	if (!join(path, view.root, file, ""))
 		return false;
 	length = syscall(SYS_readlinkat, AT_FDCWD, path, link, sizeof(link) - 1);
-	if (length < 0)
-		return errno == EINVAL; /* there, and no link */
-	return !begins(link, "/sys/") && !begins(link, "/dev/infiniband/");
+	if (length >= 0)
+		return !begins(link, "/sys/") && !begins(link, "/dev/infiniband/");
+	return errno == EINVAL /* there, and no link */ ||
+	       syscall(SYS_faccessat, AT_FDCWD, file, F_OK) != 0;
 }
 
 static enum node node_of(const char *text)
@@ -133,7 +137,7 @@ static const char *outside(const struct place *place, const char *rest, const ch
 	return room;
 }
 
-/* The path of a file in the view, if the view has it; `rest`: what comes after the place. */
+/* The path of a file in the view, or NULL; `rest`: what comes after the place. */
 static const char *inside(struct place *place, const char *rest, char room[PATH_MAX])
 {
 	char file[PLACE + NAME_MAX + 2];
@@ -282,15 +286,30 @@ const char *view_path(int dir, const char *path, char room[PATH_MAX])
 	return use;
 }
 
+/* Whether a canonical path of the view, its front cut off, is a name that programs see. */
+static bool is_shown(const char *path, size_t size)
+{
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		size_t length = strlen(lists[i]);
+
+		if (size >= length && !memcmp(path, lists[i], length) &&
+		    (size == length || path[length] == '/'))
+			return true;
+	}
+	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++) {
+		size_t length = strlen(beginnings[i]);
+
+		if (size >= length && !memcmp(path, beginnings[i], length))
+			return true;
+	}
+	return false;
+}
+
 size_t view_front(const char *path, size_t size)
 {
-	if (!view.length || size < view.length + 4 || memcmp(path, view.root, view.length) != 0)
+	if (!view.length || size <= view.length || memcmp(path, view.root, view.length) != 0)
 		return 0;
-	path += view.length;
-	if ((memcmp(path, "/sys", 4) != 0 && memcmp(path, "/dev", 4) != 0) ||
-	    (size > view.length + 4 && path[4] != '/'))
-		return 0;
-	return view.length;
+	return is_shown(path + view.length, size - view.length) ? view.length : 0;
 }
 
 void view_cut(char *path)
