@@ -15,6 +15,7 @@ static const struct command {
 	{"run", command_run},
 	{"devices", command_devices},
 	{"view", command_view},
+	{"explain", command_explain},
 };
 
 struct choice {
@@ -30,7 +31,8 @@ static const char doc[] =
 	"Commands:\n"
 	"  run [--] CMD ARG...   run a program on this library instead of the system's libibverbs\n"
 	"  devices               list devices, addresses and states, and what processes can reach\n"
-	"  view DIR              write the files that other programs look for under /sys and /dev\n";
+	"  view DIR              write the files that other programs look for under /sys and /dev\n"
+	"  explain [SUBJECT]     tell what a code, a status or an errno means, or what failed in a process\n";
 
 static const struct command *find_command(const char *name)
 {
