@@ -89,3 +89,11 @@ void spin_once(unsigned int *turns)
 	else
 		cpu_relax();
 }
+
+void wait_once(uint64_t begun)
+{
+	if (now_us() - begun < 2000)
+		sched_yield();
+	else
+		usleep(100);
+}

@@ -17,5 +17,10 @@ void sleep_ms(unsigned int ms);
 
 /* One turn of a busy wait: a pause, and now and then sched_yield(2). */
 void spin_once(unsigned int *turns);
+/*
+ * One turn of a wait for what may take long, such as a time-out: yields for the first 2 ms since
+ * @begun (now_us()), then sleeps 0.1 ms a turn, which leaves the processor to other tests.
+ */
+void wait_once(uint64_t begun);
 
 #endif

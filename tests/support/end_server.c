@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -182,7 +181,7 @@ static int serve_post_send(struct end *end, struct end_request *request)
 
 static int serve_poll(struct end *end, int which, int max, int ms, struct ibv_wc *wc)
 {
-	uint64_t limit = now_ms() + (uint64_t)ms;
+	uint64_t begun = now_us();
 	int got = 0;
 
 	for (;;) {
@@ -190,10 +189,10 @@ static int serve_poll(struct end *end, int which, int max, int ms, struct ibv_wc
 
 		CHECK(n >= 0);
 		got += n;
-		if (got == max || (!n && now_ms() >= limit))
+		if (got == max || (!n && now_us() - begun >= (uint64_t)ms * 1000u))
 			return got;
 		if (!n)
-			sched_yield();
+			wait_once(begun);
 	}
 }
 
