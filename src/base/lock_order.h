@@ -48,6 +48,7 @@
 	X(EVENT_QUEUE,   "events that wait for the program") \
 	X(ENGINES,       "the list of engines") \
 	X(PATHS,         "path counters of engines that have ended") \
+	X(PORT_COUNTERS, "blocks of port counters") \
 	X(SLAB,          "pages of small pieces of device memory") \
 	X(NODE,          "the node: peers, connections, channels, names, keys") \
 	X(ARENA,         "memory that peers map") \

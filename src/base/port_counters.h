@@ -71,6 +71,14 @@ struct vb_counter_head {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t blocks; /* that follow this one; grows only */
+	/*
+	 * The file of those that have ended (VB_COUNTER_ENDED), which is replaced as a whole: it
+	 * counts its replacements, and has behind its blocks so many more, which name the files
+	 * that were added to it last. A file that is still there under such a name is not to be
+	 * counted again.
+	 */
+	uint64_t generation;
+	uint32_t names;
 };
 
 struct vb_counter_block {
@@ -82,5 +90,10 @@ _Static_assert(sizeof(struct vb_counter_block) <= VB_COUNTER_BLOCK, "a block has
 
 /* Below the view's directory. */
 #define VB_COUNTER_FOLDER ".counters"
+#define VB_COUNTER_ENDED  "ended"
+/* Held (flock(2)) by who writes sums into the tree. */
+#define VB_COUNTER_LOCK   "lock"
+/* The most files that are added to the file of the ended at once. */
+#define VB_COUNTER_NAMES  64
 
 #endif

@@ -413,7 +413,7 @@ int vb_cq_engine(struct vb_cq *cq, struct vb_engine **engine)
 
 	vb_lock_take(&cq->poll_lock);
 	if (!cq->own)
-		err = vb_engine_create(&cq->own, false);
+		err = vb_engine_create(&cq->own, cq->ex.context->device, false);
 	*engine = cq->own;
 	vb_lock_release(&cq->poll_lock);
 	return err;

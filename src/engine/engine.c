@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/reason.h"
+#include "device/counters.h"
 #include "engine/engine_channel.h"
 #include "engine/engines.h"
 #include "engine/hook.h"
@@ -30,19 +31,32 @@ static void life_step(struct vb_engine *e)
 	vb_lock_release(&e->lock);
 }
 
-int vb_engine_create(struct vb_engine **engine, bool leans)
+static int count_for(struct vb_engine *e, const struct ibv_device *device)
+{
+	e->counters = vb_counters_take(device ? device->name : NULL);
+	if (!e->counters)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "port counters");
+	e->port = &e->counters->block->c;
+	return 0;
+}
+
+int vb_engine_create(struct vb_engine **engine, const struct ibv_device *device, bool leans)
 {
 	struct vb_engine *e = vb_engines_new(leans);
 	int err;
 
 	if (!e)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "engine");
-	err = vb_process_node(&e->node);
+	err = count_for(e, device);
+	if (!err)
+		err = vb_process_node(&e->node);
 	if (!err && leans)
 		err = vb_bias_allow(&e->lock);
 	if (!err)
 		err = vb_node_engine_alloc(e->node, &e->index);
 	if (err) {
+		if (e->counters)
+			vb_counters_give_back(e->counters);
 		vb_engines_give_back(e);
 		return err;
 	}
@@ -71,6 +85,7 @@ void vb_engine_destroy(struct vb_engine *e)
 			e->link[i]->fini(e);
 	}
 	vb_node_engine_free(e->node, e->index);
+	vb_counters_give_back(e->counters);
 	vb_engines_give_back(e);
 }
 

@@ -23,6 +23,7 @@
 /* How often the progress thread looks whether an engine is still polled. */
 #define VB_LEASE_NS 2000000ull
 
+struct vb_counters;
 struct vb_engine_hook;
 struct vb_qp;
 struct vb_remote_engine;
@@ -47,6 +48,8 @@ struct vb_engine {
 	_Atomic uint64_t polls;   /* the lease: grows while a thread polls */
 	_Atomic uintptr_t poller; /* the thread that polled it last (vb_bias_self()) */
 	struct vb_paths paths;
+	struct vb_port_counters *port; /* what it counts for its device's port */
+	struct vb_counters *counters;  /* the block that `port` lies in */
 	struct vb_node *node;
 	struct vb_page_engine *pub; /* this engine's entry of the published table */
 	uint32_t index;
@@ -88,8 +91,11 @@ struct vb_engine {
 	struct vb_engine *next_spare;
 };
 
-/* `leans`: the engine's lock may lean towards a thread (base/bias.h). */
-int vb_engine_create(struct vb_engine **engine, bool leans);
+/*
+ * `device`: for whose port it counts (NULL: none). `leans`: the engine's lock may lean towards a
+ * thread (base/bias.h).
+ */
+int vb_engine_create(struct vb_engine **engine, const struct ibv_device *device, bool leans);
 /* No queue pair is left. Takes the engine off the process's list and closes its channels. */
 void vb_engine_destroy(struct vb_engine *engine);
 

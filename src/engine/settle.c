@@ -3,6 +3,7 @@
  * What follows when the protocol has run, or a run has arrived: errors, events, and what was noted
  * meanwhile.
  */
+#include "engine/count.h"
 #include "base/reason.h"
 #include "engine/qp.h"
 
@@ -60,6 +61,7 @@ void vb_qp_settle(struct vb_qp *qp)
 void vb_qp_arrived(struct vb_qp *qp, const struct vb_run *run, const void *payload)
 {
 	vb_lock_assert_held(&qp->engine->lock);
+	vb_count_arrived(qp->engine, run);
 	qp->kind->receive(qp, run, payload);
 	vb_qp_touched(qp);
 }

@@ -12,7 +12,7 @@ int vb_td_engine(struct vb_td *t, struct vb_engine **engine)
 
 	vb_mutex_take(&t->lock, VB_ORDER_THREAD_DOMAIN);
 	if (!t->engine)
-		err = vb_engine_create(&t->engine, true);
+		err = vb_engine_create(&t->engine, t->td.context->device, true);
 	t->engine_end = vb_engine_destroy;
 	*engine = t->engine;
 	vb_mutex_release(&t->lock);

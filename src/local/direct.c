@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/reason.h"
+#include "engine/count.h"
 #include "qp/env.h"
 #include "memory/memory.h"
 #include "qp/qp.h"
@@ -337,6 +338,7 @@ enum vb_direct vb_local_direct(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	if (result == VB_DIRECT_DONE) {
 		e->paths.direct_requests++;
 		e->paths.direct_bytes += wqe->length;
+		vb_count_direct(e, vb_operation(wqe->opcode)->op, qp->t.mtu, wqe->length);
 	}
 	if (result != VB_DIRECT_DECLINED)
 		return result;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/reason.h"
+#include "engine/count.h"
 #include "process/limits.h"
 #include "host/slot.h"
 
@@ -221,6 +222,7 @@ static void commit(struct vb_qp *qp, const struct vb_run *run)
 	struct vb_channel *c = qp->reserved_channel;
 
 	if (!c) {
+		vb_count_fault(qp->engine, VB_REASON_DROP_UNREACHABLE);
 		vb_note(VB_REASON_DROP_UNREACHABLE, "qp 0x%x: datagram for qp 0x%x: %s", qp->t.qpn,
 			run->dest_qpn,
 			qp->datagrams ? qp->datagrams->discard_why : "its channel is gone");
@@ -232,6 +234,7 @@ static void commit(struct vb_qp *qp, const struct vb_run *run)
 	vb_ring_push(&c->tx);
 	vb_engine_pushed(qp->engine, c);
 	path_count(&qp->engine->paths, c->loop, run->length);
+	vb_count_sent(qp->engine, run);
 }
 
 static void release(struct vb_qp *qp)

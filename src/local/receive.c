@@ -8,6 +8,7 @@
 
 #include "base/reason.h"
 #include "device/gid.h"
+#include "engine/count.h"
 #include "engine/engine.h"
 #include "engine/engine_channel.h"
 #include "engine/hook.h"
@@ -93,6 +94,7 @@ static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint8_t servi
 /* Refuses a request for a queue pair that this engine does not serve. */
 static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run)
 {
+	vb_count_fault(e, VB_REASON_DROP_QPN);
 	vb_note(VB_REASON_DROP_QPN, "run for qp 0x%x from qp 0x%x: no such queue pair",
 		run->dest_qpn, run->src_qpn);
 	if (!vb_service_reliable(run->service) || run->op == VB_OP_ACK || run->op == VB_OP_DROP ||

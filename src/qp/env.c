@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/reason.h"
+#include "engine/count.h"
 #include "engine/cq.h"
 #include "qp/comp_cntr.h"
 #include "qp/env.h"
@@ -115,6 +116,7 @@ void vb_env_send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_sta
 	if (status != IBV_WC_SUCCESS) {
 		cqe.wc.vendor_err = reason;
 		cqe.solicited = 1;
+		vb_count_failure(qp->engine, true, status);
 		send_explain(qp, wqe, status, reason);
 	}
 	if (!vb_cq_push(qp->scq, &cqe))
@@ -196,6 +198,7 @@ void vb_env_recv_done_more(struct vb_tqp *t, const struct vb_recv_done *done,
 	if (done->status != IBV_WC_SUCCESS) {
 		cqe.wc.vendor_err = done->reason;
 		cqe.solicited = 1;
+		vb_count_failure(qp->engine, false, done->status);
 		recv_explain(qp, done);
 	}
 	if (qp->counted)
@@ -244,8 +247,14 @@ void vb_env_state_changed(struct vb_tqp *t)
 		vb_qp_entered_error(qp);
 }
 
+void vb_env_count(struct vb_tqp *t, enum vb_count what)
+{
+	vb_count_event(vb_qp_of_tqp(t)->engine, what);
+}
+
 void vb_env_drop(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
 {
+	vb_count_fault(vb_qp_of_tqp(t)->engine, reason);
 	if (reason == VB_REASON_DROP_PSN)
 		vb_note(reason,
 			"qp 0x%x: dropped op %u from qp 0x%x: psn 0x%x has come, psn 0x%x is expected "
@@ -262,6 +271,7 @@ void vb_env_explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run
 	bool remote = run->op == VB_OP_WRITE || run->op == VB_OP_READ_REQUEST ||
 		      run->op == VB_OP_ATOMIC_WRITE || run->op == VB_OP_FLUSH;
 
+	vb_count_fault(vb_qp_of_tqp(t)->engine, reason);
 	/* Only operations with a remote address in their first packet have one to show. */
 	if (remote && (run->flags & VB_RUN_FIRST))
 		vb_note_request(

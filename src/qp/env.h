@@ -46,6 +46,7 @@ enum vb_reason vb_env_invalidate(struct vb_tqp *t, uint32_t key);
 enum vb_reason vb_env_bind(struct vb_tqp *t, const struct vb_send_wqe *wqe);
 void vb_env_event(struct vb_tqp *t, enum ibv_event_type type);
 void vb_env_state_changed(struct vb_tqp *t);
+void vb_env_count(struct vb_tqp *t, enum vb_count what);
 void vb_env_drop(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run);
 void vb_env_explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run);
 
@@ -77,9 +78,9 @@ void vb_env_remote_done(struct vb_tqp *t, uint8_t op, uint64_t bytes, bool ok);
 	.remote_read = vb_env_remote_read, .remote_atomic = vb_env_remote_atomic,               \
 	.remote_atomic_write = vb_env_remote_atomic_write, .remote_flush = vb_env_remote_flush, \
 	.invalidate = vb_env_invalidate, .bind = vb_env_bind
-#define VB_ENV_QUEUE                                                                       \
-	.timer = vb_env_timer, .now = vb_env_now, .remote_done = vb_env_remote_done,       \
-	.event = vb_env_event, .state_changed = vb_env_state_changed, .drop = vb_env_drop, \
-	.explain = vb_env_explain
+#define VB_ENV_QUEUE                                                                         \
+	.timer = vb_env_timer, .now = vb_env_now, .remote_done = vb_env_remote_done,         \
+	.event = vb_env_event, .state_changed = vb_env_state_changed, .count = vb_env_count, \
+	.drop = vb_env_drop, .explain = vb_env_explain
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/count.h"
 #include "engine/engines.h"
 #include "engine/engine.h"
 #include "remote/mcast.h"
@@ -17,6 +18,7 @@
 #include "remote/stray.h"
 #include "remote/udp.h"
 #include "host/bell.h"
+#include "udp/address.h"
 
 #define STAGING_BYTES 65536u
 
@@ -68,11 +70,14 @@ void vb_udp_deliver_here(struct vb_engine *e, const struct vb_run *run, const ui
 	enum vb_reason reason = qp ? judge(qp, run) : VB_REASON_DROP_QPN;
 
 	if (reason) {
+		vb_count_fault(e, reason);
 		vb_udp_drop(reason, run);
 		return;
 	}
 	if (qp->t.service != VB_SERVICE_UD)
 		vb_udp_reply_heard(qp, run);
+	else if (vb_udp_is_multicast(run->path.dgid))
+		e->port->rx_multicast += run->segments;
 	vb_qp_arrived(qp, run, payload);
 }
 
@@ -140,6 +145,7 @@ void vb_udp_deliver(void *arg, const struct vb_run *run, const uint8_t *payload,
 		vb_udp_stray(e, run, payload);
 		break;
 	default:
+		vb_count_fault(e, VB_REASON_DROP_QPN);
 		vb_udp_drop(VB_REASON_DROP_QPN, run);
 		break;
 	}

@@ -4,6 +4,7 @@
  * from there.
  */
 #include "base/reason.h"
+#include "engine/count.h"
 #include "qp/qp.h"
 #include "remote/link.h"
 #include "remote/part.h"
@@ -25,14 +26,31 @@ static struct vb_udp_sender *sender_for(struct vb_qp *qp, const struct vb_path *
 	return sender;
 }
 
+static void run_count(struct vb_qp *qp, const struct vb_run *run, const struct vb_run *ack, int err)
+{
+	struct vb_engine *e = qp->engine;
+
+	if (err) {
+		vb_count_fault(e, VB_REASON_DROP_SEND_BUFFER);
+		return;
+	}
+	vb_count_sent(e, run);
+	if (ack)
+		vb_count_sent(e, ack);
+	if (qp->t.service == VB_SERVICE_UD && vb_udp_is_multicast(run->path.dgid))
+		e->port->tx_multicast += run->segments;
+}
+
 /* Sends the run, whose payload is staged, and perhaps an acknowledgement behind it. */
 static void run_send(struct vb_qp *qp, const struct vb_run *run, const struct vb_run *ack)
 {
 	const struct vb_path *path = qp->t.service == VB_SERVICE_UD ? &run->path : &qp->path;
 	struct vb_udp_sender *sender = sender_for(qp, path);
 	struct vb_paths *paths = &qp->engine->paths;
+	int err;
 
 	if (!sender) {
+		vb_count_fault(qp->engine, VB_REASON_DROP_UNREACHABLE);
 		vb_note(VB_REASON_DROP_UNREACHABLE,
 			"qp 0x%x: run for qp 0x%x: no socket of the family", qp->t.qpn,
 			run->dest_qpn);
@@ -42,13 +60,14 @@ static void run_send(struct vb_qp *qp, const struct vb_run *run, const struct vb
 	if (!vb_descriptor_still(sender->fd) && vb_udp_link_sender_mend(sender))
 		return;
 	if (ack)
-		vb_udp_send_pair(sender, path, qp->remote->ifindex, run, qp->t.mtu,
-				 qp->engine->remote->staging, ack);
+		err = vb_udp_send_pair(sender, path, qp->remote->ifindex, run, qp->t.mtu,
+				       qp->engine->remote->staging, ack);
 	else
-		vb_udp_send(sender, path, qp->remote->ifindex, run, qp->t.mtu,
-			    qp->engine->remote->staging);
+		err = vb_udp_send(sender, path, qp->remote->ifindex, run, qp->t.mtu,
+				  qp->engine->remote->staging);
 	paths->udp_runs += ack ? 2 : 1;
 	paths->udp_bytes += run->length;
+	run_count(qp, run, ack, err);
 }
 
 /* Sends the held run. */

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/reason.h"
 #include "base/sys.h"
+#include "base/port_counters.h"
 #include "engine/engine.h"
 #include "remote/mcast.h"
 #include "process/process.h"
@@ -481,6 +482,15 @@ static int side_mend(struct side *side, bool ipv4)
 	return fd;
 }
 
+/* At the port of the engine that has read them: of what is no packet, no other is known. */
+static void count_faults(struct vb_engine *e)
+{
+	struct vb_udp_faults faults = vb_udp_receiver_faults(udp_link.receiver);
+
+	e->port->rx_errors += faults.packets;
+	e->port->rx_icrc += faults.icrc;
+}
+
 /* Under the drain lock. */
 static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
 {
@@ -489,7 +499,10 @@ static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
 	/* The program may have closed it: the number would be the program's own by now. */
 	if (fd >= 0 ? !vb_descriptor_still(fd) : side->mend_at != 0)
 		fd = side_mend(side, ipv4);
-	return fd >= 0 && vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) > 0;
+	if (fd < 0 || vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) <= 0)
+		return false;
+	count_faults(e);
+	return true;
 }
 
 /*

@@ -257,7 +257,7 @@ struct vb_engine *vb_udp_stray_keeper(void)
 	vb_mutex_take(&keeper_lock, VB_ORDER_KEEPER);
 	struct vb_engine *e = atomic_load(&keeper);
 
-	if (!e && !vb_engine_create(&e, false))
+	if (!e && !vb_engine_create(&e, NULL, false))
 		atomic_store(&keeper, e);
 	e = atomic_load(&keeper);
 	vb_mutex_release(&keeper_lock);

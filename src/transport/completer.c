@@ -31,6 +31,8 @@ static bool acked(struct vb_tqp *qp, uint32_t upto)
 
 	if (qp->req.una != before)
 		progress(qp);
+	if (!clear)
+		vb_tqp_count(qp, VB_COUNT_IMPLIED_NAK);
 	return clear;
 }
 

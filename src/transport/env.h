@@ -38,6 +38,14 @@ enum vb_direct {
 	VB_DIRECT_MORE,     /* a part of the request is done (wqe->done); call again later */
 };
 
+/* What the protocol alone sees of retries. */
+enum vb_count {
+	VB_COUNT_OUT_OF_SEQUENCE, /* responder: a packet before this one is missing */
+	VB_COUNT_DUPLICATE,       /* responder: a request has come again */
+	VB_COUNT_TIMEOUT,         /* requester: the acknowledgement timer has expired */
+	VB_COUNT_IMPLIED_NAK,     /* requester: acknowledged beyond a response that is missing */
+};
+
 /* The link to the peer. */
 struct vb_env_link {
 	/*
@@ -174,6 +182,8 @@ struct vb_env_queue {
 	 * receives, publishes the state, and raises LAST_WQE_REACHED.
 	 */
 	void (*state_changed)(struct vb_tqp *qp);
+	/* Something that port counters show has happened. NULL: nobody counts. */
+	void (*count)(struct vb_tqp *qp, enum vb_count what);
 	/* A packet was dropped. */
 	void (*drop)(struct vb_tqp *qp, enum vb_reason reason, const struct vb_run *run);
 	/*

@@ -221,6 +221,7 @@ static void repeated(struct vb_tqp *qp, const struct vb_run *run, const void *pa
 	uint32_t old = (p->epsn - run->psn) & VB_PSN_MASK;
 	struct vb_run rest;
 
+	vb_tqp_count(qp, VB_COUNT_DUPLICATE);
 	if (run->op > VB_OP_WRITE) {
 		vb_responder_rd_atomic_again(qp, run);
 		return;
@@ -254,6 +255,7 @@ static void early(struct vb_tqp *qp, const struct vb_run *run)
 		return;
 	}
 	qp->env->queue.drop(qp, VB_REASON_DROP_STALE, run);
+	vb_tqp_count(qp, VB_COUNT_OUT_OF_SEQUENCE);
 	p->ahead = true;
 	p->ahead_psn = run->psn;
 	if (!p->nak_sent) /* IBA 9.7.5.2.6: one NAK until the missing packet has come */

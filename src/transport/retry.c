@@ -166,6 +166,7 @@ void vb_retry_expired(struct vb_tqp *qp)
 		r->trouble = r->probing = true;
 		vb_requester_go_back(qp);
 	} else {
+		vb_tqp_count(qp, VB_COUNT_TIMEOUT);
 		try_again(qp, VB_REASON_RETRY_EXCEEDED);
 	}
 	if (qp->state != IBV_QPS_ERR)

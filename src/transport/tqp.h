@@ -92,6 +92,12 @@ static_assert(offsetof(struct vb_responder, length) <= VB_CACHE_LINE,
 	      "what a SEND needs at the responder is one cache line");
 static_assert(sizeof(struct vb_tqp) <= 6 * VB_CACHE_LINE, "each queue pair has one");
 
+static inline void vb_tqp_count(struct vb_tqp *qp, enum vb_count what)
+{
+	if (qp->env->queue.count)
+		qp->env->queue.count(qp, what);
+}
+
 static inline struct vb_send_wqe *vb_tqp_wqe(const struct vb_tqp *qp, uint32_t index)
 {
 	return (struct vb_send_wqe *)(void *)(qp->sq + (uint64_t)(index & (qp->sq_size - 1)) *

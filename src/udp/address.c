@@ -11,6 +11,11 @@ bool vb_udp_is_ipv4(const uint8_t gid[16])
 	return !memcmp(gid, mapped, sizeof(mapped));
 }
 
+bool vb_udp_is_multicast(const uint8_t gid[16])
+{
+	return vb_udp_is_ipv4(gid) ? (gid[12] & 0xf0) == 0xe0 : gid[0] == 0xff;
+}
+
 bool vb_udp_is_group(const uint8_t gid[16])
 {
 	return gid[0] == 0xff || (vb_udp_is_ipv4(gid) && gid[12] >> 4 == 0xe);

@@ -18,6 +18,8 @@ union vb_udp_address {
 };
 
 bool vb_udp_is_ipv4(const uint8_t gid[16]);
+/* RFC 5771, RFC 4291. */
+bool vb_udp_is_multicast(const uint8_t gid[16]);
 /* True for ff00::/8, and for 224.0.0.0/4 as a mapped address. */
 bool vb_udp_is_group(const uint8_t gid[16]);
 /*

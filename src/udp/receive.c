@@ -51,6 +51,7 @@ struct habit {
 
 struct vb_udp_receiver {
 	uint32_t streak; /* reads in a row that found a datagram */
+	struct vb_udp_faults faults;
 	struct habit habit[HABITS];
 	struct mmsghdr message[BATCH];
 	struct iovec piece[BATCH];
@@ -265,7 +266,7 @@ static void grow(struct growing *g, const struct arrival *a, const struct vb_run
 }
 
 static void packet_in(struct habit *h, const struct arrival *a, uint8_t *packet, uint32_t bytes,
-		      uint16_t id, struct growing *g)
+		      uint16_t id, struct growing *g, struct vb_udp_faults *faults)
 {
 	struct vb_run run;
 	const uint8_t *payload;
@@ -279,23 +280,37 @@ static void packet_in(struct habit *h, const struct arrival *a, uint8_t *packet,
 	}
 	if (vb_steer_probe_in(a->flow.ipv4, packet, bytes))
 		return;
+	faults->packets++;
+	faults->icrc += reason == VB_REASON_DROP_ICRC;
 	vb_note(reason, "packet of %u bytes from udp port %u: %s", bytes, a->flow.source_port,
 		vb_reason_text(reason));
 }
 
-static void datagram_in(struct habit *h, const struct arrival *a, uint8_t *data, uint32_t bytes,
-			vb_udp_sink sink, void *arg)
+static void datagram_in(struct vb_udp_receiver *r, const struct arrival *a, uint8_t *data,
+			uint32_t bytes, vb_udp_sink sink, void *arg)
 {
+	struct habit *h = habit_of(r, &a->flow);
 	uint32_t step = a->segment && a->segment < bytes ? a->segment : bytes;
 	struct growing g = {.sink = sink, .arg = arg};
 	uint16_t id = 0; /* verbatim counts the identification from 0 in each burst */
 
-	if (!bytes)
+	if (!bytes) {
+		r->faults.packets++;
 		vb_note(VB_REASON_DROP_MALFORMED, "empty datagram from udp port %u",
 			a->flow.source_port);
+	}
 	for (uint32_t at = 0; at < bytes; at += step)
-		packet_in(h, a, data + at, bytes - at < step ? bytes - at : step, id++, &g);
+		packet_in(h, a, data + at, bytes - at < step ? bytes - at : step, id++, &g,
+			  &r->faults);
 	hand_on(&g, a);
+}
+
+struct vb_udp_faults vb_udp_receiver_faults(struct vb_udp_receiver *r)
+{
+	struct vb_udp_faults faults = r->faults;
+
+	r->faults = (struct vb_udp_faults){0};
+	return faults;
 }
 
 int vb_udp_receive(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
@@ -313,12 +328,12 @@ int vb_udp_receive(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sin
 		struct arrival a;
 
 		if (m->msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+			r->faults.packets++;
 			vb_note(VB_REASON_DROP_MALFORMED, "datagram of more than %u bytes",
 				DATAGRAM_BYTES);
 		} else {
 			arrival_of(&a, m, &r->from[i], ipv4);
-			datagram_in(habit_of(r, &a.flow), &a, r->datagram[i], r->message[i].msg_len,
-				    sink, arg);
+			datagram_in(r, &a, r->datagram[i], r->message[i].msg_len, sink, arg);
 		}
 		m->msg_namelen = sizeof(r->from[i]);
 		m->msg_controllen = CONTROL_BYTES;

@@ -25,6 +25,12 @@ typedef void (*vb_udp_sink)(void *arg, const struct vb_run *run, const uint8_t *
 struct vb_udp_receiver *vb_udp_receiver_create(void);
 void vb_udp_receiver_destroy(struct vb_udp_receiver *receiver);
 
+/* Packets that were dropped since the last call, and those of them whose ICRC was wrong. */
+struct vb_udp_faults {
+	uint32_t packets, icrc;
+};
+struct vb_udp_faults vb_udp_receiver_faults(struct vb_udp_receiver *receiver);
+
 /*
  * Reads at most one batch from a socket of vb_udp_open_receiver(). Returns the number of datagrams
  * (merged ones count once), 0 if there was none, -errno if the socket is broken.

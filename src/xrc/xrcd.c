@@ -106,7 +106,7 @@ static int engine_make(struct vb_xrc_domain *d)
 
 	if (d->engine)
 		return 0;
-	err = vb_engine_create(&d->engine, false);
+	err = vb_engine_create(&d->engine, &d->device->ibv, false);
 	if (err)
 		return err;
 	d->hook.handed = vb_xrc_handed;

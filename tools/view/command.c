@@ -2,14 +2,25 @@
 /* `verbatim view`: writes a view into a directory. */
 #include <argp.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "commands.h"
+#include "view/keeper.h"
 #include "view/view.h"
+
+enum { KEY_KEEP = 0x100 };
 
 struct wish {
 	const char *dir;
+	bool follow, keep;
+};
+
+static const struct argp_option options[] = {
+	{"follow", 'f', NULL, 0, "Keep the files true until SIGTERM", 0},
+	{"keep", KEY_KEEP, NULL, OPTION_HIDDEN, NULL, 0}, /* view_prepare() starts it so */
+	{0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -17,6 +28,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct wish *wish = state->input;
 
 	switch (key) {
+	case 'f':
+		wish->follow = true;
+		return 0;
+	case KEY_KEEP:
+		wish->keep = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (wish->dir)
 			argp_usage(state);
@@ -36,15 +53,23 @@ static const char doc[] =
 
 int command_view(int argc, char **argv)
 {
-	static const struct argp argp = {.parser = parse, .args_doc = "DIR", .doc = doc};
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "DIR",
+		.doc = doc,
+	};
 	static char name[] = "verbatim view";
 	struct wish wish = {0};
 
 	argv[-1] = name;
 	if (argp_parse(&argp, argc + 1, argv - 1, 0, NULL, &wish))
 		return EXIT_FAILURE;
-	if (!view_write(wish.dir))
-		return EXIT_SUCCESS;
-	fprintf(stderr, "verbatim view: %s\n", view_why());
-	return EXIT_FAILURE;
+	if (wish.keep)
+		return keeper_run(wish.dir);
+	if (view_write(wish.dir)) {
+		fprintf(stderr, "verbatim view: %s\n", view_why());
+		return EXIT_FAILURE;
+	}
+	return wish.follow ? keeper_follow(wish.dir) : EXIT_SUCCESS;
 }

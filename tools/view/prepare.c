@@ -9,9 +9,16 @@
 #include <unistd.h>
 
 #include "base/runtime_dir.h"
+#include "view/keeper.h"
+#include "view/lock.h"
 #include "view/patterns.h"
+#include "view/tree.h"
+#include "view/users.h"
 #include "view/view.h"
 #include "view/why.h"
+#include "view/write.h"
+
+enum { WAIT_MS = 5000, TRIES = 5 };
 
 /* Where /proc is missing all namespaces are one. */
 static unsigned long network_namespace(void)
@@ -33,15 +40,49 @@ static int name_view(char *dir, size_t size)
 	return (size_t)n < size ? 0 : view_fail(-ENAMETOOLONG, "the view in %s", runtime);
 }
 
-int view_prepare(char *dir, size_t size)
+/* Under the writer's lock. */
+static int fill(const char *dir)
+{
+	int err = view_users_add(dir);
+
+	if (!err)
+		err = view_patterns_add(dir);
+	if (!err)
+		err = view_write_locked(dir);
+	if (!err)
+		err = keeper_start(dir);
+	return err;
+}
+
+/* -ENOENT: a keeper has removed the view, or its parent, meanwhile. */
+static int attempt(char *dir, size_t size)
 {
 	int err = name_view(dir, size);
+	int lock;
 
 	if (err)
 		return err;
 	err = vb_private_dir(dir);
 	if (err)
 		return view_fail(err, "cannot use %s", dir);
-	err = view_patterns_add(dir);
-	return err ? err : view_write(dir);
+	lock = view_lock(dir, VIEW_WRITER, WAIT_MS);
+	if (lock < 0)
+		return view_fail(lock, "cannot lock %s", dir);
+	err = fill(dir);
+	close(lock);
+	return err;
+}
+
+int view_prepare(char *dir, size_t size)
+{
+	char runtime[PATH_MAX];
+	int err = -ENOENT;
+
+	for (int i = 0; i < TRIES && err == -ENOENT; i++)
+		err = attempt(dir, size);
+	if (err)
+		return err;
+	tree_path(runtime, sizeof(runtime), "%.*s", (int)(strrchr(dir, '/') - dir), dir);
+	keeper_sweep(runtime);
+	return 0;
 }

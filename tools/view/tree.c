@@ -143,7 +143,7 @@ static int parent_of(struct tree *t, const char *path)
 	return tree_dir(t, dir);
 }
 
-static bool has_content(const struct tree *t, const char *path, const char *content)
+static bool has_content(const struct tree *t, const char *path, const void *content, size_t length)
 {
 	char found[CONTENT];
 	int fd = openat(t->top, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -154,7 +154,7 @@ static bool has_content(const struct tree *t, const char *path, const char *cont
 		return false;
 	n = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -1 : read(fd, found, sizeof(found));
 	close(fd);
-	return n == (ssize_t)strlen(content) && !memcmp(found, content, (size_t)n);
+	return n == (ssize_t)length && !memcmp(found, content, length);
 }
 
 static const char *temporary(struct tree *t, char *buffer, size_t size)
@@ -176,10 +176,10 @@ static int put(struct tree *t, const char *from, const char *path)
 	return fail(t, path, err);
 }
 
-static int write_new(struct tree *t, const char *path, const char *content, mode_t mode)
+static int write_new(struct tree *t, const char *path, const void *content, size_t length,
+		     mode_t mode)
 {
 	char from[64];
-	size_t length = strlen(content);
 	int fd = openat(t->top, temporary(t, from, sizeof(from)),
 			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
 	ssize_t n;
@@ -199,9 +199,16 @@ static int write_new(struct tree *t, const char *path, const char *content, mode
 
 int tree_file(struct tree *t, const char *path, const char *content)
 {
+	return tree_bytes(t, path, content, strlen(content));
+}
+
+int tree_bytes(struct tree *t, const char *path, const void *content, size_t length)
+{
 	if (parent_of(t, path) || name(t, path))
 		return t->error;
-	return has_content(t, path, content) ? 0 : write_new(t, path, content, FILE_MODE);
+	return has_content(t, path, content, length)
+		       ? 0
+		       : write_new(t, path, content, length, FILE_MODE);
 }
 
 int tree_own_file(struct tree *t, const char *path, const char *content)
@@ -212,7 +219,7 @@ int tree_own_file(struct tree *t, const char *path, const char *content)
 		return t->error;
 	if (!fstatat(t->top, path, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode))
 		return 0;
-	return write_new(t, path, content, OWN_MODE);
+	return write_new(t, path, content, strlen(content), OWN_MODE);
 }
 
 int tree_twin(struct tree *t, const char *path, const char *other)

@@ -35,6 +35,7 @@ void tree_close(struct tree *tree);
 /* A directory, with its parents. */
 int tree_dir(struct tree *tree, const char *path);
 /* A file with this content, mode 0444; its directory is made if needed. */
+int tree_bytes(struct tree *tree, const char *path, const void *content, size_t length);
 int tree_file(struct tree *tree, const char *path, const char *content);
 /* A file that its owner writes in place: made with this content if it is not there (mode 0644). */
 int tree_own_file(struct tree *tree, const char *path, const char *content);

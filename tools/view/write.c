@@ -5,14 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "view/counters_show.h"
 #include "view/device.h"
 #include "view/files.h"
 #include "view/files_put.h"
+#include "view/lock.h"
 #include "view/patterns.h"
 #include "view/real.h"
 #include "view/view.h"
 #include "view/why.h"
+#include "view/write.h"
+
+enum { WAIT_MS = 5000 };
 
 #define CLASS_ABI "6" /* of infiniband_verbs, as the kernel has it since 2.6.16 */
 
@@ -93,15 +99,15 @@ static int write_devices(struct tree *t, const struct view_devices *all)
 	return t->error;
 }
 
-int view_write(const char *dir)
+int view_write_locked(const char *dir)
 {
 	struct view_patterns patterns;
 	struct view_devices all;
 	struct tree tree;
-	int err;
+	int err = counters_prepare(dir);
 
-	if (mkdir(dir, 0755) && errno != EEXIST)
-		return view_fail(-errno, "cannot make %s", dir);
+	if (err)
+		return err;
 	view_patterns_read(dir, &patterns);
 	err = view_devices_read(&all, &patterns);
 	if (err)
@@ -111,5 +117,21 @@ int view_write(const char *dir)
 		err = write_devices(&tree, &all);
 	tree_close(&tree);
 	view_devices_free(&all);
+	if (!err)
+		counters_show(dir);
+	return err;
+}
+
+int view_write(const char *dir)
+{
+	int lock, err;
+
+	if (mkdir(dir, 0755) && errno != EEXIST)
+		return view_fail(-errno, "cannot make %s", dir);
+	lock = view_lock(dir, VIEW_WRITER, WAIT_MS);
+	if (lock < 0)
+		return view_fail(lock, "cannot lock %s", dir);
+	err = view_write_locked(dir);
+	close(lock);
 	return err;
 }

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sources of changes for a kept view. */
+#include "view/changes.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/port_counters.h"
+#include "view/tree.h"
+
+enum { ROOM = 8192 };
+
+static int open_route(void)
+{
+	struct sockaddr_nl addr = {
+		.nl_family = AF_NETLINK,
+		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+	};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&addr, sizeof(addr))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+void changes_open(struct changes *c, const char *dir)
+{
+	c->route = open_route();
+	c->notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	changes_watch(c, dir);
+}
+
+void changes_close(struct changes *c)
+{
+	if (c->route >= 0)
+		close(c->route);
+	if (c->notify >= 0)
+		close(c->notify);
+	c->route = c->notify = -1;
+}
+
+/* Watching a folder that is watched already changes nothing. */
+void changes_watch(struct changes *c, const char *dir)
+{
+	static const char *const folders[] = {
+		"",
+		"sys",
+		"sys/class",
+		"sys/class/infiniband",
+		"sys/class/infiniband_verbs",
+		"sys/bus/pci/devices",
+		"sys/devices",
+		"dev",
+		"dev/infiniband",
+	};
+	const uint32_t gone = IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM | IN_MOVE_SELF |
+			      IN_ONLYDIR;
+	char path[PATH_MAX];
+
+	if (c->notify < 0)
+		return;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		inotify_add_watch(c->notify,
+				  tree_path(path, sizeof(path), "%s/%s", dir, folders[i]), gone);
+	/* A process that begins to count. */
+	inotify_add_watch(c->notify, tree_path(path, sizeof(path), "%s/" VB_COUNTER_FOLDER, dir),
+			  gone | IN_CREATE);
+}
+
+static bool drain(int fd)
+{
+	char room[ROOM];
+	bool any = false;
+	ssize_t n;
+
+	while ((n = read(fd, room, sizeof(room))) > 0 || (n < 0 && errno == ENOBUFS))
+		any = true;
+	return any;
+}
+
+bool changes_route(struct changes *c)
+{
+	return drain(c->route);
+}
+
+bool changes_files(struct changes *c)
+{
+	return drain(c->notify);
+}

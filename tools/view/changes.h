@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What a kept view has to follow: interfaces and addresses (netlink), and what others do to the
+ * view's own files (inotify).
+ */
+#ifndef TOOLS_VIEW_CHANGES_H
+#define TOOLS_VIEW_CHANGES_H
+
+#include <stdbool.h>
+
+struct changes {
+	int route;  /* -1: none; the view is then written anew from time to time */
+	int notify; /* -1: none */
+};
+
+void changes_open(struct changes *changes, const char *dir);
+void changes_close(struct changes *changes);
+/* Reads what there is. Whether the kernel told of an interface, or somebody removed a file. */
+bool changes_route(struct changes *changes);
+bool changes_files(struct changes *changes);
+/* Watches the folders anew: they may be others than before. */
+void changes_watch(struct changes *changes, const char *dir);
+
+#endif
