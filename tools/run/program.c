@@ -49,13 +49,11 @@ static int search(char path[PATH_MAX], const char *name)
 	for (const char *dir = list ? list : default_path;; dir++) {
 		size_t length = strcspn(dir, ":");
 
-		if (put_path(path, dir, length, name)) {
-			int found = is_executable(path);
-
-			if (!found)
+		/* A directory that may not be entered holds nothing, as to a shell. */
+		if (put_path(path, dir, length, name) && !access(path, F_OK)) {
+			err = is_executable(path);
+			if (!err)
 				return 0;
-			if (found == -EACCES)
-				err = -EACCES;
 		}
 		dir += length;
 		if (!*dir)
@@ -141,6 +139,7 @@ static int inspect(struct program *program, int depth)
 		program->raised = raises(fd);
 	}
 	close(fd);
+	program->script |= err == 0;
 	return err == 0 && depth < SCRIPTS ? inspect(program, depth + 1) : 0;
 }
 

@@ -11,7 +11,8 @@
 struct program {
 	/* The file that the kernel loads: of a script the interpreter's. */
 	char path[PATH_MAX];
-	bool known; /* it is an ELF file, and these were read */
+	bool script; /* the file that was named is a script of that interpreter */
+	bool known;  /* it is an ELF file, and these were read */
 	struct elf_file elf;
 	bool raised; /* it gets more rights than its caller: the loader ignores LD_PRELOAD */
 };

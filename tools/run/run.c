@@ -154,7 +154,11 @@ static int execute(struct run *run)
 			strerror(-err));
 		return EXIT_FAILURE;
 	}
-	execvp(run->argv[0], run->argv);
+	/* What is no program for this machine is not tried as a script, as execvp(3) would. */
+	if (program.known && !program.script)
+		execv(program.path, run->argv);
+	else
+		execvp(run->argv[0], run->argv);
 	return fail(run->argv[0], errno);
 }
 

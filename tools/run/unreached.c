@@ -13,10 +13,10 @@
 /* Why the program does not load this library; NULL: it does. */
 static const char *not_loaded(const struct program *program)
 {
-	if (program->elf.machine)
-		return "is made for another processor; cure: a verbatim built for that processor";
 	if (program->elf.other_bits)
 		return "is a program of 32 bits, for which there is no verbatim; cure: build it for 64 bits";
+	if (program->elf.machine)
+		return "is made for another processor; cure: a verbatim built for that processor";
 	if (program_is_musl(program))
 		return "is made for the C library musl, and this library for glibc; cure: a verbatim built with musl";
 	if (program->elf.has_verbs)

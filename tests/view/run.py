@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Usage: run.py --lib DIR --verbatim PROGRAM --early LIBRARY [--only REGEX]
+Promise: `verbatim run` makes any program use this library and see the files of the devices: whatever is preloaded already, wherever
+the library lies, with sanitizers, scripts, library paths and copies of the program's own. It leaves process id, exit status and
+descriptors as they are, and says in one line what of a program it cannot reach. Prints one TAP line a case; exits 1 when one failed."""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import struct
+import sys
+
+sys.dont_write_bytecode = True
+
+from compile import GO_NOTE, LISTER, OTHER_LIBRARY, OTHER_VERSIONS, READER, compile_c, elf_head  # noqa: E402
+from place import Failure, Place, Report, Skip, users  # noqa: E402
+
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+FIRST = "for d in /sys/class/infiniband/*; do test -r $d/ports/1/state && basename $d; done | head -n 1"
+BY_NAME = """
+import ctypes, sys
+lib = ctypes.CDLL(sys.argv[1])
+lib.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+lib.ibv_get_device_name.restype = ctypes.c_char_p
+lib.ibv_get_device_name.argtypes = [ctypes.c_void_p]
+devices = lib.ibv_get_device_list(None)
+print(lib.ibv_get_device_name(devices[0]).decode() if devices[0] else "no device")
+"""
+
+
+def expect(what, got, want):
+    if got != want:
+        raise Failure(f"{what}: {got!r}, expected {want!r}")
+
+
+def expect_device(what, text):
+    if not re.match(r"vb_\S+\n", text):
+        raise Failure(f"{what}: {text!r}, expected a device of this library")
+
+
+class Run:
+    def __init__(self, place, args):
+        self.place = place
+        self.run = place.verbatim_run
+        self.early = place.program(os.path.abspath(args.early))
+        self.file = os.path.join("/sys/class/infiniband", self.run("sh", "-c", FIRST)[0].strip(), "ports/1/state")
+
+    def setting(self, name, *options, env=None):
+        lines = self.run(*options, "env", env=env)[0].splitlines()
+        return next((line.partition("=")[2] for line in lines if line.startswith(name + "=")), None)
+
+    def shown(self):
+        out, err = self.run("cat", self.file)
+        expect("the state of the port", out, "4: ACTIVE\n")
+        expect("standard error", err, "")
+        expect_device("ibv_devices", self.run("ibv_devices")[0].split("\n", 2)[2].split()[0] + "\n")
+
+    def statuses(self):
+        expect("true", self.run("true"), ("", ""))
+        self.run("false", code=1)
+        self.run("--", "sh", "-c", "exit 7", code=7)
+        self.run("sh", "-c", "kill -9 $$", code=-signal.SIGKILL)
+        for argv, code in ((["/none"], 127), (["none-of-that-name"], 127), ([""], 127), (["/etc/passwd"], 126), (["/etc"], 126),
+                           ([self.place.file("plain", "#!/none\n")], 127), ([self.place.file("odd", elf_head(64, 0xbeef))], 126),
+                           (["/etc/passwd/x"], 126)):
+            out, err = self.run("-q", *argv, code=code)
+            if out or not re.fullmatch(r"verbatim run: .*\n", err):
+                raise Failure(f"{argv}: {err}")
+        self.run(code=64)
+        self.run("--view=other", "true", code=64)
+        expect("a script without #!", self.run(self.place.file("bare", "exit 5\n"), code=5), ("", ""))
+
+    def process(self):
+        """The same process, with the descriptors that it was given."""
+        process = self.place.start([self.place.verbatim, "run", "sh", "-c", "echo $$; read -r word; echo $word; ls /proc/self/fd"],
+                                   stdin=-1)
+        out, _ = process.communicate("given\n", timeout=60)
+        if not self.place.ordinary:
+            expect("process id", out.split()[0], str(process.pid))
+        expect("standard input", out.split()[1], "given")
+        expect("descriptors", out.split()[2:], ["0", "1", "2", "3"])
+        children = self.run(PYTHON, "-c", "import os\ntry:\n    print(os.waitpid(-1, 0))\nexcept ChildProcessError:\n    print('none')")[0]
+        expect("children that the program finds", children, "none\n")
+
+    def preloads(self):
+        mine = f"{self.place.lib}/libibverbs.so.1:{self.place.lib}/libverbatim-view.so"
+        expect("LD_PRELOAD", self.setting("LD_PRELOAD"), mine)
+        expect("LD_PRELOAD with another", self.setting("LD_PRELOAD", env={"LD_PRELOAD": f" {self.early}  "}), f"{self.early}:{mine}")
+        expect("LD_PRELOAD with two others", self.setting("LD_PRELOAD", env={"LD_PRELOAD": f"{self.early}:libc.so.6"}),
+               f"{self.early}:libc.so.6:{mine}")
+        out = self.run("true", env={"LD_PRELOAD": self.early, "EARLY_FILE": self.file})[0]
+        if not out.endswith("constructor: 4: ACTIVE\n"):
+            raise Failure(f"a preloaded library of the program's: {out}")
+        expect("LD_LIBRARY_PATH", self.setting("LD_LIBRARY_PATH", env={"LD_LIBRARY_PATH": "/a:/b"}), f"{self.place.lib}:/a:/b")
+        expect("ASAN_OPTIONS", self.setting("ASAN_OPTIONS", env={"ASAN_OPTIONS": "exitcode=66"}), "exitcode=66:verify_asan_link_order=0")
+        _, verbatim = self.place.copy_tree("second")
+        nested = [self.place.verbatim, "run", verbatim, "run", "env"]
+        lib = os.path.join(os.path.dirname(verbatim), "lib")
+        out = self.place.run(*nested)[0]
+        for setting in (f"LD_PRELOAD={lib}/libibverbs.so.1:{lib}/libverbatim-view.so", f"LD_LIBRARY_PATH={lib}:{self.place.lib}"):
+            if setting not in out.splitlines():
+                raise Failure(f"two versions, one in the other: no {setting}\n{out}")
+
+    def options(self):
+        expect("--view=none", self.setting("VERBATIM_VIEW", "--view=none"), None)
+        expect("--view=none, an outer view", self.setting("VERBATIM_VIEW", "--view=none", env={"VERBATIM_VIEW": "/none"}), None)
+        expect("--view=none", self.run("--view=none", "cat", self.file, code=1)[0], "")
+        expect("VERBATIM_REPORT", self.setting("VERBATIM_REPORT"), "1")
+        expect("-q", self.setting("VERBATIM_REPORT", "-q", env={"VERBATIM_REPORT": "1"}), None)
+        out, err = self.run("-v", "true")
+        for name in ("VERBATIM_VIEW", "LD_PRELOAD", "LD_LIBRARY_PATH"):
+            if not re.search(rf"^verbatim run: {name}=/", err, re.M):
+                raise Failure(f"-v does not say {name}: {out}{err}")
+        if "--view" not in self.run("--help")[0]:
+            raise Failure("--help")
+
+    def odd_folder(self):
+        """Spaces, colons and dollars are separators to the loader, which knows no quotes."""
+        for name in ("a b", "c:d;e", "$LIB"):
+            _, verbatim = self.place.copy_tree(name)
+            out, err = self.place.run(verbatim, "run", "cat", self.file)
+            expect(f"in {name}", (out, err), ("4: ACTIVE\n", ""))
+            expect_device(f"in {name}", self.place.run(verbatim, "run", PYTHON, "-c", BY_NAME, "libibverbs.so")[0])
+            expect_device(f"in {name}, without a view", self.place.run(verbatim, "run", "--view=none", PYTHON, "-c", BY_NAME,
+                                                                     "libibverbs.so.1")[0])
+
+    def by_name(self):
+        for name in ("libibverbs.so", "libibverbs.so.1"):
+            expect_device(f"dlopen of {name}", self.run(PYTHON, "-c", BY_NAME, name)[0])
+
+    def scripts(self):
+        child = self.place.file("child", f"#!/bin/sh\ncat {self.file}\n")
+        script = self.place.file("script", f"#! /usr/bin/env -S sh -u\n{child} && sh -c '{child}'\n")
+        expect("children of scripts", self.run(script), ("4: ACTIVE\n4: ACTIVE\n", ""))
+        loop = self.place.file("loop", f"#!{self.place.dir}/loop\n")
+        self.run(loop, code=126)
+
+    def sanitizer(self, compiler, *options):
+        program = compile_c(self.place, "sanitized", READER, "-g", *options, compiler=compiler)
+        script = self.place.file("sanitized.sh", f"#!/bin/sh\nexec {program} \"$@\"\n")
+        for argv in ([program], [script]):
+            expect(f"{compiler} {' '.join(options)}", self.run(*argv, self.file), ("4: ACTIVE\n", ""))
+        program = compile_c(self.place, "listing", LISTER, "-g", *options, f"-L{self.place.lib}", "-libverbs", compiler=compiler)
+        expect_device(f"{compiler} {' '.join(options)}", self.run(program, env={"ASAN_OPTIONS": "detect_leaks=0"})[0])
+
+    def own_copies(self):
+        """A library path of the program's own (DT_RPATH), and a copy under another name, as in wheels."""
+        versions = self.place.file("other.map", OTHER_VERSIONS, 0o644)
+        for name in ("libibverbs.so.1", "libibverbs-1a2b3c4d.so.1"):
+            compile_c(self.place, f"own/{name}", OTHER_LIBRARY, "-shared", "-fPIC", f"-Wl,--version-script={versions}",
+                      f"-Wl,-soname,{name}")
+            program = compile_c(self.place, f"uses-{name}", LISTER, f"{self.place.dir}/own/{name}", "-Wl,--disable-new-dtags",
+                                f"-Wl,-rpath,{self.place.dir}/own")
+            expect(f"{name}, plain", self.place.run(program)[0], "no device\n")
+            expect_device(name, self.run(program)[0])
+
+    def said(self, program, words, runs=True, *arguments):
+        out, err = self.run(program, *arguments, code=None if not runs else 0)
+        if not re.fullmatch(rf"verbatim run: \S+ [^\n]*(?:{words})[^\n]*\n", err if runs else err.split("\n", 1)[0] + "\n"):
+            raise Failure(f"{program}: {err!r} does not say {words!r} in one line\n{out}")
+        expect("-q", self.run("-q", program, *arguments, code=None)[1] if runs else "", "")
+        return out
+
+    def static(self):
+        program = compile_c(self.place, "static", READER, "-static")
+        expect("a static program", self.said(program, "static .*--view=namespace", True, self.file), "nothing\n")
+        script = self.place.file("static.sh", f"#!{program}\n")
+        self.said(script, "static .*--view=namespace")
+
+    def go(self):
+        program = compile_c(self.place, "go", READER + GO_NOTE)
+        self.said(program, "Go .*--view=namespace", True, self.file)
+
+    def linked_in(self):
+        program = compile_c(self.place, "linked", READER + "int ibv_open_device(void);\nint ibv_open_device(void) { return 0; }\n")
+        self.said(program, "libibverbs of its own", True, self.file)
+
+    def musl(self):
+        loader = os.path.join(self.place.dir, "ld-musl-x86_64.so.1")
+        real = re.search(r"interpreter: (\S+)\]", self.place.run("readelf", "-l", PYTHON)[0])
+        os.symlink(os.path.realpath(real.group(1)), loader)
+        program = compile_c(self.place, "musl", READER, f"-Wl,--dynamic-linker={loader}")
+        expect("a program of musl", self.said(program, "musl", True, self.file), "nothing\n")
+
+    def other_machines(self):
+        self.said(self.place.file("bits", elf_head(32, 3)), "32 bits", False)
+        self.said(self.place.file("arm", elf_head(64, 183)), "another processor", False)
+        self.said(self.place.file("x32", elf_head(32, 62)), "32 bits", False)
+
+    def hostile(self):
+        """Files that claim to have what they have not."""
+        with open(shutil.which("cat"), "rb") as handle:
+            good = handle.read()
+        seed = 1
+        for number in range(60):
+            bad = bytearray(good[:64 + number * 97])
+            for _ in range(12):
+                seed = seed * 1103515245 + 12345 & 0x7fffffff
+                bad[16 + seed % (len(bad) - 16)] = seed >> 8 & 0xff
+            self.run("-q", "--view=none", self.place.file("bad", bytes(bad)), code=None)
+
+    def raised(self):
+        if os.geteuid() != 0 or not self.place.ordinary:
+            raise Skip("needs root to make a file, and another user to run it")
+        if os.statvfs(self.place.dir).f_flag & os.ST_NOSUID:
+            raise Skip("the temporary folder is mounted nosuid")
+        for name, mode in (("setuid", 0o4755), ("setgid", 0o2755)):
+            program = shutil.copy(shutil.which("true"), os.path.join(self.place.dir, name))
+            os.chmod(program, mode)
+            self.said(program, "more rights .*--view=namespace")
+        program = shutil.copy(shutil.which("true"), os.path.join(self.place.dir, "caps"))
+        # struct vfs_ns_cap_data, version 2: CAP_NET_RAW permitted (linux/capability.h)
+        os.setxattr(program, "security.capability", struct.pack("<IIIII", 0x02000000, 1 << 13, 0, 0, 0))
+        self.said(program, "more rights .*--view=namespace")
+
+
+CASES = [
+    ("the files and the library", Run.shown), ("exit status", Run.statuses), ("process, descriptors, children", Run.process),
+    ("LD_PRELOAD and LD_LIBRARY_PATH that are set", Run.preloads), ("options", Run.options),
+    ("libraries in a folder with separators in its name", Run.odd_folder), ("dlopen by both names", Run.by_name), ("scripts", Run.scripts),
+    ("gcc, address sanitizer", lambda run: run.sanitizer("gcc", "-fsanitize=address")),
+    ("gcc, undefined sanitizer", lambda run: run.sanitizer("gcc", "-fsanitize=undefined")),
+    ("gcc, thread sanitizer", lambda run: run.sanitizer("gcc", "-fsanitize=thread")),
+    ("gcc, address sanitizer linked in", lambda run: run.sanitizer("gcc", "-fsanitize=address", "-static-libasan")),
+    ("clang, address sanitizer", lambda run: run.sanitizer("clang", "-fsanitize=address")),
+    ("clang, thread sanitizer", lambda run: run.sanitizer("clang", "-fsanitize=thread")),
+    ("copies that a program brings", Run.own_copies), ("a static program", Run.static), ("a program of Go", Run.go),
+    ("libibverbs linked in", Run.linked_in), ("musl", Run.musl), ("other machines", Run.other_machines),
+    ("damaged program files", Run.hostile), ("setuid, setgid, capabilities", Run.raised),
+]
+# What a user's rights make a difference to; the rest runs once.
+EACH = {"the files and the library", "process, descriptors, children", "options", "setuid, setgid, capabilities", "exit status"}
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    for name in ("--lib", "--verbatim", "--early"):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--only")
+    args = parser.parse_args()
+    report = Report(args.only)
+    for who, ordinary in users()[::-1]:
+        with Place(args.lib, args.verbatim, ordinary) as place:
+            run = Run(place, args)
+            for name, case in CASES:
+                if ordinary or os.geteuid() != 0 or name in EACH:
+                    report.case(f"{who}: {name}", lambda case=case: case(run))
+    return report.end()
+
+
+sys.exit(main())
