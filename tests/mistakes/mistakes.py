@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: mistakes.py --source ROOT --build BUILD --private DIR [--only WORD]
+"""Usage: mistakes.py --source ROOT (--applies | --build BUILD --private DIR) [--only WORD]
 
 Shows that tests see mistakes in the rooms of the device: each entry of device.txt is applied to a copy of its file, which is
 compiled and linked as the file itself was, into a library of its own in DIR and, where the program of a test holds the room
-itself, into a program; one of the tests that the entry names must fail with these. Without a mistake all of them pass. An entry that does not apply exactly once, or that survives, fails.
-Prints TAP.
+itself, into a program; one of the tests that the entry names must fail with these. Without a mistake all of them pass. An entry
+that does not apply exactly once, or that survives, fails. --applies: says only whether each entry applies. Prints TAP.
 """
 
 import argparse
@@ -18,28 +18,17 @@ import signal
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+
+import planted  # noqa: E402
+
 LIBRARY = "lib/libibverbs.so.1.18.0"
 SECONDS = 30  # for one test: a mistake may also show as a wait without end
 
 
-def read_mistakes(path):
-    blocks, block = [], {}
-    for line in path.read_text().splitlines() + [""]:
-        if line.startswith("#"):
-            continue
-        if not line.strip():
-            if block:
-                blocks.append(block)
-            block = {}
-            continue
-        key, _, value = line.partition(": ")
-        block[key] = value
-    return blocks
-
-
 class Build:
     def __init__(self, args):
-        self.source = pathlib.Path(args.source)
+        self.source = args.source
         self.build = pathlib.Path(args.build)
         self.dir = pathlib.Path(args.private)
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -118,57 +107,57 @@ class Build:
         return {0: "passed", 77: "skipped"}.get(code, "failed")
 
 
-def apply(text, mistake):
-    lines = text.splitlines()
-    hits = [i for i, line in enumerate(lines) if line.strip() == mistake["old"]]
-    if len(hits) != 1:
-        return None, f"the line occurs {len(hits)} times in {mistake['file']}"
-    lines[hits[0]] = mistake["new"]
-    return "\n".join(lines) + "\n", None
-
-
 def judge(build, mistake):
-    """not ok, or ok; and why."""
-    text, trouble = apply((build.source / "src" / mistake["file"]).read_text(), mistake)
+    """Whether it was found; and why."""
+    text, trouble = planted.plant((build.source / "src" / mistake["file"]).read_text(), mistake)
     if trouble:
-        return "not ok", trouble
+        return False, trouble
     try:
         room, objects = build.instead(mistake["file"], text)
         library = build.library(room, objects)
     except subprocess.CalledProcessError as error:
-        return "not ok", f"does not compile: {error}"
+        return False, f"does not compile: {error}"
     skipped = []
     for name in mistake["tests"].split():
         outcome = build.outcome(name, library, build.program(name, room, objects))
         if outcome == "failed":
-            return "ok", f"by {name}"
+            return True, f"by {name}"
         skipped += [name] if outcome == "skipped" else []
     if skipped:
-        return "ok", f"SKIP {' '.join(skipped)} cannot run here"
-    return "not ok", "no test noticed it"
+        return True, f"SKIP {' '.join(skipped)} cannot run here"
+    return False, "no test noticed it"
 
 
-def report(number, result, name, why):
-    remark = f" # {why}" if why.startswith("SKIP") else f"\n# {why}"
-    print(f"{result} {number} - {name}{remark}", flush=True)
-    return result != "ok"
+def applies(source, mistakes):
+    print(f"1..{len(mistakes)}")
+    bad = False
+    for number, mistake in enumerate(mistakes, 1):
+        trouble = planted.plant((source / "src" / mistake["file"]).read_text(), mistake)[1]
+        bad |= planted.report(number, not trouble, "applies: " + mistake["mistake"], trouble or mistake["file"])
+    return 1 if bad else 0
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("source", "build", "private"):
-        parser.add_argument("--" + name, required=True)
+    parser.add_argument("--source", required=True, type=pathlib.Path)
+    parser.add_argument("--build")
+    parser.add_argument("--private")
+    parser.add_argument("--applies", action="store_true")
     parser.add_argument("--only", default="")
     args = parser.parse_args()
+    mistakes = [m for m in planted.read(args.source / "tests" / "mistakes" / "device.txt") if args.only in m["mistake"]]
+    if args.applies:
+        return applies(args.source, mistakes)
+    if not args.build or not args.private:
+        parser.error("--build and --private are needed")
     build = Build(args)
-    mistakes = [m for m in read_mistakes(build.source / "tests" / "mistakes" / "device.txt") if args.only in m["mistake"]]
     print(f"1..{len(mistakes) + 1}")
     names = sorted({name for m in mistakes for name in m["tests"].split()})
     failing = [name for name in names if build.outcome(name, build.build / "lib") == "failed"]
-    bad = report(1, "not ok" if failing else "ok", "without a mistake no test fails", " ".join(failing) or " ".join(names))
+    bad = planted.report(1, not failing, "without a mistake no test fails", " ".join(failing) or " ".join(names))
     for number, mistake in enumerate(mistakes, 2):
-        result, why = judge(build, mistake)
-        bad |= report(number, result, "found: " + mistake["mistake"], why)
+        good, why = judge(build, mistake)
+        bad |= planted.report(number, good, "found: " + mistake["mistake"], why)
     shutil.rmtree(build.dir, ignore_errors=True)
     return 1 if bad else 0
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: mistakes.py --source ROOT --private DIR --compiler CC --seeds N FILE...
+"""Usage: mistakes.py --source ROOT --private DIR --compiler CC --base LIBRARY --seeds N FILE...
 
-Shows that the simulator (its sources: FILE...) sees protocol mistakes: each entry of mistakes.txt is applied to a copy
-of src/transport in DIR, compiled, and must fail within N seeds. An entry that does not apply exactly once, or that
-survives, fails the test; so does a copy without any mistake that fails. Prints TAP.
+Shows that the simulator (its sources: FILE..., beside the library of the base room) sees protocol mistakes: each entry of
+mistakes.txt is applied to a copy of src/transport in DIR, compiled, and must fail within N seeds. An entry that does not apply
+exactly once, or that survives, fails the test; so does a copy without any mistake that fails. Prints TAP.
 """
 
 import argparse
@@ -15,23 +15,13 @@ import shutil
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "mistakes"))
+
+import planted  # noqa: E402
+
 FLAGS = ["-std=gnu11", "-O1", "-D_GNU_SOURCE", "-w"]
 SECONDS = 5  # of processor time: a mistake may also show as a run without end
-
-
-def read_mistakes(path):
-    blocks, block = [], {}
-    for line in path.read_text().splitlines() + [""]:
-        if line.startswith("#"):
-            continue
-        if not line.strip():
-            if block:
-                blocks.append(block)
-            block = {}
-            continue
-        key, _, value = line.partition(": ")
-        block[key] = value
-    return blocks
 
 
 class Build:
@@ -55,10 +45,9 @@ class Build:
         return {name: self.compile(self.copy / name, self.dir / (name + suffix)) for name in names}
 
     def compile_rest(self):
-        sources = [pathlib.Path(f) for f in self.args.files]
-        sources += [self.root / "src" / "base" / name for name in ("log.c", "reason.c", "random.c")]
-        for i, source in enumerate(sources):
+        for i, source in enumerate(self.args.files):
             self.objects[f"rest{i}"] = self.compile(source, self.dir / f"rest{i}.o")
+        self.objects["base"] = self.args.base
 
     def run(self, instead):
         program = self.dir / "sim"
@@ -71,52 +60,41 @@ class Build:
         return sorted(p.name for p in self.copy.glob("*.c"))
 
 
-def apply(path, mistake):
-    lines = path.read_text().splitlines()
-    hits = [i for i, line in enumerate(lines) if line.strip() == mistake["old"]]
-    if len(hits) != 1:
-        return f"the line occurs {len(hits)} times in {mistake['file']}"
-    lines[hits[0]] = mistake["new"]
-    path.write_text("\n".join(lines) + "\n")
-    return None
-
-
 def judge(build, mistake):
+    """Whether it was found; and by what, or why not."""
     path = build.copy / mistake["file"]
     original = path.read_text()
     affected = build.transport() if path.suffix == ".h" else [path.name]
-    trouble = apply(path, mistake)
+    wrong, trouble = planted.plant(original, mistake)
     if trouble:
-        return trouble, ""
+        return False, trouble
+    path.write_text(wrong)
     try:
         run = build.run(build.compile_transport(affected, ".bad.o"))
         found = next((l for l in run.stdout.splitlines() if "FAILED" in l), "the run does not end")
-        return (None, found) if run.returncode else ("no seed noticed it", "")
+        return (True, found) if run.returncode else (False, "no seed noticed it")
     except subprocess.CalledProcessError as error:
-        return f"does not compile: {error}", ""
+        return False, f"does not compile: {error}"
     finally:
         path.write_text(original)
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("source", "private", "compiler"):
+    for name in ("source", "private", "compiler", "base"):
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--seeds", type=int, default=600)
     parser.add_argument("files", nargs="+")
     build = Build(parser.parse_args())
-    mistakes = read_mistakes(build.root / "tests" / "sim" / "mistakes.txt")
+    mistakes = planted.read(build.root / "tests" / "sim" / "mistakes.txt")
     print(f"1..{len(mistakes) + 1}")
     build.objects = build.compile_transport(build.transport())
     build.compile_rest()
     clean = build.run({})
-    print(f"{'not ok' if clean.returncode else 'ok'} 1 - without a mistake every seed passes")
-    bad = clean.returncode != 0
+    bad = planted.report(1, clean.returncode == 0, "without a mistake every seed passes", f"status {clean.returncode}")
     for number, mistake in enumerate(mistakes, 2):
-        trouble, found = judge(build, mistake)
-        bad = bad or trouble is not None
-        print(f"{'not ok' if trouble else 'ok'} {number} - found: {mistake['mistake']}")
-        print(f"# {trouble or found}", flush=True)
+        good, why = judge(build, mistake)
+        bad |= planted.report(number, good, "found: " + mistake["mistake"], why)
     shutil.rmtree(build.dir, ignore_errors=True)
     return 1 if bad else 0
 
