@@ -10,5 +10,6 @@ int command_run(int argc, char **argv);
 int command_devices(int argc, char **argv);
 int command_view(int argc, char **argv);
 int command_explain(int argc, char **argv);
+int command_doctor(int argc, char **argv);
 
 #endif

@@ -12,10 +12,8 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{"run", command_run},
-	{"devices", command_devices},
-	{"view", command_view},
-	{"explain", command_explain},
+	{"run", command_run},         {"devices", command_devices}, {"view", command_view},
+	{"explain", command_explain}, {"doctor", command_doctor},
 };
 
 struct choice {
@@ -32,7 +30,8 @@ static const char doc[] =
 	"  run [--] CMD ARG...   run a program on this library instead of the system's libibverbs\n"
 	"  devices               list devices, addresses and states, and what processes can reach\n"
 	"  view DIR              write the files that other programs look for under /sys and /dev\n"
-	"  explain [SUBJECT]     tell what a code, a status or an errno means, or what failed in a process\n";
+	"  explain [SUBJECT]     tell what a code, a status or an errno means, or what failed in a process\n"
+	"  doctor [--] [CMD]     say what stands between this machine, or CMD, and a device that works\n";
 
 static const struct command *find_command(const char *name)
 {
