@@ -88,30 +88,30 @@ bool hook_find_all(void);
  * handed on. A call with a path inside of the view takes a second function, which has room for the
  * other path.
  */
-#define HOOK_BODY(type, name, dir, params, args)      \
-	HOOK_OUTLINE static type inside_##name params \
-	{                                             \
-		char room[PATH_MAX];                  \
-                                                      \
-		path = view_path(dir, path, room);    \
-		return REAL(name) args;               \
-	}                                             \
-	type hook_##name params                       \
-	{                                             \
-		if (view_passes(path))                \
-			return REAL(name) args;       \
-		return inside_##name args;            \
-	}                                             \
+#define HOOK_BODY(type, name, find, dir, params, args) \
+	HOOK_OUTLINE static type inside_##name params  \
+	{                                              \
+		char room[PATH_MAX];                   \
+                                                       \
+		path = find(dir, path, room);          \
+		return REAL(name) args;                \
+	}                                              \
+	type hook_##name params                        \
+	{                                              \
+		if (view_passes(path))                 \
+			return REAL(name) args;        \
+		return inside_##name args;             \
+	}                                              \
 	_Static_assert(1, "")
 
 /* A path that is relative to the working directory. */
 #define HOOK_PATH(type, name, params, args) \
 	HOOK(type, name, params);           \
-	HOOK_BODY(type, name, AT_FDCWD, params, args)
+	HOOK_BODY(type, name, view_path, AT_FDCWD, params, args)
 
 /* A path that is relative to the directory `dirfd`. */
 #define HOOK_AT(type, name, params, args) \
 	HOOK(type, name, params);         \
-	HOOK_BODY(type, name, dirfd, params, args)
+	HOOK_BODY(type, name, view_path, dirfd, params, args)
 
 #endif

@@ -4,7 +4,24 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/types.h>
+
+#include "view/counters_sum.h"
+
+/* As view_path(); a counter that is to be read is brought up to date before. */
+static const char *path_to_open(int dir, const char *path, char room[PATH_MAX])
+{
+	const char *use = view_path(dir, path, room);
+
+	if (use == room && strstr(use, "counters/"))
+		counters_refresh(view.root, use);
+	return use;
+}
+
+#define HOOK_OPENER(type, name, dir, params, args) \
+	HOOK(type, name, params);                  \
+	HOOK_BODY(type, name, path_to_open, dir, params, args)
 
 /* The third argument of open(2) is there with these flags only; O_TMPFILE has a bit of another. */
 static bool has_mode(int flags)
@@ -31,7 +48,7 @@ static bool has_mode(int flags)
 	{                                                                               \
 		char room[PATH_MAX];                                                    \
                                                                                         \
-		return REAL(name)(view_path(AT_FDCWD, path, room), flags, mode);        \
+		return REAL(name)(path_to_open(AT_FDCWD, path, room), flags, mode);     \
 	}                                                                               \
 	int hook_##name(const char *path, int flags, ...)                               \
 	{                                                                               \
@@ -46,7 +63,7 @@ static bool has_mode(int flags)
 	{                                                                                          \
 		char room[PATH_MAX];                                                               \
                                                                                                    \
-		return REAL(name)(dirfd, view_path(dirfd, path, room), flags, mode);               \
+		return REAL(name)(dirfd, path_to_open(dirfd, path, room), flags, mode);            \
 	}                                                                                          \
 	int hook_##name(int dirfd, const char *path, int flags, ...)                               \
 	{                                                                                          \
@@ -61,12 +78,15 @@ HOOK_OPENAT(openat);
 HOOK_OPENAT(openat64);
 
 /* What a fortified program calls where the flags are no constant. */
-HOOK_PATH(int, __open_2, (const char *path, int flags), (path, flags));
-HOOK_PATH(int, __open64_2, (const char *path, int flags), (path, flags));
-HOOK_AT(int, __openat_2, (int dirfd, const char *path, int flags), (dirfd, path, flags));
-HOOK_AT(int, __openat64_2, (int dirfd, const char *path, int flags), (dirfd, path, flags));
+HOOK_OPENER(int, __open_2, AT_FDCWD, (const char *path, int flags), (path, flags));
+HOOK_OPENER(int, __open64_2, AT_FDCWD, (const char *path, int flags), (path, flags));
+HOOK_OPENER(int, __openat_2, dirfd, (int dirfd, const char *path, int flags), (dirfd, path, flags));
+HOOK_OPENER(int, __openat64_2, dirfd, (int dirfd, const char *path, int flags),
+	    (dirfd, path, flags));
 
-HOOK_PATH(FILE *, fopen, (const char *path, const char *mode), (path, mode));
-HOOK_PATH(FILE *, fopen64, (const char *path, const char *mode), (path, mode));
-HOOK_PATH(FILE *, freopen, (const char *path, const char *mode, FILE *file), (path, mode, file));
-HOOK_PATH(FILE *, freopen64, (const char *path, const char *mode, FILE *file), (path, mode, file));
+HOOK_OPENER(FILE *, fopen, AT_FDCWD, (const char *path, const char *mode), (path, mode));
+HOOK_OPENER(FILE *, fopen64, AT_FDCWD, (const char *path, const char *mode), (path, mode));
+HOOK_OPENER(FILE *, freopen, AT_FDCWD, (const char *path, const char *mode, FILE *file),
+	    (path, mode, file));
+HOOK_OPENER(FILE *, freopen64, AT_FDCWD, (const char *path, const char *mode, FILE *file),
+	    (path, mode, file));

@@ -17,14 +17,11 @@ struct ftw_told {
 	__nftw_func_t nftw;
 };
 
-/* Of this thread's innermost walk, since these functions take no argument of the caller's. */
+/*
+ * Of this thread's innermost walk, since these functions take no argument of the caller's. After a
+ * walk that the function left by an exception, the next walk of the thread sets it anew.
+ */
 static __thread struct ftw_told told;
-
-/* The function may leave the walk by an exception or by being cancelled. */
-static void told_restore(const struct ftw_told *before)
-{
-	told = *before;
-}
 
 static int ftw_tell(const char *path, const struct stat *st, int kind)
 {
@@ -39,23 +36,26 @@ static int nftw_tell(const char *path, const struct stat *st, int kind, struct F
 	return told.nftw(path + front, st, kind, &there);
 }
 
-#define HOOK_WALK(name, member, tell, params, args)                                   \
-	HOOK_OUTLINE static int inside_##name params                                  \
-	{                                                                             \
-		struct ftw_told before __attribute__((cleanup(told_restore))) = told; \
-		char room[PATH_MAX];                                                  \
-                                                                                      \
-		path = view_path(AT_FDCWD, path, room);                               \
-		if (path != room || !function)                                        \
-			return REAL(name) args;                                       \
-		told.member = function;                                               \
-		function = tell;                                                      \
-		return REAL(name) args;                                               \
-	}                                                                             \
-	int hook_##name params                                                        \
-	{                                                                             \
-		return view_passes(path) ? REAL(name) args : inside_##name args;      \
-	}                                                                             \
+#define HOOK_WALK(name, member, tell, params, args)                              \
+	HOOK_OUTLINE static int inside_##name params                             \
+	{                                                                        \
+		struct ftw_told before = told;                                   \
+		char room[PATH_MAX];                                             \
+		int result;                                                      \
+                                                                                 \
+		path = view_path(AT_FDCWD, path, room);                          \
+		if (path == room && function) {                                  \
+			told.member = function;                                  \
+			function = tell;                                         \
+		}                                                                \
+		result = REAL(name) args;                                        \
+		told = before;                                                   \
+		return result;                                                   \
+	}                                                                        \
+	int hook_##name params                                                   \
+	{                                                                        \
+		return view_passes(path) ? REAL(name) args : inside_##name args; \
+	}                                                                        \
 	_Static_assert(1, "")
 
 HOOK(int, ftw, (const char *path, __ftw_func_t function, int descriptors));

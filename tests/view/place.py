@@ -12,7 +12,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "apps"))
 
-from pairs import ORDINARY, Failure  # noqa: E402
+from pairs import ORDINARY, Failure, free_port  # noqa: E402,F401
 from shares import Report, Skip  # noqa: E402,F401
 
 SKIP = 77

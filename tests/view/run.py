@@ -16,7 +16,7 @@ import sys
 sys.dont_write_bytecode = True
 
 from compile import GO_NOTE, LISTER, OTHER_LIBRARY, OTHER_VERSIONS, READER, compile_c, elf_head  # noqa: E402
-from place import Failure, Place, Report, Skip, users  # noqa: E402
+from place import Failure, Place, Report, Skip, free_port, users  # noqa: E402
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 FIRST = "for d in /sys/class/infiniband/*; do test -r $d/ports/1/state && basename $d; done | head -n 1"
@@ -131,6 +131,18 @@ class Run:
         for name in ("libibverbs.so", "libibverbs.so.1"):
             expect_device(f"dlopen of {name}", self.run(PYTHON, "-c", BY_NAME, name)[0])
 
+    def counters(self):
+        """What was sent is counted when its file is opened, by each way of opening it."""
+        folder = os.path.dirname(self.file) + "/counters"
+        device = self.file.split("/")[4]
+        for reader in ("cat $0/port_xmit_data", "read -r n < $0/port_xmit_data; echo $n",
+                       f"{PYTHON} -c 'print(open(\"'$0'/port_xmit_data\").read().strip())'"):
+            pingpong = f"ibv_rc_pingpong -d {device} -g 0 -n 100 -s 4096 -p {free_port()}"
+            script = f"{pingpong} >&2 & until ss -ltn 2>&1 | grep -q :{pingpong.split()[-1]}; do sleep 0.01; done; " \
+                     f"{pingpong} localhost >&2; wait; {reader}"
+            expect("words sent by two processes, 100 messages of 4096 bytes each", self.run("bash", "-c", script, folder)[0], "204800\n")
+            self.place.wait_gone()
+
     def scripts(self):
         child = self.place.file("child", f"#!/bin/sh\ncat {self.file}\n")
         script = self.place.file("script", f"#! /usr/bin/env -S sh -u\n{child} && sh -c '{child}'\n")
@@ -221,6 +233,7 @@ CASES = [
     ("the files and the library", Run.shown), ("exit status", Run.statuses), ("process, descriptors, children", Run.process),
     ("LD_PRELOAD and LD_LIBRARY_PATH that are set", Run.preloads), ("options", Run.options),
     ("libraries in a folder with separators in its name", Run.odd_folder), ("dlopen by both names", Run.by_name), ("scripts", Run.scripts),
+    ("counters right after a transfer", Run.counters),
     ("gcc, address sanitizer", lambda run: run.sanitizer("gcc", "-fsanitize=address")),
     ("gcc, undefined sanitizer", lambda run: run.sanitizer("gcc", "-fsanitize=undefined")),
     ("gcc, thread sanitizer", lambda run: run.sanitizer("gcc", "-fsanitize=thread")),
