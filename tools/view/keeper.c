@@ -26,7 +26,8 @@
 #include "view/view.h"
 
 enum {
-	SETTLE_MS = 20,   /* an interface that comes makes several messages */
+	SETTLE_MS = 20, /* an interface that comes makes several messages */
+	BEGIN_MS = 500,
 	AGAIN_MS = 1000,  /* after a failure to write */
 	COUNT_MS = 100,   /* between sums while they change */
 	STILL_MS = 500,   /* between sums while they do not */
@@ -280,7 +281,9 @@ static void keep(struct keeper *k)
 {
 	k->signals = open_signals();
 	changes_open(&k->changes, k->dir);
-	k->write_at = k->count_at = now_ms();
+	/* Who has started it writes the tree the first time. */
+	k->write_at = now_ms() + (k->removes ? BEGIN_MS : 0);
+	k->count_at = now_ms();
 	k->look_at = k->removes ? now_ms() : NEVER;
 	k->alone_since = NEVER;
 	while (work(k) && wait_for_work(k))

@@ -40,17 +40,20 @@ static int name_view(char *dir, size_t size)
 	return (size_t)n < size ? 0 : view_fail(-ENAMETOOLONG, "the view in %s", runtime);
 }
 
-/* Under the writer's lock. */
+/*
+ * Under the writer's lock. The keeper comes first: if this process is killed from then on, nothing
+ * is left behind.
+ */
 static int fill(const char *dir)
 {
 	int err = view_users_add(dir);
 
 	if (!err)
+		err = keeper_start(dir);
+	if (!err)
 		err = view_patterns_add(dir);
 	if (!err)
 		err = view_write_locked(dir);
-	if (!err)
-		err = keeper_start(dir);
 	return err;
 }
 
