@@ -36,11 +36,24 @@ struct vb_link {
 	 */
 	bool (*reaches)(const struct vb_qp *qp, bool near);
 	/*
-	 * A connected queue pair is about to take this path with this path MTU: acquires what that
-	 * needs. 0, or -errno with the reason recorded and nothing changed.
+	 * Whether the path can carry packets of this path MTU. 0, or -errno with the reason
+	 * recorded.
 	 */
-	int (*connect)(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path,
-		       enum ibv_mtu mtu);
+	int (*path_check)(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu mtu);
+	/*
+	 * lacks: whether connect to this path, or listen (`path` is NULL), needs something that
+	 * must be waited for. open: acquires and awaits it, without any lock. 0, or -errno with the
+	 * reason recorded; for listen always 0. The queue pair keeps
+	 * what was acquired until release. connect and listen are also called without these two,
+	 * and do not wait.
+	 */
+	bool (*lacks)(const struct vb_qp *qp, const struct vb_path *path);
+	int (*open)(struct vb_qp *qp, const struct vb_path *path);
+	/*
+	 * A connected queue pair is about to take this path: acquires what that needs. 0, or -errno
+	 * with the reason recorded and nothing changed.
+	 */
+	int (*connect)(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path);
 	/* A datagram queue pair is about to receive, over every link that is available. */
 	void (*listen)(struct vb_qp *qp);
 	/*

@@ -28,6 +28,23 @@ void vb_qp_link_tune(struct vb_qp *qp)
 		qp->link->tune(qp);
 }
 
+bool vb_qp_links_lack(const struct vb_qp *qp)
+{
+	bool lack = false;
+
+	for (uint32_t i = 0; vb_links[i]; i++)
+		lack |= vb_links[i]->lacks && vb_links[i]->lacks(qp, NULL);
+	return lack;
+}
+
+void vb_qp_links_open(struct vb_qp *qp)
+{
+	for (uint32_t i = 0; vb_links[i]; i++) {
+		if (vb_links[i]->lacks && vb_links[i]->lacks(qp, NULL))
+			(void)vb_links[i]->open(qp, NULL);
+	}
+}
+
 void vb_qp_links_listen(struct vb_qp *qp)
 {
 	for (uint32_t i = 0; vb_links[i]; i++) {

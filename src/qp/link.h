@@ -22,7 +22,9 @@ const struct vb_link *vb_qp_link_to(const struct vb_qp *qp, bool near);
 void vb_qp_link_none(struct vb_qp *qp);
 /* Sets what the protocol must know of the nature of qp->link. */
 void vb_qp_link_tune(struct vb_qp *qp);
-/* A datagram queue pair is about to receive. */
+/* A datagram queue pair is about to receive. lacks and open as in engine/link.h. */
+bool vb_qp_links_lack(const struct vb_qp *qp);
+void vb_qp_links_open(struct vb_qp *qp);
 void vb_qp_links_listen(struct vb_qp *qp);
 /* RESET, destroy: every link releases what it holds. */
 void vb_qp_links_release(struct vb_qp *qp);

@@ -126,21 +126,54 @@ static int address_check(const struct vb_qp *qp, const struct ibv_qp_attr *a, in
 	return err;
 }
 
+/* Whether the queue pair is about to take a path, or to receive datagrams. */
+static bool takes_path(const struct vb_qp *qp, int mask)
+{
+	return !qp->kind->frames && qp->t.service != VB_SERVICE_UD && (mask & IBV_QP_AV);
+}
+
+static bool listens(const struct vb_qp *qp, const struct change *c)
+{
+	return !qp->kind->frames && qp->t.service == VB_SERVICE_UD && c->to == IBV_QPS_RTR;
+}
+
+static int path_check(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask,
+		      const struct change *c)
+{
+	if (!takes_path(qp, mask) || !c->link->path_check)
+		return 0;
+	return c->link->path_check(
+		qp, &c->path, (mask & IBV_QP_PATH_MTU) ? a->path_mtu : qp->attrs->set.path_mtu);
+}
+
+/*
+ * Sockets, and where the kernel steers packets, are waited for. So this is done without the
+ * engine's lock.
+ */
+static bool link_lacks(const struct vb_qp *qp, int mask, const struct change *c)
+{
+	if (takes_path(qp, mask))
+		return c->link->lacks && c->link->lacks(qp, &c->path);
+	return listens(qp, c) && vb_qp_links_lack(qp);
+}
+
+static int link_open(struct vb_qp *qp, int mask, const struct change *c)
+{
+	if (takes_path(qp, mask))
+		return c->link->open(qp, &c->path);
+	vb_qp_links_open(qp);
+	return 0;
+}
+
 /* The last of the checks: acquires what a destination on another host needs. */
 static int link_prepare(struct vb_qp *qp, const struct ibv_qp_attr *a, int mask,
 			const struct change *c)
 {
-	if (qp->kind->frames)
+	if (listens(qp, c))
+		vb_qp_links_listen(qp);
+	if (!takes_path(qp, mask) || !c->link->connect)
 		return 0;
-	if (qp->t.service == VB_SERVICE_UD) {
-		if (c->to == IBV_QPS_RTR)
-			vb_qp_links_listen(qp);
-		return 0;
-	}
-	if (!(mask & IBV_QP_AV) || !c->link->connect)
-		return 0;
-	return c->link->connect(qp, &a->ah_attr, &c->path,
-				(mask & IBV_QP_PATH_MTU) ? a->path_mtu : qp->attrs->set.path_mtu);
+	return c->link->connect(qp, &a->ah_attr, &c->path);
 }
 
 /* ibv_query_qp(3) returns the value that was set last. */
@@ -338,8 +371,10 @@ static int mirror_path(struct vb_qp *qp, const struct ibv_qp_attr *attr, struct 
 	c->path.hop_limit = VB_HOP_LIMIT_ROUTE;
 	if (!err)
 		c->link = vb_qp_link_to(qp, near);
+	if (!err && c->link->path_check)
+		err = c->link->path_check(qp, &c->path, attr->path_mtu);
 	if (!err && c->link->connect)
-		err = c->link->connect(qp, &attr->ah_attr, &c->path, attr->path_mtu);
+		err = c->link->connect(qp, &attr->ah_attr, &c->path);
 	return err ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU;
 }
 
@@ -362,10 +397,47 @@ void vb_qp_mirror(struct vb_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_
 	vb_engine_make_runnable(qp->engine, qp);
 }
 
+/* Every check, and the memory that the change needs. */
+static int judge(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct change *c)
+{
+	int err;
+
+	*c = (struct change){0};
+	err = transition_check(qp, attr, mask, c);
+	if (!err)
+		err = values_check(qp, attr, mask);
+	if (!err)
+		err = address_check(qp, attr, mask, c);
+	if (!err && c->from == IBV_QPS_SQD && c->to == IBV_QPS_RTS && vb_tqp_busy(&qp->t))
+		err = vb_refuse(EINVAL, VB_REASON_QP_STATE, "modify_qp: qp 0x%x is still draining",
+				qp->t.qpn);
+	if (!err)
+		err = requests_prepare(qp, attr, mask);
+	if (!err)
+		err = resources_prepare(qp, attr, mask);
+	if (!err)
+		err = path_check(qp, attr, mask, c);
+	return err;
+}
+
+/* Another call may have changed the queue pair while the link was opened: it is judged again. */
+static int judge_and_open(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
+			  struct change *c)
+{
+	int err = judge(qp, attr, mask, c);
+
+	if (err || !link_lacks(qp, mask, c))
+		return err;
+	vb_lock_release(&qp->engine->lock);
+	err = link_open(qp, mask, c);
+	vb_lock_take(&qp->engine->lock);
+	return err ? err : judge(qp, attr, mask, c);
+}
+
 int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
-	struct change c = {0};
+	struct change c;
 	int err = vb_context_check(ibqp->context, VB_HANDLE_QP, ibqp->handle, qp, "qp");
 
 	if (err)
@@ -379,18 +451,7 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 	vb_lock_take(&qp->engine->lock);
 	if (qp->kind->pull)
 		qp->kind->pull(qp);
-	err = transition_check(qp, attr, mask, &c);
-	if (!err)
-		err = values_check(qp, attr, mask);
-	if (!err)
-		err = address_check(qp, attr, mask, &c);
-	if (!err && c.from == IBV_QPS_SQD && c.to == IBV_QPS_RTS && vb_tqp_busy(&qp->t))
-		err = vb_refuse(EINVAL, VB_REASON_QP_STATE, "modify_qp: qp 0x%x is still draining",
-				qp->t.qpn);
-	if (!err)
-		err = requests_prepare(qp, attr, mask);
-	if (!err)
-		err = resources_prepare(qp, attr, mask);
+	err = judge_and_open(qp, attr, mask, &c);
 	if (!err)
 		err = link_prepare(qp, attr, mask, &c);
 	if (!err)

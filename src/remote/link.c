@@ -165,22 +165,56 @@ static int socket_watch(struct side *side, int fd, int operation)
 
 #define CURE "processes whose VERBATIM_DOMAIN names one directory or group share it: verbatim(7)"
 
-/*
- * A receiving socket of this user or, where another user has the port, one that it is given.
- * Adopted. -EADDRINUSE: none, and `why`.
- */
-static int receiver_get(struct side *side, bool ipv4, uint64_t wait_ns, char *why, size_t size)
+/* A receiving socket of this user, adopted. -EADDRINUSE: another user has the port. */
+static int own_open(struct side *side, bool ipv4)
 {
 	int fd = vb_descriptor_adopt(vb_udp_open_receiver(ipv4, &side->buffer));
 
-	if (fd >= 0) {
+	if (fd >= 0)
 		vb_port_give_begin(ipv4);
-		return fd;
-	}
-	snprintf(why, size, CURE);
-	if (fd != -EADDRINUSE || !vb_domain_is_named() || !wait_ns)
-		return fd;
-	return vb_port_ask(ipv4, wait_ns, &side->buffer, why, size);
+	return fd;
+}
+
+/*
+ * Without a lock: a receiving socket of this user or, where another user has the port, one that it
+ * gives within `wait_ns`.
+ */
+static void seek(bool ipv4, uint64_t wait_ns, struct vb_udp_got *got)
+{
+	int fd = vb_descriptor_adopt(vb_udp_open_receiver(ipv4, &got->buffer));
+
+	snprintf(got->why, sizeof(got->why), CURE);
+	got->own = fd >= 0;
+	if (fd == -EADDRINUSE && wait_ns)
+		fd = vb_port_ask(ipv4, wait_ns, &got->buffer, got->why, sizeof(got->why));
+	got->fd = fd;
+}
+
+void vb_udp_link_seek(unsigned int family, struct vb_udp_got *got)
+{
+	struct side *side = side_of(family);
+
+	got->fd = -1;
+	snprintf(got->why, sizeof(got->why), CURE);
+	if (vb_domain_is_named() && atomic_load(&side->fd) < 0 && !atomic_load(&side->seek_at))
+		seek(family == VB_UDP_IPV4, ASK_NS, got);
+}
+
+void vb_udp_link_seek_end(struct vb_udp_got *got)
+{
+	vb_descriptor_close(got->fd);
+	got->fd = -1;
+}
+
+static int got_take(struct side *side, bool ipv4, struct vb_udp_got *got)
+{
+	int fd = got->fd;
+
+	got->fd = -1;
+	side->buffer = got->buffer;
+	if (got->own)
+		vb_port_give_begin(ipv4);
+	return fd;
 }
 
 /*
@@ -200,42 +234,57 @@ static int socket_begin(struct side *side, int fd)
 	return 0;
 }
 
-static int side_open(struct side *side, bool ipv4)
+/* There is no socket: the progress thread seeks one from `at` on. */
+static void seek_plan(struct side *side, uint64_t at)
+{
+	atomic_store(&side->seek_at, at);
+	vb_progress_expect(1);
+}
+
+static int side_open(struct side *side, bool ipv4, struct vb_udp_got *got)
 {
 	unsigned int family = ipv4 ? VB_UDP_IPV4 : VB_UDP_IPV6;
-	char why[256];
 	int err = watch_begin();
 	int fd;
 
 	if (err)
 		return err;
-	fd = receiver_get(side, ipv4, ASK_NS, why, sizeof(why));
+	fd = got && got->fd >= 0 ? got_take(side, ipv4, got) : own_open(side, ipv4);
 	if (fd >= 0)
 		return socket_begin(side, fd);
 	if (fd != -EADDRINUSE)
 		return fd;
-	if (!vb_domain_is_named() || !vb_udp_steer_is_served(family))
-		return vb_udp_refuse_port(ipv4, why);
+	if (!vb_domain_is_named() || (got && !vb_udp_steer_is_served(family)))
+		return vb_udp_refuse_port(ipv4, got ? got->why : CURE);
 	vb_log(VB_LOG_INFO, "udp port (IPv%d): other processes pass packets on; %s", ipv4 ? 4 : 6,
-	       why);
-	side->sought = 0;
-	atomic_store(&side->seek_at, vb_clock_ns() + SEEK_NS);
-	vb_progress_expect(1);
+	       got ? got->why : "a socket is asked for");
+	side->sought = got ? 0 : SEEK_ASKS - 1;
+	seek_plan(side, got ? vb_clock_ns() + SEEK_NS : 1);
 	return 0;
 }
 
-/* Under the lock, in the progress thread: another attempt to get a socket. */
-static void side_seek(struct side *side, bool ipv4)
+/* Under the lock: whether the family is in use without a socket. */
+static bool seeks(const struct side *side)
 {
-	uint64_t wait = ++side->sought % SEEK_ASKS ? 0 : ASK_LATER_NS;
-	char why[256];
-	int fd = receiver_get(side, ipv4, wait, why, sizeof(why));
+	return side->users && atomic_load(&side->seek_at);
+}
 
-	atomic_store(&side->seek_at, vb_clock_ns() + SEEK_NS);
-	if (fd < 0 || socket_begin(side, fd))
-		return;
-	vb_mcast_rejoin(ipv4);
-	vb_udp_steer_renewed();
+/* In the progress thread, without a lock: another attempt to get a socket. */
+static void side_seek(struct side *side, bool ipv4, bool asks)
+{
+	struct vb_udp_got got;
+
+	seek(ipv4, asks ? ASK_LATER_NS : 0, &got);
+	vb_mutex_take(&udp_link.lock, VB_ORDER_UDP_LINK);
+	if (seeks(side)) {
+		atomic_store(&side->seek_at, vb_clock_ns() + SEEK_NS);
+		if (got.fd >= 0 && !socket_begin(side, got_take(side, ipv4, &got))) {
+			vb_mcast_rejoin(ipv4);
+			vb_udp_steer_renewed();
+		}
+	}
+	vb_mutex_release(&udp_link.lock);
+	vb_udp_link_seek_end(&got);
 }
 
 /* Returns when the next attempt is due, 0: none is. */
@@ -247,9 +296,11 @@ static uint64_t side_seek_due(struct side *side)
 		return at;
 	if (!vb_mutex_try(&udp_link.lock, VB_ORDER_UDP_LINK))
 		return at;
-	if (atomic_load(&side->seek_at) && side->users)
-		side_seek(side, side == &udp_link.side[0]);
+	bool wanted = seeks(side), asks = ++side->sought % SEEK_ASKS == 0;
+
 	vb_mutex_release(&udp_link.lock);
+	if (wanted)
+		side_seek(side, side == &udp_link.side[0], asks);
 	return atomic_load(&side->seek_at);
 }
 
@@ -358,16 +409,16 @@ int vb_udp_link_epoll(void)
 	return vb_descriptor_still(udp_link.epoll) ? udp_link.epoll : -1;
 }
 
-int vb_udp_link_get(struct vb_engine *e, unsigned int family)
+int vb_udp_link_get(unsigned int family, struct vb_udp_got *got)
 {
 	struct side *side = side_of(family);
 	int err = 0;
 
 	vb_mutex_take(&udp_link.lock, VB_ORDER_UDP_LINK);
 	if (!side->users)
-		err = side_open(side, family == VB_UDP_IPV4);
+		err = side_open(side, family == VB_UDP_IPV4, got);
 	if (!err && !side->users++)
-		vb_udp_steer_join(e, family);
+		vb_udp_steer_join(family);
 	vb_mutex_release(&udp_link.lock);
 	return err;
 }
@@ -459,7 +510,6 @@ int vb_udp_link_socket(unsigned int family)
 static int side_mend(struct side *side, bool ipv4)
 {
 	uint64_t now = vb_clock_ns();
-	char why[256];
 	int fd = -1;
 
 	/* A thread that opens or closes takes the drain lock after the other lock. */
@@ -469,8 +519,13 @@ static int side_mend(struct side *side, bool ipv4)
 		ipv4 ? 4 : 6);
 	vb_descriptor_close(atomic_exchange(&side->fd, -1));
 	if (side->users)
-		fd = receiver_get(side, ipv4, ASK_LATER_NS, why, sizeof(why));
+		fd = own_open(side, ipv4);
 	side->mend_at = side->users && fd < 0 ? now + MEND_NS : 0;
+	if (side->mend_at && fd == -EADDRINUSE && vb_domain_is_named()) {
+		side->mend_at = 0;
+		side->sought = SEEK_ASKS - 1;
+		seek_plan(side, 1);
+	}
 	if (fd >= 0) {
 		atomic_store(&side->fd, fd);
 		if (!vb_descriptor_still(udp_link.epoll) || socket_watch(side, fd, EPOLL_CTL_ADD))

@@ -25,11 +25,28 @@ struct vb_engine;
 #define VB_UDP_IPV4 1u
 #define VB_UDP_IPV6 2u
 
+/* A receiving socket that was got without a lock, and may be waited for. */
+struct vb_udp_got {
+	int fd;   /* -1: none */
+	bool own; /* of this user; else given by another one */
+	uint32_t buffer;
+	char why[256]; /* there is none */
+};
+
 /*
- * Acquires one family's sockets, and opens them for the first queue pair, under the lock of
- * `engine`. 0, or -errno with the reason recorded.
+ * Without any lock: if nothing has opened the family yet, and another user may have the port, gets
+ * a socket of it. Waits 250 ms at most, and not at all where VERBATIM_DOMAIN is not set.
  */
-int vb_udp_link_get(struct vb_engine *engine, unsigned int family);
+void vb_udp_link_seek(unsigned int family, struct vb_udp_got *got);
+/* Closes what vb_udp_link_get() has not taken. */
+void vb_udp_link_seek_end(struct vb_udp_got *got);
+
+/*
+ * Acquires one family's sockets, and opens them for the first queue pair: takes the socket of
+ * `got` (NULL: there was no time to wait for one). Does not wait. 0, or -errno with the reason
+ * recorded.
+ */
+int vb_udp_link_get(unsigned int family, struct vb_udp_got *got);
 /*
  * Releases one family, under the lock of `engine`. The last release delivers, through this engine,
  * what the socket still holds; packets that arrive while it is being closed are read by the

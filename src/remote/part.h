@@ -20,6 +20,7 @@ struct vb_udp_sender;
 /* Part of a queue pair, from connect or listen to release. Under its engine's lock. */
 struct vb_remote_qp {
 	uint8_t families; /* families whose sockets it holds (VB_UDP_IPV4 ...) */
+	uint8_t refused;  /* families that could not be opened just now */
 	uint8_t habit;    /* messages in a row that the program replied to at once (reply.h) */
 	uint32_t ifindex;
 	struct vb_udp_sender *sender[2]; /* by family */

@@ -83,12 +83,12 @@ struct vb_remote_engine *vb_remote_engine(struct vb_engine *e)
 }
 
 /* Acquires a family. While the engine has one, it reads the sockets. Engine's lock. */
-static int engine_hold(struct vb_engine *e, unsigned int family)
+static int engine_hold(struct vb_engine *e, unsigned int family, struct vb_udp_got *got)
 {
 	int err = vb_udp_engine_init(e);
 
 	if (!err)
-		err = vb_udp_link_get(e, family);
+		err = vb_udp_link_get(family, got);
 	if (err)
 		return err;
 	vb_engine_reads_begin(e);
@@ -106,9 +106,9 @@ static void engine_drop(struct vb_engine *e, unsigned int family)
 	vb_udp_link_put(e, family);
 }
 
-static int hold(struct vb_qp *qp, unsigned int family)
+static int hold(struct vb_qp *qp, unsigned int family, struct vb_udp_got *got)
 {
-	int err = qp->remote->families & family ? 0 : engine_hold(qp->engine, family);
+	int err = qp->remote->families & family ? 0 : engine_hold(qp->engine, family, got);
 
 	if (err)
 		return err;
@@ -117,12 +117,62 @@ static int hold(struct vb_qp *qp, unsigned int family)
 	return err;
 }
 
+/* Without the lock. */
+static int family_open(struct vb_qp *qp, unsigned int family)
+{
+	struct vb_udp_got got;
+	int err;
+
+	vb_udp_link_seek(family, &got);
+	vb_lock_take(&qp->engine->lock);
+	err = vb_remote_qp(qp) ? hold(qp, family, &got) : -ENOMEM;
+	if (err && qp->remote)
+		qp->remote->refused |= (uint8_t)family;
+	vb_lock_release(&qp->engine->lock);
+	vb_udp_link_seek_end(&got);
+	if (!err)
+		vb_udp_steer_await(qp->engine, family);
+	return err;
+}
+
+static unsigned int families_for(const struct vb_path *path)
+{
+	return path ? family_of(path->dgid) : VB_UDP_IPV4 | VB_UDP_IPV6;
+}
+
+bool vb_udp_qp_lacks(const struct vb_qp *qp, const struct vb_path *path)
+{
+	unsigned int wanted = families_for(path);
+
+	(void)qp;
+	return ((wanted & VB_UDP_IPV4) && !vb_udp_steer_is_joined(VB_UDP_IPV4)) ||
+	       ((wanted & VB_UDP_IPV6) && !vb_udp_steer_is_joined(VB_UDP_IPV6));
+}
+
+int vb_udp_qp_open(struct vb_qp *qp, const struct vb_path *path)
+{
+	unsigned int wanted = families_for(path);
+	int err = 0;
+
+	for (unsigned int family = VB_UDP_IPV4; family <= VB_UDP_IPV6; family++) {
+		if (wanted & family)
+			err = family_open(qp, family);
+	}
+	return path ? err : 0;
+}
+
 int vb_udp_qp_hold_group(struct vb_qp *qp, const uint8_t gid[16])
 {
-	vb_lock_take(&qp->engine->lock);
-	int err = engine_hold(qp->engine, family_of(gid));
+	struct vb_udp_got got;
+	int err;
 
+	vb_udp_link_seek(family_of(gid), &got);
+	vb_lock_take(&qp->engine->lock);
+	err = engine_hold(qp->engine, family_of(gid), &got);
 	vb_lock_release(&qp->engine->lock);
+	vb_udp_link_seek_end(&got);
+	if (!err)
+		vb_udp_steer_await(qp->engine, family_of(gid));
 	return err;
 }
 
@@ -133,21 +183,23 @@ void vb_udp_qp_drop_group(struct vb_qp *qp, const uint8_t gid[16])
 	vb_lock_release(&qp->engine->lock);
 }
 
-int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path,
-		      enum ibv_mtu mtu)
+int vb_udp_qp_path_check(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu mtu)
 {
-	struct vb_udp_sender *sender;
-	union ibv_gid gid;
-	uint32_t ifindex = 0;
 	int err = mtu_check(qp, path, mtu);
 
 	if (!err && family_of(path->sgid) != family_of(path->dgid))
 		err = vb_refuse(EINVAL, VB_REASON_ARG,
 				"modify_qp: qp 0x%x: one GID is IPv4, the other IPv6", qp->t.qpn);
-	if (!err && !vb_remote_qp(qp))
-		err = -ENOMEM;
-	if (!err)
-		err = hold(qp, family_of(path->dgid));
+	return err;
+}
+
+int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path)
+{
+	struct vb_udp_sender *sender;
+	union ibv_gid gid;
+	uint32_t ifindex = 0;
+	int err = vb_remote_qp(qp) ? hold(qp, family_of(path->dgid), NULL) : -ENOMEM;
+
 	if (!err)
 		err = vb_udp_link_sender(family_of(path->dgid), source_port(qp, path->flow_label),
 					 &sender);
@@ -169,10 +221,11 @@ void vb_udp_qp_datagrams(struct vb_qp *qp)
 	vb_device_link(vb_context_of(qp->u.qp.context)->device, &link);
 	qp->remote->ifindex = (uint32_t)link.ifindex;
 	for (unsigned int family = VB_UDP_IPV4; family <= VB_UDP_IPV6; family++) {
-		if (!hold(qp, family))
+		if (!(qp->remote->refused & family) && !hold(qp, family, NULL))
 			(void)vb_udp_link_sender(family, source_port(qp, 0),
 						 &qp->remote->sender[family - 1]);
 	}
+	qp->remote->refused = 0;
 }
 
 /*

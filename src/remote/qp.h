@@ -14,13 +14,11 @@
 
 struct vb_qp;
 
-/*
- * A connected queue pair is about to reach `path`, which is not on this host, with this path MTU.
- * The interface must carry the MTU, and the port must be available. Acquires the sockets. 0, or
- * -errno with the reason recorded and nothing changed. Engine's lock.
- */
-int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path,
-		      enum ibv_mtu mtu);
+/* The link's functions of the same names (engine/link.h). */
+int vb_udp_qp_path_check(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu mtu);
+bool vb_udp_qp_lacks(const struct vb_qp *qp, const struct vb_path *path);
+int vb_udp_qp_open(struct vb_qp *qp, const struct vb_path *path);
+int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path);
 /*
  * A datagram queue pair is about to receive. Where the port cannot be had, it reaches this host
  * alone.

@@ -68,6 +68,9 @@ static struct steer {
 	 */
 	uint32_t rounds, looks;
 	bool asked;
+	bool unanswered; /* by the round before */
+	bool joining;    /* the present search is the first one for a socket */
+	_Atomic bool joined[VB_CLAIM_FAMILIES];
 	bool vanished; /* a process has ended, whatever was looked for */
 	bool useful;   /* something has changed since the last detour */
 	_Atomic bool lost;
@@ -354,25 +357,6 @@ static uint32_t places_likely(void)
 	return steer.members + 1 + FOREIGN;
 }
 
-static void wait_for_answer(struct vb_engine *e)
-{
-	uint64_t until = vb_clock_ns() + JOIN_NS / 2;
-
-	do {
-		uint32_t most = MOST;
-
-		/*
-		 * Probes of places that do not exist are among the packets. If they stayed in the
-		 * socket, they would keep the progress thread awake.
-		 */
-		while (most-- && vb_udp_link_take(e))
-			;
-		if (answered())
-			return;
-		vb_sys_nanosleep(&(struct timespec){.tv_nsec = NAP_NS});
-	} while (vb_clock_ns() < until);
-}
-
 static void begin(unsigned int family)
 {
 	if (!steer.id) {
@@ -383,24 +367,47 @@ static void begin(unsigned int family)
 	steer.open[index_of(family)] = true;
 }
 
-void vb_udp_steer_join(struct vb_engine *e, unsigned int family)
+static void join_end(void)
+{
+	steer.joining = false;
+	for (int family = 0; family < VB_CLAIM_FAMILIES; family++)
+		atomic_store(&steer.joined[family], steer.open[family]);
+}
+
+/* The probes need a program. */
+static void round_begin(uint64_t now)
+{
+	attach();
+	ask(steer.unanswered ? MOST : places_likely());
+	steer.asked = true;
+	steer.looks = 0;
+	plan(now + ANSWER_NS);
+}
+
+void vb_udp_steer_join(unsigned int family)
 {
 	vb_mutex_take(&steer.lock, VB_ORDER_STEER);
 	begin(family);
 	if (has_socket(index_of(family))) {
+		uint64_t now = vb_clock_ns();
+
 		look();
-		attach(); /* the probes need a program */
-		ask(places_likely());
-		wait_for_answer(e);
-		if (!answered()) {
-			ask(MOST);
-			wait_for_answer(e);
-		}
-		places_take();
+		steer.joining = true;
+		steer.unanswered = false;
+		steer.rounds = ROUNDS;
+		round_begin(now);
+		vb_progress_expect(now + ANSWER_NS);
+	} else {
+		publish();
+		attach();
+		atomic_store(&steer.joined[index_of(family)], true);
 	}
-	publish();
-	attach();
 	vb_mutex_release(&steer.lock);
+}
+
+bool vb_udp_steer_is_joined(unsigned int family)
+{
+	return atomic_load(&steer.joined[index_of(family)]);
 }
 
 static void members_forget(void)
@@ -431,6 +438,7 @@ void vb_udp_steer_part(unsigned int family)
 	publish();
 	attach();
 	steer.open[index_of(family)] = false;
+	atomic_store(&steer.joined[index_of(family)], false);
 	vb_mutex_release(&steer.lock);
 }
 
@@ -445,6 +453,7 @@ void vb_udp_steer_parted(void)
 	} else {
 		members_forget();
 		steer.rounds = 0;
+		steer.joining = false;
 		steer.id = 0;
 	}
 	vb_mutex_release(&steer.lock);
@@ -453,7 +462,8 @@ void vb_udp_steer_parted(void)
 void vb_udp_steer_check(void)
 {
 	vb_mutex_take(&steer.lock, VB_ORDER_STEER);
-	if (steer.id && publish())
+	/* The end of the first search publishes all. */
+	if (steer.id && !steer.joining && publish())
 		attach();
 	vb_mutex_release(&steer.lock);
 }
@@ -500,18 +510,18 @@ static void lost_note(uint64_t now)
 	steer.asked = false;
 }
 
-/* One round: ask, look for answers a few times, claim the places, set the program. */
+/*
+ * One round: ask, look for answers a few times, claim the places, set the program. A first search
+ * ends with the first answer; without one it asks for more places.
+ */
 static void round_go_on(uint64_t now)
 {
 	if (!steer.asked) {
-		attach();
-		ask(places_likely());
-		steer.asked = true;
-		steer.looks = 0;
-		plan(now + ANSWER_NS);
+		round_begin(now);
 		return;
 	}
-	if (!answered() && ++steer.looks < ANSWERS) {
+	steer.unanswered = !answered();
+	if (steer.unanswered && ++steer.looks < ANSWERS) {
 		plan(now + (ANSWER_NS << steer.looks));
 		return;
 	}
@@ -519,8 +529,12 @@ static void round_go_on(uint64_t now)
 	steer.useful |= publish();
 	attach();
 	steer.asked = false;
+	if (steer.joining && !steer.unanswered)
+		steer.rounds = 1;
 	if (--steer.rounds)
-		plan(now + SETTLE_NS);
+		plan(steer.joining ? now : now + SETTLE_NS);
+	else if (steer.joining)
+		join_end();
 }
 
 static void serve(uint64_t now)
@@ -555,6 +569,20 @@ static void serve_due(void)
 	if (steer.open[0] || steer.open[1])
 		serve(now);
 	vb_mutex_release(&steer.lock);
+}
+
+void vb_udp_steer_await(struct vb_engine *e, unsigned int family)
+{
+	uint64_t until = vb_clock_ns() + JOIN_NS;
+
+	while (!vb_udp_steer_is_joined(family) && vb_clock_ns() < until) {
+		if (vb_lock_try(&e->lock)) {
+			(void)vb_udp_link_take(e);
+			vb_lock_release(&e->lock);
+		}
+		serve_due();
+		vb_sys_nanosleep(&(struct timespec){.tv_nsec = NAP_NS});
+	}
 }
 
 /* Does what is due, without waiting. */

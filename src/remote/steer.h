@@ -20,10 +20,17 @@
 struct vb_engine;
 
 /*
- * The family is in use; if its socket is open (remote/link.h), finds its place. Waits 20 ms at most.
- * Under the engine's lock.
+ * The family is in use. If its socket is open (remote/link.h), the search for its place begins: the
+ * progress thread goes on with it, and until it has ended packets come as strays. Does not wait.
  */
-void vb_udp_steer_join(struct vb_engine *engine, unsigned int family);
+void vb_udp_steer_join(unsigned int family);
+/* Whether that search has ended. Any thread; does not wait. */
+bool vb_udp_steer_is_joined(unsigned int family);
+/*
+ * Without any lock: waits for the end of the search, 20 ms at most. An engine that reads the
+ * sockets is driven meanwhile.
+ */
+void vb_udp_steer_await(struct vb_engine *engine, unsigned int family);
 /*
  * Whether another process that this one believes has a socket of the family, and so can pass on
  * packets to this one, which has none.

@@ -68,6 +68,9 @@ static void lost(struct vb_engine *e, struct vb_channel *channel, bool peer_dead
 const struct vb_link vb_udp_link = {
 	.name = "udp",
 	.reaches = reaches,
+	.path_check = vb_udp_qp_path_check,
+	.lacks = vb_udp_qp_lacks,
+	.open = vb_udp_qp_open,
 	.connect = vb_udp_qp_connect,
 	.listen = vb_udp_qp_datagrams,
 	.tune = vb_udp_qp_tune,

@@ -55,12 +55,10 @@ static void on_packet(void *arg)
 	atomic_store(&state.rang, true);
 }
 
-static int connect_pipe(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path,
-			enum ibv_mtu mtu)
+static int connect_pipe(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path)
 {
 	(void)ah;
 	(void)path;
-	(void)mtu;
 	if (!atomic_exchange(&state.watched, true)) {
 		int err = vb_node_watch(vb_process_node_started(), end(), on_packet, NULL);
 

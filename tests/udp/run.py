@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Usage: run.py --lib DIR [--mcast PROGRAM] [--reply PROGRAM] [--xrc PROGRAM] [--memory PROGRAM] [--dm PROGRAM]
-  [--reused PROGRAM] [--strays PROGRAM] [--ordinary] [--shares N] [--only REGEX] [--debug]
+  [--reused PROGRAM] [--strays PROGRAM] [--join PROGRAM] [--ordinary] [--shares N] [--only REGEX] [--debug]
 The link between hosts: unmodified programs in two network namespaces, and what goes wrong there. Prints one TAP line a case;
 exits 1 when one failed, 77 (reason on the last line of standard error) when nothing could be run."""
 
@@ -89,6 +89,7 @@ def run_all(tests):
     trouble.memory()
     trouble.numbers_taken()
     trouble.strays()
+    trouble.join()
     trouble.port_taken()
     router.across(tests)
 

@@ -162,9 +162,12 @@ class Trouble:
 
     def two_namespaces(self, program, family, **env):
         """A program that enters the other host by itself."""
+        self.alone(program, family, self.tests.nets.netns(1), **env)
+
+    def alone(self, program, family, *words, **env):
         with self.tests.runner(timeout=60, VB_TEST_DEVICE=hosts.DEVICE, **env) as runner:
             log = os.path.join(runner.dir, "log")
-            argv = [runner.program(program), str(self.tests.index[family]), self.tests.nets.netns(1)]
+            argv = [runner.program(program), str(self.tests.index[family]), *words]
             end = runner.start(argv, log)  # with the right to enter the other host
             try:
                 faults = wait_all([end], time.monotonic() + 60)
@@ -196,6 +199,18 @@ class Trouble:
         for family in ("IPv4", "IPv6"):
             self.report.case(f"{family}: packets of a process that stands still hold up nobody",
                              lambda family=family: self.two_namespaces(self.tests.args.strays, family))
+
+    def join(self):
+        """Without a loopback interface no probe arrives, so the search for the own socket takes its whole time."""
+        def case(family, peer):
+            self.tests.nets.ip(0, "link", "set", "lo", "down")
+            try:
+                self.alone(self.tests.args.join, family, peer)
+            finally:
+                self.tests.nets.ip(0, "link", "set", "lo", "up")
+        for family, peer in (("IPv4", f"::ffff:{hosts.IPV4[1]}"), ("IPv6", hosts.IPV6[1])):
+            self.report.case(f"{family}: messages go on while steering is joined",
+                             lambda family=family, peer=peer: case(family, peer))
 
     def mtu_told(self):
         """What query_port tells as active MTU, RTR takes, at the limits of each size."""

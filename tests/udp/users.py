@@ -10,7 +10,7 @@ import tempfile
 import hosts
 
 ORDINARY = 65532
-PROGRAMS = ("mcast", "reply", "xrc", "memory", "dm", "reused", "strays")  # built ones that the cases start
+PROGRAMS = ("mcast", "reply", "xrc", "memory", "dm", "reused", "strays", "join")  # built ones that the cases start
 NO_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
 
 
