@@ -38,16 +38,23 @@ void vb_count_direct(struct vb_engine *e, uint8_t op, uint32_t mtu, uint64_t byt
 	case VB_OP_WRITE:
 		c->rx_write_requests++;
 		break;
+	case VB_OP_ATOMIC_WRITE:
+		c->rx_write_requests++;
+		packets++;
+		break;
 	case VB_OP_READ_REQUEST:
 		c->rx_read_requests++;
 		packets++;
 		break;
-	case VB_OP_FLUSH:
-		packets++;
-		break;
-	default:
+	case VB_OP_COMPARE_SWAP:
+	case VB_OP_FETCH_ADD: /* operands and result are in headers */
 		c->rx_atomic_requests++;
 		packets++;
+		bytes = 0;
+		break;
+	default: /* FLUSH: the range is not sent */
+		packets++;
+		bytes = 0;
 		break;
 	}
 	c->tx_packets += packets;
