@@ -54,7 +54,12 @@ class Place:
     def wait_gone(self, seconds=20):
         """The view goes soon after its last program; what keeps it must not find its folder gone before."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and os.path.isdir(self.runtime) and any("view" in n for n in os.listdir(self.runtime)):
+        while time.monotonic() < deadline and os.path.isdir(self.runtime):
+            try:
+                if not os.listdir(self.runtime):
+                    return
+            except OSError:
+                return
             time.sleep(0.02)
 
     def folder(self, name, mode=0o700):
