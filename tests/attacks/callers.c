@@ -41,18 +41,18 @@ static int caller(int sock, void *unused)
 
 static int run(int sock, bool first)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
 	promise("callers in a loop do not hold up messages");
 	user_become(INTRUDER_VICTIM);
-	endpoint_open(&endpoint, 64, true);
-	side_open(&side, &endpoint, NULL, NULL, 4096);
-	side_exchange(&side, sock);
-	ping_by_events(&side, ROUNDS, first);
+	resources_open(&resources, 64, true);
+	ep_open_on(&ep, &resources, NULL, NULL, 4096);
+	ep_exchange(&ep, sock);
+	ping_by_events(&ep, ROUNDS, first);
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -108,16 +108,16 @@ static int silent(int sock, void *unused)
 
 static int victim(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	int files[OWN_FILES];
 
 	(void)unused;
 	promise("silent callers leave the victim its descriptors and its peers");
 	descriptors_limit(LIMIT);
 	user_become(INTRUDER_VICTIM);
-	endpoint_open(&endpoint, 64, true);
-	side_open(&side, &endpoint, NULL, NULL, 4096);
+	resources_open(&resources, 64, true);
+	ep_open_on(&ep, &resources, NULL, NULL, 4096);
 	message_meet(sock);
 	message_meet(sock); /* the attack has begun */
 	for (int i = 0; i < OWN_FILES; i++) {
@@ -126,19 +126,19 @@ static int victim(int sock, void *unused)
 	}
 	for (int i = 0; i < OWN_FILES; i++)
 		close(files[i]);
-	side_exchange(&side, sock);
-	ping_by_events(&side, 100, true);
+	ep_exchange(&ep, sock);
+	ping_by_events(&ep, 100, true);
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
 static void silent_test(void)
 {
 	struct process attacker, a;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	uint32_t n;
 
 	process_start(&attacker, silent, NULL);
@@ -149,14 +149,14 @@ static void silent_test(void)
 	CHECK_SAY(n > LIMIT, "only %u connections were made", n);
 	message_meet(a.sock);
 	user_become(INTRUDER_VICTIM);
-	endpoint_open(&endpoint, 64, true);
-	side_open(&side, &endpoint, NULL, NULL, 4096);
-	side_exchange(&side, a.sock);
-	ping_by_events(&side, 100, false);
+	resources_open(&resources, 64, true);
+	ep_open_on(&ep, &resources, NULL, NULL, 4096);
+	ep_exchange(&ep, a.sock);
+	ping_by_events(&ep, 100, false);
 	message_meet(a.sock);
 	message_meet(attacker.sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 }
 
 int main(int argc, char **argv)

@@ -81,15 +81,15 @@ static int after_exec(void)
 
 static int target(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	char number[16];
 
 	(void)unused;
 	promise("the target is ready");
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, map_place(), SIZE);
-	side_exchange(&side, sock);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, map_place(), SIZE);
+	ep_exchange(&ep, sock);
 	await(EXEC);
 	snprintf(number, sizeof(number), "%d", board_fd);
 	execl("/proc/self/exe", "exec_write", "--after-exec", number, (char *)NULL);
@@ -98,22 +98,22 @@ static int target(int sock, void *unused)
 
 static int initiator(int sock, void *unused)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_wc wc = {0};
-	struct side side;
+	struct endpoint ep;
 
 	(void)unused;
 	promise("the initiator's WRITE ends, one way or the other");
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
-	memset(side.buffer, 0x77, SIZE);
-	side_exchange(&side, sock);
-	CHECK_ZERO(post_write(&side, 1, 0, 64, 0, IBV_SEND_SIGNALED));
-	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
+	memset(ep.buffer, 0x77, SIZE);
+	ep_exchange(&ep, sock);
+	CHECK_ZERO(ep_write(&ep, 1, 0, 64, 0, IBV_SEND_SIGNALED));
+	completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 	board->stage = WARM;
 	await(FIRE);
-	CHECK_ZERO(post_write(&side, 2, 0, bytes, 0, IBV_SEND_SIGNALED));
-	completion_next(endpoint.cq, &wc);
+	CHECK_ZERO(ep_write(&ep, 2, 0, bytes, 0, IBV_SEND_SIGNALED));
+	completion_next(resources.cq, &wc);
 	/* It says whether the bytes are somewhere: then in the old program's memory. */
 	printf("the WRITE ended as %s\n", ibv_wc_status_str(wc.status));
 	fflush(stdout);

@@ -14,6 +14,7 @@
 #include "support/clock.h"
 #include "support/intruder.h"
 #include "support/process.h"
+#include "support/qp_state.h"
 #include "unit/host/end.h"
 
 enum { LENGTH = 16, ROUNDS = 50, UD_RECEIVES = 4, RC_RECEIVES = 2, QUIET_MS = 100 };
@@ -38,7 +39,7 @@ static struct vb_run run_make(uint8_t service, uint32_t from, uint32_t to, uint3
 		.src_qpn = from,
 		.psn = psn,
 		.length = LENGTH,
-		.qkey = ENDPOINT_QKEY,
+		.qkey = EP_QKEY,
 		.pkey = 0xffff,
 	};
 }
@@ -97,40 +98,41 @@ static int attacker(int sock, void *unused)
 	return 0;
 }
 
-static void expect_honest(struct side *datagrams, uint32_t attackers)
+static void expect_honest(struct endpoint *datagrams, uint32_t attackers)
 {
 	struct ibv_wc wc;
 
-	completion_next(datagrams->endpoint->cq, &wc);
+	completion_next(datagrams->resources->cq, &wc);
 	CHECK_SAY(wc.qp_num == datagrams->qp->qp_num, "a message came in a connection");
 	CHECK_SAY(wc.src_qp == attackers, "a datagram came in the name of 0x%x, sent by 0x%x",
 		  wc.src_qp, attackers);
 	CHECK_EQ(datagrams->buffer[40], HONEST);
-	CHECK_ZERO(post_receive(datagrams, 1, 0, 40 + LENGTH));
+	CHECK_ZERO(ep_recv(datagrams, 1, 0, 40 + LENGTH));
 }
 
 static int victim(int sock, void *unused)
 {
-	struct side datagrams, connected, other;
-	struct qp_settings settings;
-	struct endpoint endpoint;
+	struct endpoint datagrams, connected, other;
+	struct ep_config config;
+	struct resources resources;
+	struct ibv_qp_attr rtr;
 	uint32_t attackers;
 
 	(void)unused;
 	promise("nobody speaks in another's name");
 	user_become(INTRUDER_VICTIM);
-	endpoint_open(&endpoint, 64, false);
-	qp_settings_default(&settings, IBV_QPT_UD);
-	side_open(&datagrams, &endpoint, &settings, NULL, 4096);
-	qp_to_rtr(datagrams.qp, &datagrams.settings, &datagrams.local, &datagrams.local,
-		  endpoint.gid_index);
-	side_open(&connected, &endpoint, NULL, NULL, 4096);
-	side_open(&other, &endpoint, NULL, NULL, 4096);
-	sides_connect(&connected, &other);
+	resources_open(&resources, 64, false);
+	config = ep_defaults(IBV_QPT_UD);
+	ep_open_on(&datagrams, &resources, &config, NULL, 4096);
+	rtr = ep_attr(&datagrams.config, &datagrams.local, &datagrams.local);
+	CHECK_ZERO(qp_step(datagrams.qp, &rtr, IBV_QPS_RTR));
+	ep_open_on(&connected, &resources, NULL, NULL, 4096);
+	ep_open_on(&other, &resources, NULL, NULL, 4096);
+	ep_link(&connected, &other);
 	for (int i = 0; i < UD_RECEIVES; i++)
-		CHECK_ZERO(post_receive(&datagrams, 1, 0, 40 + LENGTH));
+		CHECK_ZERO(ep_recv(&datagrams, 1, 0, 40 + LENGTH));
 	for (int i = 0; i < RC_RECEIVES; i++)
-		CHECK_ZERO(post_receive(&connected, 2, 0, LENGTH));
+		CHECK_ZERO(ep_recv(&connected, 2, 0, LENGTH));
 	struct aims aims = {datagrams.qp->qp_num, connected.qp->qp_num, other.qp->qp_num,
 			    other.local.psn};
 
@@ -140,22 +142,22 @@ static int victim(int sock, void *unused)
 		expect_honest(&datagrams, attackers);
 		message_meet(sock);
 	}
-	completion_none(endpoint.cq, QUIET_MS);
+	completion_none(resources.cq, QUIET_MS);
 	promise("the connection that was attacked goes on");
 	memset(other.buffer, HONEST, LENGTH);
-	CHECK_ZERO(post_send(&other, 3, 0, LENGTH, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_send(&other, 3, 0, LENGTH, IBV_SEND_SIGNALED));
 	for (int i = 0; i < 2; i++) {
 		struct ibv_wc wc;
 
-		completion_next(endpoint.cq, &wc);
+		completion_next(resources.cq, &wc);
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 	}
 	CHECK_EQ(connected.buffer[0], HONEST);
 	message_meet(sock);
-	side_close(&other);
-	side_close(&connected);
-	side_close(&datagrams);
-	endpoint_close(&endpoint);
+	ep_close(&other);
+	ep_close(&connected);
+	ep_close(&datagrams);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -334,7 +334,7 @@ static void expect_growth(uint64_t bytes, enum growth growth)
 }
 
 /* The victim takes more memory that peers map than what they have mapped so far. */
-static void grow(struct endpoint *endpoint, int sock, enum growth growth, bool attacks)
+static void grow(struct resources *resources, int sock, enum growth growth, bool attacks)
 {
 	uint64_t bytes = arena_bytes();
 	struct ibv_buf *buf = NULL;
@@ -343,7 +343,7 @@ static void grow(struct endpoint *endpoint, int sock, enum growth growth, bool a
 	if (!attacks && growth == GROWS_HIDDEN)
 		not_dumpable();
 	if (!attacks)
-		CHECK(ibv_alloc_buf(endpoint->pd, GROWN, &buf));
+		CHECK(ibv_alloc_buf(resources->pd, GROWN, &buf));
 	message_meet(sock);
 	if (attacks)
 		expect_growth(bytes, growth);
@@ -352,16 +352,16 @@ static void grow(struct endpoint *endpoint, int sock, enum growth growth, bool a
 		ibv_free_buf(buf);
 }
 
-static void play(struct side *side, int sock, bool first)
+static void play(struct endpoint *ep, int sock, bool first)
 {
 	if (first)
-		exercise_initiate(side, sock, 1);
+		exercise_initiate(ep, sock, 1);
 	else
-		exercise_serve(side, sock, 1);
+		exercise_serve(ep, sock, 1);
 	if (first)
-		exercise_serve(side, sock, 1);
+		exercise_serve(ep, sock, 1);
 	else
-		exercise_initiate(side, sock, 1);
+		exercise_initiate(ep, sock, 1);
 	message_meet(sock);
 }
 
@@ -369,24 +369,24 @@ static int run(int sock, const struct row *row, bool attacks)
 {
 	const struct half *half = attacks ? &row->attacker : &row->victim;
 	struct ibv_alloc_dm_attr dm_attr = {.length = 4096};
-	struct endpoint endpoint;
+	struct resources resources;
 	struct census before;
 	struct ibv_dm *dm;
-	struct side side;
+	struct endpoint ep;
 
 	promise(row->name);
 	if (half->before)
 		half->before();
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, EXERCISE_SIZE);
 	/* Memory that is not in use is not mapped by any process. */
-	dm = ibv_alloc_dm(endpoint.context, &dm_attr);
+	dm = ibv_alloc_dm(resources.context, &dm_attr);
 	CHECK(dm);
 	before = census_take();
 	if (half->after)
 		half->after();
-	side_exchange(&side, sock);
-	play(&side, sock, attacks);
+	ep_exchange(&ep, sock);
+	play(&ep, sock, attacks);
 	judge(half, &before, half->is_given);
 	message_meet(sock);
 	if (half->late)
@@ -395,11 +395,11 @@ static int run(int sock, const struct row *row, bool attacks)
 	judge(half, &before, half->is_given || half->is_given_late);
 	message_meet(sock);
 	if (row->attacker.growth)
-		grow(&endpoint, sock, row->attacker.growth, attacks);
-	play(&side, sock, attacks);
+		grow(&resources, sock, row->attacker.growth, attacks);
+	play(&ep, sock, attacks);
 	CHECK_ZERO(ibv_free_dm(dm));
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 

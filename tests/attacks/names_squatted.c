@@ -50,18 +50,18 @@ static int squatter(int sock, void *unused)
 
 static int run(int sock, bool first)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
 	promise("queue pairs of one user find each other by names that nobody else knows");
 	user_become(INTRUDER_VICTIM);
-	endpoint_open(&endpoint, 64, true);
-	side_open(&side, &endpoint, NULL, NULL, 4096);
-	side_exchange(&side, sock);
-	ping_by_events(&side, ROUNDS, first);
+	resources_open(&resources, 64, true);
+	ep_open_on(&ep, &resources, NULL, NULL, 4096);
+	ep_exchange(&ep, sock);
+	ping_by_events(&ep, ROUNDS, first);
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -98,19 +98,19 @@ static int without_secret(int sock, void *unused)
 		.qp_type = IBV_QPT_RC,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
 	};
-	struct endpoint endpoint;
+	struct resources resources;
 
 	(void)sock;
 	(void)unused;
 	promise("without a secret a queue pair is refused");
 	user_become(INTRUDER_VICTIM);
 	keyctl_refuse();
-	endpoint_open(&endpoint, 64, false);
-	attr.send_cq = attr.recv_cq = endpoint.cq;
+	resources_open(&resources, 64, false);
+	attr.send_cq = attr.recv_cq = resources.cq;
 	errno = 0;
-	CHECK(!ibv_create_qp(endpoint.pd, &attr));
+	CHECK(!ibv_create_qp(resources.pd, &attr));
 	CHECK_EQ(errno, EADDRINUSE);
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -96,33 +96,33 @@ static int owner(int sock, void *argument)
 {
 	const struct row *row = argument;
 	struct ibv_alloc_dm_attr attr = {.length = SIZE};
-	struct endpoint endpoint;
+	struct resources resources;
 	unsigned char bytes[64];
-	struct side side;
+	struct endpoint ep;
 
 	promise(row->name);
 	if (row->owner)
 		row->owner();
-	endpoint_open(&endpoint, 16, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
-	memset(side.buffer, OWNERS, SIZE);
-	struct ibv_dm *dm = ibv_alloc_dm(endpoint.context, &attr);
+	resources_open(&resources, 16, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
+	memset(ep.buffer, OWNERS, SIZE);
+	struct ibv_dm *dm = ibv_alloc_dm(resources.context, &attr);
 
 	CHECK(dm);
-	struct handles handles = {.addr = (uintptr_t)side.buffer,
-				  .pd = endpoint.pd->handle,
-				  .mr = side.mr->handle,
+	struct handles handles = {.addr = (uintptr_t)ep.buffer,
+				  .pd = resources.pd->handle,
+				  .mr = ep.mr->handle,
 				  .dm = dm->handle};
 
-	descriptor_send(sock, endpoint.context->cmd_fd);
+	descriptor_send(sock, resources.context->cmd_fd);
 	message_send(sock, &handles, sizeof(handles));
 	message_meet(sock);
-	CHECK_EQ(side.buffer[0], row->is_given ? IMPORTERS : OWNERS);
+	CHECK_EQ(ep.buffer[0], row->is_given ? IMPORTERS : OWNERS);
 	CHECK_ZERO(ibv_memcpy_from_dm(bytes, dm, 0, sizeof(bytes)));
 	CHECK_EQ(bytes[0], row->is_given ? IMPORTERS : 0);
 	CHECK_ZERO(ibv_free_dm(dm));
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -150,8 +150,8 @@ static int gifts(void)
 }
 
 struct importer {
-	struct endpoint endpoint;
-	struct side here, there; /* lead to each other: what fails, fails for the key */
+	struct resources resources;
+	struct endpoint here, there; /* lead to each other: what fails, fails for the key */
 };
 
 /* WRITE between the importer's two queue pairs. */
@@ -166,9 +166,9 @@ static void write_between(struct importer *im, struct ibv_sge from, uint64_t to,
 				       .wr.rdma = {.remote_addr = to, .rkey = rkey}};
 	struct ibv_wc wc;
 
-	side_open(&im->here, &im->endpoint, NULL, NULL, SIZE);
-	side_open(&im->there, &im->endpoint, NULL, NULL, SIZE);
-	sides_connect(&im->here, &im->there);
+	ep_open_on(&im->here, &im->resources, NULL, NULL, SIZE);
+	ep_open_on(&im->there, &im->resources, NULL, NULL, SIZE);
+	ep_link(&im->here, &im->there);
 	memset(im->here.buffer, IMPORTERS, SIZE);
 	if (from.lkey == 0)
 		from = (struct ibv_sge){im->here.local.addr, 64, im->here.mr->lkey};
@@ -177,19 +177,19 @@ static void write_between(struct importer *im, struct ibv_sge from, uint64_t to,
 		wr.wr.rdma.rkey = im->there.local.rkey;
 	}
 	CHECK_ZERO(ibv_post_send(im->here.qp, &wr, &bad));
-	completion_expect(im->endpoint.cq, 5, status, &wc);
+	completion_expect(im->resources.cq, 5, status, &wc);
 	if (status == IBV_WC_LOC_PROT_ERR)
 		CHECK_EQ(wc.vendor_err, NO_DIRECT_ACCESS);
 	if (rkey == 0)
 		CHECK_EQ(im->there.buffer[0], status == IBV_WC_SUCCESS ? OWNERS : 0);
-	side_close(&im->here);
-	side_close(&im->there);
+	ep_close(&im->here);
+	ep_close(&im->there);
 }
 
 static void use_region(struct importer *im, const struct handles *handles, bool is_given)
 {
 	uint64_t since = now_ms();
-	struct ibv_mr *mr = ibv_import_mr(im->endpoint.pd, handles->mr);
+	struct ibv_mr *mr = ibv_import_mr(im->resources.pd, handles->mr);
 
 	CHECK_SAY(mr, "ibv_import_mr: errno %d", errno);
 	CHECK(now_ms() - since < BOUND_MS);
@@ -206,7 +206,7 @@ static void use_device_memory(struct importer *im, const struct handles *handles
 	uint64_t since = now_ms();
 
 	errno = 0;
-	struct ibv_dm *dm = ibv_import_dm(im->endpoint.context, handles->dm);
+	struct ibv_dm *dm = ibv_import_dm(im->resources.context, handles->dm);
 
 	CHECK(now_ms() - since < BOUND_MS);
 	if (!is_given) {
@@ -223,26 +223,26 @@ static void use_device_memory(struct importer *im, const struct handles *handles
 static void import_and_use(int passport, const struct handles *handles, bool is_given)
 {
 	struct importer im;
-	struct side first;
+	struct endpoint first;
 
-	endpoint_open(&im.endpoint, 16, false);
-	CHECK_ZERO(ibv_destroy_cq(im.endpoint.cq));
-	CHECK_ZERO(ibv_dealloc_pd(im.endpoint.pd));
-	CHECK_ZERO(ibv_close_device(im.endpoint.context));
-	im.endpoint.context = ibv_import_device(passport);
-	CHECK_SAY(im.endpoint.context, "ibv_import_device: errno %d", errno);
-	im.endpoint.pd = ibv_import_pd(im.endpoint.context, handles->pd);
-	im.endpoint.cq = ibv_create_cq(im.endpoint.context, 16, NULL, NULL, 0);
-	CHECK(im.endpoint.pd && im.endpoint.cq);
+	resources_open(&im.resources, 16, false);
+	CHECK_ZERO(ibv_destroy_cq(im.resources.cq));
+	CHECK_ZERO(ibv_dealloc_pd(im.resources.pd));
+	CHECK_ZERO(ibv_close_device(im.resources.context));
+	im.resources.context = ibv_import_device(passport);
+	CHECK_SAY(im.resources.context, "ibv_import_device: errno %d", errno);
+	im.resources.pd = ibv_import_pd(im.resources.context, handles->pd);
+	im.resources.cq = ibv_create_cq(im.resources.context, 16, NULL, NULL, 0);
+	CHECK(im.resources.pd && im.resources.cq);
 	/* What this process has of its own comes with its first queue pair. */
-	side_open(&first, &im.endpoint, NULL, NULL, SIZE);
+	ep_open_on(&first, &im.resources, NULL, NULL, SIZE);
 	int before = gifts();
 
 	use_region(&im, handles, is_given);
 	use_device_memory(&im, handles, is_given);
 	CHECK_EQ(gifts() > before, is_given);
-	side_close(&first);
-	endpoint_close(&im.endpoint);
+	ep_close(&first);
+	resources_close(&im.resources);
 }
 
 static int importer(int sock, void *argument)

@@ -21,58 +21,58 @@ static uint64_t each;
 static uint64_t *word;
 static volatile uint64_t *ended;
 
-static void add(struct side *side)
+static void add(struct endpoint *ep)
 {
-	CHECK_ZERO(post_fetch_add(side, 1, RESULT_AT, 0, 1, IBV_SEND_SIGNALED));
-	completion_expect(side->endpoint->cq, 1, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(ep_fetch_add(ep, 1, RESULT_AT, 0, 1, IBV_SEND_SIGNALED));
+	completion_expect(ep->resources->cq, 1, IBV_WC_SUCCESS, NULL);
 }
 
 static int initiator(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
 	(void)unused;
 	promise("atomics on shared memory succeed");
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
-	side_exchange(&side, sock);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
+	ep_exchange(&ep, sock);
 	for (uint64_t i = 0; i < each; i++)
-		add(&side);
+		add(&ep);
 	__atomic_fetch_add(ended, 1, __ATOMIC_RELEASE);
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
 static int owner(int sock, void *unused)
 {
-	struct endpoint endpoint, own;
-	struct side side, here, there;
+	struct resources resources, own;
+	struct endpoint ep, here, there;
 	struct ibv_wc wc;
 
 	(void)unused;
 	promise("who owns a queue pair to a shared page does its atomics");
-	endpoint_open(&endpoint, 256, false);
-	endpoint_open(&own, 256, false);
-	side_open(&side, &endpoint, NULL, word, SIZE);
-	side_open(&here, &own, NULL, NULL, SIZE);
-	side_open(&there, &own, NULL, word, SIZE);
-	sides_connect(&here, &there);
-	side_exchange(&side, sock);
+	resources_open(&resources, 256, false);
+	resources_open(&own, 256, false);
+	ep_open_on(&ep, &resources, NULL, word, SIZE);
+	ep_open_on(&here, &own, NULL, NULL, SIZE);
+	ep_open_on(&there, &own, NULL, word, SIZE);
+	ep_link(&here, &there);
+	ep_exchange(&ep, sock);
 	for (uint64_t i = 0; i < each; i++) {
 		add(&here);
-		CHECK_EQ(ibv_poll_cq(endpoint.cq, 1, &wc), 0);
+		CHECK_EQ(ibv_poll_cq(resources.cq, 1, &wc), 0);
 		__atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
 	}
 	/* What is left comes from its progress thread. */
 	message_meet(sock);
-	side_close(&side);
-	side_close(&here);
-	side_close(&there);
-	endpoint_close(&own);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	ep_close(&here);
+	ep_close(&there);
+	resources_close(&own);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -34,27 +34,27 @@ static struct shared *shared;
 static int initiator(int sock, void *argument)
 {
 	volatile uint64_t *done = argument;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
 	promise("an initiator's atomics succeed");
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
-	side_exchange(&side, sock);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
+	ep_exchange(&ep, sock);
 	while (!shared->end) {
-		CHECK_ZERO(post_fetch_add(&side, 1, RESULT_AT, 0, 1, IBV_SEND_SIGNALED));
-		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		CHECK_ZERO(ep_fetch_add(&ep, 1, RESULT_AT, 0, 1, IBV_SEND_SIGNALED));
+		completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 		++*done;
 	}
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
 struct target {
-	struct endpoint endpoint, own;
-	struct side from[INITIATORS], here, there;
+	struct resources resources, own;
+	struct endpoint from[INITIATORS], here, there;
 	uint64_t done, longest;
 };
 
@@ -67,10 +67,10 @@ static void own_atomic(struct target *t)
 	uint64_t since = now_ms(), took;
 	struct ibv_wc wc;
 
-	CHECK_ZERO(post_fetch_add(&t->here, 5, RESULT_AT, 0, 1, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_fetch_add(&t->here, 5, RESULT_AT, 0, 1, IBV_SEND_SIGNALED));
 	completion_expect(t->own.cq, 5, IBV_WC_SUCCESS, NULL);
 	t->done++;
-	CHECK_EQ(ibv_poll_cq(t->endpoint.cq, 1, &wc), 0);
+	CHECK_EQ(ibv_poll_cq(t->resources.cq, 1, &wc), 0);
 	took = now_ms() - since;
 	CHECK_SAY(took < BOUND_MS, "an atomic of the target took %llu ms",
 		  (unsigned long long)took);
@@ -79,15 +79,15 @@ static void own_atomic(struct target *t)
 
 static void target_open(struct target *t, struct process *processes, unsigned char *memory)
 {
-	endpoint_open(&t->endpoint, 256, false);
-	endpoint_open(&t->own, 256, false);
+	resources_open(&t->resources, 256, false);
+	resources_open(&t->own, 256, false);
 	for (int i = 0; i < INITIATORS; i++)
-		side_open(&t->from[i], &t->endpoint, NULL, memory, SIZE);
-	side_open(&t->here, &t->own, NULL, NULL, SIZE);
-	side_open(&t->there, &t->own, NULL, memory, SIZE);
-	sides_connect(&t->here, &t->there);
+		ep_open_on(&t->from[i], &t->resources, NULL, memory, SIZE);
+	ep_open_on(&t->here, &t->own, NULL, NULL, SIZE);
+	ep_open_on(&t->there, &t->own, NULL, memory, SIZE);
+	ep_link(&t->here, &t->there);
 	for (int i = 0; i < INITIATORS; i++)
-		side_exchange(&t->from[i], processes[i].sock);
+		ep_exchange(&t->from[i], processes[i].sock);
 }
 
 /* While one stands still, the target and the others do atomics. */
@@ -143,10 +143,10 @@ int main(int argc, char **argv)
 	printf("%llu stops, %llu atomics, the sum exact; the longest of the target took %llu ms\n",
 	       (unsigned long long)rounds, (unsigned long long)sum, (unsigned long long)t.longest);
 	for (int i = 0; i < INITIATORS; i++)
-		side_close(&t.from[i]);
-	side_close(&t.here);
-	side_close(&t.there);
-	endpoint_close(&t.own);
-	endpoint_close(&t.endpoint);
+		ep_close(&t.from[i]);
+	ep_close(&t.here);
+	ep_close(&t.there);
+	resources_close(&t.own);
+	resources_close(&t.resources);
 	return 0;
 }

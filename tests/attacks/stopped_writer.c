@@ -15,6 +15,7 @@
 #include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/qp_state.h"
 #include "support/random.h"
 
 #include <stdio.h>
@@ -29,14 +30,14 @@ enum way { DEREG, REREG, TO_ERROR, DESTROY, WAYS };
 static const char *const way_names[WAYS] = {"ibv_dereg_mr", "ibv_rereg_mr", "ibv_modify_qp to ERR",
 					    "ibv_destroy_qp"};
 
-static void settings_of(struct qp_settings *settings)
+static void config_of(struct ep_config *config)
 {
-	qp_settings_default(settings, IBV_QPT_RC);
-	settings->timeout = 10;
-	settings->retry_count = 1;
+	*config = ep_defaults(IBV_QPT_RC);
+	config->timeout = 10;
+	config->retry_cnt = 1;
 }
 
-static void write_until_error(struct side *side, uint64_t *seed)
+static void write_until_error(struct endpoint *ep, uint64_t *seed)
 {
 	uint64_t posted = 0, completed = 0;
 	bool error = false;
@@ -48,9 +49,9 @@ static void write_until_error(struct side *side, uint64_t *seed)
 			size_t size = (size_t)8 << (random_next(seed) % 17);
 			size_t at = random_next(seed) % (SIZE - size + 1) & ~(size_t)7;
 
-			CHECK_ZERO(post_write(side, posted++, at, size, at, IBV_SEND_SIGNALED));
+			CHECK_ZERO(ep_write(ep, posted++, at, size, at, IBV_SEND_SIGNALED));
 		}
-		completion_next(side->endpoint->cq, &wc);
+		completion_next(ep->resources->cq, &wc);
 		completed++;
 		error = error || wc.status != IBV_WC_SUCCESS;
 	}
@@ -59,44 +60,44 @@ static void write_until_error(struct side *side, uint64_t *seed)
 static int writer(int sock, void *argument)
 {
 	uint64_t rounds = *(uint64_t *)argument;
-	struct qp_settings settings;
-	struct endpoint endpoint;
+	struct ep_config config;
+	struct resources resources;
 	uint64_t seed = 77;
 
 	promise("the writer goes on until its first error");
-	settings_of(&settings);
-	endpoint_open(&endpoint, 256, false);
+	config_of(&config);
+	resources_open(&resources, 256, false);
 	for (uint64_t i = 0; i < rounds; i++) {
-		struct side side;
+		struct endpoint ep;
 
-		side_open(&side, &endpoint, &settings, NULL, SIZE);
-		memset(side.buffer, (int)(i % 100) + 1, SIZE);
-		side_exchange(&side, sock);
-		write_until_error(&side, &seed);
+		ep_open_on(&ep, &resources, &config, NULL, SIZE);
+		memset(ep.buffer, (int)(i % 100) + 1, SIZE);
+		ep_exchange(&ep, sock);
+		write_until_error(&ep, &seed);
 		message_meet(sock);
-		side_close(&side);
+		ep_close(&ep);
 	}
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }
 
-static void take_away(struct side *side, enum way way)
+static void take_away(struct endpoint *ep, enum way way)
 {
 	switch (way) {
 	case DEREG:
-		CHECK_ZERO(ibv_dereg_mr(side->mr));
-		side->mr = NULL;
+		CHECK_ZERO(ibv_dereg_mr(ep->mr));
+		ep->mr = NULL;
 		break;
 	case REREG:
-		CHECK_ZERO(ibv_rereg_mr(side->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+		CHECK_ZERO(ibv_rereg_mr(ep->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 					IBV_ACCESS_LOCAL_WRITE));
 		break;
 	case TO_ERROR:
-		qp_to_state(side->qp, IBV_QPS_ERR);
+		qp_move(ep->qp, IBV_QPS_ERR);
 		break;
 	default:
-		CHECK_ZERO(ibv_destroy_qp(side->qp));
-		side->qp = NULL;
+		CHECK_ZERO(ibv_destroy_qp(ep->qp));
+		ep->qp = NULL;
 		break;
 	}
 }
@@ -107,34 +108,34 @@ static void check_pattern(const unsigned char *buffer, const char *when)
 		CHECK_SAY(buffer[i] == PATTERN, "byte %zu changed to %#x %s", i, buffer[i], when);
 }
 
-static uint64_t play(struct endpoint *endpoint, struct process *process, enum way way,
+static uint64_t play(struct resources *resources, struct process *process, enum way way,
 		     uint64_t wait_us, void *buffer)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 	unsigned int turns = 0;
 	uint64_t until, since, took;
-	struct side side;
+	struct endpoint ep;
 
-	settings_of(&settings);
-	side_open(&side, endpoint, &settings, buffer, SIZE);
-	memset(side.buffer, PATTERN, SIZE);
-	side_exchange(&side, process->sock);
-	while (((volatile unsigned char *)side.buffer)[turns * 4096u % SIZE] == PATTERN)
+	config_of(&config);
+	ep_open_on(&ep, resources, &config, buffer, SIZE);
+	memset(ep.buffer, PATTERN, SIZE);
+	ep_exchange(&ep, process->sock);
+	while (((volatile unsigned char *)ep.buffer)[turns * 4096u % SIZE] == PATTERN)
 		spin_once(&turns);
 	for (until = now_us() + wait_us; now_us() < until;)
 		spin_once(&turns);
 	process_stop(process);
 	since = now_ms();
-	take_away(&side, way);
+	take_away(&ep, way);
 	took = now_ms() - since;
 	CHECK_SAY(took < BOUND_MS, "%s took %llu ms", way_names[way], (unsigned long long)took);
-	memset(side.buffer, PATTERN, SIZE);
+	memset(ep.buffer, PATTERN, SIZE);
 	process_continue(process);
 	sleep_ms(WATCH_MS);
-	check_pattern(side.buffer, "after the peer went on");
+	check_pattern(ep.buffer, "after the peer went on");
 	message_meet(process->sock);
-	check_pattern(side.buffer, "long after the peer went on");
-	side_close(&side);
+	check_pattern(ep.buffer, "long after the peer went on");
+	ep_close(&ep);
 	return took;
 }
 
@@ -143,7 +144,7 @@ int main(int argc, char **argv)
 	bool mapped = argc > 1 && strcmp(argv[1], "mapped") == 0;
 	uint64_t rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : 200;
 	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : (now_us() | 1);
-	struct endpoint endpoint;
+	struct resources resources;
 	struct process process;
 	struct ibv_buf *buf = NULL;
 	void *buffer = NULL;
@@ -154,22 +155,22 @@ int main(int argc, char **argv)
 	watchdog(150);
 	process_start(&process, writer, &rounds);
 	promise("a stopped writer keeps nobody waiting");
-	endpoint_open(&endpoint, 256, false);
+	resources_open(&resources, 256, false);
 	if (mapped) {
-		buffer = ibv_alloc_buf(endpoint.pd, SIZE, &buf);
+		buffer = ibv_alloc_buf(resources.pd, SIZE, &buf);
 		CHECK(buffer);
 	}
 	for (uint64_t i = 0; i < rounds; i++) {
 		uint64_t took;
 
 		promise(way_names[i % WAYS]);
-		took = play(&endpoint, &process, (enum way)(i % WAYS),
+		took = play(&resources, &process, (enum way)(i % WAYS),
 			    random_next(&seed) % LATEST_US, buffer);
 		longest = took > longest ? took : longest;
 	}
 	if (buf)
 		ibv_free_buf(buf);
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	process_expect_success(&process, PROCESS_PATIENCE_MS);
 	printf("%llu rounds, the longest call took %llu ms\n", (unsigned long long)rounds,
 	       (unsigned long long)longest);

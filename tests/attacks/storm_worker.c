@@ -25,7 +25,7 @@ struct half {
 	bool connected;
 	bool broken;
 	unsigned int outstanding;
-	struct side side;        /* RC, or the XRC sender */
+	struct endpoint ep;      /* RC, or the XRC sender */
 	struct ibv_qp *receiver; /* XRC */
 	struct peer remote;
 	uint32_t remote_dm;
@@ -35,10 +35,10 @@ struct half {
 struct worker {
 	int slot;
 	uint64_t seed;
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_xrcd *xrcd;
 	struct xrc_queue queue;
-	struct side ud;
+	struct endpoint ud;
 	struct ibv_dm *dm;
 	struct ibv_mr *dm_mr;
 	unsigned char *scratch;
@@ -96,8 +96,8 @@ static void half_close(struct worker *w, int kind, int to)
 {
 	struct half *h = &w->half[kind][to];
 
-	if (h->side.qp)
-		TIMED(w, STORM_REVOKE, side_close(&h->side));
+	if (h->ep.qp)
+		TIMED(w, STORM_REVOKE, ep_close(&h->ep));
 	if (h->receiver)
 		TIMED(w, STORM_REVOKE, CHECK_ZERO(ibv_destroy_qp(h->receiver)));
 	memset(h, 0, sizeof(*h));
@@ -106,26 +106,26 @@ static void half_close(struct worker *w, int kind, int to)
 static void half_open(struct worker *w, int kind, int to, uint32_t epoch)
 {
 	struct half *h = &w->half[kind][to];
-	struct qp_settings settings;
+	struct ep_config config;
 	struct peer peer;
 
 	half_close(w, kind, to);
 	begin(w);
 	if (kind == STORM_RC) {
-		qp_settings_default(&settings, IBV_QPT_RC);
-		settings.timeout = 12;
-		side_open(&h->side, &w->endpoint, &settings, NULL, STORM_BUFFER);
+		config = ep_defaults(IBV_QPT_RC);
+		config.timeout = 12;
+		ep_open_on(&h->ep, &w->resources, &config, NULL, STORM_BUFFER);
 		for (int i = 0; i < RECEIVES; i++)
-			CHECK_ZERO(post_receive(&h->side, 0, STORM_BUFFER / 2, MESSAGE));
+			CHECK_ZERO(ep_recv(&h->ep, 0, STORM_BUFFER / 2, MESSAGE));
 	} else if (w->slot < to) {
-		xrc_sender_open(&h->side, &w->endpoint);
-		h->side.settings.timeout = 12;
+		xrc_sender_open(&h->ep, &w->resources);
+		h->ep.config.timeout = 12;
 	} else {
-		h->receiver = xrc_receiver(w->endpoint.context, w->xrcd);
+		h->receiver = xrc_receiver(w->resources.context, w->xrcd);
 		CHECK_SAY(h->receiver, "ibv_create_qp_ex: errno %d", errno);
 	}
 	finish(w, STORM_MAKE);
-	peer = h->receiver ? xrc_peer(&w->endpoint, h->receiver) : h->side.local;
+	peer = h->receiver ? xrc_peer(&w->resources, h->receiver) : h->ep.local;
 	h->epoch = epoch;
 	publish(w, kind, to, &peer, epoch);
 }
@@ -140,9 +140,9 @@ static void half_connect(struct worker *w, int kind, int to, const struct storm_
 		return; /* it was being replaced */
 	begin(w);
 	if (h->receiver)
-		xrc_receiver_connect(&w->endpoint, h->receiver, &copy.peer);
+		xrc_receiver_connect(&w->resources, h->receiver, &copy.peer);
 	else
-		side_connect(&h->side, &copy.peer);
+		ep_connect(&h->ep, &copy.peer);
 	finish(w, STORM_MAKE);
 	h->remote = copy.peer;
 	h->remote_dm = copy.dm_rkey;
@@ -181,7 +181,7 @@ static struct half *half_of(struct worker *w, uint32_t qpn, int *kind, int *to)
 		for (*to = 0; *to < STORM_SLOTS; (*to)++) {
 			struct half *h = &w->half[*kind][*to];
 
-			if (h->side.qp && h->side.qp->qp_num == qpn)
+			if (h->ep.qp && h->ep.qp->qp_num == qpn)
 				return h;
 		}
 	}
@@ -205,7 +205,7 @@ static void complete(struct worker *w, const struct ibv_wc *wc)
 		CHECK_EQ(wc->qp_num, w->ud.qp->qp_num);
 		CHECK_EQ(wc->status, IBV_WC_SUCCESS);
 		if (!wc->wr_id)
-			CHECK_ZERO(post_receive(&w->ud, 0, 0, MESSAGE));
+			CHECK_ZERO(ep_recv(&w->ud, 0, 0, MESSAGE));
 		return;
 	}
 	if (wc->status != IBV_WC_SUCCESS) {
@@ -217,7 +217,7 @@ static void complete(struct worker *w, const struct ibv_wc *wc)
 		return;
 	}
 	if (!wc->wr_id) {
-		CHECK_ZERO(post_receive(&h->side, 0, STORM_BUFFER / 2, MESSAGE));
+		CHECK_ZERO(ep_recv(&h->ep, 0, STORM_BUFFER / 2, MESSAGE));
 		return;
 	}
 	h->outstanding--;
@@ -229,7 +229,7 @@ static bool drain(struct worker *w)
 	struct ibv_wc wc[16];
 	int n, m;
 
-	TIMED(w, STORM_POST, n = ibv_poll_cq(w->endpoint.cq, 16, wc));
+	TIMED(w, STORM_POST, n = ibv_poll_cq(w->resources.cq, 16, wc));
 	CHECK(n >= 0);
 	for (int i = 0; i < n; i++)
 		complete(w, &wc[i]);
@@ -244,36 +244,36 @@ static bool drain(struct worker *w)
 
 static void request_rc(struct worker *w, struct half *h)
 {
-	struct peer mine = h->side.remote;
+	struct peer mine = h->ep.remote;
 	size_t length = random_next(&w->seed) % 4 ? 8 + random_next(&w->seed) % MESSAGE
 						  : STORM_BUFFER / 2;
 	uint32_t what = (uint32_t)(random_next(&w->seed) % 64);
 
 	/* Elsewhere: device memory, and what its owner may just have deregistered. */
 	if (what < 16)
-		h->side.remote = (struct peer){.rkey = h->remote_dm};
+		h->ep.remote = (struct peer){.rkey = h->remote_dm};
 	else if (what == 16)
-		h->side.remote = h->remote_scratch;
+		h->ep.remote = h->remote_scratch;
 	if (what <= 16)
 		length = 8 + length % (DM_BYTES - 8);
 	switch (random_next(&w->seed) % 5) {
 	case 0:
-		h->side.remote = mine;
-		CHECK_ZERO(post_send(&h->side, 1, 0, length % MESSAGE + 1, IBV_SEND_SIGNALED));
+		h->ep.remote = mine;
+		CHECK_ZERO(ep_send(&h->ep, 1, 0, length % MESSAGE + 1, IBV_SEND_SIGNALED));
 		break;
 	case 1:
-		CHECK_ZERO(post_write(&h->side, 1, 0, length, 0, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_write(&h->ep, 1, 0, length, 0, IBV_SEND_SIGNALED));
 		break;
 	case 2:
-		CHECK_ZERO(post_read(&h->side, 1, 0, length, 0, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_read(&h->ep, 1, 0, length, 0, IBV_SEND_SIGNALED));
 		break;
 	case 3:
-		CHECK_ZERO(post_fetch_add(&h->side, 1, 0, 0, 1, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_fetch_add(&h->ep, 1, 0, 0, 1, IBV_SEND_SIGNALED));
 		break;
 	default:
-		CHECK_ZERO(post_compare_swap(&h->side, 1, 0, 0, 0, 1, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_compare_swap(&h->ep, 1, 0, 0, 0, 1, IBV_SEND_SIGNALED));
 	}
-	h->side.remote = mine;
+	h->ep.remote = mine;
 }
 
 static bool same_host(int a, int b)
@@ -295,8 +295,8 @@ static void request_xrc(struct worker *w, struct half *h, int to)
 	memcpy(&target, &storm->queue[of], sizeof(target));
 	if (!target.number)
 		return;
-	CHECK_ZERO(xrc_request(&h->side, op, &target,
-			       op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : MESSAGE));
+	CHECK_ZERO(
+		xrc_request(&h->ep, op, &target, op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : MESSAGE));
 	h->outstanding++;
 }
 
@@ -318,7 +318,7 @@ static void request(struct worker *w, int kind, int to)
 
 static void scratch_register(struct worker *w)
 {
-	w->scratch_mr = ibv_reg_mr(w->endpoint.pd, w->scratch, DM_BYTES, ENDPOINT_ALL_ACCESS);
+	w->scratch_mr = ibv_reg_mr(w->resources.pd, w->scratch, DM_BYTES, EP_ACCESS);
 	CHECK(w->scratch_mr);
 }
 
@@ -326,10 +326,10 @@ static void dm_make(struct worker *w)
 {
 	struct ibv_alloc_dm_attr attr = {.length = DM_BYTES};
 
-	w->dm = ibv_alloc_dm(w->endpoint.context, &attr);
+	w->dm = ibv_alloc_dm(w->resources.context, &attr);
 	CHECK_SAY(w->dm, "ibv_alloc_dm: errno %d", errno);
-	w->dm_mr = ibv_reg_dm_mr(w->endpoint.pd, w->dm, 0, DM_BYTES,
-				 ENDPOINT_ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
+	w->dm_mr = ibv_reg_dm_mr(w->resources.pd, w->dm, 0, DM_BYTES,
+				 EP_ACCESS | IBV_ACCESS_ZERO_BASED);
 	CHECK(w->dm_mr);
 }
 
@@ -356,7 +356,7 @@ static void churn(struct worker *w)
 		TIMED(w, STORM_MAKE, dm_make(w));
 		break;
 	case 4:
-		TIMED(w, STORM_DOMAIN, again = xrc_domain(w->endpoint.context, storm->path, 0));
+		TIMED(w, STORM_DOMAIN, again = xrc_domain(w->resources.context, storm->path, 0));
 		CHECK_SAY(again, "ibv_open_xrcd: errno %d", errno);
 		TIMED(w, STORM_REVOKE, CHECK_ZERO(ibv_close_xrcd(again)));
 		break;
@@ -374,20 +374,20 @@ static void datagram(struct worker *w)
 		return;
 	begin(w);
 	if (w->ud.ah)
-		CHECK_ZERO(post_send(&w->ud, 1, 0, 64, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_send(&w->ud, 1, 0, 64, IBV_SEND_SIGNALED));
 	finish(w, STORM_POST);
 }
 
 /* To itself: sent by an address that every worker has. */
 static void datagrams_open(struct worker *w)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 
-	qp_settings_default(&settings, IBV_QPT_UD);
-	side_open(&w->ud, &w->endpoint, &settings, NULL, STORM_BUFFER);
-	side_connect(&w->ud, &w->ud.local);
+	config = ep_defaults(IBV_QPT_UD);
+	ep_open_on(&w->ud, &w->resources, &config, NULL, STORM_BUFFER);
+	ep_connect(&w->ud, &w->ud.local);
 	for (int i = 0; i < RECEIVES; i++)
-		CHECK_ZERO(post_receive(&w->ud, 0, 0, MESSAGE));
+		CHECK_ZERO(ep_recv(&w->ud, 0, 0, MESSAGE));
 }
 
 /* Other members may stand still just now, so for a while none may answer for the domain. */
@@ -397,7 +397,7 @@ static void domain_open(struct worker *w)
 
 	do {
 		TIMED(w, STORM_DOMAIN,
-		      w->xrcd = xrc_domain(w->endpoint.context, storm->path, O_CREAT));
+		      w->xrcd = xrc_domain(w->resources.context, storm->path, O_CREAT));
 		CHECK_SAY(w->xrcd || errno == EBUSY, "ibv_open_xrcd: errno %d", errno);
 	} while (!w->xrcd && now_ms() < until);
 	CHECK(w->xrcd);
@@ -414,9 +414,9 @@ static void worker_open(struct worker *w)
 		CHECK(fd >= 0 && !setns(fd, CLONE_NEWNET));
 		close(fd);
 	}
-	endpoint_open(&w->endpoint, CQ_ENTRIES, false);
+	resources_open(&w->resources, CQ_ENTRIES, false);
 	domain_open(w);
-	xrc_queue_open(&w->queue, &w->endpoint, w->xrcd);
+	xrc_queue_open(&w->queue, &w->resources, w->xrcd);
 	for (int i = 0; i < RECEIVES; i++)
 		xrc_post(&w->queue, 0, XRC_BUFFER / 2, MESSAGE);
 	storm->queue[w->slot] = xrc_target(&w->queue);
@@ -438,12 +438,12 @@ static void worker_close(struct worker *w)
 		for (int to = 0; to < STORM_SLOTS; to++)
 			half_close(w, kind, to);
 	}
-	TIMED(w, STORM_REVOKE, side_close(&w->ud));
+	TIMED(w, STORM_REVOKE, ep_close(&w->ud));
 	TIMED(w, STORM_REVOKE, dm_drop(w));
 	TIMED(w, STORM_REVOKE, CHECK_ZERO(ibv_dereg_mr(w->scratch_mr)));
 	TIMED(w, STORM_REVOKE, xrc_queue_close(&w->queue));
 	TIMED(w, STORM_REVOKE, CHECK_ZERO(ibv_close_xrcd(w->xrcd)));
-	TIMED(w, STORM_REVOKE, endpoint_close(&w->endpoint));
+	TIMED(w, STORM_REVOKE, resources_close(&w->resources));
 	free(w->scratch);
 }
 

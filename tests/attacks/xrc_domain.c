@@ -60,23 +60,23 @@ static struct ibv_xrcd *open_in_time(struct ibv_context *context, int oflags, in
 /* Has the domain open until it is told to go. */
 static int holder(int sock, void *unused)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_xrcd *xrcd;
 
 	(void)unused;
-	endpoint_open(&endpoint, 16, false);
-	xrcd = xrc_domain(endpoint.context, shared->path, O_CREAT);
+	resources_open(&resources, 16, false);
+	xrcd = xrc_domain(resources.context, shared->path, O_CREAT);
 	CHECK_SAY(xrcd, "errno %d", errno);
 	message_meet(sock);
 	message_meet(sock);
 	CHECK_ZERO(ibv_close_xrcd(xrcd));
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }
 
 /* stopped */
 
-static struct endpoint endpoint;
+static struct resources resources;
 static _Atomic bool other_done;
 
 static void *opens_others(void *unused)
@@ -84,7 +84,7 @@ static void *opens_others(void *unused)
 	uint64_t since = now_ms();
 
 	for (int i = 0; i < 5; i++) {
-		struct ibv_xrcd *xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
+		struct ibv_xrcd *xrcd = xrc_domain(resources.context, NULL, O_CREAT);
 
 		CHECK(xrcd);
 		CHECK_ZERO(ibv_close_xrcd(xrcd));
@@ -106,29 +106,29 @@ static void stopped_test(void)
 		process_start(&process[i], holder, NULL);
 		message_meet(process[i].sock);
 	}
-	endpoint_open(&endpoint, 16, false);
+	resources_open(&resources, 16, false);
 	for (int i = 0; i < HOLDERS - 1; i++)
 		process_stop(&process[i]);
 	for (int i = 0; i < 3; i++) {
-		xrcd = open_in_time(endpoint.context, 0, 0);
+		xrcd = open_in_time(resources.context, 0, 0);
 		CHECK_ZERO(ibv_close_xrcd(xrcd));
 	}
 	promise("when none of them runs, opening is refused in time, and nobody else waits");
 	process_stop(&process[HOLDERS - 1]);
 	CHECK_ZERO(pthread_create(&thread, NULL, opens_others, NULL));
-	open_in_time(endpoint.context, O_CREAT, EBUSY);
+	open_in_time(resources.context, O_CREAT, EBUSY);
 	CHECK(other_done);
 	CHECK_ZERO(pthread_join(thread, NULL));
 	promise("and works when they go on");
 	for (int i = 0; i < HOLDERS; i++)
 		process_continue(&process[i]);
-	xrcd = open_in_time(endpoint.context, 0, 0);
+	xrcd = open_in_time(resources.context, 0, 0);
 	CHECK_ZERO(ibv_close_xrcd(xrcd));
 	for (int i = 0; i < HOLDERS; i++) {
 		message_meet(process[i].sock);
 		process_expect_success(&process[i], PROCESS_PATIENCE_MS);
 	}
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 }
 
 /* squatted, full */
@@ -222,10 +222,10 @@ static int joins(int sock, void *unused)
 
 	(void)unused;
 	message_meet(sock);
-	endpoint_open(&endpoint, 16, false);
-	xrcd = open_in_time(endpoint.context, 0, 0);
+	resources_open(&resources, 16, false);
+	xrcd = open_in_time(resources.context, 0, 0);
 	CHECK_ZERO(ibv_close_xrcd(xrcd));
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -239,26 +239,26 @@ static void squatted_test(void)
 	process_start(&attacker, squatter, NULL);
 	for (int i = 0; i < 2; i++)
 		process_start(&joiner[i], joins, NULL);
-	endpoint_open(&endpoint, 16, false);
-	xrcd = open_in_time(endpoint.context, O_CREAT, 0);
+	resources_open(&resources, 16, false);
+	xrcd = open_in_time(resources.context, O_CREAT, 0);
 	learn_prefix();
 	CHECK_ZERO(ibv_close_xrcd(xrcd));
 	for (int i = 0; i < 2; i++) {
 		squat(&attacker, i ? 200 : 3);
-		open_in_time(endpoint.context, 0, EAGAIN);
-		xrcd = open_in_time(endpoint.context, O_CREAT | O_EXCL, 0);
+		open_in_time(resources.context, 0, EAGAIN);
+		xrcd = open_in_time(resources.context, O_CREAT | O_EXCL, 0);
 		message_meet(joiner[i].sock);
 		process_expect_success(&joiner[i], PROCESS_PATIENCE_MS);
 		CHECK_ZERO(ibv_close_xrcd(xrcd));
 	}
 	promise("nothing hangs when all are taken");
 	squat(&attacker, SEATS);
-	open_in_time(endpoint.context, O_CREAT, EBUSY);
+	open_in_time(resources.context, O_CREAT, EBUSY);
 	squat(&attacker, 0);
 	process_expect_success(&attacker, PROCESS_PATIENCE_MS);
-	xrcd = open_in_time(endpoint.context, O_CREAT, 0);
+	xrcd = open_in_time(resources.context, O_CREAT, 0);
 	CHECK_ZERO(ibv_close_xrcd(xrcd));
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 }
 
 static void full_test(void)
@@ -282,11 +282,11 @@ static void full_test(void)
 		taken += mine;
 	}
 	CHECK_EQ(taken, SEATS - 1);
-	endpoint_open(&endpoint, 16, false);
-	open_in_time(endpoint.context, 0, EBUSY);
+	resources_open(&resources, 16, false);
+	open_in_time(resources.context, 0, EBUSY);
 	message_meet(process.sock);
 	process_expect_success(&process, PROCESS_PATIENCE_MS);
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	process_kill(&second);
 }
 
@@ -299,17 +299,17 @@ static int crowd_member(int sock, void *unused)
 	char go;
 
 	(void)unused;
-	endpoint_open(&endpoint, 16, false);
-	xrcd = xrc_domain(endpoint.context, shared->path, 0);
+	resources_open(&resources, 16, false);
+	xrcd = xrc_domain(resources.context, shared->path, 0);
 	CHECK_SAY(xrcd, "ibv_open_xrcd: errno %d", errno);
-	qp = xrc_receiver_open(endpoint.context, xrcd, shared->qpn);
+	qp = xrc_receiver_open(resources.context, xrcd, shared->qpn);
 	CHECK_SAY(qp, "ibv_open_qp: errno %d", errno);
 	message_meet(sock);
 	/* While the others come, however long that takes. */
 	CHECK(message_try_receive(sock, &go, 1, CROWD_MS));
 	CHECK_ZERO(ibv_destroy_qp(qp));
 	CHECK_ZERO(ibv_close_xrcd(xrcd));
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -319,10 +319,10 @@ static int crowd_maker(int sock, void *unused)
 	struct ibv_qp *qp;
 
 	(void)unused;
-	endpoint_open(&endpoint, 16, false);
-	xrcd = xrc_domain(endpoint.context, shared->path, O_CREAT | O_EXCL);
+	resources_open(&resources, 16, false);
+	xrcd = xrc_domain(resources.context, shared->path, O_CREAT | O_EXCL);
 	CHECK(xrcd);
-	qp = xrc_receiver(endpoint.context, xrcd);
+	qp = xrc_receiver(resources.context, xrcd);
 	CHECK(qp);
 	shared->qpn = qp->qp_num;
 	message_meet(sock);

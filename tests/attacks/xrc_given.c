@@ -117,7 +117,7 @@ static bool log_has(int fd, const char *words)
 	return strstr(text, words) != NULL;
 }
 
-static struct ibv_xrcd *domain_open(struct endpoint *endpoint)
+static struct ibv_xrcd *domain_open(struct resources *resources)
 {
 	struct ibv_xrcd_init_attr attr = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -126,7 +126,7 @@ static struct ibv_xrcd *domain_open(struct endpoint *endpoint)
 	};
 	uint64_t begun = now_ms();
 
-	struct ibv_xrcd *domain = ibv_open_xrcd(endpoint->context, &attr);
+	struct ibv_xrcd *domain = ibv_open_xrcd(resources->context, &attr);
 
 	CHECK_SAY(now_ms() - begun < PATIENCE_S * 1000, "it took %llu ms",
 		  (unsigned long long)(now_ms() - begun));
@@ -136,13 +136,13 @@ static struct ibv_xrcd *domain_open(struct endpoint *endpoint)
 static int owner(int sock, void *argument)
 {
 	const struct row *row = argument;
-	struct endpoint endpoint;
+	struct resources resources;
 	unsigned long long inode;
 
 	promise(row->name);
 	row->owner();
-	endpoint_open(&endpoint, 16, false);
-	struct ibv_xrcd *domain = domain_open(&endpoint);
+	resources_open(&resources, 16, false);
+	struct ibv_xrcd *domain = domain_open(&resources);
 
 	CHECK(domain);
 	inode = table_inode();
@@ -155,7 +155,7 @@ static int owner(int sock, void *argument)
 	domain = NULL;
 	if (row->shared) /* again, now as this user: the other one still has it */
 		message_meet(sock);
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -163,7 +163,7 @@ static int other(int sock, void *argument)
 {
 	const struct row *row = argument;
 	unsigned long long inode, mine;
-	struct endpoint endpoint;
+	struct resources resources;
 	char words[64];
 
 	promise(row->name);
@@ -171,8 +171,8 @@ static int other(int sock, void *argument)
 	row->other();
 	int log = log_begin();
 
-	endpoint_open(&endpoint, 16, false);
-	struct ibv_xrcd *domain = domain_open(&endpoint);
+	resources_open(&resources, 16, false);
+	struct ibv_xrcd *domain = domain_open(&resources);
 
 	mine = table_inode();
 	if (row->shared)
@@ -190,7 +190,7 @@ static int other(int sock, void *argument)
 		message_meet(sock);
 	if (domain)
 		CHECK_ZERO(ibv_close_xrcd(domain));
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -43,69 +43,69 @@ static bool is_pattern(const unsigned char *at, size_t length, unsigned int seed
 	return true;
 }
 
-static void side_over_pipe(struct side *side, struct endpoint *endpoint, int end, int sock)
+static void side_over_pipe(struct endpoint *ep, struct resources *resources, int end, int sock)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", end);
 	setenv("VB_TEST_PIPE", text, 1);
-	endpoint_open(endpoint, 16, false);
-	side_open(side, endpoint, NULL, NULL, BUFFER);
-	if (post_receive(side, 1, 0, 64) || post_receive(side, 2, 0, HALF))
+	resources_open(resources, 16, false);
+	ep_open_on(ep, resources, NULL, NULL, BUFFER);
+	if (ep_recv(ep, 1, 0, 64) || ep_recv(ep, 2, 0, HALF))
 		CHECK(!"post_receive");
-	side_exchange(side, sock);
+	ep_exchange(ep, sock);
 }
 
 static int initiator(int sock, void *argument)
 {
 	struct relay *relay = argument;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	struct ibv_wc wc;
 	uint64_t sum;
 
-	side_over_pipe(&side, &endpoint, relay->given[0], sock);
-	pattern(side.buffer, LONG, 1);
-	post_send(&side, 10, 0, 8, IBV_SEND_SIGNALED);
-	completion_expect(endpoint.cq, 10, IBV_WC_SUCCESS, &wc);
-	post_send(&side, 11, 0, LONG, IBV_SEND_SIGNALED);
-	completion_expect(endpoint.cq, 11, IBV_WC_SUCCESS, &wc);
-	pattern(side.buffer, LONG, 2);
-	post_write(&side, 12, 0, LONG, HALF, IBV_SEND_SIGNALED);
-	completion_expect(endpoint.cq, 12, IBV_WC_SUCCESS, &wc);
+	side_over_pipe(&ep, &resources, relay->given[0], sock);
+	pattern(ep.buffer, LONG, 1);
+	ep_send(&ep, 10, 0, 8, IBV_SEND_SIGNALED);
+	completion_expect(resources.cq, 10, IBV_WC_SUCCESS, &wc);
+	ep_send(&ep, 11, 0, LONG, IBV_SEND_SIGNALED);
+	completion_expect(resources.cq, 11, IBV_WC_SUCCESS, &wc);
+	pattern(ep.buffer, LONG, 2);
+	ep_write(&ep, 12, 0, LONG, HALF, IBV_SEND_SIGNALED);
+	completion_expect(resources.cq, 12, IBV_WC_SUCCESS, &wc);
 	/* From here on the other process does not poll. */
-	post_read(&side, 13, HALF, LONG, HALF, IBV_SEND_SIGNALED);
-	completion_expect(endpoint.cq, 13, IBV_WC_SUCCESS, &wc);
-	CHECK_SAY(is_pattern(side.buffer + HALF, LONG, 2), "what was written is read back");
+	ep_read(&ep, 13, HALF, LONG, HALF, IBV_SEND_SIGNALED);
+	completion_expect(resources.cq, 13, IBV_WC_SUCCESS, &wc);
+	CHECK_SAY(is_pattern(ep.buffer + HALF, LONG, 2), "what was written is read back");
 	for (uint64_t i = 0; i < 3; i++) {
-		post_fetch_add(&side, 14, 0, BUFFER - 8, 5, IBV_SEND_SIGNALED);
-		completion_expect(endpoint.cq, 14, IBV_WC_SUCCESS, &wc);
-		memcpy(&sum, side.buffer, sizeof(sum));
+		ep_fetch_add(&ep, 14, 0, BUFFER - 8, 5, IBV_SEND_SIGNALED);
+		completion_expect(resources.cq, 14, IBV_WC_SUCCESS, &wc);
+		memcpy(&sum, ep.buffer, sizeof(sum));
 		CHECK_SAY(sum == 5 * i, "the value before");
 	}
 	CHECK_SAY(write(sock, "d", 1) == 1, "done");
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
 static int target(int sock, void *argument)
 {
 	struct relay *relay = argument;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	struct ibv_wc wc;
 	char word;
 
-	side_over_pipe(&side, &endpoint, relay->given[1], sock);
-	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, &wc);
-	CHECK_SAY(wc.byte_len == 8 && is_pattern(side.buffer, 8, 1), "8 bytes");
-	completion_expect(endpoint.cq, 2, IBV_WC_SUCCESS, &wc);
-	CHECK_SAY(wc.byte_len == LONG && is_pattern(side.buffer, LONG, 1), "a long message");
+	side_over_pipe(&ep, &resources, relay->given[1], sock);
+	completion_expect(resources.cq, 1, IBV_WC_SUCCESS, &wc);
+	CHECK_SAY(wc.byte_len == 8 && is_pattern(ep.buffer, 8, 1), "8 bytes");
+	completion_expect(resources.cq, 2, IBV_WC_SUCCESS, &wc);
+	CHECK_SAY(wc.byte_len == LONG && is_pattern(ep.buffer, LONG, 1), "a long message");
 	CHECK_SAY(read(sock, &word, 1) == 1, "the other end is done");
-	CHECK_SAY(is_pattern(side.buffer + HALF, LONG, 2), "a WRITE");
-	side_close(&side);
-	endpoint_close(&endpoint);
+	CHECK_SAY(is_pattern(ep.buffer + HALF, LONG, 2), "a WRITE");
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 

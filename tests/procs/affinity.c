@@ -70,12 +70,12 @@ static int progress_thread(void)
 static void *use_device(void *argument)
 {
 	const struct plan *plan = argument;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
 	bind_to(plan->user);
-	endpoint_open(&endpoint, 16, false);
-	side_open(&side, &endpoint, NULL, NULL, 4096);
+	resources_open(&resources, 16, false);
+	ep_open_on(&ep, &resources, NULL, NULL, 4096);
 	return NULL;
 }
 

@@ -36,13 +36,13 @@ static uint64_t messages;
 static int sockets[PROCESSES][PROCESSES];
 
 struct link {
-	struct side side;
+	struct endpoint ep;
 	uint64_t sent, done, received;
 };
 
 struct member {
 	int self;
-	struct endpoint endpoint;
+	struct resources resources;
 	struct link links[PROCESSES];
 	uint64_t atomics;
 };
@@ -52,15 +52,13 @@ static void post_one(struct member *member, int peer)
 	struct link *link = &member->links[peer];
 	size_t at = SEND_AT + link->sent % WINDOW * MESSAGE;
 
-	memcpy(link->side.buffer + at, &link->sent, sizeof(link->sent));
-	memcpy(link->side.buffer + at + MESSAGE - sizeof(link->sent), &link->sent,
+	memcpy(link->ep.buffer + at, &link->sent, sizeof(link->sent));
+	memcpy(link->ep.buffer + at + MESSAGE - sizeof(link->sent), &link->sent,
 	       sizeof(link->sent));
-	CHECK_ZERO(post_write(&link->side, (uint64_t)peer, at, sizeof(link->sent), WRITTEN_AT, 0));
-	CHECK_ZERO(
-		post_send(&link->side, IS_SEND | (uint64_t)peer, at, MESSAGE, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_write(&link->ep, (uint64_t)peer, at, sizeof(link->sent), WRITTEN_AT, 0));
+	CHECK_ZERO(ep_send(&link->ep, IS_SEND | (uint64_t)peer, at, MESSAGE, IBV_SEND_SIGNALED));
 	if (link->sent % 8 == 0) {
-		CHECK_ZERO(
-			post_fetch_add(&link->side, (uint64_t)peer, RESULT_AT, COUNTER_AT, 1, 0));
+		CHECK_ZERO(ep_fetch_add(&link->ep, (uint64_t)peer, RESULT_AT, COUNTER_AT, 1, 0));
 		member->atomics++;
 	}
 	link->sent++;
@@ -71,9 +69,9 @@ static void take_receive(struct link *link, int peer)
 	size_t at = RECEIVE_AT + link->received % RECEIVES * MESSAGE;
 	uint64_t first, last, written;
 
-	memcpy(&first, link->side.buffer + at, sizeof(first));
-	memcpy(&last, link->side.buffer + at + MESSAGE - sizeof(last), sizeof(last));
-	written = __atomic_load_n((uint64_t *)(void *)(link->side.buffer + WRITTEN_AT),
+	memcpy(&first, link->ep.buffer + at, sizeof(first));
+	memcpy(&last, link->ep.buffer + at + MESSAGE - sizeof(last), sizeof(last));
+	written = __atomic_load_n((uint64_t *)(void *)(link->ep.buffer + WRITTEN_AT),
 				  __ATOMIC_ACQUIRE);
 	CHECK_SAY(first == link->received && last == link->received,
 		  "from %d: message %llu reads %llu...%llu", peer,
@@ -82,7 +80,7 @@ static void take_receive(struct link *link, int peer)
 	/* The WRITE in front of this SEND is there; later ones may be as well. */
 	CHECK_SAY(written >= link->received, "from %d: WRITE %llu missing, found %llu", peer,
 		  (unsigned long long)link->received, (unsigned long long)written);
-	CHECK_ZERO(post_receive(&link->side, IS_RECEIVE | (uint64_t)peer, at, MESSAGE));
+	CHECK_ZERO(ep_recv(&link->ep, IS_RECEIVE | (uint64_t)peer, at, MESSAGE));
 	link->received++;
 }
 
@@ -107,7 +105,7 @@ static void talk(struct member *member)
 			if (i != member->self && member->links[i].sent < messages &&
 			    member->links[i].sent - member->links[i].done < WINDOW)
 				post_one(member, i);
-		if (!completion_try(member->endpoint.cq, &wc, COMPLETION_WAIT_MS))
+		if (!completion_try(member->resources.cq, &wc, COMPLETION_WAIT_MS))
 			check_failed(__FILE__, __LINE__, "process %d stands still", member->self);
 		if (wc.status != IBV_WC_SUCCESS)
 			completion_print(&wc);
@@ -126,21 +124,21 @@ static void talk(struct member *member)
  */
 static void connect_all(struct member *member)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 	int i, k;
 
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.cap.max_send_wr = 3 * WINDOW + 8;
+	config = ep_defaults(IBV_QPT_RC);
+	config.cap.max_send_wr = 3 * WINDOW + 8;
 	for (i = 0; i < PROCESSES; i++) {
 		struct link *link = &member->links[i];
 
 		if (i == member->self)
 			continue;
-		side_open(&link->side, &member->endpoint, &settings, NULL, SIZE);
+		ep_open_on(&link->ep, &member->resources, &config, NULL, SIZE);
 		for (k = 0; k < RECEIVES; k++)
-			CHECK_ZERO(post_receive(&link->side, IS_RECEIVE | (uint64_t)i,
-						RECEIVE_AT + (size_t)k * MESSAGE, MESSAGE));
-		side_exchange(&link->side, sockets[member->self][i]);
+			CHECK_ZERO(ep_recv(&link->ep, IS_RECEIVE | (uint64_t)i,
+					   RECEIVE_AT + (size_t)k * MESSAGE, MESSAGE));
+		ep_exchange(&link->ep, sockets[member->self][i]);
 	}
 }
 
@@ -152,7 +150,7 @@ static int run(int sock, void *argument)
 
 	member.self = *(int *)argument;
 	promise("six processes talk with each other at the same time");
-	endpoint_open(&member.endpoint, 2048, false);
+	resources_open(&member.resources, 2048, false);
 	connect_all(&member);
 	talk(&member);
 	/*
@@ -161,21 +159,20 @@ static int run(int sock, void *argument)
 	 */
 	for (i = 0; i < PROCESSES; i++)
 		if (i != member.self) {
-			CHECK_ZERO(
-				post_write(&member.links[i].side, 1, 0, 0, 0, IBV_SEND_SIGNALED));
-			completion_expect(member.endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+			CHECK_ZERO(ep_write(&member.links[i].ep, 1, 0, 0, 0, IBV_SEND_SIGNALED));
+			completion_expect(member.resources.cq, 1, IBV_WC_SUCCESS, NULL);
 		}
 	message_meet(sock);
 	for (i = 0; i < PROCESSES; i++)
 		if (i != member.self) {
-			memcpy(&counted, member.links[i].side.buffer + COUNTER_AT, sizeof(counted));
+			memcpy(&counted, member.links[i].ep.buffer + COUNTER_AT, sizeof(counted));
 			CHECK_EQ(counted, expected);
 		}
 	message_meet(sock);
 	for (i = 0; i < PROCESSES; i++)
 		if (i != member.self)
-			side_close(&member.links[i].side);
-	endpoint_close(&member.endpoint);
+			ep_close(&member.links[i].ep);
+	resources_close(&member.resources);
 	return 0;
 }
 

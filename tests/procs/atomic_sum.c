@@ -35,11 +35,11 @@ static uint64_t each;
 static unsigned char *taken;
 static volatile uint64_t *ended;
 
-static uint64_t result_of(const struct side *side)
+static uint64_t result_of(const struct endpoint *ep)
 {
 	uint64_t value;
 
-	memcpy(&value, side->buffer + RESULT_AT, sizeof(value));
+	memcpy(&value, ep->buffer + RESULT_AT, sizeof(value));
 	return value;
 }
 
@@ -52,42 +52,42 @@ static void take(uint64_t old)
 }
 
 /* One operation, perhaps behind a SEND; returns the old value of the counter. */
-static uint64_t operate(struct side *side, bool behind, bool swap, uint64_t guess)
+static uint64_t operate(struct endpoint *ep, bool behind, bool swap, uint64_t guess)
 {
-	struct ibv_cq *cq = side->endpoint->cq;
+	struct ibv_cq *cq = ep->resources->cq;
 
 	if (behind)
-		CHECK_ZERO(post_send(side, 1, SEND_AT, MESSAGE, 0));
+		CHECK_ZERO(ep_send(ep, 1, SEND_AT, MESSAGE, 0));
 	if (swap)
-		CHECK_ZERO(post_compare_swap(side, 2, RESULT_AT, COUNTER_AT, guess, guess + 1,
-					     IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_compare_swap(ep, 2, RESULT_AT, COUNTER_AT, guess, guess + 1,
+					   IBV_SEND_SIGNALED));
 	else
-		CHECK_ZERO(post_fetch_add(side, 2, RESULT_AT, COUNTER_AT, 1, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_fetch_add(ep, 2, RESULT_AT, COUNTER_AT, 1, IBV_SEND_SIGNALED));
 	completion_expect(cq, 2, IBV_WC_SUCCESS, NULL);
-	return result_of(side);
+	return result_of(ep);
 }
 
 static int initiator(int sock, void *argument)
 {
 	enum kind kind = ((struct initiator *)argument)->kind;
-	struct endpoint endpoint;
+	struct resources resources;
 	uint64_t previous = 0;
 	uint64_t guess = 0;
-	struct side side;
+	struct endpoint ep;
 	uint64_t i;
 
 	promise("an initiator's atomics succeed and its old values only grow");
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
-	side_exchange(&side, sock);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
+	ep_exchange(&ep, sock);
 	message_meet(sock);
 	for (i = 0; i < each; i++) {
 		bool behind = kind == BEHIND_SEND || (kind == SWAP_LOOP && i % 2);
-		uint64_t old = operate(&side, behind, kind == SWAP_LOOP, guess);
+		uint64_t old = operate(&ep, behind, kind == SWAP_LOOP, guess);
 
 		while (kind == SWAP_LOOP && old != guess) {
 			guess = old;
-			old = operate(&side, false, true, guess);
+			old = operate(&ep, false, true, guess);
 		}
 		CHECK_SAY(i == 0 || old > previous, "old value %llu after %llu",
 			  (unsigned long long)old, (unsigned long long)previous);
@@ -97,17 +97,17 @@ static int initiator(int sock, void *argument)
 	}
 	__atomic_fetch_add(ended, 1, __ATOMIC_RELEASE);
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
-/* The target's sides: one per initiator, and two that lead to each other. */
+/* The target's endpoints: one per initiator, and two that lead to each other. */
 struct target {
-	struct endpoint endpoint;
-	struct endpoint own;
-	struct side from[INITIATORS];
-	struct side here, there;
+	struct resources resources;
+	struct resources own;
+	struct endpoint from[INITIATORS];
+	struct endpoint here, there;
 	uint64_t outstanding;
 	uint64_t done;
 };
@@ -116,17 +116,16 @@ static void target_open(struct target *target, unsigned char *memory)
 {
 	int i, k;
 
-	endpoint_open(&target->endpoint, 1024, false);
-	endpoint_open(&target->own, 256, false);
+	resources_open(&target->resources, 1024, false);
+	resources_open(&target->own, 256, false);
 	for (i = 0; i < INITIATORS; i++) {
-		side_open(&target->from[i], &target->endpoint, NULL, memory, SIZE);
+		ep_open_on(&target->from[i], &target->resources, NULL, memory, SIZE);
 		for (k = 0; k < RECEIVES; k++)
-			CHECK_ZERO(
-				post_receive(&target->from[i], (uint64_t)i, RECEIVE_AT, MESSAGE));
+			CHECK_ZERO(ep_recv(&target->from[i], (uint64_t)i, RECEIVE_AT, MESSAGE));
 	}
-	side_open(&target->here, &target->own, NULL, NULL, SIZE);
-	side_open(&target->there, &target->own, NULL, memory, SIZE);
-	sides_connect(&target->here, &target->there);
+	ep_open_on(&target->here, &target->own, NULL, NULL, SIZE);
+	ep_open_on(&target->there, &target->own, NULL, memory, SIZE);
+	ep_link(&target->here, &target->there);
 }
 
 /* Posts receives for the initiators. */
@@ -134,12 +133,12 @@ static void target_serve(struct target *target)
 {
 	struct ibv_wc wc = {0};
 
-	while (ibv_poll_cq(target->endpoint.cq, 1, &wc) == 1) {
+	while (ibv_poll_cq(target->resources.cq, 1, &wc) == 1) {
 		if (wc.status != IBV_WC_SUCCESS) {
 			completion_print(&wc);
 			check_failed(__FILE__, __LINE__, "a receive of the target failed");
 		}
-		CHECK_ZERO(post_receive(&target->from[wc.wr_id], wc.wr_id, RECEIVE_AT, MESSAGE));
+		CHECK_ZERO(ep_recv(&target->from[wc.wr_id], wc.wr_id, RECEIVE_AT, MESSAGE));
 	}
 }
 
@@ -149,8 +148,8 @@ static void target_operate(struct target *target)
 	struct ibv_wc wc = {0};
 
 	if (target->outstanding == 0 && target->done < each) {
-		CHECK_ZERO(post_fetch_add(&target->here, 3, RESULT_AT, COUNTER_AT, 1,
-					  IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_fetch_add(&target->here, 3, RESULT_AT, COUNTER_AT, 1,
+					IBV_SEND_SIGNALED));
 		target->outstanding = 1;
 	}
 	if (ibv_poll_cq(target->own.cq, 1, &wc) == 1) {
@@ -171,7 +170,7 @@ static void run_target(struct initiator *initiators, unsigned char *memory)
 
 	target_open(&target, memory);
 	for (i = 0; i < INITIATORS; i++)
-		side_exchange(&target.from[i], initiators[i].process.sock);
+		ep_exchange(&target.from[i], initiators[i].process.sock);
 	for (i = 0; i < INITIATORS; i++)
 		message_meet(initiators[i].process.sock);
 	while (target.done < each || __atomic_load_n(ended, __ATOMIC_ACQUIRE) < INITIATORS) {
@@ -185,11 +184,11 @@ static void run_target(struct initiator *initiators, unsigned char *memory)
 	for (i = 0; i < INITIATORS; i++)
 		message_meet(initiators[i].process.sock);
 	for (i = 0; i < INITIATORS; i++)
-		side_close(&target.from[i]);
-	side_close(&target.here);
-	side_close(&target.there);
-	endpoint_close(&target.endpoint);
-	endpoint_close(&target.own);
+		ep_close(&target.from[i]);
+	ep_close(&target.here);
+	ep_close(&target.there);
+	resources_close(&target.resources);
+	resources_close(&target.own);
 }
 
 int main(int argc, char **argv)

@@ -22,15 +22,15 @@ enum { BLOCK = 1024, SIZE = 4096, ROUNDS = 3 };
 enum { BLOCKS_LEFT = 1, NAMES_A_BLOCK = 2 };
 enum order { FIRST_FIRST, LAST_FIRST, SCATTERED, ORDERS };
 
-static struct ibv_qp *make(struct endpoint *endpoint)
+static struct ibv_qp *make(struct resources *resources)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_UD,
-		.send_cq = endpoint->cq,
-		.recv_cq = endpoint->cq,
+		.send_cq = resources->cq,
+		.recv_cq = resources->cq,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
 	};
-	struct ibv_qp *qp = ibv_create_qp(endpoint->pd, &attr);
+	struct ibv_qp *qp = ibv_create_qp(resources->pd, &attr);
 
 	CHECK_SAY(qp, "ibv_create_qp: errno %d", errno);
 	return qp;
@@ -44,29 +44,29 @@ static int place(enum order order, int i, int count)
 	return order == LAST_FIRST ? count - 1 - i : (int)((long)i * 1021 % count);
 }
 
-static void expect_write(struct side *side)
+static void expect_write(struct endpoint *ep)
 {
-	CHECK_ZERO(post_write(side, 7, 0, 64, 64, IBV_SEND_SIGNALED));
-	completion_expect(side->endpoint->cq, 7, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(ep_write(ep, 7, 0, 64, 64, IBV_SEND_SIGNALED));
+	completion_expect(ep->resources->cq, 7, IBV_WC_SUCCESS, NULL);
 }
 
 static int many(int sock, int count)
 {
 	struct ibv_qp **qp = calloc((size_t)count, sizeof(struct ibv_qp *));
-	struct endpoint endpoint;
-	struct side stays, later;
+	struct resources resources;
+	struct endpoint stays, later;
 
 	CHECK(qp);
-	endpoint_open(&endpoint, 64, false);
-	side_open(&stays, &endpoint, NULL, NULL, SIZE);
-	side_exchange(&stays, sock);
+	resources_open(&resources, 64, false);
+	ep_open_on(&stays, &resources, NULL, NULL, SIZE);
+	ep_exchange(&stays, sock);
 	expect_write(&stays);
 	message_meet(sock);
 	int before = descriptors_open();
 
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < count; i++)
-			qp[i] = make(&endpoint);
+			qp[i] = make(&resources);
 		/* Otherwise there is nothing to close. */
 		CHECK(descriptors_open() >= before + count / BLOCK);
 		for (int i = 0; i < count; i++)
@@ -77,13 +77,13 @@ static int many(int sock, int count)
 			round, descriptors_open(), before, count);
 		expect_write(&stays);
 	}
-	side_open(&later, &endpoint, NULL, NULL, SIZE);
-	side_exchange(&later, sock);
+	ep_open_on(&later, &resources, NULL, NULL, SIZE);
+	ep_exchange(&later, sock);
 	expect_write(&later);
 	message_meet(sock);
-	side_close(&later);
-	side_close(&stays);
-	endpoint_close(&endpoint);
+	ep_close(&later);
+	ep_close(&stays);
+	resources_close(&resources);
 	free(qp);
 	return 0;
 }
@@ -96,24 +96,24 @@ static int has_many(int sock, void *count)
 
 static int its_peer(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	struct side first, second;
+	struct resources resources;
+	struct endpoint first, second;
 
 	(void)unused;
 	promise("a peer reaches what stays and what is made later");
-	endpoint_open(&endpoint, 64, false);
-	side_open(&first, &endpoint, NULL, NULL, SIZE);
-	side_exchange(&first, sock);
+	resources_open(&resources, 64, false);
+	ep_open_on(&first, &resources, NULL, NULL, SIZE);
+	ep_exchange(&first, sock);
 	expect_write(&first);
 	message_meet(sock);
-	side_open(&second, &endpoint, NULL, NULL, SIZE);
-	side_exchange(&second, sock);
+	ep_open_on(&second, &resources, NULL, NULL, SIZE);
+	ep_exchange(&second, sock);
 	expect_write(&second);
 	expect_write(&first);
 	message_meet(sock);
-	side_close(&second);
-	side_close(&first);
-	endpoint_close(&endpoint);
+	ep_close(&second);
+	ep_close(&first);
+	resources_close(&resources);
 	return 0;
 }
 

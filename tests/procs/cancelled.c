@@ -31,8 +31,8 @@ enum { SIZE = 64 * 1024, MESSAGE = 64, LONGEST_US = 400, TICK_US = 300, RECEIVES
 enum { BYE = 0xffff };
 
 static uint64_t threads, seed;
-static struct endpoint endpoint;
-static struct side side;
+static struct resources resources;
+static struct endpoint ep;
 static struct ibv_cq *event_cq;
 static struct ibv_comp_channel *channel;
 
@@ -61,10 +61,10 @@ static void send_one(void)
 	struct ibv_wc wc;
 	int err = 0, n = 0;
 
-	CALL(err = post_send(&side, 1, 0, MESSAGE, IBV_SEND_SIGNALED));
+	CALL(err = ep_send(&ep, 1, 0, MESSAGE, IBV_SEND_SIGNALED));
 	CHECK_ZERO(err);
 	while (!n)
-		CALL(n = ibv_poll_cq(endpoint.cq, 1, &wc));
+		CALL(n = ibv_poll_cq(resources.cq, 1, &wc));
 	CHECK_EQ(n, 1);
 	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 }
@@ -75,10 +75,10 @@ static void write_some(void)
 	int err = 0, n = 0;
 	size_t length = atomic_load(&rounds) % 2 ? 8 : SIZE / 2;
 
-	CALL(err = post_write(&side, 2, 0, length, 0, IBV_SEND_SIGNALED));
+	CALL(err = ep_write(&ep, 2, 0, length, 0, IBV_SEND_SIGNALED));
 	CHECK_ZERO(err);
 	while (!n)
-		CALL(n = ibv_poll_cq(endpoint.cq, 1, &wc));
+		CALL(n = ibv_poll_cq(resources.cq, 1, &wc));
 	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 }
 
@@ -87,15 +87,15 @@ static void read_and_add(void)
 	struct ibv_wc wc;
 	int err = 0, n = 0;
 
-	CALL(err = post_read(&side, 3, 0, 4096, 0, IBV_SEND_SIGNALED));
+	CALL(err = ep_read(&ep, 3, 0, 4096, 0, IBV_SEND_SIGNALED));
 	CHECK_ZERO(err);
 	while (!n)
-		CALL(n = ibv_poll_cq(endpoint.cq, 1, &wc));
+		CALL(n = ibv_poll_cq(resources.cq, 1, &wc));
 	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
-	CALL(err = post_fetch_add(&side, 4, 0, 8, 1, IBV_SEND_SIGNALED));
+	CALL(err = ep_fetch_add(&ep, 4, 0, 8, 1, IBV_SEND_SIGNALED));
 	CHECK_ZERO(err);
 	for (n = 0; !n;)
-		CALL(n = ibv_poll_cq(endpoint.cq, 1, &wc));
+		CALL(n = ibv_poll_cq(resources.cq, 1, &wc));
 	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 }
 
@@ -111,11 +111,11 @@ static void make_and_destroy(void)
 	struct ibv_qp *qp = NULL;
 	int err = 0;
 
-	CALL(pd = ibv_alloc_pd(endpoint.context));
+	CALL(pd = ibv_alloc_pd(resources.context));
 	CHECK(pd);
-	CALL(mr = ibv_reg_mr(pd, side.buffer, SIZE, IBV_ACCESS_LOCAL_WRITE));
+	CALL(mr = ibv_reg_mr(pd, ep.buffer, SIZE, IBV_ACCESS_LOCAL_WRITE));
 	CHECK(mr);
-	CALL(cq = ibv_create_cq(endpoint.context, 8, NULL, NULL, 0));
+	CALL(cq = ibv_create_cq(resources.context, 8, NULL, NULL, 0));
 	CHECK(cq);
 	attr.send_cq = attr.recv_cq = cq;
 	CALL(qp = ibv_create_qp(pd, &attr));
@@ -142,9 +142,9 @@ static void open_and_query(void)
 	CALL(list = ibv_get_device_list(NULL));
 	CHECK(list);
 	ibv_free_device_list(list);
-	CALL(context = ibv_open_device(endpoint.context->device));
+	CALL(context = ibv_open_device(resources.context->device));
 	CHECK(context);
-	CALL(err = ibv_query_port(context, ENDPOINT_PORT, &port));
+	CALL(err = ibv_query_port(context, EP_PORT, &port));
 	CHECK_ZERO(err);
 	CALL(dm = ibv_alloc_dm(context, &dm_attr));
 	CHECK(dm);
@@ -210,13 +210,13 @@ static void cancel_one(size_t kind)
 }
 
 /* Takes an event without acknowledging it. */
-static void take_event(struct side *loop)
+static void take_event(struct endpoint *loop)
 {
 	struct ibv_cq *cq;
 	void *context;
 
 	CHECK_ZERO(ibv_req_notify_cq(event_cq, 0));
-	CHECK_ZERO(post_write(loop, 9, 0, 8, 8, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_write(loop, 9, 0, 8, 8, IBV_SEND_SIGNALED));
 	while (ibv_get_cq_event(channel, &cq, &context))
 		CHECK_EQ(errno, EINTR);
 	CHECK(cq == event_cq);
@@ -224,7 +224,7 @@ static void take_event(struct side *loop)
 }
 
 /* The event that the cancelled thread waited for comes to the next thread that asks. */
-static void check_event(struct side *loop)
+static void check_event(struct endpoint *loop)
 {
 	take_event(loop);
 	ibv_ack_cq_events(event_cq, 1);
@@ -244,13 +244,13 @@ static void *destroyer(void *unused)
  * A destroy that waits for the acknowledgement of an event ends when the acknowledgement comes, and
  * not before.
  */
-static void check_destroy(struct side *loop)
+static void check_destroy(struct endpoint *loop)
 {
 	pthread_t thread;
 	void *result;
 
 	take_event(loop);
-	side_close(loop);
+	ep_close(loop);
 	CHECK_ZERO(pthread_create(&thread, NULL, destroyer, NULL));
 	while (!atomic_load(&doing))
 		sleep_ms(1);
@@ -264,24 +264,24 @@ static void check_destroy(struct side *loop)
 
 static void check_use(void)
 {
-	CHECK_ZERO(post_send(&side, 5, 0, MESSAGE, IBV_SEND_SIGNALED));
-	completion_expect(endpoint.cq, 5, IBV_WC_SUCCESS, NULL);
-	CHECK_ZERO(post_write(&side, 6, 0, 256, 0, IBV_SEND_SIGNALED));
-	completion_expect(endpoint.cq, 6, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(ep_send(&ep, 5, 0, MESSAGE, IBV_SEND_SIGNALED));
+	completion_expect(resources.cq, 5, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(ep_write(&ep, 6, 0, 256, 0, IBV_SEND_SIGNALED));
+	completion_expect(resources.cq, 6, IBV_WC_SUCCESS, NULL);
 }
 
-static void loop_open(struct side *loop)
+static void loop_open(struct endpoint *loop)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 
-	channel = ibv_create_comp_channel(endpoint.context);
+	channel = ibv_create_comp_channel(resources.context);
 	CHECK(channel);
-	event_cq = ibv_create_cq(endpoint.context, 16, NULL, channel, 0);
+	event_cq = ibv_create_cq(resources.context, 16, NULL, channel, 0);
 	CHECK(event_cq);
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.send_cq = settings.recv_cq = event_cq;
-	side_open(loop, &endpoint, &settings, NULL, SIZE);
-	side_connect(loop, &loop->local);
+	config = ep_defaults(IBV_QPT_RC);
+	config.send_cq = config.recv_cq = event_cq;
+	ep_open_on(loop, &resources, &config, NULL, SIZE);
+	ep_connect(loop, &loop->local);
 }
 
 static void tick(long us)
@@ -296,15 +296,15 @@ static void tick(long us)
 
 static int canceller(int sock, void *unused)
 {
-	struct side loop;
+	struct endpoint loop;
 	uint32_t bye = BYE;
 
 	(void)unused;
 	promise("a cancelled thread leaves no lock and nothing half made");
-	endpoint_open(&endpoint, 64, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
+	resources_open(&resources, 64, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
 	loop_open(&loop);
-	side_exchange(&side, sock);
+	ep_exchange(&ep, sock);
 	tick(TICK_US);
 	for (uint64_t i = 0; i < threads; i++) {
 		size_t kind = i % KINDS;
@@ -315,14 +315,14 @@ static int canceller(int sock, void *unused)
 			check_event(&loop);
 	}
 	tick(0);
-	memcpy(side.buffer, &bye, sizeof(bye));
-	CHECK_ZERO(post_send(&side, 7, 0, MESSAGE, IBV_SEND_SIGNALED));
-	completion_expect(endpoint.cq, 7, IBV_WC_SUCCESS, NULL);
+	memcpy(ep.buffer, &bye, sizeof(bye));
+	CHECK_ZERO(ep_send(&ep, 7, 0, MESSAGE, IBV_SEND_SIGNALED));
+	completion_expect(resources.cq, 7, IBV_WC_SUCCESS, NULL);
 	message_meet(sock);
 	check_destroy(&loop);
 	CHECK_ZERO(ibv_destroy_comp_channel(channel));
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -332,21 +332,21 @@ static int answerer(int sock, void *unused)
 	uint32_t word = 0;
 
 	(void)unused;
-	endpoint_open(&endpoint, 64, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
+	resources_open(&resources, 64, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
 	for (uint64_t i = 0; i < RECEIVES; i++)
-		CHECK_ZERO(post_receive(&side, i, SIZE / 2 + i * MESSAGE, MESSAGE));
-	side_exchange(&side, sock);
+		CHECK_ZERO(ep_recv(&ep, i, SIZE / 2 + i * MESSAGE, MESSAGE));
+	ep_exchange(&ep, sock);
 	while (word != BYE) {
-		if (!completion_try(endpoint.cq, &wc, PROCESS_PATIENCE_MS))
+		if (!completion_try(resources.cq, &wc, PROCESS_PATIENCE_MS))
 			check_failed(__FILE__, __LINE__, "no message for a long time");
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
-		memcpy(&word, side.buffer + SIZE / 2 + wc.wr_id * MESSAGE, sizeof(word));
-		CHECK_ZERO(post_receive(&side, wc.wr_id, SIZE / 2 + wc.wr_id * MESSAGE, MESSAGE));
+		memcpy(&word, ep.buffer + SIZE / 2 + wc.wr_id * MESSAGE, sizeof(word));
+		CHECK_ZERO(ep_recv(&ep, wc.wr_id, SIZE / 2 + wc.wr_id * MESSAGE, MESSAGE));
 	}
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -135,18 +135,18 @@ static void become_daemon(void)
 
 static int run(int sock, const struct plan *plan)
 {
-	struct endpoint endpoint;
-	struct side side;
-	struct stream stream = {.side = &side, .messages = messages};
+	struct resources resources;
+	struct endpoint ep;
+	struct stream stream = {.ep = &ep, .messages = messages};
 
 	/* The socket to the other process survives as standard input. */
 	CHECK_EQ(dup2(sock, STDIN_FILENO), STDIN_FILENO);
 	if (plan->when == BEFORE_OPENING)
 		become_daemon();
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, STREAM_SIZE);
-	stream_prepare(&side);
-	side_exchange(&side, STDIN_FILENO);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, STREAM_SIZE);
+	stream_prepare(&ep);
+	ep_exchange(&ep, STDIN_FILENO);
 	if (plan->when == IN_TRAFFIC) {
 		stream.hook = close_in_traffic;
 		stream.hook_every = stream.messages / 2;
@@ -160,10 +160,10 @@ static int run(int sock, const struct plan *plan)
 	check_idle();
 	message_meet(STDIN_FILENO);
 	/* The context's own descriptors may be closed by number here, nothing is written. */
-	side_close(&side);
-	(void)ibv_destroy_cq(endpoint.cq);
-	(void)ibv_dealloc_pd(endpoint.pd);
-	(void)ibv_close_device(endpoint.context);
+	ep_close(&ep);
+	(void)ibv_destroy_cq(resources.cq);
+	(void)ibv_dealloc_pd(resources.pd);
+	(void)ibv_close_device(resources.context);
 	check_contents();
 	return 0;
 }

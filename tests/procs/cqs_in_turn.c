@@ -83,23 +83,23 @@ static void keep_awake(struct ibv_cq *cq)
 }
 
 struct pair {
-	struct endpoint end[LINES];
-	struct side side[LINES];
+	struct resources end[LINES];
+	struct endpoint ep[LINES];
 };
 
 static void pair_open(struct pair *p)
 {
 	for (int i = 0; i < LINES; i++) {
-		endpoint_open(&p->end[i], 64, false);
-		side_open(&p->side[i], &p->end[i], NULL, NULL, SIZE);
+		resources_open(&p->end[i], 64, false);
+		ep_open_on(&p->ep[i], &p->end[i], NULL, NULL, SIZE);
 	}
 }
 
 static void pair_close(struct pair *p)
 {
 	for (int i = 0; i < LINES; i++) {
-		side_close(&p->side[i]);
-		endpoint_close(&p->end[i]);
+		ep_close(&p->ep[i]);
+		resources_close(&p->end[i]);
 	}
 }
 
@@ -108,15 +108,15 @@ static void turns(void)
 	struct pair p = {0};
 
 	pair_open(&p);
-	sides_connect(&p.side[0], &p.side[1]);
+	ep_link(&p.ep[0], &p.ep[1]);
 	for (uint32_t i = 0; i < messages; i++) {
-		struct side *from = &p.side[i % 2], *to = &p.side[!(i % 2)];
+		struct endpoint *from = &p.ep[i % 2], *to = &p.ep[!(i % 2)];
 
-		keep_awake(to->endpoint->cq);
-		CHECK_ZERO(post_receive(to, i, 0, MESSAGE));
-		CHECK_ZERO(post_send(from, i, 0, MESSAGE, IBV_SEND_SIGNALED));
-		empty[i] = await(from->endpoint->cq, 1);
-		await(to->endpoint->cq, 1);
+		keep_awake(to->resources->cq);
+		CHECK_ZERO(ep_recv(to, i, 0, MESSAGE));
+		CHECK_ZERO(ep_send(from, i, 0, MESSAGE, IBV_SEND_SIGNALED));
+		empty[i] = await(from->resources->cq, 1);
+		await(to->resources->cq, 1);
 	}
 	judge(50, EMPTY_MOST);
 	pair_close(&p);
@@ -127,10 +127,10 @@ static void found(void)
 	struct pair p = {0};
 
 	pair_open(&p);
-	sides_connect(&p.side[0], &p.side[1]);
+	ep_link(&p.ep[0], &p.ep[1]);
 	for (uint32_t i = 0; i < messages; i++) {
-		CHECK_ZERO(post_receive(&p.side[1], i, 0, MESSAGE));
-		CHECK_ZERO(post_send(&p.side[0], i, 0, MESSAGE, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_recv(&p.ep[1], i, 0, MESSAGE));
+		CHECK_ZERO(ep_send(&p.ep[0], i, 0, MESSAGE, IBV_SEND_SIGNALED));
 		empty[i] = await(p.end[0].cq, 1);
 		empty[i] += await(p.end[1].cq, 1);
 	}
@@ -152,16 +152,16 @@ static int apart(int sock, void *argument)
 
 	pair_open(&p);
 	for (int i = 0; i < LINES; i++)
-		side_exchange(&p.side[i], sock);
+		ep_exchange(&p.ep[i], sock);
 	for (uint32_t i = 0; i < 4; i++)
-		CHECK_ZERO(post_receive(&p.side[!first], i, 0, MESSAGE));
+		CHECK_ZERO(ep_recv(&p.ep[!first], i, 0, MESSAGE));
 	message_meet(sock);
 	for (uint32_t i = 0; i < messages; i++) {
 		keep_awake(p.end[first].cq);
-		CHECK_ZERO(post_send(&p.side[first], i, 0, MESSAGE, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_send(&p.ep[first], i, 0, MESSAGE, IBV_SEND_SIGNALED));
 		empty[i] = await(p.end[first].cq, 1);
 		empty[i] += await(p.end[!first].cq, 1);
-		CHECK_ZERO(post_receive(&p.side[!first], i, 0, MESSAGE));
+		CHECK_ZERO(ep_recv(&p.ep[!first], i, 0, MESSAGE));
 	}
 	judge(50, EMPTY_MOST_OTHERS);
 	message_meet(sock);
@@ -173,12 +173,12 @@ static sem_t to_take, taken;
 
 static void *taker(void *argument)
 {
-	struct side *side = argument;
+	struct endpoint *ep = argument;
 
 	for (uint32_t i = 0; i < messages; i++) {
 		CHECK_ZERO(sem_wait(&to_take));
-		await(side->endpoint->cq, 1);
-		keep_awake(side->endpoint->cq);
+		await(ep->resources->cq, 1);
+		keep_awake(ep->resources->cq);
 		CHECK_ZERO(sem_post(&taken));
 	}
 	return NULL;
@@ -190,13 +190,13 @@ static void threads(void)
 	pthread_t thread;
 
 	pair_open(&p);
-	sides_connect(&p.side[0], &p.side[1]);
+	ep_link(&p.ep[0], &p.ep[1]);
 	CHECK_ZERO(sem_init(&to_take, 0, 0));
 	CHECK_ZERO(sem_init(&taken, 0, 0));
-	CHECK_ZERO(pthread_create(&thread, NULL, taker, &p.side[1]));
+	CHECK_ZERO(pthread_create(&thread, NULL, taker, &p.ep[1]));
 	for (uint32_t i = 0; i < messages; i++) {
-		CHECK_ZERO(post_receive(&p.side[1], i, 0, MESSAGE));
-		CHECK_ZERO(post_send(&p.side[0], i, 0, MESSAGE, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_recv(&p.ep[1], i, 0, MESSAGE));
+		CHECK_ZERO(ep_send(&p.ep[0], i, 0, MESSAGE, IBV_SEND_SIGNALED));
 		empty[i] = await(p.end[0].cq, 1);
 		CHECK_ZERO(sem_post(&to_take));
 		CHECK_ZERO(sem_wait(&taken));

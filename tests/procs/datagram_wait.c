@@ -23,37 +23,37 @@ struct numbers {
 	uint32_t qpn[QPS];
 };
 
-static void open_sides(struct side *sides, struct endpoint *endpoint, unsigned int depth)
+static void open_sides(struct endpoint *eps, struct resources *resources, unsigned int depth)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 
-	endpoint_open(endpoint, 2 * QPS * STILL, false);
-	qp_settings_default(&settings, IBV_QPT_UD);
-	settings.cap.max_recv_wr = settings.cap.max_send_wr = depth;
+	resources_open(resources, 2 * QPS * STILL, false);
+	config = ep_defaults(IBV_QPT_UD);
+	config.cap.max_recv_wr = config.cap.max_send_wr = depth;
 	for (unsigned int i = 0; i < QPS; i++) {
-		side_open(&sides[i], endpoint, &settings, NULL, GRH + SIZE);
-		side_connect(&sides[i], &sides[i].local);
+		ep_open_on(&eps[i], resources, &config, NULL, GRH + SIZE);
+		ep_connect(&eps[i], &eps[i].local);
 	}
 }
 
 /* Posts its receives, tells its numbers, and later how many datagrams came. */
 static int receiver(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	struct side sides[QPS];
+	struct resources resources;
+	struct endpoint eps[QPS];
 	struct numbers numbers;
 	struct ibv_wc wc;
 	uint32_t got = 0;
 
 	(void)unused;
-	open_sides(sides, &endpoint, STILL);
+	open_sides(eps, &resources, STILL);
 	for (unsigned int i = 0; i < QPS; i++) {
-		numbers.qpn[i] = sides[i].qp->qp_num;
+		numbers.qpn[i] = eps[i].qp->qp_num;
 		for (unsigned int k = 0; k < EACH; k++)
-			CHECK_ZERO(post_receive(&sides[i], k, 0, GRH + SIZE));
+			CHECK_ZERO(ep_recv(&eps[i], k, 0, GRH + SIZE));
 	}
 	message_send(sock, &numbers, sizeof(numbers));
-	while (got < QPS * EACH && completion_try(endpoint.cq, &wc, 5000)) {
+	while (got < QPS * EACH && completion_try(resources.cq, &wc, 5000)) {
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		got++;
 	}
@@ -62,12 +62,12 @@ static int receiver(int sock, void *unused)
 	return 0;
 }
 
-static void send_all(struct side *sides, const struct numbers *to, unsigned int each)
+static void send_all(struct endpoint *eps, const struct numbers *to, unsigned int each)
 {
 	for (unsigned int k = 0; k < each; k++) {
 		for (unsigned int i = 0; i < QPS; i++) {
-			sides[i].remote.qpn = to->qpn[i];
-			CHECK_ZERO(post_send(&sides[i], k, GRH, SIZE, IBV_SEND_SIGNALED));
+			eps[i].remote.qpn = to->qpn[i];
+			CHECK_ZERO(ep_send(&eps[i], k, GRH, SIZE, IBV_SEND_SIGNALED));
 		}
 	}
 }
@@ -88,7 +88,7 @@ static void sends_complete(struct ibv_cq *cq, unsigned int count)
 		  count, (long)(now.tv_sec - from.tv_sec));
 }
 
-static void late(struct side *sides, struct endpoint *endpoint, struct process *process)
+static void late(struct endpoint *eps, struct resources *resources, struct process *process)
 {
 	struct timespec while_stopped = {0, LATE_MS * 1000000l};
 	struct numbers numbers;
@@ -97,49 +97,49 @@ static void late(struct side *sides, struct endpoint *endpoint, struct process *
 	promise("datagrams wait for contact and then for room");
 	message_receive(process->sock, &numbers, sizeof(numbers));
 	process_stop(process);
-	send_all(sides, &numbers, EACH);
-	CHECK(!completion_try(endpoint->cq, &(struct ibv_wc){0}, 1));
+	send_all(eps, &numbers, EACH);
+	CHECK(!completion_try(resources->cq, &(struct ibv_wc){0}, 1));
 	nanosleep(&while_stopped, NULL);
 	process_continue(process);
-	sends_complete(endpoint->cq, QPS * EACH);
+	sends_complete(resources->cq, QPS * EACH);
 	message_receive(process->sock, &got, sizeof(got));
 	CHECK_EQ(got, QPS * EACH);
 
 	promise("a full ring that nobody empties is waited for once");
 	process_stop(process);
-	send_all(sides, &numbers, STILL);
-	sends_complete(endpoint->cq, QPS * STILL);
+	send_all(eps, &numbers, STILL);
+	sends_complete(resources->cq, QPS * STILL);
 	process_continue(process);
 	message_meet(process->sock);
 	process_expect_success(process, PROCESS_PATIENCE_MS);
 }
 
-static void never(struct side *sides, struct endpoint *endpoint, struct process *process)
+static void never(struct endpoint *eps, struct resources *resources, struct process *process)
 {
 	struct numbers numbers;
 
 	promise("contact that nobody answers is waited for once");
 	message_receive(process->sock, &numbers, sizeof(numbers));
 	process_stop(process);
-	send_all(sides, &numbers, STILL);
-	sends_complete(endpoint->cq, QPS * STILL);
+	send_all(eps, &numbers, STILL);
+	sends_complete(resources->cq, QPS * STILL);
 	process_kill(process);
 }
 
 int main(void)
 {
 	struct process first, second;
-	struct endpoint endpoint;
-	struct side sides[QPS];
+	struct resources resources;
+	struct endpoint eps[QPS];
 
 	watchdog(120);
 	process_start(&first, receiver, NULL);
 	process_start(&second, receiver, NULL);
-	open_sides(sides, &endpoint, STILL);
-	late(sides, &endpoint, &first);
-	never(sides, &endpoint, &second);
+	open_sides(eps, &resources, STILL);
+	late(eps, &resources, &first);
+	never(eps, &resources, &second);
 	for (unsigned int i = 0; i < QPS; i++)
-		side_close(&sides[i]);
-	endpoint_close(&endpoint);
+		ep_close(&eps[i]);
+	resources_close(&resources);
 	return 0;
 }

@@ -35,8 +35,8 @@ struct outcome {
 };
 
 static struct process process[PEERS];
-static struct endpoint endpoint;
-static struct side side[PEERS];
+static struct resources resources;
+static struct endpoint ep[PEERS];
 static bool met[PEERS];
 static bool calling;
 
@@ -49,34 +49,34 @@ static uint64_t cpu_ms(void)
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
 }
 
-static void open_to(struct side *s, struct endpoint *e, struct ibv_cq *cq, int sock, char how)
+static void open_to(struct endpoint *s, struct resources *r, struct ibv_cq *cq, int sock, char how)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 
-	qp_settings_default(&settings, how == 'd' ? IBV_QPT_UD : IBV_QPT_RC);
-	settings.send_cq = settings.recv_cq = cq;
-	settings.timeout = how == 'l' ? LONG_TIMEOUT : TIMEOUT;
-	settings.retry_count = RETRIES;
-	side_open(s, e, &settings, NULL, SIZE);
+	config = ep_defaults(how == 'd' ? IBV_QPT_UD : IBV_QPT_RC);
+	config.send_cq = config.recv_cq = cq;
+	config.timeout = how == 'l' ? LONG_TIMEOUT : TIMEOUT;
+	config.retry_cnt = RETRIES;
+	ep_open_on(s, r, &config, NULL, SIZE);
 	for (uint64_t i = 0; i < 8; i++)
-		CHECK_ZERO(post_receive(s, i, 0, 64));
-	side_exchange(s, sock);
+		CHECK_ZERO(ep_recv(s, i, 0, 64));
+	ep_exchange(s, sock);
 }
 
 /* A WRITE and a SEND; sleeps for so long before it looks for the completion. */
-static struct outcome speak(struct side *s, unsigned int asleep_ms)
+static struct outcome speak(struct endpoint *s, unsigned int asleep_ms)
 {
 	uint64_t since = now_ms(), cpu = cpu_ms();
 	struct outcome o = {0};
 	struct ibv_wc wc;
 
-	CHECK_ZERO(post_write(s, 1001, 64, 64, 64, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_write(s, 1001, 64, 64, 64, IBV_SEND_SIGNALED));
 	if (asleep_ms) {
 		sleep_ms(asleep_ms);
 		o.cpu_ms = cpu_ms() - cpu;
 	}
 	do {
-		completion_next(s->settings.send_cq, &wc);
+		completion_next(s->config.send_cq, &wc);
 	} while (wc.wr_id != 1001);
 	o.ms = now_ms() - since;
 	o.status = wc.status;
@@ -86,18 +86,18 @@ static struct outcome speak(struct side *s, unsigned int asleep_ms)
 
 static int peer(int sock, void *unused)
 {
-	struct endpoint own;
-	struct side mine;
+	struct resources own;
+	struct endpoint mine;
 	struct outcome o;
 	bool open = false;
 	char word;
 
 	(void)unused;
-	endpoint_open(&own, 64, false);
+	resources_open(&own, 64, false);
 	for (message_receive(sock, &word, 1); word != 'q'; message_receive(sock, &word, 1)) {
 		if (strchr("old", word)) {
 			if (open)
-				side_close(&mine);
+				ep_close(&mine);
 			open_to(&mine, &own, own.cq, sock, word);
 			open = true;
 		} else {
@@ -106,8 +106,8 @@ static int peer(int sock, void *unused)
 		}
 	}
 	if (open)
-		side_close(&mine);
-	endpoint_close(&own);
+		ep_close(&mine);
+	resources_close(&own);
 	return 0;
 }
 
@@ -123,13 +123,13 @@ static struct outcome peer_speaks(int i, char word)
 static void connect_to(int i, char word)
 {
 	message_send(process[i].sock, &word, 1);
-	open_to(&side[i], &endpoint, endpoint.cq, process[i].sock, word);
+	open_to(&ep[i], &resources, resources.cq, process[i].sock, word);
 }
 
 static struct outcome first_request(int i, bool asleep)
 {
 	if (calling)
-		return speak(&side[i], asleep ? ASLEEP_MS : 0);
+		return speak(&ep[i], asleep ? ASLEEP_MS : 0);
 	return peer_speaks(i, asleep ? 'z' : 's');
 }
 
@@ -149,7 +149,7 @@ static void all_speak(void)
 	for (int i = 0; i < PEERS; i++) {
 		if (!met[i])
 			continue;
-		CHECK_EQ(speak(&side[i], 0).status, IBV_WC_SUCCESS);
+		CHECK_EQ(speak(&ep[i], 0).status, IBV_WC_SUCCESS);
 		CHECK_EQ(peer_speaks(i, 's').status, IBV_WC_SUCCESS);
 	}
 }
@@ -172,7 +172,7 @@ static int meet_all(void)
 		slowest = o.ms > slowest ? o.ms : slowest;
 		for (int k = 0; k < i; k += 7) {
 			if (met[k])
-				CHECK_EQ(speak(&side[k], 0).status, IBV_WC_SUCCESS);
+				CHECK_EQ(speak(&ep[k], 0).status, IBV_WC_SUCCESS);
 		}
 	}
 	printf("%s: %d of %d peers within %d descriptors, the last error after %llu ms\n",
@@ -203,7 +203,7 @@ static void expect_at_most(int most)
 
 static void reconnect(int i, char word)
 {
-	side_close(&side[i]);
+	ep_close(&ep[i]);
 	connect_to(i, word);
 }
 
@@ -259,13 +259,13 @@ static void crowd(void)
 
 static void speak_both_ways(int i)
 {
-	CHECK_EQ(speak(&side[i], 0).status, IBV_WC_SUCCESS);
+	CHECK_EQ(speak(&ep[i], 0).status, IBV_WC_SUCCESS);
 	CHECK_EQ(peer_speaks(i, 's').status, IBV_WC_SUCCESS);
 }
 
 static void refused_both_ways(int i)
 {
-	expect_reason(i, speak(&side[i], 0), BOUND_MS);
+	expect_reason(i, speak(&ep[i], 0), BOUND_MS);
 	expect_reason(i, peer_speaks(i, 's'), BOUND_MS);
 }
 
@@ -274,9 +274,9 @@ static void connect_by(struct ibv_cq *cq, int i)
 {
 	char word = 'o';
 
-	side_close(&side[i]);
+	ep_close(&ep[i]);
 	message_send(process[i].sock, &word, 1);
-	open_to(&side[i], &endpoint, cq, process[i].sock, word);
+	open_to(&ep[i], &resources, cq, process[i].sock, word);
 }
 
 enum { MET, DATAGRAMS, MORE_RINGS, NEW };
@@ -294,9 +294,9 @@ static int numbers_free(void)
 
 static void taken(void)
 {
-	struct ibv_cq *cq = ibv_create_cq(endpoint.context, 64, NULL, NULL, 0);
+	struct ibv_cq *cq = ibv_create_cq(resources.context, 64, NULL, NULL, 0);
 	static int mine[4096];
-	static struct side datagrams;
+	static struct endpoint datagrams;
 	int count = 0;
 	struct ibv_wc wc;
 
@@ -306,9 +306,9 @@ static void taken(void)
 	speak_both_ways(MET);
 	speak_both_ways(MORE_RINGS);
 	message_send(process[DATAGRAMS].sock, "d", 1);
-	open_to(&datagrams, &endpoint, endpoint.cq, process[DATAGRAMS].sock, 'd');
-	CHECK_ZERO(post_send(&datagrams, 1, 0, 64, IBV_SEND_SIGNALED));
-	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, &wc);
+	open_to(&datagrams, &resources, resources.cq, process[DATAGRAMS].sock, 'd');
+	CHECK_ZERO(ep_send(&datagrams, 1, 0, 64, IBV_SEND_SIGNALED));
+	completion_expect(resources.cq, 1, IBV_WC_SUCCESS, &wc);
 	sleep_ms(200);
 	while (count < 4096 && (mine[count] = dup(0)) >= 0)
 		count++;
@@ -336,10 +336,10 @@ static void taken(void)
 	speak_both_ways(MORE_RINGS);
 	reconnect(NEW, 'o');
 	speak_both_ways(NEW);
-	side_close(&side[MORE_RINGS]);
+	ep_close(&ep[MORE_RINGS]);
 	connect_to(MORE_RINGS, 'o');
 	CHECK_ZERO(ibv_destroy_cq(cq));
-	side_close(&datagrams);
+	ep_close(&datagrams);
 }
 
 int main(int argc, char **argv)
@@ -353,7 +353,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < peers; i++)
 		process_start(&process[i], peer, NULL);
 	limit_set();
-	endpoint_open(&endpoint, 1024, false);
+	resources_open(&resources, 1024, false);
 	if (all)
 		taken();
 	else
@@ -361,8 +361,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < peers; i++) {
 		if (process[i].pid)
 			end(i);
-		side_close(&side[i]);
+		ep_close(&ep[i]);
 	}
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }

@@ -18,21 +18,21 @@ enum { PEERS = 50 };
 enum { TIMEOUT = 16, RETRIES = 3, BOUND_MS = 10000, SIZE = 4096 };
 
 static struct process process[PEERS];
-static struct endpoint endpoint;
-static struct side side[PEERS];
+static struct resources resources;
+static struct endpoint ep[PEERS];
 
-static void settings_make(struct qp_settings *settings)
+static void config_make(struct ep_config *config)
 {
-	qp_settings_default(settings, IBV_QPT_RC);
-	settings->timeout = TIMEOUT;
-	settings->retry_count = RETRIES;
+	*config = ep_defaults(IBV_QPT_RC);
+	config->timeout = TIMEOUT;
+	config->retry_cnt = RETRIES;
 }
 
 static int peer(int sock, void *unused)
 {
-	struct qp_settings settings;
-	struct endpoint own;
-	struct side mine;
+	struct ep_config config;
+	struct resources own;
+	struct endpoint mine;
 	struct ibv_wc wc;
 	char word;
 
@@ -40,22 +40,22 @@ static int peer(int sock, void *unused)
 	message_receive(sock, &word, 1);
 	if (word == 'q')
 		return 0;
-	settings_make(&settings);
-	endpoint_open(&own, 64, false);
-	side_open(&mine, &own, &settings, NULL, SIZE);
+	config_make(&config);
+	resources_open(&own, 64, false);
+	ep_open_on(&mine, &own, &config, NULL, SIZE);
 	for (uint64_t i = 0; i < 8; i++)
-		CHECK_ZERO(post_receive(&mine, i, 0, 64));
-	side_exchange(&mine, sock);
+		CHECK_ZERO(ep_recv(&mine, i, 0, 64));
+	ep_exchange(&mine, sock);
 	for (message_receive(sock, &word, 1); word != 'q'; message_receive(sock, &word, 1)) {
-		CHECK_ZERO(post_write(&mine, 100, 64, 64, 64, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_write(&mine, 100, 64, 64, 64, IBV_SEND_SIGNALED));
 		do {
 			completion_next(own.cq, &wc);
 		} while (wc.wr_id != 100);
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		message_send(sock, &word, 1);
 	}
-	side_close(&mine);
-	endpoint_close(&own);
+	ep_close(&mine);
+	resources_close(&own);
 	return 0;
 }
 
@@ -64,9 +64,9 @@ static void speak(int i)
 {
 	struct ibv_wc wc;
 
-	CHECK_ZERO(post_write(&side[i], 1000, 0, 64, 0, 0));
-	CHECK_ZERO(post_send(&side[i], (uint64_t)i, 0, 64, IBV_SEND_SIGNALED));
-	completion_expect(endpoint.cq, (uint64_t)i, IBV_WC_SUCCESS, &wc);
+	CHECK_ZERO(ep_write(&ep[i], 1000, 0, 64, 0, 0));
+	CHECK_ZERO(ep_send(&ep[i], (uint64_t)i, 0, 64, IBV_SEND_SIGNALED));
+	completion_expect(resources.cq, (uint64_t)i, IBV_WC_SUCCESS, &wc);
 }
 
 static void tell(int i, char word)
@@ -78,13 +78,13 @@ static void tell(int i, char word)
 
 static void meet(int i)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 	char word = 's';
 
-	settings_make(&settings);
-	side_open(&side[i], &endpoint, &settings, NULL, SIZE);
+	config_make(&config);
+	ep_open_on(&ep[i], &resources, &config, NULL, SIZE);
 	message_send(process[i].sock, &word, 1);
-	side_exchange(&side[i], process[i].sock);
+	ep_exchange(&ep[i], process[i].sock);
 	speak(i);
 	tell(i, 'w');
 }
@@ -109,7 +109,7 @@ int main(void)
 	for (int i = 0; i < PEERS; i++)
 		process_start(&process[i], peer, NULL);
 	promise("two descriptors a peer");
-	endpoint_open(&endpoint, 1024, false);
+	resources_open(&resources, 1024, false);
 	meet(0);
 	sleep_ms(100);
 	before = descriptors_open();
@@ -129,7 +129,7 @@ int main(void)
 	tell(0, 'q');
 	process_expect_success(&process[0], PROCESS_PATIENCE_MS);
 	for (int i = 0; i < PEERS; i++)
-		side_close(&side[i]);
-	endpoint_close(&endpoint);
+		ep_close(&ep[i]);
+	resources_close(&resources);
 	return 0;
 }

@@ -25,15 +25,15 @@ enum { SIZE = 1024 * 1024, MARK = 0xa5, WINDOW = 8, WATCH_MS = 3, LATEST_US = 30
 static uint64_t rounds;
 
 /* A retry count of one: requests must fail soon. */
-static void settings_of(struct qp_settings *settings)
+static void config_of(struct ep_config *config)
 {
-	qp_settings_default(settings, IBV_QPT_RC);
-	settings->timeout = 10;
-	settings->retry_count = 1;
+	*config = ep_defaults(IBV_QPT_RC);
+	config->timeout = 10;
+	config->retry_cnt = 1;
 }
 
 /* Writes until the first error; everything before it succeeded, everything behind it flushes. */
-static void write_until_error(struct side *side, uint64_t *seed)
+static void write_until_error(struct endpoint *ep, uint64_t *seed)
 {
 	uint64_t posted = 0, completed = 0;
 	bool error = false;
@@ -45,9 +45,9 @@ static void write_until_error(struct side *side, uint64_t *seed)
 			size_t size = (size_t)8 << (random_next(seed) % 18);
 			size_t at = random_next(seed) % (SIZE - size + 1) & ~(size_t)7;
 
-			CHECK_ZERO(post_write(side, posted++, at, size, at, IBV_SEND_SIGNALED));
+			CHECK_ZERO(ep_write(ep, posted++, at, size, at, IBV_SEND_SIGNALED));
 		}
-		completion_next(side->endpoint->cq, &wc);
+		completion_next(ep->resources->cq, &wc);
 		CHECK_EQ(wc.wr_id, completed);
 		completed++;
 		CHECK(!error || wc.status == IBV_WC_WR_FLUSH_ERR);
@@ -59,56 +59,55 @@ static int writer(int sock, void *argument)
 {
 	uint64_t turns = *(uint64_t *)argument;
 	uint64_t seed = 99;
-	struct qp_settings settings;
-	struct endpoint endpoint;
+	struct ep_config config;
+	struct resources resources;
 	uint64_t i;
 
 	promise("the writer sees success up to one error, then flushes");
-	settings_of(&settings);
-	endpoint_open(&endpoint, 64, false);
+	config_of(&config);
+	resources_open(&resources, 64, false);
 	for (i = 0; i < turns; i++) {
-		struct side side;
+		struct endpoint ep;
 
-		side_open(&side, &endpoint, &settings, NULL, SIZE);
-		memset(side.buffer, (int)(i % 100) + 1, SIZE);
-		side_exchange(&side, sock);
-		write_until_error(&side, &seed);
+		ep_open_on(&ep, &resources, &config, NULL, SIZE);
+		memset(ep.buffer, (int)(i % 100) + 1, SIZE);
+		ep_exchange(&ep, sock);
+		write_until_error(&ep, &seed);
 		message_meet(sock);
-		side_close(&side);
+		ep_close(&ep);
 	}
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }
 
-/* The owner's side: the peer is told of device memory instead of the side's own buffer. */
+/* The owner's side: the peer is told of device memory instead of the endpoint's own buffer. */
 struct owner {
-	struct side side;
+	struct endpoint ep;
 	struct ibv_dm *dm;
 	struct ibv_mr *mr;
 };
 
-static struct ibv_dm *dm_make(struct endpoint *endpoint)
+static struct ibv_dm *dm_make(struct resources *resources)
 {
 	struct ibv_alloc_dm_attr attr = {.length = SIZE};
-	struct ibv_dm *dm = ibv_alloc_dm(endpoint->context, &attr);
+	struct ibv_dm *dm = ibv_alloc_dm(resources->context, &attr);
 
 	CHECK(dm);
 	return dm;
 }
 
-static void owner_open(struct owner *o, struct endpoint *endpoint, int sock)
+static void owner_open(struct owner *o, struct resources *resources, int sock)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 
-	settings_of(&settings);
-	side_open(&o->side, endpoint, &settings, NULL, 4096);
-	o->dm = dm_make(endpoint);
-	o->mr = ibv_reg_dm_mr(endpoint->pd, o->dm, 0, SIZE,
-			      ENDPOINT_ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
+	config_of(&config);
+	ep_open_on(&o->ep, resources, &config, NULL, 4096);
+	o->dm = dm_make(resources);
+	o->mr = ibv_reg_dm_mr(resources->pd, o->dm, 0, SIZE, EP_ACCESS | IBV_ACCESS_ZERO_BASED);
 	CHECK(o->mr);
-	o->side.local.addr = 0;
-	o->side.local.rkey = o->mr->rkey;
-	side_exchange(&o->side, sock);
+	o->ep.local.addr = 0;
+	o->ep.local.rkey = o->mr->rkey;
+	ep_exchange(&o->ep, sock);
 }
 
 /* The test proves something only while the writer is writing. */
@@ -137,14 +136,14 @@ static void expect_all(struct ibv_dm *dm, int byte, const char *when)
 	CHECK_SAY(i == SIZE, "byte %zu is %#x %s", i, bytes[i % SIZE], when);
 }
 
-static void play_revocation(struct endpoint *endpoint, int sock, uint64_t wait_us)
+static void play_revocation(struct resources *resources, int sock, uint64_t wait_us)
 {
 	static unsigned char marks[SIZE];
 	struct owner o;
 	uint64_t until;
 	unsigned int turns = 0;
 
-	owner_open(&o, endpoint, sock);
+	owner_open(&o, resources, sock);
 	owner_wait_for_writes(&o);
 	for (until = now_us() + wait_us; now_us() < until;)
 		spin_once(&turns);
@@ -154,20 +153,20 @@ static void play_revocation(struct endpoint *endpoint, int sock, uint64_t wait_u
 	sleep_ms(WATCH_MS);
 	expect_all(o.dm, MARK, "after ibv_dereg_mr");
 	CHECK_ZERO(ibv_free_dm(o.dm));
-	o.dm = dm_make(endpoint);
+	o.dm = dm_make(resources);
 	expect_all(o.dm, 0, "in memory that was allocated again");
 	message_meet(sock);
 	expect_all(o.dm, 0, "long after");
 	CHECK_ZERO(ibv_free_dm(o.dm));
-	side_close(&o.side);
+	ep_close(&o.ep);
 }
 
-static void play_killed_writer(struct endpoint *endpoint, struct process *process)
+static void play_killed_writer(struct resources *resources, struct process *process)
 {
 	struct owner o;
 	uint64_t start;
 
-	owner_open(&o, endpoint, process->sock);
+	owner_open(&o, resources, process->sock);
 	owner_wait_for_writes(&o);
 	process_kill(process);
 	start = now_us();
@@ -175,61 +174,61 @@ static void play_killed_writer(struct endpoint *endpoint, struct process *proces
 	CHECK_ZERO(ibv_free_dm(o.dm));
 	CHECK_SAY(now_us() - start < 5000000, "took %llu us",
 		  (unsigned long long)(now_us() - start));
-	side_close(&o.side);
+	ep_close(&o.ep);
 }
 
 /* An owner that shares memory and waits to be killed. */
 static int owner_process(int sock, void *argument)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct owner o;
 
 	(void)argument;
-	endpoint_open(&endpoint, 64, false);
-	owner_open(&o, &endpoint, sock);
+	resources_open(&resources, 64, false);
+	owner_open(&o, &resources, sock);
 	owner_wait_for_writes(&o);
 	message_meet(sock);
 	sleep_ms(60000);
 	return 1;
 }
 
-static void play_killed_owner(struct endpoint *endpoint, struct process *process)
+static void play_killed_owner(struct resources *resources, struct process *process)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 	uint64_t seed = 7;
 	bool error = false;
-	struct side side;
+	struct endpoint ep;
 	int i;
 
-	settings_of(&settings);
-	side_open(&side, endpoint, &settings, NULL, SIZE);
-	memset(side.buffer, 3, SIZE);
-	side_exchange(&side, process->sock);
+	config_of(&config);
+	ep_open_on(&ep, resources, &config, NULL, SIZE);
+	memset(ep.buffer, 3, SIZE);
+	ep_exchange(&ep, process->sock);
 	for (i = 0; i < 100; i++) {
-		CHECK_ZERO(post_write(&side, 1, 0, SIZE, 0, IBV_SEND_SIGNALED));
-		completion_expect(endpoint->cq, 1, IBV_WC_SUCCESS, NULL);
+		CHECK_ZERO(ep_write(&ep, 1, 0, SIZE, 0, IBV_SEND_SIGNALED));
+		completion_expect(resources->cq, 1, IBV_WC_SUCCESS, NULL);
 	}
 	message_meet(process->sock);
 	/* Killed between two looks of the writer: requests in flight and to come. */
 	for (i = 0; i < WINDOW; i++)
-		CHECK_ZERO(post_write(&side, (uint64_t)i, 0, SIZE, 0, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_write(&ep, (uint64_t)i, 0, SIZE, 0, IBV_SEND_SIGNALED));
 	process_kill(process);
 	for (i = 0; i < WINDOW; i++) {
 		struct ibv_wc wc = {0};
 
-		completion_next(endpoint->cq, &wc);
+		completion_next(resources->cq, &wc);
 		error |= wc.status != IBV_WC_SUCCESS;
 	}
 	if (!error)
-		write_until_error(&side, &seed);
-	side_close(&side);
+		write_until_error(&ep, &seed);
+	ep_close(&ep);
 }
 
 int main(int argc, char **argv)
 {
 	static uint64_t for_ever = 1;
 	struct process revoked, killed[3], owner[3];
-	struct endpoint endpoint;
+	struct resources resources;
 	uint64_t seed = now_us() | 1;
 	uint64_t i;
 	int k;
@@ -241,18 +240,18 @@ int main(int argc, char **argv)
 		process_start(&killed[k], writer, &for_ever);
 		process_start(&owner[k], owner_process, NULL);
 	}
-	endpoint_open(&endpoint, 64, false);
+	resources_open(&resources, 64, false);
 	promise("no byte of device memory changes after ibv_dereg_mr");
 	for (i = 0; i < rounds; i++)
-		play_revocation(&endpoint, revoked.sock, random_next(&seed) % LATEST_US);
+		play_revocation(&resources, revoked.sock, random_next(&seed) % LATEST_US);
 	process_expect_success(&revoked, PROCESS_PATIENCE_MS);
 	promise("a killed writer holds up nothing");
 	for (k = 0; k < 3; k++)
-		play_killed_writer(&endpoint, &killed[k]);
+		play_killed_writer(&resources, &killed[k]);
 	promise("a killed owner does not take the writer along");
 	for (k = 0; k < 3; k++)
-		play_killed_owner(&endpoint, &owner[k]);
-	endpoint_close(&endpoint);
+		play_killed_owner(&resources, &owner[k]);
+	resources_close(&resources);
 	printf("%llu revocations, no byte changed after one\n", (unsigned long long)rounds);
 	return 0;
 }

@@ -73,13 +73,12 @@ static void leave_host(void)
 	close(fd);
 }
 
-static void open_here(struct endpoint *endpoint)
+static void open_here(struct resources *resources)
 {
-	endpoint_open(endpoint, 64, false);
+	resources_open(resources, 64, false);
 	if (!netns)
 		return;
-	endpoint->gid_index = gid_index;
-	CHECK_ZERO(ibv_query_gid(endpoint->context, ENDPOINT_PORT, gid_index, &endpoint->gid));
+	resources_use_gid(resources, gid_index);
 }
 
 static void target_fill(unsigned char *memory)
@@ -107,12 +106,12 @@ static int target(int sock, void *unused)
 {
 	static unsigned char copy[SIZE];
 	struct ibv_alloc_dm_attr attr = {.length = SIZE};
-	struct endpoint endpoint;
+	struct resources resources;
 	struct regions regions;
 	struct ibv_mr *mr[KINDS];
 	struct ibv_buf *buf;
 	struct ibv_dm *dm;
-	struct side side;
+	struct endpoint ep;
 	unsigned char *memory;
 
 	(void)unused;
@@ -123,22 +122,21 @@ static int target(int sock, void *unused)
 	}
 	if (netns)
 		leave_host();
-	open_here(&endpoint);
-	side_open(&side, &endpoint, NULL, NULL, 4096);
-	dm = ibv_alloc_dm(endpoint.context, &attr);
-	memory = ibv_alloc_buf(endpoint.pd, SIZE, &buf);
+	open_here(&resources);
+	ep_open_on(&ep, &resources, NULL, NULL, 4096);
+	dm = ibv_alloc_dm(resources.context, &attr);
+	memory = ibv_alloc_buf(resources.pd, SIZE, &buf);
 	CHECK(dm && memory);
 	target_fill(memory);
 	CHECK_ZERO(ibv_memcpy_to_dm(dm, 0, memory, SIZE));
-	mr[0] = ibv_reg_dm_mr(endpoint.pd, dm, 0, SIZE,
-			      ENDPOINT_ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
+	mr[0] = ibv_reg_dm_mr(resources.pd, dm, 0, SIZE, EP_ACCESS | IBV_ACCESS_ZERO_BASED);
 	/* The memory decides, not the form of its registration. */
-	mr[1] = ibv_reg_mr(endpoint.pd, memory, SIZE, ENDPOINT_ALL_ACCESS);
+	mr[1] = ibv_reg_mr(resources.pd, memory, SIZE, EP_ACCESS);
 	CHECK(mr[0] && mr[1]);
 	regions = (struct regions){.addr = {0, (uintptr_t)memory},
 				   .rkey = {mr[0]->rkey, mr[1]->rkey}};
 	message_send(sock, &regions, sizeof(regions));
-	side_exchange(&side, sock);
+	ep_exchange(&ep, sock);
 	message_meet(sock);
 	/* Stopped somewhere from here on. */
 	message_meet(sock);
@@ -149,8 +147,8 @@ static int target(int sock, void *unused)
 	CHECK_ZERO(ibv_dereg_mr(mr[1]));
 	CHECK_ZERO(ibv_free_dm(dm));
 	ibv_free_buf(buf);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -162,40 +160,40 @@ static uint64_t word_at(const unsigned char *at)
 	return value;
 }
 
-static void one_sided_work(struct side *side)
+static void one_sided_work(struct endpoint *ep)
 {
-	struct ibv_cq *cq = side->endpoint->cq;
+	struct ibv_cq *cq = ep->resources->cq;
 	size_t i;
 
-	memset(side->buffer + WRITE_AT, 0x61, LARGE);
-	CHECK_ZERO(post_write(side, 1, WRITE_AT, LARGE, WRITE_AT, IBV_SEND_SIGNALED));
+	memset(ep->buffer + WRITE_AT, 0x61, LARGE);
+	CHECK_ZERO(ep_write(ep, 1, WRITE_AT, LARGE, WRITE_AT, IBV_SEND_SIGNALED));
 	completion_expect(cq, 1, IBV_WC_SUCCESS, NULL);
-	memset(side->buffer + WRITE_AT, 0x63, 8);
-	CHECK_ZERO(post_write(side, 2, WRITE_AT, 8, WRITE_AT + LARGE - 8, IBV_SEND_SIGNALED));
+	memset(ep->buffer + WRITE_AT, 0x63, 8);
+	CHECK_ZERO(ep_write(ep, 2, WRITE_AT, 8, WRITE_AT + LARGE - 8, IBV_SEND_SIGNALED));
 	completion_expect(cq, 2, IBV_WC_SUCCESS, NULL);
-	CHECK_ZERO(post_read(side, 3, READ_AT, LARGE / 2, READ_AT, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_read(ep, 3, READ_AT, LARGE / 2, READ_AT, IBV_SEND_SIGNALED));
 	completion_expect(cq, 3, IBV_WC_SUCCESS, NULL);
 	for (i = 0; i < LARGE / 2; i++)
-		CHECK_EQ(side->buffer[READ_AT + i], 0x62);
-	CHECK_ZERO(post_fetch_add(side, 4, COUNTER_AT, COUNTER_AT, ADDED, IBV_SEND_SIGNALED));
+		CHECK_EQ(ep->buffer[READ_AT + i], 0x62);
+	CHECK_ZERO(ep_fetch_add(ep, 4, COUNTER_AT, COUNTER_AT, ADDED, IBV_SEND_SIGNALED));
 	completion_expect(cq, 4, IBV_WC_SUCCESS, NULL);
-	CHECK_EQ(word_at(side->buffer + COUNTER_AT), COUNTER);
-	CHECK_ZERO(post_compare_swap(side, 5, COUNTER_AT, COUNTER_AT, COUNTER + ADDED, SWAPPED,
-				     IBV_SEND_SIGNALED));
+	CHECK_EQ(word_at(ep->buffer + COUNTER_AT), COUNTER);
+	CHECK_ZERO(ep_compare_swap(ep, 5, COUNTER_AT, COUNTER_AT, COUNTER + ADDED, SWAPPED,
+				   IBV_SEND_SIGNALED));
 	completion_expect(cq, 5, IBV_WC_SUCCESS, NULL);
-	CHECK_EQ(word_at(side->buffer + COUNTER_AT), COUNTER + ADDED);
+	CHECK_EQ(word_at(ep->buffer + COUNTER_AT), COUNTER + ADDED);
 	/* A comparison that fails changes nothing and still answers. */
-	CHECK_ZERO(post_compare_swap(side, 6, COUNTER_AT, COUNTER_AT, 1, 2, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_compare_swap(ep, 6, COUNTER_AT, COUNTER_AT, 1, 2, IBV_SEND_SIGNALED));
 	completion_expect(cq, 6, IBV_WC_SUCCESS, NULL);
-	CHECK_EQ(word_at(side->buffer + COUNTER_AT), SWAPPED);
+	CHECK_EQ(word_at(ep->buffer + COUNTER_AT), SWAPPED);
 }
 
 int main(int argc, char **argv)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct process process;
 	struct regions regions;
-	struct side side;
+	struct endpoint ep;
 	int kind;
 
 	hidden = argc == 2 && strcmp(argv[1], "hidden") == 0;
@@ -209,10 +207,10 @@ int main(int argc, char **argv)
 	if (hidden)
 		process_drop_root();
 	promise("the two processes find each other");
-	open_here(&endpoint);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
+	open_here(&resources);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
 	message_receive(process.sock, &regions, sizeof(regions));
-	side_exchange(&side, process.sock);
+	ep_exchange(&ep, process.sock);
 	sleep_ms(CONTACT_MS);
 	message_meet(process.sock);
 	if (!netns)
@@ -220,15 +218,15 @@ int main(int argc, char **argv)
 
 	promise("WRITE, READ and ATOMIC on memory that is mapped finish while its owner is stopped");
 	for (kind = 0; kind < KINDS; kind++) {
-		side.remote.addr = regions.addr[kind];
-		side.remote.rkey = regions.rkey[kind];
-		one_sided_work(&side);
+		ep.remote.addr = regions.addr[kind];
+		ep.remote.rkey = regions.rkey[kind];
+		one_sided_work(&ep);
 	}
 	if (!netns)
 		process_continue(&process);
 	message_meet(process.sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	process_expect_success(&process, PROCESS_PATIENCE_MS);
 	return 0;
 }

@@ -32,41 +32,41 @@ struct regions {
 
 static uint64_t each;
 
-static void add_one(struct side *side, const struct regions *regions, int kind, bool behind)
+static void add_one(struct endpoint *ep, const struct regions *regions, int kind, bool behind)
 {
-	side->remote.addr = regions->addr[kind];
-	side->remote.rkey = regions->rkey[kind];
+	ep->remote.addr = regions->addr[kind];
+	ep->remote.rkey = regions->rkey[kind];
 	if (behind)
-		CHECK_ZERO(post_send(side, 1, SEND_AT, MESSAGE, 0));
-	CHECK_ZERO(post_fetch_add(side, 2, RESULT_AT, 0, 1, IBV_SEND_SIGNALED));
-	completion_expect(side->endpoint->cq, 2, IBV_WC_SUCCESS, NULL);
+		CHECK_ZERO(ep_send(ep, 1, SEND_AT, MESSAGE, 0));
+	CHECK_ZERO(ep_fetch_add(ep, 2, RESULT_AT, 0, 1, IBV_SEND_SIGNALED));
+	completion_expect(ep->resources->cq, 2, IBV_WC_SUCCESS, NULL);
 }
 
 static int initiator(int sock, void *argument)
 {
 	bool behind = *(bool *)argument;
-	struct endpoint endpoint;
+	struct resources resources;
 	struct regions regions;
-	struct side side;
+	struct endpoint ep;
 	uint64_t i;
 
 	promise("an initiator's atomics succeed");
-	endpoint_open(&endpoint, 64, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
+	resources_open(&resources, 64, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
 	message_receive(sock, &regions, sizeof(regions));
-	side_exchange(&side, sock);
+	ep_exchange(&ep, sock);
 	message_meet(sock);
 	for (i = 0; i < each * KINDS; i++)
-		add_one(&side, &regions, (int)(i % KINDS), behind);
+		add_one(&ep, &regions, (int)(i % KINDS), behind);
 	message_send(sock, &i, sizeof(i));
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
 struct owner {
-	struct endpoint endpoint, own;
-	struct side from[INITIATORS], here, there;
+	struct resources resources, own;
+	struct endpoint from[INITIATORS], here, there;
 	struct process process[INITIATORS];
 	struct regions regions;
 	uint64_t *counter;
@@ -77,22 +77,22 @@ static void owner_open(struct owner *o)
 {
 	int i, k;
 
-	endpoint_open(&o->endpoint, 1024, false);
+	resources_open(&o->resources, 1024, false);
 	/*
 	 * Of the same context, whose device memory it uses, with a domain and a queue of its own.
 	 */
-	o->own = o->endpoint;
+	o->own = o->resources;
 	o->own.pd = ibv_alloc_pd(o->own.context);
 	o->own.cq = ibv_create_cq(o->own.context, 64, NULL, NULL, 0);
 	CHECK(o->own.pd && o->own.cq);
 	for (i = 0; i < INITIATORS; i++) {
-		side_open(&o->from[i], &o->endpoint, NULL, NULL, SIZE);
+		ep_open_on(&o->from[i], &o->resources, NULL, NULL, SIZE);
 		for (k = 0; k < RECEIVES; k++)
-			CHECK_ZERO(post_receive(&o->from[i], (uint64_t)i, RECEIVE_AT, MESSAGE));
+			CHECK_ZERO(ep_recv(&o->from[i], (uint64_t)i, RECEIVE_AT, MESSAGE));
 	}
-	side_open(&o->here, &o->own, NULL, NULL, SIZE);
-	side_open(&o->there, &o->own, NULL, NULL, SIZE);
-	sides_connect(&o->here, &o->there);
+	ep_open_on(&o->here, &o->own, NULL, NULL, SIZE);
+	ep_open_on(&o->there, &o->own, NULL, NULL, SIZE);
+	ep_link(&o->here, &o->there);
 }
 
 static void owner_connect(struct owner *o)
@@ -101,7 +101,7 @@ static void owner_connect(struct owner *o)
 
 	for (i = 0; i < INITIATORS; i++) {
 		message_send(o->process[i].sock, &o->regions, sizeof(o->regions));
-		side_exchange(&o->from[i], o->process[i].sock);
+		ep_exchange(&o->from[i], o->process[i].sock);
 	}
 	for (i = 0; i < INITIATORS; i++)
 		message_meet(o->process[i].sock);
@@ -112,11 +112,11 @@ static void owner_serve(struct owner *o)
 {
 	struct ibv_wc wc = {0};
 
-	while (ibv_poll_cq(o->endpoint.cq, 1, &wc) == 1) {
+	while (ibv_poll_cq(o->resources.cq, 1, &wc) == 1) {
 		if (wc.status != IBV_WC_SUCCESS)
 			completion_print(&wc);
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
-		CHECK_ZERO(post_receive(&o->from[wc.wr_id], wc.wr_id, RECEIVE_AT, MESSAGE));
+		CHECK_ZERO(ep_recv(&o->from[wc.wr_id], wc.wr_id, RECEIVE_AT, MESSAGE));
 	}
 }
 
@@ -165,25 +165,23 @@ int main(int argc, char **argv)
 	promise("the sum of atomics by processors and requests is exact");
 	owner_open(&o);
 	/*
-	 * Keys are of a protection domain: everything uses the first endpoint's, but the loop has
+	 * Keys are of a protection domain: everything uses that of the first resources, but the loop has
 	 * its own.
 	 */
-	o.counter = ibv_alloc_buf(o.endpoint.pd, 64, &buf);
-	dm = ibv_alloc_dm(o.endpoint.context, &attr);
+	o.counter = ibv_alloc_buf(o.resources.pd, 64, &buf);
+	dm = ibv_alloc_dm(o.resources.context, &attr);
 	CHECK(o.counter && dm);
-	mr[BUFFER] = ibv_reg_mr(o.endpoint.pd, o.counter, 64, ENDPOINT_ALL_ACCESS);
-	mr[DEVICE] = ibv_reg_dm_mr(o.endpoint.pd, dm, 0, 64,
-				   ENDPOINT_ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
+	mr[BUFFER] = ibv_reg_mr(o.resources.pd, o.counter, 64, EP_ACCESS);
+	mr[DEVICE] = ibv_reg_dm_mr(o.resources.pd, dm, 0, 64, EP_ACCESS | IBV_ACCESS_ZERO_BASED);
 	CHECK(mr[BUFFER] && mr[DEVICE]);
 	o.regions = (struct regions){.addr = {(uintptr_t)o.counter, 0},
 				     .rkey = {mr[BUFFER]->rkey, mr[DEVICE]->rkey}};
 	owner_connect(&o);
 	{
 		/* The loop's own keys for the same memory. */
-		struct ibv_mr *own_buffer =
-			ibv_reg_mr(o.own.pd, o.counter, 64, ENDPOINT_ALL_ACCESS);
-		struct ibv_mr *own_device = ibv_reg_dm_mr(
-			o.own.pd, dm, 0, 64, ENDPOINT_ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
+		struct ibv_mr *own_buffer = ibv_reg_mr(o.own.pd, o.counter, 64, EP_ACCESS);
+		struct ibv_mr *own_device =
+			ibv_reg_dm_mr(o.own.pd, dm, 0, 64, EP_ACCESS | IBV_ACCESS_ZERO_BASED);
 
 		CHECK(own_buffer && own_device);
 		o.regions.rkey[BUFFER] = own_buffer->rkey;
@@ -201,14 +199,14 @@ int main(int argc, char **argv)
 	for (i = 0; i < KINDS; i++)
 		CHECK_ZERO(ibv_dereg_mr(mr[i]));
 	for (i = 0; i < INITIATORS; i++)
-		side_close(&o.from[i]);
-	side_close(&o.here);
-	side_close(&o.there);
+		ep_close(&o.from[i]);
+	ep_close(&o.here);
+	ep_close(&o.there);
 	ibv_free_buf(buf);
 	CHECK_ZERO(ibv_free_dm(dm));
 	CHECK_ZERO(ibv_destroy_cq(o.own.cq));
 	CHECK_ZERO(ibv_dealloc_pd(o.own.pd));
-	endpoint_close(&o.endpoint);
+	resources_close(&o.resources);
 	printf("%llu atomics each, sums exact\n", (unsigned long long)each);
 	return 0;
 }

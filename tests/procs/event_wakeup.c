@@ -61,16 +61,16 @@ static void check_idle(int sock)
 
 static int sender(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	uint64_t i;
 	char answer;
 
 	(void)unused;
 	promise("every message wakes the sleeping receiver");
-	endpoint_open(&endpoint, 64, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
-	side_exchange(&side, sock);
+	resources_open(&resources, 64, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
+	ep_exchange(&ep, sock);
 	for (i = 0; i < messages; i++) {
 		uint64_t until = now_us() + random_next(&seed) % LONGEST_US;
 
@@ -78,76 +78,76 @@ static int sender(int sock, void *unused)
 			sleep_ms((unsigned int)(random_next(&seed) % 8));
 		else
 			while (now_us() < until)
-				CHECK_EQ(ibv_poll_cq(endpoint.cq, 0, NULL), 0);
+				CHECK_EQ(ibv_poll_cq(resources.cq, 0, NULL), 0);
 		until = now_us();
-		memcpy(side.buffer, &until, sizeof(until));
-		CHECK_ZERO(post_send(&side, i, 0, MESSAGE,
-				     IBV_SEND_SIGNALED | (i % 2 ? IBV_SEND_SOLICITED : 0)));
-		completion_expect(endpoint.cq, i, IBV_WC_SUCCESS, NULL);
+		memcpy(ep.buffer, &until, sizeof(until));
+		CHECK_ZERO(ep_send(&ep, i, 0, MESSAGE,
+				   IBV_SEND_SIGNALED | (i % 2 ? IBV_SEND_SOLICITED : 0)));
+		completion_expect(resources.cq, i, IBV_WC_SUCCESS, NULL);
 		message_receive(sock, &answer, 1);
 	}
 	check_idle(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
 /* Blocks until the armed queue says something. */
-static void wait_event(struct endpoint *endpoint, uint64_t number)
+static void wait_event(struct resources *resources, uint64_t number)
 {
-	struct pollfd readable = {.fd = endpoint->channel->fd, .events = POLLIN};
+	struct pollfd readable = {.fd = resources->channel->fd, .events = POLLIN};
 	struct ibv_cq *cq;
 	void *context;
 
 	CHECK_SAY(poll(&readable, 1, PATIENCE_MS) == 1, "message %llu: no event within %d ms",
 		  (unsigned long long)number, PATIENCE_MS);
-	CHECK_ZERO(ibv_get_cq_event(endpoint->channel, &cq, &context));
-	CHECK(cq == endpoint->cq);
+	CHECK_ZERO(ibv_get_cq_event(resources->channel, &cq, &context));
+	CHECK(cq == resources->cq);
 	ibv_ack_cq_events(cq, 1);
 }
 
 /* How long ago the message in the buffer was posted. */
-static uint64_t age_us(const struct side *side)
+static uint64_t age_us(const struct endpoint *ep)
 {
 	uint64_t posted;
 
-	memcpy(&posted, side->buffer, sizeof(posted));
+	memcpy(&posted, ep->buffer, sizeof(posted));
 	return now_us() - posted;
 }
 
 static int receiver(int sock, void *unused)
 {
 	struct ibv_wc wc = {0};
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	uint64_t late = 0;
 	uint64_t i;
 
 	(void)unused;
 	promise("every message wakes the sleeping receiver");
-	endpoint_open(&endpoint, 64, true);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
+	resources_open(&resources, 64, true);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
 	for (i = 0; i < RECEIVES; i++)
-		CHECK_ZERO(post_receive(&side, i, 0, MESSAGE));
-	CHECK_ZERO(ibv_req_notify_cq(endpoint.cq, 0));
-	side_exchange(&side, sock);
+		CHECK_ZERO(ep_recv(&ep, i, 0, MESSAGE));
+	CHECK_ZERO(ibv_req_notify_cq(resources.cq, 0));
+	ep_exchange(&ep, sock);
 	for (i = 0; i < messages; i++) {
-		wait_event(&endpoint, i);
-		CHECK_EQ(ibv_poll_cq(endpoint.cq, 1, &wc), 1);
+		wait_event(&resources, i);
+		CHECK_EQ(ibv_poll_cq(resources.cq, 1, &wc), 1);
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
-		late += age_us(&side) > LATE_US;
-		CHECK_ZERO(post_receive(&side, i, 0, MESSAGE));
+		late += age_us(&ep) > LATE_US;
+		CHECK_ZERO(ep_recv(&ep, i, 0, MESSAGE));
 		/* The next one is solicited when its number is odd. */
-		CHECK_ZERO(ibv_req_notify_cq(endpoint.cq, (i + 1) % 2));
-		CHECK_EQ(ibv_poll_cq(endpoint.cq, 1, &wc), 0);
+		CHECK_ZERO(ibv_req_notify_cq(resources.cq, (i + 1) % 2));
+		CHECK_EQ(ibv_poll_cq(resources.cq, 1, &wc), 0);
 		message_send(sock, "a", 1);
 	}
 	CHECK_SAY(late <= LATE_ANYWAY + messages * LATE_PER_THOUSAND / 1000,
 		  "%llu of %llu messages were noticed late", (unsigned long long)late,
 		  (unsigned long long)messages);
 	check_idle(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -59,8 +59,8 @@ static int after_exec(int sock)
 
 static int target(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	struct side side[SIDES];
+	struct resources resources;
+	struct endpoint ep[SIDES];
 	char number[16], go;
 	unsigned char *memory;
 	int i;
@@ -68,10 +68,10 @@ static int target(int sock, void *unused)
 	(void)unused;
 	promise("the target is ready");
 	memory = map_place();
-	endpoint_open(&endpoint, 256, false);
+	resources_open(&resources, 256, false);
 	for (i = 0; i < SIDES; i++) {
-		side_open(&side[i], &endpoint, NULL, memory, SIZE);
-		side_exchange(&side[i], sock);
+		ep_open_on(&ep[i], &resources, NULL, memory, SIZE);
+		ep_exchange(&ep[i], sock);
 	}
 	message_receive(sock, &go, 1);
 	/* This one descriptor goes along; the library's own must close themselves. */
@@ -83,7 +83,7 @@ static int target(int sock, void *unused)
 
 /* The initiator's window of WRITEs on each connection, until each has failed. */
 struct writer {
-	struct side side[SIDES];
+	struct endpoint ep[SIDES];
 	uint64_t posted[SIDES], completed[SIDES];
 	bool error[SIDES];
 	int failed;
@@ -98,8 +98,8 @@ static void write_on(struct writer *writer, struct ibv_cq *cq)
 		while (!writer->error[i] && writer->posted[i] - writer->completed[i] < WINDOW) {
 			size_t size = (size_t)8 << (writer->posted[i]++ * 5 % 15);
 
-			CHECK_ZERO(post_write(&writer->side[i], (uint64_t)i, 0, size, SIZE / 2,
-					      IBV_SEND_SIGNALED));
+			CHECK_ZERO(ep_write(&writer->ep[i], (uint64_t)i, 0, size, SIZE / 2,
+					    IBV_SEND_SIGNALED));
 		}
 	while (ibv_poll_cq(cq, 1, &wc) == 1) {
 		uint64_t number = wc.wr_id;
@@ -117,7 +117,7 @@ static void write_on(struct writer *writer, struct ibv_cq *cq)
 	}
 }
 
-static void play(struct endpoint *endpoint, struct process *process)
+static void play(struct resources *resources, struct process *process)
 {
 	struct writer writer = {0};
 	uint64_t until;
@@ -125,18 +125,18 @@ static void play(struct endpoint *endpoint, struct process *process)
 	int i;
 
 	for (i = 0; i < SIDES; i++) {
-		side_open(&writer.side[i], endpoint, NULL, NULL, SIZE);
-		side_exchange(&writer.side[i], process->sock);
+		ep_open_on(&writer.ep[i], resources, NULL, NULL, SIZE);
+		ep_exchange(&writer.ep[i], process->sock);
 	}
 	for (until = now_ms() + 5; now_ms() < until;)
-		write_on(&writer, endpoint->cq);
+		write_on(&writer, resources->cq);
 	CHECK_EQ(writer.failed, 0);
 	message_send(process->sock, "g", 1);
 	while (!message_try_receive(process->sock, &said, 1, 0))
-		write_on(&writer, endpoint->cq);
+		write_on(&writer, resources->cq);
 	CHECK_EQ(said, 'e');
 	for (until = now_ms() + PROMISED_MS + ALLOWANCE_MS; writer.failed < SIDES;) {
-		write_on(&writer, endpoint->cq);
+		write_on(&writer, resources->cq);
 		CHECK_SAY(now_ms() < until, "%d of %d connections failed in time", writer.failed,
 			  SIDES);
 	}
@@ -144,22 +144,22 @@ static void play(struct endpoint *endpoint, struct process *process)
 	CHECK_EQ(said, 'w');
 	process_expect_success(process, PROCESS_PATIENCE_MS);
 	for (i = 0; i < SIDES; i++)
-		side_close(&writer.side[i]);
+		ep_close(&writer.ep[i]);
 }
 
 /* A process of its own per round, so that every target starts without an open device. */
 static int round_main(int sock, void *unused)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct process process;
 
 	(void)sock;
 	(void)unused;
 	promise("the initiator learns that its peer is gone");
 	process_start(&process, target, NULL);
-	endpoint_open(&endpoint, 256, false);
-	play(&endpoint, &process);
-	endpoint_close(&endpoint);
+	resources_open(&resources, 256, false);
+	play(&resources, &process);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -41,112 +41,112 @@ static void check_bytes(const char *what, const unsigned char *at, size_t size, 
 			  what, size, i, at[i], byte_of(i, salt));
 }
 
-static uint64_t word_at(const struct side *side, size_t at)
+static uint64_t word_at(const struct endpoint *ep, size_t at)
 {
 	uint64_t value;
 
-	memcpy(&value, side->buffer + at, sizeof(value));
+	memcpy(&value, ep->buffer + at, sizeof(value));
 	return value;
 }
 
-static void initiate_size(struct side *side, int sock, uint32_t size, uint32_t salt)
+static void initiate_size(struct endpoint *ep, int sock, uint32_t size, uint32_t salt)
 {
-	struct ibv_cq *cq = side->endpoint->cq;
+	struct ibv_cq *cq = ep->resources->cq;
 
 	message_meet(sock);
-	fill(side->buffer + RECEIVE_AT, size, salt);
-	fill(side->buffer + WRITE_AT, size, salt + 1);
+	fill(ep->buffer + RECEIVE_AT, size, salt);
+	fill(ep->buffer + WRITE_AT, size, salt + 1);
 	/* All three at once: later ones travel behind the first, whatever way it takes. */
-	CHECK_ZERO(post_send(side, 1, RECEIVE_AT, size, IBV_SEND_SIGNALED));
-	CHECK_ZERO(post_write(side, 2, WRITE_AT, size, WRITE_AT, IBV_SEND_SIGNALED));
-	CHECK_ZERO(post_read(side, 3, READ_AT, size, READ_AT, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_send(ep, 1, RECEIVE_AT, size, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_write(ep, 2, WRITE_AT, size, WRITE_AT, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_read(ep, 3, READ_AT, size, READ_AT, IBV_SEND_SIGNALED));
 	completion_expect(cq, 1, IBV_WC_SUCCESS, NULL);
 	completion_expect(cq, 2, IBV_WC_SUCCESS, NULL);
 	completion_expect(cq, 3, IBV_WC_SUCCESS, NULL);
-	check_bytes("READ", side->buffer + READ_AT, size, salt + 2);
+	check_bytes("READ", ep->buffer + READ_AT, size, salt + 2);
 	/* And each alone, with nothing in flight before it. */
-	memset(side->buffer + READ_AT, 0, size);
-	CHECK_ZERO(post_read(side, 4, READ_AT, size, READ_AT, IBV_SEND_SIGNALED));
+	memset(ep->buffer + READ_AT, 0, size);
+	CHECK_ZERO(ep_read(ep, 4, READ_AT, size, READ_AT, IBV_SEND_SIGNALED));
 	completion_expect(cq, 4, IBV_WC_SUCCESS, NULL);
-	check_bytes("lone READ", side->buffer + READ_AT, size, salt + 2);
-	fill(side->buffer + WRITE_AT, size, salt + 3);
-	CHECK_ZERO(post_write(side, 5, WRITE_AT, size, WRITE_AT + size, IBV_SEND_SIGNALED));
+	check_bytes("lone READ", ep->buffer + READ_AT, size, salt + 2);
+	fill(ep->buffer + WRITE_AT, size, salt + 3);
+	CHECK_ZERO(ep_write(ep, 5, WRITE_AT, size, WRITE_AT + size, IBV_SEND_SIGNALED));
 	completion_expect(cq, 5, IBV_WC_SUCCESS, NULL);
 	message_meet(sock);
 }
 
-static void serve_size(struct side *side, int sock, uint32_t size, uint32_t salt)
+static void serve_size(struct endpoint *ep, int sock, uint32_t size, uint32_t salt)
 {
 	struct ibv_wc wc = {0};
 
-	memset(side->buffer, 0, READ_AT);
-	fill(side->buffer + READ_AT, size, salt + 2);
-	CHECK_ZERO(post_receive(side, 9, RECEIVE_AT, size));
+	memset(ep->buffer, 0, READ_AT);
+	fill(ep->buffer + READ_AT, size, salt + 2);
+	CHECK_ZERO(ep_recv(ep, 9, RECEIVE_AT, size));
 	message_meet(sock);
-	completion_expect(side->endpoint->cq, 9, IBV_WC_SUCCESS, &wc);
+	completion_expect(ep->resources->cq, 9, IBV_WC_SUCCESS, &wc);
 	CHECK_EQ(wc.byte_len, size);
-	check_bytes("SEND", side->buffer + RECEIVE_AT, size, salt);
+	check_bytes("SEND", ep->buffer + RECEIVE_AT, size, salt);
 	message_meet(sock);
-	check_bytes("WRITE", side->buffer + WRITE_AT, size, salt + 1);
-	check_bytes("lone WRITE", side->buffer + WRITE_AT + size, size, salt + 3);
+	check_bytes("WRITE", ep->buffer + WRITE_AT, size, salt + 1);
+	check_bytes("lone WRITE", ep->buffer + WRITE_AT + size, size, salt + 3);
 }
 
-static void initiate_atomics(struct side *side)
+static void initiate_atomics(struct endpoint *ep)
 {
-	struct ibv_cq *cq = side->endpoint->cq;
+	struct ibv_cq *cq = ep->resources->cq;
 
-	CHECK_ZERO(post_fetch_add(side, 6, WORDS_AT, WORDS_AT, 11, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_fetch_add(ep, 6, WORDS_AT, WORDS_AT, 11, IBV_SEND_SIGNALED));
 	completion_expect(cq, 6, IBV_WC_SUCCESS, NULL);
-	CHECK_EQ(word_at(side, WORDS_AT), 100);
-	CHECK_ZERO(post_compare_swap(side, 7, WORDS_AT, WORDS_AT, 111, 222, IBV_SEND_SIGNALED));
+	CHECK_EQ(word_at(ep, WORDS_AT), 100);
+	CHECK_ZERO(ep_compare_swap(ep, 7, WORDS_AT, WORDS_AT, 111, 222, IBV_SEND_SIGNALED));
 	completion_expect(cq, 7, IBV_WC_SUCCESS, NULL);
-	CHECK_EQ(word_at(side, WORDS_AT), 111);
-	CHECK_ZERO(post_compare_swap(side, 8, WORDS_AT, WORDS_AT, 111, 333, IBV_SEND_SIGNALED));
+	CHECK_EQ(word_at(ep, WORDS_AT), 111);
+	CHECK_ZERO(ep_compare_swap(ep, 8, WORDS_AT, WORDS_AT, 111, 333, IBV_SEND_SIGNALED));
 	completion_expect(cq, 8, IBV_WC_SUCCESS, NULL);
-	CHECK_EQ(word_at(side, WORDS_AT), 222);
+	CHECK_EQ(word_at(ep, WORDS_AT), 222);
 }
 
-void exercise_initiate(struct side *side, int sock, unsigned int rounds)
+void exercise_initiate(struct endpoint *ep, int sock, unsigned int rounds)
 {
 	unsigned int round, i;
 
 	for (round = 0; round < rounds; round++) {
 		for (i = 0; i < SIZES; i++)
-			initiate_size(side, sock, sizes[i], round + i);
+			initiate_size(ep, sock, sizes[i], round + i);
 		message_meet(sock);
-		initiate_atomics(side);
+		initiate_atomics(ep);
 		message_meet(sock);
 	}
 }
 
-void exercise_serve(struct side *side, int sock, unsigned int rounds)
+void exercise_serve(struct endpoint *ep, int sock, unsigned int rounds)
 {
 	const uint64_t start = 100;
 	unsigned int round, i;
 
 	for (round = 0; round < rounds; round++) {
 		for (i = 0; i < SIZES; i++)
-			serve_size(side, sock, sizes[i], round + i);
-		memcpy(side->buffer + WORDS_AT, &start, sizeof(start));
+			serve_size(ep, sock, sizes[i], round + i);
+		memcpy(ep->buffer + WORDS_AT, &start, sizeof(start));
 		message_meet(sock);
 		message_meet(sock);
-		CHECK_EQ(word_at(side, WORDS_AT), 222);
+		CHECK_EQ(word_at(ep, WORDS_AT), 222);
 	}
 }
 
 static void exercise_alone(int sock, unsigned int rounds,
-			   void (*half)(struct side *, int, unsigned int))
+			   void (*half)(struct endpoint *, int, unsigned int))
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
-	side_exchange(&side, sock);
-	half(&side, sock, rounds);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, EXERCISE_SIZE);
+	ep_exchange(&ep, sock);
+	half(&ep, sock, rounds);
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 }
 
 void exercise_as_initiator(int sock, unsigned int rounds)
@@ -159,12 +159,12 @@ void exercise_as_target(int sock, unsigned int rounds)
 	exercise_alone(sock, rounds, exercise_serve);
 }
 
-bool exercise_write_finishes(struct side *side, unsigned int timeout_ms)
+bool exercise_write_finishes(struct endpoint *ep, unsigned int timeout_ms)
 {
 	struct ibv_wc wc = {0};
 
-	CHECK_ZERO(post_write(side, 77, WRITE_AT, 4096, WRITE_AT, IBV_SEND_SIGNALED));
-	if (!completion_try(side->endpoint->cq, &wc, timeout_ms))
+	CHECK_ZERO(ep_write(ep, 77, WRITE_AT, 4096, WRITE_AT, IBV_SEND_SIGNALED));
+	if (!completion_try(ep->resources->cq, &wc, timeout_ms))
 		return false;
 	if (wc.status != IBV_WC_SUCCESS)
 		completion_print(&wc);

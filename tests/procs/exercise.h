@@ -15,8 +15,8 @@ enum { EXERCISE_SIZE = 4 * 1024 * 1024 };
  * the other: SEND, WRITE, READ, fetch-and-add and
  * compare-and-swap, `rounds` times each size. Ends the test on any difference.
  */
-void exercise_initiate(struct side *side, int sock, unsigned int rounds);
-void exercise_serve(struct side *side, int sock, unsigned int rounds);
+void exercise_initiate(struct endpoint *ep, int sock, unsigned int rounds);
+void exercise_serve(struct endpoint *ep, int sock, unsigned int rounds);
 
 /* Opens, connects over sock, plays one half, closes. */
 void exercise_as_initiator(int sock, unsigned int rounds);
@@ -26,6 +26,6 @@ void exercise_as_target(int sock, unsigned int rounds);
  * One WRITE of 4 KiB to a target that is stopped right now: whether it finished
  * within the time. When it did not, it is still outstanding (wr_id 77).
  */
-bool exercise_write_finishes(struct side *side, unsigned int timeout_ms);
+bool exercise_write_finishes(struct endpoint *ep, unsigned int timeout_ms);
 
 #endif

@@ -18,7 +18,7 @@
 
 enum { BYTES = 8192 };
 
-static struct endpoint e;
+static struct resources r;
 static char memory[BYTES];
 
 static struct ibv_mr *mr, *null_mr, *dm_mr, *buf_mr;
@@ -40,31 +40,31 @@ static void make_memory(void)
 	struct ibv_alloc_dm_attr dm_attr = {.length = BYTES};
 	struct ibv_dmah_init_attr dmah_attr = {.comp_mask = 0};
 
-	mr = ibv_reg_mr(e.pd, memory, BYTES, ENDPOINT_ALL_ACCESS | IBV_ACCESS_MW_BIND);
-	null_mr = ibv_alloc_null_mr(e.pd);
-	dm = ibv_alloc_dm(e.context, &dm_attr);
+	mr = ibv_reg_mr(r.pd, memory, BYTES, EP_ACCESS | IBV_ACCESS_MW_BIND);
+	null_mr = ibv_alloc_null_mr(r.pd);
+	dm = ibv_alloc_dm(r.context, &dm_attr);
 	CHECK(mr && null_mr && dm);
-	dm_mr = ibv_reg_dm_mr(e.pd, dm, 0, BYTES, ENDPOINT_ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
-	buf_addr = ibv_alloc_buf(e.pd, BYTES, &buf);
+	dm_mr = ibv_reg_dm_mr(r.pd, dm, 0, BYTES, EP_ACCESS | IBV_ACCESS_ZERO_BASED);
+	buf_addr = ibv_alloc_buf(r.pd, BYTES, &buf);
 	CHECK(dm_mr && buf_addr);
-	buf_mr = ibv_reg_buf_mr(e.pd, buf, buf_addr, BYTES, ENDPOINT_ALL_ACCESS);
-	dmah = ibv_alloc_dmah(e.context, &dmah_attr);
-	mw = ibv_alloc_mw(e.pd, IBV_MW_TYPE_1);
+	buf_mr = ibv_reg_buf_mr(r.pd, buf, buf_addr, BYTES, EP_ACCESS);
+	dmah = ibv_alloc_dmah(r.context, &dmah_attr);
+	mw = ibv_alloc_mw(r.pd, IBV_MW_TYPE_1);
 	CHECK(buf_mr && dmah && mw);
 }
 
 static void make_queues(void)
 {
 	struct ibv_qp_init_attr qp_attr = {
-		.send_cq = e.cq,
-		.recv_cq = e.cq,
+		.send_cq = r.cq,
+		.recv_cq = r.cq,
 		.qp_type = IBV_QPT_RC,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
 	};
 	struct ibv_comp_cntr_init_attr cntr_attr = {.type = IBV_COMP_CNTR_TYPE_BYTES};
 	struct ibv_counters_init_attr counters_attr = {.comp_mask = 0};
 	struct ibv_wq_init_attr wq_attr = {
-		.wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1, .pd = e.pd, .cq = e.cq};
+		.wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1, .pd = r.pd, .cq = r.cq};
 	struct ibv_rwq_ind_table_init_attr table_attr = {.ind_tbl = &wq};
 	struct ibv_xrcd_init_attr xrcd_attr = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -76,19 +76,19 @@ static void make_queues(void)
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
-		.pd = e.pd,
-		.cq = e.cq,
+		.pd = r.pd,
+		.cq = r.cq,
 	};
 
-	qp = ibv_create_qp(e.pd, &qp_attr);
-	cntr = ibv_create_comp_cntr(e.context, &cntr_attr);
-	counters = ibv_create_counters(e.context, &counters_attr);
-	wq = ibv_create_wq(e.context, &wq_attr);
-	xrcd = ibv_open_xrcd(e.context, &xrcd_attr);
+	qp = ibv_create_qp(r.pd, &qp_attr);
+	cntr = ibv_create_comp_cntr(r.context, &cntr_attr);
+	counters = ibv_create_counters(r.context, &counters_attr);
+	wq = ibv_create_wq(r.context, &wq_attr);
+	xrcd = ibv_open_xrcd(r.context, &xrcd_attr);
 	CHECK(qp && cntr && counters && wq && xrcd);
-	table = ibv_create_rwq_ind_table(e.context, &table_attr);
+	table = ibv_create_rwq_ind_table(r.context, &table_attr);
 	srq_attr.xrcd = xrcd;
-	xsrq = ibv_create_srq_ex(e.context, &srq_attr);
+	xsrq = ibv_create_srq_ex(r.context, &srq_attr);
 	CHECK(table && xsrq);
 }
 
@@ -126,16 +126,16 @@ static void memory_refused(void)
 	ERRNO(ibv_memcpy_to_dm(dm, 0, &word, sizeof(word)));
 	ERRNO(ibv_memcpy_from_dm(&word, dm, 0, sizeof(word)));
 	CHECK(word == 5);
-	TOLD(ibv_reg_dm_mr(e.pd, dm, 0, 8, IBV_ACCESS_ZERO_BASED), NULL);
+	TOLD(ibv_reg_dm_mr(r.pd, dm, 0, 8, IBV_ACCESS_ZERO_BASED), NULL);
 	TOLD(ibv_dm_export_dmabuf_fd(dm), -1);
-	TOLD(ibv_reg_buf_mr(e.pd, buf, buf_addr, 8, 0), NULL);
+	TOLD(ibv_reg_buf_mr(r.pd, buf, buf_addr, 8, 0), NULL);
 	TOLD(ibv_export_buf_dmabuf_fd(buf), -1);
 	TOLD((ibv_free_buf(buf), 0), 0);
 	ERRNO(ibv_dealloc_dmah(dmah));
-	TOLD(ibv_reg_mr_ex(e.pd, &with_dmah), NULL);
+	TOLD(ibv_reg_mr_ex(r.pd, &with_dmah), NULL);
 	ERRNO(ibv_dealloc_mw(mw));
 	ERRNO(ibv_bind_mw(qp, mw, &bind));
-	CHECK(ibv_advise_mr(e.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) != 0);
+	CHECK(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) != 0);
 }
 
 static void queues_refused(void)
@@ -194,39 +194,39 @@ static void posts_refused(void)
 	CHECK(bad == &recv);
 	ERRNO(ibv_post_srq_ops(xsrq, &op, &bad_op));
 	CHECK(bad_op == &op);
-	CHECK_EQ(ibv_poll_cq(e.cq, 1, &wc), -ENODEV);
+	CHECK_EQ(ibv_poll_cq(r.cq, 1, &wc), -ENODEV);
 	CHECK_EQ(wc.wr_id, 5);
-	ERRNO(ibv_req_notify_cq(e.cq, 0));
-	ERRNO(ibv_modify_cq(e.cq, &moderate));
-	ERRNO(ibv_resize_cq(e.cq, 8));
-	ERRNO(ibv_destroy_cq(e.cq));
+	ERRNO(ibv_req_notify_cq(r.cq, 0));
+	ERRNO(ibv_modify_cq(r.cq, &moderate));
+	ERRNO(ibv_resize_cq(r.cq, 8));
+	ERRNO(ibv_destroy_cq(r.cq));
 }
 
 /* What a child makes anew cannot lean on what it inherited, but for domains. */
 static void mixtures_refused(void)
 {
 	struct ibv_wq_init_attr wq_attr = {
-		.wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1, .pd = e.pd, .cq = e.cq};
+		.wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1, .pd = r.pd, .cq = r.cq};
 	struct ibv_rwq_ind_table_init_attr table_attr = {.ind_tbl = &wq};
 	struct ibv_srq_init_attr_ex srq_attr = {
 		.attr = {.max_wr = 4, .max_sge = 1},
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
 		.srq_type = IBV_SRQT_TM,
-		.pd = e.pd,
-		.cq = e.cq,
+		.pd = r.pd,
+		.cq = r.cq,
 		.xrcd = xrcd,
 		.tm_cap = {.max_num_tags = 1},
 	};
 
-	TOLD(ibv_create_wq(e.context, &wq_attr), NULL);
-	TOLD(ibv_create_rwq_ind_table(e.context, &table_attr), NULL);
-	TOLD(ibv_create_srq_ex(e.context, &srq_attr), NULL);
+	TOLD(ibv_create_wq(r.context, &wq_attr), NULL);
+	TOLD(ibv_create_rwq_ind_table(r.context, &table_attr), NULL);
+	TOLD(ibv_create_srq_ex(r.context, &srq_attr), NULL);
 	srq_attr.srq_type = IBV_SRQT_XRC;
-	TOLD(ibv_create_srq_ex(e.context, &srq_attr), NULL);
-	srq_attr.cq = ibv_create_cq(e.context, 4, NULL, NULL, 0);
+	TOLD(ibv_create_srq_ex(r.context, &srq_attr), NULL);
+	srq_attr.cq = ibv_create_cq(r.context, 4, NULL, NULL, 0);
 	CHECK(srq_attr.cq);
-	TOLD(ibv_create_srq_ex(e.context, &srq_attr), NULL);
+	TOLD(ibv_create_srq_ex(r.context, &srq_attr), NULL);
 	CHECK_ZERO(ibv_destroy_cq(srq_attr.cq));
 }
 
@@ -239,7 +239,7 @@ static void in_child(void)
 	memory_refused();
 	queues_refused();
 	posts_refused();
-	mine = ibv_alloc_pd(e.context);
+	mine = ibv_alloc_pd(r.context);
 	CHECK(mine);
 	promise("inherited objects are refused after the context has re-opened itself");
 	memory_refused();
@@ -248,7 +248,7 @@ static void in_child(void)
 	promise("what a child makes cannot use what it inherited");
 	mixtures_refused();
 	CHECK_ZERO(ibv_dealloc_pd(mine));
-	CHECK_ZERO(ibv_close_device(e.context));
+	CHECK_ZERO(ibv_close_device(r.context));
 }
 
 static void parent_goes_on(void)
@@ -283,7 +283,7 @@ int main(void)
 	struct process child = {.sock = -1};
 
 	watchdog(100);
-	endpoint_open(&e, 64, false);
+	resources_open(&r, 64, false);
 	make_memory();
 	make_queues();
 	fflush(NULL);
@@ -296,6 +296,6 @@ int main(void)
 	process_adopt(child.pid);
 	process_expect_success(&child, PROCESS_PATIENCE_MS);
 	parent_goes_on();
-	endpoint_close(&e);
+	resources_close(&r);
 	return 0;
 }

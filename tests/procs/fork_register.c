@@ -111,25 +111,25 @@ static void start_child(unsigned char *buffer, int number, const int go[2], pid_
 }
 
 /* Children before, while and after the peer writes and reads. */
-static void parent_round(struct side *side, int sock, int round)
+static void parent_round(struct endpoint *ep, int sock, int round)
 {
 	pid_t pid[CHILDREN + 1];
 	int go[2], done = 0;
 
 	CHECK_ZERO(pipe(go));
-	fill(side->buffer, PARENTS, byte_of(round));
-	start_child(side->buffer, round, go, &pid[0]);
+	fill(ep->buffer, PARENTS, byte_of(round));
+	start_child(ep->buffer, round, go, &pid[0]);
 	message_send(sock, &round, sizeof(round));
 	for (int i = 1; i < CHILDREN; i++) {
-		start_child(side->buffer, round + i, go, &pid[i]);
-		fill(side->buffer, PARENTS,
+		start_child(ep->buffer, round + i, go, &pid[i]);
+		fill(ep->buffer, PARENTS,
 		     byte_of(round)); /* the same again, into pages just shared */
 	}
 	message_receive(sock, &done, sizeof(done));
 	CHECK_EQ(done, round);
-	start_child(side->buffer, round + CHILDREN, go, &pid[CHILDREN]);
-	expect_all(side->buffer, PEERS, byte_of(round), "what the peer wrote");
-	expect_all(side->buffer, PARENTS, byte_of(round), "what the parent wrote");
+	start_child(ep->buffer, round + CHILDREN, go, &pid[CHILDREN]);
+	expect_all(ep->buffer, PEERS, byte_of(round), "what the peer wrote");
+	expect_all(ep->buffer, PARENTS, byte_of(round), "what the parent wrote");
 	close(go[1]);
 	for (int i = 0; i <= CHILDREN; i++) {
 		if (pid[i])
@@ -149,8 +149,8 @@ static unsigned char *registered_memory(void)
 
 static int parent(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
 	(void)unused;
 	if (environment) {
@@ -160,68 +160,68 @@ static int parent(int sock, void *unused)
 	}
 	promise("fork support is there and not needed");
 	CHECK_EQ(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
-	endpoint_open(&endpoint, 64, false);
-	side_open(&side, &endpoint, NULL, registered_memory(), length);
+	resources_open(&resources, 64, false);
+	ep_open_on(&ep, &resources, NULL, registered_memory(), length);
 	CHECK_ZERO(ibv_fork_init()); /* late: memory is registered */
 	CHECK_EQ(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
 	promise("registered memory is the parent's, whatever its children do");
-	side_exchange(&side, sock);
+	ep_exchange(&ep, sock);
 	for (int round = 0; round < rounds; round++)
-		parent_round(&side, sock, round);
+		parent_round(&ep, sock, round);
 	CHECK_ZERO(ibv_fork_init());
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
-static void drain(struct endpoint *endpoint, int *posted)
+static void drain(struct resources *resources, int *posted)
 {
 	struct ibv_wc wc;
 
 	for (; *posted; --*posted) {
-		completion_next(endpoint->cq, &wc);
+		completion_next(resources->cq, &wc);
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 	}
 }
 
 /* Writes its part of every page and reads the parent's. */
-static void peer_round(struct side *side, int round)
+static void peer_round(struct endpoint *ep, int round)
 {
 	int posted = 0;
 
-	fill(side->buffer, PEERS, byte_of(round));
-	fill(side->buffer, PARENTS, 0);
+	fill(ep->buffer, PEERS, byte_of(round));
+	fill(ep->buffer, PARENTS, 0);
 	for (size_t at = 0; at < length; at += STRIDE) {
-		CHECK_ZERO(post_write(side, 1, at + PEERS, PART, at + PEERS, IBV_SEND_SIGNALED));
-		CHECK_ZERO(post_read(side, 2, at + PARENTS, PART, at + PARENTS, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_write(ep, 1, at + PEERS, PART, at + PEERS, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_read(ep, 2, at + PARENTS, PART, at + PARENTS, IBV_SEND_SIGNALED));
 		posted += 2;
 		if (posted == 32)
-			drain(side->endpoint, &posted);
+			drain(ep->resources, &posted);
 	}
-	drain(side->endpoint, &posted);
-	expect_all(side->buffer, PARENTS, byte_of(round), "what the peer read");
+	drain(ep->resources, &posted);
+	expect_all(ep->buffer, PARENTS, byte_of(round), "what the peer read");
 }
 
 static int peer(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	int round;
 
 	(void)unused;
 	promise("the peer reads what the parent wrote, nothing of its children's");
-	endpoint_open(&endpoint, 64, false);
-	side_open(&side, &endpoint, NULL, NULL, length);
-	side_exchange(&side, sock);
+	resources_open(&resources, 64, false);
+	ep_open_on(&ep, &resources, NULL, NULL, length);
+	ep_exchange(&ep, sock);
 	do {
 		message_receive(sock, &round, sizeof(round));
-		peer_round(&side, round);
+		peer_round(&ep, round);
 		message_send(sock, &round, sizeof(round));
 	} while (round + 1 < rounds);
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 

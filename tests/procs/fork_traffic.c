@@ -33,57 +33,57 @@ static pid_t sleepers[SLEEPERS];
 static int sleeping;
 
 /* What is inherited answers an error and nothing else happens. */
-static void use_inherited(struct side *side)
+static void use_inherited(struct endpoint *ep)
 {
 	struct ibv_device_attr attr;
 	struct ibv_wc wc = {0};
 
 	promise("an inherited object refuses its use in a forked child");
 	watchdog(10);
-	CHECK(post_send(side, 1, 0, 64, IBV_SEND_SIGNALED) != 0);
-	CHECK(post_receive(side, 1, 0, 64) != 0);
-	CHECK(ibv_poll_cq(side->endpoint->cq, 1, &wc) <= 0);
-	CHECK(ibv_req_notify_cq(side->endpoint->cq, 0) != 0);
+	CHECK(ep_send(ep, 1, 0, 64, IBV_SEND_SIGNALED) != 0);
+	CHECK(ep_recv(ep, 1, 0, 64) != 0);
+	CHECK(ibv_poll_cq(ep->resources->cq, 1, &wc) <= 0);
+	CHECK(ibv_req_notify_cq(ep->resources->cq, 0) != 0);
 	/* What creates re-opens the context; what was inherited goes on refusing. */
-	struct ibv_pd *pd = ibv_alloc_pd(side->endpoint->context);
+	struct ibv_pd *pd = ibv_alloc_pd(ep->resources->context);
 
 	CHECK(pd);
-	CHECK(post_send(side, 1, 0, 64, IBV_SEND_SIGNALED) != 0);
-	CHECK(ibv_poll_cq(side->endpoint->cq, 1, &wc) <= 0);
+	CHECK(ep_send(ep, 1, 0, 64, IBV_SEND_SIGNALED) != 0);
+	CHECK(ibv_poll_cq(ep->resources->cq, 1, &wc) <= 0);
 	CHECK_ZERO(ibv_dealloc_pd(pd));
 	/* Facts may be told or not, but not by way of a crash. */
-	(void)ibv_query_device(side->endpoint->context, &attr);
+	(void)ibv_query_device(ep->resources->context, &attr);
 	/* Destroying frees at most the child's copy: the parent's goes on, as its stream shows. */
-	(void)ibv_destroy_qp(side->qp);
-	(void)ibv_dereg_mr(side->mr);
-	(void)ibv_destroy_cq(side->endpoint->cq);
-	(void)ibv_dealloc_pd(side->endpoint->pd);
-	(void)ibv_close_device(side->endpoint->context);
+	(void)ibv_destroy_qp(ep->qp);
+	(void)ibv_dereg_mr(ep->mr);
+	(void)ibv_destroy_cq(ep->resources->cq);
+	(void)ibv_dealloc_pd(ep->resources->pd);
+	(void)ibv_close_device(ep->resources->context);
 }
 
 /* A forked child is a process like any other when it opens the device itself. */
 static void open_anew(void)
 {
-	struct endpoint endpoint;
-	struct side here, there;
+	struct resources resources;
+	struct endpoint here, there;
 
 	promise("a forked child works with a device that it opened itself");
 	watchdog(20);
-	endpoint_open(&endpoint, 256, false);
-	side_open(&here, &endpoint, NULL, NULL, 4096);
-	side_open(&there, &endpoint, NULL, NULL, 4096);
-	sides_connect(&here, &there);
-	CHECK_ZERO(post_receive(&there, 1, 0, 64));
+	resources_open(&resources, 256, false);
+	ep_open_on(&here, &resources, NULL, NULL, 4096);
+	ep_open_on(&there, &resources, NULL, NULL, 4096);
+	ep_link(&here, &there);
+	CHECK_ZERO(ep_recv(&there, 1, 0, 64));
 	memcpy(here.buffer, "anew", 4);
-	CHECK_ZERO(post_send(&here, 2, 0, 64, 0));
-	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(ep_send(&here, 2, 0, 64, 0));
+	completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 	CHECK(memcmp(there.buffer, "anew", 4) == 0);
-	side_close(&here);
-	side_close(&there);
-	endpoint_close(&endpoint);
+	ep_close(&here);
+	ep_close(&there);
+	resources_close(&resources);
 }
 
-_Noreturn static void child_main(struct side *side, enum kind kind)
+_Noreturn static void child_main(struct endpoint *ep, enum kind kind)
 {
 	switch (kind) {
 	case LEAVE_AT_ONCE:
@@ -98,7 +98,7 @@ _Noreturn static void child_main(struct side *side, enum kind kind)
 		for (;;)
 			pause();
 	case USE_INHERITED:
-		use_inherited(side);
+		use_inherited(ep);
 		exit(0);
 	default:
 		open_anew();
@@ -122,7 +122,7 @@ static void fork_one(struct stream *stream, uint64_t number)
 	child.pid = fork();
 	CHECK(child.pid >= 0);
 	if (child.pid == 0)
-		child_main(stream->side, kind);
+		child_main(stream->ep, kind);
 	process_adopt(child.pid);
 	if (kind == SLEEP)
 		sleepers[sleeping++] = child.pid;
@@ -134,19 +134,19 @@ static void fork_one(struct stream *stream, uint64_t number)
 static void *stay_busy(void *argument)
 {
 	bool *stop = argument;
-	struct endpoint endpoint;
-	struct side here, there;
+	struct resources resources;
+	struct endpoint here, there;
 
 	while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
-		endpoint_open(&endpoint, 16, true);
-		side_open(&here, &endpoint, NULL, NULL, 4096);
-		side_open(&there, &endpoint, NULL, NULL, 4096);
-		sides_connect(&here, &there);
-		CHECK_ZERO(post_write(&here, 1, 0, 64, 0, IBV_SEND_SIGNALED));
-		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
-		side_close(&there);
-		side_close(&here);
-		endpoint_close(&endpoint);
+		resources_open(&resources, 16, true);
+		ep_open_on(&here, &resources, NULL, NULL, 4096);
+		ep_open_on(&there, &resources, NULL, NULL, 4096);
+		ep_link(&here, &there);
+		CHECK_ZERO(ep_write(&here, 1, 0, 64, 0, IBV_SEND_SIGNALED));
+		completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
+		ep_close(&there);
+		ep_close(&here);
+		resources_close(&resources);
 		sleep_ms(1);
 	}
 	return NULL;
@@ -157,16 +157,16 @@ static void play(int sock, bool sends)
 	bool stop = false;
 	pthread_t busy;
 
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	struct stream stream = {
-		.side = &side, .messages = messages, .hook = fork_one, .hook_every = FORK_EVERY};
+		.ep = &ep, .messages = messages, .hook = fork_one, .hook_every = FORK_EVERY};
 
 	promise("a stream loses nothing while its ends fork");
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, STREAM_SIZE);
-	stream_prepare(&side);
-	side_exchange(&side, sock);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, STREAM_SIZE);
+	stream_prepare(&ep);
+	ep_exchange(&ep, sock);
 	CHECK_ZERO(pthread_create(&busy, NULL, stay_busy, &stop));
 	if (sends)
 		stream_send(&stream);
@@ -175,8 +175,8 @@ static void play(int sock, bool sends)
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	CHECK_ZERO(pthread_join(busy, NULL));
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	while (sleeping)
 		process_reap(sleepers[--sleeping]);
 }

@@ -111,8 +111,8 @@ static void no_guests(void)
 
 static int guest(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	static struct side sides[PAIRS];
+	struct resources resources;
+	static struct endpoint eps[PAIRS];
 	int before;
 	int i;
 
@@ -120,24 +120,24 @@ static int guest(int sock, void *unused)
 	(void)sock;
 	note_descriptors();
 	promise("no thread and no name before the first queue pair");
-	endpoint_open(&endpoint, 256, true);
-	CHECK(ibv_reg_mr(endpoint.pd, sides, sizeof(sides), IBV_ACCESS_LOCAL_WRITE));
+	resources_open(&resources, 256, true);
+	CHECK(ibv_reg_mr(resources.pd, eps, sizeof(eps), IBV_ACCESS_LOCAL_WRITE));
 	no_guests();
 	promise("the library's threads are few, named and deaf to signals");
-	side_open(&sides[0], &endpoint, NULL, NULL, 4096);
-	side_open(&sides[1], &endpoint, NULL, NULL, 4096);
-	sides_connect(&sides[0], &sides[1]);
-	CHECK_ZERO(post_receive(&sides[1], 1, 0, 64));
-	CHECK_ZERO(post_send(&sides[0], 2, 0, 64, 0));
-	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	ep_open_on(&eps[0], &resources, NULL, NULL, 4096);
+	ep_open_on(&eps[1], &resources, NULL, NULL, 4096);
+	ep_link(&eps[0], &eps[1]);
+	CHECK_ZERO(ep_recv(&eps[1], 1, 0, 64));
+	CHECK_ZERO(ep_send(&eps[0], 2, 0, 64, 0));
+	completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 	i = other_threads(look_at_thread);
 	CHECK_SAY(i >= 1 && i <= MOST_THREADS, "%d threads", i);
 	promise("no descriptor per queue pair, none that survives exec");
 	before = descriptors_open();
 	for (i = 2; i < PAIRS; i += 2) {
-		side_open(&sides[i], &endpoint, NULL, NULL, 4096);
-		side_open(&sides[i + 1], &endpoint, NULL, NULL, 4096);
-		sides_connect(&sides[i], &sides[i + 1]);
+		ep_open_on(&eps[i], &resources, NULL, NULL, 4096);
+		ep_open_on(&eps[i + 1], &resources, NULL, NULL, 4096);
+		ep_link(&eps[i], &eps[i + 1]);
 	}
 	CHECK_SAY(descriptors_open() <= before + DESCRIPTOR_SLACK,
 		  "%d descriptors with 2 queue pairs, %d with %d", before, descriptors_open(),

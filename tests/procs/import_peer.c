@@ -33,27 +33,27 @@ struct handles {
 static int owner(int sock, void *unused)
 {
 	struct ibv_alloc_dm_attr attr = {.length = DM_BYTES};
-	struct endpoint endpoint;
+	struct resources resources;
 	struct handles handles;
 	unsigned int turns = 0;
 	uint32_t word = 0;
 	struct ibv_dm *dm;
-	struct side side;
+	struct endpoint ep;
 	size_t i;
 
 	(void)unused;
 	promise("what the importer did is in the owner's memory");
-	endpoint_open(&endpoint, 16, false);
+	resources_open(&resources, 16, false);
 	/* A queue pair makes it reachable. */
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
-	memset(side.buffer, 0x11, SIZE);
-	dm = ibv_alloc_dm(endpoint.context, &attr);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
+	memset(ep.buffer, 0x11, SIZE);
+	dm = ibv_alloc_dm(resources.context, &attr);
 	CHECK(dm);
-	handles = (struct handles){.addr = (uintptr_t)side.buffer,
-				   .pd = endpoint.pd->handle,
-				   .mr = side.mr->handle,
+	handles = (struct handles){.addr = (uintptr_t)ep.buffer,
+				   .pd = resources.pd->handle,
+				   .mr = ep.mr->handle,
 				   .dm = dm->handle};
-	descriptor_send(sock, endpoint.context->cmd_fd);
+	descriptor_send(sock, resources.context->cmd_fd);
 	message_send(sock, &handles, sizeof(handles));
 	message_meet(sock);
 	/*
@@ -62,27 +62,27 @@ static int owner(int sock, void *unused)
 	 */
 	message_meet(sock);
 	for (i = 0; i < SIZE / 4; i++) {
-		CHECK_EQ(side.buffer[SIZE / 4 + i], 0x22);
-		CHECK_EQ(side.buffer[SIZE / 2 + i], 0x33);
+		CHECK_EQ(ep.buffer[SIZE / 4 + i], 0x22);
+		CHECK_EQ(ep.buffer[SIZE / 2 + i], 0x33);
 	}
 	CHECK_ZERO(ibv_memcpy_from_dm(&word, dm, 64, sizeof(word)));
 	CHECK_EQ(word, 0x44444444);
 	message_meet(sock);
 	/* The importer writes as fast as it can, until this takes the region away. */
-	while (((volatile unsigned char *)side.buffer)[SIZE - 1] != 0x66)
+	while (((volatile unsigned char *)ep.buffer)[SIZE - 1] != 0x66)
 		spin_once(&turns);
-	CHECK_ZERO(ibv_dereg_mr(side.mr));
-	memset(side.buffer, 0x55, SIZE);
+	CHECK_ZERO(ibv_dereg_mr(ep.mr));
+	memset(ep.buffer, 0x55, SIZE);
 	sleep_ms(WATCH_MS);
 	for (i = 0; i < SIZE; i++)
-		CHECK_EQ(side.buffer[i], 0x55);
+		CHECK_EQ(ep.buffer[i], 0x55);
 	message_meet(sock);
 	message_meet(sock);
 	for (i = 0; i < SIZE; i++)
-		CHECK_EQ(side.buffer[i], 0x55);
-	side.mr = ibv_reg_mr(endpoint.pd, side.buffer, SIZE, ENDPOINT_ALL_ACCESS);
-	CHECK(side.mr);
-	message_send(sock, &side.mr->handle, sizeof(side.mr->handle));
+		CHECK_EQ(ep.buffer[i], 0x55);
+	ep.mr = ibv_reg_mr(resources.pd, ep.buffer, SIZE, EP_ACCESS);
+	CHECK(ep.mr);
+	message_send(sock, &ep.mr->handle, sizeof(ep.mr->handle));
 	/* Killed here. */
 	sleep_ms(60000);
 	return 1;
@@ -90,9 +90,9 @@ static int owner(int sock, void *unused)
 
 /* The importer's two queue pairs lead to each other: a failure can only come from the key. */
 struct importer {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct handles handles;
-	struct side here, there;
+	struct endpoint here, there;
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
 	struct ibv_dm *dm;
@@ -104,39 +104,39 @@ static void importer_open(struct importer *im, int sock)
 	int fd = descriptor_receive(sock);
 
 	message_receive(sock, &im->handles, sizeof(im->handles));
-	/* The endpoint's own context gives way to the imported one. */
-	endpoint_open(&im->endpoint, 64, false);
-	original = im->endpoint.pd;
-	CHECK_ZERO(ibv_destroy_cq(im->endpoint.cq));
+	/* The context of the resources gives way to the imported one. */
+	resources_open(&im->resources, 64, false);
+	original = im->resources.pd;
+	CHECK_ZERO(ibv_destroy_cq(im->resources.cq));
 	CHECK_ZERO(ibv_dealloc_pd(original));
-	CHECK_ZERO(ibv_close_device(im->endpoint.context));
-	im->endpoint.context = ibv_import_device(fd);
-	CHECK_SAY(im->endpoint.context, "ibv_import_device: errno %d", errno);
-	im->endpoint.pd = ibv_import_pd(im->endpoint.context, im->handles.pd);
-	CHECK_SAY(im->endpoint.pd, "ibv_import_pd: errno %d", errno);
-	im->endpoint.cq = ibv_create_cq(im->endpoint.context, 64, NULL, NULL, 0);
-	CHECK(im->endpoint.cq);
+	CHECK_ZERO(ibv_close_device(im->resources.context));
+	im->resources.context = ibv_import_device(fd);
+	CHECK_SAY(im->resources.context, "ibv_import_device: errno %d", errno);
+	im->resources.pd = ibv_import_pd(im->resources.context, im->handles.pd);
+	CHECK_SAY(im->resources.pd, "ibv_import_pd: errno %d", errno);
+	im->resources.cq = ibv_create_cq(im->resources.context, 64, NULL, NULL, 0);
+	CHECK(im->resources.cq);
 	/* A second import of the domain is the same domain. */
-	im->pd = ibv_import_pd(im->endpoint.context, im->handles.pd);
+	im->pd = ibv_import_pd(im->resources.context, im->handles.pd);
 	CHECK(im->pd);
 	im->mr = ibv_import_mr(im->pd, im->handles.mr);
 	CHECK_SAY(im->mr, "ibv_import_mr: errno %d", errno);
 	CHECK(!im->mr->addr && im->mr->length == SIZE);
-	im->dm = ibv_import_dm(im->endpoint.context, im->handles.dm);
+	im->dm = ibv_import_dm(im->resources.context, im->handles.dm);
 	CHECK_SAY(im->dm, "ibv_import_dm: errno %d", errno);
 }
 
 static void pair_open(struct importer *im)
 {
-	side_open(&im->here, &im->endpoint, NULL, NULL, SIZE);
-	side_open(&im->there, &im->endpoint, NULL, NULL, SIZE);
-	sides_connect(&im->here, &im->there);
+	ep_open_on(&im->here, &im->resources, NULL, NULL, SIZE);
+	ep_open_on(&im->there, &im->resources, NULL, NULL, SIZE);
+	ep_link(&im->here, &im->there);
 }
 
 static void pair_close(struct importer *im)
 {
-	side_close(&im->here);
-	side_close(&im->there);
+	ep_close(&im->here);
+	ep_close(&im->there);
 }
 
 static struct ibv_sge imported(const struct importer *im, size_t offset, size_t length)
@@ -147,8 +147,8 @@ static struct ibv_sge imported(const struct importer *im, size_t offset, size_t 
 }
 
 /* From `sge` to or from `remote` of `rkey`; the completion is the caller's. */
-static void post(struct side *side, enum ibv_wr_opcode opcode, struct ibv_sge sge, uint64_t remote,
-		 uint32_t rkey)
+static void post(struct endpoint *ep, enum ibv_wr_opcode opcode, struct ibv_sge sge,
+		 uint64_t remote, uint32_t rkey)
 {
 	struct ibv_send_wr wr = {.wr_id = 5,
 				 .sg_list = &sge,
@@ -158,7 +158,7 @@ static void post(struct side *side, enum ibv_wr_opcode opcode, struct ibv_sge sg
 				 .wr.rdma = {.remote_addr = remote, .rkey = rkey}};
 	struct ibv_send_wr *bad;
 
-	CHECK_ZERO(ibv_post_send(side->qp, &wr, &bad));
+	CHECK_ZERO(ibv_post_send(ep->qp, &wr, &bad));
 }
 
 /*
@@ -196,7 +196,7 @@ static void import_stopped(struct process *process, struct ibv_context *context,
 /* Everything that copies, with the imported region as the local side and as the remote one. */
 static void use(struct importer *im)
 {
-	struct ibv_cq *cq = im->endpoint.cq;
+	struct ibv_cq *cq = im->resources.cq;
 	struct ibv_sge sge = imported(im, 0, SIZE / 4), own;
 	struct ibv_recv_wr recv = {.wr_id = 6, .num_sge = 1}, *bad;
 	uint32_t word = 0x44444444;
@@ -234,7 +234,7 @@ static void use(struct importer *im)
 /* Both sides of the key are refused; the local side says why. */
 static void expect_refused(struct importer *im, uint32_t vendor_err)
 {
-	struct ibv_cq *cq = im->endpoint.cq;
+	struct ibv_cq *cq = im->resources.cq;
 	struct ibv_wc wc;
 	struct ibv_sge own;
 
@@ -262,7 +262,7 @@ static void write_until_revoked(struct importer *im)
 	own = (struct ibv_sge){(uintptr_t)im->here.buffer, SIZE, im->here.mr->lkey};
 	while (wc.status == IBV_WC_SUCCESS) {
 		post(&im->here, IBV_WR_RDMA_WRITE, own, im->handles.addr, im->mr->rkey);
-		completion_next(im->endpoint.cq, &wc);
+		completion_next(im->resources.cq, &wc);
 	}
 	if (wc.status != IBV_WC_REM_ACCESS_ERR)
 		completion_print(&wc);
@@ -434,13 +434,13 @@ int main(void)
 	CHECK(!ibv_import_mr(im.pd, handle));
 	CHECK_EQ(errno, ENODEV);
 	errno = 0;
-	CHECK(!ibv_import_dm(im.endpoint.context, im.handles.dm));
+	CHECK(!ibv_import_dm(im.resources.context, im.handles.dm));
 	CHECK_EQ(errno, ENODEV);
-	original = ibv_import_pd(im.endpoint.context, im.handles.pd);
+	original = ibv_import_pd(im.resources.context, im.handles.pd);
 	CHECK(original); /* a domain is a number: importing it needs no other process */
 	ibv_unimport_pd(original);
 	ibv_unimport_dm(im.dm);
 	ibv_unimport_pd(im.pd);
-	endpoint_close(&im.endpoint);
+	resources_close(&im.resources);
 	return 0;
 }

@@ -29,36 +29,36 @@ static bool atomics;
 
 static int victim(int sock, void *unused)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_wc wc = {0};
 	uint64_t posted = 0;
-	struct side side;
+	struct endpoint ep;
 
 	(void)unused;
 	promise("the victim works until it is killed");
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
-	side_exchange(&side, sock);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
+	ep_exchange(&ep, sock);
 	for (;;) {
 		while (posted - *completed < WINDOW) {
-			CHECK_ZERO(atomics ? post_fetch_add(&side, 0, RESULT_AT, 0, 1,
-							    IBV_SEND_SIGNALED)
-					   : post_write(&side, 0, 0, SIZE, 0, IBV_SEND_SIGNALED));
+			CHECK_ZERO(
+				atomics ? ep_fetch_add(&ep, 0, RESULT_AT, 0, 1, IBV_SEND_SIGNALED)
+					: ep_write(&ep, 0, 0, SIZE, 0, IBV_SEND_SIGNALED));
 			posted++;
 		}
-		completion_next(endpoint.cq, &wc);
+		completion_next(resources.cq, &wc);
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		++*completed;
 	}
 }
 
 /* The target's own atomic, through the same lock. */
-static uint64_t own_atomic(struct side *here)
+static uint64_t own_atomic(struct endpoint *here)
 {
 	uint64_t old;
 
-	CHECK_ZERO(post_fetch_add(here, 5, RESULT_AT, 0, 0, IBV_SEND_SIGNALED));
-	completion_expect(here->endpoint->cq, 5, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(ep_fetch_add(here, 5, RESULT_AT, 0, 0, IBV_SEND_SIGNALED));
+	completion_expect(here->resources->cq, 5, IBV_WC_SUCCESS, NULL);
 	memcpy(&old, here->buffer + RESULT_AT, sizeof(old));
 	return old;
 }
@@ -72,21 +72,21 @@ static void in_time(const char *what, uint64_t since)
 /* One target per round, in a process of its own; argument: how long until the kill. */
 static int round_main(int unused_sock, void *argument)
 {
-	struct endpoint endpoint, own;
-	struct side side, here, there;
+	struct resources resources, own;
+	struct endpoint ep, here, there;
 	struct process process;
 	uint64_t since, count;
 
 	(void)unused_sock;
 	process_start(&process, victim, NULL);
 	promise("a killed initiator takes nothing with it");
-	endpoint_open(&endpoint, 256, false);
-	endpoint_open(&own, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
-	side_open(&here, &own, NULL, NULL, 4096);
-	side_open(&there, &own, NULL, side.buffer, SIZE);
-	sides_connect(&here, &there);
-	side_exchange(&side, process.sock);
+	resources_open(&resources, 256, false);
+	resources_open(&own, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
+	ep_open_on(&here, &own, NULL, NULL, 4096);
+	ep_open_on(&there, &own, NULL, ep.buffer, SIZE);
+	ep_link(&here, &there);
+	ep_exchange(&ep, process.sock);
 	usleep(*(const useconds_t *)argument);
 	since = now_ms();
 	process_kill(&process);
@@ -97,15 +97,15 @@ static int round_main(int unused_sock, void *argument)
 			  "the counter is %llu, the victim was told of %llu",
 			  (unsigned long long)count, (unsigned long long)*completed);
 	}
-	CHECK_ZERO(ibv_dereg_mr(side.mr));
-	side.mr = NULL;
+	CHECK_ZERO(ibv_dereg_mr(ep.mr));
+	ep.mr = NULL;
 	in_time("ibv_dereg_mr", since);
-	side_close(&here);
-	side_close(&there);
-	side_close(&side);
+	ep_close(&here);
+	ep_close(&there);
+	ep_close(&ep);
 	in_time("closing", since);
-	endpoint_close(&own);
-	endpoint_close(&endpoint);
+	resources_close(&own);
+	resources_close(&resources);
 	return 0;
 }
 

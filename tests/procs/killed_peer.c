@@ -53,22 +53,22 @@ static pid_t sleeping_child(void)
 	return pid;
 }
 
-_Noreturn static void victim_traffic(struct side *side, bool initiates, bool polls)
+_Noreturn static void victim_traffic(struct endpoint *ep, bool initiates, bool polls)
 {
-	struct ibv_cq *cq = side->endpoint->cq;
+	struct ibv_cq *cq = ep->resources->cq;
 	uint64_t posted = 0, completed = 0;
 	struct ibv_wc wc = {0};
 
 	while (initiates || polls) {
 		if (initiates && posted - completed < KILL_WINDOW)
-			kill_mix(side, posted++, true, true);
+			kill_mix(ep, posted++, true, true);
 		if (ibv_poll_cq(cq, 1, &wc) != 1)
 			continue;
 		if (wc.status != IBV_WC_SUCCESS)
 			completion_print(&wc);
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		if (wc.wr_id == UINT64_MAX)
-			CHECK_ZERO(post_receive(side, UINT64_MAX, 4096, KILL_MESSAGE));
+			CHECK_ZERO(ep_recv(ep, UINT64_MAX, 4096, KILL_MESSAGE));
 		else
 			completed++;
 	}
@@ -79,50 +79,50 @@ _Noreturn static void victim_traffic(struct side *side, bool initiates, bool pol
 static int victim(int sock, void *argument)
 {
 	const struct kill_round *round = argument;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	pid_t child = 0;
 	int i;
 
 	promise("the victim works until it is killed");
-	endpoint_open(&endpoint, 1024, false);
-	side_open(&side, &endpoint, NULL, NULL, KILL_SIZE);
+	resources_open(&resources, 1024, false);
+	ep_open_on(&ep, &resources, NULL, NULL, KILL_SIZE);
 	for (i = 0; i < KILL_RECEIVES; i++)
-		CHECK_ZERO(post_receive(&side, UINT64_MAX, 4096, KILL_MESSAGE));
+		CHECK_ZERO(ep_recv(&ep, UINT64_MAX, 4096, KILL_MESSAGE));
 	if (round->forked)
 		child = sleeping_child();
 	message_send(sock, &child, sizeof(child));
 	if (round->mode == KILL_NO_CONTACT) {
-		message_send(sock, &side.local, sizeof(side.local));
+		message_send(sock, &ep.local, sizeof(ep.local));
 		for (;;)
 			pause();
 	}
-	side_exchange(&side, sock);
-	victim_traffic(&side, round->mode == KILL_RECEIVING || round->mode == KILL_MIXED,
+	ep_exchange(&ep, sock);
+	victim_traffic(&ep, round->mode == KILL_RECEIVING || round->mode == KILL_MIXED,
 		       round->victim_polls);
 }
 
 static int canary_send(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	bool last = false;
 
 	(void)unused;
 	promise("other connections go on when a process dies");
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, 4096);
-	side_exchange(&side, sock);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, 4096);
+	ep_exchange(&ep, sock);
 	/* One more after the stop, so that the thread blocking for it sees the stop. */
 	while (!last) {
 		last = shared->stop;
-		CHECK_ZERO(post_send(&side, 0, 0, KILL_MESSAGE, IBV_SEND_SIGNALED));
-		completion_expect(endpoint.cq, 0, IBV_WC_SUCCESS, NULL);
+		CHECK_ZERO(ep_send(&ep, 0, 0, KILL_MESSAGE, IBV_SEND_SIGNALED));
+		completion_expect(resources.cq, 0, IBV_WC_SUCCESS, NULL);
 		sleep_ms(1);
 	}
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 

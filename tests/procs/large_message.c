@@ -94,64 +94,64 @@ static void posted_quickly(const char *what, int result, uint64_t since)
 
 static int initiator(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	uint64_t since;
 
 	(void)unused;
 	promise("a message of up to 2 GiB arrives, posting it is quick");
-	endpoint_open(&endpoint, 64, false);
-	side_open(&side, &endpoint, NULL, map_large(size), size);
-	side_exchange(&side, sock);
+	resources_open(&resources, 64, false);
+	ep_open_on(&ep, &resources, NULL, map_large(size), size);
+	ep_exchange(&ep, sock);
 
-	fill(side.buffer, 10);
+	fill(ep.buffer, 10);
 	since = thread_cpu_us();
-	posted_quickly("SEND", post_send(&side, 1, 0, size, IBV_SEND_SIGNALED), since);
-	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
-	message_meet(sock);
-
-	fill(side.buffer, 20);
-	since = thread_cpu_us();
-	posted_quickly("WRITE", post_write(&side, 2, 0, size, 0, IBV_SEND_SIGNALED), since);
-	completion_expect(endpoint.cq, 2, IBV_WC_SUCCESS, NULL);
+	posted_quickly("SEND", ep_send(&ep, 1, 0, size, IBV_SEND_SIGNALED), since);
+	completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 	message_meet(sock);
 
+	fill(ep.buffer, 20);
+	since = thread_cpu_us();
+	posted_quickly("WRITE", ep_write(&ep, 2, 0, size, 0, IBV_SEND_SIGNALED), since);
+	completion_expect(resources.cq, 2, IBV_WC_SUCCESS, NULL);
+	message_meet(sock);
+
 	message_meet(sock);
 	since = thread_cpu_us();
-	posted_quickly("READ", post_read(&side, 3, 0, size, 0, IBV_SEND_SIGNALED), since);
-	completion_expect(endpoint.cq, 3, IBV_WC_SUCCESS, NULL);
-	check_filled(side.buffer, 30);
+	posted_quickly("READ", ep_read(&ep, 3, 0, size, 0, IBV_SEND_SIGNALED), since);
+	completion_expect(resources.cq, 3, IBV_WC_SUCCESS, NULL);
+	check_filled(ep.buffer, 30);
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
 static int target(int sock, void *unused)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_wc wc = {0};
-	struct side side;
+	struct endpoint ep;
 
 	(void)unused;
 	promise("a message of up to 2 GiB arrives whole");
-	endpoint_open(&endpoint, 64, false);
-	side_open(&side, &endpoint, NULL, map_large(size), size);
-	CHECK_ZERO(post_receive(&side, 9, 0, size));
-	side_exchange(&side, sock);
-	completion_expect(endpoint.cq, 9, IBV_WC_SUCCESS, &wc);
+	resources_open(&resources, 64, false);
+	ep_open_on(&ep, &resources, NULL, map_large(size), size);
+	CHECK_ZERO(ep_recv(&ep, 9, 0, size));
+	ep_exchange(&ep, sock);
+	completion_expect(resources.cq, 9, IBV_WC_SUCCESS, &wc);
 	CHECK_EQ(wc.byte_len, size);
-	check_filled(side.buffer, 10);
+	check_filled(ep.buffer, 10);
 	message_meet(sock);
 
 	message_meet(sock);
-	check_filled(side.buffer, 20);
+	check_filled(ep.buffer, 20);
 
-	fill(side.buffer, 30);
+	fill(ep.buffer, 30);
 	message_meet(sock);
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -33,83 +33,83 @@ static int owner(int sock, void *argument)
 {
 	static struct ibv_qp *qp[QPS];
 	static struct ibv_mr *mr[KEYS];
-	struct endpoint endpoint;
-	struct qp_settings settings;
-	struct side first, last;
+	struct resources resources;
+	struct ep_config config;
+	struct endpoint first, last;
 	struct far mine, theirs;
 
 	(void)argument;
-	endpoint_open(&endpoint, 64, false);
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.cap.max_send_wr = settings.cap.max_recv_wr = 4;
-	side_open(&first, &endpoint, &settings, NULL, SIZE);
+	resources_open(&resources, 64, false);
+	config = ep_defaults(IBV_QPT_RC);
+	config.cap.max_send_wr = config.cap.max_recv_wr = 4;
+	ep_open_on(&first, &resources, &config, NULL, SIZE);
 	for (int i = 0; i < QPS; i++)
-		qp[i] = qp_create(&endpoint, &settings);
+		qp[i] = ep_create_qp(&resources, &config);
 	for (int i = 0; i < KEYS; i++) {
-		mr[i] = ibv_reg_mr(endpoint.pd, first.buffer, SIZE, ENDPOINT_ALL_ACCESS);
+		mr[i] = ibv_reg_mr(resources.pd, first.buffer, SIZE, EP_ACCESS);
 		CHECK(mr[i]);
 	}
-	side_open(&last, &endpoint, &settings, NULL, SIZE);
+	ep_open_on(&last, &resources, &config, NULL, SIZE);
 	mine = (struct far){first.local, last.local};
 	message_swap(sock, &mine, &theirs, sizeof(mine));
-	side_connect(&first, &theirs.first);
+	ep_connect(&first, &theirs.first);
 	message_meet(sock);
-	side_connect(&last, &theirs.last);
+	ep_connect(&last, &theirs.last);
 	message_meet(sock);
 	message_meet(sock);
 	CHECK_EQ(first.buffer[0], 1);
 	CHECK_EQ(last.buffer[0], 2);
-	side_close(&last);
+	ep_close(&last);
 	for (int i = 0; i < KEYS; i++)
 		CHECK_ZERO(ibv_dereg_mr(mr[i]));
 	for (int i = 0; i < QPS; i++)
 		CHECK_ZERO(ibv_destroy_qp(qp[i]));
-	side_close(&first);
-	endpoint_close(&endpoint);
+	ep_close(&first);
+	resources_close(&resources);
 	return 0;
 }
 
 /* WRITEs until one has gone by each way: memory is given only after it was asked for. */
-static void write_often(struct side *side, unsigned char value)
+static void write_often(struct endpoint *ep, unsigned char value)
 {
 	struct ibv_wc wc;
 
-	side->buffer[0] = value;
+	ep->buffer[0] = value;
 	for (uint64_t i = 0; i < 200; i++) {
-		CHECK_ZERO(post_write(side, i, 0, 64, 0, IBV_SEND_SIGNALED));
-		completion_expect(side->endpoint->cq, i, IBV_WC_SUCCESS, &wc);
+		CHECK_ZERO(ep_write(ep, i, 0, 64, 0, IBV_SEND_SIGNALED));
+		completion_expect(ep->resources->cq, i, IBV_WC_SUCCESS, &wc);
 		sleep_ms(i < 20 ? 5 : 0);
 	}
 }
 
 static int writer(int sock, void *argument)
 {
-	struct endpoint endpoint;
-	struct side first, last;
+	struct resources resources;
+	struct endpoint first, last;
 	struct far mine, theirs;
 	long before, after;
 
 	(void)argument;
-	endpoint_open(&endpoint, 64, false);
-	side_open(&first, &endpoint, NULL, NULL, SIZE);
-	side_open(&last, &endpoint, NULL, NULL, SIZE);
+	resources_open(&resources, 64, false);
+	ep_open_on(&first, &resources, NULL, NULL, SIZE);
+	ep_open_on(&last, &resources, NULL, NULL, SIZE);
 	mine = (struct far){first.local, last.local};
 	sleep_ms(SETTLED); /* the process has made what it makes for itself */
 	before = address_space_mb();
 	message_swap(sock, &mine, &theirs, sizeof(mine));
-	side_connect(&first, &theirs.first);
+	ep_connect(&first, &theirs.first);
 	message_meet(sock);
 	write_often(&first, 1);
 	after = address_space_mb();
-	side_connect(&last, &theirs.last);
+	ep_connect(&last, &theirs.last);
 	message_meet(sock);
 	write_often(&last, 2);
 	message_meet(sock);
 	CHECK_SAY(getenv("ASAN_OPTIONS") || getenv("TSAN_OPTIONS") || after - before <= MOST_MB,
 		  "the peer takes %ld MB of addresses", after - before);
-	side_close(&last);
-	side_close(&first);
-	endpoint_close(&endpoint);
+	ep_close(&last);
+	ep_close(&first);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/qp_state.h"
 #include "support/random.h"
 
 #include <stdio.h>
@@ -33,8 +34,8 @@ struct one {
 };
 
 struct crowd {
-	struct endpoint endpoint;
-	struct qp_settings settings;
+	struct resources resources;
+	struct ep_config config;
 	struct ibv_mr *mr;
 	unsigned char *buffer;
 	struct one *one;
@@ -72,20 +73,20 @@ static void send_post(struct crowd *c, uint32_t i)
 
 static void crowd_open(struct crowd *c, uint32_t count)
 {
-	endpoint_open(&c->endpoint, 1, false);
-	qp_settings_default(&c->settings, IBV_QPT_RC);
-	c->settings.cap.max_send_wr = c->settings.cap.max_recv_wr = 4;
+	resources_open(&c->resources, 1, false);
+	c->config = ep_defaults(IBV_QPT_RC);
+	c->config.cap.max_send_wr = c->config.cap.max_recv_wr = 4;
 	c->count = count;
 	c->one = calloc(count, sizeof(*c->one));
 	c->buffer = calloc(2, MESSAGE);
 	CHECK(c->one && c->buffer);
-	c->mr = ibv_reg_mr(c->endpoint.pd, c->buffer, (size_t)2 * MESSAGE, IBV_ACCESS_LOCAL_WRITE);
+	c->mr = ibv_reg_mr(c->resources.pd, c->buffer, (size_t)2 * MESSAGE, IBV_ACCESS_LOCAL_WRITE);
 	CHECK(c->mr);
 	for (uint32_t i = 0; i < count; i++) {
-		c->one[i].cq = ibv_create_cq(c->endpoint.context, 8, NULL, NULL, 0);
+		c->one[i].cq = ibv_create_cq(c->resources.context, 8, NULL, NULL, 0);
 		CHECK(c->one[i].cq);
-		c->settings.send_cq = c->settings.recv_cq = c->one[i].cq;
-		c->one[i].qp = qp_create(&c->endpoint, &c->settings);
+		c->config.send_cq = c->config.recv_cq = c->one[i].cq;
+		c->one[i].qp = ep_create_qp(&c->resources, &c->config);
 		receive_post(c, i);
 	}
 }
@@ -97,18 +98,19 @@ static void crowd_close(struct crowd *c)
 		CHECK_ZERO(ibv_destroy_cq(c->one[i].cq));
 	}
 	CHECK_ZERO(ibv_dereg_mr(c->mr));
-	endpoint_close(&c->endpoint);
+	resources_close(&c->resources);
 	free(c->one);
 	free(c->buffer);
 }
 
 static void connect_one(struct crowd *c, uint32_t i, uint32_t to)
 {
-	struct peer local = {.psn = 7, .mtu = c->endpoint.mtu};
-	struct peer remote = {.gid = c->endpoint.gid, .qpn = to, .psn = 7, .mtu = c->endpoint.mtu};
+	struct peer local = {.psn = 7, .mtu = c->resources.mtu};
+	struct peer remote = {
+		.gid = c->resources.gid, .qpn = to, .psn = 7, .mtu = c->resources.mtu};
+	struct ibv_qp_attr attr = ep_attr(&c->config, &local, &remote);
 
-	qp_to_rtr(c->one[i].qp, &c->settings, &local, &remote, c->endpoint.gid_index);
-	qp_to_rts(c->one[i].qp, &c->settings, &local);
+	CHECK_ZERO(qp_bring_to(c->one[i].qp, &attr, IBV_QPS_RTS));
 }
 
 static void look(struct crowd *c, uint32_t i)

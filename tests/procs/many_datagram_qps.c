@@ -15,7 +15,7 @@
 
 #include "support/check.h"
 #include "support/clock.h"
-#include "support/walk.h"
+#include "support/qp_state.h"
 
 #define PAIRS    256
 #define ALLOWED  64 /* for the process as a whole: sockets, claims, the doorbell */
@@ -35,7 +35,7 @@ static void make_ready(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {.port_num = 1, .qkey = TEST_KEY};
 
-	CHECK_ZERO(walk_to(qp, &attr, IBV_QPS_RTS));
+	CHECK_ZERO(qp_bring_to(qp, &attr, IBV_QPS_RTS));
 }
 
 int main(void)

@@ -30,13 +30,13 @@ enum {
 enum { IS_RECEIVE = 1 << 30 };
 
 struct owner {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 };
 
 static struct {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	uint64_t sent, done, received;
 } common;
 
@@ -54,17 +54,16 @@ static void *own_connection(void *argument)
 		while (posted < messages && posted - done < RECEIVES / 2) {
 			size_t at = SEND_AT + posted % RECEIVES * MESSAGE;
 
-			memcpy(owner->side.buffer + at, &posted, sizeof(posted));
-			CHECK_ZERO(
-				post_send(&owner->side, posted++, at, MESSAGE, IBV_SEND_SIGNALED));
+			memcpy(owner->ep.buffer + at, &posted, sizeof(posted));
+			CHECK_ZERO(ep_send(&owner->ep, posted++, at, MESSAGE, IBV_SEND_SIGNALED));
 		}
-		completion_next(owner->endpoint.cq, &wc);
+		completion_next(owner->resources.cq, &wc);
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		if (wc.wr_id & IS_RECEIVE) {
 			size_t at = received % RECEIVES * MESSAGE;
 
-			CHECK(memcmp(owner->side.buffer + at, &received, sizeof(received)) == 0);
-			CHECK_ZERO(post_receive(&owner->side, IS_RECEIVE, at, MESSAGE));
+			CHECK(memcmp(owner->ep.buffer + at, &received, sizeof(received)) == 0);
+			CHECK_ZERO(ep_recv(&owner->ep, IS_RECEIVE, at, MESSAGE));
 			received++;
 		} else {
 			CHECK_EQ(wc.wr_id, done);
@@ -89,7 +88,7 @@ static void share_post(uint64_t total)
 	if (!__atomic_compare_exchange_n(&common.sent, &sent, sent + 1, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED))
 		return;
-	CHECK_ZERO(post_send(&common.side, sent, SEND_AT, MESSAGE, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_send(&common.ep, sent, SEND_AT, MESSAGE, IBV_SEND_SIGNALED));
 }
 
 /* One queue pair, one completion queue, several threads. */
@@ -107,11 +106,11 @@ static void *shared_connection(void *unused)
 		CHECK_SAY(turns % 1024 || now_ms() < until, "%llu of %llu done, %llu received",
 			  (unsigned long long)load(&common.done), (unsigned long long)total,
 			  (unsigned long long)load(&common.received));
-		if (ibv_poll_cq(common.endpoint.cq, 1, &wc) != 1)
+		if (ibv_poll_cq(common.resources.cq, 1, &wc) != 1)
 			continue;
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		if (wc.wr_id & IS_RECEIVE) {
-			CHECK_ZERO(post_receive(&common.side, IS_RECEIVE, 0, MESSAGE));
+			CHECK_ZERO(ep_recv(&common.ep, IS_RECEIVE, 0, MESSAGE));
 			__atomic_fetch_add(&common.received, 1, __ATOMIC_RELAXED);
 		} else {
 			__atomic_fetch_add(&common.done, 1, __ATOMIC_RELAXED);
@@ -123,39 +122,39 @@ static void *shared_connection(void *unused)
 /* Objects come and go beside the traffic, on a context of their own and on a shared one. */
 static void *churn(void *unused)
 {
-	struct endpoint endpoint;
-	struct side here, there;
+	struct resources resources;
+	struct endpoint here, there;
 
 	(void)unused;
 	while (!__atomic_load_n(&stop_churn, __ATOMIC_RELAXED)) {
-		struct ibv_mr *extra = ibv_reg_mr(common.endpoint.pd, common.side.buffer, SIZE,
+		struct ibv_mr *extra = ibv_reg_mr(common.resources.pd, common.ep.buffer, SIZE,
 						  IBV_ACCESS_LOCAL_WRITE);
 
 		CHECK(extra);
-		endpoint_open(&endpoint, 16, true);
-		side_open(&here, &endpoint, NULL, NULL, 4096);
-		side_open(&there, &endpoint, NULL, NULL, 4096);
-		sides_connect(&here, &there);
-		CHECK_ZERO(post_receive(&there, 1, 0, 64));
-		CHECK_ZERO(post_send(&here, 2, 0, 64, 0));
-		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
-		side_close(&there);
-		side_close(&here);
-		endpoint_close(&endpoint);
+		resources_open(&resources, 16, true);
+		ep_open_on(&here, &resources, NULL, NULL, 4096);
+		ep_open_on(&there, &resources, NULL, NULL, 4096);
+		ep_link(&here, &there);
+		CHECK_ZERO(ep_recv(&there, 1, 0, 64));
+		CHECK_ZERO(ep_send(&here, 2, 0, 64, 0));
+		completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
+		ep_close(&there);
+		ep_close(&here);
+		resources_close(&resources);
 		CHECK_ZERO(ibv_dereg_mr(extra));
 	}
 	return NULL;
 }
 
-static void open_and_connect(struct endpoint *endpoint, struct side *side, int sock)
+static void open_and_connect(struct resources *resources, struct endpoint *ep, int sock)
 {
 	int i;
 
-	endpoint_open(endpoint, 256, false);
-	side_open(side, endpoint, NULL, NULL, SIZE);
+	resources_open(resources, 256, false);
+	ep_open_on(ep, resources, NULL, NULL, SIZE);
 	for (i = 0; i < RECEIVES; i++)
-		CHECK_ZERO(post_receive(side, IS_RECEIVE, (size_t)i * MESSAGE, MESSAGE));
-	side_exchange(side, sock);
+		CHECK_ZERO(ep_recv(ep, IS_RECEIVE, (size_t)i * MESSAGE, MESSAGE));
+	ep_exchange(ep, sock);
 }
 
 static int run(int sock, void *unused)
@@ -167,8 +166,8 @@ static int run(int sock, void *unused)
 	(void)unused;
 	promise("threads use objects of their own and shared ones at the same time");
 	for (i = 0; i < OWNERS; i++)
-		open_and_connect(&owners[i].endpoint, &owners[i].side, sock);
-	open_and_connect(&common.endpoint, &common.side, sock);
+		open_and_connect(&owners[i].resources, &owners[i].ep, sock);
+	open_and_connect(&common.resources, &common.ep, sock);
 	for (i = 0; i < OWNERS; i++)
 		CHECK_ZERO(pthread_create(&threads[i], NULL, own_connection, &owners[i]));
 	for (; i < OWNERS + SHARERS; i++)
@@ -180,11 +179,11 @@ static int run(int sock, void *unused)
 	CHECK_ZERO(pthread_join(churner, NULL));
 	message_meet(sock);
 	for (i = 0; i < OWNERS; i++) {
-		side_close(&owners[i].side);
-		endpoint_close(&owners[i].endpoint);
+		ep_close(&owners[i].ep);
+		resources_close(&owners[i].resources);
 	}
-	side_close(&common.side);
-	endpoint_close(&common.endpoint);
+	ep_close(&common.ep);
+	resources_close(&common.resources);
 	return 0;
 }
 

@@ -115,8 +115,8 @@ static int initiator(int referee, void *argument)
 	const struct variant *variant = argument;
 	bool forbidden = variant->target_not_dumpable || variant->target_cannot_open ||
 			 variant->initiator_cannot_copy;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
 	promise(variant->name);
 	process_drop_root();
@@ -124,31 +124,31 @@ static int initiator(int referee, void *argument)
 		CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
 	if (variant->initiator_cannot_copy)
 		forbid_copy();
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
-	side_exchange(&side, pair[0]);
-	exercise_initiate(&side, pair[0], ROUNDS);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, EXERCISE_SIZE);
+	ep_exchange(&ep, pair[0]);
+	exercise_initiate(&ep, pair[0], ROUNDS);
 	message_meet(referee);
 	message_meet(referee);
 	if (forbidden)
-		CHECK_SAY(!exercise_write_finishes(&side, STOPPED_MS),
+		CHECK_SAY(!exercise_write_finishes(&ep, STOPPED_MS),
 			  "a WRITE finished in a stopped target that cannot be reached");
 	else
-		CHECK(exercise_write_finishes(&side, 10000));
+		CHECK(exercise_write_finishes(&ep, 10000));
 	message_meet(referee);
 	if (forbidden)
-		completion_expect(endpoint.cq, 77, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, 77, IBV_WC_SUCCESS, NULL);
 	message_meet(pair[0]);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
 static int target(int referee, void *argument)
 {
 	const struct variant *variant = argument;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
 	(void)referee;
 	promise(variant->name);
@@ -157,13 +157,13 @@ static int target(int referee, void *argument)
 		CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
 	if (variant->target_cannot_open)
 		forbid_open();
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
-	side_exchange(&side, pair[1]);
-	exercise_serve(&side, pair[1], ROUNDS);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, EXERCISE_SIZE);
+	ep_exchange(&ep, pair[1]);
+	exercise_serve(&ep, pair[1], ROUNDS);
 	message_meet(pair[1]);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -97,21 +97,21 @@ static void compare(const struct footprint *first, const struct footprint *now, 
 		  first->resident_kib);
 }
 
-static void talk(struct side *side)
+static void talk(struct endpoint *ep)
 {
 	struct ibv_wc wc = {0};
 	int sent = 0, received = 0;
 	int i;
 
 	for (i = 0; i < MESSAGES; i++)
-		CHECK_ZERO(post_send(side, 2, 0, MESSAGE, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_send(ep, 2, 0, MESSAGE, IBV_SEND_SIGNALED));
 	while (sent < MESSAGES || received < MESSAGES) {
-		completion_next(side->endpoint->cq, &wc);
+		completion_next(ep->resources->cq, &wc);
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		*(wc.wr_id == 1 ? &received : &sent) += 1;
 	}
-	CHECK_ZERO(post_write(side, 3, 0, SIZE / 2, SIZE / 2, IBV_SEND_SIGNALED));
-	completion_expect(side->endpoint->cq, 3, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(ep_write(ep, 3, 0, SIZE / 2, SIZE / 2, IBV_SEND_SIGNALED));
+	completion_expect(ep->resources->cq, 3, IBV_WC_SUCCESS, NULL);
 }
 
 static int rounds;
@@ -119,22 +119,22 @@ static int rounds;
 static int run(int sock, void *unused)
 {
 	struct footprint first = {0}, now;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	int i, k;
 
 	(void)unused;
 	promise("what is closed is gone");
 	for (i = 0; i < rounds; i++) {
-		endpoint_open(&endpoint, 64, true);
-		side_open(&side, &endpoint, NULL, NULL, SIZE);
+		resources_open(&resources, 64, true);
+		ep_open_on(&ep, &resources, NULL, NULL, SIZE);
 		for (k = 0; k < MESSAGES; k++)
-			CHECK_ZERO(post_receive(&side, 1, 0, MESSAGE));
-		side_exchange(&side, sock);
-		talk(&side);
+			CHECK_ZERO(ep_recv(&ep, 1, 0, MESSAGE));
+		ep_exchange(&ep, sock);
+		talk(&ep);
 		message_meet(sock);
-		side_close(&side);
-		endpoint_close(&endpoint);
+		ep_close(&ep);
+		resources_close(&resources);
 		now = measure();
 		if (i == SETTLED)
 			first = now;

@@ -40,61 +40,61 @@ static void trust(int me)
 static int pair[2];
 
 /* The referee stops the target for the time of a WRITE. True if the WRITE finished. */
-static bool write_without_target(struct side *side, int referee)
+static bool write_without_target(struct endpoint *ep, int referee)
 {
 	bool finished;
 
 	message_meet(referee);
 	message_meet(referee);
-	finished = exercise_write_finishes(side, STOPPED_MS);
+	finished = exercise_write_finishes(ep, STOPPED_MS);
 	message_send(referee, &finished, sizeof(finished));
 	if (!finished)
-		completion_expect(side->endpoint->cq, 77, IBV_WC_SUCCESS, NULL);
+		completion_expect(ep->resources->cq, 77, IBV_WC_SUCCESS, NULL);
 	return finished;
 }
 
 static int initiator(int referee, void *unused)
 {
 	bool finished = false;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
 	(void)unused;
 	promise("an initiator reaches a target in another pid namespace");
 	trust(INITIATOR);
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
-	side_exchange(&side, pair[0]);
-	exercise_initiate(&side, pair[0], ROUNDS);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, EXERCISE_SIZE);
+	ep_exchange(&ep, pair[0]);
+	exercise_initiate(&ep, pair[0], ROUNDS);
 	for (int i = 0; i < TRIES && !finished; i++)
-		finished = write_without_target(&side, referee);
+		finished = write_without_target(&ep, referee);
 	if (who_trusts == BOTH)
 		promise("with VERBATIM_TRUST=uid a WRITE finishes while its target is stopped");
 	else
 		promise("without it on both sides no memory is given");
 	CHECK_EQ(finished, who_trusts == BOTH);
 	message_meet(pair[0]);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
 static int target(int referee, void *unused)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
 	(void)referee;
 	(void)unused;
 	promise("a target serves an initiator in another pid namespace");
 	trust(TARGET);
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
-	side_exchange(&side, pair[1]);
-	exercise_serve(&side, pair[1], ROUNDS);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, EXERCISE_SIZE);
+	ep_exchange(&ep, pair[1]);
+	exercise_serve(&ep, pair[1], ROUNDS);
 	message_meet(pair[1]);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 

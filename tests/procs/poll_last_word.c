@@ -59,39 +59,39 @@ static void fill(unsigned char *buffer, uint32_t size, uint64_t value)
 static int initiator(int sock, void *unused)
 {
 	unsigned int flag_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
-	struct qp_settings settings;
-	struct endpoint endpoint;
-	struct side side;
+	struct ep_config config;
+	struct resources resources;
+	struct endpoint ep;
 	uint64_t round;
 
 	(void)unused;
 	promise("WRITEs complete with success");
 	if (pattern == RING)
 		process_drop_root();
-	endpoint_open(&endpoint, 256, false);
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.cap.max_inline_data = WORD;
-	side_open(&side, &endpoint, &settings, NULL, AREA);
-	side_exchange(&side, sock);
+	resources_open(&resources, 256, false);
+	config = ep_defaults(IBV_QPT_RC);
+	config.cap.max_inline_data = WORD;
+	ep_open_on(&ep, &resources, &config, NULL, AREA);
+	ep_exchange(&ep, sock);
 	for (round = 1; round <= rounds; round++) {
 		uint32_t size = size_of_round(round);
 		unsigned int turns = 0;
 
-		fill(side.buffer, size, round);
+		fill(ep.buffer, size, round);
 		if (pattern == FLAG) {
-			memcpy(side.buffer + FLAG_AT, &round, WORD);
-			CHECK_ZERO(post_write(&side, 0, 0, size, 0, 0));
-			CHECK_ZERO(post_write(&side, round, FLAG_AT, WORD, FLAG_AT, flag_flags));
+			memcpy(ep.buffer + FLAG_AT, &round, WORD);
+			CHECK_ZERO(ep_write(&ep, 0, 0, size, 0, 0));
+			CHECK_ZERO(ep_write(&ep, round, FLAG_AT, WORD, FLAG_AT, flag_flags));
 		} else {
-			CHECK_ZERO(post_write(&side, round, 0, size, 0, IBV_SEND_SIGNALED));
+			CHECK_ZERO(ep_write(&ep, round, 0, size, 0, IBV_SEND_SIGNALED));
 		}
-		completion_expect(endpoint.cq, round, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, round, IBV_WC_SUCCESS, NULL);
 		while (__atomic_load_n(seen, __ATOMIC_ACQUIRE) != round)
 			spin_once(&turns);
 	}
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -127,9 +127,9 @@ static void *poll_queue(void *queue)
 static int target(int sock, void *unused)
 {
 	volatile uint64_t *words;
-	struct endpoint endpoint;
+	struct resources resources;
 	pthread_t poller = 0;
-	struct side side;
+	struct endpoint ep;
 	uint64_t round;
 
 	(void)unused;
@@ -140,12 +140,12 @@ static int target(int sock, void *unused)
 		process_drop_root();
 		CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
 	}
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, AREA);
-	words = (volatile uint64_t *)(void *)side.buffer;
-	side_exchange(&side, sock);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, AREA);
+	words = (volatile uint64_t *)(void *)ep.buffer;
+	ep_exchange(&ep, sock);
 	if (pattern == RING)
-		CHECK_ZERO(pthread_create(&poller, NULL, poll_queue, endpoint.cq));
+		CHECK_ZERO(pthread_create(&poller, NULL, poll_queue, resources.cq));
 	for (round = 1; round <= rounds; round++) {
 		uint32_t count = size_of_round(round) / WORD;
 		volatile uint64_t *signal = &words[pattern == FLAG ? FLAG_AT / WORD : count - 1];
@@ -159,8 +159,8 @@ static int target(int sock, void *unused)
 	if (pattern == RING)
 		CHECK_ZERO(pthread_join(poller, NULL));
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 

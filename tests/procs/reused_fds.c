@@ -80,44 +80,42 @@ static void close_in_traffic(struct stream *stream, uint64_t number)
 	message_meet(STDIN_FILENO);
 }
 
-static void check_events(struct endpoint *endpoint)
+static void check_events(struct resources *resources)
 {
 	struct ibv_async_event event;
 	struct ibv_cq *cq;
 	void *context;
 
 	errno = 0;
-	CHECK_EQ(ibv_get_cq_event(endpoint->channel, &cq, &context), -1);
+	CHECK_EQ(ibv_get_cq_event(resources->channel, &cq, &context), -1);
 	CHECK_EQ(errno, EBADF);
 	errno = 0;
-	CHECK_EQ(ibv_get_async_event(endpoint->context, &event), -1);
+	CHECK_EQ(ibv_get_async_event(resources->context, &event), -1);
 	CHECK_EQ(errno, EBADF);
 }
 
-static void open_all(struct endpoint *endpoint, struct side *side, const struct plan *plan)
+static void open_all(struct resources *resources, struct endpoint *ep, const struct plan *plan)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 
-	endpoint_open(endpoint, 256, true);
+	resources_open(resources, 256, true);
 	if (plan->gid_index >= 0) {
-		endpoint->gid_index = plan->gid_index;
-		CHECK_ZERO(ibv_query_gid(endpoint->context, ENDPOINT_PORT, plan->gid_index,
-					 &endpoint->gid));
+		resources_use_gid(resources, plan->gid_index);
 	}
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.retry_count = 7;
+	config = ep_defaults(IBV_QPT_RC);
+	config.retry_cnt = 7;
 	if (plan->gid_index >= 0)
-		settings.timeout = HOSTS_TIMEOUT;
-	side_open(side, endpoint, &settings, map_at(plan->sends ? HERE : THERE, 0), STREAM_SIZE);
-	stream_prepare(side);
+		config.timeout = HOSTS_TIMEOUT;
+	ep_open_on(ep, resources, &config, map_at(plan->sends ? HERE : THERE, 0), STREAM_SIZE);
+	stream_prepare(ep);
 }
 
 static int run(int sock, const struct plan *plan)
 {
 	unsigned char *elsewhere;
-	struct endpoint endpoint;
-	struct side side;
-	struct stream stream = {.side = &side, .messages = messages};
+	struct resources resources;
+	struct endpoint ep;
+	struct stream stream = {.ep = &ep, .messages = messages};
 
 	/* The socket to the other process survives as standard input. */
 	CHECK_EQ(dup2(sock, STDIN_FILENO), STDIN_FILENO);
@@ -128,9 +126,9 @@ static int run(int sock, const struct plan *plan)
 		CHECK_ZERO(setns(fd, CLONE_NEWNET));
 	}
 	elsewhere = map_at(plan->sends ? THERE : HERE, BYTE);
-	open_all(&endpoint, &side, plan);
-	side_exchange(&side, STDIN_FILENO);
-	CHECK_ZERO(ibv_req_notify_cq(endpoint.cq, 0));
+	open_all(&resources, &ep, plan);
+	ep_exchange(&ep, STDIN_FILENO);
+	CHECK_ZERO(ibv_req_notify_cq(resources.cq, 0));
 	stream.hook = close_in_traffic;
 	stream.hook_data = (void *)(uintptr_t)plan;
 	stream.hook_every = stream.messages / 2;
@@ -144,10 +142,10 @@ static int run(int sock, const struct plan *plan)
 	sleep_ms(QUIET_MS);
 	intruders_check();
 	if (plan->closes)
-		check_events(&endpoint);
+		check_events(&resources);
 	message_meet(STDIN_FILENO);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	intruders_check();
 	check_own_memory(elsewhere);
 	return 0;

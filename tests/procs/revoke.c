@@ -18,6 +18,7 @@
 #include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/qp_state.h"
 #include "support/random.h"
 
 #include <stdio.h>
@@ -54,17 +55,17 @@ static const char *const way_names[WAYS] = {"ibv_dereg_mr",
 					    "ibv_dealloc_mw, type 2"};
 
 /* A retry count of one: the peer's requests must fail soon, not after the default half second. */
-static void settings_of(struct qp_settings *settings)
+static void config_of(struct ep_config *config)
 {
-	qp_settings_default(settings, IBV_QPT_RC);
-	settings->timeout = 10;
-	settings->retry_count = 1;
+	*config = ep_defaults(IBV_QPT_RC);
+	config->timeout = 10;
+	config->retry_cnt = 1;
 }
 
 /* Writes until the first error; everything before it succeeded, everything behind it flushes. */
-static void write_until_error(struct side *side, uint64_t *seed)
+static void write_until_error(struct endpoint *ep, uint64_t *seed)
 {
-	struct ibv_cq *cq = side->endpoint->cq;
+	struct ibv_cq *cq = ep->resources->cq;
 	uint64_t posted = 0, completed = 0;
 	bool error = false;
 
@@ -75,7 +76,7 @@ static void write_until_error(struct side *side, uint64_t *seed)
 			size_t size = (size_t)8 << (random_next(seed) % 18);
 			size_t at = random_next(seed) % (SIZE - size + 1) & ~(size_t)7;
 
-			CHECK_ZERO(post_write(side, posted++, at, size, at, IBV_SEND_SIGNALED));
+			CHECK_ZERO(ep_write(ep, posted++, at, size, at, IBV_SEND_SIGNALED));
 		}
 		completion_next(cq, &wc);
 		CHECK_EQ(wc.wr_id, completed);
@@ -92,36 +93,36 @@ static int writer(int sock, void *argument)
 {
 	uint64_t rounds = *(uint64_t *)argument;
 	uint64_t seed = 77;
-	struct qp_settings settings;
-	struct endpoint endpoint;
+	struct ep_config config;
+	struct resources resources;
 	uint64_t i;
 
 	promise("the writer sees success up to one error, then flushes");
 	if (over_ring)
 		process_drop_root();
-	settings_of(&settings);
-	endpoint_open(&endpoint, 256, false);
+	config_of(&config);
+	resources_open(&resources, 256, false);
 	for (i = 0; i < rounds; i++) {
-		struct side side;
+		struct endpoint ep;
 
-		side_open(&side, &endpoint, &settings, NULL, SIZE);
-		memset(side.buffer, (int)(i % 100) + 1, SIZE);
-		side_exchange(&side, sock);
-		message_receive(sock, &side.remote.rkey, sizeof(side.remote.rkey));
-		write_until_error(&side, &seed);
+		ep_open_on(&ep, &resources, &config, NULL, SIZE);
+		memset(ep.buffer, (int)(i % 100) + 1, SIZE);
+		ep_exchange(&ep, sock);
+		message_receive(sock, &ep.remote.rkey, sizeof(ep.remote.rkey));
+		write_until_error(&ep, &seed);
 		message_meet(sock);
-		side_close(&side);
+		ep_close(&ep);
 	}
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }
 
 /* A window over the whole buffer, for the ways that are about windows; NULL for the others. */
-static struct ibv_mw *window_bound(struct side *side, enum way way)
+static struct ibv_mw *window_bound(struct endpoint *ep, enum way way)
 {
 	enum ibv_mw_type type = way == LOCAL_INV || way == DEALLOC_2 ? IBV_MW_TYPE_2
 								     : IBV_MW_TYPE_1;
-	struct ibv_mw_bind_info info = {.addr = (uintptr_t)side->buffer,
+	struct ibv_mw_bind_info info = {.addr = (uintptr_t)ep->buffer,
 					.length = SIZE,
 					.mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
@@ -132,23 +133,23 @@ static struct ibv_mw *window_bound(struct side *side, enum way way)
 
 	if (way < LOCAL_INV)
 		return NULL;
-	CHECK_ZERO(ibv_dereg_mr(side->mr));
-	side->mr = ibv_reg_mr(side->endpoint->pd, side->buffer, SIZE,
-			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-	mw = ibv_alloc_mw(side->endpoint->pd, type);
-	CHECK(side->mr && mw);
-	info.mr = side->mr;
+	CHECK_ZERO(ibv_dereg_mr(ep->mr));
+	ep->mr = ibv_reg_mr(ep->resources->pd, ep->buffer, SIZE,
+			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	mw = ibv_alloc_mw(ep->resources->pd, type);
+	CHECK(ep->mr && mw);
+	info.mr = ep->mr;
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	wr.bind_mw.bind_info = bind.bind_info = info;
-	CHECK_ZERO(type == IBV_MW_TYPE_1 ? ibv_bind_mw(side->qp, mw, &bind)
-					 : ibv_post_send(side->qp, &wr, &bad));
-	completion_expect(side->endpoint->cq, 0, IBV_WC_SUCCESS, &wc);
+	CHECK_ZERO(type == IBV_MW_TYPE_1 ? ibv_bind_mw(ep->qp, mw, &bind)
+					 : ibv_post_send(ep->qp, &wr, &bad));
+	completion_expect(ep->resources->cq, 0, IBV_WC_SUCCESS, &wc);
 	return mw;
 }
 
 /* Returns when the completion has been polled. */
-static void invalidate(struct side *side, struct ibv_mw *mw)
+static void invalidate(struct endpoint *ep, struct ibv_mw *mw)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED};
@@ -156,43 +157,43 @@ static void invalidate(struct side *side, struct ibv_mw *mw)
 	struct ibv_wc wc;
 
 	wr.invalidate_rkey = mw->rkey;
-	CHECK_ZERO(mw->type == IBV_MW_TYPE_1 ? ibv_bind_mw(side->qp, mw, &bind)
-					     : ibv_post_send(side->qp, &wr, &bad));
-	completion_expect(side->endpoint->cq, 0, IBV_WC_SUCCESS, &wc);
+	CHECK_ZERO(mw->type == IBV_MW_TYPE_1 ? ibv_bind_mw(ep->qp, mw, &bind)
+					     : ibv_post_send(ep->qp, &wr, &bad));
+	completion_expect(ep->resources->cq, 0, IBV_WC_SUCCESS, &wc);
 }
 
-static void revoke(struct side *side, enum way way, struct ibv_mw *mw, void *elsewhere)
+static void revoke(struct endpoint *ep, enum way way, struct ibv_mw *mw, void *elsewhere)
 {
 	switch (way) {
 	case LOCAL_INV:
 	case RELEASE:
-		invalidate(side, mw);
+		invalidate(ep, mw);
 		break;
 	case DEALLOC_1:
 	case DEALLOC_2:
 		CHECK_ZERO(ibv_dealloc_mw(mw));
 		break;
 	case DEREG:
-		CHECK_ZERO(ibv_dereg_mr(side->mr));
-		side->mr = NULL;
+		CHECK_ZERO(ibv_dereg_mr(ep->mr));
+		ep->mr = NULL;
 		break;
 	case REREG_ACCESS:
-		CHECK_ZERO(ibv_rereg_mr(side->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+		CHECK_ZERO(ibv_rereg_mr(ep->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 					IBV_ACCESS_LOCAL_WRITE));
 		break;
 	case REREG_PLACE:
-		CHECK_ZERO(ibv_rereg_mr(side->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, elsewhere,
+		CHECK_ZERO(ibv_rereg_mr(ep->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, elsewhere,
 					SIZE, 0));
 		break;
 	case TO_ERROR:
-		qp_to_state(side->qp, IBV_QPS_ERR);
+		qp_move(ep->qp, IBV_QPS_ERR);
 		break;
 	case TO_RESET:
-		qp_to_state(side->qp, IBV_QPS_RESET);
+		qp_move(ep->qp, IBV_QPS_RESET);
 		break;
 	default:
-		CHECK_ZERO(ibv_destroy_qp(side->qp));
-		side->qp = NULL;
+		CHECK_ZERO(ibv_destroy_qp(ep->qp));
+		ep->qp = NULL;
 		break;
 	}
 }
@@ -207,48 +208,48 @@ static size_t first_changed(const unsigned char *buffer)
 }
 
 /* The first byte of the buffer was the peer's before, and stays this process's after the call. */
-static void play(struct endpoint *endpoint, int sock, enum way way, uint64_t wait_us,
+static void play(struct resources *resources, int sock, enum way way, uint64_t wait_us,
 		 void *elsewhere)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 	unsigned int turns = 0;
 	struct ibv_mw *mw;
-	struct side side;
+	struct endpoint ep;
 	uint64_t until;
 	size_t at;
 
-	settings_of(&settings);
-	side_open(&side, endpoint, &settings, NULL, SIZE);
-	memset(side.buffer, MARK, SIZE);
-	side_exchange(&side, sock);
-	mw = window_bound(&side, way);
-	message_send(sock, mw ? &mw->rkey : &side.mr->rkey, sizeof(uint32_t));
+	config_of(&config);
+	ep_open_on(&ep, resources, &config, NULL, SIZE);
+	memset(ep.buffer, MARK, SIZE);
+	ep_exchange(&ep, sock);
+	mw = window_bound(&ep, way);
+	message_send(sock, mw ? &mw->rkey : &ep.mr->rkey, sizeof(uint32_t));
 	/* The test proves something only while the writer is writing. */
-	while (((volatile unsigned char *)side.buffer)[turns * 4096u % SIZE] == MARK)
+	while (((volatile unsigned char *)ep.buffer)[turns * 4096u % SIZE] == MARK)
 		spin_once(&turns);
 	for (until = now_us() + wait_us; now_us() < until;)
 		spin_once(&turns);
-	revoke(&side, way, mw, elsewhere);
-	memset(side.buffer, MARK, SIZE);
+	revoke(&ep, way, mw, elsewhere);
+	memset(ep.buffer, MARK, SIZE);
 	sleep_ms(WATCH_MS);
-	at = first_changed(side.buffer);
-	CHECK_SAY(at == SIZE, "byte %zu changed to %#x after the call", at, side.buffer[at]);
+	at = first_changed(ep.buffer);
+	CHECK_SAY(at == SIZE, "byte %zu changed to %#x after the call", at, ep.buffer[at]);
 	/* A moved region goes on taking WRITEs at its new place; end it so that the writer ends. */
 	if (way == REREG_PLACE)
-		qp_to_state(side.qp, IBV_QPS_ERR);
+		qp_move(ep.qp, IBV_QPS_ERR);
 	message_meet(sock);
-	at = first_changed(side.buffer);
-	CHECK_SAY(at == SIZE, "byte %zu changed to %#x long after the call", at, side.buffer[at]);
+	at = first_changed(ep.buffer);
+	CHECK_SAY(at == SIZE, "byte %zu changed to %#x long after the call", at, ep.buffer[at]);
 	if (mw && way < DEALLOC_1)
 		CHECK_ZERO(ibv_dealloc_mw(mw));
-	side_close(&side);
+	ep_close(&ep);
 }
 
 int main(int argc, char **argv)
 {
 	uint64_t rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : 300;
 	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : (now_us() | 1);
-	struct endpoint endpoint;
+	struct resources resources;
 	struct process process;
 	void *elsewhere;
 	uint64_t i;
@@ -262,15 +263,15 @@ int main(int argc, char **argv)
 		CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
 	}
 	promise("the target's objects work");
-	endpoint_open(&endpoint, 256, false);
+	resources_open(&resources, 256, false);
 	elsewhere = memory_shared(SIZE);
 	for (i = 0; i < rounds; i++) {
 		enum way way = (enum way)(i % WAYS);
 
 		promise(way_names[way]);
-		play(&endpoint, process.sock, way, random_next(&seed) % LATEST_US, elsewhere);
+		play(&resources, process.sock, way, random_next(&seed) % LATEST_US, elsewhere);
 	}
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	process_expect_success(&process, PROCESS_PATIENCE_MS);
 	printf("%llu revocations, no byte changed after one\n", (unsigned long long)rounds);
 	return 0;

@@ -25,7 +25,7 @@ enum { SEND_AT = 0, RECEIVE_AT = WINDOW * LARGEST, SIZE = (WINDOW + RECEIVES) * 
 enum { SEND_MARK = 1 << 30 };
 
 struct pair {
-	struct side side;
+	struct endpoint ep;
 	uint64_t posted, completed, received;
 	/* Slots of receives used up and not yet posted again. */
 	int late;
@@ -52,16 +52,15 @@ static void send_next(struct pair *pair, int index)
 	size_t at = SEND_AT + pair->posted % WINDOW * LARGEST;
 	uint32_t size = size_of(pair->posted, index);
 
-	memset(pair->side.buffer + at, byte_of(pair->posted, index), size);
-	memcpy(pair->side.buffer + at, &pair->posted, sizeof(pair->posted));
-	CHECK_ZERO(
-		post_send(&pair->side, SEND_MARK | (uint64_t)index, at, size, IBV_SEND_SIGNALED));
+	memset(pair->ep.buffer + at, byte_of(pair->posted, index), size);
+	memcpy(pair->ep.buffer + at, &pair->posted, sizeof(pair->posted));
+	CHECK_ZERO(ep_send(&pair->ep, SEND_MARK | (uint64_t)index, at, size, IBV_SEND_SIGNALED));
 	pair->posted++;
 }
 
 static void check_message(struct pair *pair, int index, uint64_t slot, uint32_t length)
 {
-	const unsigned char *at = pair->side.buffer + RECEIVE_AT + slot * LARGEST;
+	const unsigned char *at = pair->ep.buffer + RECEIVE_AT + slot * LARGEST;
 	uint64_t number;
 	uint32_t i;
 
@@ -77,8 +76,8 @@ static void check_message(struct pair *pair, int index, uint64_t slot, uint32_t 
 
 static void post_slot(struct pair *pair, int index, uint64_t slot)
 {
-	CHECK_ZERO(post_receive(&pair->side, (uint64_t)index | slot << 16,
-				RECEIVE_AT + slot * LARGEST, LARGEST));
+	CHECK_ZERO(ep_recv(&pair->ep, (uint64_t)index | slot << 16, RECEIVE_AT + slot * LARGEST,
+			   LARGEST));
 }
 
 /* Posts again only when all but one are used up: a queue that is empty half of the time. */
@@ -138,27 +137,27 @@ static void exchange_all(struct pair *pairs, struct ibv_cq *cq)
 static int run(int sock, void *unused)
 {
 	static struct pair pairs[PAIRS];
-	struct qp_settings settings;
-	struct endpoint endpoint;
+	struct ep_config config;
+	struct resources resources;
 	uint64_t slot;
 	int i;
 
 	(void)unused;
 	promise("full rings and RNR neither deadlock, lose nor reorder");
-	endpoint_open(&endpoint, PAIRS * (WINDOW + RECEIVES + 4), false);
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.cap.max_recv_wr = RECEIVES;
+	resources_open(&resources, PAIRS * (WINDOW + RECEIVES + 4), false);
+	config = ep_defaults(IBV_QPT_RC);
+	config.cap.max_recv_wr = RECEIVES;
 	for (i = 0; i < PAIRS; i++) {
-		side_open(&pairs[i].side, &endpoint, &settings, NULL, SIZE);
+		ep_open_on(&pairs[i].ep, &resources, &config, NULL, SIZE);
 		for (slot = 0; slot < RECEIVES; slot++)
 			post_slot(&pairs[i], i, slot);
-		side_exchange(&pairs[i].side, sock);
+		ep_exchange(&pairs[i].ep, sock);
 	}
-	exchange_all(pairs, endpoint.cq);
+	exchange_all(pairs, resources.cq);
 	message_meet(sock);
 	for (i = 0; i < PAIRS; i++)
-		side_close(&pairs[i].side);
-	endpoint_close(&endpoint);
+		ep_close(&pairs[i].ep);
+	resources_close(&resources);
 	return 0;
 }
 

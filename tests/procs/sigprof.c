@@ -68,29 +68,27 @@ static void change_storm(struct stream *stream, uint64_t number)
 static void play(int sock, bool sends)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
-	struct endpoint endpoint;
-	struct side side;
-	struct stream stream = {.side = &side,
-				.messages = messages,
-				.hook = change_storm,
-				.hook_every = CHANGE_EVERY};
+	struct resources resources;
+	struct endpoint ep;
+	struct stream stream = {
+		.ep = &ep, .messages = messages, .hook = change_storm, .hook_every = CHANGE_EVERY};
 
 	promise("a stream loses nothing in a storm of signals");
 	own_thread = (pid_t)syscall(SYS_gettid);
 	CHECK_ZERO(timer_create(CLOCK_MONOTONIC, &event, &clock_timer));
 	/* Also while the library starts: its thread must begin with all signals blocked. */
 	change_storm(&stream, 0);
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, STREAM_SIZE);
-	stream_prepare(&side);
-	side_exchange(&side, sock);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, STREAM_SIZE);
+	stream_prepare(&ep);
+	ep_exchange(&ep, sock);
 	if (sends)
 		stream_send(&stream);
 	else
 		stream_receive(&stream);
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	profile_every(0);
 	alarm_every(0);
 	CHECK_SAY(signals > 0, "the timers never fired: nothing was tested");

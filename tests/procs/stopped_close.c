@@ -9,6 +9,7 @@
 #include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/qp_state.h"
 
 #include <stdio.h>
 
@@ -16,32 +17,32 @@ enum { SIZE = 64 * 1024, MESSAGE = 256, MESSAGES = 16, PROMPT_MS = 1000 };
 
 static int target(int sock, void *unused)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_wc wc = {0};
-	struct side side;
+	struct endpoint ep;
 	int i, whole = 0;
 	char go;
 
 	(void)unused;
 	promise("the stopped side goes on in order");
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
 	for (i = 0; i < MESSAGES; i++)
-		CHECK_ZERO(post_receive(&side, (uint64_t)i, 0, MESSAGE));
-	side_exchange(&side, sock);
+		CHECK_ZERO(ep_recv(&ep, (uint64_t)i, 0, MESSAGE));
+	ep_exchange(&ep, sock);
 	message_meet(sock);
 	/* Stopped here until the other side is long gone. */
 	message_receive(sock, &go, 1);
-	while (completion_try(endpoint.cq, &wc, 100)) {
+	while (completion_try(resources.cq, &wc, 100)) {
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		CHECK_EQ(wc.wr_id, whole);
 		whole++;
 	}
-	CHECK_EQ(qp_state(side.qp), IBV_QPS_RTS);
-	CHECK_ZERO(post_send(&side, 100, 0, MESSAGE, IBV_SEND_SIGNALED));
-	completion_expect(endpoint.cq, 100, IBV_WC_RETRY_EXC_ERR, NULL);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	CHECK_EQ(qp_state(ep.qp), IBV_QPS_RTS);
+	CHECK_ZERO(ep_send(&ep, 100, 0, MESSAGE, IBV_SEND_SIGNALED));
+	completion_expect(resources.cq, 100, IBV_WC_RETRY_EXC_ERR, NULL);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -54,53 +55,53 @@ static void prompt(const char *what, uint64_t since)
 /* Ordinary work that has nothing to do with the stopped process. */
 static void own_pair_works(void)
 {
-	struct endpoint endpoint;
-	struct side here, there;
+	struct resources resources;
+	struct endpoint here, there;
 
-	endpoint_open(&endpoint, 64, false);
-	side_open(&here, &endpoint, NULL, NULL, 4096);
-	side_open(&there, &endpoint, NULL, NULL, 4096);
-	sides_connect(&here, &there);
-	CHECK_ZERO(post_receive(&there, 1, 0, 64));
-	CHECK_ZERO(post_send(&here, 2, 0, 64, 0));
-	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
-	side_close(&here);
-	side_close(&there);
-	endpoint_close(&endpoint);
+	resources_open(&resources, 64, false);
+	ep_open_on(&here, &resources, NULL, NULL, 4096);
+	ep_open_on(&there, &resources, NULL, NULL, 4096);
+	ep_link(&here, &there);
+	CHECK_ZERO(ep_recv(&there, 1, 0, 64));
+	CHECK_ZERO(ep_send(&here, 2, 0, 64, 0));
+	completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
+	ep_close(&here);
+	ep_close(&there);
+	resources_close(&resources);
 }
 
 int main(void)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct process process;
-	struct side side;
+	struct endpoint ep;
 	uint64_t since;
 	int i;
 
 	watchdog(60);
 	process_start(&process, target, NULL);
 	promise("a stopped peer holds nobody up");
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, SIZE);
-	side_exchange(&side, process.sock);
-	CHECK_ZERO(post_write(&side, 50, 0, 64, 0, IBV_SEND_SIGNALED));
-	completion_expect(endpoint.cq, 50, IBV_WC_SUCCESS, NULL);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
+	ep_exchange(&ep, process.sock);
+	CHECK_ZERO(ep_write(&ep, 50, 0, 64, 0, IBV_SEND_SIGNALED));
+	completion_expect(resources.cq, 50, IBV_WC_SUCCESS, NULL);
 	message_meet(process.sock);
 	process_stop(&process);
 
 	since = now_ms();
 	for (i = 0; i < MESSAGES; i++)
-		CHECK_ZERO(post_send(&side, (uint64_t)i, 0, MESSAGE, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_send(&ep, (uint64_t)i, 0, MESSAGE, IBV_SEND_SIGNALED));
 	prompt("ibv_post_send", since);
 	since = now_ms();
-	CHECK_ZERO(ibv_dereg_mr(side.mr));
-	side.mr = NULL;
+	CHECK_ZERO(ibv_dereg_mr(ep.mr));
+	ep.mr = NULL;
 	prompt("ibv_dereg_mr", since);
 	since = now_ms();
-	side_close(&side);
+	ep_close(&ep);
 	prompt("ibv_destroy_qp", since);
 	since = now_ms();
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	prompt("ibv_close_device", since);
 	since = now_ms();
 	own_pair_works();

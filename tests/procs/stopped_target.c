@@ -71,27 +71,27 @@ static void check_filled(const unsigned char *at, size_t size, unsigned int salt
 /* Two connections: one stays free for one-sided work while the other's SENDs wait. */
 static int target(int sock, void *unused)
 {
-	struct side one_sided, two_sided;
-	struct endpoint endpoint;
+	struct endpoint one_sided, two_sided;
+	struct resources resources;
 	uint64_t counter = COUNTER;
 	int i;
 
 	(void)unused;
 	promise("the target finds everything after it went on");
-	endpoint_open(&endpoint, 256, false);
-	side_open(&one_sided, &endpoint, NULL, NULL, SIZE);
-	side_open(&two_sided, &endpoint, NULL, NULL, SIZE);
+	resources_open(&resources, 256, false);
+	ep_open_on(&one_sided, &resources, NULL, NULL, SIZE);
+	ep_open_on(&two_sided, &resources, NULL, NULL, SIZE);
 	fill(one_sided.buffer + READ_AT, LARGE / 2, 2);
 	memcpy(one_sided.buffer + COUNTER_AT, &counter, sizeof(counter));
 	for (i = 0; i < MESSAGES; i++)
-		CHECK_ZERO(post_receive(&two_sided, (uint64_t)i, MESSAGE_AT + (size_t)i * MESSAGE,
-					MESSAGE));
-	side_exchange(&one_sided, sock);
-	side_exchange(&two_sided, sock);
+		CHECK_ZERO(ep_recv(&two_sided, (uint64_t)i, MESSAGE_AT + (size_t)i * MESSAGE,
+				   MESSAGE));
+	ep_exchange(&one_sided, sock);
+	ep_exchange(&two_sided, sock);
 	message_meet(sock);
 	/* Stopped somewhere here. */
 	for (i = 0; i < MESSAGES; i++)
-		completion_expect(endpoint.cq, (uint64_t)i, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, (uint64_t)i, IBV_WC_SUCCESS, NULL);
 	for (i = 0; i < MESSAGES; i++)
 		check_filled(two_sided.buffer + MESSAGE_AT + (size_t)i * MESSAGE, MESSAGE,
 			     (unsigned int)i);
@@ -101,9 +101,9 @@ static int target(int sock, void *unused)
 	memcpy(&counter, one_sided.buffer + STORED_AT, sizeof(counter));
 	CHECK_EQ(counter, STORED);
 	message_meet(sock);
-	side_close(&one_sided);
-	side_close(&two_sided);
-	endpoint_close(&endpoint);
+	ep_close(&one_sided);
+	ep_close(&two_sided);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -115,12 +115,12 @@ static uint64_t word_at(const unsigned char *at)
 	return value;
 }
 
-static void atomic_write(struct side *side, uint64_t wr_id)
+static void atomic_write(struct endpoint *ep, uint64_t wr_id)
 {
 	uint64_t value = STORED;
-	struct ibv_sge sge = {.addr = (uintptr_t)side->buffer + STORED_AT,
+	struct ibv_sge sge = {.addr = (uintptr_t)ep->buffer + STORED_AT,
 			      .length = sizeof(value),
-			      .lkey = side->mr->lkey};
+			      .lkey = ep->mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = wr_id,
 				 .sg_list = &sge,
 				 .num_sge = 1,
@@ -128,77 +128,77 @@ static void atomic_write(struct side *side, uint64_t wr_id)
 				 .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_send_wr *bad;
 
-	memcpy(side->buffer + STORED_AT, &value, sizeof(value));
-	wr.wr.rdma.remote_addr = side->remote.addr + STORED_AT;
-	wr.wr.rdma.rkey = side->remote.rkey;
-	CHECK_ZERO(ibv_post_send(side->qp, &wr, &bad));
-	completion_expect(side->endpoint->cq, wr_id, IBV_WC_SUCCESS, NULL);
+	memcpy(ep->buffer + STORED_AT, &value, sizeof(value));
+	wr.wr.rdma.remote_addr = ep->remote.addr + STORED_AT;
+	wr.wr.rdma.rkey = ep->remote.rkey;
+	CHECK_ZERO(ibv_post_send(ep->qp, &wr, &bad));
+	completion_expect(ep->resources->cq, wr_id, IBV_WC_SUCCESS, NULL);
 }
 
-static void one_sided_work(struct side *side)
+static void one_sided_work(struct endpoint *ep)
 {
-	struct ibv_cq *cq = side->endpoint->cq;
+	struct ibv_cq *cq = ep->resources->cq;
 
-	fill(side->buffer + WRITE_AT, LARGE, 1);
-	CHECK_ZERO(post_write(side, 1, WRITE_AT, LARGE, WRITE_AT, IBV_SEND_SIGNALED));
+	fill(ep->buffer + WRITE_AT, LARGE, 1);
+	CHECK_ZERO(ep_write(ep, 1, WRITE_AT, LARGE, WRITE_AT, IBV_SEND_SIGNALED));
 	completion_expect(cq, 1, IBV_WC_SUCCESS, NULL);
-	CHECK_ZERO(post_write(side, 2, WRITE_AT, 8, WRITE_AT, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_write(ep, 2, WRITE_AT, 8, WRITE_AT, IBV_SEND_SIGNALED));
 	completion_expect(cq, 2, IBV_WC_SUCCESS, NULL);
-	CHECK_ZERO(post_read(side, 3, READ_AT, LARGE / 2, READ_AT, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_read(ep, 3, READ_AT, LARGE / 2, READ_AT, IBV_SEND_SIGNALED));
 	completion_expect(cq, 3, IBV_WC_SUCCESS, NULL);
-	check_filled(side->buffer + READ_AT, LARGE / 2, 2);
-	CHECK_ZERO(post_fetch_add(side, 4, COUNTER_AT, COUNTER_AT, ADDED, IBV_SEND_SIGNALED));
+	check_filled(ep->buffer + READ_AT, LARGE / 2, 2);
+	CHECK_ZERO(ep_fetch_add(ep, 4, COUNTER_AT, COUNTER_AT, ADDED, IBV_SEND_SIGNALED));
 	completion_expect(cq, 4, IBV_WC_SUCCESS, NULL);
-	CHECK_EQ(word_at(side->buffer + COUNTER_AT), COUNTER);
-	CHECK_ZERO(post_compare_swap(side, 5, COUNTER_AT, COUNTER_AT, COUNTER + ADDED, SWAPPED,
-				     IBV_SEND_SIGNALED));
+	CHECK_EQ(word_at(ep->buffer + COUNTER_AT), COUNTER);
+	CHECK_ZERO(ep_compare_swap(ep, 5, COUNTER_AT, COUNTER_AT, COUNTER + ADDED, SWAPPED,
+				   IBV_SEND_SIGNALED));
 	completion_expect(cq, 5, IBV_WC_SUCCESS, NULL);
-	CHECK_EQ(word_at(side->buffer + COUNTER_AT), COUNTER + ADDED);
-	atomic_write(side, 7);
+	CHECK_EQ(word_at(ep->buffer + COUNTER_AT), COUNTER + ADDED);
+	atomic_write(ep, 7);
 	/* A comparison that fails changes nothing and still answers. */
-	CHECK_ZERO(post_compare_swap(side, 6, COUNTER_AT, COUNTER_AT, 1, 2, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_compare_swap(ep, 6, COUNTER_AT, COUNTER_AT, 1, 2, IBV_SEND_SIGNALED));
 	completion_expect(cq, 6, IBV_WC_SUCCESS, NULL);
-	CHECK_EQ(word_at(side->buffer + COUNTER_AT), SWAPPED);
+	CHECK_EQ(word_at(ep->buffer + COUNTER_AT), SWAPPED);
 }
 
-static void post_messages(struct side *side)
+static void post_messages(struct endpoint *ep)
 {
 	int i;
 
 	for (i = 0; i < MESSAGES; i++) {
 		size_t at = MESSAGE_AT + (size_t)i * MESSAGE;
 
-		fill(side->buffer + at, MESSAGE, (unsigned int)i);
-		CHECK_ZERO(post_send(side, (uint64_t)i, at, MESSAGE, IBV_SEND_SIGNALED));
+		fill(ep->buffer + at, MESSAGE, (unsigned int)i);
+		CHECK_ZERO(ep_send(ep, (uint64_t)i, at, MESSAGE, IBV_SEND_SIGNALED));
 	}
 }
 
 /* An empty WRITE on each connection: no data, no receive, but the processes have met. */
-static void first_contact(struct side *one_sided, struct side *two_sided)
+static void first_contact(struct endpoint *one_sided, struct endpoint *two_sided)
 {
-	CHECK_ZERO(post_write(one_sided, 0, 0, 0, 0, IBV_SEND_SIGNALED));
-	completion_expect(one_sided->endpoint->cq, 0, IBV_WC_SUCCESS, NULL);
-	CHECK_ZERO(post_write(two_sided, 0, 0, 0, 0, IBV_SEND_SIGNALED));
-	completion_expect(two_sided->endpoint->cq, 0, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(ep_write(one_sided, 0, 0, 0, 0, IBV_SEND_SIGNALED));
+	completion_expect(one_sided->resources->cq, 0, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(ep_write(two_sided, 0, 0, 0, 0, IBV_SEND_SIGNALED));
+	completion_expect(two_sided->resources->cq, 0, IBV_WC_SUCCESS, NULL);
 }
 
 int main(int argc, char **argv)
 {
 	unsigned int seconds = argc > 1 ? (unsigned int)atoi(argv[1]) : 10;
-	struct side one_sided, two_sided;
-	struct endpoint one, two;
+	struct endpoint one_sided, two_sided;
+	struct resources one, two;
 	struct process process;
 	int i;
 
 	watchdog(seconds + 90);
 	process_start(&process, target, NULL);
 	promise("the two processes find each other");
-	endpoint_open(&one, 256, false);
-	endpoint_open(&two, 256, false);
-	side_open(&one_sided, &one, NULL, NULL, SIZE);
-	side_open(&two_sided, &two, NULL, NULL, SIZE);
-	side_exchange(&one_sided, process.sock);
-	side_exchange(&two_sided, process.sock);
+	resources_open(&one, 256, false);
+	resources_open(&two, 256, false);
+	ep_open_on(&one_sided, &one, NULL, NULL, SIZE);
+	ep_open_on(&two_sided, &two, NULL, NULL, SIZE);
+	ep_exchange(&one_sided, process.sock);
+	ep_exchange(&two_sided, process.sock);
 	if (argc > 2)
 		sleep_ms(CONTACT_MS);
 	else
@@ -214,7 +214,7 @@ int main(int argc, char **argv)
 	promise("a SEND to a stopped target waits without an error");
 	post_messages(&two_sided);
 	completion_none(two.cq, seconds * 500);
-	CHECK_ZERO(post_write(&one_sided, 9, WRITE_AT, 64, WRITE_AT, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_write(&one_sided, 9, WRITE_AT, 64, WRITE_AT, IBV_SEND_SIGNALED));
 	completion_expect(one.cq, 9, IBV_WC_SUCCESS, NULL);
 	completion_none(two.cq, seconds * 500);
 	CHECK_EQ(state_of(process.pid), 'T');
@@ -224,10 +224,10 @@ int main(int argc, char **argv)
 	for (i = 0; i < MESSAGES; i++)
 		completion_expect(two.cq, (uint64_t)i, IBV_WC_SUCCESS, NULL);
 	message_meet(process.sock);
-	side_close(&one_sided);
-	side_close(&two_sided);
-	endpoint_close(&one);
-	endpoint_close(&two);
+	ep_close(&one_sided);
+	ep_close(&two_sided);
+	resources_close(&one);
+	resources_close(&two);
 	process_expect_success(&process, PROCESS_PATIENCE_MS);
 	return 0;
 }

@@ -19,19 +19,19 @@ static size_t write_slot(uint64_t number)
 	return WRITE_AT + number / 4 % WRITE_SLOTS * WRITE_SIZE;
 }
 
-static void fill(struct side *side, size_t at, size_t size, uint64_t number)
+static void fill(struct endpoint *ep, size_t at, size_t size, uint64_t number)
 {
-	uint64_t *words = (uint64_t *)(void *)(side->buffer + at);
+	uint64_t *words = (uint64_t *)(void *)(ep->buffer + at);
 	size_t i;
 
 	for (i = 0; i < size / sizeof(*words); i++)
 		words[i] = number;
 }
 
-static void check_filled(struct side *side, const char *what, size_t at, size_t size,
+static void check_filled(struct endpoint *ep, const char *what, size_t at, size_t size,
 			 uint64_t number)
 {
-	const uint64_t *words = (const uint64_t *)(const void *)(side->buffer + at);
+	const uint64_t *words = (const uint64_t *)(const void *)(ep->buffer + at);
 	size_t i;
 
 	for (i = 0; i < size / sizeof(*words); i++)
@@ -40,31 +40,31 @@ static void check_filled(struct side *side, const char *what, size_t at, size_t 
 			  (unsigned long long)words[i]);
 }
 
-void stream_prepare(struct side *side)
+void stream_prepare(struct endpoint *ep)
 {
 	uint64_t i;
 
 	for (i = 0; i < RECEIVES; i++)
-		CHECK_ZERO(post_receive(side, i, send_slot(i), MESSAGE));
+		CHECK_ZERO(ep_recv(ep, i, send_slot(i), MESSAGE));
 }
 
 /* Posts what belongs to one message; returns how many completions will come. */
-static int post_message(struct side *side, uint64_t number)
+static int post_message(struct endpoint *ep, uint64_t number)
 {
 	int count = 1;
 
 	if (number % 4 == 0) {
-		fill(side, write_slot(number), WRITE_SIZE, number);
-		CHECK_ZERO(post_write(side, number * KINDS + KIND_WRITE, write_slot(number),
-				      WRITE_SIZE, write_slot(number), IBV_SEND_SIGNALED));
+		fill(ep, write_slot(number), WRITE_SIZE, number);
+		CHECK_ZERO(ep_write(ep, number * KINDS + KIND_WRITE, write_slot(number), WRITE_SIZE,
+				    write_slot(number), IBV_SEND_SIGNALED));
 		count++;
 	}
-	fill(side, send_slot(number), MESSAGE, number);
-	CHECK_ZERO(post_send(side, number * KINDS + KIND_SEND, send_slot(number), MESSAGE,
-			     IBV_SEND_SIGNALED));
+	fill(ep, send_slot(number), MESSAGE, number);
+	CHECK_ZERO(ep_send(ep, number * KINDS + KIND_SEND, send_slot(number), MESSAGE,
+			   IBV_SEND_SIGNALED));
 	if (number % 16 == 0) {
-		CHECK_ZERO(post_read(side, number * KINDS + KIND_READ, READ_AT, WRITE_SIZE,
-				     write_slot(number), IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_read(ep, number * KINDS + KIND_READ, READ_AT, WRITE_SIZE,
+				   write_slot(number), IBV_SEND_SIGNALED));
 		count++;
 	}
 	return count;
@@ -72,17 +72,17 @@ static int post_message(struct side *side, uint64_t number)
 
 static void take_completion(struct stream *stream)
 {
-	struct side *side = stream->side;
+	struct endpoint *ep = stream->ep;
 	unsigned int patience = stream->patience_ms ? stream->patience_ms : COMPLETION_WAIT_MS;
 	struct ibv_wc wc = {0};
 
-	CHECK_SAY(completion_try(side->endpoint->cq, &wc, patience),
+	CHECK_SAY(completion_try(ep->resources->cq, &wc, patience),
 		  "no send completion within %u ms", patience);
 	if (wc.status != IBV_WC_SUCCESS)
 		completion_print(&wc);
 	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 	if (wc.wr_id % KINDS == KIND_READ)
-		check_filled(side, "READ of", READ_AT, WRITE_SIZE, wc.wr_id / KINDS);
+		check_filled(ep, "READ of", READ_AT, WRITE_SIZE, wc.wr_id / KINDS);
 }
 
 void stream_send(struct stream *stream)
@@ -93,7 +93,7 @@ void stream_send(struct stream *stream)
 	for (number = 0; number < stream->messages; number++) {
 		if (stream->hook && number % stream->hook_every == 0)
 			stream->hook(stream, number);
-		outstanding += post_message(stream->side, number);
+		outstanding += post_message(stream->ep, number);
 		for (; outstanding > STREAM_WINDOW; outstanding--)
 			take_completion(stream);
 	}
@@ -103,7 +103,7 @@ void stream_send(struct stream *stream)
 
 void stream_receive(struct stream *stream)
 {
-	struct side *side = stream->side;
+	struct endpoint *ep = stream->ep;
 	unsigned int patience = stream->patience_ms ? stream->patience_ms : COMPLETION_WAIT_MS;
 	uint64_t number;
 
@@ -112,7 +112,7 @@ void stream_receive(struct stream *stream)
 
 		if (stream->hook && number % stream->hook_every == 0)
 			stream->hook(stream, number);
-		CHECK_SAY(completion_try(side->endpoint->cq, &wc, patience),
+		CHECK_SAY(completion_try(ep->resources->cq, &wc, patience),
 			  "message %llu did not come within %u ms", (unsigned long long)number,
 			  patience);
 		if (wc.status != IBV_WC_SUCCESS)
@@ -120,10 +120,10 @@ void stream_receive(struct stream *stream)
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		CHECK_EQ(wc.wr_id, number % RECEIVES);
 		CHECK_EQ(wc.byte_len, MESSAGE);
-		check_filled(side, "SEND", send_slot(number), MESSAGE, number);
+		check_filled(ep, "SEND", send_slot(number), MESSAGE, number);
 		if (number % 4 == 0)
-			check_filled(side, "WRITE in front of", write_slot(number), WRITE_SIZE,
+			check_filled(ep, "WRITE in front of", write_slot(number), WRITE_SIZE,
 				     number);
-		CHECK_ZERO(post_receive(side, wc.wr_id, send_slot(number), MESSAGE));
+		CHECK_ZERO(ep_recv(ep, wc.wr_id, send_slot(number), MESSAGE));
 	}
 }

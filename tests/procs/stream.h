@@ -14,7 +14,7 @@
 enum { STREAM_SIZE = 1024 * 1024, STREAM_WINDOW = 16 };
 
 struct stream {
-	struct side *side;
+	struct endpoint *ep;
 	uint64_t messages;
 	/* Called in front of message n for every n divisible by hook_every; may be NULL. */
 	void (*hook)(struct stream *stream, uint64_t number);
@@ -25,7 +25,7 @@ struct stream {
 };
 
 /* Before the connection: posts the receives of the receiving end. */
-void stream_prepare(struct side *side);
+void stream_prepare(struct endpoint *ep);
 void stream_send(struct stream *stream);
 void stream_receive(struct stream *stream);
 

@@ -9,6 +9,7 @@
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/process.h"
+#include "support/qp_state.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -16,9 +17,9 @@
 /* One connection to a victim as the survivor sees it. */
 struct watch {
 	struct kill_shared *shared;
-	struct endpoint *endpoint;
+	struct resources *resources;
 	struct ibv_cq *recv_cq;
-	struct side side;
+	struct endpoint ep;
 	uint64_t posted, completed;
 	int flushed;
 	bool error;
@@ -36,7 +37,7 @@ const char *kill_mode_name(enum kill_mode mode)
 	return names[mode];
 }
 
-void kill_mix(struct side *side, uint64_t number, bool sends, bool one_sided)
+void kill_mix(struct endpoint *ep, uint64_t number, bool sends, bool one_sided)
 {
 	size_t size = (size_t)8 << (number * 7 % 14);
 	size_t at = KILL_SIZE / 2;
@@ -44,13 +45,13 @@ void kill_mix(struct side *side, uint64_t number, bool sends, bool one_sided)
 	int result;
 
 	if (sends && (!one_sided || number % 4 == 3))
-		result = post_send(side, number, 0, KILL_MESSAGE, flags);
+		result = ep_send(ep, number, 0, KILL_MESSAGE, flags);
 	else if (number % 3 == 0)
-		result = post_read(side, number, at, size, at, flags);
+		result = ep_read(ep, number, at, size, at, flags);
 	else if (number % 7 == 1)
-		result = post_fetch_add(side, number, 0, 0, 1, flags);
+		result = ep_fetch_add(ep, number, 0, 0, 1, flags);
 	else
-		result = post_write(side, number, at, size, at, flags);
+		result = ep_write(ep, number, at, size, at, flags);
 	CHECK_ZERO(result);
 }
 
@@ -59,7 +60,7 @@ static void take_sends(struct watch *watch)
 {
 	struct ibv_wc wc = {0};
 
-	while (ibv_poll_cq(watch->endpoint->cq, 1, &wc) == 1) {
+	while (ibv_poll_cq(watch->resources->cq, 1, &wc) == 1) {
 		enum ibv_wc_status failure = watch->error ? IBV_WC_WR_FLUSH_ERR
 							  : IBV_WC_RETRY_EXC_ERR;
 
@@ -85,7 +86,7 @@ static void take_receives(struct watch *watch)
 
 	while (ibv_poll_cq(watch->recv_cq, 1, &wc) == 1) {
 		if (wc.status == IBV_WC_SUCCESS) {
-			CHECK_ZERO(post_receive(&watch->side, wc.wr_id, 4096, KILL_MESSAGE));
+			CHECK_ZERO(ep_recv(&watch->ep, wc.wr_id, 4096, KILL_MESSAGE));
 			continue;
 		}
 		if (wc.status != IBV_WC_WR_FLUSH_ERR)
@@ -105,7 +106,7 @@ static void run_until_error(struct watch *watch, enum kill_mode mode)
 
 	while (!watch->error || watch->completed < watch->posted) {
 		if (!watch->error && watch->posted - watch->completed < KILL_WINDOW)
-			kill_mix(&watch->side, watch->posted++, sends, one_sided);
+			kill_mix(&watch->ep, watch->posted++, sends, one_sided);
 		take_sends(watch);
 		take_receives(watch);
 		spin_once(&turns);
@@ -131,7 +132,7 @@ static void receive_until_death(struct watch *watch, int sock)
 		take_receives(watch);
 	}
 	CHECK_EQ(watch->flushed, 0);
-	CHECK_EQ(qp_state(watch->side.qp), IBV_QPS_RTS);
+	CHECK_EQ(qp_state(watch->ep.qp), IBV_QPS_RTS);
 	watch->shared->killed_us = now_us();
 	run_until_error(watch, KILL_RECEIVING);
 }
@@ -141,8 +142,8 @@ static void end_in_error(struct watch *watch)
 {
 	uint64_t until = now_ms() + 2000;
 
-	CHECK_EQ(qp_state(watch->side.qp), IBV_QPS_ERR);
-	CHECK_ZERO(post_send(&watch->side, watch->posted++, 0, KILL_MESSAGE, IBV_SEND_SIGNALED));
+	CHECK_EQ(qp_state(watch->ep.qp), IBV_QPS_ERR);
+	CHECK_ZERO(ep_send(&watch->ep, watch->posted++, 0, KILL_MESSAGE, IBV_SEND_SIGNALED));
 	while (watch->completed < watch->posted || watch->flushed < KILL_RECEIVES) {
 		take_sends(watch);
 		take_receives(watch);
@@ -151,27 +152,27 @@ static void end_in_error(struct watch *watch)
 			  watch->flushed, KILL_RECEIVES);
 	}
 	CHECK_EQ(watch->flushed, KILL_RECEIVES);
-	side_close(&watch->side);
+	ep_close(&watch->ep);
 }
 
 static void open_watch(struct watch *watch, enum kill_mode mode)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 	int i;
 
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.recv_cq = watch->recv_cq;
+	config = ep_defaults(IBV_QPT_RC);
+	config.recv_cq = watch->recv_cq;
 	/*
 	 * Nothing tells of the death of a peer that was never met: the retries run out, here after
 	 * 130 ms.
 	 */
 	if (mode == KILL_NO_CONTACT) {
-		settings.timeout = 12;
-		settings.retry_count = 7;
+		config.timeout = 12;
+		config.retry_cnt = 7;
 	}
-	side_open(&watch->side, watch->endpoint, &settings, NULL, KILL_SIZE);
+	ep_open_on(&watch->ep, watch->resources, &config, NULL, KILL_SIZE);
 	for (i = 0; i < KILL_RECEIVES; i++)
-		CHECK_ZERO(post_receive(&watch->side, (uint64_t)i, 4096, KILL_MESSAGE));
+		CHECK_ZERO(ep_recv(&watch->ep, (uint64_t)i, 4096, KILL_MESSAGE));
 }
 
 static void survive(struct watch *watch, int sock, enum kill_mode mode)
@@ -182,10 +183,10 @@ static void survive(struct watch *watch, int sock, enum kill_mode mode)
 
 	promise(kill_mode_name(mode));
 	open_watch(watch, mode);
-	message_swap(sock, &watch->side.local, &remote, sizeof(remote));
+	message_swap(sock, &watch->ep.local, &remote, sizeof(remote));
 	if (mode == KILL_NO_CONTACT)
 		message_receive(sock, &killed, 1);
-	side_connect(&watch->side, &remote);
+	ep_connect(&watch->ep, &remote);
 	if (mode == KILL_NO_CONTACT)
 		watch->shared->killed_us = now_us();
 	else
@@ -210,47 +211,47 @@ static void survive(struct watch *watch, int sock, enum kill_mode mode)
 
 struct canary {
 	struct kill_shared *shared;
-	struct side side;
+	struct endpoint ep;
 };
 
 /* Blocks for events only: a peer's death elsewhere must not cost this thread a wake-up. */
 static void *canary_receive(void *argument)
 {
 	struct canary *canary = argument;
-	struct endpoint *endpoint = canary->side.endpoint;
+	struct resources *resources = canary->ep.resources;
 	struct ibv_wc wc = {0};
 	struct ibv_cq *cq;
 	void *context;
 
 	while (!canary->shared->stop) {
-		CHECK_ZERO(ibv_get_cq_event(endpoint->channel, &cq, &context));
+		CHECK_ZERO(ibv_get_cq_event(resources->channel, &cq, &context));
 		ibv_ack_cq_events(cq, 1);
 		CHECK_ZERO(ibv_req_notify_cq(cq, 0));
 		while (ibv_poll_cq(cq, 1, &wc) == 1) {
 			CHECK_EQ(wc.status, IBV_WC_SUCCESS);
-			CHECK_ZERO(post_receive(&canary->side, 0, 0, KILL_MESSAGE));
+			CHECK_ZERO(ep_recv(&canary->ep, 0, 0, KILL_MESSAGE));
 			canary->shared->canary++;
 		}
 	}
 	return NULL;
 }
 
-static void canary_open(struct canary *canary, struct endpoint *endpoint, int sock)
+static void canary_open(struct canary *canary, struct resources *resources, int sock)
 {
 	int i;
 
-	endpoint_open(endpoint, 256, true);
-	side_open(&canary->side, endpoint, NULL, NULL, 4096);
+	resources_open(resources, 256, true);
+	ep_open_on(&canary->ep, resources, NULL, NULL, 4096);
 	for (i = 0; i < KILL_RECEIVES; i++)
-		CHECK_ZERO(post_receive(&canary->side, 0, 0, KILL_MESSAGE));
-	CHECK_ZERO(ibv_req_notify_cq(endpoint->cq, 0));
-	side_exchange(&canary->side, sock);
+		CHECK_ZERO(ep_recv(&canary->ep, 0, 0, KILL_MESSAGE));
+	CHECK_ZERO(ibv_req_notify_cq(resources->cq, 0));
+	ep_exchange(&canary->ep, sock);
 }
 
 int survivor_main(int sock, void *argument)
 {
 	struct canary canary = {.shared = argument};
-	struct endpoint endpoint, canary_endpoint;
+	struct resources resources, canary_endpoint;
 	struct kill_round round;
 	struct ibv_cq *recv_cq;
 	pthread_t thread;
@@ -258,20 +259,20 @@ int survivor_main(int sock, void *argument)
 	promise("the survivor's objects work");
 	canary_open(&canary, &canary_endpoint, sock);
 	CHECK_ZERO(pthread_create(&thread, NULL, canary_receive, &canary));
-	endpoint_open(&endpoint, 1024, false);
-	recv_cq = ibv_create_cq(endpoint.context, 1024, NULL, NULL, 0);
+	resources_open(&resources, 1024, false);
+	recv_cq = ibv_create_cq(resources.context, 1024, NULL, NULL, 0);
 	CHECK(recv_cq);
 	for (message_receive(sock, &round, sizeof(round)); !round.quit;
 	     message_receive(sock, &round, sizeof(round))) {
 		struct watch watch = {
-			.shared = argument, .endpoint = &endpoint, .recv_cq = recv_cq};
+			.shared = argument, .resources = &resources, .recv_cq = recv_cq};
 
 		survive(&watch, sock, round.mode);
 	}
 	CHECK_ZERO(pthread_join(thread, NULL));
-	side_close(&canary.side);
-	endpoint_close(&canary_endpoint);
+	ep_close(&canary.ep);
+	resources_close(&canary_endpoint);
 	CHECK_ZERO(ibv_destroy_cq(recv_cq));
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }

@@ -45,7 +45,7 @@ struct kill_shared {
 const char *kill_mode_name(enum kill_mode mode);
 
 /* Posts request `number` of a mix, signalled. */
-void kill_mix(struct side *side, uint64_t number, bool sends, bool one_sided);
+void kill_mix(struct endpoint *ep, uint64_t number, bool sends, bool one_sided);
 
 /* The survivor process; argument is the struct kill_shared. */
 int survivor_main(int sock, void *argument);

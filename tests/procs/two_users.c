@@ -32,38 +32,38 @@ static uid_t users[2];
 static bool drops_late;
 
 /* A key that the other user did not give stays closed, however the memory is reached. */
-static void wrong_key(struct side *side)
+static void wrong_key(struct endpoint *ep)
 {
-	struct ibv_cq *cq = side->endpoint->cq;
+	struct ibv_cq *cq = ep->resources->cq;
 
-	side->remote.rkey ^= 0x100;
-	CHECK_ZERO(post_write(side, 4, 0, 4096, 0, IBV_SEND_SIGNALED));
+	ep->remote.rkey ^= 0x100;
+	CHECK_ZERO(ep_write(ep, 4, 0, 4096, 0, IBV_SEND_SIGNALED));
 	completion_expect(cq, 4, IBV_WC_REM_ACCESS_ERR, NULL);
 }
 
 static int run(int sock, uid_t user, bool initiates)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
 	promise(drops_late ? "privileges dropped after the queue pair was made"
 			   : "two users reach each other");
 	if (!drops_late)
 		become(user);
-	endpoint_open(&endpoint, 256, false);
-	side_open(&side, &endpoint, NULL, NULL, EXERCISE_SIZE);
+	resources_open(&resources, 256, false);
+	ep_open_on(&ep, &resources, NULL, NULL, EXERCISE_SIZE);
 	if (drops_late)
 		become(user);
-	side_exchange(&side, sock);
+	ep_exchange(&ep, sock);
 	if (initiates) {
-		exercise_initiate(&side, sock, ROUNDS);
-		wrong_key(&side);
+		exercise_initiate(&ep, sock, ROUNDS);
+		wrong_key(&ep);
 	} else {
-		exercise_serve(&side, sock, ROUNDS);
+		exercise_serve(&ep, sock, ROUNDS);
 	}
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -20,35 +20,35 @@ enum { CPU_MS = 300 };
 
 static bool contact;
 
-static void open_here(struct endpoint *endpoint, struct side *side)
+static void open_here(struct resources *resources, struct endpoint *ep)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.cap.max_send_wr = settings.cap.max_recv_wr = DEPTH;
-	endpoint_open(endpoint, 2 * DEPTH, false);
-	side_open(side, endpoint, &settings, NULL, SIZE);
+	config = ep_defaults(IBV_QPT_RC);
+	config.cap.max_send_wr = config.cap.max_recv_wr = DEPTH;
+	resources_open(resources, 2 * DEPTH, false);
+	ep_open_on(ep, resources, &config, NULL, SIZE);
 }
 
 static int peer(int sock, void *unused)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	int i;
 
 	(void)unused;
 	promise("what waited for a stopped process arrives");
-	open_here(&endpoint, &side);
+	open_here(&resources, &ep);
 	for (i = 0; i < DEPTH; i++)
-		CHECK_ZERO(post_receive(&side, (uint64_t)i, 0, LENGTH));
-	side_exchange(&side, sock);
+		CHECK_ZERO(ep_recv(&ep, (uint64_t)i, 0, LENGTH));
+	ep_exchange(&ep, sock);
 	message_meet(sock);
 	/* Stopped somewhere here. */
 	for (i = 0; i < DEPTH; i++)
-		completion_expect(endpoint.cq, (uint64_t)i, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, (uint64_t)i, IBV_WC_SUCCESS, NULL);
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -74,42 +74,42 @@ static void check_waits_idly(void)
 
 int main(int argc, char **argv)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct process process;
-	struct side side;
+	struct endpoint ep;
 	int i;
 
 	contact = argc < 2 || strcmp(argv[1], "contact") == 0;
 	watchdog(60);
 	process_start(&process, peer, NULL);
-	open_here(&endpoint, &side);
+	open_here(&resources, &ep);
 	promise("a process that waits for a stopped one needs no processor time");
 	if (contact) {
 		struct peer theirs;
 
-		message_swap(process.sock, &side.local, &theirs, sizeof(theirs));
+		message_swap(process.sock, &ep.local, &theirs, sizeof(theirs));
 		process_stop(&process);
-		side_connect(&side, &theirs);
+		ep_connect(&ep, &theirs);
 		check_waits_idly();
 		process_continue(&process);
 		message_meet(process.sock);
 		message_meet(process.sock);
 	} else {
-		side_exchange(&side, process.sock);
+		ep_exchange(&ep, process.sock);
 		message_meet(process.sock);
 		process_stop(&process);
 	}
 	for (i = 0; i < DEPTH; i++)
-		CHECK_ZERO(post_send(&side, (uint64_t)i, 0, LENGTH, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_send(&ep, (uint64_t)i, 0, LENGTH, IBV_SEND_SIGNALED));
 	if (!contact) {
 		check_waits_idly();
 		process_continue(&process);
 	}
 	for (i = 0; i < DEPTH; i++)
-		completion_expect(endpoint.cq, (uint64_t)i, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, (uint64_t)i, IBV_WC_SUCCESS, NULL);
 	message_meet(process.sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	process_expect_success(&process, PROCESS_PATIENCE_MS);
 	return 0;
 }

@@ -22,6 +22,7 @@
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/process.h"
+#include "support/qp_state.h"
 #include "support/random.h"
 #include "support/xrc.h"
 
@@ -79,33 +80,33 @@ static int object_event(struct ibv_context *context, unsigned int ms)
 
 static int domain_member(int sock, void *unused)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_xrcd *xrcd = NULL;
 	char order;
 
 	(void)unused;
-	endpoint_open(&endpoint, 16, false);
+	resources_open(&resources, 16, false);
 	for (;;) {
 		message_receive(sock, &order, 1);
 		switch (order) {
 		case 'c': /* create */
-			xrcd = domain_expect(endpoint.context, shared->path, O_CREAT | O_EXCL, 0);
+			xrcd = domain_expect(resources.context, shared->path, O_CREAT | O_EXCL, 0);
 			break;
 		case 'o': /* open what there is */
-			xrcd = domain_expect(endpoint.context, shared->path, 0, 0);
+			xrcd = domain_expect(resources.context, shared->path, 0, 0);
 			break;
 		case 'x': /* there is one */
-			domain_expect(endpoint.context, shared->path, O_CREAT | O_EXCL, EINVAL);
+			domain_expect(resources.context, shared->path, O_CREAT | O_EXCL, EINVAL);
 			break;
 		case 'n': /* there is none */
-			domain_expect(endpoint.context, shared->path, 0, EAGAIN);
+			domain_expect(resources.context, shared->path, 0, EAGAIN);
 			break;
 		case 'd':
 			CHECK(xrcd);
 			CHECK_ZERO(ibv_close_xrcd(xrcd));
 			break;
 		default:
-			endpoint_close(&endpoint);
+			resources_close(&resources);
 			return 0;
 		}
 		message_send(sock, &order, 1);
@@ -156,7 +157,7 @@ static void domain_test(void)
 
 static int crowd_member(int sock, void *unused)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct xrc_queue queue;
 	struct ibv_xrcd *xrcd;
 	struct ibv_qp *qp, *other;
@@ -165,19 +166,19 @@ static int crowd_member(int sock, void *unused)
 
 	(void)unused;
 	promise("everybody finds the same domain");
-	endpoint_open(&endpoint, 16, false);
+	resources_open(&resources, 16, false);
 	message_meet(sock);
 	message_receive(sock, &go, 1);
-	xrcd = domain_expect(endpoint.context, shared->path, O_CREAT, 0);
-	xrc_queue_open(&queue, &endpoint, xrcd);
-	qp = xrc_receiver(endpoint.context, xrcd);
+	xrcd = domain_expect(resources.context, shared->path, O_CREAT, 0);
+	xrc_queue_open(&queue, &resources, xrcd);
+	qp = xrc_receiver(resources.context, xrcd);
 	CHECK(qp);
 	message_send(sock, &qp->qp_num, sizeof(qp->qp_num));
 	message_receive(sock, numbers, sizeof(numbers));
 	for (int i = 0; i < CROWD; i++) {
 		if (!numbers[i])
 			continue;
-		other = xrc_receiver_open(endpoint.context, xrcd, numbers[i]);
+		other = xrc_receiver_open(resources.context, xrcd, numbers[i]);
 		CHECK_SAY(other, "no queue pair 0x%x of another process", numbers[i]);
 		CHECK_ZERO(ibv_destroy_qp(other));
 	}
@@ -186,7 +187,7 @@ static int crowd_member(int sock, void *unused)
 	CHECK_ZERO(ibv_destroy_qp(qp));
 	xrc_queue_close(&queue);
 	CHECK_ZERO(ibv_close_xrcd(xrcd));
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -224,7 +225,7 @@ static void crowd_test(uint64_t *seed)
 /* The parts of the other tests. */
 
 struct member {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_xrcd *xrcd;
 	struct xrc_queue queue;
 	struct ibv_qp *qp;
@@ -237,31 +238,31 @@ static void psn_expect(const struct member *m)
 	struct ibv_qp_attr attr;
 
 	CHECK_ZERO(ibv_query_qp(m->qp, &attr, IBV_QP_SQ_PSN, &init));
-	CHECK_EQ(attr.sq_psn, xrc_peer(&m->endpoint, m->qp).psn);
+	CHECK_EQ(attr.sq_psn, xrc_peer(&m->resources, m->qp).psn);
 }
 
 static void member_open(struct member *m, int sock, bool creates)
 {
 	struct introduction in, out = {0};
 
-	endpoint_open(&m->endpoint, 64, false);
+	resources_open(&m->resources, 64, false);
 	message_receive(sock, &in, sizeof(in));
-	m->xrcd = domain_expect(m->endpoint.context, shared->path, creates ? O_CREAT : 0, 0);
-	xrc_queue_open(&m->queue, &m->endpoint, m->xrcd);
+	m->xrcd = domain_expect(m->resources.context, shared->path, creates ? O_CREAT : 0, 0);
+	xrc_queue_open(&m->queue, &m->resources, m->xrcd);
 	if (creates) {
-		m->qp = xrc_receiver(m->endpoint.context, m->xrcd);
+		m->qp = xrc_receiver(m->resources.context, m->xrcd);
 		CHECK(m->qp);
-		xrc_receiver_connect(&m->endpoint, m->qp, &in.peer);
+		xrc_receiver_connect(&m->resources, m->qp, &in.peer);
 	} else {
-		CHECK(!xrc_receiver_open(m->endpoint.context, m->xrcd, in.peer.qpn ^ 1));
-		m->qp = xrc_receiver_open(m->endpoint.context, m->xrcd, in.peer.qpn);
+		CHECK(!xrc_receiver_open(m->resources.context, m->xrcd, in.peer.qpn ^ 1));
+		m->qp = xrc_receiver_open(m->resources.context, m->xrcd, in.peer.qpn);
 		CHECK_SAY(m->qp, "ibv_open_qp of another process's queue pair: errno %d", errno);
 		CHECK_EQ(qp_state(m->qp), IBV_QPS_RTS);
 	}
 	psn_expect(m);
 	for (int i = 0; i < RECEIVES; i++)
 		xrc_post(&m->queue, (uint64_t)i, RECEIVE_AT + (size_t)i * MESSAGE, MESSAGE);
-	out.peer = xrc_peer(&m->endpoint, m->qp);
+	out.peer = xrc_peer(&m->resources, m->qp);
 	out.target = xrc_target(&m->queue);
 	message_send(sock, &out, sizeof(out));
 }
@@ -271,7 +272,7 @@ static void member_close(struct member *m)
 	CHECK_ZERO(ibv_destroy_qp(m->qp));
 	xrc_queue_close(&m->queue);
 	CHECK_ZERO(ibv_close_xrcd(m->xrcd));
-	endpoint_close(&m->endpoint);
+	resources_close(&m->resources);
 }
 
 /* One numbered message arrives, whole, by the shared queue pair. */
@@ -295,14 +296,14 @@ static uint32_t member_receive(struct member *m)
 	return number;
 }
 
-static void sender_fill(struct side *side, uint32_t number)
+static void sender_fill(struct endpoint *ep, uint32_t number)
 {
-	memcpy(side->buffer, &number, sizeof(number));
+	memcpy(ep->buffer, &number, sizeof(number));
 	for (uint32_t i = sizeof(number); i < MESSAGE; i++)
-		side->buffer[i] = (unsigned char)(number + i);
+		ep->buffer[i] = (unsigned char)(number + i);
 }
 
-static void sender_open(struct side *side, struct endpoint *endpoint, int sock,
+static void sender_open(struct endpoint *ep, struct resources *resources, int sock,
 			struct introduction *in)
 {
 	struct introduction out = {0};
@@ -314,24 +315,25 @@ static void sender_open(struct side *side, struct endpoint *endpoint, int sock,
 		CHECK_ZERO(setns(fd, CLONE_NEWNET));
 		close(fd);
 	}
-	endpoint_open(endpoint, 64, false);
-	xrc_sender_open(side, endpoint);
+	resources_open(resources, 64, false);
+	xrc_sender_open(ep, resources);
 	/*
 	 * Within a host patience does not depend on the machine. Between hosts a packet for a
 	 * process that is gone is lost.
 	 */
-	side->settings.timeout = sender_net ? 16 : 0;
-	out.peer = side->local;
+	ep->config.timeout = sender_net ? 16 : 0;
+	out.peer = ep->local;
 	message_send(sock, &out, sizeof(out));
 	message_receive(sock, in, sizeof(*in));
-	side_connect(side, &in->peer);
+	ep_connect(ep, &in->peer);
 }
 
-static void request_done(struct endpoint *endpoint, struct side *side, enum ibv_wr_opcode opcode,
-			 const struct xrc_target *target, uint32_t length)
+static void request_done(struct resources *resources, struct endpoint *ep,
+			 enum ibv_wr_opcode opcode, const struct xrc_target *target,
+			 uint32_t length)
 {
-	CHECK_ZERO(xrc_request(side, opcode, target, length));
-	completion_expect(endpoint->cq, 1, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(xrc_request(ep, opcode, target, length));
+	completion_expect(resources->cq, 1, IBV_WC_SUCCESS, NULL);
 }
 
 /* Introduces a creator, a second holder and a sender to each other. */
@@ -367,7 +369,7 @@ static int shared_member(int sock, void *creates)
 	completion_none(m.queue.cq, 1);
 	promise("both holders learn of an error");
 	message_send(sock, &go, 1);
-	CHECK_EQ(object_event(m.endpoint.context, PROCESS_PATIENCE_MS), IBV_EVENT_QP_REQ_ERR);
+	CHECK_EQ(object_event(m.resources.context, PROCESS_PATIENCE_MS), IBV_EVENT_QP_REQ_ERR);
 	CHECK_EQ(qp_state(m.qp), IBV_QPS_ERR);
 	message_meet(sock);
 	member_close(&m);
@@ -378,41 +380,41 @@ static int shared_sender(int sock, void *unused)
 {
 	struct xrc_target target[2], word;
 	struct introduction in;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	char go = 0;
 
 	(void)unused;
 	promise("SEND, WRITE, READ and ATOMIC through one queue pair to queues of two processes");
-	sender_open(&side, &endpoint, sock, &in);
+	sender_open(&ep, &resources, sock, &in);
 	target[0] = in.target;
 	target[1] = in.other;
 	for (uint32_t i = 0; i < 80; i++) {
-		sender_fill(&side, i);
-		request_done(&endpoint, &side, IBV_WR_SEND, &target[i % 2], MESSAGE);
+		sender_fill(&ep, i);
+		request_done(&resources, &ep, IBV_WR_SEND, &target[i % 2], MESSAGE);
 	}
 	for (int i = 0; i < 20; i++) {
 		word = target[i % 2];
 		word.addr += WORD_AT;
-		request_done(&endpoint, &side, IBV_WR_ATOMIC_FETCH_AND_ADD, &word, 8);
-		CHECK_EQ(*(uint64_t *)(void *)side.buffer, i / 2);
+		request_done(&resources, &ep, IBV_WR_ATOMIC_FETCH_AND_ADD, &word, 8);
+		CHECK_EQ(*(uint64_t *)(void *)ep.buffer, i / 2);
 	}
 	for (int i = 0; i < 2; i++) {
 		word = target[i];
 		word.addr += XRC_BUFFER / 2;
-		memset(side.buffer, 0x77, XRC_BUFFER / 2);
-		request_done(&endpoint, &side, IBV_WR_RDMA_WRITE, &word, XRC_BUFFER / 2);
-		memset(side.buffer, 0, XRC_BUFFER / 2);
-		request_done(&endpoint, &side, IBV_WR_RDMA_READ, &word, XRC_BUFFER / 2);
-		CHECK(side.buffer[0] == 0x77 && side.buffer[XRC_BUFFER / 2 - 1] == 0x77);
+		memset(ep.buffer, 0x77, XRC_BUFFER / 2);
+		request_done(&resources, &ep, IBV_WR_RDMA_WRITE, &word, XRC_BUFFER / 2);
+		memset(ep.buffer, 0, XRC_BUFFER / 2);
+		request_done(&resources, &ep, IBV_WR_RDMA_READ, &word, XRC_BUFFER / 2);
+		CHECK(ep.buffer[0] == 0x77 && ep.buffer[XRC_BUFFER / 2 - 1] == 0x77);
 	}
 	message_send(sock, &go, 1);
 	message_receive(sock, &go, 1);
 	target[1].number ^= 0x400000;
-	CHECK_ZERO(xrc_request(&side, IBV_WR_SEND, &target[1], 8));
-	completion_expect(endpoint.cq, 1, IBV_WC_REM_INV_REQ_ERR, NULL);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	CHECK_ZERO(xrc_request(&ep, IBV_WR_SEND, &target[1], 8));
+	completion_expect(resources.cq, 1, IBV_WC_REM_INV_REQ_ERR, NULL);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -471,7 +473,7 @@ static int stream_holder(int sock, void *unused)
 	memcpy(&word, m.queue.buffer + WORD_AT, sizeof(word));
 	CHECK_EQ(word, next); /* atomics are executed once, too */
 	CHECK_EQ(qp_state(m.qp), IBV_QPS_RTS);
-	CHECK_EQ(object_event(m.endpoint.context, 0), -1);
+	CHECK_EQ(object_event(m.resources.context, 0), -1);
 	message_meet(sock);
 	member_close(&m);
 	return 0;
@@ -480,26 +482,26 @@ static int stream_holder(int sock, void *unused)
 static int stream_sender(int sock, void *unused)
 {
 	struct introduction in;
-	struct endpoint endpoint;
+	struct resources resources;
 	struct xrc_target word;
-	struct side side;
+	struct endpoint ep;
 
 	(void)unused;
 	promise("no request fails because the queue pair's creator is gone");
-	sender_open(&side, &endpoint, sock, &in);
+	sender_open(&ep, &resources, sock, &in);
 	word = in.other;
 	word.addr += WORD_AT;
 	while (!shared->stop) {
-		sender_fill(&side, shared->sent);
-		request_done(&endpoint, &side, IBV_WR_SEND, &in.other, MESSAGE);
-		request_done(&endpoint, &side, IBV_WR_ATOMIC_FETCH_AND_ADD, &word, 8);
-		CHECK_EQ(*(uint64_t *)(void *)side.buffer, shared->sent);
+		sender_fill(&ep, shared->sent);
+		request_done(&resources, &ep, IBV_WR_SEND, &in.other, MESSAGE);
+		request_done(&resources, &ep, IBV_WR_ATOMIC_FETCH_AND_ADD, &word, 8);
+		CHECK_EQ(*(uint64_t *)(void *)ep.buffer, shared->sent);
 		shared->sent++;
 	}
-	sender_fill(&side, LAST);
-	request_done(&endpoint, &side, IBV_WR_SEND, &in.other, MESSAGE);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	sender_fill(&ep, LAST);
+	request_done(&resources, &ep, IBV_WR_SEND, &in.other, MESSAGE);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -563,7 +565,7 @@ static int queue_creator(int sock, void *unused)
 	(void)unused;
 	promise("the home of a queue pair does not wait for a process that has died");
 	member_open(&m, sock, true);
-	CHECK_EQ(object_event(m.endpoint.context, PROCESS_PATIENCE_MS), IBV_EVENT_QP_REQ_ERR);
+	CHECK_EQ(object_event(m.resources.context, PROCESS_PATIENCE_MS), IBV_EVENT_QP_REQ_ERR);
 	CHECK_EQ(qp_state(m.qp), IBV_QPS_ERR);
 	message_meet(sock);
 	member_close(&m);
@@ -584,22 +586,22 @@ static int queue_holder(int sock, void *unused)
 static int queue_sender(int sock, void *unused)
 {
 	struct introduction in;
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_wc wc = {0};
-	struct side side;
+	struct endpoint ep;
 
 	(void)unused;
 	promise("requests for the queue of a dead process fail: invalid request");
-	sender_open(&side, &endpoint, sock, &in);
+	sender_open(&ep, &resources, sock, &in);
 	do {
-		sender_fill(&side, shared->sent);
-		CHECK_ZERO(xrc_request(&side, IBV_WR_SEND, &in.other, MESSAGE));
-		completion_next(endpoint.cq, &wc);
+		sender_fill(&ep, shared->sent);
+		CHECK_ZERO(xrc_request(&ep, IBV_WR_SEND, &in.other, MESSAGE));
+		completion_next(resources.cq, &wc);
 		shared->sent++;
 	} while (wc.status == IBV_WC_SUCCESS);
 	CHECK_EQ(wc.status, IBV_WC_REM_INV_REQ_ERR);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -625,19 +627,19 @@ static void queue_test(uint64_t *seed)
 /* Has the domain open, and hands it on to every process that opens it. */
 static int bystander(int sock, void *unused)
 {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_xrcd *xrcd;
 	struct xrc_queue queue;
 
 	(void)unused;
-	endpoint_open(&endpoint, 64, false);
-	xrcd = domain_expect(endpoint.context, shared->path, 0, 0);
-	xrc_queue_open(&queue, &endpoint, xrcd);
+	resources_open(&resources, 64, false);
+	xrcd = domain_expect(resources.context, shared->path, 0, 0);
+	xrc_queue_open(&queue, &resources, xrcd);
 	message_meet(sock);
 	message_meet(sock);
 	xrc_queue_close(&queue);
 	CHECK_ZERO(ibv_close_xrcd(xrcd));
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -101,9 +101,9 @@ int name_call_any(unsigned int which)
 }
 
 /* Sleeps until a receive has completed; completions of sends are skipped. */
-static void received(struct side *side)
+static void received(struct endpoint *ep)
 {
-	struct endpoint *e = side->endpoint;
+	struct resources *r = ep->resources;
 	struct ibv_wc wc;
 
 	for (;;) {
@@ -111,16 +111,16 @@ static void received(struct side *side)
 		void *context;
 		int n;
 
-		while ((n = ibv_poll_cq(e->cq, 1, &wc)) == 1) {
+		while ((n = ibv_poll_cq(r->cq, 1, &wc)) == 1) {
 			CHECK_SAY(wc.status == IBV_WC_SUCCESS, "status %d", wc.status);
 			if (wc.opcode == IBV_WC_RECV)
 				return;
 		}
 		CHECK_ZERO(n);
-		CHECK_ZERO(ibv_req_notify_cq(e->cq, 0));
-		n = ibv_poll_cq(e->cq, 1, &wc);
+		CHECK_ZERO(ibv_req_notify_cq(r->cq, 0));
+		n = ibv_poll_cq(r->cq, 1, &wc);
 		if (n == 0) {
-			CHECK_ZERO(ibv_get_cq_event(e->channel, &cq, &context));
+			CHECK_ZERO(ibv_get_cq_event(r->channel, &cq, &context));
 			ibv_ack_cq_events(cq, 1);
 			continue;
 		}
@@ -131,15 +131,15 @@ static void received(struct side *side)
 	}
 }
 
-void ping_by_events(struct side *side, unsigned int rounds, bool first)
+void ping_by_events(struct endpoint *ep, unsigned int rounds, bool first)
 {
-	CHECK_ZERO(post_receive(side, 1, 0, LENGTH));
+	CHECK_ZERO(ep_recv(ep, 1, 0, LENGTH));
 	for (unsigned int i = 0; i < rounds; i++) {
 		if (first)
-			CHECK_ZERO(post_send(side, 2, LENGTH, LENGTH, IBV_SEND_SIGNALED));
-		received(side);
-		CHECK_ZERO(post_receive(side, 1, 0, LENGTH));
+			CHECK_ZERO(ep_send(ep, 2, LENGTH, LENGTH, IBV_SEND_SIGNALED));
+		received(ep);
+		CHECK_ZERO(ep_recv(ep, 1, 0, LENGTH));
 		if (!first)
-			CHECK_ZERO(post_send(side, 2, LENGTH, LENGTH, IBV_SEND_SIGNALED));
+			CHECK_ZERO(ep_send(ep, 2, LENGTH, LENGTH, IBV_SEND_SIGNALED));
 	}
 }

@@ -35,6 +35,6 @@ int name_call_any(unsigned int which);
  * Messages of 64 bytes back and forth between two connected sides that sleep for events. The
  * endpoints must have channels.
  */
-void ping_by_events(struct side *side, unsigned int rounds, bool first);
+void ping_by_events(struct endpoint *ep, unsigned int rounds, bool first);
 
 #endif

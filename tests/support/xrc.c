@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "support/check.h"
+#include "support/qp_state.h"
 
 struct ibv_xrcd *xrc_domain(struct ibv_context *context, const char *path, int oflags)
 {
@@ -29,7 +30,7 @@ struct ibv_xrcd *xrc_domain(struct ibv_context *context, const char *path, int o
 	return xrcd;
 }
 
-void xrc_queue_open(struct xrc_queue *queue, struct endpoint *endpoint, struct ibv_xrcd *xrcd)
+void xrc_queue_open(struct xrc_queue *queue, struct resources *resources, struct ibv_xrcd *xrcd)
 {
 	struct ibv_srq_init_attr_ex attr = {
 		.attr = {.max_wr = 64, .max_sge = 1},
@@ -40,17 +41,17 @@ void xrc_queue_open(struct xrc_queue *queue, struct endpoint *endpoint, struct i
 	};
 
 	memset(queue, 0, sizeof(*queue));
-	queue->endpoint = endpoint;
-	queue->pd = attr.pd = ibv_alloc_pd(endpoint->context);
-	queue->cq = attr.cq = ibv_create_cq(endpoint->context, 256, NULL, NULL, 0);
+	queue->resources = resources;
+	queue->pd = attr.pd = ibv_alloc_pd(resources->context);
+	queue->cq = attr.cq = ibv_create_cq(resources->context, 256, NULL, NULL, 0);
 	CHECK(queue->pd && queue->cq);
-	queue->srq = ibv_create_srq_ex(endpoint->context, &attr);
+	queue->srq = ibv_create_srq_ex(resources->context, &attr);
 	CHECK(queue->srq);
 	CHECK_ZERO(ibv_get_srq_num(queue->srq, &queue->number));
 	queue->buffer = aligned_alloc(4096, XRC_BUFFER);
 	CHECK(queue->buffer);
 	memset(queue->buffer, 0, XRC_BUFFER);
-	queue->mr = ibv_reg_mr(queue->pd, queue->buffer, XRC_BUFFER, ENDPOINT_ALL_ACCESS);
+	queue->mr = ibv_reg_mr(queue->pd, queue->buffer, XRC_BUFFER, EP_ACCESS);
 	CHECK(queue->mr);
 }
 
@@ -105,42 +106,41 @@ struct ibv_qp *xrc_receiver_open(struct ibv_context *context, struct ibv_xrcd *x
 	return ibv_open_qp(context, &attr);
 }
 
-void xrc_sender_open(struct side *side, struct endpoint *endpoint)
+void xrc_sender_open(struct endpoint *ep, struct resources *resources)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 
-	qp_settings_default(&settings, IBV_QPT_XRC_SEND);
-	settings.cap.max_recv_wr = settings.cap.max_recv_sge = 0;
-	side_open(side, endpoint, &settings, NULL, XRC_BUFFER);
+	config = ep_defaults(IBV_QPT_XRC_SEND);
+	config.cap.max_recv_wr = config.cap.max_recv_sge = 0;
+	ep_open_on(ep, resources, &config, NULL, XRC_BUFFER);
 }
 
-struct peer xrc_peer(const struct endpoint *endpoint, const struct ibv_qp *qp)
+struct peer xrc_peer(const struct resources *resources, const struct ibv_qp *qp)
 {
 	return (struct peer){
-		.gid = endpoint->gid,
+		.gid = resources->gid,
 		.qpn = qp->qp_num,
 		.psn = 0x123,
-		.mtu = endpoint->mtu,
+		.mtu = resources->mtu,
 	};
 }
 
-void xrc_receiver_connect(struct endpoint *endpoint, struct ibv_qp *qp, const struct peer *sender)
+void xrc_receiver_connect(struct resources *resources, struct ibv_qp *qp, const struct peer *sender)
 {
-	struct qp_settings settings;
-	struct peer local = xrc_peer(endpoint, qp);
-	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 14, .sq_psn = local.psn};
+	struct ep_config config = ep_defaults(IBV_QPT_XRC_RECV);
+	struct peer local = xrc_peer(resources, qp);
+	struct ibv_qp_attr attr;
 
-	qp_settings_default(&settings, IBV_QPT_XRC_RECV);
-	qp_to_init(qp, &settings);
-	qp_to_rtr(qp, &settings, &local, sender, endpoint->gid_index);
-	CHECK_ZERO(ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN));
+	config.sgid_index = (uint8_t)resources->gid_index;
+	attr = ep_attr(&config, &local, sender);
+	CHECK_ZERO(qp_bring_to(qp, &attr, IBV_QPS_RTS));
 }
 
-int xrc_request(struct side *side, enum ibv_wr_opcode opcode, const struct xrc_target *target,
+int xrc_request(struct endpoint *ep, enum ibv_wr_opcode opcode, const struct xrc_target *target,
 		uint32_t length)
 {
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)side->buffer, .length = length, .lkey = side->mr->lkey};
+		.addr = (uintptr_t)ep->buffer, .length = length, .lkey = ep->mr->lkey};
 	struct ibv_send_wr *bad, wr = {
 					 .wr_id = 1,
 					 .sg_list = &sge,
@@ -159,5 +159,5 @@ int xrc_request(struct side *side, enum ibv_wr_opcode opcode, const struct xrc_t
 		wr.wr.rdma.remote_addr = target->addr;
 		wr.wr.rdma.rkey = target->rkey;
 	}
-	return ibv_post_send(side->qp, &wr, &bad);
+	return ibv_post_send(ep->qp, &wr, &bad);
 }

@@ -20,7 +20,7 @@
 enum { SIZE = 65536, WINDOW_AT = 8192, WINDOW_SIZE = 16384, WORDS = 60, HOLE = 32768, PAGE = 4096 };
 enum {
 	FLUSHES = IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT,
-	REGION = ENDPOINT_ALL_ACCESS | FLUSHES | IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND
+	REGION = EP_ACCESS | FLUSHES | IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND
 };
 
 struct plan {
@@ -28,30 +28,28 @@ struct plan {
 	int gid_index;
 };
 
-static void connect_side(struct endpoint *endpoint, struct side *side, int sock,
+static void connect_side(struct resources *resources, struct endpoint *ep, int sock,
 			 const struct plan *plan)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 
-	endpoint_open(endpoint, 256, false);
-	endpoint->gid_index = plan->gid_index;
-	CHECK_ZERO(
-		ibv_query_gid(endpoint->context, ENDPOINT_PORT, plan->gid_index, &endpoint->gid));
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.access |= FLUSHES;
-	settings.send_ops = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE;
-	settings.retry_count = 7;
-	side_open(side, endpoint, &settings, NULL, SIZE);
-	CHECK_ZERO(ibv_dereg_mr(side->mr));
-	side->mr = ibv_reg_mr(endpoint->pd, side->buffer, SIZE, REGION);
-	CHECK(side->mr);
-	side->local.rkey = side->mr->rkey;
-	side_exchange(side, sock);
+	resources_open(resources, 256, false);
+	resources_use_gid(resources, plan->gid_index);
+	config = ep_defaults(IBV_QPT_RC);
+	config.qp_access_flags |= FLUSHES;
+	config.send_ops = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE;
+	config.retry_cnt = 7;
+	ep_open_on(ep, resources, &config, NULL, SIZE);
+	CHECK_ZERO(ibv_dereg_mr(ep->mr));
+	ep->mr = ibv_reg_mr(resources->pd, ep->buffer, SIZE, REGION);
+	CHECK(ep->mr);
+	ep->local.rkey = ep->mr->rkey;
+	ep_exchange(ep, sock);
 }
 
-static struct ibv_mw *window_bound(struct side *side)
+static struct ibv_mw *window_bound(struct endpoint *ep)
 {
-	struct ibv_mw *mw = ibv_alloc_mw(side->endpoint->pd, IBV_MW_TYPE_2);
+	struct ibv_mw *mw = ibv_alloc_mw(ep->resources->pd, IBV_MW_TYPE_2);
 	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc;
@@ -60,12 +58,12 @@ static struct ibv_mw *window_bound(struct side *side)
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
-		.mr = side->mr,
-		.addr = (uintptr_t)side->buffer + WINDOW_AT,
+		.mr = ep->mr,
+		.addr = (uintptr_t)ep->buffer + WINDOW_AT,
 		.length = WINDOW_SIZE,
 		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED};
-	CHECK_ZERO(ibv_post_send(side->qp, &wr, &bad));
-	completion_expect(side->endpoint->cq, 0, IBV_WC_SUCCESS, &wc);
+	CHECK_ZERO(ibv_post_send(ep->qp, &wr, &bad));
+	completion_expect(ep->resources->cq, 0, IBV_WC_SUCCESS, &wc);
 	return mw;
 }
 
@@ -75,53 +73,53 @@ static struct ibv_mw *window_bound(struct side *side)
 static int target(int sock, void *argument)
 {
 	const struct plan *plan = argument;
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_mw *mw;
-	struct side side;
+	struct endpoint ep;
 	struct ibv_wc wc;
 	int fd = open(plan->netns, O_RDONLY | O_CLOEXEC);
 
 	promise("the target of windows, ATOMIC_WRITE and FLUSH");
 	CHECK(fd >= 0);
 	CHECK_ZERO(setns(fd, CLONE_NEWNET));
-	connect_side(&endpoint, &side, sock, plan);
-	CHECK_ZERO(post_receive(&side, 7, 0, 64));
-	mw = window_bound(&side);
+	connect_side(&resources, &ep, sock, plan);
+	CHECK_ZERO(ep_recv(&ep, 7, 0, 64));
+	mw = window_bound(&ep);
 	message_send(sock, &mw->rkey, sizeof(mw->rkey));
-	completion_expect(endpoint.cq, 7, IBV_WC_SUCCESS, &wc);
+	completion_expect(resources.cq, 7, IBV_WC_SUCCESS, &wc);
 	CHECK_EQ(wc.wc_flags, IBV_WC_WITH_INV);
 	CHECK_EQ(wc.invalidated_rkey, mw->rkey);
 	for (unsigned int i = 0; i < WINDOW_SIZE; i++)
-		CHECK_SAY(side.buffer[WINDOW_AT + i] == 0x6b, "byte %u is %#x", i,
-			  side.buffer[WINDOW_AT + i]);
-	CHECK(mmap(side.buffer + HOLE, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		CHECK_SAY(ep.buffer[WINDOW_AT + i] == 0x6b, "byte %u is %#x", i,
+			  ep.buffer[WINDOW_AT + i]);
+	CHECK(mmap(ep.buffer + HOLE, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 		   0) != MAP_FAILED);
 	message_meet(sock);
 	message_meet(sock);
 	CHECK_ZERO(ibv_dealloc_mw(mw));
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
-static void written_through_window(struct side *side, uint32_t rkey)
+static void written_through_window(struct endpoint *ep, uint32_t rkey)
 {
-	struct peer whole = side->remote;
+	struct peer whole = ep->remote;
 	struct ibv_wc wc;
 
-	memset(side->buffer, 0x6b, WINDOW_SIZE);
-	side->remote.rkey = rkey;
-	side->remote.addr = 0; /* zero-based */
-	CHECK_ZERO(post_write(side, 1, 0, WINDOW_SIZE, 0, IBV_SEND_SIGNALED));
-	completion_expect(side->endpoint->cq, 1, IBV_WC_SUCCESS, &wc);
-	side->remote = whole;
+	memset(ep->buffer, 0x6b, WINDOW_SIZE);
+	ep->remote.rkey = rkey;
+	ep->remote.addr = 0; /* zero-based */
+	CHECK_ZERO(ep_write(ep, 1, 0, WINDOW_SIZE, 0, IBV_SEND_SIGNALED));
+	completion_expect(ep->resources->cq, 1, IBV_WC_SUCCESS, &wc);
+	ep->remote = whole;
 }
 
 /* Many in one batch, so that some of their packets and answers are lost. */
-static void words_stored(struct side *side)
+static void words_stored(struct endpoint *ep)
 {
-	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(side->qp);
-	uint64_t value, *got = (uint64_t *)(void *)side->buffer;
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(ep->qp);
+	uint64_t value, *got = (uint64_t *)(void *)ep->buffer;
 	struct ibv_wc wc;
 
 	ibv_wr_start(ex);
@@ -129,19 +127,19 @@ static void words_stored(struct side *side)
 	for (value = 1; value <= WORDS; value++) {
 		ex->wr_id = value;
 		if (value % 3)
-			ibv_wr_atomic_write(ex, side->remote.rkey, side->remote.addr + 8, &value);
+			ibv_wr_atomic_write(ex, ep->remote.rkey, ep->remote.addr + 8, &value);
 		else
-			ibv_wr_flush(ex, side->remote.rkey, side->remote.addr + 8, 8,
+			ibv_wr_flush(ex, ep->remote.rkey, ep->remote.addr + 8, 8,
 				     value % 2 ? IBV_FLUSH_GLOBAL : IBV_FLUSH_PERSISTENT,
 				     value % 4 ? IBV_FLUSH_RANGE : IBV_FLUSH_MR);
 	}
 	CHECK_ZERO(ibv_wr_complete(ex));
 	for (value = 1; value <= WORDS; value++) {
-		completion_expect(side->endpoint->cq, value, IBV_WC_SUCCESS, &wc);
+		completion_expect(ep->resources->cq, value, IBV_WC_SUCCESS, &wc);
 		CHECK_EQ(wc.opcode, value % 3 ? IBV_WC_ATOMIC_WRITE : IBV_WC_FLUSH);
 	}
-	CHECK_ZERO(post_read(side, 90, 0, 8, 8, IBV_SEND_SIGNALED));
-	completion_expect(side->endpoint->cq, 90, IBV_WC_SUCCESS, &wc);
+	CHECK_ZERO(ep_read(ep, 90, 0, 8, 8, IBV_SEND_SIGNALED));
+	completion_expect(ep->resources->cq, 90, IBV_WC_SUCCESS, &wc);
 	CHECK_EQ(*got, WORDS - 1);
 }
 
@@ -149,26 +147,26 @@ static void initiator(int sock, const struct plan *plan)
 {
 	struct ibv_send_wr inv = {
 		.wr_id = 2, .opcode = IBV_WR_SEND_WITH_INV, .send_flags = IBV_SEND_SIGNALED};
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_send_wr *bad;
-	struct side side;
+	struct endpoint ep;
 	struct ibv_wc wc;
 	uint32_t rkey;
 
-	connect_side(&endpoint, &side, sock, plan);
+	connect_side(&resources, &ep, sock, plan);
 	message_receive(sock, &rkey, sizeof(rkey));
 	promise("a window of another host is written through");
-	written_through_window(&side, rkey);
+	written_through_window(&ep, rkey);
 	promise("ATOMIC_WRITE and FLUSH are executed once, in order");
-	words_stored(&side);
+	words_stored(&ep);
 	promise("SEND_WITH_INV takes another host's window away");
 	inv.invalidate_rkey = rkey;
-	CHECK_ZERO(ibv_post_send(side.qp, &inv, &bad));
-	completion_expect(endpoint.cq, 2, IBV_WC_SUCCESS, &wc);
+	CHECK_ZERO(ibv_post_send(ep.qp, &inv, &bad));
+	completion_expect(resources.cq, 2, IBV_WC_SUCCESS, &wc);
 	message_meet(sock);
 	promise("on-demand memory that is gone is a remote operational error");
-	CHECK_ZERO(post_write(&side, 3, 0, 64, HOLE, IBV_SEND_SIGNALED));
-	completion_next(endpoint.cq, &wc);
+	CHECK_ZERO(ep_write(&ep, 3, 0, 64, HOLE, IBV_SEND_SIGNALED));
+	completion_next(resources.cq, &wc);
 	/*
 	 * The refusal that ends a connection is sent once. When it is lost, no answer comes any
 	 * more.
@@ -178,8 +176,8 @@ static void initiator(int sock, const struct plan *plan)
 			   (getenv("VERBATIM_FAULT") && wc.status == IBV_WC_RETRY_EXC_ERR)),
 		  "%s", ibv_wc_status_str(wc.status));
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 }
 
 int main(int argc, char **argv)

@@ -18,6 +18,7 @@
 #include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/qp_state.h"
 
 enum { REPLIES = 100, BYTES = 64, NO_TRIES = 0, TIMEOUT = 19 /* 2.1 s */ };
 
@@ -37,53 +38,51 @@ struct plan {
 	enum ending ending;
 };
 
-static void connect_side(struct endpoint *endpoint, struct side *side, int sock,
+static void connect_side(struct resources *resources, struct endpoint *ep, int sock,
 			 const struct plan *plan)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 
-	endpoint_open(endpoint, 64, false);
-	endpoint->gid_index = plan->gid_index;
-	CHECK_ZERO(
-		ibv_query_gid(endpoint->context, ENDPOINT_PORT, plan->gid_index, &endpoint->gid));
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.timeout = TIMEOUT;
-	settings.retry_count = NO_TRIES;
-	side_open(side, endpoint, &settings, NULL, 4096);
+	resources_open(resources, 64, false);
+	resources_use_gid(resources, plan->gid_index);
+	config = ep_defaults(IBV_QPT_RC);
+	config.timeout = TIMEOUT;
+	config.retry_cnt = NO_TRIES;
+	ep_open_on(ep, resources, &config, NULL, 4096);
 	for (unsigned int i = 0; i < 4; i++)
-		CHECK_ZERO(post_receive(side, 1, 0, BYTES));
-	side_exchange(side, sock);
+		CHECK_ZERO(ep_recv(ep, 1, 0, BYTES));
+	ep_exchange(ep, sock);
 }
 
 /* Polls until the receive is complete; sends that complete before it are skipped. */
-static void await_message(struct side *side)
+static void await_message(struct endpoint *ep)
 {
 	struct ibv_wc wc;
 
 	do {
-		completion_next(side->endpoint->cq, &wc);
+		completion_next(ep->resources->cq, &wc);
 		CHECK_SAY(wc.status == IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
 	} while (!(wc.opcode & IBV_WC_RECV));
-	CHECK_ZERO(post_receive(side, 1, 0, BYTES));
+	CHECK_ZERO(ep_recv(ep, 1, 0, BYTES));
 }
 
-static void end(struct side *side, enum ending ending, int sock)
+static void end(struct endpoint *ep, enum ending ending, int sock)
 {
 	uint64_t until = now_ms() + 4000;
 	struct ibv_wc wc;
 
 	switch (ending) {
 	case DESTROY:
-		CHECK_ZERO(ibv_destroy_qp(side->qp));
+		CHECK_ZERO(ibv_destroy_qp(ep->qp));
 		break;
 	case RESET:
-		qp_to_state(side->qp, IBV_QPS_RESET);
+		qp_move(ep->qp, IBV_QPS_RESET);
 		break;
 	case EXIT:
 		exit(0);
 	case POLL_ON:
 		while (now_ms() < until && !message_try_receive(sock, &(char){0}, 1, 0))
-			ibv_poll_cq(side->endpoint->cq, 1, &wc);
+			ibv_poll_cq(ep->resources->cq, 1, &wc);
 		return;
 	default:
 		break;
@@ -94,45 +93,45 @@ static void end(struct side *side, enum ending ending, int sock)
 static int replier(int sock, void *argument)
 {
 	const struct plan *plan = argument;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	int fd = open(plan->netns, O_RDONLY | O_CLOEXEC);
 
 	promise(promises[plan->ending]);
 	CHECK(fd >= 0);
 	CHECK_ZERO(setns(fd, CLONE_NEWNET));
-	connect_side(&endpoint, &side, sock, plan);
+	connect_side(&resources, &ep, sock, plan);
 	for (unsigned int i = 0; i < REPLIES; i++) {
-		await_message(&side);
-		CHECK_ZERO(post_send(&side, 2, 0, BYTES, IBV_SEND_SIGNALED));
+		await_message(&ep);
+		CHECK_ZERO(ep_send(&ep, 2, 0, BYTES, IBV_SEND_SIGNALED));
 	}
-	await_message(&side);
-	end(&side, plan->ending, sock);
+	await_message(&ep);
+	end(&ep, plan->ending, sock);
 	return 0;
 }
 
 static void requester(int sock, const struct plan *plan)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	struct ibv_wc wc;
 
-	connect_side(&endpoint, &side, sock, plan);
+	connect_side(&resources, &ep, sock, plan);
 	for (unsigned int i = 0; i < REPLIES; i++) {
-		CHECK_ZERO(post_send(&side, 2, 0, BYTES, IBV_SEND_SIGNALED));
-		await_message(&side);
+		CHECK_ZERO(ep_send(&ep, 2, 0, BYTES, IBV_SEND_SIGNALED));
+		await_message(&ep);
 	}
-	CHECK_ZERO(post_send(&side, 3, 0, BYTES, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_send(&ep, 3, 0, BYTES, IBV_SEND_SIGNALED));
 	do {
-		completion_next(endpoint.cq, &wc);
+		completion_next(resources.cq, &wc);
 		CHECK_SAY(wc.status == IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
 	} while (wc.wr_id != 3);
 	if (plan->ending == POLL_ON)
 		message_send(sock, "", 1);
 	else if (plan->ending != EXIT)
 		message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 }
 
 int main(int argc, char **argv)

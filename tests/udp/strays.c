@@ -26,16 +26,14 @@ struct plan {
 	int gid_index;
 };
 
-static void open_side(struct endpoint *endpoint, struct side *side, const struct plan *plan)
+static void open_side(struct resources *resources, struct endpoint *ep, const struct plan *plan)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 
-	endpoint_open(endpoint, 256, false);
-	endpoint->gid_index = plan->gid_index;
-	CHECK_ZERO(
-		ibv_query_gid(endpoint->context, ENDPOINT_PORT, plan->gid_index, &endpoint->gid));
-	qp_settings_default(&settings, IBV_QPT_UD);
-	side_open(side, endpoint, &settings, NULL, SIZE);
+	resources_open(resources, 256, false);
+	resources_use_gid(resources, plan->gid_index);
+	config = ep_defaults(IBV_QPT_UD);
+	ep_open_on(ep, resources, &config, NULL, SIZE);
 }
 
 /*
@@ -44,14 +42,14 @@ static void open_side(struct endpoint *endpoint, struct side *side, const struct
  */
 static int bystander(int sock, void *argument)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 
-	open_side(&endpoint, &side, argument);
-	message_send(sock, &side.local, sizeof(side.local));
+	open_side(&resources, &ep, argument);
+	message_send(sock, &ep.local, sizeof(ep.local));
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 
@@ -64,37 +62,37 @@ static void prompt(const char *what, uint64_t begin)
 
 static int victim(int sock, void *argument)
 {
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	struct peer sender;
 	struct ibv_wc wc;
 	uint64_t begin;
 
 	promise("the neighbour of a process that stands still");
-	open_side(&endpoint, &side, argument);
-	CHECK_ZERO(post_receive(&side, MARKER, 0, GRH + MESSAGE));
-	message_send(sock, &side.local, sizeof(side.local));
+	open_side(&resources, &ep, argument);
+	CHECK_ZERO(ep_recv(&ep, MARKER, 0, GRH + MESSAGE));
+	message_send(sock, &ep.local, sizeof(ep.local));
 	message_receive(sock, &sender, sizeof(sender));
-	side_connect(&side, &sender);
+	ep_connect(&ep, &sender);
 	message_meet(sock);
 	/*
 	 * The last of the sender's datagrams. The others, which came before, are for another queue
 	 * pair.
 	 */
-	completion_expect(endpoint.cq, MARKER, IBV_WC_SUCCESS, &wc);
+	completion_expect(resources.cq, MARKER, IBV_WC_SUCCESS, &wc);
 	begin = now_ms();
-	side_close(&side);
+	ep_close(&ep);
 	prompt("closing the queue pair", begin);
 	begin = now_ms();
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	prompt("closing its queue and context", begin);
 	message_meet(sock);
 	return 0;
 }
 
-static void send_to(struct side *side, uint32_t qpn, uint64_t wr_id)
+static void send_to(struct endpoint *ep, uint32_t qpn, uint64_t wr_id)
 {
-	struct ibv_sge sge = {(uintptr_t)side->buffer, MESSAGE, side->mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)ep->buffer, MESSAGE, ep->mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = wr_id,
 				 .sg_list = &sge,
 				 .num_sge = 1,
@@ -103,36 +101,36 @@ static void send_to(struct side *side, uint32_t qpn, uint64_t wr_id)
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc;
 
-	wr.wr.ud.ah = side->ah;
+	wr.wr.ud.ah = ep_peer_ah(ep);
 	wr.wr.ud.remote_qpn = qpn;
-	wr.wr.ud.remote_qkey = ENDPOINT_QKEY;
-	CHECK_ZERO(ibv_post_send(side->qp, &wr, &bad));
-	completion_expect(side->endpoint->cq, wr_id, IBV_WC_SUCCESS, &wc);
+	wr.wr.ud.remote_qkey = EP_QKEY;
+	CHECK_ZERO(ibv_post_send(ep->qp, &wr, &bad));
+	completion_expect(ep->resources->cq, wr_id, IBV_WC_SUCCESS, &wc);
 }
 
 static int sender(int sock, void *argument)
 {
 	const struct plan *plan = argument;
-	struct endpoint endpoint;
-	struct side side;
+	struct resources resources;
+	struct endpoint ep;
 	struct peer still, moving;
 	int fd = open(plan->netns, O_RDONLY | O_CLOEXEC);
 
 	promise("the sender on the other host");
 	CHECK(fd >= 0);
 	CHECK_ZERO(setns(fd, CLONE_NEWNET));
-	open_side(&endpoint, &side, plan);
-	message_send(sock, &side.local, sizeof(side.local));
+	open_side(&resources, &ep, plan);
+	message_send(sock, &ep.local, sizeof(ep.local));
 	message_receive(sock, &still, sizeof(still));
 	message_receive(sock, &moving, sizeof(moving));
-	side_connect(&side, &moving);
+	ep_connect(&ep, &moving);
 	message_meet(sock);
 	for (uint64_t i = 0; i < STRAYS; i++)
-		send_to(&side, still.qpn, i);
-	send_to(&side, moving.qpn, STRAYS);
+		send_to(&ep, still.qpn, i);
+	send_to(&ep, moving.qpn, STRAYS);
 	message_meet(sock);
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&ep);
+	resources_close(&resources);
 	return 0;
 }
 

@@ -5,221 +5,221 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
-static enum end_place place;
+static enum ep_place place;
 
 /* A connection whose retries run out soon: 4 ms, two more tries. */
-static struct end_config impatient(enum ibv_qp_type type)
+static struct ep_config impatient(enum ibv_qp_type type)
 {
-	struct end_config config = end_defaults(type);
+	struct ep_config config = ep_defaults(type);
 
 	config.timeout = 10;
 	config.retry_cnt = 2;
 	return config;
 }
 
-static void expect_retry_exceeded(struct end *near)
+static void expect_retry_exceeded(struct endpoint *near)
 {
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
 	struct ibv_wc wc;
 
 	wr.send_flags = 0;
-	CHECK(end_post_send(near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(near, END_SEND_CQ, &wc), IBV_WC_RETRY_EXC_ERR);
+	CHECK(ep_post_send(near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(near, EP_SEND_CQ, &wc), IBV_WC_RETRY_EXC_ERR);
 	EXPECT_EQ(wc.wr_id, 1);
 	EXPECT(wc.vendor_err != 0);
-	EXPECT_EQ(end_state(near), IBV_QPS_ERR);
+	EXPECT_EQ(ep_state(near), IBV_QPS_ERR);
 }
 
 /* A number that no process has; if the far end is another process, tried there as well. */
 static void nobody(void)
 {
-	struct end_config config = impatient(IBV_QPT_RC);
-	struct end near, far;
-	struct end_info info;
+	struct ep_config config = impatient(IBV_QPT_RC);
+	struct endpoint near, far;
+	struct peer info;
 
 	expect_case("no such queue pair");
-	end_open(&near, &config, END_HERE);
-	end_open(&far, &config, place);
-	info = far.info;
+	ep_open(&near, &config, EP_HERE);
+	ep_open(&far, &config, place);
+	info = far.local;
 	info.qpn ^= 0x800000;
-	CHECK(end_bring_to(&near, &info, IBV_QPS_RTS) == 0);
+	CHECK(ep_bring_to(&near, &info, IBV_QPS_RTS) == 0);
 	expect_retry_exceeded(&near);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* The far queue pair goes after the connection stood. */
 static void gone(void)
 {
-	struct end_config config = impatient(IBV_QPT_RC);
-	struct ibv_send_wr wr = end_wr(IBV_WR_RDMA_WRITE, 1, NULL, 0);
-	struct end near, far;
+	struct ep_config config = impatient(IBV_QPT_RC);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_RDMA_WRITE, 1, NULL, 0);
+	struct endpoint near, far;
 	struct ibv_wc wc;
 
 	expect_case("queue pair destroyed");
-	end_pair(&near, &far, &config, &config, place);
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-	CHECK(end_post_recv(&near, 9, NULL, 0) == 0);
-	end_close(&far);
+	ep_pair(&near, &far, &config, &config, place);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_post_recv(&near, 9, NULL, 0) == 0);
+	ep_close(&far);
 	expect_retry_exceeded(&near);
-	EXPECT_STATUS(end_poll_one(&near, END_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
+	EXPECT_STATUS(ep_poll_one(&near, EP_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 	EXPECT_EQ(wc.wr_id, 9);
-	end_close(&near);
+	ep_close(&near);
 }
 
 /* timeout 0 waits for ever: not an answer, not an error. */
 static void for_ever(void)
 {
-	struct end_config config = impatient(IBV_QPT_RC);
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
-	struct end near, far;
+	struct ep_config config = impatient(IBV_QPT_RC);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct endpoint near, far;
 	struct ibv_wc wc;
 
 	expect_case("timeout 0");
 	config.timeout = 0;
-	end_open(&near, &config, END_HERE);
-	end_open(&far, &config, place);
-	CHECK(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_EQ(end_poll(&near, END_SEND_CQ, &wc, 1, 500), 0);
-	EXPECT_EQ(end_state(&near), IBV_QPS_RTS);
-	end_pair_close(&near, &far);
+	ep_open(&near, &config, EP_HERE);
+	ep_open(&far, &config, place);
+	CHECK(ep_bring_to(&near, &far.local, IBV_QPS_RTS) == 0);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_EQ(ep_poll(&near, EP_SEND_CQ, &wc, 1, 500), 0);
+	EXPECT_EQ(ep_state(&near), IBV_QPS_RTS);
+	ep_pair_close(&near, &far);
 }
 
 static void rc_to_ud(void)
 {
-	struct end_config rc = impatient(IBV_QPT_RC), ud = end_defaults(IBV_QPT_UD);
+	struct ep_config rc = impatient(IBV_QPT_RC), ud = ep_defaults(IBV_QPT_UD);
 	struct ibv_sge into;
-	struct end near, far;
+	struct endpoint near, far;
 
 	expect_case("RC request to a UD queue pair");
-	end_open(&near, &rc, END_HERE);
-	end_open(&far, &ud, place);
-	CHECK(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
-	CHECK(end_bring_to(&far, &near.info, IBV_QPS_RTS) == 0);
-	into = end_sge(&far, 0, 256);
-	CHECK(end_post_recv(&far, 1, &into, 1) == 0);
+	ep_open(&near, &rc, EP_HERE);
+	ep_open(&far, &ud, place);
+	CHECK(ep_bring_to(&near, &far.local, IBV_QPS_RTS) == 0);
+	CHECK(ep_bring_to(&far, &near.local, IBV_QPS_RTS) == 0);
+	into = ep_sge(&far, 0, 256);
+	CHECK(ep_post_recv(&far, 1, &into, 1) == 0);
 	expect_retry_exceeded(&near);
-	EXPECT_EQ(end_poll_none(&far, END_RECV_CQ), 0);
-	EXPECT_EQ(end_state(&far), IBV_QPS_RTS);
-	end_pair_close(&near, &far);
+	EXPECT_EQ(ep_poll_none(&far, EP_RECV_CQ), 0);
+	EXPECT_EQ(ep_state(&far), IBV_QPS_RTS);
+	ep_pair_close(&near, &far);
 }
 
 /* The far queue pair is connected to a third one: a stranger's request is dropped. */
 static void not_its_peer(void)
 {
-	struct end_config config = impatient(IBV_QPT_RC);
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 4, NULL, 0);
-	struct end near, far, third;
+	struct ep_config config = impatient(IBV_QPT_RC);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 4, NULL, 0);
+	struct endpoint near, far, third;
 	struct ibv_wc wc;
 
 	expect_case("RC request from a stranger");
-	end_open(&near, &config, END_HERE);
-	end_open(&third, &config, END_HERE);
-	end_open(&far, &config, place);
-	CHECK(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
-	end_link(&far, &third);
-	CHECK(end_post_recv(&far, 1, NULL, 0) == 0);
+	ep_open(&near, &config, EP_HERE);
+	ep_open(&third, &config, EP_HERE);
+	ep_open(&far, &config, place);
+	CHECK(ep_bring_to(&near, &far.local, IBV_QPS_RTS) == 0);
+	ep_link(&far, &third);
+	CHECK(ep_post_recv(&far, 1, NULL, 0) == 0);
 	expect_retry_exceeded(&near);
 	expect_case("its own peer's request still comes through");
-	CHECK(end_post_send(&third, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&third, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_post_send(&third, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&third, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 1);
-	end_close(&third);
-	end_pair_close(&near, &far);
+	ep_close(&third);
+	ep_pair_close(&near, &far);
 }
 
-static void ud_send(struct end *near, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+static void ud_send(struct endpoint *near, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
-	struct ibv_sge sge = end_sge(near, 0, 32);
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 5, &sge, 1);
+	struct ibv_sge sge = ep_sge(near, 0, 32);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 5, &sge, 1);
 	struct ibv_wc wc;
 
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = qpn;
 	wr.wr.ud.remote_qkey = qkey;
-	CHECK(end_post_send(near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_post_send(near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 5);
 }
 
 /* A datagram that no queue pair may take is sent and lost; the receive stays for the right one. */
 static void datagrams(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_UD), rc = end_defaults(IBV_QPT_RC);
-	struct end near, far, connected;
+	struct ep_config config = ep_defaults(IBV_QPT_UD), rc = ep_defaults(IBV_QPT_RC);
+	struct endpoint near, far, connected;
 	struct ibv_sge into;
 	struct ibv_ah *ah;
 	struct ibv_wc wc;
 	uint32_t before;
 
-	end_pair(&near, &far, &config, &config, place);
-	end_open(&connected, &rc, END_HERE);
-	end_link(&connected, &connected);
-	ah = end_ah(&near, &far.info);
-	into = end_sge(&far, 0, 256);
-	CHECK(end_post_recv(&far, 1, &into, 1) == 0);
-	CHECK(end_post_recv(&connected, 1, NULL, 0) == 0);
+	ep_pair(&near, &far, &config, &config, place);
+	ep_open(&connected, &rc, EP_HERE);
+	ep_link(&connected, &connected);
+	ah = ep_ah(&near, &far.local);
+	into = ep_sge(&far, 0, 256);
+	CHECK(ep_post_recv(&far, 1, &into, 1) == 0);
+	CHECK(ep_post_recv(&connected, 1, NULL, 0) == 0);
 
 	expect_case("UD, wrong qkey");
-	before = end_port_counter(&far, 0);
-	ud_send(&near, ah, far.info.qpn, config.qkey + 1);
-	EXPECT_EQ(end_poll_none(&far, END_RECV_CQ), 0);
-	EXPECT_EQ(end_port_counter(&far, 0), before + 1);
+	before = ep_port_counter(&far, 0);
+	ud_send(&near, ah, far.local.qpn, config.qkey + 1);
+	EXPECT_EQ(ep_poll_none(&far, EP_RECV_CQ), 0);
+	EXPECT_EQ(ep_port_counter(&far, 0), before + 1);
 	expect_case("UD, unknown number");
-	ud_send(&near, ah, far.info.qpn ^ 0x400000, config.qkey);
-	EXPECT_EQ(end_poll_none(&far, END_RECV_CQ), 0);
+	ud_send(&near, ah, far.local.qpn ^ 0x400000, config.qkey);
+	EXPECT_EQ(ep_poll_none(&far, EP_RECV_CQ), 0);
 	expect_case("UD to an RC queue pair");
-	ud_send(&near, ah, connected.info.qpn, config.qkey);
-	EXPECT_EQ(end_poll_none(&connected, END_RECV_CQ), 0);
-	EXPECT_EQ(end_state(&connected), IBV_QPS_RTS);
+	ud_send(&near, ah, connected.local.qpn, config.qkey);
+	EXPECT_EQ(ep_poll_none(&connected, EP_RECV_CQ), 0);
+	EXPECT_EQ(ep_state(&connected), IBV_QPS_RTS);
 	expect_case("UD, the upper 8 bits of the number are ignored");
-	ud_send(&near, ah, far.info.qpn | 0xab000000, config.qkey);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	ud_send(&near, ah, far.local.qpn | 0xab000000, config.qkey);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 1);
 
 	expect_case("UD, qkey with bit 31 stands for the own one");
-	CHECK(end_post_recv(&far, 2, &into, 1) == 0);
-	ud_send(&near, ah, far.info.qpn, 0x80000000);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_post_recv(&far, 2, &into, 1) == 0);
+	ud_send(&near, ah, far.local.qpn, 0x80000000);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 2);
 	EXPECT_EQ(ibv_destroy_ah(ah), 0);
-	end_close(&connected);
-	end_pair_close(&near, &far);
+	ep_close(&connected);
+	ep_pair_close(&near, &far);
 }
 
 /* Many queue pairs of one end talk to as many of the other. */
 static void many_connections(void)
 {
 	enum { PAIRS = 12 };
-	static struct end near[PAIRS], far[PAIRS];
-	struct end_config config = end_defaults(IBV_QPT_RC);
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 0, NULL, 0);
+	static struct endpoint near[PAIRS], far[PAIRS];
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 0, NULL, 0);
 	struct ibv_wc wc;
 
 	expect_case("many connections");
 	for (int i = 0; i < PAIRS; i++) {
-		end_pair(&near[i], &far[i], &config, &config, END_HERE);
-		CHECK(end_post_recv(&far[i], (uint64_t)i, NULL, 0) == 0);
+		ep_pair(&near[i], &far[i], &config, &config, EP_HERE);
+		CHECK(ep_post_recv(&far[i], (uint64_t)i, NULL, 0) == 0);
 	}
 	for (int i = 0; i < PAIRS; i++)
-		CHECK(end_post_send(&near[i], &wr) == 0);
+		CHECK(ep_post_send(&near[i], &wr) == 0);
 	for (int i = PAIRS - 1; i >= 0; i--) {
-		EXPECT_STATUS(end_poll_one(&far[i], END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&far[i], EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc.wr_id, i);
-		EXPECT_EQ(wc.qp_num, far[i].info.qpn);
-		EXPECT_STATUS(end_poll_one(&near[i], END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-		end_pair_close(&near[i], &far[i]);
+		EXPECT_EQ(wc.qp_num, far[i].local.qpn);
+		EXPECT_STATUS(ep_poll_one(&near[i], EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		ep_pair_close(&near[i], &far[i]);
 	}
 }
 
 int main(int argc, char **argv)
 {
-	place = end_main(argc, argv);
+	place = ep_main(argc, argv);
 	nobody();
 	gone();
 	for_ever();

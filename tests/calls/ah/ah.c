@@ -4,8 +4,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -150,45 +150,45 @@ static void from_wc_without_grh(void)
 	EXPECT_EQ(attr.port_num, 1);
 }
 
-static void send_to(struct end *from, struct end *to, struct ibv_ah *ah, uint32_t qpn)
+static void send_to(struct endpoint *from, struct endpoint *to, struct ibv_ah *ah, uint32_t qpn)
 {
-	struct ibv_sge sge = end_sge(from, 0, 16), into = end_sge(to, 1024, 256);
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
+	struct ibv_sge sge = ep_sge(from, 0, 16), into = ep_sge(to, 1024, 256);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, &sge, 1);
 
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = qpn;
 	wr.wr.ud.remote_qkey = to->config.qkey;
-	CHECK(end_post_recv(to, 9, &into, 1) == 0);
-	CHECK(end_post_send(from, &wr) == 0);
+	CHECK(ep_post_recv(to, 9, &into, 1) == 0);
+	CHECK(ep_post_send(from, &wr) == 0);
 }
 
 /* A receives from B and answers with nothing but the completion: handle, number, all from it. */
 static void from_wc(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_UD);
+	struct ep_config config = ep_defaults(IBV_QPT_UD);
 	struct ibv_grh grh;
 	struct ibv_ah_attr attr, by_hand;
 	struct ibv_ah *to_a, *back;
 	struct ibv_wc wc;
-	struct end a, b;
+	struct endpoint a, b;
 
 	expect_case("ibv_create_ah_from_wc");
-	end_pair(&a, &b, &config, &config, END_HERE);
+	ep_pair(&a, &b, &config, &config, EP_HERE);
 	by_hand = good();
 	by_hand.grh.traffic_class = 0xa8;
 	to_a = ibv_create_ah(b.pd, &by_hand);
 	CHECK(to_a);
-	send_to(&b, &a, to_a, a.info.qpn);
-	EXPECT_STATUS(end_poll_one(&a, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	send_to(&b, &a, to_a, a.local.qpn);
+	EXPECT_STATUS(ep_poll_one(&a, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT(wc.wc_flags & IBV_WC_GRH);
-	EXPECT_EQ(wc.src_qp, b.info.qpn);
-	end_peek(&a, 1024, &grh, sizeof(grh));
+	EXPECT_EQ(wc.src_qp, b.local.qpn);
+	ep_peek(&a, 1024, &grh, sizeof(grh));
 
 	memset(&attr, 0xa5, sizeof(attr));
-	EXPECT_EQ(ibv_init_ah_from_wc(a.ctx, 1, &wc, &grh, &attr), 0);
+	EXPECT_EQ(ibv_init_ah_from_wc(a.context, 1, &wc, &grh, &attr), 0);
 	EXPECT_EQ(attr.is_global, 1);
 	EXPECT_EQ(attr.grh.sgid_index, 0);
-	EXPECT(!memcmp(&attr.grh.dgid, &b.info.gid, sizeof(attr.grh.dgid)));
+	EXPECT(!memcmp(&attr.grh.dgid, &b.local.gid, sizeof(attr.grh.dgid)));
 	EXPECT_EQ(attr.grh.traffic_class & 0xfc, 0xa8);
 	EXPECT_EQ(attr.grh.hop_limit, 64);
 	EXPECT_EQ(attr.port_num, 1);
@@ -196,24 +196,24 @@ static void from_wc(void)
 	back = ibv_create_ah_from_wc(a.pd, &wc, &grh, 1);
 	if (EXPECT(back != NULL)) {
 		send_to(&a, &b, back, wc.src_qp);
-		EXPECT_STATUS(end_poll_one(&b, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
-		EXPECT_EQ(wc.src_qp, a.info.qpn);
+		EXPECT_STATUS(ep_poll_one(&b, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_EQ(wc.src_qp, a.local.qpn);
 		EXPECT_EQ(ibv_destroy_ah(back), 0);
 	}
 	expect_case("ibv_init_ah_from_wc, wrong port");
 	memset(&attr, 0xa5, sizeof(attr));
-	EXPECT_MINUS1(ibv_init_ah_from_wc(a.ctx, 2, &wc, &grh, &attr), EINVAL);
+	EXPECT_MINUS1(ibv_init_ah_from_wc(a.context, 2, &wc, &grh, &attr), EINVAL);
 	EXPECT_NULL(ibv_create_ah_from_wc(a.pd, &wc, &grh, 2), EINVAL);
 	expect_case("ibv_init_ah_from_wc, no header");
 	memset(&grh, 0, sizeof(grh));
-	EXPECT_MINUS1(ibv_init_ah_from_wc(a.ctx, 1, &wc, &grh, &attr), EPROTONOSUPPORT);
+	EXPECT_MINUS1(ibv_init_ah_from_wc(a.context, 1, &wc, &grh, &attr), EPROTONOSUPPORT);
 	EXPECT_NULL(ibv_create_ah_from_wc(a.pd, &wc, &grh, 1), EPROTONOSUPPORT);
 	EXPECT_EQ(attr.port_num, 0xa5);
 	expect_case("ibv_create_ah_from_wc, nothing global to make it of");
 	wc.wc_flags = 0;
 	EXPECT_NULL(ibv_create_ah_from_wc(a.pd, &wc, &grh, 1), EINVAL);
 	EXPECT_EQ(ibv_destroy_ah(to_a), 0);
-	end_pair_close(&a, &b);
+	ep_pair_close(&a, &b);
 }
 
 /* The host's stack makes the frames: there is no MAC address to tell. */
@@ -230,7 +230,7 @@ static void ethernet_address(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);

@@ -9,8 +9,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define MANY 300 /* more groups than a socket may be in (igmp_max_memberships is 20 unless set) */
 
@@ -27,15 +27,15 @@ static void types(void)
 {
 	static const enum ibv_qp_type others[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_XRC_SEND,
 						  IBV_QPT_RAW_PACKET};
-	struct end_config config = end_defaults(IBV_QPT_UD);
+	struct ep_config config = ep_defaults(IBV_QPT_UD);
 	union ibv_gid group = gid_of("ff0e::1234");
-	struct end end;
+	struct endpoint ep;
 
-	end_open(&end, &config, END_HERE);
+	ep_open(&ep, &config, EP_HERE);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		struct ibv_qp_init_attr attr = {
-			.send_cq = end.cq[0], .recv_cq = end.cq[1], .qp_type = others[i]};
-		struct ibv_qp *qp = ibv_create_qp(end.pd, &attr);
+			.send_cq = ep.cq[0], .recv_cq = ep.cq[1], .qp_type = others[i]};
+		struct ibv_qp *qp = ibv_create_qp(ep.pd, &attr);
 
 		expect_case("type %d is in no group", (int)others[i]);
 		if (!qp && others[i] == IBV_QPT_RAW_PACKET)
@@ -45,10 +45,10 @@ static void types(void)
 		EXPECT_REFUSED(ibv_detach_mcast(qp, &group, 0), EINVAL);
 		EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	}
-	end_close(&end);
+	ep_close(&ep);
 }
 
-static void addresses(struct end *end)
+static void addresses(struct endpoint *ep)
 {
 	static const char *const wrong[] = {
 		"::",
@@ -67,32 +67,32 @@ static void addresses(struct end *end)
 		union ibv_gid gid = gid_of(wrong[i]);
 
 		expect_case("%s is no group", wrong[i]);
-		EXPECT_REFUSED(ibv_attach_mcast(end->qp, &gid, 0), EINVAL);
-		EXPECT_REFUSED(ibv_detach_mcast(end->qp, &gid, 0), EINVAL);
+		EXPECT_REFUSED(ibv_attach_mcast(ep->qp, &gid, 0), EINVAL);
+		EXPECT_REFUSED(ibv_detach_mcast(ep->qp, &gid, 0), EINVAL);
 	}
 	expect_case("no address, no queue pair");
-	EXPECT_REFUSED(ibv_attach_mcast(end->qp, NULL, 0), EINVAL);
-	EXPECT_REFUSED(ibv_detach_mcast(end->qp, NULL, 0), EINVAL);
-	EXPECT_REFUSED(ibv_attach_mcast(NULL, &end->info.gid, 0), EINVAL);
-	EXPECT_REFUSED(ibv_detach_mcast(NULL, &end->info.gid, 0), EINVAL);
+	EXPECT_REFUSED(ibv_attach_mcast(ep->qp, NULL, 0), EINVAL);
+	EXPECT_REFUSED(ibv_detach_mcast(ep->qp, NULL, 0), EINVAL);
+	EXPECT_REFUSED(ibv_attach_mcast(NULL, &ep->local.gid, 0), EINVAL);
+	EXPECT_REFUSED(ibv_detach_mcast(NULL, &ep->local.gid, 0), EINVAL);
 }
 
-static void foreign(struct end *end)
+static void foreign(struct endpoint *ep)
 {
 	union ibv_gid group = gid_of("ff0e::1234");
-	uint32_t handle = end->qp->handle;
+	uint32_t handle = ep->qp->handle;
 
 	expect_case("a queue pair that is not the context's");
-	end->qp->handle = 0xdeadbeef;
-	EXPECT_REFUSED(ibv_attach_mcast(end->qp, &group, 0), ENOENT);
-	EXPECT_REFUSED(ibv_detach_mcast(end->qp, &group, 0), ENOENT);
-	end->qp->handle = handle;
+	ep->qp->handle = 0xdeadbeef;
+	EXPECT_REFUSED(ibv_attach_mcast(ep->qp, &group, 0), ENOENT);
+	EXPECT_REFUSED(ibv_detach_mcast(ep->qp, &group, 0), ENOENT);
+	ep->qp->handle = handle;
 }
 
 /*
  * The groups at both edges of each range; @lid means nothing. In any state: this one is in RESET.
  */
-static bool membership(struct end *end)
+static bool membership(struct endpoint *ep)
 {
 	static const char *const groups[] = {"::ffff:224.0.1.5", "::ffff:239.255.255.255",
 					     "ff02::1234", "ff0e::1234"};
@@ -103,44 +103,44 @@ static bool membership(struct end *end)
 		int err;
 
 		expect_case("member of %s", groups[i]);
-		EXPECT_REFUSED(ibv_detach_mcast(end->qp, &group, 0), EINVAL);
-		err = ibv_attach_mcast(end->qp, &group, 0xffff);
+		EXPECT_REFUSED(ibv_detach_mcast(ep->qp, &group, 0), EINVAL);
+		err = ibv_attach_mcast(ep->qp, &group, 0xffff);
 		/* Another user has the port, or there is no network of this family. */
 		if (err == EADDRINUSE || err == EAFNOSUPPORT || err == ENODEV)
 			return false;
 		EXPECT_EQ(err, 0);
-		EXPECT_EQ(ibv_attach_mcast(end->qp, &group, 0), 0);
-		EXPECT_REFUSED(ibv_detach_mcast(end->qp, &other, 0), EINVAL);
-		EXPECT_REFUSED(ibv_destroy_qp(end->qp), EBUSY);
-		EXPECT_EQ(ibv_detach_mcast(end->qp, &group, 1), 0);
-		EXPECT_REFUSED(ibv_detach_mcast(end->qp, &group, 0), EINVAL);
+		EXPECT_EQ(ibv_attach_mcast(ep->qp, &group, 0), 0);
+		EXPECT_REFUSED(ibv_detach_mcast(ep->qp, &other, 0), EINVAL);
+		EXPECT_REFUSED(ibv_destroy_qp(ep->qp), EBUSY);
+		EXPECT_EQ(ibv_detach_mcast(ep->qp, &group, 1), 0);
+		EXPECT_REFUSED(ibv_detach_mcast(ep->qp, &group, 0), EINVAL);
 	}
 	return true;
 }
 
 /* What one queue pair is in says nothing of another. */
-static void two_members(struct end *end)
+static void two_members(struct endpoint *ep)
 {
-	struct end_config config = end_defaults(IBV_QPT_UD);
+	struct ep_config config = ep_defaults(IBV_QPT_UD);
 	union ibv_gid group = gid_of("::ffff:239.1.2.3");
-	struct end second;
+	struct endpoint second;
 
 	expect_case("two members");
-	end_open(&second, &config, END_HERE);
-	EXPECT_EQ(ibv_attach_mcast(end->qp, &group, 0), 0);
+	ep_open(&second, &config, EP_HERE);
+	EXPECT_EQ(ibv_attach_mcast(ep->qp, &group, 0), 0);
 	EXPECT_REFUSED(ibv_detach_mcast(second.qp, &group, 0), EINVAL);
 	EXPECT_EQ(ibv_attach_mcast(second.qp, &group, 0), 0);
-	EXPECT_EQ(ibv_detach_mcast(end->qp, &group, 0), 0);
+	EXPECT_EQ(ibv_detach_mcast(ep->qp, &group, 0), 0);
 	EXPECT_REFUSED(ibv_destroy_qp(second.qp), EBUSY);
 	EXPECT_EQ(ibv_detach_mcast(second.qp, &group, 0), 0);
-	end_close(&second);
+	ep_close(&second);
 }
 
 /*
  * The stack's refusal is told with its errno; the memberships before it hold, and the next one fits
  * when one of them went.
  */
-static void too_many(struct end *end)
+static void too_many(struct endpoint *ep)
 {
 	union ibv_gid group = gid_of("::ffff:239.7.0.0");
 	int n, err = 0;
@@ -149,40 +149,40 @@ static void too_many(struct end *end)
 	for (n = 0; n < MANY; n++) {
 		group.raw[14] = (uint8_t)(n >> 8);
 		group.raw[15] = (uint8_t)n;
-		err = ibv_attach_mcast(end->qp, &group, 0);
+		err = ibv_attach_mcast(ep->qp, &group, 0);
 		if (err)
 			break;
 	}
 	EXPECT(n > 0);
 	if (err) {
 		EXPECT_EQ(err, ENOBUFS);
-		EXPECT_REFUSED(ibv_attach_mcast(end->qp, &group, 0), ENOBUFS);
-		EXPECT_REFUSED(ibv_detach_mcast(end->qp, &group, 0), EINVAL);
+		EXPECT_REFUSED(ibv_attach_mcast(ep->qp, &group, 0), ENOBUFS);
+		EXPECT_REFUSED(ibv_detach_mcast(ep->qp, &group, 0), EINVAL);
 	}
 	expect_case("all of them are left again");
 	while (n-- > 0) {
 		group.raw[14] = (uint8_t)(n >> 8);
 		group.raw[15] = (uint8_t)n;
-		EXPECT_REFUSED(ibv_destroy_qp(end->qp), EBUSY);
-		EXPECT_EQ(ibv_detach_mcast(end->qp, &group, 0), 0);
+		EXPECT_REFUSED(ibv_destroy_qp(ep->qp), EBUSY);
+		EXPECT_EQ(ibv_detach_mcast(ep->qp, &group, 0), 0);
 	}
 }
 
 int main(int argc, char **argv)
 {
-	struct end_config config = end_defaults(IBV_QPT_UD);
-	struct end end;
+	struct ep_config config = ep_defaults(IBV_QPT_UD);
+	struct endpoint ep;
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	types();
-	end_open(&end, &config, END_HERE);
-	addresses(&end);
-	foreign(&end);
-	if (membership(&end)) {
-		two_members(&end);
-		too_many(&end);
+	ep_open(&ep, &config, EP_HERE);
+	addresses(&ep);
+	foreign(&ep);
+	if (membership(&ep)) {
+		two_members(&ep);
+		too_many(&ep);
 	}
 	expect_case("in no group any more");
-	end_close(&end);
+	ep_close(&ep);
 	return expect_done();
 }

@@ -11,8 +11,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static bool readable(int fd, int ms)
 {
@@ -22,15 +22,15 @@ static bool readable(int fd, int ms)
 }
 
 /* A queue pair with an SRQ that went to error: one event for it is under way. */
-static void open_with_event(struct end *end)
+static void open_with_event(struct endpoint *ep)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
 	config.srq_wr = 8;
-	end_open(end, &config, END_HERE);
-	end_link(end, end);
-	CHECK(end_move(end, IBV_QPS_ERR) == 0);
-	EXPECT_SAY(readable(end->ctx->async_fd, END_WAIT_MS), "no event came");
+	ep_open(ep, &config, EP_HERE);
+	ep_link(ep, ep);
+	CHECK(ep_move(ep, IBV_QPS_ERR) == 0);
+	EXPECT_SAY(readable(ep->context->async_fd, EP_WAIT_MS), "no event came");
 }
 
 static void descriptor(void)
@@ -54,18 +54,18 @@ static void delivery(void)
 {
 	struct ibv_context *other = device_open();
 	struct ibv_async_event event;
-	struct end end;
+	struct endpoint ep;
 
 	expect_case("delivery");
-	open_with_event(&end);
-	EXPECT(!readable(other->async_fd, END_QUIET_MS));
-	CHECK(ibv_get_async_event(end.ctx, &event) == 0);
+	open_with_event(&ep);
+	EXPECT(!readable(other->async_fd, EP_QUIET_MS));
+	CHECK(ibv_get_async_event(ep.context, &event) == 0);
 	EXPECT_EQ(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
-	EXPECT(event.element.qp == end.qp);
-	EXPECT_EQ(event.element.qp->qp_context == &end, 1);
+	EXPECT(event.element.qp == ep.qp);
+	EXPECT_EQ(event.element.qp->qp_context == &ep, 1);
 	ibv_ack_async_event(&event);
-	EXPECT(!readable(end.ctx->async_fd, END_QUIET_MS));
-	end_close(&end);
+	EXPECT(!readable(ep.context->async_fd, EP_QUIET_MS));
+	ep_close(&ep);
 	EXPECT_EQ(ibv_close_device(other), 0);
 }
 
@@ -88,62 +88,62 @@ static void *destroy_qp(void *arg)
 static void acknowledgement(void)
 {
 	struct destroyer destroyer = {0};
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_async_event event;
-	struct end end, live;
+	struct endpoint ep, live;
 	pthread_t thread;
 
 	expect_case("destroy waits for the acknowledgement");
-	open_with_event(&end);
-	end_open(&live, &config, END_HERE);
-	CHECK(ibv_get_async_event(end.ctx, &event) == 0);
-	destroyer.qp = end.qp;
+	open_with_event(&ep);
+	ep_open(&live, &config, EP_HERE);
+	CHECK(ibv_get_async_event(ep.context, &event) == 0);
+	destroyer.qp = ep.qp;
 	CHECK(pthread_create(&thread, NULL, destroy_qp, &destroyer) == 0);
-	usleep(END_QUIET_MS * 1000);
+	usleep(EP_QUIET_MS * 1000);
 	EXPECT_EQ(__atomic_load_n(&destroyer.done, __ATOMIC_SEQ_CST), 0);
 	/* Meanwhile other objects of the same context and process go on. */
 	{
-		struct ibv_cq *cq = ibv_create_cq(end.ctx, 4, NULL, NULL, 0);
+		struct ibv_cq *cq = ibv_create_cq(ep.context, 4, NULL, NULL, 0);
 
 		EXPECT(cq != NULL);
 		EXPECT_EQ(ibv_destroy_cq(cq), 0);
 	}
-	end_close(&live);
+	ep_close(&live);
 	EXPECT_EQ(__atomic_load_n(&destroyer.done, __ATOMIC_SEQ_CST), 0);
 	ibv_ack_async_event(&event);
 	CHECK(pthread_join(thread, NULL) == 0);
 	EXPECT_EQ(destroyer.result, 0);
-	/* The rest of the end, which no longer has its queue pair. */
-	EXPECT_EQ(ibv_destroy_srq(end.srq), 0);
-	EXPECT_EQ(ibv_destroy_cq(end.cq[0]), 0);
-	EXPECT_EQ(ibv_destroy_cq(end.cq[1]), 0);
-	EXPECT_EQ(ibv_dereg_mr(end.mr), 0);
-	EXPECT_EQ(ibv_dealloc_pd(end.pd), 0);
-	EXPECT_EQ(ibv_dealloc_pd(end.other_pd), 0);
-	EXPECT_EQ(ibv_close_device(end.ctx), 0);
+	/* The rest of the endpoint, which no longer has its queue pair. */
+	EXPECT_EQ(ibv_destroy_srq(ep.srq), 0);
+	EXPECT_EQ(ibv_destroy_cq(ep.cq[0]), 0);
+	EXPECT_EQ(ibv_destroy_cq(ep.cq[1]), 0);
+	EXPECT_EQ(ibv_dereg_mr(ep.mr), 0);
+	EXPECT_EQ(ibv_dealloc_pd(ep.pd), 0);
+	EXPECT_EQ(ibv_dealloc_pd(ep.other_pd), 0);
+	EXPECT_EQ(ibv_close_device(ep.context), 0);
 }
 
 /* An event that was not fetched goes with its object. */
 static void never_fetched(void)
 {
-	struct end end;
+	struct endpoint ep;
 
 	expect_case("never fetched");
-	open_with_event(&end);
-	EXPECT_EQ(ibv_destroy_qp(end.qp), 0);
-	EXPECT(!readable(end.ctx->async_fd, 0));
+	open_with_event(&ep);
+	EXPECT_EQ(ibv_destroy_qp(ep.qp), 0);
+	EXPECT(!readable(ep.context->async_fd, 0));
 	{
 		struct ibv_async_event event;
 
-		EXPECT_MINUS1(ibv_get_async_event(end.ctx, &event), EAGAIN);
+		EXPECT_MINUS1(ibv_get_async_event(ep.context, &event), EAGAIN);
 	}
-	EXPECT_EQ(ibv_destroy_srq(end.srq), 0);
-	EXPECT_EQ(ibv_destroy_cq(end.cq[0]), 0);
-	EXPECT_EQ(ibv_destroy_cq(end.cq[1]), 0);
-	EXPECT_EQ(ibv_dereg_mr(end.mr), 0);
-	EXPECT_EQ(ibv_dealloc_pd(end.pd), 0);
-	EXPECT_EQ(ibv_dealloc_pd(end.other_pd), 0);
-	EXPECT_EQ(ibv_close_device(end.ctx), 0);
+	EXPECT_EQ(ibv_destroy_srq(ep.srq), 0);
+	EXPECT_EQ(ibv_destroy_cq(ep.cq[0]), 0);
+	EXPECT_EQ(ibv_destroy_cq(ep.cq[1]), 0);
+	EXPECT_EQ(ibv_dereg_mr(ep.mr), 0);
+	EXPECT_EQ(ibv_dealloc_pd(ep.pd), 0);
+	EXPECT_EQ(ibv_dealloc_pd(ep.other_pd), 0);
+	EXPECT_EQ(ibv_close_device(ep.context), 0);
 }
 
 static void *wait_for_event(void *arg)
@@ -159,60 +159,60 @@ static void *wait_for_event(void *arg)
 
 static void sleeping_waiter(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	pthread_t thread;
-	struct end end;
+	struct endpoint ep;
 	void *good;
 	int flags;
 
 	expect_case("a sleeping waiter wakes");
 	config.srq_wr = 8;
-	end_open(&end, &config, END_HERE);
-	end_link(&end, &end);
-	flags = fcntl(end.ctx->async_fd, F_GETFL);
-	CHECK(fcntl(end.ctx->async_fd, F_SETFL, flags & ~O_NONBLOCK) == 0);
-	CHECK(pthread_create(&thread, NULL, wait_for_event, end.ctx) == 0);
+	ep_open(&ep, &config, EP_HERE);
+	ep_link(&ep, &ep);
+	flags = fcntl(ep.context->async_fd, F_GETFL);
+	CHECK(fcntl(ep.context->async_fd, F_SETFL, flags & ~O_NONBLOCK) == 0);
+	CHECK(pthread_create(&thread, NULL, wait_for_event, ep.context) == 0);
 	usleep(5000);
-	CHECK(end_move(&end, IBV_QPS_ERR) == 0);
+	CHECK(ep_move(&ep, IBV_QPS_ERR) == 0);
 	CHECK(pthread_join(thread, &good) == 0);
 	EXPECT(good != NULL);
-	CHECK(fcntl(end.ctx->async_fd, F_SETFL, flags) == 0);
-	end_close(&end);
+	CHECK(fcntl(ep.context->async_fd, F_SETFL, flags) == 0);
+	ep_close(&ep);
 }
 
 /* COMM_EST comes once, when the first packet finds the queue pair in RTR (IBA 11.6.3.2). */
 static void communication_established(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
-	struct end near, far;
-	struct end_event event;
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct endpoint near, far;
+	struct ep_event event;
 	struct ibv_wc wc;
 
 	expect_case("COMM_EST");
-	end_open(&near, &config, END_HERE);
-	end_open(&far, &config, END_HERE);
-	CHECK(end_bring_to(&far, &near.info, IBV_QPS_RTR) == 0);
-	CHECK(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
+	ep_open(&near, &config, EP_HERE);
+	ep_open(&far, &config, EP_HERE);
+	CHECK(ep_bring_to(&far, &near.local, IBV_QPS_RTR) == 0);
+	CHECK(ep_bring_to(&near, &far.local, IBV_QPS_RTS) == 0);
 	for (int i = 0; i < 2; i++) {
-		CHECK(end_post_recv(&far, 1, NULL, 0) == 0);
-		CHECK(end_post_send(&near, &wr) == 0);
-		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		CHECK(ep_post_recv(&far, 1, NULL, 0) == 0);
+		CHECK(ep_post_send(&near, &wr) == 0);
+		EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	}
-	if (EXPECT(end_event(&far, &event, END_WAIT_MS))) {
+	if (EXPECT(ep_event(&far, &event, EP_WAIT_MS))) {
 		EXPECT_EQ(event.type, IBV_EVENT_COMM_EST);
 		EXPECT(event.own_qp);
 	}
-	EXPECT(!end_event(&far, &event, END_QUIET_MS));
-	EXPECT(!end_event(&near, &event, 0));
-	EXPECT_EQ(end_state(&far), IBV_QPS_RTR);
-	end_pair_close(&near, &far);
+	EXPECT(!ep_event(&far, &event, EP_QUIET_MS));
+	EXPECT(!ep_event(&near, &event, 0));
+	EXPECT_EQ(ep_state(&far), IBV_QPS_RTR);
+	ep_pair_close(&near, &far);
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	descriptor();
 	delivery();
 	acknowledgement();

@@ -13,8 +13,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define ROUNDS  100
 #define DOMAINS 1000 /* thread domains a round: more than all of the device's in the end */
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	file = mkstemp(path);
 	CHECK(file >= 0 && unlink(path) == 0);
 	for (int round = 0; round < ROUNDS; round++) {

@@ -7,8 +7,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 /* Names and GUIDs are the same each time (ibv_get_device_list(3)); real interfaces before lo. */
 static void list_twice(void)
@@ -378,7 +378,7 @@ int main(int argc, char **argv)
 {
 	struct ibv_context *ctx;
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	list_twice();
 	open_many();
 	open_from_threads();

@@ -11,8 +11,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -127,7 +127,7 @@ static void fetched(const struct kind *kind)
 	CHECK(ibv_get_async_event(ctx, &later) == 0);
 	EXPECT((void *)later.element.cq == other);
 	CHECK(pthread_create(&thread, NULL, destroy, &d) == 0);
-	usleep(END_QUIET_MS * 1000);
+	usleep(EP_QUIET_MS * 1000);
 	EXPECT_EQ(__atomic_load_n(&d.done, __ATOMIC_SEQ_CST), 0);
 	expect_case("%s: another's acknowledgement is not its own", kind->what);
 	ibv_ack_async_event(&later);
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 		.oflags = O_CREAT,
 	};
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	queue_cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);

@@ -11,10 +11,10 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
-static struct end near, far;
+static struct endpoint near, far;
 
 static struct ibv_context *import(const struct ibv_context *ctx)
 {
@@ -152,12 +152,12 @@ struct view {
 	struct ibv_mr *mr;
 };
 
-static void view_open(struct view *v, const struct end *end)
+static void view_open(struct view *v, const struct endpoint *ep)
 {
-	v->ctx = import(end->ctx);
-	v->pd = ibv_import_pd(v->ctx, end->pd->handle);
+	v->ctx = import(ep->context);
+	v->pd = ibv_import_pd(v->ctx, ep->pd->handle);
 	CHECK(v->pd);
-	v->mr = ibv_import_mr(v->pd, end->mr->handle);
+	v->mr = ibv_import_mr(v->pd, ep->mr->handle);
 	CHECK(v->mr);
 }
 
@@ -170,20 +170,20 @@ static void view_close(struct view *v)
 
 static int request(enum ibv_wr_opcode opcode, uint32_t lkey, uint32_t length, uint32_t rkey)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)near.buf, .length = length, .lkey = lkey};
-	struct ibv_send_wr wr = end_wr(opcode, 7, &sge, 1);
+	struct ibv_sge sge = {.addr = (uintptr_t)near.buffer, .length = length, .lkey = lkey};
+	struct ibv_send_wr wr = ep_wr(opcode, 7, &sge, 1);
 	struct ibv_wc wc;
 
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = far.info.addr;
+		wr.wr.atomic.remote_addr = far.local.addr;
 		wr.wr.atomic.rkey = rkey;
 		wr.wr.atomic.compare_add = 5;
 	} else {
-		wr.wr.rdma.remote_addr = far.info.addr;
+		wr.wr.rdma.remote_addr = far.local.addr;
 		wr.wr.rdma.rkey = rkey;
 	}
-	CHECK(end_post_send(&near, &wr) == 0);
-	return end_poll_one(&near, END_SEND_CQ, &wc);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	return ep_poll_one(&near, EP_SEND_CQ, &wc);
 }
 
 static void traffic(void)
@@ -196,31 +196,31 @@ static void traffic(void)
 	view_open(&here, &near);
 	view_open(&there, &far);
 	expect_case("WRITE with imported keys on both sides");
-	end_fill(&near, 0, 0x71, 5000);
+	ep_fill(&near, 0, 0x71, 5000);
 	EXPECT_STATUS(request(IBV_WR_RDMA_WRITE, here.mr->lkey, 5000, there.mr->rkey),
 		      IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 0, 0x71, 5000));
+	EXPECT(ep_is_filled(&far, 0, 0x71, 5000));
 	expect_case("READ");
-	end_fill(&far, 0, 0x72, 5000);
+	ep_fill(&far, 0, 0x72, 5000);
 	EXPECT_STATUS(request(IBV_WR_RDMA_READ, here.mr->lkey, 5000, there.mr->rkey),
 		      IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&near, 0, 0x72, 5000));
+	EXPECT(ep_is_filled(&near, 0, 0x72, 5000));
 	expect_case("atomic");
-	end_poke(&far, 0, &word, 8);
+	ep_poke(&far, 0, &word, 8);
 	EXPECT_STATUS(request(IBV_WR_ATOMIC_FETCH_AND_ADD, here.mr->lkey, 8, there.mr->rkey),
 		      IBV_WC_SUCCESS);
-	end_peek(&near, 0, &word, 8);
+	ep_peek(&near, 0, &word, 8);
 	EXPECT_EQ(word, 1000);
-	end_peek(&far, 0, &word, 8);
+	ep_peek(&far, 0, &word, 8);
 	EXPECT_EQ(word, 1005);
 	expect_case("SEND, received with an imported key");
-	end_fill(&near, 0, 0x73, 3000);
+	ep_fill(&near, 0, 0x73, 3000);
 	into = (struct ibv_sge){
-		.addr = far.info.addr + 100, .length = 3000, .lkey = there.mr->lkey};
-	CHECK(end_post_recv(&far, 3, &into, 1) == 0);
+		.addr = far.local.addr + 100, .length = 3000, .lkey = there.mr->lkey};
+	CHECK(ep_post_recv(&far, 3, &into, 1) == 0);
 	EXPECT_STATUS(request(IBV_WR_SEND, here.mr->lkey, 3000, 0), IBV_WC_SUCCESS);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 100, 0x73, 3000));
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT(ep_is_filled(&far, 100, 0x73, 3000));
 	expect_case("the original's range bounds the view");
 	EXPECT_STATUS(request(IBV_WR_RDMA_WRITE, here.mr->lkey, near.config.buf_len + 1,
 			      there.mr->rkey),
@@ -231,10 +231,10 @@ static void traffic(void)
 
 static void mend(void)
 {
-	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
-	end_link(&near, &far);
-	while (end_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
+	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
+	ep_link(&near, &far);
+	while (ep_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
 		;
 }
 
@@ -245,9 +245,9 @@ static void revocation(void)
 	struct ibv_mr *mr;
 
 	mend();
-	mr = ibv_reg_mr(far.pd, far.buf, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	mr = ibv_reg_mr(far.pd, far.buffer, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	CHECK(mr);
-	there.ctx = import(far.ctx);
+	there.ctx = import(far.context);
 	there.pd = ibv_import_pd(there.ctx, far.pd->handle);
 	CHECK(there.pd);
 	there.mr = ibv_import_mr(there.pd, mr->handle);
@@ -268,9 +268,9 @@ static void revocation(void)
 
 static void device_memory(void)
 {
-	struct ibv_context *view = import(far.ctx);
+	struct ibv_context *view = import(far.context);
 	struct ibv_alloc_dm_attr attr = {.length = 8192};
-	struct ibv_dm *dm = ibv_alloc_dm(far.ctx, &attr), *seen;
+	struct ibv_dm *dm = ibv_alloc_dm(far.context, &attr), *seen;
 	uint32_t words[4] = {1, 2, 3, 4}, read[4] = {0};
 	struct ibv_pd *pd = ibv_alloc_pd(view);
 	struct ibv_mr *mr;
@@ -303,15 +303,15 @@ static void device_memory(void)
 
 int main(int argc, char **argv)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	devices();
 	handles();
-	end_pair(&near, &far, &config, &config, END_HERE);
+	ep_pair(&near, &far, &config, &config, EP_HERE);
 	traffic();
 	revocation();
 	device_memory();
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 	return expect_done();
 }

@@ -12,8 +12,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static bool run(const char *command)
 {
@@ -104,7 +104,7 @@ static void gone(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	if (geteuid() != 0)
 		SKIP("interfaces are the superuser's to make");
 	if (unshare(CLONE_NEWNET))

@@ -7,8 +7,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
 {
 	struct ibv_device_attr device;
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	CHECK(ibv_query_device(ctx, &device) == 0);
 	pd = ibv_alloc_pd(ctx);

@@ -16,8 +16,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 /* Runs one command of ip(8); whether it succeeded. */
 static bool ip(const char *format, ...)
@@ -113,7 +113,7 @@ static bool wait_event(struct ibv_context *ctx, enum ibv_event_type type)
 	struct pollfd poller = {.fd = ctx->async_fd, .events = POLLIN};
 	struct ibv_async_event event;
 
-	while (poll(&poller, 1, END_WAIT_MS) == 1 && !ibv_get_async_event(ctx, &event)) {
+	while (poll(&poller, 1, EP_WAIT_MS) == 1 && !ibv_get_async_event(ctx, &event)) {
 		ibv_ack_async_event(&event);
 		if (event.event_type == type)
 			return EXPECT_EQ(event.element.port_num, 1);
@@ -130,7 +130,7 @@ static void drain(struct ibv_context *ctx)
 	do {
 		while (!ibv_get_async_event(ctx, &event))
 			ibv_ack_async_event(&event);
-	} while (poll(&poller, 1, END_QUIET_MS) == 1);
+	} while (poll(&poller, 1, EP_QUIET_MS) == 1);
 }
 
 static void addresses(struct ibv_context *ctx)
@@ -181,25 +181,25 @@ static void link_state(struct ibv_context *ctx)
 }
 
 /* A connection over the port goes on through all of it: packets of one host need no link. */
-static void traffic(struct end *end, const char *when)
+static void traffic(struct endpoint *ep, const char *when)
 {
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
 	struct ibv_wc wc;
 
 	expect_case("traffic %s", when);
-	CHECK(end_post_recv(end, 1, NULL, 0) == 0);
-	CHECK(end_post_send(end, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT_STATUS(end_poll_one(end, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_post_recv(ep, 1, NULL, 0) == 0);
+	CHECK(ep_post_send(ep, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(ep, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_context *ctx;
-	struct end end;
+	struct endpoint ep;
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	make_network();
 	devices();
 	CHECK(setenv("VB_TEST_DEVICE", "vb_v0", 1) == 0);
@@ -209,14 +209,14 @@ int main(int argc, char **argv)
 	drain(ctx);
 	addresses(ctx);
 	link_state(ctx);
-	end_open(&end, &config, END_HERE);
-	end_link(&end, &end);
-	traffic(&end, "before");
+	ep_open(&ep, &config, EP_HERE);
+	ep_link(&ep, &ep);
+	traffic(&ep, "before");
 	addresses(ctx);
-	traffic(&end, "after the addresses changed");
+	traffic(&ep, "after the addresses changed");
 	link_state(ctx);
-	traffic(&end, "after the link was down");
-	end_close(&end);
+	traffic(&ep, "after the link was down");
+	ep_close(&ep);
 	expect_case("close");
 	EXPECT_EQ(ibv_close_device(ctx), 0);
 	return expect_done();

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "support/walk.h"
 #include "support/check.h"
+#include "support/qp_state.h"
 
 uint8_t room_memory[ROOM_BYTES] __attribute__((aligned(4096)));
 
@@ -329,9 +329,9 @@ bool room_with_srq(struct room *r)
 
 static bool connect_with(struct ibv_qp *qp, uint32_t peer)
 {
-	struct ibv_qp_attr attr = walk_within(qp->context, peer);
+	struct ibv_qp_attr attr = qp_attr_within(qp->context, peer);
 
-	return !walk_step(qp, &attr, IBV_QPS_RTR) && !walk_step(qp, &attr, IBV_QPS_RTS);
+	return !qp_step(qp, &attr, IBV_QPS_RTR) && !qp_step(qp, &attr, IBV_QPS_RTS);
 }
 
 bool room_with_two_rc(struct room *r)

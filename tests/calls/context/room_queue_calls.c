@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "room_calls.h"
-#include "support/walk.h"
+#include "support/qp_state.h"
 
 /* Shared receive queues and work queues. */
 
@@ -189,7 +189,7 @@ static int connect_far(struct room *r)
 			attr.ah_attr.grh.sgid_index = (uint8_t)i;
 	}
 	inet_pton(AF_INET6, "::ffff:203.0.113.7", &attr.ah_attr.grh.dgid);
-	return walk_step(r->qp, &attr, IBV_QPS_RTR);
+	return qp_step(r->qp, &attr, IBV_QPS_RTR);
 }
 
 static int disconnect(struct room *r)

@@ -12,13 +12,13 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define POSTERS 4
 #define EACH    500
 
-static struct end near, far;
+static struct endpoint near, far;
 static _Atomic int stop, wrong;
 
 /* Checks of other threads than the main one count here; EXPECT is for one thread. */
@@ -30,11 +30,11 @@ static void must(bool ok)
 
 static void open_pair(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
-	config.send_wr = 256;
-	config.recv_wr = 256;
-	end_pair(&near, &far, &config, &config, END_HERE);
+	config.cap.max_send_wr = 256;
+	config.cap.max_recv_wr = 256;
+	ep_pair(&near, &far, &config, &config, EP_HERE);
 	atomic_store(&stop, 0);
 	atomic_store(&wrong, 0);
 }
@@ -43,11 +43,11 @@ static void open_pair(void)
 static void *poster(void *arg)
 {
 	uint64_t who = (uintptr_t)arg;
-	struct ibv_sge sge = end_sge(&near, who * 64, 8);
-	struct ibv_send_wr wr = end_wr(IBV_WR_ATOMIC_FETCH_AND_ADD, who, &sge, 1), *bad;
+	struct ibv_sge sge = ep_sge(&near, who * 64, 8);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_ATOMIC_FETCH_AND_ADD, who, &sge, 1), *bad;
 
-	wr.wr.atomic.remote_addr = far.info.addr;
-	wr.wr.atomic.rkey = far.info.rkey;
+	wr.wr.atomic.remote_addr = far.local.addr;
+	wr.wr.atomic.rkey = far.local.rkey;
 	wr.wr.atomic.compare_add = 1;
 	for (int i = 0; i < EACH && !atomic_load(&stop);) {
 		int rc = ibv_post_send(near.qp, &wr, &bad);
@@ -69,7 +69,7 @@ static void *poller(void *arg)
 
 	(void)arg;
 	while (!atomic_load(&stop)) {
-		int n = ibv_poll_cq(near.cq[END_SEND_CQ], 4, wc);
+		int n = ibv_poll_cq(near.cq[EP_SEND_CQ], 4, wc);
 
 		must(n >= 0);
 		for (int i = 0; i < n; i++)
@@ -84,7 +84,7 @@ static void *poller(void *arg)
 
 static bool reaches(_Atomic int *counter, int value)
 {
-	for (int i = 0; i < 3 * END_WAIT_MS && atomic_load(counter) < value; i++)
+	for (int i = 0; i < 3 * EP_WAIT_MS && atomic_load(counter) < value; i++)
 		usleep(1000);
 	return atomic_load(counter) == value;
 }
@@ -97,7 +97,7 @@ static void one_queue_pair(void)
 	expect_case("four threads post, two poll");
 	open_pair();
 	atomic_store(&completed, 0);
-	end_poke(&far, 0, &sum, sizeof(sum));
+	ep_poke(&far, 0, &sum, sizeof(sum));
 	for (uintptr_t i = 0; i < POSTERS; i++)
 		CHECK(pthread_create(&post[i], NULL, poster, (void *)i) == 0);
 	for (int i = 0; i < 2; i++)
@@ -108,17 +108,17 @@ static void one_queue_pair(void)
 		pthread_join(post[i], NULL);
 	for (int i = 0; i < 2; i++)
 		pthread_join(poll[i], NULL);
-	end_peek(&far, 0, &sum, sizeof(sum));
+	ep_peek(&far, 0, &sum, sizeof(sum));
 	EXPECT_EQ(sum, POSTERS * EACH);
 	EXPECT_EQ(wrong, 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Lists of two threads do not mix: pairs of immediates arrive side by side. */
 static void *list_poster(void *arg)
 {
 	uint32_t who = (uint32_t)(uintptr_t)arg;
-	struct ibv_send_wr first = end_wr(IBV_WR_SEND_WITH_IMM, who, NULL, 0), second = first, *bad;
+	struct ibv_send_wr first = ep_wr(IBV_WR_SEND_WITH_IMM, who, NULL, 0), second = first, *bad;
 
 	first.imm_data = 2 * who;
 	second.imm_data = 2 * who + 1;
@@ -136,28 +136,28 @@ static void contiguous_lists(void)
 	expect_case("lists of two threads stay in one piece");
 	open_pair();
 	for (uint64_t i = 0; i < 240; i++)
-		CHECK(end_post_recv(&far, i, NULL, 0) == 0);
+		CHECK(ep_post_recv(&far, i, NULL, 0) == 0);
 	for (uintptr_t i = 0; i < 2; i++)
 		CHECK(pthread_create(&thread[i], NULL, list_poster, (void *)i) == 0);
 	for (int i = 0; i < 120; i++) {
 		uint32_t first;
 
-		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 		first = wc.imm_data;
 		EXPECT_EQ(first % 2, 0);
-		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc.imm_data, first + 1);
 	}
 	for (int i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);
 	EXPECT_EQ(wrong, 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Makes and drops every kind of object, and queue pairs in every state, as fast as it can. */
 static void *churn(void *arg)
 {
-	struct ibv_context *ctx = near.ctx;
+	struct ibv_context *ctx = near.context;
 	unsigned int seed = (unsigned int)(uintptr_t)arg;
 	static char memory[4096];
 
@@ -204,15 +204,15 @@ static int canary(int rounds)
 	int done = 0;
 
 	for (int i = 0; i < rounds; i++) {
-		struct ibv_sge sge = end_sge(&near, 0, 2000), into = end_sge(&far, 4096, 2000);
-		struct ibv_send_wr wr = end_wr(IBV_WR_SEND, (uint64_t)i, &sge, 1);
+		struct ibv_sge sge = ep_sge(&near, 0, 2000), into = ep_sge(&far, 4096, 2000);
+		struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, (uint64_t)i, &sge, 1);
 		struct ibv_wc wc;
 
-		end_fill(&near, 0, i, 2000);
-		if (end_post_recv(&far, (uint64_t)i, &into, 1) || end_post_send(&near, &wr) ||
-		    end_poll_one(&near, END_SEND_CQ, &wc) != IBV_WC_SUCCESS ||
-		    end_poll_one(&far, END_RECV_CQ, &wc) != IBV_WC_SUCCESS ||
-		    wc.wr_id != (uint64_t)i || !end_is_filled(&far, 4096, i, 2000))
+		ep_fill(&near, 0, i, 2000);
+		if (ep_post_recv(&far, (uint64_t)i, &into, 1) || ep_post_send(&near, &wr) ||
+		    ep_poll_one(&near, EP_SEND_CQ, &wc) != IBV_WC_SUCCESS ||
+		    ep_poll_one(&far, EP_RECV_CQ, &wc) != IBV_WC_SUCCESS ||
+		    wc.wr_id != (uint64_t)i || !ep_is_filled(&far, 4096, i, 2000))
 			break;
 		done++;
 	}
@@ -233,35 +233,35 @@ static void beside_churn(void)
 	for (int i = 0; i < CHURNERS; i++)
 		pthread_join(thread[i], NULL);
 	EXPECT_EQ(wrong, 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Connections that are broken and mended beside the canary. */
 static void *breaker(void *arg)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
-	struct end a, b;
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct endpoint a, b;
 
 	(void)arg;
-	end_pair(&a, &b, &config, &config, END_HERE);
+	ep_pair(&a, &b, &config, &config, EP_HERE);
 	while (!atomic_load(&stop)) {
-		struct ibv_sge sge = end_sge(&a, 0, 4096);
-		struct ibv_send_wr wr = end_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
+		struct ibv_sge sge = ep_sge(&a, 0, 4096);
+		struct ibv_send_wr wr = ep_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
 		struct ibv_wc wc[64];
 
-		wr.wr.rdma.remote_addr = b.info.addr;
-		wr.wr.rdma.rkey = b.info.rkey;
+		wr.wr.rdma.remote_addr = b.local.addr;
+		wr.wr.rdma.rkey = b.local.rkey;
 		for (int i = 0; i < 32; i++)
-			must(end_post_send(&a, &wr) == 0);
-		must(end_move(&a, IBV_QPS_ERR) == 0);
-		must(end_move(&b, IBV_QPS_ERR) == 0);
-		must(end_poll(&a, END_SEND_CQ, wc, 32, END_WAIT_MS) == 32);
-		must(end_move(&a, IBV_QPS_RESET) == 0);
-		must(end_move(&b, IBV_QPS_RESET) == 0);
-		must(end_bring_to(&a, &b.info, IBV_QPS_RTS) == 0);
-		must(end_bring_to(&b, &a.info, IBV_QPS_RTS) == 0);
+			must(ep_post_send(&a, &wr) == 0);
+		must(ep_move(&a, IBV_QPS_ERR) == 0);
+		must(ep_move(&b, IBV_QPS_ERR) == 0);
+		must(ep_poll(&a, EP_SEND_CQ, wc, 32, EP_WAIT_MS) == 32);
+		must(ep_move(&a, IBV_QPS_RESET) == 0);
+		must(ep_move(&b, IBV_QPS_RESET) == 0);
+		must(ep_bring_to(&a, &b.local, IBV_QPS_RTS) == 0);
+		must(ep_bring_to(&b, &a.local, IBV_QPS_RTS) == 0);
 	}
-	end_pair_close(&a, &b);
+	ep_pair_close(&a, &b);
 	return NULL;
 }
 
@@ -276,7 +276,7 @@ static void beside_errors(void)
 	atomic_store(&stop, 1);
 	pthread_join(thread, NULL);
 	EXPECT_EQ(wrong, 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* The extended poller holds its queue from start to end; a second one waits, none fails. */
@@ -322,7 +322,7 @@ static void extended_pollers(void)
 
 	expect_case("three pollers of one extended queue");
 	open_pair();
-	share.cq = ibv_create_cq_ex(near.ctx, &attr);
+	share.cq = ibv_create_cq_ex(near.context, &attr);
 	CHECK(share.cq);
 	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(share.cq);
 	qp = ibv_create_qp(near.pd, &init);
@@ -345,12 +345,12 @@ static void extended_pollers(void)
 	EXPECT_EQ(wrong, 0);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(share.cq)), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	one_queue_pair();
 	contiguous_lists();
 	beside_churn();

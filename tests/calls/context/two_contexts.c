@@ -8,8 +8,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 /* One of each, all of one context. */
 struct objects {
@@ -217,7 +217,7 @@ static void memory_and_domains(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	make(&here);
 	make(&there);
 	queues();

@@ -7,10 +7,10 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
-static struct end end;
+static struct endpoint ep;
 static struct ibv_device_attr_ex device;
 
 #define NOT_OFFERED(call)                      \
@@ -23,9 +23,9 @@ static void flows(void)
 {
 	struct ibv_flow_action_esp_attr esp = {.comp_mask = 0};
 
-	struct ibv_flow_action none = {.context = end.ctx};
+	struct ibv_flow_action none = {.context = ep.context};
 
-	NOT_OFFERED(ibv_create_flow_action_esp(end.ctx, &esp));
+	NOT_OFFERED(ibv_create_flow_action_esp(ep.context, &esp));
 	expect_case("other flow action verbs");
 	EXPECT_EQ(ibv_modify_flow_action_esp(&none, &esp), EOPNOTSUPP);
 	EXPECT_EQ(ibv_destroy_flow_action(&none), EOPNOTSUPP);
@@ -37,17 +37,17 @@ static void qp_types(void)
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		struct ibv_qp_init_attr_ex attr = {
-			.send_cq = end.cq[0],
-			.recv_cq = end.cq[1],
+			.send_cq = ep.cq[0],
+			.recv_cq = ep.cq[1],
 			.qp_type = types[i],
 			.cap = {.max_send_wr = 1, .max_send_sge = 1},
 			.comp_mask = IBV_QP_INIT_ATTR_PD,
-			.pd = end.pd,
+			.pd = ep.pd,
 		};
 
 		expect_case("queue pair of type %d", (int)types[i]);
 		errno = 0;
-		EXPECT(ibv_create_qp_ex(end.ctx, &attr) == NULL);
+		EXPECT(ibv_create_qp_ex(ep.context, &attr) == NULL);
 		EXPECT_EQ(errno, EOPNOTSUPP);
 	}
 }
@@ -55,33 +55,33 @@ static void qp_types(void)
 static void multicast(void)
 {
 	union ibv_gid group = {.raw = {0xff, 0x0e, [15] = 1}};
-	struct end_config config = end_defaults(IBV_QPT_UD);
-	struct end ud;
+	struct ep_config config = ep_defaults(IBV_QPT_UD);
+	struct endpoint ud;
 
 	expect_case("multicast: RC");
-	EXPECT_REFUSED(ibv_attach_mcast(end.qp, &group, 0), EINVAL);
-	end_open(&ud, &config, END_HERE);
+	EXPECT_REFUSED(ibv_attach_mcast(ep.qp, &group, 0), EINVAL);
+	ep_open(&ud, &config, EP_HERE);
 	expect_case("multicast: no group address");
-	EXPECT_REFUSED(ibv_attach_mcast(ud.qp, &ud.info.gid, 0), EINVAL);
+	EXPECT_REFUSED(ibv_attach_mcast(ud.qp, &ud.local.gid, 0), EINVAL);
 	expect_case("multicast: not a member");
 	EXPECT_REFUSED(ibv_detach_mcast(ud.qp, &group, 0), EINVAL);
-	end_close(&ud);
+	ep_close(&ud);
 }
 
 /* The same again after everything: what was refused left no reference behind. */
 static void nothing_left(void)
 {
 	expect_case("nothing left");
-	end_close(&end);
+	ep_close(&ep);
 }
 
 int main(int argc, char **argv)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
-	end_main(argc, argv);
-	end_open(&end, &config, END_HERE);
-	CHECK(ibv_query_device_ex(end.ctx, NULL, &device) == 0);
+	ep_main(argc, argv);
+	ep_open(&ep, &config, EP_HERE);
+	CHECK(ibv_query_device_ex(ep.context, NULL, &device) == 0);
 	flows();
 	qp_types();
 	multicast();

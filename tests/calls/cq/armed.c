@@ -12,8 +12,8 @@
 #include <infiniband/verbs.h>
 
 #include "support/check.h"
-#include "support/end.h"
-#include "support/walk.h"
+#include "support/endpoint.h"
+#include "support/qp_state.h"
 
 /* Kinds of queues that receives complete in. */
 enum kind { PLAIN, EXTENDED, SHARED, MODERATED, KINDS };
@@ -55,9 +55,9 @@ static void cq_create(struct stage *s)
 
 static void connect_to_itself(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = walk_within(ctx, qp->qp_num);
+	struct ibv_qp_attr attr = qp_attr_within(ctx, qp->qp_num);
 
-	CHECK(!walk_to(qp, &attr, IBV_QPS_RTS));
+	CHECK(!qp_bring_to(qp, &attr, IBV_QPS_RTS));
 }
 
 static void stage_open(struct stage *s, enum kind kind)
@@ -109,7 +109,7 @@ static void message(struct stage *s, bool solicited)
 	CHECK(!(s->srq ? ibv_post_srq_recv(s->srq, &recv, &bad_recv)
 		       : ibv_post_recv(s->qp, &recv, &bad_recv)));
 	CHECK(!ibv_post_send(s->qp, &send, &bad_send));
-	for (int i = 0; !n && i < END_WAIT_MS * 10; i++) {
+	for (int i = 0; !n && i < EP_WAIT_MS * 10; i++) {
 		n = ibv_poll_cq(s->send_cq, 1, &wc);
 		if (!n)
 			usleep(100);
@@ -163,7 +163,7 @@ static void take_event(struct stage *s)
 	struct ibv_cq *cq = NULL;
 	void *context;
 
-	if (!EXPECT_SAY(readable(s, END_WAIT_MS), "no event came"))
+	if (!EXPECT_SAY(readable(s, EP_WAIT_MS), "no event came"))
 		return;
 	EXPECT_EQ(ibv_get_cq_event(s->channel, &cq, &context), 0);
 	EXPECT(cq == s->cq);
@@ -220,7 +220,7 @@ static void play(struct stage *s, const char *steps)
 		else if (*steps == 'E')
 			take_event(s);
 		else
-			EXPECT_SAY(!readable(s, END_QUIET_MS), "an event, %zu steps before the end",
+			EXPECT_SAY(!readable(s, EP_QUIET_MS), "an event, %zu steps before the end",
 				   strlen(steps));
 	}
 	EXPECT_SAY(!readable(s, 0), "an event at the end");
@@ -228,7 +228,7 @@ static void play(struct stage *s, const char *steps)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);

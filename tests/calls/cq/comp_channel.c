@@ -14,8 +14,8 @@
 #include <infiniband/verbs.h>
 
 #include "support/check.h"
-#include "support/end.h"
-#include "support/walk.h"
+#include "support/endpoint.h"
+#include "support/qp_state.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -29,9 +29,9 @@ struct source {
 
 static void source_connect(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = walk_within(ctx, qp->qp_num);
+	struct ibv_qp_attr attr = qp_attr_within(ctx, qp->qp_num);
 
-	CHECK(!walk_to(qp, &attr, IBV_QPS_RTS));
+	CHECK(!qp_bring_to(qp, &attr, IBV_QPS_RTS));
 }
 
 static void source_open(struct source *source, struct ibv_comp_channel *channel, int vector)
@@ -75,7 +75,7 @@ static void complete_one(struct source *source, bool solicited)
 
 	CHECK(!ibv_post_recv(source->qp, &recv, &bad_recv));
 	CHECK(!ibv_post_send(source->qp, &send, &bad_send));
-	for (int i = 0; !n && i < END_WAIT_MS * 10; i++) {
+	for (int i = 0; !n && i < EP_WAIT_MS * 10; i++) {
 		n = ibv_poll_cq(source->send_cq, 1, &wc);
 		if (!n)
 			usleep(100);
@@ -107,7 +107,7 @@ static void take_event(struct source *source)
 	struct ibv_cq *cq = NULL;
 	void *cq_context = NULL;
 
-	if (!EXPECT_SAY(readable(source->channel->fd, END_WAIT_MS), "no event came"))
+	if (!EXPECT_SAY(readable(source->channel->fd, EP_WAIT_MS), "no event came"))
 		return;
 	EXPECT_EQ(ibv_get_cq_event(source->channel, &cq, &cq_context), 0);
 	EXPECT(cq == source->cq);
@@ -117,7 +117,7 @@ static void take_event(struct source *source)
 
 static void silent(struct source *source)
 {
-	EXPECT_SAY(!readable(source->channel->fd, END_QUIET_MS), "an event that nobody armed for");
+	EXPECT_SAY(!readable(source->channel->fd, EP_QUIET_MS), "an event that nobody armed for");
 }
 
 static void arming(struct source *source)
@@ -219,7 +219,7 @@ static void nonblocking(struct source *source)
 	for (int i = 0; i < 3; i++) {
 		EXPECT_EQ(ibv_req_notify_cq(source->cq, 0), 0);
 		complete_one(source, false);
-		EXPECT_EQ(epoll_wait(epoll, &got, 1, END_WAIT_MS), 1);
+		EXPECT_EQ(epoll_wait(epoll, &got, 1, EP_WAIT_MS), 1);
 		take_event(source);
 		EXPECT_EQ(drain(source), 1);
 		EXPECT_MINUS1(ibv_get_cq_event(source->channel, &cq, &context), EAGAIN);
@@ -231,7 +231,7 @@ static void nonblocking(struct source *source)
 	CHECK(copy >= 0);
 	EXPECT_EQ(ibv_req_notify_cq(source->cq, 0), 0);
 	complete_one(source, false);
-	EXPECT(readable(copy, END_WAIT_MS));
+	EXPECT(readable(copy, EP_WAIT_MS));
 	take_event(source);
 	EXPECT(!readable(copy, 0));
 	close(copy);
@@ -330,7 +330,7 @@ static void acknowledgement(struct ibv_comp_channel *channel)
 	for (int i = 0; i < 3; i++) {
 		EXPECT_EQ(ibv_req_notify_cq(source.cq, 0), 0);
 		complete_one(&source, false);
-		EXPECT(readable(channel->fd, END_WAIT_MS));
+		EXPECT(readable(channel->fd, EP_WAIT_MS));
 		EXPECT_EQ(ibv_get_cq_event(channel, &cq, &context), 0);
 		EXPECT_EQ(drain(&source), 1);
 	}
@@ -341,10 +341,10 @@ static void acknowledgement(struct ibv_comp_channel *channel)
 	expect_case("destroy waits for acknowledgements");
 	destroyer.cq = source.cq;
 	CHECK(pthread_create(&thread, NULL, destroy_cq, &destroyer) == 0);
-	usleep(END_QUIET_MS * 1000);
+	usleep(EP_QUIET_MS * 1000);
 	EXPECT_EQ(__atomic_load_n(&destroyer.done, __ATOMIC_SEQ_CST), 0);
 	ibv_ack_cq_events(source.cq, 1);
-	usleep(END_QUIET_MS * 1000);
+	usleep(EP_QUIET_MS * 1000);
 	EXPECT_EQ(__atomic_load_n(&destroyer.done, __ATOMIC_SEQ_CST), 0);
 	ibv_ack_cq_events(source.cq, 2);
 	CHECK(pthread_join(thread, NULL) == 0);
@@ -355,7 +355,7 @@ static void acknowledgement(struct ibv_comp_channel *channel)
 	source_open(&source, channel, 0);
 	EXPECT_EQ(ibv_req_notify_cq(source.cq, 0), 0);
 	complete_one(&source, false);
-	EXPECT(readable(channel->fd, END_WAIT_MS));
+	EXPECT(readable(channel->fd, EP_WAIT_MS));
 	source_close(&source);
 	EXPECT(!readable(channel->fd, 0));
 }
@@ -378,7 +378,7 @@ static void many_queues(struct ibv_comp_channel *channel)
 		void *context;
 		long which;
 
-		if (!EXPECT(readable(channel->fd, END_WAIT_MS)))
+		if (!EXPECT(readable(channel->fd, EP_WAIT_MS)))
 			break;
 		CHECK(ibv_get_cq_event(channel, &cq, &context) == 0);
 		which = (struct source *)context - source;
@@ -388,7 +388,7 @@ static void many_queues(struct ibv_comp_channel *channel)
 		seen[which] = true;
 		ibv_ack_cq_events(cq, 1);
 	}
-	EXPECT(!readable(channel->fd, END_QUIET_MS));
+	EXPECT(!readable(channel->fd, EP_QUIET_MS));
 	for (int i = 0; i < QUEUES; i++)
 		source_close(&source[i]);
 }
@@ -398,7 +398,7 @@ int main(int argc, char **argv)
 	struct ibv_comp_channel *channel;
 	struct source source;
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	channel = ibv_create_comp_channel(ctx);

@@ -9,8 +9,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define ALL_OPS 0x3fu
 
@@ -91,101 +91,101 @@ static void creation(struct ibv_context *ctx)
 	EXPECT_EQ(ibv_destroy_comp_cntr(cntr), 0);
 }
 
-/* Only destroying a queue pair detaches its counters; the end gets another one to close. */
-static void qp_replace(struct end *end)
+/* Only destroying a queue pair detaches its counters; the endpoint gets another one to close. */
+static void qp_replace(struct endpoint *ep)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-					.send_cq = end->cq[END_SEND_CQ],
-					.recv_cq = end->cq[END_RECV_CQ]};
+					.send_cq = ep->cq[EP_SEND_CQ],
+					.recv_cq = ep->cq[EP_RECV_CQ]};
 
-	EXPECT_EQ(ibv_destroy_qp(end->qp), 0);
-	end->qp = ibv_create_qp(end->pd, &init);
-	CHECK(end->qp);
+	EXPECT_EQ(ibv_destroy_qp(ep->qp), 0);
+	ep->qp = ibv_create_qp(ep->pd, &init);
+	CHECK(ep->qp);
 }
 
 static void attaching(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_qp_attach_comp_cntr_attr attr = {.op_mask = 1, .comp_mask = 1};
 	struct ibv_comp_cntr *a, *b;
-	struct end end;
+	struct endpoint ep;
 
-	end_open(&end, &config, END_HERE);
-	a = make(end.ctx, IBV_COMP_CNTR_TYPE_WRS);
-	b = make(end.ctx, IBV_COMP_CNTR_TYPE_BYTES);
+	ep_open(&ep, &config, EP_HERE);
+	a = make(ep.context, IBV_COMP_CNTR_TYPE_WRS);
+	b = make(ep.context, IBV_COMP_CNTR_TYPE_BYTES);
 	expect_case("attach: refused");
-	EXPECT_REFUSED(ibv_qp_attach_comp_cntr(end.qp, a, &attr), EINVAL);
-	EXPECT_REFUSED(ibv_qp_attach_comp_cntr(end.qp, a, NULL), EINVAL);
-	EXPECT_REFUSED(attach(end.qp, a, 0), EINVAL);
-	EXPECT_REFUSED(attach(end.qp, a, 1u << 6), ENOTSUP);
+	EXPECT_REFUSED(ibv_qp_attach_comp_cntr(ep.qp, a, &attr), EINVAL);
+	EXPECT_REFUSED(ibv_qp_attach_comp_cntr(ep.qp, a, NULL), EINVAL);
+	EXPECT_REFUSED(attach(ep.qp, a, 0), EINVAL);
+	EXPECT_REFUSED(attach(ep.qp, a, 1u << 6), ENOTSUP);
 	expect_case("attach: in RESET and INIT");
-	EXPECT_EQ(attach(end.qp, a, IBV_QP_ATTACH_COMP_CNTR_OP_SEND), 0);
-	CHECK(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
-	EXPECT_EQ(attach(end.qp, b, IBV_QP_ATTACH_COMP_CNTR_OP_RECV), 0);
-	EXPECT_EQ(attach(end.qp, a, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_READ), 0);
+	EXPECT_EQ(attach(ep.qp, a, IBV_QP_ATTACH_COMP_CNTR_OP_SEND), 0);
+	CHECK(ep_bring_to(&ep, &ep.local, IBV_QPS_INIT) == 0);
+	EXPECT_EQ(attach(ep.qp, b, IBV_QP_ATTACH_COMP_CNTR_OP_RECV), 0);
+	EXPECT_EQ(attach(ep.qp, a, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_READ), 0);
 	expect_case("attach: an operation that is counted already");
-	EXPECT_REFUSED(attach(end.qp, b,
+	EXPECT_REFUSED(attach(ep.qp, b,
 			      IBV_QP_ATTACH_COMP_CNTR_OP_SEND |
 				      IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE),
 		       EBUSY);
-	EXPECT_REFUSED(attach(end.qp, a, IBV_QP_ATTACH_COMP_CNTR_OP_SEND), EBUSY);
+	EXPECT_REFUSED(attach(ep.qp, a, IBV_QP_ATTACH_COMP_CNTR_OP_SEND), EBUSY);
 	expect_case("attach: beyond INIT");
-	end_link(&end, &end);
-	EXPECT_REFUSED(attach(end.qp, b, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE), EINVAL);
+	ep_link(&ep, &ep);
+	EXPECT_REFUSED(attach(ep.qp, b, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE), EINVAL);
 	expect_case("destroyed while attached");
 	EXPECT_REFUSED(ibv_destroy_comp_cntr(a), EBUSY);
 	EXPECT_REFUSED(ibv_destroy_comp_cntr(b), EBUSY);
-	qp_replace(&end);
+	qp_replace(&ep);
 	EXPECT_EQ(ibv_destroy_comp_cntr(a), 0);
 	EXPECT_EQ(ibv_destroy_comp_cntr(b), 0);
-	end_close(&end);
+	ep_close(&ep);
 }
 
-static void request(struct end *from, struct end *to, enum ibv_wr_opcode opcode, uint32_t length,
-		    int status)
+static void request(struct endpoint *from, struct endpoint *to, enum ibv_wr_opcode opcode,
+		    uint32_t length, int status)
 {
-	struct ibv_sge sge = end_sge(from, 0, length);
-	struct ibv_send_wr wr = end_wr(opcode, 1, &sge, 1);
+	struct ibv_sge sge = ep_sge(from, 0, length);
+	struct ibv_send_wr wr = ep_wr(opcode, 1, &sge, 1);
 	struct ibv_wc wc;
 
-	wr.wr.rdma.remote_addr = to->info.addr + 4096;
-	wr.wr.rdma.rkey = to->info.rkey;
-	CHECK(end_post_send(from, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(from, END_SEND_CQ, &wc), status);
+	wr.wr.rdma.remote_addr = to->local.addr + 4096;
+	wr.wr.rdma.rkey = to->local.rkey;
+	CHECK(ep_post_send(from, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(from, EP_SEND_CQ, &wc), status);
 }
 
 /* One counter for each operation of the near end, in the order of the bits. */
-static void counting(enum ibv_comp_cntr_type type, enum end_place place)
+static void counting(enum ibv_comp_cntr_type type, enum ep_place place)
 {
 	const bool bytes = type == IBV_COMP_CNTR_TYPE_BYTES;
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_comp_cntr *cntr[6];
 	struct ibv_sge into;
-	struct end near, far;
+	struct endpoint near, far;
 	struct ibv_wc wc;
 	/* What each bit has seen: SEND, RECV, READ, remote READ, WRITE, remote WRITE. */
 	const uint64_t times[6] = {1, 2, 3, 4, 5, 6};
 	const uint32_t length[6] = {10, 20, 3000, 40, 5000, 60};
 
-	config.sig_all = 1;
-	end_open(&near, &config, END_HERE);
-	end_open(&far, &config, place);
+	config.sq_sig_all = 1;
+	ep_open(&near, &config, EP_HERE);
+	ep_open(&far, &config, place);
 	expect_case("counting %s", bytes ? "bytes" : "operations");
 	for (int i = 0; i < 6; i++) {
-		cntr[i] = make(near.ctx, type);
+		cntr[i] = make(near.context, type);
 		CHECK(attach(near.qp, cntr[i], 1u << i) == 0);
 	}
-	end_link(&near, &far);
+	ep_link(&near, &far);
 	for (uint64_t i = 0; i < times[0]; i++) {
-		into = end_sge(&far, 8192, 100);
-		CHECK(end_post_recv(&far, 1, &into, 1) == 0);
+		into = ep_sge(&far, 8192, 100);
+		CHECK(ep_post_recv(&far, 1, &into, 1) == 0);
 		request(&near, &far, IBV_WR_SEND, length[0], IBV_WC_SUCCESS);
 	}
 	for (uint64_t i = 0; i < times[1]; i++) {
-		into = end_sge(&near, 8192, 100);
-		CHECK(end_post_recv(&near, 1, &into, 1) == 0);
+		into = ep_sge(&near, 8192, 100);
+		CHECK(ep_post_recv(&near, 1, &into, 1) == 0);
 		request(&far, &near, IBV_WR_SEND, length[1], IBV_WC_SUCCESS);
-		EXPECT_STATUS(end_poll_one(&near, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&near, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	}
 	for (uint64_t i = 0; i < times[2]; i++)
 		request(&near, &far, IBV_WR_RDMA_READ, length[2], IBV_WC_SUCCESS);
@@ -201,11 +201,11 @@ static void counting(enum ibv_comp_cntr_type type, enum end_place place)
 		EXPECT_EQ(value(cntr[i], true), 0);
 	}
 	expect_case("errors: refused at the peer, flushed, refused here");
-	CHECK(end_post_recv(&near, 1, NULL, 0) == 0);
-	far.info.rkey ^= 0x5a5a0000;
-	near.info.rkey ^= 0x5a5a0000;
+	CHECK(ep_post_recv(&near, 1, NULL, 0) == 0);
+	far.local.rkey ^= 0x5a5a0000;
+	near.local.rkey ^= 0x5a5a0000;
 	request(&far, &near, IBV_WR_RDMA_WRITE, 8, IBV_WC_REM_ACCESS_ERR);
-	EXPECT_STATUS(end_poll_one(&near, END_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
+	EXPECT_STATUS(ep_poll_one(&near, EP_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 	request(&near, &far, IBV_WR_RDMA_READ, 8, IBV_WC_WR_FLUSH_ERR);
 	EXPECT_EQ(value(cntr[5], true), 1);
 	EXPECT_EQ(value(cntr[1], true), 1);
@@ -214,13 +214,13 @@ static void counting(enum ibv_comp_cntr_type type, enum end_place place)
 	qp_replace(&near);
 	for (int i = 0; i < 6; i++)
 		EXPECT_EQ(ibv_destroy_comp_cntr(cntr[i]), 0);
-	end_close(&near);
-	end_close(&far);
+	ep_close(&near);
+	ep_close(&far);
 }
 
 int main(int argc, char **argv)
 {
-	enum end_place place = end_main(argc, argv);
+	enum ep_place place = ep_main(argc, argv);
 	struct ibv_context *ctx = device_open();
 
 	creation(ctx);

@@ -5,8 +5,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 struct row {
 	const char *name;
@@ -43,69 +43,69 @@ static bool is_atomic(enum ibv_wr_opcode opcode)
 	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-static void run(const struct row *row, enum end_place place, uint64_t wr_id)
+static void run(const struct row *row, enum ep_place place, uint64_t wr_id)
 {
-	struct end_config config = end_defaults(row->type);
+	struct ep_config config = ep_defaults(row->type);
 	uint32_t length = is_atomic(row->opcode) ? 8 : 700;
 	struct ibv_sge sge, into;
 	struct ibv_send_wr wr;
-	struct end near, far;
+	struct endpoint near, far;
 	struct ibv_ah *ah;
 	struct ibv_wc wc;
 
 	expect_case("%s, wr_id %#llx", row->name, (unsigned long long)wr_id);
-	config.sig_all = 1; /* no IBV_SEND_SIGNALED needed */
-	end_pair(&near, &far, &config, &config, place);
-	sge = end_sge(&near, 0, length);
-	into = end_sge(&far, 0, 8192);
-	ah = end_ah(&near, &far.info);
-	wr = end_wr(row->opcode, wr_id, &sge, 1);
+	config.sq_sig_all = 1; /* no IBV_SEND_SIGNALED needed */
+	ep_pair(&near, &far, &config, &config, place);
+	sge = ep_sge(&near, 0, length);
+	into = ep_sge(&far, 0, 8192);
+	ah = ep_ah(&near, &far.local);
+	wr = ep_wr(row->opcode, wr_id, &sge, 1);
 	wr.send_flags = 0;
 	wr.imm_data = htonl(0x01020304);
 	if (is_atomic(row->opcode)) {
-		wr.wr.atomic.remote_addr = far.info.addr;
-		wr.wr.atomic.rkey = far.info.rkey;
+		wr.wr.atomic.remote_addr = far.local.addr;
+		wr.wr.atomic.rkey = far.local.rkey;
 	} else if (row->type == IBV_QPT_UD) {
 		wr.wr.ud.ah = ah;
-		wr.wr.ud.remote_qpn = far.info.qpn;
+		wr.wr.ud.remote_qpn = far.local.qpn;
 		wr.wr.ud.remote_qkey = config.qkey;
 	} else {
-		wr.wr.rdma.remote_addr = far.info.addr;
-		wr.wr.rdma.rkey = far.info.rkey;
+		wr.wr.rdma.remote_addr = far.local.addr;
+		wr.wr.rdma.rkey = far.local.rkey;
 	}
-	CHECK(end_post_recv(&far, ~wr_id, &into, 1) == 0);
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_post_recv(&far, ~wr_id, &into, 1) == 0);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, wr_id);
 	EXPECT_EQ(wc.opcode, row->sent);
-	EXPECT_EQ(wc.qp_num, near.info.qpn);
+	EXPECT_EQ(wc.qp_num, near.local.qpn);
 	EXPECT_EQ(wc.wc_flags, 0);
 	EXPECT_EQ(wc.vendor_err, 0);
 	if (row->opcode == IBV_WR_RDMA_READ || is_atomic(row->opcode))
 		EXPECT_EQ(wc.byte_len, length);
 	if (row->received >= 0) {
-		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc.wr_id, ~wr_id);
 		EXPECT_EQ(wc.opcode, row->received);
-		EXPECT_EQ(wc.qp_num, far.info.qpn);
+		EXPECT_EQ(wc.qp_num, far.local.qpn);
 		EXPECT_EQ(wc.wc_flags, row->flags);
 		EXPECT_EQ(wc.vendor_err, 0);
 		EXPECT_EQ(wc.byte_len, length + (row->type == IBV_QPT_UD ? 40 : 0));
 		if (row->flags & IBV_WC_WITH_IMM)
 			EXPECT_EQ(ntohl(wc.imm_data), 0x01020304);
 		if (row->type == IBV_QPT_UD)
-			EXPECT_EQ(wc.src_qp, near.info.qpn);
+			EXPECT_EQ(wc.src_qp, near.local.qpn);
 	} else {
-		EXPECT_EQ(end_poll(&far, END_RECV_CQ, &wc, 1, 20), 0);
+		EXPECT_EQ(ep_poll(&far, EP_RECV_CQ, &wc, 1, 20), 0);
 	}
 	EXPECT_EQ(ibv_destroy_ah(ah), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Both queues of a queue pair on one completion queue, which several queue pairs share. */
 static void shared_queue(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
 		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
@@ -114,16 +114,16 @@ static void shared_queue(void)
 			   to_init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct ibv_qp *qp[3];
 	bool seen[3] = {0};
-	struct end end;
+	struct endpoint ep;
 	struct ibv_wc wc;
 
 	expect_case("three queue pairs on one CQ");
-	end_open(&end, &config, END_HERE);
-	init.send_cq = init.recv_cq = end.cq[END_RECV_CQ];
+	ep_open(&ep, &config, EP_HERE);
+	init.send_cq = init.recv_cq = ep.cq[EP_RECV_CQ];
 	for (int i = 0; i < 3; i++) {
 		struct ibv_recv_wr recv = {.wr_id = (uint64_t)i}, *bad;
 
-		qp[i] = ibv_create_qp(end.pd, &init);
+		qp[i] = ibv_create_qp(ep.pd, &init);
 		CHECK(qp[i]);
 		CHECK(ibv_modify_qp(qp[i], &to_init,
 				    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -133,7 +133,7 @@ static void shared_queue(void)
 	for (int i = 0; i < 3; i++)
 		CHECK(ibv_modify_qp(qp[i], &err, IBV_QP_STATE) == 0);
 	for (int i = 0; i < 3; i++) {
-		EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
+		EXPECT_STATUS(ep_poll_one(&ep, EP_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 		CHECK(wc.wr_id < 3);
 		EXPECT(!seen[wc.wr_id]);
 		seen[wc.wr_id] = true;
@@ -141,12 +141,12 @@ static void shared_queue(void)
 	}
 	for (int i = 0; i < 3; i++)
 		EXPECT_EQ(ibv_destroy_qp(qp[i]), 0);
-	end_close(&end);
+	ep_close(&ep);
 }
 
 int main(int argc, char **argv)
 {
-	enum end_place place = end_main(argc, argv);
+	enum ep_place place = ep_main(argc, argv);
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		run(&rows[i], place, 0);

@@ -7,8 +7,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static struct ibv_context *ctx;
 
@@ -81,54 +81,54 @@ static void handles(void)
 
 static void busy(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
-	struct end end;
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct endpoint ep;
 
 	expect_case("EBUSY while a QP uses it");
-	end_open(&end, &config, END_HERE);
-	EXPECT_REFUSED(ibv_destroy_cq(end.cq[END_SEND_CQ]), EBUSY);
-	EXPECT_REFUSED(ibv_destroy_cq(end.cq[END_RECV_CQ]), EBUSY);
+	ep_open(&ep, &config, EP_HERE);
+	EXPECT_REFUSED(ibv_destroy_cq(ep.cq[EP_SEND_CQ]), EBUSY);
+	EXPECT_REFUSED(ibv_destroy_cq(ep.cq[EP_RECV_CQ]), EBUSY);
 	/* Still whole: it takes the completions of a flush. */
-	CHECK(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
-	CHECK(end_post_recv(&end, 77, NULL, 0) == 0);
-	CHECK(end_move(&end, IBV_QPS_ERR) == 0);
+	CHECK(ep_bring_to(&ep, &ep.local, IBV_QPS_INIT) == 0);
+	CHECK(ep_post_recv(&ep, 77, NULL, 0) == 0);
+	CHECK(ep_move(&ep, IBV_QPS_ERR) == 0);
 	{
 		struct ibv_wc wc;
 
-		EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
+		EXPECT_STATUS(ep_poll_one(&ep, EP_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 		EXPECT_EQ(wc.wr_id, 77);
 	}
-	end_close(&end);
+	ep_close(&ep);
 }
 
 /* Sends @n empty messages from a queue pair to itself; receives numbered from @first. */
-static void fill(struct end *end, int first, int n)
+static void fill(struct endpoint *ep, int first, int n)
 {
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 0, NULL, 0);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 0, NULL, 0);
 	struct ibv_wc wc;
 
 	wr.send_flags = IBV_SEND_SIGNALED;
 	for (int i = 0; i < n; i++) {
-		CHECK(end_post_recv(end, (uint64_t)(first + i), NULL, 0) == 0);
-		CHECK(end_post_send(end, &wr) == 0);
-		EXPECT_STATUS(end_poll_one(end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		CHECK(ep_post_recv(ep, (uint64_t)(first + i), NULL, 0) == 0);
+		CHECK(ep_post_send(ep, &wr) == 0);
+		EXPECT_STATUS(ep_poll_one(ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	}
 }
 
 static void resize(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_device_attr device;
 	struct ibv_wc wc[12];
 	struct ibv_cq *cq;
-	struct end end;
+	struct endpoint ep;
 
 	config.cqe = 16;
-	end_open(&end, &config, END_HERE);
-	end_link(&end, &end);
-	cq = end.cq[END_RECV_CQ];
-	CHECK(ibv_query_device(end.ctx, &device) == 0);
-	fill(&end, 100, 12);
+	ep_open(&ep, &config, EP_HERE);
+	ep_link(&ep, &ep);
+	cq = ep.cq[EP_RECV_CQ];
+	CHECK(ibv_query_device(ep.context, &device) == 0);
+	fill(&ep, 100, 12);
 
 	expect_case("resize below the unpolled entries");
 	EXPECT_REFUSED(ibv_resize_cq(cq, 11), EINVAL);
@@ -141,68 +141,68 @@ static void resize(void)
 	expect_case("resize keeps entries and order");
 	EXPECT_EQ(ibv_resize_cq(cq, 64), 0);
 	EXPECT(cq->cqe >= 64);
-	EXPECT(cq->cq_context == &end);
-	fill(&end, 112, 40);
+	EXPECT(cq->cq_context == &ep);
+	fill(&ep, 112, 40);
 	EXPECT_EQ(ibv_resize_cq(cq, 200), 0);
 	for (int i = 100; i < 152; i++) {
-		EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&ep, EP_RECV_CQ, wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc->wr_id, i);
 	}
 	expect_case("resize down");
 	EXPECT_EQ(ibv_resize_cq(cq, 8), 0);
 	EXPECT(cq->cqe >= 8);
-	fill(&end, 300, 8);
-	EXPECT_EQ(end_poll(&end, END_RECV_CQ, wc, 8, END_WAIT_MS), 8);
+	fill(&ep, 300, 8);
+	EXPECT_EQ(ep_poll(&ep, EP_RECV_CQ, wc, 8, EP_WAIT_MS), 8);
 	for (int i = 0; i < 8; i++)
 		EXPECT_EQ(wc[i].wr_id, 300 + i);
-	end_close(&end);
+	ep_close(&ep);
 }
 
 /* All cq->cqe entries are usable, the next one overruns (IBA 10.2.6, ibv_poll_cq(3)). */
 static void overrun(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
-	struct end near, far;
-	struct end_event event;
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct endpoint near, far;
+	struct ep_event event;
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
 	struct ibv_wc wc;
 	bool cq_error = false, qp_fatal = false;
 	int room;
 
 	expect_case("overrun");
 	config.cqe = 4;
-	config.recv_wr = config.send_wr = 1024;
-	end_pair(&near, &far, &config, &config, END_HERE);
-	room = far.cq[END_RECV_CQ]->cqe;
+	config.cap.max_recv_wr = config.cap.max_send_wr = 1024;
+	ep_pair(&near, &far, &config, &config, EP_HERE);
+	room = far.cq[EP_RECV_CQ]->cqe;
 	CHECK(room >= 4 && room < 1024);
 	for (int i = 0; i <= room; i++)
-		CHECK(end_post_recv(&far, (uint64_t)i, NULL, 0) == 0);
+		CHECK(ep_post_recv(&far, (uint64_t)i, NULL, 0) == 0);
 	for (int i = 0; i < room; i++) {
-		CHECK(end_post_send(&near, &wr) == 0);
-		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		CHECK(ep_post_send(&near, &wr) == 0);
+		EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	}
 	expect_case("a full queue is no error");
-	EXPECT(!end_event(&far, &event, END_QUIET_MS));
-	EXPECT_EQ(end_state(&far), IBV_QPS_RTS);
+	EXPECT(!ep_event(&far, &event, EP_QUIET_MS));
+	EXPECT_EQ(ep_state(&far), IBV_QPS_RTS);
 
 	expect_case("overrun");
-	CHECK(end_post_send(&near, &wr) == 0);
-	for (int i = 0; i < 2 && end_event(&far, &event, END_WAIT_MS); i++) {
+	CHECK(ep_post_send(&near, &wr) == 0);
+	for (int i = 0; i < 2 && ep_event(&far, &event, EP_WAIT_MS); i++) {
 		if (event.type == IBV_EVENT_CQ_ERR)
-			cq_error = event.own_cq[END_RECV_CQ];
+			cq_error = event.own_cq[EP_RECV_CQ];
 		if (event.type == IBV_EVENT_QP_FATAL)
 			qp_fatal = event.own_qp;
 	}
 	EXPECT(cq_error);
 	EXPECT(qp_fatal);
-	EXPECT_EQ(end_state(&far), IBV_QPS_ERR);
-	EXPECT_SAY(!end_event(&far, &event, END_QUIET_MS), "a third event: %d", event.type);
+	EXPECT_EQ(ep_state(&far), IBV_QPS_ERR);
+	EXPECT_SAY(!ep_event(&far, &event, EP_QUIET_MS), "a third event: %d", event.type);
 	expect_case("entries of an overrun queue stay");
 	for (int i = 0; i < room; i++) {
-		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc.wr_id, i);
 	}
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Two pollers share a queue; each entry goes to exactly one of them. */
@@ -231,34 +231,34 @@ static void *poller(void *arg)
 
 static void two_pollers(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	static struct share share;
 	pthread_t thread[2];
-	struct end end;
+	struct endpoint ep;
 
 	expect_case("two pollers");
 	config.cqe = 1024;
-	config.recv_wr = 512;
-	end_open(&end, &config, END_HERE);
-	CHECK(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
+	config.cap.max_recv_wr = 512;
+	ep_open(&ep, &config, EP_HERE);
+	CHECK(ep_bring_to(&ep, &ep.local, IBV_QPS_INIT) == 0);
 	for (uint64_t i = 0; i < 512; i++)
-		CHECK(end_post_recv(&end, i, NULL, 0) == 0);
-	share.cq = end.cq[END_RECV_CQ];
+		CHECK(ep_post_recv(&ep, i, NULL, 0) == 0);
+	share.cq = ep.cq[EP_RECV_CQ];
 	share.left = 512;
 	for (int i = 0; i < 2; i++)
 		CHECK(pthread_create(&thread[i], NULL, poller, &share) == 0);
-	CHECK(end_move(&end, IBV_QPS_ERR) == 0);
+	CHECK(ep_move(&ep, IBV_QPS_ERR) == 0);
 	for (int i = 0; i < 2; i++)
 		CHECK(pthread_join(thread[i], NULL) == 0);
 	EXPECT_EQ(share.left, 0);
 	for (int i = 0; i < 512; i++)
 		EXPECT_EQ(share.seen[i], 1);
-	end_close(&end);
+	ep_close(&ep);
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	creation();
 	without_channel();

@@ -10,8 +10,8 @@
 #include <infiniband/verbs.h>
 
 #include "support/check.h"
-#include "support/end.h"
-#include "support/walk.h"
+#include "support/endpoint.h"
+#include "support/qp_state.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -58,10 +58,10 @@ static struct ibv_qp *self_connected(struct ibv_cq_ex *cq)
 	struct ibv_qp_attr attr;
 
 	CHECK(qp);
-	attr = walk_within(ctx, qp->qp_num);
+	attr = qp_attr_within(ctx, qp->qp_num);
 	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	attr.max_rd_atomic = attr.max_dest_rd_atomic = 1;
-	CHECK(!walk_to(qp, &attr, IBV_QPS_RTS));
+	CHECK(!qp_bring_to(qp, &attr, IBV_QPS_RTS));
 	return qp;
 }
 
@@ -96,7 +96,7 @@ static int start_poll(struct ibv_cq_ex *cq)
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (rc)
 			sched_yield();
-	} while (rc == ENOENT && now.tv_sec < begin.tv_sec + END_WAIT_MS / 1000);
+	} while (rc == ENOENT && now.tv_sec < begin.tv_sec + EP_WAIT_MS / 1000);
 	return rc;
 }
 
@@ -242,7 +242,7 @@ static void ignore_overrun(void)
 		struct ibv_wc wc = {.wr_id = 999};
 		int n = 0;
 
-		for (int k = 0; !n && k < END_WAIT_MS; k++) {
+		for (int k = 0; !n && k < EP_WAIT_MS; k++) {
 			n = ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc);
 			if (!n)
 				usleep(1000);
@@ -250,7 +250,7 @@ static void ignore_overrun(void)
 		EXPECT_EQ(n, 1);
 		EXPECT_EQ(wc.wr_id, i);
 	}
-	EXPECT_EQ(poll(&poller, 1, END_QUIET_MS), 0);
+	EXPECT_EQ(poll(&poller, 1, EP_QUIET_MS), 0);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
@@ -317,7 +317,7 @@ static void clocks(void)
 	struct ibv_values_ex before = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK}, after = before;
 	struct ibv_values_ex none = {.comp_mask = 0}, bad = {.comp_mask = 1u << 31};
 	struct ibv_device_attr_ex device;
-	struct timespec begin, end;
+	struct timespec begin, ep;
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, &attr);
 	struct ibv_qp *qp;
 	uint64_t wall;
@@ -333,13 +333,13 @@ static void clocks(void)
 	flush_entries(qp, 0, 1);
 	CHECK(start_poll(cq) == 0);
 	EXPECT_EQ(ibv_query_rt_values_ex(ctx, &after), 0);
-	clock_gettime(CLOCK_REALTIME, &end);
+	clock_gettime(CLOCK_REALTIME, &ep);
 	EXPECT(ibv_wc_read_completion_ts(cq) >= (uint64_t)before.raw_clock.tv_nsec);
 	EXPECT(ibv_wc_read_completion_ts(cq) <= (uint64_t)after.raw_clock.tv_nsec);
 	wall = ibv_wc_read_completion_wallclock_ns(cq);
 	/* The two clocks of the system run apart by what it adjusts them; a second is far more. */
 	EXPECT(wall + 1000000000ull > (uint64_t)begin.tv_sec * 1000000000ull);
-	EXPECT(wall < ((uint64_t)end.tv_sec + 2) * 1000000000ull);
+	EXPECT(wall < ((uint64_t)ep.tv_sec + 2) * 1000000000ull);
 	ibv_end_poll(cq);
 	expect_case("ibv_query_rt_values_ex: masks");
 	EXPECT_EQ(ibv_query_rt_values_ex(ctx, &none), 0);
@@ -376,7 +376,7 @@ static void every_field(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);

@@ -8,8 +8,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -89,26 +89,26 @@ static void by_count(void)
 	moderate(4, 0);
 	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(3);
-	EXPECT(!event(END_QUIET_MS));
+	EXPECT(!event(EP_QUIET_MS));
 	EXPECT_EQ(drain(), 3);
 	entries(1);
-	EXPECT(event(END_WAIT_MS));
+	EXPECT(event(EP_WAIT_MS));
 	EXPECT_EQ(drain(), 1);
 	expect_case("count: one event per arming");
 	entries(8);
-	EXPECT(!event(END_QUIET_MS));
+	EXPECT(!event(EP_QUIET_MS));
 	expect_case("count: entries that lie there when it is armed count");
 	CHECK(!ibv_req_notify_cq(cq, 0));
-	EXPECT(event(END_WAIT_MS));
+	EXPECT(event(EP_WAIT_MS));
 	EXPECT_EQ(drain(), 8);
 	expect_case("count: entries polled before arming do not");
 	entries(3);
 	EXPECT_EQ(drain(), 3);
 	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(3);
-	EXPECT(!event(END_QUIET_MS));
+	EXPECT(!event(EP_QUIET_MS));
 	entries(1);
-	EXPECT(event(END_WAIT_MS));
+	EXPECT(event(EP_WAIT_MS));
 	EXPECT_EQ(drain(), 4);
 }
 
@@ -118,28 +118,28 @@ static void by_period(void)
 	moderate(1000, 20000);
 	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(1);
-	EXPECT(event(END_WAIT_MS));
+	EXPECT(event(EP_WAIT_MS));
 	EXPECT_EQ(drain(), 1);
 	expect_case("period without count");
 	moderate(0, 1000);
 	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(2);
-	EXPECT(event(END_WAIT_MS));
+	EXPECT(event(EP_WAIT_MS));
 	EXPECT_EQ(drain(), 2);
 	expect_case("period: nothing to tell of any more");
 	moderate(1000, 10000);
 	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(1);
 	EXPECT_EQ(drain(), 1);
-	EXPECT(!event(END_QUIET_MS));
+	EXPECT(!event(EP_QUIET_MS));
 	entries(1);
-	EXPECT(event(END_WAIT_MS));
+	EXPECT(event(EP_WAIT_MS));
 	EXPECT_EQ(drain(), 1);
 	expect_case("count before period");
 	moderate(2, UINT16_MAX);
 	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(2);
-	EXPECT(event(END_WAIT_MS));
+	EXPECT(event(EP_WAIT_MS));
 	EXPECT_EQ(drain(), 2);
 }
 
@@ -149,14 +149,14 @@ static void switched_off(void)
 	moderate(100, 0);
 	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(1);
-	EXPECT(!event(END_QUIET_MS));
+	EXPECT(!event(EP_QUIET_MS));
 	moderate(0, 0);
-	EXPECT(event(END_WAIT_MS));
+	EXPECT(event(EP_WAIT_MS));
 	EXPECT_EQ(drain(), 1);
 	expect_case("afterwards each entry is told of");
 	CHECK(!ibv_req_notify_cq(cq, 0));
 	entries(1);
-	EXPECT(event(END_WAIT_MS));
+	EXPECT(event(EP_WAIT_MS));
 	EXPECT_EQ(drain(), 1);
 	expect_case("destroyed while a period runs");
 	moderate(1000, UINT16_MAX);
@@ -172,7 +172,7 @@ int main(int argc, char **argv)
 	};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	channel = ibv_create_comp_channel(ctx);

@@ -13,8 +13,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 
@@ -405,7 +405,7 @@ static void descriptors(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	other = device_open();
 	CHECK(ibv_query_device(ctx, &device) == 0);

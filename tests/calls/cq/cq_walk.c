@@ -9,8 +9,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -87,7 +87,7 @@ static void others_wait(bool walks)
 	CHECK(ibv_start_poll(p.cq, NULL) == 0);
 	EXPECT_EQ(p.cq->wr_id, 1);
 	CHECK(pthread_create(&thread, NULL, poll_beside, &p) == 0);
-	usleep(END_QUIET_MS * 1000);
+	usleep(EP_QUIET_MS * 1000);
 	EXPECT_EQ(__atomic_load_n(&p.done, __ATOMIC_SEQ_CST), 0);
 	EXPECT_EQ(ibv_next_poll(p.cq), 0);
 	EXPECT_EQ(p.cq->wr_id, 2);
@@ -164,7 +164,7 @@ static void order_of_events(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);

@@ -13,12 +13,12 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define FILE_ENV "VERBS_LOG_FILE"
 
-static enum end_place place;
+static enum ep_place place;
 static const char *path;
 static long seen; /* bytes of the log that earlier cases have looked at */
 
@@ -65,8 +65,8 @@ static const char *hex(char *text, uint32_t number)
 /* A send with a key that was never given out: the line names queue pair, element and key. */
 static void local_key(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
-	struct end near, far;
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct endpoint near, far;
 	char qpn[16], key[16];
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -74,76 +74,76 @@ static void local_key(void)
 	uint32_t code;
 
 	expect_case("unknown lkey");
-	end_pair(&near, &far, &config, &config, place);
-	sge = end_sge(&near, 0, 100);
+	ep_pair(&near, &far, &config, &config, place);
+	sge = ep_sge(&near, 0, 100);
 	sge.lkey = 0xdeadbeef;
-	wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
+	wr = ep_wr(IBV_WR_SEND, 1, &sge, 1);
 	log_seen();
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 	code = wc.vendor_err;
 	EXPECT(code != 0);
-	LOG_SAYS(hex(qpn, near.info.qpn), hex(key, 0xdeadbeef));
+	LOG_SAYS(hex(qpn, near.local.qpn), hex(key, 0xdeadbeef));
 
 	expect_case("flushed behind it: another code");
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 	EXPECT(wc.vendor_err != 0 && wc.vendor_err != code);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 static void local_range(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
-	struct end near, far;
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct endpoint near, far;
 	char key[16];
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 	struct ibv_wc wc;
 
 	expect_case("beyond the local region");
-	end_pair(&near, &far, &config, &config, place);
-	sge = end_sge(&near, 65536 - 50, 100);
-	wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
+	ep_pair(&near, &far, &config, &config, place);
+	sge = ep_sge(&near, 65536 - 50, 100);
+	wr = ep_wr(IBV_WR_SEND, 1, &sge, 1);
 	log_seen();
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 	EXPECT(wc.vendor_err != 0);
-	LOG_SAYS(hex(key, near.info.lkey), "65536");
-	end_pair_close(&near, &far);
+	LOG_SAYS(hex(key, near.lkey), "65536");
+	ep_pair_close(&near, &far);
 }
 
 /* The target says which key and what range; both processes write into one file here. */
 static void remote(const char *name, uint64_t offset, uint32_t length, bool wrong_key)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
-	struct end near, far;
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct endpoint near, far;
 	char key[16];
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 	struct ibv_wc wc;
 
 	expect_case("%s", name);
-	end_pair(&near, &far, &config, &config, place);
-	sge = end_sge(&near, 0, length);
-	wr = end_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
-	wr.wr.rdma.remote_addr = far.info.addr + offset;
-	wr.wr.rdma.rkey = wrong_key ? 0xdeadbeef : far.info.rkey;
-	CHECK(end_post_recv(&far, 2, NULL, 0) == 0);
+	ep_pair(&near, &far, &config, &config, place);
+	sge = ep_sge(&near, 0, length);
+	wr = ep_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
+	wr.wr.rdma.remote_addr = far.local.addr + offset;
+	wr.wr.rdma.rkey = wrong_key ? 0xdeadbeef : far.local.rkey;
+	CHECK(ep_post_recv(&far, 2, NULL, 0) == 0);
 	log_seen();
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_REM_ACCESS_ERR);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_REM_ACCESS_ERR);
 	EXPECT(wc.vendor_err != 0);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 	EXPECT(wc.vendor_err != 0);
 	LOG_SAYS(hex(key, wr.wr.rdma.rkey));
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 static void receive_key(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
-	struct end near, far;
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct endpoint near, far;
 	char key[16];
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -151,21 +151,21 @@ static void receive_key(void)
 	uint32_t code;
 
 	expect_case("receive with an unknown lkey");
-	end_pair(&near, &far, &config, &config, place);
-	sge = end_sge(&far, 0, 100);
+	ep_pair(&near, &far, &config, &config, place);
+	sge = ep_sge(&far, 0, 100);
 	sge.lkey = 0xdeadbee1;
-	CHECK(end_post_recv(&far, 1, &sge, 1) == 0);
-	sge = end_sge(&near, 0, 100);
-	wr = end_wr(IBV_WR_SEND, 2, &sge, 1);
+	CHECK(ep_post_recv(&far, 1, &sge, 1) == 0);
+	sge = ep_sge(&near, 0, 100);
+	wr = ep_wr(IBV_WR_SEND, 2, &sge, 1);
 	log_seen();
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_REM_OP_ERR);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_REM_OP_ERR);
 	code = wc.vendor_err;
 	EXPECT(code != 0);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 	EXPECT(wc.vendor_err != 0 && wc.vendor_err != code);
 	LOG_SAYS(hex(key, 0xdeadbee1));
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /*
@@ -174,59 +174,59 @@ static void receive_key(void)
  */
 static void psns(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
-	struct end_info other;
-	struct end near, far;
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct peer other;
+	struct endpoint near, far;
 	char sent[16], expected[16];
 	struct ibv_wc wc;
 
 	expect_case("PSNs that do not fit");
 	config.timeout = 10;
 	config.retry_cnt = 1;
-	end_open(&near, &config, END_HERE);
-	end_open(&far, &config, place);
-	other = near.info;
+	ep_open(&near, &config, EP_HERE);
+	ep_open(&far, &config, place);
+	other = near.local;
 	other.psn = 0x654321;
-	CHECK(end_bring_to(&far, &other, IBV_QPS_RTS) == 0);
-	CHECK(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
+	CHECK(ep_bring_to(&far, &other, IBV_QPS_RTS) == 0);
+	CHECK(ep_bring_to(&near, &far.local, IBV_QPS_RTS) == 0);
 	log_seen();
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_RETRY_EXC_ERR);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_RETRY_EXC_ERR);
 	EXPECT_EQ(wc.vendor_err, 0x510);
 	LOG_SAYS("RETRY_EXC", hex(sent, config.psn), hex(expected, 0x654321), "rq_psn");
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Refusals at the call. */
 static void refused_calls(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
 	struct ibv_cq *cq;
 	char qpn[16];
-	struct end end;
+	struct endpoint ep;
 
-	end_open(&end, &config, END_HERE);
+	ep_open(&ep, &config, EP_HERE);
 	expect_case("refused: modify");
 	log_seen();
-	EXPECT_EQ(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE), EINVAL);
-	LOG_SAYS(hex(qpn, end.info.qpn), "RESET", "RTS");
+	EXPECT_EQ(ibv_modify_qp(ep.qp, &attr, IBV_QP_STATE), EINVAL);
+	LOG_SAYS(hex(qpn, ep.local.qpn), "RESET", "RTS");
 	expect_case("refused: post in RESET");
-	EXPECT_EQ(end_post_send(&end, &wr), EINVAL);
-	LOG_SAYS(hex(qpn, end.info.qpn), "RESET");
+	EXPECT_EQ(ep_post_send(&ep, &wr), EINVAL);
+	LOG_SAYS(hex(qpn, ep.local.qpn), "RESET");
 	expect_case("refused: register");
-	EXPECT(ibv_reg_mr(end.pd, end.buf, 10, IBV_ACCESS_REMOTE_WRITE) == NULL);
+	EXPECT(ibv_reg_mr(ep.pd, ep.buffer, 10, IBV_ACCESS_REMOTE_WRITE) == NULL);
 	LOG_SAYS("LOCAL_WRITE");
 	expect_case("refused: create CQ");
-	cq = ibv_create_cq(end.ctx, 0, NULL, NULL, 0);
+	cq = ibv_create_cq(ep.context, 0, NULL, NULL, 0);
 	EXPECT(cq == NULL);
 	LOG_SAYS("cqe");
 	expect_case("refused: busy");
-	EXPECT_EQ(ibv_dealloc_pd(end.pd), EBUSY);
+	EXPECT_EQ(ibv_dealloc_pd(ep.pd), EBUSY);
 	LOG_SAYS("pd");
-	end_close(&end);
+	ep_close(&ep);
 }
 
 /* The variables are read once by the library, so the program starts anew with them set. */
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
 	path = getenv("VB_TEST_LOG_FILE");
 	if (!path)
 		start_with_log(argv);
-	place = end_main(argc, argv);
+	place = ep_main(argc, argv);
 	local_key();
 	local_range();
 	remote("unknown rkey", 0, 100, true);

@@ -7,74 +7,74 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
-static enum end_place place;
-static struct end near, far;
+static enum ep_place place;
+static struct endpoint near, far;
 
 static int request(enum ibv_wr_opcode opcode, uint32_t rkey)
 {
-	struct ibv_sge sge = end_sge(&near, 0, 8);
-	struct ibv_send_wr wr = end_wr(opcode, 1, &sge, 1);
+	struct ibv_sge sge = ep_sge(&near, 0, 8);
+	struct ibv_send_wr wr = ep_wr(opcode, 1, &sge, 1);
 	struct ibv_wc wc;
 
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = far.info.addr;
+		wr.wr.atomic.remote_addr = far.local.addr;
 		wr.wr.atomic.rkey = rkey;
 	} else {
-		wr.wr.rdma.remote_addr = far.info.addr;
+		wr.wr.rdma.remote_addr = far.local.addr;
 		wr.wr.rdma.rkey = rkey;
 	}
-	CHECK(end_post_send(&near, &wr) == 0);
-	return end_poll_one(&near, END_SEND_CQ, &wc);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	return ep_poll_one(&near, EP_SEND_CQ, &wc);
 }
 
 static void mend(void)
 {
-	struct end_event event;
+	struct ep_event event;
 
-	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
-	end_link(&near, &far);
-	while (end_event(&far, &event, 5))
+	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
+	ep_link(&near, &far);
+	while (ep_event(&far, &event, 5))
 		EXPECT(event.type == IBV_EVENT_QP_REQ_ERR || event.type == IBV_EVENT_QP_ACCESS_ERR);
 }
 
 /* The queue pair's flag, changed in RTS. */
 static void queue_pair(enum ibv_wr_opcode opcode, uint32_t flag)
 {
-	struct ibv_qp_attr attr = {.qp_access_flags = far.config.qp_access & ~flag};
+	struct ibv_qp_attr attr = {.qp_access_flags = far.config.qp_access_flags & ~flag};
 
 	expect_case("opcode %d: QP flag taken away in RTS", (int)opcode);
-	EXPECT_STATUS(request(opcode, far.info.rkey), IBV_WC_SUCCESS);
-	CHECK(end_modify(&far, &attr, IBV_QP_ACCESS_FLAGS) == 0);
-	EXPECT_STATUS(request(opcode, far.info.rkey), IBV_WC_REM_INV_REQ_ERR);
-	EXPECT_EQ(end_state(&far), IBV_QPS_ERR);
+	EXPECT_STATUS(request(opcode, far.local.rkey), IBV_WC_SUCCESS);
+	CHECK(ep_modify(&far, &attr, IBV_QP_ACCESS_FLAGS) == 0);
+	EXPECT_STATUS(request(opcode, far.local.rkey), IBV_WC_REM_INV_REQ_ERR);
+	EXPECT_EQ(ep_state(&far), IBV_QPS_ERR);
 	mend();
 	expect_case("opcode %d: QP flag given back", (int)opcode);
-	CHECK(end_modify(&far, &attr, IBV_QP_ACCESS_FLAGS) == 0);
+	CHECK(ep_modify(&far, &attr, IBV_QP_ACCESS_FLAGS) == 0);
 	attr.qp_access_flags |= flag;
-	CHECK(end_modify(&far, &attr, IBV_QP_ACCESS_FLAGS) == 0);
-	EXPECT_STATUS(request(opcode, far.info.rkey), IBV_WC_SUCCESS);
+	CHECK(ep_modify(&far, &attr, IBV_QP_ACCESS_FLAGS) == 0);
+	EXPECT_STATUS(request(opcode, far.local.rkey), IBV_WC_SUCCESS);
 }
 
 /* The region goes after it was used. */
 static void region(enum ibv_wr_opcode opcode)
 {
-	struct end_key key;
+	struct ep_key key;
 
 	expect_case("opcode %d: region goes", (int)opcode);
-	CHECK(end_reg(&far, 0, 4096, (int)far.config.mr_access, false, &key) == 0);
+	CHECK(ep_reg(&far, 0, 4096, (int)far.config.mr_access, false, &key) == 0);
 	for (int i = 0; i < 10; i++)
 		EXPECT_STATUS(request(opcode, key.rkey), IBV_WC_SUCCESS);
-	EXPECT_EQ(end_dereg(&far, key.index), 0);
+	EXPECT_EQ(ep_dereg(&far, key.index), 0);
 	EXPECT_STATUS(request(opcode, key.rkey), IBV_WC_REM_ACCESS_ERR);
 	mend();
 	/* The next region, perhaps in the same slot, is not reached by the old key. */
-	CHECK(end_reg(&far, 0, 4096, (int)far.config.mr_access, false, &key) == 0);
+	CHECK(ep_reg(&far, 0, 4096, (int)far.config.mr_access, false, &key) == 0);
 	EXPECT_STATUS(request(opcode, key.rkey), IBV_WC_SUCCESS);
-	EXPECT_EQ(end_dereg(&far, key.index), 0);
+	EXPECT_EQ(ep_dereg(&far, key.index), 0);
 }
 
 /* A queue pair in ERR or RESET is not reached through its memory either. */
@@ -83,16 +83,16 @@ static void state(enum ibv_wr_opcode opcode, enum ibv_qp_state state_)
 	uint64_t word = 7, after = 0;
 
 	expect_case("opcode %d: far queue pair in state %d", (int)opcode, (int)state_);
-	end_poke(&far, 0, &word, sizeof(word));
-	end_fill(&near, 0, 0x44, 8);
-	EXPECT_STATUS(request(IBV_WR_RDMA_READ, far.info.rkey), IBV_WC_SUCCESS);
-	end_fill(&near, 0, 0x44, 8);
-	CHECK(end_move(&far, state_) == 0);
-	EXPECT_STATUS(request(opcode, far.info.rkey), IBV_WC_RETRY_EXC_ERR);
-	end_peek(&far, 0, &after, sizeof(after));
+	ep_poke(&far, 0, &word, sizeof(word));
+	ep_fill(&near, 0, 0x44, 8);
+	EXPECT_STATUS(request(IBV_WR_RDMA_READ, far.local.rkey), IBV_WC_SUCCESS);
+	ep_fill(&near, 0, 0x44, 8);
+	CHECK(ep_move(&far, state_) == 0);
+	EXPECT_STATUS(request(opcode, far.local.rkey), IBV_WC_RETRY_EXC_ERR);
+	ep_peek(&far, 0, &after, sizeof(after));
 	EXPECT_EQ(after, 7);
 	if (opcode == IBV_WR_RDMA_READ)
-		EXPECT(end_is_filled(&near, 0, 0x44, 8));
+		EXPECT(ep_is_filled(&near, 0, 0x44, 8));
 	mend();
 }
 
@@ -102,18 +102,18 @@ int main(int argc, char **argv)
 						     IBV_WR_ATOMIC_FETCH_AND_ADD};
 	static const uint32_t flags[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ,
 					 IBV_ACCESS_REMOTE_ATOMIC};
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
-	place = end_main(argc, argv);
+	place = ep_main(argc, argv);
 	config.timeout = 10;
 	config.retry_cnt = 2;
-	end_pair(&near, &far, &config, &config, place);
+	ep_pair(&near, &far, &config, &config, place);
 	for (int i = 0; i < 3; i++) {
 		queue_pair(opcodes[i], flags[i]);
 		region(opcodes[i]);
 		state(opcodes[i], IBV_QPS_ERR);
 		state(opcodes[i], IBV_QPS_RESET);
 	}
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 	return expect_done();
 }

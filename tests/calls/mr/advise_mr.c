@@ -7,8 +7,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define PAGE     4096u
 #define PAGES    8u
@@ -20,7 +20,7 @@
 #define NO_FAULT IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT
 #define FLUSH    IBV_ADVISE_MR_FLAG_FLUSH
 
-static struct end end;
+static struct endpoint ep;
 static uint8_t *memory;
 
 static int advise(const struct ibv_mr *mr, enum ibv_advise_mr_advice advice, uint32_t flags,
@@ -29,7 +29,7 @@ static int advise(const struct ibv_mr *mr, enum ibv_advise_mr_advice advice, uin
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)memory + offset, .length = length, .lkey = mr->lkey};
 
-	return ibv_advise_mr(end.pd, advice, flags, &sge, 1);
+	return ibv_advise_mr(ep.pd, advice, flags, &sge, 1);
 }
 
 static unsigned int resident(void)
@@ -46,7 +46,7 @@ static unsigned int resident(void)
 /* With FLUSH the pages are there when the call returns. */
 static void brings_pages(void)
 {
-	struct ibv_mr *mr = ibv_reg_mr(end.pd, memory, PAGES * PAGE, PAGED);
+	struct ibv_mr *mr = ibv_reg_mr(ep.pd, memory, PAGES * PAGE, PAGED);
 
 	CHECK(mr);
 	expect_case("PREFETCH_WRITE with FLUSH");
@@ -68,11 +68,11 @@ static void brings_pages(void)
 
 static void refusals(void)
 {
-	struct ibv_mr *mr = ibv_reg_mr(end.pd, memory, PAGES * PAGE, PAGED);
-	struct ibv_mr *fixed = ibv_reg_mr(end.pd, memory, PAGES * PAGE, LOCAL);
-	struct ibv_mr *reading = ibv_reg_mr(end.pd, memory, PAGES * PAGE, IBV_ACCESS_ON_DEMAND);
-	struct ibv_mr *foreign = ibv_reg_mr(end.other_pd, memory, PAGES * PAGE, PAGED);
-	struct ibv_mr *null = ibv_alloc_null_mr(end.pd);
+	struct ibv_mr *mr = ibv_reg_mr(ep.pd, memory, PAGES * PAGE, PAGED);
+	struct ibv_mr *fixed = ibv_reg_mr(ep.pd, memory, PAGES * PAGE, LOCAL);
+	struct ibv_mr *reading = ibv_reg_mr(ep.pd, memory, PAGES * PAGE, IBV_ACCESS_ON_DEMAND);
+	struct ibv_mr *foreign = ibv_reg_mr(ep.other_pd, memory, PAGES * PAGE, PAGED);
+	struct ibv_mr *null = ibv_alloc_null_mr(ep.pd);
 	struct ibv_mr wrong;
 	struct ibv_sge sge, sges[2];
 
@@ -101,19 +101,19 @@ static void refusals(void)
 	EXPECT_REFUSED(advise(mr, (enum ibv_advise_mr_advice) - 1, FLUSH, 0, PAGE), EOPNOTSUPP);
 	expect_case("no list");
 	sge = (struct ibv_sge){0};
-	EXPECT_REFUSED(ibv_advise_mr(end.pd, FETCH, FLUSH, &sge, 0), EINVAL);
-	EXPECT_REFUSED(ibv_advise_mr(end.pd, FETCH, FLUSH, NULL, 1), EINVAL);
+	EXPECT_REFUSED(ibv_advise_mr(ep.pd, FETCH, FLUSH, &sge, 0), EINVAL);
+	EXPECT_REFUSED(ibv_advise_mr(ep.pd, FETCH, FLUSH, NULL, 1), EINVAL);
 	expect_case("key 0");
-	EXPECT_REFUSED(ibv_advise_mr(end.pd, FETCH, FLUSH, &sge, 1), EFAULT);
+	EXPECT_REFUSED(ibv_advise_mr(ep.pd, FETCH, FLUSH, &sge, 1), EFAULT);
 	expect_case("no such domain");
-	end.pd->handle += 100;
+	ep.pd->handle += 100;
 	EXPECT_REFUSED(advise(mr, FETCH, FLUSH, 0, PAGE), EINVAL);
-	end.pd->handle -= 100;
+	ep.pd->handle -= 100;
 	expect_case("the second range is wrong: the first is not brought in");
 	sges[0] = (struct ibv_sge){(uintptr_t)memory, PAGE, mr->lkey};
 	sges[1] = (struct ibv_sge){(uintptr_t)memory, PAGES * PAGE + 1, mr->lkey};
 	CHECK(madvise(memory, PAGES * PAGE, MADV_DONTNEED) == 0);
-	EXPECT_REFUSED(ibv_advise_mr(end.pd, WRITE, FLUSH, sges, 2), EFAULT);
+	EXPECT_REFUSED(ibv_advise_mr(ep.pd, WRITE, FLUSH, sges, 2), EFAULT);
 	EXPECT_EQ(resident(), 0);
 	expect_case("not mapped");
 	CHECK(munmap(memory + 2 * PAGE, PAGE) == 0);
@@ -129,39 +129,39 @@ static void refusals(void)
 /* The key of a bound window names no region. */
 static void window(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_mw_bind bind = {.wr_id = 1, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_sge sge = {.length = PAGE};
-	struct end near, far;
+	struct endpoint near, far;
 	struct ibv_mw *mw;
 	struct ibv_wc wc;
 
 	expect_case("the key of a window");
-	end_pair(&near, &far, &config, &config, END_HERE);
+	ep_pair(&near, &far, &config, &config, EP_HERE);
 	mw = ibv_alloc_mw(near.pd, IBV_MW_TYPE_1);
-	bind.bind_info.mr = ibv_reg_mr(near.pd, near.buf, PAGE, PAGED | IBV_ACCESS_MW_BIND);
+	bind.bind_info.mr = ibv_reg_mr(near.pd, near.buffer, PAGE, PAGED | IBV_ACCESS_MW_BIND);
 	CHECK(mw && bind.bind_info.mr);
-	bind.bind_info.addr = (uintptr_t)near.buf;
+	bind.bind_info.addr = (uintptr_t)near.buffer;
 	bind.bind_info.length = PAGE;
 	bind.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
 	CHECK(ibv_bind_mw(near.qp, mw, &bind) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-	sge.addr = (uintptr_t)near.buf;
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	sge.addr = (uintptr_t)near.buffer;
 	sge.lkey = mw->rkey;
 	EXPECT_REFUSED(ibv_advise_mr(near.pd, FETCH, FLUSH, &sge, 1), EINVAL);
 	sge.lkey = bind.bind_info.mr->lkey;
 	EXPECT_EQ(ibv_advise_mr(near.pd, FETCH, FLUSH, &sge, 1), 0);
 	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
 	EXPECT_EQ(ibv_dereg_mr(bind.bind_info.mr), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 int main(int argc, char **argv)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
-	end_main(argc, argv);
-	end_open(&end, &config, END_HERE);
+	ep_main(argc, argv);
+	ep_open(&ep, &config, EP_HERE);
 	CHECK(sysconf(_SC_PAGESIZE) == PAGE);
 	memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		      0);
@@ -169,6 +169,6 @@ int main(int argc, char **argv)
 	brings_pages();
 	refusals();
 	window();
-	end_close(&end);
+	ep_close(&ep);
 	return expect_done();
 }

@@ -9,8 +9,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define LENGTH 20000
 
@@ -352,7 +352,7 @@ static void dma_bufs(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	other_pd = ibv_alloc_pd(ctx);

@@ -12,8 +12,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define LENGTH 8192
 #define SMALL  64
@@ -407,7 +407,7 @@ int main(int argc, char **argv)
 {
 	struct ibv_device_attr_ex attr = {0};
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);

@@ -7,8 +7,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define DM_BYTES 16384
 #define AT       4096 /* where the region begins in the device memory */
@@ -23,7 +23,7 @@
  * requests.
  */
 struct place {
-	struct end *end;
+	struct endpoint *ep;
 	struct ibv_dm *dm;
 	struct ibv_buf *buf;
 	unsigned char *memory;
@@ -31,23 +31,23 @@ struct place {
 	uint64_t start;
 };
 
-static struct end near, far;
+static struct endpoint near, far;
 
-static void place_make(struct place *p, struct end *end, bool device)
+static void place_make(struct place *p, struct endpoint *ep, bool device)
 {
 	struct ibv_alloc_dm_attr attr = {.length = DM_BYTES};
 
 	memset(p, 0, sizeof(*p));
-	p->end = end;
+	p->ep = ep;
 	if (device) {
-		p->dm = ibv_alloc_dm(end->ctx, &attr);
+		p->dm = ibv_alloc_dm(ep->context, &attr);
 		CHECK(p->dm);
-		p->mr = ibv_reg_dm_mr(end->pd, p->dm, AT, LENGTH,
+		p->mr = ibv_reg_dm_mr(ep->pd, p->dm, AT, LENGTH,
 				      FULL_ACCESS | IBV_ACCESS_ZERO_BASED);
 	} else {
-		p->memory = ibv_alloc_buf(end->pd, DM_BYTES, &p->buf);
+		p->memory = ibv_alloc_buf(ep->pd, DM_BYTES, &p->buf);
 		CHECK(p->memory);
-		p->mr = ibv_reg_buf_mr(end->pd, p->buf, p->memory + AT, LENGTH, FULL_ACCESS);
+		p->mr = ibv_reg_buf_mr(ep->pd, p->buf, p->memory + AT, LENGTH, FULL_ACCESS);
 		p->start = (uintptr_t)p->memory + AT;
 	}
 	CHECK(p->mr);
@@ -104,10 +104,10 @@ static struct ibv_sge sge_of(const struct place *p, uint64_t offset, uint32_t le
 	return (struct ibv_sge){.addr = p->start + offset, .length = length, .lkey = p->mr->lkey};
 }
 
-static int request(struct end *from, enum ibv_wr_opcode opcode, struct ibv_sge *sge, uint64_t addr,
-		   uint32_t rkey)
+static int request(struct endpoint *from, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
+		   uint64_t addr, uint32_t rkey)
 {
-	struct ibv_send_wr wr = end_wr(opcode, 7, sge, 1);
+	struct ibv_send_wr wr = ep_wr(opcode, 7, sge, 1);
 	struct ibv_wc wc;
 
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
@@ -119,16 +119,16 @@ static int request(struct end *from, enum ibv_wr_opcode opcode, struct ibv_sge *
 		wr.wr.rdma.remote_addr = addr;
 		wr.wr.rdma.rkey = rkey;
 	}
-	CHECK(end_post_send(from, &wr) == 0);
-	return end_poll_one(from, END_SEND_CQ, &wc);
+	CHECK(ep_post_send(from, &wr) == 0);
+	return ep_poll_one(from, EP_SEND_CQ, &wc);
 }
 
 static void mend(void)
 {
-	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
-	end_link(&near, &far);
-	while (end_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
+	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
+	ep_link(&near, &far);
+	while (ep_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
 		;
 }
 
@@ -144,30 +144,30 @@ static void remote(bool device)
 	for (uint32_t length = 1; length <= LENGTH; length = length * 3 + 1) {
 		expect_case("%s: WRITE and READ of %u bytes", name, length);
 		place_fill(&p, 0, 0, LENGTH);
-		sge = end_sge(&near, 0, length);
-		end_fill(&near, 0, 0x41, length);
+		sge = ep_sge(&near, 0, length);
+		ep_fill(&near, 0, 0x41, length);
 		EXPECT_STATUS(request(&near, IBV_WR_RDMA_WRITE, &sge, p.start, p.mr->rkey),
 			      IBV_WC_SUCCESS);
 		EXPECT(place_is(&p, 0, 0x41, length / 4 * 4));
-		end_fill(&near, 0, 0, LENGTH);
+		ep_fill(&near, 0, 0, LENGTH);
 		EXPECT_STATUS(request(&near, IBV_WR_RDMA_READ, &sge, p.start, p.mr->rkey),
 			      IBV_WC_SUCCESS);
-		EXPECT(end_is_filled(&near, 0, 0x41, length));
-		EXPECT(end_is_filled(&near, length, 0, 16));
+		EXPECT(ep_is_filled(&near, 0, 0x41, length));
+		EXPECT(ep_is_filled(&near, length, 0, 16));
 	}
 	expect_case("%s: atomics", name);
 	word = 1000;
 	place_put(&p, 16, &word, 8);
-	sge = end_sge(&near, 0, 8);
+	sge = ep_sge(&near, 0, 8);
 	EXPECT_STATUS(request(&near, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, p.start + 16, p.mr->rkey),
 		      IBV_WC_SUCCESS);
-	end_peek(&near, 0, &word, 8);
+	ep_peek(&near, 0, &word, 8);
 	EXPECT_EQ(word, 1000);
 	place_get(&p, 16, &word, 8);
 	EXPECT_EQ(word, 1005);
 	EXPECT_STATUS(request(&near, IBV_WR_ATOMIC_CMP_AND_SWP, &sge, p.start + 16, p.mr->rkey),
 		      IBV_WC_SUCCESS);
-	end_peek(&near, 0, &word, 8);
+	ep_peek(&near, 0, &word, 8);
 	EXPECT_EQ(word, 1005);
 	word = 5;
 	place_put(&p, 16, &word, 8);
@@ -176,7 +176,7 @@ static void remote(bool device)
 	place_get(&p, 16, &word, 8);
 	EXPECT_EQ(word, 99);
 	expect_case("%s: one byte beyond the region", name);
-	sge = end_sge(&near, 0, 8);
+	sge = ep_sge(&near, 0, 8);
 	EXPECT_STATUS(request(&near, IBV_WR_RDMA_WRITE, &sge, p.start + LENGTH - 7, p.mr->rkey),
 		      IBV_WC_REM_ACCESS_ERR);
 	mend();
@@ -200,32 +200,32 @@ static void local(bool device)
 	expect_case("%s: SEND from it into it", name);
 	place_fill(&near_place, 0, 0x51, 6000);
 	into = sge_of(&far_place, 100, 6000);
-	CHECK(end_post_recv(&far, 3, &into, 1) == 0);
+	CHECK(ep_post_recv(&far, 3, &into, 1) == 0);
 	sge = sge_of(&near_place, 0, 6000);
 	EXPECT_STATUS(request(&near, IBV_WR_SEND, &sge, 0, 0), IBV_WC_SUCCESS);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT(place_is(&far_place, 100, 0x51, 6000));
 	EXPECT(place_is(&far_place, 6100, 0, 100));
 	expect_case("%s: WRITE from it", name);
-	EXPECT_STATUS(request(&near, IBV_WR_RDMA_WRITE, &sge, far.info.addr, far.info.rkey),
+	EXPECT_STATUS(request(&near, IBV_WR_RDMA_WRITE, &sge, far.local.addr, far.local.rkey),
 		      IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 0, 0x51, 6000));
+	EXPECT(ep_is_filled(&far, 0, 0x51, 6000));
 	expect_case("%s: READ into it", name);
-	end_fill(&far, 0, 0x52, 6000);
-	EXPECT_STATUS(request(&near, IBV_WR_RDMA_READ, &sge, far.info.addr, far.info.rkey),
+	ep_fill(&far, 0, 0x52, 6000);
+	EXPECT_STATUS(request(&near, IBV_WR_RDMA_READ, &sge, far.local.addr, far.local.rkey),
 		      IBV_WC_SUCCESS);
 	EXPECT(place_is(&near_place, 0, 0x52, 6000));
 	expect_case("%s: an atomic's old value into it", name);
-	end_poke(&far, 0, &word, 8);
+	ep_poke(&far, 0, &word, 8);
 	sge = sge_of(&near_place, 8, 8);
-	EXPECT_STATUS(request(&near, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, far.info.addr,
-			      far.info.rkey),
+	EXPECT_STATUS(request(&near, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, far.local.addr,
+			      far.local.rkey),
 		      IBV_WC_SUCCESS);
 	place_get(&near_place, 8, &word, 8);
 	EXPECT_EQ(word, 77);
 	expect_case("%s: beyond the region", name);
 	sge = sge_of(&near_place, LENGTH - 4, 8);
-	EXPECT_STATUS(request(&near, IBV_WR_RDMA_WRITE, &sge, far.info.addr, far.info.rkey),
+	EXPECT_STATUS(request(&near, IBV_WR_RDMA_WRITE, &sge, far.local.addr, far.local.rkey),
 		      IBV_WC_LOC_PROT_ERR);
 	mend();
 	place_close(&near_place);
@@ -234,14 +234,14 @@ static void local(bool device)
 
 int main(int argc, char **argv)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
-	end_main(argc, argv);
-	end_pair(&near, &far, &config, &config, END_HERE);
+	ep_main(argc, argv);
+	ep_pair(&near, &far, &config, &config, EP_HERE);
 	for (int device = 0; device < 2; device++) {
 		remote(device);
 		local(device);
 	}
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 	return expect_done();
 }

@@ -18,8 +18,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define PAGE 4096u
 #define SIZE (8 * PAGE)
@@ -27,7 +27,7 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-static struct end near, far;
+static struct endpoint near, far;
 static int fd;
 
 /* @err 0: registered. */
@@ -157,14 +157,14 @@ static void refusals(void)
 
 static int request(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey)
 {
-	struct ibv_sge sge = end_sge(&near, 0, 200);
-	struct ibv_send_wr wr = end_wr(opcode, 1, &sge, 1);
+	struct ibv_sge sge = ep_sge(&near, 0, 200);
+	struct ibv_send_wr wr = ep_wr(opcode, 1, &sge, 1);
 	struct ibv_wc wc;
 
 	wr.wr.rdma.remote_addr = addr;
 	wr.wr.rdma.rkey = rkey;
-	CHECK(end_post_send(&near, &wr) == 0);
-	return end_poll_one(&near, END_SEND_CQ, &wc);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	return ep_poll_one(&near, EP_SEND_CQ, &wc);
 }
 
 static bool file_holds(off_t at, int byte, size_t length)
@@ -181,9 +181,9 @@ static bool file_holds(off_t at, int byte, size_t length)
 
 static void mend(void)
 {
-	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
-	end_link(&near, &far);
+	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
+	ep_link(&near, &far);
 }
 
 /* The region is the range of the file, addressed by its iova; the descriptor may be closed. */
@@ -207,22 +207,22 @@ static void traffic(bool ex)
 	CHECK(mr);
 	close(attr.fd);
 	expect_case("WRITE to a dma-buf (%s)", ex ? "reg_mr_ex" : "reg_dmabuf_mr");
-	end_fill(&near, 0, 0x51, 200);
+	ep_fill(&near, 0, 0x51, 200);
 	EXPECT_STATUS(request(IBV_WR_RDMA_WRITE, attr.iova + 10, mr->rkey), IBV_WC_SUCCESS);
 	EXPECT(file_holds(PAGE + 0x64 + 10, 0x51, 200));
 	EXPECT_EQ(mr->length, 2 * PAGE);
 	expect_case("READ");
-	end_fill(&near, 0, 0, 200);
+	ep_fill(&near, 0, 0, 200);
 	EXPECT_STATUS(request(IBV_WR_RDMA_READ, attr.iova + 10, mr->rkey), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&near, 0, 0x51, 200));
+	EXPECT(ep_is_filled(&near, 0, 0x51, 200));
 	expect_case("SEND from it");
 	from = (struct ibv_sge){.addr = attr.iova + 10, .length = 100, .lkey = mr->lkey};
-	wr = end_wr(IBV_WR_RDMA_WRITE, 5, &from, 1);
-	wr.wr.rdma.remote_addr = near.info.addr + 1000;
-	wr.wr.rdma.rkey = near.info.rkey;
-	CHECK(end_post_send(&far, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&near, 1000, 0x51, 100));
+	wr = ep_wr(IBV_WR_RDMA_WRITE, 5, &from, 1);
+	wr.wr.rdma.remote_addr = near.local.addr + 1000;
+	wr.wr.rdma.rkey = near.local.rkey;
+	CHECK(ep_post_send(&far, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&far, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT(ep_is_filled(&near, 1000, 0x51, 100));
 	expect_case("no re-registration");
 	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL),
 		  IBV_REREG_MR_ERR_INPUT);
@@ -247,26 +247,26 @@ static void truncated(void)
 	mend();
 	expect_case("pages gone: local");
 	from = (struct ibv_sge){.addr = 2 * PAGE, .length = 100, .lkey = mr->lkey};
-	wr = end_wr(IBV_WR_SEND, 5, &from, 1);
-	CHECK(end_post_send(&far, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	wr = ep_wr(IBV_WR_SEND, 5, &from, 1);
+	CHECK(ep_post_send(&far, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&far, EP_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
 int main(int argc, char **argv)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	fd = memfd_create("dma", MFD_CLOEXEC);
 	CHECK(fd >= 0 && ftruncate(fd, SIZE) == 0);
 	unreachable(); /* before this process has devices */
-	end_pair(&near, &far, &config, &config, END_HERE);
+	ep_pair(&near, &far, &config, &config, EP_HERE);
 	refusals();
 	traffic(false);
 	traffic(true);
 	truncated();
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 	close(fd);
 	return expect_done();
 }

@@ -7,8 +7,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define LENGTH 8192
 
@@ -307,7 +307,7 @@ static void rereg(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	buffer = aligned_alloc(4096, LENGTH);

@@ -6,58 +6,58 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define FULL_ACCESS                                                                  \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-static struct end near, far;
+static struct endpoint near, far;
 
 static void open_pair(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
-	end_pair(&near, &far, &config, &config, END_HERE);
+	ep_pair(&near, &far, &config, &config, EP_HERE);
 }
 
 /* Back to RTS after a row that ended in ERR. */
 static void mend(void)
 {
-	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
-	end_link(&near, &far);
-	while (end_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
+	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
+	ep_link(&near, &far);
+	while (ep_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
 		;
 }
 
 /* WRITE of @length bytes of @byte to @addr; the completion's status. */
 static int write_to(uint64_t addr, uint32_t rkey, int byte, uint32_t length)
 {
-	struct ibv_sge sge = end_sge(&near, 0, length);
-	struct ibv_send_wr wr = end_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
+	struct ibv_sge sge = ep_sge(&near, 0, length);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
 	struct ibv_wc wc;
 
-	end_fill(&near, 0, byte, length);
+	ep_fill(&near, 0, byte, length);
 	wr.wr.rdma.remote_addr = addr;
 	wr.wr.rdma.rkey = rkey;
-	CHECK(end_post_send(&near, &wr) == 0);
-	return end_poll_one(&near, END_SEND_CQ, &wc);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	return ep_poll_one(&near, EP_SEND_CQ, &wc);
 }
 
 static int send_into(struct ibv_sge *into, int byte, uint32_t length, int *far_status)
 {
-	struct ibv_sge sge = end_sge(&near, 0, length);
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
+	struct ibv_sge sge = ep_sge(&near, 0, length);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, &sge, 1);
 	struct ibv_wc wc;
 	int status;
 
-	end_fill(&near, 0, byte, length);
-	CHECK(end_post_recv(&far, 2, into, 1) == 0);
-	CHECK(end_post_send(&near, &wr) == 0);
-	status = end_poll_one(&near, END_SEND_CQ, &wc);
-	*far_status = end_poll_one(&far, END_RECV_CQ, &wc);
+	ep_fill(&near, 0, byte, length);
+	CHECK(ep_post_recv(&far, 2, into, 1) == 0);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	status = ep_poll_one(&near, EP_SEND_CQ, &wc);
+	*far_status = ep_poll_one(&far, EP_RECV_CQ, &wc);
 	return status;
 }
 
@@ -70,49 +70,49 @@ static void by_iova(uint64_t iova)
 
 	expect_case("iova %#llx: remote", (unsigned long long)iova);
 	open_pair();
-	mr = ibv_reg_mr_iova(far.pd, far.buf + 4096, 8192, iova, FULL_ACCESS);
+	mr = ibv_reg_mr_iova(far.pd, far.buffer + 4096, 8192, iova, FULL_ACCESS);
 	CHECK(mr);
 	EXPECT_STATUS(write_to(iova + 100, mr->rkey, 0x31, 200), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 4096 + 100, 0x31, 200));
+	EXPECT(ep_is_filled(&far, 4096 + 100, 0x31, 200));
 	expect_case("iova %#llx: local", (unsigned long long)iova);
 	into.addr = iova + 1000;
 	into.length = 200;
 	into.lkey = mr->lkey;
 	EXPECT_STATUS(send_into(&into, 0x32, 200, &far_status), IBV_WC_SUCCESS);
 	EXPECT_STATUS(far_status, IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 4096 + 1000, 0x32, 200));
+	EXPECT(ep_is_filled(&far, 4096 + 1000, 0x32, 200));
 	expect_case("iova %#llx: the last byte and one more", (unsigned long long)iova);
 	EXPECT_STATUS(write_to(iova + 8192 - 10, mr->rkey, 0x33, 10), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_to(iova + 8192 - 10, mr->rkey, 0x34, 11), IBV_WC_REM_ACCESS_ERR);
-	EXPECT(end_is_filled(&far, 4096 + 8192 - 10, 0x33, 10));
+	EXPECT(ep_is_filled(&far, 4096 + 8192 - 10, 0x33, 10));
 	mend();
 	expect_case("iova %#llx: the address in memory is no address of it",
 		    (unsigned long long)iova);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf + 4096, mr->rkey, 0x35, 8),
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer + 4096, mr->rkey, 0x35, 8),
 		      IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Registrations of the same bytes stand side by side and have rights of their own. */
 static void overlapping(void)
 {
-	struct end_key write, read;
+	struct ep_key write, read;
 
 	expect_case("overlapping regions");
 	open_pair();
-	CHECK(end_reg(&far, 0, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, false,
-		      &write) == 0);
-	CHECK(end_reg(&far, 4096, 8192, IBV_ACCESS_REMOTE_READ, false, &read) == 0);
-	EXPECT_STATUS(write_to(far.info.addr + 5000, write.rkey, 0x41, 100), IBV_WC_SUCCESS);
-	EXPECT_STATUS(write_to(far.info.addr + 5000, read.rkey, 0x42, 100), IBV_WC_REM_ACCESS_ERR);
-	EXPECT(end_is_filled(&far, 5000, 0x41, 100));
+	CHECK(ep_reg(&far, 0, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, false,
+		     &write) == 0);
+	CHECK(ep_reg(&far, 4096, 8192, IBV_ACCESS_REMOTE_READ, false, &read) == 0);
+	EXPECT_STATUS(write_to(far.local.addr + 5000, write.rkey, 0x41, 100), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_to(far.local.addr + 5000, read.rkey, 0x42, 100), IBV_WC_REM_ACCESS_ERR);
+	EXPECT(ep_is_filled(&far, 5000, 0x41, 100));
 	mend();
 	expect_case("one goes, the other stays");
-	EXPECT_EQ(end_dereg(&far, read.index), 0);
-	EXPECT_STATUS(write_to(far.info.addr + 5000, write.rkey, 0x43, 100), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 5000, 0x43, 100));
-	end_pair_close(&near, &far);
+	EXPECT_EQ(ep_dereg(&far, read.index), 0);
+	EXPECT_STATUS(write_to(far.local.addr + 5000, write.rkey, 0x43, 100), IBV_WC_SUCCESS);
+	EXPECT(ep_is_filled(&far, 5000, 0x43, 100));
+	ep_pair_close(&near, &far);
 }
 
 /* Registration copies nothing: another mapping of the same memory shows the write and is shown. */
@@ -135,7 +135,7 @@ static void alias(void)
 	EXPECT_EQ(two[109], 0x51);
 	EXPECT_EQ(two[110], 0);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 	munmap(one, 8192);
 	munmap(two, 8192);
 	close(fd);
@@ -148,28 +148,28 @@ static void reregistered(void)
 
 	expect_case("rereg: right taken away");
 	open_pair();
-	mr = ibv_reg_mr(far.pd, far.buf, 4096, FULL_ACCESS);
+	mr = ibv_reg_mr(far.pd, far.buffer, 4096, FULL_ACCESS);
 	CHECK(mr);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x61, 64), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer, mr->rkey, 0x61, 64), IBV_WC_SUCCESS);
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ) == 0);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x62, 64), IBV_WC_REM_ACCESS_ERR);
-	EXPECT(end_is_filled(&far, 0, 0x61, 64));
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer, mr->rkey, 0x62, 64), IBV_WC_REM_ACCESS_ERR);
+	EXPECT(ep_is_filled(&far, 0, 0x61, 64));
 	mend();
 	expect_case("rereg: right given back");
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, FULL_ACCESS) == 0);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x63, 64), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 0, 0x63, 64));
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer, mr->rkey, 0x63, 64), IBV_WC_SUCCESS);
+	EXPECT(ep_is_filled(&far, 0, 0x63, 64));
 
 	expect_case("rereg: moved");
-	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, far.buf + 8192, 4096, 0) ==
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, far.buffer + 8192, 4096, 0) ==
 	      0);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf + 8192, mr->rkey, 0x64, 64), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 8192, 0x64, 64));
-	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x65, 64), IBV_WC_REM_ACCESS_ERR);
-	EXPECT(end_is_filled(&far, 0, 0x63, 64));
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer + 8192, mr->rkey, 0x64, 64), IBV_WC_SUCCESS);
+	EXPECT(ep_is_filled(&far, 8192, 0x64, 64));
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer, mr->rkey, 0x65, 64), IBV_WC_REM_ACCESS_ERR);
+	EXPECT(ep_is_filled(&far, 0, 0x63, 64));
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* A posted receive looks its key up when it is used, in the domain of that moment. */
@@ -181,10 +181,10 @@ static void receive_after_rereg(void)
 
 	expect_case("receive after CHANGE_PD");
 	open_pair();
-	mr = ibv_reg_mr(far.pd, far.buf, 4096, IBV_ACCESS_LOCAL_WRITE);
+	mr = ibv_reg_mr(far.pd, far.buffer, 4096, IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr);
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, far.other_pd, NULL, 0, 0) == 0);
-	into.addr = (uintptr_t)far.buf;
+	into.addr = (uintptr_t)far.buffer;
 	into.length = 64;
 	into.lkey = mr->lkey;
 	EXPECT_STATUS(send_into(&into, 0x71, 64, &far_status), IBV_WC_REM_OP_ERR);
@@ -195,23 +195,23 @@ static void receive_after_rereg(void)
 	into.lkey = mr->lkey;
 	EXPECT_STATUS(send_into(&into, 0x72, 64, &far_status), IBV_WC_SUCCESS);
 	EXPECT_STATUS(far_status, IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 0, 0x72, 64));
+	EXPECT(ep_is_filled(&far, 0, 0x72, 64));
 
 	expect_case("receive posted, then deregistered");
 	{
-		struct ibv_sge sge = end_sge(&near, 0, 64);
-		struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
+		struct ibv_sge sge = ep_sge(&near, 0, 64);
+		struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, &sge, 1);
 		struct ibv_wc wc;
 
-		CHECK(end_post_recv(&far, 3, &into, 1) == 0);
+		CHECK(ep_post_recv(&far, 3, &into, 1) == 0);
 		EXPECT_EQ(ibv_dereg_mr(mr), 0);
-		end_fill(&near, 0, 0x73, 64);
-		CHECK(end_post_send(&near, &wr) == 0);
-		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_REM_OP_ERR);
-		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_LOC_PROT_ERR);
-		EXPECT(end_is_filled(&far, 0, 0x72, 64));
+		ep_fill(&near, 0, 0x73, 64);
+		CHECK(ep_post_send(&near, &wr) == 0);
+		EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_REM_OP_ERR);
+		EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+		EXPECT(ep_is_filled(&far, 0, 0x72, 64));
 	}
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* ZERO_BASED: addresses are offsets, on both sides. */
@@ -223,17 +223,17 @@ static void zero_based(void)
 
 	expect_case("zero-based region");
 	open_pair();
-	mr = ibv_reg_mr(far.pd, far.buf + 123, 4096, FULL_ACCESS | IBV_ACCESS_ZERO_BASED);
+	mr = ibv_reg_mr(far.pd, far.buffer + 123, 4096, FULL_ACCESS | IBV_ACCESS_ZERO_BASED);
 	CHECK(mr);
 	EXPECT_STATUS(write_to(10, mr->rkey, 0x91, 20), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 133, 0x91, 20));
+	EXPECT(ep_is_filled(&far, 133, 0x91, 20));
 	into.lkey = mr->lkey;
 	EXPECT_STATUS(send_into(&into, 0x92, 64, &far_status), IBV_WC_SUCCESS);
 	EXPECT_STATUS(far_status, IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 173, 0x92, 64));
+	EXPECT(ep_is_filled(&far, 173, 0x92, 64));
 	EXPECT_STATUS(write_to(4090, mr->rkey, 0x93, 7), IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* A region of nothing answers requests of nothing and no others. */
@@ -243,17 +243,17 @@ static void of_length_zero(void)
 
 	expect_case("region of length 0");
 	open_pair();
-	mr = ibv_reg_mr(far.pd, far.buf, 0, FULL_ACCESS);
+	mr = ibv_reg_mr(far.pd, far.buffer, 0, FULL_ACCESS);
 	CHECK(mr);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x81, 0), IBV_WC_SUCCESS);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x81, 1), IBV_WC_REM_ACCESS_ERR);
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer, mr->rkey, 0x81, 0), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer, mr->rkey, 0x81, 1), IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	by_iova(0x100000);
 	by_iova(0);
 	by_iova(0x12345);

@@ -9,41 +9,41 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define ALL                                                                          \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-static struct end near, far;
+static struct endpoint near, far;
 
 static void open_pair(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
-	end_pair(&near, &far, &config, &config, END_HERE);
+	ep_pair(&near, &far, &config, &config, EP_HERE);
 }
 
 static void mend(void)
 {
-	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
-	end_link(&near, &far);
+	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
+	ep_link(&near, &far);
 }
 
 static int write_to(uint64_t addr, uint32_t rkey, int byte, uint32_t length)
 {
-	struct ibv_sge sge = end_sge(&near, 0, length);
-	struct ibv_send_wr wr = end_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
+	struct ibv_sge sge = ep_sge(&near, 0, length);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
 	struct ibv_wc wc;
 	int status;
 
-	end_fill(&near, 0, byte, length);
+	ep_fill(&near, 0, byte, length);
 	wr.wr.rdma.remote_addr = addr;
 	wr.wr.rdma.rkey = rkey;
-	CHECK(end_post_send(&near, &wr) == 0);
-	status = end_poll_one(&near, END_SEND_CQ, &wc);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	status = ep_poll_one(&near, EP_SEND_CQ, &wc);
 	if (status != IBV_WC_SUCCESS)
 		mend();
 	return status;
@@ -58,27 +58,27 @@ static void zero_based(void)
 	struct ibv_wc wc;
 
 	open_pair();
-	mr = ibv_reg_mr(far.pd, far.buf + 100, 1000, ALL | IBV_ACCESS_ZERO_BASED);
+	mr = ibv_reg_mr(far.pd, far.buffer + 100, 1000, ALL | IBV_ACCESS_ZERO_BASED);
 	CHECK(mr);
 	expect_case("zero-based, remote");
 	EXPECT_STATUS(write_to(0, mr->rkey, 0x11, 10), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 100, 0x11, 10));
+	EXPECT(ep_is_filled(&far, 100, 0x11, 10));
 	EXPECT_STATUS(write_to(990, mr->rkey, 0x12, 10), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 1090, 0x12, 10));
+	EXPECT(ep_is_filled(&far, 1090, 0x12, 10));
 	EXPECT_STATUS(write_to(991, mr->rkey, 0x13, 10), IBV_WC_REM_ACCESS_ERR);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf + 100, mr->rkey, 0x13, 10),
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer + 100, mr->rkey, 0x13, 10),
 		      IBV_WC_REM_ACCESS_ERR);
 	expect_case("zero-based, local");
 	sge = (struct ibv_sge){.addr = 0, .length = 10, .lkey = mr->lkey};
-	wr = end_wr(IBV_WR_RDMA_WRITE, 2, &sge, 1);
-	wr.wr.rdma.remote_addr = near.info.addr + 500;
-	wr.wr.rdma.rkey = near.info.rkey;
-	CHECK(end_post_send(&far, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&near, 500, 0x11, 10));
-	EXPECT(mr->addr == far.buf + 100);
+	wr = ep_wr(IBV_WR_RDMA_WRITE, 2, &sge, 1);
+	wr.wr.rdma.remote_addr = near.local.addr + 500;
+	wr.wr.rdma.rkey = near.local.rkey;
+	CHECK(ep_post_send(&far, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&far, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT(ep_is_filled(&near, 500, 0x11, 10));
+	EXPECT(mr->addr == far.buffer + 100);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Any address and length, down to a byte and up to what address space gives. */
@@ -91,26 +91,27 @@ static void odd_and_huge(void)
 
 	open_pair();
 	expect_case("one byte");
-	mr = ibv_reg_mr(far.pd, far.buf + 333, 1, ALL);
+	mr = ibv_reg_mr(far.pd, far.buffer + 333, 1, ALL);
 	CHECK(mr);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf + 333, mr->rkey, 0x21, 1), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 333, 0x21, 1));
-	EXPECT_STATUS(write_to((uintptr_t)far.buf + 333, mr->rkey, 0x22, 2), IBV_WC_REM_ACCESS_ERR);
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer + 333, mr->rkey, 0x21, 1), IBV_WC_SUCCESS);
+	EXPECT(ep_is_filled(&far, 333, 0x21, 1));
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer + 333, mr->rkey, 0x22, 2),
+		      IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("no byte");
-	mr = ibv_reg_mr(far.pd, far.buf, 0, ALL);
+	mr = ibv_reg_mr(far.pd, far.buffer, 0, ALL);
 	CHECK(mr);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x23, 1), IBV_WC_REM_ACCESS_ERR);
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer, mr->rkey, 0x23, 1), IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("relaxed ordering and unknown optional bits");
-	mr = ibv_reg_mr(far.pd, far.buf, 64, ALL | IBV_ACCESS_RELAXED_ORDERING | 1 << 29);
+	mr = ibv_reg_mr(far.pd, far.buffer, 64, ALL | IBV_ACCESS_RELAXED_ORDERING | 1 << 29);
 	CHECK(mr);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x24, 64), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer, mr->rkey, 0x24, 64), IBV_WC_SUCCESS);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("huge pages promised: here nothing depends on it");
-	mr = ibv_reg_mr(far.pd, far.buf, 64, ALL | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB);
+	mr = ibv_reg_mr(far.pd, far.buffer, 64, ALL | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB);
 	CHECK(mr);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x26, 64), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer, mr->rkey, 0x26, 64), IBV_WC_SUCCESS);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("a terabyte");
 	if (space != MAP_FAILED) { /* where the limits allow the mapping */
@@ -122,7 +123,7 @@ static void odd_and_huge(void)
 		EXPECT_EQ(ibv_dereg_mr(mr), 0);
 		munmap(space, huge);
 	}
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* ibv_reg_mr_ex(3) with an address does what ibv_reg_mr_iova(3) does. */
@@ -133,18 +134,18 @@ static void extended(void)
 	struct ibv_mr *mr;
 
 	open_pair();
-	attr.addr = far.buf;
+	attr.addr = far.buffer;
 	expect_case("reg_mr_ex: iova not in the mask");
 	mr = ibv_reg_mr_ex(far.pd, &attr);
 	CHECK(mr);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf, mr->rkey, 0x31, 64), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer, mr->rkey, 0x31, 64), IBV_WC_SUCCESS);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("reg_mr_ex: iova in the mask");
 	attr.comp_mask |= IBV_REG_MR_MASK_IOVA;
 	mr = ibv_reg_mr_ex(far.pd, &attr);
 	CHECK(mr);
 	EXPECT_STATUS(write_to(0x9990 + 100, mr->rkey, 0x32, 64), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 100, 0x32, 64));
+	EXPECT(ep_is_filled(&far, 100, 0x32, 64));
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	expect_case("reg_mr_ex: neither address nor descriptor, or both");
 	attr.comp_mask = IBV_REG_MR_MASK_IOVA;
@@ -153,7 +154,7 @@ static void extended(void)
 	EXPECT_NULL(ibv_reg_mr_ex(far.pd, &attr), EINVAL);
 	attr.comp_mask = IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_FD_OFFSET;
 	EXPECT_NULL(ibv_reg_mr_ex(far.pd, &attr), EINVAL);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /*
@@ -171,16 +172,16 @@ static void rereg(int flags)
 
 	expect_case("rereg 0x%x", (unsigned int)flags);
 	open_pair();
-	old_at = (uintptr_t)far.buf;
+	old_at = (uintptr_t)far.buffer;
 	new_at = old_at + 8192;
-	mr = ibv_reg_mr(far.pd, far.buf, 4096, ALL);
+	mr = ibv_reg_mr(far.pd, far.buffer, 4096, ALL);
 	CHECK(mr);
 	EXPECT_EQ(ibv_rereg_mr(mr, flags, foreign ? far.other_pd : NULL,
-			       moved ? far.buf + 8192 : NULL, moved ? 2048 : 0,
+			       moved ? far.buffer + 8192 : NULL, moved ? 2048 : 0,
 			       closed ? IBV_ACCESS_LOCAL_WRITE : 0),
 		  0);
 	EXPECT(mr->pd == (foreign ? far.other_pd : far.pd));
-	EXPECT(mr->addr == (moved ? far.buf + 8192 : far.buf));
+	EXPECT(mr->addr == (moved ? far.buffer + 8192 : far.buffer));
 	EXPECT_EQ(mr->length, moved ? 2048 : 4096);
 	want = closed || foreign ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS;
 	EXPECT_STATUS(write_to(moved ? new_at : old_at, mr->rkey, 0x41, 64), want);
@@ -189,12 +190,12 @@ static void rereg(int flags)
 		EXPECT_STATUS(write_to(new_at + 2047, mr->rkey, 0x42, 2), IBV_WC_REM_ACCESS_ERR);
 	}
 	expect_case("rereg 0x%x and back", (unsigned int)flags);
-	EXPECT_EQ(ibv_rereg_mr(mr, flags, foreign ? far.pd : NULL, moved ? far.buf : NULL,
+	EXPECT_EQ(ibv_rereg_mr(mr, flags, foreign ? far.pd : NULL, moved ? far.buffer : NULL,
 			       moved ? 4096 : 0, closed ? ALL : 0),
 		  0);
 	EXPECT_STATUS(write_to(old_at + 4000, mr->rkey, 0x43, 96), IBV_WC_SUCCESS);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* A region that is or becomes on demand or zero-based by re-registration. */
@@ -203,29 +204,29 @@ static void rereg_kinds(void)
 	struct ibv_mr *mr;
 
 	open_pair();
-	mr = ibv_reg_mr(far.pd, far.buf, 4096, ALL | IBV_ACCESS_ON_DEMAND);
+	mr = ibv_reg_mr(far.pd, far.buffer, 4096, ALL | IBV_ACCESS_ON_DEMAND);
 	CHECK(mr);
 	expect_case("rereg: zero-based now");
 	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			       ALL | IBV_ACCESS_ZERO_BASED),
 		  0);
 	EXPECT_STATUS(write_to(10, mr->rkey, 0x51, 64), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 10, 0x51, 64));
+	EXPECT(ep_is_filled(&far, 10, 0x51, 64));
 	expect_case("rereg: addresses again");
 	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL), 0);
-	EXPECT_STATUS(write_to((uintptr_t)far.buf + 20, mr->rkey, 0x53, 64), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_to((uintptr_t)far.buffer + 20, mr->rkey, 0x53, 64), IBV_WC_SUCCESS);
 	expect_case("rereg: without LOCAL_WRITE");
 	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			       IBV_ACCESS_REMOTE_WRITE),
 		  IBV_REREG_MR_ERR_CMD);
 	EXPECT_STATUS(write_to(10, mr->rkey, 0x52, 64), IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	zero_based();
 	odd_and_huge();
 	extended();

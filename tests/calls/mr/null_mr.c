@@ -8,20 +8,20 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define LENGTH 3000u
 
-static struct end near, far;
-static enum end_place place;
+static struct endpoint near, far;
+static enum ep_place place;
 static struct ibv_mr *null;
 
 static void open_pair(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
-	end_pair(&near, &far, &config, &config, place);
+	ep_pair(&near, &far, &config, &config, place);
 	null = ibv_alloc_null_mr(near.pd);
 	CHECK(null);
 }
@@ -29,7 +29,7 @@ static void open_pair(void)
 static void close_pair(void)
 {
 	EXPECT_EQ(ibv_dereg_mr(null), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Any address will do. */
@@ -40,44 +40,44 @@ static struct ibv_sge nowhere(uint32_t length)
 
 static int run(enum ibv_wr_opcode opcode, struct ibv_sge *sge, int num_sge)
 {
-	struct ibv_send_wr wr = end_wr(opcode, 1, sge, num_sge);
+	struct ibv_send_wr wr = ep_wr(opcode, 1, sge, num_sge);
 	struct ibv_wc wc;
 
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = far.info.addr + 4096;
-		wr.wr.atomic.rkey = far.info.rkey;
+		wr.wr.atomic.remote_addr = far.local.addr + 4096;
+		wr.wr.atomic.rkey = far.local.rkey;
 		wr.wr.atomic.compare_add = 5;
 	} else {
-		wr.wr.rdma.remote_addr = far.info.addr + 4096;
-		wr.wr.rdma.rkey = far.info.rkey;
+		wr.wr.rdma.remote_addr = far.local.addr + 4096;
+		wr.wr.rdma.rkey = far.local.rkey;
 	}
-	CHECK(end_post_send(&near, &wr) == 0);
-	return end_poll_one(&near, END_SEND_CQ, &wc);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	return ep_poll_one(&near, EP_SEND_CQ, &wc);
 }
 
 static void zeros_out(void)
 {
 	struct ibv_sge sge[3];
-	struct ibv_sge into = end_sge(&far, 4096, LENGTH);
+	struct ibv_sge into = ep_sge(&far, 4096, LENGTH);
 	struct ibv_wc wc;
 
 	expect_case("SEND of zeros");
-	end_fill(&far, 4096, 0x77, LENGTH);
-	CHECK(end_post_recv(&far, 2, &into, 1) == 0);
+	ep_fill(&far, 4096, 0x77, LENGTH);
+	CHECK(ep_post_recv(&far, 2, &into, 1) == 0);
 	sge[0] = nowhere(LENGTH);
 	EXPECT_STATUS(run(IBV_WR_SEND, sge, 1), IBV_WC_SUCCESS);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 4096, 0, LENGTH));
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT(ep_is_filled(&far, 4096, 0, LENGTH));
 	expect_case("WRITE of bytes, zeros, bytes");
-	end_fill(&far, 4096, 0x77, LENGTH);
-	end_fill(&near, 0, 0x33, 200);
-	sge[0] = end_sge(&near, 0, 100);
+	ep_fill(&far, 4096, 0x77, LENGTH);
+	ep_fill(&near, 0, 0x33, 200);
+	sge[0] = ep_sge(&near, 0, 100);
 	sge[1] = nowhere(LENGTH - 200);
-	sge[2] = end_sge(&near, 100, 100);
+	sge[2] = ep_sge(&near, 100, 100);
 	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, sge, 3), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 4096, 0x33, 100));
-	EXPECT(end_is_filled(&far, 4096 + 100, 0, LENGTH - 200));
-	EXPECT(end_is_filled(&far, 4096 + LENGTH - 100, 0x33, 100));
+	EXPECT(ep_is_filled(&far, 4096, 0x33, 100));
+	EXPECT(ep_is_filled(&far, 4096 + 100, 0, LENGTH - 200));
+	EXPECT(ep_is_filled(&far, 4096 + LENGTH - 100, 0x33, 100));
 }
 
 static void swallows(void)
@@ -87,29 +87,29 @@ static void swallows(void)
 	struct ibv_wc wc;
 
 	expect_case("READ, the middle thrown away");
-	end_fill(&far, 4096, 0x44, LENGTH);
-	end_fill(&near, 0, 0, 1000);
-	sge[0] = end_sge(&near, 0, 100);
+	ep_fill(&far, 4096, 0x44, LENGTH);
+	ep_fill(&near, 0, 0, 1000);
+	sge[0] = ep_sge(&near, 0, 100);
 	sge[1] = nowhere(LENGTH - 200);
-	sge[2] = end_sge(&near, 500, 100);
+	sge[2] = ep_sge(&near, 500, 100);
 	EXPECT_STATUS(run(IBV_WR_RDMA_READ, sge, 3), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&near, 0, 0x44, 100));
-	EXPECT(end_is_filled(&near, 100, 0, 400));
-	EXPECT(end_is_filled(&near, 500, 0x44, 100));
+	EXPECT(ep_is_filled(&near, 0, 0x44, 100));
+	EXPECT(ep_is_filled(&near, 100, 0, 400));
+	EXPECT(ep_is_filled(&near, 500, 0x44, 100));
 	expect_case("an atomic without its answer");
-	end_fill(&far, 4096, 0, 8);
+	ep_fill(&far, 4096, 0, 8);
 	sge[0] = nowhere(8);
 	EXPECT_STATUS(run(IBV_WR_ATOMIC_FETCH_AND_ADD, sge, 1), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 4096, 5, 1));
+	EXPECT(ep_is_filled(&far, 4096, 5, 1));
 	expect_case("a receive that keeps nothing");
-	from = end_sge(&far, 0, LENGTH);
-	wr = end_wr(IBV_WR_SEND, 3, &from, 1);
+	from = ep_sge(&far, 0, LENGTH);
+	wr = ep_wr(IBV_WR_SEND, 3, &from, 1);
 	sge[0] = nowhere(LENGTH);
-	CHECK(end_post_recv(&near, 4, sge, 1) == 0);
-	CHECK(end_post_send(&far, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_post_recv(&near, 4, sge, 1) == 0);
+	CHECK(ep_post_send(&far, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.byte_len, LENGTH);
-	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&far, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 }
 
 /* Fields, and what the page calls invalid. */
@@ -122,7 +122,7 @@ static void as_object(void)
 
 	CHECK(mw && foreign);
 	expect_case("fields");
-	EXPECT(null->context == near.ctx && null->pd == near.pd && null->lkey);
+	EXPECT(null->context == near.context && null->pd == near.pd && null->lkey);
 	EXPECT_EQ(null->rkey, 0);
 	expect_case("its domain is busy");
 	EXPECT_REFUSED(ibv_dealloc_pd(near.other_pd), EBUSY);
@@ -143,13 +143,13 @@ static void as_object(void)
 /* Its lkey is no rkey either, for any request and at any address. */
 static void no_remote_key(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t length)
 {
-	struct ibv_sge from = end_sge(&far, 0, length);
-	struct ibv_send_wr wr = end_wr(opcode, 3, &from, 1);
+	struct ibv_sge from = ep_sge(&far, 0, length);
+	struct ibv_send_wr wr = ep_wr(opcode, 3, &from, 1);
 	struct ibv_wc wc;
 
 	expect_case("as a remote key: opcode %d, %u bytes at 0x%llx", (int)opcode, length,
 		    (unsigned long long)addr);
-	end_fill(&far, 0, 0x66, length);
+	ep_fill(&far, 0, 0x66, length);
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr.wr.atomic.remote_addr = addr;
 		wr.wr.atomic.rkey = null->lkey;
@@ -157,9 +157,9 @@ static void no_remote_key(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t len
 		wr.wr.rdma.remote_addr = addr;
 		wr.wr.rdma.rkey = null->lkey;
 	}
-	CHECK(end_post_send(&far, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_REM_ACCESS_ERR);
-	EXPECT(end_is_filled(&far, 0, 0x66, length));
+	CHECK(ep_post_send(&far, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&far, EP_SEND_CQ, &wc), IBV_WC_REM_ACCESS_ERR);
+	EXPECT(ep_is_filled(&far, 0, 0x66, length));
 }
 
 int main(int argc, char **argv)
@@ -172,7 +172,7 @@ int main(int argc, char **argv)
 		{IBV_WR_RDMA_READ, 32768}, {IBV_WR_ATOMIC_FETCH_AND_ADD, 8},
 	};
 
-	place = end_main(argc, argv);
+	place = ep_main(argc, argv);
 	open_pair();
 	zeros_out();
 	swallows();
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
 		no_remote_key(remote[i].opcode, 0, remote[i].length);
 		close_pair();
 		open_pair();
-		no_remote_key(remote[i].opcode, near.info.addr, remote[i].length);
+		no_remote_key(remote[i].opcode, near.local.addr, remote[i].length);
 		close_pair();
 	}
 	return expect_done();

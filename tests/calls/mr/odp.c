@@ -10,8 +10,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define ALL                                                                          \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
@@ -20,28 +20,28 @@
 #define HOLE  16384u
 #define PAGE  4096u
 
-static struct end near, far;
-static enum end_place place;
+static struct endpoint near, far;
+static enum ep_place place;
 
 static void open_pair(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
 	config.mr_access = PAGED;
-	end_pair(&near, &far, &config, &config, place);
+	ep_pair(&near, &far, &config, &config, place);
 }
 
 static void mend(void)
 {
-	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
-	end_link(&near, &far);
+	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
+	ep_link(&near, &far);
 }
 
 static int run(enum ibv_wr_opcode opcode, struct ibv_sge *sge, int num_sge, uint64_t addr,
 	       uint32_t rkey)
 {
-	struct ibv_send_wr wr = end_wr(opcode, 1, sge, num_sge);
+	struct ibv_send_wr wr = ep_wr(opcode, 1, sge, num_sge);
 	struct ibv_wc wc;
 	int status;
 
@@ -53,8 +53,8 @@ static int run(enum ibv_wr_opcode opcode, struct ibv_sge *sge, int num_sge, uint
 		wr.wr.rdma.remote_addr = addr;
 		wr.wr.rdma.rkey = rkey;
 	}
-	CHECK(end_post_send(&near, &wr) == 0);
-	status = end_poll_one(&near, END_SEND_CQ, &wc);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	status = ep_poll_one(&near, EP_SEND_CQ, &wc);
 	if (status != IBV_WC_SUCCESS)
 		mend();
 	return status;
@@ -62,9 +62,9 @@ static int run(enum ibv_wr_opcode opcode, struct ibv_sge *sge, int num_sge, uint
 
 static int plain(enum ibv_wr_opcode opcode, size_t at, uint64_t addr)
 {
-	struct ibv_sge sge = end_sge(&near, at, opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : 256);
+	struct ibv_sge sge = ep_sge(&near, at, opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : 256);
 
-	return run(opcode, &sge, 1, addr, far.info.rkey);
+	return run(opcode, &sge, 1, addr, far.local.rkey);
 }
 
 static void traffic(void)
@@ -73,42 +73,43 @@ static void traffic(void)
 	struct ibv_wc wc;
 
 	open_pair();
-	into = end_sge(&far, 8192, 256);
+	into = ep_sge(&far, 8192, 256);
 	expect_case("traffic over on-demand regions");
-	end_fill(&near, 0, 0x21, 256);
-	CHECK(end_post_recv(&far, 2, &into, 1) == 0);
+	ep_fill(&near, 0, 0x21, 256);
+	CHECK(ep_post_recv(&far, 2, &into, 1) == 0);
 	EXPECT_STATUS(plain(IBV_WR_SEND, 0, 0), IBV_WC_SUCCESS);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 8192, 0x21, 256));
-	EXPECT_STATUS(plain(IBV_WR_RDMA_WRITE, 0, far.info.addr), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 0, 0x21, 256));
-	EXPECT_STATUS(plain(IBV_WR_RDMA_READ, 512, far.info.addr), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&near, 512, 0x21, 256));
-	EXPECT_STATUS(plain(IBV_WR_ATOMIC_FETCH_AND_ADD, 1024, far.info.addr), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&near, 1024, 0x21, 8));
-	end_pair_close(&near, &far);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT(ep_is_filled(&far, 8192, 0x21, 256));
+	EXPECT_STATUS(plain(IBV_WR_RDMA_WRITE, 0, far.local.addr), IBV_WC_SUCCESS);
+	EXPECT(ep_is_filled(&far, 0, 0x21, 256));
+	EXPECT_STATUS(plain(IBV_WR_RDMA_READ, 512, far.local.addr), IBV_WC_SUCCESS);
+	EXPECT(ep_is_filled(&near, 512, 0x21, 256));
+	EXPECT_STATUS(plain(IBV_WR_ATOMIC_FETCH_AND_ADD, 1024, far.local.addr), IBV_WC_SUCCESS);
+	EXPECT(ep_is_filled(&near, 1024, 0x21, 8));
+	ep_pair_close(&near, &far);
 }
 
 /* The requester's own memory is gone. */
 static void gone_here(void)
 {
 	open_pair();
-	end_vanish(&near, HOLE, 2 * PAGE);
+	ep_vanish(&near, HOLE, 2 * PAGE);
 	expect_case("SEND from nothing");
 	EXPECT_STATUS(plain(IBV_WR_SEND, HOLE, 0), IBV_WC_LOC_PROT_ERR);
 	expect_case("WRITE from nothing");
-	EXPECT_STATUS(plain(IBV_WR_RDMA_WRITE, HOLE, far.info.addr), IBV_WC_LOC_PROT_ERR);
+	EXPECT_STATUS(plain(IBV_WR_RDMA_WRITE, HOLE, far.local.addr), IBV_WC_LOC_PROT_ERR);
 	expect_case("WRITE whose end is gone");
-	EXPECT_STATUS(plain(IBV_WR_RDMA_WRITE, HOLE - 8, far.info.addr), IBV_WC_LOC_PROT_ERR);
+	EXPECT_STATUS(plain(IBV_WR_RDMA_WRITE, HOLE - 8, far.local.addr), IBV_WC_LOC_PROT_ERR);
 	expect_case("READ into nothing");
-	EXPECT_STATUS(plain(IBV_WR_RDMA_READ, HOLE, far.info.addr), IBV_WC_LOC_PROT_ERR);
+	EXPECT_STATUS(plain(IBV_WR_RDMA_READ, HOLE, far.local.addr), IBV_WC_LOC_PROT_ERR);
 	expect_case("ATOMIC into nothing: the remote word changes all the same");
-	end_fill(&far, 0, 0, 8);
-	EXPECT_STATUS(plain(IBV_WR_ATOMIC_FETCH_AND_ADD, HOLE, far.info.addr), IBV_WC_LOC_PROT_ERR);
-	EXPECT(end_is_filled(&far, 0, 1, 1));
+	ep_fill(&far, 0, 0, 8);
+	EXPECT_STATUS(plain(IBV_WR_ATOMIC_FETCH_AND_ADD, HOLE, far.local.addr),
+		      IBV_WC_LOC_PROT_ERR);
+	EXPECT(ep_is_filled(&far, 0, 1, 1));
 	expect_case("beside the hole all is well");
-	EXPECT_STATUS(plain(IBV_WR_RDMA_WRITE, HOLE - 256, far.info.addr), IBV_WC_SUCCESS);
-	end_pair_close(&near, &far);
+	EXPECT_STATUS(plain(IBV_WR_RDMA_WRITE, HOLE - 256, far.local.addr), IBV_WC_SUCCESS);
+	ep_pair_close(&near, &far);
 }
 
 /* The responder's memory is gone. */
@@ -119,24 +120,24 @@ static void gone_there(void)
 	struct ibv_send_wr wr;
 
 	open_pair();
-	end_vanish(&far, HOLE, 2 * PAGE);
+	ep_vanish(&far, HOLE, 2 * PAGE);
 	expect_case("WRITE to nothing");
-	EXPECT_STATUS(plain(IBV_WR_RDMA_WRITE, 0, far.info.addr + HOLE), IBV_WC_REM_OP_ERR);
+	EXPECT_STATUS(plain(IBV_WR_RDMA_WRITE, 0, far.local.addr + HOLE), IBV_WC_REM_OP_ERR);
 	expect_case("READ from nothing");
-	EXPECT_STATUS(plain(IBV_WR_RDMA_READ, 0, far.info.addr + HOLE), IBV_WC_REM_OP_ERR);
+	EXPECT_STATUS(plain(IBV_WR_RDMA_READ, 0, far.local.addr + HOLE), IBV_WC_REM_OP_ERR);
 	expect_case("ATOMIC on nothing");
-	EXPECT_STATUS(plain(IBV_WR_ATOMIC_FETCH_AND_ADD, 0, far.info.addr + HOLE),
+	EXPECT_STATUS(plain(IBV_WR_ATOMIC_FETCH_AND_ADD, 0, far.local.addr + HOLE),
 		      IBV_WC_REM_OP_ERR);
 	expect_case("a receive into nothing");
-	into = end_sge(&far, HOLE, 256);
-	sge = end_sge(&near, 0, 256);
-	wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
-	CHECK(end_post_recv(&far, 2, &into, 1) == 0);
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_REM_OP_ERR);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	into = ep_sge(&far, HOLE, 256);
+	sge = ep_sge(&near, 0, 256);
+	wr = ep_wr(IBV_WR_SEND, 1, &sge, 1);
+	CHECK(ep_post_recv(&far, 2, &into, 1) == 0);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_REM_OP_ERR);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 	EXPECT(wc.vendor_err != 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Memory that is mapped after it was registered, and again elsewhere later. */
@@ -153,24 +154,24 @@ static void comes_and_goes(void)
 	mr = ibv_reg_mr(near.pd, at, PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 	CHECK(mr);
 	sge = (struct ibv_sge){.addr = (uintptr_t)at, .length = 64, .lkey = mr->lkey};
-	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.info.addr, far.info.rkey),
+	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.local.addr, far.local.rkey),
 		      IBV_WC_LOC_PROT_ERR);
 	expect_case("mapped");
 	CHECK(mprotect(at, PAGE, PROT_READ | PROT_WRITE) == 0);
 	memset(at, 0x61, 64);
-	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.info.addr, far.info.rkey),
+	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.local.addr, far.local.rkey),
 		      IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 0, 0x61, 64));
+	EXPECT(ep_is_filled(&far, 0, 0x61, 64));
 	expect_case("mapped anew");
 	CHECK(mmap(at, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 		   0) == at);
 	memset(at, 0x62, 64);
-	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.info.addr, far.info.rkey),
+	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.local.addr, far.local.rkey),
 		      IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 0, 0x62, 64));
+	EXPECT(ep_is_filled(&far, 0, 0x62, 64));
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	munmap(at, PAGE);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Address 0, length SIZE_MAX: one key for whatever the program maps. */
@@ -186,41 +187,41 @@ static void implicit(void)
 	CHECK(mr);
 	memset(word, 0x71, sizeof(word));
 	sge = (struct ibv_sge){.addr = (uintptr_t)word, .length = sizeof(word), .lkey = mr->lkey};
-	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.info.addr, far.info.rkey),
+	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.local.addr, far.local.rkey),
 		      IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, 0, 0x71, 64));
+	EXPECT(ep_is_filled(&far, 0, 0x71, 64));
 	expect_case("implicit region: an address that nothing is at");
 	sge.addr = 4096;
-	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.info.addr, far.info.rkey),
+	EXPECT_STATUS(run(IBV_WR_RDMA_WRITE, &sge, 1, far.local.addr, far.local.rkey),
 		      IBV_WC_LOC_PROT_ERR);
 	expect_case("implicit region: the pages must be huge? no, but it must be on demand");
 	EXPECT_NULL(ibv_reg_mr(near.pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE), EFAULT);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 static void reported(void)
 {
 	struct ibv_device_attr_ex attr;
-	struct end end;
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct endpoint ep;
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	const uint32_t reliable = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
 				  IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
 				  IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
 
 	expect_case("odp_caps");
-	end_open(&end, &config, END_HERE);
-	CHECK(ibv_query_device_ex(end.ctx, NULL, &attr) == 0);
+	ep_open(&ep, &config, EP_HERE);
+	CHECK(ibv_query_device_ex(ep.context, NULL, &attr) == 0);
 	EXPECT_EQ(attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
 	EXPECT_EQ(attr.odp_caps.per_transport_caps.rc_odp_caps & reliable, reliable);
 	EXPECT_EQ(attr.odp_caps.per_transport_caps.ud_odp_caps,
 		  IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV);
-	end_close(&end);
+	ep_close(&ep);
 }
 
 int main(int argc, char **argv)
 {
-	place = end_main(argc, argv);
+	place = ep_main(argc, argv);
 	reported();
 	traffic();
 	gone_here();

@@ -9,108 +9,108 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define BIND_LOCAL (IBV_ACCESS_MW_BIND | IBV_ACCESS_LOCAL_WRITE)
 
-static void open_one(struct end *end)
+static void open_one(struct endpoint *ep)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
 	config.mr_access |= IBV_ACCESS_MW_BIND;
-	end_open(end, &config, END_HERE);
+	ep_open(ep, &config, EP_HERE);
 }
 
-static void open_linked(struct end *near, struct end *far)
+static void open_linked(struct endpoint *near, struct endpoint *far)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
 	config.mr_access = BIND_LOCAL;
-	end_pair(near, far, &config, &config, END_HERE);
+	ep_pair(near, far, &config, &config, EP_HERE);
 }
 
 static void allocation(void)
 {
 	struct ibv_device_attr attr;
-	struct end end;
+	struct endpoint ep;
 	struct ibv_mw *mw;
 	uint32_t handle;
 
-	open_one(&end);
-	CHECK(ibv_query_device(end.ctx, &attr) == 0);
+	open_one(&ep);
+	CHECK(ibv_query_device(ep.context, &attr) == 0);
 	expect_case("reported");
 	EXPECT(attr.max_mw > 0);
 	EXPECT(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
 	EXPECT(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
 	EXPECT(!(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2A));
 	expect_case("no such type");
-	EXPECT_NULL(ibv_alloc_mw(end.pd, (enum ibv_mw_type)0), EINVAL);
-	EXPECT_NULL(ibv_alloc_mw(end.pd, (enum ibv_mw_type)3), EINVAL);
+	EXPECT_NULL(ibv_alloc_mw(ep.pd, (enum ibv_mw_type)0), EINVAL);
+	EXPECT_NULL(ibv_alloc_mw(ep.pd, (enum ibv_mw_type)3), EINVAL);
 	expect_case("fields");
-	mw = ibv_alloc_mw(end.other_pd, IBV_MW_TYPE_2);
+	mw = ibv_alloc_mw(ep.other_pd, IBV_MW_TYPE_2);
 	CHECK(mw);
-	EXPECT(mw->context == end.ctx && mw->pd == end.other_pd && mw->type == IBV_MW_TYPE_2);
+	EXPECT(mw->context == ep.context && mw->pd == ep.other_pd && mw->type == IBV_MW_TYPE_2);
 	EXPECT(mw->rkey != 0);
 	expect_case("its domain is busy");
-	EXPECT_REFUSED(ibv_dealloc_pd(end.other_pd), EBUSY);
+	EXPECT_REFUSED(ibv_dealloc_pd(ep.other_pd), EBUSY);
 	expect_case("foreign handle");
 	handle = mw->handle;
 	mw->handle = handle + 77;
 	EXPECT_REFUSED(ibv_dealloc_mw(mw), ENOENT);
 	mw->handle = handle;
 	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
-	end_close(&end);
+	ep_close(&ep);
 }
 
 /* Exactly max_mw of them, the next is refused and leaves nothing behind. */
 static void limit(void)
 {
 	struct ibv_device_attr attr;
-	struct end end;
+	struct endpoint ep;
 	struct ibv_mw **mw;
 	int count = 0;
 
 	expect_case("max_mw");
-	open_one(&end);
-	CHECK(ibv_query_device(end.ctx, &attr) == 0);
+	open_one(&ep);
+	CHECK(ibv_query_device(ep.context, &attr) == 0);
 	mw = calloc((size_t)attr.max_mw, sizeof(struct ibv_mw *));
 	CHECK(mw && attr.max_mw > 0);
-	while (count < attr.max_mw && (mw[count] = ibv_alloc_mw(end.pd, IBV_MW_TYPE_1)))
+	while (count < attr.max_mw && (mw[count] = ibv_alloc_mw(ep.pd, IBV_MW_TYPE_1)))
 		count++;
 	CHECK(count == attr.max_mw && mw[count - 1]);
-	EXPECT_NULL(ibv_alloc_mw(end.pd, IBV_MW_TYPE_1), ENOMEM);
+	EXPECT_NULL(ibv_alloc_mw(ep.pd, IBV_MW_TYPE_1), ENOMEM);
 	EXPECT_EQ(ibv_dealloc_mw(mw[--count]), 0);
-	mw[count] = ibv_alloc_mw(end.pd, IBV_MW_TYPE_2);
+	mw[count] = ibv_alloc_mw(ep.pd, IBV_MW_TYPE_2);
 	EXPECT(mw[count++] != NULL);
 	for (int i = 0; i < count; i++) {
 		if (mw[i])
 			EXPECT_EQ(ibv_dealloc_mw(mw[i]), 0);
 	}
 	free(mw);
-	end_close(&end);
+	ep_close(&ep);
 }
 
 /* What the call itself refuses; nothing is posted and the key stays. */
 static void wrong_arguments(void)
 {
-	struct end near, far;
+	struct endpoint near, far;
 	struct ibv_mw *mw, *two;
 	struct ibv_mr *zero, *other;
 	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW}, *bad;
 	struct ibv_mw_bind bind = {.wr_id = 1};
-	struct end fresh;
+	struct endpoint fresh;
 	uint32_t key;
 
 	open_linked(&near, &far);
 	mw = ibv_alloc_mw(far.pd, IBV_MW_TYPE_1);
 	two = ibv_alloc_mw(far.pd, IBV_MW_TYPE_2);
-	zero = ibv_reg_mr(far.pd, far.buf, 4096, BIND_LOCAL | IBV_ACCESS_ZERO_BASED);
-	other = ibv_reg_mr(far.other_pd, far.buf, 4096, BIND_LOCAL);
+	zero = ibv_reg_mr(far.pd, far.buffer, 4096, BIND_LOCAL | IBV_ACCESS_ZERO_BASED);
+	other = ibv_reg_mr(far.other_pd, far.buffer, 4096, BIND_LOCAL);
 	CHECK(mw && two && zero && other);
 	key = mw->rkey;
 	bind.bind_info = (struct ibv_mw_bind_info){.mr = far.mr,
-						   .addr = (uintptr_t)far.buf,
+						   .addr = (uintptr_t)far.buffer,
 						   .length = 64,
 						   .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
 	expect_case("ibv_bind_mw on type 2");
@@ -127,7 +127,7 @@ static void wrong_arguments(void)
 	EXPECT_REFUSED(ibv_bind_mw(far.qp, mw, &bind), EINVAL);
 	expect_case("zero-based window");
 	bind.bind_info.mr = far.mr;
-	bind.bind_info.addr = (uintptr_t)far.buf;
+	bind.bind_info.addr = (uintptr_t)far.buffer;
 	bind.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
 	EXPECT_REFUSED(ibv_bind_mw(far.qp, mw, &bind), EINVAL);
 	expect_case("rights that no window has");
@@ -145,22 +145,22 @@ static void wrong_arguments(void)
 	open_one(&fresh);
 	bind.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	EXPECT_REFUSED(ibv_bind_mw(fresh.qp, mw, &bind), EINVAL);
-	end_close(&fresh);
+	ep_close(&fresh);
 	expect_case("nothing was posted");
 	EXPECT_EQ(mw->rkey, key);
-	EXPECT_EQ(end_poll_none(&far, END_SEND_CQ), 0);
-	EXPECT_EQ(end_state(&far), IBV_QPS_RTS);
+	EXPECT_EQ(ep_poll_none(&far, EP_SEND_CQ), 0);
+	EXPECT_EQ(ep_state(&far), IBV_QPS_RTS);
 	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
 	EXPECT_EQ(ibv_dealloc_mw(two), 0);
 	EXPECT_EQ(ibv_dereg_mr(zero), 0);
 	EXPECT_EQ(ibv_dereg_mr(other), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* A full send queue refuses the bind, and the window's key stays. */
 static void queue_full(void)
 {
-	struct end near, far;
+	struct endpoint near, far;
 	struct ibv_mw *mw;
 	struct ibv_mw_bind bind = {.wr_id = 1};
 	uint32_t key;
@@ -173,15 +173,15 @@ static void queue_full(void)
 	do {
 		key = mw->rkey;
 		rc = ibv_bind_mw(far.qp, mw, &bind);
-	} while (!rc && ++posted <= (int)far.info.max_send_wr);
+	} while (!rc && ++posted <= (int)far.cap.max_send_wr);
 	EXPECT_EQ(rc, ENOMEM);
-	EXPECT_EQ(posted, far.info.max_send_wr);
+	EXPECT_EQ(posted, far.cap.max_send_wr);
 	EXPECT_EQ(mw->rkey, key);
 	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
-static int bind_2(struct end *end, struct ibv_mw *mw, uint32_t rkey)
+static int bind_2(struct endpoint *ep, struct ibv_mw *mw, uint32_t rkey)
 {
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED, .wr_id = 3};
@@ -190,30 +190,30 @@ static int bind_2(struct end *end, struct ibv_mw *mw, uint32_t rkey)
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = rkey;
 	wr.bind_mw.bind_info =
-		(struct ibv_mw_bind_info){.mr = end->mr,
-					  .addr = (uintptr_t)end->buf,
+		(struct ibv_mw_bind_info){.mr = ep->mr,
+					  .addr = (uintptr_t)ep->buffer,
 					  .length = 4096,
 					  .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
-	CHECK(end_post_send(end, &wr) == 0);
-	return end_poll_one(end, END_SEND_CQ, &wc);
+	CHECK(ep_post_send(ep, &wr) == 0);
+	return ep_poll_one(ep, EP_SEND_CQ, &wc);
 }
 
-static int write_via(struct end *end, uint64_t addr, uint32_t rkey)
+static int write_via(struct endpoint *ep, uint64_t addr, uint32_t rkey)
 {
-	struct ibv_sge sge = end_sge(end, 0, 8);
-	struct ibv_send_wr wr = end_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
+	struct ibv_sge sge = ep_sge(ep, 0, 8);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
 	struct ibv_wc wc;
 
 	wr.wr.rdma.remote_addr = addr;
 	wr.wr.rdma.rkey = rkey;
-	CHECK(end_post_send(end, &wr) == 0);
-	return end_poll_one(end, END_SEND_CQ, &wc);
+	CHECK(ep_post_send(ep, &wr) == 0);
+	return ep_poll_one(ep, EP_SEND_CQ, &wc);
 }
 
 /* ibv_post_send(3): of the key only the low 8 bits are the caller's. */
 static void tags(void)
 {
-	struct end near, far;
+	struct endpoint near, far;
 	struct ibv_mw *mw;
 	uint32_t index;
 
@@ -224,10 +224,10 @@ static void tags(void)
 	index = mw->rkey >> 8;
 	EXPECT_STATUS(bind_2(&far, mw, 0xabcdef42), IBV_WC_SUCCESS);
 	EXPECT_EQ(mw->rkey, index << 8 | 0x42);
-	EXPECT_STATUS(write_via(&near, (uintptr_t)far.buf, mw->rkey), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_via(&near, (uintptr_t)far.buffer, mw->rkey), IBV_WC_SUCCESS);
 	EXPECT_EQ(ibv_inc_rkey(0x123456ff), 0x12345600);
 	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /*
@@ -235,7 +235,7 @@ static void tags(void)
  * keys.
  */
 struct quartet {
-	struct end near, far;
+	struct endpoint near, far;
 	struct ibv_qp *qp[2];
 };
 
@@ -248,21 +248,21 @@ static void connect_extra(struct quartet *q)
 		.cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
 	};
 	struct ibv_qp *own[2] = {q->near.qp, q->far.qp};
-	struct end_info info[2];
+	struct peer info[2];
 
 	q->qp[0] = ibv_create_qp(q->near.pd, &attr);
 	attr.send_cq = q->far.cq[0];
 	attr.recv_cq = q->far.cq[1];
 	q->qp[1] = ibv_create_qp(q->far.pd, &attr);
 	CHECK(q->qp[0] && q->qp[1]);
-	info[0] = q->near.info;
-	info[1] = q->far.info;
+	info[0] = q->near.local;
+	info[1] = q->far.local;
 	info[0].qpn = q->qp[0]->qp_num;
 	info[1].qpn = q->qp[1]->qp_num;
 	q->near.qp = q->qp[0];
 	q->far.qp = q->qp[1];
-	CHECK(end_bring_to(&q->near, &info[1], IBV_QPS_RTS) == 0);
-	CHECK(end_bring_to(&q->far, &info[0], IBV_QPS_RTS) == 0);
+	CHECK(ep_bring_to(&q->near, &info[1], IBV_QPS_RTS) == 0);
+	CHECK(ep_bring_to(&q->far, &info[0], IBV_QPS_RTS) == 0);
 	q->near.qp = own[0];
 	q->far.qp = own[1];
 }
@@ -273,7 +273,7 @@ static int write_other(struct quartet *q, uint32_t rkey)
 	int status;
 
 	q->near.qp = q->qp[0];
-	status = write_via(&q->near, (uintptr_t)q->far.buf, rkey);
+	status = write_via(&q->near, (uintptr_t)q->far.buffer, rkey);
 	q->near.qp = own;
 	return status;
 }
@@ -297,22 +297,22 @@ static void several_queue_pairs(void)
 	two = ibv_alloc_mw(q.far.pd, IBV_MW_TYPE_2);
 	CHECK(one && two);
 	bind.bind_info = (struct ibv_mw_bind_info){.mr = q.far.mr,
-						   .addr = (uintptr_t)q.far.buf,
+						   .addr = (uintptr_t)q.far.buffer,
 						   .length = 4096,
 						   .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
 	CHECK(ibv_bind_mw(q.far.qp, one, &bind) == 0);
-	CHECK(end_poll_one(&q.far, END_SEND_CQ, &wc) == IBV_WC_SUCCESS);
+	CHECK(ep_poll_one(&q.far, EP_SEND_CQ, &wc) == IBV_WC_SUCCESS);
 	CHECK(bind_2(&q.far, two, 5) == IBV_WC_SUCCESS);
 	expect_case("type 1 through both");
-	EXPECT_STATUS(write_via(&q.near, (uintptr_t)q.far.buf, one->rkey), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_via(&q.near, (uintptr_t)q.far.buffer, one->rkey), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_other(&q, one->rkey), IBV_WC_SUCCESS);
 	expect_case("type 2 through its own");
-	EXPECT_STATUS(write_via(&q.near, (uintptr_t)q.far.buf, two->rkey), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_via(&q.near, (uintptr_t)q.far.buffer, two->rkey), IBV_WC_SUCCESS);
 	expect_case("type 2 invalidated on another");
 	inv.invalidate_rkey = two->rkey;
 	CHECK(ibv_post_send(q.qp[1], &inv, &bad) == 0);
-	EXPECT_STATUS(end_poll_one(&q.far, END_SEND_CQ, &wc), IBV_WC_MW_BIND_ERR);
-	EXPECT_STATUS(write_via(&q.near, (uintptr_t)q.far.buf, two->rkey), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&q.far, EP_SEND_CQ, &wc), IBV_WC_MW_BIND_ERR);
+	EXPECT_STATUS(write_via(&q.near, (uintptr_t)q.far.buffer, two->rkey), IBV_WC_SUCCESS);
 	ibv_destroy_qp(q.qp[0]);
 	ibv_destroy_qp(q.qp[1]);
 	connect_extra(&q);
@@ -330,13 +330,13 @@ static void several_queue_pairs(void)
 	EXPECT_EQ(ibv_destroy_qp(q.qp[0]), 0);
 	EXPECT_EQ(ibv_dealloc_mw(one), 0);
 	EXPECT_EQ(ibv_dealloc_mw(two), 0);
-	end_pair_close(&q.near, &q.far);
+	ep_pair_close(&q.near, &q.far);
 }
 
 /* ibv_dereg_mr(3) and ibv_rereg_mr(3) while windows are bound; region and windows go on. */
 static void region_busy(void)
 {
-	struct end near, far;
+	struct endpoint near, far;
 	struct ibv_mw *mw;
 	struct ibv_mr *mr;
 
@@ -350,18 +350,18 @@ static void region_busy(void)
 	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			       IBV_ACCESS_LOCAL_WRITE),
 		  IBV_REREG_MR_ERR_CMD);
-	EXPECT_STATUS(write_via(&near, (uintptr_t)far.buf, mw->rkey), IBV_WC_SUCCESS);
+	EXPECT_STATUS(write_via(&near, (uintptr_t)far.buffer, mw->rkey), IBV_WC_SUCCESS);
 	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
 	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			       IBV_ACCESS_LOCAL_WRITE),
 		  0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* ibv_wr_bind_mw, ibv_wr_local_inv and ibv_wr_send_inv: the three do what the opcodes do. */
 static void builders(void)
 {
-	struct end near, far;
+	struct endpoint near, far;
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_RC,
 		.cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
@@ -382,18 +382,18 @@ static void builders(void)
 	attr.send_cq = far.cq[0];
 	attr.recv_cq = far.cq[1];
 	attr.pd = far.pd;
-	far.qp = ibv_create_qp_ex(far.ctx, &attr);
+	far.qp = ibv_create_qp_ex(far.context, &attr);
 	CHECK(far.qp);
 	CHECK(ibv_destroy_qp(own) == 0);
-	far.info.qpn = far.qp->qp_num;
-	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
-	end_link(&near, &far);
+	far.local.qpn = far.qp->qp_num;
+	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
+	ep_link(&near, &far);
 	mw = ibv_alloc_mw(far.pd, IBV_MW_TYPE_2);
 	CHECK(mw);
 	info.mr = far.mr;
-	info.addr = (uintptr_t)far.buf;
-	into = end_sge(&near, 0, 64);
-	CHECK(end_post_recv(&near, 4, &into, 1) == 0);
+	info.addr = (uintptr_t)far.buffer;
+	into = ep_sge(&near, 0, 64);
+	CHECK(ep_post_recv(&near, 4, &into, 1) == 0);
 	ex = ibv_qp_to_qp_ex(far.qp);
 	ibv_wr_start(ex);
 	ex->wr_flags = IBV_SEND_SIGNALED;
@@ -404,18 +404,18 @@ static void builders(void)
 	ex->wr_id = 3;
 	ibv_wr_send_inv(ex, 0x777); /* the receiver has no such window */
 	EXPECT_EQ(ibv_wr_complete(ex), 0);
-	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&far, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT(wc.wr_id == 1 && wc.opcode == IBV_WC_BIND_MW);
-	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&far, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT(wc.wr_id == 2 && wc.opcode == IBV_WC_LOCAL_INV);
-	EXPECT_STATUS(end_poll_one(&near, END_RECV_CQ, &wc), IBV_WC_MW_BIND_ERR);
+	EXPECT_STATUS(ep_poll_one(&near, EP_RECV_CQ, &wc), IBV_WC_MW_BIND_ERR);
 	expect_case("builders: a fault is told by complete");
 	ibv_wr_start(ex);
 	info.mw_access_flags = IBV_ACCESS_MW_BIND;
 	ibv_wr_bind_mw(ex, mw, 8, &info);
 	EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
 	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 static enum ibv_wc_status next_of(struct ibv_cq_ex *cq, enum ibv_wc_opcode *opcode, uint32_t *key)
@@ -445,52 +445,52 @@ static void extended_completion(void)
 	struct ibv_send_wr inv = {.opcode = IBV_WR_SEND_WITH_INV}, *bad;
 	enum ibv_wc_opcode opcode;
 	struct ibv_cq_ex *cq;
-	struct end_info info;
+	struct peer info;
 	struct ibv_qp *own;
 	struct ibv_mw *mw;
-	struct end end;
+	struct endpoint ep;
 	uint32_t key;
 
 	expect_case("extended completion");
-	open_one(&end);
-	cq = ibv_create_cq_ex(end.ctx, &init);
-	mw = ibv_alloc_mw(end.pd, IBV_MW_TYPE_2);
+	open_one(&ep);
+	cq = ibv_create_cq_ex(ep.context, &init);
+	mw = ibv_alloc_mw(ep.pd, IBV_MW_TYPE_2);
 	CHECK(cq && mw);
 	attr.send_cq = attr.recv_cq = ibv_cq_ex_to_cq(cq);
-	own = end.qp;
-	end.qp = ibv_create_qp(end.pd, &attr);
-	CHECK(end.qp);
-	info = end.info;
-	info.qpn = end.qp->qp_num;
-	CHECK(end_bring_to(&end, &info, IBV_QPS_RTS) == 0); /* to itself */
+	own = ep.qp;
+	ep.qp = ibv_create_qp(ep.pd, &attr);
+	CHECK(ep.qp);
+	info = ep.local;
+	info.qpn = ep.qp->qp_num;
+	CHECK(ep_bring_to(&ep, &info, IBV_QPS_RTS) == 0); /* to itself */
 	inv.opcode = IBV_WR_BIND_MW;
 	inv.send_flags = IBV_SEND_SIGNALED;
 	inv.bind_mw.mw = mw;
 	inv.bind_mw.rkey = 9;
 	inv.bind_mw.bind_info =
-		(struct ibv_mw_bind_info){.mr = end.mr,
-					  .addr = (uintptr_t)end.buf,
+		(struct ibv_mw_bind_info){.mr = ep.mr,
+					  .addr = (uintptr_t)ep.buffer,
 					  .length = 64,
 					  .mw_access_flags = IBV_ACCESS_REMOTE_READ};
-	CHECK(ibv_post_send(end.qp, &inv, &bad) == 0);
+	CHECK(ibv_post_send(ep.qp, &inv, &bad) == 0);
 	EXPECT_STATUS(next_of(cq, &opcode, &key), IBV_WC_SUCCESS);
 	EXPECT_EQ(opcode, IBV_WC_BIND_MW);
-	CHECK(end_post_recv(&end, 4, NULL, 0) == 0);
+	CHECK(ep_post_recv(&ep, 4, NULL, 0) == 0);
 	inv = (struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = mw->rkey};
-	CHECK(ibv_post_send(end.qp, &inv, &bad) == 0);
+	CHECK(ibv_post_send(ep.qp, &inv, &bad) == 0);
 	EXPECT_STATUS(next_of(cq, &opcode, &key), IBV_WC_SUCCESS);
 	EXPECT_EQ(opcode, IBV_WC_RECV);
 	EXPECT_EQ(key, mw->rkey);
-	EXPECT_EQ(ibv_destroy_qp(end.qp), 0);
+	EXPECT_EQ(ibv_destroy_qp(ep.qp), 0);
 	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
-	end.qp = own;
-	end_close(&end);
+	ep.qp = own;
+	ep_close(&ep);
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	allocation();
 	limit();
 	wrong_arguments();

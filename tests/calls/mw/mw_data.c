@@ -9,8 +9,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define AT     8192u /* where windows begin in the far buffer */
 #define LENGTH 4096u
@@ -21,44 +21,44 @@
 #define LOCAL  IBV_ACCESS_LOCAL_WRITE
 #define BIND   IBV_ACCESS_MW_BIND
 
-static struct end near, far;
-static enum end_place place;
+static struct endpoint near, far;
+static enum ep_place place;
 
 static void open_pair(enum ibv_qp_type type)
 {
-	struct end_config config = end_defaults(type);
+	struct ep_config config = ep_defaults(type);
 
-	end_pair(&near, &far, &config, &config, place);
+	ep_pair(&near, &far, &config, &config, place);
 }
 
 static void close_pair(void)
 {
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Back to RTS after a request that ended in ERR. */
 static void mend(void)
 {
-	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
-	end_link(&near, &far);
-	while (end_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
+	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
+	ep_link(&near, &far);
+	while (ep_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
 		;
 }
 
-static struct end_key region(int access)
+static struct ep_key region(int access)
 {
-	struct end_key key;
+	struct ep_key key;
 
-	CHECK(end_reg(&far, 0, far.config.buf_len, access, false, &key) == 0);
+	CHECK(ep_reg(&far, 0, far.config.buf_len, access, false, &key) == 0);
 	return key;
 }
 
 /* One request to @addr; its status. What goes wrong is mended. */
 static int request(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey, uint32_t length)
 {
-	struct ibv_sge sge = end_sge(&near, 0, length);
-	struct ibv_send_wr wr = end_wr(opcode, 1, &sge, 1);
+	struct ibv_sge sge = ep_sge(&near, 0, length);
+	struct ibv_send_wr wr = ep_wr(opcode, 1, &sge, 1);
 	struct ibv_wc wc;
 	int status;
 
@@ -70,8 +70,8 @@ static int request(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey, uint
 		wr.wr.rdma.remote_addr = addr;
 		wr.wr.rdma.rkey = rkey;
 	}
-	CHECK(end_post_send(&near, &wr) == 0);
-	status = end_poll_one(&near, END_SEND_CQ, &wc);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	status = ep_poll_one(&near, EP_SEND_CQ, &wc);
 	if (status != IBV_WC_SUCCESS)
 		mend();
 	return status;
@@ -79,20 +79,20 @@ static int request(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey, uint
 
 static int write_to(uint64_t addr, uint32_t rkey)
 {
-	end_fill(&near, 0, 0x5a, 64);
+	ep_fill(&near, 0, 0x5a, 64);
 	return request(IBV_WR_RDMA_WRITE, addr, rkey, 64);
 }
 
 static uint64_t address(void)
 {
-	return far.info.addr + AT;
+	return far.local.addr + AT;
 }
 
 /* The completion of the far end's latest bind or invalidation. */
 static int far_done(enum ibv_wc_opcode opcode)
 {
 	struct ibv_wc wc;
-	int status = end_poll_one(&far, END_SEND_CQ, &wc);
+	int status = ep_poll_one(&far, EP_SEND_CQ, &wc);
 
 	EXPECT_EQ(wc.opcode, opcode);
 	if (status != IBV_WC_SUCCESS)
@@ -100,21 +100,21 @@ static int far_done(enum ibv_wc_opcode opcode)
 	return status;
 }
 
-static uint32_t bound(int index, const struct end_key *key, int access)
+static uint32_t bound(int index, const struct ep_key *key, int access)
 {
 	uint32_t rkey;
 
-	CHECK(end_bind(&far, index, key, AT, LENGTH, access, &rkey) == 0);
+	CHECK(ep_bind(&far, index, key, AT, LENGTH, access, &rkey) == 0);
 	CHECK(far_done(IBV_WC_BIND_MW) == IBV_WC_SUCCESS);
 	return rkey;
 }
 
 static int local_inv(uint32_t rkey)
 {
-	struct ibv_send_wr wr = end_wr(IBV_WR_LOCAL_INV, 78, NULL, 0);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_LOCAL_INV, 78, NULL, 0);
 
 	wr.invalidate_rkey = rkey;
-	CHECK(end_post_send(&far, &wr) == 0);
+	CHECK(ep_post_send(&far, &wr) == 0);
 	return far_done(IBV_WC_LOCAL_INV);
 }
 
@@ -124,35 +124,35 @@ static int local_inv(uint32_t rkey)
  */
 static void rights(enum ibv_mw_type type)
 {
-	struct end_key key;
+	struct ep_key key;
 	uint32_t rkey;
 
 	open_pair(IBV_QPT_RC);
 	expect_case("type %d: a window of reading over a region without remote rights", (int)type);
 	key = region(BIND);
-	CHECK(end_window(&far, 0, type) == 0);
+	CHECK(ep_window(&far, 0, type) == 0);
 	rkey = bound(0, &key, READ);
-	end_fill(&far, AT, 0x11, 64);
+	ep_fill(&far, AT, 0x11, 64);
 	EXPECT_STATUS(request(IBV_WR_RDMA_READ, address(), rkey, 64), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&near, 0, 0x11, 64));
+	EXPECT(ep_is_filled(&near, 0, 0x11, 64));
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_REM_ACCESS_ERR);
-	EXPECT(end_is_filled(&far, AT, 0x11, 64));
+	EXPECT(ep_is_filled(&far, AT, 0x11, 64));
 	expect_case("type %d: the region's own key grants nothing by that", (int)type);
 	EXPECT_STATUS(request(IBV_WR_RDMA_READ, address(), key.rkey, 64), IBV_WC_REM_ACCESS_ERR);
 	expect_case("type %d: a window with no right", (int)type);
-	CHECK(end_window(&far, 1, type) == 0);
+	CHECK(ep_window(&far, 1, type) == 0);
 	rkey = bound(1, &key, 0);
 	EXPECT_STATUS(request(IBV_WR_RDMA_READ, address(), rkey, 64), IBV_WC_REM_ACCESS_ERR);
 	expect_case("type %d: LOCAL_WRITE gives a peer nothing", (int)type);
 	key = region(BIND | LOCAL);
-	CHECK(end_window(&far, 2, type) == 0);
+	CHECK(ep_window(&far, 2, type) == 0);
 	rkey = bound(2, &key, LOCAL);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_REM_ACCESS_ERR);
 	expect_case("type %d: writing and atomics", (int)type);
-	CHECK(end_window(&far, 3, type) == 0);
+	CHECK(ep_window(&far, 3, type) == 0);
 	rkey = bound(3, &key, WRITE | ATOMIC);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, AT, 0x5a, 64));
+	EXPECT(ep_is_filled(&far, AT, 0x5a, 64));
 	EXPECT_STATUS(request(IBV_WR_ATOMIC_FETCH_AND_ADD, address(), rkey, 8), IBV_WC_SUCCESS);
 	EXPECT_STATUS(request(IBV_WR_RDMA_READ, address(), rkey, 64), IBV_WC_REM_ACCESS_ERR);
 	close_pair();
@@ -161,12 +161,12 @@ static void rights(enum ibv_mw_type type)
 /* A window is its range and nothing beside it. */
 static void ranges(enum ibv_mw_type type)
 {
-	struct end_key key;
+	struct ep_key key;
 	uint32_t rkey;
 
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	CHECK(end_window(&far, 0, type) == 0);
+	CHECK(ep_window(&far, 0, type) == 0);
 	rkey = bound(0, &key, WRITE);
 	expect_case("type %d: first and last byte", (int)type);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_SUCCESS);
@@ -181,12 +181,12 @@ static void ranges(enum ibv_mw_type type)
 /* ibv_bind_mw(3): a bind replaces the one before; a length of zero ends it. */
 static void type_1_life(void)
 {
-	struct end_key key;
+	struct ep_key key;
 	uint32_t first, second;
 
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	CHECK(end_window(&far, 0, IBV_MW_TYPE_1) == 0);
+	CHECK(ep_window(&far, 0, IBV_MW_TYPE_1) == 0);
 	first = bound(0, &key, WRITE);
 	second = bound(0, &key, WRITE);
 	expect_case("type 1: a bind picks a new key");
@@ -195,13 +195,13 @@ static void type_1_life(void)
 	expect_case("type 1: the old key is dead");
 	EXPECT_STATUS(write_to(address(), first), IBV_WC_REM_ACCESS_ERR);
 	expect_case("type 1: the region is busy");
-	EXPECT_EQ(end_dereg(&far, key.index), EBUSY);
+	EXPECT_EQ(ep_dereg(&far, key.index), EBUSY);
 	EXPECT_STATUS(write_to(address(), second), IBV_WC_SUCCESS);
 	expect_case("type 1: length 0 releases");
-	CHECK(end_bind(&far, 0, NULL, 0, 0, 0, &first) == 0);
+	CHECK(ep_bind(&far, 0, NULL, 0, 0, 0, &first) == 0);
 	EXPECT_STATUS(far_done(IBV_WC_BIND_MW), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_to(address(), second), IBV_WC_REM_ACCESS_ERR);
-	EXPECT_EQ(end_dereg(&far, key.index), 0);
+	EXPECT_EQ(ep_dereg(&far, key.index), 0);
 	expect_case("type 1: no invalidation");
 	key = region(BIND | LOCAL);
 	first = bound(0, &key, WRITE);
@@ -209,25 +209,25 @@ static void type_1_life(void)
 	mend();
 	EXPECT_STATUS(write_to(address(), first), IBV_WC_SUCCESS);
 	expect_case("type 1: deallocated while bound");
-	EXPECT_EQ(end_window_free(&far, 0), 0);
+	EXPECT_EQ(ep_window_free(&far, 0), 0);
 	EXPECT_STATUS(write_to(address(), first), IBV_WC_REM_ACCESS_ERR);
-	EXPECT_EQ(end_dereg(&far, key.index), 0);
+	EXPECT_EQ(ep_dereg(&far, key.index), 0);
 	close_pair();
 }
 
 /* Type 2B: bound once, invalidated by LOCAL_INV, then free for another bind. */
 static void type_2_life(void)
 {
-	struct end_key key;
+	struct ep_key key;
 	uint32_t first, second;
 
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	CHECK(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
+	CHECK(ep_window(&far, 0, IBV_MW_TYPE_2) == 0);
 	first = bound(0, &key, WRITE);
 	EXPECT_STATUS(write_to(address(), first), IBV_WC_SUCCESS);
 	expect_case("type 2: not bound twice");
-	CHECK(end_bind(&far, 0, &key, AT, LENGTH, WRITE, &second) == 0);
+	CHECK(ep_bind(&far, 0, &key, AT, LENGTH, WRITE, &second) == 0);
 	EXPECT_STATUS(far_done(IBV_WC_BIND_MW), IBV_WC_MW_BIND_ERR);
 	mend();
 	EXPECT_STATUS(write_to(address(), second), IBV_WC_REM_ACCESS_ERR);
@@ -236,7 +236,7 @@ static void type_2_life(void)
 	EXPECT_STATUS(local_inv(second), IBV_WC_MW_BIND_ERR);
 	mend();
 	expect_case("type 2: LOCAL_INV");
-	EXPECT_EQ(end_dereg(&far, key.index), EBUSY);
+	EXPECT_EQ(ep_dereg(&far, key.index), EBUSY);
 	EXPECT_STATUS(local_inv(first), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_to(address(), first), IBV_WC_REM_ACCESS_ERR);
 	expect_case("type 2: a free window");
@@ -246,9 +246,9 @@ static void type_2_life(void)
 	second = bound(0, &key, WRITE);
 	EXPECT_STATUS(write_to(address(), second), IBV_WC_SUCCESS);
 	expect_case("type 2: deallocated while bound");
-	EXPECT_EQ(end_window_free(&far, 0), 0);
+	EXPECT_EQ(ep_window_free(&far, 0), 0);
 	EXPECT_STATUS(write_to(address(), second), IBV_WC_REM_ACCESS_ERR);
-	EXPECT_EQ(end_dereg(&far, key.index), 0);
+	EXPECT_EQ(ep_dereg(&far, key.index), 0);
 	expect_case("LOCAL_INV of an ordinary region");
 	key = region(LOCAL | WRITE);
 	EXPECT_STATUS(local_inv(key.rkey), IBV_WC_MW_BIND_ERR);
@@ -261,60 +261,60 @@ static void type_2_life(void)
 
 static int send_inv(uint32_t rkey)
 {
-	struct ibv_sge sge = end_sge(&near, 0, 16);
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND_WITH_INV, 5, &sge, 1);
-	struct ibv_sge into = end_sge(&far, 0, 64);
+	struct ibv_sge sge = ep_sge(&near, 0, 16);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND_WITH_INV, 5, &sge, 1);
+	struct ibv_sge into = ep_sge(&far, 0, 64);
 
 	wr.invalidate_rkey = rkey;
-	CHECK(end_post_recv(&far, 6, &into, 1) == 0);
-	return end_post_send(&near, &wr);
+	CHECK(ep_post_recv(&far, 6, &into, 1) == 0);
+	return ep_post_send(&near, &wr);
 }
 
 /* ibv_poll_cq(3): the receive says which key died, and it is dead. */
 static void remote_invalidate(void)
 {
-	struct end_key key;
+	struct ep_key key;
 	uint32_t rkey;
 	struct ibv_wc wc;
 
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	CHECK(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
+	CHECK(ep_window(&far, 0, IBV_MW_TYPE_2) == 0);
 	rkey = bound(0, &key, WRITE);
 	expect_case("SEND_WITH_INV");
 	CHECK(send_inv(rkey) == 0);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.opcode, IBV_WC_RECV);
 	EXPECT_EQ(wc.byte_len, 16);
 	EXPECT_EQ(wc.wc_flags, IBV_WC_WITH_INV);
 	EXPECT_EQ(wc.invalidated_rkey, rkey);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_REM_ACCESS_ERR);
 	expect_case("SEND_WITH_INV of a dead key: an error here, silence there");
 	CHECK(send_inv(rkey) == 0);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_MW_BIND_ERR);
-	EXPECT_EQ(end_state(&far), IBV_QPS_ERR);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_RETRY_EXC_ERR);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_MW_BIND_ERR);
+	EXPECT_EQ(ep_state(&far), IBV_QPS_ERR);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_RETRY_EXC_ERR);
 	mend();
 	expect_case("SEND_WITH_INV of a region");
 	CHECK(send_inv(key.rkey) == 0);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_MW_BIND_ERR);
-	EXPECT_EQ(end_dereg(&far, key.index), 0);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_MW_BIND_ERR);
+	EXPECT_EQ(ep_dereg(&far, key.index), 0);
 	close_pair();
 }
 
 static void zero_based(void)
 {
-	struct end_key key;
+	struct ep_key key;
 	uint32_t rkey;
 
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	CHECK(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
+	CHECK(ep_window(&far, 0, IBV_MW_TYPE_2) == 0);
 	rkey = bound(0, &key, WRITE | IBV_ACCESS_ZERO_BASED);
 	expect_case("zero-based: the address is an offset");
 	EXPECT_STATUS(write_to(100, rkey), IBV_WC_SUCCESS);
-	EXPECT(end_is_filled(&far, AT + 100, 0x5a, 64));
+	EXPECT(ep_is_filled(&far, AT + 100, 0x5a, 64));
 	EXPECT_STATUS(write_to(LENGTH - 64, rkey), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_to(LENGTH - 63, rkey), IBV_WC_REM_ACCESS_ERR);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_REM_ACCESS_ERR);
@@ -343,21 +343,21 @@ static void refused_binds(void)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct end_key key;
+		struct ep_key key;
 		uint32_t rkey;
 
 		expect_case("refused bind: %s", rows[i].name);
 		open_pair(IBV_QPT_RC);
-		CHECK(end_reg(&far, 0, far.config.buf_len, rows[i].region, rows[i].other_pd,
-			      &key) == 0);
-		CHECK(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
-		CHECK(end_bind(&far, 0, &key, rows[i].offset, rows[i].length, rows[i].window,
-			       &rkey) == 0);
+		CHECK(ep_reg(&far, 0, far.config.buf_len, rows[i].region, rows[i].other_pd, &key) ==
+		      0);
+		CHECK(ep_window(&far, 0, IBV_MW_TYPE_2) == 0);
+		CHECK(ep_bind(&far, 0, &key, rows[i].offset, rows[i].length, rows[i].window,
+			      &rkey) == 0);
 		EXPECT_STATUS(far_done(IBV_WC_BIND_MW), IBV_WC_MW_BIND_ERR);
-		EXPECT_EQ(end_state(&far), IBV_QPS_ERR);
+		EXPECT_EQ(ep_state(&far), IBV_QPS_ERR);
 		mend();
 		EXPECT_STATUS(write_to(address(), rkey), IBV_WC_REM_ACCESS_ERR);
-		EXPECT_EQ(end_dereg(&far, key.index), 0);
+		EXPECT_EQ(ep_dereg(&far, key.index), 0);
 		close_pair();
 	}
 }
@@ -365,17 +365,17 @@ static void refused_binds(void)
 /* The region may be gone when the bind's turn comes. */
 static void region_gone(void)
 {
-	struct end_key key;
+	struct ep_key key;
 	uint32_t rkey;
 
 	expect_case("the region is deregistered before the bind is done");
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	CHECK(end_window(&far, 0, IBV_MW_TYPE_1) == 0);
-	CHECK(end_move(&far, IBV_QPS_SQD) == 0);
-	CHECK(end_bind(&far, 0, &key, AT, LENGTH, WRITE, &rkey) == 0);
-	EXPECT_EQ(end_dereg(&far, key.index), 0);
-	CHECK(end_move(&far, IBV_QPS_RTS) == 0);
+	CHECK(ep_window(&far, 0, IBV_MW_TYPE_1) == 0);
+	CHECK(ep_move(&far, IBV_QPS_SQD) == 0);
+	CHECK(ep_bind(&far, 0, &key, AT, LENGTH, WRITE, &rkey) == 0);
+	EXPECT_EQ(ep_dereg(&far, key.index), 0);
+	CHECK(ep_move(&far, IBV_QPS_RTS) == 0);
 	EXPECT_STATUS(far_done(IBV_WC_BIND_MW), IBV_WC_MW_BIND_ERR);
 	close_pair();
 }
@@ -383,46 +383,46 @@ static void region_gone(void)
 /* ibv_bind_mw(3): a SEND behind the bind carries a key that works. */
 static void send_after_bind(enum ibv_mw_type type)
 {
-	struct end_key key;
+	struct ep_key key;
 	struct ibv_wc wc;
 	struct ibv_sge from, into;
 	struct ibv_send_wr wr;
 	uint32_t rkey;
 
 	open_pair(IBV_QPT_RC);
-	from = end_sge(&far, 0, 16);
-	into = end_sge(&near, 512, 64);
-	wr = end_wr(IBV_WR_SEND, 9, &from, 1);
+	from = ep_sge(&far, 0, 16);
+	into = ep_sge(&near, 512, 64);
+	wr = ep_wr(IBV_WR_SEND, 9, &from, 1);
 	expect_case("type %d: a SEND behind the bind", (int)type);
 	key = region(BIND | LOCAL);
-	CHECK(end_window(&far, 0, type) == 0);
-	CHECK(end_post_recv(&near, 1, &into, 1) == 0);
-	CHECK(end_bind(&far, 0, &key, AT, LENGTH, WRITE, &rkey) == 0);
-	CHECK(end_post_send(&far, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_window(&far, 0, type) == 0);
+	CHECK(ep_post_recv(&near, 1, &into, 1) == 0);
+	CHECK(ep_bind(&far, 0, &key, AT, LENGTH, WRITE, &rkey) == 0);
+	CHECK(ep_post_send(&far, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_SUCCESS);
 	close_pair();
 }
 
 static void unreliable(void)
 {
-	struct end_key key;
+	struct ep_key key;
 	uint32_t rkey;
 
 	expect_case("UC: binds work, a dead key only loses the WRITE");
 	open_pair(IBV_QPT_UC);
 	key = region(BIND | LOCAL);
-	CHECK(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
+	CHECK(ep_window(&far, 0, IBV_MW_TYPE_2) == 0);
 	rkey = bound(0, &key, WRITE);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_SUCCESS);
-	for (int i = 0; i < END_WAIT_MS && !end_is_filled(&far, AT, 0x5a, 64); i++)
-		end_poll_none(&far, END_RECV_CQ);
-	EXPECT(end_is_filled(&far, AT, 0x5a, 64));
+	for (int i = 0; i < EP_WAIT_MS && !ep_is_filled(&far, AT, 0x5a, 64); i++)
+		ep_poll_none(&far, EP_RECV_CQ);
+	EXPECT(ep_is_filled(&far, AT, 0x5a, 64));
 	EXPECT_STATUS(local_inv(rkey), IBV_WC_SUCCESS);
-	end_fill(&far, AT, 0, 64);
+	ep_fill(&far, AT, 0, 64);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_SUCCESS);
-	end_poll_none(&far, END_RECV_CQ);
-	EXPECT(end_is_filled(&far, AT, 0, 64));
+	ep_poll_none(&far, EP_RECV_CQ);
+	EXPECT(ep_is_filled(&far, AT, 0, 64));
 	close_pair();
 }
 
@@ -432,27 +432,27 @@ static void unreliable(void)
  */
 static void fenced(void)
 {
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 7, NULL, 0);
-	struct end_key key;
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 7, NULL, 0);
+	struct ep_key key;
 	struct ibv_wc wc;
 	uint32_t rkey;
 
 	expect_case("a fenced LOCAL_INV waits");
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
-	CHECK(end_window(&far, 0, IBV_MW_TYPE_2) == 0);
+	CHECK(ep_window(&far, 0, IBV_MW_TYPE_2) == 0);
 	rkey = bound(0, &key, WRITE);
-	CHECK(end_post_send(&far, &wr) == 0);
-	wr = end_wr(IBV_WR_LOCAL_INV, 8, NULL, 0);
+	CHECK(ep_post_send(&far, &wr) == 0);
+	wr = ep_wr(IBV_WR_LOCAL_INV, 8, NULL, 0);
 	wr.invalidate_rkey = rkey;
 	wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
-	CHECK(end_post_send(&far, &wr) == 0);
+	CHECK(ep_post_send(&far, &wr) == 0);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_SUCCESS);
-	EXPECT_EQ(end_poll_none(&far, END_SEND_CQ), 0);
-	CHECK(end_post_recv(&near, 9, NULL, 0) == 0);
-	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_EQ(ep_poll_none(&far, EP_SEND_CQ), 0);
+	CHECK(ep_post_recv(&near, 9, NULL, 0) == 0);
+	EXPECT_STATUS(ep_poll_one(&far, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 7);
-	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&far, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 8);
 	EXPECT_STATUS(write_to(address(), rkey), IBV_WC_REM_ACCESS_ERR);
 	close_pair();
@@ -463,14 +463,14 @@ static void fenced(void)
  */
 static void several(void)
 {
-	struct end_key key;
+	struct ep_key key;
 	uint32_t rkey[3];
 
 	expect_case("several windows on one queue pair");
 	open_pair(IBV_QPT_RC);
 	key = region(BIND | LOCAL);
 	for (int i = 0; i < 3; i++) {
-		CHECK(end_window(&far, i, IBV_MW_TYPE_2) == 0);
+		CHECK(ep_window(&far, i, IBV_MW_TYPE_2) == 0);
 		rkey[i] = bound(i, &key, WRITE);
 	}
 	EXPECT_STATUS(local_inv(rkey[0]), IBV_WC_SUCCESS);
@@ -481,16 +481,16 @@ static void several(void)
 	rkey[0] = bound(0, &key, WRITE);
 	EXPECT_STATUS(local_inv(rkey[2]), IBV_WC_SUCCESS);
 	EXPECT_STATUS(write_to(address(), rkey[0]), IBV_WC_SUCCESS);
-	EXPECT_EQ(end_dereg(&far, key.index), EBUSY);
+	EXPECT_EQ(ep_dereg(&far, key.index), EBUSY);
 	EXPECT_STATUS(local_inv(rkey[0]), IBV_WC_SUCCESS);
-	EXPECT_EQ(end_dereg(&far, key.index), 0);
+	EXPECT_EQ(ep_dereg(&far, key.index), 0);
 	EXPECT_STATUS(write_to(address(), rkey[2]), IBV_WC_REM_ACCESS_ERR);
 	close_pair();
 }
 
 int main(int argc, char **argv)
 {
-	place = end_main(argc, argv);
+	place = ep_main(argc, argv);
 	for (int type = IBV_MW_TYPE_1; type <= IBV_MW_TYPE_2; type++) {
 		rights((enum ibv_mw_type)type);
 		ranges((enum ibv_mw_type)type);

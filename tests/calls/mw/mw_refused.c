@@ -9,27 +9,27 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
-static struct end end;
+static struct endpoint ep;
 static struct ibv_mw *one, *two;
 static struct ibv_mr *other_mr, *zero_mr, *null_mr;
 
 static void open_all(enum ibv_qp_type type)
 {
-	struct end_config config = end_defaults(type);
+	struct ep_config config = ep_defaults(type);
 
 	config.mr_access |= IBV_ACCESS_MW_BIND;
-	end_open(&end, &config, END_HERE);
-	end_link(&end, &end);
-	one = ibv_alloc_mw(end.pd, IBV_MW_TYPE_1);
-	two = ibv_alloc_mw(end.pd, IBV_MW_TYPE_2);
-	other_mr = ibv_reg_mr(end.other_pd, end.buf, 4096,
+	ep_open(&ep, &config, EP_HERE);
+	ep_link(&ep, &ep);
+	one = ibv_alloc_mw(ep.pd, IBV_MW_TYPE_1);
+	two = ibv_alloc_mw(ep.pd, IBV_MW_TYPE_2);
+	other_mr = ibv_reg_mr(ep.other_pd, ep.buffer, 4096,
 			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-	zero_mr = ibv_reg_mr(end.pd, end.buf, 4096,
+	zero_mr = ibv_reg_mr(ep.pd, ep.buffer, 4096,
 			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED);
-	null_mr = ibv_alloc_null_mr(end.pd);
+	null_mr = ibv_alloc_null_mr(ep.pd);
 	CHECK(one && two && other_mr && zero_mr && null_mr);
 }
 
@@ -40,7 +40,7 @@ static void close_all(void)
 	EXPECT_EQ(ibv_dereg_mr(other_mr), 0);
 	EXPECT_EQ(ibv_dereg_mr(zero_mr), 0);
 	EXPECT_EQ(ibv_dereg_mr(null_mr), 0);
-	end_close(&end);
+	ep_close(&ep);
 }
 
 static struct ibv_mw_bind right(void)
@@ -48,8 +48,8 @@ static struct ibv_mw_bind right(void)
 	return (struct ibv_mw_bind){
 		.wr_id = 5,
 		.send_flags = IBV_SEND_SIGNALED,
-		.bind_info = {.mr = end.mr,
-			      .addr = end.info.addr,
+		.bind_info = {.mr = ep.mr,
+			      .addr = ep.local.addr,
 			      .length = 64,
 			      .mw_access_flags = IBV_ACCESS_REMOTE_READ},
 	};
@@ -58,7 +58,7 @@ static struct ibv_mw_bind right(void)
 /* Without the inline form. */
 static int bind(struct ibv_mw *mw, struct ibv_mw_bind *b)
 {
-	return mw->context->ops.bind_mw(end.qp, mw, b);
+	return mw->context->ops.bind_mw(ep.qp, mw, b);
 }
 
 /* One thing wrong each. */
@@ -128,7 +128,7 @@ static void arguments(void)
 		b = right();
 		wrongs[i].spoil(&mw, &b);
 		EXPECT_REFUSED(bind(mw, &b), wrongs[i].err);
-		EXPECT_EQ(ibv_bind_mw(end.qp, mw, &b), wrongs[i].err);
+		EXPECT_EQ(ibv_bind_mw(ep.qp, mw, &b), wrongs[i].err);
 	}
 	for (int bit = 0; bit < 32; bit++) {
 		if (rights & 1u << bit)
@@ -140,8 +140,8 @@ static void arguments(void)
 	}
 	expect_case("nothing was posted");
 	EXPECT(one->rkey == key[0] && two->rkey == key[1]);
-	EXPECT_EQ(end_poll_none(&end, END_SEND_CQ), 0);
-	EXPECT_EQ(end_state(&end), IBV_QPS_RTS);
+	EXPECT_EQ(ep_poll_none(&ep, EP_SEND_CQ), 0);
+	EXPECT_EQ(ep_state(&ep), IBV_QPS_RTS);
 }
 
 /* By a work request, as windows of type 2 are bound. */
@@ -153,7 +153,7 @@ static int post_bind(struct ibv_mw *mw)
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	wr.bind_mw.bind_info = right().bind_info;
-	return ibv_post_send(end.qp, &wr, &bad);
+	return ibv_post_send(ep.qp, &wr, &bad);
 }
 
 static void handles(void)
@@ -163,23 +163,23 @@ static void handles(void)
 
 	expect_case("a window, a queue pair, a domain that are not the context's");
 	one->handle = 0xdeadbeef;
-	EXPECT_REFUSED(ibv_bind_mw(end.qp, one, &b), ENOENT);
+	EXPECT_REFUSED(ibv_bind_mw(ep.qp, one, &b), ENOENT);
 	EXPECT_REFUSED(ibv_dealloc_mw(one), ENOENT);
 	one->handle = handle;
 	handle = two->handle;
 	two->handle = 0xdeadbeef;
-	EXPECT_REFUSED(ibv_bind_mw(end.qp, two, &b), ENOENT);
+	EXPECT_REFUSED(ibv_bind_mw(ep.qp, two, &b), ENOENT);
 	EXPECT_EQ(post_bind(two), ENOENT);
 	EXPECT_REFUSED(ibv_dealloc_mw(two), ENOENT);
 	two->handle = handle;
-	handle = end.qp->handle;
-	end.qp->handle = 0xdeadbeef;
-	EXPECT_REFUSED(ibv_bind_mw(end.qp, one, &b), ENOENT);
-	end.qp->handle = handle;
-	handle = end.pd->handle;
-	end.pd->handle = 0xdeadbeef;
-	EXPECT_NULL(ibv_alloc_mw(end.pd, IBV_MW_TYPE_1), ENOENT);
-	end.pd->handle = handle;
+	handle = ep.qp->handle;
+	ep.qp->handle = 0xdeadbeef;
+	EXPECT_REFUSED(ibv_bind_mw(ep.qp, one, &b), ENOENT);
+	ep.qp->handle = handle;
+	handle = ep.pd->handle;
+	ep.pd->handle = 0xdeadbeef;
+	EXPECT_NULL(ibv_alloc_mw(ep.pd, IBV_MW_TYPE_1), ENOENT);
+	ep.pd->handle = handle;
 }
 
 /*
@@ -202,17 +202,17 @@ static void states(void)
 		struct ibv_wc wc;
 
 		expect_case("bind in state %d", (int)rows[i].state);
-		CHECK(end_move(&end, IBV_QPS_RESET) == 0);
+		CHECK(ep_move(&ep, IBV_QPS_RESET) == 0);
 		if (rows[i].state != IBV_QPS_RESET)
-			CHECK(end_bring_to(&end, &end.info, rows[i].state) == 0);
+			CHECK(ep_bring_to(&ep, &ep.local, rows[i].state) == 0);
 		if (rows[i].err) {
-			EXPECT_REFUSED(ibv_bind_mw(end.qp, one, &b), rows[i].err);
+			EXPECT_REFUSED(ibv_bind_mw(ep.qp, one, &b), rows[i].err);
 			EXPECT_EQ(one->rkey, key);
 			continue;
 		}
-		EXPECT_EQ(ibv_bind_mw(end.qp, one, &b), 0);
+		EXPECT_EQ(ibv_bind_mw(ep.qp, one, &b), 0);
 		EXPECT(one->rkey != key && (one->rkey ^ key) < 256);
-		EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc),
+		EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc),
 			      rows[i].state == IBV_QPS_RTS ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR);
 		EXPECT_EQ(wc.wr_id, 5);
 	}
@@ -227,8 +227,8 @@ static void datagrams(void)
 	struct ibv_wc wc;
 
 	expect_case("bind on a UD queue pair");
-	EXPECT_EQ(ibv_bind_mw(end.qp, one, &b), 0);
-	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_LOC_QP_OP_ERR);
+	EXPECT_EQ(ibv_bind_mw(ep.qp, one, &b), 0);
+	EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_LOC_QP_OP_ERR);
 	EXPECT_EQ(wc.wr_id, 5);
 }
 
@@ -252,7 +252,7 @@ static void keys(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	open_all(IBV_QPT_RC);
 	arguments();
 	handles();

@@ -11,8 +11,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define ROUNDS 150
 #define LENGTH 32768u
@@ -20,7 +20,7 @@
 #define MARK   0xa5
 #define WATCH  2000 /* looks at the memory after each release */
 
-static struct end near, far;
+static struct endpoint near, far;
 static struct ibv_cq *cq;
 static struct ibv_qp *binder; /* connected to itself, with a completion queue of its own */
 static _Atomic uint32_t key;
@@ -33,16 +33,16 @@ static void open_binder(void)
 		.cap = {.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
 	};
 	struct ibv_qp *own = far.qp;
-	struct end_info info = far.info;
+	struct peer info = far.local;
 
-	cq = ibv_create_cq(far.ctx, 16, NULL, NULL, 0);
+	cq = ibv_create_cq(far.context, 16, NULL, NULL, 0);
 	CHECK(cq);
 	attr.send_cq = attr.recv_cq = cq;
 	binder = ibv_create_qp(far.pd, &attr);
 	CHECK(binder);
 	info.qpn = binder->qp_num;
 	far.qp = binder;
-	CHECK(end_bring_to(&far, &info, IBV_QPS_RTS) == 0);
+	CHECK(ep_bring_to(&far, &info, IBV_QPS_RTS) == 0);
 	far.qp = own;
 }
 
@@ -51,7 +51,7 @@ static void bind(struct ibv_mw *mw, size_t length)
 	struct ibv_mw_bind bind = {
 		.send_flags = IBV_SEND_SIGNALED,
 		.bind_info = {.mr = length ? far.mr : NULL,
-			      .addr = length ? (uintptr_t)far.buf + AT : 0,
+			      .addr = length ? (uintptr_t)far.buffer + AT : 0,
 			      .length = length,
 			      .mw_access_flags = IBV_ACCESS_REMOTE_WRITE},
 	};
@@ -71,7 +71,7 @@ static void bind(struct ibv_mw *mw, size_t length)
  */
 static void *writes(void *unused)
 {
-	struct ibv_sge sge = {.addr = near.info.addr, .length = LENGTH, .lkey = near.info.lkey};
+	struct ibv_sge sge = {.addr = near.local.addr, .length = LENGTH, .lkey = near.lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge,
 				 .num_sge = 1,
 				 .opcode = IBV_WR_RDMA_WRITE,
@@ -80,14 +80,14 @@ static void *writes(void *unused)
 	struct ibv_wc wc;
 
 	(void)unused;
-	wr.wr.rdma.remote_addr = far.info.addr + AT;
+	wr.wr.rdma.remote_addr = far.local.addr + AT;
 	while (!atomic_load(&over)) {
 		wr.wr.rdma.rkey = atomic_load(&key);
 		CHECK(ibv_post_send(near.qp, &wr, &bad) == 0);
-		while (!ibv_poll_cq(near.cq[END_SEND_CQ], 1, &wc))
+		while (!ibv_poll_cq(near.cq[EP_SEND_CQ], 1, &wc))
 			;
 		CHECK(wc.status == IBV_WC_SUCCESS);
-		ibv_poll_cq(far.cq[END_SEND_CQ], 1, &wc);
+		ibv_poll_cq(far.cq[EP_SEND_CQ], 1, &wc);
 	}
 	return NULL;
 }
@@ -96,24 +96,24 @@ static size_t first_changed(void)
 {
 	size_t i = 0;
 
-	while (i < LENGTH && ((volatile uint8_t *)far.buf)[AT + i] == MARK)
+	while (i < LENGTH && ((volatile uint8_t *)far.buffer)[AT + i] == MARK)
 		i++;
 	return i;
 }
 
 static void round_of(struct ibv_mw *mw)
 {
-	volatile uint8_t *first = far.buf + AT;
+	volatile uint8_t *first = far.buffer + AT;
 
-	memset(far.buf + AT, MARK, LENGTH);
+	memset(far.buffer + AT, MARK, LENGTH);
 	bind(mw, LENGTH);
 	atomic_store(&key, mw->rkey);
 	while (*first == MARK) /* only a writer at work proves anything */
 		sched_yield();
 	bind(mw, 0);
-	memset(far.buf + AT, MARK, LENGTH);
+	memset(far.buffer + AT, MARK, LENGTH);
 	for (int i = 0; i < WATCH; i++) {
-		if (far.buf[AT + (size_t)i % LENGTH] != MARK || i % 500 == 0)
+		if (far.buffer[AT + (size_t)i % LENGTH] != MARK || i % 500 == 0)
 			sched_yield();
 	}
 	EXPECT_EQ(first_changed(), LENGTH);
@@ -121,14 +121,14 @@ static void round_of(struct ibv_mw *mw)
 
 int main(int argc, char **argv)
 {
-	struct end_config config = end_defaults(IBV_QPT_UC);
+	struct ep_config config = ep_defaults(IBV_QPT_UC);
 	struct ibv_mw *mw;
 	pthread_t thread;
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	config.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
-	end_pair(&near, &far, &config, &config, END_HERE);
-	memset(near.buf, 0x11, LENGTH);
+	ep_pair(&near, &far, &config, &config, EP_HERE);
+	memset(near.buffer, 0x11, LENGTH);
 	open_binder();
 	mw = ibv_alloc_mw(far.pd, IBV_MW_TYPE_1);
 	CHECK(mw);
@@ -141,6 +141,6 @@ int main(int argc, char **argv)
 	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
 	EXPECT_EQ(ibv_destroy_qp(binder), 0);
 	EXPECT_EQ(ibv_destroy_cq(cq), 0);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 	return expect_done();
 }

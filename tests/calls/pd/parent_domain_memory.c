@@ -25,20 +25,20 @@ struct set {
 	struct ibv_pd *parent;
 	struct ibv_cq_ex *cq;
 	struct ibv_srq *srq;
-	struct side own, shared; /* with its own receive queue, with the shared one */
+	struct endpoint own, shared; /* with its own receive queue, with the shared one */
 };
 
-static struct ibv_pd *parent_open(struct endpoint *e, struct allocator *a)
+static struct ibv_pd *parent_open(struct resources *r, struct allocator *a)
 {
-	struct ibv_parent_domain_init_attr attr = allocator_attr(a, e->pd);
-	struct ibv_pd *parent = ibv_alloc_parent_domain(e->context, &attr);
+	struct ibv_parent_domain_init_attr attr = allocator_attr(a, r->pd);
+	struct ibv_pd *parent = ibv_alloc_parent_domain(r->context, &attr);
 
 	CHECK(parent);
 	a->pd = parent;
 	return parent;
 }
 
-static struct ibv_cq_ex *cq_open(struct endpoint *e, struct ibv_pd *parent)
+static struct ibv_cq_ex *cq_open(struct resources *r, struct ibv_pd *parent)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = 4 * WR,
@@ -47,7 +47,7 @@ static struct ibv_cq_ex *cq_open(struct endpoint *e, struct ibv_pd *parent)
 		.parent_domain = parent,
 	};
 
-	return ibv_create_cq_ex(e->context, &attr);
+	return ibv_create_cq_ex(r->context, &attr);
 }
 
 static struct ibv_srq *srq_open(struct ibv_pd *parent)
@@ -57,30 +57,30 @@ static struct ibv_srq *srq_open(struct ibv_pd *parent)
 	return ibv_create_srq(parent, &attr);
 }
 
-static void set_open(struct set *s, struct endpoint *e, struct allocator *a)
+static void set_open(struct set *s, struct resources *r, struct allocator *a)
 {
-	struct endpoint on_parent = *e;
-	struct qp_settings settings;
+	struct resources on_parent = *r;
+	struct ep_config config;
 
-	s->parent = parent_open(e, a);
-	s->cq = cq_open(e, s->parent);
+	s->parent = parent_open(r, a);
+	s->cq = cq_open(r, s->parent);
 	s->srq = srq_open(s->parent);
 	CHECK(s->cq && s->srq);
 	on_parent.pd = s->parent;
 	on_parent.cq = ibv_cq_ex_to_cq(s->cq);
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.send_cq = settings.recv_cq = on_parent.cq;
-	side_open(&s->own, &on_parent, &settings, NULL, 4096);
-	settings.srq = s->srq;
-	side_open(&s->shared, &on_parent, &settings, NULL, 4096);
-	s->own.endpoint = s->shared.endpoint = e;
-	sides_connect(&s->own, &s->shared);
+	config = ep_defaults(IBV_QPT_RC);
+	config.send_cq = config.recv_cq = on_parent.cq;
+	ep_open_on(&s->own, &on_parent, &config, NULL, 4096);
+	config.srq = s->srq;
+	ep_open_on(&s->shared, &on_parent, &config, NULL, 4096);
+	s->own.resources = s->shared.resources = r;
+	ep_link(&s->own, &s->shared);
 }
 
 static void set_close(struct set *s)
 {
-	side_close(&s->own);
-	side_close(&s->shared);
+	ep_close(&s->own);
+	ep_close(&s->shared);
 	EXPECT_EQ(ibv_destroy_srq(s->srq), 0);
 	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(s->cq)), 0);
 	EXPECT_EQ(ibv_dealloc_pd(s->parent), 0);
@@ -108,11 +108,11 @@ static void set_use(struct set *s)
 		memset(s->own.buffer, i, 64);
 		memset(s->shared.buffer, ~i, 64);
 		CHECK_ZERO(ibv_post_srq_recv(s->srq, &wr, &bad));
-		CHECK_ZERO(post_send(&s->own, 2, 0, 64, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_send(&s->own, 2, 0, 64, IBV_SEND_SIGNALED));
 		both_complete(cq);
 		EXPECT_EQ(memcmp(s->own.buffer, s->shared.buffer, 64), 0);
-		CHECK_ZERO(post_receive(&s->own, 3, 128, 64));
-		CHECK_ZERO(post_send(&s->shared, 4, 0, 64, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_recv(&s->own, 3, 128, 64));
+		CHECK_ZERO(ep_send(&s->shared, 4, 0, 64, IBV_SEND_SIGNALED));
 		both_complete(cq);
 		EXPECT_EQ(memcmp(s->own.buffer + 128, s->shared.buffer, 64), 0);
 	}
@@ -124,7 +124,7 @@ static void settled(const struct allocator *a)
 	EXPECT_EQ(allocator_live(a), 0);
 }
 
-static void every_queue(struct endpoint *e)
+static void every_queue(struct resources *r)
 {
 	struct allocator a;
 	struct set s;
@@ -133,7 +133,7 @@ static void every_queue(struct endpoint *e)
 	expect_case("every queue's memory");
 	allocator_init(&a);
 	a.huge = huge;
-	set_open(&s, e, &a);
+	set_open(&s, r, &a);
 	EXPECT_EQ(a.of_type[VERBATIM_RESOURCE_SEND_QUEUE], 2);
 	EXPECT_EQ(a.of_type[VERBATIM_RESOURCE_RECV_QUEUE], 1);
 	EXPECT_EQ(a.of_type[VERBATIM_RESOURCE_SRQ], 1);
@@ -142,10 +142,10 @@ static void every_queue(struct endpoint *e)
 	EXPECT(a.bytes_of_type[VERBATIM_RESOURCE_CQ] >= 4 * (size_t)WR * sizeof(struct ibv_wc));
 	set_use(&s);
 	expect_case("the queues really lie there");
-	CHECK_ZERO(post_receive(&s.own, mark, 0, 64));
+	CHECK_ZERO(ep_recv(&s.own, mark, 0, 64));
 	EXPECT(allocator_holds(&a, VERBATIM_RESOURCE_RECV_QUEUE, &mark, sizeof(mark)));
 	mark++;
-	CHECK_ZERO(post_write(&s.own, mark, 0, 64, 0, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_write(&s.own, mark, 0, 64, 0, IBV_SEND_SIGNALED));
 	EXPECT(allocator_holds(&a, VERBATIM_RESOURCE_SEND_QUEUE, &mark, sizeof(mark)));
 	completion_expect(ibv_cq_ex_to_cq(s.cq), mark, IBV_WC_SUCCESS, NULL);
 	EXPECT(allocator_holds(&a, VERBATIM_RESOURCE_CQ, &mark, sizeof(mark)));
@@ -160,7 +160,7 @@ static void every_queue(struct endpoint *e)
 	settled(&a);
 }
 
-static void resizing(struct endpoint *e)
+static void resizing(struct resources *r)
 {
 	struct allocator a;
 	struct ibv_srq_attr attr = {.max_wr = 4 * WR};
@@ -169,7 +169,7 @@ static void resizing(struct endpoint *e)
 	expect_case("resizing takes new memory and gives the old back");
 	allocator_init(&a);
 	a.huge = huge;
-	set_open(&s, e, &a);
+	set_open(&s, r, &a);
 	EXPECT_EQ(ibv_resize_cq(ibv_cq_ex_to_cq(s.cq), 16 * WR), 0);
 	EXPECT_EQ(ibv_modify_srq(s.srq, &attr, IBV_SRQ_MAX_WR), 0);
 	EXPECT_EQ(a.allocs, 7);
@@ -203,30 +203,30 @@ static struct ibv_qp *qp_try(struct ibv_pd *parent, struct ibv_cq *cq)
 	return ibv_create_qp(parent, &init);
 }
 
-static void refused_memory(struct endpoint *e, enum allocator_answer answer, int err)
+static void refused_memory(struct resources *r, enum allocator_answer answer, int err)
 {
 	struct allocator a;
 	struct ibv_pd *parent;
 
 	allocator_init(&a);
 	a.huge = huge;
-	parent = parent_open(e, &a);
+	parent = parent_open(r, &a);
 	a.otherwise = answer;
 	for (int nth = 0; nth < 2; nth++) {
 		expect_case("alloc() gives no usable memory for queue %d of a queue pair", nth);
 		a.exception = a.allocs + nth;
-		EXPECT_NULL(qp_try(parent, e->cq), err);
+		EXPECT_NULL(qp_try(parent, r->cq), err);
 		EXPECT_EQ(allocator_live(&a), 0);
 	}
 	expect_case("alloc() gives no usable memory for a completion queue");
 	a.exception = a.allocs;
-	EXPECT_NULL(cq_open(e, parent), err);
+	EXPECT_NULL(cq_open(r, parent), err);
 	expect_case("alloc() gives no usable memory for a shared receive queue");
 	a.exception = a.allocs;
 	EXPECT_NULL(srq_open(parent), err);
 	settled(&a);
 	/* Nothing holds the domain, and the same works at once. */
-	struct ibv_qp *qp = qp_try(parent, e->cq);
+	struct ibv_qp *qp = qp_try(parent, r->cq);
 
 	EXPECT(qp && ibv_destroy_qp(qp) == 0);
 	EXPECT_EQ(ibv_dealloc_pd(parent), 0);
@@ -234,7 +234,7 @@ static void refused_memory(struct endpoint *e, enum allocator_answer answer, int
 }
 
 /* The answer "use your own" counts for the call it is given to, and there is no free() for it. */
-static void own_memory(struct endpoint *e)
+static void own_memory(struct resources *r)
 {
 	struct allocator a;
 	struct set s;
@@ -242,7 +242,7 @@ static void own_memory(struct endpoint *e)
 	expect_case("IBV_ALLOCATOR_USE_DEFAULT always");
 	allocator_init(&a);
 	a.answer = ANSWER_DEFAULT;
-	set_open(&s, e, &a);
+	set_open(&s, r, &a);
 	EXPECT_EQ(a.allocs, 5);
 	set_use(&s);
 	set_close(&s);
@@ -254,7 +254,7 @@ static void own_memory(struct endpoint *e)
 		a.huge = huge;
 		a.exception = nth;
 		a.otherwise = ANSWER_DEFAULT;
-		set_open(&s, e, &a);
+		set_open(&s, r, &a);
 		EXPECT_EQ(allocator_live(&a), 4);
 		set_use(&s);
 		set_close(&s);
@@ -287,21 +287,21 @@ static void free_nothing(struct ibv_pd *pd, void *context, void *ptr, uint64_t t
 	context_frees++;
 }
 
-static void context_without_allocators(struct endpoint *e)
+static void context_without_allocators(struct resources *r)
 {
 	int token;
 	struct ibv_parent_domain_init_attr attr = {
-		.pd = e->pd,
+		.pd = r->pd,
 		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
 		.alloc = alloc_default, /* not in the mask: not looked at */
 		.free = free_nothing,
 		.pd_context = &token,
 	};
-	struct ibv_pd *parent = ibv_alloc_parent_domain(e->context, &attr);
+	struct ibv_pd *parent = ibv_alloc_parent_domain(r->context, &attr);
 
 	expect_case("PD_CONTEXT without ALLOCATORS");
 	CHECK(parent);
-	struct ibv_qp *qp = qp_try(parent, e->cq);
+	struct ibv_qp *qp = qp_try(parent, r->cq);
 
 	EXPECT(qp && ibv_destroy_qp(qp) == 0);
 	EXPECT_EQ(context_allocs, 0);
@@ -309,9 +309,9 @@ static void context_without_allocators(struct endpoint *e)
 	expect_case("ALLOCATORS without PD_CONTEXT");
 	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	seen_context = &token;
-	parent = ibv_alloc_parent_domain(e->context, &attr);
+	parent = ibv_alloc_parent_domain(r->context, &attr);
 	CHECK(parent);
-	qp = qp_try(parent, e->cq);
+	qp = qp_try(parent, r->cq);
 	EXPECT(qp && ibv_destroy_qp(qp) == 0);
 	EXPECT_EQ(context_allocs, 2);
 	EXPECT_EQ(context_frees, 0);
@@ -330,7 +330,7 @@ static void need_huge_pages(void)
 }
 
 /* A parent domain that is made of one with allocators has none. */
-static void nested(struct endpoint *e)
+static void nested(struct resources *r)
 {
 	struct allocator a;
 	struct ibv_pd *parent, *child;
@@ -339,9 +339,9 @@ static void nested(struct endpoint *e)
 
 	expect_case("a parent domain of a parent domain");
 	allocator_init(&a);
-	parent = parent_open(e, &a);
+	parent = parent_open(r, &a);
 	attr.pd = parent;
-	child = ibv_alloc_parent_domain(e->context, &attr);
+	child = ibv_alloc_parent_domain(r->context, &attr);
 	CHECK(child);
 	srq = srq_open(child);
 	EXPECT(srq != NULL);
@@ -355,20 +355,20 @@ static void nested(struct endpoint *e)
 
 int main(int argc, char **argv)
 {
-	struct endpoint e;
+	struct resources r;
 
 	huge = argc > 1 && strcmp(argv[1], "huge") == 0;
 	if (huge)
 		need_huge_pages();
-	endpoint_open(&e, 64, false);
-	every_queue(&e);
-	resizing(&e);
-	refused_memory(&e, ANSWER_NULL, ENOMEM);
+	resources_open(&r, 64, false);
+	every_queue(&r);
+	resizing(&r);
+	refused_memory(&r, ANSWER_NULL, ENOMEM);
 	if (!huge)
-		refused_memory(&e, ANSWER_MISALIGNED, EINVAL);
-	own_memory(&e);
-	context_without_allocators(&e);
-	nested(&e);
-	endpoint_close(&e);
+		refused_memory(&r, ANSWER_MISALIGNED, EINVAL);
+	own_memory(&r);
+	context_without_allocators(&r);
+	nested(&r);
+	resources_close(&r);
 	return expect_done();
 }

@@ -2,8 +2,8 @@
 /* Protection domains: allocation, what keeps one alive (EBUSY), handles that are not theirs. */
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static char buffer[4096];
 
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 {
 	struct ibv_context *ctx;
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	plain(ctx);
 	busy_with_mr(ctx);

@@ -12,9 +12,9 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/clock.h"
-#include "support/end.h"
 #include "support/check.h"
+#include "support/clock.h"
+#include "support/endpoint.h"
 
 /* vendor_err */
 enum {
@@ -37,10 +37,10 @@ enum {
 #define SHORT_TIMEOUT       12 /* 16.8 ms, four times */
 #define SHORT_RETRIES       3
 
-static enum end_place place;
+static enum ep_place place;
 
 struct couple {
-	struct end near, far, other; /* other: only where a case opens it */
+	struct endpoint near, far, other; /* other: only where a case opens it */
 	bool has_other;
 };
 
@@ -50,82 +50,82 @@ static struct ibv_send_wr work(struct couple *c, enum ibv_wr_opcode opcode, stru
 	bool atomic = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 	struct ibv_send_wr wr;
 
-	*sge = end_sge(&c->near, 0, atomic ? 8 : length);
-	wr = end_wr(opcode, 1, sge, 1);
+	*sge = ep_sge(&c->near, 0, atomic ? 8 : length);
+	wr = ep_wr(opcode, 1, sge, 1);
 	if (atomic) {
-		wr.wr.atomic.remote_addr = c->far.info.addr;
-		wr.wr.atomic.rkey = c->far.info.rkey;
+		wr.wr.atomic.remote_addr = c->far.local.addr;
+		wr.wr.atomic.rkey = c->far.local.rkey;
 		wr.wr.atomic.compare_add = 1;
 	} else {
-		wr.wr.rdma.remote_addr = c->far.info.addr;
-		wr.wr.rdma.rkey = c->far.info.rkey;
+		wr.wr.rdma.remote_addr = c->far.local.addr;
+		wr.wr.rdma.rkey = c->far.local.rkey;
 	}
 	return wr;
 }
 
 static void connect_both(struct couple *c)
 {
-	end_link(&c->near, &c->far);
+	ep_link(&c->near, &c->far);
 }
 
 /* Each of these leaves near in RTS towards far, and far as its name says. */
 static void fresh(struct couple *c)
 {
-	CHECK(end_bring_to(&c->near, &c->far.info, IBV_QPS_RTS) == 0);
+	CHECK(ep_bring_to(&c->near, &c->far.local, IBV_QPS_RTS) == 0);
 }
 
 static void fresh_init(struct couple *c)
 {
-	CHECK(end_bring_to(&c->far, &c->near.info, IBV_QPS_INIT) == 0);
+	CHECK(ep_bring_to(&c->far, &c->near.local, IBV_QPS_INIT) == 0);
 	fresh(c);
 }
 
 static void fresh_error(struct couple *c)
 {
-	CHECK(end_bring_to(&c->far, &c->near.info, IBV_QPS_INIT) == 0);
-	CHECK(end_move(&c->far, IBV_QPS_ERR) == 0);
+	CHECK(ep_bring_to(&c->far, &c->near.local, IBV_QPS_INIT) == 0);
+	CHECK(ep_move(&c->far, IBV_QPS_ERR) == 0);
 	fresh(c);
 }
 
 static void back_to_reset(struct couple *c)
 {
 	connect_both(c);
-	CHECK(end_move(&c->far, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&c->far, IBV_QPS_RESET) == 0);
 }
 
 static void back_to_init(struct couple *c)
 {
 	back_to_reset(c);
-	CHECK(end_bring_to(&c->far, &c->near.info, IBV_QPS_INIT) == 0);
+	CHECK(ep_bring_to(&c->far, &c->near.local, IBV_QPS_INIT) == 0);
 }
 
 static void told_to_stop(struct couple *c)
 {
 	connect_both(c);
-	CHECK(end_move(&c->far, IBV_QPS_ERR) == 0);
+	CHECK(ep_move(&c->far, IBV_QPS_ERR) == 0);
 }
 
 /* Far's own request fails for a fault of its own. */
 static void failed_by_itself(struct couple *c)
 {
-	struct ibv_sge sge = end_sge(&c->far, 0, 8);
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 9, &sge, 1);
+	struct ibv_sge sge = ep_sge(&c->far, 0, 8);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 9, &sge, 1);
 	struct ibv_wc wc;
 
 	connect_both(c);
 	sge.lkey = 0xdeadbeef;
-	CHECK(end_post_send(&c->far, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&c->far, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	CHECK(ep_post_send(&c->far, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&c->far, EP_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 }
 
 static void number_of_nobody(struct couple *c)
 {
-	struct end_info peer = c->far.info;
+	struct peer peer = c->far.local;
 
 	do
 		peer.qpn ^= 0x155;
-	while (peer.qpn == c->near.info.qpn);
-	CHECK(end_bring_to(&c->near, &peer, IBV_QPS_RTS) == 0);
+	while (peer.qpn == c->near.local.qpn);
+	CHECK(ep_bring_to(&c->near, &peer, IBV_QPS_RTS) == 0);
 }
 
 /*
@@ -148,29 +148,29 @@ static bool block_is_claimed(uint32_t qpn)
 
 static void block_of_nobody(struct couple *c)
 {
-	struct end_info peer = c->far.info;
+	struct peer peer = c->far.local;
 
 	do
 		peer.qpn = (peer.qpn + 0x5a5000) & 0xffffff;
 	while (block_is_claimed(peer.qpn));
-	CHECK(end_bring_to(&c->near, &peer, IBV_QPS_RTS) == 0);
+	CHECK(ep_bring_to(&c->near, &peer, IBV_QPS_RTS) == 0);
 }
 
 /* Far is connected, but to another queue pair. */
 static void taken_by_another(struct couple *c)
 {
-	end_open(&c->other, &c->near.config, END_HERE);
+	ep_open(&c->other, &c->near.config, EP_HERE);
 	c->has_other = true;
-	end_link(&c->other, &c->far);
+	ep_link(&c->other, &c->far);
 	fresh(c);
 }
 
 static void psn_apart(struct couple *c, int sent, int expected)
 {
-	struct end_info peer = c->near.info;
+	struct peer peer = c->near.local;
 
 	peer.psn = (c->near.config.psn + (uint32_t)(expected - sent)) & 0xffffff;
-	CHECK(end_bring_to(&c->far, &peer, IBV_QPS_RTS) == 0);
+	CHECK(ep_bring_to(&c->far, &peer, IBV_QPS_RTS) == 0);
 	fresh(c);
 }
 
@@ -201,12 +201,12 @@ static void begun_anew(struct couple *c)
 	struct ibv_wc wc;
 
 	connect_both(c);
-	CHECK(end_post_recv(&c->far, 1, NULL, 0) == 0);
-	wr = end_wr(IBV_WR_SEND, 5, NULL, 0);
-	CHECK(end_post_send(&c->near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&c->near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-	CHECK(end_move(&c->far, IBV_QPS_RESET) == 0);
-	CHECK(end_bring_to(&c->far, &c->near.info, IBV_QPS_RTS) == 0);
+	CHECK(ep_post_recv(&c->far, 1, NULL, 0) == 0);
+	wr = ep_wr(IBV_WR_SEND, 5, NULL, 0);
+	CHECK(ep_post_send(&c->near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&c->near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_move(&c->far, IBV_QPS_RESET) == 0);
+	CHECK(ep_bring_to(&c->far, &c->near.local, IBV_QPS_RTS) == 0);
 }
 
 struct fault {
@@ -243,20 +243,20 @@ static const struct fault faults[] = {
 
 static void couple_open(struct couple *c, enum ibv_qp_type type, uint8_t timeout, uint8_t retries)
 {
-	struct end_config near_config = end_defaults(IBV_QPT_RC), far_config = end_defaults(type);
+	struct ep_config near_config = ep_defaults(IBV_QPT_RC), far_config = ep_defaults(type);
 
 	memset(c, 0, sizeof(*c));
 	near_config.timeout = timeout;
 	near_config.retry_cnt = retries;
-	end_open(&c->near, &near_config, END_HERE);
-	end_open(&c->far, &far_config, place);
+	ep_open(&c->near, &near_config, EP_HERE);
+	ep_open(&c->far, &far_config, place);
 }
 
 static void couple_close(struct couple *c)
 {
 	if (c->has_other)
-		end_close(&c->other);
-	end_pair_close(&c->near, &c->far);
+		ep_close(&c->other);
+	ep_pair_close(&c->near, &c->far);
 }
 
 /* Posts and polls; how long it took, or -1 if nothing came. */
@@ -266,8 +266,8 @@ static double request(struct couple *c, enum ibv_wr_opcode opcode, struct ibv_wc
 	struct ibv_send_wr wr = work(c, opcode, &sge, 100);
 	uint64_t begin = now_us();
 
-	CHECK(end_post_send(&c->near, &wr) == 0);
-	return end_poll(&c->near, END_SEND_CQ, wc, 1, END_WAIT_MS) == 1
+	CHECK(ep_post_send(&c->near, &wr) == 0);
+	return ep_poll(&c->near, EP_SEND_CQ, wc, 1, EP_WAIT_MS) == 1
 		       ? (double)(now_us() - begin) / 1e3
 		       : -1;
 }
@@ -283,15 +283,15 @@ static void short_timers(const struct fault *f, enum ibv_wr_opcode opcode)
 	expect_case("%s, opcode %d", f->name, (int)opcode);
 	couple_open(&c, f->far_type, SHORT_TIMEOUT, SHORT_RETRIES);
 	f->prepare(&c);
-	end_fill(&c.near, 0, 0x5a, 200);
-	end_fill(&c.far, 0, 0x33, 200);
+	ep_fill(&c.near, 0, 0x5a, 200);
+	ep_fill(&c.far, 0, 0x33, 200);
 	took = request(&c, opcode, &wc);
 	EXPECT_STATUS(wc.status, IBV_WC_RETRY_EXC_ERR);
-	EXPECT_EQ(wc.vendor_err, place == END_HERE ? f->code_here : f->code_apart);
+	EXPECT_EQ(wc.vendor_err, place == EP_HERE ? f->code_here : f->code_apart);
 	EXPECT_SAY(took >= least, "gave up after %.1f of %.1f ms", took, least);
-	EXPECT(end_is_filled(&c.far, 0, 0x33, 200));
-	EXPECT(end_is_filled(&c.near, 0, 0x5a, 200));
-	EXPECT_EQ(end_state(&c.near), IBV_QPS_ERR);
+	EXPECT(ep_is_filled(&c.far, 0, 0x33, 200));
+	EXPECT(ep_is_filled(&c.near, 0, 0x5a, 200));
+	EXPECT_EQ(ep_state(&c.near), IBV_QPS_ERR);
 	couple_close(&c);
 }
 
@@ -300,7 +300,7 @@ static void short_timers(const struct fault *f, enum ibv_wr_opcode opcode)
  */
 static void long_timers(const struct fault *f)
 {
-	bool in_vain = place == END_HERE ? f->in_vain_here : f->in_vain_apart;
+	bool in_vain = place == EP_HERE ? f->in_vain_here : f->in_vain_apart;
 	uint8_t retries = in_vain ? LONG_RETRIES : 1;
 	double all = TIMEOUT_MS(LONG_TIMEOUT) * (retries + 1);
 	struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
@@ -312,7 +312,7 @@ static void long_timers(const struct fault *f)
 	f->prepare(&c);
 	took = request(&c, IBV_WR_SEND, &wc);
 	EXPECT_STATUS(wc.status, IBV_WC_RETRY_EXC_ERR);
-	EXPECT_EQ(wc.vendor_err, place == END_HERE ? f->code_here : f->code_apart);
+	EXPECT_EQ(wc.vendor_err, place == EP_HERE ? f->code_here : f->code_apart);
 	EXPECT_SAY(took >= (in_vain ? IN_VAIN_MS : all), "gave up after %.1f ms", took);
 	if (in_vain)
 		EXPECT_SAY(took < all, "gave up after %.1f ms", took);
@@ -330,8 +330,8 @@ static void no_timer(const struct fault *f)
 	couple_open(&c, f->far_type, 0, 0);
 	f->prepare(&c);
 	wr = work(&c, IBV_WR_SEND, &sge, 100);
-	CHECK(end_post_send(&c.near, &wr) == 0);
-	EXPECT_EQ(end_poll_none(&c.near, END_SEND_CQ), 0);
+	CHECK(ep_post_send(&c.near, &wr) == 0);
+	EXPECT_EQ(ep_poll_none(&c.near, EP_SEND_CQ), 0);
 	couple_close(&c);
 }
 
@@ -345,15 +345,15 @@ static void late_but_in_time(void)
 
 	expect_case("RTR after 3 s");
 	couple_open(&c, IBV_QPT_RC, LONG_TIMEOUT, LONG_RETRIES);
-	CHECK(end_bring_to(&c.far, &c.near.info, IBV_QPS_INIT) == 0);
-	CHECK(end_post_recv(&c.far, 1, NULL, 0) == 0);
-	CHECK(end_bring_to(&c.near, &c.far.info, IBV_QPS_RTS) == 0);
+	CHECK(ep_bring_to(&c.far, &c.near.local, IBV_QPS_INIT) == 0);
+	CHECK(ep_post_recv(&c.far, 1, NULL, 0) == 0);
+	CHECK(ep_bring_to(&c.near, &c.far.local, IBV_QPS_RTS) == 0);
 	wr = work(&c, IBV_WR_SEND, &sge, 0);
-	CHECK(end_post_send(&c.near, &wr) == 0);
-	EXPECT_EQ(end_poll(&c.near, END_SEND_CQ, &wc, 1, 3000), 0);
-	CHECK(end_bring_to(&c.far, &c.near.info, IBV_QPS_RTR) == 0);
-	EXPECT_STATUS(end_poll_one(&c.near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT_STATUS(end_poll_one(&c.far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_post_send(&c.near, &wr) == 0);
+	EXPECT_EQ(ep_poll(&c.near, EP_SEND_CQ, &wc, 1, 3000), 0);
+	CHECK(ep_bring_to(&c.far, &c.near.local, IBV_QPS_RTR) == 0);
+	EXPECT_STATUS(ep_poll_one(&c.near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&c.far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	couple_close(&c);
 }
 
@@ -367,20 +367,19 @@ static void a_little_late(void)
 
 	expect_case("RTR after 0.2 s");
 	couple_open(&c, IBV_QPT_RC, LONG_TIMEOUT, LONG_RETRIES);
-	CHECK(end_bring_to(&c.near, &c.far.info, IBV_QPS_RTS) == 0);
+	CHECK(ep_bring_to(&c.near, &c.far.local, IBV_QPS_RTS) == 0);
 	wr = work(&c, IBV_WR_RDMA_WRITE, &sge, 100);
-	CHECK(end_post_send(&c.near, &wr) == 0);
-	EXPECT_EQ(end_poll(&c.near, END_SEND_CQ, &wc, 1, 200), 0);
-	CHECK(end_bring_to(&c.far, &c.near.info, IBV_QPS_RTR) == 0);
-	EXPECT_STATUS(end_poll_one(&c.near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_post_send(&c.near, &wr) == 0);
+	EXPECT_EQ(ep_poll(&c.near, EP_SEND_CQ, &wc, 1, 200), 0);
+	CHECK(ep_bring_to(&c.far, &c.near.local, IBV_QPS_RTR) == 0);
+	EXPECT_STATUS(ep_poll_one(&c.near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	couple_close(&c);
 }
 
 /* What the responder refuses at once, and what answers that do not fit become. */
 static void refused_at_once(const char *name, enum ibv_wr_opcode opcode, uint32_t length,
-			    const struct end_config *near_config,
-			    const struct end_config *far_config, enum ibv_wc_status status,
-			    int code)
+			    const struct ep_config *near_config, const struct ep_config *far_config,
+			    enum ibv_wc_status status, int code)
 {
 	struct couple c = {.has_other = false};
 	struct ibv_send_wr wr;
@@ -388,11 +387,11 @@ static void refused_at_once(const char *name, enum ibv_wr_opcode opcode, uint32_
 	struct ibv_wc wc;
 
 	expect_case("%s", name);
-	end_pair(&c.near, &c.far, near_config, far_config, place);
-	CHECK(end_post_recv(&c.far, 1, NULL, 0) == 0);
+	ep_pair(&c.near, &c.far, near_config, far_config, place);
+	CHECK(ep_post_recv(&c.far, 1, NULL, 0) == 0);
 	wr = work(&c, opcode, &sge, length);
-	CHECK(end_post_send(&c.near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&c.near, END_SEND_CQ, &wc), status);
+	CHECK(ep_post_send(&c.near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&c.near, EP_SEND_CQ, &wc), status);
 	EXPECT_EQ(wc.vendor_err, code);
 	couple_close(&c);
 }
@@ -405,25 +404,25 @@ static void destroyed(void)
 
 	expect_case("destroyed");
 	couple_open(&c, IBV_QPT_RC, SHORT_TIMEOUT, SHORT_RETRIES);
-	end_open(&c.other, &c.near.config, END_HERE);
+	ep_open(&c.other, &c.near.config, EP_HERE);
 	connect_both(&c);
 	CHECK(request(&c, IBV_WR_RDMA_WRITE, &wc) >= 0);
 	EXPECT_STATUS(wc.status, IBV_WC_SUCCESS);
-	end_close(&c.far);
+	ep_close(&c.far);
 	CHECK(request(&c, IBV_WR_SEND, &wc) >= 0);
 	EXPECT_STATUS(wc.status, IBV_WC_RETRY_EXC_ERR);
 	EXPECT_EQ(wc.vendor_err, NO_QP);
-	end_close(&c.other);
-	end_close(&c.near);
+	ep_close(&c.other);
+	ep_close(&c.near);
 }
 
 static void misfits(void)
 {
-	struct end_config plain = end_defaults(IBV_QPT_RC);
-	struct end_config no_reads = plain, none_served = plain, small = plain;
+	struct ep_config plain = ep_defaults(IBV_QPT_RC);
+	struct ep_config no_reads = plain, none_served = plain, small = plain;
 
-	no_reads.rd_atomic = 0;
-	none_served.dest_rd_atomic = 0;
+	no_reads.max_rd_atomic = 0;
+	none_served.max_dest_rd_atomic = 0;
 	small.mtu = IBV_MTU_256;
 	refused_at_once("max_rd_atomic 0", IBV_WR_RDMA_READ, 100, &no_reads, &plain,
 			IBV_WC_LOC_QP_OP_ERR, RD_ATOMIC_ZERO);
@@ -438,7 +437,7 @@ int main(int argc, char **argv)
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 						     IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
 
-	place = end_main(argc, argv);
+	place = ep_main(argc, argv);
 	for (size_t i = 0; i < FAULTS; i++) {
 		/*
 		 * One-sided requests between processes take no PSN: to them a peer that began anew
@@ -458,7 +457,7 @@ int main(int argc, char **argv)
 	long_timers(&faults[7]);
 	long_timers(&faults[9]);
 	long_timers(&faults[12]);
-	if (place == END_APART)
+	if (place == EP_APART)
 		late_but_in_time();
 	else
 		destroyed();

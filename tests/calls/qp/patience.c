@@ -9,60 +9,60 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/clock.h"
-#include "support/end.h"
 #include "support/check.h"
+#include "support/clock.h"
+#include "support/endpoint.h"
 
-static enum end_place place;
+static enum ep_place place;
 
-static double time_to(struct end *near, enum ibv_wc_status status)
+static double time_to(struct endpoint *near, enum ibv_wc_status status)
 {
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
 	uint64_t begin = now_us();
 	struct ibv_wc wc;
 
-	CHECK(end_post_send(near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(near, END_SEND_CQ, &wc), status);
+	CHECK(ep_post_send(near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(near, EP_SEND_CQ, &wc), status);
 	return (double)(now_us() - begin) / 1e3;
 }
 
 /* The timer is the receiver's, named in its NAK; the retries are the sender's (IBA 9.7.5.2.8). */
 static void receiver_not_ready(uint8_t timer, double timer_ms, uint8_t retries)
 {
-	struct end_config near_config = end_defaults(IBV_QPT_RC), far_config = near_config;
-	struct end near, far;
+	struct ep_config near_config = ep_defaults(IBV_QPT_RC), far_config = near_config;
+	struct endpoint near, far;
 	double took;
 
 	expect_case("RNR timer %u, %u retries", timer, retries);
 	near_config.rnr_retry = retries;
 	near_config.min_rnr_timer = 1;
 	far_config.min_rnr_timer = timer;
-	end_pair(&near, &far, &near_config, &far_config, place);
+	ep_pair(&near, &far, &near_config, &far_config, place);
 	took = time_to(&near, IBV_WC_RNR_RETRY_EXC_ERR);
 	EXPECT_SAY(took >= timer_ms * retries, "gave up after %.1f ms", took);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* Progress in between gives all RNR retries back. */
 static void afresh(void)
 {
-	struct end_config near_config = end_defaults(IBV_QPT_RC), far_config = near_config;
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
-	struct end near, far;
+	struct ep_config near_config = ep_defaults(IBV_QPT_RC), far_config = near_config;
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct endpoint near, far;
 	struct ibv_wc wc;
 
 	expect_case("RNR retries start afresh");
 	near_config.rnr_retry = 6;
 	far_config.min_rnr_timer = 22; /* 20 ms */
-	end_pair(&near, &far, &near_config, &far_config, place);
+	ep_pair(&near, &far, &near_config, &far_config, place);
 	for (int i = 0; i < 6; i++) {
-		CHECK(end_post_send(&near, &wr) == 0);
+		CHECK(ep_post_send(&near, &wr) == 0);
 		usleep(30000); /* one or two of six */
-		CHECK(end_post_recv(&far, 1, NULL, 0) == 0);
-		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-		EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		CHECK(ep_post_recv(&far, 1, NULL, 0) == 0);
+		EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	}
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /*
@@ -71,22 +71,22 @@ static void afresh(void)
  */
 static double not_answered(uint8_t timeout, double timeout_ms, uint8_t retries)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	double least = timeout_ms * (retries + 1), took;
-	struct end near, far;
+	struct endpoint near, far;
 
 	expect_case("timeout %u, %u retries", timeout, retries);
 	config.timeout = timeout;
 	config.retry_cnt = retries;
-	end_open(&near, &config, END_HERE);
-	end_open(&far, &config, place);
-	CHECK(end_bring_to(&far, &near.info, IBV_QPS_INIT) == 0);
-	CHECK(end_bring_to(&near, &far.info, IBV_QPS_RTS) == 0);
+	ep_open(&near, &config, EP_HERE);
+	ep_open(&far, &config, place);
+	CHECK(ep_bring_to(&far, &near.local, IBV_QPS_INIT) == 0);
+	CHECK(ep_bring_to(&near, &far.local, IBV_QPS_RTS) == 0);
 	took = time_to(&near, IBV_WC_RETRY_EXC_ERR);
-	if (place == END_HERE && least > 1500)
+	if (place == EP_HERE && least > 1500)
 		least = 1500;
 	EXPECT_SAY(took >= least, "gave up after %.1f of %.1f ms", took, least);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 	return took;
 }
 
@@ -100,7 +100,7 @@ static void retries_count(void)
 
 int main(int argc, char **argv)
 {
-	place = end_main(argc, argv);
+	place = ep_main(argc, argv);
 	receiver_not_ready(20, 10.24, 3);
 	receiver_not_ready(24, 40.96, 1);
 	receiver_not_ready(0, 655.36, 1);

@@ -5,8 +5,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -206,16 +206,16 @@ static void numbers(void)
 /* More than max_qp in sequence does not hurt the living ones. */
 static void many_in_sequence(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_qp_init_attr attr = good(IBV_QPT_UD);
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
 	int rounds = device.max_qp < 20000 ? 2 * device.max_qp : 20000;
 	struct ibv_wc wc;
-	struct end end;
+	struct endpoint ep;
 
 	expect_case("many in sequence, one lives");
-	end_open(&end, &config, END_HERE);
-	end_link(&end, &end);
+	ep_open(&ep, &config, EP_HERE);
+	ep_link(&ep, &ep);
 	for (int i = 0; i < rounds; i++) {
 		struct ibv_qp *qp = ibv_create_qp(pd, &attr);
 
@@ -223,12 +223,12 @@ static void many_in_sequence(void)
 		CHECK(ibv_destroy_qp(qp) == 0);
 		if (i % 1000)
 			continue;
-		CHECK(end_post_recv(&end, 1, NULL, 0) == 0);
-		CHECK(end_post_send(&end, &wr) == 0);
-		EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-		EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		CHECK(ep_post_recv(&ep, 1, NULL, 0) == 0);
+		CHECK(ep_post_send(&ep, &wr) == 0);
+		EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&ep, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	}
-	end_close(&end);
+	ep_close(&ep);
 }
 
 struct ex_case {
@@ -373,7 +373,7 @@ int main(int argc, char **argv)
 {
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 8, .max_sge = 1}};
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	cq = ibv_create_cq(ctx, 64, NULL, NULL, 0);

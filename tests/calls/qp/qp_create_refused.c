@@ -10,8 +10,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define RC       (1u << IBV_QPT_RC)
 #define UC       (1u << IBV_QPT_UC)
@@ -383,7 +383,7 @@ static void plain(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	objects_open(&own);
 	objects_open(&foreign);
 	CHECK(ibv_query_device(own.ctx, &device) == 0);

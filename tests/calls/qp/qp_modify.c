@@ -9,8 +9,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define STATES     7 /* RESET INIT RTR RTS SQD SQE ERR */
 #define KNOWN_BITS 26
@@ -90,7 +90,7 @@ static const struct transition *transition_find(int type, int from, int to)
 	return NULL;
 }
 
-static struct end end;
+static struct endpoint ep;
 
 /* Attributes that every transition accepts; the queue pair talks to itself. */
 static struct ibv_qp_attr good_attr(int type, int from, int to)
@@ -103,7 +103,7 @@ static struct ibv_qp_attr good_attr(int type, int from, int to)
 		.qkey = 0x1234,
 		.rq_psn = 5,
 		.sq_psn = 5,
-		.dest_qp_num = end.info.qpn,
+		.dest_qp_num = ep.local.qpn,
 		.qp_access_flags = type == UD ? 0 : IBV_ACCESS_REMOTE_WRITE,
 		.pkey_index = 0,
 		.port_num = 1,
@@ -115,7 +115,7 @@ static struct ibv_qp_attr good_attr(int type, int from, int to)
 		.rnr_retry = 7,
 		.ah_attr = {.is_global = 1,
 			    .port_num = 1,
-			    .grh = {.dgid = end.info.gid, .sgid_index = 0, .hop_limit = 64}},
+			    .grh = {.dgid = ep.local.gid, .sgid_index = 0, .hop_limit = 64}},
 	};
 
 	return attr;
@@ -127,25 +127,25 @@ static int step(int type, int from, int to)
 	struct ibv_qp_attr attr = good_attr(type, from, to);
 
 	CHECK(t);
-	return ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | t->required);
+	return ibv_modify_qp(ep.qp, &attr, IBV_QP_STATE | t->required);
 }
 
 /* UC and UD reach SQE only by a failing send: one with a key that was never given out. */
 static void into_sqe(void)
 {
-	struct ibv_sge sge = {.addr = end.info.addr, .length = 8, .lkey = 0xdeadbeef};
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
+	struct ibv_sge sge = {.addr = ep.local.addr, .length = 8, .lkey = 0xdeadbeef};
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, &sge, 1);
 	struct ibv_ah *ah = NULL;
 	struct ibv_wc wc;
 
-	if (end.config.type == IBV_QPT_UD) {
-		ah = end_ah(&end, &end.info);
+	if (ep.config.type == IBV_QPT_UD) {
+		ah = ep_ah(&ep, &ep.local);
 		wr.wr.ud.ah = ah;
-		wr.wr.ud.remote_qpn = end.info.qpn;
+		wr.wr.ud.remote_qpn = ep.local.qpn;
 		wr.wr.ud.remote_qkey = 0x1234;
 	}
-	CHECK(end_post_send(&end, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	CHECK(ep_post_send(&ep, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 	if (ah)
 		CHECK(ibv_destroy_ah(ah) == 0);
 }
@@ -156,7 +156,7 @@ static void go_to(int type, int state)
 	static const int way[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD};
 	int at = IBV_QPS_RESET;
 
-	CHECK(step(type, end_state(&end), IBV_QPS_RESET) == 0);
+	CHECK(step(type, ep_state(&ep), IBV_QPS_RESET) == 0);
 	if (state == IBV_QPS_ERR) {
 		CHECK(step(type, at, IBV_QPS_INIT) == 0);
 		CHECK(step(type, IBV_QPS_INIT, IBV_QPS_ERR) == 0);
@@ -174,12 +174,12 @@ static void go_to(int type, int state)
 			struct ibv_qp_init_attr init;
 			struct ibv_qp_attr attr;
 
-			CHECK(ibv_query_qp(end.qp, &attr, IBV_QP_STATE, &init) == 0);
+			CHECK(ibv_query_qp(ep.qp, &attr, IBV_QP_STATE, &init) == 0);
 			if (!attr.sq_draining)
 				break;
 			usleep(1000);
 		}
-	CHECK((int)end_state(&end) == state);
+	CHECK((int)ep_state(&ep) == state);
 }
 
 /* A query must show the same before and after a refusal. */
@@ -202,15 +202,15 @@ static void refused(const struct ibv_qp_attr *attr, int mask, int want)
 {
 	struct ibv_qp_attr before, after;
 	struct ibv_qp_init_attr init;
-	enum ibv_qp_state shown = end.qp->state;
+	enum ibv_qp_state shown = ep.qp->state;
 	int rc;
 
-	CHECK(ibv_query_qp(end.qp, &before, EVERYTHING, &init) == 0);
+	CHECK(ibv_query_qp(ep.qp, &before, EVERYTHING, &init) == 0);
 	errno = 0;
-	rc = ibv_modify_qp(end.qp, (struct ibv_qp_attr *)(uintptr_t)attr, mask);
+	rc = ibv_modify_qp(ep.qp, (struct ibv_qp_attr *)(uintptr_t)attr, mask);
 	EXPECT_EQ(rc, want);
 	EXPECT_EQ(errno, want);
-	CHECK(ibv_query_qp(end.qp, &after, EVERYTHING, &init) == 0);
+	CHECK(ibv_query_qp(ep.qp, &after, EVERYTHING, &init) == 0);
 	EXPECT_SAY(same_attributes(&before, &after), "mask %#x was refused with effect", mask);
 	EXPECT_EQ(after.qp_state, shown);
 }
@@ -249,9 +249,9 @@ static void try_transition(int type, int from, int to)
 	refused(&attr, IBV_QP_STATE | t->required | 1 << 30, EOPNOTSUPP);
 
 	expect_case("%s %s->%s required", type_names[type], state_names[from], state_names[to]);
-	EXPECT_EQ(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | t->required), 0);
-	EXPECT_EQ(end.qp->state, to);
-	EXPECT_EQ(end_state(&end), to);
+	EXPECT_EQ(ibv_modify_qp(ep.qp, &attr, IBV_QP_STATE | t->required), 0);
+	EXPECT_EQ(ep.qp->state, to);
+	EXPECT_EQ(ep_state(&ep), to);
 
 	/* No alternate path on Ethernet, and with it no migration state to set. */
 	for (int bit = 1; bit < known; bit <<= 1) {
@@ -260,15 +260,15 @@ static void try_transition(int type, int from, int to)
 		expect_case("%s %s->%s optional %#x", type_names[type], state_names[from],
 			    state_names[to], (unsigned int)bit);
 		go_to(type, from);
-		EXPECT_EQ(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | t->required | bit), 0);
-		EXPECT_EQ(end_state(&end), to);
+		EXPECT_EQ(ibv_modify_qp(ep.qp, &attr, IBV_QP_STATE | t->required | bit), 0);
+		EXPECT_EQ(ep_state(&ep), to);
 	}
 	expect_case("%s %s->%s all optional", type_names[type], state_names[from], state_names[to]);
 	go_to(type, from);
-	EXPECT_EQ(ibv_modify_qp(end.qp, &attr,
+	EXPECT_EQ(ibv_modify_qp(ep.qp, &attr,
 				IBV_QP_STATE | t->required | (t->optional & ~(ALT | MIG))),
 		  0);
-	EXPECT_EQ(end_state(&end), to);
+	EXPECT_EQ(ep_state(&ep), to);
 }
 
 static void every_pair(int type)
@@ -295,17 +295,17 @@ static void without_state(int type)
 
 	expect_case("%s INIT without STATE", type_names[type]);
 	go_to(type, IBV_QPS_INIT);
-	EXPECT_EQ(ibv_modify_qp(end.qp, &attr, PKEY | PORT), 0);
-	EXPECT_EQ(end_state(&end), IBV_QPS_INIT);
+	EXPECT_EQ(ibv_modify_qp(ep.qp, &attr, PKEY | PORT), 0);
+	EXPECT_EQ(ep_state(&ep), IBV_QPS_INIT);
 	refused(&attr, MTU, EINVAL);
 	expect_case("%s RTR without STATE", type_names[type]);
 	go_to(type, IBV_QPS_RTR);
 	refused(&attr, type == UD ? QKEY : ACC, EINVAL);
 	expect_case("%s RTS without STATE", type_names[type]);
 	go_to(type, IBV_QPS_RTS);
-	EXPECT_EQ(ibv_modify_qp(end.qp, &attr, type == UD ? QKEY : ACC), 0);
+	EXPECT_EQ(ibv_modify_qp(ep.qp, &attr, type == UD ? QKEY : ACC), 0);
 	refused(&attr, SPSN, EINVAL);
-	EXPECT_EQ(end_state(&end), IBV_QPS_RTS);
+	EXPECT_EQ(ep_state(&ep), IBV_QPS_RTS);
 }
 
 /* One wrong value each; everything else of the call is right. */
@@ -364,7 +364,7 @@ static void values(void)
 {
 	struct ibv_device_attr device;
 
-	CHECK(ibv_query_device(end.ctx, &device) == 0);
+	CHECK(ibv_query_device(ep.context, &device) == 0);
 	for (size_t i = 0; i < sizeof(bad_values) / sizeof(bad_values[0]); i++) {
 		const struct bad_value *bad = &bad_values[i];
 		struct ibv_qp_attr attr = good_attr(RC, bad->from, bad->to);
@@ -384,7 +384,7 @@ static void values(void)
 
 		attr.max_dest_rd_atomic = (uint8_t)device.max_qp_rd_atom;
 		attr.min_rnr_timer = 31;
-		EXPECT_EQ(ibv_modify_qp(end.qp, &attr,
+		EXPECT_EQ(ibv_modify_qp(ep.qp, &attr,
 					IBV_QP_STATE | AV | MTU | DQPN | RPSN | MDRA | MRNR),
 			  0);
 		attr = good_attr(RC, IBV_QPS_RTR, IBV_QPS_RTS);
@@ -392,7 +392,7 @@ static void values(void)
 		attr.timeout = 31;
 		attr.retry_cnt = 0;
 		attr.rnr_retry = 0;
-		EXPECT_EQ(ibv_modify_qp(end.qp, &attr,
+		EXPECT_EQ(ibv_modify_qp(ep.qp, &attr,
 					IBV_QP_STATE | TMO | RETRY | RNRR | SPSN | MRA),
 			  0);
 	}
@@ -407,12 +407,12 @@ static void psn_masked(void)
 	expect_case("PSN above 24 bits");
 	go_to(RC, IBV_QPS_INIT);
 	attr.rq_psn = 0xab000007;
-	EXPECT_EQ(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | AV | MTU | DQPN | RPSN | MDRA | MRNR),
+	EXPECT_EQ(ibv_modify_qp(ep.qp, &attr, IBV_QP_STATE | AV | MTU | DQPN | RPSN | MDRA | MRNR),
 		  0);
 	attr = good_attr(RC, IBV_QPS_RTR, IBV_QPS_RTS);
 	attr.sq_psn = 0xcd000009;
-	EXPECT_EQ(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | TMO | RETRY | RNRR | SPSN | MRA), 0);
-	CHECK(ibv_query_qp(end.qp, &attr, IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, &init) == 0);
+	EXPECT_EQ(ibv_modify_qp(ep.qp, &attr, IBV_QP_STATE | TMO | RETRY | RNRR | SPSN | MRA), 0);
+	CHECK(ibv_query_qp(ep.qp, &attr, IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, &init) == 0);
 	EXPECT_EQ(attr.rq_psn, 7);
 	EXPECT_EQ(attr.sq_psn, 9);
 }
@@ -427,7 +427,7 @@ static void privileged_qkey(void)
 	expect_case("UD qkey with bit 31");
 	go_to(UD, IBV_QPS_RESET);
 	attr.qkey = 0x80000001;
-	rc = ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | PKEY | PORT | QKEY);
+	rc = ibv_modify_qp(ep.qp, &attr, IBV_QP_STATE | PKEY | PORT | QKEY);
 	if (geteuid()) {
 		EXPECT_EQ(rc, EPERM);
 		return;
@@ -435,17 +435,17 @@ static void privileged_qkey(void)
 	if (rc == EPERM)
 		return; /* root without CAP_NET_RAW */
 	EXPECT_EQ(rc, 0);
-	CHECK(ibv_query_qp(end.qp, &attr, IBV_QP_QKEY, &init) == 0);
+	CHECK(ibv_query_qp(ep.qp, &attr, IBV_QP_QKEY, &init) == 0);
 	EXPECT_EQ(attr.qkey, 0x80000001);
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	for (int type = 0; type < TYPES; type++) {
-		struct end_config config = end_defaults(qp_types[type]);
+		struct ep_config config = ep_defaults(qp_types[type]);
 
-		end_open(&end, &config, END_HERE);
+		ep_open(&ep, &config, EP_HERE);
 		every_pair(type);
 		without_state(type);
 		if (type == RC) {
@@ -455,7 +455,7 @@ int main(int argc, char **argv)
 		if (type == UD)
 			privileged_qkey();
 		go_to(type, IBV_QPS_RESET);
-		end_close(&end);
+		ep_close(&ep);
 	}
 	return expect_done();
 }

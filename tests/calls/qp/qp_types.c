@@ -9,8 +9,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define PKEY  IBV_QP_PKEY_INDEX
 #define PORT  IBV_QP_PORT
@@ -57,7 +57,7 @@ static const struct {
 	{RAW, IBV_QPS_SQE, IBV_QPS_RTS, 0, CUR},
 };
 
-static struct end end;
+static struct endpoint ep;
 static struct ibv_qp *qp;
 static uint32_t type_bit;
 
@@ -92,7 +92,7 @@ static struct ibv_qp_attr attributes(int from, int to)
 		.timeout = 14,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = end.info.gid}},
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = ep.local.gid}},
 	};
 
 	return attr;
@@ -109,11 +109,11 @@ static int step(int from, int to)
 static void into_sqe(void)
 {
 	struct ibv_sge sge = {.addr = 1, .length = 64, .lkey = 0xdeadbeef};
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, &sge, 1), *bad;
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, &sge, 1), *bad;
 	struct ibv_wc wc;
 
 	CHECK(!ibv_post_send(qp, &wr, &bad));
-	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
 }
 
 static enum ibv_qp_state state(void)
@@ -260,8 +260,8 @@ static void no_rate(enum ibv_qp_type type)
 static void posting(enum ibv_qp_type type)
 {
 	for (int at = IBV_QPS_RESET; at <= IBV_QPS_ERR; at++) {
-		struct ibv_sge sge = end_sge(&end, 0, 64);
-		struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 3, &sge, 1), *bad_send = NULL;
+		struct ibv_sge sge = ep_sge(&ep, 0, 64);
+		struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 3, &sge, 1), *bad_send = NULL;
 		struct ibv_recv_wr recv = {.wr_id = 4}, *bad_recv = NULL;
 		bool sends = type != IBV_QPT_XRC_RECV && at >= IBV_QPS_RTS;
 		bool empty = type != IBV_QPT_XRC_RECV && at != IBV_QPS_RESET;
@@ -277,7 +277,7 @@ static void posting(enum ibv_qp_type type)
 		EXPECT_EQ(ibv_post_send(qp, &wr, &bad_send), sends ? 0 : EINVAL);
 		EXPECT(bad_send == (sends ? NULL : &wr));
 		if (sends && at >= IBV_QPS_SQE) {
-			EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
+			EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 			EXPECT_EQ(wc.wr_id, 3);
 		}
 		if (at !=
@@ -296,26 +296,26 @@ int main(int argc, char **argv)
 		.fd = -1,
 		.oflags = O_CREAT,
 	};
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_xrcd *xrcd;
 
-	end_main(argc, argv);
-	end_open(&end, &config, END_HERE);
-	xrcd = ibv_open_xrcd(end.ctx, &domain);
+	ep_main(argc, argv);
+	ep_open(&ep, &config, EP_HERE);
+	xrcd = ibv_open_xrcd(ep.context, &domain);
 	CHECK(xrcd);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		bool receives = types[i] == IBV_QPT_XRC_RECV;
 		struct ibv_qp_init_attr_ex attr = {
 			.qp_type = types[i],
-			.send_cq = receives ? NULL : end.cq[0],
-			.recv_cq = receives ? NULL : end.cq[1],
+			.send_cq = receives ? NULL : ep.cq[0],
+			.recv_cq = receives ? NULL : ep.cq[1],
 			.cap = {.max_send_wr = 1, .max_send_sge = 1},
 			.comp_mask = receives ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD,
-			.pd = end.pd,
+			.pd = ep.pd,
 			.xrcd = xrcd,
 		};
 
-		qp = ibv_create_qp_ex(end.ctx, &attr);
+		qp = ibv_create_qp_ex(ep.context, &attr);
 		if (!qp && types[i] == IBV_QPT_RAW_PACKET && errno == EPERM)
 			continue; /* without CAP_NET_RAW */
 		CHECK(qp);
@@ -328,6 +328,6 @@ int main(int argc, char **argv)
 		EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	}
 	EXPECT_EQ(ibv_close_xrcd(xrcd), 0);
-	end_close(&end);
+	ep_close(&ep);
 	return expect_done();
 }

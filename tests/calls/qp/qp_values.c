@@ -11,8 +11,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define RC       (1u << IBV_QPT_RC)
 #define UC       (1u << IBV_QPT_UC)
@@ -22,7 +22,7 @@
 #define ALL_BITS ((IBV_QP_DEST_QPN << 1) - 1)
 
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
-static struct end end;
+static struct endpoint ep;
 
 /* A member of struct ibv_qp_attr. */
 struct member {
@@ -185,7 +185,7 @@ static struct ibv_qp_attr right(enum ibv_qp_state to)
 		.cur_qp_state = (enum ibv_qp_state)(to - 1),
 		.path_mtu = IBV_MTU_1024,
 		.qkey = 0x1234,
-		.dest_qp_num = end.info.qpn,
+		.dest_qp_num = ep.local.qpn,
 		.port_num = 1,
 		.max_rd_atomic = 1,
 		.max_dest_rd_atomic = 1,
@@ -193,7 +193,7 @@ static struct ibv_qp_attr right(enum ibv_qp_state to)
 		.timeout = 14,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = end.info.gid}},
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = ep.local.gid}},
 	};
 
 	return attr;
@@ -202,12 +202,12 @@ static struct ibv_qp_attr right(enum ibv_qp_state to)
 /* The state that @to is reached from. */
 static void go_before(enum ibv_qp_state to)
 {
-	CHECK(end_move(&end, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&ep, IBV_QPS_RESET) == 0);
 	for (int state = IBV_QPS_INIT; state < (int)to; state++) {
 		struct ibv_qp_attr attr = right((enum ibv_qp_state)state);
 
-		CHECK(!ibv_modify_qp(end.qp, &attr,
-				     required(end.config.type, (enum ibv_qp_state)state)));
+		CHECK(!ibv_modify_qp(ep.qp, &attr,
+				     required(ep.config.type, (enum ibv_qp_state)state)));
 	}
 }
 
@@ -216,7 +216,7 @@ static struct ibv_qp_attr shown(void)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	CHECK(!ibv_query_qp(end.qp, &attr, ALL_BITS, &init));
+	CHECK(!ibv_query_qp(ep.qp, &attr, ALL_BITS, &init));
 	return attr;
 }
 
@@ -231,12 +231,12 @@ static void refused(struct ibv_qp_attr *attr, int mask, int err, enum ibv_qp_sta
 {
 	struct ibv_qp_attr before = shown(), after;
 
-	EXPECT_REFUSED(ibv_modify_qp(end.qp, attr, mask), err);
+	EXPECT_REFUSED(ibv_modify_qp(ep.qp, attr, mask), err);
 	after = shown();
 	EXPECT_SAY(same_bytes(&before, &after, sizeof(before)),
 		   "a refused call has changed something");
 	*attr = right(to);
-	EXPECT_EQ(ibv_modify_qp(end.qp, attr, required(end.config.type, to)), 0);
+	EXPECT_EQ(ibv_modify_qp(ep.qp, attr, required(ep.config.type, to)), 0);
 }
 
 static void numbers(enum ibv_qp_type type)
@@ -255,7 +255,7 @@ static void numbers(enum ibv_qp_type type)
 			refused(&attr, mask, v->err, v->to);
 			continue;
 		}
-		EXPECT_EQ(ibv_modify_qp(end.qp, &attr, mask), 0);
+		EXPECT_EQ(ibv_modify_qp(ep.qp, &attr, mask), 0);
 		attr = shown();
 		EXPECT_EQ(member_get(&attr, &v->member), v->shown);
 	}
@@ -283,7 +283,7 @@ static void access_flags(enum ibv_qp_type type)
 			refused(&attr, required(type, IBV_QPS_INIT), EINVAL, IBV_QPS_INIT);
 			continue;
 		}
-		EXPECT_EQ(ibv_modify_qp(end.qp, &attr, required(type, IBV_QPS_INIT)), 0);
+		EXPECT_EQ(ibv_modify_qp(ep.qp, &attr, required(type, IBV_QPS_INIT)), 0);
 		EXPECT_EQ(shown().qp_access_flags, 1u << bit);
 	}
 }
@@ -323,7 +323,7 @@ static void address(enum ibv_qp_type type)
 			refused(&attr, required(type, IBV_QPS_RTR), rows[i].err, IBV_QPS_RTR);
 			continue;
 		}
-		EXPECT_EQ(ibv_modify_qp(end.qp, &attr, required(type, IBV_QPS_RTR)), 0);
+		EXPECT_EQ(ibv_modify_qp(ep.qp, &attr, required(type, IBV_QPS_RTR)), 0);
 		attr = shown();
 		EXPECT_EQ(member_get(&attr, &rows[i].member), rows[i].value);
 	}
@@ -337,9 +337,9 @@ static int own_gid(bool ipv4)
 	struct ibv_port_attr port;
 	union ibv_gid gid;
 
-	CHECK(!ibv_query_port(end.ctx, 1, &port));
+	CHECK(!ibv_query_port(ep.context, 1, &port));
 	for (int i = 0; i < port.gid_tbl_len; i++) {
-		if (ibv_query_gid(end.ctx, 1, i, &gid) || !memcmp(&gid, &none, sizeof(gid)))
+		if (ibv_query_gid(ep.context, 1, i, &gid) || !memcmp(&gid, &none, sizeof(gid)))
 			continue;
 		if (!memcmp(gid.raw, mapped, sizeof(mapped)) == ipv4)
 			return i;
@@ -380,7 +380,7 @@ static void too_big(enum ibv_qp_type type)
 	int index = own_gid(true);
 	struct ibv_port_attr port;
 
-	CHECK(!ibv_query_port(end.ctx, 1, &port));
+	CHECK(!ibv_query_port(ep.context, 1, &port));
 	if (port.active_mtu == IBV_MTU_4096 || index < 0)
 		return; /* none that is too big, or nowhere to send it from */
 	expect_case("type %d: packets that the interface does not carry", (int)type);
@@ -401,14 +401,14 @@ static void privileged_qkey(void)
 	expect_case("privileged Q_Key");
 	attr.qkey = 0x80000000;
 	if (geteuid() == 0) {
-		EXPECT_EQ(ibv_modify_qp(end.qp, &attr, required(IBV_QPT_UD, IBV_QPS_INIT)), 0);
+		EXPECT_EQ(ibv_modify_qp(ep.qp, &attr, required(IBV_QPT_UD, IBV_QPS_INIT)), 0);
 		EXPECT_EQ(shown().qkey, 0x80000000);
 		go_before(IBV_QPS_INIT);
 		CHECK(seteuid(NOBODY) == 0);
 	}
 	expect_case("privileged Q_Key, and no privilege");
 	attr.qkey = 0x80000000;
-	EXPECT_REFUSED(ibv_modify_qp(end.qp, &attr, required(IBV_QPT_UD, IBV_QPS_INIT)), EPERM);
+	EXPECT_REFUSED(ibv_modify_qp(ep.qp, &attr, required(IBV_QPT_UD, IBV_QPS_INIT)), EPERM);
 	attr.qkey = UINT32_MAX;
 	refused(&attr, required(IBV_QPT_UD, IBV_QPS_INIT), EPERM, IBV_QPS_INIT);
 	EXPECT_EQ(shown().qkey, 0x1234);
@@ -432,21 +432,21 @@ static void nothing(enum ibv_qp_type type)
 		expect_case("type %d: nothing asked for in state %d", (int)type, state);
 		go_before(state > IBV_QPS_RTS ? IBV_QPS_SQD : (enum ibv_qp_state)(state + 1));
 		if (state > IBV_QPS_RTS)
-			CHECK(end_move(&end, (enum ibv_qp_state)state) == 0);
-		EXPECT_EQ(ibv_modify_qp(end.qp, &attr, 0), results[state]);
+			CHECK(ep_move(&ep, (enum ibv_qp_state)state) == 0);
+		EXPECT_EQ(ibv_modify_qp(ep.qp, &attr, 0), results[state]);
 		EXPECT_EQ(shown().qp_state, state);
-		EXPECT_EQ(end.qp->state, state);
+		EXPECT_EQ(ep.qp->state, state);
 	}
-	CHECK(end_move(&end, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&ep, IBV_QPS_RESET) == 0);
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		struct end_config config = end_defaults(types[i]);
+		struct ep_config config = ep_defaults(types[i]);
 
-		end_open(&end, &config, END_HERE);
+		ep_open(&ep, &config, EP_HERE);
 		numbers(types[i]);
 		nothing(types[i]);
 		if (types[i] == IBV_QPT_UD) {
@@ -457,7 +457,7 @@ int main(int argc, char **argv)
 			families(types[i]);
 			too_big(types[i]);
 		}
-		end_close(&end);
+		ep_close(&ep);
 	}
 	return expect_done();
 }

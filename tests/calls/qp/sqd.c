@@ -5,17 +5,17 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
-static enum end_place place;
-static struct end near, far;
+static enum ep_place place;
+static struct endpoint near, far;
 
 static void open_pair(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
-	end_pair(&near, &far, &config, &config, place);
+	ep_pair(&near, &far, &config, &config, place);
 }
 
 static int to_sqd(bool notify)
@@ -25,7 +25,7 @@ static int to_sqd(bool notify)
 		.en_sqd_async_notify = notify,
 	};
 
-	return end_modify(&near, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY);
+	return ep_modify(&near, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY);
 }
 
 static bool draining(void)
@@ -40,99 +40,99 @@ static bool draining(void)
 
 static void wait_drained(void)
 {
-	for (int i = 0; i < END_WAIT_MS && draining(); i++)
+	for (int i = 0; i < EP_WAIT_MS && draining(); i++)
 		usleep(1000);
 	EXPECT(!draining());
 }
 
 static int post_send(uint64_t wr_id)
 {
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, wr_id, NULL, 0);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, wr_id, NULL, 0);
 
-	return end_post_send(&near, &wr);
+	return ep_post_send(&near, &wr);
 }
 
 static void idle(bool notify)
 {
-	struct end_event event;
+	struct ep_event event;
 
 	expect_case("idle queue, notification %d", notify);
 	open_pair();
 	EXPECT_EQ(to_sqd(notify), 0);
 	wait_drained();
-	EXPECT_EQ(end_event(&near, &event, notify ? END_WAIT_MS : END_QUIET_MS), notify);
+	EXPECT_EQ(ep_event(&near, &event, notify ? EP_WAIT_MS : EP_QUIET_MS), notify);
 	if (notify) {
 		EXPECT_EQ(event.type, IBV_EVENT_SQ_DRAINED);
 		EXPECT(event.own_qp);
-		EXPECT(!end_event(&near, &event, END_QUIET_MS));
+		EXPECT(!ep_event(&near, &event, EP_QUIET_MS));
 	}
-	EXPECT_EQ(end_move(&near, IBV_QPS_RTS), 0);
-	end_pair_close(&near, &far);
+	EXPECT_EQ(ep_move(&near, IBV_QPS_RTS), 0);
+	ep_pair_close(&near, &far);
 }
 
 /* Requests that wait for a receive are started work: they drain when the receive comes. */
 static void under_way(void)
 {
-	struct end_event event;
+	struct ep_event event;
 	struct ibv_wc wc;
 
 	expect_case("started work drains");
 	open_pair();
 	EXPECT_EQ(post_send(1), 0);
-	EXPECT_EQ(end_poll_none(&near, END_SEND_CQ), 0);
+	EXPECT_EQ(ep_poll_none(&near, EP_SEND_CQ), 0);
 	EXPECT_EQ(to_sqd(true), 0);
 	EXPECT(draining());
 	expect_case("back to RTS while draining");
-	EXPECT_REFUSED(end_move(&near, IBV_QPS_RTS), EINVAL);
+	EXPECT_REFUSED(ep_move(&near, IBV_QPS_RTS), EINVAL);
 	expect_case("work posted in SQD waits");
 	EXPECT_EQ(post_send(2), 0);
-	CHECK(end_post_recv(&far, 10, NULL, 0) == 0);
-	CHECK(end_post_recv(&far, 11, NULL, 0) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_post_recv(&far, 10, NULL, 0) == 0);
+	CHECK(ep_post_recv(&far, 11, NULL, 0) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 1);
 	wait_drained();
-	if (EXPECT(end_event(&near, &event, END_WAIT_MS)))
+	if (EXPECT(ep_event(&near, &event, EP_WAIT_MS)))
 		EXPECT_EQ(event.type, IBV_EVENT_SQ_DRAINED);
-	EXPECT_EQ(end_poll_none(&near, END_SEND_CQ), 0);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT_EQ(end_poll_none(&far, END_RECV_CQ), 0);
+	EXPECT_EQ(ep_poll_none(&near, EP_SEND_CQ), 0);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_EQ(ep_poll_none(&far, EP_RECV_CQ), 0);
 	expect_case("RTS starts it");
-	EXPECT_EQ(end_move(&near, IBV_QPS_RTS), 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_EQ(ep_move(&near, IBV_QPS_RTS), 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 2);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 11);
-	EXPECT(!end_event(&near, &event, 0));
-	end_pair_close(&near, &far);
+	EXPECT(!ep_event(&near, &event, 0));
+	ep_pair_close(&near, &far);
 }
 
 /* The receive side of a queue pair in SQD goes on. */
 static void receives(void)
 {
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
 	struct ibv_wc wc;
 
 	expect_case("SQD serves requests");
 	open_pair();
 	EXPECT_EQ(to_sqd(false), 0);
 	wait_drained();
-	CHECK(end_post_recv(&near, 5, NULL, 0) == 0);
-	CHECK(end_post_send(&far, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-	sge = end_sge(&far, 0, 100);
-	wr = end_wr(IBV_WR_RDMA_READ, 2, &sge, 1);
-	wr.wr.rdma.remote_addr = near.info.addr;
-	wr.wr.rdma.rkey = near.info.rkey;
-	CHECK(end_post_send(&far, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&far, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_post_recv(&near, 5, NULL, 0) == 0);
+	CHECK(ep_post_send(&far, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&far, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	sge = ep_sge(&far, 0, 100);
+	wr = ep_wr(IBV_WR_RDMA_READ, 2, &sge, 1);
+	wr.wr.rdma.remote_addr = near.local.addr;
+	wr.wr.rdma.rkey = near.local.rkey;
+	CHECK(ep_post_send(&far, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&far, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	expect_case("SQD to ERR flushes what waits");
 	EXPECT_EQ(post_send(7), 0);
-	EXPECT_EQ(end_move(&near, IBV_QPS_ERR), 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
+	EXPECT_EQ(ep_move(&near, IBV_QPS_ERR), 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 	EXPECT_EQ(wc.wr_id, 7);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* A full queue of one-sided work drains in order. */
@@ -144,23 +144,23 @@ static void busy(void)
 
 	expect_case("a queue full of WRITEs");
 	open_pair();
-	sge = end_sge(&near, 0, 30000);
-	wr = end_wr(IBV_WR_RDMA_WRITE, 0, &sge, 1);
-	wr.wr.rdma.remote_addr = far.info.addr;
-	wr.wr.rdma.rkey = far.info.rkey;
+	sge = ep_sge(&near, 0, 30000);
+	wr = ep_wr(IBV_WR_RDMA_WRITE, 0, &sge, 1);
+	wr.wr.rdma.remote_addr = far.local.addr;
+	wr.wr.rdma.rkey = far.local.rkey;
 	for (uint64_t i = 0; i < 60; i++) {
 		wr.wr_id = i;
-		CHECK(end_post_send(&near, &wr) == 0);
+		CHECK(ep_post_send(&near, &wr) == 0);
 		if (i == 30)
 			EXPECT_EQ(to_sqd(false), 0);
 	}
 	wait_drained();
-	EXPECT_EQ(end_move(&near, IBV_QPS_RTS), 0);
+	EXPECT_EQ(ep_move(&near, IBV_QPS_RTS), 0);
 	for (uint64_t i = 0; i < 60; i++) {
-		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc.wr_id, i);
 	}
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 static struct ibv_qp_attr attributes(void)
@@ -179,7 +179,7 @@ static struct ibv_qp_attr attributes(void)
 		expect_case("refused in SQD: " #__VA_ARGS__);                    \
 		__VA_ARGS__;                                                     \
 		b = attributes();                                                \
-		EXPECT_REFUSED(end_modify(&near, &a, bit), EINVAL);              \
+		EXPECT_REFUSED(ep_modify(&near, &a, bit), EINVAL);               \
 		c = attributes();                                                \
 		EXPECT(c.timeout == b.timeout && c.retry_cnt == b.retry_cnt &&   \
 		       c.rnr_retry == b.rnr_retry && c.port_num == b.port_num && \
@@ -213,16 +213,16 @@ static void refused_changes(void)
 	REFUSED(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT, a.timeout = 3; a.retry_cnt = 8);
 }
 
-static int remote(struct end *from, struct end *to, enum ibv_wr_opcode opcode)
+static int remote(struct endpoint *from, struct endpoint *to, enum ibv_wr_opcode opcode)
 {
-	struct ibv_sge sge = end_sge(from, 0, 64);
-	struct ibv_send_wr wr = end_wr(opcode, 3, &sge, 1);
+	struct ibv_sge sge = ep_sge(from, 0, 64);
+	struct ibv_send_wr wr = ep_wr(opcode, 3, &sge, 1);
 	struct ibv_wc wc;
 
-	wr.wr.rdma.remote_addr = to->info.addr;
-	wr.wr.rdma.rkey = to->info.rkey;
-	CHECK(end_post_send(from, &wr) == 0);
-	return end_poll_one(from, END_SEND_CQ, &wc);
+	wr.wr.rdma.remote_addr = to->local.addr;
+	wr.wr.rdma.rkey = to->local.rkey;
+	CHECK(ep_post_send(from, &wr) == 0);
+	return ep_poll_one(from, EP_SEND_CQ, &wc);
 }
 
 /*
@@ -247,21 +247,21 @@ static void changes(void)
 	attr.max_dest_rd_atomic = 1;
 	attr.min_rnr_timer = 2;
 	attr.ah_attr.grh.hop_limit = 9;
-	EXPECT_EQ(end_modify(&near, &attr,
-			     IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ACCESS_FLAGS |
-				     IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER),
+	EXPECT_EQ(ep_modify(&near, &attr,
+			    IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ACCESS_FLAGS |
+				    IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER),
 		  0);
 	attr = attributes();
 	EXPECT(attr.timeout == 15 && attr.retry_cnt == 3 && attr.rnr_retry == 2 &&
 	       attr.max_rd_atomic == 1 && attr.max_dest_rd_atomic == 1 && attr.min_rnr_timer == 2 &&
 	       attr.ah_attr.grh.hop_limit == 9);
-	EXPECT_EQ(end_move(&near, IBV_QPS_RTS), 0);
-	CHECK(end_post_recv(&far, 1, NULL, 0) == 0);
+	EXPECT_EQ(ep_move(&near, IBV_QPS_RTS), 0);
+	CHECK(ep_post_recv(&far, 1, NULL, 0) == 0);
 	EXPECT_EQ(post_send(4), 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT_STATUS(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_STATUS(remote(&near, &far, IBV_WR_RDMA_READ), IBV_WC_SUCCESS);
 	EXPECT_STATUS(remote(&near, &far, IBV_WR_RDMA_WRITE), IBV_WC_SUCCESS);
 	EXPECT_STATUS(remote(&far, &near, IBV_WR_RDMA_READ), IBV_WC_SUCCESS);
@@ -269,25 +269,25 @@ static void changes(void)
 	CHECK(to_sqd(false) == 0);
 	wait_drained();
 	attr.max_dest_rd_atomic = 0;
-	EXPECT_EQ(end_modify(&near, &attr, IBV_QP_MAX_DEST_RD_ATOMIC), 0);
+	EXPECT_EQ(ep_modify(&near, &attr, IBV_QP_MAX_DEST_RD_ATOMIC), 0);
 	EXPECT_STATUS(remote(&far, &near, IBV_WR_RDMA_WRITE), IBV_WC_SUCCESS);
 	EXPECT_STATUS(remote(&far, &near, IBV_WR_RDMA_READ), IBV_WC_REM_INV_REQ_ERR);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 	expect_case("changed in SQD: no READ is sent any more");
 	open_pair();
 	CHECK(to_sqd(false) == 0);
 	wait_drained();
 	attr.max_rd_atomic = 0;
-	EXPECT_EQ(end_modify(&near, &attr, IBV_QP_MAX_QP_RD_ATOMIC), 0);
-	EXPECT_EQ(end_move(&near, IBV_QPS_RTS), 0);
+	EXPECT_EQ(ep_modify(&near, &attr, IBV_QP_MAX_QP_RD_ATOMIC), 0);
+	EXPECT_EQ(ep_move(&near, IBV_QPS_RTS), 0);
 	EXPECT_STATUS(remote(&near, &far, IBV_WR_RDMA_WRITE), IBV_WC_SUCCESS);
 	EXPECT_STATUS(remote(&near, &far, IBV_WR_RDMA_READ), IBV_WC_LOC_QP_OP_ERR);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 int main(int argc, char **argv)
 {
-	place = end_main(argc, argv);
+	place = ep_main(argc, argv);
 	idle(false);
 	idle(true);
 	under_way();

@@ -9,8 +9,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 #define MOST_SPECS  16
@@ -306,7 +306,7 @@ int main(int argc, char **argv)
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RAW_PACKET,
 					.cap = {.max_recv_wr = 1, .max_recv_sge = 1}};
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = loopback_open();
 	other = loopback_open();
 	pd = ibv_alloc_pd(ctx);

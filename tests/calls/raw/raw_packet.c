@@ -14,8 +14,8 @@
 #include <infiniband/verbs.h>
 
 #include "support/check.h"
-#include "support/end.h"
-#include "support/walk.h"
+#include "support/endpoint.h"
+#include "support/qp_state.h"
 
 #define ETHER_TEST 0x88b5 /* for experiments (IEEE 802) */
 #define FRAME      100
@@ -100,7 +100,7 @@ static void raw_open_flags(struct raw *r, int part, uint32_t create_flags)
 	}
 	r->qp = ibv_create_qp_ex(ctx, &attr);
 	CHECK(r->qp);
-	CHECK(!walk_to(r->qp, &(struct ibv_qp_attr){.port_num = 1}, IBV_QPS_RTS));
+	CHECK(!qp_bring_to(r->qp, &(struct ibv_qp_attr){.port_num = 1}, IBV_QPS_RTS));
 	for (uint64_t slot = 0; slot < SLOTS; slot++)
 		post(r, slot);
 }
@@ -162,7 +162,7 @@ static enum ibv_wc_status send_bytes(struct raw *r, uint8_t *from, uint32_t leng
 	enum ibv_wc_status status;
 
 	CHECK(!ibv_post_send(r->qp, &wr, &bad));
-	CHECK(!next_entry(r, END_WAIT_MS));
+	CHECK(!next_entry(r, EP_WAIT_MS));
 	status = r->cq->status;
 	EXPECT_EQ(r->cq->wr_id, 9);
 	ibv_end_poll(r->cq);
@@ -209,7 +209,7 @@ static bool receive_within(struct raw *r, struct seen *seen, int ms)
 
 static bool receive(struct raw *r, struct seen *seen)
 {
-	return receive_within(r, seen, END_WAIT_MS);
+	return receive_within(r, seen, EP_WAIT_MS);
 }
 
 /* A rule for frames to our address `last`, with room for actions. */
@@ -366,7 +366,7 @@ static void sending(void)
 	EXPECT_EQ(move(r.qp, IBV_QPS_RTS, 0), 0); /* from SQE */
 	expect_case("an operation that frames do not have");
 	EXPECT_EQ(ibv_post_send(r.qp, &wr, &bad), 0);
-	CHECK(!next_entry(&r, END_WAIT_MS));
+	CHECK(!next_entry(&r, EP_WAIT_MS));
 	EXPECT_STATUS(r.cq->status, IBV_WC_LOC_QP_OP_ERR);
 	ibv_end_poll(r.cq);
 	EXPECT_EQ(move(r.qp, IBV_QPS_RTS, 0), 0);
@@ -393,10 +393,9 @@ static void refused_rules(void)
 		{"sniffer with DONT_TRAP", IBV_FLOW_ATTR_SNIFFER, IBV_FLOW_ATTR_FLAGS_DONT_TRAP, 0,
 		 1, EINVAL},
 	};
-	struct end_config rc_config = end_defaults(IBV_QPT_RC),
-			  ud_config = end_defaults(IBV_QPT_UD);
+	struct ep_config rc_config = ep_defaults(IBV_QPT_RC), ud_config = ep_defaults(IBV_QPT_UD);
 	struct rule rule = rule_for(1, 0);
-	struct end rc, ud;
+	struct endpoint rc, ud;
 	struct raw r;
 
 	raw_open(&r, 0);
@@ -414,12 +413,12 @@ static void refused_rules(void)
 	EXPECT_NULL(ibv_create_flow(r.qp, &rule.attr), EINVAL);
 	rule.attr.type = IBV_FLOW_ATTR_NORMAL;
 	expect_case("rule: other types of queue pairs");
-	end_open(&rc, &rc_config, END_HERE);
-	end_open(&ud, &ud_config, END_HERE);
+	ep_open(&rc, &rc_config, EP_HERE);
+	ep_open(&ud, &ud_config, EP_HERE);
 	EXPECT_NULL(ibv_create_flow(rc.qp, &rule.attr), EINVAL);
 	EXPECT_NULL(ibv_create_flow(ud.qp, &rule.attr), EOPNOTSUPP);
-	end_close(&rc);
-	end_close(&ud);
+	ep_close(&rc);
+	ep_close(&ud);
 	expect_case("rule: destroyed twice, and while in use");
 	{
 		struct ibv_flow *made = flow(&r, &rule);
@@ -691,9 +690,9 @@ static void checksums(void)
 		memcpy(OUT, udp, sizeof(udp));
 		wr.send_flags = i ? IBV_SEND_IP_CSUM : 0;
 		CHECK(!ibv_post_send(sender.qp, &wr, &bad));
-		CHECK(!next_entry(&sender, END_WAIT_MS));
+		CHECK(!next_entry(&sender, EP_WAIT_MS));
 		ibv_end_poll(sender.cq);
-		CHECK(!next_entry(&a, END_WAIT_MS));
+		CHECK(!next_entry(&a, EP_WAIT_MS));
 		EXPECT_STATUS(a.cq->status, IBV_WC_SUCCESS);
 		EXPECT_EQ(ibv_wc_read_wc_flags(a.cq), i ? IBV_WC_IP_CSUM_OK : 0);
 		EXPECT_EQ(ibv_wc_read_byte_len(a.cq), sizeof(udp));
@@ -845,7 +844,7 @@ int main(int argc, char **argv)
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	if (!loopback_open())
 		SKIP("no device of the loopback interface");
 	pd = ibv_alloc_pd(ctx);

@@ -11,8 +11,8 @@
 #include <infiniband/verbs.h>
 
 #include "support/check.h"
-#include "support/end.h"
-#include "support/walk.h"
+#include "support/endpoint.h"
+#include "support/qp_state.h"
 
 #define QUEUES 4
 #define FRAMES 32
@@ -300,7 +300,7 @@ static struct ibv_qp *sender_open(void)
 
 	if (!qp)
 		return NULL;
-	CHECK(!walk_to(qp, &to, IBV_QPS_RTS));
+	CHECK(!qp_bring_to(qp, &to, IBV_QPS_RTS));
 	return qp;
 }
 
@@ -386,7 +386,7 @@ static void broken(void)
 			seen[n++] = wc.wr_id;
 		}
 		sched_yield();
-	} while (n < 2 && now.tv_sec < begin.tv_sec + END_WAIT_MS / 1000);
+	} while (n < 2 && now.tv_sec < begin.tv_sec + EP_WAIT_MS / 1000);
 	EXPECT(seen[0] == 7 && seen[1] == 8);
 	EXPECT_EQ(ibv_get_async_event(ctx, &event), 0);
 	EXPECT_EQ(event.event_type, IBV_EVENT_WQ_FATAL);
@@ -442,7 +442,7 @@ static void spread(void)
 		struct ibv_wc wc;
 
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec >= begin.tv_sec + END_WAIT_MS / 1000)
+		if (now.tv_sec >= begin.tv_sec + EP_WAIT_MS / 1000)
 			break;
 		if (ibv_poll_cq(cq, 1, &wc) != 1) {
 			sched_yield();
@@ -474,7 +474,7 @@ int main(int argc, char **argv)
 {
 	struct ibv_device **list;
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	list = ibv_get_device_list(NULL);
 	for (int i = 0; list && list[i] && !ctx; i++) {
 		if (!strcmp(ibv_get_device_name(list[i]), "vb_lo"))

@@ -11,8 +11,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define COUNT(rows)     (sizeof(rows) / sizeof((rows)[0]))
 #define COUNTER_POINTS  32   /* ibv_attach_counters_point_flow(3) */
@@ -325,7 +325,7 @@ static void completion_counters(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	set_open(&own);
 	set_open(&other);
 	CHECK(ibv_query_device_ex(own.ctx, NULL, &device) == 0);

@@ -4,60 +4,60 @@
  * done without the responder where that is possible: the fault is told as it is on the first
  * request (ibv_post_send(3)).
  */
-#include "support/clock.h"
-#include "support/end.h"
 #include "support/check.h"
+#include "support/clock.h"
+#include "support/endpoint.h"
 
 enum { WARM = 20 };
 
-static struct ibv_send_wr fetch_add(struct end *far, uint64_t wr_id, struct ibv_sge *sge)
+static struct ibv_send_wr fetch_add(struct endpoint *far, uint64_t wr_id, struct ibv_sge *sge)
 {
-	struct ibv_send_wr wr = end_wr(IBV_WR_ATOMIC_FETCH_AND_ADD, wr_id, sge, 1);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_ATOMIC_FETCH_AND_ADD, wr_id, sge, 1);
 
 	wr.send_flags = IBV_SEND_SIGNALED;
-	wr.wr.atomic.remote_addr = far->info.addr;
-	wr.wr.atomic.rkey = far->info.rkey;
+	wr.wr.atomic.remote_addr = far->local.addr;
+	wr.wr.atomic.rkey = far->local.rkey;
 	wr.wr.atomic.compare_add = 1;
 	return wr;
 }
 
 /* Until the peer's memory is within reach, if it will be at all. */
-static void warm_up(struct end *near, struct end *far)
+static void warm_up(struct endpoint *near, struct endpoint *far)
 {
 	for (uint64_t i = 0; i < WARM; i++) {
-		struct ibv_sge sge = end_sge(near, 64, 8);
+		struct ibv_sge sge = ep_sge(near, 64, 8);
 		struct ibv_send_wr wr = fetch_add(far, i, &sge);
 		struct ibv_wc wc;
 
-		CHECK(end_post_send(near, &wr) == 0);
-		CHECK(end_poll_one(near, END_SEND_CQ, &wc) == IBV_WC_SUCCESS);
+		CHECK(ep_post_send(near, &wr) == 0);
+		CHECK(ep_poll_one(near, EP_SEND_CQ, &wc) == IBV_WC_SUCCESS);
 		sleep_ms(5);
 	}
 }
 
-static void wrong_key(const char *name, uint32_t lkey, enum end_place place)
+static void wrong_key(const char *name, uint32_t lkey, enum ep_place place)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 	struct ibv_wc wc;
-	struct end near, far;
+	struct endpoint near, far;
 
 	expect_case("FETCH_ADD, %s", name);
-	end_pair(&near, &far, &config, &config, place);
+	ep_pair(&near, &far, &config, &config, place);
 	warm_up(&near, &far);
-	sge = end_sge(&near, 64, 8);
+	sge = ep_sge(&near, 64, 8);
 	sge.lkey = lkey;
 	wr = fetch_add(&far, WARM, &sge);
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
-	EXPECT_EQ(end_state(&near), IBV_QPS_ERR);
-	end_pair_close(&near, &far);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	EXPECT_EQ(ep_state(&near), IBV_QPS_ERR);
+	ep_pair_close(&near, &far);
 }
 
 int main(int argc, char **argv)
 {
-	enum end_place place = end_main(argc, argv);
+	enum ep_place place = ep_main(argc, argv);
 
 	wrong_key("unknown lkey", 0xdeadbeef, place);
 	wrong_key("lkey 0", 0, place);

@@ -8,22 +8,22 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
-static struct end near, far;
-static enum end_place place;
+static struct endpoint near, far;
+static enum ep_place place;
 
 static void open_pair(uint32_t far_qp_access, uint8_t rd_atomic, uint8_t dest_rd_atomic)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
 	config.send_ops = IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_SEND;
-	config.inline_data = 0;
-	config.rd_atomic = rd_atomic;
-	config.dest_rd_atomic = dest_rd_atomic;
-	config.qp_access = far_qp_access;
-	end_pair(&near, &far, &config, &config, place);
+	config.cap.max_inline_data = 0;
+	config.max_rd_atomic = rd_atomic;
+	config.max_dest_rd_atomic = dest_rd_atomic;
+	config.qp_access_flags = far_qp_access;
+	ep_pair(&near, &far, &config, &config, place);
 }
 
 static void open_default(void)
@@ -33,19 +33,19 @@ static void open_default(void)
 
 static void close_pair(void)
 {
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 static void mend(void)
 {
-	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
-	end_link(&near, &far);
+	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
+	ep_link(&near, &far);
 }
 
 static int done(struct ibv_wc *wc)
 {
-	int status = end_poll_one(&near, END_SEND_CQ, wc);
+	int status = ep_poll_one(&near, EP_SEND_CQ, wc);
 
 	if (status != IBV_WC_SUCCESS)
 		mend();
@@ -75,7 +75,7 @@ static uint64_t word_at(size_t offset)
 {
 	uint64_t value;
 
-	end_peek(&far, offset, &value, sizeof(value));
+	ep_peek(&far, offset, &value, sizeof(value));
 	return value;
 }
 
@@ -83,14 +83,14 @@ static void stores(void)
 {
 	open_default();
 	expect_case("8 bytes, and none beside them");
-	end_fill(&far, 4096, 0xcc, 24);
-	EXPECT_STATUS(write_word(far.info.addr + 4104, far.info.rkey, 0x0102030405060708),
+	ep_fill(&far, 4096, 0xcc, 24);
+	EXPECT_STATUS(write_word(far.local.addr + 4104, far.local.rkey, 0x0102030405060708),
 		      IBV_WC_SUCCESS);
 	EXPECT(word_at(4104) == 0x0102030405060708);
-	EXPECT(end_is_filled(&far, 4096, 0xcc, 8) && end_is_filled(&far, 4112, 0xcc, 8));
+	EXPECT(ep_is_filled(&far, 4096, 0xcc, 8) && ep_is_filled(&far, 4112, 0xcc, 8));
 	expect_case("one after the other");
 	for (uint64_t i = 1; i < 50; i++)
-		EXPECT_STATUS(write_word(far.info.addr + 4104, far.info.rkey, i), IBV_WC_SUCCESS);
+		EXPECT_STATUS(write_word(far.local.addr + 4104, far.local.rkey, i), IBV_WC_SUCCESS);
 	EXPECT(word_at(4104) == 49);
 	close_pair();
 }
@@ -104,65 +104,66 @@ static void posted(void)
 
 	open_default();
 	expect_case("ibv_post_send, two elements");
-	end_fill(&near, 0, 0x31, 8);
-	sge[0] = end_sge(&near, 0, 3);
-	sge[1] = end_sge(&near, 3, 5);
-	wr = end_wr(IBV_WR_ATOMIC_WRITE, 11, sge, 2);
-	wr.wr.rdma.remote_addr = far.info.addr;
-	wr.wr.rdma.rkey = far.info.rkey;
-	CHECK(end_post_send(&near, &wr) == 0);
+	ep_fill(&near, 0, 0x31, 8);
+	sge[0] = ep_sge(&near, 0, 3);
+	sge[1] = ep_sge(&near, 3, 5);
+	wr = ep_wr(IBV_WR_ATOMIC_WRITE, 11, sge, 2);
+	wr.wr.rdma.remote_addr = far.local.addr;
+	wr.wr.rdma.rkey = far.local.rkey;
+	CHECK(ep_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(done(&wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.opcode, IBV_WC_ATOMIC_WRITE);
-	EXPECT(end_is_filled(&far, 0, 0x31, 8));
+	EXPECT(ep_is_filled(&far, 0, 0x31, 8));
 	expect_case("not of 8 bytes: nothing is sent");
 	sge[1].length = 6;
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_LOC_LEN_ERR);
-	EXPECT_EQ(end_state(&far), IBV_QPS_RTS);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_LOC_LEN_ERR);
+	EXPECT_EQ(ep_state(&far), IBV_QPS_RTS);
 	mend();
 	expect_case("bad local key");
 	sge[1].length = 5;
 	sge[1].lkey++;
-	CHECK(end_post_send(&near, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
-	EXPECT_EQ(end_state(&far), IBV_QPS_RTS);
+	CHECK(ep_post_send(&near, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_LOC_PROT_ERR);
+	EXPECT_EQ(ep_state(&far), IBV_QPS_RTS);
 	close_pair();
 }
 
 /* REMOTE_WRITE is the right that it needs, of the queue pair and of the region. */
 static void refused(void)
 {
-	struct end_event event;
-	struct end_key key;
+	struct ep_event event;
+	struct ep_key key;
 
 	open_default();
 	expect_case("misaligned: judged before the key");
-	end_fill(&far, 0, 0x55, 64);
-	EXPECT_STATUS(write_word(far.info.addr + 4, far.info.rkey + 1, 1), IBV_WC_REM_INV_REQ_ERR);
-	EXPECT(end_event(&far, &event, END_WAIT_MS) && event.type == IBV_EVENT_QP_REQ_ERR);
+	ep_fill(&far, 0, 0x55, 64);
+	EXPECT_STATUS(write_word(far.local.addr + 4, far.local.rkey + 1, 1),
+		      IBV_WC_REM_INV_REQ_ERR);
+	EXPECT(ep_event(&far, &event, EP_WAIT_MS) && event.type == IBV_EVENT_QP_REQ_ERR);
 	expect_case("unknown key");
-	EXPECT_STATUS(write_word(far.info.addr, far.info.rkey + 1, 1), IBV_WC_REM_ACCESS_ERR);
-	EXPECT(end_event(&far, &event, END_WAIT_MS) && event.type == IBV_EVENT_QP_ACCESS_ERR);
+	EXPECT_STATUS(write_word(far.local.addr, far.local.rkey + 1, 1), IBV_WC_REM_ACCESS_ERR);
+	EXPECT(ep_event(&far, &event, EP_WAIT_MS) && event.type == IBV_EVENT_QP_ACCESS_ERR);
 	expect_case("outside the region");
-	EXPECT_STATUS(write_word(far.info.addr + far.config.buf_len, far.info.rkey, 1),
+	EXPECT_STATUS(write_word(far.local.addr + far.config.buf_len, far.local.rkey, 1),
 		      IBV_WC_REM_ACCESS_ERR);
 	expect_case("a region of atomics, not of writing");
-	CHECK(end_reg(&far, 0, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC, false,
-		      &key) == 0);
-	EXPECT_STATUS(write_word(far.info.addr, key.rkey, 1), IBV_WC_REM_ACCESS_ERR);
-	EXPECT(end_is_filled(&far, 0, 0x55, 64));
+	CHECK(ep_reg(&far, 0, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC, false,
+		     &key) == 0);
+	EXPECT_STATUS(write_word(far.local.addr, key.rkey, 1), IBV_WC_REM_ACCESS_ERR);
+	EXPECT(ep_is_filled(&far, 0, 0x55, 64));
 	close_pair();
 	expect_case("a queue pair that may not be written through");
 	open_pair(IBV_ACCESS_REMOTE_ATOMIC, 4, 4);
-	EXPECT_STATUS(write_word(far.info.addr, far.info.rkey, 1), IBV_WC_REM_INV_REQ_ERR);
+	EXPECT_STATUS(write_word(far.local.addr, far.local.rkey, 1), IBV_WC_REM_INV_REQ_ERR);
 	close_pair();
 	expect_case("no request with an answer may start");
 	open_pair(IBV_ACCESS_REMOTE_WRITE, 0, 4);
-	EXPECT_STATUS(write_word(far.info.addr, far.info.rkey, 1), IBV_WC_LOC_QP_OP_ERR);
+	EXPECT_STATUS(write_word(far.local.addr, far.local.rkey, 1), IBV_WC_LOC_QP_OP_ERR);
 	close_pair();
 	expect_case("no request with an answer is taken");
 	open_pair(IBV_ACCESS_REMOTE_WRITE, 4, 0);
-	EXPECT_STATUS(write_word(far.info.addr, far.info.rkey, 1), IBV_WC_REM_INV_REQ_ERR);
+	EXPECT_STATUS(write_word(far.local.addr, far.local.rkey, 1), IBV_WC_REM_INV_REQ_ERR);
 	close_pair();
 }
 
@@ -180,11 +181,11 @@ static void in_order(void)
 	for (value = 1; value <= 40; value++) {
 		ex->wr_id = value;
 		ex->wr_flags = IBV_SEND_SIGNALED;
-		ibv_wr_atomic_write(ex, far.info.rkey, far.info.addr + 8 * (value % 2), &value);
+		ibv_wr_atomic_write(ex, far.local.rkey, far.local.addr + 8 * (value % 2), &value);
 	}
 	CHECK(ibv_wr_complete(ex) == 0);
 	for (value = 1; value <= 40; value++) {
-		EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc.wr_id, value);
 	}
 	EXPECT(word_at(0) == 40 && word_at(8) == 39);
@@ -196,30 +197,30 @@ static void other_services(void)
 	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
 
 	for (size_t i = 0; i < 2; i++) {
-		struct end_config config = end_defaults(types[i]);
+		struct ep_config config = ep_defaults(types[i]);
 		struct ibv_qp_init_attr_ex attr = {
 			.qp_type = types[i],
 			.cap = {.max_send_wr = 1, .max_send_sge = 1},
 			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 			.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE,
 		};
-		struct end end;
+		struct endpoint ep;
 
 		expect_case("type %d", (int)types[i]);
-		end_open(&end, &config, END_HERE);
-		attr.send_cq = end.cq[0];
-		attr.recv_cq = end.cq[1];
-		attr.pd = end.pd;
-		EXPECT_NULL(ibv_create_qp_ex(end.ctx, &attr), EOPNOTSUPP);
+		ep_open(&ep, &config, EP_HERE);
+		attr.send_cq = ep.cq[0];
+		attr.recv_cq = ep.cq[1];
+		attr.pd = ep.pd;
+		EXPECT_NULL(ibv_create_qp_ex(ep.context, &attr), EOPNOTSUPP);
 		attr.send_ops_flags = IBV_QP_EX_WITH_FLUSH;
-		EXPECT_NULL(ibv_create_qp_ex(end.ctx, &attr), EOPNOTSUPP);
-		end_close(&end);
+		EXPECT_NULL(ibv_create_qp_ex(ep.context, &attr), EOPNOTSUPP);
+		ep_close(&ep);
 	}
 }
 
 int main(int argc, char **argv)
 {
-	place = end_main(argc, argv);
+	place = ep_main(argc, argv);
 	stores();
 	posted();
 	refused();

@@ -8,12 +8,12 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
+#include "support/endpoint.h"
 
 #define QUEUE  8   /* places, of two elements each */
 #define INLINE 64u /* bytes */
 
-extern struct end end;
+extern struct endpoint ep;
 extern struct ibv_qp_ex *ex;
 extern struct ibv_ah *ah; /* to itself */
 extern struct ibv_mw *mw; /* of type 2 */

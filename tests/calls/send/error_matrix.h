@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "support/end.h"
+#include "support/endpoint.h"
 
 #define TARGET 32768 /* where requests write to and read from in the far buffer */
 #define LENGTH 4096
@@ -20,7 +20,7 @@ enum {
 
 /* A linked pair and the request that a row is about to spoil. */
 struct scene {
-	struct end near, far;
+	struct endpoint near, far;
 	struct ibv_sge sge[4], recv_sge;
 	struct ibv_send_wr wr;
 	struct ibv_ah *ah, *other_ah;
@@ -33,7 +33,7 @@ struct row {
 	const char *name;
 	enum ibv_qp_type type;
 	enum ibv_wr_opcode opcode;
-	void (*configure)(struct end_config *near, struct end_config *far);
+	void (*configure)(struct ep_config *near, struct ep_config *far);
 	void (*spoil)(struct scene *scene);
 	bool receive; /* one is posted at the far end */
 	int near_status, far_status;
@@ -64,7 +64,7 @@ static inline void set_remote(struct scene *s, uint64_t addr, uint32_t rkey)
 
 static inline uint64_t target(const struct scene *s)
 {
-	return s->far.info.addr + TARGET;
+	return s->far.local.addr + TARGET;
 }
 
 #endif

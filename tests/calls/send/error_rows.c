@@ -15,32 +15,32 @@ static void near_unknown_key(struct scene *s)
 
 static void near_other_pd(struct scene *s)
 {
-	struct end_key key;
+	struct ep_key key;
 
-	CHECK(end_reg(&s->near, 0, 16384, IBV_ACCESS_LOCAL_WRITE, true, &key) == 0);
+	CHECK(ep_reg(&s->near, 0, 16384, IBV_ACCESS_LOCAL_WRITE, true, &key) == 0);
 	s->sge[0].lkey = key.lkey;
 }
 
 static void near_freed_key(struct scene *s)
 {
-	struct end_key key;
+	struct ep_key key;
 
-	CHECK(end_reg(&s->near, 0, 16384, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
-	CHECK(end_dereg(&s->near, key.index) == 0);
+	CHECK(ep_reg(&s->near, 0, 16384, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
+	CHECK(ep_dereg(&s->near, key.index) == 0);
 	s->sge[0].lkey = key.lkey;
 }
 
 static void near_outside(struct scene *s)
 {
-	struct end_key key;
+	struct ep_key key;
 
-	CHECK(end_reg(&s->near, 0, s->sge[0].length - 1, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
+	CHECK(ep_reg(&s->near, 0, s->sge[0].length - 1, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
 	s->sge[0].lkey = key.lkey;
 }
 
 static void near_before(struct scene *s)
 {
-	s->sge[0].addr = s->near.info.addr - 1;
+	s->sge[0].addr = s->near.local.addr - 1;
 }
 
 static void near_wrap(struct scene *s)
@@ -51,16 +51,16 @@ static void near_wrap(struct scene *s)
 static void near_second_element(struct scene *s)
 {
 	s->sge[0].length = 2048;
-	s->sge[1] = end_sge(&s->near, 2048, 2048);
+	s->sge[1] = ep_sge(&s->near, 2048, 2048);
 	s->sge[1].lkey = 0xdeadbeef;
 	s->wr.num_sge = 2;
 }
 
 static void near_read_only(struct scene *s)
 {
-	struct end_key key;
+	struct ep_key key;
 
-	CHECK(end_reg(&s->near, 0, 16384, 0, false, &key) == 0);
+	CHECK(ep_reg(&s->near, 0, 16384, 0, false, &key) == 0);
 	s->sge[0].lkey = key.lkey;
 }
 
@@ -88,7 +88,7 @@ static void nine_bytes(struct scene *s)
 
 static void eight_and_eight(struct scene *s)
 {
-	s->sge[1] = end_sge(&s->near, 64, 8);
+	s->sge[1] = ep_sge(&s->near, 64, 8);
 	s->wr.num_sge = 2;
 }
 
@@ -119,7 +119,7 @@ static void over_mtu(struct scene *s)
 {
 	struct ibv_port_attr port;
 
-	CHECK(ibv_query_port(s->near.ctx, 1, &port) == 0);
+	CHECK(ibv_query_port(s->near.context, 1, &port) == 0);
 	s->sge[0].length = (128u << port.active_mtu) + 1;
 }
 
@@ -128,7 +128,7 @@ static void ah_of_other_pd(struct scene *s)
 	struct ibv_ah_attr attr = {
 		.is_global = 1,
 		.port_num = 1,
-		.grh = {.dgid = s->far.info.gid, .hop_limit = 64},
+		.grh = {.dgid = s->far.local.gid, .hop_limit = 64},
 	};
 
 	s->other_ah = ibv_create_ah(s->near.other_pd, &attr);
@@ -144,34 +144,34 @@ static void recv_unknown_key(struct scene *s)
 
 static void recv_other_pd(struct scene *s)
 {
-	struct end_key key;
+	struct ep_key key;
 
-	CHECK(end_reg(&s->far, TARGET, 16384, IBV_ACCESS_LOCAL_WRITE, true, &key) == 0);
+	CHECK(ep_reg(&s->far, TARGET, 16384, IBV_ACCESS_LOCAL_WRITE, true, &key) == 0);
 	s->recv_sge.lkey = key.lkey;
 }
 
 static void recv_freed_key(struct scene *s)
 {
-	struct end_key key;
+	struct ep_key key;
 
-	CHECK(end_reg(&s->far, TARGET, 16384, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
-	CHECK(end_dereg(&s->far, key.index) == 0);
+	CHECK(ep_reg(&s->far, TARGET, 16384, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
+	CHECK(ep_dereg(&s->far, key.index) == 0);
 	s->recv_sge.lkey = key.lkey;
 }
 
 static void recv_outside(struct scene *s)
 {
-	struct end_key key;
+	struct ep_key key;
 
-	CHECK(end_reg(&s->far, TARGET, LENGTH / 2, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
+	CHECK(ep_reg(&s->far, TARGET, LENGTH / 2, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
 	s->recv_sge.lkey = key.lkey;
 }
 
 static void recv_read_only(struct scene *s)
 {
-	struct end_key key;
+	struct ep_key key;
 
-	CHECK(end_reg(&s->far, TARGET, 16384, 0, false, &key) == 0);
+	CHECK(ep_reg(&s->far, TARGET, 16384, 0, false, &key) == 0);
 	s->recv_sge.lkey = key.lkey;
 }
 
@@ -188,9 +188,9 @@ static void recv_none_of_it(struct scene *s)
 /* The element goes beyond its region, the message does not. */
 static void recv_generous(struct scene *s)
 {
-	struct end_key key;
+	struct ep_key key;
 
-	CHECK(end_reg(&s->far, TARGET, LENGTH, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
+	CHECK(ep_reg(&s->far, TARGET, LENGTH, IBV_ACCESS_LOCAL_WRITE, false, &key) == 0);
 	s->recv_sge.lkey = key.lkey;
 	s->recv_sge.length = LENGTH + 100;
 }
@@ -198,9 +198,9 @@ static void recv_generous(struct scene *s)
 /* Spoilers of the remote key. */
 static void far_key(struct scene *s, size_t length, int access, bool other_pd)
 {
-	struct end_key key;
+	struct ep_key key;
 
-	CHECK(end_reg(&s->far, TARGET, length, access, other_pd, &key) == 0);
+	CHECK(ep_reg(&s->far, TARGET, length, access, other_pd, &key) == 0);
 	set_remote(s, target(s), key.rkey);
 }
 
@@ -215,15 +215,15 @@ static void far_unknown_key(struct scene *s)
 
 static void far_next_key(struct scene *s)
 {
-	set_remote(s, target(s), s->far.info.rkey + 1);
+	set_remote(s, target(s), s->far.local.rkey + 1);
 }
 
 static void far_freed_key(struct scene *s)
 {
-	struct end_key key;
+	struct ep_key key;
 
-	CHECK(end_reg(&s->far, TARGET, LENGTH, FULL_ACCESS, false, &key) == 0);
-	CHECK(end_dereg(&s->far, key.index) == 0);
+	CHECK(ep_reg(&s->far, TARGET, LENGTH, FULL_ACCESS, false, &key) == 0);
+	CHECK(ep_dereg(&s->far, key.index) == 0);
 	set_remote(s, target(s), key.rkey);
 }
 
@@ -239,12 +239,12 @@ static void far_outside(struct scene *s)
 
 static void far_before(struct scene *s)
 {
-	set_remote(s, s->far.info.addr - 8, s->far.info.rkey);
+	set_remote(s, s->far.local.addr - 8, s->far.local.rkey);
 }
 
 static void far_wrap(struct scene *s)
 {
-	set_remote(s, UINT64_MAX - 7, s->far.info.rkey);
+	set_remote(s, UINT64_MAX - 7, s->far.local.rkey);
 }
 
 static void far_only_read(struct scene *s)
@@ -280,8 +280,8 @@ static void far_misaligned_and_key(struct scene *s)
 
 static void far_vanished(struct scene *s)
 {
-	end_vanish(&s->far, 61440, 4096);
-	set_remote(s, s->far.info.addr + 61440, s->far.info.rkey);
+	ep_vanish(&s->far, 61440, 4096);
+	set_remote(s, s->far.local.addr + 61440, s->far.local.rkey);
 }
 
 static void nothing_to_nowhere(struct scene *s)
@@ -291,48 +291,48 @@ static void nothing_to_nowhere(struct scene *s)
 }
 
 /* Configurations of the two queue pairs. */
-static void qp_without(struct end_config *far, uint32_t flag)
+static void qp_without(struct ep_config *far, uint32_t flag)
 {
-	far->qp_access &= ~flag;
+	far->qp_access_flags &= ~flag;
 }
 
-static void no_qp_write(struct end_config *near, struct end_config *far)
+static void no_qp_write(struct ep_config *near, struct ep_config *far)
 {
 	(void)near;
 	qp_without(far, IBV_ACCESS_REMOTE_WRITE);
 }
 
-static void no_qp_read(struct end_config *near, struct end_config *far)
+static void no_qp_read(struct ep_config *near, struct ep_config *far)
 {
 	(void)near;
 	qp_without(far, IBV_ACCESS_REMOTE_READ);
 }
 
-static void no_qp_atomic(struct end_config *near, struct end_config *far)
+static void no_qp_atomic(struct ep_config *near, struct ep_config *far)
 {
 	(void)near;
 	qp_without(far, IBV_ACCESS_REMOTE_ATOMIC);
 }
 
-static void no_dest_rd_atomic(struct end_config *near, struct end_config *far)
+static void no_dest_rd_atomic(struct ep_config *near, struct ep_config *far)
 {
 	(void)near;
-	far->dest_rd_atomic = 0;
+	far->max_dest_rd_atomic = 0;
 }
 
-static void no_rd_atomic(struct end_config *near, struct end_config *far)
+static void no_rd_atomic(struct ep_config *near, struct ep_config *far)
 {
 	(void)far;
-	near->rd_atomic = 0;
+	near->max_rd_atomic = 0;
 }
 
-static void rnr_never(struct end_config *near, struct end_config *far)
+static void rnr_never(struct ep_config *near, struct ep_config *far)
 {
 	(void)far;
 	near->rnr_retry = 0;
 }
 
-static void rnr_twice(struct end_config *near, struct end_config *far)
+static void rnr_twice(struct ep_config *near, struct ep_config *far)
 {
 	(void)far;
 	near->rnr_retry = 2;

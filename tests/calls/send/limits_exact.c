@@ -8,8 +8,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static struct ibv_device_attr device;
 
@@ -22,115 +22,115 @@ static uint32_t room(uint32_t asked)
 }
 
 /* A write of nothing: always possible, needs no receive. */
-static int post(struct end *end, uint64_t wr_id, bool signalled)
+static int post(struct endpoint *ep, uint64_t wr_id, bool signalled)
 {
-	struct ibv_send_wr wr = end_wr(IBV_WR_RDMA_WRITE, wr_id, NULL, 0);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_RDMA_WRITE, wr_id, NULL, 0);
 
 	wr.send_flags = signalled ? IBV_SEND_SIGNALED : 0;
-	return end_post_send(end, &wr);
+	return ep_post_send(ep, &wr);
 }
 
 static void send_queue(uint32_t asked)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_wc wc;
-	struct end end;
+	struct endpoint ep;
 	uint32_t size;
 
 	expect_case("send queue of %u", asked);
-	config.send_wr = asked;
+	config.cap.max_send_wr = asked;
 	config.cqe = room(asked);
-	end_open(&end, &config, END_HERE);
-	end_link(&end, &end);
-	size = end.info.max_send_wr;
+	ep_open(&ep, &config, EP_HERE);
+	ep_link(&ep, &ep);
+	size = ep.cap.max_send_wr;
 	EXPECT(size >= asked);
 	for (uint32_t i = 0; i < size; i++)
-		CHECK(EXPECT_EQ(post(&end, i, true), 0));
-	EXPECT_EQ(post(&end, 0, true), ENOMEM);
+		CHECK(EXPECT_EQ(post(&ep, i, true), 0));
+	EXPECT_EQ(post(&ep, 0, true), ENOMEM);
 
 	expect_case("send queue of %u: completion alone frees nothing", asked);
 	usleep(20000);
-	EXPECT_EQ(post(&end, 0, true), ENOMEM);
+	EXPECT_EQ(post(&ep, 0, true), ENOMEM);
 
 	expect_case("send queue of %u: a polled completion frees one", asked);
-	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 0);
-	EXPECT_EQ(post(&end, size, true), 0);
-	EXPECT_EQ(post(&end, 0, true), ENOMEM);
+	EXPECT_EQ(post(&ep, size, true), 0);
+	EXPECT_EQ(post(&ep, 0, true), ENOMEM);
 	for (uint32_t i = 1; i <= size; i++) {
-		EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc.wr_id, i);
 	}
-	end_close(&end);
+	ep_close(&ep);
 }
 
 static void unsignalled(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_wc wc;
-	struct end end;
+	struct endpoint ep;
 	uint32_t size;
 
 	expect_case("unsignalled requests hold their slots");
-	config.send_wr = 16;
-	end_open(&end, &config, END_HERE);
-	end_link(&end, &end);
-	size = end.info.max_send_wr;
+	config.cap.max_send_wr = 16;
+	ep_open(&ep, &config, EP_HERE);
+	ep_link(&ep, &ep);
+	size = ep.cap.max_send_wr;
 	for (uint32_t i = 0; i < size; i++)
-		CHECK(EXPECT_EQ(post(&end, i, false), 0));
-	EXPECT_EQ(end_poll_none(&end, END_SEND_CQ), 0);
-	EXPECT_EQ(post(&end, 0, false), ENOMEM);
+		CHECK(EXPECT_EQ(post(&ep, i, false), 0));
+	EXPECT_EQ(ep_poll_none(&ep, EP_SEND_CQ), 0);
+	EXPECT_EQ(post(&ep, 0, false), ENOMEM);
 
 	expect_case("a polled completion frees those before it");
-	end_close(&end);
-	end_open(&end, &config, END_HERE);
-	end_link(&end, &end);
-	size = end.info.max_send_wr;
+	ep_close(&ep);
+	ep_open(&ep, &config, EP_HERE);
+	ep_link(&ep, &ep);
+	size = ep.cap.max_send_wr;
 	for (uint32_t i = 0; i < size; i++)
-		CHECK(EXPECT_EQ(post(&end, i, i == 9), 0));
-	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		CHECK(EXPECT_EQ(post(&ep, i, i == 9), 0));
+	EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 9);
 	for (uint32_t i = 0; i < 10; i++)
-		EXPECT_EQ(post(&end, 100 + i, i == 9), 0);
-	EXPECT_EQ(post(&end, 0, true), ENOMEM);
-	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_EQ(post(&ep, 100 + i, i == 9), 0);
+	EXPECT_EQ(post(&ep, 0, true), ENOMEM);
+	EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 109);
-	EXPECT_EQ(post(&end, 0, true), 0);
-	end_close(&end);
+	EXPECT_EQ(post(&ep, 0, true), 0);
+	ep_close(&ep);
 }
 
 /* The queues of the last size that a query shows, with all the sgl entries. */
 static void receive_queue(uint32_t asked)
 {
-	struct end_config config = end_defaults(IBV_QPT_UD);
-	struct ibv_sge sge[END_MAX_SGE];
-	struct end end;
+	struct ep_config config = ep_defaults(IBV_QPT_UD);
+	struct ibv_sge sge[EP_MAX_SGE];
+	struct endpoint ep;
 
 	expect_case("receive queue of %u", asked);
-	config.recv_wr = asked;
+	config.cap.max_recv_wr = asked;
 	config.cqe = room(asked);
-	end_open(&end, &config, END_HERE);
-	CHECK(end_bring_to(&end, &end.info, IBV_QPS_INIT) == 0);
-	for (int i = 0; i < END_MAX_SGE; i++)
-		sge[i] = end_sge(&end, (size_t)i * 64, 64);
-	EXPECT(end.info.max_recv_wr >= asked);
-	for (uint32_t i = 0; i < end.info.max_recv_wr; i++)
-		CHECK(EXPECT_EQ(end_post_recv(&end, i, sge,
-					      (int)(end.info.max_recv_sge < END_MAX_SGE
-							    ? end.info.max_recv_sge
-							    : END_MAX_SGE)),
+	ep_open(&ep, &config, EP_HERE);
+	CHECK(ep_bring_to(&ep, &ep.local, IBV_QPS_INIT) == 0);
+	for (int i = 0; i < EP_MAX_SGE; i++)
+		sge[i] = ep_sge(&ep, (size_t)i * 64, 64);
+	EXPECT(ep.cap.max_recv_wr >= asked);
+	for (uint32_t i = 0; i < ep.cap.max_recv_wr; i++)
+		CHECK(EXPECT_EQ(ep_post_recv(&ep, i, sge,
+					     (int)(ep.cap.max_recv_sge < EP_MAX_SGE
+							   ? ep.cap.max_recv_sge
+							   : EP_MAX_SGE)),
 				0));
-	EXPECT_EQ(end_post_recv(&end, 0, NULL, 0), ENOMEM);
+	EXPECT_EQ(ep_post_recv(&ep, 0, NULL, 0), ENOMEM);
 	expect_case("receive queue of %u: each comes back once", asked);
-	CHECK(end_move(&end, IBV_QPS_ERR) == 0);
-	for (uint32_t i = 0; i < end.info.max_recv_wr; i++) {
+	CHECK(ep_move(&ep, IBV_QPS_ERR) == 0);
+	for (uint32_t i = 0; i < ep.cap.max_recv_wr; i++) {
 		struct ibv_wc wc;
 
-		EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
+		EXPECT_STATUS(ep_poll_one(&ep, EP_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 		EXPECT_EQ(wc.wr_id, i);
 	}
-	EXPECT_EQ(end_poll_none(&end, END_RECV_CQ), 0);
-	end_close(&end);
+	EXPECT_EQ(ep_poll_none(&ep, EP_RECV_CQ), 0);
+	ep_close(&ep);
 }
 
 static uint32_t pattern(size_t i)
@@ -141,45 +141,45 @@ static uint32_t pattern(size_t i)
 /* A message gathered from max_sge pieces and scattered into max_sge pieces. */
 static void all_elements(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
-	struct ibv_sge from[END_MAX_SGE], to[END_MAX_SGE];
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct ibv_sge from[EP_MAX_SGE], to[EP_MAX_SGE];
 	struct ibv_send_wr wr;
 	struct ibv_wc wc;
-	struct end end;
+	struct endpoint ep;
 	int n;
 
 	expect_case("max_sge elements");
-	n = device.max_sge < END_MAX_SGE ? device.max_sge : END_MAX_SGE;
-	config.send_sge = config.recv_sge = (uint32_t)n;
-	end_open(&end, &config, END_HERE);
-	end_link(&end, &end);
+	n = device.max_sge < EP_MAX_SGE ? device.max_sge : EP_MAX_SGE;
+	config.cap.max_send_sge = config.cap.max_recv_sge = (uint32_t)n;
+	ep_open(&ep, &config, EP_HERE);
+	ep_link(&ep, &ep);
 	for (int i = 0; i < n; i++) {
-		from[i] = end_sge(&end, (size_t)i * 256, 100);
-		to[i] = end_sge(&end, 32768 + (size_t)(n - 1 - i) * 256, 100);
+		from[i] = ep_sge(&ep, (size_t)i * 256, 100);
+		to[i] = ep_sge(&ep, 32768 + (size_t)(n - 1 - i) * 256, 100);
 		for (size_t j = 0; j < 100; j++)
-			end.buf[(size_t)i * 256 + j] = (uint8_t)pattern((size_t)i * 100 + j);
+			ep.buffer[(size_t)i * 256 + j] = (uint8_t)pattern((size_t)i * 100 + j);
 	}
-	CHECK(end_post_recv(&end, 1, to, n) == 0);
-	wr = end_wr(IBV_WR_SEND, 2, from, n);
-	CHECK(end_post_send(&end, &wr) == 0);
-	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	CHECK(ep_post_recv(&ep, 1, to, n) == 0);
+	wr = ep_wr(IBV_WR_SEND, 2, from, n);
+	CHECK(ep_post_send(&ep, &wr) == 0);
+	EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&ep, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.byte_len, n * 100);
 	for (int i = 0; i < n; i++)
 		for (size_t j = 0; j < 100; j++) {
-			uint8_t got = end.buf[32768 + (size_t)(n - 1 - i) * 256 + j];
+			uint8_t got = ep.buffer[32768 + (size_t)(n - 1 - i) * 256 + j];
 
 			if (got != (uint8_t)pattern((size_t)i * 100 + j)) {
 				EXPECT_SAY(false, "byte %zu of element %d differs", j, i);
 				break;
 			}
 		}
-	end_close(&end);
+	ep_close(&ep);
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	{
 		struct ibv_context *ctx = device_open();
 

@@ -13,22 +13,22 @@
 #include "support/endpoint.h"
 #include "support/xrc.h"
 
-static struct endpoint endpoint;
+static struct resources resources;
 
 static void xrc_queue_by_builder(void)
 {
-	struct ibv_xrcd *xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
+	struct ibv_xrcd *xrcd = xrc_domain(resources.context, NULL, O_CREAT);
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_XRC_SEND,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = endpoint.pd,
-		.send_cq = endpoint.cq,
+		.pd = resources.pd,
+		.send_cq = resources.cq,
 		.cap = {.max_send_wr = 4, .max_send_sge = 1, .max_inline_data = 16},
 		.send_ops_flags = IBV_QP_EX_WITH_SEND,
 	};
-	struct qp_settings settings;
+	struct ep_config config;
 	struct xrc_queue queue;
-	struct side sender;
+	struct endpoint sender;
 	struct peer receiver;
 	struct ibv_qp_ex *ex;
 	struct ibv_qp *qp;
@@ -36,19 +36,19 @@ static void xrc_queue_by_builder(void)
 
 	promise("ibv_wr_set_xrc_srqn names the queue that a request of the builders is for");
 	CHECK(xrcd);
-	qp_settings_default(&settings, IBV_QPT_XRC_SEND);
-	xrc_queue_open(&queue, &endpoint, xrcd);
-	qp = xrc_receiver(endpoint.context, xrcd);
+	config = ep_defaults(IBV_QPT_XRC_SEND);
+	xrc_queue_open(&queue, &resources, xrcd);
+	qp = xrc_receiver(resources.context, xrcd);
 	CHECK(qp);
-	xrc_sender_open(&sender, &endpoint);
+	xrc_sender_open(&sender, &resources);
 	CHECK_ZERO(ibv_destroy_qp(sender.qp));
-	sender.qp = ibv_create_qp_ex(endpoint.context, &init);
+	sender.qp = ibv_create_qp_ex(resources.context, &init);
 	CHECK(sender.qp);
-	qp_to_init(sender.qp, &settings);
+	ep_init_qp(sender.qp, &config);
 	sender.local.qpn = sender.qp->qp_num;
-	xrc_receiver_connect(&endpoint, qp, &sender.local);
-	receiver = xrc_peer(&endpoint, qp);
-	side_connect(&sender, &receiver);
+	xrc_receiver_connect(&resources, qp, &sender.local);
+	receiver = xrc_peer(&resources, qp);
+	ep_connect(&sender, &receiver);
 	ex = ibv_qp_to_qp_ex(sender.qp);
 	CHECK(ex);
 	xrc_post(&queue, 5, 0, 64);
@@ -59,22 +59,22 @@ static void xrc_queue_by_builder(void)
 	ibv_wr_set_xrc_srqn(ex, queue.number);
 	ibv_wr_set_inline_data(ex, "twelve bytes", 12);
 	CHECK_ZERO(ibv_wr_complete(ex));
-	completion_expect(endpoint.cq, 6, IBV_WC_SUCCESS, NULL);
+	completion_expect(resources.cq, 6, IBV_WC_SUCCESS, NULL);
 	completion_expect(queue.cq, 5, IBV_WC_SUCCESS, &wc);
 	CHECK_EQ(wc.byte_len, 12);
 	CHECK(!memcmp(queue.buffer, "twelve bytes", 12));
-	side_close(&sender);
+	ep_close(&sender);
 	CHECK_ZERO(ibv_destroy_qp(qp));
 	xrc_queue_close(&queue);
 	CHECK_ZERO(ibv_close_xrcd(xrcd));
 }
 
-/* A window of type 2 on the side's buffer, bound. */
-static struct ibv_mw *bind_window(struct side *side)
+/* A window of type 2 on the endpoint's buffer, bound. */
+static struct ibv_mw *bind_window(struct endpoint *ep)
 {
-	struct ibv_mw *mw = ibv_alloc_mw(endpoint.pd, IBV_MW_TYPE_2);
-	struct ibv_mr *mr = ibv_reg_mr(endpoint.pd, side->buffer, side->size,
-				       ENDPOINT_ALL_ACCESS | IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = ibv_alloc_mw(resources.pd, IBV_MW_TYPE_2);
+	struct ibv_mr *mr =
+		ibv_reg_mr(resources.pd, ep->buffer, ep->size, EP_ACCESS | IBV_ACCESS_MW_BIND);
 	struct ibv_send_wr *bad, wr = {
 					 .wr_id = 1,
 					 .opcode = IBV_WR_BIND_MW,
@@ -82,50 +82,50 @@ static struct ibv_mw *bind_window(struct side *side)
 				 };
 
 	CHECK(mw && mr);
-	CHECK_ZERO(ibv_dereg_mr(side->mr));
-	side->mr = mr;
+	CHECK_ZERO(ibv_dereg_mr(ep->mr));
+	ep->mr = mr;
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
 		.mr = mr,
-		.addr = (uintptr_t)side->buffer,
-		.length = side->size,
+		.addr = (uintptr_t)ep->buffer,
+		.length = ep->size,
 		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
-	CHECK_ZERO(ibv_post_send(side->qp, &wr, &bad));
-	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(ibv_post_send(ep->qp, &wr, &bad));
+	completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 	return mw;
 }
 
 static void invalidated_key(void)
 {
 	struct ibv_cq_init_attr_ex init = {.cqe = 8, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN};
-	struct ibv_cq_ex *cq = ibv_create_cq_ex(endpoint.context, &init);
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(resources.context, &init);
 	struct ibv_send_wr *bad, wr = {
 					 .wr_id = 2,
 					 .opcode = IBV_WR_SEND_WITH_INV,
 					 .send_flags = IBV_SEND_SIGNALED,
 				 };
 	struct ibv_poll_cq_attr poll = {0};
-	struct qp_settings settings;
-	struct side near, far;
+	struct ep_config config;
+	struct endpoint near, far;
 	struct ibv_mw *mw;
 	uint32_t rkey;
 	int err;
 
 	promise("ibv_wc_read_invalidated_rkey tells the key that a message invalidated");
 	CHECK(cq);
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.recv_cq = ibv_cq_ex_to_cq(cq);
-	side_open(&near, &endpoint, NULL, NULL, 4096);
-	side_open(&far, &endpoint, &settings, NULL, 4096);
-	sides_connect(&near, &far);
+	config = ep_defaults(IBV_QPT_RC);
+	config.recv_cq = ibv_cq_ex_to_cq(cq);
+	ep_open_on(&near, &resources, NULL, NULL, 4096);
+	ep_open_on(&far, &resources, &config, NULL, 4096);
+	ep_link(&near, &far);
 	mw = bind_window(&far);
 	rkey = mw->rkey;
-	CHECK_ZERO(post_receive(&far, 9, 0, 64));
+	CHECK_ZERO(ep_recv(&far, 9, 0, 64));
 	wr.invalidate_rkey = rkey;
 	CHECK_ZERO(ibv_post_send(near.qp, &wr, &bad));
-	completion_expect(endpoint.cq, 2, IBV_WC_SUCCESS, NULL);
+	completion_expect(resources.cq, 2, IBV_WC_SUCCESS, NULL);
 	do {
 		err = ibv_start_poll(cq, &poll);
 	} while (err == ENOENT);
@@ -136,8 +136,8 @@ static void invalidated_key(void)
 	CHECK_EQ(ibv_wc_read_invalidated_rkey(cq), rkey);
 	ibv_end_poll(cq);
 	CHECK_ZERO(ibv_dealloc_mw(mw));
-	side_close(&near);
-	side_close(&far);
+	ep_close(&near);
+	ep_close(&far);
 	CHECK_ZERO(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
@@ -147,10 +147,10 @@ static void basic_queue(void)
 		.attr = {.max_wr = 4, .max_sge = 1},
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
 		.srq_type = IBV_SRQT_BASIC,
-		.pd = endpoint.pd,
+		.pd = resources.pd,
 	};
 	struct ibv_recv_wr *bad, wr = {.wr_id = 1};
-	struct ibv_srq *srq = ibv_create_srq_ex(endpoint.context, &attr);
+	struct ibv_srq *srq = ibv_create_srq_ex(resources.context, &attr);
 
 	promise("IBV_SRQT_BASIC is what ibv_create_srq makes");
 	CHECK(srq);
@@ -164,7 +164,7 @@ static void huge_flag(void)
 	struct ibv_mr *mr;
 
 	promise("IBV_ACCESS_HUGETLB is taken for memory of any page size");
-	mr = ibv_reg_mr(endpoint.pd, buffer + 1, 100, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_HUGETLB);
+	mr = ibv_reg_mr(resources.pd, buffer + 1, 100, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_HUGETLB);
 	CHECK(mr && mr->length == 100);
 	CHECK_ZERO(ibv_dereg_mr(mr));
 }
@@ -172,11 +172,11 @@ static void huge_flag(void)
 int main(void)
 {
 	watchdog(60);
-	endpoint_open(&endpoint, 64, false);
+	resources_open(&resources, 64, false);
 	xrc_queue_by_builder();
 	invalidated_key();
 	basic_queue();
 	huge_flag();
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }

@@ -8,28 +8,28 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define BOTH     (IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
 #define WRITABLE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
-static struct end near, far;
-static enum end_place place;
+static struct endpoint near, far;
+static enum ep_place place;
 
 static void open_pair(uint32_t region, uint32_t queue)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 
 	config.send_ops = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_RDMA_WRITE;
 	config.mr_access = WRITABLE | region;
-	config.qp_access = IBV_ACCESS_REMOTE_WRITE | queue;
-	end_pair(&near, &far, &config, &config, place);
+	config.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | queue;
+	ep_pair(&near, &far, &config, &config, place);
 }
 
 static void close_pair(void)
 {
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 /* A WRITE and the FLUSH behind it in one batch; the status of the FLUSH. */
@@ -39,28 +39,28 @@ static int flush(uint32_t rkey, uint64_t addr, size_t length, uint8_t type, uint
 	struct ibv_wc wc;
 	int status;
 
-	end_fill(&near, 0, 0x3c, 64);
+	ep_fill(&near, 0, 0x3c, 64);
 	ibv_wr_start(ex);
 	ex->wr_id = 1;
 	ex->wr_flags = IBV_SEND_SIGNALED;
-	ibv_wr_rdma_write(ex, far.info.rkey, far.info.addr + 4096);
-	ibv_wr_set_sge(ex, near.info.lkey, near.info.addr, 64);
+	ibv_wr_rdma_write(ex, far.local.rkey, far.local.addr + 4096);
+	ibv_wr_set_sge(ex, near.lkey, near.local.addr, 64);
 	ex->wr_id = 2;
 	ibv_wr_flush(ex, rkey, addr, length, type, level);
 	CHECK(ibv_wr_complete(ex) == 0);
-	EXPECT_STATUS(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 1);
-	status = end_poll_one(&near, END_SEND_CQ, &wc);
+	status = ep_poll_one(&near, EP_SEND_CQ, &wc);
 	EXPECT_EQ(wc.wr_id, 2);
 	if (status == IBV_WC_SUCCESS) {
 		EXPECT_EQ(wc.opcode, IBV_WC_FLUSH);
-		EXPECT(end_is_filled(&far, 4096, 0x3c, 64));
-		end_fill(&far, 4096, 0, 64);
+		EXPECT(ep_is_filled(&far, 4096, 0x3c, 64));
+		ep_fill(&far, 4096, 0, 64);
 		return status;
 	}
-	CHECK(end_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(end_move(&far, IBV_QPS_RESET) == 0);
-	end_link(&near, &far);
+	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
+	ep_link(&near, &far);
 	return status;
 }
 
@@ -70,19 +70,19 @@ static void every_type_and_level(void)
 	for (int type = 1; type <= 3; type++) {
 		for (int level = IBV_FLUSH_RANGE; level <= IBV_FLUSH_MR; level++) {
 			expect_case("type %u level %u", type, level);
-			EXPECT_STATUS(flush(far.info.rkey, far.info.addr + 4096, 64, (uint8_t)type,
-					    (uint8_t)level),
+			EXPECT_STATUS(flush(far.local.rkey, far.local.addr + 4096, 64,
+					    (uint8_t)type, (uint8_t)level),
 				      IBV_WC_SUCCESS);
 		}
 	}
 	expect_case("a range that ends where the region does, at any byte");
-	EXPECT_STATUS(flush(far.info.rkey, far.info.addr + far.config.buf_len - 5, 5,
+	EXPECT_STATUS(flush(far.local.rkey, far.local.addr + far.config.buf_len - 5, 5,
 			    IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE),
 		      IBV_WC_SUCCESS);
 	expect_case("the whole region: address and length do not matter");
-	EXPECT_STATUS(flush(far.info.rkey, 1, 0, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR), IBV_WC_SUCCESS);
+	EXPECT_STATUS(flush(far.local.rkey, 1, 0, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR), IBV_WC_SUCCESS);
 	expect_case("no bytes: no key is looked at");
-	EXPECT_STATUS(flush(far.info.rkey + 1, 1, 0, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE),
+	EXPECT_STATUS(flush(far.local.rkey + 1, 1, 0, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE),
 		      IBV_WC_SUCCESS);
 	close_pair();
 }
@@ -112,7 +112,7 @@ static void rights(void)
 		for (int level = IBV_FLUSH_RANGE; level <= IBV_FLUSH_MR; level++) {
 			expect_case("rights: %s, level %u", rows[i].name, level);
 			open_pair(rows[i].region, rows[i].queue);
-			EXPECT_STATUS(flush(far.info.rkey, far.info.addr, 64, rows[i].type,
+			EXPECT_STATUS(flush(far.local.rkey, far.local.addr, 64, rows[i].type,
 					    (uint8_t)level),
 				      rows[i].status);
 			close_pair();
@@ -124,18 +124,18 @@ static void wrong_targets(void)
 {
 	open_pair(BOTH, BOTH);
 	expect_case("unknown key");
-	EXPECT_STATUS(flush(far.info.rkey + 1, far.info.addr, 64, IBV_FLUSH_GLOBAL,
+	EXPECT_STATUS(flush(far.local.rkey + 1, far.local.addr, 64, IBV_FLUSH_GLOBAL,
 			    IBV_FLUSH_RANGE),
 		      IBV_WC_REM_ACCESS_ERR);
 	expect_case("unknown key, whole region");
-	EXPECT_STATUS(flush(far.info.rkey + 1, far.info.addr, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR),
+	EXPECT_STATUS(flush(far.local.rkey + 1, far.local.addr, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR),
 		      IBV_WC_REM_ACCESS_ERR);
 	expect_case("a byte too many");
-	EXPECT_STATUS(flush(far.info.rkey, far.info.addr, far.config.buf_len + 1, IBV_FLUSH_GLOBAL,
-			    IBV_FLUSH_RANGE),
+	EXPECT_STATUS(flush(far.local.rkey, far.local.addr, far.config.buf_len + 1,
+			    IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE),
 		      IBV_WC_REM_ACCESS_ERR);
 	expect_case("longer than any message");
-	EXPECT_STATUS(flush(far.info.rkey, far.info.addr, (1ull << 31) + 1, IBV_FLUSH_GLOBAL,
+	EXPECT_STATUS(flush(far.local.rkey, far.local.addr, (1ull << 31) + 1, IBV_FLUSH_GLOBAL,
 			    IBV_FLUSH_RANGE),
 		      IBV_WC_LOC_LEN_ERR);
 	close_pair();
@@ -155,20 +155,20 @@ static void wrong_arguments(void)
 
 		expect_case("type %u, level %u", bad[i][0], bad[i][1]);
 		ibv_wr_start(ex);
-		ibv_wr_flush(ex, far.info.rkey, far.info.addr, 64, bad[i][0], bad[i][1]);
+		ibv_wr_flush(ex, far.local.rkey, far.local.addr, 64, bad[i][0], bad[i][1]);
 		EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
 	}
 	expect_case("ibv_post_send");
-	wr = end_wr(IBV_WR_FLUSH, 3, NULL, 0);
-	EXPECT_EQ(end_post_send(&near, &wr), EINVAL);
-	EXPECT_EQ(end_state(&near), IBV_QPS_RTS);
-	EXPECT_EQ(end_poll_none(&near, END_SEND_CQ), 0);
+	wr = ep_wr(IBV_WR_FLUSH, 3, NULL, 0);
+	EXPECT_EQ(ep_post_send(&near, &wr), EINVAL);
+	EXPECT_EQ(ep_state(&near), IBV_QPS_RTS);
+	EXPECT_EQ(ep_poll_none(&near, EP_SEND_CQ), 0);
 	close_pair();
 }
 
 int main(int argc, char **argv)
 {
-	place = end_main(argc, argv);
+	place = ep_main(argc, argv);
 	every_type_and_level();
 	rights();
 	wrong_targets();

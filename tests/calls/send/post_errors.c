@@ -7,49 +7,49 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
 /* A queue pair linked to itself, and an address handle to it for UD. */
-static struct end end;
+static struct endpoint ep;
 static struct ibv_ah *ah;
 
 static void open_end(enum ibv_qp_type type)
 {
-	struct end_config config = end_defaults(type);
+	struct ep_config config = ep_defaults(type);
 
-	config.send_wr = 8;
-	config.recv_wr = 8;
-	config.send_sge = 2;
-	config.recv_sge = 2;
-	end_open(&end, &config, END_HERE);
-	end_link(&end, &end);
-	ah = end_ah(&end, &end.info);
+	config.cap.max_send_wr = 8;
+	config.cap.max_recv_wr = 8;
+	config.cap.max_send_sge = 2;
+	config.cap.max_recv_sge = 2;
+	ep_open(&ep, &config, EP_HERE);
+	ep_link(&ep, &ep);
+	ah = ep_ah(&ep, &ep.local);
 }
 
 static void close_end(void)
 {
 	EXPECT_EQ(ibv_destroy_ah(ah), 0);
-	end_close(&end);
+	ep_close(&ep);
 }
 
 static struct ibv_send_wr request(enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge *sge,
 				  int num_sge)
 {
-	struct ibv_send_wr wr = end_wr(opcode, wr_id, sge, num_sge);
+	struct ibv_send_wr wr = ep_wr(opcode, wr_id, sge, num_sge);
 
-	if (end.config.type == IBV_QPT_UD) {
+	if (ep.config.type == IBV_QPT_UD) {
 		wr.wr.ud.ah = ah;
-		wr.wr.ud.remote_qpn = end.info.qpn;
-		wr.wr.ud.remote_qkey = end.config.qkey;
+		wr.wr.ud.remote_qpn = ep.local.qpn;
+		wr.wr.ud.remote_qkey = ep.config.qkey;
 	} else if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = end.info.addr;
-		wr.wr.atomic.rkey = end.info.rkey;
+		wr.wr.atomic.remote_addr = ep.local.addr;
+		wr.wr.atomic.rkey = ep.local.rkey;
 	} else {
-		wr.wr.rdma.remote_addr = end.info.addr;
-		wr.wr.rdma.rkey = end.info.rkey;
+		wr.wr.rdma.remote_addr = ep.local.addr;
+		wr.wr.rdma.rkey = ep.local.rkey;
 	}
 	return wr;
 }
@@ -58,10 +58,10 @@ static void refuse(struct ibv_send_wr *wr, int err)
 {
 	struct ibv_send_wr *bad = NULL;
 
-	EXPECT_EQ(ibv_post_send(end.qp, wr, &bad), err);
+	EXPECT_EQ(ibv_post_send(ep.qp, wr, &bad), err);
 	EXPECT(bad == wr);
-	EXPECT_EQ(end_poll_none(&end, END_SEND_CQ), 0);
-	EXPECT_EQ(end_state(&end), IBV_QPS_RTS);
+	EXPECT_EQ(ep_poll_none(&ep, EP_SEND_CQ), 0);
+	EXPECT_EQ(ep_state(&ep), IBV_QPS_RTS);
 }
 
 static void at_the_call(enum ibv_qp_type type)
@@ -71,24 +71,24 @@ static void at_the_call(enum ibv_qp_type type)
 
 	open_end(type);
 	for (int i = 0; i < 3; i++)
-		sge[i] = end_sge(&end, 0, 8);
+		sge[i] = ep_sge(&ep, 0, 8);
 	expect_case("type %d: opcode outside the enum", (int)type);
 	wr = request((enum ibv_wr_opcode)200, 1, sge, 1);
 	refuse(&wr, EINVAL);
 	wr = request((enum ibv_wr_opcode) - 1, 1, sge, 1);
 	refuse(&wr, EINVAL);
 	expect_case("type %d: num_sge", (int)type);
-	wr = request(IBV_WR_SEND, 1, sge, (int)end.info.max_send_sge + 1);
+	wr = request(IBV_WR_SEND, 1, sge, (int)ep.cap.max_send_sge + 1);
 	refuse(&wr, EINVAL);
 	wr = request(IBV_WR_SEND, 1, sge, -1);
 	refuse(&wr, EINVAL);
 	expect_case("type %d: inline too long", (int)type);
-	sge[0].length = end.info.max_inline + 1;
+	sge[0].length = ep.cap.max_inline_data + 1;
 	wr = request(IBV_WR_SEND, 1, sge, 1);
 	wr.send_flags |= IBV_SEND_INLINE;
 	refuse(&wr, EINVAL);
 	expect_case("type %d: inline too long by two elements", (int)type);
-	sge[0].length = end.info.max_inline;
+	sge[0].length = ep.cap.max_inline_data;
 	sge[1].length = 1;
 	wr = request(IBV_WR_SEND, 1, sge, 2);
 	wr.send_flags |= IBV_SEND_INLINE;
@@ -123,22 +123,22 @@ static void bad_in_a_list(enum ibv_qp_type type)
 	expect_case("type %d: third of a send list is bad", (int)type);
 	open_end(type);
 	for (int i = 0; i < 4; i++) {
-		struct ibv_sge into = end_sge(&end, 0, 256);
+		struct ibv_sge into = ep_sge(&ep, 0, 256);
 
-		CHECK(end_post_recv(&end, 10u + (uint64_t)i, &into, 1) == 0);
+		CHECK(ep_post_recv(&ep, 10u + (uint64_t)i, &into, 1) == 0);
 		wr[i] = request(IBV_WR_SEND, (uint64_t)i, NULL, 0);
 		wr[i].next = i < 3 ? &wr[i + 1] : NULL;
 	}
 	wr[2].num_sge = 100;
-	EXPECT_EQ(ibv_post_send(end.qp, wr, &bad), EINVAL);
+	EXPECT_EQ(ibv_post_send(ep.qp, wr, &bad), EINVAL);
 	EXPECT(bad == &wr[2]);
 	for (uint64_t i = 0; i < 2; i++) {
-		EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc.wr_id, i);
 	}
-	EXPECT_EQ(end_poll_none(&end, END_SEND_CQ), 0);
+	EXPECT_EQ(ep_poll_none(&ep, EP_SEND_CQ), 0);
 	for (uint64_t i = 0; i < 2; i++) {
-		EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&ep, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc.wr_id, 10 + i);
 	}
 
@@ -148,20 +148,20 @@ static void bad_in_a_list(enum ibv_qp_type type)
 		recv[i].wr_id = 20 + i;
 		recv[i].next = i < 3 ? &recv[i + 1] : NULL;
 	}
-	recv[2].num_sge = (int)end.info.max_recv_sge + 1;
-	EXPECT_EQ(ibv_post_recv(end.qp, recv, &bad_recv), EINVAL);
+	recv[2].num_sge = (int)ep.cap.max_recv_sge + 1;
+	EXPECT_EQ(ibv_post_recv(ep.qp, recv, &bad_recv), EINVAL);
 	EXPECT(bad_recv == &recv[2]);
-	CHECK(end_move(&end, IBV_QPS_ERR) == 0);
+	CHECK(ep_move(&ep, IBV_QPS_ERR) == 0);
 	{
 		/* What flushes are the two of the first four that were not used, and these two. */
 		static const uint64_t want[] = {12, 13, 20, 21};
 
 		for (int i = 0; i < 4; i++) {
-			EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
+			EXPECT_STATUS(ep_poll_one(&ep, EP_RECV_CQ, &wc), IBV_WC_WR_FLUSH_ERR);
 			EXPECT_EQ(wc.wr_id, want[i]);
 		}
 	}
-	EXPECT_EQ(end_poll_none(&end, END_RECV_CQ), 0);
+	EXPECT_EQ(ep_poll_none(&ep, EP_RECV_CQ), 0);
 	close_end();
 }
 
@@ -174,13 +174,13 @@ static void endless_list(void)
 	expect_case("endless receive list");
 	open_end(IBV_QPT_UD);
 	recv.next = &recv;
-	EXPECT_EQ(ibv_post_recv(end.qp, &recv, &bad_recv), ENOMEM);
+	EXPECT_EQ(ibv_post_recv(ep.qp, &recv, &bad_recv), ENOMEM);
 	EXPECT(bad_recv == &recv);
 	expect_case("endless send list");
 	wr = request(IBV_WR_SEND, 1, NULL, 0);
 	wr.send_flags = 0;
 	wr.next = &wr;
-	EXPECT_EQ(ibv_post_send(end.qp, &wr, &bad), ENOMEM);
+	EXPECT_EQ(ibv_post_send(ep.qp, &wr, &bad), ENOMEM);
 	EXPECT(bad == &wr);
 	close_end();
 }
@@ -238,7 +238,7 @@ static void bad_arguments(enum ibv_qp_type type)
 	struct ibv_wc wc;
 
 	open_end(type);
-	sge = end_sge(&end, 0, 8);
+	sge = ep_sge(&ep, 0, 8);
 	for (size_t i = 0; i < sizeof(bad_requests) / sizeof(bad_requests[0]); i++) {
 		if (!(bad_requests[i].types & 1u << type))
 			continue;
@@ -247,23 +247,23 @@ static void bad_arguments(enum ibv_qp_type type)
 		if (bad_requests[i].spoil)
 			bad_requests[i].spoil(&wr);
 		bad = NULL;
-		EXPECT_EQ(ibv_post_send(end.qp, &wr, &bad), EINVAL);
+		EXPECT_EQ(ibv_post_send(ep.qp, &wr, &bad), EINVAL);
 		EXPECT(bad == &wr);
 	}
 	for (size_t i = 0; i < 4; i++) {
-		const int counts[] = {(int)end.info.max_recv_sge + 1, INT32_MAX, -1, INT32_MIN};
+		const int counts[] = {(int)ep.cap.max_recv_sge + 1, INT32_MAX, -1, INT32_MIN};
 		struct ibv_recv_wr recv = {.sg_list = &sge, .num_sge = counts[i]}, *bad_recv = NULL;
 
 		expect_case("type %d: a receive of %d elements", (int)type, counts[i]);
-		EXPECT_EQ(ibv_post_recv(end.qp, &recv, &bad_recv), EINVAL);
+		EXPECT_EQ(ibv_post_recv(ep.qp, &recv, &bad_recv), EINVAL);
 		EXPECT(bad_recv == &recv);
 	}
 	expect_case("type %d: nothing was posted, and the queue pair works", (int)type);
-	CHECK(end_post_recv(&end, 9, NULL, 0) == 0);
-	CHECK(end_post_recv(&end, 9, NULL, 0) == 0);
+	CHECK(ep_post_recv(&ep, 9, NULL, 0) == 0);
+	CHECK(ep_post_recv(&ep, 9, NULL, 0) == 0);
 	wr = request(IBV_WR_SEND, 2, NULL, 0);
-	EXPECT_EQ(end_post_send(&end, &wr), 0);
-	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_EQ(ep_post_send(&ep, &wr), 0);
+	EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	EXPECT_EQ(wc.wr_id, 2);
 	close_end();
 }
@@ -281,24 +281,24 @@ static void inline_pieces(enum ibv_qp_type type)
 
 	expect_case("type %d: all the inline data, in more pieces than max_send_sge", (int)type);
 	open_end(type);
-	CHECK(end.info.max_send_sge < 8 && end.info.max_inline >= 8);
-	piece = end.info.max_inline / 8;
+	CHECK(ep.cap.max_send_sge < 8 && ep.cap.max_inline_data >= 8);
+	piece = ep.cap.max_inline_data / 8;
 	for (int i = 0; i < 8; i++) {
-		sge[i] = end_sge(&end, (size_t)i * 512, piece);
+		sge[i] = ep_sge(&ep, (size_t)i * 512, piece);
 		sge[i].lkey = 0xdeadbeef; /* not looked at */
-		end_fill(&end, (size_t)i * 512, 'a' + i, piece);
+		ep_fill(&ep, (size_t)i * 512, 'a' + i, piece);
 	}
-	sge[7].length += end.info.max_inline % 8;
-	into = end_sge(&end, 8192, 4096);
-	CHECK(end_post_recv(&end, 9, &into, 1) == 0);
+	sge[7].length += ep.cap.max_inline_data % 8;
+	into = ep_sge(&ep, 8192, 4096);
+	CHECK(ep_post_recv(&ep, 9, &into, 1) == 0);
 	wr = request(IBV_WR_SEND, 2, sge, 8);
 	wr.send_flags |= IBV_SEND_INLINE;
-	EXPECT_EQ(ibv_post_send(end.qp, &wr, &(struct ibv_send_wr *){NULL}), 0);
-	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
-	EXPECT_EQ(wc.byte_len, end.info.max_inline + grh);
+	EXPECT_EQ(ibv_post_send(ep.qp, &wr, &(struct ibv_send_wr *){NULL}), 0);
+	EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(&ep, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_EQ(wc.byte_len, ep.cap.max_inline_data + grh);
 	for (int i = 0; i < 8; i++)
-		EXPECT(end_is_filled(&end, 8192 + grh + (size_t)i * piece, 'a' + i, piece));
+		EXPECT(ep_is_filled(&ep, 8192 + grh + (size_t)i * piece, 'a' + i, piece));
 	close_end();
 }
 
@@ -310,8 +310,8 @@ static void inline_pieces(enum ibv_qp_type type)
 static void unfit_datagram(enum ibv_wr_opcode opcode, uint64_t remote_addr)
 {
 	struct ibv_qp_attr again = {.qp_state = IBV_QPS_RTS};
-	struct ibv_sge sge = end_sge(&end, 0, 8);
-	struct ibv_send_wr wr = end_wr(opcode, 3, &sge, 1), *bad;
+	struct ibv_sge sge = ep_sge(&ep, 0, 8);
+	struct ibv_send_wr wr = ep_wr(opcode, 3, &sge, 1), *bad;
 	struct ibv_wc wc;
 
 	expect_case("UD: opcode %d and %#llx in the handle's place", (int)opcode,
@@ -319,11 +319,11 @@ static void unfit_datagram(enum ibv_wr_opcode opcode, uint64_t remote_addr)
 	memset(&wr.wr, 0, sizeof(wr.wr));
 	wr.wr.rdma.remote_addr = remote_addr;
 	wr.wr.rdma.rkey = 1;
-	EXPECT_EQ(ibv_post_send(end.qp, &wr, &bad), 0);
-	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_LOC_QP_OP_ERR);
+	EXPECT_EQ(ibv_post_send(ep.qp, &wr, &bad), 0);
+	EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_LOC_QP_OP_ERR);
 	EXPECT_EQ(wc.wr_id, 3);
-	EXPECT_EQ(end_state(&end), IBV_QPS_SQE);
-	CHECK(end_modify(&end, &again, IBV_QP_STATE) == 0);
+	EXPECT_EQ(ep_state(&ep), IBV_QPS_SQE);
+	CHECK(ep_modify(&ep, &again, IBV_QP_STATE) == 0);
 }
 
 static void unfit_datagrams(void)
@@ -348,20 +348,20 @@ static void unfit(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
 
 	expect_case("type %d: opcode %d does not fit", (int)type, (int)opcode);
 	open_end(type);
-	sge = end_sge(&end, 0, 8);
+	sge = ep_sge(&ep, 0, 8);
 	wr = request(opcode, 3, &sge, 1);
 	wr.send_flags = 0; /* an error is told anyway */
-	EXPECT_EQ(end_post_send(&end, &wr), 0);
-	EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_LOC_QP_OP_ERR);
+	EXPECT_EQ(ep_post_send(&ep, &wr), 0);
+	EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_LOC_QP_OP_ERR);
 	EXPECT_EQ(wc.wr_id, 3);
 	EXPECT(wc.vendor_err != 0);
-	EXPECT_EQ(end_state(&end), type == IBV_QPT_RC ? IBV_QPS_ERR : IBV_QPS_SQE);
+	EXPECT_EQ(ep_state(&ep), type == IBV_QPT_RC ? IBV_QPS_ERR : IBV_QPS_SQE);
 	close_end();
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		at_the_call(types[i]);
 		bad_in_a_list(types[i]);

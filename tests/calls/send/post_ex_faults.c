@@ -10,15 +10,15 @@
 #include <infiniband/verbs.h>
 
 #include "builders.h"
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static struct ibv_sge elements[3];
 static uint8_t bytes[2 * INLINE];
 
 static void sge_first(void)
 {
-	ibv_wr_set_sge(ex, end.info.lkey, end.info.addr, 8);
+	ibv_wr_set_sge(ex, ep.lkey, ep.local.addr, 8);
 }
 
 static void sge_list_first(void)
@@ -38,7 +38,7 @@ static void inline_list_first(void)
 
 static void address_first(void)
 {
-	ibv_wr_set_ud_addr(ex, ah, end.info.qpn, 1);
+	ibv_wr_set_ud_addr(ex, ah, ep.local.qpn, 1);
 }
 
 static void srqn_first(void)
@@ -91,26 +91,26 @@ static void inline_list_wraps_later(void)
 
 static void inline_read(void)
 {
-	ibv_wr_rdma_read(ex, end.info.rkey, end.info.addr);
+	ibv_wr_rdma_read(ex, ep.local.rkey, ep.local.addr);
 	ibv_wr_set_inline_data(ex, bytes, 8);
 }
 
 static void inline_compare(void)
 {
-	ibv_wr_atomic_cmp_swp(ex, end.info.rkey, end.info.addr, 1, 2);
+	ibv_wr_atomic_cmp_swp(ex, ep.local.rkey, ep.local.addr, 1, 2);
 	ibv_wr_set_inline_data(ex, bytes, 8);
 }
 
 static void inline_add(void)
 {
-	ibv_wr_atomic_fetch_add(ex, end.info.rkey, end.info.addr, 1);
+	ibv_wr_atomic_fetch_add(ex, ep.local.rkey, ep.local.addr, 1);
 	ibv_wr_set_inline_data_list(ex, 1, &(struct ibv_data_buf){bytes, 8});
 }
 
 static void no_handle(void)
 {
 	ibv_wr_send(ex);
-	ibv_wr_set_ud_addr(ex, NULL, end.info.qpn, 1);
+	ibv_wr_set_ud_addr(ex, NULL, ep.local.qpn, 1);
 }
 
 static void no_window(void)
@@ -130,22 +130,22 @@ static void no_window_right(void)
 
 static void no_value(void)
 {
-	ibv_wr_atomic_write(ex, end.info.rkey, end.info.addr, NULL);
+	ibv_wr_atomic_write(ex, ep.local.rkey, ep.local.addr, NULL);
 }
 
 static void flush_no_type(void)
 {
-	ibv_wr_flush(ex, end.info.rkey, end.info.addr, 8, 0, IBV_FLUSH_RANGE);
+	ibv_wr_flush(ex, ep.local.rkey, ep.local.addr, 8, 0, IBV_FLUSH_RANGE);
 }
 
 static void flush_unknown_type(void)
 {
-	ibv_wr_flush(ex, end.info.rkey, end.info.addr, 8, IBV_FLUSH_GLOBAL | 4, IBV_FLUSH_RANGE);
+	ibv_wr_flush(ex, ep.local.rkey, ep.local.addr, 8, IBV_FLUSH_GLOBAL | 4, IBV_FLUSH_RANGE);
 }
 
 static void flush_unknown_level(void)
 {
-	ibv_wr_flush(ex, end.info.rkey, end.info.addr, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR + 1);
+	ibv_wr_flush(ex, ep.local.rkey, ep.local.addr, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR + 1);
 }
 
 static void too_many(void)
@@ -218,7 +218,7 @@ static void table(enum ibv_qp_type type)
 		EXPECT_EQ(ibv_wr_complete(ex), 0);
 	}
 	expect_case("type %d: nothing of all that was posted", (int)type);
-	EXPECT_EQ(end_poll_none(&end, END_SEND_CQ), 0);
+	EXPECT_EQ(ep_poll_none(&ep, EP_SEND_CQ), 0);
 	builders_work();
 	builders_close();
 }
@@ -230,7 +230,7 @@ static void outside(void)
 
 	expect_case("no batch: complete, abort, requests and setters");
 	builders_open(IBV_QPT_RC);
-	into = end_sge(&end, 32768, 256);
+	into = ep_sge(&ep, 32768, 256);
 	EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
 	ibv_wr_abort(ex);
 	request_send(1);
@@ -238,19 +238,19 @@ static void outside(void)
 	builders_work();
 	EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
 	/* A setter that comes too late changes nothing of what was posted. */
-	end_fill(&end, 0, 0x11, 8);
-	end_fill(&end, 512, 0x22, 8);
-	CHECK(end_move(&end, IBV_QPS_SQD) == 0);
-	CHECK(end_post_recv(&end, 5, &into, 1) == 0);
+	ep_fill(&ep, 0, 0x11, 8);
+	ep_fill(&ep, 512, 0x22, 8);
+	CHECK(ep_move(&ep, IBV_QPS_SQD) == 0);
+	CHECK(ep_post_recv(&ep, 5, &into, 1) == 0);
 	ibv_wr_start(ex);
 	request_send(2);
 	EXPECT_EQ(ibv_wr_complete(ex), 0);
-	ibv_wr_set_sge(ex, end.info.lkey, end.info.addr + 512, 8);
+	ibv_wr_set_sge(ex, ep.lkey, ep.local.addr + 512, 8);
 	ibv_wr_abort(ex);
-	CHECK(end_move(&end, IBV_QPS_RTS) == 0);
+	CHECK(ep_move(&ep, IBV_QPS_RTS) == 0);
 	request_sent(2, IBV_WC_SUCCESS);
-	EXPECT_EQ(end_poll(&end, END_RECV_CQ, &(struct ibv_wc){0}, 1, END_WAIT_MS), 1);
-	EXPECT(end_is_filled(&end, 32768, 0x11, 8));
+	EXPECT_EQ(ep_poll(&ep, EP_RECV_CQ, &(struct ibv_wc){0}, 1, EP_WAIT_MS), 1);
+	EXPECT(ep_is_filled(&ep, 32768, 0x11, 8));
 	builders_close();
 }
 
@@ -266,19 +266,19 @@ static void reset_meanwhile(void)
 	ibv_wr_start(ex);
 	request_send(3);
 	request_bind(mw, IBV_ACCESS_REMOTE_READ);
-	CHECK(end_move(&end, IBV_QPS_RESET) == 0);
-	end_link(&end, &end);
+	CHECK(ep_move(&ep, IBV_QPS_RESET) == 0);
+	ep_link(&ep, &ep);
 	request_send(4);
 	EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
 	EXPECT_EQ(mw->rkey, key);
-	EXPECT_EQ(end_poll_none(&end, END_SEND_CQ), 0);
+	EXPECT_EQ(ep_poll_none(&ep, EP_SEND_CQ), 0);
 	builders_work();
 	builders_close();
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	table(IBV_QPT_RC);
 	table(IBV_QPT_UD);
 	outside();

@@ -10,8 +10,8 @@
 
 #include "builders.h"
 #include "support/check.h"
-#include "support/end.h"
-#include "support/walk.h"
+#include "support/endpoint.h"
+#include "support/qp_state.h"
 
 static uint8_t bytes[2 * INLINE];
 
@@ -29,14 +29,14 @@ static void windows(void)
 	ibv_wr_abort(ex);
 	EXPECT_EQ(mw->rkey, key);
 	expect_case("a window of a batch that is too late keeps its key");
-	CHECK(end_move(&end, IBV_QPS_RESET) == 0);
+	CHECK(ep_move(&ep, IBV_QPS_RESET) == 0);
 	ibv_wr_start(ex);
 	request_bind(mw, IBV_ACCESS_REMOTE_READ);
 	EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
 	EXPECT_EQ(mw->rkey, key);
 	expect_case(
 		"a window of a batch that was posted shows its new key; data means nothing to a bind");
-	end_link(&end, &end);
+	ep_link(&ep, &ep);
 	ibv_wr_start(ex);
 	request_bind(mw, IBV_ACCESS_REMOTE_READ);
 	ibv_wr_set_sge(ex, 0xdeadbeef, 1, 100000);
@@ -54,31 +54,31 @@ static void last_setter(void)
 
 	expect_case("elements after inline data");
 	builders_open(IBV_QPT_RC);
-	into = end_sge(&end, 32768, 8192);
-	end_fill(&end, 0, 0x33, 4096);
+	into = ep_sge(&ep, 32768, 8192);
+	ep_fill(&ep, 0, 0x33, 4096);
 	memset(bytes, 0x44, sizeof(bytes));
-	CHECK(end_post_recv(&end, 5, &into, 1) == 0);
+	CHECK(ep_post_recv(&ep, 5, &into, 1) == 0);
 	ibv_wr_start(ex);
 	request_begin(1);
 	ibv_wr_send(ex);
 	ibv_wr_set_inline_data(ex, bytes, INLINE);
-	ibv_wr_set_sge(ex, end.info.lkey, end.info.addr, 4096);
+	ibv_wr_set_sge(ex, ep.lkey, ep.local.addr, 4096);
 	EXPECT_EQ(ibv_wr_complete(ex), 0);
 	request_sent(1, IBV_WC_SUCCESS);
-	EXPECT_EQ(end_poll(&end, END_RECV_CQ, &(struct ibv_wc){0}, 1, END_WAIT_MS), 1);
-	EXPECT(end_is_filled(&end, 32768, 0x33, 4096));
+	EXPECT_EQ(ep_poll(&ep, EP_RECV_CQ, &(struct ibv_wc){0}, 1, EP_WAIT_MS), 1);
+	EXPECT(ep_is_filled(&ep, 32768, 0x33, 4096));
 	expect_case("inline data, exactly max_inline_data, after elements");
-	end_fill(&end, 32768, 0, 8192);
-	CHECK(end_post_recv(&end, 5, &into, 1) == 0);
+	ep_fill(&ep, 32768, 0, 8192);
+	CHECK(ep_post_recv(&ep, 5, &into, 1) == 0);
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
-	ibv_wr_set_sge_list(ex, 2, (struct ibv_sge[2]){end_sge(&end, 0, 9), end_sge(&end, 9, 9)});
+	ibv_wr_set_sge_list(ex, 2, (struct ibv_sge[2]){ep_sge(&ep, 0, 9), ep_sge(&ep, 9, 9)});
 	ibv_wr_set_inline_data(ex, bytes, INLINE);
 	EXPECT_EQ(ibv_wr_complete(ex), 0);
 	request_sent(1, IBV_WC_SUCCESS);
-	EXPECT_EQ(end_poll(&end, END_RECV_CQ, &(struct ibv_wc){0}, 1, END_WAIT_MS), 1);
-	EXPECT(end_is_filled(&end, 32768, 0x44, INLINE));
-	EXPECT(end_is_filled(&end, 32768 + INLINE, 0, 64));
+	EXPECT_EQ(ep_poll(&ep, EP_RECV_CQ, &(struct ibv_wc){0}, 1, EP_WAIT_MS), 1);
+	EXPECT(ep_is_filled(&ep, 32768, 0x44, INLINE));
+	EXPECT(ep_is_filled(&ep, 32768 + INLINE, 0, 64));
 	builders_close();
 }
 
@@ -92,7 +92,7 @@ static void flush_with_data(void)
 	builders_open(IBV_QPT_RC);
 	ibv_wr_start(ex);
 	request_begin(1);
-	ibv_wr_flush(ex, end.info.rkey, end.info.addr, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+	ibv_wr_flush(ex, ep.local.rkey, ep.local.addr, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
 	ibv_wr_set_sge(ex, 0xdeadbeef, 1, 0xffffffff);
 	EXPECT_EQ(ibv_wr_complete(ex), 0);
 	request_sent(1, IBV_WC_SUCCESS);
@@ -111,23 +111,23 @@ static void no_address(void)
 	struct ibv_ah *other;
 
 	builders_open(IBV_QPT_UD);
-	attr.grh.dgid = end.info.gid;
-	other = ibv_create_ah(end.other_pd, &attr);
-	into = end_sge(&end, 32768, 256);
-	CHECK(other && end_post_recv(&end, 5, &into, 1) == 0);
+	attr.grh.dgid = ep.local.gid;
+	other = ibv_create_ah(ep.other_pd, &attr);
+	into = ep_sge(&ep, 32768, 256);
+	CHECK(other && ep_post_recv(&ep, 5, &into, 1) == 0);
 	expect_case("a datagram without an address");
 	ibv_wr_start(ex);
 	request_begin(8);
 	ibv_wr_send(ex);
-	ibv_wr_set_sge(ex, end.info.lkey, end.info.addr, 8);
+	ibv_wr_set_sge(ex, ep.lkey, ep.local.addr, 8);
 	EXPECT_EQ(ibv_wr_complete(ex), 0);
 	request_sent(8, IBV_WC_SUCCESS);
-	EXPECT_EQ(end_poll_none(&end, END_RECV_CQ), 0);
+	EXPECT_EQ(ep_poll_none(&ep, EP_RECV_CQ), 0);
 	expect_case("an address of another domain");
 	ibv_wr_start(ex);
 	request_begin(9);
 	ibv_wr_send(ex);
-	ibv_wr_set_ud_addr(ex, other, end.info.qpn, end.config.qkey);
+	ibv_wr_set_ud_addr(ex, other, ep.local.qpn, ep.config.qkey);
 	EXPECT_EQ(ibv_wr_complete(ex), 0);
 	request_sent(9, IBV_WC_LOC_QP_OP_ERR);
 	EXPECT_EQ(ibv_destroy_ah(other), 0);
@@ -150,7 +150,7 @@ static void segmentation(enum ibv_qp_type type)
 /* A frame has no place for an immediate. Without CAP_NET_RAW there is no such queue pair. */
 static void frames(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_RAW_PACKET,
 		.cap = {.max_send_wr = 2, .max_send_sge = 1},
@@ -160,27 +160,27 @@ static void frames(void)
 	struct ibv_qp *qp;
 
 	expect_case("RAW_PACKET: SEND_WITH_IMM");
-	end_open(&end, &config, END_HERE);
-	attr.pd = end.pd;
-	attr.send_cq = attr.recv_cq = end.cq[END_SEND_CQ];
-	qp = ibv_create_qp_ex(end.ctx, &attr);
+	ep_open(&ep, &config, EP_HERE);
+	attr.pd = ep.pd;
+	attr.send_cq = attr.recv_cq = ep.cq[EP_SEND_CQ];
+	qp = ibv_create_qp_ex(ep.context, &attr);
 	if (qp) {
-		CHECK(!walk_to(qp, &(struct ibv_qp_attr){.port_num = 1}, IBV_QPS_RTS));
+		CHECK(!qp_bring_to(qp, &(struct ibv_qp_attr){.port_num = 1}, IBV_QPS_RTS));
 		ex = ibv_qp_to_qp_ex(qp);
 		ibv_wr_start(ex);
 		request_begin(6);
 		ibv_wr_send_imm(ex, 1);
-		ibv_wr_set_sge(ex, end.info.lkey, end.info.addr, 60);
+		ibv_wr_set_sge(ex, ep.lkey, ep.local.addr, 60);
 		EXPECT_EQ(ibv_wr_complete(ex), 0);
 		request_sent(6, IBV_WC_LOC_QP_OP_ERR);
 		EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	}
-	end_close(&end);
+	ep_close(&ep);
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	windows();
 	last_setter();
 	flush_with_data();

@@ -10,8 +10,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define RC  (1u << IBV_QPT_RC)
 #define UC  (1u << IBV_QPT_UC)
@@ -44,43 +44,43 @@ static const struct {
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET,
 					 IBV_QPT_XRC_SEND};
 
-static struct ibv_qp *make(struct end *end, enum ibv_qp_type type, uint64_t flags)
+static struct ibv_qp *make(struct endpoint *ep, enum ibv_qp_type type, uint64_t flags)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = type,
-		.send_cq = end->cq[END_SEND_CQ],
-		.recv_cq = end->cq[END_RECV_CQ],
+		.send_cq = ep->cq[EP_SEND_CQ],
+		.recv_cq = ep->cq[EP_RECV_CQ],
 		.cap = {.max_send_wr = 32,
 			.max_recv_wr = 32,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.max_inline_data = 32},
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = end->pd,
+		.pd = ep->pd,
 		.send_ops_flags = flags,
 	};
 
 	if (type == IBV_QPT_XRC_SEND)
 		attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
 	errno = 0;
-	return ibv_create_qp_ex(end->ctx, &attr);
+	return ibv_create_qp_ex(ep->context, &attr);
 }
 
 static void table(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_device_attr_ex device;
-	struct end end;
+	struct endpoint ep;
 
-	end_open(&end, &config, END_HERE);
-	CHECK(!ibv_query_device_ex(end.ctx, NULL, &device));
+	ep_open(&ep, &config, EP_HERE);
+	CHECK(!ibv_query_device_ex(ep.context, NULL, &device));
 	expect_case("TSO is refused because no type is reported");
 	EXPECT_EQ(device.tso_caps.max_tso, 0);
 	EXPECT_EQ(device.tso_caps.supported_qpts, 0);
 	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
 		for (size_t o = 0; o < sizeof(operations) / sizeof(operations[0]); o++) {
 			bool has = operations[o].types & 1u << types[t];
-			struct ibv_qp *qp = make(&end, types[t], operations[o].flag);
+			struct ibv_qp *qp = make(&ep, types[t], operations[o].flag);
 
 			expect_case("type %d: %s", (int)types[t], operations[o].name);
 			if (!qp && errno == EPERM && types[t] == IBV_QPT_RAW_PACKET)
@@ -94,34 +94,34 @@ static void table(void)
 			EXPECT_EQ(ibv_destroy_qp(qp), 0);
 		}
 	}
-	end_close(&end);
+	ep_close(&ep);
 }
 
-/* A queue pair linked to itself, in the place of the end's own. */
-static struct ibv_qp_ex *extended(struct end *end, enum ibv_qp_type type)
+/* A queue pair linked to itself, in the place of the endpoint's own. */
+static struct ibv_qp_ex *extended(struct endpoint *ep, enum ibv_qp_type type)
 {
-	struct end_config config = end_defaults(type);
+	struct ep_config config = ep_defaults(type);
 	uint64_t flags = 0;
 
-	end_open(end, &config, END_HERE);
+	ep_open(ep, &config, EP_HERE);
 	for (size_t o = 0; o < sizeof(operations) / sizeof(operations[0]); o++) {
 		if (operations[o].types & 1u << type)
 			flags |= operations[o].flag;
 	}
-	EXPECT_EQ(ibv_destroy_qp(end->qp), 0);
-	end->qp = make(end, type, flags);
-	CHECK(end->qp);
-	end->info.qpn = end->qp->qp_num;
-	end_link(end, end);
-	return ibv_qp_to_qp_ex(end->qp);
+	EXPECT_EQ(ibv_destroy_qp(ep->qp), 0);
+	ep->qp = make(ep, type, flags);
+	CHECK(ep->qp);
+	ep->local.qpn = ep->qp->qp_num;
+	ep_link(ep, ep);
+	return ibv_qp_to_qp_ex(ep->qp);
 }
 
 /* Every operation once, each with data or inline data in turn; their number. */
-static uint64_t build(struct end *end, struct ibv_qp_ex *ex)
+static uint64_t build(struct endpoint *ep, struct ibv_qp_ex *ex)
 {
-	const uint64_t remote = end->info.addr + 32768;
-	const uint32_t rkey = end->info.rkey;
-	const bool rc = end->config.type == IBV_QPT_RC;
+	const uint64_t remote = ep->local.addr + 32768;
+	const uint32_t rkey = ep->local.rkey;
+	const bool rc = ep->config.type == IBV_QPT_RC;
 	uint64_t n = 0;
 	char data[16];
 
@@ -129,13 +129,13 @@ static uint64_t build(struct end *end, struct ibv_qp_ex *ex)
 	ex->wr_flags = IBV_SEND_SIGNALED;
 	ex->wr_id = n++;
 	ibv_wr_rdma_write(ex, rkey, remote);
-	ibv_wr_set_sge(ex, end->info.lkey, end->info.addr, 8);
+	ibv_wr_set_sge(ex, ep->lkey, ep->local.addr, 8);
 	ex->wr_id = n++;
 	ibv_wr_rdma_write_imm(ex, rkey, remote + 64, htonl(1));
 	ibv_wr_set_inline_data(ex, data, sizeof(data));
 	ex->wr_id = n++;
 	ibv_wr_send(ex);
-	ibv_wr_set_sge(ex, end->info.lkey, end->info.addr, 8);
+	ibv_wr_set_sge(ex, ep->lkey, ep->local.addr, 8);
 	ex->wr_id = n++;
 	ibv_wr_send_imm(ex, htonl(2));
 	ibv_wr_set_inline_data(ex, data, sizeof(data));
@@ -143,80 +143,80 @@ static uint64_t build(struct end *end, struct ibv_qp_ex *ex)
 		return n;
 	ex->wr_id = n++;
 	ibv_wr_rdma_read(ex, rkey, remote);
-	ibv_wr_set_sge(ex, end->info.lkey, end->info.addr + 512, 8);
+	ibv_wr_set_sge(ex, ep->lkey, ep->local.addr + 512, 8);
 	ex->wr_id = n++;
 	ibv_wr_atomic_fetch_add(ex, rkey, remote + 128, 5);
-	ibv_wr_set_sge(ex, end->info.lkey, end->info.addr + 520, 8);
+	ibv_wr_set_sge(ex, ep->lkey, ep->local.addr + 520, 8);
 	ex->wr_id = n++;
 	ibv_wr_atomic_cmp_swp(ex, rkey, remote + 128, 5, 9);
-	ibv_wr_set_sge(ex, end->info.lkey, end->info.addr + 528, 8);
+	ibv_wr_set_sge(ex, ep->lkey, ep->local.addr + 528, 8);
 	return n;
 }
 
-static void receives(struct end *end)
+static void receives(struct endpoint *ep)
 {
 	for (uint64_t i = 0; i < 3; i++) {
-		struct ibv_sge into = end_sge(end, 49152, 64);
+		struct ibv_sge into = ep_sge(ep, 49152, 64);
 
-		CHECK(end_post_recv(end, i, &into, 1) == 0);
+		CHECK(ep_post_recv(ep, i, &into, 1) == 0);
 	}
 }
 
 static void batches(enum ibv_qp_type type)
 {
-	struct end end;
-	struct ibv_qp_ex *ex = extended(&end, type);
+	struct endpoint ep;
+	struct ibv_qp_ex *ex = extended(&ep, type);
 	struct ibv_wc wc;
 	uint64_t n, word;
 
-	end_fill(&end, 0, 0x66, 64);
-	end_fill(&end, 32768, 0, 256);
-	receives(&end);
+	ep_fill(&ep, 0, 0x66, 64);
+	ep_fill(&ep, 32768, 0, 256);
+	receives(&ep);
 	expect_case("type %d: every operation, aborted", (int)type);
 	ibv_wr_start(ex);
-	build(&end, ex);
+	build(&ep, ex);
 	ibv_wr_abort(ex);
-	EXPECT_EQ(end_poll_none(&end, END_SEND_CQ), 0);
-	EXPECT(end_is_filled(&end, 32768, 0, 256));
+	EXPECT_EQ(ep_poll_none(&ep, EP_SEND_CQ), 0);
+	EXPECT(ep_is_filled(&ep, 32768, 0, 256));
 
 	expect_case("type %d: every operation, spoilt in the middle", (int)type);
 	ibv_wr_start(ex);
-	build(&end, ex);
+	build(&ep, ex);
 	ex->wr_id = 90;
 	ibv_wr_send(ex);
 	ibv_wr_set_sge_list(ex, 2, (struct ibv_sge[2]){{0}, {0}}); /* the queue takes one */
-	build(&end, ex);
+	build(&ep, ex);
 	EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
-	EXPECT_EQ(end_poll_none(&end, END_SEND_CQ), 0);
-	EXPECT(end_is_filled(&end, 32768, 0, 256));
+	EXPECT_EQ(ep_poll_none(&ep, EP_SEND_CQ), 0);
+	EXPECT(ep_is_filled(&ep, 32768, 0, 256));
 
 	expect_case("type %d: every operation, completed, in order", (int)type);
 	ibv_wr_start(ex);
-	n = build(&end, ex);
+	n = build(&ep, ex);
 	EXPECT_EQ(ibv_wr_complete(ex), 0);
 	for (uint64_t i = 0; i < n; i++) {
-		EXPECT_STATUS(end_poll_one(&end, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc.wr_id, i);
 	}
 	for (uint64_t i = 0; i < 3; i++) {
-		EXPECT_STATUS(end_poll_one(&end, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&ep, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 		EXPECT_EQ(wc.wr_id, i);
 	}
-	EXPECT(end_is_filled(&end, 32768, 0x66, 8));
-	EXPECT(end_is_filled(&end, 32768 + 64, 0x77, 16));
+	EXPECT(ep_is_filled(&ep, 32768, 0x66, 8));
+	EXPECT(ep_is_filled(&ep, 32768 + 64, 0x77, 16));
 	if (type == IBV_QPT_RC) {
-		EXPECT(end_is_filled(&end, 512, 0x66, 8));
-		end_peek(&end, 528, &word, sizeof(word));
+		EXPECT(ep_is_filled(&ep, 512, 0x66, 8));
+		ep_peek(&ep, 528, &word, sizeof(word));
 		EXPECT_EQ(word, 5);
-		end_peek(&end, 32768 + 128, &word, sizeof(word));
+		ep_peek(&ep, 32768 + 128, &word, sizeof(word));
 		EXPECT_EQ(word, 9);
 	}
-	end_close(&end);
+	ep_close(&ep);
 }
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	table();
 	batches(IBV_QPT_RC);
 	batches(IBV_QPT_UC);

@@ -4,8 +4,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -153,24 +153,24 @@ static void modify(void)
 
 static void busy(void)
 {
-	struct end_config config = end_defaults(IBV_QPT_RC);
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 	struct ibv_recv_wr wr = {.wr_id = 1}, *bad = NULL;
-	struct end end;
+	struct endpoint ep;
 
 	expect_case("EBUSY while a QP uses it");
 	config.srq_wr = 8;
-	end_open(&end, &config, END_HERE);
-	EXPECT_REFUSED(ibv_destroy_srq(end.srq), EBUSY);
+	ep_open(&ep, &config, EP_HERE);
+	EXPECT_REFUSED(ibv_destroy_srq(ep.srq), EBUSY);
 	expect_case("its QP has no receive queue of its own");
-	EXPECT_EQ(ibv_post_recv(end.qp, &wr, &bad), EINVAL);
+	EXPECT_EQ(ibv_post_recv(ep.qp, &wr, &bad), EINVAL);
 	EXPECT(bad == &wr);
-	EXPECT_EQ(ibv_query_qp(end.qp, &attr, IBV_QP_CAP, &init), 0);
+	EXPECT_EQ(ibv_query_qp(ep.qp, &attr, IBV_QP_CAP, &init), 0);
 	EXPECT_EQ(attr.cap.max_recv_wr, 0);
 	EXPECT_EQ(attr.cap.max_recv_sge, 0);
-	EXPECT(init.srq == end.srq);
-	end_close(&end);
+	EXPECT(init.srq == ep.srq);
+	ep_close(&ep);
 }
 
 static void handles(void)
@@ -198,7 +198,7 @@ static void handles(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);

@@ -11,8 +11,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 
@@ -448,7 +448,7 @@ int main(int argc, char **argv)
 {
 	static const enum ibv_srq_type types[] = {BASIC, XRC, TM};
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	set_open(&own);
 	set_open(&other);
 	CHECK(ibv_query_device_ex(own.ctx, NULL, &device) == 0);

@@ -13,8 +13,8 @@
 #include <infiniband/verbs.h>
 
 #include "support/check.h"
-#include "support/end.h"
-#include "support/walk.h"
+#include "support/endpoint.h"
+#include "support/qp_state.h"
 
 #define TAGS   8
 #define OUT    0     /* what is sent */
@@ -67,11 +67,11 @@ static struct ibv_qp *qp_make(enum ibv_qp_type type, struct ibv_cq *cq, struct i
 
 static void qp_connect(struct ibv_qp *qp, const struct ibv_qp *peer)
 {
-	struct ibv_qp_attr attr = walk_within(ctx, peer->qp_num);
+	struct ibv_qp_attr attr = qp_attr_within(ctx, peer->qp_num);
 
 	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 	attr.max_rd_atomic = attr.max_dest_rd_atomic = 4;
-	CHECK(!walk_to(qp, &attr, IBV_QPS_RTS));
+	CHECK(!qp_bring_to(qp, &attr, IBV_QPS_RTS));
 }
 
 static void pair_open(struct pair *p)
@@ -127,7 +127,7 @@ static bool next(struct pair *p, struct seen *s)
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (rc)
 			sched_yield();
-	} while (rc == ENOENT && now.tv_sec < begin.tv_sec + END_WAIT_MS / 1000);
+	} while (rc == ENOENT && now.tv_sec < begin.tv_sec + EP_WAIT_MS / 1000);
 	if (rc)
 		return false;
 	s->wr_id = p->cq->wr_id;
@@ -240,7 +240,7 @@ static enum ibv_wc_status sender_wc(struct pair *p, struct ibv_wc *wc)
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (!n)
 			sched_yield();
-	} while (!n && now.tv_sec < begin.tv_sec + END_WAIT_MS / 1000);
+	} while (!n && now.tv_sec < begin.tv_sec + EP_WAIT_MS / 1000);
 	return n == 1 ? wc->status : IBV_WC_GENERAL_ERR;
 }
 
@@ -612,9 +612,9 @@ static void reset_forgets(void)
 	pair_open(&p);
 	both_to(&p, IBV_QPS_RESET);
 	qp_connect(p.sender, p.receiver);
-	attr = walk_within(ctx, p.sender->qp_num);
+	attr = qp_attr_within(ctx, p.sender->qp_num);
 	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-	CHECK(!walk_to(p.receiver, &attr, IBV_QPS_RTR));
+	CHECK(!qp_bring_to(p.receiver, &attr, IBV_QPS_RTR));
 	add(&p, 1, 9, 0, 100);
 	request(&p, 9, 50, mr->rkey, 0);
 	sent(&p);
@@ -681,7 +681,7 @@ static void failures(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	CHECK(!ibv_query_device_ex(ctx, NULL, &device));
 	pd = ibv_alloc_pd(ctx);

@@ -8,8 +8,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 static struct ibv_context *ctx;
 static struct ibv_xrcd *xrcd, *foreign; /* the other one is another context's */
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
 {
 	struct ibv_context *other;
 
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	other = device_open();
 	xrcd = domain_open(ctx, -1);

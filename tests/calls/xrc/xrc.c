@@ -14,8 +14,9 @@
 
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/qp_state.h"
 
-static struct endpoint endpoint;
+static struct resources resources;
 static char path[64], moved[72];
 
 #define REFUSED(call, err)                       \
@@ -31,32 +32,32 @@ static void domains(void)
 	struct ibv_xrcd *a, *b;
 
 	promise("a domain belongs to an inode: O_CREAT, O_EXCL, bad descriptors, renamed files");
-	REFUSED(ibv_open_xrcd(endpoint.context, &attr), EINVAL);
+	REFUSED(ibv_open_xrcd(resources.context, &attr), EINVAL);
 	attr.comp_mask = IBV_XRCD_INIT_ATTR_FD;
-	REFUSED(ibv_open_xrcd(endpoint.context, &attr), EINVAL);
+	REFUSED(ibv_open_xrcd(resources.context, &attr), EINVAL);
 	attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
 	attr.fd = 9999;
-	REFUSED(ibv_open_xrcd(endpoint.context, &attr), EBADF);
+	REFUSED(ibv_open_xrcd(resources.context, &attr), EBADF);
 	attr.fd = -2;
-	REFUSED(ibv_open_xrcd(endpoint.context, &attr), EBADF);
-	REFUSED(xrc_domain(endpoint.context, path, 0), EAGAIN);
-	a = xrc_domain(endpoint.context, path, O_CREAT | O_EXCL);
-	CHECK(a && a->context == endpoint.context);
-	REFUSED(xrc_domain(endpoint.context, path, O_CREAT | O_EXCL), EINVAL);
+	REFUSED(ibv_open_xrcd(resources.context, &attr), EBADF);
+	REFUSED(xrc_domain(resources.context, path, 0), EAGAIN);
+	a = xrc_domain(resources.context, path, O_CREAT | O_EXCL);
+	CHECK(a && a->context == resources.context);
+	REFUSED(xrc_domain(resources.context, path, O_CREAT | O_EXCL), EINVAL);
 	CHECK(rename(path, moved) == 0);
-	b = xrc_domain(endpoint.context, moved, 0);
+	b = xrc_domain(resources.context, moved, 0);
 	CHECK(b && b != a);
-	REFUSED(xrc_domain(endpoint.context, path, 0), EAGAIN); /* a new file */
+	REFUSED(xrc_domain(resources.context, path, 0), EAGAIN); /* a new file */
 	CHECK_ZERO(ibv_close_xrcd(a));
-	a = xrc_domain(endpoint.context, moved, 0);
+	a = xrc_domain(resources.context, moved, 0);
 	CHECK(a);
 	CHECK_ZERO(ibv_close_xrcd(a));
 	CHECK_ZERO(ibv_close_xrcd(b));
-	REFUSED(xrc_domain(endpoint.context, moved, 0), EAGAIN); /* the last reference is gone */
+	REFUSED(xrc_domain(resources.context, moved, 0), EAGAIN); /* the last reference is gone */
 	unlink(moved);
 	unlink(path);
-	a = xrc_domain(endpoint.context, NULL, O_CREAT);
-	b = xrc_domain(endpoint.context, NULL, O_CREAT | O_EXCL);
+	a = xrc_domain(resources.context, NULL, O_CREAT);
+	b = xrc_domain(resources.context, NULL, O_CREAT | O_EXCL);
 	CHECK(a && b);
 	CHECK_ZERO(ibv_close_xrcd(a));
 	CHECK_ZERO(ibv_close_xrcd(b));
@@ -65,18 +66,18 @@ static void domains(void)
 static void queues(void)
 {
 	struct ibv_srq_init_attr plain = {.attr = {.max_wr = 4, .max_sge = 1}};
-	struct ibv_xrcd *xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
+	struct ibv_xrcd *xrcd = xrc_domain(resources.context, NULL, O_CREAT);
 	struct ibv_srq_init_attr_ex attr = {
 		.attr = {.max_wr = 4, .max_sge = 1},
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
-		.pd = endpoint.pd,
-		.cq = endpoint.cq,
+		.pd = resources.pd,
+		.cq = resources.cq,
 		.xrcd = xrcd,
 	};
 	struct ibv_qp_init_attr qp = {
-		.send_cq = endpoint.cq, .recv_cq = endpoint.cq, .qp_type = IBV_QPT_RC};
+		.send_cq = resources.cq, .recv_cq = resources.cq, .qp_type = IBV_QPT_RC};
 	struct xrc_queue one, two;
 	uint32_t number;
 
@@ -87,17 +88,17 @@ static void queues(void)
 		struct ibv_srq_init_attr_ex bad = attr;
 
 		bad.comp_mask ^= needed[bit];
-		REFUSED(ibv_create_srq_ex(endpoint.context, &bad), EINVAL);
+		REFUSED(ibv_create_srq_ex(resources.context, &bad), EINVAL);
 	}
-	xrc_queue_open(&one, &endpoint, xrcd);
-	xrc_queue_open(&two, &endpoint, xrcd);
+	xrc_queue_open(&one, &resources, xrcd);
+	xrc_queue_open(&two, &resources, xrcd);
 	CHECK(one.number && two.number && one.number != two.number);
 	CHECK_EQ(ibv_destroy_cq(one.cq), EBUSY);
 	CHECK_EQ(ibv_dealloc_pd(one.pd), EBUSY);
 	CHECK_EQ(ibv_close_xrcd(xrcd), EBUSY);
 	qp.srq = one.srq;
-	REFUSED(ibv_create_qp(endpoint.pd, &qp), EINVAL);
-	qp.srq = ibv_create_srq(endpoint.pd, &plain);
+	REFUSED(ibv_create_qp(resources.pd, &qp), EINVAL);
+	qp.srq = ibv_create_srq(resources.pd, &plain);
 	CHECK(qp.srq);
 	CHECK_EQ(ibv_get_srq_num(qp.srq, &number), EINVAL);
 	CHECK_ZERO(ibv_destroy_srq(qp.srq));
@@ -108,13 +109,13 @@ static void queues(void)
 
 static void queue_pairs(void)
 {
-	struct ibv_xrcd *xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
-	struct ibv_xrcd *other = xrc_domain(endpoint.context, NULL, O_CREAT);
+	struct ibv_xrcd *xrcd = xrc_domain(resources.context, NULL, O_CREAT);
+	struct ibv_xrcd *other = xrc_domain(resources.context, NULL, O_CREAT);
 	struct ibv_qp_init_attr_ex send = {
 		.qp_type = IBV_QPT_XRC_SEND,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = endpoint.pd,
-		.send_cq = endpoint.cq,
+		.pd = resources.pd,
+		.send_cq = resources.cq,
 		.cap = {.max_send_wr = 2, .max_send_sge = 1, .max_recv_wr = 9, .max_recv_sge = 2},
 	};
 	struct ibv_qp_open_attr open_attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM};
@@ -125,12 +126,12 @@ static void queue_pairs(void)
 	struct ibv_qp *qp, *again;
 
 	promise("XRC_SEND has no receive side, XRC_RECV neither CQ nor PD; ibv_open_qp finds it by number in its domain");
-	qp = ibv_create_qp_ex(endpoint.context, &send);
+	qp = ibv_create_qp_ex(resources.context, &send);
 	CHECK(qp && send.cap.max_recv_wr == 0 && send.cap.max_recv_sge == 0);
 	CHECK_EQ(ibv_post_recv(qp, &recv, &bad_recv), EINVAL);
 	CHECK_ZERO(ibv_destroy_qp(qp));
-	REFUSED(xrc_receiver(endpoint.context, NULL), EINVAL);
-	qp = xrc_receiver(endpoint.context, xrcd);
+	REFUSED(xrc_receiver(resources.context, NULL), EINVAL);
+	qp = xrc_receiver(resources.context, xrcd);
 	CHECK(qp && !qp->pd && !qp->send_cq && !qp->recv_cq && !qp->srq);
 	CHECK_EQ(ibv_close_xrcd(xrcd), EBUSY);
 	CHECK_EQ(ibv_post_send(qp, &wr, &bad_send), EINVAL);
@@ -138,12 +139,12 @@ static void queue_pairs(void)
 	CHECK_ZERO(ibv_query_qp(qp, &shown, IBV_QP_STATE, &init));
 	CHECK(init.qp_type == IBV_QPT_XRC_RECV && !init.send_cq && !init.recv_cq && !init.srq);
 
-	REFUSED(ibv_open_qp(endpoint.context, &open_attr), EINVAL);
-	REFUSED(xrc_receiver_open(endpoint.context, other, qp->qp_num), EINVAL);
-	REFUSED(xrc_receiver_open(endpoint.context, xrcd, qp->qp_num ^ 1), EINVAL);
-	again = xrc_receiver_open(endpoint.context, xrcd, qp->qp_num);
+	REFUSED(ibv_open_qp(resources.context, &open_attr), EINVAL);
+	REFUSED(xrc_receiver_open(resources.context, other, qp->qp_num), EINVAL);
+	REFUSED(xrc_receiver_open(resources.context, xrcd, qp->qp_num ^ 1), EINVAL);
+	again = xrc_receiver_open(resources.context, xrcd, qp->qp_num);
 	CHECK(again && again != qp && again->qp_num == qp->qp_num);
-	qp_to_init(again, &(struct qp_settings){.type = IBV_QPT_XRC_RECV});
+	ep_init_qp(again, &(struct ep_config){.type = IBV_QPT_XRC_RECV});
 	CHECK_EQ(qp_state(qp), IBV_QPS_INIT); /* one queue pair */
 	CHECK_ZERO(ibv_destroy_qp(qp));
 	CHECK_EQ(qp_state(again), IBV_QPS_INIT);
@@ -158,7 +159,7 @@ struct line {
 	struct ibv_xrcd *xrcd;
 	struct xrc_queue queue[2];
 	struct ibv_qp *qp, *other_handle;
-	struct side sender;
+	struct endpoint sender;
 };
 
 /* The receiver expects a first PSN so much above the one that comes. */
@@ -166,20 +167,20 @@ static void line_open_off(struct line *l, uint32_t off)
 {
 	struct peer receiver, sender;
 
-	l->xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
+	l->xrcd = xrc_domain(resources.context, NULL, O_CREAT);
 	CHECK(l->xrcd);
-	xrc_queue_open(&l->queue[0], &endpoint, l->xrcd);
-	xrc_queue_open(&l->queue[1], &endpoint, l->xrcd);
-	l->qp = xrc_receiver(endpoint.context, l->xrcd);
+	xrc_queue_open(&l->queue[0], &resources, l->xrcd);
+	xrc_queue_open(&l->queue[1], &resources, l->xrcd);
+	l->qp = xrc_receiver(resources.context, l->xrcd);
 	CHECK(l->qp);
-	l->other_handle = xrc_receiver_open(endpoint.context, l->xrcd, l->qp->qp_num);
+	l->other_handle = xrc_receiver_open(resources.context, l->xrcd, l->qp->qp_num);
 	CHECK(l->other_handle);
-	xrc_sender_open(&l->sender, &endpoint);
+	xrc_sender_open(&l->sender, &resources);
 	sender = l->sender.local;
 	sender.psn = (sender.psn + off) & 0xffffff;
-	xrc_receiver_connect(&endpoint, l->qp, &sender);
-	receiver = xrc_peer(&endpoint, l->qp);
-	side_connect(&l->sender, &receiver);
+	xrc_receiver_connect(&resources, l->qp, &sender);
+	receiver = xrc_peer(&resources, l->qp);
+	ep_connect(&l->sender, &receiver);
 }
 
 static void line_open(struct line *l)
@@ -191,7 +192,7 @@ static void line_close(struct line *l)
 {
 	CHECK_ZERO(ibv_destroy_qp(l->qp));
 	CHECK_ZERO(ibv_destroy_qp(l->other_handle));
-	side_close(&l->sender);
+	ep_close(&l->sender);
 	xrc_queue_close(&l->queue[0]);
 	xrc_queue_close(&l->queue[1]);
 	CHECK_ZERO(ibv_close_xrcd(l->xrcd));
@@ -223,25 +224,25 @@ static void requests(void)
 		memset(l.sender.buffer, 0x30 + i, XRC_BUFFER);
 		xrc_post(&l.queue[i], 7, 64, 5000);
 		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_SEND, &target, 5000));
-		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 		receive_expect(&l, i, 7, IBV_WC_RECV, 5000);
 		CHECK(l.queue[i].buffer[63] == 0 && l.queue[i].buffer[64] == 0x30 + i &&
 		      l.queue[i].buffer[5063] == 0x30 + i && l.queue[i].buffer[5064] == 0);
 		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_RDMA_WRITE, &target, XRC_BUFFER));
-		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 		CHECK_EQ(l.queue[i].buffer[XRC_BUFFER - 1], 0x30 + i);
 		xrc_post(&l.queue[i], 8, 0, 0);
 		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_RDMA_WRITE_WITH_IMM, &target, 16));
-		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 		receive_expect(&l, i, 8, IBV_WC_RECV_RDMA_WITH_IMM, 16);
 		memset(l.queue[i].buffer, 0x50 + i, XRC_BUFFER);
 		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_RDMA_READ, &target, XRC_BUFFER));
-		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 		CHECK(l.sender.buffer[0] == 0x50 + i &&
 		      l.sender.buffer[XRC_BUFFER - 1] == 0x50 + i);
 		memcpy(l.queue[i].buffer, &word, 8);
 		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_ATOMIC_FETCH_AND_ADD, &target, 8));
-		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 		CHECK(!memcmp(l.sender.buffer, &word, 8));
 		memcpy(&word, l.queue[i].buffer, 8);
 		CHECK_EQ(word, 41);
@@ -249,11 +250,11 @@ static void requests(void)
 	/* Without a receive the sender waits for one. */
 	target = xrc_target(&l.queue[1]);
 	CHECK_ZERO(xrc_request(&l.sender, IBV_WR_SEND_WITH_IMM, &target, 1));
-	completion_none(endpoint.cq, 20);
+	completion_none(resources.cq, 20);
 	xrc_post(&l.queue[0], 1, 0, 64); /* not this one */
-	completion_none(endpoint.cq, 20);
+	completion_none(resources.cq, 20);
 	xrc_post(&l.queue[1], 9, 0, 64);
-	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 	receive_expect(&l, 1, 9, IBV_WC_RECV, 1);
 	completion_none(l.queue[0].cq, 1);
 	line_close(&l);
@@ -264,23 +265,23 @@ static void requests(void)
  * domain.
  */
 struct binder {
-	struct endpoint endpoint;
-	struct side side, peer;
+	struct resources resources;
+	struct endpoint ep, peer;
 };
 
 static void binder_open(struct binder *b, struct ibv_pd *pd)
 {
-	b->endpoint = endpoint;
-	b->endpoint.pd = pd;
-	side_open(&b->side, &b->endpoint, NULL, NULL, 4096);
-	side_open(&b->peer, &b->endpoint, NULL, NULL, 4096);
-	sides_connect(&b->side, &b->peer);
+	b->resources = resources;
+	b->resources.pd = pd;
+	ep_open_on(&b->ep, &b->resources, NULL, NULL, 4096);
+	ep_open_on(&b->peer, &b->resources, NULL, NULL, 4096);
+	ep_link(&b->ep, &b->peer);
 }
 
 static void binder_close(struct binder *b)
 {
-	side_close(&b->side);
-	side_close(&b->peer);
+	ep_close(&b->ep);
+	ep_close(&b->peer);
 }
 
 /*
@@ -298,8 +299,8 @@ static void window_bind(struct binder *b, struct ibv_mw *mw, struct ibv_mr *mr, 
 						 .mw_access_flags = IBV_ACCESS_REMOTE_WRITE |
 								    IBV_ACCESS_REMOTE_READ}};
 
-	CHECK_ZERO(ibv_bind_mw(b->side.qp, mw, &bind));
-	completion_expect(endpoint.cq, 4, IBV_WC_SUCCESS, NULL);
+	CHECK_ZERO(ibv_bind_mw(b->ep.qp, mw, &bind));
+	completion_expect(resources.cq, 4, IBV_WC_SUCCESS, NULL);
 }
 
 static void windows(void)
@@ -325,19 +326,19 @@ static void windows(void)
 	target.rkey = mw->rkey;
 	memset(l.sender.buffer, 0x77, 8192);
 	CHECK_ZERO(xrc_request(&l.sender, IBV_WR_RDMA_WRITE, &target, 8192));
-	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 	CHECK(l.queue[1].buffer[4095] == 0 && l.queue[1].buffer[4096] == 0x77 &&
 	      l.queue[1].buffer[12287] == 0x77 && l.queue[1].buffer[12288] == 0);
 	memset(l.queue[1].buffer + 4096, 0x78, 8192);
 	CHECK_ZERO(xrc_request(&l.sender, IBV_WR_RDMA_READ, &target, 8192));
-	completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+	completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 	CHECK(l.sender.buffer[0] == 0x78 && l.sender.buffer[8191] == 0x78);
 	window_bind(&binder, mw, NULL, 0, 0);
 	CHECK_ZERO(xrc_request(&l.sender, IBV_WR_RDMA_WRITE, &target, 8192));
-	completion_expect(endpoint.cq, 1, IBV_WC_REM_ACCESS_ERR, NULL);
+	completion_expect(resources.cq, 1, IBV_WC_REM_ACCESS_ERR, NULL);
 	CHECK_EQ(l.queue[1].buffer[4096], 0x78);
-	CHECK_EQ(event_next(endpoint.context, 5000), IBV_EVENT_QP_ACCESS_ERR);
-	CHECK_EQ(event_next(endpoint.context, 5000), IBV_EVENT_QP_ACCESS_ERR);
+	CHECK_EQ(event_next(resources.context, 5000), IBV_EVENT_QP_ACCESS_ERR);
+	CHECK_EQ(event_next(resources.context, 5000), IBV_EVENT_QP_ACCESS_ERR);
 	CHECK_ZERO(ibv_dealloc_mw(mw));
 	CHECK_ZERO(ibv_dereg_mr(mr));
 	binder_close(&binder);
@@ -363,7 +364,7 @@ static void queue_destroyed(struct line *l, struct xrc_target *target)
 {
 	(void)target;
 	xrc_queue_close(&l->queue[1]);
-	xrc_queue_open(&l->queue[1], &endpoint, l->xrcd); /* a number is not used again soon */
+	xrc_queue_open(&l->queue[1], &resources, l->xrcd); /* a number is not used again soon */
 }
 
 static struct ibv_xrcd *foreign_xrcd;
@@ -400,8 +401,8 @@ static void errors(void)
 		 IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR, key_of_another_queue},
 	};
 
-	foreign_xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
-	xrc_queue_open(&foreign, &endpoint, foreign_xrcd);
+	foreign_xrcd = xrc_domain(resources.context, NULL, O_CREAT);
+	xrc_queue_open(&foreign, &resources, foreign_xrcd);
 	xrc_post(&foreign, 1, 0, 64);
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct xrc_target target;
@@ -413,13 +414,13 @@ static void errors(void)
 		target = xrc_target(&l.queue[1]);
 		table[i].spoil(&l, &target);
 		CHECK_ZERO(xrc_request(&l.sender, table[i].opcode, &target, 8));
-		completion_expect(endpoint.cq, 1, table[i].status, NULL);
+		completion_expect(resources.cq, 1, table[i].status, NULL);
 		CHECK_EQ(qp_state(l.sender.qp), IBV_QPS_ERR);
 		CHECK_EQ(qp_state(l.qp), IBV_QPS_ERR);
 		/* Every holder is told. */
-		CHECK_EQ(event_next(endpoint.context, 5000), table[i].event);
-		CHECK_EQ(event_next(endpoint.context, 5000), table[i].event);
-		CHECK_EQ(event_next(endpoint.context, 0), -1);
+		CHECK_EQ(event_next(resources.context, 5000), table[i].event);
+		CHECK_EQ(event_next(resources.context, 5000), table[i].event);
+		CHECK_EQ(event_next(resources.context, 0), -1);
 		/* Receives belong to the queue, which serves others. */
 		completion_none(l.queue[1].cq, 1);
 		completion_none(foreign.cq, 1);
@@ -446,7 +447,7 @@ static void psns(void)
 		xrc_post(&l.queue[1], 3, 0, 64);
 		target = xrc_target(&l.queue[1]);
 		CHECK_ZERO(xrc_request(&l.sender, opcodes[i % 3], &target, 8));
-		completion_expect(endpoint.cq, 1, IBV_WC_RETRY_EXC_ERR, &wc);
+		completion_expect(resources.cq, 1, IBV_WC_RETRY_EXC_ERR, &wc);
 		CHECK_EQ(wc.vendor_err, 0x510);
 		CHECK_EQ(qp_state(l.qp), IBV_QPS_RTS);
 		completion_none(l.queue[1].cq, 1);
@@ -460,9 +461,9 @@ static void psns(void)
  */
 static void attributes(void)
 {
-	struct ibv_xrcd *xrcd = xrc_domain(endpoint.context, NULL, O_CREAT);
-	struct ibv_qp *qp = xrc_receiver(endpoint.context, xrcd);
-	struct qp_settings settings;
+	struct ibv_xrcd *xrcd = xrc_domain(resources.context, NULL, O_CREAT);
+	struct ibv_qp *qp = xrc_receiver(resources.context, xrcd);
+	struct ep_config config;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr shown,
 		attr = {
@@ -473,18 +474,18 @@ static void attributes(void)
 			.max_dest_rd_atomic = 3,
 			.min_rnr_timer = 5,
 			.ah_attr = {.is_global = 1,
-				    .port_num = ENDPOINT_PORT,
-				    .grh = {.dgid = endpoint.gid, .hop_limit = 1}},
+				    .port_num = EP_PORT,
+				    .grh = {.dgid = resources.gid, .hop_limit = 1}},
 		};
 	const int av = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	const int responder = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	const int requester = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-	struct side sender;
+	struct endpoint sender;
 
 	promise("each XRC type takes the attributes of its half");
-	attr.ah_attr.grh.sgid_index = (uint8_t)endpoint.gid_index;
-	qp_settings_default(&settings, IBV_QPT_XRC_RECV);
-	qp_to_init(qp, &settings);
+	attr.ah_attr.grh.sgid_index = (uint8_t)resources.gid_index;
+	config = ep_defaults(IBV_QPT_XRC_RECV);
+	ep_init_qp(qp, &config);
 	CHECK_EQ(ibv_modify_qp(qp, &attr, av), EINVAL);
 	CHECK_EQ(ibv_modify_qp(qp, &attr, av | IBV_QP_MAX_DEST_RD_ATOMIC), EINVAL);
 	CHECK_EQ(qp_state(qp), IBV_QPS_INIT);
@@ -500,13 +501,13 @@ static void attributes(void)
 	CHECK(shown.qp_state == IBV_QPS_RTS && shown.dest_qp_num == 0x1234 &&
 	      shown.rq_psn == 0x4321 && shown.sq_psn == 77 && shown.max_dest_rd_atomic == 3 &&
 	      shown.min_rnr_timer == 5 && shown.path_mtu == IBV_MTU_512 && shown.timeout == 9);
-	qp_to_state(qp, IBV_QPS_ERR);
-	qp_to_state(qp, IBV_QPS_RESET);
-	qp_to_init(qp, &settings);
+	qp_move(qp, IBV_QPS_ERR);
+	qp_move(qp, IBV_QPS_RESET);
+	ep_init_qp(qp, &config);
 	CHECK_ZERO(ibv_destroy_qp(qp));
 	CHECK_ZERO(ibv_close_xrcd(xrcd));
 
-	xrc_sender_open(&sender, &endpoint);
+	xrc_sender_open(&sender, &resources);
 	attr.qp_state = IBV_QPS_RTR;
 	CHECK_ZERO(ibv_modify_qp(sender.qp, &attr, av | responder));
 	attr.qp_state = IBV_QPS_RTS;
@@ -514,7 +515,7 @@ static void attributes(void)
 		 EINVAL);
 	CHECK_ZERO(ibv_modify_qp(sender.qp, &attr,
 				 IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | requester));
-	side_close(&sender);
+	ep_close(&sender);
 }
 
 /* The queue's limit and its CQ's channel work as those of other queues. */
@@ -531,12 +532,12 @@ static void events(void)
 		xrc_post(&l.queue[0], 1, 0, 64);
 	CHECK_ZERO(ibv_modify_srq(l.queue[0].srq, &limit, IBV_SRQ_LIMIT));
 	for (int i = 0; i < 2; i++) {
-		CHECK_EQ(event_next(endpoint.context, 0), -1);
+		CHECK_EQ(event_next(resources.context, 0), -1);
 		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_SEND, &target, 8));
-		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 		receive_expect(&l, 0, 1, IBV_WC_RECV, 8);
 	}
-	CHECK_EQ(event_next(endpoint.context, 5000), IBV_EVENT_SRQ_LIMIT_REACHED);
+	CHECK_EQ(event_next(resources.context, 5000), IBV_EVENT_SRQ_LIMIT_REACHED);
 	CHECK_EQ(qp_state(l.qp), IBV_QPS_RTS);
 	line_close(&l);
 }
@@ -554,7 +555,7 @@ static void destroyed_under_way(void)
 	for (int i = 0; i < 4; i++)
 		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_SEND, &target, 8));
 	for (int i = 0; i < 4; i++)
-		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 	line_close(&l);
 }
 
@@ -571,14 +572,14 @@ static void destroyed_receiver(void)
 	for (int i = 0; i < 4; i++) {
 		xrc_post(&l.queue[0], (uint64_t)i, 0, 64);
 		CHECK_ZERO(xrc_request(&l.sender, IBV_WR_SEND, &target, 8));
-		completion_expect(endpoint.cq, 1, IBV_WC_SUCCESS, NULL);
+		completion_expect(resources.cq, 1, IBV_WC_SUCCESS, NULL);
 	}
 	uint32_t number = l.qp->qp_num;
 
 	CHECK_ZERO(ibv_destroy_qp(l.other_handle));
 	CHECK_ZERO(ibv_destroy_qp(l.qp));
-	l.qp = xrc_receiver(endpoint.context, l.xrcd);
-	l.other_handle = xrc_receiver_open(endpoint.context, l.xrcd, l.qp->qp_num);
+	l.qp = xrc_receiver(resources.context, l.xrcd);
+	l.other_handle = xrc_receiver_open(resources.context, l.xrcd, l.qp->qp_num);
 	for (uint64_t i = 0; i < 4; i++) {
 		completion_expect(l.queue[0].cq, i, IBV_WC_SUCCESS, &wc);
 		CHECK_EQ(wc.qp_num, number);
@@ -591,7 +592,7 @@ int main(void)
 	watchdog(60);
 	snprintf(path, sizeof(path), "/tmp/verbatim-xrc-test-%d", (int)getpid());
 	snprintf(moved, sizeof(moved), "%s.moved", path);
-	endpoint_open(&endpoint, 256, false);
+	resources_open(&resources, 256, false);
 	domains();
 	queues();
 	queue_pairs();
@@ -603,6 +604,6 @@ int main(void)
 	events();
 	destroyed_under_way();
 	destroyed_receiver();
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }

@@ -13,8 +13,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 
 #define COUNT(rows)  (sizeof(rows) / sizeof((rows)[0]))
 #define MOST_DOMAINS 65535 /* ibv_open_xrcd(3) */
@@ -213,7 +213,7 @@ static void completion_counter(void)
 
 int main(int argc, char **argv)
 {
-	end_main(argc, argv);
+	ep_main(argc, argv);
 	ctx = device_open();
 	domains();
 	inode();

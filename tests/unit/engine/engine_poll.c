@@ -17,9 +17,9 @@
 
 enum { POLLS = 1000, HELD_US = 50000 };
 
-static struct endpoint here;
+static struct resources here;
 static struct ibv_cq *elsewhere; /* of the sender: another engine */
-static struct side from, to;
+static struct endpoint from, to;
 
 static struct vb_engine *engine(void)
 {
@@ -48,8 +48,8 @@ static void *poll_once(void *arg)
 
 static void message(uint64_t wr_id)
 {
-	CHECK_ZERO(post_receive(&to, wr_id, 0, 64));
-	CHECK_ZERO(post_send(&from, wr_id, 0, 64, 0));
+	CHECK_ZERO(ep_recv(&to, wr_id, 0, 64));
+	CHECK_ZERO(ep_send(&from, wr_id, 0, 64, 0));
 }
 
 /* This thread holds the engine, as one that drives it does, and has not come to the message yet. */
@@ -94,22 +94,22 @@ static void awake(void)
 
 int main(void)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 
 	watchdog(60);
-	endpoint_open(&here, 16, true);
+	resources_open(&here, 16, true);
 	elsewhere = ibv_create_cq(here.context, 16, NULL, NULL, 0);
 	CHECK(elsewhere);
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.send_cq = settings.recv_cq = elsewhere;
-	side_open(&from, &here, &settings, NULL, 4096);
-	side_open(&to, &here, NULL, NULL, 4096);
-	sides_connect(&from, &to);
+	config = ep_defaults(IBV_QPT_RC);
+	config.send_cq = config.recv_cq = elsewhere;
+	ep_open_on(&from, &here, &config, NULL, 4096);
+	ep_open_on(&to, &here, NULL, NULL, 4096);
+	ep_link(&from, &to);
 	sleeping();
 	awake();
-	side_close(&from);
-	side_close(&to);
+	ep_close(&from);
+	ep_close(&to);
 	CHECK_ZERO(ibv_destroy_cq(elsewhere));
-	endpoint_close(&here);
+	resources_close(&here);
 	return 0;
 }

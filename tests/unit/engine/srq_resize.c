@@ -34,13 +34,13 @@ int main(void)
 {
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1}};
 	struct ibv_srq_attr attr = {.max_wr = 8};
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_srq *srq;
 	struct vb_srq *s;
 
 	watchdog(60);
-	endpoint_open(&endpoint, 16, false);
-	srq = ibv_create_srq(endpoint.pd, &init);
+	resources_open(&resources, 16, false);
+	srq = ibv_create_srq(resources.pd, &init);
 	CHECK(srq);
 	s = vb_srq_of(srq);
 	for (uint64_t i = 0; i < POSTED; i++)
@@ -63,6 +63,6 @@ int main(void)
 		post(srq, i, 0);
 	post(srq, 10, ENOMEM);
 	CHECK_ZERO(ibv_destroy_srq(srq));
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	return 0;
 }

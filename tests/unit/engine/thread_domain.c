@@ -26,14 +26,14 @@ enum { MESSAGES = 2000, TALKS = 50, PARKINGS = 60 };
  * an SRQ beside them.
  */
 struct domain {
-	struct endpoint endpoint;
+	struct resources resources;
 	struct ibv_td *td;
 	struct ibv_cq_ex *cq;
 	struct ibv_srq *srq;
-	struct side from, to;
+	struct endpoint from, to;
 };
 
-static struct endpoint shared;
+static struct resources shared;
 
 static void domain_open(struct domain *d)
 {
@@ -44,28 +44,28 @@ static void domain_open(struct domain *d)
 					 .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD};
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 16, .max_sge = 1}};
 
-	d->endpoint = shared;
+	d->resources = shared;
 	d->td = parent.td = ibv_alloc_td(shared.context, &td);
 	CHECK(d->td);
-	d->endpoint.pd = cq.parent_domain = ibv_alloc_parent_domain(shared.context, &parent);
-	CHECK(d->endpoint.pd);
+	d->resources.pd = cq.parent_domain = ibv_alloc_parent_domain(shared.context, &parent);
+	CHECK(d->resources.pd);
 	d->cq = ibv_create_cq_ex(shared.context, &cq);
 	CHECK(d->cq);
-	d->endpoint.cq = ibv_cq_ex_to_cq(d->cq);
-	d->srq = ibv_create_srq(d->endpoint.pd, &srq);
+	d->resources.cq = ibv_cq_ex_to_cq(d->cq);
+	d->srq = ibv_create_srq(d->resources.pd, &srq);
 	CHECK(d->srq);
-	side_open(&d->from, &d->endpoint, NULL, NULL, 4096);
-	side_open(&d->to, &d->endpoint, NULL, NULL, 4096);
-	sides_connect(&d->from, &d->to);
+	ep_open_on(&d->from, &d->resources, NULL, NULL, 4096);
+	ep_open_on(&d->to, &d->resources, NULL, NULL, 4096);
+	ep_link(&d->from, &d->to);
 }
 
 static void domain_close(struct domain *d)
 {
-	side_close(&d->from);
-	side_close(&d->to);
+	ep_close(&d->from);
+	ep_close(&d->to);
 	CHECK_ZERO(ibv_destroy_srq(d->srq));
-	CHECK_ZERO(ibv_destroy_cq(d->endpoint.cq));
-	CHECK_ZERO(ibv_dealloc_pd(d->endpoint.pd));
+	CHECK_ZERO(ibv_destroy_cq(d->resources.cq));
+	CHECK_ZERO(ibv_dealloc_pd(d->resources.pd));
 	CHECK_ZERO(ibv_dealloc_td(d->td));
 }
 
@@ -75,25 +75,25 @@ static void talk(struct domain *d, int messages)
 		struct ibv_wc wc;
 
 		memset(d->from.buffer, i, 64);
-		CHECK_ZERO(post_receive(&d->to, 1, 0, 64));
-		CHECK_ZERO(post_send(&d->from, 2, 0, 64, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_recv(&d->to, 1, 0, 64));
+		CHECK_ZERO(ep_send(&d->from, 2, 0, 64, IBV_SEND_SIGNALED));
 		for (int both = 0; both < 2; both++) {
-			completion_next(d->endpoint.cq, &wc);
+			completion_next(d->resources.cq, &wc);
 			CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 		}
 		CHECK_ZERO(memcmp(d->from.buffer, d->to.buffer, 64));
 	}
 }
 
-static struct vb_engine *engine_of(const struct side *side)
+static struct vb_engine *engine_of(const struct endpoint *ep)
 {
-	return vb_qp_of(side->qp)->engine;
+	return vb_qp_of(ep->qp)->engine;
 }
 
 static void one_engine(void)
 {
 	struct domain a, b;
-	struct side plain;
+	struct endpoint plain;
 
 	promise("the queue pairs of a thread domain share an engine, others do not");
 	domain_open(&a);
@@ -101,20 +101,20 @@ static void one_engine(void)
 	CHECK(engine_of(&a.from) == engine_of(&a.to));
 	CHECK(engine_of(&a.from) != engine_of(&b.from));
 	/* The same CQ, but no thread domain. */
-	struct endpoint same_cq = shared;
+	struct resources same_cq = shared;
 
-	same_cq.cq = a.endpoint.cq;
-	side_open(&plain, &same_cq, NULL, NULL, 4096);
+	same_cq.cq = a.resources.cq;
+	ep_open_on(&plain, &same_cq, NULL, NULL, 4096);
 	CHECK(engine_of(&plain) != engine_of(&a.from));
 	/* Another CQ, but the same thread domain. */
-	struct endpoint same_td = a.endpoint;
-	struct side other_cq;
+	struct resources same_td = a.resources;
+	struct endpoint other_cq;
 
 	same_td.cq = shared.cq;
-	side_open(&other_cq, &same_td, NULL, NULL, 4096);
+	ep_open_on(&other_cq, &same_td, NULL, NULL, 4096);
 	CHECK(engine_of(&other_cq) == engine_of(&a.from));
-	side_close(&other_cq);
-	side_close(&plain);
+	ep_close(&other_cq);
+	ep_close(&plain);
 	domain_close(&a);
 	domain_close(&b);
 }
@@ -135,8 +135,8 @@ static bool all_lean(const struct domain *d)
 	return leans_here(&engine_of(&d->from)->lock) &&
 	       leans_here(&vb_qp_of(d->from.qp)->wr_lock) &&
 	       leans_here(&vb_qp_of(d->to.qp)->rq.lock) &&
-	       leans_here(&vb_cq_of(d->endpoint.cq)->lock) &&
-	       leans_here(&vb_cq_of(d->endpoint.cq)->poll_lock);
+	       leans_here(&vb_cq_of(d->resources.cq)->lock) &&
+	       leans_here(&vb_cq_of(d->resources.cq)->poll_lock);
 }
 
 /*
@@ -146,7 +146,7 @@ static bool all_lean(const struct domain *d)
 static void elided(void)
 {
 	struct domain d;
-	struct side plain;
+	struct endpoint plain;
 	int talks = 0;
 
 	promise("the locks on a message's way are taken without atomic operations");
@@ -160,9 +160,9 @@ static void elided(void)
 	while (!all_lean(&d) && ++talks < TALKS);
 	CHECK(all_lean(&d));
 	CHECK(vb_srq_of(d.srq)->lock.bias);
-	side_open(&plain, &shared, NULL, NULL, 4096);
+	ep_open_on(&plain, &shared, NULL, NULL, 4096);
 	CHECK(!engine_of(&plain)->lock.bias);
-	side_close(&plain);
+	ep_close(&plain);
 	domain_close(&d);
 }
 
@@ -175,9 +175,9 @@ struct range {
 static int ranges_of(const struct domain *d, struct range *r)
 {
 	const struct vb_engine *e = engine_of(&d->from);
-	const struct vb_cq *cq = vb_cq_of(d->endpoint.cq);
+	const struct vb_cq *cq = vb_cq_of(d->resources.cq);
 	const struct vb_srq *srq = vb_srq_of(d->srq);
-	const struct side *sides[] = {&d->from, &d->to};
+	const struct endpoint *eps[] = {&d->from, &d->to};
 	int n = 0;
 
 	r[n++] = (struct range){e, sizeof(*e)};
@@ -191,7 +191,7 @@ static int ranges_of(const struct domain *d, struct range *r)
 	r[n++] = (struct range){srq->lock.bias, sizeof(*srq->lock.bias)};
 	r[n++] = (struct range){srq->memory.ptr, srq->memory.bytes};
 	for (int i = 0; i < 2; i++) {
-		const struct vb_qp *qp = vb_qp_of(sides[i]->qp);
+		const struct vb_qp *qp = vb_qp_of(eps[i]->qp);
 
 		r[n++] = (struct range){qp, sizeof(*qp)};
 		r[n++] = (struct range){qp->wr_lock.bias, sizeof(*qp->wr_lock.bias)};
@@ -307,8 +307,8 @@ static void *post_only(void *arg)
 	for (int i = 0; i < 300; i++) {
 		struct ibv_wc wc;
 
-		CHECK_ZERO(post_write(&d->to, 7, 0, 64, 128, IBV_SEND_SIGNALED));
-		completion_next(d->endpoint.cq, &wc);
+		CHECK_ZERO(ep_write(&d->to, 7, 0, 64, 128, IBV_SEND_SIGNALED));
+		completion_next(d->resources.cq, &wc);
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 	}
 	return NULL;
@@ -336,12 +336,12 @@ static void other_threads(void)
 int main(void)
 {
 	watchdog(100);
-	endpoint_open(&shared, 64, false);
+	resources_open(&shared, 64, false);
 	one_engine();
 	elided();
 	no_line_shared();
 	no_lock_shared();
 	other_threads();
-	endpoint_close(&shared);
+	resources_close(&shared);
 	return 0;
 }

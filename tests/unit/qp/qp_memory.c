@@ -11,39 +11,40 @@
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/endpoint.h"
+#include "support/qp_state.h"
 
 enum { MANY = 200, RC_BYTES = 4096, UD_BYTES = 2048, READS = 40 };
 
-static struct endpoint here;
-static struct side from, to;
+static struct resources here;
+static struct endpoint from, to;
 
-static uint32_t slots(const struct side *side)
+static uint32_t slots(const struct endpoint *ep)
 {
-	return vb_qp_of(side->qp)->t.resp.res_slots;
+	return vb_qp_of(ep->qp)->t.resp.res_slots;
 }
 
-static uint32_t in_flight(const struct side *side)
+static uint32_t in_flight(const struct endpoint *ep)
 {
-	return vb_qp_of(side->qp)->t.req.rd_slots;
+	return vb_qp_of(ep->qp)->t.req.rd_slots;
 }
 
 static void as_asked(void)
 {
-	struct qp_settings settings;
+	struct ep_config config;
 	struct ibv_qp *qp;
 
 	promise("memory for as many READs and ATOMICs as max_dest_rd_atomic says");
-	qp_settings_default(&settings, IBV_QPT_RC);
-	settings.rd_atomic = 1;
-	side_open(&from, &here, &settings, NULL, 4096);
-	side_open(&to, &here, &settings, NULL, 4096);
+	config = ep_defaults(IBV_QPT_RC);
+	config.max_rd_atomic = config.max_dest_rd_atomic = 1;
+	ep_open_on(&from, &here, &config, NULL, 4096);
+	ep_open_on(&to, &here, &config, NULL, 4096);
 	CHECK_EQ(slots(&to), 0);
 	CHECK_EQ(in_flight(&from), 0);
-	sides_connect(&from, &to);
+	ep_link(&from, &to);
 	CHECK_EQ(slots(&to), 2);
 	CHECK_EQ(in_flight(&from), 2);
-	qp_settings_default(&settings, IBV_QPT_UD);
-	qp = qp_create(&here, &settings);
+	config = ep_defaults(IBV_QPT_UD);
+	qp = ep_create_qp(&here, &config);
 	CHECK_EQ(vb_qp_of(qp)->t.resp.res_slots, 0);
 	CHECK_EQ(vb_qp_of(qp)->t.req.rd_slots, 0);
 	CHECK_ZERO(ibv_destroy_qp(qp));
@@ -56,8 +57,8 @@ static void read_all(void)
 	for (uint64_t i = 0; i < READS; i++) {
 		memset(from.buffer, 0, 64);
 		to.buffer[63] = (unsigned char)(i + 1);
-		CHECK_ZERO(post_fetch_add(&from, 1000, 128, 0, 1, 0));
-		CHECK_ZERO(post_read(&from, i, 0, 64, 0, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_fetch_add(&from, 1000, 128, 0, 1, 0));
+		CHECK_ZERO(ep_read(&from, i, 0, 64, 0, IBV_SEND_SIGNALED));
 		completion_expect(here.cq, i, IBV_WC_SUCCESS, &wc);
 		CHECK_EQ(from.buffer[63], i + 1);
 	}
@@ -88,14 +89,15 @@ static void more(void)
 }
 
 /* In RTS, connected to itself. */
-static struct ibv_qp *connected(const struct qp_settings *settings, const struct peer *like)
+static struct ibv_qp *connected(const struct ep_config *config, const struct peer *like)
 {
-	struct ibv_qp *qp = qp_create(&here, settings);
+	struct ibv_qp *qp = ep_create_qp(&here, config);
 	struct peer self = *like;
+	struct ibv_qp_attr attr;
 
 	self.qpn = qp->qp_num;
-	qp_to_rtr(qp, settings, &self, &self, here.gid_index);
-	qp_to_rts(qp, settings, &self);
+	attr = ep_attr(config, &self, &self);
+	CHECK_ZERO(qp_bring_to(qp, &attr, IBV_QPS_RTS));
 	return qp;
 }
 
@@ -106,16 +108,16 @@ static struct ibv_qp *connected(const struct qp_settings *settings, const struct
 static size_t each(enum ibv_qp_type type, const struct peer *like)
 {
 	struct ibv_qp *qp[MANY];
-	struct qp_settings settings;
+	struct ep_config config;
 	size_t before = 0, used = 0;
 
-	qp_settings_default(&settings, type);
-	settings.rd_atomic = 16;
+	config = ep_defaults(type);
+	config.max_rd_atomic = config.max_dest_rd_atomic = 16;
 	/* In the second round the tables that grow with the number of queue pairs have grown. */
 	for (int round = 0; round < 2; round++) {
 		before = mallinfo2().uordblks;
 		for (int i = 0; i < MANY; i++)
-			qp[i] = connected(&settings, like);
+			qp[i] = connected(&config, like);
 		used = mallinfo2().uordblks - before;
 		for (int i = 0; i < MANY; i++)
 			CHECK_ZERO(ibv_destroy_qp(qp[i]));
@@ -138,12 +140,12 @@ static void bytes(void)
 int main(void)
 {
 	watchdog(60);
-	endpoint_open(&here, 64, false);
+	resources_open(&here, 64, false);
 	as_asked();
 	more();
 	bytes();
-	side_close(&from);
-	side_close(&to);
-	endpoint_close(&here);
+	ep_close(&from);
+	ep_close(&to);
+	resources_close(&here);
 	return 0;
 }

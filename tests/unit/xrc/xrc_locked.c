@@ -17,7 +17,7 @@
 #include "support/clock.h"
 #include "support/xrc.h"
 
-static struct endpoint endpoint;
+static struct resources resources;
 static struct ibv_xrcd *xrcd;
 
 static struct ibv_srq *srq_make(void)
@@ -27,12 +27,12 @@ static struct ibv_srq *srq_make(void)
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
-		.pd = endpoint.pd,
-		.cq = endpoint.cq,
+		.pd = resources.pd,
+		.cq = resources.cq,
 		.xrcd = xrcd,
 	};
 
-	return ibv_create_srq_ex(endpoint.context, &attr);
+	return ibv_create_srq_ex(resources.context, &attr);
 }
 
 #define BUSY(call)                      \
@@ -68,22 +68,22 @@ int main(void)
 
 	watchdog(60);
 	CHECK(file >= 0);
-	endpoint_open(&endpoint, 16, false);
-	xrcd = xrc_domain(endpoint.context, path, O_CREAT);
+	resources_open(&resources, 16, false);
+	xrcd = xrc_domain(resources.context, path, O_CREAT);
 	CHECK(xrcd);
-	qp = xrc_receiver(endpoint.context, xrcd);
+	qp = xrc_receiver(resources.context, xrcd);
 	CHECK(qp);
 	commons = vb_xrcd_of(xrcd)->domain->commons;
 
 	promise("refused while somebody stands in the middle of a change");
 	CHECK(vb_commons_lock(commons));
 	BUSY(srq_make());
-	BUSY(xrc_receiver(endpoint.context, xrcd));
-	BUSY(xrc_receiver_open(endpoint.context, xrcd, qp->qp_num));
+	BUSY(xrc_receiver(resources.context, xrcd));
+	BUSY(xrc_receiver_open(resources.context, xrcd, qp->qp_num));
 	vb_commons_unlock(commons);
 
 	promise("another domain of the process does not wait for this one");
-	other = xrc_domain(endpoint.context, NULL, O_CREAT);
+	other = xrc_domain(resources.context, NULL, O_CREAT);
 	CHECK(other);
 	CHECK(vb_commons_lock(commons));
 	since = now_ms();
@@ -98,13 +98,13 @@ int main(void)
 	vb_commons_unlock(commons);
 	for (since = now_ms(); is_used(late); sleep_ms(1))
 		CHECK(now_ms() - since < 10000);
-	qp = xrc_receiver(endpoint.context, xrcd);
+	qp = xrc_receiver(resources.context, xrcd);
 	CHECK(qp);
 
 	promise("another try succeeds");
 	srq = srq_make();
-	more = xrc_receiver(endpoint.context, xrcd);
-	again = xrc_receiver_open(endpoint.context, xrcd, qp->qp_num);
+	more = xrc_receiver(resources.context, xrcd);
+	again = xrc_receiver_open(resources.context, xrcd, qp->qp_num);
 	CHECK(srq && more && again);
 	CHECK_ZERO(ibv_destroy_srq(srq));
 	CHECK_ZERO(ibv_destroy_qp(more));
@@ -113,7 +113,7 @@ int main(void)
 	promise("what was refused holds nothing");
 	CHECK_ZERO(ibv_destroy_qp(qp));
 	CHECK_ZERO(ibv_close_xrcd(xrcd));
-	endpoint_close(&endpoint);
+	resources_close(&resources);
 	close(file);
 	unlink(path);
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The masks and the steps behind walk.h. */
-#include "support/walk.h"
+/* The masks and the steps behind qp_state.h. */
+#include "support/qp_state.h"
 
 #include <errno.h>
 
@@ -50,7 +50,7 @@ static int to_rts(enum ibv_qp_type type)
 	}
 }
 
-int walk_mask(enum ibv_qp_type type, enum ibv_qp_state to)
+int qp_step_mask(enum ibv_qp_type type, enum ibv_qp_state to)
 {
 	switch (to) {
 	case IBV_QPS_INIT:
@@ -64,31 +64,31 @@ int walk_mask(enum ibv_qp_type type, enum ibv_qp_state to)
 	}
 }
 
-int walk_step(struct ibv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state to)
+int qp_step(struct ibv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state to)
 {
 	struct ibv_qp_attr step = *attr;
 
 	step.qp_state = to;
-	return ibv_modify_qp(qp, &step, walk_mask(qp->qp_type, to));
+	return ibv_modify_qp(qp, &step, qp_step_mask(qp->qp_type, to));
 }
 
-int walk_to(struct ibv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state to)
+int qp_bring_to(struct ibv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state to)
 {
 	int err;
 
 	if (to == IBV_QPS_RESET)
-		return walk_step(qp, attr, to);
-	err = walk_step(qp, attr, IBV_QPS_INIT);
+		return qp_step(qp, attr, to);
+	err = qp_step(qp, attr, IBV_QPS_INIT);
 	if (!err && to != IBV_QPS_INIT && to != IBV_QPS_ERR)
-		err = walk_step(qp, attr, IBV_QPS_RTR);
+		err = qp_step(qp, attr, IBV_QPS_RTR);
 	if (!err && (to == IBV_QPS_RTS || to == IBV_QPS_SQD))
-		err = walk_step(qp, attr, IBV_QPS_RTS);
+		err = qp_step(qp, attr, IBV_QPS_RTS);
 	if (!err && (to == IBV_QPS_SQD || to == IBV_QPS_ERR))
-		err = walk_step(qp, attr, to);
+		err = qp_step(qp, attr, to);
 	return err;
 }
 
-struct ibv_qp_attr walk_within(struct ibv_context *ctx, uint32_t dest)
+struct ibv_qp_attr qp_attr_within(struct ibv_context *ctx, uint32_t dest)
 {
 	struct ibv_qp_attr attr = {
 		.port_num = 1,
@@ -103,4 +103,20 @@ struct ibv_qp_attr walk_within(struct ibv_context *ctx, uint32_t dest)
 
 	CHECK_ZERO(ibv_query_gid(ctx, 1, 0, &attr.ah_attr.grh.dgid));
 	return attr;
+}
+
+void qp_move(struct ibv_qp *qp, enum ibv_qp_state to)
+{
+	struct ibv_qp_attr attr = {.qp_state = to};
+
+	CHECK_ZERO(ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+}
+
+enum ibv_qp_state qp_state(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init = {0};
+	struct ibv_qp_attr attr = {0};
+
+	CHECK_ZERO(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+	return attr.qp_state;
 }
