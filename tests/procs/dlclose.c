@@ -12,6 +12,7 @@
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/process.h"
+#include "support/qp_state.h"
 
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
@@ -141,34 +142,25 @@ static void end_open(const struct library *library, struct end *end)
 
 static void end_connect(const struct library *library, struct end *end, const struct address *to)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-				   .port_num = 1,
-				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+	struct ibv_qp_attr attr = {.port_num = 1,
+				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+				   .path_mtu = IBV_MTU_1024,
+				   .dest_qp_num = to->qpn,
+				   .max_dest_rd_atomic = 1,
+				   .max_rd_atomic = 1,
+				   .min_rnr_timer = 1,
+				   .timeout = 14,
+				   .retry_cnt = 7,
+				   .rnr_retry = 7,
+				   .ah_attr = {.is_global = 1,
+					       .port_num = 1,
+					       .grh = {.dgid = to->gid, .hop_limit = 64}}};
 
-	CHECK_ZERO(library->modify_qp(end->qp, &attr,
-				      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					      IBV_QP_ACCESS_FLAGS));
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-				    .path_mtu = IBV_MTU_1024,
-				    .dest_qp_num = to->qpn,
-				    .max_dest_rd_atomic = 1,
-				    .min_rnr_timer = 1,
-				    .ah_attr = {.is_global = 1,
-						.port_num = 1,
-						.grh = {.dgid = to->gid, .hop_limit = 64}}};
-	CHECK_ZERO(library->modify_qp(end->qp, &attr,
-				      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					      IBV_QP_MIN_RNR_TIMER));
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-				    .timeout = 14,
-				    .retry_cnt = 7,
-				    .rnr_retry = 7,
-				    .max_rd_atomic = 1};
-	CHECK_ZERO(library->modify_qp(end->qp, &attr,
-				      IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-					      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					      IBV_QP_MAX_QP_RD_ATOMIC));
+	for (int i = 0; i < 3; i++) {
+		attr.qp_state = states[i];
+		CHECK_ZERO(library->modify_qp(end->qp, &attr, qp_step_mask(IBV_QPT_RC, states[i])));
+	}
 }
 
 static void end_close(const struct library *library, struct end *end)

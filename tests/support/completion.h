@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Waiting for completions and for asynchronous events. What waits polls all the time and yields the
- * processor between; every wait has an end.
+ * Waiting for completions and for asynchronous events. A wait polls, yields the processor, and
+ * sleeps between polls once it lasts (wait_once() of clock.h); every wait has an end.
  */
 #ifndef TESTS_SUPPORT_COMPLETION_H
 #define TESTS_SUPPORT_COMPLETION_H

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "exchange.h"
+#include "support/qp_state.h"
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -83,16 +84,12 @@ uint64_t peer_area(const struct end *e, enum area area)
 
 static void to_init(struct ibv_qp *qp, const struct profile *profile)
 {
-	bool ud = profile->type == IBV_QPT_UD;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 				   .port_num = 1,
 				   .qp_access_flags = profile->access,
 				   .qkey = UD_QKEY};
 
-	must(ibv_modify_qp(qp, &attr,
-			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				   (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)),
-	     "to INIT");
+	must(ibv_modify_qp(qp, &attr, qp_step_mask(profile->type, IBV_QPS_INIT)), "to INIT");
 }
 
 static enum ibv_mtu mtu_code(uint32_t bytes)
@@ -114,18 +111,13 @@ static void to_rtr(struct exchange *x, const struct end *e, const struct profile
 				   .rq_psn = e->peer.psn,
 				   .max_dest_rd_atomic = READS,
 				   .min_rnr_timer = MIN_RNR_TIMER};
-	int mask = IBV_QP_STATE;
 
 	attr.ah_attr.is_global = 1;
 	attr.ah_attr.port_num = 1;
 	attr.ah_attr.grh.dgid = e->peer.gid;
 	attr.ah_attr.grh.sgid_index = (uint8_t)x->gid_index;
 	attr.ah_attr.grh.hop_limit = 64;
-	if (profile->type != IBV_QPT_UD)
-		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (profile->type == IBV_QPT_RC)
-		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	must(ibv_modify_qp(e->qp, &attr, mask), "to RTR");
+	must(ibv_modify_qp(e->qp, &attr, qp_step_mask(profile->type, IBV_QPS_RTR)), "to RTR");
 }
 
 static void to_rts(const struct end *e, const struct profile *profile, uint32_t psn)
@@ -136,12 +128,8 @@ static void to_rts(const struct end *e, const struct profile *profile, uint32_t 
 				   .timeout = profile->timeout,
 				   .retry_cnt = profile->retry,
 				   .rnr_retry = profile->rnr_retry};
-	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
-	if (profile->type == IBV_QPT_RC)
-		mask |= IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			IBV_QP_RNR_RETRY;
-	must(ibv_modify_qp(e->qp, &attr, mask), "to RTS");
+	must(ibv_modify_qp(e->qp, &attr, qp_step_mask(profile->type, IBV_QPS_RTS)), "to RTS");
 }
 
 struct end end_connect(struct exchange *x, const struct profile *profile)
