@@ -3,6 +3,7 @@
  * `verbatim devices`: every device with its port and addresses, through the public API, then the
  * devices that lists leave out, then what processes of the host can reach.
  */
+#include <argp.h>
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -161,18 +162,31 @@ static void print_reach(void)
 		       why);
 }
 
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	(void)arg;
+	if (key != ARGP_KEY_ARG)
+		return ARGP_ERR_UNKNOWN;
+	argp_usage(state);
+	return EINVAL;
+}
+
+static const char doc[] =
+	"List the devices, their addresses and states, those that programs do not see and "
+	"why, and what processes can reach.";
+
 int command_devices(int argc, char **argv)
 {
+	static const struct argp argp = {.parser = parse, .doc = doc};
+	static char name[] = "verbatim devices";
 	struct ibv_device **list;
 	int count = 0;
 	int failed = 0;
 	char file_lacking[DEVICE_FILE_PATH] = "";
 
-	(void)argv;
-	if (argc) {
-		fprintf(stderr, "usage: verbatim devices\n");
+	argv[-1] = name;
+	if (argp_parse(&argp, argc + 1, argv - 1, 0, NULL, NULL))
 		return EXIT_FAILURE;
-	}
 	list = ibv_get_device_list(&count);
 	if (!list) {
 		fprintf(stderr, "verbatim devices: no device list: %s\n", strerror(errno));

@@ -22,6 +22,8 @@ struct choice {
 	char **argv;
 };
 
+/* argp is in the C library, which finds this only if it is exported. */
+__attribute__((visibility("default")))
 const char *argp_program_version = "verbatim " VERBATIM_VERSION;
 
 static const char doc[] =

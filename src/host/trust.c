@@ -288,7 +288,7 @@ static const char *memory_obstacle(pid_t pid, const struct identity *own,
 static const char *unseen_obstacle(const struct vb_asker *who)
 {
 	if (!vb_trust_says_uid() || !who->says_uid)
-		return "in /proc one does not see the other (VERBATIM_TRUST: verbatim(1))";
+		return "in /proc one does not see the other (VERBATIM_TRUST: verbatim(7))";
 	return who->opened.uid == getuid() && who->opened.gid == getgid()
 		       ? NULL
 		       : "it has the ids of another user or group";

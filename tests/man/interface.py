@@ -48,3 +48,14 @@ def synopsis_program(root, synopsis):
     rest = re.sub(r"^#include .*$", "", synopsis, flags=re.M)
     hidden = "\n".join(f"#undef {name}\n#define {name} shown_{name}" for name in macros(root))
     return "\n".join(["#include <infiniband/verbs.h>", *includes, hidden, rest, ""])
+
+
+def variables(root):
+    """Environment variables of ours and of rdma-core's log that the sources name in a string of their own."""
+    found = set()
+    for top in ("src", "tools", "preload"):
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            for name in names:
+                if name.endswith((".c", ".h")):
+                    found |= set(re.findall(r'"((?:VERBATIM|VERBS)_[A-Z_]+)["=]', read(folder, name)))
+    return found

@@ -5,8 +5,9 @@ import os
 import re
 
 SECTIONS = {
-    "1": ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "SEE ALSO"],
+    "1": ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "SEE ALSO"],
     "3": ["NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUE", "ERRORS", "EXAMPLE", "SEE ALSO"],
+    "7": ["NAME", "DESCRIPTION", "ENVIRONMENT", "SEE ALSO"],
 }
 EXAMPLE_LINES = 40
 BLOCK = re.compile(r"^```\n(.*?)^```$", re.S | re.M)
@@ -38,7 +39,7 @@ class Page:
         found = [part for part in self.parts if part in wanted]
         if found != wanted:
             yield f"sections {', '.join(found)}; wanted are {', '.join(wanted)}"
-        if not re.match(r"[a-z_]+\(\d\)( .*)?\n", self.text) or not self.text.startswith(
+        if not re.match(r"[a-z_-]+\(\d\)( .*)?\n", self.text) or not self.text.startswith(
                 self.name.replace(".", "(") + ")"):
             yield "the first line is not name(section)"
         if self.section == "3":
@@ -64,7 +65,16 @@ class Page:
 
     def references(self):
         """(name, section) of what looks like a manual page of ours."""
-        return set(re.findall(r"\b(_?ibv_\w+|verbatim|mbps_to_ibv_rate|mult_to_ibv_rate)\*?_?\((1|3)\)", self.prose()))
+        return set(re.findall(r"\b(_?ibv_\w+|verbatim(?:-[a-z]+)?|mbps_to_ibv_rate|mult_to_ibv_rate)\*?_?\((1|3|7)\)", self.prose()))
 
     def calls(self):
         return set(re.findall(r"\b(ibv_\w+)\*?_?\(\)", self.prose()))
+
+    def variables(self):
+        """Environment variables that the page explains: those that stand alone on a line."""
+        return re.findall(r"^\*([A-Z][A-Z_]+)\*$", self.body.get("ENVIRONMENT", ""), re.M)
+
+    def options(self):
+        """Options that the page explains: lines of OPTIONS such as "*-q*, *--quiet*" or "*--view=*_how_"."""
+        lines = re.findall(r"^\*-.*$", self.body.get("OPTIONS", ""), re.M)
+        return {option for line in lines for option in re.findall(r"(?<![\w-])(--[a-z][a-z-]*|-[A-Za-z?])", line)}

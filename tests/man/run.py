@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: run.py --lib DIR [--cc COMPILER] [PAGE...]
+"""Usage: run.py --lib DIR [--cc COMPILER] [--verbatim PROGRAM] [PAGE...]
 The manual pages say what is true: each exported function and inline has one, each page of the interface is there, groff
 finds no fault, prototypes agree with the headers, what a page refers to exists, and each example compiles without a warning
-and does something on a machine that has only the loopback device. Prints TAP. With names of pages: only these."""
+and does something on a machine that has only the loopback device. Each command of PROGRAM has a page with the options that its
+--help has, and verbatim(7) names the environment variables that the sources read. Prints TAP. With names of pages: only these."""
 
 import argparse
 import concurrent.futures
@@ -16,6 +17,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 
+import commands  # noqa: E402
 import interface  # noqa: E402
 from page import Page  # noqa: E402
 
@@ -57,6 +59,10 @@ class Report:
         for fault in faults:
             print(f"# {fault}")
         sys.stdout.flush()
+
+    def skip(self, name, reason):
+        self.count += 1
+        print(f"ok {self.count} - {name} # SKIP {reason}")
 
     def done(self):
         print(f"1..{self.count}")
@@ -148,15 +154,32 @@ def check_pages(report, pages, present, folder, args):
         if page.section == "3":
             check_prototypes(report, page, folder, args)
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        with_example = [page for page in pages if page.example]
+        with_example = [page for page in pages if page.example and page.section == "3"]
         for page, faults in zip(with_example, pool.map(lambda page: try_example(page, folder, args), with_example)):
             report.case(f"{page.name}: the example compiles and runs", faults)
+
+
+def check_program(report, pages, program):
+    """The pages of the commands against the program, and the variables against the sources."""
+    by_name = {page.name: page for page in pages}
+    for command in commands.listed(program):
+        page = by_name.get(f"verbatim-{command}.1")
+        if page is None:
+            report.skip(f"verbatim {command}: its page", "not written yet")
+            continue
+        report.case(f"verbatim {command}: its page", list(commands.faults(program, command, page, by_name["verbatim.1"])))
+    explained, read = by_name["verbatim.7"].variables(), interface.variables(ROOT)
+    faults = [f"{name} is read by the sources and not explained" for name in sorted(read - set(explained))]
+    faults += [f"{name} is explained, and nothing reads it" for name in sorted(set(explained) - read)]
+    faults += [f"{name} is explained twice" for name in sorted({name for name in explained if explained.count(name) > 1})]
+    report.case("verbatim.7: environment variables", faults)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--lib", required=True)
     parser.add_argument("--cc", default="cc")
+    parser.add_argument("--verbatim")
     parser.add_argument("pages", nargs="*")
     args = parser.parse_args()
     args.lib = os.path.abspath(args.lib)
@@ -176,6 +199,8 @@ def main():
             pages = [page for page in pages if any(wanted in page.name for wanted in args.pages)]
         else:
             check_lists(report, listed(), present)
+            if args.verbatim:
+                check_program(report, pages, os.path.abspath(args.verbatim))
         check_pages(report, pages, present, folder, args)
     return report.done()
 
