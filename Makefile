@@ -12,7 +12,7 @@ LIBDIR ?= lib
 DESTDIR ?=
 
 .PHONY: all setup with-tests check try lint format asan tsan sim mistakes fuzz interop clean \
-	install uninstall
+	install uninstall deb tarball
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -80,6 +80,16 @@ install: all
 
 uninstall:
 	@scripts/install --uninstall --destdir "$(DESTDIR)" "$(PREFIX)"
+
+# Debian packages in build-deb, for the release that this machine runs, judged by lintian.
+deb:
+	@scripts/setup deb
+	@scripts/deb
+
+# A relocatable archive in build-portable, for glibc 2.28 and later, and its checksum.
+tarball:
+	@scripts/setup tarball
+	@scripts/tarball
 
 clean:
 	@rm -rf $(BUILD) build-asan build-tsan build-fuzz build-portable build-deb

@@ -9,7 +9,8 @@ libc.so.6        a library without code that has each symbol of this machine's l
                  what is only in later releases is an undefined symbol, which ends the link.
 libpthread.so.0, libdl.so.2   empty. The functions moved into libc.so.6 in glibc 2.34; before, they are in these, which a program
                  must therefore need. Later releases still have both names.
-libfloor.a       floor.c compiled: functions that headers of today call by names that the floor has not.
+libfloor.a       floor.c and start.c compiled: functions that headers of today call by names that the floor has not, and the start of
+                 programs.
 libc.so          the linker script that puts them in the place of the C library.
 """
 
@@ -20,6 +21,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STUBS = (("libc.so.6", 1000), ("ld-linux-x86-64.so.2", 1))  # and how many symbols they have at the least
+REPLACED = {"__libc_start_main"}  # of libfloor.a, which uses the one of the library
 MOVED = ("libpthread.so.0", "libdl.so.2")
 # A line of readelf: value, size, type, binding, visibility, section, name@version or name@@version.
 SYMBOL = re.compile(r"^\s*\d+: ([0-9a-f]+)\s+(\d+|0x[0-9a-f]+) (FUNC|OBJECT|NOTYPE|TLS|IFUNC)\s+(GLOBAL|WEAK|UNIQUE)\s+DEFAULT\s+"
@@ -52,7 +54,7 @@ def assembly(chosen):
         label = f"stub_{index}"
         data = kind in ("OBJECT", "NOTYPE")
         lines += [f".{'weak' if binding == 'WEAK' else 'globl'} {label}", f".type {label}, @{'object' if data else 'function'}",
-                  f".symver {label}, {name}@@@GLIBC_{version}"]
+                  f".symver {label}, {name}{'@' if name in REPLACED else '@@@'}GLIBC_{version}"]
         if data:
             lines.append(f".size {label}, {size}")
             places.setdefault(value, []).append((label, size))
@@ -92,11 +94,12 @@ def main():
     write(os.path.join(output, "empty.c"), "")
     for name in MOVED:
         shared(compiler, output, name, f"{output}/empty.c")
-    run(*compiler, "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-c", os.path.join(HERE, "floor.c"), "-o",
-        f"{output}/floor.o")
     if os.path.exists(f"{output}/libfloor.a"):
         os.remove(f"{output}/libfloor.a")
-    run("ar", "rcsD", f"{output}/libfloor.a", f"{output}/floor.o")
+    for name in ("floor", "start"):
+        run(*compiler, "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-c", os.path.join(HERE, f"{name}.c"),
+            "-o", f"{output}/{name}.o")
+        run("ar", "rcsD", f"{output}/libfloor.a", f"{output}/{name}.o")
     rest = run(*compiler, "-print-file-name=libc_nonshared.a").strip()
     write(os.path.join(output, "libc.so"),
           f"GROUP ( {output}/libc.so.6 {output}/libfloor.a {rest} AS_NEEDED ( {output}/ld-linux-x86-64.so.2 ) )\n")
