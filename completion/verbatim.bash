@@ -16,10 +16,12 @@ _verbatim_options()
         sed -n 's/^\(--[a-z][a-z-]*=\{0,1\}\).*/\1/p; s/^\(-[A-Za-z?]\)$/\1/p' | sort -u
 }
 
-# The values that --help names for an option: --view=preload|namespace|none.
+# The values of an option.
 _verbatim_values()
 {
-    "$1" "$2" --help 2>/dev/null | sed -n "s/^.*$3=\([^ ]*|[^ ]*\).*/\1/p" | head -n 1 | tr '|' '\n'
+    case $1 in
+    --view) echo "preload namespace none" ;;
+    esac
 }
 
 # Where the program of `verbatim run` stands among the words; bash takes "=" as a word of its own.
@@ -37,6 +39,12 @@ _verbatim_program_at()
     echo "$i"
 }
 
+_verbatim_files()
+{
+    mapfile -t COMPREPLY < <(compgen -f -- "$1")
+    compopt -o filenames 2>/dev/null
+}
+
 _verbatim()
 {
     local program=${COMP_WORDS[0]} command=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]} at option=
@@ -51,7 +59,7 @@ _verbatim()
             _command_offset "$at"
             return
         elif ((COMP_CWORD > at)); then
-            mapfile -t COMPREPLY < <(compgen -f -- "$word")
+            _verbatim_files "$word"
             return
         elif ((COMP_CWORD == at)) && [[ $word != -* ]]; then
             mapfile -t COMPREPLY < <(compgen -c -- "$word")
@@ -64,13 +72,13 @@ _verbatim()
         option=${COMP_WORDS[COMP_CWORD - 2]}
     fi
     if [ -n "$option" ]; then
-        mapfile -t COMPREPLY < <(compgen -W "$(_verbatim_values "$program" "$command" "$option")" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "$(_verbatim_values "$option")" -- "$word")
     elif [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_verbatim_options "$program" "$command")" -- "$word")
         [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2>/dev/null
     else
-        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        _verbatim_files "$word"
     fi
 }
 
-complete -F _verbatim -o filenames verbatim
+complete -F _verbatim verbatim
