@@ -262,6 +262,24 @@ def apart(place):
     wait("their end", lambda: not os.listdir(base))
 
 
+def wakes(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as handle:
+        return sum(int(line.split()[1]) for line in handle if "ctxt_switches" in line)
+
+
+def idle(view):
+    """Nothing changes: keeper and guard sleep. Their own writing is no change."""
+    view.start()
+    view.expect_whole()
+    keeper, guard = view.pair()
+
+    def sleeps():
+        before = wakes(keeper) + wakes(guard)
+        time.sleep(1)
+        return wakes(keeper) + wakes(guard) - before <= 4
+    wait("quiet", sleeps)
+
+
 def cases(report, place, user):
     def case(name, run):
         def go():
@@ -278,6 +296,7 @@ def cases(report, place, user):
     case("program, keeper and guard are killed", all_killed)
     case("a stale view of another namespace", stale_one)
     case("the tree is removed while it is used", removed_while_used)
+    case("an idle view costs nothing", idle)
     case("sixteen programs start at once", many_at_once)
 
 

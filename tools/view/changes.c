@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <string.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <sys/inotify.h>
@@ -70,27 +71,46 @@ void changes_watch(struct changes *c, const char *dir)
 		inotify_add_watch(c->notify,
 				  tree_path(path, sizeof(path), "%s/%s", dir, folders[i]), gone);
 	/* A process that begins to count. */
-	inotify_add_watch(c->notify, tree_path(path, sizeof(path), "%s/" VB_COUNTER_FOLDER, dir),
-			  gone | IN_CREATE);
+	c->counters = inotify_add_watch(c->notify,
+					tree_path(path, sizeof(path), "%s/" VB_COUNTER_FOLDER, dir),
+					gone | IN_CREATE);
 }
 
-static bool drain(int fd)
+bool changes_route(struct changes *c)
 {
 	char room[ROOM];
 	bool any = false;
 	ssize_t n;
 
-	while ((n = read(fd, room, sizeof(room))) > 0 || (n < 0 && errno == ENOBUFS))
+	while ((n = read(c->route, room, sizeof(room))) > 0 || (n < 0 && errno == ENOBUFS))
 		any = true;
 	return any;
 }
 
-bool changes_route(struct changes *c)
+/* What each writing leaves and removes itself. */
+static bool is_scratch(const struct inotify_event *e)
 {
-	return drain(c->route);
+	return e->len && !strcmp(e->name, TREE_SCRATCH);
 }
 
-bool changes_files(struct changes *c)
+struct changes_seen changes_files(struct changes *c)
 {
-	return drain(c->notify);
+	_Alignas(struct inotify_event) char room[ROOM];
+	struct changes_seen seen = {0};
+	ssize_t n;
+
+	while ((n = read(c->notify, room, sizeof(room))) > 0) {
+		for (ssize_t at = 0; at < n;) {
+			const struct inotify_event *e =
+				(const struct inotify_event *)(const void *)(room + at);
+
+			/* The end of the folder itself is a change of the tree. */
+			if (e->wd == c->counters && !(e->mask & (IN_DELETE_SELF | IN_MOVE_SELF)))
+				seen.counters = true;
+			else if (!is_scratch(e))
+				seen.tree = true;
+			at += (ssize_t)(sizeof(*e) + e->len);
+		}
+	}
+	return seen;
 }

@@ -9,15 +9,20 @@
 #include <stdbool.h>
 
 struct changes {
-	int route;  /* -1: none; the view is then written anew from time to time */
-	int notify; /* -1: none */
+	int route;    /* -1: none; the view is then written anew from time to time */
+	int notify;   /* -1: none */
+	int counters; /* the watch of the folder of counters */
 };
 
 void changes_open(struct changes *changes, const char *dir);
 void changes_close(struct changes *changes);
-/* Reads what there is. Whether the kernel told of an interface, or somebody removed a file. */
+/* Reads what there is. Whether the kernel told of an interface. */
 bool changes_route(struct changes *changes);
-bool changes_files(struct changes *changes);
+/* Whether something of the tree was removed; whether a process began or ended to count. */
+struct changes_seen {
+	bool tree, counters;
+};
+struct changes_seen changes_files(struct changes *changes);
 /* Watches the folders anew: they may be others than before. */
 void changes_watch(struct changes *changes, const char *dir);
 

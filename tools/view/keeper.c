@@ -219,6 +219,16 @@ static int wait_ms(const struct keeper *k)
 	return at > now ? (int)(at - now) : 0;
 }
 
+static void files_changed(struct keeper *k, struct changes_seen seen)
+{
+	if (seen.tree)
+		sooner(&k->write_at, now_ms() + SETTLE_MS);
+	if (seen.tree || seen.counters) {
+		sooner(&k->count_at, now_ms() + COUNT_MS);
+		k->still = 0;
+	}
+}
+
 /* Waits for the next thing to do, and notes it. False: it is to end. */
 static bool wait_for_work(struct keeper *k)
 {
@@ -238,10 +248,8 @@ static bool wait_for_work(struct keeper *k)
 		return false;
 	if (fds[1].revents && changes_route(&k->changes))
 		sooner(&k->write_at, now_ms() + SETTLE_MS);
-	if (fds[2].revents && changes_files(&k->changes)) {
-		sooner(&k->write_at, now_ms() + SETTLE_MS);
-		k->still = 0;
-	}
+	if (fds[2].revents)
+		files_changed(k, changes_files(&k->changes));
 	if (fds[3].revents)
 		guard_again(k);
 	for (int i = FIXED; i < n; i++) {
