@@ -16,6 +16,7 @@
 #include "base/journal.h"
 #include "base/log.h"
 #include "base/pause.h"
+#include "base/sys.h"
 
 enum vb_report vb_report;
 
@@ -30,7 +31,11 @@ enum weight {
 
 #define AGAIN_NS                           10000000ull /* between two kept occurrences of one reason and kind */
 #define DETAIL_NS                          10000000ull /* a fact and the failure that it explains */
-#define PATIENCE                           2000 /* turns of waiting for another thread that keeps a failure */
+#define NOBODY                             (-1)
+#define PATIENCE                           200 /* turns of waiting for another thread, before the naps */
+#define NAP_NS                             100000
+#define NAPS_CALL                          200   /* a call that fails does not wait for longer, */
+#define NAPS_EXIT                          20000 /* nor does the end of the program */
 
 /* One for each row, by its place in the table. */
 #define ONE(code, name, text, cause, cure) +1
@@ -38,7 +43,7 @@ enum weight {
 
 static struct {
 	_Atomic uintptr_t holder; /* the thread that is changing this; 0: none */
-	pid_t pid;                /* whose failures these are */
+	_Atomic pid_t pid;        /* whose failures these are; NOBODY: it is being changed */
 	uint64_t kept;            /* the number of the last record */
 	uint64_t in_ring;
 	uint64_t last_ns[VB_FAILURE_KINDS][REASONS];
@@ -113,19 +118,26 @@ static enum weight weight_of(struct vb_failure_origin origin, enum vb_reason rea
 	}
 }
 
-/* False: this thread is here already, or another one does not come to an end. */
-static bool take(void)
+/*
+ * False: this thread is here already, or another one does not come to an end in so many naps. It
+ * may be writing the journal, or have lost its processor.
+ */
+static bool take(int naps)
 {
+	const struct timespec nap = {.tv_nsec = NAP_NS};
 	uintptr_t self = (uintptr_t)pthread_self();
 
-	for (int i = 0; i < PATIENCE; i++) {
+	for (int i = 0; i < PATIENCE + naps; i++) {
 		uintptr_t none = 0;
 
 		if (atomic_compare_exchange_strong(&list.holder, &none, self))
 			return true;
 		if (none == self)
 			return false;
-		vb_pause();
+		if (i < PATIENCE)
+			vb_pause();
+		else
+			vb_sys_nanosleep(&nap);
 	}
 	return false;
 }
@@ -135,16 +147,27 @@ static void release(void)
 	atomic_store(&list.holder, 0);
 }
 
-/* In a forked child: nothing of the parent's counts. Its lock may be held by nobody. */
-static void begin_anew(void)
+/*
+ * In a forked child nothing of the parent's counts, and the lock may be held by a thread that does
+ * not exist there. False: another thread is at it.
+ */
+static bool is_ours(void)
 {
+	pid_t self = getpid();
+	pid_t of = atomic_load(&list.pid);
+
+	if (of == self)
+		return true;
+	if (of == NOBODY || !atomic_compare_exchange_strong(&list.pid, &of, NOBODY))
+		return false;
 	memset(list.last_ns, 0, sizeof(list.last_ns));
 	memset(&list.summary, 0, sizeof(list.summary));
 	memset(&list.journal, 0, sizeof(list.journal));
 	atomic_store(&list.present, false);
 	list.kept = list.in_ring = 0;
-	list.pid = getpid();
 	atomic_store(&list.holder, 0);
+	atomic_store(&list.pid, self);
+	return true;
 }
 
 static bool is_due(struct vb_failure_origin origin, enum vb_reason reason)
@@ -260,9 +283,7 @@ void vb_failure_add(struct vb_failure_origin origin, enum vb_reason reason, uint
 
 	if (weight == IGNORED)
 		return;
-	if (list.pid != getpid())
-		begin_anew();
-	if (take()) {
+	if (is_ours() && take(NAPS_CALL)) {
 		if (is_due(origin, reason))
 			keep(origin, weight, reason, count, fmt, ap);
 		release();
@@ -277,10 +298,11 @@ void vb_failures_past(void)
 
 bool vb_failures_get(struct vb_failures *failures)
 {
-	if (list.pid != getpid() || !take())
+	if (list.pid != getpid() || !take(NAPS_EXIT))
 		return false;
 	*failures = list.summary;
 	failures->present = atomic_load(&list.present);
+	failures->journal = list.journal.made && !list.journal.given_up;
 	release();
 	return true;
 }
@@ -289,7 +311,7 @@ static void at_exit(int status, void *unused)
 {
 	(void)unused;
 	vb_failure_report(status);
-	if (list.pid == getpid() && take()) {
+	if (list.pid == getpid() && take(NAPS_EXIT)) {
 		vb_journal_ended(&list.journal, status);
 		release();
 	}
@@ -309,6 +331,7 @@ __attribute__((constructor)) static void setup(void)
 		vb_report = VB_REPORT_FAILED;
 	else if (!strcmp(text, "2"))
 		vb_report = VB_REPORT_ALWAYS;
+	atomic_store(&list.pid, getpid());
 	if (vb_report != VB_REPORT_OFF && on_exit(at_exit, NULL))
 		vb_report = VB_REPORT_OFF;
 	vb_failure_report_prepare();

@@ -64,11 +64,15 @@ static void line_reason(struct report *r, uint32_t reason)
 	line(r, "    0x%x %s: %s", e->code, e->name, e->cure);
 }
 
-static void line_more(struct report *r)
+static void line_more(struct report *r, const struct vb_failures *f)
 {
-	if (!vb_log_enabled(VB_LOG_DEBUG))
+	if (vb_log_enabled(VB_LOG_DEBUG))
+		return;
+	if (f->journal)
 		line(r, "    more: verbatim explain %d; VERBATIM_LOG=debug tells of each failure",
 		     (int)getpid());
+	else
+		line(r, "    more: VERBATIM_LOG=debug tells of each failure");
 }
 
 static void describe_failures(struct report *r, const struct vb_failures *f)
@@ -79,14 +83,14 @@ static void describe_failures(struct report *r, const struct vb_failures *f)
 	line_reason(r, f->first.reason);
 	if (f->last.number)
 		line_failure(r, "failed last", &f->last);
-	line_more(r);
+	line_more(r, f);
 }
 
 /* Nothing failed that had to: what was dropped or refused may explain why the program failed. */
 static void describe_hints(struct report *r, const struct vb_failures *f)
 {
 	if (f->drop.number) {
-		line(r, "dropped here, %llu times for this reason: %s",
+		line(r, "dropped here, for this reason %llu times: %s",
 		     (unsigned long long)f->drop.count, f->drop.text);
 		line_reason(r, f->drop.reason);
 	}
@@ -95,7 +99,7 @@ static void describe_hints(struct report *r, const struct vb_failures *f)
 		line_reason(r, f->probe.reason);
 	}
 	if (r->length)
-		line_more(r);
+		line_more(r, f);
 }
 
 static void describe(struct report *r, const struct vb_failures *f, int status)

@@ -257,13 +257,13 @@ void vb_env_drop(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *r
 	vb_count_fault(vb_qp_of_tqp(t)->engine, reason);
 	if (reason == VB_REASON_DROP_PSN)
 		vb_note(reason,
-			"qp 0x%x: dropped op %u from qp 0x%x: psn 0x%x has come, psn 0x%x is expected "
+			"qp 0x%x: dropped %s from qp 0x%x: psn 0x%x has come, psn 0x%x is expected "
 			"(rq_psn 0x%x): %s",
-			t->qpn, run->op, run->src_qpn, run->psn, t->resp.epsn, t->resp.first_psn,
-			vb_reason_text(reason));
+			t->qpn, vb_run_op_name(run->op), run->src_qpn, run->psn, t->resp.epsn,
+			t->resp.first_psn, vb_reason_text(reason));
 	else
-		vb_note(reason, "qp 0x%x: dropped op %u psn 0x%x from qp 0x%x: %s", t->qpn, run->op,
-			run->psn, run->src_qpn, vb_reason_text(reason));
+		vb_note(reason, "qp 0x%x: dropped %s psn 0x%x from qp 0x%x: %s", t->qpn,
+			vb_run_op_name(run->op), run->psn, run->src_qpn, vb_reason_text(reason));
 }
 
 void vb_env_explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run *run)
@@ -276,13 +276,13 @@ void vb_env_explain(struct vb_tqp *t, enum vb_reason reason, const struct vb_run
 	if (remote && (run->flags & VB_RUN_FIRST))
 		vb_note_request(
 			reason,
-			"qp 0x%x refuses op %u psn 0x%x of qp 0x%x: rkey 0x%x range 0x%llx+%u: %s",
-			t->qpn, run->op, run->psn, run->src_qpn, run->rkey,
+			"qp 0x%x refuses %s psn 0x%x of qp 0x%x: rkey 0x%x range 0x%llx+%u: %s",
+			t->qpn, vb_run_op_name(run->op), run->psn, run->src_qpn, run->rkey,
 			(unsigned long long)run->va, run->dma_length, vb_reason_text(reason));
 	else
-		vb_note_request(reason, "qp 0x%x refuses op %u psn 0x%x of qp 0x%x, %u bytes: %s",
-				t->qpn, run->op, run->psn, run->src_qpn, run->length,
-				vb_reason_text(reason));
+		vb_note_request(reason, "qp 0x%x refuses %s psn 0x%x of qp 0x%x, %u bytes: %s",
+				t->qpn, vb_run_op_name(run->op), run->psn, run->src_qpn,
+				run->length, vb_reason_text(reason));
 }
 
 const struct vb_env vb_qp_env = {

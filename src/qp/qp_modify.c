@@ -15,6 +15,7 @@
 #include "process/process.h"
 #include "qp/link.h"
 #include "qp/parts.h"
+#include "process/names.h"
 #include "qp/qp.h"
 #include "transport/qp_state.h"
 
@@ -43,9 +44,12 @@ static int refuse(const struct vb_qp *qp, const char *what, uint64_t value)
 			 (unsigned long long)value);
 }
 
+#define MASK_TEXT 320 /* room for the names of all bits */
+
 static int transition_check(const struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
 			    struct change *c)
 {
+	char names[MASK_TEXT];
 	int bits = 0;
 
 	if (mask & ~KNOWN_MASK)
@@ -63,10 +67,10 @@ static int transition_check(const struct vb_qp *qp, const struct ibv_qp_attr *at
 	enum vb_reason reason = vb_qp_state_check(qp->u.qp.qp_type, c->from, c->to, mask, &bits);
 
 	if (reason != VB_REASON_NONE)
-		return vb_refuse(EINVAL, reason,
-				 "modify_qp: qp 0x%x: %s -> %s, mask 0x%x: %s (bits 0x%x)",
+		return vb_refuse(EINVAL, reason, "modify_qp: qp 0x%x: %s -> %s, mask 0x%x: %s%s%s",
 				 qp->t.qpn, vb_qp_state_name(c->from), vb_qp_state_name(c->to),
-				 mask, vb_reason_text(reason), bits);
+				 mask, vb_reason_text(reason), bits ? ": " : "",
+				 vb_qp_mask_names(bits, names, sizeof(names)));
 	return 0;
 }
 
