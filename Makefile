@@ -11,7 +11,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= lib
 DESTDIR ?=
 
-.PHONY: all setup with-tests check try lint format asan tsan sim mistakes fuzz interop clean \
+.PHONY: all setup with-tests check try lint format asan tsan sim mistakes fuzz interop applications clean \
 	install uninstall deb tarball
 
 all: $(BUILD)/build.ninja
@@ -90,6 +90,11 @@ deb:
 tarball:
 	@scripts/setup tarball
 	@scripts/tarball
+
+# Every program of docs/applications.md, on one host and between two. ARGS="--only REGEX" for some of them.
+applications: with-tests
+	@scripts/setup applications
+	@tests/applications/run.py --lib $(BUILD)/lib --verbatim $(BUILD)/verbatim --readers $(BUILD)/tests/applications/readers --shares 2 $(ARGS)
 
 clean:
 	@rm -rf $(BUILD) build-asan build-tsan build-fuzz build-portable build-deb
