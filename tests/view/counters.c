@@ -16,17 +16,17 @@
 #include <infiniband/verbs.h>
 
 #include "base/port_counters.h"
-#include "support/end.h"
 #include "support/check.h"
+#include "support/endpoint.h"
 #include "view/counters_show.h"
 #include "view/counters_sum.h"
 
-enum { MESSAGES = 40, SIZE = 3000, BUF = 1 << 16, ATOMICS = 10, PATIENCE = 4000 };
+enum { MTU = 1024, MESSAGES = 40, SIZE = 3000, BUF = 1 << 16, ATOMICS = 10, PATIENCE = 4000 };
 
-static enum end_place place;
+static enum ep_place place;
 static char view[] = "/tmp/verbatim-count-XXXXXX";
 static char device[VB_COUNTER_DEVICE];
-static struct end near, far;
+static struct endpoint near, far;
 static struct vb_port_counters before, after;
 
 static void make_view(void)
@@ -58,8 +58,8 @@ static void sum_settled(struct vb_port_counters *to)
 		sum(to);
 		if (to->tx_packets == to->rx_packets)
 			return;
-		end_poll(&near, END_SEND_CQ, &wc, 1, 0);
-		end_poll(&far, END_SEND_CQ, &wc, 1, 0);
+		ep_poll(&near, EP_SEND_CQ, &wc, 1, 0);
+		ep_poll(&far, EP_SEND_CQ, &wc, 1, 0);
 		usleep(500);
 	}
 	CHECK_SAY(false, "%llu packets were sent, %llu received",
@@ -68,43 +68,42 @@ static void sum_settled(struct vb_port_counters *to)
 
 static void open_pair(enum ibv_qp_type type)
 {
-	struct end_config config = end_defaults(type);
+	struct ep_config config = ep_defaults(type);
 
 	config.buf_len = BUF;
+	config.mtu = IBV_MTU_1024;
 	config.rnr_retry = 1;
 	config.min_rnr_timer = 1;
-	end_pair(&near, &far, &config, &config, place);
-	snprintf(device, sizeof(device), "%s", near.ctx->device->name);
+	ep_pair(&near, &far, &config, &config, place);
+	snprintf(device, sizeof(device), "%s", near.context->device->name);
 	sum_settled(&before);
 }
 
 static uint64_t packets_of(uint32_t bytes)
 {
-	uint32_t mtu = 128u << near.config.mtu;
-
-	return (bytes + mtu - 1) / mtu;
+	return (bytes + MTU - 1) / MTU;
 }
 
 static void one(enum ibv_wr_opcode opcode, uint32_t length)
 {
-	struct ibv_sge sge = end_sge(&near, 0, length);
-	struct ibv_send_wr wr = end_wr(opcode, 1, &sge, 1);
-	struct ibv_sge into = end_sge(&far, 0, SIZE);
+	struct ibv_sge sge = ep_sge(&near, 0, length);
+	struct ibv_send_wr wr = ep_wr(opcode, 1, &sge, 1);
+	struct ibv_sge into = ep_sge(&far, 0, SIZE);
 	struct ibv_wc wc;
 
-	wr.wr.rdma.remote_addr = far.info.addr;
-	wr.wr.rdma.rkey = far.info.rkey;
+	wr.wr.rdma.remote_addr = far.local.addr;
+	wr.wr.rdma.rkey = far.local.rkey;
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = far.info.addr;
-		wr.wr.atomic.rkey = far.info.rkey;
+		wr.wr.atomic.remote_addr = far.local.addr;
+		wr.wr.atomic.rkey = far.local.rkey;
 		wr.wr.atomic.compare_add = 1;
 	}
 	if (opcode == IBV_WR_SEND)
-		CHECK_ZERO(end_post_recv(&far, 2, &into, 1));
-	CHECK_ZERO(end_post_send(&near, &wr));
-	CHECK_EQ(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		CHECK_ZERO(ep_post_recv(&far, 2, &into, 1));
+	CHECK_ZERO(ep_post_send(&near, &wr));
+	CHECK_EQ(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
 	if (opcode == IBV_WR_SEND)
-		CHECK_EQ(end_poll_one(&far, END_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		CHECK_EQ(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
 }
 
 /* `answers`: packets without payload that each message needs at least, besides acknowledgements. */
@@ -132,46 +131,46 @@ static void moved(const char *name, enum ibv_wr_opcode opcode, uint32_t length, 
 		  opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? times : 0);
 	EXPECT_EQ(after.req_cqe_error, before.req_cqe_error);
 	EXPECT_EQ(after.rx_errors + after.rx_dropped, before.rx_errors + before.rx_dropped);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 static void no_receive(void)
 {
-	struct ibv_sge sge = end_sge(&near, 0, 8);
-	struct ibv_send_wr wr = end_wr(IBV_WR_SEND, 1, &sge, 1);
+	struct ibv_sge sge = ep_sge(&near, 0, 8);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, &sge, 1);
 	struct ibv_wc wc;
 
 	expect_case("a SEND without a receive");
 	open_pair(IBV_QPT_RC);
-	sge = end_sge(&near, 0, 8);
-	CHECK_ZERO(end_post_send(&near, &wr));
-	EXPECT_EQ(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_RNR_RETRY_EXC_ERR);
+	sge = ep_sge(&near, 0, 8);
+	CHECK_ZERO(ep_post_send(&near, &wr));
+	EXPECT_EQ(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_RNR_RETRY_EXC_ERR);
 	sum(&after);
 	EXPECT_EQ(after.out_of_buffer - before.out_of_buffer, 2);
 	EXPECT_EQ(after.rnr_nak_retry_err - before.rnr_nak_retry_err, 2);
 	EXPECT_EQ(after.req_rnr_retries_exceeded - before.req_rnr_retries_exceeded, 1);
 	EXPECT_EQ(after.req_cqe_error - before.req_cqe_error, 1);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 static void no_access(void)
 {
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = end_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
+	struct ibv_send_wr wr = ep_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
 	struct ibv_wc wc;
 
 	expect_case("a WRITE with a wrong key");
 	open_pair(IBV_QPT_RC);
-	sge = end_sge(&near, 0, 8);
-	wr.wr.rdma.remote_addr = far.info.addr;
-	wr.wr.rdma.rkey = far.info.rkey ^ 0xff;
-	CHECK_ZERO(end_post_send(&near, &wr));
-	EXPECT_EQ(end_poll_one(&near, END_SEND_CQ, &wc), IBV_WC_REM_ACCESS_ERR);
+	sge = ep_sge(&near, 0, 8);
+	wr.wr.rdma.remote_addr = far.local.addr;
+	wr.wr.rdma.rkey = far.local.rkey ^ 0xff;
+	CHECK_ZERO(ep_post_send(&near, &wr));
+	EXPECT_EQ(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_REM_ACCESS_ERR);
 	sum(&after);
 	EXPECT_EQ(after.resp_remote_access_errors - before.resp_remote_access_errors, 1);
 	EXPECT_EQ(after.req_remote_access_errors - before.req_remote_access_errors, 1);
 	EXPECT_EQ(after.tx_bytes - before.tx_bytes, 8);
-	end_pair_close(&near, &far);
+	ep_pair_close(&near, &far);
 }
 
 static int process_files(void)
@@ -196,7 +195,7 @@ static void ended(void)
 
 	expect_case("files of processes that have ended");
 	sum(&before);
-	EXPECT(files >= (place == END_APART ? 2 : 1));
+	EXPECT(files >= (place == EP_APART ? 2 : 1));
 	EXPECT(counters_fold(view));
 	EXPECT_EQ(process_files(), 1);
 	sum(&after);
@@ -250,7 +249,7 @@ int main(int argc, char **argv)
 {
 	if (!getenv("VERBATIM_VIEW"))
 		make_view();
-	place = end_main(argc, argv);
+	place = ep_main(argc, argv);
 	moved("SEND", IBV_WR_SEND, SIZE, MESSAGES, 0);
 	moved("SEND", IBV_WR_SEND, 1, MESSAGES, 0);
 	moved("WRITE", IBV_WR_RDMA_WRITE, SIZE, MESSAGES, 0);
