@@ -22,18 +22,17 @@
 
 enum { BYTES = 4096, FAILED = 1 };
 
-static struct endpoint endpoint;
-static struct side side;
+static struct resources resources;
+static struct endpoint end;
 
-static void open_with(enum ibv_qp_type type, int cqe, void (*change)(struct qp_settings *))
+static void open_with(enum ibv_qp_type type, int cqe, void (*change)(struct ep_config *))
 {
-	struct qp_settings settings;
+	struct ep_config config = ep_defaults(type);
 
-	qp_settings_default(&settings, type);
 	if (change)
-		change(&settings);
-	endpoint_open(&endpoint, cqe, false);
-	side_open(&side, &endpoint, &settings, NULL, BYTES);
+		change(&config);
+	resources_open(&resources, cqe, false);
+	ep_open_on(&end, &resources, &config, NULL, BYTES);
 }
 
 static void open_rc(void)
@@ -43,8 +42,8 @@ static void open_rc(void)
 
 static int close_all(int status)
 {
-	side_close(&side);
-	endpoint_close(&endpoint);
+	ep_close(&end);
+	resources_close(&resources);
 	return status;
 }
 
@@ -53,7 +52,7 @@ static int next(void)
 {
 	struct ibv_wc wc;
 
-	completion_next(endpoint.cq, &wc);
+	completion_next(resources.cq, &wc);
 	return wc.status == IBV_WC_SUCCESS ? 0 : FAILED;
 }
 
@@ -71,11 +70,11 @@ static int serve(int sock)
 {
 	int event;
 
-	side_exchange(&side, sock);
+	ep_exchange(&end, sock);
 	wait_for_end(sock);
-	event = event_next(endpoint.context, 0);
+	event = event_next(resources.context, 0);
 	while (event == IBV_EVENT_COMM_EST)
-		event = event_next(endpoint.context, 0);
+		event = event_next(resources.context, 0);
 	return close_all(event < 0 ? 0 : FAILED);
 }
 
@@ -90,8 +89,8 @@ static int receiving_passive(int sock)
 	int status;
 
 	open_rc();
-	CHECK_ZERO(post_receive(&side, 1, 0, BYTES));
-	side_exchange(&side, sock);
+	CHECK_ZERO(ep_recv(&end, 1, 0, BYTES));
+	ep_exchange(&end, sock);
 	status = next();
 	wait_for_end(sock);
 	return close_all(status);
@@ -100,7 +99,7 @@ static int receiving_passive(int sock)
 static int ends_at_once(int sock)
 {
 	open_rc();
-	side_exchange(&side, sock);
+	ep_exchange(&end, sock);
 	_exit(0);
 }
 
@@ -111,8 +110,8 @@ static int transfer(int sock)
 	int status;
 
 	open_rc();
-	side_exchange(&side, sock);
-	CHECK_ZERO(post_send(&side, 1, 0, BYTES, IBV_SEND_SIGNALED));
+	ep_exchange(&end, sock);
+	CHECK_ZERO(ep_send(&end, 1, 0, BYTES, IBV_SEND_SIGNALED));
 	status = next();
 	return close_all(status);
 }
@@ -123,11 +122,11 @@ static int probes(int sock)
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC};
 
 	open_rc();
-	attr.send_cq = attr.recv_cq = endpoint.cq;
+	attr.send_cq = attr.recv_cq = resources.cq;
 	attr.cap = (struct ibv_qp_cap){1, 1, 1, 1, 1u << 30};
-	CHECK(!ibv_create_qp(endpoint.pd, &attr));
-	CHECK(!ibv_reg_dmabuf_mr(endpoint.pd, 0, BYTES, 0, -1, IBV_ACCESS_LOCAL_WRITE));
-	side_exchange(&side, sock);
+	CHECK(!ibv_create_qp(resources.pd, &attr));
+	CHECK(!ibv_reg_dmabuf_mr(resources.pd, 0, BYTES, 0, -1, IBV_ACCESS_LOCAL_WRITE));
+	ep_exchange(&end, sock);
 	return close_all(0);
 }
 
@@ -135,9 +134,9 @@ static int probes(int sock)
 static int flushed(int sock)
 {
 	open_rc();
-	CHECK_ZERO(post_receive(&side, 1, 0, BYTES));
-	side_exchange(&side, sock);
-	qp_to_state(side.qp, IBV_QPS_ERR);
+	CHECK_ZERO(ep_recv(&end, 1, 0, BYTES));
+	ep_exchange(&end, sock);
+	CHECK_ZERO(ep_move(&end, IBV_QPS_ERR));
 	(void)next();
 	return close_all(0);
 }
@@ -149,8 +148,8 @@ static int write_to(int sock, size_t remote_offset)
 	int status;
 
 	open_rc();
-	side_exchange(&side, sock);
-	CHECK_ZERO(post_write(&side, 7, 0, BYTES, remote_offset, IBV_SEND_SIGNALED));
+	ep_exchange(&end, sock);
+	CHECK_ZERO(ep_write(&end, 7, 0, BYTES, remote_offset, IBV_SEND_SIGNALED));
 	status = next();
 	return close_all(status);
 }
@@ -168,13 +167,13 @@ static int write_beyond(int sock)
 static int tells_wrong_key(int sock)
 {
 	open_rc();
-	side.local.rkey ^= 0x00ffff00;
+	end.local.rkey ^= 0x00ffff00;
 	return serve(sock);
 }
 
-static void no_remote_write(struct qp_settings *settings)
+static void no_remote_write(struct ep_config *config)
 {
-	settings->access = IBV_ACCESS_REMOTE_READ;
+	config->qp_access_flags = IBV_ACCESS_REMOTE_READ;
 }
 
 static int without_flag(int sock)
@@ -183,9 +182,9 @@ static int without_flag(int sock)
 	return serve(sock);
 }
 
-static void no_patience(struct qp_settings *settings)
+static void no_patience(struct ep_config *config)
 {
-	settings->rnr_retry = 0;
+	config->rnr_retry = 0;
 }
 
 static int send_too_early(int sock)
@@ -193,8 +192,8 @@ static int send_too_early(int sock)
 	int status;
 
 	open_with(IBV_QPT_RC, 128, no_patience);
-	side_exchange(&side, sock);
-	CHECK_ZERO(post_send(&side, 8, 0, BYTES, IBV_SEND_SIGNALED));
+	ep_exchange(&end, sock);
+	CHECK_ZERO(ep_send(&end, 8, 0, BYTES, IBV_SEND_SIGNALED));
 	status = next();
 	return close_all(status);
 }
@@ -204,18 +203,18 @@ static int send_with_wrong_key(int sock)
 	int status;
 
 	open_rc();
-	side_exchange(&side, sock);
-	side.mr->lkey ^= 0x00ffff00;
-	CHECK_ZERO(post_send(&side, 9, 0, BYTES, IBV_SEND_SIGNALED));
-	side.mr->lkey ^= 0x00ffff00;
+	ep_exchange(&end, sock);
+	end.mr->lkey ^= 0x00ffff00;
+	CHECK_ZERO(ep_send(&end, 9, 0, BYTES, IBV_SEND_SIGNALED));
+	end.mr->lkey ^= 0x00ffff00;
 	status = next();
 	return close_all(status);
 }
 
-static void little_patience(struct qp_settings *settings)
+static void little_patience(struct ep_config *config)
 {
-	settings->timeout = 8;
-	settings->retry_count = 1;
+	config->timeout = 8;
+	config->retry_cnt = 1;
 }
 
 static int send_to_the_dead(int sock)
@@ -223,9 +222,9 @@ static int send_to_the_dead(int sock)
 	int status;
 
 	open_with(IBV_QPT_RC, 128, little_patience);
-	side_exchange(&side, sock);
+	ep_exchange(&end, sock);
 	wait_for_end(sock);
-	CHECK_ZERO(post_send(&side, 10, 0, BYTES, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_send(&end, 10, 0, BYTES, IBV_SEND_SIGNALED));
 	status = next();
 	return close_all(status);
 }
@@ -236,11 +235,11 @@ static int send_to_nobody(int sock)
 	int status;
 
 	open_with(IBV_QPT_RC, 128, little_patience);
-	message_swap(sock, &side.local, &remote, sizeof(remote));
+	message_swap(sock, &end.local, &remote, sizeof(remote));
 	remote.qpn ^= 0x7;
-	side_connect(&side, &remote);
+	ep_connect(&end, &remote);
 	message_meet(sock);
-	CHECK_ZERO(post_send(&side, 11, 0, BYTES, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_send(&end, 11, 0, BYTES, IBV_SEND_SIGNALED));
 	status = next();
 	return close_all(status);
 }
@@ -250,8 +249,8 @@ static int receive_small(int sock)
 	int status;
 
 	open_rc();
-	CHECK_ZERO(post_receive(&side, 1, 0, BYTES / 2));
-	side_exchange(&side, sock);
+	CHECK_ZERO(ep_recv(&end, 1, 0, BYTES / 2));
+	ep_exchange(&end, sock);
 	status = next();
 	wait_for_end(sock);
 	return close_all(status);
@@ -260,18 +259,17 @@ static int receive_small(int sock)
 /* The program goes on with a new queue pair, and succeeds. */
 static int goes_on(int sock)
 {
-	struct qp_settings settings;
-	struct side second;
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct endpoint second;
 
 	open_rc();
-	side_exchange(&side, sock);
-	side.mr->lkey ^= 0x00ffff00;
-	CHECK_ZERO(post_send(&side, 9, 0, BYTES, IBV_SEND_SIGNALED));
-	side.mr->lkey ^= 0x00ffff00;
+	ep_exchange(&end, sock);
+	end.mr->lkey ^= 0x00ffff00;
+	CHECK_ZERO(ep_send(&end, 9, 0, BYTES, IBV_SEND_SIGNALED));
+	end.mr->lkey ^= 0x00ffff00;
 	(void)next();
-	qp_settings_default(&settings, IBV_QPT_RC);
-	side_open(&second, &endpoint, &settings, NULL, BYTES);
-	side_close(&second);
+	ep_open_on(&second, &resources, &config, NULL, BYTES);
+	ep_close(&second);
 	return close_all(0);
 }
 
@@ -284,9 +282,9 @@ static int looks_away(int sock)
 static int aborts(int sock)
 {
 	open_rc();
-	side_exchange(&side, sock);
-	side.mr->lkey ^= 0x00ffff00;
-	CHECK_ZERO(post_send(&side, 9, 0, BYTES, IBV_SEND_SIGNALED));
+	ep_exchange(&end, sock);
+	end.mr->lkey ^= 0x00ffff00;
+	CHECK_ZERO(ep_send(&end, 9, 0, BYTES, IBV_SEND_SIGNALED));
 	(void)next();
 	abort();
 }
@@ -294,10 +292,10 @@ static int aborts(int sock)
 static int overruns(int sock)
 {
 	open_with(IBV_QPT_RC, 2, NULL);
-	side_exchange(&side, sock);
+	ep_exchange(&end, sock);
 	for (uint64_t i = 0; i < 8; i++)
-		CHECK_ZERO(post_write(&side, i, 0, 8, 0, IBV_SEND_SIGNALED));
-	CHECK_EQ(event_next(endpoint.context, COMPLETION_WAIT_MS), IBV_EVENT_CQ_ERR);
+		CHECK_ZERO(ep_write(&end, i, 0, 8, 0, IBV_SEND_SIGNALED));
+	CHECK_EQ(event_next(resources.context, COMPLETION_WAIT_MS), IBV_EVENT_CQ_ERR);
 	return close_all(FAILED);
 }
 
@@ -306,9 +304,9 @@ static int overruns(int sock)
 static int datagram(int sock)
 {
 	open_with(IBV_QPT_UD, 128, NULL);
-	side_exchange(&side, sock);
+	ep_exchange(&end, sock);
 	message_meet(sock);
-	CHECK_ZERO(post_send(&side, 12, 0, 256, IBV_SEND_SIGNALED));
+	CHECK_ZERO(ep_send(&end, 12, 0, 256, IBV_SEND_SIGNALED));
 	(void)next();
 	message_meet(sock);
 	return close_all(0);
@@ -317,15 +315,15 @@ static int datagram(int sock)
 /* It waits for a datagram that does not come, and gives up. */
 static int other_qkey(int sock)
 {
-	struct ibv_qp_attr attr = {.qkey = ENDPOINT_QKEY + 1};
+	struct ibv_qp_attr attr = {.qkey = EP_QKEY + 1};
 
 	open_with(IBV_QPT_UD, 128, NULL);
-	CHECK_ZERO(post_receive(&side, 1, 0, BYTES));
-	side_exchange(&side, sock);
-	CHECK_ZERO(ibv_modify_qp(side.qp, &attr, IBV_QP_QKEY));
+	CHECK_ZERO(ep_recv(&end, 1, 0, BYTES));
+	ep_exchange(&end, sock);
+	CHECK_ZERO(ibv_modify_qp(end.qp, &attr, IBV_QP_QKEY));
 	message_meet(sock);
 	message_meet(sock);
-	completion_none(endpoint.cq, COMPLETION_QUIET_MS);
+	completion_none(resources.cq, COMPLETION_QUIET_MS);
 	return close_all(FAILED);
 }
 
@@ -334,9 +332,9 @@ static int datagram_too_long(int sock)
 	int status;
 
 	open_with(IBV_QPT_UD, 128, NULL);
-	side_exchange(&side, sock);
-	side.buffer[0] = 1;
-	CHECK_ZERO(post_send(&side, 13, 0, BYTES, IBV_SEND_SIGNALED));
+	ep_exchange(&end, sock);
+	end.buffer[0] = 1;
+	CHECK_ZERO(ep_send(&end, 13, 0, BYTES, IBV_SEND_SIGNALED));
 	status = next();
 	return close_all(status);
 }
@@ -359,7 +357,7 @@ static int empty_gid(int sock)
 
 	(void)sock;
 	open_rc();
-	return close_all(ibv_modify_qp(side.qp, &attr,
+	return close_all(ibv_modify_qp(end.qp, &attr,
 				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
@@ -373,7 +371,7 @@ static int skips_a_state(int sock)
 
 	(void)sock;
 	open_rc();
-	return close_all(ibv_modify_qp(side.qp, &attr, IBV_QP_STATE) ? FAILED : 0);
+	return close_all(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE) ? FAILED : 0);
 }
 
 static int forgets_a_bit(int sock)
@@ -382,7 +380,7 @@ static int forgets_a_bit(int sock)
 
 	(void)sock;
 	open_rc();
-	return close_all(ibv_modify_qp(side.qp, &attr, IBV_QP_STATE | IBV_QP_AV) ? FAILED : 0);
+	return close_all(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | IBV_QP_AV) ? FAILED : 0);
 }
 
 static int registers_nothing(int sock)
@@ -392,7 +390,8 @@ static int registers_nothing(int sock)
 	(void)sock;
 	open_rc();
 	CHECK(hole != MAP_FAILED && !munmap(hole, BYTES));
-	return close_all(ibv_reg_mr(endpoint.pd, hole, BYTES, IBV_ACCESS_LOCAL_WRITE) ? 0 : FAILED);
+	return close_all(ibv_reg_mr(resources.pd, hole, BYTES, IBV_ACCESS_LOCAL_WRITE) ? 0
+										       : FAILED);
 }
 
 static int registers_read_only(int sock)
@@ -402,7 +401,8 @@ static int registers_read_only(int sock)
 	(void)sock;
 	open_rc();
 	CHECK(page != MAP_FAILED);
-	return close_all(ibv_reg_mr(endpoint.pd, page, BYTES, IBV_ACCESS_LOCAL_WRITE) ? 0 : FAILED);
+	return close_all(ibv_reg_mr(resources.pd, page, BYTES, IBV_ACCESS_LOCAL_WRITE) ? 0
+										       : FAILED);
 }
 
 static int asks_too_much(int sock)
@@ -411,9 +411,9 @@ static int asks_too_much(int sock)
 
 	(void)sock;
 	open_rc();
-	attr.send_cq = attr.recv_cq = endpoint.cq;
+	attr.send_cq = attr.recv_cq = resources.cq;
 	attr.cap = (struct ibv_qp_cap){1u << 24, 1, 1, 1, 0};
-	return close_all(ibv_create_qp(endpoint.pd, &attr) ? 0 : FAILED);
+	return close_all(ibv_create_qp(resources.pd, &attr) ? 0 : FAILED);
 }
 
 static int fills_the_queue(int sock)
@@ -421,9 +421,9 @@ static int fills_the_queue(int sock)
 	int err = 0;
 
 	open_rc();
-	side_exchange(&side, sock);
+	ep_exchange(&end, sock);
 	for (uint64_t i = 0; i < 1000 && !err; i++)
-		err = post_write(&side, i, 0, 8, 0, 0);
+		err = ep_write(&end, i, 0, 8, 0, 0);
 	return close_all(err ? FAILED : 0);
 }
 
@@ -431,14 +431,14 @@ static int posts_too_early(int sock)
 {
 	(void)sock;
 	open_rc();
-	return close_all(post_send(&side, 1, 0, 8, 0) ? FAILED : 0);
+	return close_all(ep_send(&end, 1, 0, 8, 0) ? FAILED : 0);
 }
 
 static int destroys_in_wrong_order(int sock)
 {
 	(void)sock;
 	open_rc();
-	CHECK(ibv_dealloc_pd(endpoint.pd));
+	CHECK(ibv_dealloc_pd(resources.pd));
 	return close_all(0);
 }
 
@@ -453,7 +453,7 @@ static int forks(int sock)
 	child = fork();
 	CHECK(child >= 0);
 	if (!child)
-		exit(post_send(&side, 1, 0, 8, 0) ? FAILED : 0);
+		exit(ep_send(&end, 1, 0, 8, 0) ? FAILED : 0);
 	CHECK_EQ(waitpid(child, &status, 0), child);
 	CHECK_SAY(WIFEXITED(status) && WEXITSTATUS(status) == FAILED, "the child ended with 0x%x",
 		  status);
@@ -469,7 +469,7 @@ static int forks_after_failure(int sock)
 
 	(void)sock;
 	open_rc();
-	CHECK(ibv_modify_qp(side.qp, &attr, IBV_QP_STATE));
+	CHECK(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE));
 	child = fork();
 	CHECK(child >= 0);
 	if (!child)
