@@ -10,7 +10,7 @@
 
 enum { START_FIELD = 22, PIECE = 16384 };
 
-unsigned long long process_start(pid_t pid)
+unsigned long long process_began(pid_t pid)
 {
 	char path[64], text[1024];
 	ssize_t n;
@@ -38,12 +38,12 @@ bool process_named(const char *name)
 	long pid = strtol(name, &end, 10);
 	unsigned long long start = *end == '.' ? strtoull(end + 1, NULL, 10) : 0;
 
-	return pid > 0 && start && process_start((pid_t)pid) == start;
+	return pid > 0 && start && process_began((pid_t)pid) == start;
 }
 
 void process_name(pid_t pid, char *name, size_t size)
 {
-	snprintf(name, size, "%d.%llu", (int)pid, process_start(pid));
+	snprintf(name, size, "%d.%llu", (int)pid, process_began(pid));
 }
 
 /* One string of the environment at a time; a string longer than the piece is not ours. */

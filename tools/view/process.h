@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 /* In clock ticks since the system started, as /proc/PID/stat has it; 0: no such process. */
-unsigned long long process_start(pid_t pid);
+unsigned long long process_began(pid_t pid);
 
 /* Whether the process that a name stands for lives. */
 bool process_named(const char *name);

@@ -49,12 +49,12 @@ static void add(struct view_users *u, pid_t pid, unsigned long long start)
 {
 	int fd = u->count < VIEW_USERS_SEEN ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 
-	if (fd >= 0 && process_start(pid) != start) {
+	if (fd >= 0 && process_began(pid) != start) {
 		close(fd);
 		return;
 	}
 	if (fd < 0) {
-		u->others |= process_start(pid) == start; /* as where there are no pidfds */
+		u->others |= process_began(pid) == start; /* as where there are no pidfds */
 		return;
 	}
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -73,7 +73,7 @@ static void find_named(const char *dir, struct view_users *u)
 		if (pid <= 0)
 			continue;
 		if (process_named(e->d_name))
-			add(u, pid, process_start(pid));
+			add(u, pid, process_began(pid));
 		else
 			unlinkat(dirfd(folder), e->d_name, 0);
 	}
@@ -95,7 +95,7 @@ static void find_started(const char *dir, struct view_users *u)
 		if (pid <= 0 || pid == getpid() || fstatat(dirfd(proc), e->d_name, &st, 0) ||
 		    st.st_uid != geteuid())
 			continue;
-		unsigned long long start = process_start(pid);
+		unsigned long long start = process_began(pid);
 
 		if (start && process_has_variable(pid, variable))
 			add(u, pid, start);
