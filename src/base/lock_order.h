@@ -23,7 +23,7 @@
 	X(XRC_DOMAINS,   "the XRC domains that the process has open") \
 	X(CONTEXT,       "a context's protection domains, device memory and buffers") \
 	X(PROCESS,       "starting the node and the progress thread") \
-	X(EARS,          "raw packet sockets that listen") \
+	X(RAW_SOCKETS,   "raw packet sockets that receive") \
 	X(MONITOR,       "the link monitor") \
 	X(IMPORTED,      "numbers of imported protection domains") \
 	X(KEEPER,        "making the engine that keeps packets") \

@@ -110,7 +110,7 @@ static int counters_get(const struct vb_flow *f, struct ibv_context *ctx)
 }
 
 /* What the interface must let through for the rule. */
-static enum vb_raw_hear hear(const struct vb_flow *f, const uint8_t **mac)
+static enum vb_raw_frames frames_wanted(const struct vb_flow *f, const uint8_t **mac)
 {
 	static const uint8_t whole[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
@@ -123,13 +123,13 @@ static enum vb_raw_hear hear(const struct vb_flow *f, const uint8_t **mac)
 			    __builtin_memcmp(eth->mask.dst_mac, whole, sizeof(whole)) != 0)
 				continue;
 			*mac = eth->val.dst_mac;
-			return VB_RAW_HEAR_ADDRESS;
+			return VB_RAW_FRAMES_ADDRESS;
 		}
-		return VB_RAW_HEAR_OWN;
+		return VB_RAW_FRAMES_OWN;
 	case IBV_FLOW_ATTR_MC_DEFAULT:
-		return VB_RAW_HEAR_MULTICAST;
+		return VB_RAW_FRAMES_MULTICAST;
 	default:
-		return VB_RAW_HEAR_ALL;
+		return VB_RAW_FRAMES_ALL;
 	}
 }
 
@@ -168,9 +168,9 @@ int vb_flow_create(struct ibv_qp *ibqp, const struct ibv_flow_attr *attr, struct
 	err = vb_context_add(ctx, VB_HANDLE_FLOW, f, &f->flow.handle);
 	if (err)
 		goto put_counters;
-	enum vb_raw_hear what = hear(f, &mac);
+	enum vb_raw_frames what = frames_wanted(f, &mac);
 
-	err = vb_raw_listen(qp, what, mac);
+	err = vb_raw_receive_begin(qp, what, mac);
 	if (err)
 		goto remove_handle;
 	vb_raw_catch_up();
@@ -195,7 +195,7 @@ int vb_flow_destroy(struct ibv_flow *flow)
 		return err;
 	vb_raw_catch_up();
 	table_remove(f);
-	vb_raw_unlisten(f->qp);
+	vb_raw_receive_end(f->qp);
 	counters_put(f, f->rule.num_counters);
 	free(f);
 	return 0;

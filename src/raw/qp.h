@@ -15,11 +15,11 @@ struct vb_engine;
 struct vb_qp;
 
 /* What the rules of a queue pair need the interface to let through. */
-enum vb_raw_hear {
-	VB_RAW_HEAR_OWN,       /* only frames that the interface accepts anyway */
-	VB_RAW_HEAR_ADDRESS,   /* frames to one more address */
-	VB_RAW_HEAR_MULTICAST, /* all multicast frames */
-	VB_RAW_HEAR_ALL,
+enum vb_raw_frames {
+	VB_RAW_FRAMES_OWN,       /* only frames that the interface accepts anyway */
+	VB_RAW_FRAMES_ADDRESS,   /* frames to one more address */
+	VB_RAW_FRAMES_MULTICAST, /* all multicast frames */
+	VB_RAW_FRAMES_ALL,
 };
 
 /*
@@ -32,8 +32,8 @@ extern const struct vb_qp_kind vb_raw_own, vb_raw_spread;
  * The queue pair has one more rule. With the first rule it begins to receive. Not under the
  * engine's lock.
  */
-int vb_raw_listen(struct vb_qp *qp, enum vb_raw_hear what, const uint8_t *mac);
-void vb_raw_unlisten(struct vb_qp *qp);
+int vb_raw_receive_begin(struct vb_qp *qp, enum vb_raw_frames what, const uint8_t *mac);
+void vb_raw_receive_end(struct vb_qp *qp);
 /*
  * To be called before the rules change: frames that have come are judged by the rules of their
  * time. Not under an engine's lock.

@@ -53,7 +53,7 @@ static struct {
 	int epoll; /* has the sockets, and is in the progress thread's set */
 	/* Frames are held, or were left for the next pass: when to look again; 0: no. */
 	_Atomic uint64_t due;
-} ears = {.lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1};
+} receiving = {.lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1};
 
 static bool is_multicast(const uint8_t *mac)
 {
@@ -217,9 +217,9 @@ static void deliver(struct vb_raw *raw, uint8_t *data, uint32_t length, uint16_t
 
 static void look_again(uint64_t at)
 {
-	uint64_t due = atomic_load_explicit(&ears.due, memory_order_relaxed);
+	uint64_t due = atomic_load_explicit(&receiving.due, memory_order_relaxed);
 
-	while ((!due || at < due) && !atomic_compare_exchange_weak(&ears.due, &due, at))
+	while ((!due || at < due) && !atomic_compare_exchange_weak(&receiving.due, &due, at))
 		;
 }
 
@@ -298,7 +298,7 @@ static bool engine_drains(struct vb_engine_hook *hook)
 /* Under the list's lock. */
 static void drain_all(int most, bool may_hold)
 {
-	for (struct vb_raw *raw = ears.list; raw; raw = raw->next) {
+	for (struct vb_raw *raw = receiving.list; raw; raw = raw->next) {
 		vb_lock_take(&raw->qp->engine->lock);
 		int i = 0;
 
@@ -312,75 +312,75 @@ static void drain_all(int most, bool may_hold)
 }
 
 /* The progress thread: frames wait, and it may be that no thread polls. */
-static void ears_ready(void *arg)
+static void sockets_ready(void *arg)
 {
 	(void)arg;
-	vb_mutex_take(&ears.lock, VB_ORDER_EARS);
+	vb_mutex_take(&receiving.lock, VB_ORDER_RAW_SOCKETS);
 	/*
 	 * The sockets report new frames only. Otherwise frames that are held would be reported all
 	 * the time.
 	 */
 	drain_all(CATCH_UP, true);
-	vb_mutex_release(&ears.lock);
+	vb_mutex_release(&receiving.lock);
 }
 
 /* Looks at frames that wait for a receive. */
 static uint64_t serve(void)
 {
-	uint64_t due = atomic_load_explicit(&ears.due, memory_order_relaxed);
+	uint64_t due = atomic_load_explicit(&receiving.due, memory_order_relaxed);
 
 	if (due && due <= vb_clock_ns()) {
-		atomic_store(&ears.due, 0);
-		ears_ready(NULL);
-		due = atomic_load(&ears.due);
+		atomic_store(&receiving.due, 0);
+		sockets_ready(NULL);
+		due = atomic_load(&receiving.due);
 	}
 	return due;
 }
 
 void vb_raw_catch_up(void)
 {
-	vb_mutex_take(&ears.lock, VB_ORDER_EARS);
+	vb_mutex_take(&receiving.lock, VB_ORDER_RAW_SOCKETS);
 	drain_all(CATCH_UP, false);
-	vb_mutex_release(&ears.lock);
+	vb_mutex_release(&receiving.lock);
 }
 
 /* Under the list's lock. */
-static int ears_start(struct vb_node *node)
+static int epoll_start(struct vb_node *node)
 {
 	int err;
 
-	if (vb_descriptor_ours(ears.epoll))
+	if (vb_descriptor_ours(receiving.epoll))
 		return 0;
-	vb_descriptor_close(ears.epoll);
-	ears.epoll = vb_descriptor_adopt(epoll_create1(EPOLL_CLOEXEC));
-	if (ears.epoll < 0)
+	vb_descriptor_close(receiving.epoll);
+	receiving.epoll = vb_descriptor_adopt(epoll_create1(EPOLL_CLOEXEC));
+	if (receiving.epoll < 0)
 		return vb_refuse(errno, VB_REASON_SYSTEM, "raw packet: epoll_create1: %s",
 				 strerror(errno));
-	err = vb_node_watch(node, ears.epoll, ears_ready, NULL);
+	err = vb_node_watch(node, receiving.epoll, sockets_ready, NULL);
 	if (!err)
 		return 0;
-	vb_descriptor_close(ears.epoll);
-	ears.epoll = -1;
+	vb_descriptor_close(receiving.epoll);
+	receiving.epoll = -1;
 	return vb_refuse(-err, VB_REASON_SYSTEM, "raw packet: watching its sockets: %s",
 			 strerror(-err));
 }
 
-static int hear(const struct vb_raw *raw, enum vb_raw_hear what, const uint8_t *mac)
+static int membership_add(const struct vb_raw *raw, enum vb_raw_frames what, const uint8_t *mac)
 {
 	struct packet_mreq request = {.mr_ifindex = raw->ifindex};
 
 	switch (what) {
-	case VB_RAW_HEAR_OWN:
+	case VB_RAW_FRAMES_OWN:
 		return 0;
-	case VB_RAW_HEAR_ADDRESS:
+	case VB_RAW_FRAMES_ADDRESS:
 		request.mr_type = is_multicast(mac) ? PACKET_MR_MULTICAST : PACKET_MR_UNICAST;
 		request.mr_alen = 6;
 		memcpy(request.mr_address, mac, 6);
 		break;
-	case VB_RAW_HEAR_MULTICAST:
+	case VB_RAW_FRAMES_MULTICAST:
 		request.mr_type = PACKET_MR_ALLMULTI;
 		break;
-	case VB_RAW_HEAR_ALL:
+	case VB_RAW_FRAMES_ALL:
 		request.mr_type = PACKET_MR_PROMISC;
 		break;
 	}
@@ -392,7 +392,7 @@ static int hear(const struct vb_raw *raw, enum vb_raw_hear what, const uint8_t *
 	return 0;
 }
 
-static int ears_bind(const struct vb_raw *raw, uint16_t protocol)
+static int socket_bind(const struct vb_raw *raw, uint16_t protocol)
 {
 	struct sockaddr_ll at = {
 		.sll_family = AF_PACKET,
@@ -408,12 +408,12 @@ static int ears_bind(const struct vb_raw *raw, uint16_t protocol)
 }
 
 /* Under the list's lock. */
-static int ears_open(struct vb_raw *raw)
+static int receiving_begin(struct vb_raw *raw)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 	struct vb_engine *e = raw->qp->engine;
 	int on = 1, bytes = BUFFER_BYTES;
-	int err = ears_start(e->node);
+	int err = epoll_start(e->node);
 
 	if (err)
 		return err;
@@ -421,16 +421,16 @@ static int ears_open(struct vb_raw *raw)
 		setsockopt(raw->rx, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	if (setsockopt(raw->rx, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)))
 		vb_note(VB_REASON_SYSTEM, "raw packet: no PACKET_AUXDATA: VLAN tags get lost");
-	err = ears_bind(raw, ETH_P_ALL);
-	if (!err && epoll_ctl(ears.epoll, EPOLL_CTL_ADD, raw->rx, &event))
+	err = socket_bind(raw, ETH_P_ALL);
+	if (!err && epoll_ctl(receiving.epoll, EPOLL_CTL_ADD, raw->rx, &event))
 		err = vb_refuse(errno, VB_REASON_SYSTEM, "create_flow: epoll_ctl: %s",
 				strerror(errno));
 	if (err) {
-		ears_bind(raw, 0); /* otherwise frames would gather that no thread reads */
+		socket_bind(raw, 0); /* otherwise frames would gather that no thread reads */
 		return err;
 	}
-	raw->next = ears.list;
-	ears.list = raw;
+	raw->next = receiving.list;
+	receiving.list = raw;
 	vb_lock_take(&e->lock);
 	raw->hook.drain = engine_drains;
 	vb_engine_hook_add(e, &raw->hook);
@@ -439,15 +439,15 @@ static int ears_open(struct vb_raw *raw)
 }
 
 /* Under the list's lock. */
-static void ears_close(struct vb_raw *raw)
+static void receiving_end(struct vb_raw *raw)
 {
 	struct vb_engine *e = raw->qp->engine;
 
-	if (vb_descriptor_ours(ears.epoll) && vb_descriptor_ours(raw->rx))
-		epoll_ctl(ears.epoll, EPOLL_CTL_DEL, raw->rx, NULL);
+	if (vb_descriptor_ours(receiving.epoll) && vb_descriptor_ours(raw->rx))
+		epoll_ctl(receiving.epoll, EPOLL_CTL_DEL, raw->rx, NULL);
 	losses_note(raw);
-	ears_bind(raw, 0);
-	for (struct vb_raw **at = &ears.list; *at; at = &(*at)->next) {
+	socket_bind(raw, 0);
+	for (struct vb_raw **at = &receiving.list; *at; at = &(*at)->next) {
 		if (*at == raw) {
 			*at = raw->next;
 			break;
@@ -458,7 +458,7 @@ static void ears_close(struct vb_raw *raw)
 	vb_lock_release(&e->lock);
 }
 
-int vb_raw_listen(struct vb_qp *qp, enum vb_raw_hear what, const uint8_t *mac)
+int vb_raw_receive_begin(struct vb_qp *qp, enum vb_raw_frames what, const uint8_t *mac)
 {
 	struct vb_raw *raw = vb_raw_of(qp);
 	int err;
@@ -467,22 +467,22 @@ int vb_raw_listen(struct vb_qp *qp, enum vb_raw_hear what, const uint8_t *mac)
 		return vb_refuse(EBADF, VB_REASON_DESCRIPTORS_GONE,
 				 "create_flow: the program closed the socket of qp 0x%x",
 				 qp->t.qpn);
-	vb_mutex_take(&ears.lock, VB_ORDER_EARS);
-	err = hear(raw, what, mac);
+	vb_mutex_take(&receiving.lock, VB_ORDER_RAW_SOCKETS);
+	err = membership_add(raw, what, mac);
 	if (!err && !atomic_load(&raw->rules))
-		err = ears_open(raw);
+		err = receiving_begin(raw);
 	if (!err)
 		atomic_fetch_add(&raw->rules, 1);
-	vb_mutex_release(&ears.lock);
+	vb_mutex_release(&receiving.lock);
 	return err;
 }
 
-void vb_raw_unlisten(struct vb_qp *qp)
+void vb_raw_receive_end(struct vb_qp *qp)
 {
-	vb_mutex_take(&ears.lock, VB_ORDER_EARS);
+	vb_mutex_take(&receiving.lock, VB_ORDER_RAW_SOCKETS);
 	if (atomic_fetch_sub(&vb_raw_of(qp)->rules, 1) == 1)
-		ears_close(vb_raw_of(qp));
-	vb_mutex_release(&ears.lock);
+		receiving_end(vb_raw_of(qp));
+	vb_mutex_release(&receiving.lock);
 }
 
 /*
@@ -491,9 +491,9 @@ void vb_raw_unlisten(struct vb_qp *qp)
  */
 static void forked(void)
 {
-	pthread_mutex_init(&ears.lock, NULL);
-	ears.list = NULL;
-	ears.epoll = -1;
+	pthread_mutex_init(&receiving.lock, NULL);
+	receiving.list = NULL;
+	receiving.epoll = -1;
 }
 
 VB_PROGRESS_HOOK(.serve = serve);
