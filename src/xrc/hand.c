@@ -41,7 +41,8 @@ static uint32_t member_of(const struct vb_xrc_domain *d, uint32_t seat)
 	return __atomic_load_n(&d->table->seat[seat].used, __ATOMIC_ACQUIRE);
 }
 
-static struct vb_channel *door_channel(struct vb_xrc_domain *d, uint32_t seat, enum vb_contact *why)
+static struct vb_channel *member_channel(struct vb_xrc_domain *d, uint32_t seat,
+					 enum vb_contact *why)
 {
 	const struct vb_xrc_seat *s = &d->table->seat[seat];
 
@@ -49,9 +50,9 @@ static struct vb_channel *door_channel(struct vb_xrc_domain *d, uint32_t seat, e
 	if (!member_of(d, seat))
 		return NULL;
 	vb_seats_add(&d->met, seat);
-	struct vb_channel *c =
-		vb_channel_find(d->engine->node, d->engine->index,
-				__atomic_load_n(&s->door, __ATOMIC_RELAXED) & VB_QPN_MASK, why);
+	struct vb_channel *c = vb_channel_find(
+		d->engine->node, d->engine->index,
+		__atomic_load_n(&s->contact_qpn, __ATOMIC_RELAXED) & VB_QPN_MASK, why);
 
 	if (c && atomic_load_explicit(&c->dead, memory_order_relaxed)) {
 		*why = VB_CONTACT_DEAD;
@@ -83,7 +84,7 @@ static bool channel_put(struct vb_engine *e, struct vb_channel *c, const struct 
 static bool say(struct vb_xrc_domain *d, uint32_t seat, uint32_t qpn, uint32_t word, bool *absent)
 {
 	enum vb_contact why;
-	struct vb_channel *c = door_channel(d, seat, &why);
+	struct vb_channel *c = member_channel(d, seat, &why);
 	struct vb_run run;
 
 	*absent = !c && why != VB_CONTACT_PENDING;
@@ -108,7 +109,7 @@ static void meet_neighbours(struct vb_xrc_domain *d, uint32_t step)
 		seat = (seat + step) % VB_COMMONS_SEATS;
 		if (!member_of(d, seat))
 			continue;
-		door_channel(d, seat, &why);
+		member_channel(d, seat, &why);
 		found++;
 	}
 }
@@ -124,7 +125,7 @@ void vb_xrc_meet(struct vb_xrc_domain *d)
 			&vb_xrc_place(d, vb_xrc_shared_of(body)->place)->home, __ATOMIC_ACQUIRE);
 
 		if (home < VB_COMMONS_SEATS && home != d->seat)
-			door_channel(d, home, &why);
+			member_channel(d, home, &why);
 	}
 }
 
@@ -134,7 +135,7 @@ bool vb_xrc_seat_lost(struct vb_xrc_domain *d, uint32_t seat)
 
 	if (seat == d->seat || vb_seats_next(&d->met, seat) != seat)
 		return false;
-	return !door_channel(d, seat, &why) && why != VB_CONTACT_PENDING;
+	return !member_channel(d, seat, &why) && why != VB_CONTACT_PENDING;
 }
 
 static bool hold(struct vb_qp *body, const struct vb_run *run, const void *payload)
@@ -213,7 +214,7 @@ static enum passed pass(struct vb_qp *body, const struct vb_run *run, const void
 		return PASS_LATER;
 	uint32_t member = member_of(d, seat);
 
-	c = door_channel(d, seat, &why);
+	c = member_channel(d, seat, &why);
 	if (!c)
 		return why == VB_CONTACT_PENDING ? PASS_LATER : PASS_HERE;
 	if (!channel_put(body->engine, c, run, payload))
@@ -324,7 +325,7 @@ bool vb_xrc_recall(struct vb_qp *body)
 	if (!xb->away)
 		return false;
 	if (member_of(d, xb->away - 1) == xb->away_member)
-		return !door_channel(d, xb->away - 1, &why) && why != VB_CONTACT_PENDING;
+		return !member_channel(d, xb->away - 1, &why) && why != VB_CONTACT_PENDING;
 	xb->away = 0;
 	vb_xrc_pull(body);
 	if (vb_xrc_srq_seat(d, xb->sent.srqn) != d->seat)
@@ -341,7 +342,7 @@ bool vb_xrc_tell_news(struct vb_xrc_domain *d)
 	{
 		bool absent;
 
-		if (seat == d->seat || say(d, seat, d->door, WORD_NEWS, &absent) || absent)
+		if (seat == d->seat || say(d, seat, d->contact_qpn, WORD_NEWS, &absent) || absent)
 			vb_seats_remove(&d->news, seat);
 	}
 	return !vb_seats_none(&d->news);

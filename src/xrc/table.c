@@ -59,10 +59,10 @@ void vb_xrc_table_unlock(struct vb_xrc_domain *d)
  * Makes the number by which other members find this process's engine: it is published, but no queue
  * pair has it.
  */
-static int door_open(struct vb_xrc_domain *d)
+static int contact_qpn_alloc(struct vb_xrc_domain *d)
 {
 	struct vb_page_qp *entry;
-	int err = vb_node_qpn_alloc(d->engine->node, &d->door, &entry);
+	int err = vb_node_qpn_alloc(d->engine->node, &d->contact_qpn, &entry);
 
 	if (err)
 		return err;
@@ -71,19 +71,19 @@ static int door_open(struct vb_xrc_domain *d)
 	__atomic_store_n(&entry->service, VB_SERVICE_XRC, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->dest_qpn, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->engine, d->engine->index, __ATOMIC_RELAXED);
-	__atomic_store_n(&entry->qpn, d->door, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->qpn, d->contact_qpn, __ATOMIC_RELEASE);
 	return 0;
 }
 
-static void door_close(struct vb_xrc_domain *d)
+static void contact_qpn_free(struct vb_xrc_domain *d)
 {
-	struct vb_page_qp *entry = vb_node_qp_entry(d->engine->node, d->door);
+	struct vb_page_qp *entry = vb_node_qp_entry(d->engine->node, d->contact_qpn);
 
-	if (!d->door || !entry)
+	if (!d->contact_qpn || !entry)
 		return;
 	__atomic_store_n(&entry->qpn, 0, __ATOMIC_SEQ_CST);
-	vb_node_qpn_free(d->engine->node, d->door);
-	d->door = 0;
+	vb_node_qpn_free(d->engine->node, d->contact_qpn);
+	d->contact_qpn = 0;
 }
 
 static void seat_take(struct vb_xrc_domain *d, bool fresh)
@@ -96,7 +96,7 @@ static void seat_take(struct vb_xrc_domain *d, bool fresh)
 		t->next_srq = d->next_srq;
 		t->next_qp = d->next_srq >> 4;
 	}
-	t->seat[d->seat].door = d->door;
+	t->seat[d->seat].contact_qpn = d->contact_qpn;
 	if (!++t->next_member)
 		t->next_member = 1;
 	__atomic_store_n(&t->seat[d->seat].used, t->next_member, __ATOMIC_RELEASE);
@@ -105,7 +105,7 @@ static void seat_take(struct vb_xrc_domain *d, bool fresh)
 int vb_xrc_table_join(struct vb_xrc_domain *d, bool create, bool *fresh)
 {
 	char name[VB_COMMONS_NAME];
-	int err = door_open(d);
+	int err = contact_qpn_alloc(d);
 
 	vb_xrc_file_name(&d->file, d->device->guid, name, sizeof(name));
 	if (!err)
@@ -143,7 +143,7 @@ void vb_xrc_table_leave(struct vb_xrc_domain *d)
 	}
 	for (uint32_t i = 0; i < d->num_blocks; i++)
 		vb_node_block_close(d->engine->node, d->block[i]);
-	door_close(d);
+	contact_qpn_free(d);
 	d->commons = NULL;
 	d->table = NULL;
 	d->num_blocks = 0;

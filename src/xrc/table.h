@@ -32,7 +32,7 @@
 struct vb_xrc_seat {
 	/* Number of the member that uses it: each member has another number; 0: none. */
 	uint32_t used;
-	uint32_t door; /* a number of the member by which its engine is found */
+	uint32_t contact_qpn; /* a number of the member by which its engine is found */
 };
 
 struct vb_xrc_srq_place {

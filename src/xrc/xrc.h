@@ -69,7 +69,7 @@ struct vb_xrc_domain {
 	struct vb_commons *commons;
 	struct vb_xrc_table *table;
 	uint32_t seat; /* this process's */
-	uint32_t door;
+	uint32_t contact_qpn;
 	uint32_t num_blocks;
 	uint32_t block[VB_XRC_BLOCKS]; /* of queue pair numbers */
 	struct vb_xrc_seats news;      /* members that are to look at the table */
