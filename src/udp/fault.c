@@ -179,19 +179,19 @@ static int copy_send(struct copy *c)
  * The caller holds the lock. Each packet takes the same number of draws, so that one share does not
  * change the faults of another.
  */
-static int meet_lot(struct copy *c)
+static int faults_apply(struct copy *c)
 {
 	bool drop = happens(tap.plan.drop, &tap.drops);
 	bool dup = happens(tap.plan.dup, &tap.dups);
 	bool reorder = happens(tap.plan.reorder, &tap.reorders);
 	bool corrupt = happens(tap.plan.corrupt, &tap.corrupts);
-	uint64_t lot = draw();
+	uint64_t number = draw();
 	bool release = tap.holds;
 	int err = 0;
 
 	tap.packets++;
 	if (corrupt && c->length) {
-		uint64_t bit = lot % (c->length * 8);
+		uint64_t bit = number % (c->length * 8);
 
 		c->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
@@ -218,7 +218,7 @@ int vb_udp_fault_send(int fd, const struct msghdr *message)
 	if (!copy_of(&c, fd, message))
 		return -EMSGSIZE;
 	vb_lock_take(&tap.lock);
-	err = meet_lot(&c);
+	err = faults_apply(&c);
 	vb_lock_release(&tap.lock);
 	return err;
 }

@@ -253,7 +253,7 @@ void vb_udp_leave(int fd, bool ipv4)
 }
 
 /* No thread reads from a sender: packets that arrive there are dropped at once. */
-static void deafen(int fd)
+static void drop_incoming(int fd)
 {
 	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
 	struct sock_fprog program = {.len = 1, .filter = &nothing};
@@ -263,7 +263,7 @@ static void deafen(int fd)
 
 static int set_sender(int fd, bool ipv4)
 {
-	deafen(fd);
+	drop_incoming(fd);
 	(void)set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, BUFFER_WANTED);
 	if (ipv4) {
 		want(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1);
