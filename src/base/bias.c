@@ -15,13 +15,13 @@
 #include "base/reason.h"
 #include "base/sys.h"
 
-#define STREAK_FIRST 64u /* a membarrier(2) costs as much as some hundred atomic operations */
-#define STREAK_MOST  (1u << 16)
-#define WORTH        16u /* a bias that lasted this many streaks has paid for its end */
+#define STREAK_FIRST    64u /* a membarrier(2) costs as much as some hundred atomic operations */
+#define STREAK_MOST     (1u << 16)
+#define WORTH           16u /* a bias that lasted this many streaks has paid for its end */
 /* The lock gives up when this many more biases ended soon than lasted. */
-#define REGRETS      8u
+#define ENDED_SOON_MOST 8u
 /* Far longer than a store takes to become visible to other processors. */
-#define DRAIN_NS     1000000
+#define DRAIN_NS        1000000
 
 static int membarrier(int command)
 {
@@ -47,7 +47,7 @@ int vb_bias_allow(struct vb_lock *lock)
 	if (!registered)
 		return 0;
 	if (posix_memalign((void **)&b, _Alignof(struct vb_bias), sizeof(*b)))
-		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a lock that leans");
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a lock with a bias");
 	memset(b, 0, sizeof(*b));
 	b->needed = STREAK_FIRST;
 	lock->bias = b;
@@ -78,7 +78,7 @@ static void all_threads_pass_a_barrier(void)
 }
 
 /* The caller holds `held`. */
-static void end_inclination(struct vb_bias *b)
+static void bias_end(struct vb_bias *b)
 {
 	__atomic_store_n(&b->owner, NULL, __ATOMIC_RELAXED);
 	all_threads_pass_a_barrier();
@@ -88,14 +88,14 @@ static void end_inclination(struct vb_bias *b)
  * The caller holds the lock, and a bias has just ended. Decides whether that bias was worth its
  * end.
  */
-static void judge_inclination(struct vb_bias *b)
+static void bias_judge(struct vb_bias *b)
 {
 	if (b->entries >= (uint64_t)b->needed * WORTH) {
 		b->needed = STREAK_FIRST;
-		b->regrets -= b->regrets > 0;
+		b->ended_soon -= b->ended_soon > 0;
 	} else {
 		b->needed = b->needed < STREAK_MOST ? b->needed * 2 : b->needed;
-		b->given_up = ++b->regrets >= REGRETS;
+		b->given_up = ++b->ended_soon >= ENDED_SOON_MOST;
 	}
 	b->entries = 0;
 }
@@ -111,7 +111,7 @@ static struct vb_bias_seat *seat_of(struct vb_bias *b, uintptr_t thread)
 	return NULL;
 }
 
-static void begin_inclination(struct vb_lock *lock, uintptr_t self)
+static void bias_begin(struct vb_lock *lock, uintptr_t self)
 {
 	struct vb_bias *b = lock->bias;
 	struct vb_bias_seat *seat = seat_of(b, self);
@@ -132,14 +132,14 @@ static void count_streak(struct vb_lock *lock)
 	uintptr_t self = vb_bias_self();
 
 	if (b->entries)
-		judge_inclination(b);
+		bias_judge(b);
 	if (b->given_up)
 		return;
 	if (b->last != self) {
 		b->last = self;
 		b->streak = 0;
 	} else if (++b->streak >= b->needed) {
-		begin_inclination(lock, self);
+		bias_begin(lock, self);
 	}
 }
 
@@ -160,7 +160,7 @@ void vb_bias_taken(struct vb_lock *lock)
 	if (b->given_up)
 		return;
 	if (__atomic_load_n(&b->owner, __ATOMIC_RELAXED))
-		end_inclination(b);
+		bias_end(b);
 	for (int turn = 0; somebody_inside(b); turn++)
 		vb_lock_relax(turn);
 	count_streak(lock);
@@ -173,7 +173,7 @@ bool vb_bias_tried(struct vb_lock *lock)
 	if (b->given_up)
 		return true;
 	if (__atomic_load_n(&b->owner, __ATOMIC_RELAXED))
-		end_inclination(b);
+		bias_end(b);
 	if (somebody_inside(b)) {
 		__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
 		return false;

@@ -36,8 +36,8 @@ struct vb_bias {
 	uint64_t entries;            /* of the present owner */
 	uintptr_t last; /* the thread that took `held` before, and how often in a row */
 	uint32_t streak;
-	uint32_t regrets; /* how many more biases ended soon than lasted */
-	bool given_up;    /* no bias begins any more: no thread is or will be inside */
+	uint32_t ended_soon; /* how many more biases ended soon than lasted */
+	bool given_up;       /* no bias begins any more: no thread is or will be inside */
 	/* Length of the streak that makes an owner; grows each time that a bias ended soon. */
 	uint32_t needed;
 	_Alignas(64) struct vb_bias_seat seat[VB_BIAS_SEATS];

@@ -8,7 +8,7 @@
  * that was preempted on the same core gets to run. The lock is not recursive and not fair, with one
  * exception: vb_lock_try() fails while a thread waits. A poller that tries in a loop holds the lock
  * nearly all the time, and would keep the progress thread waiting for a second on a busy machine.
- * Locks that may be held for long (a CQ's iteration) are mutexes. A lock may lean towards one
+ * Locks that may be held for long (a CQ's iteration) are mutexes. A lock may have a bias towards one
  * thread (bias.h).
  */
 #ifndef VB_BASE_LOCK_H

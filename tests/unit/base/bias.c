@@ -150,7 +150,7 @@ static void gives_up(void **state)
 	vb_bias_forget(&lock);
 }
 
-/* Inclinations that last are worth their ends, however many there are, also when some end soon. */
+/* Biases that last are worth their ends, however many there are, also when some end soon. */
 static void goes_on(void **state)
 {
 	(void)state;
@@ -259,7 +259,7 @@ static void in_turn(void **state)
 	vb_bias_forget(&lock);
 }
 
-/* A forked child ends inclinations, too. */
+/* A forked child ends biases, too. */
 static void in_a_child(void **state)
 {
 	int status = -1;

@@ -140,7 +140,7 @@ static bool all_lean(const struct domain *d)
 }
 
 /*
- * On a crowded machine the progress thread takes over now and then, which ends an inclination; then
+ * On a crowded machine the progress thread takes over now and then, which ends a bias; then
  * another one begins.
  */
 static void elided(void)
