@@ -43,7 +43,7 @@ struct vb_channel {
 	/* The device's: pushed to since the last vb_channel_wake(). */
 	struct vb_channel *pushed_next;
 	bool pushed;
-	bool mute; /* the device's: its ring holds nonsense and is not read any more */
+	bool unread; /* the device's: its ring holds nonsense and is not read any more */
 	/* The device's: since when a datagram finds no room while the consumer takes nothing. */
 	uint64_t full_since;
 	uint32_t full_at; /* with full_since: what the peer had consumed then */

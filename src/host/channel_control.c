@@ -25,7 +25,7 @@ static void answer_with(struct vb_node *node, struct vb_peer *peer, const struct
 	struct vb_connection *conn = vb_connection_of(node, peer);
 
 	if (conn && conn->queued > ANSWERS_WAITING)
-		vb_peer_condemn(peer, "it asks and takes no answer");
+		vb_peer_reject(peer, "it asks and takes no answer");
 	if (conn)
 		vb_connection_send(node, conn, msg, &fd, fd < 0 ? 0 : 1, true);
 	else
@@ -69,7 +69,7 @@ static bool half_take(struct vb_channel *ch, const int *fds, int num_fds)
 
 	if (num_fds != 1 ||
 	    vb_shared_map(fds[0], sizeof(struct vb_ring_half), false, &map, &defect)) {
-		vb_peer_condemn(ch->peer, defect);
+		vb_peer_reject(ch->peer, defect);
 		return false;
 	}
 	ch->peer_half = map;
@@ -103,7 +103,7 @@ static struct vb_channel *open_receive(struct vb_node *node, struct vb_peer *pee
 	struct vb_channel *ch = NULL;
 
 	if (msg->from_engine >= VB_MAX_ENGINES) {
-		vb_peer_condemn(peer, "it asked for a channel from an impossible engine");
+		vb_peer_reject(peer, "it asked for a channel from an impossible engine");
 		return NULL;
 	}
 	if (request_stands(node, peer, msg->to_engine, msg->from_engine)) {
@@ -290,7 +290,7 @@ void vb_channel_message(struct vb_node *node, struct vb_peer *peer, const struct
 		down = close_receive(peer, msg);
 		break;
 	default:
-		vb_peer_condemn(peer, "it sent a message of no known type");
+		vb_peer_reject(peer, "it sent a message of no known type");
 	}
 	vb_mutex_release(&node->lock);
 	if (down && node->events.channel_down)

@@ -220,7 +220,7 @@ static int be_alone(const struct vb_commons *c, struct joining *j)
 	return err;
 }
 
-static int sit(struct vb_commons *c, uint32_t seat)
+static int seat_keep(struct vb_commons *c, uint32_t seat)
 {
 	int fd = vb_seat_bind(c->name, seat);
 
@@ -235,7 +235,7 @@ static int sit(struct vb_commons *c, uint32_t seat)
 static int take_first_seat(struct vb_commons *c, struct joining *j)
 {
 	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
-		int err = sit(c, seat);
+		int err = seat_keep(c, seat);
 
 		if (err != -EADDRINUSE)
 			return err;
@@ -251,7 +251,7 @@ static int take_first_seat(struct vb_commons *c, struct joining *j)
 static int take_any_seat(struct vb_commons *c)
 {
 	for (uint32_t seat = 0; seat < VB_COMMONS_SEATS; seat++) {
-		int err = sit(c, seat);
+		int err = seat_keep(c, seat);
 
 		if (err != -EADDRINUSE)
 			return err;

@@ -161,7 +161,7 @@ static bool is_settled(const struct vb_connection *conn)
 }
 
 /* From now on the peer is spoken to on another connection than this one. */
-static void speak_on_another(struct vb_node *node, const struct vb_connection *conn)
+static void connection_replace(struct vb_node *node, const struct vb_connection *conn)
 {
 	struct vb_peer *peer = conn->peer;
 	struct vb_connection *c = node->connections;
@@ -178,7 +178,7 @@ static void leave(struct vb_node *node, struct vb_connection *conn)
 	struct vb_control msg = {.type = VB_CONTROL_LAST};
 
 	conn->leaving = true;
-	speak_on_another(node, conn);
+	connection_replace(node, conn);
 	vb_connection_send(node, conn, &msg, NULL, 0, false);
 	/* A request that was sent here will be read, and answered on the other connection. */
 	for (struct vb_channel *ch = conn->peer->channels; ch; ch = ch->host_next) {
@@ -257,7 +257,7 @@ void vb_connection_close(struct vb_node *node, struct vb_connection *conn)
 	vb_node_source_remove(node, &conn->source);
 	if (conn->peer) {
 		conn->peer->connections--;
-		speak_on_another(node, conn);
+		connection_replace(node, conn);
 	}
 	while (conn->out) {
 		struct vb_outgoing *out = conn->out;

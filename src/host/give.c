@@ -125,7 +125,7 @@ void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const stru
 	if (!peer || peer->state == VB_PEER_DEAD)
 		return;
 	if (msg->nonce != conn->token) {
-		vb_peer_condemn(peer, "it asked for memory without a grant");
+		vb_peer_reject(peer, "it asked for memory without a grant");
 		return;
 	}
 	if (peer->ask.heard && now - peer->ask.heard < TOO_SOON_NS)
@@ -291,7 +291,7 @@ void vb_peer_want_memory(struct vb_peer *peer)
 
 void vb_peer_doubt(struct vb_peer *peer)
 {
-	if (!atomic_exchange(&peer->doubted, true))
+	if (!atomic_exchange(&peer->unproven, true))
 		vb_node_todo(peer->node);
 }
 
@@ -306,8 +306,8 @@ void vb_give_service(struct vb_node *node)
 			ask_send(node, peer);
 		else if (again)
 			vb_node_retry(node, again - now);
-		if (atomic_load_explicit(&peer->doubted, memory_order_relaxed) &&
-		    atomic_exchange(&peer->doubted, false))
+		if (atomic_load_explicit(&peer->unproven, memory_order_relaxed) &&
+		    atomic_exchange(&peer->unproven, false))
 			vb_contact_prove(node, peer);
 	}
 }

@@ -107,7 +107,7 @@ static struct vb_peer *page_take(struct vb_node *node, const struct vb_connectio
 	*defect = vb_page_defect(page);
 	if (!*defect && (nonce != msg->nonce || nonce == node->nonce))
 		*defect = "its page is not its own";
-	if (!*defect && vb_peer_is_outcast(node, nonce))
+	if (!*defect && vb_peer_is_barred(node, nonce))
 		*defect = "it was found corrupt before";
 	if (!*defect && peer && !same_process(peer, conn)) {
 		if (conn->block < 0 || peer->state != VB_PEER_MET)

@@ -42,7 +42,7 @@ int64_t vb_liveness_pause(struct vb_node *node)
  * The caller holds the lock. The peer leaves the table. Its connections and half-made channels end
  * here; the others end when the device closes them.
  */
-static void bury(struct vb_node *node, struct vb_peer *peer)
+static void peer_remove(struct vb_node *node, struct vb_peer *peer)
 {
 	struct vb_channel *next;
 
@@ -68,7 +68,7 @@ static void bury(struct vb_node *node, struct vb_peer *peer)
 	vb_node_source_remove(node, &peer->pidfd);
 	peer->state = VB_PEER_DEAD;
 	if (vb_alive_word_held(peer->page))
-		vb_peer_cast_out(peer);
+		vb_peer_bar(peer);
 }
 
 /*
@@ -100,7 +100,7 @@ bool vb_liveness_service(struct vb_node *node)
 		bool known = peer && peer->state == VB_PEER_UP;
 
 		if (peer)
-			bury(node, peer);
+			peer_remove(node, peer);
 		vb_mutex_release(&node->lock);
 		if (!peer)
 			return told;
@@ -115,8 +115,8 @@ bool vb_liveness_service(struct vb_node *node)
 		 * end of the turn.
 		 */
 		vb_mutex_take(&node->lock, VB_ORDER_NODE);
-		peer->next = node->buried;
-		node->buried = peer;
+		peer->next = node->removed;
+		node->removed = peer;
 		vb_mutex_release(&node->lock);
 	}
 }

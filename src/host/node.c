@@ -218,10 +218,10 @@ static void sweep(struct vb_node *node)
 	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	vb_connection_free_closed(node);
 	vb_channel_free_retired(node);
-	while (node->buried) {
-		struct vb_peer *peer = node->buried;
+	while (node->removed) {
+		struct vb_peer *peer = node->removed;
 
-		node->buried = peer->next;
+		node->removed = peer->next;
 		vb_peer_unref(peer);
 	}
 	vb_mutex_release(&node->lock);

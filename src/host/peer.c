@@ -76,17 +76,17 @@ struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block)
 	return p;
 }
 
-void vb_peer_cast_out(struct vb_peer *peer)
+void vb_peer_bar(struct vb_peer *peer)
 {
 	struct vb_node *node = peer->node;
 
-	node->outcasts[node->num_outcasts++ % VB_OUTCASTS] = peer->nonce;
+	node->barred[node->num_barred++ % VB_BARRED] = peer->nonce;
 }
 
-bool vb_peer_is_outcast(const struct vb_node *node, uint64_t nonce)
+bool vb_peer_is_barred(const struct vb_node *node, uint64_t nonce)
 {
-	for (uint32_t i = 0; i < VB_OUTCASTS; i++) {
-		if (node->outcasts[i] == nonce)
+	for (uint32_t i = 0; i < VB_BARRED; i++) {
+		if (node->barred[i] == nonce)
 			return true;
 	}
 	return false;
@@ -178,7 +178,7 @@ const struct vb_key *vb_peer_key(struct vb_peer *peer, uint32_t key)
  * owner as the doorbell does. The socket lives only here, so the program has hardly time to close
  * its number.
  */
-static void knock(struct vb_peer *peer)
+static void wake_by_name(struct vb_peer *peer)
 {
 	struct sockaddr_un addr;
 	socklen_t len = vb_name_address(&addr, __atomic_load_n(&peer->page->header.block[0],
@@ -188,8 +188,7 @@ static void knock(struct vb_peer *peer)
 	if (fd < 0)
 		return;
 	if (vb_sys_connect(fd, (struct sockaddr *)&addr, len))
-		vb_log(VB_LOG_DEBUG, "knocking at process %u: %s", vb_peer_pid(peer),
-		       strerror(errno));
+		vb_log(VB_LOG_DEBUG, "waking process %u: %s", vb_peer_pid(peer), strerror(errno));
 	vb_sys_close(fd);
 }
 
@@ -222,7 +221,7 @@ bool vb_peer_ring(struct vb_peer *peer)
 		vb_reactor_ring(node);
 	if (peer->self || (!gone && ring_by_connection(peer)))
 		return true;
-	knock(peer);
+	wake_by_name(peer);
 	return false;
 }
 
@@ -230,17 +229,17 @@ bool vb_peer_alive(const struct vb_peer *peer)
 {
 	if (peer->self)
 		return true;
-	return !atomic_load_explicit(&peer->condemned, memory_order_relaxed) &&
+	return !atomic_load_explicit(&peer->rejected, memory_order_relaxed) &&
 	       vb_alive_word_held(peer->page);
 }
 
-void vb_peer_condemn(struct vb_peer *peer, const char *why)
+void vb_peer_reject(struct vb_peer *peer, const char *why)
 {
 	if (peer->self) {
 		vb_note(VB_REASON_PEER_CORRUPT, "own process: %s", why);
 		return;
 	}
-	if (atomic_exchange(&peer->condemned, true))
+	if (atomic_exchange(&peer->rejected, true))
 		return;
 	vb_note(VB_REASON_PEER_CORRUPT, "process %u: %s", vb_peer_pid(peer), why);
 	vb_node_todo(peer->node);

@@ -24,7 +24,7 @@ uint32_t vb_peer_pid(const struct vb_peer *peer); /* for messages */
 bool vb_peer_is_self(const struct vb_peer *peer);
 
 /*
- * Read from memory: the owner-died bit, and whether this process has condemned the peer. No system
+ * Read from memory: the owner-died bit, and whether this process has rejected the peer. No system
  * call.
  */
 bool vb_peer_alive(const struct vb_peer *peer);
@@ -33,7 +33,7 @@ bool vb_peer_alive(const struct vb_peer *peer);
  * Declares that the peer has gone wrong: it counts as dead from now on (the progress thread calls
  * events->peer_dead).
  */
-void vb_peer_condemn(struct vb_peer *peer, const char *why);
+void vb_peer_reject(struct vb_peer *peer, const char *why);
 
 /*
  * The peer's published entry of the QPN or key (the peer's memory, mapped read-only: copy, then

@@ -58,6 +58,6 @@ void vb_peer_forget(struct vb_node *node, struct vb_peer *peer)
 	}
 	vb_node_source_remove(node, &peer->pidfd);
 	peer->state = VB_PEER_DEAD;
-	peer->next = node->buried;
-	node->buried = peer;
+	peer->next = node->removed;
+	node->removed = peer;
 }

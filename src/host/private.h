@@ -150,14 +150,14 @@ struct vb_peer {
 	 * name and this peer has answered.
 	 */
 	_Atomic bool must_prove;
-	_Atomic bool doubted; /* it has spoken for a block that it has not proven */
+	_Atomic bool unproven; /* it has spoken for a block that it has not proven */
 	_Atomic uint32_t num_proven;
 	uint32_t proven[VB_MAX_BLOCKS];
 	bool self;
 	enum vb_peer_state state;
 	struct vb_ask ask;
 	_Atomic bool given; /* some of its memory was given to this process; stored last */
-	_Atomic bool condemned;
+	_Atomic bool rejected;
 	_Atomic uint32_t rung;    /* bell.c: number of its sleep in which it was rung for */
 	_Atomic int mem_fd;       /* -1: its memory cannot be reached */
 	_Atomic bool unreachable; /* for another reason than mem_fd */
@@ -258,7 +258,7 @@ struct vb_contact_entry {
 };
 
 #define VB_CONTACT_BUCKETS 64
-#define VB_OUTCASTS        64
+#define VB_BARRED          64
 
 struct vb_node {
 	struct vb_node_events events;
@@ -267,11 +267,11 @@ struct vb_node {
 	struct vb_keyring *keyring;
 	uint64_t nonce;
 	_Atomic bool forked;
-	_Atomic bool gone;   /* the program has closed descriptors of the library */
-	_Atomic bool todo;   /* the progress thread has something to serve */
-	_Atomic bool kicked; /* a ring of the doorbell from within the process was not heard yet */
-	_Atomic bool held;   /* vb_node_hold_alive() was called */
-	pthread_t thread;    /* the thread that called it */
+	_Atomic bool gone; /* the program has closed descriptors of the library */
+	_Atomic bool todo; /* the progress thread has something to serve */
+	_Atomic bool rung; /* a ring of the doorbell from within the process was not heard yet */
+	_Atomic bool held; /* vb_node_hold_alive() was called */
+	pthread_t thread;  /* the thread that called it */
 	int epoll;
 	int page_fd;
 	int keyring_fd;
@@ -280,13 +280,13 @@ struct vb_node {
 	char obstacle[VB_CONTROL_TEXT];
 	struct vb_source doorbell;
 	pthread_mutex_t lock;
-	/* Nonces of condemned peers, which are not accepted again. */
-	uint64_t outcasts[VB_OUTCASTS];
-	uint32_t num_outcasts;
+	/* Nonces of rejected peers, which are not accepted again. */
+	uint64_t barred[VB_BARRED];
+	uint32_t num_barred;
 	struct vb_peer *self;
 	struct vb_peer *peers; /* others */
 	/* Peers that are dead; the table's reference is still to be dropped. */
-	struct vb_peer *buried;
+	struct vb_peer *removed;
 	struct vb_connection *connections;
 	struct vb_connection *closed; /* to be freed */
 	struct vb_contact_entry *contacts[VB_CONTACT_BUCKETS];
@@ -460,8 +460,8 @@ bool vb_peer_has_proven(const struct vb_peer *peer, uint32_t block);
 /* The index of the block among those of the page, -1: none. */
 int vb_page_block_index(const struct vb_page *page, uint32_t block);
 /* The peer has gone wrong: it is not accepted again while it lives. */
-void vb_peer_cast_out(struct vb_peer *peer);
-bool vb_peer_is_outcast(const struct vb_node *node, uint64_t nonce);
+void vb_peer_bar(struct vb_peer *peer);
+bool vb_peer_is_barred(const struct vb_node *node, uint64_t nonce);
 /*
  * Wakes the peer's progress thread without looking whether it sleeps. True if it is certain to
  * wake.

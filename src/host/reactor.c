@@ -88,7 +88,7 @@ static void doorbell_ready(struct vb_node *node, struct vb_source *source, uint3
 		vb_node_descriptors_gone(node);
 	else if (vb_sys_read(source->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		vb_log(VB_LOG_WARN, "doorbell: %s", strerror(errno));
-	atomic_store(&node->kicked, false);
+	atomic_store(&node->rung, false);
 	node->rang = true;
 }
 
@@ -118,7 +118,7 @@ void vb_reactor_ring(struct vb_node *node)
 /* A thread that was rung for and has not heard it yet will also look at this. */
 void vb_node_kick(struct vb_node *node)
 {
-	if (atomic_load(&node->gone) || atomic_exchange(&node->kicked, true))
+	if (atomic_load(&node->gone) || atomic_exchange(&node->rung, true))
 		return;
 	if (!atomic_load(&node->forked))
 		vb_reactor_ring(node);

@@ -51,7 +51,7 @@ struct vb_ring_tx {
 	uint32_t bulk_tail;               /* oldest byte in use */
 	uint32_t reserved_bulk;           /* position after the pending reservation */
 	uint32_t reserved_at;             /* its offset, VB_SLOT_NO_BULK if it has no bulk data */
-	bool corrupt;                     /* the peer's count was impossible: condemn the peer */
+	bool corrupt;                     /* the peer's count was impossible: reject the peer */
 	uint32_t bulk_end[VB_RING_SLOTS]; /* bulk position after each slot's data */
 };
 
@@ -62,7 +62,7 @@ struct vb_ring_rx {
 	uint32_t told;                   /* last value stored in *own_consumed */
 	uint32_t bulk_seen;              /* bulk offset of the last peeked slot that had one */
 	uint32_t bulk_told;              /* the same, when *own_consumed was last stored */
-	bool corrupt; /* a slot held an impossible sequence or bulk offset: condemn the peer */
+	bool corrupt; /* a slot held an impossible sequence or bulk offset: reject the peer */
 };
 
 void vb_ring_tx_init(struct vb_ring_tx *tx, struct vb_ring_half *own,

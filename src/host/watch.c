@@ -20,7 +20,7 @@ static void pidfd_ready(struct vb_node *node, struct vb_source *source, uint32_t
 	/*
 	 * The process is gone; its futex word said so before, unless its memory was scribbled over.
 	 */
-	atomic_store(&peer->condemned, true);
+	atomic_store(&peer->rejected, true);
 }
 
 static void watch(struct vb_node *node, struct vb_peer *peer, int sock)

@@ -209,11 +209,11 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 	return true;
 }
 
-static void channel_condemn(struct vb_channel *c, const char *why)
+static void channel_reject(struct vb_channel *c, const char *why)
 {
-	vb_peer_condemn(c->peer, why);
+	vb_peer_reject(c->peer, why);
 	atomic_store(&c->dead, true);
-	c->mute = true;
+	c->unread = true;
 }
 
 static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
@@ -224,7 +224,7 @@ static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
 	while (n < BATCH && vb_ring_peek(&c->rx, &slot)) {
 		n++;
 		if (!slot_receive(e, c, &slot)) {
-			channel_condemn(c, "a ring slot holds impossible values");
+			channel_reject(c, "a ring slot holds impossible values");
 			break;
 		}
 		vb_ring_pop(&c->rx);
@@ -233,7 +233,7 @@ static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
 		return n;
 	vb_ring_tell(&c->rx);
 	if (c->rx.corrupt || c->tx.corrupt)
-		channel_condemn(c, "a ring's sequence or count is impossible");
+		channel_reject(c, "a ring's sequence or count is impossible");
 	return n;
 }
 
@@ -242,7 +242,7 @@ static inline bool channel_look(void *engine, struct vb_channel *c)
 	struct vb_engine *e = engine;
 	bool worked;
 
-	if (c->mute)
+	if (c->unread)
 		return false;
 	worked = channel_serve(e, c) > 0;
 	if (c->user)

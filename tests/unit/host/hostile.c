@@ -2,7 +2,7 @@
 /*
  * Peers that are not what they should be (bad-input 25 to 27): another user's, of another version,
  * with pages that are unsealed, of the wrong size or make, with impossible numbers in them, with
- * messages that make no sense. Each is refused or condemned with its reason, and the process goes
+ * messages that make no sense. Each is refused or rejected with its reason, and the process goes
  * on.
  */
 #include <setjmp.h>
