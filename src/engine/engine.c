@@ -244,7 +244,7 @@ static void runnable_run(struct vb_engine *e, bool polled)
 	struct vb_qp *list = e->runnable;
 
 	e->runnable = NULL;
-	e->courtesy = false;
+	e->deferred = false;
 	atomic_store_explicit(&e->waiting, false, memory_order_relaxed);
 	while (list) {
 		struct vb_qp *qp = list;
@@ -258,7 +258,7 @@ static void runnable_run(struct vb_engine *e, bool polled)
 			 * takes over when no thread polls.
 			 */
 			runnable_push(e, qp);
-			e->courtesy = true;
+			e->deferred = true;
 			continue;
 		}
 		vb_engine_run_qp(e, qp);
@@ -270,7 +270,7 @@ static bool drive(struct vb_engine *e, bool polled)
 {
 	bool worked = false;
 
-	if (e->courtesy)
+	if (e->deferred)
 		runnable_run(e, false);
 
 	if (atomic_load_explicit(&e->inbox_news, memory_order_relaxed)) {
@@ -371,7 +371,7 @@ void vb_engine_at_exit(struct vb_engine *e)
 {
 	if (!vb_lock_try(&e->lock))
 		return;
-	if (e->courtesy)
+	if (e->deferred)
 		runnable_run(e, false);
 	vb_lock_release(&e->lock);
 }

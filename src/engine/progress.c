@@ -206,8 +206,8 @@ static int64_t wait_for(const struct pass *pass, uint64_t now, int64_t room_ns)
  * that wakes the thread is left to the poller if the lease grows shortly afterwards; then the
  * sockets stay unarmed for a while.
  */
-struct vigil {
-	enum { VIGIL_ARMED, VIGIL_PROBE, VIGIL_TRUST } mode;
+struct arming {
+	enum { ARMING_ARMED, ARMING_PROBE, ARMING_TRUST } mode;
 	int64_t trust_ns;
 };
 
@@ -228,17 +228,17 @@ static bool rang(void)
 	return packet;
 }
 
-static int64_t vigil_before(struct vigil *v, const struct pass *pass, int64_t wait)
+static int64_t arming_before(struct arming *v, const struct pass *pass, int64_t wait)
 {
 	int64_t most = -1;
 
 	if (!pass->read_awake) {
-		v->mode = VIGIL_ARMED;
+		v->mode = ARMING_ARMED;
 		v->trust_ns = TRUST_FIRST_NS;
 	}
-	if (v->mode == VIGIL_PROBE)
+	if (v->mode == ARMING_PROBE)
 		most = PROBE_NS;
-	else if (v->mode == VIGIL_TRUST)
+	else if (v->mode == ARMING_TRUST)
 		most = v->trust_ns;
 	else if (pass->read_asleep || pass->read_awake)
 		vb_progress_arm();
@@ -246,20 +246,20 @@ static int64_t vigil_before(struct vigil *v, const struct pass *pass, int64_t wa
 }
 
 /* True if a packet has come that no thread has taken yet. */
-static bool vigil_after(struct vigil *v, const struct pass *pass)
+static bool arming_after(struct arming *v, const struct pass *pass)
 {
 	bool packet = rang();
 
 	switch (v->mode) {
-	case VIGIL_ARMED:
+	case ARMING_ARMED:
 		if (packet && pass->read_awake)
-			v->mode = VIGIL_PROBE;
+			v->mode = ARMING_PROBE;
 		break;
-	case VIGIL_PROBE:
-		v->mode = VIGIL_TRUST;
+	case ARMING_PROBE:
+		v->mode = ARMING_TRUST;
 		break;
-	case VIGIL_TRUST:
-		v->mode = VIGIL_ARMED;
+	case ARMING_TRUST:
+		v->mode = ARMING_ARMED;
 		v->trust_ns = v->trust_ns * 2 < (int64_t)VB_LEASE_NS ? v->trust_ns * 2
 								     : (int64_t)VB_LEASE_NS;
 		break;
@@ -280,7 +280,7 @@ void vb_progress_main(struct vb_node *node)
 	uint64_t linger_until = 0;
 	int64_t room_ns = ROOM_FIRST_NS;
 	bool packets = true;
-	struct vigil vigil = {.trust_ns = TRUST_FIRST_NS};
+	struct arming arming = {.trust_ns = TRUST_FIRST_NS};
 
 	in_progress = true;
 	for (;;) {
@@ -310,11 +310,11 @@ void vb_progress_main(struct vb_node *node)
 		room_ns = pass.worked || pass.missed || !pass.waiting ? ROOM_FIRST_NS : room_ns * 2;
 		if (room_ns > (int64_t)VB_LEASE_NS)
 			room_ns = (int64_t)VB_LEASE_NS;
-		int64_t wait = vigil_before(&vigil, &pass, wait_for(&pass, now, room_ns));
+		int64_t wait = arming_before(&arming, &pass, wait_for(&pass, now, room_ns));
 
 		if (wait && !vb_progress_plan(wait > 0 ? now + (uint64_t)wait : UINT64_MAX))
 			wait = 0;
 		(void)vb_node_wait(node, wait);
-		packets = vigil_after(&vigil, &pass);
+		packets = arming_after(&arming, &pass);
 	}
 }

@@ -7,7 +7,7 @@
 #include "transport/responder.h"
 #include "transport/tqp.h"
 
-#define FAREWELLS 2u
+#define LAST_ACKS 2u
 
 static void fill(const struct vb_tqp *qp, struct vb_run *run, uint8_t op, uint32_t psn)
 {
@@ -163,11 +163,11 @@ static bool tell_drop(struct vb_tqp *qp)
  * queue pair's last acknowledgement is lost, the peer's last request fails although it was
  * executed. Therefore the acknowledgement is repeated, which is harmless.
  */
-void vb_respond_farewell(struct vb_tqp *qp)
+void vb_respond_last_acks(struct vb_tqp *qp)
 {
 	struct vb_responder *p = &qp->resp;
 
-	for (uint32_t i = 0; i < FAREWELLS && vb_service_reliable(qp->service) && p->ack_msn; i++) {
+	for (uint32_t i = 0; i < LAST_ACKS && vb_service_reliable(qp->service) && p->ack_msn; i++) {
 		p->syndrome = VB_AETH_ACK;
 		if (acknowledge(qp))
 			return;

@@ -166,7 +166,7 @@ bool vb_respond(struct vb_tqp *qp);
  * Repeats the last acknowledgement on a link that may lose it: the queue pair will not be there to
  * do so later.
  */
-void vb_respond_farewell(struct vb_tqp *qp);
+void vb_respond_last_acks(struct vb_tqp *qp);
 
 /* responder_rc.c, responder_uc.c, responder_ud.c: a request that the queue pair can take. */
 void vb_responder_rc(struct vb_tqp *qp, const struct vb_run *run, const void *payload);

@@ -29,7 +29,7 @@ void vb_tqp_reset(struct vb_tqp *qp)
 	if (qp->resp.owed)
 		vb_respond(qp);
 	if (healthy && !qp->link_reliable)
-		vb_respond_farewell(qp);
+		vb_respond_last_acks(qp);
 	vb_responder_reset(qp, 0);
 	requester_reset(qp, 0);
 	qp->sq_posted = 0;

@@ -89,7 +89,7 @@ class Trouble:
                 self.tests.pair(f"{fault}: ib_{verb}_bw", argv, cases.perftest_check([262144]), **env)
 
     def lossy_pingpong(self, argv, env):
-        """The side that ends first takes its queue pair with it. Should its very last acknowledgement get lost and the farewells
+        """The side that ends first takes its queue pair with it. Should its very last acknowledgement get lost and those that repeat it
         that repeat it, too, the other side's last SEND fails; everything before must have arrived whole."""
         with self.tests.runner(**env) as runner:
             try:
