@@ -14,7 +14,7 @@ struct vb_udp_inbox {
 	_Alignas(64) uint8_t data[RING_BYTES];
 };
 
-struct parcel {
+struct packet {
 	struct vb_run run;
 	bool skip; /* nothing more fits behind: go on at the start of the ring */
 	uint8_t payload[];
@@ -35,14 +35,14 @@ void vb_udp_inbox_destroy(struct vb_udp_inbox *box)
 		munmap(box, sizeof(*box));
 }
 
-static uint32_t parcel_bytes(uint32_t length)
+static uint32_t packet_bytes(uint32_t length)
 {
-	return (uint32_t)(sizeof(struct parcel) + length + 15) & ~15u;
+	return (uint32_t)(sizeof(struct packet) + length + 15) & ~15u;
 }
 
-static struct parcel *parcel_at(struct vb_udp_inbox *box, uint64_t count)
+static struct packet *packet_at(struct vb_udp_inbox *box, uint64_t count)
 {
-	return (struct parcel *)(void *)(box->data + (count & (RING_BYTES - 1)));
+	return (struct packet *)(void *)(box->data + (count & (RING_BYTES - 1)));
 }
 
 static uint32_t rest_at(uint64_t count)
@@ -54,15 +54,15 @@ bool vb_udp_inbox_push(struct vb_udp_inbox *box, const struct vb_run *run, const
 {
 	uint64_t head = atomic_load_explicit(&box->head, memory_order_relaxed);
 	uint64_t tail = atomic_load_explicit(&box->tail, memory_order_acquire);
-	uint32_t bytes = parcel_bytes(run->length);
+	uint32_t bytes = packet_bytes(run->length);
 	uint32_t waste = rest_at(head) < bytes ? rest_at(head) : 0;
 
 	if (head + waste + bytes - tail > RING_BYTES)
 		return false;
-	if (waste >= sizeof(struct parcel))
-		parcel_at(box, head)->skip = true;
+	if (waste >= sizeof(struct packet))
+		packet_at(box, head)->skip = true;
 	head += waste;
-	struct parcel *p = parcel_at(box, head);
+	struct packet *p = packet_at(box, head);
 
 	p->run = *run;
 	p->skip = false;
@@ -77,18 +77,18 @@ const struct vb_run *vb_udp_inbox_peek(struct vb_udp_inbox *box, const uint8_t *
 
 	if (tail == atomic_load_explicit(&box->head, memory_order_acquire))
 		return NULL;
-	if (rest_at(tail) < sizeof(struct parcel) || parcel_at(box, tail)->skip) {
+	if (rest_at(tail) < sizeof(struct packet) || packet_at(box, tail)->skip) {
 		tail += rest_at(tail);
 		atomic_store_explicit(&box->tail, tail, memory_order_release);
 	}
-	*payload = parcel_at(box, tail)->payload;
-	return &parcel_at(box, tail)->run;
+	*payload = packet_at(box, tail)->payload;
+	return &packet_at(box, tail)->run;
 }
 
 void vb_udp_inbox_pop(struct vb_udp_inbox *box)
 {
 	uint64_t tail = atomic_load_explicit(&box->tail, memory_order_relaxed);
 
-	atomic_store_explicit(&box->tail, tail + parcel_bytes(parcel_at(box, tail)->run.length),
+	atomic_store_explicit(&box->tail, tail + packet_bytes(packet_at(box, tail)->run.length),
 			      memory_order_release);
 }

@@ -33,8 +33,8 @@
 #define PATIENCE_NS   2000000000ull
 #define WAITING_BYTES (1u << 20)
 
-struct parcel {
-	struct parcel *next;
+struct packet {
+	struct packet *next;
 	uint64_t since;
 	struct vb_run run;
 	uint8_t payload[];
@@ -43,8 +43,8 @@ struct parcel {
 struct vb_strays {
 	struct vb_channel *channel[PLACES];
 	uint32_t qpn[PLACES];
-	uint32_t waits[PLACES]; /* parcels that wait, by place of their queue pair */
-	struct parcel *first, **last;
+	uint32_t waits[PLACES]; /* packets that wait, by place of their queue pair */
+	struct packet *first, **last;
 	uint32_t bytes;
 	uint64_t epoch; /* epoch of contact at the last question */
 	uint32_t asked; /* look-ups in vain since asked_since */
@@ -52,7 +52,7 @@ struct vb_strays {
 };
 
 /*
- * Keeps what engines held that have ended. Made with the first such parcel, driven by the progress
+ * Keeps what engines held that have ended. Made with the first such packet, driven by the progress
  * thread.
  */
 static _Atomic(struct vb_engine *) keeper; /* written under the lock */
@@ -126,23 +126,23 @@ static void pass_on(struct vb_engine *e, struct vb_channel *c, const struct vb_r
 	vb_udp_steer_lost();
 }
 
-static uint32_t parcel_bytes(const struct vb_run *run)
+static uint32_t packet_bytes(const struct vb_run *run)
 {
-	return (uint32_t)sizeof(struct parcel) + run->length;
+	return (uint32_t)sizeof(struct packet) + run->length;
 }
 
 /*
- * Appends behind the parcels that wait. The second step of contact (a channel, after the process)
+ * Appends behind the packets that wait. The second step of contact (a channel, after the process)
  * must be asked for, also if no thread polls.
  */
-static void append(struct vb_engine *e, struct parcel *p)
+static void append(struct vb_engine *e, struct packet *p)
 {
 	struct vb_strays *s = e->remote->strays;
 
 	p->next = NULL;
 	*s->last = p;
 	s->last = &p->next;
-	s->bytes += parcel_bytes(&p->run);
+	s->bytes += packet_bytes(&p->run);
 	s->waits[place_of(p->run.dest_qpn)]++;
 	atomic_store_explicit(&e->keeps, true, memory_order_relaxed);
 	vb_engines_watch(e);
@@ -153,7 +153,7 @@ static void append(struct vb_engine *e, struct parcel *p)
 static void keep(struct vb_engine *e, const struct vb_run *run, const uint8_t *payload)
 {
 	struct vb_strays *s = e->remote->strays;
-	struct parcel *p = s->bytes < WAITING_BYTES ? malloc(sizeof(*p) + run->length) : NULL;
+	struct packet *p = s->bytes < WAITING_BYTES ? malloc(sizeof(*p) + run->length) : NULL;
 
 	if (!p) {
 		vb_udp_drop(VB_REASON_DROP_INBOX, run);
@@ -186,9 +186,9 @@ void vb_udp_stray(struct vb_engine *e, const struct vb_run *run, const uint8_t *
 }
 
 /*
- * True if the parcel need not be kept. `blocked`: places for which an earlier parcel still waits.
+ * True if the packet need not be kept. `blocked`: places for which an earlier packet still waits.
  */
-static bool parcel_goes(struct vb_engine *e, struct parcel *p, uint32_t *blocked)
+static bool packet_goes(struct vb_engine *e, struct packet *p, uint32_t *blocked)
 {
 	uint32_t place = place_of(p->run.dest_qpn);
 	enum vb_contact why = VB_CONTACT_PENDING;
@@ -209,7 +209,7 @@ static bool parcel_goes(struct vb_engine *e, struct parcel *p, uint32_t *blocked
 bool vb_udp_stray_late(struct vb_engine *e)
 {
 	struct vb_strays *s = e->remote->strays;
-	struct parcel **link = &s->first;
+	struct packet **link = &s->first;
 	uint64_t epoch = vb_process_contact_epoch();
 	uint32_t blocked = 0;
 	bool any = false;
@@ -222,14 +222,14 @@ bool vb_udp_stray_late(struct vb_engine *e)
 		return false;
 	s->epoch = epoch;
 	while (*link) {
-		struct parcel *p = *link;
+		struct packet *p = *link;
 
-		if (!parcel_goes(e, p, &blocked)) {
+		if (!packet_goes(e, p, &blocked)) {
 			link = &p->next;
 			continue;
 		}
 		*link = p->next;
-		s->bytes -= parcel_bytes(&p->run);
+		s->bytes -= packet_bytes(&p->run);
 		s->waits[place_of(p->run.dest_qpn)]--;
 		free(p);
 		any = true;
@@ -274,8 +274,8 @@ bool vb_udp_stray_kept(void)
 /* Both engines' locks are held one after the other: another engine may be ending as well. */
 void vb_udp_stray_finish(struct vb_engine *e)
 {
-	struct parcel *list = NULL;
-	struct vb_engine *heir;
+	struct packet *list = NULL;
+	struct vb_engine *successor;
 
 	vb_lock_take(&e->lock);
 	if (e->remote->strays) {
@@ -289,28 +289,29 @@ void vb_udp_stray_finish(struct vb_engine *e)
 		memset(e->remote->strays->waits, 0, sizeof(e->remote->strays->waits));
 	}
 	vb_lock_release(&e->lock);
-	heir = list ? vb_udp_stray_keeper() : NULL;
-	if (heir)
-		vb_lock_take(&heir->lock);
+	successor = list ? vb_udp_stray_keeper() : NULL;
+	if (successor)
+		vb_lock_take(&successor->lock);
 	while (list) {
-		struct parcel *p = list;
+		struct packet *p = list;
 
 		list = p->next;
-		if (heir && strays_of(heir) && heir->remote->strays->bytes < WAITING_BYTES) {
-			append(heir, p);
+		if (successor && strays_of(successor) &&
+		    successor->remote->strays->bytes < WAITING_BYTES) {
+			append(successor, p);
 		} else {
 			vb_udp_drop(VB_REASON_DROP_STRAY, &p->run);
 			free(p);
 		}
 	}
-	if (heir)
-		vb_lock_release(&heir->lock);
+	if (successor)
+		vb_lock_release(&successor->lock);
 }
 
 void vb_udp_stray_fini(struct vb_engine *e)
 {
 	while (vb_udp_stray_waits(e)) {
-		struct parcel *p = e->remote->strays->first;
+		struct packet *p = e->remote->strays->first;
 
 		e->remote->strays->first = p->next;
 		vb_udp_drop(VB_REASON_DROP_STRAY, &p->run);
