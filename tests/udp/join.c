@@ -15,6 +15,7 @@
 
 #include "support/check.h"
 #include "support/endpoint.h"
+#include "support/qp_state.h"
 #include "support/clock.h"
 
 /*
@@ -26,7 +27,7 @@
 enum { SIZE = 64, ROUNDS = 48, ENOUGH = ROUNDS / 4, SEARCH_MS = 10, STAMPS = 1 << 17 };
 
 static struct {
-	struct side a, b;
+	struct endpoint a, b;
 	_Atomic uint64_t stamp[STAMPS]; /* when a message was done */
 	_Atomic uint64_t done;
 	_Atomic bool stop;
@@ -44,8 +45,8 @@ static void *traffic_run(void *arg)
 {
 	(void)arg;
 	for (uint64_t i = 0; !atomic_load(&traffic.stop); i++) {
-		CHECK_ZERO(post_write(&traffic.a, i, 0, SIZE, 0, IBV_SEND_SIGNALED));
-		completion_expect(traffic.a.endpoint->cq, i, IBV_WC_SUCCESS, NULL);
+		CHECK_ZERO(ep_write(&traffic.a, i, 0, SIZE, 0, IBV_SEND_SIGNALED));
+		completion_expect(traffic.a.resources->cq, i, IBV_WC_SUCCESS, NULL);
 		atomic_store(&traffic.stamp[i % STAMPS], now_ns());
 		atomic_store(&traffic.done, i + 1);
 	}
@@ -65,21 +66,22 @@ static unsigned int done_between(uint64_t from, uint64_t to, uint64_t begin, uin
 }
 
 /* Messages done in the middle of the time in which a queue pair of the engine gets its sockets. */
-static unsigned int join_once(struct endpoint *endpoint, const struct peer *there)
+static unsigned int join_once(struct resources *resources, const struct peer *there)
 {
-	struct peer here = {.gid = endpoint->gid, .mtu = IBV_MTU_1024};
+	struct peer here = {.gid = resources->gid, .mtu = IBV_MTU_1024};
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
 	uint64_t first = atomic_load(&traffic.done), begin, took;
-	struct qp_settings settings;
+	struct ibv_qp *qp = ep_create_qp(resources, &config);
 
-	qp_settings_default(&settings, IBV_QPT_RC);
-	struct ibv_qp *qp = qp_create(endpoint, &settings);
+	config.sgid_index = (uint8_t)resources->gid_index;
+	struct ibv_qp_attr attr = ep_attr(&config, &here, there);
 
-	qp_to_init(qp, &settings);
+	ep_init_qp(qp, &config);
 	while (atomic_load(&traffic.done) < first + 2)
 		;
 	first = atomic_load(&traffic.done);
 	begin = now_ns();
-	qp_to_rtr(qp, &settings, &here, there, endpoint->gid_index);
+	CHECK_ZERO(qp_step(qp, &attr, IBV_QPS_RTR));
 	took = now_ns() - begin;
 	CHECK_SAY(took >= SEARCH_MS * 1000000ull,
 		  "the search took %u us: has the loopback interface answered?",
@@ -94,7 +96,7 @@ static unsigned int join_once(struct endpoint *endpoint, const struct peer *ther
 int main(int argc, char **argv)
 {
 	struct peer there = {.qpn = 17, .mtu = IBV_MTU_1024};
-	struct endpoint endpoint;
+	struct resources resources;
 	pthread_t thread;
 	int rounds = 0, lively = 0;
 
@@ -103,23 +105,21 @@ int main(int argc, char **argv)
 	watchdog(60);
 	promise("messages go on while steering is joined");
 	CHECK_EQ(inet_pton(AF_INET6, argv[2], there.gid.raw), 1);
-	endpoint_open(&endpoint, 256, false);
-	endpoint.gid_index = atoi(argv[1]);
-	CHECK_ZERO(
-		ibv_query_gid(endpoint.context, ENDPOINT_PORT, endpoint.gid_index, &endpoint.gid));
-	side_open(&traffic.a, &endpoint, NULL, NULL, SIZE);
-	side_open(&traffic.b, &endpoint, NULL, NULL, SIZE);
-	sides_connect(&traffic.a, &traffic.b);
+	resources_open(&resources, 256, false);
+	resources_use_gid(&resources, atoi(argv[1]));
+	ep_open_on(&traffic.a, &resources, NULL, NULL, SIZE);
+	ep_open_on(&traffic.b, &resources, NULL, NULL, SIZE);
+	ep_link(&traffic.a, &traffic.b);
 	CHECK_ZERO(pthread_create(&thread, NULL, traffic_run, NULL));
 	for (; rounds < ROUNDS && lively < ENOUGH; rounds++)
-		lively += join_once(&endpoint, &there) > 0;
+		lively += join_once(&resources, &there) > 0;
 	atomic_store(&traffic.stop, true);
 	pthread_join(thread, NULL);
 	CHECK_SAY(lively == ENOUGH, "messages were done meanwhile in %d of %d rounds only", lively,
 		  rounds);
-	side_close(&traffic.a);
-	side_close(&traffic.b);
-	endpoint_close(&endpoint);
+	ep_close(&traffic.a);
+	ep_close(&traffic.b);
+	resources_close(&resources);
 	printf("messages while steering is joined, in %d of %d rounds: done\n", lively, rounds);
 	return 0;
 }
