@@ -267,11 +267,11 @@ struct vb_node {
 	struct vb_keyring *keyring;
 	uint64_t nonce;
 	_Atomic bool forked;
-	_Atomic bool gone; /* the program has closed descriptors of the library */
-	_Atomic bool todo; /* the progress thread has something to serve */
-	_Atomic bool rung; /* a ring of the doorbell from within the process was not heard yet */
-	_Atomic bool held; /* vb_node_hold_alive() was called */
-	pthread_t thread;  /* the thread that called it */
+	_Atomic bool gone;  /* the program has closed descriptors of the library */
+	_Atomic bool todo;  /* the progress thread has something to serve */
+	_Atomic bool woken; /* a ring of the doorbell from within the process was not heard yet */
+	_Atomic bool held;  /* vb_node_hold_alive() was called */
+	pthread_t thread;   /* the thread that called it */
 	int epoll;
 	int page_fd;
 	int keyring_fd;

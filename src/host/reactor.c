@@ -88,7 +88,7 @@ static void doorbell_ready(struct vb_node *node, struct vb_source *source, uint3
 		vb_node_descriptors_gone(node);
 	else if (vb_sys_read(source->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		vb_log(VB_LOG_WARN, "doorbell: %s", strerror(errno));
-	atomic_store(&node->rung, false);
+	atomic_store(&node->woken, false);
 	node->rang = true;
 }
 
@@ -115,10 +115,10 @@ void vb_reactor_ring(struct vb_node *node)
 		(void)vb_sys_write(node->doorbell.fd, &one, sizeof(one));
 }
 
-/* A thread that was rung for and has not heard it yet will also look at this. */
+/* A thread that was woken for and has not heard it yet will also look at this. */
 void vb_node_kick(struct vb_node *node)
 {
-	if (atomic_load(&node->gone) || atomic_exchange(&node->rung, true))
+	if (atomic_load(&node->gone) || atomic_exchange(&node->woken, true))
 		return;
 	if (!atomic_load(&node->forked))
 		vb_reactor_ring(node);

@@ -501,7 +501,7 @@ static void an_end_without_room(void **state)
  * A queue pair that ends repeats the acknowledgement of what has arrived, on a lossy link only, and
  * not after a fault.
  */
-static void a_farewell(void **state)
+static void last_acknowledgements(void **state)
 {
 	(void)state;
 	for (int reliable = 0; reliable < 2; reliable++) {
@@ -724,7 +724,7 @@ int main(void)
 		cmocka_unit_test(the_first_packet_in_rtr),
 		cmocka_unit_test(the_receive_under_way),
 		cmocka_unit_test(an_end_without_room),
-		cmocka_unit_test(a_farewell),
+		cmocka_unit_test(last_acknowledgements),
 		cmocka_unit_test(a_reply_before_its_acknowledgement),
 	};
 
