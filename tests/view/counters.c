@@ -136,7 +136,7 @@ static void moved(const char *name, enum ibv_wr_opcode opcode, uint32_t length, 
 
 static void no_receive(void)
 {
-	struct ibv_sge sge = ep_sge(&near, 0, 8);
+	struct ibv_sge sge;
 	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, &sge, 1);
 	struct ibv_wc wc;
 
