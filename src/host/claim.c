@@ -15,6 +15,8 @@
 #include "host/trust.h"
 
 #define PREFIX     "verbatim/%u/to/"
+#define SHARES     '+'
+#define HELPED     '*'
 #define BASE       64u
 #define DIGITS     3u   /* of base 64: a block has 14 bits */
 #define PLACE_MOST 4095 /* the largest plausible place */
@@ -40,8 +42,9 @@ uid_t vb_claim_user(void)
 
 static void name_make(struct vb_claim *c)
 {
-	int n = snprintf(c->name, sizeof(c->name), PREFIX "%08x.%x/%d.%d/", vb_claim_user(), c->id,
-			 c->serial, c->place[0], c->place[1]);
+	const char mark[] = {c->helped ? HELPED : c->shares ? SHARES : '\0', '\0'};
+	int n = snprintf(c->name, sizeof(c->name), PREFIX "%08x.%x/%d.%d%s/", vb_claim_user(),
+			 c->id, c->serial, c->place[0], c->place[1], mark);
 
 	for (uint32_t i = 0; i < c->blocks; i++) {
 		for (uint32_t shift = 0; shift < 6 * DIGITS; shift += 6)
@@ -76,8 +79,8 @@ static bool plausible(int place)
 }
 
 /*
- * Reads the name of a claim of this user, or of any user if this process has a domain. False: the
- * name is none.
+ * Reads the name of a claim of this user, or of any user if both processes have a domain. False:
+ * the name is none.
  */
 static bool name_parse(struct vb_claim *c, const char *name)
 {
@@ -85,19 +88,25 @@ static bool name_parse(struct vb_claim *c, const char *name)
 	int at = 0;
 
 	if (strlen(name) >= sizeof(c->name) ||
-	    sscanf(name, PREFIX "%8x.%8x/%d.%d/%n", &uid, &c->id, &c->serial, &c->place[0],
+	    sscanf(name, PREFIX "%8x.%8x/%d.%d%n", &uid, &c->id, &c->serial, &c->place[0],
 		   &c->place[1], &at) != 5 ||
 	    !at || !plausible(c->place[0]) || !plausible(c->place[1]))
 		return false;
-	if (uid != vb_claim_user() && !vb_domain_is_named())
+	c->helped = name[at] == HELPED;
+	c->shares = c->helped || name[at] == SHARES;
+	at += c->shares;
+	if (name[at] != '/')
+		return false;
+	if (uid != vb_claim_user() && (!c->shares || !vb_domain_is_named()))
 		return false;
 	c->uid = uid;
 	strcpy(c->name, name);
-	return blocks_parse(c, name + at);
+	return blocks_parse(c, name + at + 1);
 }
 
 int vb_claim_publish(struct vb_claim *c)
 {
+	c->shares = vb_domain_is_named();
 	name_make(c);
 	return vb_abstract_listen(c->name);
 }

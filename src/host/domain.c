@@ -32,14 +32,6 @@ struct person {
 	uint32_t groups;
 };
 
-/* Who is in the domain. */
-struct domain {
-	bool owner; /* this user is */
-	uid_t uid;
-	bool members; /* this group is */
-	gid_t gid;
-};
-
 static const char *named(void)
 {
 	return secure_getenv("VERBATIM_DOMAIN");
@@ -87,7 +79,7 @@ static bool is_in(const struct person *p, gid_t gid)
 }
 
 /* As the kernel decides for a directory: the owner's rights are the owner's, whatever its groups. */
-static bool admits(const struct domain *d, const struct person *p)
+static bool admits(const struct vb_domain *d, const struct person *p)
 {
 	if (d->uid == p->uid && vb_trust_is_one_user(p->uid))
 		return d->owner;
@@ -131,7 +123,7 @@ static int64_t group_number(const char *name)
 }
 
 /* NULL, or what is wrong with the group. */
-static const char *group_read(const char *name, struct domain *d)
+static const char *group_read(const char *name, struct vb_domain *d)
 {
 	int64_t gid = group_number(name);
 
@@ -158,16 +150,21 @@ static const char *directory_defect(const struct stat *dir, const struct stat *a
 	return NULL;
 }
 
-static const char *directory_read(const char *path, const struct person *self, struct domain *d)
+static const char *directory_read(const char *path, const struct person *self, struct vb_domain *d)
 {
 	struct stat dir, around;
 	int fd = vb_sys_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
+	if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+		return "it is no directory, or a symbolic link";
+	/* The way to the parent leads through the directory. */
+	bool read = fd >= 0 && !fstat(fd, &dir) && !fstatat(fd, "..", &around, 0);
+	const char *why = read              ? directory_defect(&dir, &around, self)
+			  : errno == EACCES ? "this process may not enter the directory"
+					    : strerror(errno);
+
 	if (fd < 0)
-		return errno == ENOTDIR || errno == ELOOP ? "it is no directory, or a symbolic link"
-							  : strerror(errno);
-	bool read = !fstat(fd, &dir) && !fstatat(fd, "..", &around, 0);
-	const char *why = read ? directory_defect(&dir, &around, self) : strerror(errno);
+		return why;
 
 	vb_sys_close(fd);
 	if (why)
@@ -179,7 +176,7 @@ static const char *directory_read(const char *path, const struct person *self, s
 	return NULL;
 }
 
-static const char *domain_read(const struct person *self, struct domain *d)
+static const char *domain_read(const struct person *self, struct vb_domain *d)
 {
 	const char *name = named();
 	const char *why;
@@ -197,7 +194,7 @@ static const char *domain_read(const struct person *self, struct domain *d)
 const char *vb_domain_defect(char *text, size_t size)
 {
 	struct person self;
-	struct domain d;
+	struct vb_domain d;
 
 	self_read(&self);
 	const char *why = domain_read(&self, &d);
@@ -205,13 +202,26 @@ const char *vb_domain_defect(char *text, size_t size)
 	return why ? say(text, size, why) : NULL;
 }
 
-bool vb_domain_has(int sock)
+bool vb_domain_read(struct vb_domain *d)
 {
-	struct person self, peer;
-	struct domain d;
+	struct person self;
 
 	if (!vb_domain_is_named())
 		return false;
 	self_read(&self);
-	return !domain_read(&self, &d) && peer_read(sock, &peer) && admits(&d, &peer);
+	return !domain_read(&self, d);
+}
+
+bool vb_domain_admits(const struct vb_domain *d, int sock)
+{
+	struct person peer;
+
+	return peer_read(sock, &peer) && admits(d, &peer);
+}
+
+bool vb_domain_has(int sock)
+{
+	struct vb_domain d;
+
+	return vb_domain_read(&d) && vb_domain_admits(&d, sock);
 }

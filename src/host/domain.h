@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Whether the variable is set. Its value may be of no use. */
 bool vb_domain_is_named(void);
@@ -25,5 +26,16 @@ bool vb_domain_has(int sock);
 
 /* NULL: the domain is of use to this process. Otherwise why not, as a sentence in `text`. */
 const char *vb_domain_defect(char *text, size_t size);
+
+/* For several such questions at one time: who is in the domain now. */
+struct vb_domain {
+	bool owner; /* this user is */
+	uid_t uid;
+	bool members; /* this group is */
+	gid_t gid;
+};
+/* False: nobody is. */
+bool vb_domain_read(struct vb_domain *domain);
+bool vb_domain_admits(const struct vb_domain *domain, int sock);
 
 #endif

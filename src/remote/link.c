@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
@@ -48,12 +47,10 @@
 #define EXIT_NS      100000000ull
 #define EVENTS       8
 
-/* The longest wait for a process that has the port, for a caller and in the progress thread. */
-#define ASK_NS       250000000ull
-#define ASK_LATER_NS 10000000ull
-/* Without a socket: between attempts to bind the port, of which every tenth asks for one, too. */
+/* The longest wait for a process that has the port. */
+#define ASK_NS       2000000000ull
+/* Without a socket: between attempts to get one, which do not wait. */
 #define SEEK_NS      100000000ull
-#define SEEK_ASKS    10u
 
 struct side {
 	_Atomic int fd; /* -1: closed */
@@ -71,7 +68,7 @@ struct side {
 	 * is due then.
 	 */
 	_Atomic uint64_t seek_at;
-	uint32_t sought; /* attempts */
+	struct vb_port_question question; /* the progress thread's */
 	uint32_t senders;
 	struct vb_udp_sender sender[SENDERS];
 	/*
@@ -163,8 +160,6 @@ static int socket_watch(struct side *side, int fd, int operation)
 	return epoll_ctl(udp_link.epoll, operation, fd, &event);
 }
 
-#define CURE "processes whose VERBATIM_DOMAIN names one directory or group share it: verbatim(7)"
-
 /* A receiving socket of this user, adopted. -EADDRINUSE: another user has the port. */
 static int own_open(struct side *side, bool ipv4)
 {
@@ -179,25 +174,33 @@ static int own_open(struct side *side, bool ipv4)
  * Without a lock: a receiving socket of this user or, where another user has the port, one that it
  * gives within `wait_ns`.
  */
-static void seek(bool ipv4, uint64_t wait_ns, struct vb_udp_got *got)
+static void seek(bool ipv4, uint64_t wait_ns, struct vb_port_question *question,
+		 struct vb_udp_got *got)
 {
 	int fd = vb_descriptor_adopt(vb_udp_open_receiver(ipv4, &got->buffer));
 
-	snprintf(got->why, sizeof(got->why), CURE);
 	got->own = fd >= 0;
-	if (fd == -EADDRINUSE && wait_ns)
-		fd = vb_port_ask(ipv4, wait_ns, &got->buffer, got->why, sizeof(got->why));
+	got->answer.silent = false;
+	if (fd == -EADDRINUSE)
+		fd = vb_port_ask(ipv4, wait_ns, question, &got->buffer, &got->answer);
 	got->fd = fd;
 }
 
 void vb_udp_link_seek(unsigned int family, struct vb_udp_got *got)
 {
 	struct side *side = side_of(family);
+	struct vb_port_question question = {0};
 
 	got->fd = -1;
-	snprintf(got->why, sizeof(got->why), CURE);
-	if (vb_domain_is_named() && atomic_load(&side->fd) < 0 && !atomic_load(&side->seek_at))
-		seek(family == VB_UDP_IPV4, ASK_NS, got);
+	got->sought = vb_domain_is_named() && atomic_load(&side->fd) < 0 &&
+		      !atomic_load(&side->seek_at);
+	if (!got->sought)
+		return;
+	seek(family == VB_UDP_IPV4, ASK_NS, &question, got);
+	vb_port_ask_end(&question);
+	if (got->fd == -EADDRINUSE)
+		got->served = vb_udp_steer_is_served(family, got->answer.silent ? got->answer.holder
+										: (uid_t)-1);
 }
 
 void vb_udp_link_seek_end(struct vb_udp_got *got)
@@ -243,7 +246,8 @@ static void seek_plan(struct side *side, uint64_t at)
 
 static int side_open(struct side *side, bool ipv4, struct vb_udp_got *got)
 {
-	unsigned int family = ipv4 ? VB_UDP_IPV4 : VB_UDP_IPV6;
+	bool sought = got && got->sought && got->fd == -EADDRINUSE;
+	char cure[256];
 	int err = watch_begin();
 	int fd;
 
@@ -254,12 +258,15 @@ static int side_open(struct side *side, bool ipv4, struct vb_udp_got *got)
 		return socket_begin(side, fd);
 	if (fd != -EADDRINUSE)
 		return fd;
-	if (!vb_domain_is_named() || (got && !vb_udp_steer_is_served(family)))
-		return vb_udp_refuse_port(ipv4, got ? got->why : CURE);
+	if (!vb_domain_is_named()) {
+		vb_port_cure(ipv4, cure, sizeof(cure));
+		return vb_udp_refuse_port(ipv4, cure);
+	}
+	if (sought && !got->served)
+		return vb_udp_refuse_port(ipv4, got->answer.why);
 	vb_log(VB_LOG_INFO, "udp port (IPv%d): other processes pass packets on; %s", ipv4 ? 4 : 6,
-	       got ? got->why : "a socket is asked for");
-	side->sought = got ? 0 : SEEK_ASKS - 1;
-	seek_plan(side, got ? vb_clock_ns() + SEEK_NS : 1);
+	       sought ? got->answer.why : "a socket is asked for");
+	seek_plan(side, sought ? vb_clock_ns() + SEEK_NS : 1);
 	return 0;
 }
 
@@ -269,12 +276,12 @@ static bool seeks(const struct side *side)
 	return side->users && atomic_load(&side->seek_at);
 }
 
-/* In the progress thread, without a lock: another attempt to get a socket. */
-static void side_seek(struct side *side, bool ipv4, bool asks)
+/* In the progress thread, without a lock: another attempt to get a socket, which does not wait. */
+static void side_seek(struct side *side, bool ipv4)
 {
 	struct vb_udp_got got;
 
-	seek(ipv4, asks ? ASK_LATER_NS : 0, &got);
+	seek(ipv4, 0, &side->question, &got);
 	vb_mutex_take(&udp_link.lock, VB_ORDER_UDP_LINK);
 	if (seeks(side)) {
 		atomic_store(&side->seek_at, vb_clock_ns() + SEEK_NS);
@@ -292,15 +299,17 @@ static uint64_t side_seek_due(struct side *side)
 {
 	uint64_t at = atomic_load_explicit(&side->seek_at, memory_order_relaxed);
 
+	if (!at && side->question.sock)
+		vb_port_ask_end(&side->question);
 	if (!at || vb_clock_ns() < at)
 		return at;
 	if (!vb_mutex_try(&udp_link.lock, VB_ORDER_UDP_LINK))
 		return at;
-	bool wanted = seeks(side), asks = ++side->sought % SEEK_ASKS == 0;
+	bool wanted = seeks(side);
 
 	vb_mutex_release(&udp_link.lock);
 	if (wanted)
-		side_seek(side, side == &udp_link.side[0], asks);
+		side_seek(side, side == &udp_link.side[0]);
 	return atomic_load(&side->seek_at);
 }
 
@@ -523,7 +532,6 @@ static int side_mend(struct side *side, bool ipv4)
 	side->mend_at = side->users && fd < 0 ? now + MEND_NS : 0;
 	if (side->mend_at && fd == -EADDRINUSE && vb_domain_is_named()) {
 		side->mend_at = 0;
-		side->sought = SEEK_ASKS - 1;
 		seek_plan(side, 1);
 	}
 	if (fd >= 0) {

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "remote/port.h"
 #include "udp/send.h"
 
 struct vb_engine;
@@ -30,12 +31,14 @@ struct vb_udp_got {
 	int fd;   /* -1: none */
 	bool own; /* of this user; else given by another one */
 	uint32_t buffer;
-	char why[256]; /* there is none */
+	bool sought; /* if not, the following says nothing */
+	bool served; /* other processes can pass packets on until there is one */
+	struct vb_port_answer answer;
 };
 
 /*
  * Without any lock: if nothing has opened the family yet, and another user may have the port, gets
- * a socket of it. Waits 250 ms at most, and not at all where VERBATIM_DOMAIN is not set.
+ * a socket of it. Waits 2.1 s at most, and not at all where VERBATIM_DOMAIN is not set.
  */
 void vb_udp_link_seek(unsigned int family, struct vb_udp_got *got);
 /* Closes what vb_udp_link_get() has not taken. */

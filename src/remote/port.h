@@ -13,12 +13,36 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+struct vb_port_answer {
+	uid_t holder;  /* the user who has the port */
+	bool silent;   /* a process of that user has not answered in time */
+	char why[256]; /* why there is no socket, as a sentence */
+};
+
+/* A question that was not answered in time. All zero: there is none. */
+struct vb_port_question {
+	int sock;
+	struct ucred who;
+};
 
 /*
  * Asks the processes that hold the port for a socket, as the one of this process from now on; waits
- * `wait_ns` at most. Returns an adopted descriptor, or -errno and why there is none, as a sentence.
+ * `wait_ns` at most. An answer that comes later is taken by the next call with this question.
+ * Returns an adopted descriptor, or -errno. Without any lock; a question belongs to one thread.
  */
-int vb_port_ask(bool ipv4, uint64_t wait_ns, uint32_t *buffer, char *why, size_t size);
+int vb_port_ask(bool ipv4, uint64_t wait_ns, struct vb_port_question *question, uint32_t *buffer,
+		struct vb_port_answer *answer);
+/* No answer is waited for any more. */
+void vb_port_ask_end(struct vb_port_question *question);
+
+/*
+ * Another user has the port: what can be done about it, as a sentence; empty: nothing that this
+ * room knows of.
+ */
+void vb_port_cure(bool ipv4, char *text, size_t size);
 
 /*
  * This process has a socket of its own user, and gives others to processes of its domain, if it has

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/reason.h"
@@ -26,24 +27,26 @@
 #include "udp/socket.h"
 #include "wire/packet.h"
 
+/* Said to a user who has not named a domain. */
+#define CURE    "processes whose VERBATIM_DOMAIN names one directory or group share it (verbatim(7))"
+
 #define NAP_NS  500000l
 #define MSEC_NS 1000000ull
 
 struct asking {
 	bool ipv4;
-	uid_t holder;
 	uint64_t until;
 	uint32_t *buffer;
 	int fd;    /* -1: not given yet */
 	bool full; /* the queue of one that gives was full */
-	char *why;
-	size_t size;
+	struct vb_port_question *question;
+	struct vb_port_answer *answer;
 };
 
 static void say(struct asking *a, const struct ucred *who, const char *what)
 {
-	snprintf(a->why, a->size, "process %d of user %u gives no socket of it: %s", (int)who->pid,
-		 who->uid, what);
+	snprintf(a->answer->why, sizeof(a->answer->why),
+		 "process %d of user %u gives no socket of it: %s", (int)who->pid, who->uid, what);
 }
 
 static int left_ms(const struct asking *a)
@@ -70,25 +73,81 @@ static void answer_take(struct asking *a, int sock, const struct ucred *who)
 {
 	int fds[VB_CONTROL_FDS], num_fds = 0;
 	struct vb_control msg;
-
-	if (vb_sys_poll_one(sock, POLLIN, left_ms(a)) != 1) {
-		say(a, who, "it does not answer in time");
-		return;
-	}
 	int n = vb_control_receive(sock, &msg, NULL, fds, &num_fds);
 
-	if (n != 1 || msg.type != VB_CONTROL_PORT)
+	if (n != 1 || msg.type != VB_CONTROL_PORT) {
 		say(a, who,
 		    n == -EPROTO ? "it has another version of this library"
 				 : "its answer cannot be read");
-	else if (num_fds != 1 || fds[0] < 0)
+	} else if (num_fds != 1 || fds[0] < 0) {
 		say(a, who, msg.text);
-	else {
+	} else {
 		given(a, who, fds[0]);
 		return;
 	}
 	while (num_fds)
 		vb_descriptor_close(fds[--num_fds]);
+}
+
+/* Waits for the answer to the question, and ends the question when it has come. */
+static void answer_await(struct asking *a)
+{
+	struct vb_port_question *q = a->question;
+
+	if (!vb_descriptor_ours(q->sock)) {
+		q->sock = 0;
+		return;
+	}
+	if (vb_sys_poll_one(q->sock, POLLIN, left_ms(a)) != 1) {
+		a->answer->silent = true;
+		say(a, &q->who, "it does not answer in time");
+		return;
+	}
+	answer_take(a, q->sock, &q->who);
+	vb_port_ask_end(q);
+}
+
+void vb_port_ask_end(struct vb_port_question *q)
+{
+	if (q->sock)
+		vb_descriptor_close(q->sock);
+	q->sock = 0;
+}
+
+/* The process that has made a name of the library as this user, as far as the kernel tells. */
+struct search {
+	uid_t uid;
+	pid_t pid; /* 0: none is found */
+};
+
+static bool name_look(const char *name, void *arg)
+{
+	struct search *s = arg;
+	unsigned int uid;
+	struct ucred who;
+
+	if (sscanf(name, "verbatim/%u/", &uid) != 1 || uid != s->uid)
+		return true;
+	int sock = vb_abstract_connect(name, &who);
+
+	vb_descriptor_close(sock);
+	if (sock >= 0 && who.uid == s->uid && who.pid > 0)
+		s->pid = who.pid;
+	return !s->pid;
+}
+
+void vb_port_cure(bool ipv4, char *text, size_t size)
+{
+	struct search s = {0};
+
+	*text = '\0';
+	if (!vb_udp_holder_user(ipv4, VB_UDP_PORT, &s.uid) || s.uid == geteuid())
+		return;
+	(void)vb_abstract_read(name_look, &s);
+	if (s.pid)
+		snprintf(text, size, "process %d of user %u uses it; " CURE, (int)s.pid, s.uid);
+	else
+		snprintf(text, size, CURE);
 }
 
 /* False: no more names are wanted. */
@@ -99,46 +158,59 @@ static bool name_try(const char *name, void *arg)
 	struct ucred who;
 	int family, end = 0;
 
-	if (sscanf(name, "verbatim/%u/port%1d/%8x%n", &uid, &family, &id, &end) != 3 ||
-	    name[end] || uid != a->holder || family != (a->ipv4 ? 4 : 6))
+	if (sscanf(name, "verbatim/%u/port%1d/%8x%n", &uid, &family, &id, &end) != 3 || name[end] ||
+	    uid != a->answer->holder || family != (a->ipv4 ? 4 : 6))
 		return true;
 	int sock = vb_abstract_connect(name, &who);
 
 	a->full |= sock == -EAGAIN;
-	if (sock >= 0 && who.uid == a->holder) {
-		if (vb_domain_has(sock))
-			answer_take(a, sock, &who);
-		else
-			say(a, &who, "it is not in the domain of this process");
+	if (sock >= 0 && who.uid == a->answer->holder && vb_domain_has(sock)) {
+		*a->question = (struct vb_port_question){sock, who};
+		answer_await(a);
+		return a->fd < 0 && !a->question->sock;
 	}
+	if (sock >= 0 && who.uid == a->answer->holder)
+		say(a, &who, "it is not in the domain of this process");
 	vb_descriptor_close(sock);
-	return a->fd < 0 && left_ms(a);
+	return left_ms(a) > 0;
 }
 
-int vb_port_ask(bool ipv4, uint64_t wait_ns, uint32_t *buffer, char *why, size_t size)
+/* Calls those that give, until one answers or the time is over. */
+static void question_make(struct asking *a)
+{
+	for (;;) {
+		a->full = false;
+		(void)vb_abstract_read(name_try, a);
+		if (a->fd >= 0 || a->question->sock || !a->full || !left_ms(a))
+			return;
+		vb_sys_nanosleep(&(struct timespec){.tv_nsec = NAP_NS});
+	}
+}
+
+int vb_port_ask(bool ipv4, uint64_t wait_ns, struct vb_port_question *question, uint32_t *buffer,
+		struct vb_port_answer *answer)
 {
 	struct asking a = {
 		.ipv4 = ipv4,
 		.until = vb_clock_ns() + wait_ns,
 		.buffer = buffer,
 		.fd = -1,
-		.why = why,
-		.size = size,
+		.question = question,
+		.answer = answer,
 	};
 
-	snprintf(why, size,
+	*answer = (struct vb_port_answer){.holder = (uid_t)-1};
+	snprintf(answer->why, sizeof(answer->why),
 		 "no process of that user gives sockets of it: it has no VERBATIM_DOMAIN");
-	if (vb_domain_defect(why, size) || !vb_udp_holder_user(ipv4, VB_UDP_PORT, &a.holder))
+	if (vb_domain_defect(answer->why, sizeof(answer->why)) ||
+	    !vb_udp_holder_user(ipv4, VB_UDP_PORT, &answer->holder))
 		return -EADDRINUSE;
-	for (;;) {
-		a.full = false;
-		(void)vb_abstract_read(name_try, &a);
-		if (a.fd >= 0 || !a.full || !left_ms(&a))
-			break;
-		vb_sys_nanosleep(&(struct timespec){.tv_nsec = NAP_NS});
-	}
+	if (question->sock)
+		answer_await(&a);
+	if (a.fd < 0 && !question->sock)
+		question_make(&a);
 	if (a.fd >= 0)
-		vb_log(VB_LOG_INFO, "user %u has given a socket of udp port %u (IPv%d)", a.holder,
-		       VB_UDP_PORT, ipv4 ? 4 : 6);
+		vb_log(VB_LOG_INFO, "user %u has given a socket of udp port %u (IPv%d)",
+		       answer->holder, VB_UDP_PORT, ipv4 ? 4 : 6);
 	return a.fd >= 0 ? a.fd : -EADDRINUSE;
 }

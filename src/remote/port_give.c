@@ -30,7 +30,7 @@
 #include "remote/link.h"
 #include "udp/socket.h"
 
-#define CALLERS_A_TURN 32u
+#define CALLERS_A_TURN 64u
 #define TURN_NS        1000000ull
 #define GIVEN_AT_ONCE  64u
 #define GIVEN_NS       4000000ull /* a socket more in each such time */
@@ -81,13 +81,13 @@ static bool may_give(uint64_t now)
 }
 
 /* A socket of the port, or -1 and why not. */
-static int socket_for(int caller, bool ipv4, char *why, size_t size)
+static int socket_for(const struct vb_domain *domain, int caller, bool ipv4, char *why, size_t size)
 {
 	uint32_t buffer;
 	const char *refusal = NULL;
 	int fd = -1;
 
-	if (!vb_domain_has(caller))
+	if (!domain || !vb_domain_admits(domain, caller))
 		refusal = "its VERBATIM_DOMAIN does not have this process";
 	else if (!may_give(vb_clock_ns()))
 		refusal = "it has given too many sockets just now";
@@ -98,24 +98,21 @@ static int socket_for(int caller, bool ipv4, char *why, size_t size)
 	return fd;
 }
 
-static void caller_serve(int caller, bool ipv4)
+static void caller_serve(const struct vb_domain *domain, int caller, bool ipv4)
 {
 	struct vb_control answer = {
 		.magic = VB_CONTROL_MAGIC,
 		.version = VB_CONTROL_VERSION,
 		.type = VB_CONTROL_PORT,
 	};
-	struct ucred cred = {0};
-	socklen_t length = sizeof(cred);
-	int fd = socket_for(caller, ipv4, answer.text, sizeof(answer.text));
+	int fd = socket_for(domain, caller, ipv4, answer.text, sizeof(answer.text));
 
-	(void)getsockopt(caller, SOL_SOCKET, SO_PEERCRED, &cred, &length);
 	if (fd >= 0)
-		vb_log(VB_LOG_INFO, "process %d of user %u is given a socket of the port (IPv%d)",
-		       (int)cred.pid, cred.uid, ipv4 ? 4 : 6);
+		vb_log(VB_LOG_INFO, "a socket of the port is given to another user (IPv%d)",
+		       ipv4 ? 4 : 6);
 	else
-		vb_note(VB_REASON_STRANGERS, "process %d of user %u asks for the port (IPv%d): %s",
-			(int)cred.pid, cred.uid, ipv4 ? 4 : 6, answer.text);
+		vb_note(VB_REASON_STRANGERS, "another user asks for the port (IPv%d): %s",
+			ipv4 ? 4 : 6, answer.text);
 	(void)vb_control_send(caller, &answer, &fd, fd >= 0);
 	if (fd >= 0)
 		vb_sys_close(fd);
@@ -125,16 +122,19 @@ static void caller_serve(int caller, bool ipv4)
 /* True: more callers may be waiting, or there is no descriptor for them. */
 static bool callers_serve(bool ipv4)
 {
-	for (uint32_t i = 0; i < CALLERS_A_TURN; i++) {
-		int listener = giver.listener[ipv4];
+	int listener = giver.listener[ipv4];
+	struct vb_domain domain;
 
-		if (listener < 0 || !vb_descriptor_ours(listener))
-			return false;
+	if (listener < 0 || !vb_descriptor_ours(listener))
+		return false;
+	bool any = vb_domain_read(&domain);
+
+	for (uint32_t i = 0; i < CALLERS_A_TURN; i++) {
 		int caller = vb_sys_accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (caller < 0)
 			return errno != EAGAIN;
-		caller_serve(caller, ipv4);
+		caller_serve(any ? &domain : NULL, caller, ipv4);
 	}
 	return true;
 }

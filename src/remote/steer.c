@@ -25,21 +25,24 @@
 #include "udp/steer.h"
 #include "engine/progress.h"
 
-#define MEMBERS   256u
-#define CLAIMS    ((VB_MAX_BLOCKS + VB_CLAIM_BLOCKS - 1) / VB_CLAIM_BLOCKS)
-#define REFUSED   256u /* claims of users who do not agree that are called in one reading */
-#define FOREIGN   3u   /* sockets without a claim that may be in the group */
-#define MOST      256u /* places that are asked for when nothing else has answered */
-#define JOIN_NS   20000000ull
-#define NAP_NS    50000l
-#define ANSWER_NS 200000ull /* the first look for an answer; doubled with each look */
-#define ANSWERS   7u
-#define ROUNDS    2u /* a process that dies closes its name and its sockets in any order */
-#define SETTLE_NS 20000000ull
+#define MEMBERS       256u
+#define CLAIMS        ((VB_MAX_BLOCKS + VB_CLAIM_BLOCKS - 1) / VB_CLAIM_BLOCKS)
+#define REFUSED       256u /* claims of users who do not agree that are called in one reading */
+#define FOREIGN       3u   /* sockets without a claim that may be in the group */
+#define MOST          256u /* places that are asked for when nothing else has answered */
+#define JOIN_NS       20000000ull
+#define NAP_NS        50000l
+#define ANSWER_NS     200000ull /* the first look for an answer; doubled with each look */
+#define ANSWERS       7u
+#define ROUNDS        2u /* a process that dies closes its name and its sockets in any order */
+#define SETTLE_NS     20000000ull
 /* The least time between reactions to detours; doubled while they change nothing. */
-#define AGAIN_NS  10000000ull
-#define SELDOM_NS 1000000000ull
-#define SETTLED   4 /* readings of the claims before the program is left as it is */
+#define AGAIN_NS      10000000ull
+#define SELDOM_NS     1000000000ull
+#define SERVED_NS     100000000ull
+#define SERVED_NAP_NS 5000000l
+#define MORE_ROUNDS   6u /* at growing intervals, while the place is not known */
+#define SETTLED       4  /* readings of the claims before the program is left as it is */
 
 enum { TAG_VISITOR = VB_UDP_LINK_TAGS, TAG_GONE };
 
@@ -53,6 +56,8 @@ static struct steer {
 	pthread_mutex_t lock;
 	bool open[VB_CLAIM_FAMILIES];
 	int place[VB_CLAIM_FAMILIES];
+	/* A user, plus 1, whose processes are not to pass packets on; 0: none. */
+	uint64_t but[VB_CLAIM_FAMILIES];
 	uint32_t id, serial;
 	/* The present claims. */
 	struct vb_claim said[CLAIMS];
@@ -66,11 +71,12 @@ static struct steer {
 	 * The search for places: rounds to come, whether the present one has asked, and how often
 	 * it has looked for answers.
 	 */
-	uint32_t rounds, looks;
+	uint32_t rounds, looks, more;
 	bool asked;
 	bool unanswered; /* by the round before */
 	bool joining;    /* the present search is the first one for a socket */
 	_Atomic bool joined[VB_CLAIM_FAMILIES];
+	bool helps;    /* a new claim is that of a process which cannot set the program */
 	bool vanished; /* a process has ended, whatever was looked for */
 	bool useful;   /* something has changed since the last detour */
 	_Atomic bool lost;
@@ -147,6 +153,7 @@ static void claim_seen(const struct vb_claim *claim, void *arg)
 	}
 	watch(m->fd, EPOLLRDHUP, TAG_GONE);
 	m->seen = true;
+	steer.helps |= claim->helped;
 	steer.members++;
 	*changed = true;
 }
@@ -186,6 +193,37 @@ static bool look(void)
 	return changed;
 }
 
+/*
+ * The place of a process that passes packets on to this one, one of this user if there is one. -1:
+ * there is none.
+ */
+static int helper_place(int family)
+{
+	int place = -1;
+
+	for (uint32_t i = 0; i < steer.members; i++) {
+		const struct vb_claim *c = &steer.member[i].claim;
+
+		if (c->place[family] < 0 || c->uid + 1ull == steer.but[family])
+			continue;
+		place = c->place[family];
+		if (c->uid == vb_claim_user())
+			break;
+	}
+	return place;
+}
+
+static bool is_helped(int family)
+{
+	return steer.open[family] && !has_socket(family);
+}
+
+/* The place that packets for this process are to go to. */
+static int place_to_claim(int family)
+{
+	return is_helped(family) ? helper_place(family) : steer.place[family];
+}
+
 /* The blocks of the process as claims. Returns the number of claims. */
 static uint32_t claims_make(struct vb_claim claim[CLAIMS])
 {
@@ -205,15 +243,19 @@ static uint32_t claims_make(struct vb_claim claim[CLAIMS])
 	}
 	for (uint32_t i = 0; i <= n; i++) {
 		claim[i].id = steer.id;
-		memcpy(claim[i].place, steer.place, sizeof(steer.place));
+		for (int family = 0; family < VB_CLAIM_FAMILIES; family++) {
+			claim[i].place[family] = place_to_claim(family);
+			claim[i].helped |= is_helped(family);
+		}
 	}
 	return n + 1;
 }
 
 static bool same(const struct vb_claim *a, const struct vb_claim *b)
 {
-	return a->id == b->id && !memcmp(a->place, b->place, sizeof(a->place)) &&
-	       a->blocks == b->blocks && !memcmp(a->block, b->block, sizeof(a->block));
+	return a->id == b->id && a->helped == b->helped &&
+	       !memcmp(a->place, b->place, sizeof(a->place)) && a->blocks == b->blocks &&
+	       !memcmp(a->block, b->block, sizeof(a->block));
 }
 
 static void withdraw(int fd[CLAIMS], uint32_t count)
@@ -388,12 +430,13 @@ void vb_udp_steer_join(unsigned int family)
 {
 	vb_mutex_take(&steer.lock, VB_ORDER_STEER);
 	begin(family);
+	look();
 	if (has_socket(index_of(family))) {
 		uint64_t now = vb_clock_ns();
 
-		look();
 		steer.joining = true;
 		steer.unanswered = false;
+		steer.more = 0;
 		steer.rounds = ROUNDS;
 		round_begin(now);
 		vb_progress_expect(now + ANSWER_NS);
@@ -417,17 +460,27 @@ static void members_forget(void)
 	steer.members = 0;
 }
 
-bool vb_udp_steer_is_served(unsigned int family)
+static bool served_now(int family, uid_t but)
 {
-	bool served = false;
-
 	vb_mutex_take(&steer.lock, VB_ORDER_STEER);
+	steer.but[family] = but == (uid_t)-1 ? 0 : but + 1ull;
 	look();
-	for (uint32_t i = 0; i < steer.members && !served; i++)
-		served = steer.member[i].claim.place[index_of(family)] >= 0;
+	bool served = helper_place(family) >= 0;
+
 	if (!steer.open[0] && !steer.open[1])
 		members_forget();
 	vb_mutex_release(&steer.lock);
+	return served;
+}
+
+/* Processes that have just lost a neighbour know their places again in a moment. */
+bool vb_udp_steer_is_served(unsigned int family, uid_t but)
+{
+	uint64_t until = vb_clock_ns() + SERVED_NS;
+	bool served;
+
+	while (!(served = served_now(index_of(family), but)) && vb_clock_ns() < until)
+		vb_sys_nanosleep(&(struct timespec){.tv_nsec = SERVED_NAP_NS});
 	return served;
 }
 
@@ -493,6 +546,13 @@ void vb_udp_steer_event(uint64_t tag)
 	plan(1);
 }
 
+static void rounds_begin(void)
+{
+	steer.rounds = ROUNDS;
+	steer.more = 0;
+	steer.asked = false;
+}
+
 /*
  * A detour causes a look at the claims. While looks change nothing, they become less and less
  * frequent.
@@ -506,8 +566,18 @@ static void lost_note(uint64_t now)
 		steer.lost_gap = SELDOM_NS;
 	steer.useful = false;
 	atomic_store(&steer.lost_after, now + steer.lost_gap);
-	steer.rounds = ROUNDS;
-	steer.asked = false;
+	rounds_begin();
+}
+
+/* A thread that is to read the probes may have to wait long for a processor. */
+static void search_end(uint64_t now)
+{
+	if (steer.joining)
+		join_end();
+	if (!steer.unanswered || steer.more == MORE_ROUNDS)
+		return;
+	steer.rounds = 1;
+	plan(now + (SETTLE_NS << ++steer.more));
 }
 
 /*
@@ -533,8 +603,8 @@ static void round_go_on(uint64_t now)
 		steer.rounds = 1;
 	if (--steer.rounds)
 		plan(steer.joining ? now : now + SETTLE_NS);
-	else if (steer.joining)
-		join_end();
+	else
+		search_end(now);
 }
 
 static void serve(uint64_t now)
@@ -543,14 +613,14 @@ static void serve(uint64_t now)
 	lost_note(now);
 	if (steer.vanished) { /* places have moved */
 		steer.vanished = false;
-		steer.rounds = ROUNDS;
-		steer.asked = false;
+		rounds_begin();
 	}
 	if (steer.rounds) {
 		round_go_on(now);
-	} else if (publish()) {
+	} else if (publish() || steer.helps) {
 		attach();
 	}
+	steer.helps = false;
 }
 
 static void serve_due(void)

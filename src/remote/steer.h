@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct vb_engine;
 
@@ -33,9 +34,10 @@ bool vb_udp_steer_is_joined(unsigned int family);
 void vb_udp_steer_await(struct vb_engine *engine, unsigned int family);
 /*
  * Whether another process that this one believes has a socket of the family, and so can pass on
- * packets to this one, which has none.
+ * packets to this one, which has none. `but`: processes of this user do not count, because they do
+ * not answer. Without any lock: waits 100 ms at most.
  */
-bool vb_udp_steer_is_served(unsigned int family);
+bool vb_udp_steer_is_served(unsigned int family, uid_t but);
 /* The socket is about to be closed: no more packets are steered to it. */
 void vb_udp_steer_part(unsigned int family);
 /* The socket was closed: the process whose socket has taken its place finds that out. */
