@@ -10,7 +10,6 @@
 
 #include "support/check.h"
 #include "support/endpoint_apart.h"
-#include "support/process.h"
 #include "support/qp_state.h"
 
 void resources_open(struct resources *resources, int cqe, bool with_channel)
@@ -337,15 +336,6 @@ void ep_link(struct endpoint *a, struct endpoint *b)
 	ep_connect(a, &b->local);
 	if (b != a)
 		ep_connect(b, &a->local);
-}
-
-void ep_exchange(struct endpoint *ep, int sock)
-{
-	struct peer remote;
-
-	message_swap(sock, &ep->local, &remote, sizeof(remote));
-	ep_connect(ep, &remote);
-	message_meet(sock);
 }
 
 void ep_pair(struct endpoint *near, struct endpoint *far, const struct ep_config *near_config,
