@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "config.h"
+#include "own_library.h"
 
 static const struct command {
 	const char *name;
@@ -75,6 +76,7 @@ int main(int argc, char **argv)
 	};
 	struct choice choice = {0};
 
+	own_library_ensure(argv);
 	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &choice) || !choice.command)
 		return EXIT_FAILURE;
 	return choice.command->run(choice.argc, choice.argv);

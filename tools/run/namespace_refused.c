@@ -37,21 +37,6 @@ static bool is_filtered(void)
 	return mode == 2;
 }
 
-/* In a chroot no mount is at "/", unless its directory is one. */
-static bool is_in_chroot(void)
-{
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	char line[1024];
-	char place[256];
-	bool found = !f;
-
-	while (f && !found && fgets(line, sizeof(line), f))
-		found = sscanf(line, "%*s %*s %*s %*s %255s", place) == 1 && !strcmp(place, "/");
-	if (f)
-		fclose(f);
-	return !found;
-}
-
 /* The setting that is in the way, or NULL. */
 static const char *setting(int err)
 {
@@ -67,8 +52,6 @@ static const char *setting(int err)
 		       "AppArmor profile of verbatim with the rule \"userns,\" lifts that)";
 	if (is_filtered())
 		return "a seccomp filter forbids namespaces, as those of containers do";
-	if (is_in_chroot())
-		return "the kernel makes no user namespaces in a chroot";
 	return NULL;
 }
 
@@ -87,8 +70,10 @@ void namespace_refused(char *why, size_t size, enum namespace_step step, int err
 	}
 	if (err == EPERM || err == EACCES || err == ENOSPC || err == EUSERS)
 		found = setting(err);
-	else if (err == EINVAL && step == NAMESPACE_CREATE)
+	if (!found && err == EINVAL && step == NAMESPACE_CREATE)
 		found = "the kernel has no user namespaces";
+	if (!found && err == EPERM && step == NAMESPACE_CREATE)
+		found = "the kernel refuses to make one, as it does in a chroot";
 	if (found)
 		snprintf(why, size, "%s", found);
 	else

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +64,7 @@ static void become_keeper(const char *dir, int lock)
 	if (chdir("/"))
 		_exit(EXIT_FAILURE);
 	execve("/proc/self/exe", argv, none);
+	execve((const char *)getauxval(AT_EXECFN), argv, none); /* where /proc is not mounted */
 	_exit(EXIT_FAILURE);
 }
 

@@ -3,6 +3,7 @@
 #include "view/process.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,9 @@ unsigned long long process_began(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Where /proc is not mounted, in a chroot, only that it lives can be known. */
 	if (fd < 0)
-		return 0;
+		return access("/proc/self", F_OK) && !kill(pid, 0);
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[n > 0 ? n : 0] = '\0';
