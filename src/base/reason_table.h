@@ -73,7 +73,7 @@
 	  "UDP port 4791 is bound by another user's process, or by the kernel driver rdma_rxe. Other " \
 	  "hosts cannot be reached then; processes of this host can.", \
 	  "End that process, or unload the driver (`rdma link delete rxe0`, `modprobe -r rdma_rxe`), " \
-	  "or use a network namespace of your own.") \
+	  "let the users share it (VERBATIM_DOMAIN), or use a network namespace of your own.") \
 	X(0x10e, FLOW_SPEC, "a flow rule's specs are malformed or contradict each other", \
 	  "num_of_specs, the size of a spec, or the order of the layers in ibv_create_flow() is " \
 	  "wrong.", \
@@ -423,7 +423,7 @@
 	  "started before an update.") \
 	X(0x702, PEER_USER, "the peer belongs to another user", \
 	  "Two processes of different users on one host want to talk through shared memory.", \
-	  "Run both as one user.") \
+	  "Run both as one user, or let the users agree by VERBATIM_DOMAIN (verbatim(7)).") \
 	X(0x703, PEER_CORRUPT, "the peer's shared memory holds impossible values", \
 	  "The peer's process wrote over memory that is not its own, or is hostile.", \
 	  "Look for a wild write in the peer (valgrind, an address sanitizer).") \
