@@ -123,7 +123,8 @@ static int join(struct vb_qp *qp, const union ibv_gid *gid, uint32_t ifindex, bo
 		free(m);
 		return vb_refuse(-err, VB_REASON_SYSTEM,
 				 "attach_mcast: qp 0x%x: joining the group: %s", qp->t.qpn,
-				 strerror(-err));
+				 err == -EBADF ? "the process has no socket of the port now"
+					       : strerror(-err));
 	}
 	m->qp = qp;
 	m->qpn = qp->t.qpn;

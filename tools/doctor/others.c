@@ -10,6 +10,7 @@
 
 #include "doctor/checks.h"
 #include "doctor/finding.h"
+#include "host/domain.h"
 #include "udp/holder.h"
 
 #define PORT         4791
@@ -34,7 +35,7 @@ static int try_port(void)
 
 static void check_port(void)
 {
-	char holder[256];
+	char holder[256], why[256];
 	int err = try_port();
 
 	if (!err) {
@@ -43,6 +44,20 @@ static void check_port(void)
 	}
 	if (err != EADDRINUSE) {
 		finding_problem("allow UDP sockets", "UDP port %d: %s", PORT, strerror(err));
+		return;
+	}
+	if (vb_domain_is_named() && !vb_domain_defect(why, sizeof(why))) {
+		finding_note(
+			"start the programs of that user with the same VERBATIM_DOMAIN",
+			"UDP port %d: held by %s, who shares it with this user if it has the same "
+			"VERBATIM_DOMAIN",
+			PORT, vb_udp_holder(true, PORT, holder, sizeof(holder)));
+		return;
+	}
+	if (vb_domain_is_named()) {
+		finding_problem("verbatim(7) says what a domain must be",
+				"UDP port %d: held by %s, and not shared with this user: %s", PORT,
+				vb_udp_holder(true, PORT, holder, sizeof(holder)), why);
 		return;
 	}
 	finding_problem(
