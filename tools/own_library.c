@@ -3,15 +3,23 @@
 #include "own_library.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include "library_dir.h"
 
-/* Set by the first start for the second, which takes it away. */
-#define AGAIN "VERBATIM_STARTED_AGAIN"
+/* Whether it is the first entry already, as in a second start. */
+static bool is_first(const char *dir)
+{
+	const char *old = getenv("LD_LIBRARY_PATH");
+	size_t length = strlen(dir);
+
+	return old && !strncmp(old, dir, length) && (!old[length] || old[length] == ':');
+}
 
 static void put_first(const char *dir)
 {
@@ -29,15 +37,9 @@ void own_library_ensure(char **argv)
 	char dir[PATH_MAX];
 	char self[PATH_MAX];
 
-	if (getenv(AGAIN)) {
-		unsetenv(AGAIN);
-		return;
-	}
 	if (!access("/proc/self/exe", F_OK) || !started_as || !realpath(started_as, self) ||
-	    library_dir(dir, sizeof(dir)))
+	    library_dir(dir, sizeof(dir)) || is_first(dir))
 		return;
 	put_first(dir);
-	setenv(AGAIN, "1", 1);
 	execv(self, argv);
-	unsetenv(AGAIN);
 }
