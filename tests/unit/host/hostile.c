@@ -327,18 +327,24 @@ static int puppet_call(struct fixture *f, const struct puppet *p)
 	return sock;
 }
 
-static void puppet_grant(struct fixture *f, int sock)
+static void grant_send(int sock)
 {
-	int changes = atomic_load(&f->end.changes);
 	void *lock;
 	int lock_fd;
 
 	assert_int_equal(vb_shared_create_common("lock", 4096, &lock, &lock_fd), 0);
 	send_message(sock, VB_CONTROL_GRANT,
 		     (struct vb_control){.parts = VB_CONTROL_LOCK, .text = "puppet"}, &lock_fd, 1);
-	assert_true(end_await(&f->end.changes, changes + 1, 2000));
 	vb_descriptor_close(lock_fd);
 	vb_shared_unmap(lock, 4096);
+}
+
+static void puppet_grant(struct fixture *f, int sock)
+{
+	int changes = atomic_load(&f->end.changes);
+
+	grant_send(sock);
+	assert_true(end_await(&f->end.changes, changes + 1, 2000));
 }
 
 static void puppet_make(struct fixture *f, struct puppet *p)
@@ -654,6 +660,54 @@ static void test_two_connections(void **state)
 	puppet_drop(&p);
 }
 
+/* The next message of the type, after any others. */
+static struct vb_control expect_message(int sock, enum vb_control_type type)
+{
+	struct vb_control msg = {0};
+
+	for (int i = 0; i < 20 && msg.type != type; i++)
+		assert_int_equal(next(sock, &msg, NULL), 1);
+	assert_int_equal(msg.type, type);
+	return msg;
+}
+
+/*
+ * Two processes have called each other. The one with the larger number leaves its call; a question
+ * for memory that was on its way there is answered on the call that stays, because what follows a
+ * LAST may be read by nobody.
+ */
+static void test_answer_on_the_call_that_stays(void **state)
+{
+	struct fixture *f = *state;
+	enum vb_contact why;
+	struct puppet p;
+	uint32_t block;
+	int l = listen_at(&block);
+
+	p.page = page_make(&p.page_fd);
+	p.page->header.nonce = vb_random32() | 1; /* smaller than any other */
+	p.page->header.block[0] = block;
+	p.page->header.num_blocks = 1;
+	p.qpn = block << VB_QPN_BLOCK_BITS | 5;
+	p.page->qp[5].qpn = p.qpn;
+	assert_null(end_find(&f->end, f->engine, p.qpn, 200, &why));
+	int called = accept4(l, NULL, NULL, SOCK_CLOEXEC);
+
+	expect_message(called, VB_CONTROL_HELLO);
+	say_hello(called, p.page->header.nonce, p.page_fd);
+	uint64_t token = expect_message(called, VB_CONTROL_GRANT).nonce;
+
+	grant_send(called);
+	p.sock = puppet_call(f, &p);
+	grant_send(p.sock);
+	expect_message(called, VB_CONTROL_LAST);
+	send_message(called, VB_CONTROL_ASK, (struct vb_control){.nonce = token}, NULL, 0);
+	expect_message(p.sock, VB_CONTROL_GIVE);
+	close(called);
+	close(l);
+	puppet_drop(&p);
+}
+
 /*
  * A process that has been greeted and granted its doorbell: a page of its own, a socket, and the
  * content of the grant.
@@ -770,6 +824,7 @@ int main(void)
 		TEST(test_stray_messages),
 		TEST(test_lost_question),
 		TEST(test_two_connections),
+		TEST(test_answer_on_the_call_that_stays),
 		TEST(test_impossible_page_contents),
 		TEST(test_other_user),
 		TEST(test_false_owner),
