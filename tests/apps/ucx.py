@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: ucx.py --lib DIR --verbatim PROGRAM [--only REGEX] [--debug]
+"""Usage: ucx.py --lib DIR --verbatim PROGRAM [--shares N] [--only REGEX] [--debug]
 Promise: UCX, unmodified, does messages, one-sided transfers and atomics over this library, reliable and by datagrams, on one host and
 between two. It asks for one thing beside the library: that /dev/infiniband has a character device of the verbs device's
 name; in a mount namespace of this program's own there is one. Prints one TAP line a case; exits 1 when one failed, 77 (reason
@@ -22,8 +22,8 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "udp")]
 
 import hosts  # noqa: E402
+import shares  # noqa: E402
 from pairs import Failure, Runner  # noqa: E402
-from shares import Report  # noqa: E402
 
 RELIABLE, DATAGRAMS = "rc_verbs,ud_verbs,self", "ud_verbs,self"  # UCX connects the first by the second
 ONE_HOST = [
@@ -95,14 +95,17 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--lib", required=True)
     parser.add_argument("--verbatim", required=True)
+    parser.add_argument("--shares", type=int, default=1, help="so many cases at once, each share in namespaces of its own")
     parser.add_argument("--only")
     parser.add_argument("--debug", action="store_true")
     args = parser.parse_args()
     if not shutil.which("ucx_perftest"):
         skip("ucx_perftest is not installed (package ucx-utils)")
+    if args.shares > 1:
+        return shares.run_shared(args.shares)
     enter()
     nets = hosts.Hosts(skip)
-    report = Report(args.only)
+    report = shares.Report(args.only)
 
     # Where it was built with MPI it takes itself for a rank of a job unless a terminal starts it.
     usage = subprocess.run(["ucx_perftest", "-h"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
