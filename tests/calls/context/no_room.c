@@ -7,6 +7,9 @@
  * Each call is made in a fresh process for k = 1, 2, ...: there its k-th request to the system
  * fails, once or from then on, until a k comes that the call does not reach. A process where
  * nothing fails says what the call may keep.
+ *
+ * usage: no_room [TEXT | SHARE/SHARES]: the calls whose name has the text; or, of all calls, every
+ * one of SHARES, so that several such programs do the whole.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -290,18 +293,24 @@ static void descriptors_closed(void)
 	room_leave(&room);
 }
 
-static void try_all(const struct room_call *calls, const char *only)
+static void try_all(const struct room_call *calls, const char *only, unsigned int share,
+		    unsigned int shares)
 {
-	for (; calls->name; calls++) {
-		if (!only || strstr(calls->name, only))
-			try_call(calls);
+	for (unsigned int number = 0; calls[number].name; number++) {
+		if (number % shares == share && (!only || strstr(calls[number].name, only)))
+			try_call(&calls[number]);
 	}
 }
 
 int main(int argc, char **argv)
 {
 	const char *only = argc > 1 ? argv[1] : NULL;
+	unsigned int share = 0, shares = 1;
 	char path[32];
+
+	if (only && sscanf(only, "%u/%u", &share, &shares) == 2)
+		only = NULL;
+	CHECK(share < shares);
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -311,9 +320,9 @@ int main(int argc, char **argv)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", log_file);
 	setenv("VERBATIM_LOG", "debug", 1);
 	setenv("VERBS_LOG_FILE", path, 1);
-	try_all(room_calls, only);
-	try_all(room_queue_calls, only);
-	if (!only) {
+	try_all(room_calls, only, share, shares);
+	try_all(room_queue_calls, only, share, shares);
+	if (!only && !share) {
 		beyond_memory();
 		export_refused();
 		descriptors_closed();
