@@ -19,14 +19,20 @@
 #include "device/netdev.h"
 #include "device/visible.h"
 
-/* Two dumps cost about 0.1 ms, and programs query whole tables entry by entry. */
-#define FRESH_NS 5000000ull
+/*
+ * Two dumps cost about 0.1 ms, and programs query whole tables entry by entry. With hundreds of
+ * interfaces dumps cost more than this age, and must not come to one for each entry.
+ */
+#define FRESH_NS      5000000ull
+#define FRESH_SCANS   8u /* so many times what a snapshot has cost */
+#define FRESH_MOST_NS 200000000ull
 
 static struct {
 	pthread_mutex_t lock;
 	struct vb_device *first;
 	struct vb_netdevs seen; /* the last snapshot */
 	uint64_t seen_at;       /* CLOCK_MONOTONIC ns, 0: never */
+	uint64_t scan_ns;       /* what the last snapshot has cost */
 } devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void (*observer)(const struct vb_device *device, enum vb_port_event event);
@@ -113,15 +119,26 @@ static int refresh(uint64_t max_age)
 	vb_netdevs_free(&devices.seen);
 	devices.seen = seen;
 	devices.seen_at = now;
+	devices.scan_ns = vb_clock_ns() - now;
 	for (struct vb_device *dev = devices.first; dev; dev = dev->next)
 		raise_events(dev, update(dev, &seen));
 	return 0;
 }
 
+/* The caller holds the lock. How old a snapshot may be that answers a query. */
+static uint64_t fresh_ns(void)
+{
+	uint64_t age = devices.scan_ns * FRESH_SCANS;
+
+	if (age > FRESH_MOST_NS)
+		age = FRESH_MOST_NS;
+	return age > FRESH_NS ? age : FRESH_NS;
+}
+
 void vb_device_refresh(void)
 {
 	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
-	refresh(FRESH_NS);
+	refresh(fresh_ns());
 	vb_mutex_release(&devices.lock);
 }
 
@@ -387,7 +404,7 @@ bool vb_gid_is_local(const union ibv_gid *gid)
 	bool local;
 
 	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
-	refresh(FRESH_NS);
+	refresh(fresh_ns());
 	local = is_own(gid);
 	vb_mutex_release(&devices.lock);
 	return local;

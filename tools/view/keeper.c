@@ -36,6 +36,7 @@ enum {
 	BLIND_MS = 500,   /* where none has a descriptor */
 	GRACE_MS = 1000,  /* a script that starts one program after the other keeps its view */
 	PARENT_MS = 500,  /* between looks of a guard without a descriptor */
+	WRITE_REST = 2,   /* so long, by the time that writing took, nothing is written */
 	COUNT_SHARE = 20, /* sums take at most a twentieth of the time */
 	NEVER = -1,
 	FIXED = 4, /* descriptors besides those of users */
@@ -52,6 +53,7 @@ struct keeper {
 	struct view_users users;
 	/* When it is to be done next, in ms; NEVER. */
 	int64_t write_at, count_at, look_at;
+	int64_t rested_at;   /* before this the tree is not written again */
 	int64_t alone_since; /* NEVER: there are users */
 	int still;
 };
@@ -157,6 +159,8 @@ static bool still_ours(struct keeper *k)
 /* False: another keeper has the view. */
 static bool write_tree(struct keeper *k)
 {
+	int64_t begin = now_ms();
+
 	k->write_at = NEVER;
 	if (!still_ours(k))
 		return false;
@@ -166,6 +170,7 @@ static bool write_tree(struct keeper *k)
 		k->write_at = now_ms() + AGAIN_MS;
 	}
 	changes_watch(&k->changes, k->dir);
+	k->rested_at = now_ms() + (now_ms() - begin) * WRITE_REST;
 	sooner(&k->count_at, now_ms());
 	return true;
 }
@@ -219,10 +224,17 @@ static int wait_ms(const struct keeper *k)
 	return at > now ? (int)(at - now) : 0;
 }
 
+static void write_soon(struct keeper *k)
+{
+	int64_t at = now_ms() + SETTLE_MS;
+
+	sooner(&k->write_at, at > k->rested_at ? at : k->rested_at);
+}
+
 static void files_changed(struct keeper *k, struct changes_seen seen)
 {
 	if (seen.tree)
-		sooner(&k->write_at, now_ms() + SETTLE_MS);
+		write_soon(k);
 	if (seen.tree || seen.counters) {
 		sooner(&k->count_at, now_ms() + COUNT_MS);
 		k->still = 0;
@@ -247,7 +259,7 @@ static bool wait_for_work(struct keeper *k)
 	if (fds[0].revents)
 		return false;
 	if (fds[1].revents && changes_route(&k->changes))
-		sooner(&k->write_at, now_ms() + SETTLE_MS);
+		write_soon(k);
 	if (fds[2].revents)
 		files_changed(k, changes_files(&k->changes));
 	if (fds[3].revents)

@@ -81,16 +81,26 @@ static void gids(struct tree *t, const char *port, const struct view_device *d)
 			tree_twin(t, zero, path);
 		else
 			tree_file(t, tree_path(zero, sizeof(zero), "%s", path), text);
-		if (!d->owner[i][0])
-			continue;
-		tree_file(t, tree_path(path, sizeof(path), "%s/gid_attrs/types/%" PRIu32, port, i),
-			  "RoCE v2\n");
-		tree_path(path, sizeof(path), "%s/gid_attrs/ndevs", port);
-		put_text(t, path, tree_path(text, sizeof(text), "%" PRIu32, i), "%s\n",
-			 d->owner[i]);
 	}
+}
+
+/* The folder is there without any entry, too. */
+static void gid_attributes(struct tree *t, const char *port, const struct view_device *d)
+{
+	char path[PATH_MAX], name[32];
+
 	tree_dir(t, tree_path(path, sizeof(path), "%s/gid_attrs/types", port));
+	for (uint32_t i = 0; i < d->gids; i++) {
+		if (d->owner[i][0])
+			put_text(t, path, tree_path(name, sizeof(name), "%" PRIu32, i),
+				 "RoCE v2\n");
+	}
 	tree_dir(t, tree_path(path, sizeof(path), "%s/gid_attrs/ndevs", port));
+	for (uint32_t i = 0; i < d->gids; i++) {
+		if (d->owner[i][0])
+			put_text(t, path, tree_path(name, sizeof(name), "%" PRIu32, i), "%s\n",
+				 d->owner[i]);
+	}
 }
 
 static void counters(struct tree *t, const char *port)
@@ -109,5 +119,6 @@ void port_files(struct tree *t, const char *port, const struct view_device *d)
 {
 	attributes(t, port, d);
 	gids(t, port, d);
+	gid_attributes(t, port, d);
 	counters(t, port);
 }

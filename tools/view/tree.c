@@ -99,6 +99,7 @@ static int one_dir(struct tree *t, const char *path)
 {
 	struct stat st;
 
+	t->latest_new = false;
 	if (!fstatat(t->top, path, &st, AT_SYMLINK_NOFOLLOW)) {
 		if (S_ISDIR(st.st_mode))
 			return name(t, path);
@@ -110,7 +111,7 @@ static int one_dir(struct tree *t, const char *path)
 	/* The umask does not decide who sees devices: the view's own directory does. */
 	if (fchmodat(t->top, path, DIR_MODE, 0))
 		return fail(t, path, -errno);
-	t->changed = true;
+	t->changed = t->latest_new = true;
 	return name(t, path);
 }
 
@@ -179,9 +180,10 @@ static int put(struct tree *t, const char *from, const char *path)
 static int write_new(struct tree *t, const char *path, const void *content, size_t length,
 		     mode_t mode)
 {
-	char from[64];
-	int fd = openat(t->top, temporary(t, from, sizeof(from)),
-			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	char beside[64];
+	const char *from = t->latest_new ? path : temporary(t, beside, sizeof(beside));
+	int fd = openat(t->top, from, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			S_IRUSR | S_IWUSR);
 	ssize_t n;
 	int err;
 
@@ -192,7 +194,7 @@ static int write_new(struct tree *t, const char *path, const void *content, size
 	if (close(fd) && !err)
 		err = -errno;
 	if (!err)
-		return put(t, from, path);
+		return from == path ? 0 : put(t, from, path);
 	unlinkat(t->top, from, 0);
 	return fail(t, path, err);
 }
@@ -231,6 +233,8 @@ int tree_twin(struct tree *t, const char *path, const char *other)
 		return t->error;
 	if (fstatat(t->top, path, &one, AT_SYMLINK_NOFOLLOW))
 		return fail(t, path, -errno);
+	if (t->latest_new)
+		return linkat(t->top, path, t->top, other, 0) ? fail(t, other, -errno) : 0;
 	if (!fstatat(t->top, other, &two, AT_SYMLINK_NOFOLLOW) && one.st_ino == two.st_ino)
 		return 0;
 	if (linkat(t->top, path, t->top, temporary(t, from, sizeof(from)), 0))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Writing a tree of small files: each call says what is to be there. What is there already is left
- * alone; what differs is made beside and renamed into place. tree_sweep() then removes what no call
- * has named.
+ * alone; what differs is made beside and renamed into place. In a directory that is new itself files
+ * are made at once, so name all files of a directory one after the other, and what leads programs
+ * there last. tree_sweep() then removes what no call has named.
  *
  * Paths are relative to the top. After a failure every call returns that error, and view_why() has
  * the sentence.
@@ -23,6 +24,7 @@ struct tree {
 	bool changed; /* something was made, replaced or removed */
 	unsigned int temporaries;
 	char latest[PATH_MAX]; /* the directory that was named last */
+	bool latest_new;       /* it was made by this tree: nobody has looked into it before */
 };
 
 /* The folder at the top in which things are made before they are renamed. */
