@@ -5,7 +5,7 @@
  *
  * Promise: packets for a process that stands still, which another process's socket gets, hold up no
  * call of that other process: its datagrams arrive meanwhile, and its queue pair, queue and context
- * are destroyed at once.
+ * are destroyed at once. Its exit(3) waits for them, but 100 ms at most.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -159,10 +159,14 @@ int main(int argc, char **argv)
 	message_meet(sends.sock);
 	message_meet(sends.sock);
 	message_meet(moves.sock);
+	/* The packets would be kept for longer than that. */
+	uint64_t begin = now_ms();
+
+	process_expect_success(&moves, PROCESS_PATIENCE_MS);
+	prompt("exit(3) of the process that has the packets", begin);
 	process_continue(&stands);
 	message_meet(stands.sock);
 	process_expect_success(&sends, PROCESS_PATIENCE_MS);
-	process_expect_success(&moves, PROCESS_PATIENCE_MS);
 	process_expect_success(&stands, PROCESS_PATIENCE_MS);
 	printf("packets of a process that stands still hold up nobody: done\n");
 	return 0;
