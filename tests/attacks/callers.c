@@ -39,34 +39,7 @@ static int caller(int sock, void *unused)
 	return 0;
 }
 
-static int run(int sock, bool first)
-{
-	struct resources resources;
-	struct endpoint ep;
-
-	promise("callers in a loop do not hold up messages");
-	user_become(INTRUDER_VICTIM);
-	resources_open(&resources, 64, true);
-	ep_open_on(&ep, &resources, NULL, NULL, 4096);
-	ep_exchange(&ep, sock);
-	ping_by_events(&ep, ROUNDS, first);
-	message_meet(sock);
-	ep_close(&ep);
-	resources_close(&resources);
-	return 0;
-}
-
-static int first_victim(int sock, void *unused)
-{
-	(void)unused;
-	return run(sock, true);
-}
-
-static int second_victim(int sock, void *unused)
-{
-	(void)unused;
-	return run(sock, false);
-}
+static const struct ping ping = {"callers in a loop do not hold up messages", ROUNDS};
 
 static void loop_test(void)
 {
@@ -76,7 +49,7 @@ static void loop_test(void)
 		process_start(&callers[i], caller, NULL);
 	for (int i = 0; i < CALLERS; i++)
 		message_meet(callers[i].sock);
-	process_start_pair(&a, first_victim, &b, second_victim, NULL);
+	victims_start(&a, &b, &ping);
 	process_expect_success(&a, 60000);
 	process_expect_success(&b, PROCESS_PATIENCE_MS);
 	for (int i = 0; i < CALLERS; i++)

@@ -48,34 +48,8 @@ static int squatter(int sock, void *unused)
 	return 0;
 }
 
-static int run(int sock, bool first)
-{
-	struct resources resources;
-	struct endpoint ep;
-
-	promise("queue pairs of one user find each other by names that nobody else knows");
-	user_become(INTRUDER_VICTIM);
-	resources_open(&resources, 64, true);
-	ep_open_on(&ep, &resources, NULL, NULL, 4096);
-	ep_exchange(&ep, sock);
-	ping_by_events(&ep, ROUNDS, first);
-	message_meet(sock);
-	ep_close(&ep);
-	resources_close(&resources);
-	return 0;
-}
-
-static int first_victim(int sock, void *unused)
-{
-	(void)unused;
-	return run(sock, true);
-}
-
-static int second_victim(int sock, void *unused)
-{
-	(void)unused;
-	return run(sock, false);
-}
+static const struct ping ping = {
+	"queue pairs of one user find each other by names that nobody else knows", ROUNDS};
 
 /* As the default filter of containers answers. */
 static void keyctl_refuse(void)
@@ -124,7 +98,7 @@ int main(void)
 		SKIP("the kernel keeps no keys here: keyctl: %s", strerror(errno));
 	process_start(&attacker, squatter, NULL);
 	message_meet(attacker.sock);
-	process_start_pair(&a, first_victim, &b, second_victim, NULL);
+	victims_start(&a, &b, &ping);
 	process_expect_success(&a, PROCESS_PATIENCE_MS);
 	process_expect_success(&b, PROCESS_PATIENCE_MS);
 	process_start(&a, without_secret, NULL);

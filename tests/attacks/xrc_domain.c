@@ -14,19 +14,18 @@
  */
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/network.h"
 #include "support/process.h"
 #include "support/xrc.h"
 
 #include <fcntl.h>
 #include <grp.h>
-#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -200,21 +199,6 @@ static void squat(struct process *process, int seats)
 		message_receive(process->sock, &seats, sizeof(seats));
 }
 
-/* Abstract names belong to a network namespace; one of our own keeps the machine's out of it. */
-static void leave_network(void)
-{
-	struct ifreq lo = {.ifr_name = "lo"};
-	int fd;
-
-	if (geteuid() != 0 || unshare(CLONE_NEWNET))
-		SKIP("a network namespace and a second user need root");
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	CHECK(fd >= 0 && !ioctl(fd, SIOCGIFFLAGS, &lo));
-	lo.ifr_flags |= IFF_UP;
-	CHECK_ZERO(ioctl(fd, SIOCSIFFLAGS, &lo));
-	close(fd);
-}
-
 /* Another process opens the domain that this one has, whatever stands between. */
 static int joins(int sock, void *unused)
 {
@@ -234,7 +218,8 @@ static void squatted_test(void)
 	struct process attacker, joiner[2];
 	struct ibv_xrcd *xrcd;
 
-	leave_network();
+	/* Abstract names belong to a network namespace: one of the test's own keeps others out. */
+	network_leave();
 	promise("names that another user has taken are passed over");
 	process_start(&attacker, squatter, NULL);
 	for (int i = 0; i < 2; i++)

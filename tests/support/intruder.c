@@ -3,13 +3,10 @@
 #include "support/intruder.h"
 
 #include <grp.h>
-#include <net/if.h>
-#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -18,21 +15,6 @@
 #include "support/check.h"
 
 enum { LENGTH = 64 };
-
-void network_leave(void)
-{
-	struct ifreq lo = {.ifr_name = "lo"};
-	int fd;
-
-	if (geteuid() != 0 || unshare(CLONE_NEWNET))
-		SKIP("a network namespace and a second user need root");
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	CHECK(fd >= 0 && !ioctl(fd, SIOCGIFFLAGS, &lo));
-	lo.ifr_flags |= IFF_UP;
-	CHECK_ZERO(ioctl(fd, SIOCSIFFLAGS, &lo));
-	close(fd);
-	unsetenv("VB_TEST_DEVICE");
-}
 
 void user_become(uid_t user)
 {
@@ -142,4 +124,36 @@ void ping_by_events(struct endpoint *ep, unsigned int rounds, bool first)
 		if (!first)
 			CHECK_ZERO(ep_send(ep, 2, LENGTH, LENGTH, IBV_SEND_SIGNALED));
 	}
+}
+
+static int victim(int sock, const struct ping *ping, bool first)
+{
+	struct resources resources;
+	struct endpoint ep;
+
+	promise(ping->promise);
+	user_become(INTRUDER_VICTIM);
+	resources_open(&resources, 64, true);
+	ep_open_on(&ep, &resources, NULL, NULL, 4096);
+	ep_exchange(&ep, sock);
+	ping_by_events(&ep, ping->rounds, first);
+	message_meet(sock);
+	ep_close(&ep);
+	resources_close(&resources);
+	return 0;
+}
+
+static int first_victim(int sock, void *ping)
+{
+	return victim(sock, ping, true);
+}
+
+static int second_victim(int sock, void *ping)
+{
+	return victim(sock, ping, false);
+}
+
+void victims_start(struct process *a, struct process *b, const struct ping *ping)
+{
+	process_start_pair(a, first_victim, b, second_victim, (void *)ping);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What tests of hostile neighbours share: a network namespace, another user, calls of a process's
- * names, and the traffic that must go on meanwhile. All functions end the test on failure.
+ * What tests of hostile neighbours share: another user, calls of a process's names, and the traffic
+ * that must go on meanwhile. All functions end the test on failure.
  */
 #ifndef TESTS_SUPPORT_INTRUDER_H
 #define TESTS_SUPPORT_INTRUDER_H
@@ -11,13 +11,10 @@
 #include <sys/types.h>
 
 #include "support/endpoint.h"
+#include "support/network.h"
+#include "support/process.h"
 
 enum { INTRUDER_VICTIM = 65532, INTRUDER_STRANGER = 65533 };
-
-/*
- * Moves into a new network namespace with a loopback interface. Without root the test is skipped.
- */
-void network_leave(void);
 
 /* Changes the user for good: all three ids, and no supplementary groups. */
 void user_become(uid_t user);
@@ -36,5 +33,12 @@ int name_call_any(unsigned int which);
  * endpoints must have channels.
  */
 void ping_by_events(struct endpoint *ep, unsigned int rounds, bool first);
+
+/* Two processes of INTRUDER_VICTIM that do so, and end when all rounds are done. `ping` stays valid. */
+struct ping {
+	const char *promise;
+	unsigned int rounds;
+};
+void victims_start(struct process *a, struct process *b, const struct ping *ping);
 
 #endif

@@ -21,54 +21,20 @@
 #include <infiniband/verbs.h>
 
 #include "support/check.h"
+#include "support/network.h"
 
 enum { LINK_TRIES = 1000 }; /* of 10 ms */
 
-static bool run(const char *command)
-{
-	int status = system(command);
-
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-/* An ordinary user is root of a user namespace of its own, or ip(8) would lose the rights there. */
-static bool own_namespaces(void)
-{
-	unsigned int uid = (unsigned int)geteuid();
-	FILE *map;
-
-	if (!unshare(CLONE_NEWNET))
-		return true;
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
-		return false;
-	map = fopen("/proc/self/uid_map", "w");
-	if (!map)
-		return false;
-	fprintf(map, "0 %u 1\n", uid);
-	return !fclose(map);
-}
-
-static void make_network(void)
-{
-	if (!own_namespaces())
-		SKIP("no network namespace of its own: %s", strerror(errno));
-	if (!run("ip link set lo up") || !run("ip link add v0 type veth peer name v1"))
-		SKIP("ip(8) cannot make a veth pair here");
-	CHECK(run("ip link set v1 addrgenmode none && ip link set v1 up"));
-	CHECK(run("ip link set v0 addrgenmode none && ip addr add 192.0.2.1/24 dev v0 && "
-		  "ip link set v0 up"));
-}
-
 static bool add_interface(void)
 {
-	return run("ip link add w0 type veth peer name w1 && ip link set w0 addrgenmode none && "
-		   "ip addr add 198.51.100.1/24 dev w0 && ip link set w0 up && "
-		   "ip link set w1 addrgenmode none && ip link set w1 up");
+	return ip("link add w0 type veth peer name w1 && ip link set w0 addrgenmode none && "
+		  "ip addr add 198.51.100.1/24 dev w0 && ip link set w0 up && "
+		  "ip link set w1 addrgenmode none && ip link set w1 up");
 }
 
 static bool remove_interface(void)
 {
-	return run("ip link del w0");
+	return ip("link del w0");
 }
 
 /* A list whose form is right: as many as counted, each with a name, NULL at the end. */
@@ -270,11 +236,11 @@ static void which_are_shown(void)
 	expect_listed("!vb_v0", "vb_lo");
 	expect_listed("!vb_lo,!vb_v0", "");
 	expect_case("loopback is listed where the others have no link, or are gone");
-	CHECK(run("ip link set v1 down"));
+	CHECK(ip("link set v1 down"));
 	expect_listed(NULL, "vb_v0 vb_lo");
-	CHECK(run("ip link set v0 down"));
+	CHECK(ip("link set v0 down"));
 	expect_listed(NULL, "vb_lo");
-	CHECK(run("ip link set v0 up && ip link set v1 up"));
+	CHECK(ip("link set v0 up && ip link set v1 up"));
 	expect_listed(NULL, "vb_v0");
 	setenv("VERBATIM_DEVICES", "*", 1);
 }
@@ -285,7 +251,7 @@ static void empty(void)
 	int count = -1;
 
 	expect_case("no device: an empty list");
-	CHECK(run("ip link set v0 down && ip link set lo down"));
+	CHECK(ip("link set v0 down && ip link set lo down"));
 	errno = 0;
 	list = ibv_get_device_list(&count);
 	CHECK(list);
@@ -296,7 +262,7 @@ static void empty(void)
 	CHECK(list);
 	EXPECT(!list[0]);
 	ibv_free_device_list(list);
-	CHECK(run("ip link set lo up && ip link set v0 up"));
+	CHECK(ip("link set lo up && ip link set v0 up"));
 	list = list_devices(&count);
 	EXPECT_EQ(count, 2);
 	ibv_free_device_list(list);
@@ -369,7 +335,7 @@ static void errors(void)
 
 int main(void)
 {
-	make_network();
+	network_with_pair();
 	errors(); /* before this process has devices */
 	form();
 	opened_outlive();

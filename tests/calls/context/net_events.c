@@ -18,49 +18,7 @@
 
 #include "support/check.h"
 #include "support/endpoint.h"
-
-/* Runs one command of ip(8); whether it succeeded. */
-static bool ip(const char *format, ...)
-{
-	char command[200] = "ip ";
-	va_list args;
-	int status;
-
-	va_start(args, format);
-	vsnprintf(command + 3, sizeof(command) - 3, format, args);
-	va_end(args);
-	status = system(command);
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-/* An ordinary user is root of a user namespace of its own, or ip(8) would lose the rights there. */
-static bool own_namespaces(void)
-{
-	unsigned int uid = (unsigned int)geteuid();
-	FILE *map;
-
-	if (!unshare(CLONE_NEWNET))
-		return true;
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
-		return false;
-	map = fopen("/proc/self/uid_map", "w");
-	if (!map)
-		return false;
-	fprintf(map, "0 %u 1\n", uid);
-	return !fclose(map);
-}
-
-/* A veth pair of which only v0 has an address; IPv6 makes none by itself. */
-static void make_network(void)
-{
-	if (!own_namespaces())
-		SKIP("no network namespace of its own: %s", strerror(errno));
-	if (!ip("link set lo up") || !ip("link add v0 type veth peer name v1"))
-		SKIP("ip(8) cannot make a veth pair here");
-	CHECK(ip("link set v0 addrgenmode none") && ip("link set v1 addrgenmode none"));
-	CHECK(ip("addr add 192.0.2.1/24 dev v0"));
-	CHECK(ip("link set v0 up") && ip("link set v1 up"));
-}
+#include "support/network.h"
 
 static void devices(void)
 {
@@ -200,7 +158,7 @@ int main(int argc, char **argv)
 	struct endpoint ep;
 
 	ep_main(argc, argv);
-	make_network();
+	network_with_pair();
 	devices();
 	CHECK(setenv("VB_TEST_DEVICE", "vb_v0", 1) == 0);
 	ctx = device_open();
