@@ -17,12 +17,13 @@
 #include "support/process.h"
 #include "support/qp_state.h"
 #include "support/random.h"
+#include "support/writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE = 1024 * 1024, PATTERN = 0xa5, WINDOW = 8, LATEST_US = 3000, WATCH_MS = 3 };
+enum { SIZE = 1024 * 1024, PATTERN = 0xa5, LATEST_US = 3000, WATCH_MS = 3 };
 /* ibv_dereg_mr(3) names 2 s; the rest is the machine's. */
 enum { BOUND_MS = 3000 };
 
@@ -30,42 +31,14 @@ enum way { DEREG, REREG, TO_ERROR, DESTROY, WAYS };
 static const char *const way_names[WAYS] = {"ibv_dereg_mr", "ibv_rereg_mr", "ibv_modify_qp to ERR",
 					    "ibv_destroy_qp"};
 
-static void config_of(struct ep_config *config)
-{
-	*config = ep_defaults(IBV_QPT_RC);
-	config->timeout = 10;
-	config->retry_cnt = 1;
-}
-
-static void write_until_error(struct endpoint *ep, uint64_t *seed)
-{
-	uint64_t posted = 0, completed = 0;
-	bool error = false;
-
-	while (!error || completed < posted) {
-		struct ibv_wc wc = {0};
-
-		while (!error && posted - completed < WINDOW) {
-			size_t size = (size_t)8 << (random_next(seed) % 17);
-			size_t at = random_next(seed) % (SIZE - size + 1) & ~(size_t)7;
-
-			CHECK_ZERO(ep_write(ep, posted++, at, size, at, IBV_SEND_SIGNALED));
-		}
-		completion_next(ep->resources->cq, &wc);
-		completed++;
-		error = error || wc.status != IBV_WC_SUCCESS;
-	}
-}
-
 static int writer(int sock, void *argument)
 {
 	uint64_t rounds = *(uint64_t *)argument;
-	struct ep_config config;
+	struct ep_config config = writer_config();
 	struct resources resources;
 	uint64_t seed = 77;
 
 	promise("the writer goes on until its first error");
-	config_of(&config);
 	resources_open(&resources, 256, false);
 	for (uint64_t i = 0; i < rounds; i++) {
 		struct endpoint ep;
@@ -73,7 +46,7 @@ static int writer(int sock, void *argument)
 		ep_open_on(&ep, &resources, &config, NULL, SIZE);
 		memset(ep.buffer, (int)(i % 100) + 1, SIZE);
 		ep_exchange(&ep, sock);
-		write_until_error(&ep, &seed);
+		write_until_error(&ep, SIZE / 2, &seed);
 		message_meet(sock);
 		ep_close(&ep);
 	}
@@ -111,12 +84,11 @@ static void check_pattern(const unsigned char *buffer, const char *when)
 static uint64_t play(struct resources *resources, struct process *process, enum way way,
 		     uint64_t wait_us, void *buffer)
 {
-	struct ep_config config;
+	struct ep_config config = writer_config();
 	unsigned int turns = 0;
 	uint64_t until, since, took;
 	struct endpoint ep;
 
-	config_of(&config);
 	ep_open_on(&ep, resources, &config, buffer, SIZE);
 	memset(ep.buffer, PATTERN, SIZE);
 	ep_exchange(&ep, process->sock);

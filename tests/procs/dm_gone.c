@@ -15,56 +15,25 @@
 #include "support/endpoint.h"
 #include "support/process.h"
 #include "support/random.h"
+#include "support/writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE = 1024 * 1024, MARK = 0xa5, WINDOW = 8, WATCH_MS = 3, LATEST_US = 3000 };
+enum { SIZE = 1024 * 1024, MARK = 0xa5, WATCH_MS = 3, LATEST_US = 3000 };
 
 static uint64_t rounds;
-
-/* A retry count of one: requests must fail soon. */
-static void config_of(struct ep_config *config)
-{
-	*config = ep_defaults(IBV_QPT_RC);
-	config->timeout = 10;
-	config->retry_cnt = 1;
-}
-
-/* Writes until the first error; everything before it succeeded, everything behind it flushes. */
-static void write_until_error(struct endpoint *ep, uint64_t *seed)
-{
-	uint64_t posted = 0, completed = 0;
-	bool error = false;
-
-	while (!error || completed < posted) {
-		struct ibv_wc wc = {0};
-
-		while (!error && posted - completed < WINDOW) {
-			size_t size = (size_t)8 << (random_next(seed) % 18);
-			size_t at = random_next(seed) % (SIZE - size + 1) & ~(size_t)7;
-
-			CHECK_ZERO(ep_write(ep, posted++, at, size, at, IBV_SEND_SIGNALED));
-		}
-		completion_next(ep->resources->cq, &wc);
-		CHECK_EQ(wc.wr_id, completed);
-		completed++;
-		CHECK(!error || wc.status == IBV_WC_WR_FLUSH_ERR);
-		error = error || wc.status != IBV_WC_SUCCESS;
-	}
-}
 
 static int writer(int sock, void *argument)
 {
 	uint64_t turns = *(uint64_t *)argument;
 	uint64_t seed = 99;
-	struct ep_config config;
+	struct ep_config config = writer_config();
 	struct resources resources;
 	uint64_t i;
 
 	promise("the writer sees success up to one error, then flushes");
-	config_of(&config);
 	resources_open(&resources, 64, false);
 	for (i = 0; i < turns; i++) {
 		struct endpoint ep;
@@ -72,7 +41,7 @@ static int writer(int sock, void *argument)
 		ep_open_on(&ep, &resources, &config, NULL, SIZE);
 		memset(ep.buffer, (int)(i % 100) + 1, SIZE);
 		ep_exchange(&ep, sock);
-		write_until_error(&ep, &seed);
+		write_until_error(&ep, SIZE, &seed);
 		message_meet(sock);
 		ep_close(&ep);
 	}
@@ -98,9 +67,8 @@ static struct ibv_dm *dm_make(struct resources *resources)
 
 static void owner_open(struct owner *o, struct resources *resources, int sock)
 {
-	struct ep_config config;
+	struct ep_config config = writer_config();
 
-	config_of(&config);
 	ep_open_on(&o->ep, resources, &config, NULL, 4096);
 	o->dm = dm_make(resources);
 	o->mr = ibv_reg_dm_mr(resources->pd, o->dm, 0, SIZE, EP_ACCESS | IBV_ACCESS_ZERO_BASED);
@@ -194,13 +162,12 @@ static int owner_process(int sock, void *argument)
 
 static void play_killed_owner(struct resources *resources, struct process *process)
 {
-	struct ep_config config;
+	struct ep_config config = writer_config();
 	uint64_t seed = 7;
 	bool error = false;
 	struct endpoint ep;
 	int i;
 
-	config_of(&config);
 	ep_open_on(&ep, resources, &config, NULL, SIZE);
 	memset(ep.buffer, 3, SIZE);
 	ep_exchange(&ep, process->sock);
@@ -210,17 +177,17 @@ static void play_killed_owner(struct resources *resources, struct process *proce
 	}
 	message_meet(process->sock);
 	/* Killed between two looks of the writer: requests in flight and to come. */
-	for (i = 0; i < WINDOW; i++)
+	for (i = 0; i < WRITER_WINDOW; i++)
 		CHECK_ZERO(ep_write(&ep, (uint64_t)i, 0, SIZE, 0, IBV_SEND_SIGNALED));
 	process_kill(process);
-	for (i = 0; i < WINDOW; i++) {
+	for (i = 0; i < WRITER_WINDOW; i++) {
 		struct ibv_wc wc = {0};
 
 		completion_next(resources->cq, &wc);
 		error |= wc.status != IBV_WC_SUCCESS;
 	}
 	if (!error)
-		write_until_error(&ep, &seed);
+		write_until_error(&ep, SIZE, &seed);
 	ep_close(&ep);
 }
 

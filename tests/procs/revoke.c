@@ -20,13 +20,14 @@
 #include "support/process.h"
 #include "support/qp_state.h"
 #include "support/random.h"
+#include "support/writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { SIZE = 1024 * 1024, MARK = 0xa5, WINDOW = 8, LATEST_US = 4000, WATCH_MS = 3 };
+enum { SIZE = 1024 * 1024, MARK = 0xa5, LATEST_US = 4000, WATCH_MS = 3 };
 
 static bool over_ring;
 
@@ -54,53 +55,17 @@ static const char *const way_names[WAYS] = {"ibv_dereg_mr",
 					    "ibv_dealloc_mw, type 1",
 					    "ibv_dealloc_mw, type 2"};
 
-/* A retry count of one: the peer's requests must fail soon, not after the default half second. */
-static void config_of(struct ep_config *config)
-{
-	*config = ep_defaults(IBV_QPT_RC);
-	config->timeout = 10;
-	config->retry_cnt = 1;
-}
-
-/* Writes until the first error; everything before it succeeded, everything behind it flushes. */
-static void write_until_error(struct endpoint *ep, uint64_t *seed)
-{
-	struct ibv_cq *cq = ep->resources->cq;
-	uint64_t posted = 0, completed = 0;
-	bool error = false;
-
-	while (!error || completed < posted) {
-		struct ibv_wc wc = {0};
-
-		while (!error && posted - completed < WINDOW) {
-			size_t size = (size_t)8 << (random_next(seed) % 18);
-			size_t at = random_next(seed) % (SIZE - size + 1) & ~(size_t)7;
-
-			CHECK_ZERO(ep_write(ep, posted++, at, size, at, IBV_SEND_SIGNALED));
-		}
-		completion_next(cq, &wc);
-		CHECK_EQ(wc.wr_id, completed);
-		completed++;
-		if (error && wc.status != IBV_WC_WR_FLUSH_ERR) {
-			completion_print(&wc);
-			check_failed(__FILE__, __LINE__, "not flushed behind an error");
-		}
-		error = error || wc.status != IBV_WC_SUCCESS;
-	}
-}
-
 static int writer(int sock, void *argument)
 {
 	uint64_t rounds = *(uint64_t *)argument;
 	uint64_t seed = 77;
-	struct ep_config config;
+	struct ep_config config = writer_config();
 	struct resources resources;
 	uint64_t i;
 
 	promise("the writer sees success up to one error, then flushes");
 	if (over_ring)
 		process_drop_root();
-	config_of(&config);
 	resources_open(&resources, 256, false);
 	for (i = 0; i < rounds; i++) {
 		struct endpoint ep;
@@ -109,7 +74,7 @@ static int writer(int sock, void *argument)
 		memset(ep.buffer, (int)(i % 100) + 1, SIZE);
 		ep_exchange(&ep, sock);
 		message_receive(sock, &ep.remote.rkey, sizeof(ep.remote.rkey));
-		write_until_error(&ep, &seed);
+		write_until_error(&ep, SIZE, &seed);
 		message_meet(sock);
 		ep_close(&ep);
 	}
@@ -211,14 +176,13 @@ static size_t first_changed(const unsigned char *buffer)
 static void play(struct resources *resources, int sock, enum way way, uint64_t wait_us,
 		 void *elsewhere)
 {
-	struct ep_config config;
+	struct ep_config config = writer_config();
 	unsigned int turns = 0;
 	struct ibv_mw *mw;
 	struct endpoint ep;
 	uint64_t until;
 	size_t at;
 
-	config_of(&config);
 	ep_open_on(&ep, resources, &config, NULL, SIZE);
 	memset(ep.buffer, MARK, SIZE);
 	ep_exchange(&ep, sock);
