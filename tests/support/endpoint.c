@@ -338,6 +338,13 @@ void ep_link(struct endpoint *a, struct endpoint *b)
 		ep_connect(b, &a->local);
 }
 
+void ep_relink(struct endpoint *a, struct endpoint *b)
+{
+	CHECK_ZERO(ep_move(a, IBV_QPS_RESET));
+	CHECK_ZERO(ep_move(b, IBV_QPS_RESET));
+	ep_link(a, b);
+}
+
 void ep_pair(struct endpoint *near, struct endpoint *far, const struct ep_config *near_config,
 	     const struct ep_config *far_config, enum ep_place place)
 {

@@ -173,6 +173,8 @@ int ep_bring_to(struct endpoint *ep, const struct peer *peer, enum ibv_qp_state 
 void ep_connect(struct endpoint *ep, const struct peer *peer);
 /* Connects two new endpoints, or one with itself. */
 void ep_link(struct endpoint *a, struct endpoint *b);
+/* Both by way of RESET to RTS again, as after an error. */
+void ep_relink(struct endpoint *a, struct endpoint *b);
 /* Connects with the endpoint behind `sock`; both are in RTS on return. */
 void ep_exchange(struct endpoint *ep, int sock);
 /* A linked pair in one call: @near always here, @far at @place. */
@@ -196,6 +198,10 @@ struct ibv_sge ep_sge(const struct endpoint *ep, size_t offset, uint32_t length)
 /* A signalled request. */
 struct ibv_send_wr ep_wr(enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge *sge,
 			 int num_sge);
+/* Fills in where an RDMA or ATOMIC request goes; before operands, which are the caller's. */
+void ep_target(struct ibv_send_wr *wr, uint64_t addr, uint32_t rkey);
+/* Posts one and waits for its completion: its status, or -1 if none came. */
+int ep_run(struct endpoint *ep, const struct ibv_send_wr *wr);
 
 /* Posting, short forms. Offsets are into the local and the remote buffer. */
 int ep_recv(struct endpoint *ep, uint64_t wr_id, size_t offset, size_t length);

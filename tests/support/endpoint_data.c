@@ -66,6 +66,25 @@ int ep_post_recv(struct endpoint *ep, uint64_t wr_id, const struct ibv_sge *sge,
 	return ep->srq ? ibv_post_srq_recv(ep->srq, &wr, &bad) : ibv_post_recv(ep->qp, &wr, &bad);
 }
 
+void ep_target(struct ibv_send_wr *wr, uint64_t addr, uint32_t rkey)
+{
+	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+		wr->wr.atomic.remote_addr = addr;
+		wr->wr.atomic.rkey = rkey;
+	} else {
+		wr->wr.rdma.remote_addr = addr;
+		wr->wr.rdma.rkey = rkey;
+	}
+}
+
+int ep_run(struct endpoint *ep, const struct ibv_send_wr *wr)
+{
+	struct ibv_wc wc;
+
+	CHECK_ZERO(ep_post_send(ep, wr));
+	return ep_poll_one(ep, EP_SEND_CQ, &wc);
+}
+
 int ep_recv(struct endpoint *ep, uint64_t wr_id, size_t offset, size_t length)
 {
 	struct ibv_sge sge = ep_sge(ep, offset, (uint32_t)length);

@@ -172,18 +172,11 @@ static int request(enum ibv_wr_opcode opcode, uint32_t lkey, uint32_t length, ui
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)near.buffer, .length = length, .lkey = lkey};
 	struct ibv_send_wr wr = ep_wr(opcode, 7, &sge, 1);
-	struct ibv_wc wc;
 
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = far.local.addr;
-		wr.wr.atomic.rkey = rkey;
+	ep_target(&wr, far.local.addr, rkey);
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		wr.wr.atomic.compare_add = 5;
-	} else {
-		wr.wr.rdma.remote_addr = far.local.addr;
-		wr.wr.rdma.rkey = rkey;
-	}
-	CHECK(ep_post_send(&near, &wr) == 0);
-	return ep_poll_one(&near, EP_SEND_CQ, &wc);
+	return ep_run(&near, &wr);
 }
 
 static void traffic(void)
@@ -231,9 +224,7 @@ static void traffic(void)
 
 static void mend(void)
 {
-	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
-	ep_link(&near, &far);
+	ep_relink(&near, &far);
 	while (ep_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
 		;
 }

@@ -17,26 +17,16 @@ static int request(enum ibv_wr_opcode opcode, uint32_t rkey)
 {
 	struct ibv_sge sge = ep_sge(&near, 0, 8);
 	struct ibv_send_wr wr = ep_wr(opcode, 1, &sge, 1);
-	struct ibv_wc wc;
 
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = far.local.addr;
-		wr.wr.atomic.rkey = rkey;
-	} else {
-		wr.wr.rdma.remote_addr = far.local.addr;
-		wr.wr.rdma.rkey = rkey;
-	}
-	CHECK(ep_post_send(&near, &wr) == 0);
-	return ep_poll_one(&near, EP_SEND_CQ, &wc);
+	ep_target(&wr, far.local.addr, rkey);
+	return ep_run(&near, &wr);
 }
 
 static void mend(void)
 {
 	struct ep_event event;
 
-	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
-	ep_link(&near, &far);
+	ep_relink(&near, &far);
 	while (ep_event(&far, &event, 5))
 		EXPECT(event.type == IBV_EVENT_QP_REQ_ERR || event.type == IBV_EVENT_QP_ACCESS_ERR);
 }

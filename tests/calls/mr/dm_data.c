@@ -108,26 +108,18 @@ static int request(struct endpoint *from, enum ibv_wr_opcode opcode, struct ibv_
 		   uint64_t addr, uint32_t rkey)
 {
 	struct ibv_send_wr wr = ep_wr(opcode, 7, sge, 1);
-	struct ibv_wc wc;
 
+	ep_target(&wr, addr, rkey);
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
-		wr.wr.atomic.remote_addr = addr;
-		wr.wr.atomic.rkey = rkey;
 		wr.wr.atomic.compare_add = 5;
 		wr.wr.atomic.swap = 99;
-	} else {
-		wr.wr.rdma.remote_addr = addr;
-		wr.wr.rdma.rkey = rkey;
 	}
-	CHECK(ep_post_send(from, &wr) == 0);
-	return ep_poll_one(from, EP_SEND_CQ, &wc);
+	return ep_run(from, &wr);
 }
 
 static void mend(void)
 {
-	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
-	ep_link(&near, &far);
+	ep_relink(&near, &far);
 	while (ep_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
 		;
 }

@@ -159,12 +159,9 @@ static int request(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey)
 {
 	struct ibv_sge sge = ep_sge(&near, 0, 200);
 	struct ibv_send_wr wr = ep_wr(opcode, 1, &sge, 1);
-	struct ibv_wc wc;
 
-	wr.wr.rdma.remote_addr = addr;
-	wr.wr.rdma.rkey = rkey;
-	CHECK(ep_post_send(&near, &wr) == 0);
-	return ep_poll_one(&near, EP_SEND_CQ, &wc);
+	ep_target(&wr, addr, rkey);
+	return ep_run(&near, &wr);
 }
 
 static bool file_holds(off_t at, int byte, size_t length)
@@ -177,13 +174,6 @@ static bool file_holds(off_t at, int byte, size_t length)
 		if (data[i] != byte)
 			return false;
 	return true;
-}
-
-static void mend(void)
-{
-	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
-	ep_link(&near, &far);
 }
 
 /* The region is the range of the file, addressed by its iova; the descriptor may be closed. */
@@ -229,7 +219,7 @@ static void traffic(bool ex)
 	expect_case("outside");
 	EXPECT_STATUS(request(IBV_WR_RDMA_WRITE, attr.iova + 2 * PAGE - 199, mr->rkey),
 		      IBV_WC_REM_ACCESS_ERR);
-	mend();
+	ep_relink(&near, &far);
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
@@ -244,7 +234,7 @@ static void truncated(void)
 	CHECK(mr && ftruncate(fd, PAGE) == 0);
 	expect_case("pages gone: remote");
 	EXPECT_STATUS(request(IBV_WR_RDMA_WRITE, 2 * PAGE, mr->rkey), IBV_WC_REM_OP_ERR);
-	mend();
+	ep_relink(&near, &far);
 	expect_case("pages gone: local");
 	from = (struct ibv_sge){.addr = 2 * PAGE, .length = 100, .lkey = mr->lkey};
 	wr = ep_wr(IBV_WR_SEND, 5, &from, 1);

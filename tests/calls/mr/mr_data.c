@@ -25,9 +25,7 @@ static void open_pair(void)
 /* Back to RTS after a row that ended in ERR. */
 static void mend(void)
 {
-	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
-	ep_link(&near, &far);
+	ep_relink(&near, &far);
 	while (ep_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
 		;
 }
@@ -37,13 +35,10 @@ static int write_to(uint64_t addr, uint32_t rkey, int byte, uint32_t length)
 {
 	struct ibv_sge sge = ep_sge(&near, 0, length);
 	struct ibv_send_wr wr = ep_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
-	struct ibv_wc wc;
 
 	ep_fill(&near, 0, byte, length);
-	wr.wr.rdma.remote_addr = addr;
-	wr.wr.rdma.rkey = rkey;
-	CHECK(ep_post_send(&near, &wr) == 0);
-	return ep_poll_one(&near, EP_SEND_CQ, &wc);
+	ep_target(&wr, addr, rkey);
+	return ep_run(&near, &wr);
 }
 
 static int send_into(struct ibv_sge *into, int byte, uint32_t length, int *far_status)

@@ -25,27 +25,17 @@ static void open_pair(void)
 	ep_pair(&near, &far, &config, &config, EP_HERE);
 }
 
-static void mend(void)
-{
-	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
-	ep_link(&near, &far);
-}
-
 static int write_to(uint64_t addr, uint32_t rkey, int byte, uint32_t length)
 {
 	struct ibv_sge sge = ep_sge(&near, 0, length);
 	struct ibv_send_wr wr = ep_wr(IBV_WR_RDMA_WRITE, 1, &sge, 1);
-	struct ibv_wc wc;
 	int status;
 
 	ep_fill(&near, 0, byte, length);
-	wr.wr.rdma.remote_addr = addr;
-	wr.wr.rdma.rkey = rkey;
-	CHECK(ep_post_send(&near, &wr) == 0);
-	status = ep_poll_one(&near, EP_SEND_CQ, &wc);
+	ep_target(&wr, addr, rkey);
+	status = ep_run(&near, &wr);
 	if (status != IBV_WC_SUCCESS)
-		mend();
+		ep_relink(&near, &far);
 	return status;
 }
 

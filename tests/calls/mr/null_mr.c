@@ -41,18 +41,11 @@ static struct ibv_sge nowhere(uint32_t length)
 static int run(enum ibv_wr_opcode opcode, struct ibv_sge *sge, int num_sge)
 {
 	struct ibv_send_wr wr = ep_wr(opcode, 1, sge, num_sge);
-	struct ibv_wc wc;
 
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = far.local.addr + 4096;
-		wr.wr.atomic.rkey = far.local.rkey;
+	ep_target(&wr, far.local.addr + 4096, far.local.rkey);
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		wr.wr.atomic.compare_add = 5;
-	} else {
-		wr.wr.rdma.remote_addr = far.local.addr + 4096;
-		wr.wr.rdma.rkey = far.local.rkey;
-	}
-	CHECK(ep_post_send(&near, &wr) == 0);
-	return ep_poll_one(&near, EP_SEND_CQ, &wc);
+	return ep_run(&near, &wr);
 }
 
 static void zeros_out(void)

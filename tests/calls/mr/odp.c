@@ -31,32 +31,18 @@ static void open_pair(void)
 	ep_pair(&near, &far, &config, &config, place);
 }
 
-static void mend(void)
-{
-	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
-	ep_link(&near, &far);
-}
-
 static int run(enum ibv_wr_opcode opcode, struct ibv_sge *sge, int num_sge, uint64_t addr,
 	       uint32_t rkey)
 {
 	struct ibv_send_wr wr = ep_wr(opcode, 1, sge, num_sge);
-	struct ibv_wc wc;
 	int status;
 
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = addr;
-		wr.wr.atomic.rkey = rkey;
+	ep_target(&wr, addr, rkey); /* of a SEND it is not looked at */
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		wr.wr.atomic.compare_add = 1;
-	} else if (opcode != IBV_WR_SEND) {
-		wr.wr.rdma.remote_addr = addr;
-		wr.wr.rdma.rkey = rkey;
-	}
-	CHECK(ep_post_send(&near, &wr) == 0);
-	status = ep_poll_one(&near, EP_SEND_CQ, &wc);
+	status = ep_run(&near, &wr);
 	if (status != IBV_WC_SUCCESS)
-		mend();
+		ep_relink(&near, &far);
 	return status;
 }
 

@@ -39,9 +39,7 @@ static void close_pair(void)
 /* Back to RTS after a request that ended in ERR. */
 static void mend(void)
 {
-	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
-	ep_link(&near, &far);
+	ep_relink(&near, &far);
 	while (ep_wait_event(&far, IBV_EVENT_QP_ACCESS_ERR, 5))
 		;
 }
@@ -59,19 +57,12 @@ static int request(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey, uint
 {
 	struct ibv_sge sge = ep_sge(&near, 0, length);
 	struct ibv_send_wr wr = ep_wr(opcode, 1, &sge, 1);
-	struct ibv_wc wc;
 	int status;
 
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = addr;
-		wr.wr.atomic.rkey = rkey;
+	ep_target(&wr, addr, rkey);
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		wr.wr.atomic.compare_add = 1;
-	} else {
-		wr.wr.rdma.remote_addr = addr;
-		wr.wr.rdma.rkey = rkey;
-	}
-	CHECK(ep_post_send(&near, &wr) == 0);
-	status = ep_poll_one(&near, EP_SEND_CQ, &wc);
+	status = ep_run(&near, &wr);
 	if (status != IBV_WC_SUCCESS)
 		mend();
 	return status;

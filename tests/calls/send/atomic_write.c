@@ -36,19 +36,12 @@ static void close_pair(void)
 	ep_pair_close(&near, &far);
 }
 
-static void mend(void)
-{
-	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
-	ep_link(&near, &far);
-}
-
 static int done(struct ibv_wc *wc)
 {
 	int status = ep_poll_one(&near, EP_SEND_CQ, wc);
 
 	if (status != IBV_WC_SUCCESS)
-		mend();
+		ep_relink(&near, &far);
 	return status;
 }
 
@@ -119,7 +112,7 @@ static void posted(void)
 	CHECK(ep_post_send(&near, &wr) == 0);
 	EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_LOC_LEN_ERR);
 	EXPECT_EQ(ep_state(&far), IBV_QPS_RTS);
-	mend();
+	ep_relink(&near, &far);
 	expect_case("bad local key");
 	sge[1].length = 5;
 	sge[1].lkey++;

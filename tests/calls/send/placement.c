@@ -58,9 +58,7 @@ static int flush(uint32_t rkey, uint64_t addr, size_t length, uint8_t type, uint
 		ep_fill(&far, 4096, 0, 64);
 		return status;
 	}
-	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
-	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
-	ep_link(&near, &far);
+	ep_relink(&near, &far);
 	return status;
 }
 

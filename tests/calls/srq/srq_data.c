@@ -195,9 +195,7 @@ static void last_wqe(void)
 	EXPECT_EQ(ep_poll_none(&far, EP_RECV_CQ), 0);
 
 	expect_case("the other receives serve the next queue pair");
-	CHECK(ep_move(&far, IBV_QPS_RESET) == 0);
-	CHECK(ep_move(&near, IBV_QPS_RESET) == 0);
-	ep_link(&near, &far);
+	ep_relink(&near, &far);
 	send_one(2);
 	recv_one(1);
 
