@@ -33,6 +33,7 @@ enum weight {
 #define DETAIL_NS                          10000000ull /* a fact and the failure that it explains */
 #define NOBODY                             (-1)
 #define PATIENCE                           200 /* turns of waiting for another thread, before the naps */
+#define HAMMERED                           1000 /* times: a program that never stops trying hangs */
 #define NAP_NS                             100000
 #define NAPS_CALL                          200   /* a call that fails does not wait for longer, */
 #define NAPS_EXIT                          20000 /* nor does the end of the program */
@@ -272,7 +273,7 @@ static void keep(struct vb_failure_origin origin, enum weight weight, enum vb_re
 		r->text[0] = '\0';
 	sum_up(r, weight);
 	vb_journal_changed(&list.journal, (unsigned int)(r - list.journal.image.slots),
-			   weight == FAILURE || weight == TELLING);
+			   weight == FAILURE || weight == TELLING || count >= HAMMERED);
 }
 
 void vb_failure_add(struct vb_failure_origin origin, enum vb_reason reason, uint64_t count,

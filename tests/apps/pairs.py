@@ -8,6 +8,7 @@ killed, the kernel ends its children (PR_SET_PDEATHSIG, through setpriv).
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import signal
 import socket
@@ -43,6 +44,13 @@ def listening(pid, port):
         except OSError:
             pass
     return False
+
+
+def must_be_silent(argv, outputs):
+    """A program that succeeded is told of no failure (VERBATIM_REPORT)."""
+    told = [line for output in outputs for line in output.splitlines() if re.match(r"verbatim\[\d+\]: ", line)]
+    if told:
+        raise Failure("\n".join([f"{' '.join(argv)}: it worked, and failures are reported:", *told]))
 
 
 def tail(path, lines=60):
@@ -95,6 +103,8 @@ class Runner:
         self.env = {key: value for key, value in os.environ.items() if key not in ("LD_LIBRARY_PATH", "LD_PRELOAD")}
         self.env["LD_LIBRARY_PATH"] = self.reachable(os.path.abspath(libdir))
         self.env.setdefault("VERBATIM_DEVICES", "*")  # cases name their device
+        # What works has nothing to report. No journals: an ordinary user has no place for them here.
+        self.env.update(VERBATIM_REPORT="1", VERBATIM_RUNTIME_DIR="/proc/none")
         self.env.update(env or {})
 
     def __enter__(self):
@@ -161,7 +171,9 @@ class Runner:
         if code != 0:
             raise Failure(f"{' '.join(argv)}: {describe(code)}\n{tail(log)}")
         with open(log, encoding="utf-8", errors="replace") as handle:
-            return handle.read()
+            output = handle.read()
+        must_be_silent(argv, [output])
+        return output
 
     def wait_listening(self, server, port, deadline):
         while not listening(server.pid, port):
@@ -209,6 +221,7 @@ class Runner:
         for log in logs:
             with open(log, encoding="utf-8", errors="replace") as handle:
                 outputs.append(handle.read())
+        must_be_silent(argv, outputs)
         return outputs
 
     def wait_all(self, processes, deadline):

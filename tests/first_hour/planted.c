@@ -499,6 +499,24 @@ static int stays(int sock)
 	return status;
 }
 
+/* The program tries again and again, and never polls. */
+static int hammers(int sock)
+{
+	int err = 0;
+
+	open_rc();
+	ep_connect(&end, &end.local);
+	for (uint64_t i = 0; i < 5000; i++) {
+		if (ep_write(&end, i, 0, 8, 0, 0))
+			err = FAILED;
+		if (i % 500 == 0) /* the list keeps a reason once in 10 ms */
+			usleep(12000);
+	}
+	CHECK(write(STDOUT_FILENO, "x", 1) == 1);
+	wait_for_end(sock);
+	return close_all(err);
+}
+
 /* The program puts a file of its own where standard error was. */
 static int replaces_stderr(int sock)
 {
@@ -549,6 +567,7 @@ static const struct planted {
 	{"fork after failure", forks_after_failure, NULL},
 	{"list", lists, NULL},
 	{"stays", stays, NULL},
+	{"hammers", hammers, NULL},
 	{"replaced stderr", replaces_stderr, NULL},
 	{"closed stderr", closes_stderr, NULL},
 };

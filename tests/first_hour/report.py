@@ -264,6 +264,15 @@ def living(bench):
     check(code == 0 and "has ended with status 1" in out, f"status {code}:\n{out}{err}")
 
 
+def hanging(bench):
+    process, mine = alone(bench, "hammers", stdout=subprocess.PIPE)
+    process.stdout.read(1)
+    code, out, err = bench.explain(str(process.pid))
+    mine.close()
+    process.communicate(timeout=PATIENCE)
+    check(code == 0 and "perhaps a probe: 0x205 QUEUE_FULL" in out and "times by then" in out, f"status {code}:\n{out}{err}")
+
+
 def nothing_known(bench):
     code, _, err = bench.explain(str(os.getpid()))
     check(code == 1 and "has no journal" in err, err)
@@ -333,7 +342,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         bench = Bench(args, folder)
-        skipped = ("stays",)
+        skipped = ("stays", "hammers")
         if args.write:
             with open(PRINTED, "w", encoding="utf-8") as handle:
                 handle.write(HEADING + "".join(observed(bench, case) for case, _ in planted_cases() if case not in skipped))
@@ -356,6 +365,7 @@ def main():
         report.case("no runtime directory: no journal, but a report", lambda: no_place(bench))
         report.case("explain: a process that was aborted", lambda: aborted(bench))
         report.case("explain: a process that lives, and then has ended", lambda: living(bench))
+        report.case("explain: a process that posts to a full queue for ever", lambda: hanging(bench))
         report.case("explain: processes without a journal", lambda: nothing_known(bench))
         report.case("explain: forged journals", lambda: forged(bench))
         report.case("journals of ended processes are removed", lambda: bounded(bench))
