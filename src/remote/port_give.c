@@ -93,6 +93,8 @@ static int socket_for(const struct vb_domain *domain, int caller, bool ipv4, cha
 		refusal = "it has given too many sockets just now";
 	else if ((fd = vb_udp_open_receiver(ipv4, &buffer)) < 0)
 		refusal = strerror(-fd);
+	else
+		vb_udp_mute(fd);
 	if (refusal)
 		snprintf(why, size, "%s", refusal);
 	return fd;

@@ -32,6 +32,9 @@ int vb_udp_refuse_port(bool ipv4, const char *cure);
  */
 int vb_udp_take_receiver(int fd, bool ipv4, uint32_t *buffer, const char **defect);
 
+/* A socket that is to go to another process: nothing can be sent from it any more. */
+void vb_udp_mute(int fd);
+
 /*
  * From now on the kernel gives the family's packets to the other sockets of the port. Packets that
  * are already queued on this socket stay there.

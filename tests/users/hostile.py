@@ -40,6 +40,24 @@ kept = [listen(f"verbatim/{int(sys.argv[1])}/port4/{n:08x}", 0) for n in range(4
 stay()
 """
 
+# A member: the socket receives, and sends nothing in the giver's name.
+TAKER = NAMES + """
+import errno
+data, fds = ask(int(sys.argv[1]))
+assert len(fds) == 1, data
+got = fds[0]
+assert got.family == socket.AF_INET and got.type == socket.SOCK_DGRAM and got.getsockname() == ("0.0.0.0", 4791), got
+for connect in (False, True):
+    try:
+        if connect:
+            got.connect(("198.51.100.2", 9))
+        got.sendto(b"x", ("198.51.100.2", 9)) if not connect else got.send(b"x")
+        raise SystemExit("it sends")
+    except OSError as fault:
+        assert fault.errno == errno.EPIPE, fault
+print("mute", flush=True)
+"""
+
 # Is told why, and gets no socket.
 ASKER = NAMES + """
 data, fds = ask(int(sys.argv[1]))
@@ -119,7 +137,7 @@ class Hostile:
         self.report.case(name, within)
 
     def run(self):
-        self.case("who does not agree is given nothing", self.asks)
+        self.case("who does not agree is given nothing, and who agrees a socket that is mute", self.asks)
         for who, uid in (("a stranger", MALLORY), ("a member", CAROL)):
             self.case(f"{who} makes the names of one who gives", self.squats, uid)
         self.case("a stranger calls without end", self.calls)
@@ -140,6 +158,9 @@ class Hostile:
         asker = self.start(MALLORY, ASKER, ALICE)
         if asker.wait() != 0:
             raise Failure(tail(asker.log))
+        taker = self.start(BOB, TAKER, ALICE)
+        if taker.wait() != 0:
+            raise Failure(tail(taker.log))
         self.people.flowing(holder)
 
     def squats(self, uid):

@@ -130,8 +130,19 @@ static void test_taken_over(void **state)
 		uint16_t port = 0;
 		int fd = open_receiver(ipv4);
 
+		vb_udp_mute(fd);
 		assert_int_equal(vb_udp_take_receiver(fd, ipv4, &buffer, &defect), 0);
 		assert_true(buffer > 0);
+		int sender = open_sender(ipv4, &port);
+
+		send_byte(sender, ipv4, VB_UDP_PORT);
+		close(sender);
+		assert_int_equal(count(fd), 1);
+		/* What it sends would be sent in the name of the one that opened it. */
+		assert_int_equal(send(fd, "", 1, MSG_NOSIGNAL), -1);
+		vb_udp_leave(fd, ipv4);
+		assert_int_equal(send(fd, "", 1, MSG_NOSIGNAL), -1);
+		assert_int_equal(errno, EPIPE);
 		close(fd);
 		assert_string_equal(defect_of(open_receiver(!ipv4), ipv4),
 				    "it is no UDP socket of this family");
