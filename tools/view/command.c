@@ -7,18 +7,20 @@
 #include <stdlib.h>
 
 #include "commands.h"
+#include "view/cdi.h"
 #include "view/keeper.h"
 #include "view/view.h"
 
-enum { KEY_KEEP = 0x100 };
+enum { KEY_KEEP = 0x100, KEY_CDI };
 
 struct wish {
 	const char *dir;
-	bool follow, keep;
+	bool follow, keep, cdi;
 };
 
 static const struct argp_option options[] = {
 	{"follow", 'f', NULL, 0, "Keep the files true until SIGTERM", 0},
+	{"cdi", KEY_CDI, NULL, 0, "Print a CDI specification of the view, for containers", 0},
 	{"keep", KEY_KEEP, NULL, OPTION_HIDDEN, NULL, 0}, /* view_prepare() starts it so */
 	{0},
 };
@@ -30,6 +32,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'f':
 		wish->follow = true;
+		return 0;
+	case KEY_CDI:
+		wish->cdi = true;
 		return 0;
 	case KEY_KEEP:
 		wish->keep = true;
@@ -67,7 +72,7 @@ int command_view(int argc, char **argv)
 		return EXIT_FAILURE;
 	if (wish.keep)
 		return keeper_run(wish.dir);
-	if (view_write(wish.dir)) {
+	if (view_write(wish.dir) || (wish.cdi && cdi_write(stdout, wish.dir))) {
 		fprintf(stderr, "verbatim view: %s\n", view_why());
 		return EXIT_FAILURE;
 	}
