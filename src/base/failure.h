@@ -54,7 +54,7 @@ struct vb_failures {
 	struct vb_failure_record probe;  /* the last probe */
 	struct vb_failure_record drop;   /* the last datagram or packet that was dropped */
 	uint64_t failures;               /* how many were no probes */
-	bool journal; /* there is a journal that can be read */
+	bool journal;                    /* there is a journal that can be read */
 	bool present; /* a completion failed for a fault of this program, and it is not past */
 };
 

@@ -56,7 +56,7 @@ static int judge_all(void *unused)
 				patterns);
 	else if (!count)
 		finding_problem("see the line about interfaces above", "devices: none is listed");
-	for (int i = 0; i < count; i++)
+	for (int i = 0; list && i < count; i++)
 		judge(list[i]);
 	if (list)
 		ibv_free_device_list(list);

@@ -114,7 +114,7 @@ static void take_records(struct journal *j, const struct image *image)
 
 int journal_read(const char *folder, int pid, struct journal *j)
 {
-	struct image image;
+	struct image image = {0};
 	uint64_t started;
 	int err = read_image(folder, pid, &image, &j->changed);
 
