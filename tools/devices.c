@@ -12,16 +12,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <infiniband/verbs.h>
 
 #include "commands.h"
 #include "device_file.h"
+#include "host/domain.h"
 #include "reach.h"
+#include "udp/holder.h"
 
 #define PATTERNS "VERBATIM_DEVICES"
 
-enum { MAX_GIDS = 256, FIRST_PORT = 1 };
+enum { MAX_GIDS = 256, FIRST_PORT = 1, PORT = 4791 };
 
 static void print_guid(__be64 guid)
 {
@@ -162,6 +165,26 @@ static void print_reach(void)
 		       why);
 }
 
+/* Whether this user has the port between hosts, or shares it. */
+static void print_sharing(void)
+{
+	char text[256];
+	uid_t holder;
+
+	if (!vb_domain_is_named()) {
+		if (vb_udp_holder_user(true, PORT, &holder) && holder != geteuid())
+			printf("Processes of this user do not reach other hosts: UDP port %d is held by %s.\n"
+			       "Users share it who name one directory or group in VERBATIM_DOMAIN: verbatim(7).\n",
+			       PORT, vb_udp_holder(true, PORT, text, sizeof(text)));
+		return;
+	}
+	if (vb_domain_defect(text, sizeof(text)))
+		printf("No other user shares UDP port %d with this one: %s.\n", PORT, text);
+	else
+		printf("Users of VERBATIM_DOMAIN=%s share UDP port %d.\n",
+		       getenv("VERBATIM_DOMAIN"), PORT);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	(void)arg;
@@ -199,6 +222,7 @@ int command_devices(int argc, char **argv)
 	print_hidden(list);
 	ibv_free_device_list(list);
 	print_reach();
+	print_sharing();
 	if (*file_lacking)
 		device_file_advise(file_lacking);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;

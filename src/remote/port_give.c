@@ -28,12 +28,19 @@
 #include "host/domain.h"
 #include "base/clock.h"
 #include "remote/link.h"
+#include "udp/holder.h"
 #include "udp/socket.h"
+#include "wire/packet.h"
 
 #define CALLERS_A_TURN 64u
 #define TURN_NS        1000000ull
 #define GIVEN_AT_ONCE  64u
 #define GIVEN_NS       4000000ull /* a socket more in each such time */
+/*
+ * With so many sockets of the port no more are given: processes find their place among 256 only
+ * (remote/steer.c), and those of this user are to find theirs, whatever others do with sockets.
+ */
+#define SOCKETS_MOST   192u
 
 static struct giver {
 	pthread_mutex_t lock;
@@ -91,6 +98,8 @@ static int socket_for(const struct vb_domain *domain, int caller, bool ipv4, cha
 		refusal = "its VERBATIM_DOMAIN does not have this process";
 	else if (!may_give(vb_clock_ns()))
 		refusal = "it has given too many sockets just now";
+	else if (vb_udp_port_sockets(ipv4, VB_UDP_PORT) >= SOCKETS_MOST)
+		refusal = "the port has too many sockets already";
 	else if ((fd = vb_udp_open_receiver(ipv4, &buffer)) < 0)
 		refusal = strerror(-fd);
 	else

@@ -132,6 +132,20 @@ bool vb_udp_holder_user(bool ipv4, uint16_t port, uid_t *uid)
 	return true;
 }
 
+uint32_t vb_udp_port_sockets(bool ipv4, uint16_t port)
+{
+	FILE *f = vb_sys_fopen(ipv4 ? "/proc/self/net/udp" : "/proc/self/net/udp6");
+	struct owner owner;
+	uint32_t count = 0;
+	char row[512];
+
+	while (f && fgets(row, sizeof(row), f))
+		count += row_matches(row, port, &owner);
+	if (f)
+		fclose(f);
+	return count;
+}
+
 const char *vb_udp_holder(bool ipv4, uint16_t port, char *text, size_t size)
 {
 	struct owner owner = {0};

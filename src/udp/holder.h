@@ -18,4 +18,7 @@ const char *vb_udp_holder(bool ipv4, uint16_t port, char *text, size_t size);
 /* The user of a socket that holds the port. False: none is seen, or the kernel holds it. */
 bool vb_udp_holder_user(bool ipv4, uint16_t port, uid_t *uid);
 
+/* How many sockets hold the port. */
+uint32_t vb_udp_port_sockets(bool ipv4, uint16_t port);
+
 #endif

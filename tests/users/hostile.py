@@ -5,7 +5,7 @@ itself by what it says."""
 import re
 
 from pairs import Failure
-from people import ALICE, BOB, CAROL, MALLORY, python, tail
+from people import ALICE, BOB, CAROL, MALLORY, PATIENT, python, tail
 
 NAMES = """
 import os, socket, sys
@@ -56,6 +56,23 @@ for connect in (False, True):
     except OSError as fault:
         assert fault.errno == errno.EPIPE, fault
 print("mute", flush=True)
+"""
+
+# A member: takes all the sockets that it gets, and reads none.
+HOARDER = NAMES + """
+import resource, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+kept = []
+why = b""
+until = time.monotonic() + 60
+while b"too many sockets already" not in why and time.monotonic() < until:
+    data, fds = ask(int(sys.argv[1]))
+    kept += fds
+    why = data
+    if not fds:
+        time.sleep(0.01)
+assert 100 < len(kept) < 200, len(kept)
+stay()
 """
 
 # Is told why, and gets no socket.
@@ -146,6 +163,7 @@ class Hostile:
                              ("null", "it is no UDP socket"), ("unbound", "it is not bound"), ("tcp", "it is no UDP socket"),
                              ("six", "it is no UDP socket"), ("bound", "it is not bound"), ("many", "gives no socket")):
             self.case(f"who has the port gives {what}", self.gives, what, wanted)
+        self.case("a member takes all sockets that it gets", self.hoards)
         self.case("a stranger claims another's numbers", self.claims, MALLORY)
         self.case("a member claims another's numbers", self.claims, CAROL, "asks")
 
@@ -174,6 +192,14 @@ class Hostile:
         for _ in range(2):
             self.start(MALLORY, CALLER, ALICE).says("ready")
         self.people.whole(self.people.pair(BOB))
+        self.people.flowing(holder)
+
+    def hoards(self):
+        holder = self.people.flows(ALICE)
+        self.start(CAROL, HOARDER, ALICE).says("ready", 90)
+        self.people.flowing(holder)
+        self.people.whole(self.people.pair(ALICE))
+        self.people.whole(self.people.pair(BOB, program=PATIENT))
         self.people.flowing(holder)
 
     def gives(self, what, wanted):

@@ -106,7 +106,7 @@ class People:
     def start(self, host, uid, argv, domain=None, **env):
         return Person(self, host, uid, argv, domain, **env)
 
-    def server(self, uid, program="ibv_rc_pingpong", family="IPv4", n=300, domain=True, host=0):
+    def server(self, uid, program="ibv_rc_pingpong", family="IPv4", n=100, domain=True, host=0):
         """A server whose client is to be started: (process, argv of the client). PATIENT waits for long before it gives up, as it
         must while neighbours change and the machine is loaded."""
         self.port += 1
