@@ -30,6 +30,7 @@ enum weight {
 };
 
 #define AGAIN_NS                           10000000ull /* between two kept occurrences of one reason and kind */
+#define AGAIN_FACT_NS                      100000000ull /* of facts, which packets of strangers can cause */
 #define DETAIL_NS                          10000000ull /* a fact and the failure that it explains */
 #define NOBODY                             (-1)
 #define PATIENCE                           200 /* turns of waiting for another thread, before the naps */
@@ -177,7 +178,7 @@ static bool is_due(struct vb_failure_origin origin, enum vb_reason reason)
 	uint64_t now = vb_clock_ns();
 	uint64_t *last = &list.last_ns[origin.kind][row];
 
-	if (*last && now - *last < AGAIN_NS)
+	if (*last && now - *last < (origin.kind == VB_FAILURE_FACT ? AGAIN_FACT_NS : AGAIN_NS))
 		return false;
 	*last = now;
 	return true;

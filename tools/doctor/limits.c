@@ -67,7 +67,7 @@ void check_limits(void)
 	unsigned long long value;
 	bool good = check_descriptors() & check_sizes();
 
-	if (below(RLIMIT_MEMLOCK, 64ull << 20, &value))
+	if (below(RLIMIT_MEMLOCK, 64ull << 10, &value))
 		finding_note(
 			NULL,
 			"limits: %llu bytes may be locked (ulimit -l); verbatim locks nothing, but some programs test "
