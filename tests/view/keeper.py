@@ -93,13 +93,13 @@ class View:
         return dirs[0]
 
     def processes(self):
-        """Keeper and guard, the keeper first."""
+        """Keeper and standby, the keeper first."""
         found = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_running(pid)
                  and arguments(pid)[:3] == ["verbatim", "view", "--keep"] and arguments(pid)[3].startswith(self.place.runtime)]
         return sorted(found, key=lambda pid: parent(pid) in found)
 
     def pair(self):
-        return wait("keeper and guard", lambda: len(self.processes()) == 2 and self.processes())
+        return wait("keeper and standby", lambda: len(self.processes()) == 2 and self.processes())
 
     def start(self, *argv):
         process = self.place.start([self.place.verbatim, "run", "-q", *(argv or ("sleep", LASTING))])
@@ -268,15 +268,15 @@ def wakes(pid):
 
 
 def idle(view):
-    """Nothing changes: keeper and guard sleep. Their own writing is no change."""
+    """Nothing changes: keeper and standby sleep. Their own writing is no change."""
     view.start()
     view.expect_whole()
-    keeper, guard = view.pair()
+    keeper, standby = view.pair()
 
     def sleeps():
-        before = wakes(keeper) + wakes(guard)
+        before = wakes(keeper) + wakes(standby)
         time.sleep(1)
-        return wakes(keeper) + wakes(guard) - before <= 4
+        return wakes(keeper) + wakes(standby) - before <= 4
     wait("quiet", sleeps)
 
 
@@ -292,8 +292,8 @@ def cases(report, place, user):
     case("a view ends with its program", ends_with_program)
     case("a daemon without descriptors keeps it", ends_with_daemon)
     case("the keeper is killed", lambda view: kept_by_another(view, 0))
-    case("the guard is killed", lambda view: kept_by_another(view, 1))
-    case("program, keeper and guard are killed", all_killed)
+    case("the standby is killed", lambda view: kept_by_another(view, 1))
+    case("program, keeper and standby are killed", all_killed)
     case("a stale view of another namespace", stale_one)
     case("the tree is removed while it is used", removed_while_used)
     case("an idle view costs nothing", idle)

@@ -35,7 +35,7 @@ enum {
 	LOOK_MS = 10000,  /* between looks for users of which one is known */
 	BLIND_MS = 500,   /* where none has a descriptor */
 	GRACE_MS = 1000,  /* a script that starts one program after the other keeps its view */
-	PARENT_MS = 500,  /* between looks of a guard without a descriptor */
+	PARENT_MS = 500,  /* between looks of a standby without a descriptor */
 	WRITE_REST = 2,   /* so long, by the time that writing took, nothing is written */
 	COUNT_SHARE = 20, /* sums take at most a twentieth of the time */
 	NEVER = -1,
@@ -47,8 +47,8 @@ struct keeper {
 	bool removes; /* a user's view, which ends with its users */
 	int lock;
 	int signals;
-	pid_t guard_pid;
-	int guard; /* -1: no descriptor */
+	pid_t standby_pid;
+	int standby; /* -1: no descriptor */
 	struct changes changes;
 	struct view_users users;
 	/* When it is to be done next, in ms; NEVER. */
@@ -82,55 +82,55 @@ static void wait_for_parent(pid_t parent)
 		poll(&end, fd >= 0, fd >= 0 ? -1 : PARENT_MS);
 }
 
-/* The guard holds the keeper's lock as well, so that nobody comes in between. */
-static void be_guard(const char *dir, pid_t keeper)
+/* The standby holds the keeper's lock as well, so that nobody comes in between. */
+static void be_standby(const char *dir, pid_t keeper)
 {
 	char *const argv[] = {"verbatim", "view", "--keep", (char *)(size_t)dir, NULL};
 	char *const none[] = {NULL};
 
-	prctl(PR_SET_NAME, "verbatim-guard");
+	prctl(PR_SET_NAME, "verbatim-standby");
 	wait_for_parent(keeper);
 	execve("/proc/self/exe", argv, none);
 	_exit(EXIT_FAILURE);
 }
 
-static void guard_begin(struct keeper *k)
+static void standby_begin(struct keeper *k)
 {
 	sigset_t none;
 	pid_t own = getpid();
 
-	k->guard_pid = fork();
-	if (!k->guard_pid) {
+	k->standby_pid = fork();
+	if (!k->standby_pid) {
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		if (k->lock != KEEPER_LOCK)
 			dup2(k->lock, KEEPER_LOCK);
 		else
 			fcntl(KEEPER_LOCK, F_SETFD, 0);
-		be_guard(k->dir, own);
+		be_standby(k->dir, own);
 	}
-	k->guard = k->guard_pid > 0 ? (int)syscall(SYS_pidfd_open, k->guard_pid, 0) : -1;
-	if (k->guard >= 0)
-		fcntl(k->guard, F_SETFD, FD_CLOEXEC);
+	k->standby = k->standby_pid > 0 ? (int)syscall(SYS_pidfd_open, k->standby_pid, 0) : -1;
+	if (k->standby >= 0)
+		fcntl(k->standby, F_SETFD, FD_CLOEXEC);
 }
 
-static void guard_end(struct keeper *k)
+static void standby_end(struct keeper *k)
 {
-	if (k->guard_pid > 0) {
-		kill(k->guard_pid, SIGKILL);
-		waitpid(k->guard_pid, NULL, 0);
+	if (k->standby_pid > 0) {
+		kill(k->standby_pid, SIGKILL);
+		waitpid(k->standby_pid, NULL, 0);
 	}
-	if (k->guard >= 0)
-		close(k->guard);
-	k->guard_pid = 0;
-	k->guard = -1;
+	if (k->standby >= 0)
+		close(k->standby);
+	k->standby_pid = 0;
+	k->standby = -1;
 }
 
-/* The guard was killed. */
-static void guard_again(struct keeper *k)
+/* The standby was killed. */
+static void standby_again(struct keeper *k)
 {
-	guard_end(k);
-	guard_begin(k);
+	standby_end(k);
+	standby_begin(k);
 }
 
 /*
@@ -152,7 +152,7 @@ static bool still_ours(struct keeper *k)
 		return true;
 	dup3(lock, k->lock, O_CLOEXEC);
 	close(lock);
-	guard_again(k); /* the guard has the lock that is gone */
+	standby_again(k); /* the standby has the lock that is gone */
 	return true;
 }
 
@@ -248,7 +248,7 @@ static bool wait_for_work(struct keeper *k)
 		{.fd = k->signals, .events = POLLIN},
 		{.fd = k->changes.route, .events = POLLIN},
 		{.fd = k->changes.notify, .events = POLLIN},
-		{.fd = k->guard, .events = POLLIN},
+		{.fd = k->standby, .events = POLLIN},
 	};
 	int n = FIXED + k->users.count;
 
@@ -263,7 +263,7 @@ static bool wait_for_work(struct keeper *k)
 	if (fds[2].revents)
 		files_changed(k, changes_files(&k->changes));
 	if (fds[3].revents)
-		guard_again(k);
+		standby_again(k);
 	for (int i = FIXED; i < n; i++) {
 		if (fds[i].revents)
 			sooner(&k->look_at, now_ms());
@@ -316,7 +316,7 @@ static void keep(struct keeper *k)
 
 int keeper_run(const char *dir)
 {
-	struct keeper k = {.dir = dir, .removes = true, .lock = KEEPER_LOCK, .guard = -1};
+	struct keeper k = {.dir = dir, .removes = true, .lock = KEEPER_LOCK, .standby = -1};
 
 	if (!view_lock_holds(k.lock, dir, VIEW_KEEPER))
 		k.lock = view_lock(dir, VIEW_KEEPER, 0);
@@ -324,16 +324,16 @@ int keeper_run(const char *dir)
 		return EXIT_SUCCESS; /* there is one, or nothing to keep */
 	fcntl(k.lock, F_SETFD, FD_CLOEXEC);
 	prctl(PR_SET_NAME, "verbatim-keeper");
-	guard_begin(&k);
+	standby_begin(&k);
 	keep(&k);
-	guard_end(&k);
+	standby_end(&k);
 	close(k.lock);
 	return EXIT_SUCCESS;
 }
 
 int keeper_follow(const char *dir)
 {
-	struct keeper k = {.dir = dir, .lock = -1, .guard = -1};
+	struct keeper k = {.dir = dir, .lock = -1, .standby = -1};
 
 	keep(&k);
 	return EXIT_SUCCESS;

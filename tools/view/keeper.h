@@ -17,7 +17,7 @@ enum { KEEPER_LOCK = 3 };
 
 /*
  * Is the keeper of a user's view until nobody uses the view, or until SIGTERM. Beside it there is a
- * second process, the guard, which continues its work if it is killed; and it replaces the guard if
+ * second process, the standby, which continues its work if it is killed; and it replaces the standby if
  * that is killed. Returns the exit status.
  */
 int keeper_run(const char *dir);
