@@ -88,7 +88,7 @@ static void be_standby(const char *dir, pid_t keeper)
 	char *const argv[] = {"verbatim", "view", "--keep", (char *)(size_t)dir, NULL};
 	char *const none[] = {NULL};
 
-	prctl(PR_SET_NAME, "verbatim-standby");
+	prctl(PR_SET_NAME, "vb-view-standby");
 	wait_for_parent(keeper);
 	execve("/proc/self/exe", argv, none);
 	_exit(EXIT_FAILURE);
@@ -323,7 +323,7 @@ int keeper_run(const char *dir)
 	if (k.lock < 0)
 		return EXIT_SUCCESS; /* there is one, or nothing to keep */
 	fcntl(k.lock, F_SETFD, FD_CLOEXEC);
-	prctl(PR_SET_NAME, "verbatim-keeper");
+	prctl(PR_SET_NAME, "vb-view-keeper");
 	standby_begin(&k);
 	keep(&k);
 	standby_end(&k);
