@@ -264,6 +264,19 @@ def living(bench):
     check(code == 0 and "has ended with status 1" in out, f"status {code}:\n{out}{err}")
 
 
+def both_ends(bench):
+    """What the responder knows is told with the completion of the requester."""
+    ends = socket.socketpair()
+    processes = [bench.start("range", role, end) for role, end in zip(("active", "passive"), ends)]
+    for end in ends:
+        end.close()
+    for process in processes:
+        process.communicate(timeout=PATIENCE)
+    code, out, err = bench.explain(str(processes[0].pid))
+    check(code == 0 and re.search(rf"the other end, process {processes[1].pid} \(planted\), says: 0x403 RKEY_RANGE\n +qp 0x", out),
+          f"status {code}:\n{out}{err}")
+
+
 def hanging(bench):
     process, mine = alone(bench, "hammers", stdout=subprocess.PIPE)
     process.stdout.read(1)
@@ -365,6 +378,7 @@ def main():
         report.case("no runtime directory: no journal, but a report", lambda: no_place(bench))
         report.case("explain: a process that was aborted", lambda: aborted(bench))
         report.case("explain: a process that lives, and then has ended", lambda: living(bench))
+        report.case("explain: what the other end knows", lambda: both_ends(bench))
         report.case("explain: a process that posts to a full queue for ever", lambda: hanging(bench))
         report.case("explain: processes without a journal", lambda: nothing_known(bench))
         report.case("explain: forged journals", lambda: forged(bench))

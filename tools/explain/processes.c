@@ -11,6 +11,7 @@
 
 #include "base/reason.h"
 #include "explain/journals.h"
+#include "explain/other_side.h"
 
 static void clock_time(uint64_t ns, char text[16])
 {
@@ -112,8 +113,10 @@ int process_explain(int pid)
 		return EXIT_FAILURE;
 	}
 	print_state(&j);
-	for (unsigned int i = 0; i < j.count; i++)
+	for (unsigned int i = 0; i < j.count; i++) {
 		print_record(&j.records[i]);
+		other_side_print(pid, &j.records[i]);
+	}
 	print_cures(&j);
 	return EXIT_SUCCESS;
 }
