@@ -15,6 +15,7 @@
 #include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/xrc.h"
 
 enum { BYTES = 8192 };
 
@@ -71,14 +72,7 @@ static void make_queues(void)
 		.fd = -1,
 		.oflags = O_CREAT,
 	};
-	struct ibv_srq_init_attr_ex srq_attr = {
-		.attr = {.max_wr = 4, .max_sge = 1},
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
-		.srq_type = IBV_SRQT_XRC,
-		.pd = r.pd,
-		.cq = r.cq,
-	};
+	struct ibv_srq_init_attr_ex srq_attr = xrc_srq_attr(&r, NULL);
 
 	qp = ibv_create_qp(r.pd, &qp_attr);
 	cntr = ibv_create_comp_cntr(r.context, &cntr_attr);

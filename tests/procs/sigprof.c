@@ -95,28 +95,10 @@ static void play(int sock, bool sends)
 	CHECK_SAY(!astray, "%d of %d signals ran on another thread", (int)astray, (int)signals);
 }
 
-static int sender(int sock, void *unused)
-{
-	(void)unused;
-	play(sock, true);
-	return 0;
-}
-
-static int receiver(int sock, void *unused)
-{
-	(void)unused;
-	play(sock, false);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
-	struct process a, b;
-
 	messages = argc > 1 ? strtoull(argv[1], NULL, 0) : 100000;
 	watchdog(120);
-	process_start_pair(&a, sender, &b, receiver, NULL);
-	process_expect_success(&a, 110000);
-	process_expect_success(&b, PROCESS_PATIENCE_MS);
+	stream_between(play);
 	return 0;
 }

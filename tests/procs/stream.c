@@ -3,6 +3,7 @@
 #include "procs/stream.h"
 
 #include "support/check.h"
+#include "support/process.h"
 
 /* Receive buffers, then areas for WRITEs, then where the sender READs to. */
 enum { MESSAGE = 256, RECEIVES = 32, WRITE_SLOTS = 16, WRITE_SIZE = 8192 };
@@ -126,4 +127,27 @@ void stream_receive(struct stream *stream)
 				     number);
 		CHECK_ZERO(ep_recv(ep, wc.wr_id, send_slot(number), MESSAGE));
 	}
+}
+
+typedef void (*play_function)(int sock, bool sends);
+
+static int sender(int sock, void *play)
+{
+	(*(play_function *)play)(sock, true);
+	return 0;
+}
+
+static int receiver(int sock, void *play)
+{
+	(*(play_function *)play)(sock, false);
+	return 0;
+}
+
+void stream_between(void (*play)(int sock, bool sends))
+{
+	struct process a, b;
+
+	process_start_pair(&a, sender, &b, receiver, &play);
+	process_expect_success(&a, 110000);
+	process_expect_success(&b, PROCESS_PATIENCE_MS);
 }

@@ -29,4 +29,7 @@ void stream_prepare(struct endpoint *ep);
 void stream_send(struct stream *stream);
 void stream_receive(struct stream *stream);
 
+/* Two processes that play(), one of which sends; waits for the end of both. */
+void stream_between(void (*play)(int sock, bool sends));
+
 #endif

@@ -127,19 +127,14 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 		   run->psn, vb_reason_name(reason));
 }
 
-#define ENVIRONMENT                                                                             \
-	.link.reserve = link_reserve, .link.commit = link_commit, .queue.timer = set_timer,     \
-	.queue.now = now, .memory.gather_check = memory_gather_check,                           \
-	.memory.gather = memory_gather, .memory.scatter_response = memory_scatter_response,     \
-	.queue.send_done = send_done, .queue.srq_enter = memory_srq_enter,                      \
-	.queue.recv_take = recv_take, .queue.recv_untake = recv_untake,                         \
-	.queue.recv_scatter = memory_recv_scatter, .queue.recv_done = recv_done,                \
-	.memory.remote_check = memory_remote_check, .memory.remote_write = memory_remote_write, \
-	.memory.remote_read = memory_remote_read, .memory.remote_atomic = memory_remote_atomic, \
-	.memory.remote_atomic_write = memory_remote_atomic_write,                               \
-	.memory.remote_flush = memory_remote_flush, .memory.invalidate = memory_invalidate,     \
-	.memory.bind = memory_bind, .queue.event = raise_event,                                 \
-	.queue.state_changed = state_changed, .queue.drop = drop, .queue.explain = explain
+#define ENVIRONMENT                                                                                \
+	PROTOCOL_MEMORY, .memory.bind = memory_bind, .queue.srq_enter = memory_srq_enter,          \
+			 .link.reserve = link_reserve, .link.commit = link_commit,                 \
+			 .queue.timer = set_timer, .queue.now = now, .queue.send_done = send_done, \
+			 .queue.recv_take = recv_take, .queue.recv_untake = recv_untake,           \
+			 .queue.recv_done = recv_done, .queue.event = raise_event,                 \
+			 .queue.state_changed = state_changed, .queue.drop = drop,                 \
+			 .queue.explain = explain
 
 const struct vb_env sim_env = {ENVIRONMENT};
 const struct vb_env sim_env_direct = {ENVIRONMENT, .link.direct = memory_direct,

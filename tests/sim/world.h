@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "oracle.h"
+#include "support/protocol_memory.h"
 #include "transport/access.h"
 #include "transport/tqp.h"
 
@@ -220,28 +221,7 @@ void endpoint_post(struct sim_side *s);
 void endpoint_post_recv(struct sim_side *s, unsigned int count);
 
 /* memory.c */
-enum vb_reason memory_gather_check(struct vb_tqp *qp, struct vb_send_wqe *wqe);
-enum vb_reason memory_gather(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset, void *dst,
-			     uint32_t length);
-enum vb_reason memory_scatter_response(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset,
-				       const void *src, uint32_t length);
 enum vb_reason memory_srq_enter(struct vb_tqp *qp, uint32_t srqn);
-enum vb_reason memory_recv_scatter(struct vb_tqp *qp, struct vb_recv_wqe *wqe, uint64_t offset,
-				   const void *src, uint32_t length);
-enum vb_reason memory_remote_check(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length,
-				   uint32_t need);
-enum vb_reason memory_remote_write(struct vb_tqp *qp, uint32_t rkey, uint64_t va, const void *src,
-				   uint32_t length);
-enum vb_reason memory_remote_read(struct vb_tqp *qp, uint32_t rkey, uint64_t va, void *dst,
-				  uint32_t length);
-enum vb_reason memory_remote_atomic(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
-				    bool compare_swap, uint64_t swap_add, uint64_t compare,
-				    uint64_t *original);
-enum vb_reason memory_remote_atomic_write(struct vb_tqp *qp, uint32_t rkey, uint64_t va,
-					  const void *value);
-enum vb_reason memory_remote_flush(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length,
-				   uint32_t type, bool whole);
-enum vb_reason memory_invalidate(struct vb_tqp *qp, uint32_t key);
 enum vb_reason memory_bind(struct vb_tqp *qp, const struct vb_send_wqe *wqe);
 enum vb_direct memory_direct(struct vb_tqp *qp, struct vb_send_wqe *wqe);
 bool memory_direct_waits(struct vb_tqp *qp, const struct vb_send_wqe *wqe, bool two_sided);

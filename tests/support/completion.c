@@ -79,6 +79,13 @@ void completion_none(struct ibv_cq *cq, unsigned int ms)
 	check_failed(__FILE__, __LINE__, "a completion where none was expected");
 }
 
+bool readable(int fd, int ms)
+{
+	struct pollfd poller = {.fd = fd, .events = POLLIN};
+
+	return poll(&poller, 1, ms) == 1 && poller.revents & POLLIN;
+}
+
 int event_next(struct ibv_context *context, unsigned int ms)
 {
 	struct pollfd readable = {.fd = context->async_fd, .events = POLLIN};

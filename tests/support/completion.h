@@ -30,6 +30,8 @@ void completion_none(struct ibv_cq *cq, unsigned int ms);
 
 void completion_print(const struct ibv_wc *wc);
 
+/* Whether a descriptor, of a channel or of asynchronous events, becomes readable within the time. */
+bool readable(int fd, int ms);
 /* The next asynchronous event within the time, acknowledged; -1: none came. */
 int event_next(struct ibv_context *context, unsigned int ms);
 

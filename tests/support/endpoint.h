@@ -145,6 +145,8 @@ void resources_open(struct resources *resources, int cqe, bool with_channel);
 /* From now on the address of endpoints is this one of the port's GIDs; the first one otherwise. */
 void resources_use_gid(struct resources *resources, int gid_index);
 void resources_close(struct resources *resources);
+/* One message between two endpoints that are made for it and closed: everything works. */
+void resources_try(struct resources *resources);
 
 /* Opening. */
 struct ep_config ep_defaults(enum ibv_qp_type type);

@@ -226,3 +226,17 @@ bool ep_wait_event(struct endpoint *ep, enum ibv_event_type type, int ms)
 			return true;
 	return false;
 }
+
+void resources_try(struct resources *resources)
+{
+	struct endpoint here, there;
+
+	ep_open_on(&here, resources, NULL, NULL, 4096);
+	ep_open_on(&there, resources, NULL, NULL, 4096);
+	ep_link(&here, &there);
+	CHECK_ZERO(ep_recv(&there, 1, 0, 64));
+	CHECK_ZERO(ep_send(&here, 2, 0, 64, 0));
+	completion_expect(resources->cq, 1, IBV_WC_SUCCESS, NULL);
+	ep_close(&here);
+	ep_close(&there);
+}

@@ -47,6 +47,13 @@ struct ibv_qp_attr qp_attr_within(struct ibv_context *ctx, uint32_t dest)
 	return attr;
 }
 
+void qp_link_self(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = qp_attr_within(qp->context, qp->qp_num);
+
+	CHECK_ZERO(qp_bring_to(qp, &attr, IBV_QPS_RTS));
+}
+
 void qp_move(struct ibv_qp *qp, enum ibv_qp_state to)
 {
 	struct ibv_qp_attr attr = {.qp_state = to};

@@ -26,6 +26,8 @@ int qp_bring_to(struct ibv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_s
  */
 struct ibv_qp_attr qp_attr_within(struct ibv_context *ctx, uint32_t dest);
 
+/* From RESET to RTS, connected to itself; ends the test on failure. */
+void qp_link_self(struct ibv_qp *qp);
 /* One step that needs no other attribute (RESET, ERR, SQD, SQD to RTS); ends the test on failure. */
 void qp_move(struct ibv_qp *qp, enum ibv_qp_state to);
 /* The state that ibv_query_qp(3) gives. */

@@ -30,16 +30,24 @@ struct ibv_xrcd *xrc_domain(struct ibv_context *context, const char *path, int o
 	return xrcd;
 }
 
-void xrc_queue_open(struct xrc_queue *queue, struct resources *resources, struct ibv_xrcd *xrcd)
+struct ibv_srq_init_attr_ex xrc_srq_attr(const struct resources *resources, struct ibv_xrcd *xrcd)
 {
-	struct ibv_srq_init_attr_ex attr = {
-		.attr = {.max_wr = 64, .max_sge = 1},
+	return (struct ibv_srq_init_attr_ex){
+		.attr = {.max_wr = 4, .max_sge = 1},
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
+		.pd = resources->pd,
+		.cq = resources->cq,
 		.xrcd = xrcd,
 	};
+}
 
+void xrc_queue_open(struct xrc_queue *queue, struct resources *resources, struct ibv_xrcd *xrcd)
+{
+	struct ibv_srq_init_attr_ex attr = xrc_srq_attr(resources, xrcd);
+
+	attr.attr.max_wr = 64;
 	memset(queue, 0, sizeof(*queue));
 	queue->resources = resources;
 	queue->pd = attr.pd = ibv_alloc_pd(resources->context);

@@ -30,6 +30,8 @@ struct xrc_target {
 
 /* The domain of the file `path` (O_CREAT), or a private one (NULL). */
 struct ibv_xrcd *xrc_domain(struct ibv_context *context, const char *path, int oflags);
+/* For a small queue of the resources' domain and completion queue. */
+struct ibv_srq_init_attr_ex xrc_srq_attr(const struct resources *resources, struct ibv_xrcd *xrcd);
 void xrc_queue_open(struct xrc_queue *queue, struct resources *resources, struct ibv_xrcd *xrcd);
 void xrc_queue_close(struct xrc_queue *queue);
 struct xrc_target xrc_target(const struct xrc_queue *queue);

@@ -4,7 +4,6 @@
  * Which event a fault raises: error_matrix.c. Here IBV_EVENT_QP_LAST_WQE_REACHED is the source.
  */
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,13 +12,6 @@
 
 #include "support/check.h"
 #include "support/endpoint.h"
-
-static bool readable(int fd, int ms)
-{
-	struct pollfd poller = {.fd = fd, .events = POLLIN};
-
-	return poll(&poller, 1, ms) == 1 && poller.revents & POLLIN;
-}
 
 /* A queue pair with an SRQ that went to error: one event for it is under way. */
 static void open_with_event(struct endpoint *ep)

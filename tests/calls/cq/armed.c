@@ -5,7 +5,6 @@
  * of, or that nobody has looked for, raise none. So programs that arm and then poll get no event
  * for what they find, and none that polls until there is nothing, arms and waits can miss an entry.
  */
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -53,13 +52,6 @@ static void cq_create(struct stage *s)
 		CHECK(ibv_modify_cq(s->cq, &moderate) == 0);
 }
 
-static void connect_to_itself(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = qp_attr_within(ctx, qp->qp_num);
-
-	CHECK(!qp_bring_to(qp, &attr, IBV_QPS_RTS));
-}
-
 static void stage_open(struct stage *s, enum kind kind)
 {
 	struct ibv_srq_init_attr shared = {.attr = {.max_wr = 64, .max_sge = 1}};
@@ -80,7 +72,7 @@ static void stage_open(struct stage *s, enum kind kind)
 	init.recv_cq = s->cq;
 	init.srq = s->srq;
 	CHECK(s->qp = ibv_create_qp(pd, &init));
-	connect_to_itself(s->qp);
+	qp_link_self(s->qp);
 }
 
 static void stage_close(struct stage *s)
@@ -151,19 +143,12 @@ static void take_all(struct stage *s, int want)
 	EXPECT_EQ(got, want);
 }
 
-static bool readable(struct stage *s, int ms)
-{
-	struct pollfd poller = {.fd = s->channel->fd, .events = POLLIN};
-
-	return poll(&poller, 1, ms) == 1 && poller.revents & POLLIN;
-}
-
 static void take_event(struct stage *s)
 {
 	struct ibv_cq *cq = NULL;
 	void *context;
 
-	if (!EXPECT_SAY(readable(s, EP_WAIT_MS), "no event came"))
+	if (!EXPECT_SAY(readable(s->channel->fd, EP_WAIT_MS), "no event came"))
 		return;
 	EXPECT_EQ(ibv_get_cq_event(s->channel, &cq, &context), 0);
 	EXPECT(cq == s->cq);
@@ -220,10 +205,10 @@ static void play(struct stage *s, const char *steps)
 		else if (*steps == 'E')
 			take_event(s);
 		else
-			EXPECT_SAY(!readable(s, EP_QUIET_MS), "an event, %zu steps before the end",
-				   strlen(steps));
+			EXPECT_SAY(!readable(s->channel->fd, EP_QUIET_MS),
+				   "an event, %zu steps before the end", strlen(steps));
 	}
-	EXPECT_SAY(!readable(s, 0), "an event at the end");
+	EXPECT_SAY(!readable(s->channel->fd, 0), "an event at the end");
 }
 
 int main(int argc, char **argv)

@@ -4,7 +4,6 @@
  * acknowledgement before destruction, several queues on one channel.
  */
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -27,13 +26,6 @@ struct source {
 	struct ibv_qp *qp;
 };
 
-static void source_connect(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = qp_attr_within(ctx, qp->qp_num);
-
-	CHECK(!qp_bring_to(qp, &attr, IBV_QPS_RTS));
-}
-
 static void source_open(struct source *source, struct ibv_comp_channel *channel, int vector)
 {
 	struct ibv_qp_init_attr init = {
@@ -50,7 +42,7 @@ static void source_open(struct source *source, struct ibv_comp_channel *channel,
 	init.recv_cq = source->cq;
 	source->qp = ibv_create_qp(pd, &init);
 	CHECK(source->qp);
-	source_connect(source->qp);
+	qp_link_self(source->qp);
 }
 
 static void source_close(struct source *source)
@@ -92,13 +84,6 @@ static int drain(struct source *source)
 	while ((n = ibv_poll_cq(source->cq, 16, wc)) > 0)
 		got += n;
 	return got;
-}
-
-static bool readable(int fd, int ms)
-{
-	struct pollfd poller = {.fd = fd, .events = POLLIN};
-
-	return poll(&poller, 1, ms) == 1 && poller.revents & POLLIN;
 }
 
 /* Takes an event that must be there, names the source, and acknowledges it. */
@@ -198,7 +183,7 @@ static void solicited(struct source *source)
 	EXPECT_EQ(drain(source), 1);
 	attr.qp_state = IBV_QPS_RESET;
 	CHECK(!ibv_modify_qp(source->qp, &attr, IBV_QP_STATE));
-	source_connect(source->qp);
+	qp_link_self(source->qp);
 }
 
 static void nonblocking(struct source *source)

@@ -67,15 +67,7 @@ static void queues(void)
 {
 	struct ibv_srq_init_attr plain = {.attr = {.max_wr = 4, .max_sge = 1}};
 	struct ibv_xrcd *xrcd = xrc_domain(resources.context, NULL, O_CREAT);
-	struct ibv_srq_init_attr_ex attr = {
-		.attr = {.max_wr = 4, .max_sge = 1},
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
-		.srq_type = IBV_SRQT_XRC,
-		.pd = resources.pd,
-		.cq = resources.cq,
-		.xrcd = xrcd,
-	};
+	struct ibv_srq_init_attr_ex attr = xrc_srq_attr(&resources, xrcd);
 	struct ibv_qp_init_attr qp = {
 		.send_cq = resources.cq, .recv_cq = resources.cq, .qp_type = IBV_QPT_RC};
 	struct xrc_queue one, two;

@@ -97,6 +97,18 @@ static void contact_make(struct end *end, uint32_t engine, struct contact *c)
 	assert_true(vb_peer_alive(c->ch->peer));
 }
 
+/* A new end and a new child in contact; the engine of the contact. */
+static uint32_t contact_open(struct end *end, struct contact *c)
+{
+	uint32_t engine;
+
+	child_start(&c->child, target, NULL);
+	end_start(end);
+	engine = end_engine(end);
+	contact_make(end, engine, c);
+	return engine;
+}
+
 static void expect_death(struct end *end, uint32_t engine, struct contact *c, int64_t since,
 			 int64_t bound)
 {
@@ -128,11 +140,8 @@ static void test_killed(void **state)
 	struct end end;
 
 	(void)state;
-	child_start(&c.child, target, NULL);
-	end_start(&end);
-	uint32_t engine = end_engine(&end);
+	uint32_t engine = contact_open(&end, &c);
 
-	contact_make(&end, engine, &c);
 	child_kill(&c.child);
 	int64_t now = end_clock();
 
@@ -152,11 +161,8 @@ static void test_dead_before(void **state)
 	struct end end;
 
 	(void)state;
-	child_start(&c.child, target, NULL);
-	end_start(&end);
-	uint32_t engine = end_engine(&end);
+	uint32_t engine = contact_open(&end, &c);
 
-	contact_make(&end, engine, &c);
 	child_kill(&c.child);
 	assert_true(end_await(&end.deaths, 1, 2000));
 	end_close(&end, c.ch);
@@ -179,11 +185,8 @@ static void test_killed_with_child(void **state)
 	struct end end;
 
 	(void)state;
-	child_start(&c.child, target, NULL);
-	end_start(&end);
-	uint32_t engine = end_engine(&end);
+	uint32_t engine = contact_open(&end, &c);
 
-	contact_make(&end, engine, &c);
 	tell(c.child.sock, 1);
 	pid_t grandchild = (pid_t)hear(c.child.sock);
 	child_kill(&c.child);
@@ -200,11 +203,8 @@ static void test_exec(void **state)
 	struct end end;
 
 	(void)state;
-	child_start(&c.child, target, NULL);
-	end_start(&end);
-	uint32_t engine = end_engine(&end);
+	uint32_t engine = contact_open(&end, &c);
 
-	contact_make(&end, engine, &c);
 	int64_t now = end_clock();
 
 	tell(c.child.sock, 2);
@@ -257,11 +257,8 @@ static void test_exec_with_child(void **state)
 	struct end end;
 
 	(void)state;
-	child_start(&c.child, target, NULL);
-	end_start(&end);
-	uint32_t engine = end_engine(&end);
+	contact_open(&end, &c);
 
-	contact_make(&end, engine, &c);
 	tell(c.child.sock, 1);
 	pid_t grandchild = (pid_t)hear(c.child.sock);
 

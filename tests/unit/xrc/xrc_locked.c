@@ -22,15 +22,7 @@ static struct ibv_xrcd *xrcd;
 
 static struct ibv_srq *srq_make(void)
 {
-	struct ibv_srq_init_attr_ex attr = {
-		.attr = {.max_wr = 1, .max_sge = 1},
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
-		.srq_type = IBV_SRQT_XRC,
-		.pd = resources.pd,
-		.cq = resources.cq,
-		.xrcd = xrcd,
-	};
+	struct ibv_srq_init_attr_ex attr = xrc_srq_attr(&resources, xrcd);
 
 	return ibv_create_srq_ex(resources.context, &attr);
 }
