@@ -114,11 +114,11 @@ FOLD uint32_t vb_crc_fold(uint32_t reg, const uint8_t *data, size_t length)
 
 static inline FOLD_WIDE __m512i move_wide(__m512i block, __m512i by, __m512i next)
 {
-	const int sum_of_three = 0x96; /* exclusive or */
+	enum { SUM_OF_THREE = 0x96 }; /* exclusive or; a constant without optimization, too */
 
 	return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(block, by, FIRST_HALF),
 					 _mm512_clmulepi64_epi128(block, by, SECOND_HALF), next,
-					 sum_of_three);
+					 SUM_OF_THREE);
 }
 
 static inline FOLD_WIDE __m512i every(uint64_t first, uint64_t second)
