@@ -407,6 +407,8 @@ static int judge(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, str
 	int err;
 
 	*c = (struct change){0};
+	if (qp->kind->pull)
+		qp->kind->pull(qp);
 	err = transition_check(qp, attr, mask, c);
 	if (!err)
 		err = values_check(qp, attr, mask);
@@ -453,8 +455,6 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 		return err;
 	mask &= ~other_half(qp->u.qp.qp_type);
 	vb_lock_take(&qp->engine->lock);
-	if (qp->kind->pull)
-		qp->kind->pull(qp);
 	err = judge_and_open(qp, attr, mask, &c);
 	if (!err)
 		err = link_prepare(qp, attr, mask, &c);

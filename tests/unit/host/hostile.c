@@ -365,7 +365,7 @@ static void puppet_drop(struct puppet *p)
 	vb_shared_unmap(p->page, sizeof(*p->page));
 }
 
-static void expect_condemned(struct fixture *f, struct puppet *p)
+static void expect_rejected(struct fixture *f, struct puppet *p)
 {
 	struct vb_control msg;
 	int sock;
@@ -395,7 +395,7 @@ static void test_impossible_engine(void **state)
 	send_message(p.sock, VB_CONTROL_OPEN,
 		     (struct vb_control){.from_engine = VB_MAX_ENGINES, .to_engine = f->engine},
 		     &ring, 1);
-	expect_condemned(f, &p);
+	expect_rejected(f, &p);
 	assert_int_equal(atomic_load(&f->end.ups), 0);
 	vb_descriptor_close(ring);
 	vb_shared_unmap(map, sizeof(struct vb_ring_half));
@@ -408,7 +408,7 @@ static void test_unknown_type(void **state)
 
 	puppet_make(f, &p);
 	send_message(p.sock, (enum vb_control_type)99, (struct vb_control){0}, NULL, 0);
-	expect_condemned(f, &p);
+	expect_rejected(f, &p);
 }
 
 static void test_open_without_ring(void **state)
@@ -418,7 +418,7 @@ static void test_open_without_ring(void **state)
 
 	puppet_make(f, &p);
 	send_message(p.sock, VB_CONTROL_OPEN, (struct vb_control){.to_engine = f->engine}, NULL, 0);
-	expect_condemned(f, &p);
+	expect_rejected(f, &p);
 	assert_int_equal(atomic_load(&f->end.ups), 0);
 }
 
@@ -437,7 +437,7 @@ static void test_accept_with_bad_ring(void **state)
 	assert_int_equal(msg.type, VB_CONTROL_OPEN);
 	vb_descriptor_close(ring);
 	send_message(p.sock, VB_CONTROL_ACCEPT, (struct vb_control){.to_id = msg.from_id}, &bad, 1);
-	expect_condemned(f, &p);
+	expect_rejected(f, &p);
 	assert_int_equal(atomic_load(&f->end.ups), 0);
 	close(bad);
 }
