@@ -71,8 +71,10 @@ static bool view_has(const char *file)
 	length = syscall(SYS_readlinkat, AT_FDCWD, path, link, sizeof(link) - 1);
 	if (length >= 0)
 		return !begins(link, "/sys/") && !begins(link, "/dev/infiniband/");
-	return errno == EINVAL /* there, and no link */ ||
-	       syscall(SYS_faccessat, AT_FDCWD, file, F_OK) != 0;
+	if (errno == ENOENT) /* looked for where it is missing */
+		return syscall(SYS_faccessat, AT_FDCWD, file, F_OK) != 0;
+	/* There, and no link. Another user, which the program may have become, cannot enter. */
+	return errno == EINVAL;
 }
 
 static enum node node_of(const char *text)

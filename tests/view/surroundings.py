@@ -175,16 +175,25 @@ for d in real_0 {name}; do
 done
 chmod -R a+rX {self.place.dir}/class
 mount --bind {self.place.dir}/class /sys/class
+mkdir {self.place.dir}/class/dev
+mount -t tmpfs none {self.place.dir}/class/dev
+cd {self.place.dir}/class/dev
+for f in null zero full random urandom tty; do : > $f; mount --bind /dev/$f $f; done
+mkdir infiniband; : > infiniband/real7; mount --bind /dev/zero infiniband/real7
+mount --rbind . /dev
+cd /
 """
         show = f"cat /sys/class/infiniband/{name}/ports/1/state /sys/class/infiniband/real_0/ports/1/state; cd /sys/class/infiniband; " \
-               "for d in *; do echo $d; done | sort | tr '\\n' ' '"
+               "for d in *; do echo $d; done | sort | tr '\\n' ' '; echo; stat -L -c %t:%T /dev/infiniband/real7 /dev/infiniband/uverbs_*"
         try:
             for how in ("--view=preload", "--view=namespace"):
                 # The keeper of another mount namespace would show what is real there.
                 out, err = self.alone(setup, self.place.verbatim, "run", how, "sh", "-c", show,
                                       env={"VERBATIM_RUNTIME_DIR": self.place.folder("real" + how)})
                 subprocess.run(["rm", "-rf", f"{self.place.dir}/class"], check=True)
-                first, second, names = (out.split("\n") + ["", ""])[:3]
+                first, second, names, *files = out.splitlines() + ["", "", ""]
+                if files[:2] != ["1:5", "1:3"]:
+                    raise Failure(f"{how}: device files of the real adapter and of ours: {out!r} {err!r}")
                 # What the machine has is never hidden, not by ours either.
                 if (first, second) != ("9: REAL", "9: REAL") or not {name, "real_0"} <= set(names.split()) or err:
                     raise Failure(f"{how}: {out!r} {err!r}")

@@ -78,6 +78,7 @@ static int put_old(const char *name, const char *dir)
 	return err ? err : bind_to(name, to);
 }
 
+/* An entry of the view: a directory, or a link, which a device file is. */
 static int put_new(const char *name, const char *dir, const char *view)
 {
 	char from[PATH_MAX];
@@ -85,16 +86,28 @@ static int put_new(const char *name, const char *dir, const char *view)
 
 	if (!join(from, view, name) || !join(to, dir, name))
 		return -ENAMETOOLONG;
+	if (!is_dir(from))
+		return copy_link(from, to);
 	if (mkdir(to, 0755))
 		return -errno;
 	return bind_to(from, to);
 }
 
-static bool view_has(const char *view, const char *name)
+/* Whether the view has an entry of its own; a link to what is at its place stands for that. */
+static bool view_has(const char *view, const char *name, const char *dir)
 {
 	char path[PATH_MAX];
+	char target[PATH_MAX];
+	char real[PATH_MAX];
+	ssize_t length;
 
-	return join(path, view, name) && is_dir(path);
+	if (!join(path, view, name))
+		return false;
+	length = readlink(path, target, sizeof(target) - 1);
+	if (length < 0)
+		return is_dir(path);
+	target[length] = '\0';
+	return join(real, dir, name) && strcmp(target, real) != 0;
 }
 
 /* Puts each entry of one of the two directories; of the old one those that the view has not. */
@@ -115,9 +128,9 @@ static int put_all(int list_fd, const char *dir, const char *view, bool old)
 		if (!strcmp(name, ".") || !strcmp(name, ".."))
 			continue;
 		if (old)
-			err = view_has(view, name) ? 0 : put_old(name, dir);
+			err = view_has(view, name, dir) ? 0 : put_old(name, dir);
 		else
-			err = view_has(view, name) ? put_new(name, dir, view) : 0;
+			err = view_has(view, name, dir) ? put_new(name, dir, view) : 0;
 		/* What cannot be bound (a file that is gone, a mount of its own) is left out. */
 		if (old)
 			err = 0;
@@ -168,10 +181,7 @@ static int assemble(const char *dir, const char *view, bool sealed)
 	return err;
 }
 
-/*
- * One directory of the machine. If the directories that the view has in there exist already, they
- * are covered; otherwise the whole is assembled.
- */
+/* One directory of the machine, with what the view has in there. */
 static int show(const char *root, const char *dir, bool sealed)
 {
 	char view[PATH_MAX];
@@ -212,6 +222,6 @@ int mounts_make(const char *view, const char **where, int sealed)
 	if (err)
 		return err;
 	*where = "/dev";
-	return is_dir("/dev/infiniband") ? cover(view, "/dev/infiniband")
-					 : show(view, "/dev", sealed);
+	/* With files of real adapters; those of the view are copied then, and not followed. */
+	return show(view, is_dir("/dev/infiniband") ? "/dev/infiniband" : "/dev", sealed);
 }

@@ -111,6 +111,21 @@ static void prepare_view(struct run *run, char *view, size_t size)
 	}
 }
 
+static void find_view_library(struct run *run, const char *libraries)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/" LIBRARY_VIEW, libraries);
+
+	if (run->view == RUN_VIEW_PRELOAD &&
+	    (n < 0 || (size_t)n >= sizeof(path) || access(path, R_OK))) {
+		run_say(run,
+			"the program sees no files of the devices in /sys and /dev: " LIBRARY_VIEW
+			" is not in %s",
+			libraries);
+		run->view = RUN_VIEW_NONE;
+	}
+}
+
 static void enter_namespace(struct run *run, const char *view)
 {
 	char why[NAMESPACE_WHY];
@@ -145,6 +160,7 @@ static int execute(struct run *run)
 				" is not in lib/ beside this program, nor where it is installed\n");
 		return EXIT_FAILURE;
 	}
+	find_view_library(run, libraries);
 	prepare_view(run, view, sizeof(view));
 	enter_namespace(run, view);
 	unreached_say(run, &program);
