@@ -94,6 +94,7 @@ static void drop_answer(struct vb_engine *e, struct vb_channel *c, uint8_t servi
 /* Refuses a request for a queue pair that this engine does not serve. */
 static void run_refuse(struct vb_engine *e, struct vb_channel *c, const struct vb_run *run)
 {
+	vb_count_arrived(e, run);
 	vb_count_fault(e, VB_REASON_DROP_QPN);
 	vb_note(VB_REASON_DROP_QPN, "run for qp 0x%x from qp 0x%x: no such queue pair",
 		run->dest_qpn, run->src_qpn);

@@ -70,6 +70,7 @@ void vb_udp_deliver_here(struct vb_engine *e, const struct vb_run *run, const ui
 	enum vb_reason reason = qp ? judge(qp, run) : VB_REASON_DROP_QPN;
 
 	if (reason) {
+		vb_count_arrived(e, run);
 		vb_count_fault(e, reason);
 		vb_udp_drop(reason, run);
 		return;
@@ -145,6 +146,7 @@ void vb_udp_deliver(void *arg, const struct vb_run *run, const uint8_t *payload,
 		vb_udp_stray(e, run, payload);
 		break;
 	default:
+		vb_count_arrived(e, run);
 		vb_count_fault(e, VB_REASON_DROP_QPN);
 		vb_udp_drop(VB_REASON_DROP_QPN, run);
 		break;
