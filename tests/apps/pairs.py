@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -227,22 +228,26 @@ class Runner:
     def wait_all(self, processes, deadline):
         """The faults of all sides. One side's failure ends the wait for the others soon after."""
         names = {process.pid: "a client" if number else "server" for number, process in enumerate(processes)}
-        running, faults = list(processes), []
-        while running:
-            for process in list(running):
-                code = process.poll()
-                if code is None:
-                    continue
-                running.remove(process)
-                if code != 0:
-                    faults.append(f"{names[process.pid]} {describe(code)}")
-                    deadline = min(deadline, time.monotonic() + 2)
-            if running and time.monotonic() > deadline:
-                for process in running:
-                    faults.append(f"{names[process.pid]} did not end{self.stacks(process)}")
-                return faults
-            time.sleep(0.005)
-        return faults
+        known = [process for process in processes if process.returncode is not None]  # it has been waited for
+        running = {os.pidfd_open(process.pid): process for process in processes if process not in known}
+        faults = [f"{names[process.pid]} {describe(process.returncode)}" for process in known if process.returncode]
+        if faults:
+            deadline = min(deadline, time.monotonic() + 2)
+        try:
+            while running:
+                ended = select.select(list(running), [], [], max(0, deadline - time.monotonic()))[0]
+                if not ended:
+                    return faults + [f"{names[process.pid]} did not end{self.stacks(process)}" for process in running.values()]
+                for handle in ended:
+                    os.close(handle)
+                    process = running.pop(handle)
+                    if process.wait() != 0:
+                        faults.append(f"{names[process.pid]} {describe(process.returncode)}")
+                        deadline = min(deadline, time.monotonic() + 2)
+            return faults
+        finally:
+            for handle in running:
+                os.close(handle)
 
 
 def describe(code):
