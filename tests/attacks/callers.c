@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: whoever calls a process's names without end gets in nobody's way.
+ * Promise: a process that calls the socket names of another process without pause holds up nobody.
+ *   loop     processes of another user connect and hang up in loops: messages between two victims,
+ *            which sleep for events, go on
+ *   silent   a process of another user connects as often as it can and says nothing: the victim
+ *            does not run out of descriptors, a process of its user still reaches it, and the
+ *            victim ends the silent connections
  *
- *   loop     other users' processes connect and hang up in loops: messages of others that sleep for
- *            events go on
- *   silent   another user connects as often as it can and says nothing: the victim's own
- *            descriptors do not run out, a process of its user still finds it, and the silent
- *            connections are ended
+ * usage: callers loop|silent
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: no byte of a WRITE lands in the program that the target executes meanwhile, at the worst
- * of moments: the initiator has checked all there is to check and stands at the entry of the system
- * call that copies.
- *
- * A tracer holds the initiator there (ptrace(2)), the target executes another program, which maps
- * the very addresses and fills them with a pattern; then the initiator may go on.
+ * Promise: a WRITE does not reach the program that its target process executes meanwhile. The test
+ * takes the moment at which that is hardest: the initiator has made all its checks and is about to
+ * enter the system call that copies. A tracer (ptrace(2)) stops the initiator there. The target
+ * executes another program, which maps the same addresses and fills them with a pattern. Then the
+ * initiator goes on, and the pattern must stay.
  *
  * usage: exec_write [BYTES]
  */

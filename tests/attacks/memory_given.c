@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: nobody gets a descriptor or a mapping of a process's memory, arena, keys or lock of
- * atomics to whom the kernel would refuse /proc/PID/mem of that process. Whoever is refused works
- * through rings, with the right results, in both directions; and gets them when the kernel's answer
- * becomes another.
- *
- * What a process was given is seen among its own descriptors and mappings. Each row has two
- * processes, of which the library asks for everything that the protocol has.
+ * Promise: a process gives descriptors and mappings (its memory, arena, keys, and the lock of its
+ * ATOMICs) only to processes that the kernel would let read its /proc/PID/mem. A process that is
+ * refused works through rings, with the same results, in both directions. It is given them later,
+ * once the kernel's answer has changed. The test sees what a process was given among that process's
+ * own descriptors and mappings. Each row of the table has two processes, and the library asks both
+ * for everything that the protocol has.
  */
 #include <errno.h>
 #include <grp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: another user that binds the name of every block of queue pair numbers, and listens
- * there, keeps no process from making queue pairs, and the processes of one user find each other
- * and not the squatter. Where the kernel keeps no secret for the user (keyctl(2) refused by a
- * filter) a queue pair is refused, in time, with an errno.
+ * Promise: another user may bind the socket name of every block of queue pair numbers, and listen
+ * there. Processes still make queue pairs, and the processes of one user find each other and not
+ * the squatter. Where the kernel keeps no secret for the user (a filter refuses keyctl(2)), a queue
+ * pair is refused with an errno, without delay.
  */
 #include <errno.h>
 #include <linux/filter.h>

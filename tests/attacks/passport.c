@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a context's command descriptor shows handles, and gives nobody memory to whom the kernel
- * would refuse it. A process with fewer capabilities, one whose owner hides itself, and one of
- * another group import what they see: device memory is refused, a region is a key with which
- * nothing can be read or written, and no descriptor, key or lock of the owner's comes with it. One
- * of another user cannot import the context.
+ * Promise: the command descriptor of a context shows handles of its objects, and gives memory only
+ * to processes that the kernel would let read the owner's memory. A process with fewer
+ * capabilities, one whose owner hides itself, and one of another group import what they see: device
+ * memory is refused, a region becomes a key that reads and writes nothing, and no descriptor, key
+ * or lock of the owner comes along. A process of another user cannot import the context.
  *
  * usage: passport equal|capabilities|hidden|group|user
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise (IBV_ATOMIC_HCA): atomics on one word are atomic, whichever process registered it. One
- * shared page is registered by two processes; an initiator does FETCH_ADD through the one, another
- * through the other, the owners each through a queue pair to themselves, and one of them uses the
- * processor's own atomics besides. The sum is exact.
+ * Promise (IBV_ATOMIC_HCA): ATOMICs on one word are atomic, whichever process registered the word.
+ * Two processes register the same shared page. One initiator does FETCH_ADD through the first
+ * registration, another through the second; each owner does so through a queue pair to itself, and
+ * one owner uses the processor's own atomic operations besides. The sum is exact.
  *
  * usage: shared_word [OPERATIONS_EACH]
  */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: an initiator of atomics that is stopped (SIGSTOP) or killed at any moment, with the
- * target's turn in its hands or not, keeps nobody waiting. The target's own atomics on the same
- * word, its ibv_poll_cq and the other initiators go on, and the sum is exact in spite of all stops:
- * what was overtaken is not done twice and not lost.
- *
- * Initiators do nothing but FETCH_ADD, one at a time, and count their completions. A random one is
- * stopped for a few milliseconds, thousands of times; in the end one is killed, whose last
- * operation may or may not have been done.
+ * Promise: an initiator of ATOMICs that is stopped (SIGSTOP) or killed holds up nobody, also when
+ * it stops in the middle of an operation that the target has let it do. The target's own ATOMICs on
+ * the same word, its ibv_poll_cq and the other initiators go on. The sum stays exact: an operation
+ * that another one overtook is done once, neither twice nor not at all. The initiators do nothing
+ * but FETCH_ADD, one at a time, and count their completions. A random one is stopped for a few
+ * milliseconds, thousands of times. In the end one is killed, whose last operation may or may not
+ * have been done.
  *
  * usage: stopped_atomics [ROUNDS [SEED]]
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: the table of an XRC domain is shared by the user's processes of equal rights: not by uid
- * 0 without capabilities (a container with the host's network and the same file), nor by a user
- * that stands for all who have no number in the victim's user namespace; and it is by daemons that
- * have dropped their privileges since, who find each other's seats. Who is refused is told in time;
- * another user has a domain of its own on the file, and is told of the first one.
- *
- * Whether a table is shared is seen by its inode among the mappings.
+ * Promise: processes of one user with equal rights share the table of an XRC domain. A process of
+ * uid 0 without capabilities (a container with the host's network and the same file) does not share
+ * it, nor does the user that stands for everybody without a number in the victim's user namespace.
+ * Daemons that have dropped their privileges since do, and find each other's seats. A process that
+ * is refused is told so without delay. Another user has a domain of its own on the file, and its
+ * log names the first one. The test sees that a table is shared by its inode among the mappings of
+ * a process.
  */
 #include <errno.h>
 #include <fcntl.h>

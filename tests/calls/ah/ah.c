@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Address handles: what is refused, what keeps them, and handles made from a completion. */
+/*
+ * Address handles: which attributes are refused, which objects keep them alive, and handles made
+ * from a completion.
+ */
 #include <string.h>
 
 #include <infiniband/verbs.h>

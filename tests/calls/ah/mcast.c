@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_attach_mcast(3), ibv_detach_mcast(3): which queue pairs and which addresses, attaching again,
- * leaving what one is not in, what the host's network stack refuses, and that a member cannot be
- * destroyed. What arrives is tests/udp's.
+ * ibv_attach_mcast(3), ibv_detach_mcast(3): which queue pairs and which addresses are taken,
+ * attaching twice, leaving a group that the queue pair is not in, what the host's network stack
+ * refuses, and that a member cannot be destroyed. That datagrams arrive is tested by tests/udp.
  */
 #include <arpa/inet.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Datagrams: 40 bytes of header in front, the length that counts them, every size up to the MTU. */
+/*
+ * Datagrams: the 40 bytes of header in front of the data, the length that counts them, and every
+ * size up to the MTU.
+ */
 #include <arpa/inet.h>
 #include <string.h>
 

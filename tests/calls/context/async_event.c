@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Asynchronous events: where they go, how their descriptor behaves, what acknowledgement holds up.
- * Which event a fault raises: error_matrix.c. Here IBV_EVENT_QP_LAST_WQE_REACHED is the source.
+ * Asynchronous events: which context gets them, how its descriptor behaves, and which calls wait
+ * for an acknowledgement. The source of events here is IBV_EVENT_QP_LAST_WQE_REACHED; which event a
+ * fault raises is tested by error_matrix.c.
  */
 #include <fcntl.h>
 #include <pthread.h>

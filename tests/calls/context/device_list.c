@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: the device list is what ibv_get_device_list(3) says. NULL-terminated, the count
- * optional, empty without devices; opened devices outlive it; interfaces come and go between two
- * calls; one device has one address; EPERM, ENOSYS and ENOMEM where the system gives them; loopback
- * shows where there is nothing else, unless VERBATIM_DEVICES says otherwise.
+ * Promise: the device list is what ibv_get_device_list(3) says. The list ends with NULL, the count
+ * is optional, and a list without devices is empty. Opened devices outlive their list. Interfaces
+ * come and go between two calls. A device appears at one address. Where the system gives EPERM,
+ * ENOSYS or ENOMEM the call does so. The loopback device is shown where there is no other, unless
+ * VERBATIM_DEVICES says otherwise.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>

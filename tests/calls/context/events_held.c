@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Events and the end of their objects (ibv_get_async_event(3)): destroying waits for the
- * acknowledgement of an event that was fetched, and for no other. An event that was not fetched
- * goes with its object. Both for each kind of object that has events of its own. Queue pairs:
- * async_event.c; completion events: comp_channel.c.
+ * Events and the end of the objects that they are about (ibv_get_async_event(3)): destroying an
+ * object waits until an event that was fetched is acknowledged, and for no other event. An event
+ * that was not fetched goes with its object. The test takes each kind of object that has events;
+ * queue pairs are in async_event.c, completion events in comp_channel.c.
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Queue pairs on interfaces that are not what they need: frames where there are none, and an
- * interface that is gone while its context is open. In a network namespace of its own.
+ * Queue pairs on interfaces that cannot serve them: raw packet queue pairs where there are no
+ * Ethernet frames, and an interface that goes away while its context is open. In a network
+ * namespace of the test's own.
  */
 #include <arpa/inet.h>
 #include <sched.h>

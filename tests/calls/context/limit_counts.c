@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Each limit on a number of objects is real: as many can be made, the next is refused with ENOMEM,
- * and after one went another fits. Objects of the smallest size, all in one process.
+ * Each limit on a number of objects is exact: as many can be made, one more is refused with ENOMEM,
+ * and after one was destroyed another one fits. The objects have the smallest size, and all are in
+ * one process.
  */
 #include <stdlib.h>
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a call that the system gives no memory, no mapping, no descriptor, no thread is refused
- * with the system's errno and a sentence that says why; it leaves nothing behind and keeps nothing
- * busy; and the same call succeeds afterwards.
+ * Promise: when the system gives a call no memory, no mapping, no descriptor or no thread, the call
+ * is refused with the system's errno and a sentence that says why. It leaves nothing behind and
+ * keeps nothing busy, and the same call succeeds afterwards. Each call is made in a fresh process
+ * for k = 1, 2, and so on: its k-th request to the system fails, once or from then on, until a k
+ * comes that the call does not reach. A process in which nothing fails tells what the call may
+ * keep.
  *
- * Each call is made in a fresh process for k = 1, 2, ...: there its k-th request to the system
- * fails, once or from then on, until a k comes that the call does not reach. A process where
- * nothing fails says what the call may keep.
- *
- * usage: no_room [TEXT | SHARE/SHARES]: the calls whose name has the text; or, of all calls, every
- * one of SHARES, so that several such programs do the whole.
+ * usage: no_room [TEXT | SHARE/SHARES]: the calls whose name contains TEXT; or one of SHARES equal
+ * parts of all calls, so that several programs together make all of them.
  */
 #include <fcntl.h>
 #include <stdio.h>

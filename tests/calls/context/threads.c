@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Every verb from every thread: posting to one queue pair, polling one queue, making and dropping
- * objects beside traffic that must not notice (the canary). Clean under the thread sanitizer.
+ * Every verb from every thread: posting to one queue pair, polling one queue, and making and
+ * destroying objects beside messages that must not notice it. Clean under the thread sanitizer.
  */
 #include <pthread.h>
 #include <sched.h>

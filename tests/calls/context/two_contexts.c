@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Promise: objects of different contexts do not mix, also where the device is the same
- * (ibv_open_device(3)). Each call that takes two objects is given one of another context; it is
- * refused, and what it was given can be destroyed afterwards: nothing refers to it.
+ * (ibv_open_device(3)). Each call that takes two objects is given one of another context and
+ * refuses it. Both objects can be destroyed afterwards, so nothing refers to them.
  */
 #include <fcntl.h>
 

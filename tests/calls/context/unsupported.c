@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the device does not offer answers EOPNOTSUPP, by which callers fall back, and leaves nothing
- * behind; it never crashes. A function that comes to be offered moves to a test of its own.
+ * A verb that the device does not offer fails with EOPNOTSUPP, by which callers know that they have
+ * to do without it, and leaves nothing behind. When the device comes to offer it, it moves to a
+ * test of its own.
  */
 #include <string.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: ibv_req_notify_cq(3) asks for an event about what enters the queue from then on, and
- * about what entered after a poll had come to the end of the queue; entries that an event has told
- * of, or that nobody has looked for, raise none. So programs that arm and then poll get no event
- * for what they find, and none that polls until there is nothing, arms and waits can miss an entry.
+ * Promise: ibv_req_notify_cq(3) asks for an event about entries that enter the queue from then on,
+ * and about those that entered after a poll had come to the end of the queue. Entries that an event
+ * has told of, or for which no poll has looked, raise none. So a program that arms and then polls
+ * gets no event for what it finds. A program that polls until the queue is empty, arms, and waits
+ * misses no entry.
  */
 #include <string.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Completion counters: values, limits, which operations they count on either side, errors, bytes,
- * who keeps whom alive. Remote operations are counted also when the peer is another process, which
- * otherwise would do them by itself.
+ * Completion counters: values, limits, which operations they count at the requester and at the
+ * responder, errors, bytes, and which object keeps which alive. Remote operations are counted also
+ * when the peer is another process, which without counters would do them by itself.
  */
 #include <sched.h>
 #include <string.h>

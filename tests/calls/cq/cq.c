@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Completion queues: creation bounds, resize, overrun, who keeps one alive, two pollers. */
+/*
+ * Completion queues: bounds of creation, resizing, overrun, which objects keep one alive, and two
+ * pollers.
+ */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

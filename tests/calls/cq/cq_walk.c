@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Walks through an extended queue beside other things (ibv_create_cq_ex(3)): pollers of other
- * threads wait for the end, queue pairs are posted to and destroyed meanwhile. And the order of
- * events on a channel (ibv_get_cq_event(3)).
+ * Iterations through an extended queue beside other work (ibv_create_cq_ex(3)): pollers of other
+ * threads wait for the end of the iteration, and queue pairs are posted to and destroyed meanwhile.
+ * And the order of events on a channel (ibv_get_cq_event(3)).
  */
 #include <pthread.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Rights that are taken away while a connection stands: from the next request on they are gone,
- * whichever path requests take; and they can be given back.
+ * Rights that are taken away while a connection stands are gone from the next request on, whichever
+ * path requests take, and can be given back.
  */
 #include <string.h>
 

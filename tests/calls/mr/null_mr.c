@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_alloc_null_mr(3): what is written to it vanishes, what is read from it is zeros, and peers
- * have no key for it.
+ * ibv_alloc_null_mr(3): data that is written to the region vanishes, data that is read from it is
+ * zeros, and peers get no key for it.
  */
 #include <errno.h>
 #include <string.h>

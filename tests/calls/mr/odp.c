@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * On-demand paging: regions whose pages come and go, explicit and implicit (ibv_reg_mr(3)). What
- * the program has unmapped is a protection error of the request, on either side, and not the
- * program's end.
+ * On-demand paging: regions whose pages come and go, explicit and implicit (ibv_reg_mr(3)). An
+ * access to pages that the program has unmapped is a protection error of the request, at the
+ * requester as at the responder, and does not end the program.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory windows: wrong arguments and states of each call, limits, what keeps what alive, and
- * windows among several queue pairs.
+ * Memory windows: wrong arguments and states of each call, limits, which object keeps which alive,
+ * and windows among several queue pairs.
  */
 #include <errno.h>
 #include <stdlib.h>

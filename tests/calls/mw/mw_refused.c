@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_alloc_mw(3), ibv_dealloc_mw(3), ibv_bind_mw(3): objects that are not the context's, and what
- * the library itself refuses. Programs bring the inline form of ibv_bind_mw() along, some an older
- * one or none: its checks are the library's too. A refused bind posts nothing, and the window keeps
- * its key.
+ * ibv_alloc_mw(3), ibv_dealloc_mw(3), ibv_bind_mw(3): objects of another context, and what the
+ * library itself refuses. ibv_bind_mw() is an inline function that a program brings along, perhaps
+ * from an older header or none, so the library makes its checks as well. A refused bind posts
+ * nothing, and the window keeps its key.
  */
 #include <string.h>
 

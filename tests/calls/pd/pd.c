@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Protection domains: allocation, what keeps one alive (EBUSY), handles that are not theirs. */
+/*
+ * Protection domains: allocation, which objects keep one alive (EBUSY), and handles of another
+ * context.
+ */
 #include <infiniband/verbs.h>
 
 #include "support/check.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Promise: thread domains are allocated, used through parent domains by every kind of queue, and
- * deallocated when nothing uses them; wrong arguments are refused (ibv_alloc_td(3)). What they
- * share is tested in tests/unit/engine/thread_domain.c.
+ * deallocated when nothing uses them. Wrong arguments are refused (ibv_alloc_td(3)). What the queue
+ * pairs of a thread domain share is tested by tests/unit/engine/thread_domain.c.
  */
 #include <infiniband/verbs.h>
 #include <pthread.h>

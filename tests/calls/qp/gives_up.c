@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a request on one host always completes. Whatever is wrong with the peer's queue pair,
- * the requester gives up with the status and the code that say so (ibv_poll_cq(3)): after all tries
- * (4.096 us * 2^timeout, retry_cnt + 1 times), and after 1.5 s at most where nothing but a command
- * to the peer's program could help. A peer of another process that has not been connected yet is
- * waited for as long as `timeout` and `retry_cnt` say.
+ * Promise: a request between processes of one host always completes. Whatever is wrong with the
+ * peer's queue pair, the requester gives up with the status and the code that say so
+ * (ibv_poll_cq(3)): after all tries (4.096 us * 2^timeout, retry_cnt + 1 times), and after 1.5 s at
+ * most where only a command to the peer's program could help. For a peer in another process that
+ * has not been connected yet the requester waits as long as `timeout` and `retry_cnt` say.
  */
 #include <stdio.h>
 #include <string.h>

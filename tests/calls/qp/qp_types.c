@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * ibv_modify_qp(3) for the types that qp_modify.c leaves out: XRC_SEND, XRC_RECV and RAW_PACKET.
- * For each pair of states each bit alone: needed, at will, of the half that the type does not have
- * (and then ignored, as Linux does), or refused.
+ * For each pair of states each attribute bit alone: required, optional, refused, or ignored because
+ * it belongs to the half that the type does not have (as Linux ignores it).
  */
 #include <fcntl.h>
 #include <string.h>

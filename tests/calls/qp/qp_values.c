@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_modify_qp(3): what each attribute may be, at its edges. A value that is refused takes nothing
- * of the call along, the right call works afterwards; one that is taken is what ibv_query_qp(3)
- * gives back.
+ * ibv_modify_qp(3): the values of each attribute, at their edges. When a value is refused, the call
+ * changes nothing, and the correct call works afterwards. A value that is taken is the one that
+ * ibv_query_qp(3) gives back.
  */
 #include <arpa/inet.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Receive work queues and indirection tables: limits, states, who keeps whom alive, and (with
- * CAP_NET_RAW) frames spread over queues by their hash.
+ * Receive work queues and indirection tables: limits, states, which object keeps which alive, and
+ * (with CAP_NET_RAW) frames that are spread over queues by their hash.
  */
 #include <arpa/inet.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ATOMICs whose local side is wrong, on a connection that has long been in use, so that they are
- * done without the responder where that is possible: the fault is told as it is on the first
+ * ATOMICs whose local side is wrong, on a connection that has been in use for long, where the
+ * requester does them without the responder if it can: the fault is told as it is on the first
  * request (ibv_post_send(3)).
  */
 #include "support/check.h"

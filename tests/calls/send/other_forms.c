@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Forms of asking and answering that stand beside the usual ones: the queue of an XRC request named
- * by ibv_wr_set_xrc_srqn(), the key that a message invalidated read from an extended CQ, a basic
- * shared receive queue asked for by its type, the flag for huge pages.
+ * Forms of requests and completions beside the usual ones: the queue of an XRC request named by
+ * ibv_wr_set_xrc_srqn(), the key that a message invalidated read from an extended CQ, a basic
+ * shared receive queue that is asked for by its type, and the flag for huge pages.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_wr_post(3), the table of operations by queue pair type: each pair is made or refused as the
- * page says; and a batch of every operation that a type has, aborted, completed, and spoilt in its
- * middle.
+ * ibv_wr_post(3), the table of operations and queue pair types: each pair is made or refused as the
+ * page says. And a batch of every operation that a type has: aborted, completed, and with a fault
+ * in its middle.
  */
 #include <arpa/inet.h>
 #include <sched.h>

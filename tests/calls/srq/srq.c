@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Shared receive queues as objects: bounds, limit, posting, what keeps one alive. */
+/* Shared receive queues as objects: bounds, limit, posting, and which objects keep one alive. */
 #include <string.h>
 
 #include <infiniband/verbs.h>

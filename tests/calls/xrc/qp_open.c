@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_open_qp(3): everything that leads to the queue pair is needed, in its own domain; and how
- * many a shared domain holds.
+ * ibv_open_qp(3): every attribute that names the queue pair is required, and the queue pair must be
+ * of that domain; and how many queue pairs a shared domain holds.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * XRC within one process (ibv_open_xrcd(3), ibv_create_srq_ex(3), ibv_create_qp_ex(3),
- * ibv_open_qp(3), IBA annex A14): what the calls refuse, what keeps what alive, and what each kind
- * of request does with the queue that it names.
+ * ibv_open_qp(3), IBA annex A14): what the calls refuse, which object keeps which alive, and what
+ * each kind of request does with the queue that it names.
  */
 #include "support/xrc.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A lock that leans towards a thread excludes all the same: threads that come in turn, at once, by
- * taking and by trying. What it guards is plain memory, which the thread sanitizer watches.
+ * A biased lock excludes all the same: threads that come one after another, at the same time, that
+ * lock and that try to lock. What the lock guards is plain memory, which the thread sanitizer
+ * watches.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The watch over the order of locks (base/lock_order.h): what keeps it goes on, what breaks it
- * aborts with a word.
+ * The check of the order of locks (base/lock_order.h): a program that keeps the order goes on, one
+ * that breaks it aborts with a message that says what was wrong.
  */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The logic of GID tables, with made-up addresses; and which addresses are this host's. */
+/*
+ * GID tables, with invented addresses: which entry an address gets and keeps; and which addresses
+ * belong to this host.
+ */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* GUIDs: derived from what stays the same over a restart, from nothing else. */
+/* GUIDs are derived from what stays the same over a restart of the host, and from nothing else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Devices and real interfaces, in a network namespace of the test's own: the list, and what
- * contexts hear when addresses come and go and the link goes down. Skipped where no such namespace
- * may be made.
+ * Devices of real interfaces, in a network namespace of the test's own: the list of devices, and
+ * the events of contexts when addresses come and go and the link goes down. Where no such namespace
+ * may be made the test is skipped.
  */
 #include <arpa/inet.h>
 #include <errno.h>

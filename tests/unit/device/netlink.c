@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Datagrams of a route socket: what is well-formed is found, what is cut short or has lengths that point
- * out of it is refused or passed over, and a dump ends as the kernel says.
+ * Datagrams of a route socket: the reader finds what is well-formed, refuses or passes over
+ * messages that are cut short or whose lengths point out of the datagram, and ends a dump where the
+ * kernel says so.
  */
 #include <errno.h>
 #include <setjmp.h>

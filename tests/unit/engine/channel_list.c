@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How many channels a poll looks at, and how long a channel may wait to be looked at: counted, with
- * a thousand of them.
+ * How many channels one poll looks at, and how many polls pass until a channel is looked at again:
+ * counted, with a thousand channels.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The word by which peers tell whether a process lives: where the C library keeps it elsewhere the
- * node does not start.
+ * The futex word by which peers tell whether a process lives. Where the C library keeps the word
+ * elsewhere than expected, the node does not start.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory that peers map: places are kept apart and given back empty, windows show the same bytes
- * however an access lies across them, and what a hostile owner gives or publishes is refused or
- * harmless.
+ * Memory that peers map: places are kept apart and given back empty; windows show the same bytes
+ * however an access lies across them; what a hostile owner hands out or publishes is refused or
+ * does no harm.
  */
 #include <setjmp.h>
 #include <stdarg.h>

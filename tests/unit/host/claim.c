@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a claim reads as it was made, also while its process stands still; its end is told to
- * who watches it; names that are no claims are passed over; another user's is not believed,
- * unless it agrees, and then only about the blocks whose names it holds.
+ * Promise: a claim reads as it was made, also while its process stands still. A process that
+ * watches a claim is told its end. Names that are no claims are passed over. A claim of another
+ * user is not believed, unless that user agrees to share the port, and then only about the blocks
+ * whose names it holds.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Tables that processes share by name, without a keeper: made once, handed on, gone with the last
- * member; blocks that change hands.
+ * Tables that processes share by name, with no process in charge: a table is made once, handed on
+ * to later members, and gone with the last one; and blocks of a table change hands.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Contact between processes: channels come up, carry slots both ways, are refused, closed and asked
- * for again.
+ * Contact between processes: channels are opened, carry slots in both directions, are refused,
+ * closed, and asked for again.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A peer's end is told once and soon, whatever it leaves behind: killed, killed with a forked child
- * that keeps its sockets, exec.
+ * The end of a peer is told once, and within its bound, in whatever way the peer ends: killed,
+ * killed while a forked child keeps its sockets open, or by executing another program.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Programs that close all descriptors, that have none left, and that fork: traffic goes on, nothing
- * of theirs is touched.
+ * Programs that close all their descriptors, that have none left, and that fork: messages go on,
+ * and the library touches no descriptor of the program.
  */
 #include <setjmp.h>
 #include <stdarg.h>

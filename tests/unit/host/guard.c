@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Guarded access: nothing happens once a word has changed, and interruptions neither repeat nor
- * lose anything.
+ * Guarded access to another process's memory: after the guarding word has changed no access takes
+ * place any more, and a signal in the middle neither repeats nor loses anything.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Peers that are not what they should be (bad-input 25 to 27): another user's, of another version,
- * with pages that are unsealed, of the wrong size or make, with impossible numbers in them, with
- * messages that make no sense. Each is refused or rejected with its reason, and the process goes
- * on.
+ * Peers that break the protocol: a process of another user, or of another version; pages that are
+ * not sealed, of the wrong size or the wrong kind, or with impossible numbers in them; messages
+ * without sense. Each is refused or rejected with its reason, and the process goes on.
  */
 #include <setjmp.h>
 #include <stdarg.h>

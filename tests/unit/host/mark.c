@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Marks: a revocation waits for those that name it, for no others, and not for the dead. */
+/*
+ * Marks: a revocation waits for the accesses that name it, not for others, and not for those of
+ * processes that have ended.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

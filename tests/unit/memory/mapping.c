@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which ranges count as mapped, asked every way: of this kernel, of the pages, and by reading the
- * text. With the argument "old-kernel" the kernel is one before 6.11: a filter refuses
- * PROCMAP_QUERY as an unknown ioctl.
+ * Whether a range of addresses is mapped, found out in each of three ways: by asking the kernel
+ * (PROCMAP_QUERY), from the pages, and from the text of /proc/PID/maps. With the argument "old-
+ * kernel" the kernel acts as one before 6.11: a filter refuses PROCMAP_QUERY as an unknown ioctl.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Handle tables: who is found, who is not, and how late a number comes back. */
+/*
+ * Handle tables: which handles lead to an object, which do not, and how long a number rests before
+ * it is used again.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

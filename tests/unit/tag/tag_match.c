@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The matching list by itself: order, masks, stale handles, and buffers that rest until both sides
- * agree on what was unexpected.
+ * The matching list alone: order, masks, handles of removed entries, and entries that are held back
+ * until both sides agree on which messages were unexpected.
  */
 #include <setjmp.h>
 #include <stdarg.h>

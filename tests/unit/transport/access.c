@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a key grants. */
+/* Which accesses a key grants. */
 #include "transport/access.h"
 
 #include "stand.h"

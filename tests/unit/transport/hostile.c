@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whatever a peer puts into a run: the stand's environment checks that nothing beyond a receive, a
- * request, the granted region or the payload is touched, and sanitizers the rest; the queue pair
- * must still be able to be reset and used.
+ * A peer may put anything into a run. The environment of the stand checks that nothing beyond a
+ * receive, a request, the granted region or the payload is touched, and the sanitizers check the
+ * rest. The queue pair can still be reset and used afterwards.
  */
 #include "stand.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The RC requester: requests as they must look, completions in order, faults; packet by packet. */
+/*
+ * The RC requester, packet by packet: the form of its requests, the order of completions, and
+ * faults.
+ */
 #include "stand.h"
 
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* UC and UD, both halves: messages that may vanish, and what must not happen when they do. */
+/*
+ * UC and UD, sender and receiver: messages that may be lost, and what must not happen when they
+ * are.
+ */
 #include "stand.h"
 
 #include <string.h>

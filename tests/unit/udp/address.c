@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * GIDs and socket addresses: each stands for the other, and what is a group or needs an interface
- * is told apart.
+ * GIDs and socket addresses are translated into each other; groups, and addresses that need an
+ * interface, are told apart.
  */
 #include <setjmp.h>
 #include <stdarg.h>

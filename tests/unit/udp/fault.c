@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The fault tap: what a text asks for, what each fault does to packets, and that a seed is one
- * replay.
+ * The fault tap: how its text is read, what each fault does to packets, and that one seed always
+ * does the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>

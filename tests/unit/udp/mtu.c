@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a path MTU that is said to fit an interface fits with the longest header that any packet
- * with payload has, in both families, and twice that path MTU does not; what fits by IPv6 fits by
- * IPv4.
+ * Promise: the path MTU that is computed for an interface fits with the longest header that any
+ * packet with payload has, in both address families, and twice that path MTU does not fit. What
+ * fits by IPv6 fits by IPv4.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The link's sockets: which processes share the port and which are refused, what a process keeps
- * when it leaves, and from where senders send.
+ * The sockets of the link to other hosts: which processes share the port and which are refused,
+ * what a process keeps when it leaves, and from which port senders send.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Runs through real sockets: every byte and every field of the path arrives, in bursts and one by
- * one; what is damaged, cut short or from a sender that breaks its habit does not, and is counted.
+ * one. Packets that are damaged, cut short, or from a sender that no longer numbers its packets as
+ * it did, are dropped and counted.
  */
 #include <setjmp.h>
 #include <stdarg.h>

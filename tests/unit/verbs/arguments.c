@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the face refuses by itself, before any device is asked, and what it tidies up for it. */
+/*
+ * What the verbs refuse themselves before they ask any device, and what they complete in a request
+ * before they pass it on.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The device made of memory. */
+/* A device of the unit tests that is made of memory and records its calls. */
 #include "fake.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * NULL where an object or a structure has to be: each exported verb, and each slot that inlines of
- * the header call, answers EINVAL in its own convention, asks no device, and ends; those that
- * return nothing do nothing. Pages that allow NULL are in other tests.
+ * NULL where an object or a structure has to be: each exported verb, and each entry that the
+ * header's inline functions call, answers EINVAL in the way of that verb, asks no device, and
+ * returns. Verbs that return nothing do nothing. Verbs whose pages allow NULL are in other tests.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Structures that grow: a program compiled with older or newer headers gives its own size, and
- * nothing beyond it is written. And the GID and P_Key tables, whose rows grow too.
+ * Structures that have grown: a program compiled with older or newer headers states its own size,
+ * and nothing beyond that size is written. The same holds for the rows of the GID and P_Key tables.
  */
 #include <errno.h>
 #include <setjmp.h>

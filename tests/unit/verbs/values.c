@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Values in words and in other units: every one there is, and those there are not. */
+/*
+ * The functions that give values as words or in other units: every value that exists, and values
+ * that do not.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

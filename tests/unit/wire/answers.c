@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Answers that no peer can have meant, for the requester: memory stays as it is, and the requests
- * complete correctly.
+ * The requester gets acknowledgements and responses that no correct peer sends: memory stays as it
+ * is, and the requests complete correctly.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * every_packet FILE: a capture of one packet of every opcode, as we write them; on standard output
- * what each should be found to say.
+ * usage: every_packet FILE: writes a capture with one packet of every opcode, as the library builds
+ * them, and prints on standard output what a decoder should find in each.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Checksums of frames: what is made is found right, any bit turned is found wrong, fragments and
- * short frames have none.
+ * Checksums of frames: one that was made is found right, with any bit turned it is found wrong, and
+ * fragments and short frames have none.
  */
 #include <setjmp.h>
 #include <stdarg.h>

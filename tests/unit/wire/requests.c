@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Packets with good headers and bad intentions, for the responder: none touches memory that it may
- * not, each is dropped or refused for the reason it deserves, and what should live on does.
+ * The responder gets packets with correct headers and harmful contents: none touches memory that it
+ * may not, each is dropped or refused for its proper reason, and what should go on goes on.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Runs of many packets: opcodes by position, PSNs that wrap, what belongs to the last packet only,
- * bursts.
+ * Runs of many packets: the opcode of each position, PSNs that wrap, the fields that only the last
+ * packet has, and bursts.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: while a process that has an XRC domain open stands still in the middle of a change of
- * it, whoever else wants to change it is refused with EBUSY, nothing is left behind, and another
- * try succeeds (ibv_create_srq_ex(3), ibv_create_qp_ex(3), ibv_open_qp(3)). Calls that give
- * something back do not wait at all: a queue pair that is destroyed meanwhile is gone for its
- * process at once, and its place in the domain when the lock can be had. Other domains of the
- * process are not held up. The test holds the domain's lock itself.
+ * Promise: while one process stands still in the middle of a change of an XRC domain, each other
+ * change of the domain is refused with EBUSY, leaves nothing behind, and succeeds when tried again
+ * (ibv_create_srq_ex(3), ibv_create_qp_ex(3), ibv_open_qp(3)). Calls that give something back do
+ * not wait: a queue pair that is destroyed meanwhile is gone for its process at once, and its place
+ * in the domain is free once the lock can be had. Other domains of the process are not held up. The
+ * test holds the domain's lock itself.
  */
 #include <fcntl.h>
 #include <stdlib.h>
