@@ -32,6 +32,8 @@ def faults(program, command, page, overview):
     text = help_of(program, command)
     if text is None:
         yield f"verbatim {command} --help fails"
+    elif page is None:
+        yield f"there is no verbatim-{command}.1"
     else:
         has, says = options(text) - OF_ALL, page.options() - OF_ALL
         yield from (f"{option} is in --help and not in the page" for option in sorted(has - says))
