@@ -285,7 +285,7 @@ cd {root}
 for d in {mounts}; do if [ -L /$d ]; then cp -P /$d .; elif [ -d /$d ]; then mkdir -p $d; mount --rbind /$d $d; fi; done
 mkdir -p tmp {' '.join('.' + path for path in here)}
 chmod 1777 tmp
-[ -e dev/null ] || {{ mkdir -p dev; mknod dev/null c 1 3 2> /dev/null || {{ : > dev/null; mount --bind /dev/null dev/null; }}; chmod 666 dev/null; }}
+[ -e dev/null ] || {{ mkdir -p dev; : > dev/null; mount --bind /dev/null dev/null; }}
 {''.join(f'mount --rbind {path} .{path}; ' for path in reversed(here))}
 """
             user = ["--userspec", f"{self.place.uid}:{self.place.uid}"] if self.place.ordinary else []
