@@ -34,6 +34,7 @@ enum weight {
 #define DETAIL_NS                          10000000ull /* a fact and the failure that it explains */
 #define NOBODY                             (-1)
 #define PATIENCE                           200 /* turns of waiting for another thread, before the naps */
+#define SILENCE_NS                         30000000000ull /* as long as retries may take */
 #define HAMMERED                           1000 /* times: a program that never stops trying hangs */
 #define NAP_NS                             100000
 #define NAPS_CALL                          200   /* a call that fails does not wait for longer, */
@@ -50,7 +51,8 @@ static struct {
 	uint64_t in_ring;
 	uint64_t last_ns[VB_FAILURE_KINDS][REASONS];
 	struct vb_failures summary;
-	_Atomic bool present; /* as in the summary */
+	struct vb_failure_record silence; /* the last fact by which a peer may not have answered */
+	_Atomic bool present;             /* as in the summary */
 	struct vb_journal journal;
 } list;
 
@@ -165,6 +167,7 @@ static bool is_ours(void)
 	memset(list.last_ns, 0, sizeof(list.last_ns));
 	memset(&list.summary, 0, sizeof(list.summary));
 	memset(&list.journal, 0, sizeof(list.journal));
+	memset(&list.silence, 0, sizeof(list.silence));
 	atomic_store(&list.present, false);
 	list.kept = list.in_ring = 0;
 	atomic_store(&list.holder, 0);
@@ -205,6 +208,27 @@ static void find_detail(const struct vb_failure_record *failure, struct vb_failu
 	}
 }
 
+/* Facts by which a peer may not have answered. */
+static bool explains_silence(uint32_t reason)
+{
+	switch (reason) {
+	case VB_REASON_DROP_UNREACHABLE:
+	case VB_REASON_DROP_ICRC:
+	case VB_REASON_PEER_USER:
+	case VB_REASON_PEER_VERSION:
+	case VB_REASON_DESCRIPTORS_SHORT:
+	case VB_REASON_DESCRIPTORS_GONE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_silence(uint32_t reason)
+{
+	return reason == VB_REASON_RETRY_EXCEEDED || reason == VB_REASON_PEER_NO_QP;
+}
+
 static bool is_drop(uint32_t reason)
 {
 	return reason >> 8 == 6;
@@ -235,6 +259,8 @@ static void sum_up(const struct vb_failure_record *r, enum weight weight)
 		s->probe = *r;
 	if (r->kind == VB_FAILURE_FACT && is_drop(r->reason))
 		s->drop = *r;
+	if (explains_silence(r->reason))
+		list.silence = *r;
 	if (weight != FAILURE)
 		return;
 	s->failures++;
@@ -244,6 +270,9 @@ static void sum_up(const struct vb_failure_record *r, enum weight weight)
 		s->first = *r;
 		memset(&s->detail, 0, sizeof(s->detail));
 		find_detail(r, &s->detail);
+		if (!s->detail.number && is_silence(r->reason) &&
+		    r->when_ns - list.silence.when_ns < SILENCE_NS)
+			s->detail = list.silence;
 	} else if (r->reason != s->first.reason) {
 		s->last = *r;
 	}

@@ -80,7 +80,8 @@ static void describe_failures(struct report *r, const struct vb_failures *f)
 	line_failure(r, "failed first", &f->first);
 	if (f->detail.number)
 		line(r, "    %s", f->detail.text);
-	line_reason(r, f->first.reason);
+	/* A fact of another reason is what is behind it. */
+	line_reason(r, f->detail.number ? f->detail.reason : f->first.reason);
 	if (f->last.number)
 		line_failure(r, "failed last", &f->last);
 	line_more(r, f);

@@ -167,6 +167,13 @@ def main():
             os.chown(path, 0, 0)
             os.chmod(path, 0o4755)
             case("a program with more rights", [r"PROBLEM  program \S+: it gets more rights than you have"], path, ordinary=True)
+        if subprocess.run([shutil.which("ip") or "/usr/sbin/ip", "link", "add", "vbdown", "type", "veth", "peer", "name", "vbpeer"],
+                          capture_output=True, check=False).returncode == 0:
+            ip("address", "add", "198.51.100.1/24", "dev", "vbdown")
+            ip("link", "set", "vbdown", "up")
+            case("a port without carrier", [r"note     interface vbdown: no carrier", r"note     device vb_vbdown: its port is down",
+                                            r"ok       device vb_lo"], status=0)
+            ip("link", "delete", "vbdown")
         ip("link", "set", "lo", "mtu", "300")
         case("a small MTU", [r"PROBLEM  interface lo: MTU 300 is too small"])
         ip("link", "set", "lo", "mtu", "65536")

@@ -244,6 +244,34 @@ static int send_to_nobody(int sock)
 	return close_all(status);
 }
 
+/* Towards an address that is routed nowhere, if the program runs where there is no route. */
+static int send_to_nowhere(int sock)
+{
+	struct peer remote;
+	int status;
+
+	(void)sock;
+	open_with(IBV_QPT_RC, 128, little_patience);
+	remote = end.local;
+	memcpy(remote.gid.raw, (uint8_t[16]){[10] = 0xff, 0xff, 203, 0, 113, 1}, 16);
+	if (ep_bring_to(&end, &remote, IBV_QPS_RTS))
+		return close_all(FAILED);
+	CHECK_ZERO(ep_send(&end, 14, 0, BYTES, IBV_SEND_SIGNALED));
+	status = next();
+	return close_all(status);
+}
+
+static int mixes_families(int sock)
+{
+	struct peer remote;
+
+	(void)sock;
+	open_rc();
+	remote = end.local;
+	memcpy(remote.gid.raw, (uint8_t[16]){0x20, 1, 0xd, 0xb8, [15] = 1}, 16);
+	return close_all(ep_bring_to(&end, &remote, IBV_QPS_RTS) ? FAILED : 0);
+}
+
 static int receive_small(int sock)
 {
 	int status;
@@ -547,6 +575,8 @@ static const struct planted {
 	{"lkey", send_with_wrong_key, plain_passive},
 	{"dead peer", send_to_the_dead, ends_at_once},
 	{"no such qp", send_to_nobody, plain_passive},
+	{"nowhere", send_to_nowhere, NULL},
+	{"two families", mixes_families, NULL},
 	{"small receive", transfer, receive_small},
 	{"goes on", goes_on, plain_passive},
 	{"looks away", looks_away, plain_passive},

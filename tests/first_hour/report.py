@@ -75,9 +75,9 @@ class Bench:
         self.env = {key: value for key, value in os.environ.items() if not key.startswith(("VERBATIM_", "VERBS_", "LD_"))}
         self.env.update(VERBATIM_REPORT="1", VERBATIM_RUNTIME_DIR=self.run_dir, LD_LIBRARY_PATH=args.lib, LC_ALL="C")
 
-    def start(self, case, role, sock, env=None, **how):
+    def start(self, case, role, sock, env=None, before=(), **how):
         how.setdefault("stderr", subprocess.PIPE)
-        return subprocess.Popen([self.args.planted, case, role, str(sock.fileno())], env={**self.env, **(env or {})},
+        return subprocess.Popen([*before, self.args.planted, case, role, str(sock.fileno())], env={**self.env, **(env or {})},
                                 pass_fds=[sock.fileno()], stdin=subprocess.DEVNULL, **how)
 
     def pair(self, case, env=None):
@@ -141,6 +141,20 @@ def says(bench, case, wanted):
 def check(condition, text):
     if not condition:
         raise Failure(text)
+
+
+def nowhere(bench):
+    """In a network namespace without a route the cause is known, and not only that nobody answered."""
+    flags = ["--net"] if os.geteuid() == 0 else ["--map-root-user", "--net"]
+    inside = ["unshare", *flags, "--", "sh", "-c", '"$0" link set lo up && exec "$@"', shutil.which("ip") or "/usr/sbin/ip"]
+    if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode != 0:
+        return  # a network namespace may not be created here
+    process, mine = alone(bench, "nowhere", before=inside)
+    _, text = process.communicate(timeout=PATIENCE)
+    mine.close()
+    lines = plain(text.decode()).splitlines()
+    check(process.returncode == 1 and len(lines) == 4 and "the peer did not answer" in lines[0] and "Network is unreachable" in lines[1] and
+          "0x60c DROP_UNREACHABLE: " in lines[2], f"status {process.returncode}:\n{text.decode()}")
 
 
 def silent(bench, env):
@@ -355,7 +369,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         bench = Bench(args, folder)
-        skipped = ("stays", "hammers")
+        skipped = ("stays", "hammers", "nowhere")
         if args.write:
             with open(PRINTED, "w", encoding="utf-8") as handle:
                 handle.write(HEADING + "".join(observed(bench, case) for case, _ in planted_cases() if case not in skipped))
@@ -366,6 +380,7 @@ def main():
                 report.case(f"planted: {case}", lambda case=case: says(bench, case, wanted))
         report.case("no device: the list is empty and told", lambda: check(
             "0x110 NO_DEVICE" in bench.pair("list", {"VERBATIM_DEVICES": "none"})[0][1], "not told"))
+        report.case("no route: told with the completion", lambda: nowhere(bench))
         report.case("silent without VERBATIM_REPORT", lambda: silent(bench, {"VERBATIM_REPORT": ""}))
         report.case("silent with VERBATIM_LOG=none", lambda: silent(bench, {"VERBATIM_LOG": "none"}))
         report.case("VERBATIM_REPORT=2 tells at status 0, the child of a fork does not", lambda: told_always(bench))
