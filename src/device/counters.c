@@ -247,13 +247,19 @@ static struct vb_counters *fresh_block(struct vb_counter_port *port)
 	return c;
 }
 
+/* Of the one engine that has no device: it passes packets on (remote/stray.c). */
+static struct vb_counter_block nobodys;
+static struct vb_counters of_nobody = {.block = &nobodys};
+
 struct vb_counters *vb_counters_take(const char *device)
 {
 	struct vb_counter_port *port;
 	struct vb_counters *c = NULL;
 
+	if (!device)
+		return &of_nobody;
 	vb_mutex_take(&all.lock, VB_ORDER_PORT_COUNTERS);
-	port = port_of(device ? device : "");
+	port = port_of(device);
 	if (port && port->free) {
 		c = port->free;
 		port->free = c->next;
@@ -266,6 +272,8 @@ struct vb_counters *vb_counters_take(const char *device)
 
 void vb_counters_give_back(struct vb_counters *c)
 {
+	if (c == &of_nobody)
+		return;
 	vb_mutex_take(&all.lock, VB_ORDER_PORT_COUNTERS);
 	c->next = c->port->free;
 	c->port->free = c;

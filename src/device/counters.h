@@ -21,8 +21,9 @@ struct vb_counters {
 };
 
 /*
- * A block of the device's port (NULL: of none). What it counted for former engines stays in it.
- * NULL: no memory. Thread-safe.
+ * A block of the device's port. What it counted for former engines stays in it. `device` NULL: the
+ * block of the one engine that belongs to no device, which nobody sees. NULL: no memory.
+ * Thread-safe.
  */
 struct vb_counters *vb_counters_take(const char *device);
 void vb_counters_give_back(struct vb_counters *counters);
