@@ -30,6 +30,7 @@
 /* Said to a user who has not named a domain. */
 #define CURE    "processes whose VERBATIM_DOMAIN names one directory or group share it (verbatim(7))"
 
+#define SOON_NS 200000000ull
 #define NAP_NS  500000l
 #define MSEC_NS 1000000ull
 
@@ -37,8 +38,9 @@ struct asking {
 	bool ipv4;
 	uint64_t until;
 	uint32_t *buffer;
-	int fd;    /* -1: not given yet */
-	bool full; /* the queue of one that gives was full */
+	int fd;     /* -1: not given yet */
+	bool full;  /* the queue of one that gives was full */
+	bool found; /* a process of the holder's user gives */
 	struct vb_port_question *question;
 	struct vb_port_answer *answer;
 };
@@ -164,6 +166,7 @@ static bool name_try(const char *name, void *arg)
 	int sock = vb_abstract_connect(name, &who);
 
 	a->full |= sock == -EAGAIN;
+	a->found |= sock >= 0 && who.uid == a->answer->holder;
 	if (sock >= 0 && who.uid == a->answer->holder && vb_domain_has(sock)) {
 		*a->question = (struct vb_port_question){sock, who};
 		answer_await(a);
@@ -175,16 +178,31 @@ static bool name_try(const char *name, void *arg)
 	return left_ms(a) > 0;
 }
 
-/* Calls those that give, until one answers or the time is over. */
+/*
+ * Calls those that give, until one answers or the time is over. A process that has just bound the
+ * port gives a moment later.
+ */
 static void question_make(struct asking *a)
 {
+	uint64_t soon = vb_clock_ns() + SOON_NS;
+
 	for (;;) {
-		a->full = false;
+		a->full = a->found = false;
 		(void)vb_abstract_read(name_try, a);
-		if (a->fd >= 0 || a->question->sock || !a->full || !left_ms(a))
+		bool again = a->full || (!a->found && vb_clock_ns() < soon);
+
+		if (a->fd >= 0 || a->question->sock || !again)
 			return;
+		if (!left_ms(a))
+			break;
 		vb_sys_nanosleep(&(struct timespec){.tv_nsec = NAP_NS});
 	}
+	if (!a->full)
+		return;
+	a->answer->silent = true;
+	snprintf(
+		a->answer->why, sizeof(a->answer->why),
+		"the processes of that user that give sockets of it have more callers than they answer");
 }
 
 int vb_port_ask(bool ipv4, uint64_t wait_ns, struct vb_port_question *question, uint32_t *buffer,
