@@ -230,6 +230,13 @@ static uint64_t now_s(void)
 	return (uint64_t)t.tv_sec;
 }
 
+static bool has_left(const struct side *s)
+{
+	char byte;
+
+	return recv(s->sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static int await(struct side *s, const char *what)
 {
 	uint64_t end = now_s() + WAIT_S;
@@ -237,6 +244,8 @@ static int await(struct side *s, const char *what)
 	int n;
 
 	while (!(n = ibv_poll_cq(s->cq, 1, &wc))) {
+		if (has_left(s))
+			return fail(s, "%s: the other process has ended", what);
 		if (now_s() > end)
 			return fail(s, "%s: no completion after %d seconds", what, WAIT_S);
 	}
