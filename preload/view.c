@@ -58,17 +58,17 @@ static bool join(char room[PATH_MAX], const char *a, const char *b, const char *
 
 /*
  * Whether a path means the view's file. A link that leads out of the view stands for the machine's
- * own file, and what the view has not may be of the machine.
+ * own file, and what the view has not may be of the machine. Uses the caller's room: a signal
+ * handler may have a small stack.
  */
-static bool view_has(const char *file)
+static bool view_has(const char *file, char room[PATH_MAX])
 {
-	char path[PATH_MAX];
 	char link[sizeof("/dev/infiniband/")] = "";
 	ssize_t length;
 
-	if (!join(path, view.root, file, ""))
+	if (!join(room, view.root, file, ""))
 		return false;
-	length = syscall(SYS_readlinkat, AT_FDCWD, path, link, sizeof(link) - 1);
+	length = syscall(SYS_readlinkat, AT_FDCWD, room, link, sizeof(link) - 1);
 	if (length >= 0)
 		return !begins(link, "/sys/") && !begins(link, "/dev/infiniband/");
 	if (errno == ENOENT) /* looked for where it is missing */
@@ -154,7 +154,7 @@ static const char *inside(struct place *place, const char *rest, char room[PATH_
 		memcpy(file + place->length + 1, name, length);
 		file[place->length + 1 + length] = '\0';
 	}
-	return view_has(file) && join(room, view.root, place->text, rest) ? room : NULL;
+	return view_has(file, room) && join(room, view.root, place->text, rest) ? room : NULL;
 }
 
 static const char *from_root(const char *path, char room[PATH_MAX])

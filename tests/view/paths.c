@@ -9,6 +9,7 @@
  *        paths outside FILE... other files
  *        paths told            names that the kernel gives of files in the view
  *        paths beside          a list of the directory above, which does not show the view's
+ *        paths storm           threads, children of fork(2) and a signal handler on a small stack at once
  *        paths load LIBRARY    the function early_read() of a library that is loaded while it runs
  */
 #include <dirent.h>
@@ -19,7 +20,10 @@
 #include <ftw.h>
 #include <glob.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,7 +32,9 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/time.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { TEXT = 65536, STAT_VERSION = 1, LINES = 256 };
@@ -698,6 +704,84 @@ static int run_beside(void)
 	return glob("/sys/class/infiniban[d]/vb_test0", 0, NULL, &found) != GLOB_NOMATCH;
 }
 
+/* Opens and reads the state of the port; any thread, child or signal handler may. */
+static bool state_is_read(void)
+{
+	char text[16] = "";
+	int fd = open("/sys/class/infiniband/vb_test0/ports/1/state", O_RDONLY | O_CLOEXEC);
+	bool read_it = fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 &&
+		       !strcmp(text, "4: ACTIVE\n");
+
+	if (fd >= 0)
+		close(fd);
+	return read_it;
+}
+
+enum { STORM_THREADS = 4, STORM_OPENS = 2000, STORM_CHILDREN = 50, SMALL_STACK = 16384 };
+
+static volatile sig_atomic_t signals_seen, signals_failed;
+static atomic_int opens_failed;
+
+static void on_signal(int signal_number)
+{
+	int before = errno;
+
+	(void)signal_number;
+	signals_seen++;
+	signals_failed |= !state_is_read();
+	errno = before;
+}
+
+static void *open_often(void *argument)
+{
+	stack_t stack = {.ss_sp = malloc(SMALL_STACK), .ss_size = SMALL_STACK};
+	struct stat st;
+
+	(void)argument;
+	sigaltstack(&stack, NULL);
+	for (int i = 0; i < STORM_OPENS; i++) {
+		if (!state_is_read() || stat("/etc/passwd", &st) || access("/none", F_OK) != -1)
+			atomic_fetch_add(&opens_failed, 1);
+	}
+	stack.ss_flags = SS_DISABLE;
+	sigaltstack(&stack, NULL);
+	free(stack.ss_sp);
+	return NULL;
+}
+
+static int run_storm(void)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_RESTART};
+	struct itimerval often = {.it_interval = {.tv_usec = 500}, .it_value = {.tv_usec = 500}};
+	struct itimerval never = {.it_value = {.tv_usec = 0}};
+	pthread_t threads[STORM_THREADS];
+	int failed = 0;
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (int i = 0; i < STORM_THREADS; i++)
+		failed |= pthread_create(&threads[i], NULL, open_often, NULL);
+	for (int i = 0; i < STORM_CHILDREN; i++) {
+		pid_t child = fork();
+		int status;
+
+		if (!child)
+			_exit(!state_is_read());
+		while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+			;
+		failed |= child < 0 || status;
+	}
+	for (int i = 0; i < STORM_THREADS; i++)
+		pthread_join(threads[i], NULL);
+	while (!signals_seen)
+		pause();
+	setitimer(ITIMER_REAL, &never, NULL);
+	printf("children %s, %d opens failed, in the signal handler %s\n",
+	       failed ? "failed" : "read it", atomic_load(&opens_failed),
+	       signals_failed ? "too" : "none");
+	return failed || opens_failed || signals_failed;
+}
+
 static int run_load(const char *library, int flags)
 {
 	void *handle = dlopen(library, RTLD_NOW | flags);
@@ -727,6 +811,8 @@ int main(int argc, char **argv)
 		return run_outside(argv + 2);
 	if (!strcmp(what, "told"))
 		return run_told();
+	if (!strcmp(what, "storm"))
+		return run_storm();
 	if (!strcmp(what, "beside"))
 		return run_beside();
 	if (!strcmp(what, "load") && argc == 3)

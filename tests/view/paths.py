@@ -156,6 +156,9 @@ class Paths:
         if out != "constructor: 4: ACTIVE\nloaded: 4: ACTIVE\n":
             raise Failure(f"a library that is loaded while the program runs: {out}")
 
+    def storm(self):
+        self.shown(self.paths, "storm")
+
     def missed(self):
         """What no preloaded library reaches: shown, so that it is noticed when it changes."""
         self.shown(self.paths, "beside")
@@ -201,6 +204,7 @@ def main():
             report.case(f"{who}: every function, files of the view", paths.inside)
             report.case(f"{who}: every function, other files", paths.outside)
             report.case(f"{who}: names that the kernel gives", paths.told)
+            report.case(f"{who}: threads, children and a signal handler at once", paths.storm)
             report.case(f"{who}: no view, or none of this user's", paths.inert)
             report.case(f"{who}: calls before the constructor, and of a library that is loaded later", paths.early_calls)
             if ordinary or os.geteuid() != 0:
