@@ -103,6 +103,7 @@ def interfaces(verbatim, dir):
         command("ip", "link", "set", "other", "down")
         view.port("vb_first", "state", "1: DOWN")
         view.port("vb_first", "phys_state", "3: Disabled")
+        view.port("vb_first", "counters/link_downed", "1")
         command("ip", "link", "set", "other", "up")
         view.port("vb_first", "state", "4: ACTIVE")
         command("ip", "address", "add", "192.0.2.8/24", "dev", "first")

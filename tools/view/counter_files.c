@@ -46,7 +46,7 @@ const struct counter_file counter_files[] = {
 	ZERO("port_xmit_wait"),
 	ZERO("symbol_error"),
 	ZERO("link_error_recovery"),
-	ZERO("link_downed"),
+	ZERO("link_downed"), /* see port_files.c */
 	ZERO("local_link_integrity_errors"),
 	ZERO("excessive_buffer_overrun_errors"),
 	ZERO("VL15_dropped"),

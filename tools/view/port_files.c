@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The port of a device. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "view/counter_files.h"
+#include "view/counters_sum.h"
 #include "view/device.h"
 #include "view/files.h"
 #include "view/files_put.h"
@@ -115,8 +119,43 @@ static void counters(struct tree *t, const char *port)
 	tree_file(t, tree_path(path, sizeof(path), "%s/hw_counters/lifespan", port), "10\n");
 }
 
+/* The first number of a file below the port; 0: there is none. */
+static uint64_t number(const struct tree *t, const char *port, const char *name)
+{
+	char path[PATH_MAX], text[COUNTER_TEXT];
+	int fd = openat(t->top, tree_path(path, sizeof(path), "%s/%s", port, name),
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return strtoull(text, NULL, 10);
+}
+
+/*
+ * No process counts how often the link went down; the tree of before and the port of now tell. To
+ * be called before the state is written.
+ */
+static void count_down(struct tree *t, const char *port, const struct view_device *d)
+{
+	static const char name[] = "counters/link_downed";
+	char path[PATH_MAX];
+	int fd;
+
+	if (number(t, port, "state") != IBV_PORT_ACTIVE || d->port.state == IBV_PORT_ACTIVE)
+		return;
+	fd = openat(t->top, tree_path(path, sizeof(path), "%s/%s", port, name),
+		    O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	counters_put(fd, number(t, port, name) + 1);
+	close(fd);
+}
+
 void port_files(struct tree *t, const char *port, const struct view_device *d)
 {
+	count_down(t, port, d);
 	attributes(t, port, d);
 	gids(t, port, d);
 	gid_attributes(t, port, d);
