@@ -7,6 +7,7 @@ Prints one TAP line a case; exits 1 when one failed."""
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -232,6 +233,34 @@ def full_disk(place):
         raise Failure(f"standard output:\n{out}")
 
 
+def small_files(place):
+    """RLIMIT_FSIZE 0: one line instead of SIGXFSZ. The library itself cannot open a device then."""
+    folder = place.folder("limited")
+    _, err = place.run("sh", "-c", 'ulimit -f 0; exec "$0" view "$1"', place.verbatim, folder, code=1)
+    if not re.match(r"verbatim view: cannot (read|write) .*: File too large\n$", err):
+        raise Failure(f"standard error:\n{err}")
+
+
+def few_descriptors(place):
+    """With few descriptors, and without the standard ones."""
+    out, _ = place.run("sh", "-c", 'ulimit -n 20; exec "$0" run -q cat /sys/class/infiniband_verbs/abi_version', place.verbatim)
+    if out != "6\n":
+        raise Failure(f"standard output:\n{out}")
+    place.run("sh", "-c", 'exec "$0" run -q sh -c "test -d /sys/class/infiniband" <&- >&- 2>&-', place.verbatim)
+
+
+def no_folders(place):
+    """Without /sys, and without /proc, the tree is written nevertheless."""
+    for hidden in ("/sys", "/proc"):
+        script = 'mount -t tmpfs none "$1" && "$0" view "$2" && cat "$2"/sys/class/infiniband/*/ports/1/state "$2"/sys/class/infiniband/*/device/local_cpus'
+        enter = ["unshare", "-m"] if os.geteuid() == 0 and not place.ordinary else ["unshare", "-rm"]
+        if subprocess.run([*place.prefix, *enter, "true"], capture_output=True, check=False).returncode:
+            raise Skip("no mount namespace for this user")
+        out, _ = place.run(*enter, "sh", "-ec", script, place.verbatim, hidden, place.folder("without" + hidden.replace("/", "-")))
+        if not re.match(r"(\d: [A-Z]+\n)+([0-9a-f,]+\n)+$", out):
+            raise Failure(f"without {hidden}:\n{out}")
+
+
 def apart(place):
     """Two users with one TMPDIR have views of their own, which the other one cannot enter."""
     if os.geteuid() != 0:
@@ -310,6 +339,9 @@ def main():
     for user, ordinary in users():
         with Place(args.lib, args.verbatim, ordinary) as place:
             cases(report, place, user)
+            report.case(f"{user}: files may not grow", lambda: small_files(place))
+            report.case(f"{user}: few descriptors, or none", lambda: few_descriptors(place))
+            report.case(f"{user}: no /sys, no /proc", lambda: no_folders(place))
             if not ordinary:
                 report.case("full disk", lambda: full_disk(place))
                 report.case("two users", lambda: apart(place))

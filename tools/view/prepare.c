@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/runtime_dir.h"
+#include "view/file_size.h"
 #include "view/keeper.h"
 #include "view/lock.h"
 #include "view/patterns.h"
@@ -79,10 +80,13 @@ static int attempt(char *dir, size_t size)
 int view_prepare(char *dir, size_t size)
 {
 	char runtime[PATH_MAX];
+	struct sigaction former;
 	int err = -ENOENT;
 
+	file_size_begin(&former);
 	for (int i = 0; i < TRIES && err == -ENOENT; i++)
 		err = attempt(dir, size);
+	file_size_end(&former);
 	if (err)
 		return err;
 	tree_path(runtime, sizeof(runtime), "%.*s", (int)(strrchr(dir, '/') - dir), dir);

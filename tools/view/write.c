@@ -9,6 +9,7 @@
 
 #include "view/counters_show.h"
 #include "view/device.h"
+#include "view/file_size.h"
 #include "view/files.h"
 #include "view/files_put.h"
 #include "view/lock.h"
@@ -124,6 +125,7 @@ int view_write_locked(const char *dir)
 
 int view_write(const char *dir)
 {
+	struct sigaction former;
 	int lock, err;
 
 	if (mkdir(dir, 0755) && errno != EEXIST)
@@ -131,7 +133,9 @@ int view_write(const char *dir)
 	lock = view_lock(dir, VIEW_WRITER, WAIT_MS);
 	if (lock < 0)
 		return view_fail(lock, "cannot lock %s", dir);
+	file_size_begin(&former);
 	err = view_write_locked(dir);
+	file_size_end(&former);
 	close(lock);
 	return err;
 }
