@@ -9,7 +9,7 @@ libc.so.6        a library without code that has each symbol of this machine's l
                  what is only in later releases is an undefined symbol, which ends the link.
 libpthread.so.0, libdl.so.2   empty. The functions moved into libc.so.6 in glibc 2.34; before, they are in these, which a program
                  must therefore need. Later releases still have both names.
-libfloor.a       floor.c and start.c compiled: functions that headers of today call by names that the floor has not, and the start of
+libfloor.a       floor_*.c and start.c compiled: functions that headers of today call by names that the floor has not, and the start of
                  programs.
 libc.so          the linker script that puts them in the place of the C library.
 """
@@ -21,6 +21,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STUBS = (("libc.so.6", 1000), ("ld-linux-x86-64.so.2", 1))  # and how many symbols they have at the least
+PARTS = ("floor_fstat", "floor_paths", "floor_text", "start")  # of libfloor.a
 REPLACED = {"__libc_start_main"}  # of libfloor.a, which uses the one of the library
 MOVED = ("libpthread.so.0", "libdl.so.2")
 # A line of readelf: value, size, type, binding, visibility, section, name@version or name@@version.
@@ -96,7 +97,7 @@ def main():
         shared(compiler, output, name, f"{output}/empty.c")
     if os.path.exists(f"{output}/libfloor.a"):
         os.remove(f"{output}/libfloor.a")
-    for name in ("floor", "start"):
+    for name in PARTS:
         run(*compiler, "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-c", os.path.join(HERE, f"{name}.c"),
             "-o", f"{output}/{name}.o")
         run("ar", "rcsD", f"{output}/libfloor.a", f"{output}/{name}.o")

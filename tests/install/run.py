@@ -168,6 +168,10 @@ def objects(folder):
     return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".o"))
 
 
+def exported(library):
+    return {line.split()[-1] for line in succeed("nm", "--dynamic", "--defined-only", library).splitlines()}
+
+
 def floor(_install, args, folder):
     """The very objects of this build, linked as `make tarball` does, need nothing above the floor."""
     stubs = os.path.join(folder, "stubs")
@@ -185,6 +189,9 @@ def floor(_install, args, folder):
     program = os.path.join(folder, "verbatim")
     succeed(*link, *objects(f"{args.build}/verbatim.p"), library, *rooms, "-o", program)
     succeed(check, FLOOR, library, view, program)
+    for made in (library, view):
+        before, after = exported(os.path.join(args.build, "lib", os.path.basename(made))), exported(made)
+        demand(before == after, f"{made}: exports differ: {sorted(before ^ after)}")
     output, status = run(program, "devices", env=dict(os.environ, LD_LIBRARY_PATH=folder))
     demand(status == 0, f"linked so, verbatim devices: status {status}\n{output}")
     return stubs
