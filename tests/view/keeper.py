@@ -56,6 +56,15 @@ def is_running(pid):
         return False
 
 
+def identity(path):
+    """Which directory it is; a new one may get the inode number of one that was removed."""
+    try:
+        status = os.stat(path)
+        return status.st_ino, status.st_ctime_ns
+    except OSError:
+        return None
+
+
 def remove(path, trash):
     """At once, as rm -r can when nobody is quicker."""
     place = os.path.join(trash, f"removed-{time.monotonic_ns()}")
@@ -194,9 +203,9 @@ def removed_while_used(view):
     view.pair()
     for part in ("sys/class/infiniband", "dev", ""):
         path = os.path.join(view.dir(), part)
-        node = os.stat(path).st_ino
+        made = identity(path)
         remove(path, view.place.dir)
-        wait(f"{part or 'the view'} again", lambda: os.path.exists(path) and os.stat(path).st_ino != node)
+        wait(f"{part or 'the view'} again", lambda: identity(path) not in (None, made))
         view.expect_whole()
     view.pair()
     program.kill()
