@@ -138,7 +138,8 @@ class Run:
         for reader in ("cat $0/port_xmit_data", "read -r n < $0/port_xmit_data; echo $n",
                        f"{PYTHON} -c 'print(open(\"'$0'/port_xmit_data\").read().strip())'"):
             pingpong = f"ibv_rc_pingpong -d {device} -g 0 -n 100 -s 4096 -p {free_port()}"
-            script = f"{pingpong} >&2 & until ss -ltn 2>&1 | grep -q :{pingpong.split()[-1]}; do sleep 0.01; done; " \
+            listens = f"grep -qE ':{int(pingpong.split()[-1]):04X} [0-9A-F]*:0000 0A' /proc/net/tcp /proc/net/tcp6"
+            script = f"{pingpong} >&2 & until {listens}; do kill -0 $! || exit 1; sleep 0.01; done; " \
                      f"{pingpong} localhost >&2; wait; {reader}"
             expect("words sent by two processes, 100 messages of 4096 bytes each", self.run("bash", "-c", script, folder)[0], "204800\n")
             self.place.wait_gone()
