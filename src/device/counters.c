@@ -22,11 +22,10 @@
 #include "base/reason.h"
 #include "base/sys.h"
 
-#define CHUNKS        16u /* each of twice the size of the one before */
-#define START_FIELD   22  /* of /proc/PID/stat: when the process was started */
-#define PRIVATE_BLOCK 8u
-#define LOCK_TRIES    8
-#define LOCK_STEP_NS  1000000
+#define CHUNKS       16u /* each of twice the size of the one before */
+#define START_FIELD  22  /* of /proc/PID/stat: when the process was started */
+#define LOCK_TRIES   8
+#define LOCK_STEP_NS 1000000
 
 struct vb_counter_port {
 	char device[VB_COUNTER_DEVICE];
@@ -45,7 +44,6 @@ static struct {
 	char path[PATH_MAX];
 	struct vb_counter_head *head;
 	uint64_t size;
-	bool fresh_in_file;
 	void *chunk[CHUNKS];
 	uint32_t chunks;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -79,6 +77,11 @@ static unsigned long long started(void)
 	for (int field = 2; at && field < START_FIELD; field++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static bool has_view(void)
+{
+	return secure_getenv("VERBATIM_VIEW") != NULL;
 }
 
 /* Names the process's file. False: no view is to be served. */
@@ -130,7 +133,6 @@ static void *grow(int fd)
 	all.fresh = part;
 	all.num_fresh = (uint32_t)(bytes / VB_COUNTER_BLOCK);
 	all.size += bytes;
-	all.fresh_in_file = true;
 	return part;
 }
 
@@ -197,19 +199,6 @@ static bool file_grow(void)
 	return grown;
 }
 
-static bool private_grow(void)
-{
-	void *memory;
-
-	if (posix_memalign(&memory, 64, PRIVATE_BLOCK * VB_COUNTER_BLOCK))
-		return false;
-	memset(memory, 0, PRIVATE_BLOCK * VB_COUNTER_BLOCK);
-	all.fresh = memory;
-	all.num_fresh = PRIVATE_BLOCK;
-	all.fresh_in_file = false;
-	return true;
-}
-
 static struct vb_counter_port *port_of(const char *device)
 {
 	struct vb_counter_port *p;
@@ -231,7 +220,7 @@ static struct vb_counters *fresh_block(struct vb_counter_port *port)
 {
 	struct vb_counters *c;
 
-	if (!all.num_fresh && !file_grow() && !private_grow())
+	if (!all.num_fresh && !file_grow())
 		return NULL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -242,22 +231,17 @@ static struct vb_counters *fresh_block(struct vb_counter_port *port)
 	all.num_fresh--;
 	memcpy(c->block->device, port->device, sizeof(port->device));
 	/* Readers look at so many blocks. */
-	if (all.fresh_in_file)
-		__atomic_store_n(&all.head->blocks, all.head->blocks + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&all.head->blocks, all.head->blocks + 1, __ATOMIC_RELEASE);
 	return c;
 }
-
-/* Of the one engine that has no device: it passes packets on (remote/stray.c). */
-static struct vb_counter_block nobodys;
-static struct vb_counters of_nobody = {.block = &nobodys};
 
 struct vb_counters *vb_counters_take(const char *device)
 {
 	struct vb_counter_port *port;
 	struct vb_counters *c = NULL;
 
-	if (!device)
-		return &of_nobody;
+	if (!device || !has_view())
+		return NULL;
 	vb_mutex_take(&all.lock, VB_ORDER_PORT_COUNTERS);
 	port = port_of(device);
 	if (port && port->free) {
@@ -272,8 +256,6 @@ struct vb_counters *vb_counters_take(const char *device)
 
 void vb_counters_give_back(struct vb_counters *c)
 {
-	if (c == &of_nobody)
-		return;
 	vb_mutex_take(&all.lock, VB_ORDER_PORT_COUNTERS);
 	c->next = c->port->free;
 	c->port->free = c;

@@ -34,6 +34,8 @@ void vb_count_direct(struct vb_engine *e, uint8_t op, uint32_t mtu, uint64_t byt
 	struct vb_port_counters *c = e->port;
 	uint64_t packets = bytes <= mtu ? 1 : (bytes + mtu - 1) / mtu;
 
+	if (!c)
+		return;
 	switch (op) {
 	case VB_OP_WRITE:
 		c->rx_write_requests++;
@@ -67,6 +69,8 @@ void vb_count_fault(struct vb_engine *e, enum vb_reason reason)
 {
 	struct vb_port_counters *c = e->port;
 
+	if (!c)
+		return;
 	switch (reason) {
 	case VB_REASON_DROP_PKEY:
 	case VB_REASON_DROP_QKEY:
@@ -121,6 +125,8 @@ void vb_count_failure(struct vb_engine *e, bool is_send, enum ibv_wc_status stat
 	struct vb_port_counters *c = e->port;
 	bool flushed = status == IBV_WC_WR_FLUSH_ERR;
 
+	if (!c)
+		return;
 	if (!is_send) {
 		c->resp_cqe_error++;
 		c->resp_cqe_flush_error += flushed;
@@ -139,6 +145,8 @@ void vb_count_event(struct vb_engine *e, enum vb_count what)
 {
 	struct vb_port_counters *c = e->port;
 
+	if (!c)
+		return;
 	switch (what) {
 	case VB_COUNT_OUT_OF_SEQUENCE:
 		c->out_of_sequence++;

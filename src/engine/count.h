@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Counting for the port of an engine (base/port_counters.h). All of it under the engine's lock, by
- * plain additions.
+ * Counting for the port of an engine (base/port_counters.h), where somebody can see it. All of it
+ * under the engine's lock, by plain additions.
  */
 #ifndef VB_ENGINE_COUNT_H
 #define VB_ENGINE_COUNT_H
@@ -16,8 +16,12 @@
 
 static inline void vb_count_sent(struct vb_engine *e, const struct vb_run *run)
 {
-	e->port->tx_packets += run->segments;
-	e->port->tx_bytes += run->length;
+	struct vb_port_counters *c = e->port;
+
+	if (!c)
+		return;
+	c->tx_packets += run->segments;
+	c->tx_bytes += run->length;
 }
 
 /* What has come and says more than that data was sent. */
@@ -25,8 +29,12 @@ void vb_count_request(struct vb_engine *e, const struct vb_run *run);
 
 static inline void vb_count_arrived(struct vb_engine *e, const struct vb_run *run)
 {
-	e->port->rx_packets += run->segments;
-	e->port->rx_bytes += run->length;
+	struct vb_port_counters *c = e->port;
+
+	if (!c)
+		return;
+	c->rx_packets += run->segments;
+	c->rx_bytes += run->length;
 	if (run->op != VB_OP_SEND && !(run->op == VB_OP_ACK && run->syndrome == VB_AETH_ACK))
 		vb_count_request(e, run);
 }

@@ -31,13 +31,16 @@ static void life_step(struct vb_engine *e)
 	vb_lock_release(&e->lock);
 }
 
-static int count_for(struct vb_engine *e, const struct ibv_device *device)
+static void count_for(struct vb_engine *e, const struct ibv_device *device)
 {
 	e->counters = vb_counters_take(device ? device->name : NULL);
-	if (!e->counters)
-		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "port counters");
-	e->port = &e->counters->block->c;
-	return 0;
+	e->port = e->counters ? &e->counters->block->c : NULL;
+}
+
+static void count_no_more(struct vb_engine *e)
+{
+	if (e->counters)
+		vb_counters_give_back(e->counters);
 }
 
 int vb_engine_create(struct vb_engine **engine, const struct ibv_device *device, bool leans)
@@ -47,16 +50,14 @@ int vb_engine_create(struct vb_engine **engine, const struct ibv_device *device,
 
 	if (!e)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "engine");
-	err = count_for(e, device);
-	if (!err)
-		err = vb_process_node(&e->node);
+	count_for(e, device);
+	err = vb_process_node(&e->node);
 	if (!err && leans)
 		err = vb_bias_allow(&e->lock);
 	if (!err)
 		err = vb_node_engine_alloc(e->node, &e->index);
 	if (err) {
-		if (e->counters)
-			vb_counters_give_back(e->counters);
+		count_no_more(e);
 		vb_engines_give_back(e);
 		return err;
 	}
@@ -85,7 +86,7 @@ void vb_engine_destroy(struct vb_engine *e)
 			e->link[i]->fini(e);
 	}
 	vb_node_engine_free(e->node, e->index);
-	vb_counters_give_back(e->counters);
+	count_no_more(e);
 	vb_engines_give_back(e);
 }
 

@@ -48,7 +48,7 @@ struct vb_engine {
 	_Atomic uint64_t polls;   /* the lease: grows while a thread polls */
 	_Atomic uintptr_t poller; /* the thread that polled it last (vb_bias_self()) */
 	struct vb_paths paths;
-	struct vb_port_counters *port; /* what it counts for its device's port */
+	struct vb_port_counters *port; /* what it counts for its device's port; NULL: nothing */
 	struct vb_counters *counters;  /* the block that `port` lies in */
 	struct vb_node *node;
 	struct vb_page_engine *pub; /* this engine's entry of the published table */

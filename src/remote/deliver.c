@@ -77,7 +77,7 @@ void vb_udp_deliver_here(struct vb_engine *e, const struct vb_run *run, const ui
 	}
 	if (qp->t.service != VB_SERVICE_UD)
 		vb_udp_reply_heard(qp, run);
-	else if (vb_udp_is_multicast(run->path.dgid))
+	else if (e->port && vb_udp_is_multicast(run->path.dgid))
 		e->port->rx_multicast += run->segments;
 	vb_qp_arrived(qp, run, payload);
 }

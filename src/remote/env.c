@@ -37,7 +37,7 @@ static void run_count(struct vb_qp *qp, const struct vb_run *run, const struct v
 	vb_count_sent(e, run);
 	if (ack)
 		vb_count_sent(e, ack);
-	if (qp->t.service == VB_SERVICE_UD && vb_udp_is_multicast(run->path.dgid))
+	if (e->port && qp->t.service == VB_SERVICE_UD && vb_udp_is_multicast(run->path.dgid))
 		e->port->tx_multicast += run->segments;
 }
 

@@ -550,6 +550,8 @@ static void count_faults(struct vb_engine *e)
 {
 	struct vb_udp_faults faults = vb_udp_receiver_faults(udp_link.receiver);
 
+	if (!e->port)
+		return;
 	e->port->rx_errors += faults.packets;
 	e->port->rx_icrc += faults.icrc;
 }
