@@ -29,20 +29,30 @@ enum weight {
 	FAILURE
 };
 
-#define AGAIN_NS                           10000000ull /* between two kept occurrences of one reason and kind */
-#define AGAIN_FACT_NS                      100000000ull /* of facts, which packets of strangers can cause */
-#define DETAIL_NS                          10000000ull /* a fact and the failure that it explains */
-#define NOBODY                             (-1)
-#define PATIENCE                           200 /* turns of waiting for another thread, before the naps */
-#define SILENCE_NS                         30000000000ull /* as long as retries may take */
-#define HAMMERED                           1000 /* times: a program that never stops trying hangs */
-#define NAP_NS                             100000
-#define NAPS_CALL                          200   /* a call that fails does not wait for longer, */
-#define NAPS_EXIT                          20000 /* nor does the end of the program */
+/* Between two kept occurrences of one reason and kind; strangers' packets can cause facts. */
+#define AGAIN_NS                               10000000ull
+#define AGAIN_FACT_NS                          100000000ull
 
-/* One for each row, by its place in the table. */
-#define ONE(code, name, text, cause, cure) +1
-#define REASONS                            (1 VB_REASONS(ONE))
+/* From a fact to the failure that it explains; from one that silenced a peer to the last retry. */
+#define DETAIL_NS                              10000000ull
+#define SILENCE_NS                             30000000000ull
+
+/* A program that tries a call so often, and goes on trying, hangs. */
+#define HAMMERED                               1000
+
+/*
+ * Waiting for another thread: turns of a loop, then naps, of which a call that fails takes fewer
+ * than the end of the program.
+ */
+#define PATIENCE                               200
+#define NAP_NS                                 100000
+#define NAPS_CALL                              200
+#define NAPS_EXIT                              20000
+
+#define NOBODY                                 (-1)
+
+#define ONE_ROW(code, name, text, cause, cure) +1
+enum { REASONS = 1 VB_REASONS(ONE_ROW) };
 
 static struct {
 	_Atomic uintptr_t holder; /* the thread that is changing this; 0: none */

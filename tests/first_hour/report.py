@@ -307,21 +307,21 @@ def nothing_known(bench):
     check(code == 1 and "no process" in err, err)
 
 
-def ended_pid(taken=set()):  # pylint: disable=dangerous-default-value
-    """The number of a process that is no more."""
-    while True:
+def ended_pids(count):
+    """Numbers of processes that are no more."""
+    pids = set()
+    while len(pids) < count:
         process = subprocess.Popen(["true"])
         process.wait()
-        if process.pid not in taken:
-            taken.add(process.pid)
-            return process.pid
+        pids.add(process.pid)
+    return list(pids)
 
 
 def forged(bench):
     folder = os.path.join(bench.run_dir, "failures")
     os.makedirs(folder, 0o700, exist_ok=True)
     magic = (0x316c6e7275426256).to_bytes(8, "little")
-    pids = [ended_pid() for _ in range(5)]
+    pids = ended_pids(5)
     paths = [os.path.join(folder, str(pid)) for pid in pids]
     with open(paths[0], "wb") as handle:
         handle.write(magic)
