@@ -135,7 +135,8 @@ static void enter_namespace(struct run *run, const char *view)
 	run_say(run,
 		"no namespace for the files of the devices: %s; a preloaded library shows them instead",
 		why);
-	run_say(run, "a container can be given them when it is started: verbatim view --help");
+	run_say(run,
+		"who starts a container can give it the files: verbatim view --cdi DIR, or verbatim view DIR and volumes");
 	run->view = RUN_VIEW_PRELOAD;
 }
 
