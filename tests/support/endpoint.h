@@ -158,6 +158,7 @@ void ep_open_on(struct endpoint *ep, struct resources *resources, const struct e
 		void *buffer, size_t size);
 /* A queue pair in RESET with resources of its own: two completion queues and a second domain. */
 void ep_open(struct endpoint *ep, const struct ep_config *config, enum ep_place place);
+/* A test that has destroyed the queue pair or the region itself sets the pointer to NULL before. */
 void ep_close(struct endpoint *ep);
 /* A queue pair alone, in INIT. */
 struct ibv_qp *ep_create_qp(struct resources *resources, const struct ep_config *config);

@@ -106,14 +106,8 @@ static void acknowledgement(void)
 	ibv_ack_async_event(&event);
 	CHECK(pthread_join(thread, NULL) == 0);
 	EXPECT_EQ(destroyer.result, 0);
-	/* The rest of the endpoint, which no longer has its queue pair. */
-	EXPECT_EQ(ibv_destroy_srq(ep.srq), 0);
-	EXPECT_EQ(ibv_destroy_cq(ep.cq[0]), 0);
-	EXPECT_EQ(ibv_destroy_cq(ep.cq[1]), 0);
-	EXPECT_EQ(ibv_dereg_mr(ep.mr), 0);
-	EXPECT_EQ(ibv_dealloc_pd(ep.pd), 0);
-	EXPECT_EQ(ibv_dealloc_pd(ep.other_pd), 0);
-	EXPECT_EQ(ibv_close_device(ep.context), 0);
+	ep.qp = NULL;
+	ep_close(&ep);
 }
 
 /* An event that was not fetched goes with its object. */
@@ -124,19 +118,14 @@ static void never_fetched(void)
 	expect_case("never fetched");
 	open_with_event(&ep);
 	EXPECT_EQ(ibv_destroy_qp(ep.qp), 0);
+	ep.qp = NULL;
 	EXPECT(!readable(ep.context->async_fd, 0));
 	{
 		struct ibv_async_event event;
 
 		EXPECT_MINUS1(ibv_get_async_event(ep.context, &event), EAGAIN);
 	}
-	EXPECT_EQ(ibv_destroy_srq(ep.srq), 0);
-	EXPECT_EQ(ibv_destroy_cq(ep.cq[0]), 0);
-	EXPECT_EQ(ibv_destroy_cq(ep.cq[1]), 0);
-	EXPECT_EQ(ibv_dereg_mr(ep.mr), 0);
-	EXPECT_EQ(ibv_dealloc_pd(ep.pd), 0);
-	EXPECT_EQ(ibv_dealloc_pd(ep.other_pd), 0);
-	EXPECT_EQ(ibv_close_device(ep.context), 0);
+	ep_close(&ep);
 }
 
 static void *wait_for_event(void *arg)
