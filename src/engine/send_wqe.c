@@ -9,9 +9,9 @@
 #include "object/pd.h"
 #include "transport/qp_state.h"
 
-struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead)
+struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, const struct vb_send_batch *batch)
 {
-	uint32_t index = qp->t.sq_posted + ahead;
+	uint32_t index = batch->first + batch->count;
 
 	if (index - qp->sq_internal -
 		    atomic_load_explicit(&qp->completions.released, memory_order_acquire) >=
@@ -133,7 +133,7 @@ int vb_send_hand_over(struct vb_qp *qp, const struct vb_send_batch *batch)
 	if (!err && batch->binds)
 		windows_tell(qp, batch);
 	if (!err && batch->count) {
-		qp->t.sq_posted += batch->count;
+		vb_tqp_posted_set(&qp->t, batch->first + batch->count);
 		vb_engine_posted(e, qp);
 		if (e->pushed)
 			vb_engine_flush(e);

@@ -20,11 +20,8 @@ struct vb_send_batch {
 	bool binds; /* some of them bind windows */
 };
 
-/*
- * The entry `ahead` places after the last posted one. NULL: the queue is full (the reason is
- * recorded).
- */
-struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, uint32_t ahead);
+/* The entry behind those of the batch. NULL: the queue is full (the reason is recorded). */
+struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, const struct vb_send_batch *batch);
 
 /* Starts an entry: sets the fields that every operation has. */
 void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id, uint8_t opcode,

@@ -76,7 +76,7 @@ static int check_region(const struct ibv_mr *mr)
 static int entry_fill(struct vb_qp *qp, struct vb_mw *m, const struct ibv_mw_bind *bind,
 		      struct vb_send_batch *batch)
 {
-	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, 0);
+	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, batch);
 	int err;
 
 	if (!wqe)
@@ -106,7 +106,7 @@ int vb_mw_post_bind(struct ibv_qp *ibqp, struct ibv_mw *mw, const struct ibv_mw_
 	if (err)
 		return err;
 	vb_lock_take(&qp->wr_lock);
-	batch.first = qp->t.sq_posted;
+	batch.first = vb_tqp_posted(&qp->t);
 	err = entry_fill(qp, vb_mw_of(mw), bind, &batch);
 	int refused = -vb_send_hand_over(qp, &batch);
 

@@ -40,7 +40,7 @@ static struct vb_send_wqe *begin(struct ibv_qp_ex *ex, uint8_t opcode)
 	qp->builder->current = NULL;
 	if (qp->builder->error)
 		return NULL;
-	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, qp->builder->batch.count);
+	struct vb_send_wqe *wqe = vb_send_wqe_next(qp, &qp->builder->batch);
 
 	if (!wqe) {
 		fail(qp, ENOMEM);
@@ -307,7 +307,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 
 	vb_lock_take(&qp->wr_lock);
 	qp->builder->open = true;
-	qp->builder->batch = (struct vb_send_batch){.first = qp->t.sq_posted};
+	qp->builder->batch = (struct vb_send_batch){.first = vb_tqp_posted(&qp->t)};
 	qp->builder->error = 0;
 	qp->builder->current = NULL;
 }

@@ -133,7 +133,7 @@ static int list_fill(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_w
 	int err = 0;
 
 	for (; wr; wr = wr->next) {
-		struct vb_send_wqe *wqe = vb_send_wqe_next(qp, batch->count);
+		struct vb_send_wqe *wqe = vb_send_wqe_next(qp, batch);
 
 		err = wqe ? entry_fill(qp, wqe, wr, batch) : ENOMEM;
 		if (err) {
@@ -152,7 +152,7 @@ int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 	int err, refused;
 
 	vb_lock_take(&qp->wr_lock);
-	batch.first = qp->t.sq_posted;
+	batch.first = vb_tqp_posted(&qp->t);
 	err = list_fill(qp, wr, bad_wr, &batch);
 	refused = vb_send_hand_over(qp, &batch);
 	vb_lock_release(&qp->wr_lock);

@@ -410,7 +410,7 @@ void vb_qp_queues_clear(struct vb_qp *qp)
 	vb_recv_queue_clear(&qp->rq);
 	qp->kind->clear(qp);
 	qp->sq_done = 0;
-	qp->t.sq_posted = 0;
+	vb_tqp_posted_set(&qp->t, 0);
 	atomic_store(&qp->completions.released, 0);
 	qp->last_wqe_raised = false;
 	qp->psn_moved = false;

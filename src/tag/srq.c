@@ -471,7 +471,7 @@ static void request_start(struct vb_qp *qp)
 		tagged_of(qp)->last = NULL;
 	fill_read(qp, vb_tqp_wqe(&qp->t, qp->t.sq_posted), e);
 	fill_fin(qp, vb_tqp_wqe(&qp->t, qp->t.sq_posted + 1), e);
-	qp->t.sq_posted += 2;
+	vb_tqp_posted_set(&qp->t, qp->t.sq_posted + 2);
 	qp->sq_internal += 2;
 	tagged_of(qp)->busy += 2;
 }

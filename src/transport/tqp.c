@@ -32,7 +32,7 @@ void vb_tqp_reset(struct vb_tqp *qp)
 		vb_respond_last_acks(qp);
 	vb_responder_reset(qp, 0);
 	requester_reset(qp, 0);
-	qp->sq_posted = 0;
+	vb_tqp_posted_set(qp, 0);
 	qp->req.head = qp->req.cur = qp->req.started = qp->req.two_sided = 0;
 	qp->req.dead = false;
 	qp->failed = false;

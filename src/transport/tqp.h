@@ -98,6 +98,20 @@ static inline void vb_tqp_count(struct vb_tqp *qp, enum vb_count what)
 		qp->env->queue.count(qp, what);
 }
 
+/*
+ * A thread that fills entries reads the counter while another may take the queue pair to RESET. The
+ * device then refuses the entries.
+ */
+static inline uint32_t vb_tqp_posted(const struct vb_tqp *qp)
+{
+	return __atomic_load_n(&qp->sq_posted, __ATOMIC_RELAXED);
+}
+
+static inline void vb_tqp_posted_set(struct vb_tqp *qp, uint32_t posted)
+{
+	__atomic_store_n(&qp->sq_posted, posted, __ATOMIC_RELAXED);
+}
+
 static inline struct vb_send_wqe *vb_tqp_wqe(const struct vb_tqp *qp, uint32_t index)
 {
 	return (struct vb_send_wqe *)(void *)(qp->sq + (uint64_t)(index & (qp->sq_size - 1)) *
