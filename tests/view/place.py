@@ -2,8 +2,10 @@
 """Where a test of `verbatim run` works: a folder of its own, a runtime directory of its own, the program and its libraries where the
 user of the test can read them, and programs run to their end as that user."""
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -105,7 +107,8 @@ class Place:
         if preload is not None:
             argv = ["env", f"LD_PRELOAD={preload}", *argv]
         return subprocess.Popen([*self.prefix, *argv], env=merged,
-                                **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
+                                **{"start_new_session": True, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+                                   "stderr": subprocess.PIPE, "text": True,
                                    "errors": "replace", **more})
 
     def run(self, *argv, code=0, timeout=60, **more):
@@ -114,7 +117,9 @@ class Place:
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            process.kill()
+            # Its children have the ends of the pipes, too.
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             raise Failure(f"{' '.join(argv)}: still running after {timeout} s\n{out}{err}") from None
         if code is not None and process.returncode != code:
