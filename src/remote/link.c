@@ -49,6 +49,7 @@
 
 /* The longest wait for a process that has the port. */
 #define ASK_NS       2000000000ull
+#define ASK_FIRST_NS 500000000ull
 /* Without a socket: between attempts to get one, which do not wait. */
 #define SEEK_NS      100000000ull
 
@@ -196,7 +197,11 @@ void vb_udp_link_seek(unsigned int family, struct vb_udp_got *got)
 		      !atomic_load(&side->seek_at);
 	if (!got->sought)
 		return;
-	seek(family == VB_UDP_IPV4, ASK_NS, &question, got);
+	/* The call itself wakes the other process; one that was missed is made again. */
+	seek(family == VB_UDP_IPV4, ASK_FIRST_NS, &question, got);
+	vb_port_ask_end(&question);
+	if (got->fd == -EADDRINUSE && got->answer.silent)
+		seek(family == VB_UDP_IPV4, ASK_NS - ASK_FIRST_NS, &question, got);
 	vb_port_ask_end(&question);
 	if (got->fd == -EADDRINUSE)
 		got->served = vb_udp_steer_is_served(family, got->answer.silent ? got->answer.holder

@@ -399,6 +399,13 @@ static uint32_t places_likely(void)
 	return steer.members + 1 + FOREIGN;
 }
 
+static void members_forget(void)
+{
+	for (uint32_t i = 0; i < steer.members; i++)
+		unwatch(steer.member[i].fd);
+	steer.members = 0;
+}
+
 static void begin(unsigned int family)
 {
 	if (!steer.id) {
@@ -443,6 +450,12 @@ void vb_udp_steer_join(unsigned int family)
 	} else {
 		publish();
 		attach();
+		/*
+		 * Those that are to set the program may have looked before there was a claim: they
+		 * look again when they are called again.
+		 */
+		members_forget();
+		look();
 		atomic_store(&steer.joined[index_of(family)], true);
 	}
 	vb_mutex_release(&steer.lock);
@@ -451,13 +464,6 @@ void vb_udp_steer_join(unsigned int family)
 bool vb_udp_steer_is_joined(unsigned int family)
 {
 	return atomic_load(&steer.joined[index_of(family)]);
-}
-
-static void members_forget(void)
-{
-	for (uint32_t i = 0; i < steer.members; i++)
-		unwatch(steer.member[i].fd);
-	steer.members = 0;
 }
 
 static bool served_now(int family, uid_t but)
