@@ -268,9 +268,11 @@ void vb_counters_give_back(struct vb_counters *c)
  */
 static void forked(void)
 {
-	for (uint32_t i = 0; i < all.chunks; i++)
-		mmap(all.chunk[i], chunk_bytes(i), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	for (uint32_t i = 0; i < all.chunks; i++) {
+		if (mmap(all.chunk[i], chunk_bytes(i), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+			munmap(all.chunk[i], chunk_bytes(i));
+	}
 	memset(&all, 0, sizeof(all));
 	pthread_mutex_init(&all.lock, NULL);
 }

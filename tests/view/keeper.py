@@ -252,9 +252,7 @@ def small_files(place):
 
 def few_descriptors(place):
     """With few descriptors, and without the standard ones."""
-    os.makedirs(place.runtime, 0o700, exist_ok=True)
-    os.chown(place.runtime, place.uid, -1)
-    out, _ = place.run("sh", "-c", 'ulimit -n 20; exec "$0" run -q cat /sys/class/infiniband_verbs/abi_version', place.verbatim)
+    out, _ = place.run("sh", "-c", 'ulimit -n 20; exec "$0" run cat /sys/class/infiniband_verbs/abi_version', place.verbatim)
     if out != "6\n":
         raise Failure(f"standard output:\n{out}")
     place.run("sh", "-c", 'exec "$0" run -q sh -c "test -d /sys/class/infiniband" <&- >&- 2>&-', place.verbatim)
@@ -323,9 +321,9 @@ def idle(view):
 def cases(report, place, user):
     def case(name, run):
         def go():
+            os.makedirs(place.runtime, 0o700, exist_ok=True)
+            os.chown(place.runtime, place.uid, -1)
             with View(place) as view:
-                os.makedirs(place.runtime, 0o700, exist_ok=True)
-                os.chown(place.runtime, place.uid, -1)
                 run(view)
         report.case(f"{user}: {name}", go)
 
@@ -338,6 +336,9 @@ def cases(report, place, user):
     case("the tree is removed while it is used", removed_while_used)
     case("an idle view costs nothing", idle)
     case("sixteen programs start at once", many_at_once)
+    case("files may not grow", lambda view: small_files(view.place))
+    case("few descriptors, or none", lambda view: few_descriptors(view.place))
+    case("no /sys, no /proc", lambda view: no_folders(view.place))
 
 
 def main():
@@ -350,9 +351,6 @@ def main():
     for user, ordinary in users():
         with Place(args.lib, args.verbatim, ordinary) as place:
             cases(report, place, user)
-            report.case(f"{user}: files may not grow", lambda: small_files(place))
-            report.case(f"{user}: few descriptors, or none", lambda: few_descriptors(place))
-            report.case(f"{user}: no /sys, no /proc", lambda: no_folders(place))
             if not ordinary:
                 report.case("full disk", lambda: full_disk(place))
                 report.case("two users", lambda: apart(place))
