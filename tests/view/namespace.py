@@ -44,8 +44,7 @@ int main(int argc, char **argv)
 # What a program can learn about itself; the same lines with and without the namespace.
 SELF = r"""
 id; echo "uid $UID $EUID"; umask; pwd; tty <&0
-grep -E '^(Umask|Uid|Gid|Cap|NoNewPrivs|Seccomp|SigBlk|SigIgn|NSpid|NSsid|NSpgid|PPid|CoreDumping|THP)' /proc/self/status |
-    grep -vE '^(NSpid|PPid)'
+grep -E '^(Umask|Uid|Gid|Cap|NoNewPrivs|Seccomp|SigBlk|SigIgn|CoreDumping|THP)' /proc/self/status
 ulimit -a; ls /proc/self/fd | wc -l; readlink /proc/self/exe; cat /proc/self/comm; env | grep -v -E '^(_|LD_|VERBATIM|ASAN)' | sort
 for f in net pid ipc uts cgroup time; do readlink /proc/self/ns/$f; done
 hostname; cat /sys/class/net/lo/address /sys/devices/system/cpu/online; ls /sys/class/net
