@@ -213,6 +213,17 @@ def removed_while_used(view):
     view.expect_gone()
 
 
+def removed_whole(view):
+    """The runtime directory goes with everything in it, and nobody uses the view any more: the keeper ends as well."""
+    program = view.start()
+    view.expect_whole()
+    view.pair()
+    program.kill()
+    program.wait()
+    remove(view.place.runtime, view.place.dir)
+    view.expect_gone()
+
+
 def many_at_once(view):
     programs = [view.place.start([view.place.verbatim, "run", "-q", "sleep", LASTING]) for _ in range(16)]
     view.sleepers += [program.pid for program in programs]
@@ -334,6 +345,7 @@ def cases(report, place, user):
     case("program, keeper and standby are killed", all_killed)
     case("a stale view of another namespace", stale_one)
     case("the tree is removed while it is used", removed_while_used)
+    case("the runtime directory is removed", removed_whole)
     case("an idle view costs nothing", idle)
     case("sixteen programs start at once", many_at_once)
     case("files may not grow", lambda view: small_files(view.place))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Removing views that nobody uses any more. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -46,6 +47,9 @@ bool keeper_end(const char *dir)
 	int writer = view_lock(dir, VIEW_WRITER, 0);
 	bool ended = false;
 
+	/* The folder of the views was removed with everything in it. */
+	if (writer == -ENOENT)
+		return true;
 	if (writer < 0)
 		return false;
 	view_users_find(dir, &users);
