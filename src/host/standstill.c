@@ -64,7 +64,7 @@ static char state_of(int dir, const char *thread)
  */
 static bool off_processor(int dir, const char *thread)
 {
-	char place[128];
+	char place[128] = "";
 
 	return thread_file(dir, thread, "wchan", place, sizeof(place)) > 0 && place[0] != '0';
 }

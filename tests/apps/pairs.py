@@ -48,7 +48,10 @@ def listening(pid, port):
 
 
 def must_be_silent(argv, outputs):
-    """A program that succeeded is told of no failure (VERBATIM_REPORT)."""
+    """An application that succeeded is told of no failure (VERBATIM_REPORT). A test program, which is started by its path, may
+    make requests fail on purpose."""
+    if os.sep in argv[0]:
+        return
     told = [line for output in outputs for line in output.splitlines() if re.match(r"verbatim\[\d+\]: ", line)]
     if told:
         raise Failure("\n".join([f"{' '.join(argv)}: it worked, and failures are reported:", *told]))

@@ -180,10 +180,12 @@ def all_killed(view):
     view.expect_whole()
     for pid in view.pair():
         os.kill(pid, signal.SIGSTOP)  # so that none of them starts another one
-    for pid in view.processes() + [program.pid]:
+    killed = view.processes()
+    for pid in killed + [program.pid]:
         os.kill(pid, signal.SIGKILL)
     program.wait()
-    wait("their end", lambda: not view.processes())
+    # A process that is ending has no arguments any more, but still its descriptors, and the lock.
+    wait("their end", lambda: not any(map(is_running, killed)))
     view.dir()
     view.start("true").wait()
     view.expect_gone()

@@ -196,9 +196,10 @@ static bool join(char path[PATH_MAX], const char *view, const char *name)
 
 	if (a + b + 2 > PATH_MAX)
 		return false;
-	memcpy(path, view, a);
-	path[a] = '/';
-	memcpy(path + a + 1, name, b + 1);
+	char *slash = stpcpy(path, view);
+
+	*slash = '/';
+	stpcpy(slash + 1, name);
 	return true;
 }
 

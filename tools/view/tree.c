@@ -63,7 +63,7 @@ void tree_close(struct tree *t)
 /* Keeps the path among those that stay. */
 static int name(struct tree *t, const char *path)
 {
-	char **grown = t->named;
+	char **grown;
 
 	if (t->error)
 		return t->error;

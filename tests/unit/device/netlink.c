@@ -159,8 +159,8 @@ static void attributes(void **state)
 	vb_netlink_attrs(msg, 3, attr, 3);
 	assert_non_null(attr[1].data);
 	assert_int_equal(attr[1].length, 0);
-	for (uint16_t length = 0; length < NLA_HDRLEN; length++) {
-		second->nla_len = length;
+	for (int length = 0; length < NLA_HDRLEN; length++) {
+		second->nla_len = (uint16_t)length;
 		vb_netlink_attrs(msg, 3, attr, 3);
 		assert_null(attr[1].data);
 	}
