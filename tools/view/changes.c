@@ -35,6 +35,7 @@ void changes_open(struct changes *c, const char *dir)
 {
 	c->route = open_route();
 	c->notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	c->latest = 0;
 	changes_watch(c, dir);
 }
 
@@ -47,8 +48,16 @@ void changes_close(struct changes *c)
 	c->route = c->notify = -1;
 }
 
+static bool watch(struct changes *c, int wd)
+{
+	if (wd <= c->latest)
+		return false;
+	c->latest = wd;
+	return true;
+}
+
 /* Watching a folder that is watched already changes nothing. */
-void changes_watch(struct changes *c, const char *dir)
+bool changes_watch(struct changes *c, const char *dir)
 {
 	static const char *const folders[] = {
 		"",
@@ -64,16 +73,19 @@ void changes_watch(struct changes *c, const char *dir)
 	const uint32_t gone = IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM | IN_MOVE_SELF |
 			      IN_ONLYDIR;
 	char path[PATH_MAX];
+	bool any = false;
 
 	if (c->notify < 0)
-		return;
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-		inotify_add_watch(c->notify,
-				  tree_path(path, sizeof(path), "%s/%s", dir, folders[i]), gone);
+		return false;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		tree_path(path, sizeof(path), "%s/%s", dir, folders[i]);
+		any |= watch(c, inotify_add_watch(c->notify, path, gone));
+	}
 	/* A process that begins to count. */
 	c->counters = inotify_add_watch(c->notify,
 					tree_path(path, sizeof(path), "%s/" VB_COUNTER_FOLDER, dir),
 					gone | IN_CREATE);
+	return watch(c, c->counters) || any;
 }
 
 bool changes_route(struct changes *c)

@@ -12,6 +12,7 @@ struct changes {
 	int route;    /* -1: none; the view is then written anew from time to time */
 	int notify;   /* -1: none */
 	int counters; /* the watch of the folder of counters */
+	int latest;   /* the highest watch so far; the kernel counts upwards */
 };
 
 void changes_open(struct changes *changes, const char *dir);
@@ -23,7 +24,10 @@ struct changes_seen {
 	bool tree, counters;
 };
 struct changes_seen changes_files(struct changes *changes);
-/* Watches the folders anew: they may be others than before. */
-void changes_watch(struct changes *changes, const char *dir);
+/*
+ * Watches the folders anew: they may be others than before. True: some are. What was removed from
+ * those before they were watched is not told.
+ */
+bool changes_watch(struct changes *changes, const char *dir);
 
 #endif

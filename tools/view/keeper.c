@@ -156,6 +156,13 @@ static bool still_ours(struct keeper *k)
 	return true;
 }
 
+static void write_soon(struct keeper *k)
+{
+	int64_t at = now_ms() + SETTLE_MS;
+
+	sooner(&k->write_at, at > k->rested_at ? at : k->rested_at);
+}
+
 /* False: another keeper has the view. */
 static bool write_tree(struct keeper *k)
 {
@@ -169,8 +176,12 @@ static bool write_tree(struct keeper *k)
 			fprintf(stderr, "verbatim view: %s\n", view_why());
 		k->write_at = now_ms() + AGAIN_MS;
 	}
-	changes_watch(&k->changes, k->dir);
+	/* Something may have been removed between its writing and its watch: once more. */
+	bool again = changes_watch(&k->changes, k->dir);
+
 	k->rested_at = now_ms() + (now_ms() - begin) * WRITE_REST;
+	if (again)
+		write_soon(k);
 	sooner(&k->count_at, now_ms());
 	return true;
 }
@@ -222,13 +233,6 @@ static int wait_ms(const struct keeper *k)
 	if (at == NEVER)
 		return -1;
 	return at > now ? (int)(at - now) : 0;
-}
-
-static void write_soon(struct keeper *k)
-{
-	int64_t at = now_ms() + SETTLE_MS;
-
-	sooner(&k->write_at, at > k->rested_at ? at : k->rested_at);
 }
 
 static void files_changed(struct keeper *k, struct changes_seen seen)
