@@ -56,13 +56,14 @@ class Place:
     def wait_gone(self, seconds=20):
         """The view goes soon after its last program; what keeps it must not find its folder gone before."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and os.path.isdir(self.runtime):
-            try:
-                if not os.listdir(self.runtime):
-                    return
-            except OSError:
-                return
+        while time.monotonic() < deadline and self.views():
             time.sleep(0.02)
+
+    def views(self):
+        try:
+            return [name for name in os.listdir(self.runtime) if name.startswith(("view-", ".gone-"))]
+        except OSError:
+            return []
 
     def folder(self, name, mode=0o700):
         """A folder of the user's in the test's folder."""
