@@ -92,7 +92,7 @@ class Applications:
         return out
 
     def single(self, *argv, timeout=90, **more):
-        installed(argv[0])
+        argv = [installed(argv[0]), *argv[1:]]  # also those that an ordinary user's PATH lacks
         return self.end(self.start(argv, **more), timeout, " ".join(argv))
 
     def pair(self, argv, env=None, two=False, port_options=("-p", "-p")):
