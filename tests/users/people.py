@@ -26,6 +26,21 @@ def tail(path, lines=2000):
     return "".join(line for line in whole_tail(path, lines).splitlines(True) if "FLUSHED: " not in line)
 
 
+UNANSWERED = "gives no socket of it: it does not answer in time"
+
+
+def unless_unanswered(run):
+    """Runs a case; once more where a process that has just got the port did not answer, which happens in a few of a hundred starts
+    on a busy machine and is not explained (docs/architecture/domain.md). Whatever else fails counts at once."""
+    try:
+        run()
+    except Failure as fault:
+        if UNANSWERED not in str(fault):
+            raise
+        print("# once more: who has the port did not answer", flush=True)
+        run()
+
+
 class Person:
     """A program that was started; ended with `end`."""
 
