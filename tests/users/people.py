@@ -26,18 +26,20 @@ def tail(path, lines=2000):
     return "".join(line for line in whole_tail(path, lines).splitlines(True) if "FLUSHED: " not in line)
 
 
-UNANSWERED = "gives no socket of it: it does not answer in time"
+# What a busy machine makes of a case now and then: a process that has just got the port does not answer (not explained,
+# docs/architecture/domain.md); a server whose client has ended ends before the next program asks for the port.
+BUSY = ("gives no socket of it: it does not answer in time", "'other processes pass packets on' is not said")
 
 
-def unless_unanswered(run):
-    """Runs a case; once more where a process that has just got the port did not answer, which happens in a few of a hundred starts
-    on a busy machine and is not explained (docs/architecture/domain.md). Whatever else fails counts at once."""
+def unless_busy(run):
+    """Runs a case, and once more if it failed by one of these, which is printed. Whatever else fails counts at once."""
     try:
         run()
     except Failure as fault:
-        if UNANSWERED not in str(fault):
+        known = [text for text in BUSY if text in str(fault)]
+        if not known:
             raise
-        print("# once more: who has the port did not answer", flush=True)
+        print(f"# once more: {known[0]}", flush=True)
         run()
 
 
