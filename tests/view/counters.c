@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Port counters: what N messages of S bytes add to them, over each link and by each operation; what
- * faults add, those of the network among them (VERBATIM_FAULT); that nothing is lost or counted twice when processes end and their files are added
- * up; that a number never goes back.
+ * faults add, those of the network among them (VERBATIM_FAULT); that nothing is lost or counted
+ * twice when processes end and their files are added up; that a number never goes back.
  */
 #include <dirent.h>
 #include <fcntl.h>
