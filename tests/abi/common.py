@@ -41,11 +41,11 @@ def run(*command, **options):
     return done.stdout
 
 
-def system_library():
-    """The libibverbs.so.1 that the distribution installed, or None."""
+def system_library(name="libibverbs.so.1"):
+    """The library of this name that the distribution installed, or None."""
     for line in run("/sbin/ldconfig", "-p").splitlines():
-        if line.strip().startswith("libibverbs.so.1 ") and "x86-64" in line:
+        if line.strip().startswith(name + " ") and "x86-64" in line:
             path = line.split("=>")[1].strip()
-            if "libibverbs.so.1" in os.path.basename(os.path.realpath(path)):
+            if name in os.path.basename(os.path.realpath(path)):
                 return path
     return None

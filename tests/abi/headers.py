@@ -11,15 +11,15 @@ import sys
 
 from common import INCLUDE, fail, need
 
-ALL = "".join(f"#include <infiniband/{name}.h>\n"
-              for name in ("verbs", "opcode", "sa", "tm_types", "ib_user_ioctl_verbs"))
-EACH = [f"#include <infiniband/{name}.h>\n"
-        for name in ("verbs", "verbs_api", "opcode", "sa", "tm_types", "ib_user_ioctl_verbs")]
+NAMES = [f"infiniband/{name}" for name in ("verbs", "opcode", "sa", "ib", "tm_types", "ib_user_ioctl_verbs")]
+NAMES += [f"rdma/{name}" for name in ("rdma_cma", "rdma_verbs", "rsocket")]
+ALL = "".join(f"#include <{name}.h>\n" for name in NAMES)
+EACH = [f"#include <{name}.h>\n" for name in NAMES + ["infiniband/verbs_api"]]
 WARN = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 # Headers of others that sit on ours; the system's are searched after ours.
 OTHERS = ("infiniband/mlx5dv.h", "infiniband/mlx4dv.h", "infiniband/efadv.h", "infiniband/manadv.h",
-          "rdma/rdma_cma.h", "rdma/rdma_verbs.h", "rdma/ib_user_ioctl_verbs.h")
+          "rdma/ib_user_ioctl_verbs.h")
 
 
 def compiles(compiler, workdir, language, options, text):

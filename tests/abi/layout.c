@@ -13,6 +13,13 @@
 #include <infiniband/sa.h>
 #include <infiniband/tm_types.h>
 #include <infiniband/verbs.h>
+#if __has_include(<rdma/rsocket.h>) /* another package of the distribution */
+#include <infiniband/ib.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+#include <rdma/rsocket.h>
+#define WITH_RDMACM 1
+#endif
 
 #define ORIGIN(type)                               \
 	_Generic((type *)0, struct verbs_context * \
@@ -29,6 +36,12 @@ int main(void)
 #include "layout_44.inc"
 #if WITH_NEW
 #include "layout_new.inc"
+#endif
+#if WITH_RDMACM
+#include "layout_rdmacm_44.inc"
+#if WITH_NEW
+#include "layout_rdmacm_new.inc"
+#endif
 #endif
 	return 0;
 }

@@ -42,7 +42,7 @@ def without_comments(text):
 def check_complete():
     """Every structure and enumerator that our headers define stands in one of the lists."""
     listed = set()
-    for name in ("layout_44.inc", "layout_new.inc"):
+    for name in ("layout_44.inc", "layout_new.inc", "layout_rdmacm_44.inc", "layout_rdmacm_new.inc"):
         with open(os.path.join(HERE, name), encoding="ascii") as file:
             listed.update(re.findall(r"(?:TYPE|VALUE)\((?:struct |union )?(\w+)\)", file.read()))
     missing = []
@@ -68,11 +68,13 @@ def main():
     ours = layout(cc, workdir, "-I" + INCLUDE, "-DWITH_NEW=1")
     must_hold("recorded from rdma-core 44", set(recorded("layout-44.txt")) - GREW, ours)
     must_hold("recorded from rdma-core 64 and 65", recorded("layout-64.txt"), ours)
+    must_hold("recorded from rdma-core 44's librdmacm", recorded("layout-rdmacm-44.txt"), ours)
+    must_hold("recorded from rdma-core 64's librdmacm", recorded("layout-rdmacm-64.txt"), ours)
     check_complete()
     if os.path.exists(SYSTEM_HEADER):
         installed = layout(cc, workdir)
         must_hold("printed by the installed header", installed - GREW, ours)
-        print(f"{len(installed)} facts of {SYSTEM_HEADER} hold")
+        print(f"{len(installed)} facts of {SYSTEM_HEADER} and its neighbours hold")
     print(f"{len(ours)} facts compared")
 
 

@@ -132,7 +132,7 @@ __ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, unsigned int access, 
 
 #define ibv_reg_mr(pd, addr, length, access)   \
 	__ibv_reg_mr(pd, addr, length, access, \
-		     __builtin_constant_p(((access)&IBV_ACCESS_OPTIONAL_RANGE) == 0))
+		     __builtin_constant_p(((access) & (int)IBV_ACCESS_OPTIONAL_RANGE) == 0))
 
 __attribute__((__always_inline__)) static inline struct ibv_mr *
 __ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
@@ -145,7 +145,7 @@ __ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, u
 
 #define ibv_reg_mr_iova(pd, addr, length, iova, access)   \
 	__ibv_reg_mr_iova(pd, addr, length, iova, access, \
-			  __builtin_constant_p(((access)&IBV_ACCESS_OPTIONAL_RANGE) == 0))
+			  __builtin_constant_p(((access) & (int)IBV_ACCESS_OPTIONAL_RANGE) == 0))
 
 static inline struct ibv_mr *ibv_alloc_null_mr(struct ibv_pd *pd)
 {
