@@ -459,7 +459,62 @@
 	  "for both.") \
 	X(0x70c, DESCRIPTORS_SHORT, "no descriptor is left here for a connection (RLIMIT_NOFILE)", \
 	  "This process is at its limit of open descriptors.", \
-	  "Raise it with `ulimit -n`, or close descriptors that are not used.")
+	  "Raise it with `ulimit -n`, or close descriptors that are not used.") \
+	/* 0x8xx: the connection manager */ \
+	X(0x801, CM_MALFORMED, "a message of the connection manager is malformed", \
+	  "A MAD has not 256 bytes, a length in it exceeds its field, or an identifier that must be " \
+	  "there is 0.", \
+	  "Look at what sends to UDP port 4791 here: it is faulty, or it means harm. The message was " \
+	  "dropped.") \
+	X(0x802, CM_OTHER, "a management datagram that nobody here listens for", \
+	  "It is of another class or version than the connection manager's, or asks for an alternate " \
+	  "path, which RoCE does not have.", \
+	  "Nothing has to be done: every receiver of RoCE drops it.") \
+	X(0x803, CM_UNKNOWN, "a message is for a connection that is not here", \
+	  "The connection is over and forgotten, the process that had it has ended, or the number is " \
+	  "invented.", \
+	  "Nothing has to be done after a restart. Peers that disconnect are answered all the same.") \
+	X(0x804, CM_STATE, "a message that the connection's state has no use for", \
+	  "It was repeated, or it was overtaken by another message; networks do that.", \
+	  "Nothing has to be done.") \
+	X(0x805, CM_SOURCE, "a message comes from another address than the connection's peer", \
+	  "Someone guesses identifiers of connections, or a peer with several addresses answers by the " \
+	  "wrong one.", \
+	  "If it is a peer of yours, look at its routes (`ip route get`): answers must leave by the " \
+	  "address that the request went to.") \
+	X(0x806, CM_BACKLOG, "more connection requests than the backlog holds", \
+	  "The program reads its events (rdma_get_cm_event()) slower than requests come, or a peer " \
+	  "floods it.", \
+	  "Raise the backlog of rdma_listen(), and read events in a thread of their own. The peer tries " \
+	  "again by itself.") \
+	X(0x807, CM_NO_LISTENER, "a connection request for a port on which nobody listens", \
+	  "The server has not called rdma_listen() yet, listens on another port or in another port " \
+	  "space, or has ended. The peer gets REJECTED with status 8.", \
+	  "Compare the port and the port space of both programs, and start the server first.") \
+	X(0x808, CM_NO_MATCH, "a connection request that the listener of its port does not take", \
+	  "The listener is bound to another address or IP version, or its queue pairs have another " \
+	  "type. The peer gets REJECTED with status 28.", \
+	  "Bind the server to the address that the client names, or to 0.0.0.0 or ::, and use one type " \
+	  "of queue pair.") \
+	X(0x809, CM_STALE, "a connection request for a queue pair that has a connection already", \
+	  "The peer has begun anew with numbers of a connection that is not over here: it was restarted " \
+	  "within seconds. It gets REJECTED with status 10.", \
+	  "Let the peer connect again after two seconds.") \
+	X(0x80a, CM_GID, "a connection request names GIDs that it did not come by", \
+	  "The GIDs in the request differ from the addresses of its packet. The peer gets REJECTED with " \
+	  "status 12.", \
+	  "Look for address translation between the hosts: RoCE does not pass through it.") \
+	X(0x80b, CM_NO_IDS, "all identifiers of connections are in use", \
+	  "Very many connections are open, or were closed within the last seconds.", \
+	  "Destroy ids that are not used (rdma_destroy_id()), or spread the connections over several " \
+	  "processes.") \
+	X(0x80c, CM_TIMEOUT, "the peer's connection manager does not answer", \
+	  "The host is down, a firewall drops UDP port 4791, or the peer's process stands still.", \
+	  "Try `ping` to the address, and look for firewall rules on UDP port 4791.") \
+	X(0x80d, CM_NO_MEMORY, "no memory for a connection request", \
+	  "The process is at its memory limit, or the limit of requests that wait for an answer is " \
+	  "reached.", \
+	  "Look at `ulimit -v` and the memory limit of the container. The peer tries again by itself.")
 /* clang-format on */
 
 #endif
