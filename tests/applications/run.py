@@ -31,6 +31,9 @@ VERSIONS = {"ucx_perftest": "libucx0", "mpirun.openmpi": "openmpi-bin", "mpiexec
 VERBS = {"UCX_TLS": "rc_verbs,ud_verbs,self"}  # UCX makes its rc connections by ud
 DATAGRAMS = {"UCX_TLS": "ud_verbs,self"}
 WEAK = {"UCX_FENCE_MODE": "weak"}  # docs/applications.md says why
+POLL_ALL = {"UCX_ADAPTIVE_PROGRESS": "n"}  # the same
+# What a container has besides its network: UCX sees by these that it shares no memory with its peer.
+CONTAINER = ["unshare", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
 QUIET = {"UCX_LOG_LEVEL": "error"}
 # The transport layer alone, which is told its transport, device and way of sending. UCX's rc_verbs has no swap; its datagrams
 # carry active messages alone.
@@ -56,6 +59,10 @@ def version(program):
     return f"{package} {asked.stdout}" if asked.returncode == 0 else package
 
 
+def skip_case(reason):
+    raise Skip(reason)
+
+
 def expect(text, *patterns):
     for pattern in patterns:
         if not re.search(pattern, text, re.M):
@@ -67,15 +74,15 @@ class Applications:
         self.args, self.place, self.nets, self.report = args, place, nets, report
         self.log = open(os.path.join(place.dir, "launched"), "w+b")  # what MPI's daemons on the other host say
 
-    def prefix(self, host):
-        return [*self.nets.enter[host], *self.place.prefix]
+    def prefix(self, host, container=()):
+        return [*self.nets.enter[host], *container, *self.place.prefix]
 
     def start(self, argv, host=0, env=None, options=(), **more):
         """Starts `verbatim run ARGV` on a host, in a process group of its own."""
         return self.start_plain([self.place.verbatim, "run", *options, *argv], host, env, **more)
 
-    def start_plain(self, argv, host=0, env=None, **more):
-        return subprocess.Popen([*self.prefix(host), *argv], env={**self.place.env, "HOME": self.place.dir, **(env or {})},
+    def start_plain(self, argv, host=0, env=None, container=(), **more):
+        return subprocess.Popen([*self.prefix(host, container), *argv], env={**self.place.env, "HOME": self.place.dir, **(env or {})},
                                 cwd=self.place.dir, text=True, errors="replace", start_new_session=True,
                                 **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **more})
 
@@ -95,8 +102,8 @@ class Applications:
         argv = [installed(argv[0]), *argv[1:]]  # also those that an ordinary user's PATH lacks
         return self.end(self.start(argv, **more), timeout, " ".join(argv))
 
-    def pair(self, argv, env=None, two=False, port_options=("-p", "-p")):
-        """A server on host 0 and its client on the same or the other host; the client's output."""
+    def pair(self, argv, env=None, two=False, port_options=("-p", "-p"), container=()):
+        """A server on host 0 and its client on the same or the other host, there in a container, too; the client's output."""
         installed(argv[0])
         port = free_port()
         server = self.start([*argv, port_options[0], str(port)], env=env)
@@ -105,7 +112,7 @@ class Applications:
             while not listening(server.pid, port) and server.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.01)
             client = [*argv, port_options[1], str(port), hosts.IPV4[0] if two else "127.0.0.1"]
-            out = self.end(self.start(client, host=int(two), env=env), 90, " ".join(client))
+            out = self.end(self.start(client, host=int(two), env=env, container=container), 90, " ".join(client))
             self.end(server, 20, "the server")
             return out
         finally:
@@ -186,9 +193,9 @@ class Applications:
             usage = subprocess.run(["ucx_perftest", "-h"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             no_job = ["-P", "0"] if "MPI mode" in usage.stdout + usage.stderr else []
 
-        def transfer(test, size, env, *more):
+        def transfer(test, size, env, *more, container=()):
             argv = ["ucx_perftest", *no_job, "-t", test, "-s", str(size), "-n", "200", "-w", "10", *more]
-            out = self.pair(argv, env={**QUIET, **WEAK, **env}, two=two)
+            out = self.pair(argv, env={**QUIET, **WEAK, **env}, two=two, container=container)
             if re.search(r"\b(ERROR|FATAL)\b|Assertion", out):
                 raise Failure(f"UCX complains:\n{out[-3000:]}")
             expect(out, r"^Final:\s+200\b")
@@ -196,10 +203,19 @@ class Applications:
         for layer, test, size, data in UCT_TESTS:
             self.report.case(f"{where}: ucx_perftest -x {layer} -t {test}", lambda layer=layer, test=test, size=size, data=data:
                              transfer(test, size, {}, "-x", layer, "-d", f"{hosts.DEVICE}:1", "-D", data))
-        for name, env in (("rc_verbs", VERBS), ("ud_verbs", DATAGRAMS), ("defaults", {})):
+        ways = [("rc_verbs", VERBS, ()), ("ud_verbs", DATAGRAMS, ())]
+        if not two:
+            ways.append(("defaults", {}, ()))
+        else:
+            ways.append(("defaults with UCX_ADAPTIVE_PROGRESS=n", POLL_ALL, ()))
+            if subprocess.run([*CONTAINER, "true"], capture_output=True, check=False).returncode == 0:
+                ways.append(("defaults, the client in pid and IPC namespaces of its own", {}, CONTAINER))
+            else:
+                self.report.case(f"{where}: ucx_perftest, defaults", lambda: skip_case("pid and IPC namespaces may not be made here"))
+        for name, env, container in ways:
             for test, size in UCP_TESTS:
-                self.report.case(f"{where}: ucx_perftest -t {test}, {name}",
-                                 lambda test=test, size=size, env=env: transfer(test, size, env))
+                self.report.case(f"{where}: ucx_perftest -t {test}, {name}", lambda test=test, size=size, env=env, container=container:
+                                 transfer(test, size, env, container=container))
 
     def compiled(self, compiler):
         out = os.path.join(self.place.dir, f"mpi_check.{compiler.split('.')[-1]}")
