@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/reason.h"
+#include "engine/engine_life.h"
 #include "object/comp_channel.h"
 #include "object/context.h"
 #include "process/limits.h"

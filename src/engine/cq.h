@@ -10,15 +10,12 @@
 #include <stdbool.h>
 
 #include "base/lock.h"
-#include "engine/engine.h"
+#include "engine/cq_owner.h"
 #include "object/event_queue.h"
 #include "object/queue_memory.h"
 #include "verbs/ops.h"
 
-/* The owner of completions: part of a queue pair, or of a work queue. */
-struct vb_cq_owner {
-	_Atomic uint32_t released; /* entries of its send queue that the program may use again */
-};
+struct vb_engine;
 
 /* An entry: what a poll returns, and the queue places that it frees. */
 struct vb_cqe {

@@ -9,6 +9,7 @@
  * lock first, only tries.
  */
 #include "engine/cq.h"
+#include "base/clock.h"
 #include "base/fork.h"
 #include "process/process.h"
 #include "engine/progress.h"

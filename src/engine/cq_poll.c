@@ -6,6 +6,8 @@
 #include "base/reason.h"
 #include "object/comp_channel.h"
 #include "engine/cq.h"
+#include "engine/drive.h"
+#include "engine/engine.h"
 #include "engine/fastpath.h"
 #include "engine/poll_others.h"
 

@@ -3,7 +3,7 @@
  * An engine: the queue pairs of one send CQ, their channels and timers, behind one lock.
  *
  * A thread that polls a CQ drives the engines that feed it, and skips an engine that another thread
- * is driving. When no thread polls, the progress thread drives (progress.c). Lock order:
+ * is driving. When no thread polls, the progress thread drives (progress_thread.c). Lock order:
  * base/lock_order.h.
  */
 #ifndef VB_ENGINE_ENGINE_H
@@ -16,18 +16,20 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "engine/channel_list.h"
-#include "engine/link.h"
 #include "host/channel.h"
 #include "host/node.h"
 
 /* How often the progress thread looks whether an engine is still polled. */
-#define VB_LEASE_NS 2000000ull
+#define VB_LEASE_NS     2000000ull
+
+/* The most links of an engine. */
+#define VB_ENGINE_LINKS 6u
 
 struct vb_counters;
 struct vb_engine_hook;
+struct vb_link;
 struct vb_qp;
 struct vb_remote_engine;
-struct vb_run;
 
 /* How the work was done. Under the engine's lock; paths.c sums the counters up. */
 struct vb_paths {
@@ -90,73 +92,5 @@ struct vb_engine {
 	uint32_t held;
 	struct vb_engine *next_spare;
 };
-
-/*
- * `device`: for whose port it counts (NULL: none). `leans`: the engine's lock may lean towards a
- * thread (base/bias.h).
- */
-int vb_engine_create(struct vb_engine **engine, const struct ibv_device *device, bool leans);
-/* No queue pair is left. Takes the engine off the process's list and closes its channels. */
-void vb_engine_destroy(struct vb_engine *engine);
-
-/*
- * Under the lock: serves channels, runnable queue pairs and due timers once. True if anything
- * arrived.
- */
-bool vb_engine_drive(struct vb_engine *engine);
-
-/*
- * A poll: drives the engine. Where another thread is driving, returns; or, while the engine sleeps,
- * waits and then drives. `armed`: the caller's CQ waits for an event, so the engine stays asleep.
- */
-void vb_engine_poll(struct vb_engine *engine, bool armed);
-
-/* Under the lock: a poller's drive, which extends the lease. */
-bool vb_engine_polled(struct vb_engine *engine, bool armed);
-
-/* Under the lock: one more, or one fewer, whose link is read by system calls (`reads`). */
-void vb_engine_reads_begin(struct vb_engine *engine);
-void vb_engine_reads_end(struct vb_engine *engine);
-
-/*
- * Does not wait for the lock. The program ends by exit(3): acknowledgements that wait for a reply
- * are sent.
- */
-void vb_engine_at_exit(struct vb_engine *engine);
-
-/* Under the lock: from now on senders ring the doorbell; then looks once more. */
-void vb_engine_sleep(struct vb_engine *engine);
-
-/*
- * Under the lock: vb_tqp_run() and what follows from it. The queue pair stays in the runnable list
- * while it has work left.
- */
-void vb_engine_run_qp(struct vb_engine *engine, struct vb_qp *qp);
-/* Under the lock: the program has posted send requests. */
-void vb_engine_posted(struct vb_engine *engine, struct vb_qp *qp);
-/* Under the lock: the queue pair has work for the next drive. */
-void vb_engine_make_runnable(struct vb_engine *engine, struct vb_qp *qp);
-/* Under the lock: forgets the queue pair (destroy). */
-void vb_engine_remove_qp(struct vb_engine *engine, struct vb_qp *qp);
-/* Under the lock: env->queue.timer. */
-void vb_engine_timer(struct vb_engine *engine, struct vb_qp *qp, uint64_t delay_ns);
-
-/*
- * Under the lock: a slot was pushed into the channel. vb_engine_flush() rings the doorbells that
- * need it.
- */
-void vb_engine_pushed(struct vb_engine *engine, struct vb_channel *channel);
-void vb_engine_flush(struct vb_engine *engine);
-/*
- * Under the lock: the channel has ended (its peer died, or the remote engine closed it): tells the
- * queue pairs and closes this end.
- */
-void vb_engine_lose_channel(struct vb_engine *engine, struct vb_channel *channel, bool peer_dead);
-/*
- * A new channel end for this engine, which the next drive takes up. Called under the process's
- * table lock.
- */
-void vb_engine_adopt(struct vb_engine *engine, struct vb_channel *channel);
-void vb_engine_add_qp(struct vb_engine *engine, struct vb_qp *qp);
 
 #endif

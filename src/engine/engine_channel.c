@@ -7,15 +7,8 @@
 
 #include "engine/engine.h"
 #include "engine/engines.h"
+#include "engine/schedule.h"
 #include "process/process.h"
-#include "engine/qp.h"
-
-void vb_engine_adopt(struct vb_engine *e, struct vb_channel *channel)
-{
-	channel->next = e->inbox;
-	e->inbox = channel;
-	atomic_store_explicit(&e->inbox_news, true, memory_order_release);
-}
 
 void vb_engine_take_channels(struct vb_engine *e)
 {

@@ -161,6 +161,14 @@ void vb_process_with_engine(uint32_t index, void (*fn)(struct vb_engine *engine,
 	vb_mutex_release(&engines.lock);
 }
 
+/* Under the table's lock. */
+static void inbox_add(struct vb_engine *e, struct vb_channel *channel)
+{
+	channel->next = e->inbox;
+	e->inbox = channel;
+	atomic_store_explicit(&e->inbox_news, true, memory_order_release);
+}
+
 bool vb_engines_adopt(uint32_t index, struct vb_channel *channel)
 {
 	bool found;
@@ -170,7 +178,7 @@ bool vb_engines_adopt(uint32_t index, struct vb_channel *channel)
 
 	found = e != NULL;
 	if (found)
-		vb_engine_adopt(e, channel);
+		inbox_add(e, channel);
 	vb_mutex_release(&engines.lock);
 	return found;
 }
@@ -289,7 +297,7 @@ struct vb_engine *vb_engines_awake(uint32_t *index)
  */
 #define EXIT_PATIENCE_NS 10000000l
 
-void vb_engines_at_exit(void)
+void vb_engines_each_at_exit(void (*fn)(struct vb_engine *engine))
 {
 	struct timespec until;
 
@@ -303,7 +311,7 @@ void vb_engines_at_exit(void)
 		struct vb_engine *e = atomic_load(place(i));
 
 		if (e)
-			vb_engine_at_exit(e);
+			fn(e);
 	}
 	vb_mutex_release(&engines.lock);
 }

@@ -108,9 +108,6 @@ struct vb_link {
 /* All links; NULL ends the list. The last link takes destinations that no other reaches. */
 extern const struct vb_link *const vb_links[];
 
-/* The most links of an engine. */
-#define VB_ENGINE_LINKS 6u
-
 /*
  * Under the engine's lock, or before other threads know the engine: it drives the link from now on.
  */

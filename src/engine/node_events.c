@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Events of the node for the engines: channels that came and went, peers that ended. */
+#include "engine/drive.h"
 #include "engine/engine.h"
+#include "engine/engine_channel.h"
 #include "engine/engines.h"
-#include "engine/progress.h"
+#include "engine/progress_thread.h"
 #include "host/channel.h"
 #include "process/process.h"
 
@@ -48,6 +50,11 @@ static void peer_gone(struct vb_peer *peer)
 	vb_process_each_engine(lose_channels, &lost);
 }
 
+static void at_exit(void)
+{
+	vb_engines_each_at_exit(vb_engine_at_exit);
+}
+
 VB_PROCESS_HOOK(.channel_up = vb_engines_adopt, .channel_down = channel_down,
-		.peer_gone = peer_gone, .pass_through = vb_engines_pass_through,
-		.at_exit = vb_engines_at_exit, .progress = vb_progress_main);
+		.peer_gone = peer_gone, .pass_through = vb_engines_pass_through, .at_exit = at_exit,
+		.progress = vb_progress_main);

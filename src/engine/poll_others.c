@@ -3,6 +3,7 @@
 #include "engine/poll_others.h"
 
 #include "base/bias.h"
+#include "engine/drive.h"
 #include "engine/engine.h"
 
 #define RECENT      8u /* engines that a thread polled last */

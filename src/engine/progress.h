@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The progress thread, and what rooms above have it serve besides the engines. */
+/* What engines and rooms above leave to the progress thread (progress_thread.c). */
 #ifndef VB_ENGINE_PROGRESS_H
 #define VB_ENGINE_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct vb_node;
 
 /* Each function may be NULL. The progress thread calls them, in no order. */
 struct vb_progress_hook {
@@ -38,13 +36,19 @@ void vb_progress_register(struct vb_progress_hook *hook);
 /* No thread polls any more: what arrives is to wake the progress thread. Any thread. */
 void vb_progress_arm(void);
 
-/* The whole work of the progress thread; never returns. */
-void vb_progress_main(struct vb_node *node);
-
 /*
  * A queue pair waits for room or for contact, and no thread polls its engine: it is looked at soon,
  * and then at growing intervals.
  */
 void vb_progress_wait_for_room(void);
+
+/* For the progress thread: it is the calling thread from now on. */
+void vb_progress_enter(void);
+/* Calls all `serve`; the earliest time that one gave, 0: none did. */
+uint64_t vb_progress_serve(void);
+/* Calls all `rang`; whether one did. */
+bool vb_progress_rang(void);
+/* Whether vb_progress_wait_for_room() was called in this thread since the last call. */
+bool vb_progress_room_wanted(void);
 
 #endif

@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #include "base/lock.h"
-#include "engine/cq.h"
+#include "engine/cq_owner.h"
 #include "engine/engine.h"
 #include "engine/kind.h"
 #include "engine/link.h"
@@ -24,6 +24,7 @@
 #include "object/queue_memory.h"
 #include "transport/tqp.h"
 
+struct vb_cq;
 struct vb_local_datagrams;
 struct vb_mw;
 struct vb_qp_attrs;
@@ -167,28 +168,11 @@ static inline void vb_qp_publish(struct vb_qp *qp)
 {
 	qp->kind->publish(qp);
 }
-/* Under the engine's lock: the state became ERR. Flushes receives, raises LAST_WQE_REACHED. */
-void vb_qp_entered_error(struct vb_qp *qp);
 /* Raises an affiliated event once more. */
 static inline void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
 {
 	qp->kind->event(qp, type);
 }
-/* Under the engine's lock: does what callbacks could only note while the protocol ran. */
-void vb_qp_settle(struct vb_qp *qp);
-/*
- * Under the engine's lock: something has happened to the queue pair. Does what follows from it, and
- * makes it runnable for the next drive.
- */
-static inline void vb_qp_touched(struct vb_qp *qp)
-{
-	vb_qp_settle(qp);
-	vb_engine_make_runnable(qp->engine, qp);
-}
-/* Under the engine's lock: flushes posted receives of its own queue as errors. */
-void vb_qp_flush_receives(struct vb_qp *qp);
-/* Under the engine's lock: a run has arrived for the queue pair, by whatever link. */
-void vb_qp_arrived(struct vb_qp *qp, const struct vb_run *run, const void *payload);
 /*
  * The process's queue pair of that number, if `engine` serves it (engine's lock held); else NULL.
  */

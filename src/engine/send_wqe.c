@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/reason.h"
+#include "engine/drive.h"
+#include "engine/engine_channel.h"
 #include "object/pd.h"
 #include "transport/qp_state.h"
 

@@ -3,9 +3,25 @@
  * What follows when the protocol has run, or a run has arrived: errors, events, and what was noted
  * meanwhile.
  */
-#include "engine/count.h"
+#include "engine/settle.h"
+
 #include "base/reason.h"
-#include "engine/qp.h"
+#include "engine/count.h"
+
+void vb_qp_flush_receives(struct vb_qp *qp)
+{
+	/* Shared receives stay for the other queue pairs. */
+	while (qp->rq.taken != atomic_load_explicit(&qp->rq.posted, memory_order_acquire)) {
+		struct vb_recv_wqe *wqe = vb_recv_queue_entry(&qp->rq, qp->rq.taken++);
+		struct vb_recv_done done = {
+			.wqe = wqe,
+			.status = IBV_WC_WR_FLUSH_ERR,
+			.reason = VB_REASON_FLUSHED,
+			.opcode = IBV_WC_RECV,
+		};
+		qp->t.env->queue.recv_done(&qp->t, &done);
+	}
+}
 
 void vb_qp_entered_error(struct vb_qp *qp)
 {

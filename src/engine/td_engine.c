@@ -4,6 +4,7 @@
 
 #include "base/lock.h"
 #include "engine/engine.h"
+#include "engine/engine_life.h"
 #include "object/td.h"
 
 int vb_td_engine(struct vb_td *t, struct vb_engine **engine)

@@ -10,6 +10,7 @@
 
 #include "base/reason.h"
 #include "engine/count.h"
+#include "engine/engine_channel.h"
 #include "process/limits.h"
 #include "host/slot.h"
 

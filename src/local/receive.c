@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/engine_channel.h"
 #include "engine/hook.h"
+#include "engine/settle.h"
 #include "host/peer.h"
 #include "host/slot.h"
 #include "local/link.h"

@@ -17,6 +17,8 @@
 #include "process/names.h"
 #include "qp/qp.h"
 #include "engine/recv_queue.h"
+#include "engine/schedule.h"
+#include "engine/settle.h"
 #include "engine/srq.h"
 
 void vb_env_timer(struct vb_tqp *t, uint64_t delay_ns)

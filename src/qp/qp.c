@@ -20,6 +20,7 @@
 #include "qp/link.h"
 #include "qp/qp_create.h"
 #include "engine/recv_queue.h"
+#include "engine/schedule.h"
 #include "engine/send_wqe.h"
 #include "engine/srq.h"
 #include "engine/td_engine.h"

@@ -38,7 +38,9 @@
 #include "host/descriptor.h"
 #include "transport/responder.h"
 #include "wire/frame_checksum.h"
+#include "engine/engine_channel.h"
 #include "engine/progress.h"
+#include "engine/settle.h"
 
 #define BATCH        32
 #define CATCH_UP     64 /* batches; a flood has no end */

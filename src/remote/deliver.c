@@ -9,6 +9,7 @@
 #include "engine/count.h"
 #include "engine/engines.h"
 #include "engine/engine.h"
+#include "engine/settle.h"
 #include "remote/mcast.h"
 #include "process/process.h"
 #include "qp/qp.h"

@@ -28,6 +28,7 @@
 #include "udp/fault.h"
 #include "udp/receive.h"
 #include "udp/socket.h"
+#include "engine/engine_channel.h"
 #include "engine/progress.h"
 
 #define SENDERS      32u

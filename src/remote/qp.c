@@ -9,6 +9,7 @@
 #include "base/reason.h"
 #include "object/context.h"
 #include "device/device.h"
+#include "engine/drive.h"
 #include "engine/engines.h"
 #include "process/process.h"
 #include "qp/qp.h"

@@ -7,7 +7,7 @@
  * acknowledgement waits until the next drive. It is then sent in one burst with the reply, or
  * behind it. If the program polls again without a reply, the acknowledgement is sent before
  * anything else, and the habit is over. If the program stops polling, the acknowledgement is owed
- * until the progress thread notices (progress.c).
+ * until the progress thread notices (engine/progress_thread.c).
  *
  * All under the engine's lock.
  */

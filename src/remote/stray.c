@@ -9,6 +9,8 @@
 
 #include "base/fork.h"
 #include "base/lock.h"
+#include "engine/engine_channel.h"
+#include "engine/engine_life.h"
 #include "engine/engines.h"
 #include "engine/engine.h"
 #include "process/process.h"

@@ -16,6 +16,7 @@
 #include "process/limits.h"
 #include "memory/memory.h"
 #include "qp/qp.h"
+#include "engine/schedule.h"
 #include "engine/send_wqe.h"
 #include "engine/srq.h"
 #include "tag/match.h"

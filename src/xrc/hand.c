@@ -9,6 +9,9 @@
 
 #include "object/context.h"
 #include "engine/engine.h"
+#include "engine/engine_channel.h"
+#include "engine/schedule.h"
+#include "engine/settle.h"
 #include "process/process.h"
 #include "qp/qp.h"
 #include "xrc/table.h"

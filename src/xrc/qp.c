@@ -14,7 +14,9 @@
 #include "qp/env.h"
 #include "qp/parts.h"
 #include "qp/qp.h"
+#include "engine/engine_channel.h"
 #include "engine/recv_queue.h"
+#include "engine/schedule.h"
 #include "engine/srq.h"
 #include "xrc/table.h"
 

@@ -15,6 +15,7 @@
 #include "base/sys.h"
 #include "device/device.h"
 #include "engine/engine.h"
+#include "engine/schedule.h"
 #include "process/process.h"
 #include "qp/qp.h"
 #include "remote/steer.h"

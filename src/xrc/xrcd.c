@@ -18,6 +18,8 @@
 #include "process/process.h"
 #include "xrc/file.h"
 #include "xrc/table.h"
+#include "engine/engine_channel.h"
+#include "engine/engine_life.h"
 #include "engine/progress.h"
 
 pthread_mutex_t vb_xrc_lock = PTHREAD_MUTEX_INITIALIZER;

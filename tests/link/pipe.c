@@ -18,9 +18,11 @@
 
 #include "base/lock.h"
 #include "base/reason.h"
+#include "engine/drive.h"
 #include "engine/engine.h"
 #include "engine/progress.h"
 #include "engine/qp.h"
+#include "engine/settle.h"
 #include "process/process.h"
 
 #define WINDOW_BYTES 65536u /* in flight for each queue pair: a fraction of what the socket holds */

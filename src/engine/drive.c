@@ -1,156 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Engines: creation and end, the drive loop, scheduling of queue pairs. engine_channel.c has the
- * channels, and the links take what arrives.
+ * Driving an engine: one turn through its links, queue pairs, timers and hooks; what a poll does
+ * before and after it; going to sleep. The links take what arrives.
  */
-#include "engine/engine.h"
+#include "engine/drive.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <sched.h>
-#include <time.h>
 
-#include "base/reason.h"
-#include "device/counters.h"
+#include "base/bias.h"
+#include "base/clock.h"
 #include "engine/engine_channel.h"
 #include "engine/engines.h"
 #include "engine/hook.h"
-#include "engine/paths.h"
 #include "engine/progress.h"
-#include "process/process.h"
-#include "engine/qp.h"
+#include "engine/schedule.h"
+#include "engine/settle.h"
 #include "host/bell.h"
+#include "process/process.h"
 
 #define CLOCK_EVERY_POLLS 32u /* how often a poller reads the clock while a timer is armed */
 #define STREAK_TO_WAKE    24u /* so many polls in a row mean that a thread polls steadily */
-
-static void life_step(struct vb_engine *e)
-{
-	vb_lock_take(&e->lock);
-	__atomic_store_n(&e->life, e->life + 1, __ATOMIC_RELAXED);
-	vb_lock_release(&e->lock);
-}
-
-static void count_for(struct vb_engine *e, const struct ibv_device *device)
-{
-	e->counters = vb_counters_take(device ? device->name : NULL);
-	e->port = e->counters ? &e->counters->block->c : NULL;
-}
-
-static void count_no_more(struct vb_engine *e)
-{
-	if (e->counters)
-		vb_counters_give_back(e->counters);
-}
-
-int vb_engine_create(struct vb_engine **engine, const struct ibv_device *device, bool leans)
-{
-	struct vb_engine *e = vb_engines_new(leans);
-	int err;
-
-	if (!e)
-		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "engine");
-	count_for(e, device);
-	err = vb_process_node(&e->node);
-	if (!err && leans)
-		err = vb_bias_allow(&e->lock);
-	if (!err)
-		err = vb_node_engine_alloc(e->node, &e->index);
-	if (err) {
-		count_no_more(e);
-		vb_engines_give_back(e);
-		return err;
-	}
-	e->pub = &vb_node_page(e->node)->engine[e->index];
-	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
-	vb_engine_join_links(e);
-	life_step(e);
-	vb_engines_add(e);
-	*engine = e;
-	return 0;
-}
-
-void vb_engine_destroy(struct vb_engine *e)
-{
-	for (uint32_t i = 0; i < e->num_links; i++) {
-		if (e->link[i]->leave)
-			e->link[i]->leave(e);
-	}
-	/* A thread that polled it once and looks at it now finds it gone (poll_others.c). */
-	life_step(e);
-	vb_engines_remove(e);
-	vb_engine_close_channels(e);
-	vb_paths_keep(&e->paths);
-	for (uint32_t i = 0; i < e->num_links; i++) {
-		if (e->link[i]->fini)
-			e->link[i]->fini(e);
-	}
-	vb_node_engine_free(e->node, e->index);
-	count_no_more(e);
-	vb_engines_give_back(e);
-}
-
-void vb_engine_add_qp(struct vb_engine *e, struct vb_qp *qp)
-{
-	vb_lock_assert_held(&e->lock);
-	qp->all_prev = NULL;
-	qp->all_next = e->qps;
-	if (e->qps)
-		e->qps->all_prev = qp;
-	e->qps = qp;
-}
-
-static void timer_unlink(struct vb_engine *e, struct vb_qp *qp)
-{
-	if (!qp->timer_at)
-		return;
-	if (qp->timer_prev)
-		qp->timer_prev->timer_next = qp->timer_next;
-	else
-		e->timed = qp->timer_next;
-	if (qp->timer_next)
-		qp->timer_next->timer_prev = qp->timer_prev;
-	qp->timer_next = qp->timer_prev = NULL;
-	qp->timer_at = 0;
-	if (!e->timed)
-		atomic_store_explicit(&e->deadline, 0, memory_order_relaxed);
-}
-
-void vb_engine_remove_qp(struct vb_engine *e, struct vb_qp *qp)
-{
-	vb_lock_assert_held(&e->lock);
-	timer_unlink(e, qp);
-	for (struct vb_qp **p = &e->runnable; *p; p = &(*p)->run_next) {
-		if (*p == qp) {
-			*p = qp->run_next;
-			break;
-		}
-	}
-	if (qp->all_prev)
-		qp->all_prev->all_next = qp->all_next;
-	else
-		e->qps = qp->all_next;
-	if (qp->all_next)
-		qp->all_next->all_prev = qp->all_prev;
-}
-
-static void runnable_push(struct vb_engine *e, struct vb_qp *qp)
-{
-	qp->runnable = true;
-	qp->run_next = e->runnable;
-	e->runnable = qp;
-}
-
-void vb_engine_make_runnable(struct vb_engine *e, struct vb_qp *qp)
-{
-	vb_lock_assert_held(&e->lock);
-	if (qp->runnable)
-		return;
-	runnable_push(e, qp);
-	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
-	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
-		vb_engines_watch(e);
-}
 
 /* To be called when the protocol has run. */
 static void ran(struct vb_engine *e, struct vb_qp *qp, bool more)
@@ -186,31 +55,6 @@ void vb_engine_posted(struct vb_engine *e, struct vb_qp *qp)
 		vb_engine_run_qp(e, qp);
 }
 
-void vb_engine_timer(struct vb_engine *e, struct vb_qp *qp, uint64_t delay_ns)
-{
-	vb_lock_assert_held(&e->lock);
-	timer_unlink(e, qp);
-	if (!delay_ns)
-		return;
-	uint64_t deadline = atomic_load_explicit(&e->deadline, memory_order_relaxed);
-
-	qp->timer_at = vb_clock_ns() + delay_ns;
-	qp->timer_next = e->timed;
-	if (e->timed)
-		e->timed->timer_prev = qp;
-	e->timed = qp;
-	if (!deadline || qp->timer_at < deadline)
-		atomic_store_explicit(&e->deadline, qp->timer_at, memory_order_relaxed);
-	/*
-	 * An engine that is polled sees its timers itself; the progress thread looks every
-	 * VB_LEASE_NS anyway.
-	 */
-	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) || delay_ns > VB_LEASE_NS) {
-		vb_engines_watch(e);
-		vb_progress_expect(qp->timer_at);
-	}
-}
-
 /* Fires timers that are due and finds the next deadline. */
 static void timers_fire(struct vb_engine *e)
 {
@@ -223,7 +67,7 @@ static void timers_fire(struct vb_engine *e)
 		following = qp->timer_next;
 		if (qp->timer_at > now)
 			continue;
-		timer_unlink(e, qp);
+		vb_engine_timer(e, qp, 0);
 		vb_tqp_timer(&qp->t);
 		vb_qp_touched(qp);
 	}
@@ -258,7 +102,7 @@ static void runnable_run(struct vb_engine *e, bool polled)
 			 * `waiting` is not set: the poller drives again, and the progress thread
 			 * takes over when no thread polls.
 			 */
-			runnable_push(e, qp);
+			vb_engine_put_runnable(e, qp);
 			e->deferred = true;
 			continue;
 		}

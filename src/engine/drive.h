@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Driving an engine: what a poll, the progress thread and a posted request make it do. */
+#ifndef VB_ENGINE_DRIVE_H
+#define VB_ENGINE_DRIVE_H
+
+#include <stdbool.h>
+
+struct vb_engine;
+struct vb_qp;
+
+/*
+ * Under the lock: serves channels, runnable queue pairs and due timers once. True if anything
+ * arrived.
+ */
+bool vb_engine_drive(struct vb_engine *engine);
+
+/*
+ * A poll: drives the engine. Where another thread is driving, returns; or, while the engine sleeps,
+ * waits and then drives. `armed`: the caller's CQ waits for an event, so the engine stays asleep.
+ */
+void vb_engine_poll(struct vb_engine *engine, bool armed);
+
+/* Under the lock: a poller's drive, which extends the lease. */
+bool vb_engine_polled(struct vb_engine *engine, bool armed);
+
+/* Under the lock: one more, or one fewer, whose link is read by system calls (`reads`). */
+void vb_engine_reads_begin(struct vb_engine *engine);
+void vb_engine_reads_end(struct vb_engine *engine);
+
+/*
+ * Does not wait for the lock. The program ends by exit(3): acknowledgements that wait for a reply
+ * are sent.
+ */
+void vb_engine_at_exit(struct vb_engine *engine);
+
+/* Under the lock: from now on senders ring the doorbell; then looks once more. */
+void vb_engine_sleep(struct vb_engine *engine);
+
+/*
+ * Under the lock: vb_tqp_run() and what follows from it. The queue pair stays in the runnable list
+ * while it has work left.
+ */
+void vb_engine_run_qp(struct vb_engine *engine, struct vb_qp *qp);
+/* Under the lock: the program has posted send requests. */
+void vb_engine_posted(struct vb_engine *engine, struct vb_qp *qp);
+
+#endif

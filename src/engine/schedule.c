@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The queue pairs of an engine: the list of all, of those that have work for the next drive, and of
+ * those that wait for a time. drive.c takes them off the last two.
+ */
+#include "engine/schedule.h"
+
+#include "base/clock.h"
+#include "engine/engines.h"
+#include "process/process.h"
+
+void vb_engine_add_qp(struct vb_engine *e, struct vb_qp *qp)
+{
+	vb_lock_assert_held(&e->lock);
+	qp->all_prev = NULL;
+	qp->all_next = e->qps;
+	if (e->qps)
+		e->qps->all_prev = qp;
+	e->qps = qp;
+}
+
+static void timer_unlink(struct vb_engine *e, struct vb_qp *qp)
+{
+	if (!qp->timer_at)
+		return;
+	if (qp->timer_prev)
+		qp->timer_prev->timer_next = qp->timer_next;
+	else
+		e->timed = qp->timer_next;
+	if (qp->timer_next)
+		qp->timer_next->timer_prev = qp->timer_prev;
+	qp->timer_next = qp->timer_prev = NULL;
+	qp->timer_at = 0;
+	if (!e->timed)
+		atomic_store_explicit(&e->deadline, 0, memory_order_relaxed);
+}
+
+void vb_engine_remove_qp(struct vb_engine *e, struct vb_qp *qp)
+{
+	vb_lock_assert_held(&e->lock);
+	timer_unlink(e, qp);
+	for (struct vb_qp **p = &e->runnable; *p; p = &(*p)->run_next) {
+		if (*p == qp) {
+			*p = qp->run_next;
+			break;
+		}
+	}
+	if (qp->all_prev)
+		qp->all_prev->all_next = qp->all_next;
+	else
+		e->qps = qp->all_next;
+	if (qp->all_next)
+		qp->all_next->all_prev = qp->all_prev;
+}
+
+void vb_engine_make_runnable(struct vb_engine *e, struct vb_qp *qp)
+{
+	vb_lock_assert_held(&e->lock);
+	if (qp->runnable)
+		return;
+	vb_engine_put_runnable(e, qp);
+	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_engines_watch(e);
+}
+
+void vb_engine_timer(struct vb_engine *e, struct vb_qp *qp, uint64_t delay_ns)
+{
+	vb_lock_assert_held(&e->lock);
+	timer_unlink(e, qp);
+	if (!delay_ns)
+		return;
+	uint64_t deadline = atomic_load_explicit(&e->deadline, memory_order_relaxed);
+
+	qp->timer_at = vb_clock_ns() + delay_ns;
+	qp->timer_next = e->timed;
+	if (e->timed)
+		e->timed->timer_prev = qp;
+	e->timed = qp;
+	if (!deadline || qp->timer_at < deadline)
+		atomic_store_explicit(&e->deadline, qp->timer_at, memory_order_relaxed);
+	/*
+	 * An engine that is polled sees its timers itself; the progress thread looks every
+	 * VB_LEASE_NS anyway.
+	 */
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) || delay_ns > VB_LEASE_NS) {
+		vb_engines_watch(e);
+		vb_progress_expect(qp->timer_at);
+	}
+}

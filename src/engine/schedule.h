@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Which queue pairs an engine has, and which of them it must run, now or at some time. */
+#ifndef VB_ENGINE_SCHEDULE_H
+#define VB_ENGINE_SCHEDULE_H
+
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "engine/qp.h"
+
+/* Under the lock: the queue pair belongs to the engine from now on. */
+void vb_engine_add_qp(struct vb_engine *engine, struct vb_qp *qp);
+/* Under the lock: forgets the queue pair (destroy). */
+void vb_engine_remove_qp(struct vb_engine *engine, struct vb_qp *qp);
+/* Under the lock: the queue pair has work for the next drive. */
+void vb_engine_make_runnable(struct vb_engine *engine, struct vb_qp *qp);
+/*
+ * The same where drives go on anyway: the queue pair was taken from the list in this drive, and its
+ * turn comes again in the next one.
+ */
+static inline void vb_engine_put_runnable(struct vb_engine *e, struct vb_qp *qp)
+{
+	qp->runnable = true;
+	qp->run_next = e->runnable;
+	e->runnable = qp;
+}
+/* Under the lock: env->queue.timer. 0: no timer any more. */
+void vb_engine_timer(struct vb_engine *engine, struct vb_qp *qp, uint64_t delay_ns);
+
+#endif
