@@ -37,7 +37,7 @@
 #define VB_CM_SOURCE_BUCKETS   256u
 
 /* Bounds on what strangers can make this process keep. */
-#define VB_CM_PENDING_MOST     4096u /* requests that the program has not read, of all listeners */
+#define VB_CM_UNREAD_MOST      4096u /* requests that the program has not read, of all listeners */
 #define VB_CM_REMEMBERED_MOST  4096u /* refused requests whose answer may have to be repeated */
 
 struct vb_cm;
@@ -95,17 +95,18 @@ struct vb_cm {
 	struct vb_cm_times times;
 	uint32_t id_base, id_mask;
 	uint32_t id_next, id_step;
+	uint32_t agent;       /* upper half of own transaction ids */
 	unsigned int conns;   /* all, those that are released included */
-	unsigned int pending; /* of all listeners */
+	unsigned int unreads; /* of all listeners */
 	unsigned int remembered;
-	struct vb_cm_conn *oldest, **newest; /* remembered refusals */
+	struct vb_cm_link *oldest, **newest; /* remembered answers */
 	uint8_t key[VB_SIPHASH_KEY_BYTES];   /* of the chains that peers choose */
 	struct vb_cm_heap timers;
 	struct vb_cm_link *by_local[VB_CM_BUCKETS];
 	struct vb_cm_link *by_remote[VB_CM_BUCKETS]; /* remote id, GUID, GID */
 	struct vb_cm_link *by_qpn[VB_CM_BUCKETS];    /* remote queue pair, GUID, GID */
 	struct vb_cm_link *listeners[VB_CM_LISTENER_BUCKETS];
-	uint16_t sources[VB_CM_SOURCE_BUCKETS]; /* pending requests by the GID that sent them */
+	uint16_t sources[VB_CM_SOURCE_BUCKETS]; /* unread requests by the GID that sent them */
 };
 
 /* Begins. *cm may hold anything before. */

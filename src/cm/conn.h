@@ -46,21 +46,21 @@ struct vb_cm_conn {
 
 	/* Of the core. */
 	bool released;
-	bool pending;      /* counted by its listener */
-	bool disconnected; /* DISCONNECTED was reported, or needs no report */
-	bool mra;          /* the peer asked for time: the try that is under way is a long one */
+	bool disconnected; /* DISCONNECTED was reported */
+	bool mra;          /* an MRA was sent (passive), or received for the try under way */
 	uint8_t tries;
-	uint8_t mras;
+	uint8_t mras;        /* received */
+	uint32_t remote_psn; /* of REQ: tells a duplicate from a new life of the peer */
 	uint64_t remote_guid;
 	uint64_t service_id;
-	uint64_t tid;                    /* of the exchange under way */
-	uint32_t remote_psn;             /* of REQ: tells a duplicate from a new life of the peer */
-	uint64_t give_up;                /* ns */
-	struct vb_cm_listener *listener; /* while pending */
+	uint64_t tid;     /* of the exchange under way */
+	uint64_t give_up; /* ns; the message is not repeated after this */
 	struct vb_cm_node timer;
 	struct vb_cm_link by_local, by_remote, by_qpn;
-	struct vb_cm_conn *remembered_next, **remembered_place; /* REJ_SENT, SIDR_REP_SENT */
-	uint8_t mad[VB_MAD_BYTES];                              /* the message that is repeated */
+	struct vb_cm_link unread;        /* requests of the listener that were not taken */
+	struct vb_cm_link remembered;    /* in REJ_SENT and SIDR_REP_SENT */
+	struct vb_cm_listener *listener; /* while unread */
+	uint8_t mad[VB_MAD_BYTES];       /* the message that is repeated */
 };
 
 static_assert(sizeof(struct vb_cm_conn) <= 640, "a connection costs little beside its queue pair");

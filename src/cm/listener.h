@@ -28,7 +28,8 @@ struct vb_cm_listener {
 	int backlog; /* requests that the program has not read; <= 0 or too many: VB_CM_BACKLOG_MOST */
 
 	struct vb_cm_link link;
-	unsigned int pending; /* requests that vb_cm_taken() was not called for */
+	struct vb_cm_link *unread; /* requests that vb_cm_taken() was not called for */
+	unsigned int unreads;
 };
 
 #endif

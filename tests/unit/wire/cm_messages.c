@@ -158,7 +158,7 @@ static void a_request_has_its_addresses(void **state)
 	vb_cm_address_encode(&address, again);
 	assert_memory_equal(again, m.private_data, sizeof(again));
 	assert_memory_equal(m.req.primary.remote_gid, gid, 16);
-	assert_int_equal(m.req.primary.flow_label, 0x26588);
+	assert_int_equal(m.req.primary.flow_label, 0x65885);
 
 	m.private_data[0] = 0x10;
 	assert_false(vb_cm_address_decode(m.private_data, &address));

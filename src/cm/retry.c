@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Tries of REQ, REP, DREQ and SIDR_REQ.
+ *
+ * Linux tries 16 times, in distances of 6.1 s (REQ, an active side's DREQ) or 4.1 s (the others).
+ * Here the first tries have a distance of one second, so that a lost packet costs less; the later
+ * ones have that of Linux. The whole time is the same, so programs see a peer's silence after the
+ * usual time.
+ */
+#include <errno.h>
+
+#include "cm/core.h"
+
+#define FAST_TRIES   5u
+#define WHOLE_TRIES  16u
+#define MRAS_MOST    16u
+/* What is added to the time that an MRA asks for: the way of the answer. */
+#define MRA_SLACK_NS 2000000000ull
+
+uint64_t vb_cm_mra_ns(uint8_t code)
+{
+	return 4096ull << (code < VB_CM_MRA_TIMEOUT ? code : VB_CM_MRA_TIMEOUT);
+}
+
+static uint64_t late_distance(const struct vb_cm *cm, const struct vb_cm_conn *conn)
+{
+	if (conn->state == VB_CM_REQ_SENT || (conn->state == VB_CM_DREQ_SENT && conn->active))
+		return cm->times.request;
+	return cm->times.reply;
+}
+
+static void wait_for_answer(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
+{
+	uint64_t late = late_distance(cm, conn);
+	uint64_t due = now + (conn->tries < FAST_TRIES ? cm->times.fast : late);
+
+	vb_cm_heap_set(&cm->timers, &conn->timer, due < conn->give_up ? due : conn->give_up);
+}
+
+void vb_cm_retry_start(struct vb_cm *cm, struct vb_cm_conn *conn, enum vb_cm_state state,
+		       uint64_t now)
+{
+	conn->state = (uint8_t)state;
+	conn->tries = 0;
+	conn->mras = 0;
+	conn->mra = false;
+	conn->give_up = now + WHOLE_TRIES * late_distance(cm, conn);
+	vb_cm_send_again(cm, conn);
+	wait_for_answer(cm, conn, now);
+}
+
+void vb_cm_retry_stop(struct vb_cm *cm, struct vb_cm_conn *conn)
+{
+	vb_cm_heap_remove(&cm->timers, &conn->timer);
+}
+
+bool vb_cm_retry_stretch(struct vb_cm *cm, struct vb_cm_conn *conn, uint8_t service_timeout,
+			 uint64_t now)
+{
+	uint64_t due = now + vb_cm_mra_ns(service_timeout) + MRA_SLACK_NS;
+
+	if (conn->mras >= MRAS_MOST)
+		return false;
+	conn->mras++;
+	conn->mra = true;
+	conn->give_up = due + WHOLE_TRIES * late_distance(cm, conn);
+	vb_cm_heap_set(&cm->timers, &conn->timer, due);
+	return true;
+}
+
+/* Nobody answers. The peer is told with REJ, in case that it hears better than it is heard. */
+static void gave_up(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
+{
+	cm->env->drop(cm, VB_REASON_CM_TIMEOUT, &conn->path, NULL);
+	switch (conn->state) {
+	case VB_CM_DREQ_SENT:
+		vb_cm_disconnected(cm, conn, -ETIMEDOUT, now);
+		return;
+	case VB_CM_REQ_SENT:
+	case VB_CM_REP_SENT:
+		vb_cm_send_rej(cm, conn, VB_CM_REJ_TIMEOUT, NULL, 0);
+		vb_cm_conn_remember(cm, conn, VB_CM_REJ_SENT, now);
+		break;
+	default:
+		vb_cm_conn_idle(cm, conn);
+		break;
+	}
+	vb_cm_report_plain(cm, conn, VB_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	vb_cm_conn_put(cm, conn);
+}
+
+void vb_cm_retry_expired(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
+{
+	if (now >= conn->give_up) {
+		gave_up(cm, conn, now);
+		return;
+	}
+	if (conn->tries < FAST_TRIES)
+		conn->tries++;
+	conn->mra = false;
+	vb_cm_send_again(cm, conn);
+	wait_for_answer(cm, conn, now);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Messages of connections, and answers to messages for which there is none. */
+#include <string.h>
+
+#include "cm/core.h"
+#include "wire/bytes.h"
+
+/* A message of the exchange that is under way. */
+static struct vb_cm_message begin(const struct vb_cm_conn *conn, uint16_t attribute)
+{
+	return (struct vb_cm_message){
+		.attribute = attribute,
+		.tid = conn->tid,
+		.local_id = conn->local_id,
+		.remote_id = conn->remote_id,
+	};
+}
+
+static void send_once(struct vb_cm *cm, const struct vb_cm_path *path,
+		      const struct vb_cm_message *message)
+{
+	uint8_t mad[VB_MAD_BYTES];
+
+	vb_cm_message_encode(message, mad);
+	cm->env->send(cm, path, mad);
+}
+
+void vb_cm_send_again(struct vb_cm *cm, struct vb_cm_conn *conn)
+{
+	cm->env->send(cm, &conn->path, conn->mad);
+}
+
+void vb_cm_send_rtu(struct vb_cm *cm, struct vb_cm_conn *conn)
+{
+	struct vb_cm_message message = begin(conn, VB_CM_RTU);
+
+	send_once(cm, &conn->path, &message);
+}
+
+void vb_cm_send_mra(struct vb_cm *cm, struct vb_cm_conn *conn, uint8_t answered)
+{
+	struct vb_cm_message message = begin(conn, VB_CM_MRA);
+
+	message.mra.answered = answered;
+	message.mra.service_timeout = VB_CM_MRA_TIMEOUT;
+	conn->mra = true;
+	send_once(cm, &conn->path, &message);
+}
+
+void vb_cm_send_drep(struct vb_cm *cm, struct vb_cm_conn *conn)
+{
+	struct vb_cm_message message = begin(conn, VB_CM_DREP);
+
+	send_once(cm, &conn->path, &message);
+}
+
+void vb_cm_send_dreq(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
+{
+	struct vb_cm_message message = begin(conn, VB_CM_DREQ);
+
+	/* An exchange of its own. */
+	message.tid = conn->tid = (uint64_t)cm->agent << 32 | conn->local_id;
+	message.dreq.remote_qpn = conn->remote_qpn;
+	vb_cm_message_encode(&message, conn->mad);
+	vb_cm_link_remove(&conn->by_qpn);
+	vb_cm_retry_start(cm, conn, VB_CM_DREQ_SENT, now);
+}
+
+/* IBA 12.6.7: what a REJ answers, by what the connection waits for. */
+static uint8_t answered_by(const struct vb_cm_conn *conn)
+{
+	switch (conn->state) {
+	case VB_CM_REQ_RCVD:
+		return VB_CM_ANSWERED_REQ;
+	case VB_CM_REP_RCVD:
+		return VB_CM_ANSWERED_REP;
+	default:
+		return VB_CM_ANSWERED_OTHER;
+	}
+}
+
+static void put_info(struct vb_cm_message *message, const void *info, unsigned int length)
+{
+	message->rej.info_length = (uint8_t)length;
+	if (length)
+		memcpy(message->rej.info, info, length);
+}
+
+void vb_cm_send_rej(struct vb_cm *cm, struct vb_cm_conn *conn, uint16_t reason, const void *data,
+		    unsigned int length)
+{
+	struct vb_cm_message message = begin(conn, VB_CM_REJ);
+	uint8_t guid[8];
+
+	message.rej.answered = answered_by(conn);
+	message.rej.reason = reason;
+	vb_put64(guid, conn->path.guid);
+	if (reason == VB_CM_REJ_TIMEOUT)
+		put_info(&message, guid, sizeof(guid));
+	if (length)
+		memcpy(message.private_data, data, length);
+	vb_cm_message_encode(&message, conn->mad);
+	vb_cm_send_again(cm, conn);
+}
+
+/* The answer to a message, with ids exchanged. The own one is 0 where there is none. */
+static struct vb_cm_message answer(const struct vb_cm_arrival *a, uint16_t attribute)
+{
+	return (struct vb_cm_message){
+		.attribute = attribute,
+		.tid = a->message->tid,
+		.local_id = a->message->remote_id,
+		.remote_id = a->message->local_id,
+	};
+}
+
+void vb_cm_answer_rej(struct vb_cm *cm, const struct vb_cm_arrival *a, uint16_t reason,
+		      const void *info, unsigned int info_length)
+{
+	struct vb_cm_message message = answer(a, VB_CM_REJ);
+
+	message.rej.answered = a->message->attribute == VB_CM_REP ? VB_CM_ANSWERED_REP
+								  : VB_CM_ANSWERED_REQ;
+	message.rej.reason = reason;
+	put_info(&message, info, info_length);
+	send_once(cm, a->path, &message);
+}
+
+void vb_cm_answer_drep(struct vb_cm *cm, const struct vb_cm_arrival *a)
+{
+	struct vb_cm_message message = answer(a, VB_CM_DREP);
+
+	send_once(cm, a->path, &message);
+}
+
+void vb_cm_answer_sidr(struct vb_cm *cm, const struct vb_cm_arrival *a, uint8_t status)
+{
+	struct vb_cm_message message = answer(a, VB_CM_SIDR_REP);
+
+	message.sidr_rep.status = status;
+	message.sidr_rep.service_id = a->message->sidr_req.service_id;
+	send_once(cm, a->path, &message);
+}
