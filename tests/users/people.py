@@ -27,8 +27,8 @@ def tail(path, lines=2000):
 
 
 # What a busy machine makes of a case now and then: a process that has just got the port does not answer (not explained,
-# docs/architecture/domain.md); a server whose client has ended ends before the next program asks for the port.
-BUSY = ("gives no socket of it: it does not answer in time", "'other processes pass packets on' is not said")
+# docs/architecture/domain.md).
+BUSY = ("gives no socket of it: it does not answer in time",)
 
 
 def unless_busy(run):
