@@ -387,27 +387,24 @@ bool vb_device_gid(struct vb_device *dev, uint32_t index, union ibv_gid *gid, ui
 	return used;
 }
 
-/* The caller holds the lock. All of 127.0.0.0/8 is this host's (RFC 1122, 3.2.1.3). */
-static bool is_own(const union ibv_gid *gid)
+uint32_t vb_gid_interface(const union ibv_gid *gid)
 {
-	if (vb_gid_is_ipv4(gid) && gid->raw[12] == 127)
-		return true;
-	for (uint32_t i = 0; i < devices.seen.num_addr; i++) {
-		if (!memcmp(&devices.seen.addr[i].gid, gid, sizeof(*gid)))
-			return true;
-	}
-	return false;
-}
-
-bool vb_gid_is_local(const union ibv_gid *gid)
-{
-	bool local;
+	uint32_t ifindex = 0;
 
 	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
 	refresh(fresh_ns());
-	local = is_own(gid);
+	for (uint32_t i = 0; i < devices.seen.num_addr && !ifindex; i++) {
+		if (!memcmp(&devices.seen.addr[i].gid, gid, sizeof(*gid)))
+			ifindex = (uint32_t)devices.seen.addr[i].index;
+	}
 	vb_mutex_release(&devices.lock);
-	return local;
+	return ifindex;
+}
+
+/* All of 127.0.0.0/8 is this host's (RFC 1122, 3.2.1.3). */
+bool vb_gid_is_local(const union ibv_gid *gid)
+{
+	return (vb_gid_is_ipv4(gid) && gid->raw[12] == 127) || vb_gid_interface(gid);
 }
 
 static void fork_lock(void)

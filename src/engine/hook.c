@@ -23,3 +23,13 @@ void vb_engine_hook_remove(struct vb_engine *e, struct vb_engine_hook *hook)
 		}
 	}
 }
+
+bool vb_engine_hooks_take(struct vb_engine *e, const struct vb_run *run, const void *payload,
+			  bool wire)
+{
+	for (struct vb_engine_hook *h = e->hooks; h; h = h->next) {
+		if (h->numbered && h->numbered(h, run, payload, wire))
+			return true;
+	}
+	return false;
+}

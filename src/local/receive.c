@@ -188,7 +188,8 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 	struct vb_qp *qp = vb_qp_lookup(e, run.dest_qpn);
 
 	if (!qp) {
-		run_refuse(e, c, &run);
+		if (!vb_engine_hooks_take(e, &run, payload, false))
+			run_refuse(e, c, &run);
 		return true;
 	}
 	/*

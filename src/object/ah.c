@@ -39,6 +39,11 @@ static bool udp_only(void)
 	return text && !strcmp(text, "udp");
 }
 
+bool vb_ah_is_near(const union ibv_gid *gid)
+{
+	return vb_gid_is_local(gid) && !udp_only();
+}
+
 int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struct vb_path *path,
 		  bool *local)
 {
@@ -60,7 +65,7 @@ int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struc
 	vb_udp_gid_on_wire(path->dgid, attr->grh.dgid.raw);
 	path->flow_label = attr->grh.flow_label & IB_GRH_FLOWLABEL_MASK;
 	path->traffic_class = attr->grh.traffic_class;
-	*local = vb_gid_is_local(&attr->grh.dgid) && !udp_only();
+	*local = vb_ah_is_near(&attr->grh.dgid);
 	path->hop_limit = hop_limit(path, attr->grh.hop_limit, *local);
 	return 0;
 }

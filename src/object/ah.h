@@ -27,6 +27,12 @@ static inline struct vb_ah *vb_ah_of(struct ibv_ah *ah)
 int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struct vb_path *path,
 		  bool *local);
 
+/*
+ * Whether what is sent to this address stays on the host: it is an address of the host, and
+ * VERBATIM_LINK does not say otherwise.
+ */
+bool vb_ah_is_near(const union ibv_gid *gid);
+
 int vb_ah_create(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ibv_ah **ah);
 int vb_ah_destroy(struct ibv_ah *ah);
 

@@ -10,6 +10,7 @@
 #include "engine/engines.h"
 #include "engine/engine.h"
 #include "engine/settle.h"
+#include "engine/hook.h"
 #include "remote/mcast.h"
 #include "process/process.h"
 #include "qp/qp.h"
@@ -22,6 +23,14 @@
 #include "udp/address.h"
 
 #define STAGING_BYTES 65536u
+
+/* Takes packets for queue pair 1; NULL: nobody does. Set before there is an engine. */
+static void (*services)(const struct vb_run *run, const uint8_t *payload);
+
+void vb_udp_deliver_services(void (*take)(const struct vb_run *run, const uint8_t *payload))
+{
+	services = take;
+}
 
 int vb_udp_engine_init(struct vb_engine *e)
 {
@@ -70,6 +79,8 @@ void vb_udp_deliver_here(struct vb_engine *e, const struct vb_run *run, const ui
 	struct vb_qp *qp = vb_qp_lookup(e, run->dest_qpn);
 	enum vb_reason reason = qp ? judge(qp, run) : VB_REASON_DROP_QPN;
 
+	if (!qp && vb_engine_hooks_take(e, run, payload, true))
+		return;
 	if (reason) {
 		vb_count_arrived(e, run);
 		vb_count_fault(e, reason);
@@ -137,6 +148,10 @@ void vb_udp_deliver(void *arg, const struct vb_run *run, const uint8_t *payload,
 
 	if (run->dest_qpn == VB_QPN_MULTICAST) {
 		vb_mcast_deliver(e, run, payload, ifindex);
+		return;
+	}
+	if (run->dest_qpn == VB_QPN_SERVICES && services) {
+		services(run, payload);
 		return;
 	}
 	switch (vb_qp_owner(e->node, run->dest_qpn, &owner)) {

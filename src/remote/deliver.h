@@ -27,6 +27,12 @@ void vb_udp_deliver_here(struct vb_engine *engine, const struct vb_run *run,
 			 const uint8_t *payload);
 
 /*
+ * Queue pair 1 is one for all processes of a host, so a room above finds out which of them a packet
+ * for it is meant for. `take` is called under the lock of some engine. For a constructor.
+ */
+void vb_udp_deliver_services(void (*take)(const struct vb_run *run, const uint8_t *payload));
+
+/*
  * Under the engine's lock: delivers what other engines' drives left for this one, and what waited
  * for contact. True if anything was delivered.
  */

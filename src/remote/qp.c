@@ -162,19 +162,24 @@ int vb_udp_qp_open(struct vb_qp *qp, const struct vb_path *path)
 	return path ? err : 0;
 }
 
-int vb_udp_qp_hold_group(struct vb_qp *qp, const uint8_t gid[16])
+int vb_udp_engine_hold(struct vb_engine *e, unsigned int family)
 {
 	struct vb_udp_got got;
 	int err;
 
-	vb_udp_link_seek(family_of(gid), &got);
-	vb_lock_take(&qp->engine->lock);
-	err = engine_hold(qp->engine, family_of(gid), &got);
-	vb_lock_release(&qp->engine->lock);
+	vb_udp_link_seek(family, &got);
+	vb_lock_take(&e->lock);
+	err = engine_hold(e, family, &got);
+	vb_lock_release(&e->lock);
 	vb_udp_link_seek_end(&got);
 	if (!err)
-		vb_udp_steer_await(qp->engine, family_of(gid));
+		vb_udp_steer_await(e, family);
 	return err;
+}
+
+int vb_udp_qp_hold_group(struct vb_qp *qp, const uint8_t gid[16])
+{
+	return vb_udp_engine_hold(qp->engine, family_of(gid));
 }
 
 void vb_udp_qp_drop_group(struct vb_qp *qp, const uint8_t gid[16])

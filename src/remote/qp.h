@@ -12,6 +12,7 @@
 
 #include "transport/run.h"
 
+struct vb_engine;
 struct vb_qp;
 
 /* The link's functions of the same names (engine/link.h). */
@@ -24,6 +25,12 @@ int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const stru
  * alone.
  */
 void vb_udp_qp_datagrams(struct vb_qp *qp);
+
+/*
+ * The sockets of a family stay open and are read by the engine from now on. Without its lock. Waits
+ * 2.1 s at most, and only where VERBATIM_DOMAIN is set. 0, or -errno with the reason recorded.
+ */
+int vb_udp_engine_hold(struct vb_engine *engine, unsigned int family);
 
 /*
  * Membership in a group: the sockets of its family stay open and are read for as long. Without the

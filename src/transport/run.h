@@ -88,6 +88,7 @@ static inline bool vb_service_reliable(uint8_t service)
 #define VB_QPN_MASK           0xffffffu
 #define VB_SRQN_MASK          0xffffffu
 #define VB_QPN_MULTICAST      0xffffffu
+#define VB_QPN_SERVICES       1u /* the General Services Interface (IBA 3.9.5) */
 
 #define VB_HOP_LIMIT_ROUTE    0
 
