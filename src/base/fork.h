@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "base/export.h"
 /*
  * `child` and `parent` run from the first phase to the last, `before` from the last to the first.
  * Within a phase the order is not defined: a hook that must see another hook's work is of a later
@@ -37,7 +38,7 @@ struct vb_fork_hook {
 	struct vb_fork_hook *next; /* of its phase */
 };
 
-void vb_fork_register(struct vb_fork_hook *hook);
+VB_SHARED void vb_fork_register(struct vb_fork_hook *hook);
 
 /*
  * Registers the hook of a file when the library is loaded:
@@ -55,12 +56,12 @@ void vb_fork_register(struct vb_fork_hook *hook);
  * From this call on the hooks are called at each fork (pthread_atfork(3)). Called once, before a
  * thread can hold a lock that a hook takes.
  */
-void vb_fork_prepare(void);
+VB_SHARED void vb_fork_prepare(void);
 
 /*
  * How many forks lie between this process and the first one. An object that was made under another
  * number belongs to a parent.
  */
-uint32_t vb_fork_generation(void);
+VB_SHARED uint32_t vb_fork_generation(void);
 
 #endif

@@ -21,6 +21,7 @@
 	X(REGION,        "ibv_rereg_mr(3) of one region") \
 	X(THREAD_DOMAIN, "making the engine of a thread domain") \
 	X(XRC_DOMAINS,   "the XRC domains that the process has open") \
+	X(GSI,           "opening the General Services Interface") \
 	X(CONTEXT,       "a context's protection domains, device memory and buffers") \
 	X(PROCESS,       "starting the node and the progress thread") \
 	X(RAW_SOCKETS,   "raw packet sockets that receive") \
@@ -44,6 +45,7 @@
 	X(PORT,          "giving sockets of the port to other users") \
 	X(FAULT,         "the fault tap of the sockets") \
 	X(STEER,         "the program that steers packets to processes") \
+	X(MADS,          "management datagrams that wait") \
 	X(HANDLES,       "a table of handles") \
 	X(EVENT_QUEUE,   "events that wait for the program") \
 	X(ENGINES,       "the list of engines") \

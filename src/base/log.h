@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
+#include "base/export.h"
 enum vb_log_level {
 	VB_LOG_NONE,
 	VB_LOG_ERROR,
@@ -24,16 +25,17 @@ enum vb_log_level {
  * Whether lines of this level are written. The first call reads the environment; later calls are
  * cheap.
  */
-bool vb_log_enabled(enum vb_log_level level);
+VB_SHARED bool vb_log_enabled(enum vb_log_level level);
 
 /* Whether the environment asks for silence by name: VERBATIM_LOG=none. */
-bool vb_log_is_silenced(void);
+VB_SHARED bool vb_log_is_silenced(void);
 
 /* Writes one line. Thread-safe; keeps errno. */
-void vb_log(enum vb_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void vb_vlog(enum vb_log_level level, const char *fmt, va_list ap);
+VB_SHARED void vb_log(enum vb_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+VB_SHARED void vb_vlog(enum vb_log_level level, const char *fmt, va_list ap);
 
 /* Writes a debug line that starts with a reason's code and name (base/reason.h). */
-void vb_log_reason(unsigned int code, const char *name, const char *fmt, va_list ap);
+VB_SHARED void vb_log_reason(unsigned int code, const char *name, const char *fmt, va_list ap);
 
 #endif

@@ -5,8 +5,9 @@
 
 #include <stdint.h>
 
+#include "base/export.h"
 /* Thread-safe. Each draw is a system call: not for the fast path. */
-uint32_t vb_random32(void);
-uint64_t vb_random64(void);
+VB_SHARED uint32_t vb_random32(void);
+VB_SHARED uint64_t vb_random64(void);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "base/export.h"
 #include "base/reason_table.h"
 
 enum vb_reason {
@@ -31,14 +32,14 @@ struct vb_reason_entry {
 };
 
 /* The entry of a code; for an unknown one that of VB_REASON_NONE, which is the first. */
-const struct vb_reason_entry *vb_reason_entry(enum vb_reason reason);
+VB_SHARED const struct vb_reason_entry *vb_reason_entry(enum vb_reason reason);
 
 /* All entries, in the order of their codes; the one of VB_REASON_NONE is not among them. */
-const struct vb_reason_entry *vb_reason_all(unsigned int *count);
+VB_SHARED const struct vb_reason_entry *vb_reason_all(unsigned int *count);
 
 /* The name and the meaning of a code; never NULL. */
-const char *vb_reason_name(enum vb_reason reason);
-const char *vb_reason_text(enum vb_reason reason);
+VB_SHARED const char *vb_reason_name(enum vb_reason reason);
+VB_SHARED const char *vb_reason_text(enum vb_reason reason);
 
 /*
  * Each of these counts one occurrence, logs it at level debug, and keeps it in the list of failures
@@ -51,10 +52,10 @@ const char *vb_reason_text(enum vb_reason reason);
  */
 #define VB_NOTE(from) __attribute__((format(printf, from, (from) + 1), cold))
 
-void vb_note(enum vb_reason reason, const char *fmt, ...) VB_NOTE(2);
-void vb_note_failed(int status, enum vb_reason reason, const char *fmt, ...) VB_NOTE(3);
-void vb_note_request(enum vb_reason reason, const char *fmt, ...) VB_NOTE(2);
-void vb_note_refused(int err, enum vb_reason reason, const char *fmt, ...) VB_NOTE(3);
+VB_SHARED void vb_note(enum vb_reason reason, const char *fmt, ...) VB_NOTE(2);
+VB_SHARED void vb_note_failed(int status, enum vb_reason reason, const char *fmt, ...) VB_NOTE(3);
+VB_SHARED void vb_note_request(enum vb_reason reason, const char *fmt, ...) VB_NOTE(2);
+VB_SHARED void vb_note_refused(int err, enum vb_reason reason, const char *fmt, ...) VB_NOTE(3);
 
 /*
  * vb_note_refused() as an expression of the value -err, for
@@ -63,6 +64,6 @@ void vb_note_refused(int err, enum vb_reason reason, const char *fmt, ...) VB_NO
 #define vb_refuse(err, ...) (vb_note_refused((err), __VA_ARGS__), -(err))
 
 /* How often the reason was noted by this process. */
-uint64_t vb_reason_count(enum vb_reason reason);
+VB_SHARED uint64_t vb_reason_count(enum vb_reason reason);
 
 #endif

@@ -514,7 +514,19 @@
 	X(0x80d, CM_NO_MEMORY, "no memory for a connection request", \
 	  "The process is at its memory limit, or the limit of requests that wait for an answer is " \
 	  "reached.", \
-	  "Look at `ulimit -v` and the memory limit of the container. The peer tries again by itself.")
+	  "Look at `ulimit -v` and the memory limit of the container. The peer tries again by itself.") \
+	/* 0x82x: the carrier of its messages, and ports */ \
+	X(0x821, MAD_NOBODY, "no process of this user takes connections", \
+	  "A host wants to connect, and no program that listens with rdma_listen() runs, or it runs " \
+	  "as another user than the one that has UDP port 4791.", \
+	  "Start the program that listens, as the user whose processes have the port.") \
+	X(0x822, MAD_FULL, "more datagrams of connections than can be kept", \
+	  "A peer begins very many connections at once, or the process that they are for stands " \
+	  "still.", \
+	  "Nothing has to be done: the peer sends them again. Look for a host that floods this one.") \
+	X(0x823, PORT_BOUND, "the port of the port space is bound by another connection id", \
+	  "Another id, perhaps of another process of this user, has bound or listens on the port.", \
+	  "Choose another port, end the other program, or set RDMA_OPTION_ID_REUSEADDR on both.")
 /* clang-format on */
 
 #endif

@@ -20,8 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Functions of this header are exported to librdmacm, and to no program. */
-#define VB_GSI_EXPORT       __attribute__((visibility("default")))
+#include "base/export.h"
 
 #define VB_GSI_MAD_BYTES    256u
 #define VB_GSI_COMM_ID_BITS 18u /* lower bits of a communication id, which the process chooses */
@@ -82,16 +81,16 @@ struct vb_gsi_identity {
  * processes of the user stand still). -ETIMEDOUT: these stand still; -EUSERS: the table has its
  * most members (512 processes); -errno.
  */
-VB_GSI_EXPORT int vb_gsi_open(const struct vb_gsi_events *events, struct vb_gsi_identity *identity);
+VB_SHARED int vb_gsi_open(const struct vb_gsi_events *events, struct vb_gsi_identity *identity);
 
 /* An earlier deadline was made: the progress thread calls serve() soon. Any thread; does not wait. */
-VB_GSI_EXPORT void vb_gsi_kick(void);
+VB_SHARED void vb_gsi_kick(void);
 
 /*
  * Whether MADs to the address stay on this host: it is an address of this network namespace, and
  * VERBATIM_LINK does not say otherwise.
  */
-VB_GSI_EXPORT bool vb_gsi_is_near(const uint8_t gid[16]);
+VB_SHARED bool vb_gsi_is_near(const uint8_t gid[16]);
 
 /*
  * Makes ready to send to, and to receive from, the address: nothing for a near one, else the
@@ -100,7 +99,7 @@ VB_GSI_EXPORT bool vb_gsi_is_near(const uint8_t gid[16]);
  * 4791 is in other hands, and the reason names the holder; -errno. Near addresses are reached all
  * the same.
  */
-VB_GSI_EXPORT int vb_gsi_reach(const uint8_t gid[16]);
+VB_SHARED int vb_gsi_reach(const uint8_t gid[16]);
 
 /*
  * Sends mad->data to the queue pair 1 of mad->dgid: to the process of this host that the content
@@ -109,7 +108,7 @@ VB_GSI_EXPORT int vb_gsi_reach(const uint8_t gid[16]);
  * -EADDRNOTAVAIL: sgid is no address of a device; -EADDRINUSE, -errno: as vb_gsi_reach(), which is
  * not called by this function; -ENOBUFS: too many are kept.
  */
-VB_GSI_EXPORT int vb_gsi_send(const struct vb_gsi_mad *mad);
+VB_SHARED int vb_gsi_send(const struct vb_gsi_mad *mad);
 
 /*
  * A binding of a port: what is asked for. Ports are numbers of this network namespace and user, and
@@ -141,16 +140,16 @@ struct vb_gsi_binding {
  * which), or all are; -ENOMEM: the table is full; -EBUSY: a process stands still; -ENOTCONN: no
  * GSI is open.
  */
-VB_GSI_EXPORT int vb_gsi_bind(struct vb_gsi_binding *binding, uint64_t *handle);
+VB_SHARED int vb_gsi_bind(struct vb_gsi_binding *binding, uint64_t *handle);
 /*
  * From now on requests for the port come to this process. The rules are asked again, without
  * REUSEADDR. As vb_gsi_bind(); -ENOENT: there is no such binding of this process.
  */
-VB_GSI_EXPORT int vb_gsi_listen(uint64_t handle);
+VB_SHARED int vb_gsi_listen(uint64_t handle);
 /* The destination of a binding has become known, or has changed. */
-VB_GSI_EXPORT int vb_gsi_rebind(uint64_t handle, const uint8_t remote[16], uint16_t remote_port,
-				bool reuse, bool afonly);
+VB_SHARED int vb_gsi_rebind(uint64_t handle, const uint8_t remote[16], uint16_t remote_port,
+			    bool reuse, bool afonly);
 /* Does not fail: where the table stands still, the entry goes with the process. */
-VB_GSI_EXPORT void vb_gsi_unbind(uint64_t handle);
+VB_SHARED void vb_gsi_unbind(uint64_t handle);
 
 #endif

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "base/export.h"
 /*
  * A negative errno that means that the system is short of something: the same call may succeed
  * later.
@@ -23,7 +24,7 @@ static inline bool vb_system_is_short(int err)
  * records it. Returns the number, or -1 with errno if there is none. A negative argument is
  * returned as it is.
  */
-int vb_descriptor_adopt(int fd);
+VB_SHARED int vb_descriptor_adopt(int fd);
 
 /*
  * Whether this number still stands for the file that was adopted under it. A program that closes
@@ -31,23 +32,23 @@ int vb_descriptor_adopt(int fd);
  * before each use. A change between this call and the use cannot be seen: closing descriptors while
  * other threads are in calls is the program's race.
  */
-bool vb_descriptor_ours(int fd);
+VB_SHARED bool vb_descriptor_ours(int fd);
 
 /* As vb_descriptor_ours(), by the mark alone: one light system call, for fast paths. */
-bool vb_descriptor_still(int fd);
+VB_SHARED bool vb_descriptor_still(int fd);
 
 /*
  * Whether so many numbers are free now (at most VB_DESCRIPTOR_ROOM). `fd` is any open file. Not a
  * promise: other threads take numbers as well.
  */
 #define VB_DESCRIPTOR_ROOM 8
-bool vb_descriptor_room(int fd, int n);
+VB_SHARED bool vb_descriptor_room(int fd, int n);
 
 /*
  * Closes an adopted descriptor and forgets it. Does nothing with -1, or with a number that is not
  * (or no longer) the library's.
  */
-void vb_descriptor_close(int fd);
+VB_SHARED void vb_descriptor_close(int fd);
 
 /* In a forked child: closes every inherited descriptor of the table. Async-signal-safe. */
 void vb_descriptor_close_inherited(void);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* MADs to and from other hosts: queue pair 1 on UDP. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "base/reason.h"
+#include "engine/engine.h"
+#include "gsi/private.h"
+#include "host/descriptor.h"
+#include "object/ah.h"
+#include "process/process.h"
+#include "remote/link.h"
+#include "remote/qp.h"
+#include "transport/run.h"
+#include "udp/address.h"
+#include "udp/send.h"
+
+/* Of all MADs: a flow of its own. */
+#define SOURCE_PORT 0xd871u
+/* One packet holds a MAD. */
+#define PACKET_MTU  256u
+
+static unsigned int family_of(const uint8_t gid[16])
+{
+	return vb_udp_is_ipv4(gid) ? VB_UDP_IPV4 : VB_UDP_IPV6;
+}
+
+bool vb_gsi_is_near(const uint8_t gid[16])
+{
+	union ibv_gid g;
+
+	memcpy(g.raw, gid, sizeof(g.raw));
+	return vb_ah_is_near(&g);
+}
+
+/* Under `opening`. A family is held until the process ends. */
+static int family_hold(unsigned int family)
+{
+	int err;
+
+	if (atomic_load(&vb_gsi.families) & family)
+		return 0;
+	err = vb_udp_engine_hold(atomic_load(&vb_gsi.engine), family);
+	if (!err)
+		atomic_fetch_or(&vb_gsi.families, family);
+	return err;
+}
+
+int vb_gsi_reach(const uint8_t gid[16])
+{
+	static const uint8_t all[16];
+	bool both = !memcmp(gid, all, sizeof(all));
+	int err;
+
+	if (!atomic_load(&vb_gsi.number))
+		return vb_refuse(ENOTCONN, VB_REASON_ARG, "connections: the process has no GSI");
+	if (!both && vb_gsi_is_near(gid))
+		return 0;
+	vb_mutex_take(&vb_gsi.opening, VB_ORDER_GSI);
+	err = family_hold(both ? VB_UDP_IPV4 : family_of(gid));
+	if (both) {
+		int other = family_hold(VB_UDP_IPV6);
+
+		err = err ? err : other;
+	}
+	vb_mutex_release(&vb_gsi.opening);
+	return err;
+}
+
+int vb_gsi_wire_send(const struct vb_gsi_mad *mad, uint32_t ifindex)
+{
+	unsigned int family = family_of(mad->dgid);
+	struct vb_udp_sender *sender;
+	struct vb_path path = {
+		.flow_label = mad->flow_label,
+		.traffic_class = mad->traffic_class,
+		.hop_limit = mad->hop_limit > 1 ? mad->hop_limit : VB_HOP_LIMIT_ROUTE,
+	};
+	struct vb_run run = {
+		.service = VB_SERVICE_UD,
+		.op = VB_OP_SEND,
+		.flags = VB_RUN_FIRST | VB_RUN_LAST | VB_RUN_ACK_REQ,
+		.pkey = 0xffff,
+		.segments = 1,
+		.dest_qpn = VB_QPN_SERVICES,
+		.src_qpn = VB_QPN_SERVICES,
+		.psn = atomic_fetch_add(&vb_gsi.psn, 1) & VB_QPN_MASK,
+		.length = VB_GSI_MAD_BYTES,
+		.qkey = VB_GSI_QKEY,
+	};
+	int err;
+
+	if (family != family_of(mad->sgid))
+		return vb_refuse(EADDRNOTAVAIL, VB_REASON_ARG,
+				 "connections: one address is IPv4, the other IPv6");
+	if (!(atomic_load(&vb_gsi.families) & family))
+		return vb_refuse(EADDRINUSE, VB_REASON_DROP_UNREACHABLE,
+				 "connections: no socket of the port to other hosts");
+	memcpy(path.sgid, mad->sgid, sizeof(path.sgid));
+	memcpy(path.dgid, mad->dgid, sizeof(path.dgid));
+	err = vb_udp_link_sender(family, SOURCE_PORT, &sender);
+	if (!err && !vb_descriptor_still(sender->fd))
+		err = vb_udp_link_sender_mend(sender);
+	if (err)
+		return err;
+	/* A packet that cannot leave is lost as one on the way is; udp/send.c has noted why. */
+	(void)vb_udp_send(sender, &path, ifindex, &run, PACKET_MTU, mad->data);
+	return 0;
+}
