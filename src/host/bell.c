@@ -76,6 +76,25 @@ void vb_bell_ring(struct vb_peer *peer, uint32_t engine)
 		atomic_store_explicit(&peer->rung, sleep, memory_order_relaxed);
 }
 
+void vb_channel_wake(struct vb_channel *ch)
+{
+	/*
+	 * Pairs with the fence between the sleeper's store of `asleep` and its last look at the
+	 * ring.
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(ch->remote_asleep, __ATOMIC_RELAXED))
+		return;
+	struct vb_node *node = ch->peer->node;
+
+	if (ch->loop) {
+		vb_bell_call(node, ch->remote_engine);
+		vb_node_kick(node);
+	} else {
+		vb_bell_ring(ch->peer, ch->remote_engine);
+	}
+}
+
 /* The caller holds the lock. True if the peer has rung since the last time. */
 static bool peer_listen(struct vb_node *node, struct vb_peer *peer)
 {

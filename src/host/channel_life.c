@@ -102,3 +102,15 @@ void vb_channel_end(struct vb_node *node, struct vb_channel *ch)
 		vb_channel_tell_closed(node, ch);
 	vb_channel_retire(node, ch);
 }
+
+void vb_channel_close(struct vb_node *node, struct vb_channel *ch)
+{
+	if (atomic_load(&node->forked))
+		return;
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
+	if (ch->loop)
+		vb_channel_close_loop(node, ch);
+	else
+		vb_channel_end(node, ch);
+	vb_mutex_release(&node->lock);
+}

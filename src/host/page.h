@@ -139,7 +139,7 @@ struct vb_keyring {
 /*
  * What a peer maps at first. The addresses of both tables together are 28 MB, which few processes
  * use. Of the page these are all engines, whose marks revocation must see, and these queue pairs.
- * The rest is mapped when it is needed (peer.c).
+ * The rest is mapped when it is needed (peer_table.c).
  */
 #define VB_QPS_FIRST     (4u * VB_QPN_BLOCK_SIZE)
 #define VB_PAGE_FIRST    (offsetof(struct vb_page, qp) + VB_QPS_FIRST * sizeof(struct vb_page_qp))
@@ -154,5 +154,15 @@ static inline uint32_t vb_key_slot(uint32_t key)
 {
 	return (key >> 8) & (VB_MAX_KEYS - 1);
 }
+
+/* This process's page and keys, in shared memory. fd: for peers. */
+int vb_page_create(uint64_t nonce, struct vb_page **page, int *fd);
+/* Checks the fixed part of a mapped page. NULL, or what is wrong with it. */
+const char *vb_page_defect(const struct vb_page *page);
+int vb_keyring_create(uint64_t nonce, struct vb_keyring **keys, int *fd);
+/* Maps the keys of the process with this nonce. Leaves fd open. 0, or -errno and the defect. */
+int vb_keyring_map(int fd, uint64_t nonce, const struct vb_keyring **keys, const char **defect);
+/* The index of the block among those of the page, -1: none. */
+int vb_page_block_index(const struct vb_page *page, uint32_t block);
 
 #endif

@@ -448,7 +448,7 @@ void vb_peer_forget(struct vb_node *node, struct vb_peer *peer);
 void vb_peer_ref(struct vb_peer *peer);
 void vb_peer_unref(struct vb_peer *peer);
 
-/* peer.c: with the lock. */
+/* peer_table.c: with the lock. */
 struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce);
 struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block);
 /*
@@ -457,8 +457,6 @@ struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block);
 bool vb_peer_owns(const struct vb_peer *peer, uint32_t block);
 void vb_peer_prove(struct vb_peer *peer, uint32_t block);
 bool vb_peer_has_proven(const struct vb_peer *peer, uint32_t block);
-/* The index of the block among those of the page, -1: none. */
-int vb_page_block_index(const struct vb_page *page, uint32_t block);
 /* The peer has gone wrong: it is not accepted again while it lives. */
 void vb_peer_bar(struct vb_peer *peer);
 bool vb_peer_is_barred(const struct vb_node *node, uint64_t nonce);
@@ -476,14 +474,6 @@ void vb_bell_ring(struct vb_peer *peer, uint32_t engine);
  */
 bool vb_bell_sleep(struct vb_node *node);
 void vb_bell_wake(struct vb_node *node);
-
-/* page.c */
-int vb_page_create(uint64_t nonce, struct vb_page **page, int *fd);
-/* Checks the fixed part of a mapped page. NULL, or what is wrong with it. */
-const char *vb_page_defect(const struct vb_page *page);
-int vb_keyring_create(uint64_t nonce, struct vb_keyring **keys, int *fd);
-/* Maps the keys of the process with this nonce. Leaves fd open. 0, or -errno and the defect. */
-int vb_keyring_map(int fd, uint64_t nonce, const struct vb_keyring **keys, const char **defect);
 
 /* alive.c. In the first word of the lock: the thread that holds it, as in futex(2). */
 #define VB_ALIVE_TID 0x3fffffffu

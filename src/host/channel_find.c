@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Channels as the device sees them: finding, asking for, waking, closing. */
-#include "host/channel.h"
-
+/* Finding the channel to an engine, and asking a peer for one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +7,6 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
-#include "host/bell.h"
 #include "host/channel_private.h"
 #include "host/control.h"
 #include "host/private.h"
@@ -114,35 +111,4 @@ struct vb_channel *vb_channel_find_since(struct vb_node *node, uint32_t engine, 
 	ch = find_remote(node, engine, dest_qpn, since, memory, why);
 	vb_mutex_release(&node->lock);
 	return ch;
-}
-
-void vb_channel_wake(struct vb_channel *ch)
-{
-	/*
-	 * Pairs with the fence between the sleeper's store of `asleep` and its last look at the
-	 * ring.
-	 */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(ch->remote_asleep, __ATOMIC_RELAXED))
-		return;
-	struct vb_node *node = ch->peer->node;
-
-	if (ch->loop) {
-		vb_bell_call(node, ch->remote_engine);
-		vb_node_kick(node);
-	} else {
-		vb_bell_ring(ch->peer, ch->remote_engine);
-	}
-}
-
-void vb_channel_close(struct vb_node *node, struct vb_channel *ch)
-{
-	if (atomic_load(&node->forked))
-		return;
-	vb_mutex_take(&node->lock, VB_ORDER_NODE);
-	if (ch->loop)
-		vb_channel_close_loop(node, ch);
-	else
-		vb_channel_end(node, ch);
-	vb_mutex_release(&node->lock);
 }

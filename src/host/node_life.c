@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * The node: start, stop, and the turn in which the progress thread serves everything of this room.
- */
+/* The node: start and stop. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/lock.h"
@@ -17,7 +12,6 @@
 #include "base/reason.h"
 #include "base/sys.h"
 #include "host/arena.h"
-#include "host/bell.h"
 #include "host/channel_private.h"
 #include "host/descriptor.h"
 #include "host/private.h"
@@ -32,10 +26,6 @@
 #define LEAK_ROOT(at, size)    ((void)0)
 #define NO_LEAK_ROOT(at, size) ((void)0)
 #endif
-
-/* The longest waits when the program has closed descriptors of the library, and otherwise. */
-#define GONE_NS    (1 * VB_MSEC)
-#define LONGEST_NS (500 * VB_MSEC)
 
 /* Makes the peer that stands for this process. */
 static int self_make(struct vb_node *node)
@@ -127,6 +117,8 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 	int err = vb_page_create(node->nonce, &node->page, &node->page_fd);
 
 	if (!err)
+		err = vb_alive_init(node->page);
+	if (!err)
 		err = vb_keyring_create(node->nonce, &node->keyring, &node->keyring_fd);
 	if (!err)
 		err = direct_make(node);
@@ -188,92 +180,4 @@ struct vb_peer *vb_node_self(struct vb_node *node)
 uint64_t vb_node_nonce(struct vb_node *node)
 {
 	return node->nonce;
-}
-
-/*
- * Serves everything that was left for the progress thread. True if the device was told something,
- * so that it should look before it sleeps.
- */
-static bool serve(struct vb_node *node)
-{
-	bool told = vb_liveness_service(node);
-
-	int64_t retry_at = atomic_load(&node->retry_at);
-	bool due = retry_at && vb_node_clock() >= retry_at;
-
-	if (due)
-		atomic_store(&node->retry_at, 0);
-	while (atomic_exchange(&node->todo, false) || due) {
-		due = false;
-		told |= vb_contact_service(node);
-		told |= vb_channel_loop_service(node);
-		told |= vb_liveness_service(node);
-	}
-	return told;
-}
-
-/* Events of this turn do not point to them any more. */
-static void sweep(struct vb_node *node)
-{
-	vb_mutex_take(&node->lock, VB_ORDER_NODE);
-	vb_connection_free_closed(node);
-	vb_channel_free_retired(node);
-	while (node->removed) {
-		struct vb_peer *peer = node->removed;
-
-		node->removed = peer->next;
-		vb_peer_unref(peer);
-	}
-	vb_mutex_release(&node->lock);
-}
-
-static int64_t shorter(int64_t a, int64_t b)
-{
-	return a < 0 || b < a ? b : a;
-}
-
-static int64_t wait_time(struct vb_node *node, int64_t timeout)
-{
-	int64_t t = shorter(timeout, LONGEST_NS);
-
-	if (t == 0)
-		return 0;
-
-	t = shorter(t, vb_liveness_pause(node));
-	if (atomic_load(&node->gone))
-		t = shorter(t, GONE_NS);
-	int64_t retry_at = atomic_load(&node->retry_at);
-
-	if (retry_at) {
-		int64_t left = retry_at - vb_node_clock();
-
-		t = shorter(t, left < 0 ? 0 : left);
-	}
-	return t;
-}
-
-bool vb_node_wait(struct vb_node *node, int64_t timeout_ns)
-{
-	bool told = serve(node);
-
-	node->rang = false;
-	sweep(node);
-	bool intact = vb_reactor_intact(node);
-	int64_t ns = told ? 0 : wait_time(node, timeout_ns);
-
-	if (ns)
-		ns = vb_bell_sleep(node) ? 0 : ns;
-	if (!intact) {
-		struct timespec t = {0, ns};
-
-		if (ns)
-			vb_sys_nanosleep(&t);
-		node->rang = true;
-	} else {
-		vb_reactor_wait(node, ns);
-	}
-	vb_bell_wake(node);
-	serve(node);
-	sweep(node);
-	return node->rang;
 }
