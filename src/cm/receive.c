@@ -51,7 +51,8 @@ static void rep_answers(struct vb_cm *cm, struct vb_cm_conn *conn, const struct 
 		return;
 	}
 	other = vb_cm_by_qpn(cm, rep_qpn(conn, rep), rep->guid, a->path->dgid);
-	if (other) {
+	/* One queue pair at both ends of this connection is no other connection. */
+	if (other && other->remote_id != conn->local_id) {
 		vb_cm_drop(cm, VB_REASON_CM_STALE, a);
 		vb_cm_answer_rej(cm, a, VB_CM_REJ_STALE, NULL, 0);
 		vb_cm_stale(cm, other, a->now);
