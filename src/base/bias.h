@@ -20,8 +20,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct vb_lock;
-
 #define VB_BIAS_SEATS 4 /* a lock is biased towards at most this many threads in its life */
 
 struct vb_bias_seat {
@@ -42,21 +40,6 @@ struct vb_bias {
 	uint32_t needed;
 	_Alignas(64) struct vb_bias_seat seat[VB_BIAS_SEATS];
 };
-
-/*
- * vb_bias_allow() lets a lock that no thread uses yet have a bias. It returns 0 also where the
- * kernel refuses membarrier(2): the lock then stays an ordinary one. -ENOMEM. vb_bias_forget()
- * frees what it made, when no thread uses the lock any more.
- */
-int vb_bias_allow(struct vb_lock *lock);
-void vb_bias_forget(struct vb_lock *lock);
-
-/*
- * To be called when the lock's `held` was just taken: ends the bias towards another thread, or
- * begins one. vb_bias_tried() returns false when the attempt failed; `held` is free then.
- */
-void vb_bias_taken(struct vb_lock *lock);
-bool vb_bias_tried(struct vb_lock *lock);
 
 /* Identifies the calling thread: threads that are alive at the same time differ in it. */
 static inline uintptr_t vb_bias_self(void)

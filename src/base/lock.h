@@ -58,6 +58,22 @@ static inline void vb_lock_place(struct vb_lock *lock, enum vb_lock_order order)
 #endif
 }
 
+/* lock_bias.c */
+/*
+ * vb_bias_allow() lets a lock that no thread uses yet have a bias. It returns 0 also where the
+ * kernel refuses membarrier(2): the lock then stays an ordinary one. -ENOMEM. vb_bias_forget()
+ * frees what it made, when no thread uses the lock any more.
+ */
+int vb_bias_allow(struct vb_lock *lock);
+void vb_bias_forget(struct vb_lock *lock);
+
+/*
+ * To be called when the lock's `held` was just taken: ends the bias towards another thread, or
+ * begins one. vb_bias_tried() returns false when the attempt failed; `held` is free then.
+ */
+void vb_bias_taken(struct vb_lock *lock);
+bool vb_bias_tried(struct vb_lock *lock);
+
 /* Waits until the lock is free (lock.c). */
 void vb_lock_wait(struct vb_lock *lock);
 /* To be called after the turn-th vain look: a pause, then sched_yield(2), then a sleep. */

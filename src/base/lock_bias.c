@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* A biased lock: when the bias towards a thread begins and when it ends. */
-#include "base/bias.h"
-
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <stdlib.h>
