@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "base/reason.h"
-#include "device/device.h"
 #include "device/netdev.h"
-#include "device/port.h"
 
 static bool same(const union ibv_gid *a, const union ibv_gid *b)
 {
@@ -101,23 +99,4 @@ bool vb_gid_table_update(struct vb_gid_table *t, const union ibv_gid *want, uint
 			changed |= add(t, &want[i], fresh && !have_ipv4 ? 0 : 1);
 	}
 	return changed;
-}
-
-int vb_gid_query(struct vb_device *dev, uint32_t port, uint32_t index, struct ibv_gid_entry *entry)
-{
-	int err = vb_port_check(port);
-
-	if (err)
-		return err;
-	if (index >= VB_GID_TABLE)
-		return vb_refuse(EINVAL, VB_REASON_ARG, "query_gid: index %u, the table has %u",
-				 index, VB_GID_TABLE);
-	memset(entry, 0, sizeof(*entry));
-	vb_device_refresh();
-	if (!vb_device_gid(dev, index, &entry->gid, &entry->ndev_ifindex))
-		return -ENODATA;
-	entry->gid_index = index;
-	entry->port_num = port;
-	entry->gid_type = IBV_GID_TYPE_ROCE_V2;
-	return 0;
 }

@@ -31,8 +31,4 @@ bool vb_gid_is_local(const union ibv_gid *gid);
 /* The index of the interface that has this address; 0: none has it. Thread-safe. */
 uint32_t vb_gid_interface(const union ibv_gid *gid);
 
-/* -EINVAL: no such port or index; -ENODATA: the entry is empty. */
-int vb_gid_query(struct vb_device *device, uint32_t port, uint32_t index,
-		 struct ibv_gid_entry *entry);
-
 #endif

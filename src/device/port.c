@@ -151,3 +151,23 @@ int vb_port_query_pkey(uint8_t port, int index, __be16 *pkey)
 	*pkey = htobe16(DEFAULT_PKEY);
 	return 0;
 }
+
+int vb_port_query_gid(struct vb_device *dev, uint32_t port, uint32_t index,
+		      struct ibv_gid_entry *entry)
+{
+	int err = vb_port_check(port);
+
+	if (err)
+		return err;
+	if (index >= VB_GID_TABLE)
+		return vb_refuse(EINVAL, VB_REASON_ARG, "query_gid: index %u, the table has %u",
+				 index, VB_GID_TABLE);
+	memset(entry, 0, sizeof(*entry));
+	vb_device_refresh();
+	if (!vb_device_gid(dev, index, &entry->gid, &entry->ndev_ifindex))
+		return -ENODATA;
+	entry->gid_index = index;
+	entry->port_num = port;
+	entry->gid_type = IBV_GID_TYPE_ROCE_V2;
+	return 0;
+}

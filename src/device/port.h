@@ -16,6 +16,10 @@ int vb_port_query(struct vb_device *device, uint8_t port, struct ibv_port_attr *
 int vb_port_query_speed(struct vb_device *device, uint32_t port, uint64_t *speed_100mbps);
 int vb_port_query_pkey(uint8_t port, int index, __be16 *pkey);
 
+/* -EINVAL: no such port or index; -ENODATA: the entry is empty. */
+int vb_port_query_gid(struct vb_device *device, uint32_t port, uint32_t index,
+		      struct ibv_gid_entry *entry);
+
 /* The largest path MTU whose packets fit an interface MTU of `bytes`. */
 enum ibv_mtu vb_port_mtu(uint32_t bytes);
 

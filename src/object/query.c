@@ -25,7 +25,7 @@ int vb_query_port_speed(struct ibv_context *ctx, uint32_t port, uint64_t *speed_
 int vb_query_gid(struct ibv_context *ctx, uint32_t port, uint32_t index,
 		 struct ibv_gid_entry *entry)
 {
-	return vb_gid_query(vb_context_of(ctx)->device, port, index, entry);
+	return vb_port_query_gid(vb_context_of(ctx)->device, port, index, entry);
 }
 
 int vb_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
