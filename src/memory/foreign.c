@@ -15,6 +15,7 @@
 #include "host/guard.h"
 #include "host/peer.h"
 #include "memory/copy.h"
+#include "memory/key_user.h"
 
 /* Index: the slot of this process's own key. */
 static _Atomic(struct vb_foreign *) table[VB_MAX_KEYS];

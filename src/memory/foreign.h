@@ -15,8 +15,9 @@
 #include <stdint.h>
 
 #include "base/reason.h"
-#include "memory/memory.h"
+#include "transport/access.h"
 
+struct vb_mem;
 struct vb_peer;
 
 struct vb_foreign {

@@ -12,16 +12,8 @@
 #include <sys/uio.h>
 
 #include "base/reason.h"
-#include "host/page.h"
+#include "memory/key_user.h"
 #include "transport/access.h"
-
-/* The key table, and the user on whose behalf keys are looked up. */
-struct vb_mem {
-	const struct vb_keyring *keys;
-	uint32_t pd;
-	uint32_t qpn;
-	uint32_t engine; /* the engine whose lock is held, and whose mark may be set */
-};
 
 /*
  * Checks one range against one key. `need`: enum ibv_access_flags bits (local side: 0 or
