@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Importing contexts, protection domains, memory regions and device memory. */
+/* Importing protection domains, memory regions and device memory. */
 #include "provider/import.h"
 
 #include <errno.h>
@@ -19,46 +19,10 @@
 #include "object/passport.h"
 #include "object/pd.h"
 #include "process/process.h"
-#include "provider/table.h"
 #include "host/arena.h"
 #include "host/peer.h"
 
 #define MEET_NS 2000000000ll /* the longest wait for an owner that is stopped */
-
-/* The device of this name, with a reference. */
-static int find_device(const char *name, struct vb_device **device)
-{
-	int err = vb_device_find(name, device);
-
-	if (err || *device)
-		return err;
-	return vb_refuse(ENODEV, VB_REASON_ARG, "import_device: no device %s here", name);
-}
-
-int vb_import_device(int cmd_fd, struct ibv_context **ctx)
-{
-	const struct vb_passport *origin;
-	char name[IBV_SYSFS_NAME_MAX];
-	int err = vb_passport_map(cmd_fd, &origin);
-
-	if (err)
-		return err;
-	memcpy(name, origin->device, sizeof(name));
-	name[sizeof(name) - 1] = '\0';
-	struct vb_device *device;
-
-	err = find_device(name, &device);
-	if (!err) {
-		err = vb_context_open(&vb_context_table, &device->ibv, ctx);
-		vb_device_put(device);
-	}
-	if (err) {
-		vb_passport_unmap(origin);
-		return err;
-	}
-	vb_context_adopt(*ctx, origin, cmd_fd);
-	return 0;
-}
 
 static const struct vb_passport *origin_of(struct ibv_context *ctx, const char *verb, int *err)
 {

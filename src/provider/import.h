@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Objects of another context, of this process or another, by the descriptor that names the context
- * (ibv_import_device(3)). An imported object is a view: ending it, by whichever call, leaves the
+ * (import_device.h). An imported object is a view: ending it, by whichever call, leaves the
  * original to its owner.
  */
 #ifndef VB_PROVIDER_IMPORT_H
@@ -9,8 +9,6 @@
 
 #include <infiniband/verbs.h>
 
-/* Owns cmd_fd when it succeeds. */
-int vb_import_device(int cmd_fd, struct ibv_context **ctx);
 int vb_import_pd(struct ibv_context *ctx, uint32_t handle, struct ibv_pd **pd);
 int vb_import_mr(struct ibv_pd *pd, uint32_t handle, struct ibv_mr **mr);
 int vb_import_dm(struct ibv_context *ctx, uint32_t handle, struct ibv_dm **dm);

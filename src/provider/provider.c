@@ -4,7 +4,7 @@
 
 #include "object/context.h"
 #include "device/device.h"
-#include "provider/import.h"
+#include "provider/import_device.h"
 #include "provider/table.h"
 #include "verbs/ops.h"
 
