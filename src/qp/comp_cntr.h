@@ -18,7 +18,6 @@ struct vb_qp;
 	 IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE | IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE)
 #define VB_COMP_CNTR_REMOTE_OPS \
 	(IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_READ | IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE)
-#define VB_COMP_CNTR_NUM_OPS 6
 
 int vb_comp_cntr_caps(struct ibv_context *ctx, struct ibv_comp_cntr_caps *caps);
 int vb_comp_cntr_create(struct ibv_context *ctx, const struct ibv_comp_cntr_init_attr *attr,

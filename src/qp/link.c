@@ -2,7 +2,8 @@
 /* Which link a queue pair takes, and the functions by which the protocol uses it. */
 #include "qp/link.h"
 
-#include "qp/qp.h"
+#include "base/clock.h"
+#include "engine/qp.h"
 
 const struct vb_link *vb_qp_link_to(const struct vb_qp *qp, bool near)
 {

@@ -10,10 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/qp.h"
 #include "engine/send_wqe.h"
 #include "object/event_queue.h"
-#include "qp/comp_cntr.h"
-#include "qp/qp.h"
 #include "verbs/ops.h"
 
 /*
@@ -43,6 +42,8 @@ struct vb_qp_builder {
 	struct vb_send_batch batch;
 	struct vb_send_wqe *current;
 };
+
+#define VB_COMP_CNTR_NUM_OPS 6 /* operations that a queue pair can count */
 
 /* By operation (comp_cntr.c). For queue pairs that a counter was attached to. */
 struct vb_qp_counters {

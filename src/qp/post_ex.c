@@ -12,6 +12,7 @@
 #include "engine/send_wqe.h"
 #include "qp/parts.h"
 #include "qp/mw_post.h"
+#include "qp/qp.h"
 
 static struct vb_qp *qp_of(struct ibv_qp_ex *ex)
 {
