@@ -16,6 +16,7 @@
 #include "engine/recv_queue.h"
 #include "raw/wq_private.h"
 #include "host/node.h"
+#include "transport/wqe.h"
 
 static int create_check(struct ibv_context *ctx, const struct ibv_wq_init_attr *attr)
 {

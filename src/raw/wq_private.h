@@ -7,8 +7,7 @@
 
 #include "base/lock.h"
 #include "engine/cq.h"
-#include "qp/qp.h"
-#include "raw/wq.h"
+#include "engine/recv_queue.h"
 #include "host/page.h"
 
 struct vb_wq {
