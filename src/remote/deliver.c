@@ -2,8 +2,6 @@
 /* Delivery, within the process, of packets from the wire. */
 #include "remote/deliver.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/count.h"
@@ -11,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/settle.h"
 #include "engine/hook.h"
+#include "remote/drop.h"
 #include "remote/mcast.h"
 #include "process/process.h"
 #include "qp/qp.h"
@@ -22,42 +21,12 @@
 #include "host/bell.h"
 #include "udp/address.h"
 
-#define STAGING_BYTES 65536u
-
 /* Takes packets for queue pair 1; NULL: nobody does. Set before there is an engine. */
 static void (*services)(const struct vb_run *run, const uint8_t *payload);
 
 void vb_udp_deliver_services(void (*take)(const struct vb_run *run, const uint8_t *payload))
 {
 	services = take;
-}
-
-int vb_udp_engine_init(struct vb_engine *e)
-{
-	struct vb_remote_engine *r = vb_remote_engine(e);
-
-	if (r && !r->staging)
-		r->staging = malloc(STAGING_BYTES);
-	if (r && !r->inbox) /* other engines' drives see it from now on */
-		__atomic_store_n(&r->inbox, vb_udp_inbox_create(), __ATOMIC_RELEASE);
-	if (!r || !r->staging || !r->inbox)
-		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "udp buffers of an engine");
-	return 0;
-}
-
-void vb_udp_engine_fini(struct vb_engine *e)
-{
-	vb_udp_stray_fini(e);
-	free(e->remote->staging);
-	vb_udp_inbox_destroy(e->remote->inbox);
-	free(e->remote);
-	e->remote = NULL;
-}
-
-void vb_udp_drop(enum vb_reason reason, const struct vb_run *run)
-{
-	vb_note(reason, "packet for qp 0x%x op %u psn 0x%x: %s", run->dest_qpn, run->op, run->psn,
-		vb_reason_text(reason));
 }
 
 /*

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/reason.h"
 #include "transport/run.h"
 
 struct vb_engine;
@@ -37,15 +36,5 @@ void vb_udp_deliver_services(void (*take)(const struct vb_run *run, const uint8_
  * for contact. True if anything was delivered.
  */
 bool vb_udp_deliver_late(struct vb_engine *engine);
-
-/*
- * vb_udp_engine_init(): an engine gets its first queue pair on this link; -ENOMEM.
- * vb_udp_engine_fini(): the engine is in no list any more.
- */
-int vb_udp_engine_init(struct vb_engine *engine);
-void vb_udp_engine_fini(struct vb_engine *engine);
-
-/* Drops the packet and counts it under its reason. */
-void vb_udp_drop(enum vb_reason reason, const struct vb_run *run);
 
 #endif

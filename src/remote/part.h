@@ -42,4 +42,11 @@ struct vb_remote_engine {
 struct vb_remote_qp *vb_remote_qp(struct vb_qp *qp);
 struct vb_remote_engine *vb_remote_engine(struct vb_engine *engine);
 
+/*
+ * vb_udp_engine_init(): an engine gets its first queue pair on this link; -ENOMEM.
+ * vb_udp_engine_fini(): frees the part; the engine is in no list any more, and has no strays.
+ */
+int vb_udp_engine_init(struct vb_engine *engine);
+void vb_udp_engine_fini(struct vb_engine *engine);
+
 #endif

@@ -13,11 +13,9 @@
 #include "engine/engines.h"
 #include "process/process.h"
 #include "qp/qp.h"
-#include "remote/deliver.h"
 #include "remote/link.h"
 #include "remote/part.h"
 #include "remote/steer.h"
-#include "remote/udp.h"
 #include "udp/address.h"
 #include "udp/mtu.h"
 #include "udp/socket.h"
@@ -58,29 +56,6 @@ static int mtu_check(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu 
 		EINVAL, VB_REASON_ARG_LIMIT,
 		"modify_qp: qp 0x%x: packets of path MTU %u have up to %u bytes, %s carries %u",
 		qp->t.qpn, bytes, bytes + vb_udp_overhead(ipv4), link.ifname, link.mtu);
-}
-
-struct vb_remote_qp *vb_remote_qp(struct vb_qp *qp)
-{
-	if (!qp->remote)
-		qp->remote = calloc(1, sizeof(*qp->remote));
-	if (!qp->remote)
-		(void)vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "a queue pair's link between hosts");
-	return qp->remote;
-}
-
-struct vb_remote_engine *vb_remote_engine(struct vb_engine *e)
-{
-	struct vb_remote_engine *r = e->remote;
-
-	if (r)
-		return r;
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		return NULL;
-	__atomic_store_n(&e->remote, r, __ATOMIC_RELEASE); /* for other engines' drives */
-	vb_engine_join_link(e, &vb_udp_link);
-	return r;
 }
 
 /* Acquires a family. While the engine has one, it reads the sockets. Engine's lock. */

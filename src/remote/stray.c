@@ -14,7 +14,7 @@
 #include "engine/engines.h"
 #include "engine/engine.h"
 #include "process/process.h"
-#include "remote/deliver.h"
+#include "remote/drop.h"
 #include "remote/part.h"
 #include "remote/steer.h"
 #include "host/slot.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The table of the link between hosts. */
-#include "remote/udp.h"
-
 #include "engine/engine.h"
 #include "qp/qp.h"
 #include "remote/deliver.h"
@@ -11,6 +9,7 @@
 #include "remote/reply.h"
 #include "remote/steer.h"
 #include "remote/stray.h"
+#include "remote/udp.h"
 
 /* A datagram is sent by the sockets that its queue pair holds, or not at all. */
 static bool reaches(const struct vb_qp *qp, bool near)
@@ -60,6 +59,13 @@ static void passed(struct vb_engine *e, const struct vb_run *run, const uint8_t 
 	vb_udp_deliver_here(e, run, payload);
 }
 
+/* The engine is in no list any more. */
+static void fini(struct vb_engine *e)
+{
+	vb_udp_stray_fini(e);
+	vb_udp_engine_fini(e);
+}
+
 static void lost(struct vb_engine *e, struct vb_channel *channel, bool peer_dead)
 {
 	(void)peer_dead;
@@ -84,5 +90,5 @@ const struct vb_link vb_udp_link = {
 	.passed = passed,
 	.lost = lost,
 	.leave = vb_udp_stray_finish,
-	.fini = vb_udp_engine_fini,
+	.fini = fini,
 };
