@@ -5,7 +5,7 @@ itself by what it says."""
 import re
 
 from pairs import Failure
-from people import ALICE, BOB, CAROL, MALLORY, PATIENT, python, tail, unless_busy
+from people import ALICE, BOB, CAROL, MALLORY, PATIENT, python, tail
 
 NAMES = """
 import os, socket, sys
@@ -151,7 +151,7 @@ class Hostile:
         def within():
             with self.people:
                 run(*args)
-        self.report.case(name, lambda: unless_busy(within))
+        self.report.case(name, within)
 
     def run(self):
         self.case("who does not agree is given nothing, and who agrees a socket that is mute", self.asks)

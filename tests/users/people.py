@@ -2,7 +2,9 @@
 """Programs of several users on two hosts: who they are, how they are started, and what is seen of their traffic."""
 
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,7 +17,9 @@ from pairs import tail as whole_tail
 ALICE, BOB, CAROL, MALLORY = 64001, 64002, 64003, 64004  # the first three are in the group, and agree
 TEAM = 64101
 PATIENCE = 40  # seconds; a loaded machine may need most of them
-PACKETS = 40   # so many more have passed: the traffic flows
+PACKETS = 40   # so many have passed: the traffic flows
+ETH_P_ALL, OUTGOING = 3, 4  # linux/if_ether.h, linux/if_packet.h
+UDP, PORT = 17, 4791
 LONG = 100000000
 PATIENT = "ib_send_lat"
 LONG_PATIENT = 2000000
@@ -26,21 +30,12 @@ def tail(path, lines=2000):
     return "".join(line for line in whole_tail(path, lines).splitlines(True) if "FLUSHED: " not in line)
 
 
-# What a busy machine makes of a case now and then: a process that has just got the port does not answer (not explained,
-# docs/architecture/domain.md).
-BUSY = ("gives no socket of it: it does not answer in time",)
-
-
-def unless_busy(run):
-    """Runs a case, and once more if it failed by one of these, which is printed. Whatever else fails counts at once."""
-    try:
-        run()
-    except Failure as fault:
-        known = [text for text in BUSY if text in str(fault)]
-        if not known:
-            raise
-        print(f"# once more: {known[0]}", flush=True)
-        run()
+def queue_pair(packet):
+    """The number of the queue pair that an IP packet is for (IBA 9.2, BTH), or None."""
+    header, protocol = (40, packet[6]) if packet[0] >> 4 == 6 else ((packet[0] & 15) * 4, packet[9])
+    if protocol != UDP or len(packet) < header + 16 or int.from_bytes(packet[header + 2:header + 4], "big") != PORT:
+        return None
+    return int.from_bytes(packet[header + 13:header + 16], "big")
 
 
 class Person:
@@ -48,6 +43,7 @@ class Person:
 
     def __init__(self, people, host, uid, argv, domain, **env):
         self.log = os.path.join(people.dir, f"log-{len(people.all)}")
+        self.numbers = []
         group = "--clear-groups" if uid == MALLORY else f"--groups={TEAM}"
         words = dict(os.environ, LD_LIBRARY_PATH=people.lib, VERBATIM_LOG="debug", HOME=people.dir)
         words.pop("VERBATIM_DOMAIN", None)
@@ -75,6 +71,14 @@ class Person:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise Failure(f"process {self.pid} does not end:\n{tail(self.log)}") from None
+
+    def has(self, number):
+        """Whether it is the number of a queue pair of this process, which says its numbers when it begins."""
+        if not self.numbers:
+            with open(self.log, encoding="utf-8", errors="replace") as log:
+                said = re.findall(r"claimed queue pair numbers 0x([0-9a-f]+) to 0x([0-9a-f]+)\n", log.read(1 << 16))
+            self.numbers = [(int(first, 16), int(last, 16)) for first, last in said]
+        return any(first <= number <= last for first, last in self.numbers)
 
     def says(self, text, seconds=PATIENCE):
         """Waits until the log has the text."""
@@ -163,23 +167,25 @@ class People:
         return pair
 
     def flowing(self, pair, packets=PACKETS):
-        """The pair, the only one that speaks now, goes on."""
-        began = self.packets()
-        deadline = time.monotonic() + PATIENCE
-        while self.packets() < began + packets:
-            if time.monotonic() > deadline or any(end.process.poll() is not None for end in pair):
-                raise Failure("no more packets pass:\n" + "\n".join(tail(end.log) for end in pair))
-            time.sleep(0.01)
+        """The pair goes on, whoever else speaks: so many packets come to host 0 for the server."""
+        with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL)) as wire:
+            wire.bind((hosts.INTERFACE, ETH_P_ALL))
+            wire.settimeout(0.1)
+            deadline = time.monotonic() + PATIENCE
+            while packets > 0:
+                if time.monotonic() > deadline or any(end.process.poll() is not None for end in pair):
+                    raise Failure("no more packets pass:\n" + "\n".join(tail(end.log) for end in pair))
+                packets -= self.next_is_for(wire, pair[0])
 
     @staticmethod
-    def packets():
-        """Packets that have come to host 0."""
-        with open("/proc/net/dev", encoding="ascii") as table:
-            for line in table:
-                name, _, numbers = line.partition(":")
-                if name.strip() == hosts.INTERFACE:
-                    return int(numbers.split()[1])
-        raise Failure("the interface is gone")
+    def next_is_for(wire, server):
+        """Whether the next packet, if there is one soon, comes in and is for a queue pair of this process."""
+        try:
+            packet, where = wire.recvfrom(128)
+        except TimeoutError:
+            return False
+        number = queue_pair(packet) if where[2] != OUTGOING and len(packet) >= 20 else None
+        return number is not None and server.has(number)
 
     def refused(self, server, argv, *wanted):
         """RTR of the server fails, and its log says all of `wanted`."""
