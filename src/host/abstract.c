@@ -28,7 +28,7 @@ static int socket_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int vb_abstract_listen(const char *name)
+int vb_abstract_listen(const char *name, int queue)
 {
 	struct sockaddr_un addr;
 	int fd = socket_open();
@@ -37,7 +37,7 @@ int vb_abstract_listen(const char *name)
 		return fd;
 	socklen_t length = address_of(&addr, name);
 
-	if (bind(fd, (struct sockaddr *)&addr, length) || listen(fd, SOMAXCONN)) {
+	if (bind(fd, (struct sockaddr *)&addr, length) || listen(fd, queue)) {
 		int err = -errno;
 
 		vb_descriptor_close(fd);

@@ -13,8 +13,11 @@
 
 #define VB_ABSTRACT_NAME 108u /* with the byte that ends the string */
 
-/* Listens under the name. Returns an adopted descriptor, or -errno. Connections queue up unread. */
-int vb_abstract_listen(const char *name);
+/*
+ * Listens under the name, with a queue for so many connections. Returns an adopted descriptor, or
+ * -errno.
+ */
+int vb_abstract_listen(const char *name, int queue);
 
 /*
  * Connects to the name; never waits, -EAGAIN: its queue is full. *owner: who listens there. Returns

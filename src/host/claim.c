@@ -108,7 +108,7 @@ int vb_claim_publish(struct vb_claim *c)
 {
 	c->shares = vb_domain_is_named();
 	name_make(c);
-	return vb_abstract_listen(c->name);
+	return vb_abstract_listen(c->name, SOMAXCONN);
 }
 
 /*

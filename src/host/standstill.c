@@ -76,11 +76,19 @@ static bool still(int dir, const char *thread)
 	return state == 'Z' || state == 'X' || (state == 'T' && off_processor(dir, thread));
 }
 
+/* Asleep, stopped or ended. */
+static bool off_work(int dir, const char *thread)
+{
+	char state = state_of(dir, thread);
+
+	return state != 'R' && state != 'D';
+}
+
 /*
- * Judges the threads of one reading. -1: one of them does not stand still; otherwise how many were
+ * Judges the threads of one reading. -1: one of them is not as `is` says; otherwise how many were
  * judged.
  */
-static int judge(int dir, const char *buf, long bytes)
+static int judge(int dir, const char *buf, long bytes, bool (*is)(int dir, const char *thread))
 {
 	int n = 0;
 
@@ -90,24 +98,47 @@ static int judge(int dir, const char *buf, long bytes)
 		at += e->length;
 		if (e->name[0] < '0' || e->name[0] > '9')
 			continue;
-		if (!still(dir, e->name))
+		if (!is(dir, e->name))
 			return -1;
 		n++;
 	}
 	return n;
 }
 
-bool vb_stands_still(pid_t pid)
+/* The threads of a process as a descriptor, or -1 with errno. */
+static int threads_open(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	return vb_sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/*
+ * Judges all threads and closes the descriptor. -1: one is not as `is` says; otherwise how many
+ * are.
+ */
+static int judge_all(int dir, bool (*is)(int dir, const char *thread))
 {
 	_Alignas(8) char buf[2048];
-	char path[32];
-	int found = 0;
+	int found = 0, n = 0;
 	long bytes;
 
+	while ((bytes = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
+		n = judge(dir, buf, bytes, is);
+		if (n < 0)
+			break;
+		found += n;
+	}
+	vb_sys_close(dir);
+	return n < 0 ? -1 : bytes < 0 ? 0 : found;
+}
+
+bool vb_stands_still(pid_t pid)
+{
 	if (pid <= 0)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	int dir = vb_sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int dir = threads_open(pid);
 
 	/*
 	 * For a process that may not be looked at, proc(5) can say as well that there is none;
@@ -115,15 +146,14 @@ bool vb_stands_still(pid_t pid)
 	 */
 	if (dir < 0)
 		return errno == ENOENT && kill(pid, 0) && errno == ESRCH;
-	while ((bytes = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
-		int n = judge(dir, buf, bytes);
+	return judge_all(dir, still) > 0;
+}
 
-		if (n < 0)
-			break;
-		found += n;
-	}
-	vb_sys_close(dir);
-	return bytes == 0 && found > 0;
+bool vb_is_at_work(pid_t pid)
+{
+	int dir = pid > 0 ? threads_open(pid) : -1;
+
+	return dir >= 0 && judge_all(dir, off_work) < 0;
 }
 
 uint64_t vb_pid_namespace(void)

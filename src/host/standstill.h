@@ -29,6 +29,13 @@
 bool vb_stands_still(pid_t pid);
 
 /*
+ * True: a thread of the process runs, waits for a processor, or is in a wait of the kernel that no
+ * signal ends. Such a process may be slow only because the machine is busy. False also when this is
+ * not known.
+ */
+bool vb_is_at_work(pid_t pid);
+
+/*
  * The pid namespace of this process as a number that processes can compare; 0: /proc does not show
  * it.
  */

@@ -48,9 +48,9 @@
 #define EXIT_NS      100000000ull
 #define EVENTS       8
 
-/* The longest wait for a process that has the port. */
+/* The longest waits for a process that has the port, and for one that is at work. */
 #define ASK_NS       2000000000ull
-#define ASK_FIRST_NS 500000000ull
+#define ASK_WORK_NS  10000000000ull
 /* Without a socket: between attempts to get one, which do not wait. */
 #define SEEK_NS      100000000ull
 
@@ -174,17 +174,17 @@ static int own_open(struct side *side, bool ipv4)
 
 /*
  * Without a lock: a receiving socket of this user or, where another user has the port, one that it
- * gives within `wait_ns`.
+ * gives.
  */
-static void seek(bool ipv4, uint64_t wait_ns, struct vb_port_question *question,
-		 struct vb_udp_got *got)
+static void seek(bool ipv4, const struct vb_port_patience *patience,
+		 struct vb_port_question *question, struct vb_udp_got *got)
 {
 	int fd = vb_descriptor_adopt(vb_udp_open_receiver(ipv4, &got->buffer));
 
 	got->own = fd >= 0;
 	got->answer.silent = false;
 	if (fd == -EADDRINUSE)
-		fd = vb_port_ask(ipv4, wait_ns, question, &got->buffer, &got->answer);
+		fd = vb_port_ask(ipv4, patience, question, &got->buffer, &got->answer);
 	got->fd = fd;
 }
 
@@ -192,17 +192,14 @@ void vb_udp_link_seek(unsigned int family, struct vb_udp_got *got)
 {
 	struct side *side = side_of(family);
 	struct vb_port_question question = {0};
+	static const struct vb_port_patience patience = {ASK_NS, ASK_WORK_NS};
 
 	got->fd = -1;
 	got->sought = vb_domain_is_named() && atomic_load(&side->fd) < 0 &&
 		      !atomic_load(&side->seek_at);
 	if (!got->sought)
 		return;
-	/* The call itself wakes the other process; one that was missed is made again. */
-	seek(family == VB_UDP_IPV4, ASK_FIRST_NS, &question, got);
-	vb_port_ask_end(&question);
-	if (got->fd == -EADDRINUSE && got->answer.silent)
-		seek(family == VB_UDP_IPV4, ASK_NS - ASK_FIRST_NS, &question, got);
+	seek(family == VB_UDP_IPV4, &patience, &question, got);
 	vb_port_ask_end(&question);
 	if (got->fd == -EADDRINUSE)
 		got->served = vb_udp_steer_is_served(family, got->answer.silent ? got->answer.holder
@@ -285,9 +282,10 @@ static bool seeks(const struct side *side)
 /* In the progress thread, without a lock: another attempt to get a socket, which does not wait. */
 static void side_seek(struct side *side, bool ipv4)
 {
+	struct vb_port_patience none = {0, 0};
 	struct vb_udp_got got;
 
-	seek(ipv4, 0, &side->question, &got);
+	seek(ipv4, &none, &side->question, &got);
 	vb_mutex_take(&udp_link.lock, VB_ORDER_UDP_LINK);
 	if (seeks(side)) {
 		atomic_store(&side->seek_at, vb_clock_ns() + SEEK_NS);

@@ -28,13 +28,19 @@ struct vb_port_question {
 	struct ucred who;
 };
 
+/* How long an answer is waited for. */
+struct vb_port_patience {
+	uint64_t wait_ns;
+	uint64_t work_ns; /* in all, if the process that is asked is at work (host/standstill.h) */
+};
+
 /*
- * Asks the processes that hold the port for a socket, as the one of this process from now on; waits
- * `wait_ns` at most. An answer that comes later is taken by the next call with this question.
- * Returns an adopted descriptor, or -errno. Without any lock; a question belongs to one thread.
+ * Asks the processes that hold the port for a socket, as the one of this process from now on. An
+ * answer that comes later is taken by the next call with this question. Returns an adopted
+ * descriptor, or -errno. Without any lock; a question belongs to one thread.
  */
-int vb_port_ask(bool ipv4, uint64_t wait_ns, struct vb_port_question *question, uint32_t *buffer,
-		struct vb_port_answer *answer);
+int vb_port_ask(bool ipv4, const struct vb_port_patience *patience,
+		struct vb_port_question *question, uint32_t *buffer, struct vb_port_answer *answer);
 /* No answer is waited for any more. */
 void vb_port_ask_end(struct vb_port_question *question);
 

@@ -22,6 +22,7 @@
 #include "host/control.h"
 #include "host/descriptor.h"
 #include "host/domain.h"
+#include "host/standstill.h"
 #include "base/clock.h"
 #include "udp/holder.h"
 #include "udp/socket.h"
@@ -33,10 +34,13 @@
 #define SOON_NS 200000000ull
 #define NAP_NS  500000l
 #define MSEC_NS 1000000ull
+/* A process that is at work and does not answer is looked at again after so long. */
+#define WORK_MS 100
 
 struct asking {
 	bool ipv4;
 	uint64_t until;
+	uint64_t longest; /* for a process that is at work */
 	uint32_t *buffer;
 	int fd;     /* -1: not given yet */
 	bool full;  /* the queue of one that gives was full */
@@ -91,6 +95,22 @@ static void answer_take(struct asking *a, int sock, const struct ucred *who)
 		vb_descriptor_close(fds[--num_fds]);
 }
 
+/*
+ * Waits until the answer is there. On a busy machine one that is at work may get a processor
+ * seconds later; it keeps its question, because another one would come behind those that have
+ * called since.
+ */
+static bool answer_comes(const struct asking *a, const struct vb_port_question *q)
+{
+	if (vb_sys_poll_one(q->sock, POLLIN, left_ms(a)) == 1)
+		return true;
+	while (vb_clock_ns() < a->longest && vb_is_at_work(q->who.pid)) {
+		if (vb_sys_poll_one(q->sock, POLLIN, WORK_MS) == 1)
+			return true;
+	}
+	return false;
+}
+
 /* Waits for the answer to the question, and ends the question when it has come. */
 static void answer_await(struct asking *a)
 {
@@ -100,7 +120,7 @@ static void answer_await(struct asking *a)
 		q->sock = 0;
 		return;
 	}
-	if (vb_sys_poll_one(q->sock, POLLIN, left_ms(a)) != 1) {
+	if (!answer_comes(a, q)) {
 		a->answer->silent = true;
 		say(a, &q->who, "it does not answer in time");
 		return;
@@ -205,12 +225,14 @@ static void question_make(struct asking *a)
 		"the processes of that user that give sockets of it have more callers than they answer");
 }
 
-int vb_port_ask(bool ipv4, uint64_t wait_ns, struct vb_port_question *question, uint32_t *buffer,
-		struct vb_port_answer *answer)
+int vb_port_ask(bool ipv4, const struct vb_port_patience *patience,
+		struct vb_port_question *question, uint32_t *buffer, struct vb_port_answer *answer)
 {
+	uint64_t now = vb_clock_ns();
 	struct asking a = {
 		.ipv4 = ipv4,
-		.until = vb_clock_ns() + wait_ns,
+		.until = now + patience->wait_ns,
+		.longest = now + patience->work_ns,
 		.buffer = buffer,
 		.fd = -1,
 		.question = question,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Giving sockets of the port to processes of the domain. Everybody can call, as often as he wants:
- * so many callers are answered in a millisecond, and the others wait in the socket's queue. Opening
- * a socket costs more than refusing one, and a socket that its receiver does not read takes its
- * share of the packets that are not steered: so fewer are given than callers answered.
+ * so many callers are answered in a turn, and as many wait in the socket's queue. So whoever has
+ * got into the queue is answered in the next turn, which comes a millisecond later, or on a busy
+ * machine when the scheduler lets it come. Who finds the queue full tries again. Opening a socket
+ * costs more than refusing one, and a socket that its receiver does not read takes its share of the
+ * packets that are not steered: so fewer are given than callers answered.
  */
 #include "remote/port.h"
 
@@ -32,7 +34,7 @@
 #include "udp/socket.h"
 #include "wire/packet.h"
 
-#define CALLERS_A_TURN 64u
+#define CALLERS_A_TURN 128u
 #define TURN_NS        1000000ull
 #define GIVEN_AT_ONCE  64u
 #define GIVEN_NS       4000000ull /* a socket more in each such time */
@@ -60,7 +62,7 @@ void vb_port_give_begin(bool ipv4)
 		 vb_random32());
 	vb_mutex_take(&giver.lock, VB_ORDER_PORT);
 	vb_descriptor_close(giver.listener[ipv4]);
-	int fd = giver.listener[ipv4] = vb_abstract_listen(name);
+	int fd = giver.listener[ipv4] = vb_abstract_listen(name, CALLERS_A_TURN);
 
 	if (fd >= 0)
 		(void)epoll_ctl(vb_udp_link_epoll(), EPOLL_CTL_ADD, fd, &event);

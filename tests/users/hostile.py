@@ -98,7 +98,7 @@ while names:
 
 # Has the port and gives what is no socket of it.
 GIVER = NAMES + """
-import struct
+import struct, time
 port = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 port.bind(("", 4791))
@@ -120,6 +120,10 @@ while True:
     kept.append(s)
     if sys.argv[1] == "silence":
         continue
+    if sys.argv[1] == "late":
+        until = time.monotonic() + 4
+        while time.monotonic() < until:
+            pass
     if sys.argv[1] == "hang up":
         s.close()
         continue
@@ -163,6 +167,7 @@ class Hostile:
                              ("null", "it is no UDP socket"), ("unbound", "it is not bound"), ("tcp", "it is no UDP socket"),
                              ("six", "it is no UDP socket"), ("bound", "it is not bound"), ("many", "gives no socket")):
             self.case(f"who has the port gives {what}", self.gives, what, wanted)
+        self.case("who has the port is at work, and gives it late", self.gives_late)
         self.case("a member takes all sockets that it gets", self.hoards)
         self.case("a stranger claims another's numbers", self.claims, MALLORY)
         self.case("a member claims another's numbers", self.claims, CAROL, "asks")
@@ -202,15 +207,23 @@ class Hostile:
         self.people.whole(self.people.pair(BOB, program=PATIENT))
         self.people.flowing(holder)
 
-    def gives(self, what, wanted):
+    def giver(self, what):
+        """Alice has the port, and gives this; returns Bob's server and the argv of its client."""
         with open(self.control_header(), encoding="utf-8") as header:
             text = header.read()
         version = re.search(r"VB_CONTROL_VERSION (\d+)", text).group(1)
         kinds = re.findall(r"^\tVB_CONTROL_(\w+)(?: = 1)?,", text.partition("enum vb_control_type")[2].partition("};")[0], re.M)
         giver = GIVER.replace("VERSION if", f"{version} if").replace("TYPE,", f"{kinds.index('PORT') + 1},")
         self.start(ALICE, giver, what).says("ready")
-        server, argv = self.people.server(BOB)
-        self.people.refused(server, argv, "PORT_TAKEN", wanted)
+        return self.people.server(BOB)
+
+    def gives(self, what, wanted):
+        self.people.refused(*self.giver(what), "PORT_TAKEN", wanted)
+
+    def gives_late(self):
+        """Later than one that sleeps is waited for."""
+        server, argv = self.giver("late")
+        self.people.whole((server, self.people.start(1, ALICE, argv)))
 
     @staticmethod
     def control_header():

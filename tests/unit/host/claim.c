@@ -190,16 +190,16 @@ static void test_of_another_who_agrees(void **state)
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		vb_name_text(c.name, sizeof(c.name), c.block[1]);
-		if (seteuid(OTHER) || vb_abstract_listen(c.name) < 0 || seteuid(0) ||
+		if (seteuid(OTHER) || vb_abstract_listen(c.name, SOMAXCONN) < 0 || seteuid(0) ||
 		    setgroups(1, &group) || setgid(USER) || setuid(USER))
 			_exit(1);
 		setenv("VERBATIM_DOMAIN", "64101", 1);
 		vb_name_text(c.name, sizeof(c.name), c.block[0]);
-		if (vb_abstract_listen(c.name) < 0 || vb_claim_publish(&c) < 0 ||
+		if (vb_abstract_listen(c.name, SOMAXCONN) < 0 || vb_claim_publish(&c) < 0 ||
 		    write(told[1], "c", 1) != 1 || read(go[0], text, 1) != 1)
 			_exit(1);
 		vb_name_text(c.name, sizeof(c.name), c.block[2]);
-		_exit(vb_abstract_listen(c.name) < 0 || write(told[1], "d", 1) != 1 ||
+		_exit(vb_abstract_listen(c.name, SOMAXCONN) < 0 || write(told[1], "d", 1) != 1 ||
 		      read(go[0], text, 1) != 1);
 	}
 	close(told[1]);

@@ -96,7 +96,7 @@ static bool has(const char *domain, const struct ids *judge, const struct ids *w
 		become(judge);
 		setenv("VERBATIM_DOMAIN", domain, 1);
 		prctl(PR_SET_DUMPABLE, 1);
-		int listener = vb_abstract_listen(name);
+		int listener = vb_abstract_listen(name, SOMAXCONN);
 
 		fcntl(listener, F_SETFL, 0);
 		if (listener < 0 || write(ready[1], "r", 1) != 1)
@@ -210,7 +210,7 @@ static void test_given_up(void **state)
 	snprintf(number, sizeof(number), "%d", TEAM);
 	setenv("VERBATIM_DOMAIN", number, 1);
 	assert_int_equal(setgroups(1, &team), 0);
-	int listener = vb_abstract_listen(name);
+	int listener = vb_abstract_listen(name, SOMAXCONN);
 
 	for (int dropped = 0; dropped < 2; dropped++) {
 		/* The caller inherits the group, and gives it up after or before it connects. */

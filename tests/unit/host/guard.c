@@ -212,12 +212,17 @@ static void test_stopped(void **state)
 
 	(void)state;
 	assert_false(vb_stands_still(pid));
+	assert_true(vb_is_at_work(pid));
 	for (int i = 0; i < 500; i++)
 		stop_once(s, pid, sched_yield);
+	kill(pid, SIGSTOP);
+	await_stillness(pid, sched_yield);
+	assert_false(vb_is_at_work(pid));
 	kill(pid, SIGKILL);
 	await_stillness(pid, sched_yield);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(vb_stands_still(pid));
+	assert_false(vb_is_at_work(pid));
 	munmap(s, sizeof(*s));
 }
 
