@@ -154,12 +154,16 @@ void vb_stream_hello(const struct vb_stream *s, struct vb_rs_hello *hello);
 int vb_stream_begin(struct vb_stream *s, const struct vb_rs_hello *peer);
 
 /*
- * Sends what fits now. Bytes taken; 0 for none asked; -EAGAIN; -ECONNRESET when the peer is gone;
- * -EPIPE after the own end; the error that broke the stream.
+ * Sends what fits now of what follows the first `skip` bytes. Bytes taken; 0 for none asked; -EAGAIN;
+ * -ECONNRESET after the end, the own or the peer's; the error that broke the stream.
  */
-ssize_t vb_stream_send(struct vb_stream *s, const struct iovec *iov, int count);
-/* What has come, without waiting. 0: the end. -EAGAIN; the error that broke the stream. */
-ssize_t vb_stream_receive(struct vb_stream *s, const struct iovec *iov, int count, bool peek);
+ssize_t vb_stream_send(struct vb_stream *s, const struct iovec *iov, int count, size_t skip);
+/*
+ * What has come, without waiting, behind the first `skip` bytes of the buffers. 0: the end. -EAGAIN;
+ * the error that broke the stream.
+ */
+ssize_t vb_stream_receive(struct vb_stream *s, const struct iovec *iov, int count, size_t skip,
+			  bool peek);
 
 /* Takes completions, unless another thread is at it. Whether anything came. */
 bool vb_stream_progress(struct vb_stream *s);

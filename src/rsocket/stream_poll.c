@@ -131,7 +131,7 @@ static bool poll_locked(struct vb_stream *s)
 	bool any = false;
 	int n;
 
-	if (!s->qp)
+	if (!s->begun)
 		return false;
 	do {
 		n = ibv_poll_cq(s->cq, VB_STREAM_BATCH, wc);
@@ -166,11 +166,21 @@ bool vb_stream_arm(struct vb_stream *s)
 	bool any;
 
 	vb_lock_take(&s->poll);
-	if (!s->armed && !ibv_req_notify_cq(s->cq, 0))
-		s->armed = true;
-	any = poll_locked(s);
+	/* While it is armed, what comes makes the descriptor readable. */
+	any = false;
+	if (!s->armed && s->begun) {
+		s->armed = !ibv_req_notify_cq(s->cq, 0);
+		any = poll_locked(s);
+	}
 	vb_lock_release(&s->poll);
 	return any;
+}
+
+void vb_stream_drain(struct vb_stream *s)
+{
+	vb_lock_take(&s->poll);
+	poll_locked(s);
+	vb_lock_release(&s->poll);
 }
 
 bool vb_stream_woken(struct vb_stream *s)

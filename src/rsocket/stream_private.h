@@ -57,6 +57,8 @@ void vb_stream_break(struct vb_stream *s, int error);
 /* Why nothing may be sent: 0 if something may. */
 int vb_stream_refusal(const struct vb_stream *s);
 
+/* Takes completions, also when another thread is at it. */
+void vb_stream_drain(struct vb_stream *s);
 /* Under the poll lock: sends the control messages that are due, as far as there is room. */
 void vb_stream_controls(struct vb_stream *s);
 /* Whether credits should be given to the peer now. Takes no lock. */

@@ -58,17 +58,26 @@ static void consume(struct vb_stream *s, size_t length)
 	__atomic_store_n(&s->in.bytes, s->in.bytes + length, __ATOMIC_RELEASE);
 }
 
-static size_t receive_locked(struct vb_stream *s, const struct iovec *iov, int count, bool peek)
+static size_t receive_locked(struct vb_stream *s, const struct iovec *iov, int count, size_t skip,
+			     bool peek)
 {
 	size_t there = vb_stream_readable(s);
 	size_t done = 0;
 
 	for (int i = 0; i < count && done < there; i++) {
+		uint8_t *to = iov[i].iov_base;
 		size_t length = iov[i].iov_len;
 
+		if (skip >= length) {
+			skip -= length;
+			continue;
+		}
+		to += skip;
+		length -= skip;
+		skip = 0;
 		if (length > there - done)
 			length = there - done;
-		copy_in(s, s->in.bytes + done, iov[i].iov_base, length);
+		copy_in(s, s->in.bytes + done, to, length);
 		done += length;
 	}
 	if (done && !peek)
@@ -89,12 +98,13 @@ static ssize_t nothing(const struct vb_stream *s)
 	return ends & VB_STREAM_BROKEN ? s->error : -EAGAIN;
 }
 
-ssize_t vb_stream_receive(struct vb_stream *s, const struct iovec *iov, int count, bool peek)
+ssize_t vb_stream_receive(struct vb_stream *s, const struct iovec *iov, int count, size_t skip,
+			  bool peek)
 {
 	size_t done;
 
 	vb_lock_take(&s->in.lock);
-	done = receive_locked(s, iov, count, peek);
+	done = receive_locked(s, iov, count, skip, peek);
 	vb_lock_release(&s->in.lock);
 	if (!done)
 		return nothing(s);

@@ -41,9 +41,7 @@ int vb_stream_refusal(const struct vb_stream *s)
 
 	if (!(ends & (VB_STREAM_NO_WRITE | VB_STREAM_PEER_LEFT | VB_STREAM_BROKEN)))
 		return 0;
-	if (ends & VB_STREAM_BROKEN)
-		return s->error;
-	return ends & VB_STREAM_NO_WRITE ? -EPIPE : -ECONNRESET;
+	return ends & VB_STREAM_BROKEN ? s->error : -ECONNRESET;
 }
 
 static uint32_t free_bytes(const struct vb_stream *s)
@@ -186,10 +184,12 @@ static size_t total(const struct iovec *iov, int count)
 	return sum;
 }
 
-/* Elements without bytes have no byte to point to. */
-static void skip_empty(struct cursor *from)
+/* To an element that has a byte left, so many bytes further on. */
+static void advance(struct cursor *from, size_t bytes)
 {
-	while (from->left > 1 && !from->iov->iov_len) {
+	from->at += bytes;
+	while (from->left > 1 && from->at >= from->iov->iov_len) {
+		from->at -= from->iov->iov_len;
 		from->iov++;
 		from->left--;
 	}
@@ -207,7 +207,7 @@ static ssize_t send_locked(struct vb_stream *s, struct cursor *from, size_t size
 		uint32_t length;
 
 		next_target(s);
-		skip_empty(from);
+		advance(from, 0);
 		length = next_length(s, left);
 		if (!length)
 			break;
@@ -223,14 +223,15 @@ static ssize_t send_locked(struct vb_stream *s, struct cursor *from, size_t size
 	return err ? err : -EAGAIN;
 }
 
-ssize_t vb_stream_send(struct vb_stream *s, const struct iovec *iov, int count)
+ssize_t vb_stream_send(struct vb_stream *s, const struct iovec *iov, int count, size_t skip)
 {
 	struct cursor from = {iov, count, 0};
-	size_t size = total(iov, count);
+	size_t size = total(iov, count) - skip;
 	ssize_t sent;
 
 	if (!size)
 		return vb_stream_refusal(s);
+	advance(&from, skip);
 	vb_lock_take(&s->out.lock);
 	sent = s->begun ? send_locked(s, &from, size) : -EAGAIN;
 	vb_lock_release(&s->out.lock);

@@ -90,12 +90,12 @@ ssize_t end_send(struct end *end, const void *data, size_t length)
 {
 	struct iovec iov = {(void *)data, length};
 
-	return vb_stream_send(&end->stream, &iov, 1);
+	return vb_stream_send(&end->stream, &iov, 1, 0);
 }
 
 ssize_t end_receive(struct end *end, void *data, size_t length)
 {
 	struct iovec iov = {data, length};
 
-	return vb_stream_receive(&end->stream, &iov, 1, false);
+	return vb_stream_receive(&end->stream, &iov, 1, 0, false);
 }

@@ -160,7 +160,7 @@ static void ends(void)
 	EXPECT_EQ(end_send(&a, "last", 4), 4);
 	EXPECT_EQ(vb_stream_shutdown(&a.stream, SHUT_WR), 0);
 	ends_settle(&a, &b);
-	EXPECT_EQ(end_send(&a, "more", 4), -EPIPE);
+	EXPECT_EQ(end_send(&a, "more", 4), -ECONNRESET);
 	EXPECT_EQ(end_receive(&b, data, sizeof(data)), 4);
 	EXPECT_EQ(end_receive(&b, data, sizeof(data)), 0);
 	EXPECT_EQ(end_send(&b, "answer", 6), 6);
@@ -212,14 +212,18 @@ static void peeking_and_vectors(void)
 
 	expect_case("bytes are gathered and scattered; peeking leaves them");
 	ends_link(&a, &b, &r, &sizes);
-	EXPECT_EQ(vb_stream_send(&a.stream, out, 4), 7);
+	EXPECT_EQ(vb_stream_send(&a.stream, out, 4, 0), 7);
 	ends_settle(&a, &b);
-	EXPECT_EQ(vb_stream_receive(&b.stream, in, 3, true), 7);
+	EXPECT_EQ(vb_stream_receive(&b.stream, in, 3, 0, true), 7);
 	EXPECT(!memcmp(first, "abc", 3) && !memcmp(second, "defg", 4));
 	memset(first, 0, sizeof(first));
-	EXPECT_EQ(vb_stream_receive(&b.stream, in, 3, false), 7);
+	EXPECT_EQ(vb_stream_receive(&b.stream, in, 3, 0, false), 7);
 	EXPECT(!memcmp(first, "abc", 3) && !memcmp(second, "defg", 4));
-	EXPECT_EQ(vb_stream_receive(&b.stream, in, 3, false), -EAGAIN);
+	EXPECT_EQ(vb_stream_receive(&b.stream, in, 3, 0, false), -EAGAIN);
+	EXPECT_EQ(vb_stream_send(&a.stream, out, 4, 1), 6);
+	ends_settle(&a, &b);
+	EXPECT_EQ(vb_stream_receive(&b.stream, in, 3, 2, false), 6);
+	EXPECT(first[2] == 'b' && !memcmp(second, "cdefg", 5));
 	end_close(&a);
 	end_close(&b);
 }

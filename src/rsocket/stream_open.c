@@ -201,6 +201,8 @@ void vb_stream_break(struct vb_stream *s, int error)
 
 void vb_stream_lost(struct vb_stream *s, int error)
 {
+	/* What came before the end is read before it. */
+	vb_stream_drain(s);
 	if (error)
 		vb_stream_break(s, error);
 	else
