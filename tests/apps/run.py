@@ -109,7 +109,7 @@ def main():
     parser.add_argument("--device", choices=("lo", "second"), default="lo")
     parser.add_argument("--ordinary", action="store_true")
     parser.add_argument("--sweep", action="append", choices=("lat", "bw"), default=[],
-                        help="perftest's -a, all sizes, for programs of this kind")
+                        help="for perftest's programs of this kind more sizes: all (bw), the first and the last (lat)")
     parser.add_argument("--brief", action="store_true", help="of perftest only the plain and the event-driven runs")
     parser.add_argument("--shares", type=int, default=1, help="so many cases at once")
     parser.add_argument("--only")

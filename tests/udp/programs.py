@@ -2,15 +2,17 @@
 """Debian's programs between two hosts: the same table as on one host (tests/apps/cases.py), over both address families and on
 interfaces of MTU 1500 and 9000.
 
-A cell is a family and an MTU. Every pingpong and every perftest program runs in all four cells. perftest's options run in one
-cell, the next option in the next cell; root has a second round, in the opposite cell (other family, other MTU). That round, and
-all that an ordinary user runs, is with the receive buffer of a stock machine.
+A cell is a family and an MTU. The caller (root, mostly) runs every pingpong and perftest's programs without options in all four
+cells, and perftest's options in one cell, the next option in the next cell. An ordinary user runs the pingpongs and the programs without
+options in two cells that have both families and both MTUs, and each option in the cell opposite to the caller's (other family,
+other MTU); perftest then has the receive buffer of a stock machine.
 """
 
 import cases
 import hosts
 
 CELLS = (("IPv4", 1500), ("IPv6", 9000), ("IPv6", 1500), ("IPv4", 9000))  # the opposite of cell i is cell i ^ 1
+ORDINARY_CELLS = CELLS[:2]
 PATH_MTU = {1500: 1024, 9000: 4096}
 STOCK_BUFFER = 212992  # net.core.rmem_default of a kernel that nobody has tuned
 # Datagrams and UC have no way to be slowed: more of these messages than a stock buffer takes may be lost, and then perftest waits
@@ -64,13 +66,14 @@ class Programs:
                  for verb, kind, options, size in EXTRA]
         ordinary = self.tests.args.ordinary
         for number, (name, argv, check) in enumerate(rows):
-            at = number % len(CELLS)
-            plain = " " not in name
-            for cell in CELLS:
-                if cell[1] == mtu and (plain or cell == CELLS[at]):
-                    self.perftest(cell, name, argv, check, STOCK_BUFFER if ordinary else None)
-            if CELLS[at ^ 1][1] == mtu and not ordinary:
-                self.perftest(CELLS[at ^ 1], name, argv, check, STOCK_BUFFER)
+            cell = CELLS[number % len(CELLS) ^ ordinary]
+            for where in self.cells() if " " not in name else (cell,):
+                if where[1] == mtu:
+                    self.perftest(where, name, argv, check, STOCK_BUFFER if ordinary else None)
+
+    def cells(self):
+        """Where everything runs, not only the options whose turn it is."""
+        return ORDINARY_CELLS if self.tests.args.ordinary else CELLS
 
     def sweeps(self):
         """Every size from 2 bytes to 8 MiB. Each size costs perftest a third of a second of measuring the clock."""

@@ -21,7 +21,7 @@ import shares  # noqa: E402
 import router  # noqa: E402
 import users  # noqa: E402
 from pairs import Runner  # noqa: E402
-from programs import CELLS, Programs  # noqa: E402
+from programs import Programs  # noqa: E402
 from several import Several  # noqa: E402
 from trouble import Trouble  # noqa: E402
 
@@ -68,7 +68,7 @@ def run_all(tests):
     several.idle()
     for mtu in (9000, 1500):
         tests.nets.set_mtu(mtu)
-        for cell in CELLS:
+        for cell in programs.cells():
             if cell[1] == mtu:
                 programs.pingpongs(cell)
         programs.table(mtu)
