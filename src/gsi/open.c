@@ -39,6 +39,7 @@ int vb_gsi_open(const struct vb_gsi_events *events, struct vb_gsi_identity *iden
 {
 	int err = 0;
 
+	vb_fork_prepare();
 	vb_mutex_take(&vb_gsi.opening, VB_ORDER_GSI);
 	if (!atomic_load(&vb_gsi.number))
 		err = open_new(events);

@@ -315,8 +315,10 @@ static int keep(struct vb_mad_item *item)
 {
 	_Atomic uint32_t *count = &kept_for[kept_place(item->tried)];
 
-	if (atomic_fetch_add(count, 1) < KEPT_FOR_ONE && vb_mad_queue_put(&vb_gsi.kept, item))
+	if (atomic_fetch_add(count, 1) < KEPT_FOR_ONE && vb_mad_queue_put(&vb_gsi.kept, item)) {
+		vb_gsi_wake();
 		return 0;
+	}
 	atomic_fetch_sub(count, 1);
 	drop(VB_REASON_MAD_FULL, "too many wait for their process");
 	free(item);
@@ -347,15 +349,13 @@ static void try_again(struct vb_mad_item *item, uint64_t now)
 	free(item);
 }
 
-uint64_t vb_gsi_bring_kept(uint64_t now)
+void vb_gsi_bring_kept(uint64_t now)
 {
 	uint64_t epoch = vb_process_contact_epoch();
 	struct vb_mad_item *list;
 
-	if (!vb_mad_queue_count(&vb_gsi.kept))
-		return 0;
 	if (epoch == vb_gsi.epoch && now < vb_gsi.again_at)
-		return vb_gsi.again_at;
+		return;
 	vb_gsi.epoch = epoch;
 	vb_gsi.again_at = now + AGAIN_NS;
 	list = vb_mad_queue_take_all(&vb_gsi.kept);
@@ -365,7 +365,6 @@ uint64_t vb_gsi_bring_kept(uint64_t now)
 		list = item->next;
 		try_again(item, now);
 	}
-	return vb_mad_queue_count(&vb_gsi.kept) ? vb_gsi.again_at : 0;
 }
 
 void vb_gsi_kept_forget(void)

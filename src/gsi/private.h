@@ -82,8 +82,8 @@ bool vb_gsi_reap(uint32_t seat);
  * does not wait; takes the item. -ENOBUFS: too many are kept.
  */
 int vb_gsi_bring(struct vb_mad_item *item);
-/* Progress thread: tries kept MADs again. Returns when the next attempt is due, 0: none is. */
-uint64_t vb_gsi_bring_kept(uint64_t now);
+/* Progress thread: tries kept MADs again, if there are news of contact or `again_at` has come. */
+void vb_gsi_bring_kept(uint64_t now);
 /* In a forked child. */
 void vb_gsi_kept_forget(void);
 

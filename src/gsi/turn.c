@@ -139,12 +139,15 @@ static uint64_t serve(void)
 		if (atomic_load(&vb_gsi.engine))
 			bring_arrived();
 	}
-	if (atomic_load_explicit(&vb_gsi.number, memory_order_acquire))
-		due = serve_owner();
 	if (vb_mad_queue_count(&vb_gsi.kept)) {
-		due = sooner(join_to_pass(vb_clock_ns()), due);
-		due = sooner(vb_gsi_bring_kept(vb_clock_ns()), due);
+		due = join_to_pass(vb_clock_ns());
+		vb_gsi_bring_kept(vb_clock_ns());
 	}
+	/* After those that bring MADs for this process. */
+	if (atomic_load_explicit(&vb_gsi.number, memory_order_acquire))
+		due = sooner(serve_owner(), due);
+	if (vb_mad_queue_count(&vb_gsi.kept))
+		due = sooner(vb_gsi.again_at, due);
 	return due;
 }
 

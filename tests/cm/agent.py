@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""A process with a GSI (gsi_agent.c), as a test drives it: commands, answers, and the MADs that come."""
+
+import queue
+import signal
+import subprocess
+import threading
+import time
+from ipaddress import ip_address
+
+from pairs import Failure
+
+PATIENCE = 20
+QUIET = 0.3  # for so long nothing may come
+TCP = 0x106
+
+
+def gid(address):
+    """As the agent prints it."""
+    address = ip_address(address)
+    return f"::ffff:{address}" if address.version == 4 else str(address)
+
+
+class Mad:
+    """A MAD that has come."""
+
+    def __init__(self, words):
+        self.type, self.way, self.source, self.to = words[0], words[3], words[5], words[6]
+        self.local, self.remote, self.src_qpn = int(words[1], 16), int(words[2], 16), int(words[4], 16)
+        self.ifindex = int(words[7])
+
+    def __str__(self):
+        return f"{self.type} {self.local:x}->{self.remote:x} by {self.way} from {self.source}"
+
+
+class Agent:
+    def __init__(self, program, env, launch=()):
+        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *launch, program], env=env, text=True, bufsize=1,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pid = self.process.pid
+        self.answers, self.mads = queue.Queue(), queue.Queue()
+        self.number = self.base = 0
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            words = line.split()
+            if words and words[0] == "mad":
+                self.mads.put(Mad(words[1:]))
+            else:
+                self.answers.put(line.strip())
+        self.answers.put("ended")
+
+    def answer(self, patience=PATIENCE):
+        try:
+            return self.answers.get(timeout=patience)
+        except queue.Empty:
+            raise Failure(f"process {self.pid} does not answer") from None
+
+    def ask(self, *words):
+        self.tell(*words)
+        return self.answer()
+
+    def tell(self, *words):
+        self.process.stdin.write(" ".join(str(word) for word in words) + "\n")
+
+    def must(self, *words):
+        answer = self.ask(*words)
+        if answer.split()[0] in ("error", "ended", "what?"):
+            raise Failure(f"{' '.join(str(word) for word in words)}: {answer}")
+        return answer
+
+    def open(self):
+        self.number, self.base = (int(word, 16) for word in self.must("open").split()[1:])
+        return self
+
+    def listen(self, port, address="0.0.0.0", space=TCP, *more):
+        """Returns the port."""
+        _, port, handle = self.must("bind", f"{space:x}", port, address, *more).split()
+        self.must("listen", handle)
+        return int(port)
+
+    def id(self, number=5):
+        return self.base + number
+
+    def send(self, source, to, kind, local, remote=0, port=None, space=TCP):
+        service = [] if port is None else [f"{space << 16 | port:x}", to]
+        self.must("send", source, to, kind, f"{local:x}", f"{remote:x}", *service)
+
+    def get(self, kind, local=None, way=None, patience=PATIENCE):
+        """The next MAD, which must be this one."""
+        try:
+            mad = self.mads.get(timeout=patience)
+        except queue.Empty:
+            raise Failure(f"{kind} did not come to process {self.pid}; {self.ask('reasons')}") from None
+        if mad.type != kind or (local is not None and mad.local != local) or (way and mad.way != way):
+            raise Failure(f"process {self.pid}: {mad}, wanted {kind} {local} by {way}")
+        return mad
+
+    def none(self, patience=QUIET):
+        try:
+            raise Failure(f"process {self.pid} got {self.mads.get(timeout=patience)}")
+        except queue.Empty:
+            pass
+
+    def reasons(self):
+        return {name: int(times) for name, times in (word.split("=") for word in self.must("reasons").split()[1:])}
+
+    def reason(self, name, patience=PATIENCE):
+        """Waits until something was dropped for this reason."""
+        until = time.monotonic() + patience
+        while not self.reasons().get(name):
+            if time.monotonic() > until:
+                raise Failure(f"nothing was dropped as {name}: {self.reasons()}")
+            time.sleep(0.01)
+
+    def count(self):
+        return int(self.must("count").split()[1])
+
+    def stop(self):
+        self.process.send_signal(signal.SIGSTOP)
+        until = time.monotonic() + PATIENCE
+        while open(f"/proc/{self.pid}/stat", encoding="ascii").read().split()[2] != "T" and time.monotonic() < until:
+            time.sleep(0.001)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def quit(self):
+        self.tell("quit")
+        status = self.process.wait(timeout=PATIENCE)
+        if status:
+            raise Failure(f"process {self.pid} ended with {status}")

@@ -1,0 +1,446 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Usage: gsi.py --lib DIR --agent PROGRAM [--only REGEX] [--log LEVEL]
+The carrier of the connection manager's datagrams, and the table of ports: processes of one host and of two, the wrong
+process's socket, floods, processes that stand still or are killed. Prints one TAP line a case; exits 1 when one failed, 77
+(reason on the last line of standard error) when nothing could be run."""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+SKIP = 77
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.dont_write_bytecode = True
+sys.path[:0] = [HERE] + [os.path.join(os.path.dirname(HERE), room) for room in ("udp", "apps")]
+
+import hosts  # noqa: E402
+import shares  # noqa: E402
+from agent import Agent, TCP, gid  # noqa: E402
+from pairs import Failure  # noqa: E402
+
+ERRNO_USED, ERRNO_AVAIL = 98, 99
+HOLD = ("import socket,sys; s=socket.socket(getattr(socket,sys.argv[1]),socket.SOCK_DGRAM); s.bind(('',4791));"
+        "print('held',flush=True); sys.stdin.read()")
+GARBAGE = """
+import os, socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+head = bytes.fromhex("6440ffff0000000180000000" "80010000" "00000001")
+until = time.monotonic() + float(sys.argv[2])
+sent = 0
+while time.monotonic() < until:
+    for _ in range(100):
+        s.sendto(head + os.urandom(260), (sys.argv[1], 4791))
+    sent += 100
+    time.sleep(0.005)
+print(sent)
+"""
+
+
+def skip(reason):
+    print(reason, file=sys.stderr)
+    sys.exit(SKIP)
+
+
+def want(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+class Tests:
+    def __init__(self, args, nets):
+        self.args = args
+        self.nets = nets
+        self.report = shares.Report(args.only)
+        self.agents = []
+
+    def agent(self, host=0, opened=True, **env):
+        env = dict(os.environ, LD_LIBRARY_PATH=self.args.lib, VERBATIM_LOG=self.args.log, **env)
+        self.agents.append(Agent(self.args.agent, env, self.nets.enter[host]))
+        return self.agents[-1].open() if opened else self.agents[-1]
+
+    def case(self, name, run, *args):
+        def within():
+            try:
+                run(*args)
+            finally:
+                for agent in self.agents:
+                    if agent.process.poll() is None:
+                        agent.kill()
+                self.agents = []
+        self.report.case(name, within)
+
+    def run(self):
+        for family, address in (("IPv4", hosts.IPV4), ("IPv6", hosts.IPV6)):
+            self.case(f"rings: a request, its answers, {family}", self.exchange, address[0], address[0], 0, "ring")
+            self.case(f"two hosts, {family}", self.exchange, *address, 1, "wire")
+            self.case(f"VERBATIM_LINK=udp on one host, {family}", self.near_by_wire, address[0])
+            self.case(f"every process has the port, each MAD finds its process, {family}", self.wrong_sockets, *address)
+            self.case(f"who has the port has no connections, {family}", self.no_cm_holder, *address)
+        self.case("nobody listens", self.nobody_listens)
+        self.case("who has the port has no connections, and nobody has", self.nobody_at_all)
+        self.case("the sender knows no id of the receiver: all hear it", self.for_all)
+        self.case("ids of another process are forged", self.forged)
+        self.case("no message of connections", self.not_cm)
+        self.case("port 4791 in other hands", self.port_taken)
+        self.case("ports: bind, listen, automatic ones, end", self.ports)
+        self.case("a listener is killed: its port is free, requests are answered", self.killed_listener)
+        self.case("a listener is killed: another host's request is answered", self.killed_listener_far)
+        self.case("a process ends: its number is not used again", self.numbers_rest)
+        self.case("a receiver stands still", self.stands_still)
+        self.case("a flood by rings", self.flood_ring)
+        self.case("a flood from another host", self.flood_wire)
+        self.case("a flood of packets that are none", self.flood_garbage)
+        self.case("fork: the child has no GSI until it opens its own", self.fork)
+        self.case("deadlines and kicks", self.deadlines)
+        self.case("two hundred processes", self.crowd)
+
+    def pair(self, host, *family_all):
+        """A listener on host 0 and a peer on `host`, which can reach each other."""
+        server, client = self.agent(0), self.agent(host)
+        if host:
+            server.must("reach", "any")
+            client.must("reach", "any")
+        return server, client
+
+    def talk(self, server, client, server_at, client_at, port, way):
+        """A request and what follows, to both directions."""
+        client.send(client_at, server_at, "REQ", client.id(), port=port)
+        mad = server.get("REQ", client.id(), way)
+        want(mad.source == gid(client_at) and mad.to == gid(server_at) and mad.ifindex, f"addresses: {mad}")
+        want(mad.src_qpn == (1 if way == "wire" else client.number), f"source queue pair {mad.src_qpn:x}")
+        server.send(server_at, client_at, "REP", server.id(), client.id())
+        client.get("REP", server.id(), way)
+        for kind, back in (("RTU", None), ("DREQ", "DREP"), ("MRA", "REJ")):
+            client.send(client_at, server_at, kind, client.id(), server.id())
+            server.get(kind, client.id(), way)
+            if back:
+                server.send(server_at, client_at, back, server.id(), client.id())
+                client.get(back, server.id(), way)
+        client.send(client_at, server_at, "SIDR_REQ", client.id(7), port=port)
+        server.get("SIDR_REQ", client.id(7), way)
+        server.send(server_at, client_at, "SIDR_REP", client.id(7))
+        client.get("SIDR_REP", client.id(7), way)
+
+    def exchange(self, server_at, client_at, host, way):
+        server, client = self.pair(host)
+        port = server.listen(7174, "0.0.0.0" if "." in server_at else "::")
+        self.talk(server, client, server_at, client_at, port, way)
+        server.none()
+        client.none()
+
+    def near_by_wire(self, address):
+        server, client = self.agent(0, VERBATIM_LINK="udp"), self.agent(0, VERBATIM_LINK="udp")
+        server.must("reach", "any")
+        client.must("reach", "any")
+        port = server.listen(7174, address)
+        self.talk(server, client, address, address, port, "wire")
+
+    def wrong_sockets(self, here, there):
+        servers = [self.agent(0) for _ in range(5)]
+        for server in servers:
+            server.must("reach", "any")
+        clients = [self.agent(1) for _ in range(3)]
+        for client in clients:
+            client.must("reach", "any")
+        ports = [server.listen(7000 + i, here) for i, server in enumerate(servers)]
+        for client in clients:
+            for server, port in zip(servers, ports):
+                self.talk(server, client, here, there, port, "wire")
+        for agent in servers + clients:
+            agent.none(0.01)
+
+    def no_cm_holder(self, here, there):
+        holder = self.agent(0, opened=False)
+        holder.must("verbs", hosts.DEVICE)
+        server, client = self.agent(0), self.agent(1)
+        client.must("reach", "any")
+        port = server.listen(7174, here)
+        client.send(there, here, "REQ", client.id(), port=port)
+        server.get("REQ", client.id(), "wire")
+        client.send(there, here, "DREQ", client.id(), server.id())
+        server.get("DREQ", client.id(), "wire")
+        client.send(there, here, "DREQ", client.id(), 0x12340005)  # nobody's id
+        server.get("DREQ", client.id(), "wire")
+        want(not holder.reasons().get("MAD_FULL"), "the holder kept too much")
+
+    def nobody_at_all(self):
+        holder, client = self.agent(0, opened=False), self.agent(1)
+        holder.must("verbs", hosts.DEVICE)
+        client.must("reach", "any")
+        client.send(hosts.IPV4[1], hosts.IPV4[0], "REQ", client.id(), port=7174)
+        holder.reason("DROP_STRAY")
+        server = self.agent(0)  # it comes later, and the client tries again
+        port = server.listen(7174)
+        for _ in range(40):
+            client.send(hosts.IPV4[1], hosts.IPV4[0], "REQ", client.id(), port=port)
+            if not server.mads.empty():
+                break
+            time.sleep(0.05)
+        server.get("REQ", client.id(), "wire")
+
+    def nobody_listens(self):
+        server, client = self.pair(1)
+        client.send(hosts.IPV4[1], hosts.IPV4[0], "REQ", client.id(), port=7174)
+        server.get("REQ", client.id(), "wire")
+        server.send(hosts.IPV4[0], hosts.IPV4[0], "REQ", server.id(), port=7174)
+        server.get("REQ", server.id())
+        server.send(hosts.IPV4[0], hosts.IPV4[0], "DREQ", server.id(), 0x55550001)
+        server.get("DREQ", server.id())
+
+    def for_all(self):
+        agents = [self.agent(0) for _ in range(4)]
+        client = self.agent(1)
+        for agent in (agents[0], client):
+            agent.must("reach", "any")
+        client.send(hosts.IPV4[1], hosts.IPV4[0], "REJ", client.id(), 0)
+        for agent in agents:
+            agent.get("REJ", client.id(), "wire")
+        time.sleep(0.05)
+        agents[0].send(hosts.IPV4[0], hosts.IPV4[0], "REJ", agents[0].id(), 0)
+        for agent in agents:
+            agent.get("REJ", agents[0].id(), "ring")
+
+    def forged(self):
+        server, client, other = (self.agent(0) for _ in range(3))
+        client.send(hosts.IPV4[0], hosts.IPV4[0], "DREQ", other.id(), server.id())
+        server.reason("DROP_FORGED")
+        server.none(0.05)
+
+    def not_cm(self):
+        server, client = self.pair(1)
+        client.send(hosts.IPV4[1], hosts.IPV4[0], "LAP", client.id(), server.id())
+        server.reason("CM_OTHER")
+        server.none(0.05)
+
+    def port_taken(self):
+        holder = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", sys.executable, "-c", HOLD, "AF_INET"],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            holder.stdout.readline()
+            server, client = self.agent(0), self.agent(0)
+            want(server.ask("reach", hosts.IPV4[1]) == f"error {ERRNO_USED}", "the port could be had")
+            want(server.reasons().get("PORT_TAKEN"), "the reason does not name the port")
+            port = server.listen(7174)
+            self.talk(server, client, hosts.IPV4[0], hosts.IPV4[0], port, "ring")
+            want(client.ask("send", hosts.IPV4[0], hosts.IPV4[1], "REQ", 5, 0, f"{TCP << 16 | port:x}") ==
+                 f"error {ERRNO_USED}", "a datagram left")
+        finally:
+            holder.stdin.close()
+            holder.kill()
+            holder.wait()
+        server.must("reach", hosts.IPV4[1])
+
+    def ports(self):
+        one, two = self.agent(0), self.agent(0)
+        one.listen(7174, hosts.IPV4[0])
+        want(two.ask("bind", "106", 7174, hosts.IPV4[0]) == f"error {ERRNO_USED}", "the same address and port twice")
+        want(two.ask("bind", "106", 7174, "0.0.0.0") == f"error {ERRNO_AVAIL}", "the wildcard beside an address")
+        two.must("bind", "111", 7174, hosts.IPV4[0])
+        two.must("bind", "106", 7174, hosts.IPV6[0])
+        low, high = (int(word) for word in open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii").read().split())
+        seen = {int(agent.must("bind", "106", 0, hosts.IPV4[0]).split()[1]) for agent in (one, two) for _ in range(50)}
+        want(len(seen) == 100 and all(low <= port <= high for port in seen), f"automatic ports: {sorted(seen)}")
+        _, port, handle = one.must("bind", "106", 7200, hosts.IPV4[0], "reuse").split()
+        _, _, other = two.must("bind", "106", 7200, hosts.IPV4[0], "reuse").split()
+        want(one.ask("listen", handle) == f"error {ERRNO_USED}", "both listen")
+        two.must("unbind", other)
+        one.must("listen", handle)
+        want(two.ask("listen", handle) == "error 2", "another process's binding")
+        one.quit()
+        two.must("bind", "106", 7174, hosts.IPV4[0])
+        two.must("bind", "106", port, hosts.IPV4[0])
+
+    def killed_listener(self):
+        listener, other, third = (self.agent(0) for _ in range(3))
+        port = listener.listen(7174)
+        self.talk(listener, other, hosts.IPV4[0], hosts.IPV4[0], port, "ring")
+        listener.kill()
+        third.send(hosts.IPV4[0], hosts.IPV4[0], "REQ", third.id(), port=port)
+        third.get("REQ", third.id())
+        other.send(hosts.IPV4[0], hosts.IPV4[0], "DREQ", other.id(), listener.id())
+        other.get("DREQ", other.id())
+        other.listen(port)
+        third.send(hosts.IPV4[0], hosts.IPV4[0], "REQ", third.id(), port=port)
+        other.get("REQ", third.id())
+
+    def killed_listener_far(self):
+        listener, other, client = self.agent(0), self.agent(0), self.agent(1)
+        for agent in (listener, other, client):
+            agent.must("reach", "any")
+        port = listener.listen(7174)
+        self.talk(listener, client, hosts.IPV4[0], hosts.IPV4[1], port, "wire")
+        listener.kill()
+        client.send(hosts.IPV4[1], hosts.IPV4[0], "REQ", client.id(), port=port)
+        other.get("REQ", client.id(), "wire")
+        client.send(hosts.IPV4[1], hosts.IPV4[0], "DREQ", client.id(), listener.id())
+        other.get("DREQ", client.id(), "wire")
+
+    def numbers_rest(self):
+        keeper = self.agent(0)
+        seen = {keeper.number}
+        for i in range(40):
+            agent = self.agent(0)
+            want(agent.number not in seen and agent.number % 1024 == 0, f"number {agent.number:x} again")
+            seen.add(agent.number)
+            agent.kill() if i % 2 else agent.quit()
+
+    def stands_still(self):
+        still, server, client = (self.agent(0) for _ in range(3))
+        ports = [still.listen(7174), server.listen(7175)]
+        self.talk(still, client, hosts.IPV4[0], hosts.IPV4[0], ports[0], "ring")
+        still.stop()
+        try:
+            began = time.monotonic()
+            client.must("repeat", 5000, 0, hosts.IPV4[0], hosts.IPV4[0], "REQ", f"{client.id():x}", 0, f"{TCP << 16 | ports[0]:x}")
+            want(time.monotonic() - began < 10, "a sender waits for a process that stands still")
+            self.talk(server, client, hosts.IPV4[0], hosts.IPV4[0], ports[1], "ring")
+            client.reason("MAD_FULL")
+            fresh = self.agent(0)  # it was never in contact with it
+            self.talk(server, fresh, hosts.IPV4[0], hosts.IPV4[0], ports[1], "ring")
+            fresh.send(hosts.IPV4[0], hosts.IPV4[0], "REQ", fresh.id(), port=ports[0])
+            self.talk(server, fresh, hosts.IPV4[0], hosts.IPV4[0], ports[1], "ring")
+        finally:
+            still.go_on()
+        still.must("quiet")
+        while not still.mads.empty():
+            still.mads.get()
+        client.send(hosts.IPV4[0], hosts.IPV4[0], "DREQ", client.id(), still.id())
+        want(still.count() > 0, "nothing came")
+
+    def flooded(self, server, client, flooder, addresses, way):
+        """An exchange beside a flood that `flooder` sends for two seconds."""
+        ports = [server.listen(7174), server.listen(7175)]
+        for kind, remote, port in (("REQ", 0, 9), ("DREQ", server.base >> 1 ^ 0x40000000, None), ("DREQ", server.id(99), None)):
+            service = [] if port is None else [f"{TCP << 16 | port:x}"]
+            flooder.tell("repeat", 20000, 40, *addresses, kind, f"{flooder.id():x}", f"{remote:x}", *service)
+            lost = 0
+            for number in range(20):  # what is lost is sent again, as the connection manager does
+                for attempt in range(20):
+                    client.send(addresses[0], addresses[1], "REQ", client.id(number + 100), port=ports[0])
+                    if self.found(server, client.id(number + 100)):
+                        break
+                    lost += 1
+                else:
+                    raise Failure(f"no request arrives beside the flood of {kind}")
+            flooder.answer(60)
+            while not server.mads.empty():
+                server.mads.get()
+            print(f"# {kind}: {lost} of {20 + lost} were sent again")
+        self.talk(server, client, addresses[1], addresses[0], ports[1], way)
+
+    def found(self, server, local):
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            try:
+                if server.mads.get(timeout=0.1).local == local:
+                    return True
+            except Exception:
+                continue
+        return False
+
+    def flood_ring(self):
+        server, client, flooder = (self.agent(0) for _ in range(3))
+        self.flooded(server, client, flooder, (hosts.IPV4[0], hosts.IPV4[0]), "ring")
+
+    def flood_wire(self):
+        server, client, flooder = self.agent(0), self.agent(1), self.agent(1)
+        for agent in (server, client, flooder):
+            agent.must("reach", "any")
+        self.flooded(server, client, flooder, (hosts.IPV4[1], hosts.IPV4[0]), "wire")
+
+    def flood_garbage(self):
+        server, client = self.pair(1)
+        port = server.listen(7174)
+        flood = subprocess.Popen([*self.nets.enter[1], sys.executable, "-c", GARBAGE, hosts.IPV4[0], "2"], stdout=subprocess.PIPE)
+        try:
+            server.reason("DROP_ICRC")
+            for number in range(10):
+                for _ in range(20):
+                    client.send(hosts.IPV4[1], hosts.IPV4[0], "REQ", client.id(number), port=port)
+                    if self.found(server, client.id(number)):
+                        break
+                else:
+                    raise Failure("no request arrives beside the flood")
+            print(f"# {int(flood.communicate(timeout=20)[0])} packets, {server.reasons()}")
+        finally:
+            flood.kill()
+            flood.wait()
+
+    def fork(self):
+        parent, other = self.agent(0), self.agent(0)
+        port = parent.listen(7174)
+        self.talk(parent, other, hosts.IPV4[0], hosts.IPV4[0], port, "ring")
+        parent.tell("fork")
+        want(parent.answer().startswith("forked"), "no child")
+        answer = parent.ask("bind", "106", 7300, "0.0.0.0")
+        want(answer == "error 107", f"the child has its parent's GSI: {answer}")
+        number, base = (int(word, 16) for word in parent.must("open").split()[1:])  # the child's
+        want(number != parent.number, "the child has its parent's number")
+        want(parent.ask("bind", "106", 7174, "0.0.0.0") == f"error {ERRNO_AVAIL}", "the parent's port is free")
+        other.send(hosts.IPV4[0], hosts.IPV4[0], "REQ", other.id(), port=port)
+        parent.get("REQ", other.id())  # both print; the port is the parent's
+        other.send(hosts.IPV4[0], hosts.IPV4[0], "DREQ", other.id(), base + 9)
+        parent.get("DREQ", other.id())
+        want(parent.count() == 1, "the child got its parent's MAD")
+        parent.none()
+        parent.must("echo")
+        other.send(hosts.IPV4[0], hosts.IPV4[0], "DREQ", other.id(), base + 9)
+        want(other.get("DREP").local == base + 9, "not from the child")
+        parent.tell("quit")
+        want(parent.answer() == "child 0", "the child ended badly")
+        parent.get("DREQ", other.id())  # the child printed it as well
+        self.talk(parent, other, hosts.IPV4[0], hosts.IPV4[0], port, "ring")
+
+    def deadlines(self):
+        agent = self.agent(0)
+        for milliseconds in (0, 5, 50):
+            began = time.monotonic()
+            agent.must("due", milliseconds)
+            want(agent.answer() == "due", "no deadline")
+            want(time.monotonic() - began >= milliseconds / 1000, "too early")
+
+    def crowd(self):
+        server = self.agent(0)
+        port = server.listen(7174)
+        server.must("echo")
+        agents = [self.agent(0, opened=False) for _ in range(200)]
+        for agent in agents:
+            agent.tell("open")
+        for agent in agents:
+            agent.number, agent.base = (int(word, 16) for word in agent.answer(60).split()[1:])
+        want(len({agent.number for agent in agents}) == 200, "a number twice")
+        for agent in agents:
+            agent.send(hosts.IPV4[0], hosts.IPV4[0], "REQ", agent.id(), port=port)
+        for agent in agents:
+            agent.get("DREP")
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lib", required=True, type=os.path.abspath)
+    parser.add_argument("--agent", required=True, type=os.path.abspath)
+    parser.add_argument("--only")
+    parser.add_argument("--log", default="warn")
+    args = parser.parse_args()
+    for program in ("setpriv", "unshare", "nsenter"):
+        if not shutil.which(program):
+            skip(f"{program} is not installed")
+    hosts.enter(skip)
+    nets = hosts.Hosts(skip)
+    try:
+        tests = Tests(args, nets)
+        tests.run()
+    finally:
+        nets.close()
+    return tests.report.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
