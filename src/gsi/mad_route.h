@@ -28,9 +28,9 @@ struct vb_mad_route {
 	/* The sender's id; 0: the message has none. */
 	uint32_t sender_id;
 	uint16_t space, port;
-	/* Of the private data of a request: to which address it goes. 0: it names none; else 4, 6. */
-	uint8_t ip_version;
-	uint8_t address[16]; /* as a GID */
+	/* Whether the private data of the request says to which address it goes (as a GID). */
+	bool ip;
+	uint8_t address[16];
 };
 
 void vb_mad_route(const uint8_t data[VB_GSI_MAD_BYTES], struct vb_mad_route *route);

@@ -187,7 +187,7 @@ static enum reach to_listener(struct vb_mad_item *item, const struct vb_mad_rout
 	struct vb_port_wanted wanted = {
 		.space = route->space,
 		.port = route->port,
-		.ip = route->ip_version,
+		.ip = route->ip,
 		.scope = scope_of(&item->mad),
 	};
 	struct vb_port_table *t = vb_gsi_table();

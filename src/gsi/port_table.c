@@ -39,14 +39,18 @@ static void store(uint32_t *word, uint32_t value)
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-/* A copy of what the entry says. False: it is being changed. */
-static bool body_read(const struct vb_port_entry *e, struct vb_port_body *body)
+/*
+ * A copy of what the entry says, and its link as it was then: an entry that is used anew has
+ * another version before it has another link. False: it is being changed.
+ */
+static bool body_read(const struct vb_port_entry *e, struct vb_port_body *body, uint32_t *next)
 {
 	uint64_t words[VB_PORT_WORDS];
 	uint32_t version = load(&e->version);
 
 	for (uint32_t i = 0; i < VB_PORT_WORDS; i++)
 		words[i] = __atomic_load_n(&e->body[i], __ATOMIC_RELAXED);
+	*next = load(&e->next);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	memcpy(body, words, sizeof(*body));
 	return !(version & 1) && version == __atomic_load_n(&e->version, __ATOMIC_RELAXED);
@@ -68,7 +72,9 @@ static void body_write(struct vb_port_entry *e, const struct vb_port_body *body)
 /* Under the lock, which the last writer may have left by dying: what was written whole counts. */
 static void body_get(const struct vb_port_entry *e, struct vb_port_body *body)
 {
-	(void)body_read(e, body);
+	uint32_t next;
+
+	(void)body_read(e, body, &next);
 }
 
 static bool is_used(const struct vb_port_table *t, uint32_t index)
@@ -141,7 +147,11 @@ static int port_judge(struct vb_port_table *t, const struct vb_port_asker *who,
 	uint32_t seat;
 	int err = chain_judge(t, want, judge, but, &seat);
 
-	while (err && seat != who->seat && who->has_ended(who->arg, seat)) {
+	/* Each seat once: who writes nonsense into the table does not keep others here. */
+	for (uint32_t i = 0; err && i < VB_COMMONS_SEATS; i++) {
+		if (seat >= VB_COMMONS_SEATS || seat == who->seat ||
+		    !who->has_ended(who->arg, seat))
+			break;
 		vb_port_seat_clear(t, seat, who->now);
 		err = chain_judge(t, want, judge, but, &seat);
 	}
@@ -424,7 +434,7 @@ static int chain_find(const struct vb_port_table *t, const uint32_t *head,
 
 		if (at > VB_PORT_BINDINGS || i == VB_PORT_BINDINGS)
 			return -EAGAIN;
-		if (!body_read(e, &body) || body.space != wanted->space ||
+		if (!body_read(e, &body, &at) || body.space != wanted->space ||
 		    body.port != wanted->port)
 			return -EAGAIN;
 		fit = fit_of(&body, wanted);
@@ -432,7 +442,6 @@ static int chain_find(const struct vb_port_table *t, const uint32_t *head,
 			most = fit;
 			*best = body;
 		}
-		at = load(&e->next);
 	}
 	return most < 0 ? -ENOENT : 0;
 }

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/sys.h"
 #include "udp/address.h"
+#include "wire/cm_message.h"
 #include "wire/packet.h"
 
 #define PROGRAM_MOST 4096u      /* instructions (BPF_MAXINSNS) */
@@ -23,6 +24,13 @@
 #define PROBE_BYTES  20u
 /* Offset of the destination queue pair number, in the second word of the BTH. */
 #define AT_NUMBER    4u
+/* A packet with a MAD: behind BTH and DETH; the attribute, and the first two words of its body. */
+#define MAD_PACKET   (20u + VB_MAD_BYTES + 4u)
+#define AT_ATTRIBUTE (20u + 16u)
+#define AT_FIRST_ID  (20u + VB_MAD_HEADER_BYTES)
+#define AT_SECOND_ID (AT_FIRST_ID + 4u)
+/* Blocks are the upper 14 bits of ids, which have 32, and of numbers, which have 24. */
+#define ID_SHIFT     8u
 #define AT_SECRET    8u
 #define AT_PLACE     16u
 
@@ -66,6 +74,28 @@ static void put_tree(struct program *p, const struct vb_steer_entry *entry, uint
 	put_tree(p, entry + left, count - left);
 }
 
+/*
+ * For queue pair 1: a datagram of the connection manager names its process by the upper bits of its
+ * receiver's communication id. What has none (requests), or is too short, is spread by its flow.
+ * Leaves the block, shifted as in a queue pair number.
+ */
+static void put_services(struct program *p)
+{
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 12, VB_QPN_SERVICES);
+	put(p, BPF_LD | BPF_W | BPF_LEN, 0, 0, 0);
+	put(p, BPF_JMP | BPF_JGE | BPF_K, 1, 0, MAD_PACKET);
+	put(p, BPF_RET | BPF_K, 0, 0, NOWHERE);
+	put(p, BPF_LD | BPF_H | BPF_ABS, 0, 0, AT_ATTRIBUTE);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, 5, 0, VB_CM_SIDR_REP);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, 3, 0, VB_CM_REQ);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, 2, 0, VB_CM_SIDR_REQ);
+	put(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, AT_SECOND_ID);
+	put(p, BPF_JMP | BPF_JA, 0, 0, 2);
+	put(p, BPF_RET | BPF_K, 0, 0, NOWHERE);
+	put(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, AT_FIRST_ID);
+	put(p, BPF_ALU | BPF_RSH | BPF_K, 0, 0, ID_SHIFT);
+}
+
 static void program_make(struct program *p, const struct vb_steer_entry *entry, uint32_t count)
 {
 	p->length = 0;
@@ -74,6 +104,7 @@ static void program_make(struct program *p, const struct vb_steer_entry *entry, 
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0);
 	put(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, AT_PLACE);
 	put(p, BPF_RET | BPF_A, 0, 0, 0);
+	put_services(p);
 	put(p, BPF_ALU | BPF_RSH | BPF_K, 0, 0, VB_STEER_BLOCK_BITS);
 	if (count)
 		put_tree(p, entry, count);

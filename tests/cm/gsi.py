@@ -7,7 +7,7 @@ process's socket, floods, processes that stand still or are killed. Prints one T
 
 import argparse
 import os
-import random
+import queue
 import shutil
 import signal
 import subprocess
@@ -25,6 +25,7 @@ from agent import Agent, TCP, gid  # noqa: E402
 from pairs import Failure  # noqa: E402
 
 ERRNO_USED, ERRNO_AVAIL = 98, 99
+FLOOD = 10000  # MADs a second
 HOLD = ("import socket,sys; s=socket.socket(getattr(socket,sys.argv[1]),socket.SOCK_DGRAM); s.bind(('',4791));"
         "print('held',flush=True); sys.stdin.read()")
 GARBAGE = """
@@ -100,7 +101,7 @@ class Tests:
         self.case("deadlines and kicks", self.deadlines)
         self.case("two hundred processes", self.crowd)
 
-    def pair(self, host, *family_all):
+    def pair(self, host):
         """A listener on host 0 and a peer on `host`, which can reach each other."""
         server, client = self.agent(0), self.agent(host)
         if host:
@@ -307,18 +308,19 @@ class Tests:
             self.talk(server, fresh, hosts.IPV4[0], hosts.IPV4[0], ports[1], "ring")
         finally:
             still.go_on()
-        still.must("quiet")
-        while not still.mads.empty():
-            still.mads.get()
-        client.send(hosts.IPV4[0], hosts.IPV4[0], "DREQ", client.id(), still.id())
-        want(still.count() > 0, "nothing came")
+        words = ("send", hosts.IPV4[0], hosts.IPV4[0], "DREQ", f"{client.id(77):x}", f"{still.id():x}")
+        until = time.monotonic() + 20
+        while client.ask(*words) != "ok":  # what waited for it goes first
+            want(time.monotonic() < until, "it goes on, and cannot be reached")
+            time.sleep(0.01)
+        want(self.found(still, client.id(77), 20), "it goes on, and nothing arrives")
 
     def flooded(self, server, client, flooder, addresses, way):
-        """An exchange beside a flood that `flooder` sends for two seconds."""
+        """An exchange beside a flood that `flooder` sends for three seconds."""
         ports = [server.listen(7174), server.listen(7175)]
         for kind, remote, port in (("REQ", 0, 9), ("DREQ", server.base >> 1 ^ 0x40000000, None), ("DREQ", server.id(99), None)):
             service = [] if port is None else [f"{TCP << 16 | port:x}"]
-            flooder.tell("repeat", 20000, 40, *addresses, kind, f"{flooder.id():x}", f"{remote:x}", *service)
+            flooder.tell("repeat", FLOOD * 3, FLOOD, *addresses, kind, f"{flooder.id():x}", f"{remote:x}", *service)
             lost = 0
             for number in range(20):  # what is lost is sent again, as the connection manager does
                 for attempt in range(20):
@@ -328,19 +330,19 @@ class Tests:
                     lost += 1
                 else:
                     raise Failure(f"no request arrives beside the flood of {kind}")
-            flooder.answer(60)
+            answer = flooder.answer(60)
             while not server.mads.empty():
                 server.mads.get()
-            print(f"# {kind}: {lost} of {20 + lost} were sent again")
+            print(f"# {kind}: {lost} of {20 + lost} were sent again; {FLOOD * 3} {answer}")
         self.talk(server, client, addresses[1], addresses[0], ports[1], way)
 
-    def found(self, server, local):
-        until = time.monotonic() + 0.5
+    def found(self, server, local, patience=0.5):
+        until = time.monotonic() + patience
         while time.monotonic() < until:
             try:
                 if server.mads.get(timeout=0.1).local == local:
                     return True
-            except Exception:
+            except queue.Empty:
                 continue
         return False
 

@@ -8,7 +8,7 @@
  *   bind SPACE PORT GID [reuse] [afonly] [to GID PORT]   bound PORT HANDLE | error ERRNO
  *   listen HANDLE, unbind HANDLE               ok | error ERRNO
  *   send SGID DGID TYPE LOCAL REMOTE [SERVICE [GID]]     ok | error ERRNO
- *   repeat COUNT MICROSECONDS SGID DGID TYPE LOCAL REMOTE [SERVICE]   repeated FAILED
+ *   repeat COUNT RATE SGID DGID TYPE LOCAL REMOTE [SERVICE]   repeated FAILED in T ms
  *   count                                      counted MADS
  *   quiet, echo                                prints no MADs; answers each MAD with one of type DREP
  *   verbs DEVICE INDEX GID                     held: a queue pair that is ready to receive
@@ -42,13 +42,21 @@ static const struct {
 	const char *name;
 	uint16_t attribute;
 } types[] = {
-	{"REQ", 0x10},  {"MRA", 0x11},  {"REJ", 0x12},	    {"REP", 0x13},	{"RTU", 0x14},
+	{"REQ", 0x10},  {"MRA", 0x11},  {"REJ", 0x12},      {"REP", 0x13},      {"RTU", 0x14},
 	{"DREQ", 0x15}, {"DREP", 0x16}, {"SIDR_REQ", 0x17}, {"SIDR_REP", 0x18}, {"LAP", 0x19},
 };
 
 static pthread_mutex_t out_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool quiet, echoes;
 static _Atomic uint64_t count, due_at;
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)
@@ -126,23 +134,15 @@ static void on_mad(void *arg, const struct vb_gsi_mad *mad)
 	(void)arg;
 	atomic_fetch_add(&count, 1);
 	if (!atomic_load(&quiet))
-		say("mad %s %x %x %s %x %s %s %u", type_name(vb_get16(mad->data + AT_ATTRIBUTE)), local,
-		    remote, mad->wire ? "wire" : "ring", mad->src_qpn, gid_text(mad->sgid, s),
-		    gid_text(mad->dgid, d), mad->ifindex);
+		say("mad %s %x %x %s %x %s %s %u", type_name(vb_get16(mad->data + AT_ATTRIBUTE)),
+		    local, remote, mad->wire ? "wire" : "ring", mad->src_qpn,
+		    gid_text(mad->sgid, s), gid_text(mad->dgid, d), mad->ifindex);
 	if (!atomic_load(&echoes))
 		return;
 	memcpy(answer.sgid, mad->dgid, 16);
 	memcpy(answer.dgid, mad->sgid, 16);
 	mad_fill(&answer, "DREP", remote, local);
 	vb_gsi_send(&answer);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
 static uint64_t on_serve(void *arg)
@@ -220,17 +220,18 @@ static void mad_read(struct vb_gsi_mad *mad, char **word, int words)
 
 static void do_repeat(char **word, int words)
 {
-	unsigned long times = strtoul(word[1], NULL, 10), pause = strtoul(word[2], NULL, 10);
+	unsigned long times = strtoul(word[1], NULL, 10), rate = strtoul(word[2], NULL, 10);
 	unsigned long failed = 0;
+	uint64_t began = now_ns();
 	struct vb_gsi_mad mad;
 
 	mad_read(&mad, word + 3, words - 3);
 	for (unsigned long i = 0; i < times; i++) {
 		failed += vb_gsi_send(&mad) != 0;
-		if (pause)
-			usleep((useconds_t)pause);
+		while (rate && now_ns() - began < i * 1000000000ull / rate)
+			usleep(100);
 	}
-	say("repeated %lu", failed);
+	say("repeated %lu in %llu ms", failed, (unsigned long long)((now_ns() - began) / 1000000));
 }
 
 /* A datagram queue pair on the port, in a process that has no GSI. */
@@ -254,8 +255,9 @@ static void do_verbs(char **word)
 	}
 	init.send_cq = init.recv_cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
 	struct ibv_qp *qp = ibv_create_qp(ibv_alloc_pd(ctx), &init);
-	int err = !qp || ibv_modify_qp(qp, &attr,
-				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	int err = !qp ||
+		  ibv_modify_qp(qp, &attr,
+				IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 
 	attr.qp_state = IBV_QPS_RTR;
 	if (!err)

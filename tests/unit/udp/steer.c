@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Promise: a packet goes to the socket whose place is beside the block of its destination, whatever
- * the flow. A socket learns its place from its own probes, also after others have closed; a probe
+ * the flow; a datagram for queue pair 1 to that of the communication id which it names. A socket learns its place from its own probes, also after others have closed; a probe
  * of another process is not believed.
  */
 #include <setjmp.h>
@@ -46,12 +46,11 @@ static void members_close(void)
 	}
 }
 
-/* A packet of 48 bytes for the queue pair, from a source port of its own. */
-static void send_to(bool ipv4, uint32_t qpn)
+/* A packet for the queue pair, from this source port. */
+static void send_bytes(bool ipv4, uint32_t qpn, uint16_t port, uint8_t *packet, size_t bytes)
 {
 	union vb_udp_address to;
-	uint8_t gid[16], packet[48] = {4};
-	uint16_t port = (uint16_t)(qpn >> 8);
+	uint8_t gid[16];
 	int fd = vb_udp_open_sender(ipv4, &port);
 	uint32_t word = htonl(qpn);
 
@@ -60,8 +59,30 @@ static void send_to(bool ipv4, uint32_t qpn)
 	socklen_t length = vb_udp_address_of(&to, gid, VB_UDP_PORT, 0);
 
 	assert_true(fd >= 0);
-	assert_int_equal(sendto(fd, packet, sizeof(packet), 0, &to.any, length), sizeof(packet));
+	assert_int_equal(sendto(fd, packet, bytes, 0, &to.any, length), bytes);
 	close(fd);
+}
+
+/* A packet of 48 bytes for the queue pair, from a source port of its own. */
+static void send_to(bool ipv4, uint32_t qpn)
+{
+	uint8_t packet[48] = {4};
+
+	send_bytes(ipv4, qpn, (uint16_t)(qpn >> 8), packet, sizeof(packet));
+}
+
+/* A datagram for queue pair 1 with these ids in front. */
+static void send_mad(bool ipv4, uint16_t port, uint8_t attribute, uint32_t first, uint32_t second,
+		     size_t bytes)
+{
+	uint8_t packet[280] = {0x64};
+
+	packet[37] = attribute;
+	first = htonl(first);
+	second = htonl(second);
+	memcpy(packet + 44, &first, sizeof(first));
+	memcpy(packet + 48, &second, sizeof(second));
+	send_bytes(ipv4, VB_QPN_SERVICES, port, packet, bytes);
 }
 
 /* The sockets that have got packets, as bits; takes the packets. */
@@ -109,6 +130,49 @@ static void test_steered(void **state)
 		}
 		members_close();
 	}
+}
+
+/* Messages that name their receiver's id go to its process; others go where their flow goes. */
+static void test_services(void **state)
+{
+	static const uint8_t answers[] = {0x11, 0x12, 0x13, 0x14, 0x15, 0x16};
+	static const uint8_t requests[] = {0x10, 0x17};
+	struct vb_steer_entry entry[ENTRIES];
+	uint16_t port = 50000;
+
+	(void)state;
+	members_open(true);
+	entries_make(entry, ENTRIES, MEMBERS);
+	assert_int_equal(vb_steer_attach(member[0], entry, ENTRIES), 0);
+	for (uint32_t i = 0; i < ENTRIES; i += 13) {
+		uint32_t id = entry[i].block << 18 | i,
+			 other = entry[(i + 1) % ENTRIES].block << 18;
+
+		for (size_t k = 0; k < sizeof(answers); k++) {
+			send_mad(true, port++, answers[k], other, id, 280);
+			assert_int_equal(receivers(), 1u << entry[i].place);
+		}
+		send_mad(true, port++, 0x18, id, other, 280);
+		assert_int_equal(receivers(), 1u << entry[i].place);
+	}
+	/* Of one flow, whatever the ids are. */
+	for (size_t k = 0; k < sizeof(requests); k++) {
+		uint32_t got;
+
+		send_mad(true, 60000, requests[k], entry[0].block << 18, entry[1].block << 18, 280);
+		got = receivers();
+		assert_int_not_equal(got, 0);
+		send_mad(true, 60000, requests[k], entry[2].block << 18, entry[3].block << 18, 280);
+		assert_int_equal(receivers(), got);
+		send_mad(true, 60000, 0x12, entry[2].block << 18, 0, 280);
+		assert_int_equal(receivers(), got);
+	}
+	/* Too short for a message: nothing is read behind its end. */
+	for (size_t bytes = 24; bytes < 280; bytes += 16) {
+		send_mad(true, port++, 0x15, entry[1].block << 18, entry[0].block << 18, bytes);
+		assert_int_not_equal(receivers(), 0);
+	}
+	members_close();
 }
 
 /* More than a program holds, or than this kernel lets it be: what fits is steered. */
@@ -197,9 +261,8 @@ static void test_hostile_probes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steered),
-		cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_steered),        cmocka_unit_test(test_services),
+		cmocka_unit_test(test_too_many),       cmocka_unit_test(test_places),
 		cmocka_unit_test(test_hostile_probes),
 	};
 
