@@ -62,6 +62,7 @@ int vb_cm_notify(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 		return -EINVAL;
 	vb_cm_retry_stop(cm, conn);
 	conn->state = VB_CM_ESTABLISHED;
+	conn->established = true;
 	vb_cm_report_plain(cm, conn, VB_CM_EVENT_ESTABLISHED, 0);
 	return 0;
 }

@@ -103,6 +103,7 @@ int vb_cm_establish(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 	if (conn->state != VB_CM_REP_RCVD)
 		return -EINVAL;
 	conn->state = VB_CM_ESTABLISHED;
+	conn->established = true;
 	vb_cm_send_rtu(cm, conn);
 	return 0;
 }

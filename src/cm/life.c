@@ -75,9 +75,13 @@ void vb_cm_conn_put(struct vb_cm *cm, struct vb_cm_conn *conn)
 
 void vb_cm_conn_timewait(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
+	/* A peer that did not see REP repeats REQ, which must not look like a new one. */
+	bool repeated = !conn->active && !conn->established;
+
 	conn->state = VB_CM_TIMEWAIT;
 	vb_cm_link_remove(&conn->by_qpn);
-	vb_cm_heap_set(&cm->timers, &conn->timer, now + cm->times.timewait);
+	vb_cm_heap_set(&cm->timers, &conn->timer,
+		       now + (repeated ? cm->times.remember : cm->times.timewait));
 }
 
 /* The oldest answer makes room for a new one. */

@@ -89,6 +89,7 @@ static void rtu_establishes(struct vb_cm *cm, struct vb_cm_conn *conn,
 	(void)a;
 	vb_cm_retry_stop(cm, conn);
 	conn->state = VB_CM_ESTABLISHED;
+	conn->established = true;
 	vb_cm_report_plain(cm, conn, VB_CM_EVENT_ESTABLISHED, 0);
 }
 
@@ -231,12 +232,13 @@ static struct vb_cm_conn *find_given_up(struct vb_cm *cm, const struct vb_cm_arr
 	return vb_cm_by_remote(cm, false, a->message->local_id, vb_get64(rej->info), a->path->dgid);
 }
 
-/* Whether the sender's number is that of the peer: it is not known before the first answer. */
+/*
+ * Whether the sender's number is that of the peer, which is not known before the first answer. A REJ
+ * without one answers a REQ; it is late once there was another answer.
+ */
 static bool from_peer(const struct vb_cm_conn *conn, const struct vb_cm_message *message)
 {
-	if (!conn->remote_id || message->local_id == conn->remote_id)
-		return true;
-	return message->attribute == VB_CM_REJ && !message->local_id;
+	return !conn->remote_id || message->local_id == conn->remote_id;
 }
 
 static enum vb_reason find(struct vb_cm *cm, const struct vb_cm_arrival *a,

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A node: the environment of its core, and its lives. */
+#include <string.h>
+
+#include "world.h"
+
+/* Ids of a life. Few, so that they are used again soon. */
+#define ID_BITS 9u
+
+static void env_send(struct vb_cm *cm, const struct vb_cm_path *path,
+		     const uint8_t mad[VB_MAD_BYTES])
+{
+	network_send(cm->owner, path, mad);
+}
+
+static bool env_event(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_event *event)
+{
+	return program_event(cm->owner, conn, event);
+}
+
+static struct vb_cm_conn *env_alloc(struct vb_cm *cm)
+{
+	struct sim_node *n = cm->owner;
+
+	for (unsigned int i = 0; i < SIM_CONNS; i++) {
+		if (n->used[i])
+			continue;
+		n->used[i] = true;
+		n->live++;
+		memset(&n->conns[i], 0xa5, sizeof(n->conns[i]));
+		return &n->conns[i];
+	}
+	world_fault(n->world, "node %u has no room for a connection", n->number);
+	return NULL;
+}
+
+static void env_free(struct vb_cm *cm, struct vb_cm_conn *conn)
+{
+	struct sim_node *n = cm->owner;
+	unsigned int i = (unsigned int)(conn - n->conns);
+
+	if (i >= SIM_CONNS || !n->used[i]) {
+		world_fault(n->world, "node %u frees what is free", n->number);
+		return;
+	}
+	n->used[i] = false;
+	n->live--;
+	memset(conn, 0x5a, sizeof(*conn));
+}
+
+static uint32_t env_random(struct vb_cm *cm)
+{
+	struct sim_node *n = cm->owner;
+
+	return (uint32_t)sim_random(n->world);
+}
+
+static void env_drop(struct vb_cm *cm, enum vb_reason reason, const struct vb_cm_path *path,
+		     const uint8_t *mad)
+{
+	struct sim_node *n = cm->owner;
+
+	(void)path;
+	(void)mad;
+	world_trace(n->world, "%c  drops: %s", 'A' + (int)n->number, vb_reason_name(reason));
+}
+
+static const struct vb_cm_env env = {
+	.send = env_send,
+	.event = env_event,
+	.conn_alloc = env_alloc,
+	.conn_free = env_free,
+	.random = env_random,
+	.drop = env_drop,
+};
+
+void node_start(struct sim_node *n)
+{
+	unsigned int block = n->world->config.same_block ? 0 : n->life;
+	const struct vb_cm_setup setup = {
+		.id_base = (n->number + 1) << 24 | block << ID_BITS,
+		.id_bits = ID_BITS,
+		.owner = n,
+	};
+
+	memset(n->used, 0, sizeof(n->used));
+	n->live = 0;
+	n->up = true;
+	n->listening = false;
+	n->next_qpn = n->world->config.same_block ? 0x100 : 0x100 + 0x1000 * n->life;
+	vb_cm_init(&n->cm, &env, &setup);
+}
+
+void node_listen(struct sim_node *n)
+{
+	struct vb_cm_listener *l = &n->listener;
+
+	if (!n->up || n->listening)
+		return;
+	n->listening = true;
+	memset(l, 0, sizeof(*l));
+	l->service_id = SIM_SERVICE;
+	l->backlog = n->world->config.backlog;
+	n->datagrams = *l;
+	n->datagrams.service_id = SIM_DATAGRAM;
+	n->datagrams.service = VB_CM_UD;
+	if (vb_cm_listen(&n->cm, &n->listener) || vb_cm_listen(&n->cm, &n->datagrams))
+		world_fault(n->world, "node %u cannot listen", n->number);
+}
+
+void node_crash(struct sim_node *n)
+{
+	struct world *w = n->world;
+
+	if (!n->up)
+		return;
+	world_trace(w, "%c  crashes", 'A' + (int)n->number);
+	n->up = false;
+	n->life++;
+	for (unsigned int i = 0; i < w->oracle.ends; i++) {
+		if (w->oracle.end[i].node == n->number)
+			w->conn[i] = NULL;
+	}
+	oracle_crash(&w->oracle, n->number);
+	/* A block of ids and its queue pairs rest before they are used again. */
+	world_schedule(w, SIM_RESTART,
+		       (w->config.same_block ? 110 * SIM_SECOND : 0) + sim_time(w, 5 * SIM_SECOND),
+		       n->number, 0);
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What each side of a connection may see, and what it must have seen in the end. */
+#include "oracle.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SECOND         1000000000ull
+/* The whole time of tries of Linux: REQ and the active side's DREQ; the others. */
+#define REQUEST_NS     98304000000ull
+#define REPLY_NS       65536000000ull
+/* How long an answer is remembered at least; a copy of a message lives shorter than the other. */
+#define REMEMBER_NS    (14 * SECOND)
+
+/* A program that decided this long before the end has led to what it leads to. */
+#define SETTLED_NS     (300 * SECOND)
+
+#define REJ_TIMEOUT    4
+#define REJ_NO_SERVICE 8
+#define REJ_STALE      10
+#define REJ_CONSUMER   28
+
+void oracle_start(struct oracle *o, unsigned int attempts, bool heavy)
+{
+	memset(o, 0, sizeof(*o));
+	o->attempts = attempts;
+	o->heavy = heavy;
+}
+
+static void __attribute__((format(printf, 3, 4)))
+fault(struct oracle *o, uint32_t end, const char *format, ...)
+{
+	va_list ap;
+	int n;
+
+	if (o->fault[0])
+		return;
+	n = snprintf(o->fault, sizeof(o->fault), "end %u (%s of attempt %u): ", end,
+		     o->end[end].active ? "active" : "passive", o->end[end].attempt);
+	va_start(ap, format);
+	vsnprintf(o->fault + n, sizeof(o->fault) - (size_t)n, format, ap);
+	va_end(ap);
+}
+
+static uint32_t new_end(struct oracle *o, uint32_t attempt, bool active, unsigned int node,
+			unsigned int life, const struct oracle_terms *terms)
+{
+	uint32_t number = o->ends;
+
+	if (o->ends == ORACLE_ENDS) {
+		snprintf(o->fault, sizeof(o->fault), "too many ends");
+		return ORACLE_NONE;
+	}
+	o->ends++;
+	o->end[number] = (struct oracle_end){
+		.attempt = attempt,
+		.active = active,
+		.node = node,
+		.life = life,
+		.terms = *terms,
+		.begun = o->now,
+		.peer = ORACLE_NONE,
+	};
+	return number;
+}
+
+uint32_t oracle_connect(struct oracle *o, uint32_t attempt, unsigned int life,
+			const struct oracle_terms *terms)
+{
+	struct oracle_attempt *a = &o->attempt[attempt];
+
+	a->begun = true;
+	a->begun_at = o->now;
+	a->client = new_end(o, attempt, true, a->from, life, terms);
+	return a->client;
+}
+
+void oracle_accept(struct oracle *o, uint32_t end, const struct oracle_terms *terms)
+{
+	struct oracle_end *e = &o->end[end];
+
+	if (e->phase != ORACLE_ASKED)
+		fault(o, end, "could accept in phase %d", e->phase);
+	e->phase = o->attempt[e->attempt].sidr ? ORACLE_OVER : ORACLE_ANSWERED;
+	e->over_at = o->now;
+	e->decided = true;
+	e->accepted_at = o->now;
+	e->terms = *terms;
+}
+
+void oracle_establish(struct oracle *o, uint32_t end)
+{
+	if (o->end[end].phase != ORACLE_ANSWERED)
+		fault(o, end, "could establish in phase %d", o->end[end].phase);
+	o->end[end].phase = ORACLE_UP;
+}
+
+void oracle_reject(struct oracle *o, uint32_t end)
+{
+	o->end[end].phase = ORACLE_OVER;
+	o->end[end].decided = true;
+	o->end[end].rejected = true;
+	o->end[end].over_at = o->now;
+}
+
+void oracle_disconnect(struct oracle *o, uint32_t end)
+{
+	struct oracle_end *e = &o->end[end];
+
+	if (!e->disconnected)
+		e->disconnected_at = o->now;
+	e->disconnected = true;
+}
+
+void oracle_notify(struct oracle *o, uint32_t end)
+{
+	o->end[end].notified = true;
+}
+
+void oracle_release(struct oracle *o, uint32_t end)
+{
+	struct oracle_end *e = &o->end[end];
+
+	e->released = true;
+	e->released_in = e->phase;
+	if (e->phase != ORACLE_OVER)
+		e->over_at = o->now;
+	e->phase = ORACLE_OVER;
+}
+
+void oracle_crash(struct oracle *o, unsigned int node)
+{
+	o->lives[node]++;
+	for (uint32_t i = 0; i < o->ends; i++) {
+		if (o->end[i].node == node && !o->end[i].died) {
+			o->end[i].died = true;
+			o->end[i].over_at = o->now;
+		}
+	}
+}
+
+static bool same_terms(const struct oracle_terms *a, const struct oracle_terms *b, bool sidr)
+{
+	if (sidr)
+		return a->qpn == b->qpn && a->psn == b->psn && a->data == b->data;
+	return a->qpn == b->qpn && a->psn == b->psn && a->data == b->data &&
+	       a->responder_resources == b->responder_resources &&
+	       a->initiator_depth == b->initiator_depth && a->rnr_retry_count == b->rnr_retry_count;
+}
+
+/* Whether a second request of the attempt may be reported although there was this one. */
+static bool may_repeat(const struct oracle *o, const struct oracle_end *earlier)
+{
+	const struct oracle_end *client = &o->end[o->attempt[earlier->attempt].client];
+
+	if (client->released || client->died || client->phase == ORACLE_OVER)
+		return true; /* a copy that the end of the attempt has overtaken */
+	return earlier->phase == ORACLE_OVER && o->now >= earlier->over_at + REMEMBER_NS;
+}
+
+uint32_t oracle_request(struct oracle *o, uint32_t attempt, unsigned int node, unsigned int life,
+			const struct oracle_terms *terms)
+{
+	const struct oracle_attempt *a = &o->attempt[attempt];
+	bool wrong;
+	uint32_t number;
+
+	if (attempt >= o->attempts || !a->begun || a->to != node) {
+		snprintf(o->fault, sizeof(o->fault), "a request at node %u that nobody made", node);
+		return ORACLE_NONE;
+	}
+	for (uint32_t i = 0; i < o->ends; i++) {
+		const struct oracle_end *e = &o->end[i];
+
+		if (e->attempt == attempt && !e->active && e->life == life && !may_repeat(o, e))
+			fault(o, i, "the request was reported again");
+	}
+	wrong = a->sidr ? terms->data != o->end[a->client].terms.data
+			: !same_terms(terms, &o->end[a->client].terms, false);
+	number = new_end(o, attempt, false, node, life, terms);
+	if (number != ORACLE_NONE && wrong)
+		fault(o, number, "the request is not what was asked for");
+	if (number != ORACLE_NONE)
+		o->end[number].peer = a->client;
+	return number;
+}
+
+/* Whether one of the passive ends of the attempt, or the active one, has done something. */
+typedef bool did(const struct oracle_end *e);
+
+static bool did_refuse(const struct oracle_end *e)
+{
+	return e->rejected || e->released;
+}
+
+static bool did_give_up(const struct oracle_end *e)
+{
+	return e->gave_up || (e->active && e->released);
+}
+
+static bool did_end(const struct oracle_end *e)
+{
+	return e->disconnected || e->released || e->gave_up || e->rejected;
+}
+
+static bool did_disconnect(const struct oracle_end *e)
+{
+	return e->disconnected;
+}
+
+static bool other_did(const struct oracle *o, const struct oracle_end *of, did *what)
+{
+	for (uint32_t i = 0; i < o->ends; i++) {
+		const struct oracle_end *e = &o->end[i];
+
+		if (e->attempt == of->attempt && e->active != of->active && what(e))
+			return true;
+	}
+	return false;
+}
+
+/* A node that began anew explains what only ends of two lives can do to each other. */
+static bool crashed(const struct oracle *o, const struct oracle_end *e)
+{
+	const struct oracle_attempt *a = &o->attempt[e->attempt];
+
+	return o->lives[a->from] || o->lives[a->to];
+}
+
+static void saw_response(struct oracle *o, uint32_t end, const struct oracle_terms *terms)
+{
+	struct oracle_end *e = &o->end[end];
+	bool sidr = o->attempt[e->attempt].sidr;
+
+	if (!e->active || e->phase != ORACLE_ASKED)
+		fault(o, end, "RESPONSE in phase %d", e->phase);
+	for (uint32_t i = 0; i < o->ends; i++) {
+		const struct oracle_end *other = &o->end[i];
+
+		if (other->attempt == e->attempt && !other->active && other->decided &&
+		    !other->rejected && same_terms(terms, &other->terms, sidr))
+			e->peer = i;
+	}
+	if (e->peer == ORACLE_NONE)
+		fault(o, end, "RESPONSE that nobody gave");
+	e->phase = sidr ? ORACLE_OVER : ORACLE_ANSWERED;
+	e->over_at = o->now;
+}
+
+static void saw_established(struct oracle *o, uint32_t end)
+{
+	struct oracle_end *e = &o->end[end];
+	const struct oracle_end *client = &o->end[o->attempt[e->attempt].client];
+	bool up = client->phase == ORACLE_UP || client->phase == ORACLE_DOWN ||
+		  (client->released && client->released_in >= ORACLE_UP);
+
+	if (e->active || e->phase != ORACLE_ANSWERED)
+		fault(o, end, "ESTABLISHED in phase %d", e->phase);
+	if (!e->notified && !(up && client->peer == end) && !client->died)
+		fault(o, end, "ESTABLISHED although nobody established");
+	e->phase = ORACLE_UP;
+}
+
+static bool rejection_explained(const struct oracle *o, const struct oracle_end *e, int status)
+{
+	switch (status) {
+	case REJ_CONSUMER:
+		return other_did(o, e, did_refuse);
+	case REJ_TIMEOUT:
+		return other_did(o, e, did_give_up);
+	case REJ_NO_SERVICE: /* some nodes listen late, in the first seconds of a life */
+		return e->active && (crashed(o, e) || e->begun < 5 * SECOND || o->now < 5 * SECOND);
+	case REJ_STALE:
+		return crashed(o, e) || (e->active && other_did(o, e, did_disconnect));
+	default:
+		return false;
+	}
+}
+
+static void saw_rejected(struct oracle *o, uint32_t end, int status)
+{
+	struct oracle_end *e = &o->end[end];
+
+	if (e->phase != ORACLE_ASKED && e->phase != ORACLE_ANSWERED)
+		fault(o, end, "REJECTED in phase %d", e->phase);
+	if (!rejection_explained(o, e, status))
+		fault(o, end, "REJECTED with status %d without a cause", status);
+	e->phase = ORACLE_OVER;
+	e->over_at = o->now;
+}
+
+static void saw_unreachable(struct oracle *o, uint32_t end, int status)
+{
+	struct oracle_end *e = &o->end[end];
+	bool sidr = o->attempt[e->attempt].sidr;
+	enum oracle_phase phase = e->active ? ORACLE_ASKED : ORACLE_ANSWERED;
+	uint64_t least = e->active && !sidr ? REQUEST_NS : REPLY_NS;
+	uint64_t since = e->active ? e->begun : e->accepted_at;
+
+	if (e->phase != phase)
+		fault(o, end, "UNREACHABLE in phase %d", e->phase);
+	else if (status == -ETIMEDOUT && o->now < since + least)
+		fault(o, end, "UNREACHABLE too early");
+	else if (status != -ETIMEDOUT && !(sidr && status == 2 && other_did(o, e, did_refuse)) &&
+		 !(sidr && status == 1 && (crashed(o, e) || e->begun < 5 * SECOND)))
+		fault(o, end, "UNREACHABLE with status %d", status);
+	e->gave_up = true;
+	e->phase = ORACLE_OVER;
+	e->over_at = o->now;
+}
+
+static void saw_disconnected(struct oracle *o, uint32_t end, int status)
+{
+	struct oracle_end *e = &o->end[end];
+	bool may = e->phase == ORACLE_UP || (!e->active && e->phase == ORACLE_ANSWERED);
+
+	if (!may)
+		fault(o, end, "DISCONNECTED in phase %d", e->phase);
+	if (status &&
+	    (status != -ETIMEDOUT || !e->disconnected || o->now < e->disconnected_at + REPLY_NS))
+		fault(o, end, "DISCONNECTED with status %d", status);
+	if (!e->disconnected && !crashed(o, e) && !other_did(o, e, did_end))
+		fault(o, end, "DISCONNECTED although nobody ended it");
+	e->phase = ORACLE_DOWN;
+	e->down_at = o->now;
+	e->over_at = o->now;
+}
+
+static void saw_exit(struct oracle *o, uint32_t end)
+{
+	struct oracle_end *e = &o->end[end];
+
+	if (e->phase != ORACLE_DOWN)
+		fault(o, end, "TIMEWAIT_EXIT in phase %d", e->phase);
+	e->exited = true;
+	e->phase = ORACLE_OVER;
+	e->over_at = o->now;
+}
+
+void oracle_event(struct oracle *o, uint32_t end, enum oracle_event event, int status,
+		  const struct oracle_terms *terms)
+{
+	if (end >= o->ends) {
+		snprintf(o->fault, sizeof(o->fault), "an event of no end");
+		return;
+	}
+	if (o->end[end].released || o->end[end].died)
+		fault(o, end, "event %d after its release", event);
+	switch (event) {
+	case ORACLE_RESPONSE:
+		saw_response(o, end, terms);
+		break;
+	case ORACLE_ESTABLISHED:
+		saw_established(o, end);
+		break;
+	case ORACLE_REJECTED:
+		saw_rejected(o, end, status);
+		break;
+	case ORACLE_UNREACHABLE:
+		saw_unreachable(o, end, status);
+		break;
+	case ORACLE_DISCONNECTED:
+		saw_disconnected(o, end, status);
+		break;
+	case ORACLE_TIMEWAIT_EXIT:
+		saw_exit(o, end);
+		break;
+	}
+}
+
+/* The passive end that an active one must have heard of; ORACLE_NONE: there is none. */
+static uint32_t decided_end(const struct oracle *o, const struct oracle_end *client)
+{
+	for (uint32_t i = 0; i < o->ends; i++) {
+		const struct oracle_end *e = &o->end[i];
+
+		if (e->attempt == client->attempt && !e->active && (e->decided || e->released))
+			return i;
+	}
+	return ORACLE_NONE;
+}
+
+static bool undecided(const struct oracle *o, const struct oracle_end *client)
+{
+	for (uint32_t i = 0; i < o->ends; i++) {
+		const struct oracle_end *e = &o->end[i];
+
+		if (e->attempt == client->attempt && !e->active && !e->decided && !e->released)
+			return true;
+	}
+	return false;
+}
+
+static bool ended_long_ago(const struct oracle *o, const struct oracle_end *e)
+{
+	if (e->phase != ORACLE_UP && e->phase != ORACLE_DOWN &&
+	    !(e->released && e->released_in >= ORACLE_UP))
+		return false;
+	return (e->disconnected && o->now > e->disconnected_at + SETTLED_NS) ||
+	       (e->released && o->now > e->over_at + SETTLED_NS);
+}
+
+static void finish_client(struct oracle *o, uint32_t end)
+{
+	const struct oracle_end *e = &o->end[end];
+
+	if (o->now < e->begun + SETTLED_NS)
+		return;
+	if (e->phase == ORACLE_ASKED && !undecided(o, e))
+		fault(o, end, "neither a response nor a refusal");
+	if (e->gave_up && decided_end(o, e) != ORACLE_NONE)
+		fault(o, end, "UNREACHABLE although end %u answered", decided_end(o, e));
+	if (e->gave_up && decided_end(o, e) == ORACLE_NONE && !undecided(o, e))
+		fault(o, end, "UNREACHABLE although its node was there");
+}
+
+static void finish_pair(struct oracle *o, uint32_t end)
+{
+	const struct oracle_end *client = &o->end[end];
+	const struct oracle_end *server;
+
+	if (client->peer == ORACLE_NONE)
+		return;
+	server = &o->end[client->peer];
+	if (client->phase == ORACLE_UP && !server->released && server->phase != ORACLE_UP)
+		fault(o, client->peer, "phase %d although its peer is established", server->phase);
+	if (ended_long_ago(o, client) && server->phase == ORACLE_UP && !server->released)
+		fault(o, client->peer, "no DISCONNECTED although its peer ended");
+	if (ended_long_ago(o, server) && client->phase == ORACLE_UP && !client->released)
+		fault(o, end, "no DISCONNECTED although its peer ended");
+}
+
+/* Who disconnected has heard so, and that the time of waiting is over. */
+static void finish_disconnect(struct oracle *o, uint32_t end)
+{
+	const struct oracle_end *e = &o->end[end];
+
+	if (!e->disconnected || e->released || o->now < e->disconnected_at + SETTLED_NS)
+		return;
+	if (e->phase == ORACLE_UP || e->phase == ORACLE_ANSWERED)
+		fault(o, end, "no DISCONNECTED after its own disconnect");
+	if (e->phase == ORACLE_DOWN)
+		fault(o, end, "no TIMEWAIT_EXIT after DISCONNECTED");
+}
+
+void oracle_finish(struct oracle *o)
+{
+	for (uint32_t i = 0; i < o->ends; i++) {
+		const struct oracle_end *e = &o->end[i];
+
+		if (e->died)
+			continue;
+		finish_disconnect(o, i);
+		if (!e->active || e->released || o->heavy || crashed(o, e))
+			continue;
+		finish_client(o, i);
+		if (!o->attempt[e->attempt].sidr)
+			finish_pair(o, i);
+	}
+}
