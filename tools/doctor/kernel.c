@@ -24,6 +24,7 @@
 #include "doctor/apart.h"
 #include "doctor/checks.h"
 #include "doctor/finding.h"
+#include "seccomp_mode.h"
 
 #define SECONDS 5
 #define BYTES   (1 << 20)
@@ -141,22 +142,6 @@ static const struct trial {
 	{"/proc/self/mem", try_own_memory, false,
 	 "one-sided operations go through rings, with one copy more"},
 };
-
-/* The line "Seccomp:" of /proc/self/status; 0: no filter, or it cannot be told. */
-static int seccomp_mode(void)
-{
-	FILE *f = fopen("/proc/self/status", "re");
-	char line[128];
-	int mode = 0;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "Seccomp: %d", &mode) == 1)
-			break;
-	}
-	if (f)
-		fclose(f);
-	return mode;
-}
 
 static bool try_one(const struct trial *t, bool filtered)
 {

@@ -3,9 +3,11 @@
 #include "run/namespace_refused.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "seccomp_mode.h"
 
 /* A number in a file; `fallback` where there is none. */
 static long number_in(const char *path, long fallback)
@@ -21,22 +23,6 @@ static long number_in(const char *path, long fallback)
 	return number;
 }
 
-/* /proc/self/status, "Seccomp: 2": a filter decides about system calls. */
-static bool is_filtered(void)
-{
-	FILE *f = fopen("/proc/self/status", "re");
-	char line[256];
-	int mode = 0;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "Seccomp: %d", &mode) == 1)
-			break;
-	}
-	if (f)
-		fclose(f);
-	return mode == 2;
-}
-
 /* The setting that is in the way, or NULL. */
 static const char *setting(int err)
 {
@@ -50,7 +36,7 @@ static const char *setting(int err)
 	if (number_in("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1)
 		return "AppArmor restricts user namespaces (the sysctl kernel.apparmor_restrict_unprivileged_userns is 1; an "
 		       "AppArmor profile of verbatim with the rule \"userns,\" lifts that)";
-	if (is_filtered())
+	if (seccomp_mode() == SECCOMP_MODE_FILTER)
 		return "a seccomp filter forbids namespaces, as those of containers do";
 	return NULL;
 }
