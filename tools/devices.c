@@ -16,6 +16,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "arguments.h"
 #include "commands.h"
 #include "device_file.h"
 #include "host/domain.h"
@@ -207,8 +208,7 @@ int command_devices(int argc, char **argv)
 	int failed = 0;
 	char file_lacking[DEVICE_FILE_PATH] = "";
 
-	argv[-1] = name;
-	if (argp_parse(&argp, argc + 1, argv - 1, 0, NULL, NULL))
+	if (arguments_parse(&argp, name, 0, argc, argv, NULL))
 		return EXIT_FAILURE;
 	list = ibv_get_device_list(&count);
 	if (!list) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The `verbatim` program: picks the command and reads the options they share. */
 #include <argp.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "commands.h"
 #include "config.h"
 #include "own_library.h"
@@ -54,16 +54,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		choice->command = find_command(arg);
 		if (!choice->command)
 			argp_error(state, "no such command: %s", arg);
-		/* The other arguments belong to the command, options included. */
 		choice->argc = state->argc - state->next;
-		choice->argv = state->argv + state->next;
-		state->next = state->argc;
+		choice->argv = arguments_rest(state) + 1;
 		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_usage(state);
-		return EINVAL;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return arguments_needed(key, state);
 	}
 }
 

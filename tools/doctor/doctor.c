@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "arguments.h"
 #include "commands.h"
 #include "doctor/checks.h"
 #include "doctor/finding.h"
@@ -25,7 +26,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return ARGP_ERR_UNKNOWN;
 	/* The arguments that follow are those of the program. */
 	wish->program = arg;
-	state->next = state->argc;
+	(void)arguments_rest(state);
 	return 0;
 }
 
@@ -37,8 +38,7 @@ int command_doctor(int argc, char **argv)
 	struct wish wish = {0};
 	bool works;
 
-	argv[-1] = name;
-	if (argp_parse(&argp, argc + 1, argv - 1, ARGP_IN_ORDER, NULL, &wish))
+	if (arguments_parse(&argp, name, ARGP_IN_ORDER, argc, argv, &wish))
 		return EXIT_FAILURE;
 	check_library();
 	check_interfaces();

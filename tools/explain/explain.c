@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "base/reason.h"
+#include "arguments.h"
 #include "commands.h"
 #include "explain/nearest.h"
 #include "explain/processes.h"
@@ -184,8 +185,7 @@ int command_explain(int argc, char **argv)
 	char *end;
 	long value;
 
-	argv[-1] = name;
-	if (argp_parse(&argp, argc + 1, argv - 1, 0, NULL, &wish))
+	if (arguments_parse(&argp, name, 0, argc, argv, &wish))
 		return EXIT_FAILURE;
 	if (wish.all)
 		return print_all();

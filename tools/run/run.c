@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "commands.h"
 #include "library_dir.h"
 #include "run/descriptors.h"
@@ -87,15 +88,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "no such view: %s", arg);
 		return 0;
 	case ARGP_KEY_ARG:
-		/* The other arguments belong to the program, options included. */
-		run->argv = state->argv + state->next - 1;
-		state->next = state->argc;
+		run->argv = arguments_rest(state);
 		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_usage(state);
-		return EINVAL;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return arguments_needed(key, state);
 	}
 }
 
@@ -189,8 +185,7 @@ int command_run(int argc, char **argv)
 	struct run run = {.view = RUN_VIEW_PRELOAD};
 
 	descriptors_reserve();
-	argv[-1] = name;
-	if (argp_parse(&argp, argc + 1, argv - 1, ARGP_IN_ORDER, NULL, &run) || !run.argv)
+	if (arguments_parse(&argp, name, ARGP_IN_ORDER, argc, argv, &run) || !run.argv)
 		return EXIT_FAILURE;
 	return execute(&run);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* `verbatim view`: writes a view into a directory. */
 #include <argp.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "arguments.h"
 #include "commands.h"
 #include "view/cdi.h"
 #include "view/keeper.h"
@@ -44,11 +44,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_usage(state);
 		wish->dir = arg;
 		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_usage(state);
-		return EINVAL;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return arguments_needed(key, state);
 	}
 }
 
@@ -67,8 +64,7 @@ int command_view(int argc, char **argv)
 	static char name[] = "verbatim view";
 	struct wish wish = {0};
 
-	argv[-1] = name;
-	if (argp_parse(&argp, argc + 1, argv - 1, 0, NULL, &wish))
+	if (arguments_parse(&argp, name, 0, argc, argv, &wish))
 		return EXIT_FAILURE;
 	if (wish.keep)
 		return keeper_run(wish.dir);
