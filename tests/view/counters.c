@@ -4,7 +4,6 @@
  * faults add, those of the network among them (VERBATIM_FAULT); that nothing is lost or counted
  * twice when processes end and their files are added up; that a number never goes back.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include "base/port_counters.h"
 #include "support/check.h"
 #include "support/endpoint.h"
+#include "support/folder.h"
 #include "view/counters_show.h"
 #include "view/counters_sum.h"
 
@@ -207,19 +207,18 @@ static void bad_network(void)
 	EXPECT_EQ(after.rx_errors >= after.rx_icrc, true);
 }
 
+static bool is_of_process(int dir, const char *name)
+{
+	(void)dir;
+	return name[0] >= '0' && name[0] <= '9';
+}
+
 static int process_files(void)
 {
 	char path[PATH_MAX];
-	DIR *dir;
-	int count = 0;
 
 	snprintf(path, sizeof(path), "%s/" VB_COUNTER_FOLDER, view);
-	dir = opendir(path);
-	for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir))
-		count += e->d_name[0] >= '0' && e->d_name[0] <= '9';
-	if (dir)
-		closedir(dir);
-	return count;
+	return folder_count(path, is_of_process);
 }
 
 /* Of the processes of this program only this one lives now. */

@@ -8,7 +8,6 @@
  * links, directories where they list them, a character device that may be opened.
  */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <endian.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,6 +23,7 @@
 #include <infiniband/verbs.h>
 
 #include "support/check.h"
+#include "support/folder.h"
 
 static char top[] = "/tmp/verbatim-tree-XXXXXX";
 
@@ -244,31 +244,19 @@ static void places(const struct ibv_device *device)
 	EXPECT(!access(at("dev/infiniband/%s", device->dev_name), R_OK | W_OK));
 }
 
-static int numbers(const char *path)
+static bool is_number(int dir, const char *name)
 {
-	DIR *dir = opendir(path);
-	int count = 0;
+	int fd = openat(dir, name, O_RDONLY);
+	unsigned long long value;
+	char text[64], line_end = 0;
+	ssize_t n = read(fd, text, sizeof(text) - 1);
 
-	for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
-		unsigned long long value;
-		char line_end = 0;
-		int fd;
-		char text[64];
-		ssize_t n;
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	bool is = sscanf(text, "%llu%c", &value, &line_end) == 2 && line_end == '\n';
 
-		if (e->d_name[0] == '.')
-			continue;
-		count++;
-		fd = openat(dirfd(dir), e->d_name, O_RDONLY);
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-		text[n > 0 ? n : 0] = '\0';
-		EXPECT_SAY(sscanf(text, "%llu%c", &value, &line_end) == 2 && line_end == '\n',
-			   "%s has '%s'", e->d_name, text);
-	}
-	if (dir)
-		closedir(dir);
-	return count;
+	EXPECT_SAY(is, "%s has '%s'", name, text);
+	return is;
 }
 
 static void compare(struct ibv_device *device)
@@ -286,34 +274,18 @@ static void compare(struct ibv_device *device)
 	expect_case("%s: links and folders", device->name);
 	places(device);
 	expect_case("%s: counters are numbers", device->name);
-	EXPECT(numbers(at("sys/class/infiniband/%s/ports/1/counters", device->name)) >= 20);
-	EXPECT(numbers(at("sys/class/infiniband/%s/ports/1/hw_counters", device->name)) >= 20);
+	EXPECT(folder_count(at("sys/class/infiniband/%s/ports/1/counters", device->name),
+			    is_number) >= 20);
+	EXPECT(folder_count(at("sys/class/infiniband/%s/ports/1/hw_counters", device->name),
+			    is_number) >= 20);
 	ibv_close_device(ctx);
 }
 
-static int entries(const char *path)
+/* The class of verbs has a file beside its devices. */
+static bool is_device(int dir, const char *name)
 {
-	DIR *dir = opendir(path);
-	int count = 0;
-
-	for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir))
-		count += e->d_name[0] != '.' && strncmp(e->d_name, "abi_version", 11) != 0;
-	if (dir)
-		closedir(dir);
-	return count;
-}
-
-/* Entries that the machine itself has, of adapters. */
-static int real_entries(void)
-{
-	DIR *dir = opendir("/sys/class/infiniband");
-	int count = 0;
-
-	for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir))
-		count += e->d_name[0] != '.';
-	if (dir)
-		closedir(dir);
-	return count;
+	(void)dir;
+	return strncmp(name, "abi_version", 11) != 0;
 }
 
 /* Written again, nothing is replaced: who has a file open goes on reading the right one. */
@@ -346,7 +318,9 @@ int main(int argc, char **argv)
 	list = ibv_get_device_list(&count);
 	CHECK(list && count > 0);
 	expect_case("as many devices as the list has");
-	EXPECT_EQ(entries(at("sys/class/infiniband")), count + real_entries());
+	/* Beside those that the machine itself has, of adapters. */
+	EXPECT_EQ(folder_count(at("sys/class/infiniband"), is_device),
+		  count + folder_count("/sys/class/infiniband", is_device));
 	EXPECT_FILE(at("sys/class/infiniband_verbs/abi_version"), "6\n");
 	for (int i = 0; i < count; i++)
 		compare(list[i]);
