@@ -6,7 +6,6 @@ nothing else: process, user, groups, rights, terminal, signals, descriptors, the
 reason is said and the program runs with the preloaded view. Prints one TAP line a case; exits 1 when one failed, 77 where no
 namespace can be made."""
 
-import argparse
 import os
 import pty
 import re
@@ -21,7 +20,7 @@ import urllib.request
 sys.dont_write_bytecode = True
 
 from compile import READER, compile_c  # noqa: E402
-from place import Failure, Place, Report, Skip, free_port, skip, users  # noqa: E402
+from place import Failure, Skip, free_port, run_cases, skip  # noqa: E402
 
 VIEW = "--view=namespace"
 STATE = "/sys/class/infiniband/*/ports/1/state"
@@ -245,20 +244,9 @@ CASES = [
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
-    for name in ("--lib", "--verbatim"):
-        parser.add_argument(name, required=True)
-    parser.add_argument("--only")
-    args = parser.parse_args()
     if subprocess.run(["unshare", "--user", "--mount", "true"], capture_output=True, check=False).returncode != 0:
         skip("user and mount namespaces may not be made here (unshare is refused)")
-    report = Report(args.only)
-    for who, ordinary in users()[::-1]:
-        with Place(args.lib, args.verbatim, ordinary) as place:
-            namespace = Namespace(place)
-            for name, case in CASES:
-                report.case(f"{who}: {name}", lambda case=case: case(namespace))
-    return report.end()
+    return run_cases(__doc__, [], lambda place, _: Namespace(place), CASES, lambda *_: True)
 
 
 sys.exit(main())

@@ -2,6 +2,7 @@
 """Where a test of `verbatim run` works: a folder of its own, a runtime directory of its own, the program and its libraries where the
 user of the test can read them, and programs run to their end as that user."""
 
+import argparse
 import contextlib
 import os
 import shutil
@@ -129,6 +130,24 @@ class Place:
 
     def verbatim_run(self, *argv, **more):
         return self.run(self.verbatim, "run", *argv, **more)
+
+
+def run_cases(usage, options, make, cases, goes):
+    """The main function of a test: its options (beside --lib, --verbatim and --only), and each case for each user for which
+    goes(name, ordinary) says so, with what make(place, args) has made. Returns the exit status."""
+    parser = argparse.ArgumentParser(usage=usage)
+    for name in ("--lib", "--verbatim", *options):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--only")
+    args = parser.parse_args()
+    report = Report(args.only)
+    for who, ordinary in users()[::-1]:
+        with Place(args.lib, args.verbatim, ordinary) as place:
+            made = make(place, args)
+            for name, case in cases:
+                if goes(name, ordinary):
+                    report.case(f"{who}: {name}", lambda case=case: case(made))
+    return report.end()
 
 
 def small_tree(folder):

@@ -5,7 +5,6 @@ Promise: `verbatim run` makes any program use this library and see the files of 
 the library lies, with sanitizers, scripts, library paths and copies of the program's own. It leaves process id, exit status and
 descriptors as they are, and says in one line what of a program it cannot reach. Prints one TAP line a case; exits 1 when one failed."""
 
-import argparse
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ import sys
 sys.dont_write_bytecode = True
 
 from compile import GO_NOTE, LISTER, OTHER_LIBRARY, OTHER_VERSIONS, READER, compile_c, elf_head  # noqa: E402
-from place import Failure, Place, Report, Skip, free_port, users  # noqa: E402
+from place import Failure, Skip, free_port, run_cases  # noqa: E402
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 FIRST = "for d in /sys/class/infiniband/*; do test -r $d/ports/1/state && basename $d; done | head -n 1"
@@ -251,21 +250,4 @@ CASES = [
 # What a user's rights make a difference to; the rest runs once.
 EACH = {"the files and the library", "process, descriptors, children", "options", "setuid, setgid, capabilities", "exit status"}
 
-
-def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
-    for name in ("--lib", "--verbatim", "--early"):
-        parser.add_argument(name, required=True)
-    parser.add_argument("--only")
-    args = parser.parse_args()
-    report = Report(args.only)
-    for who, ordinary in users()[::-1]:
-        with Place(args.lib, args.verbatim, ordinary) as place:
-            run = Run(place, args)
-            for name, case in CASES:
-                if ordinary or os.geteuid() != 0 or name in EACH:
-                    report.case(f"{who}: {name}", lambda case=case: case(run))
-    return report.end()
-
-
-sys.exit(main())
+sys.exit(run_cases(__doc__, ["--early"], Run, CASES, lambda name, ordinary: name in EACH or ordinary or os.geteuid() != 0))

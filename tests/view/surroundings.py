@@ -5,7 +5,6 @@ Promise: under `verbatim run` programs run in bad surroundings, too: without /sy
 many and oddly named interfaces, beside a real adapter's files, with few or closed descriptors, in a chroot and under a seccomp filter
 as containers have. What is missing is said in one line, and nothing is left. Prints one TAP line a case; exits 1 when one failed."""
 
-import argparse
 import os
 import re
 import subprocess
@@ -14,7 +13,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from place import AS_ORDINARY, Failure, Place, Report, Skip, free_port, users  # noqa: E402
+from place import Failure, Skip, free_port, run_cases  # noqa: E402
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 # Prints "STATE of DEVICE" from the files, then the devices of the library.
@@ -344,21 +343,4 @@ CASES = [
 # What a user's rights make no difference to.
 ONCE = {"200 interfaces", "odd names of interfaces", "namespaces forbidden by a sysctl"}
 
-
-def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
-    for name in ("--lib", "--verbatim", "--filtered"):
-        parser.add_argument(name, required=True)
-    parser.add_argument("--only")
-    args = parser.parse_args()
-    report = Report(args.only)
-    for who, ordinary in users()[::-1]:
-        with Place(args.lib, args.verbatim, ordinary) as place:
-            surroundings = Surroundings(place, args)
-            for name, case in CASES:
-                if name not in ONCE or not ordinary:
-                    report.case(f"{who}: {name}", lambda case=case: case(surroundings))
-    return report.end()
-
-
-sys.exit(main())
+sys.exit(run_cases(__doc__, ["--filtered"], Surroundings, CASES, lambda name, ordinary: name not in ONCE or not ordinary))
