@@ -75,13 +75,9 @@ void vb_cm_conn_put(struct vb_cm *cm, struct vb_cm_conn *conn)
 
 void vb_cm_conn_timewait(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
-	/* A peer that did not see REP repeats REQ, which must not look like a new one. */
-	bool repeated = !conn->active && !conn->established;
-
 	conn->state = VB_CM_TIMEWAIT;
 	vb_cm_link_remove(&conn->by_qpn);
-	vb_cm_heap_set(&cm->timers, &conn->timer,
-		       now + (repeated ? cm->times.remember : cm->times.timewait));
+	vb_cm_heap_set(&cm->timers, &conn->timer, now + cm->times.timewait);
 }
 
 /* The oldest answer makes room for a new one. */
@@ -143,5 +139,8 @@ void vb_cm_report_plain(struct vb_cm *cm, struct vb_cm_conn *conn, enum vb_cm_ev
 void vb_cm_disconnected(struct vb_cm *cm, struct vb_cm_conn *conn, int status, uint64_t now)
 {
 	vb_cm_conn_timewait(cm, conn, now);
+	/* A peer that did not see REP repeats REQ, which must not look like a new one. */
+	if (!conn->active && !conn->established)
+		vb_cm_heap_set(&cm->timers, &conn->timer, now + cm->times.remember);
 	vb_cm_report_plain(cm, conn, VB_CM_EVENT_DISCONNECTED, status);
 }

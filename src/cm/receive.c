@@ -121,8 +121,11 @@ static void rej_ends_setup(struct vb_cm *cm, struct vb_cm_conn *conn, const stru
 		.path = &conn->path,
 	};
 
-	/* A queue pair that the peer takes for another one's rests for a while (IBA 12.9.8.3.1). */
-	if (event.status == VB_CM_REJ_STALE)
+	/*
+	 * A queue pair that the peer takes for another one's rests for a while (IBA 12.9.8.3.1). At
+	 * the passive side a late copy of REQ must not look like a new one.
+	 */
+	if (event.status == VB_CM_REJ_STALE || !conn->active)
 		vb_cm_conn_timewait(cm, conn, a->now);
 	else
 		vb_cm_conn_idle(cm, conn);

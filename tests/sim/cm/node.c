@@ -108,13 +108,29 @@ void node_listen(struct sim_node *n)
 		world_fault(n->world, "node %u cannot listen", n->number);
 }
 
+/* Half of the lives end in order: each connection has a last word. */
+static void leave(struct sim_node *n)
+{
+	world_trace(n->world, "%c  leaves", 'A' + (int)n->number);
+	for (unsigned int i = 0; i < n->world->oracle.ends; i++) {
+		if (n->world->oracle.end[i].node == n->number && n->world->conn[i])
+			oracle_release(&n->world->oracle, i);
+	}
+	vb_cm_end(&n->cm, n->world->now);
+	if (n->live || n->cm.conns || n->cm.unreads || n->cm.remembered || vb_cm_deadline(&n->cm))
+		world_fault(n->world, "node %u keeps connections after its end", n->number);
+}
+
 void node_crash(struct sim_node *n)
 {
 	struct world *w = n->world;
 
 	if (!n->up)
 		return;
-	world_trace(w, "%c  crashes", 'A' + (int)n->number);
+	if (sim_chance(w, 500))
+		leave(n);
+	else
+		world_trace(w, "%c  crashes", 'A' + (int)n->number);
 	n->up = false;
 	n->life++;
 	for (unsigned int i = 0; i < w->oracle.ends; i++) {

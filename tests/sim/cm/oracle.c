@@ -22,11 +22,12 @@
 #define REJ_STALE      10
 #define REJ_CONSUMER   28
 
-void oracle_start(struct oracle *o, unsigned int attempts, bool heavy)
+void oracle_start(struct oracle *o, unsigned int attempts, bool heavy, bool lossless)
 {
 	memset(o, 0, sizeof(*o));
 	o->attempts = attempts;
 	o->heavy = heavy;
+	o->lossless = lossless;
 }
 
 static void __attribute__((format(printf, 3, 4)))
@@ -153,11 +154,24 @@ static bool same_terms(const struct oracle_terms *a, const struct oracle_terms *
 /* Whether a second request of the attempt may be reported although there was this one. */
 static bool may_repeat(const struct oracle *o, const struct oracle_end *earlier)
 {
-	const struct oracle_end *client = &o->end[o->attempt[earlier->attempt].client];
+	/* The active side went on when it had refused the response of a queue pair from before. */
+	return earlier->stale ||
+	       (earlier->phase == ORACLE_OVER && o->now >= earlier->over_at + REMEMBER_NS);
+}
 
-	if (client->released || client->died || client->phase == ORACLE_OVER)
-		return true; /* a copy that the end of the attempt has overtaken */
-	return earlier->phase == ORACLE_OVER && o->now >= earlier->over_at + REMEMBER_NS;
+/*
+ * Whether the end has a connection with the queue pair that the request is for: the peer has begun
+ * anew then, and must have been told so.
+ */
+static bool has_queue_pair(const struct oracle *o, const struct oracle_end *e, uint32_t attempt,
+			   uint32_t qpn)
+{
+	const struct oracle_attempt *mine = &o->attempt[e->attempt];
+	bool open = e->phase == ORACLE_ASKED || e->phase == ORACLE_ANSWERED ||
+		    (e->phase == ORACLE_UP && !e->disconnected);
+
+	return e->attempt != attempt && open && !e->released && !mine->sidr &&
+	       mine->from == o->attempt[attempt].from && o->end[mine->client].terms.qpn == qpn;
 }
 
 uint32_t oracle_request(struct oracle *o, uint32_t attempt, unsigned int node, unsigned int life,
@@ -174,8 +188,12 @@ uint32_t oracle_request(struct oracle *o, uint32_t attempt, unsigned int node, u
 	for (uint32_t i = 0; i < o->ends; i++) {
 		const struct oracle_end *e = &o->end[i];
 
-		if (e->attempt == attempt && !e->active && e->life == life && !may_repeat(o, e))
+		if (e->active || e->node != node || e->life != life)
+			continue;
+		if (e->attempt == attempt && !may_repeat(o, e))
 			fault(o, i, "the request was reported again");
+		if (!a->sidr && has_queue_pair(o, e, attempt, terms->qpn))
+			fault(o, i, "another connection was begun for its peer's queue pair");
 	}
 	wrong = a->sidr ? terms->data != o->end[a->client].terms.data
 			: !same_terms(terms, &o->end[a->client].terms, false);
@@ -287,8 +305,18 @@ static void saw_rejected(struct oracle *o, uint32_t end, int status)
 		fault(o, end, "REJECTED in phase %d", e->phase);
 	if (!rejection_explained(o, e, status))
 		fault(o, end, "REJECTED with status %d without a cause", status);
+	e->stale = status == REJ_STALE;
 	e->phase = ORACLE_OVER;
 	e->over_at = o->now;
+}
+
+/* Whether the peer's program ended its connect so late that the response still met a refusal. */
+static bool told_in_time(const struct oracle *o, const struct oracle_end *e)
+{
+	const struct oracle_end *client = &o->end[o->attempt[e->attempt].client];
+
+	return client->released && client->released_in < ORACLE_OVER &&
+	       e->accepted_at + SECOND < client->over_at + REMEMBER_NS;
 }
 
 static void saw_unreachable(struct oracle *o, uint32_t end, int status)
@@ -306,9 +334,25 @@ static void saw_unreachable(struct oracle *o, uint32_t end, int status)
 	else if (status != -ETIMEDOUT && !(sidr && status == 2 && other_did(o, e, did_refuse)) &&
 		 !(sidr && status == 1 && (crashed(o, e) || e->begun < 5 * SECOND)))
 		fault(o, end, "UNREACHABLE with status %d", status);
+	if (!e->active && o->lossless && !crashed(o, e) && told_in_time(o, e))
+		fault(o, end, "UNREACHABLE although its peer was there to reject");
 	e->gave_up = true;
 	e->phase = ORACLE_OVER;
 	e->over_at = o->now;
+}
+
+static bool peer_ended_before(const struct oracle *o, const struct oracle_end *of, uint64_t ns)
+{
+	for (uint32_t i = 0; i < o->ends; i++) {
+		const struct oracle_end *e = &o->end[i];
+
+		if (e->attempt != of->attempt || e->active == of->active)
+			continue;
+		if ((e->disconnected && e->disconnected_at + ns < o->now) ||
+		    (e->released && e->over_at + ns < o->now))
+			return true;
+	}
+	return false;
 }
 
 static void saw_disconnected(struct oracle *o, uint32_t end, int status)
@@ -321,6 +365,8 @@ static void saw_disconnected(struct oracle *o, uint32_t end, int status)
 	if (status &&
 	    (status != -ETIMEDOUT || !e->disconnected || o->now < e->disconnected_at + REPLY_NS))
 		fault(o, end, "DISCONNECTED with status %d", status);
+	if (status && !o->heavy && !crashed(o, e) && peer_ended_before(o, e, 60 * SECOND))
+		fault(o, end, "DISCONNECTED by time although its peer disconnected");
 	if (!e->disconnected && !crashed(o, e) && !other_did(o, e, did_end))
 		fault(o, end, "DISCONNECTED although nobody ended it");
 	e->phase = ORACLE_DOWN;

@@ -47,6 +47,7 @@ struct oracle_end {
 	bool released;
 	bool died; /* its node crashed */
 	bool gave_up;
+	bool stale;  /* rejected because the peer knew its queue pair from another life */
 	bool exited; /* TIMEWAIT_EXIT */
 	enum oracle_phase released_in;
 	uint64_t begun, accepted_at, disconnected_at, down_at, over_at;
@@ -73,7 +74,8 @@ enum oracle_event {
 
 struct oracle {
 	uint64_t now;
-	bool heavy;
+	bool heavy;            /* so much is lost that tries may run out */
+	bool lossless;         /* nothing is lost */
 	unsigned int lives[3]; /* of the nodes */
 	struct oracle_attempt attempt[ORACLE_ATTEMPTS];
 	struct oracle_end end[ORACLE_ENDS];
@@ -81,7 +83,7 @@ struct oracle {
 	char fault[400];
 };
 
-void oracle_start(struct oracle *o, unsigned int attempts, bool heavy);
+void oracle_start(struct oracle *o, unsigned int attempts, bool heavy, bool lossless);
 
 /* Calls of programs that succeeded. */
 uint32_t oracle_connect(struct oracle *o, uint32_t attempt, unsigned int life,

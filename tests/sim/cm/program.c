@@ -261,7 +261,7 @@ static bool requested(struct sim_node *n, struct vb_cm_conn *conn, const struct 
 {
 	const struct oracle_terms terms = terms_of(event);
 	struct world *w = n->world;
-	uint64_t think = sim_chance(w, 50) ? 150 * SIM_SECOND : 3 * SIM_SECOND;
+	uint64_t think = sim_time(w, 3 * SIM_SECOND);
 	uint64_t reading;
 	uint32_t end;
 
@@ -273,9 +273,11 @@ static bool requested(struct sim_node *n, struct vb_cm_conn *conn, const struct 
 	if (end == ORACLE_NONE)
 		return false;
 	set_end(w, conn, end);
+	if (sim_chance(w, 50)) /* long enough for MRAs */
+		think = sim_random(w) % (150 * SIM_SECOND);
 	reading = sim_time(w, SIM_SECOND);
 	world_schedule(w, SIM_ACT, reading, end, ACT_TAKE);
-	world_schedule(w, SIM_ACT, reading + sim_time(w, think), end, ACT_DECIDE);
+	world_schedule(w, SIM_ACT, reading + think, end, ACT_DECIDE);
 	if (sim_chance(w, w->config.releases))
 		act_later(w, end, ACT_RELEASE, 60 * SIM_SECOND);
 	return true;

@@ -201,7 +201,7 @@ bool world_run(struct world *w, uint64_t seed, bool trace)
 	w->now = SIM_SECOND;
 	w->trace = trace;
 	plan_choose(w, seed);
-	oracle_start(&w->oracle, w->config.attempts, w->config.heavy);
+	oracle_start(&w->oracle, w->config.attempts, w->config.heavy, !w->config.loss);
 	for (unsigned int i = 0; i < w->config.nodes; i++) {
 		w->node[i].world = w;
 		w->node[i].number = i;

@@ -215,7 +215,7 @@ static void who_gives_up_is_found_by_its_guid(void **state)
 	assert_int_equal(conn->state, VB_CM_REP_SENT);
 	vb_put64(m.rej.info, STAND_PEER);
 	stand_arrive(s, &m);
-	assert_int_equal(conn->state, VB_CM_IDLE);
+	assert_int_equal(conn->state, VB_CM_TIMEWAIT);
 	assert_int_equal(stand_event(s)->event.type, VB_CM_EVENT_REJECTED);
 	assert_int_equal(stand_event(s)->event.status, VB_CM_REJ_TIMEOUT);
 	stand_free(s);

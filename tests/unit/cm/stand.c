@@ -428,6 +428,7 @@ static struct vb_cm_conn *setup_in(struct stand *s, enum vb_cm_state state, bool
 	default: /* IDLE */
 		conn = setup_in(s, active ? VB_CM_REQ_SENT : VB_CM_REQ_RCVD, active);
 		answer(s, conn, VB_CM_REJ);
+		stand_pass(s, 3 * SECOND); /* the passive side waits for late copies */
 		return conn;
 	}
 }
