@@ -13,11 +13,17 @@
 
 #include <stdbool.h>
 
+#include "base/export.h"
+
 /* clang-format off */
 #define VB_LOCK_ORDERS(X) \
 	X(NONE,          "a lock without a place in the order: not watched") \
 	X(CONSUME,       "a completion queue's iteration: held between two calls of the program") \
 	X(POST,          "a send queue's building: held between two calls of the program") \
+	X(CM_OPEN,       "opening the connection manager") \
+	X(CM_CORE,       "the core of the connection manager") \
+	X(CM_ID,         "one id of the connection manager") \
+	X(CM_DEVICES,    "the devices that the connection manager has open") \
 	X(REGION,        "ibv_rereg_mr(3) of one region") \
 	X(THREAD_DOMAIN, "making the engine of a thread domain") \
 	X(XRC_DOMAINS,   "the XRC domains that the process has open") \
@@ -67,10 +73,10 @@ enum vb_lock_order {
 
 #ifdef VB_CHECK_LOCKS
 /* Before a thread waits for a lock; when it has it; when it lets go of it. lock_check.c. */
-void vb_lock_check_wait(const void *lock, enum vb_lock_order order);
-void vb_lock_check_taken(const void *lock, enum vb_lock_order order);
-void vb_lock_check_released(const void *lock);
-void vb_lock_check_held(const void *lock, const char *function);
+VB_SHARED void vb_lock_check_wait(const void *lock, enum vb_lock_order order);
+VB_SHARED void vb_lock_check_taken(const void *lock, enum vb_lock_order order);
+VB_SHARED void vb_lock_check_released(const void *lock);
+VB_SHARED void vb_lock_check_held(const void *lock, const char *function);
 /* Aborts unless the calling thread holds the lock. */
 #define vb_lock_assert_held(lock) vb_lock_check_held((lock), __func__)
 #else

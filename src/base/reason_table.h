@@ -526,7 +526,31 @@
 	  "Nothing has to be done: the peer sends them again. Look for a host that floods this one.") \
 	X(0x823, PORT_BOUND, "the port of the port space is bound by another connection id", \
 	  "Another id, perhaps of another process of this user, has bound or listens on the port.", \
-	  "Choose another port, end the other program, or set RDMA_OPTION_ID_REUSEADDR on both.")
+	  "Choose another port, end the other program, or set RDMA_OPTION_ID_REUSEADDR on both.") \
+	/* 0x9xx: calls of the communication manager (librdmacm) */ \
+	X(0x901, CMA_STATE, "the id is not in the state that the call needs", \
+	  "The calls were made in another order than bind, resolve address, resolve route, connect; " \
+	  "or before the event of the call before.", \
+	  "Wait for the event of each call, and compare the order with `man rdma_cm`.") \
+	X(0x902, CMA_ADDRESS, "the address cannot be used for this", \
+	  "It is no address of this host, of another family than the id's, or a link-local IPv6 " \
+	  "address without its interface (sin6_scope_id).", \
+	  "Compare it with `ip address`; write a link-local address as fe80::1%eth0.") \
+	X(0x903, CMA_NO_DEVICE, "the address belongs to an interface without a device", \
+	  "The route leads over an interface that is down, excluded by VERBATIM_DEVICES, or has no " \
+	  "device, as lo may have none.", \
+	  "Look at `verbatim devices` and `ip route get ADDRESS`, and use an address of a device.") \
+	X(0x904, CMA_PORT, "the port cannot be had", \
+	  "Another id is bound to it in this port space (EADDRINUSE; EADDRNOTAVAIL where one of the " \
+	  "two is bound to all addresses), or it is below 1024 (EACCES).", \
+	  "Choose another port, end the other program, or set RDMA_OPTION_ID_REUSEADDR on both ids.") \
+	X(0x905, CMA_ROUTE, "there is no route to the address", \
+	  "The routing table has no entry for the destination.", \
+	  "Try `ip route get ADDRESS`, and check the address and the interface's network mask.") \
+	X(0x906, CMA_OPTION, "the option is unknown or does not take this value", \
+	  "The level, the name or the length of rdma_set_option() is wrong, or the option does not " \
+	  "go with the type of the id.", \
+	  "Compare them with `man rdma_set_option`.")
 /* clang-format on */
 
 #endif

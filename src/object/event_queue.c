@@ -67,6 +67,17 @@ void vb_event_queue_close(struct vb_event_queue *q)
 	vb_sys_close(fd);
 }
 
+void vb_event_queue_shut(struct vb_event_queue *q)
+{
+	int fd;
+
+	vb_mutex_take(&q->lock, VB_ORDER_EVENT_QUEUE);
+	fd = atomic_exchange(&q->fd, -1);
+	vb_mutex_release(&q->lock);
+	if (vb_file_is(fd, &q->id))
+		vb_sys_close(fd);
+}
+
 void vb_event_queue_fini(struct vb_event_queue *q)
 {
 	vb_event_queue_close(q);

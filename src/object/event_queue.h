@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/export.h"
 #include "process/descriptor.h"
 
 struct vb_event_node {
@@ -35,29 +36,35 @@ struct vb_event_queue {
 	struct vb_event_node head; /* circular */
 };
 
-int vb_event_queue_init(struct vb_event_queue *q);
-void vb_event_queue_fini(struct vb_event_queue *q);
+VB_SHARED int vb_event_queue_init(struct vb_event_queue *q);
+VB_SHARED void vb_event_queue_fini(struct vb_event_queue *q);
 
 /*
  * Closes the descriptor only. Later events vanish. Threads that wait in vb_event_queue_take()
  * return -EBADF; the call waits for them (close(2) does not wake a thread that is blocked in
  * read(2)).
  */
-void vb_event_queue_close(struct vb_event_queue *q);
+VB_SHARED void vb_event_queue_close(struct vb_event_queue *q);
+
+/*
+ * The same without waking anybody: threads that wait go on waiting, as they do when another library
+ * closes a descriptor. The queue must last as long as they do.
+ */
+VB_SHARED void vb_event_queue_shut(struct vb_event_queue *q);
 
 /* One more occurrence of the node's event. Never blocks, never fails. Thread-safe. */
-void vb_event_queue_raise(struct vb_event_queue *q, struct vb_event_node *node);
+VB_SHARED void vb_event_queue_raise(struct vb_event_queue *q, struct vb_event_node *node);
 
 /*
  * Fetches the oldest event into *copy (type, object). Blocks as read(2) on the descriptor does:
  * -EAGAIN, -EINTR.
  */
-int vb_event_queue_take(struct vb_event_queue *q, struct vb_event_node *copy);
+VB_SHARED int vb_event_queue_take(struct vb_event_queue *q, struct vb_event_node *copy);
 
 /*
  * Drops the pending events of the node and their share of the descriptor's value. Afterwards
  * *node->got does not change.
  */
-void vb_event_queue_drop(struct vb_event_queue *q, struct vb_event_node *node);
+VB_SHARED void vb_event_queue_drop(struct vb_event_queue *q, struct vb_event_node *node);
 
 #endif
