@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Events. Each is an allocation of its own that the program holds from rdma_get_cm_event(3) to
+ * rdma_ack_cm_event(3), and is listed by the id that it counts against: the listening id for
+ * CONNECT_REQUEST, its own id else.
+ *
+ * Everything asynchronous ends in vb_cma_event_post(). It may be called from any thread, and calls
+ * nothing of the program.
+ */
+#ifndef VB_RDMACM_EVENT_H
+#define VB_RDMACM_EVENT_H
+
+#include <stdint.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "object/event_queue.h"
+
+#define VB_CMA_PRIVATE_BYTES 256u
+
+struct vb_cma_id;
+
+struct vb_cma_event {
+	struct rdma_cm_event pub;
+	struct vb_event_node node; /* in the queue of the channel */
+	uint32_t taken;            /* 1: rdma_get_cm_event() has it; written by the queue */
+	struct vb_cma_id *counted;
+	struct vb_cma_event *next, **place; /* of counted's events, under its lock */
+	uint8_t private_data[VB_CMA_PRIVATE_BYTES];
+	/*
+	 * Runs in rdma_get_cm_event() before the program has the event, in the program's thread and
+	 * without a lock: what has to wait for the program to look. False: the event is for nobody,
+	 * and is acknowledged at once. NULL: nothing to do.
+	 */
+	bool (*arrive)(struct vb_cma_event *event);
+};
+
+static inline struct vb_cma_event *vb_cma_event_of(struct rdma_cm_event *event)
+{
+	return (struct vb_cma_event *)(void *)event;
+}
+
+/* An event about `id`, all zero beside; NULL: no memory. */
+struct vb_cma_event *vb_cma_event_alloc(struct vb_cma_id *id, enum rdma_cm_event_type type,
+					int status);
+
+/*
+ * Queues the event; it belongs to the program from now on. The caller holds counted's lock, or
+ * calls vb_cma_event_post(), which takes it.
+ */
+void vb_cma_event_post_locked(struct vb_cma_id *counted, struct vb_cma_event *event);
+void vb_cma_event_post(struct vb_cma_id *counted, struct vb_cma_event *event);
+
+/*
+ * Takes the id's unread events off its channel and returns them, linked by `next`. Those that the
+ * program has stay listed.
+ */
+struct vb_cma_event *vb_cma_event_withdraw(struct vb_cma_id *id);
+
+/* Returns when the program has acknowledged every event of the id that it has. No lock is held. */
+void vb_cma_event_wait_acks(struct vb_cma_id *id);
+
+void vb_cma_event_ack(struct vb_cma_event *event);
+
+#endif
