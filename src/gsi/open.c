@@ -2,8 +2,10 @@
 /* The GSI of the process: opening it; its end; a fork. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fork.h"
 #include "base/lock.h"
+#include "base/sys.h"
 #include "engine/engine.h"
 #include "gsi/private.h"
 #include "process/process.h"
@@ -12,6 +14,9 @@
 #define ARRIVED_MOST  1024u
 #define KEPT_MOST     1024u
 #define RECEIVED_MOST 512u
+/* The longest time for which the end of the process waits for what it has to bring. */
+#define EXIT_NS       100000000ull
+#define EXIT_LOOK_NS  200000l
 
 struct vb_gsi vb_gsi = {.opening = PTHREAD_MUTEX_INITIALIZER};
 
@@ -49,11 +54,19 @@ int vb_gsi_open(const struct vb_gsi_events *events, struct vb_gsi_identity *iden
 	return err;
 }
 
-/* exit(3): listeners vanish at once; after another end the others find that out. */
+/*
+ * exit(3). The progress thread brings the last words of connections to processes with which contact
+ * is being made. Listeners vanish at once; after another end the others find that out.
+ */
 static void at_exit(void)
 {
-	if (atomic_load(&vb_gsi.number))
-		vb_gsi_number_drop();
+	uint64_t until = vb_clock_ns() + EXIT_NS;
+
+	if (!atomic_load(&vb_gsi.number))
+		return;
+	while (vb_mad_queue_count(&vb_gsi.kept) && vb_clock_ns() < until)
+		vb_sys_nanosleep(&(struct timespec){0, EXIT_LOOK_NS});
+	vb_gsi_number_drop();
 }
 
 static void queues_init(void)

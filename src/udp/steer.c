@@ -26,6 +26,7 @@
 #define AT_NUMBER    4u
 /* A packet with a MAD: behind BTH and DETH; the attribute, and the first two words of its body. */
 #define MAD_PACKET   (20u + VB_MAD_BYTES + 4u)
+#define AT_PSN       8u /* with the AckReq bit and seven reserved ones */
 #define AT_ATTRIBUTE (20u + 16u)
 #define AT_FIRST_ID  (20u + VB_MAD_HEADER_BYTES)
 #define AT_SECOND_ID (AT_FIRST_ID + 4u)
@@ -74,24 +75,41 @@ static void put_tree(struct program *p, const struct vb_steer_entry *entry, uint
 	put_tree(p, entry + left, count - left);
 }
 
+/* How many places are known. */
+static uint32_t places_of(const struct vb_steer_entry *entry, uint32_t count)
+{
+	uint32_t places = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (entry[i].place >= places)
+			places = entry[i].place + 1;
+	}
+	return places;
+}
+
 /*
  * For queue pair 1: a datagram of the connection manager names its process by the upper bits of its
- * receiver's communication id. What has none (requests), or is too short, is spread by its flow.
- * Leaves the block, shifted as in a queue pair number.
+ * receiver's communication id. Requests have none. Any process may get them, and they are sent
+ * again with another PSN if there is no answer: so they go to one after the other, and a process
+ * that stands still holds up no connection for long. Leaves the block, shifted as in a queue pair
+ * number.
  */
-static void put_services(struct program *p)
+static void put_services(struct program *p, uint32_t places)
 {
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 12, VB_QPN_SERVICES);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 15, VB_QPN_SERVICES);
 	put(p, BPF_LD | BPF_W | BPF_LEN, 0, 0, 0);
 	put(p, BPF_JMP | BPF_JGE | BPF_K, 1, 0, MAD_PACKET);
 	put(p, BPF_RET | BPF_K, 0, 0, NOWHERE);
 	put(p, BPF_LD | BPF_H | BPF_ABS, 0, 0, AT_ATTRIBUTE);
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, 5, 0, VB_CM_SIDR_REP);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, 8, 0, VB_CM_SIDR_REP);
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, 3, 0, VB_CM_REQ);
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, 2, 0, VB_CM_SIDR_REQ);
 	put(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, AT_SECOND_ID);
-	put(p, BPF_JMP | BPF_JA, 0, 0, 2);
-	put(p, BPF_RET | BPF_K, 0, 0, NOWHERE);
+	put(p, BPF_JMP | BPF_JA, 0, 0, 5);
+	put(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, AT_PSN);
+	put(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, VB_QPN_MASK);
+	put(p, BPF_ALU | BPF_MOD | BPF_K, 0, 0, places ? places : 1);
+	put(p, BPF_RET | BPF_A, 0, 0, 0);
 	put(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, AT_FIRST_ID);
 	put(p, BPF_ALU | BPF_RSH | BPF_K, 0, 0, ID_SHIFT);
 }
@@ -104,7 +122,7 @@ static void program_make(struct program *p, const struct vb_steer_entry *entry, 
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0);
 	put(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, AT_PLACE);
 	put(p, BPF_RET | BPF_A, 0, 0, 0);
-	put_services(p);
+	put_services(p, places_of(entry, count));
 	put(p, BPF_ALU | BPF_RSH | BPF_K, 0, 0, VB_STEER_BLOCK_BITS);
 	if (count)
 		put_tree(p, entry, count);

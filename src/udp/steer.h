@@ -2,8 +2,8 @@
 /*
  * Which of the sockets that share the port gets a packet. A classic BPF program of the whole group
  * (SO_ATTACH_REUSEPORT_CBPF, socket(7)) maps the block of the destination queue pair number to a
- * place in the group; of datagrams for queue pair 1, the block of the communication id that they
- * name.
+ * place in the group. Of datagrams for queue pair 1 it takes the block of the communication id that
+ * they name; those that name none go to the places in turn.
  *
  * The kernel does not tell a socket its place, and places change: a new socket comes last, and when
  * a socket is closed the last one takes its place. A process therefore asks for its own place by

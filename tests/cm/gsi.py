@@ -99,6 +99,9 @@ class Tests:
         self.case("a flood of packets that are none", self.flood_garbage)
         self.case("fork: the child has no GSI until it opens its own", self.fork)
         self.case("deadlines and kicks", self.deadlines)
+        self.case("last words before exit", self.last_words)
+        self.case("another host's request is sent again: a process with the port stands still", self.others_still)
+        self.case("two hosts, link-local addresses", self.link_local)
         self.case("two hundred processes", self.crowd)
 
     def pair(self, host):
@@ -406,6 +409,35 @@ class Tests:
             agent.must("due", milliseconds)
             want(agent.answer() == "due", "no deadline")
             want(time.monotonic() - began >= milliseconds / 1000, "too early")
+
+    def last_words(self):
+        for host in (0, 1):
+            server, client = self.pair(host)
+            client.send(hosts.IPV4[host], hosts.IPV4[0], "DREQ", client.id(), server.id())
+            client.quit()
+            server.get("DREQ", client.id())
+
+    def others_still(self):
+        """Processes that hold the port stand still, and get some of the requests; one that is sent again comes to another one."""
+        server, client = self.pair(1)
+        still = [self.agent(0, opened=False) for _ in range(2)]
+        for agent in still:
+            agent.must("verbs", hosts.DEVICE)
+            agent.stop()
+        port = server.listen(7174)
+        for number in range(20):
+            for _ in range(8):
+                client.send(hosts.IPV4[1], hosts.IPV4[0], "REQ", client.id(number), port=port)
+                if self.found(server, client.id(number), 0.1):
+                    break
+            else:
+                raise Failure("a request arrives never")
+
+    def link_local(self):
+        addresses = [self.nets.link_local(host) for host in (0, 1)]
+        server, client = self.pair(1)
+        port = server.listen(7174, "::")
+        self.talk(server, client, *addresses, port, "wire")
 
     def crowd(self):
         server = self.agent(0)

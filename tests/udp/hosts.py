@@ -73,6 +73,17 @@ class Hosts:
     def ip(self, host, *words):
         subprocess.run([*self.enter[host], tool("ip"), *words], check=True)
 
+    def link_local(self, host):
+        """The link-local address of a host, once the kernel has found that it is the only one."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            out = subprocess.run([*self.enter[host], tool("ip"), "-6", "-o", "addr", "show", "dev", INTERFACE, "scope", "link"],
+                                 capture_output=True, text=True, check=True).stdout
+            if "inet6" in out and "tentative" not in out:
+                return out.split("inet6")[1].split("/")[0].strip()
+            time.sleep(0.01)
+        raise RuntimeError(f"host {host} has no link-local address")
+
     def set_mtu(self, mtu):
         for host in (0, 1):
             self.ip(host, "link", "set", INTERFACE, "mtu", str(mtu), "up")

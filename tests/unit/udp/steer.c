@@ -71,12 +71,16 @@ static void send_to(bool ipv4, uint32_t qpn)
 	send_bytes(ipv4, qpn, (uint16_t)(qpn >> 8), packet, sizeof(packet));
 }
 
+/* Of the next datagram, as the packet has it. */
+static uint32_t mad_psn;
+
 /* A datagram for queue pair 1 with these ids in front. */
 static void send_mad(bool ipv4, uint16_t port, uint8_t attribute, uint32_t first, uint32_t second,
 		     size_t bytes)
 {
 	uint8_t packet[280] = {0x64};
 
+	memcpy(packet + 8, &mad_psn, sizeof(mad_psn));
 	packet[37] = attribute;
 	first = htonl(first);
 	second = htonl(second);
@@ -132,7 +136,7 @@ static void test_steered(void **state)
 	}
 }
 
-/* Messages that name their receiver's id go to its process; others go where their flow goes. */
+/* Messages that name their receiver's id go to its process; requests go to all in turn. */
 static void test_services(void **state)
 {
 	static const uint8_t answers[] = {0x11, 0x12, 0x13, 0x14, 0x15, 0x16};
@@ -155,18 +159,17 @@ static void test_services(void **state)
 		send_mad(true, port++, 0x18, id, other, 280);
 		assert_int_equal(receivers(), 1u << entry[i].place);
 	}
-	/* Of one flow, whatever the ids are. */
+	/* Requests go to one after the other, by their PSN. */
 	for (size_t k = 0; k < sizeof(requests); k++) {
-		uint32_t got;
-
-		send_mad(true, 60000, requests[k], entry[0].block << 18, entry[1].block << 18, 280);
-		got = receivers();
-		assert_int_not_equal(got, 0);
-		send_mad(true, 60000, requests[k], entry[2].block << 18, entry[3].block << 18, 280);
-		assert_int_equal(receivers(), got);
-		send_mad(true, 60000, 0x12, entry[2].block << 18, 0, 280);
-		assert_int_equal(receivers(), got);
+		for (uint32_t i = 0; i < 3 * MEMBERS; i++) {
+			mad_psn = htonl(0x80fffff0u + i);
+			send_mad(true, 60000, requests[k], entry[0].block << 18,
+				 entry[1].block << 18, 280);
+			assert_int_equal(receivers(), 1u << ((0xfffff0 + i) % 0x1000000 % MEMBERS));
+		}
 	}
+	send_mad(true, 60000, 0x12, entry[2].block << 18, 0, 280); /* no process has block 0 */
+	assert_int_not_equal(receivers(), 0);
 	/* Too short for a message: nothing is read behind its end. */
 	for (size_t bytes = 24; bytes < 280; bytes += 16) {
 		send_mad(true, port++, 0x15, entry[1].block << 18, entry[0].block << 18, bytes);
