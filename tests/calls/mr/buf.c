@@ -5,6 +5,7 @@
  */
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
@@ -306,6 +307,31 @@ static void handles(void)
 	}
 }
 
+static void limit_descriptors(rlim_t limit)
+{
+	struct rlimit wish;
+
+	CHECK_ZERO(getrlimit(RLIMIT_NOFILE, &wish));
+	wish.rlim_cur = limit;
+	CHECK_ZERO(setrlimit(RLIMIT_NOFILE, &wish));
+}
+
+/* Without a number for the maker of dma-bufs, or for the dma-buf that it makes. */
+static void no_descriptor(struct ibv_dm *dm, bool possible)
+{
+	struct rlimit before;
+	int lowest = dup(STDIN_FILENO);
+
+	CHECK(lowest >= 0 && !getrlimit(RLIMIT_NOFILE, &before));
+	close(lowest);
+	for (rlim_t room = 0; room <= possible; room++) {
+		expect_case("a dma-buf with %d descriptors", (int)room);
+		limit_descriptors((rlim_t)lowest + room);
+		EXPECT_MINUS1(ibv_dm_export_dmabuf_fd(dm), EMFILE);
+		limit_descriptors(before.rlim_cur);
+	}
+}
+
 /*
  * Where the system lets this user make a dma-buf it shows the same bytes; elsewhere the answer says
  * that there is none.
@@ -337,6 +363,7 @@ static void dma_bufs(void)
 		close(fd);
 	}
 	EXPECT_MINUS1(ibv_dm_export_dmabuf_fd(NULL), EINVAL);
+	no_descriptor(dm, possible);
 	expect_case("a buffer as a dma-buf");
 	if (!possible) {
 		EXPECT_MINUS1(ibv_export_buf_dmabuf_fd(buf), ENODATA);
