@@ -66,10 +66,11 @@ def identity(path):
 
 
 def remove(path, trash):
-    """At once, as rm -r can when nobody is quicker."""
+    """At once, as rm -r can when nobody is quicker. A keeper that is just writing has the folder open, and may make a file in it after
+    it was emptied."""
     place = os.path.join(trash, f"removed-{time.monotonic_ns()}")
     os.rename(path, place)
-    shutil.rmtree(place)
+    wait(f"the end of {place}", lambda: shutil.rmtree(place, ignore_errors=True) or not os.path.exists(place))
 
 
 class View:
