@@ -109,7 +109,8 @@ class Place:
         if preload is not None:
             argv = ["env", f"LD_PRELOAD={preload}", *argv]
         return subprocess.Popen([*self.prefix, *argv], env=merged,
-                                **{"start_new_session": True, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+                                # The folder that this test was started in may be closed to another user.
+                                **{"cwd": self.dir, "start_new_session": True, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
                                    "stderr": subprocess.PIPE, "text": True,
                                    "errors": "replace", **more})
 

@@ -139,7 +139,7 @@ class Run:
             pingpong = f"ibv_rc_pingpong -d {device} -g 0 -n 100 -s 4096 -p {free_port()}"
             listens = f"grep -qE ':{int(pingpong.split()[-1]):04X} [0-9A-F]*:0000 0A' /proc/net/tcp /proc/net/tcp6"
             script = f"{pingpong} >&2 & until {listens}; do kill -0 $! || exit 1; sleep 0.01; done; " \
-                     f"{pingpong} localhost >&2; wait; {reader}"
+                     f"{pingpong} 127.0.0.1 >&2; wait; {reader}"
             words = self.run("bash", "-c", script, folder)[0]
             # A busy machine may have something sent twice.
             if not 204800 <= int(words) < 2 * 204800:

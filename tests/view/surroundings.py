@@ -31,7 +31,7 @@ until grep -qE "^ *[0-9]+: [0-9A-F]*:$(printf %04X $PORT) [0-9A-F]*:0000 0A" /pr
     kill -0 $server || exit 1
     sleep 0.02
 done
-ibv_rc_pingpong -g 0 -c -n 50 -p $PORT localhost > $OUT.2 2>&1 && wait $server && echo transferred
+ibv_rc_pingpong -g 0 -c -n 50 -p $PORT 127.0.0.1 > $OUT.2 2>&1 && wait $server && echo transferred
 """
 ODD_NAMES = ["a.b-c_d", "-dash", "a,b", "$HOME", "a\\b", "a'b", 'a"b', "!x", "x*y", "q?[z]", "{br,ace}", "~", "\u00e4\u4e2d", "&;|", "#1"]
 
@@ -68,8 +68,8 @@ class Surroundings:
         merged = {key: value for key, value in {**self.place.env, **(env or {})}.items() if value is not None}
         if subprocess.run(["unshare", *flags, "true"], capture_output=True, check=False).returncode != 0:
             raise Skip("namespaces may not be made here")
-        run = subprocess.run(["unshare", *flags, "sh", "-c", script, "sh", *self.place.prefix, *argv], env=merged, stdin=subprocess.DEVNULL,
-                             capture_output=True, text=True, errors="replace", timeout=timeout, check=False)
+        run = subprocess.run(["unshare", *flags, "sh", "-c", script, "sh", *self.place.prefix, *argv], env=merged, cwd=self.place.dir,
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout, check=False)
         if code is not None and run.returncode != code:
             raise Failure(f"{argv}: exit status {run.returncode}\n{run.stdout}{run.stderr}")
         return run.stdout, run.stderr
@@ -229,7 +229,7 @@ print(devices("libibverbs.so.1"), devices(sys.argv[1] + "/libibverbs.so.1"), dev
         server = self.place.start([verbatim, "run", *argv])
         try:
             for _ in range(1000):
-                out, err = self.place.verbatim_run(*argv, "localhost", code=None)
+                out, err = self.place.verbatim_run(*argv, "127.0.0.1", code=None)
                 if "Couldn't connect" not in err or server.poll() is not None:
                     break
                 time.sleep(0.02)
