@@ -29,6 +29,8 @@ roots_possible() {
 bootstrap() {
 	debootstrap --variant=minbase --include="$3" "$1" "$2" "$mirror" >"$2.log" 2>&1 ||
 		{ tail -n 20 "$2.log" >&2; fail "debootstrap $1"; }
+	# An installer and each container engine write it.
+	printf '127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n' >"$2/etc/hosts"
 }
 
 # enter [--alone] ROOT COMMAND...: runs a command with the new root as the root of a mount namespace of its own (in a chroot(2) the
@@ -55,6 +57,7 @@ enter() {
 		mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
 		ln -s pts/ptmx "$root/dev/ptmx"
 		ln -s /proc/self/fd "$root/dev/fd"
+		for number in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${number%:*}" "$root/dev/${number#*:}"; done
 		mount -t tmpfs -o mode=1777 tmp "$root/tmp"
 		mount -t tmpfs -o mode=755 run "$root/run"
 		cd "$root"
