@@ -2,7 +2,7 @@
 /*
  * The input of the targets. decode: the payload of one UDP datagram. responder: a head that
  * describes the queue pair, then records, each of four bytes and as many bytes of packet as they
- * say.
+ * say. cm: records as well (cm_input.h).
  */
 #ifndef TESTS_FUZZ_INPUT_H
 #define TESTS_FUZZ_INPUT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A target without a fuzzer: replay CAPTURES decode|responder [ROUNDS [FOLDER]]. Runs the seeds,
+ * A target without a fuzzer: replay CAPTURES decode|responder|cm [ROUNDS [FOLDER]]. Runs the seeds,
  * ROUNDS changed copies of each (the same ones every time), and the files in FOLDER, if given:
  * inputs that once failed. So every build, with any compiler, runs the targets.
  */
@@ -102,11 +102,11 @@ static bool from_folder(const char *folder)
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
-		fprintf(stderr, "usage: replay CAPTURES decode|responder [ROUNDS [FOLDER]]\n");
+		fprintf(stderr, "usage: replay CAPTURES decode|responder|cm [ROUNDS [FOLDER]]\n");
 		return 2;
 	}
 	rounds = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
-	if (seeds_each(argv[1], strcmp(argv[2], "decode") ? SEED_RESPONDER : SEED_DECODE, seeded))
+	if (seeds_each(argv[1], seed_kind_of(argv[2]), seeded))
 		return 1;
 	if (argc > 4 && !from_folder(argv[4]))
 		return 1;

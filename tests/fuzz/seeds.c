@@ -8,12 +8,11 @@
 #include <string.h>
 
 #include "capture.h"
+#include "cm_seeds.h"
 #include "input.h"
 #include "wire/packet.h"
 
-typedef void use_fn(const char *name, const uint8_t *data, size_t size);
-
-static void each_packet(const struct capture *c, const char *file, use_fn *use)
+static void each_packet(const struct capture *c, const char *file, seed_use_fn *use)
 {
 	char name[300];
 
@@ -115,7 +114,7 @@ static uint8_t mtu_of(const char *file)
 }
 
 static void one_end(const struct capture *c, const char *file, bool first, bool runs, bool xrc,
-		    use_fn *use)
+		    seed_use_fn *use)
 {
 	static struct conversation v;
 	char name[300];
@@ -139,7 +138,7 @@ static void one_end(const struct capture *c, const char *file, bool first, bool 
 	use(name, v.data, v.size);
 }
 
-static void each_end(const struct capture *c, const char *file, use_fn *use)
+static void each_end(const struct capture *c, const char *file, seed_use_fn *use)
 {
 	for (unsigned int end = 0; end < 8 && c->packets; end++)
 		one_end(c, file, end & 1, end & 2, end & 4, use);
@@ -149,7 +148,7 @@ static void each_end(const struct capture *c, const char *file, use_fn *use)
  * Packets that no capture has: ATOMIC_WRITE and FLUSH, valid ones, misaligned, too long, of no
  * type, of an unknown level.
  */
-static void each_newer(enum seed_kind kind, bool xrc, use_fn *use)
+static void each_newer(enum seed_kind kind, bool xrc, seed_use_fn *use)
 {
 	static const struct vb_run runs[] = {
 		{.op = VB_OP_ATOMIC_WRITE, .length = 8, .dma_length = 8},
@@ -193,12 +192,24 @@ static void each_newer(enum seed_kind kind, bool xrc, use_fn *use)
 	}
 }
 
-int seeds_each(const char *folder, enum seed_kind kind, use_fn *use)
+enum seed_kind seed_kind_of(const char *target)
 {
-	DIR *d = opendir(folder);
+	if (!strcmp(target, "cm"))
+		return SEED_CM;
+	return strcmp(target, "decode") ? SEED_RESPONDER : SEED_DECODE;
+}
+
+int seeds_each(const char *folder, enum seed_kind kind, seed_use_fn *use)
+{
+	DIR *d;
 	struct dirent *e;
 	unsigned int files = 0;
 
+	if (kind == SEED_CM) { /* these captures are in the sources */
+		cm_seeds_each(use);
+		return 0;
+	}
+	d = opendir(folder);
 	while (d && (e = readdir(d)) != NULL) {
 		size_t length = strlen(e->d_name);
 		struct capture c;

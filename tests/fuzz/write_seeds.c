@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* write-seeds CAPTURES decode|responder FOLDER: the seed corpus, one file for each input. */
+/* write-seeds CAPTURES decode|responder|cm FOLDER: the seed corpus, one file for each input. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +24,9 @@ static void write_one(const char *name, const uint8_t *data, size_t size)
 int main(int argc, char **argv)
 {
 	if (argc != 4) {
-		fprintf(stderr, "usage: write-seeds CAPTURES decode|responder FOLDER\n");
+		fprintf(stderr, "usage: write-seeds CAPTURES decode|responder|cm FOLDER\n");
 		return 2;
 	}
 	target = argv[3];
-	return seeds_each(argv[1], strcmp(argv[2], "decode") ? SEED_RESPONDER : SEED_DECODE,
-			  write_one)
-		       ? 1
-		       : 0;
+	return seeds_each(argv[1], seed_kind_of(argv[2]), write_one) ? 1 : 0;
 }
