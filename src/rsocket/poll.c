@@ -40,9 +40,10 @@ static short connected_readiness(struct vb_rsocket *rs, short events)
 	if (rs->datagram)
 		return now;
 	ends = vb_stream_ends(&rs->stream);
-	if (ends & VB_STREAM_BROKEN)
+	if (ends & VB_STREAM_BROKEN && !(ends & VB_STREAM_PEER_LEFT))
 		now |= POLLERR | POLLHUP;
-	if (ends & VB_STREAM_PEER_LEFT)
+	/* Programs take POLLHUP for the end of all: it comes after the last byte was read. */
+	if (ends & VB_STREAM_PEER_LEFT && !vb_stream_readable(&rs->stream))
 		now |= POLLHUP;
 	if (ends & (VB_STREAM_PEER_WROTE | VB_STREAM_PEER_LEFT | VB_STREAM_BROKEN))
 		now |= events & POLLRDHUP;
