@@ -8,6 +8,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "base/lock.h"
+#include "base/log.h"
 #include "rdmacm/address.h"
 #include "rdmacm/bind.h"
 #include "rdmacm/face.h"
@@ -73,6 +74,20 @@ static int bind_any(struct vb_cma_id *id)
 	return err;
 }
 
+static const char *space_name(enum rdma_port_space ps)
+{
+	switch (ps) {
+	case RDMA_PS_TCP:
+		return "TCP";
+	case RDMA_PS_UDP:
+		return "UDP";
+	case RDMA_PS_IPOIB:
+		return "IPOIB";
+	default:
+		return "IB";
+	}
+}
+
 VB_EXPORT int rdma_listen(struct rdma_cm_id *pub, int backlog)
 {
 	struct vb_cma_id *id = vb_cma_id_of(pub);
@@ -92,6 +107,9 @@ VB_EXPORT int rdma_listen(struct rdma_cm_id *pub, int backlog)
 	err = begin(cm, id, backlog);
 	vb_mutex_release(&id->lock);
 	vb_cma_manager_release();
+	if (!err)
+		vb_log(VB_LOG_INFO, "connections: listening on %s port %u", space_name(pub->ps),
+		       be16toh(rdma_get_src_port(pub)));
 	return vb_cma_answer(err);
 }
 

@@ -14,20 +14,21 @@ PROGRAMS = ("mcast", "reply", "xrc", "memory", "dm", "reused", "strays", "join")
 NO_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
 
 
-def run_as_ordinary(driver, args):
-    """The driver once more as an ordinary user, with copies of what that user may not read. Returns its exit status."""
+def run_as_ordinary(driver, args, programs=PROGRAMS, folders=("apps", "udp")):
+    """The driver once more as an ordinary user, with copies of what that user may not read: its folders of tests, the libraries,
+    and the built programs that `args` names. Returns its exit status."""
     place = tempfile.mkdtemp(prefix="verbatim-udp-")
     here = os.path.dirname(driver)
     try:
-        for name in ("apps", "udp"):
+        for name in folders:
             shutil.copytree(os.path.join(os.path.dirname(here), name), os.path.join(place, name))
         lib = os.path.join(place, "lib")
         os.mkdir(lib)
         for name in os.listdir(args.lib):
             if ".so" in name and not os.path.isdir(os.path.join(args.lib, name)):
                 shutil.copy(os.path.join(args.lib, name), lib, follow_symlinks=False)
-        programs = [word for name in PROGRAMS
-                    for word in (f"--{name}", shutil.copy(getattr(args, name), place))]
+        built = [word for name in programs
+                 for word in (f"--{name}", shutil.copy(getattr(args, name), place))]
         os.chmod(place, 0o755)
         for top, dirs, files in os.walk(place):
             for name in dirs + files:
@@ -35,7 +36,7 @@ def run_as_ordinary(driver, args):
                 if not os.path.islink(path):
                     os.chmod(path, os.stat(path).st_mode | 0o755)
         argv = ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", "--inh-caps=-all", "--pdeathsig", "TERM",
-                "/usr/bin/python3", os.path.join(place, "udp", os.path.basename(driver)), "--lib", lib, *programs,
+                "/usr/bin/python3", os.path.join(place, os.path.basename(here), os.path.basename(driver)), "--lib", lib, *built,
                 "--ordinary", "--shares", str(args.shares)]
         argv += ["--only", args.only] if args.only else []
         env = {key: value for key, value in os.environ.items() if key != hosts.MARK}

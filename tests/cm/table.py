@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The programs that connect through the connection manager: a name, the server's command, the client's, and what both have to
+say. {address}: the server's; {port}: of the connection manager; {file}, {copy}: a file of random bytes and its copy."""
+
+import re
+from typing import NamedTuple
+
+from pairs import Failure
+
+
+class Row(NamedTuple):
+    name: str
+    server: list
+    client: list
+    says: tuple = ("", "")  # regular expressions, of the server's and the client's output
+    ends: bool = True       # the server ends by itself
+    clients: int = 1        # one after the other; only of a server that does not end
+    families: tuple = ("IPv4", "IPv6")
+
+
+def row(name, server, client, **rest):
+    return Row(name, server.split(), client.split(), **rest)
+
+
+def checked(entry, outputs):
+    for text, wanted in zip(outputs, (entry.says[0],) + (entry.says[1],) * (len(outputs) - 1)):
+        if not re.search(wanted, text, re.M):
+            raise Failure(f"{entry.name}: no {wanted!r} in\n{text}")
+        if re.search(r"data mismatch|data error|failed|corrupt", text, re.I):
+            raise Failure(f"{entry.name}: it reports a fault\n{text}")
+
+
+def rping():
+    for options in ("", " -q", " -S 65000 -C 30"):
+        count = "" if "-C" in options else " -C 10"
+        yield row(f"rping{options}", f"rping -s -a {{address}} -p {{port}} -V -v{count}{options}",
+                  f"rping -c -a {{address}} -p {{port}} -V -v{count}{options}", says=("", r"ping data: rdma-ping-9"))
+    yield row("rping -P, ten clients", "rping -s -P -a {address} -p {port} -V", "rping -c -a {address} -p {port} -V -C 3", ends=False,
+              clients=10)
+
+
+def examples():
+    done = (r"test complete\n(?s:.*)return status 0", r"test complete\n(?s:.*)return status 0")
+    for options in ("", " -c 8", " -P ib", " -m", " -t 32", " -c 3 -C 50 -S 5000", " -a 18"):
+        yield row(f"ucmatose{options}", f"ucmatose -b {{address}} -p {{port}}{options}", f"ucmatose -s {{address}} -p {{port}}{options}", says=done)
+    for options in ("", " -c 4 -C 20 -S 500"):
+        yield row(f"udaddy{options}", f"udaddy -b {{address}} {options}", f"udaddy -s {{address}} {options}", says=done)
+    yield row("rdma_client", "rdma_server -p {port}", "rdma_client -s {address} -p {port}", says=("end 0", "end 0"), families=("IPv4",))
+    for kind in "rx":
+        yield row(f"rdma_xclient -c {kind}", f"rdma_xserver -p {{port}} -c {kind}", f"rdma_xclient -s {{address}} -p {{port}} -c {kind}",
+                  says=("end 0", "end 0"), families=("IPv4",))
+    yield row("cmtime -c 1000", "cmtime -b {address} -p {port} -c 1000", "cmtime -s {address} -p {port} -c 1000",
+              says=("", r"^connect\s+:"))
+
+
+def perftest():
+    for verb in ("send", "write", "read", "atomic"):
+        for kind in ("lat", "bw"):
+            yield from perftest_rows(f"ib_{verb}_{kind}", "")
+    for program, options in (("ib_send_bw", "-c UD"), ("ib_send_lat", "-c UD"), ("ib_send_bw", "-c XRC"), ("ib_write_bw", "-c XRC"),
+                             ("ib_send_bw", "-e"), ("ib_send_lat", "-e"), ("ib_write_bw", "-q 32"), ("ib_read_bw", "-q 8"),
+                             ("ib_send_bw", "-b"), ("ib_send_bw", "-T 32")):
+        yield from perftest_rows(program, options)
+
+
+def perftest_rows(program, options):
+    line = f"{program} -R -F -n 50 -p {{port}} {options}"
+    yield row(f"{program} -R {options}".rstrip(), line, f"{line} {{address}}", says=(r"#bytes", r"^ \d+ +50"))
+
+
+def rsockets():
+    for options in ("", " -T v", " -T a -T v", " -T n -T v", " -T b -T v", " -S all -C 20", " -k 1", " -T f", " -B 65536 -T v", " -i 0 -T v"):
+        yield row(f"rstream{options}", f"rstream -p {{port}}{options}", f"rstream -s {{address}} -p {{port}}{options}",
+                  says=("", r"^\S+ +\S+ +\S+ +\S+"), ends=" -T f" not in options)
+    yield row("rstream -T r", "rstream -p {port}", "rstream -s {address} -p {port} -T r", says=("", r"^\S+ +\S+ +\S+"))
+    for options in ("", " -T v", " -T a -T v", " -T n"):
+        yield row(f"riostream{options}", f"riostream -p {{port}}{options}", f"riostream -s {{address}} -p {{port}}{options}",
+                  says=("", r"^\S+ +\S+ +\S+"))
+    for options in (" -T e", " -T a -T e", " -T n -T e"):
+        yield row(f"udpong{options}", f"udpong -p {{port}}{options}", f"udpong -s {{address}} -p {{port}}{options}",
+                  says=("", r"^\S+ +\S+"), families=("IPv4",), ends=False)
+    yield row("rcopy", "rcopy -p {port}", "rcopy {file} {address}:{copy} -p {port}", ends=False, families=("IPv4",))
+
+
+def all_rows():
+    for group in (rping, examples, perftest, rsockets):
+        yield from group()
