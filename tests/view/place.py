@@ -20,6 +20,8 @@ from shares import Report, Skip  # noqa: E402,F401
 
 SKIP = 77
 CLEAN = ("LD_LIBRARY_PATH", "LD_PRELOAD", "VERBATIM_VIEW", "VERBATIM_REPORT", "ASAN_OPTIONS", "VERBATIM_LOG")
+if "/usr/sbin" not in os.environ.get("PATH", "").split(":"):  # an ordinary user of Debian has chroot and ip there
+    os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
 AS_ORDINARY = ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]
 
 
@@ -44,6 +46,9 @@ class Place:
         self.prefix = AS_ORDINARY if ordinary else []
         self.env = {key: value for key, value in os.environ.items() if key not in CLEAN}
         self.runtime = self.folder("runtime")
+        # The folder that this test was started in may be closed to another user. Tests look at "." and "..": neither may change.
+        self.folder("cwd", 0o755)
+        self.cwd = self.folder("cwd/here", 0o755)
         self.env["VERBATIM_RUNTIME_DIR"] = self.runtime
         self.lib, self.verbatim = self.reachable(os.path.abspath(lib), os.path.abspath(verbatim))
 
@@ -109,8 +114,7 @@ class Place:
         if preload is not None:
             argv = ["env", f"LD_PRELOAD={preload}", *argv]
         return subprocess.Popen([*self.prefix, *argv], env=merged,
-                                # The folder that this test was started in may be closed to another user.
-                                **{"cwd": self.dir, "start_new_session": True, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+                                **{"cwd": self.cwd, "start_new_session": True, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
                                    "stderr": subprocess.PIPE, "text": True,
                                    "errors": "replace", **more})
 

@@ -68,7 +68,7 @@ class Surroundings:
         merged = {key: value for key, value in {**self.place.env, **(env or {})}.items() if value is not None}
         if subprocess.run(["unshare", *flags, "true"], capture_output=True, check=False).returncode != 0:
             raise Skip("namespaces may not be made here")
-        run = subprocess.run(["unshare", *flags, "sh", "-c", script, "sh", *self.place.prefix, *argv], env=merged, cwd=self.place.dir,
+        run = subprocess.run(["unshare", *flags, "sh", "-c", script, "sh", *self.place.prefix, *argv], env=merged, cwd=self.place.cwd,
                              stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout, check=False)
         if code is not None and run.returncode != code:
             raise Failure(f"{argv}: exit status {run.returncode}\n{run.stdout}{run.stderr}")
