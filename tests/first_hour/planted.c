@@ -268,7 +268,10 @@ static int mixes_families(int sock)
 	(void)sock;
 	open_rc();
 	remote = end.local;
-	memcpy(remote.gid.raw, (uint8_t[16]){0x20, 1, 0xd, 0xb8, [15] = 1}, 16);
+	if (end.local.gid.raw[10] == 0xff) /* IPv4, as ::ffff:a.b.c.d */
+		memcpy(remote.gid.raw, (uint8_t[16]){0x20, 1, 0xd, 0xb8, [15] = 1}, 16);
+	else
+		memcpy(remote.gid.raw, (uint8_t[16]){[10] = 0xff, 0xff, 192, 0, 2, 9}, 16);
 	return close_all(ep_bring_to(&end, &remote, IBV_QPS_RTS) ? FAILED : 0);
 }
 

@@ -149,7 +149,8 @@ static bool process_is_known(long pid)
 
 /*
  * A number may be a code of vendor_err, a status or errno (all below 256), or a process; codes in
- * decimal and process numbers overlap, so a decimal number is told as all that it can be.
+ * decimal and process numbers overlap, so a decimal number is told as all that it can be. In a
+ * container the numbers of most processes are that small.
  */
 static int explain_number(const char *text, long value)
 {
@@ -163,7 +164,7 @@ static int explain_number(const char *text, long value)
 		found |= print_value(TERM_STATUS, value);
 		found |= print_value(TERM_ERRNO, value);
 	}
-	if (found && (hexadecimal || !process_is_known(value)))
+	if (found && hexadecimal)
 		return EXIT_SUCCESS;
 	if (hexadecimal) {
 		fprintf(stderr,
@@ -171,7 +172,7 @@ static int explain_number(const char *text, long value)
 			text);
 		return EXIT_FAILURE;
 	}
-	if (found && value < 256)
+	if (found && !process_has_journal((int)value) && (value < 256 || !process_is_known(value)))
 		return EXIT_SUCCESS;
 	return process_explain((int)value) && !found ? EXIT_FAILURE : EXIT_SUCCESS;
 }

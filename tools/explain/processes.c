@@ -103,6 +103,13 @@ static void tell_absent(int pid, int err)
 			pid);
 }
 
+bool process_has_journal(int pid)
+{
+	struct journal j;
+
+	return !read_one(pid, &j);
+}
+
 int process_explain(int pid)
 {
 	struct journal j;

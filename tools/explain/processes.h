@@ -3,6 +3,11 @@
 #ifndef TOOLS_EXPLAIN_PROCESSES_H
 #define TOOLS_EXPLAIN_PROCESSES_H
 
+#include <stdbool.h>
+
+/* Whether something failed in that process of this user, which may have ended. */
+bool process_has_journal(int pid);
+
 /* Prints the failures of one process. EXIT_SUCCESS, or EXIT_FAILURE with the error told. */
 int process_explain(int pid);
 
