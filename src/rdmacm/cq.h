@@ -15,6 +15,8 @@ int vb_cma_cq_make(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr);
 
 /* Ends the queues that were made for the id. */
 void vb_cma_cq_end(struct vb_cma_id *id);
+/* Ends the queue that was made for the id's shared receive queue. */
+void vb_cma_cq_end_srq(struct vb_cma_id *id);
 
 /* One queue with a channel. */
 int vb_cma_cq_one(struct vb_cma_id *id, uint32_t size, struct ibv_comp_channel **channel,

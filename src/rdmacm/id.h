@@ -70,9 +70,9 @@ struct vb_cma_id {
 	struct ibv_ece ece, remote_ece;
 	struct rdma_addrinfo *info; /* of rdma_resolve_addrinfo(), until it is asked for */
 
-	/* Queues that the library made for the id, and ends with its queue pair. */
-	struct ibv_cq *made_send_cq, *made_recv_cq;
-	struct ibv_comp_channel *made_send_channel, *made_recv_channel;
+	/* Queues that the library made for the id, and ends with its queue pair or its srq. */
+	struct ibv_cq *made_send_cq, *made_recv_cq, *made_srq_cq;
+	struct ibv_comp_channel *made_send_channel, *made_recv_channel, *made_srq_channel;
 	/* rdma_create_ep(3): of the queue pairs of requests, and first private data. */
 	bool ep_qp;
 	struct ibv_qp_init_attr ep_attr;

@@ -110,3 +110,9 @@ void vb_cma_cq_end(struct vb_cma_id *id)
 	end_one(&id->made_send_cq, &id->made_send_channel, &id->pub.send_cq,
 		&id->pub.send_cq_channel);
 }
+
+void vb_cma_cq_end_srq(struct vb_cma_id *id)
+{
+	end_one(&id->made_srq_cq, &id->made_srq_channel, &id->pub.recv_cq,
+		&id->pub.recv_cq_channel);
+}

@@ -32,22 +32,40 @@ static uint8_t mtu_of(uint32_t interface_mtu)
 	return 0;
 }
 
+/* Bits of a lane, in Mb/s, by the code of ibv_port_attr.active_speed. */
+static int lane_mbps(unsigned int speed)
+{
+	static const struct {
+		unsigned int code;
+		int mbps;
+	} lanes[] = {{1, 2500},   {2, 5000},   {4, 10000},    {8, 10000},   {16, 14063},
+		     {32, 25782}, {64, 53125}, {128, 106250}, {256, 212500}};
+
+	for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
+		if (lanes[i].code == speed)
+			return lanes[i].mbps;
+	}
+	return lanes[0].mbps;
+}
+
+/* The highest static rate that the port has. */
 static uint8_t rate_of(const struct ibv_port_attr *attr)
 {
-	static const unsigned int lanes_of[] = {[1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2};
-	static const struct {
-		unsigned int code, mbps;
-	} speeds[] = {{1, 2500},   {2, 5000},   {4, 10000},    {8, 10000},   {16, 14000},
-		      {32, 25000}, {64, 50000}, {128, 100000}, {256, 200000}};
-	unsigned int width = attr->active_width, lanes = 1, mbps = 2500;
+	static const int lanes_of[] = {[1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2};
+	const unsigned int widths = sizeof(lanes_of) / sizeof(lanes_of[0]);
+	int lanes = attr->active_width < widths ? lanes_of[attr->active_width] : 1;
+	int most = lane_mbps(attr->active_speed) * (lanes ? lanes : 1), best = 0;
+	enum ibv_rate rate = IBV_RATE_2_5_GBPS;
 
-	if (width < sizeof(lanes_of) / sizeof(lanes_of[0]) && lanes_of[width])
-		lanes = lanes_of[width];
-	for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]); i++) {
-		if (attr->active_speed == speeds[i].code)
-			mbps = speeds[i].mbps;
+	for (int code = IBV_RATE_2_5_GBPS; code <= IBV_RATE_1200_GBPS; code++) {
+		int mbps = ibv_rate_to_mbps((enum ibv_rate)code);
+
+		if (mbps > best && mbps <= most) {
+			best = mbps;
+			rate = (enum ibv_rate)code;
+		}
 	}
-	return (uint8_t)mbps_to_ibv_rate((int)(mbps * lanes));
+	return (uint8_t)rate;
 }
 
 /* RoCE v2, annex A17: what network devices tell the packets of two connections apart by. */

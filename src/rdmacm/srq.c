@@ -28,13 +28,12 @@ static int complete_xrc(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 	int err;
 
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq) {
-		err = vb_cma_cq_one(id, attr->attr.max_wr, &id->made_recv_channel,
-				    &id->made_recv_cq);
+		err = vb_cma_cq_one(id, attr->attr.max_wr, &id->made_srq_channel, &id->made_srq_cq);
 		if (err)
 			return err;
-		id->pub.recv_cq_channel = id->made_recv_channel;
-		id->pub.recv_cq = id->made_recv_cq;
-		attr->cq = id->made_recv_cq;
+		id->pub.recv_cq_channel = id->made_srq_channel;
+		id->pub.recv_cq = id->made_srq_cq;
+		attr->cq = id->made_srq_cq;
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
 	}
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd) {
@@ -63,7 +62,7 @@ static int create(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 		err = id->pub.srq ? 0 : -errno;
 	}
 	if (err)
-		vb_cma_cq_end(id);
+		vb_cma_cq_end_srq(id);
 	return err;
 }
 
@@ -81,6 +80,10 @@ VB_EXPORT int rdma_create_srq(struct rdma_cm_id *pub, struct ibv_pd *pd,
 	memcpy(&full, attr, sizeof(*attr)); /* the first members are the same */
 	full.comp_mask = pd ? IBV_SRQ_INIT_ATTR_PD : 0;
 	full.pd = pd;
+	if (pub->qp_type == IBV_QPT_XRC_RECV || pub->qp_type == IBV_QPT_XRC_SEND) {
+		full.comp_mask |= IBV_SRQ_INIT_ATTR_TYPE;
+		full.srq_type = IBV_SRQT_XRC;
+	}
 	err = create(id, &full);
 	if (!err)
 		memcpy(attr, &full, sizeof(*attr));
@@ -106,6 +109,5 @@ VB_EXPORT void rdma_destroy_srq(struct rdma_cm_id *pub)
 	if (pub->srq)
 		ibv_destroy_srq(pub->srq);
 	pub->srq = NULL;
-	if (!pub->qp) /* else they go with the queue pair */
-		vb_cma_cq_end(id);
+	vb_cma_cq_end_srq(id);
 }
