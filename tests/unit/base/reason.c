@@ -52,7 +52,7 @@ static void codes_are_unique_and_ordered(void **state)
 	for (unsigned int i = 0; i < count; i++) {
 		if (i)
 			assert_true(all[i - 1].code < all[i].code);
-		assert_in_range(all[i].code >> 8, 1, 8);
+		assert_in_range(all[i].code >> 8, 1, 9);
 		assert_ptr_equal(vb_reason_entry(all[i].code), &all[i]);
 		assert_string_equal(vb_reason_name(all[i].code), all[i].name);
 		assert_string_equal(vb_reason_text(all[i].code), all[i].text);
