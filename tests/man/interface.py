@@ -13,20 +13,24 @@ def read(*path):
 def headers(root):
     folder = os.path.join(root, "include", "infiniband")
     names = ["verbs.h"] + [os.path.join("verbs", name) for name in sorted(os.listdir(os.path.join(folder, "verbs")))]
+    names += [os.path.join("..", "rdma", "rdma_verbs.h")]
     return "\n".join(read(folder, name) for name in names if name.endswith(".h"))
 
 
 def exported(root):
-    """Functions of the IBVERBS_ nodes that programs call; one that stands behind an inline (_ibv_x) is ibv_x."""
-    text = re.sub(r"/\*.*?\*/", "", read(root, "src", "verbs", "libibverbs.map"), flags=re.S)
-    nodes = re.findall(r"^IBVERBS_\d\S* \{(.*?)^\}", text, re.S | re.M)
-    return sorted({name.lstrip("_") for node in nodes for name in re.findall(r"^\s+(\w+);", node, re.M)})
+    """The pages of the functions that programs call; one that stands behind an inline (_ibv_x) is ibv_x. Those of rsockets are in
+    section 7, beside the page that explains them together."""
+    text = "".join(re.sub(r"/\*.*?\*/", "", read(root, "src", *path), flags=re.S)
+                   for path in (("verbs", "libibverbs.map"), ("rdmacm", "librdmacm.map")))
+    nodes = re.findall(r"^(?:IBVERBS|RDMACM)_\d\S* \{(.*?)^\}", text, re.S | re.M)
+    names = {name.lstrip("_") for node in nodes for name in re.findall(r"^\s+(\w+);", node, re.M)}
+    return sorted(f"{name}.{3 if name.startswith(('ibv_', 'rdma_', 'mult_', 'mbps_')) else 7}" for name in names)
 
 
 def inlines(root):
-    """Inline functions of the verbs headers that programs call."""
-    found = re.findall(r"^static inline [^;{}]*?\b(ibv_\w+)\(", headers(root), re.M)
-    return sorted(set(found))
+    """The pages of the inline functions that programs call."""
+    found = re.findall(r"^static inline [^;{}]*?\b((?:ibv|rdma)_\w+)\(", headers(root), re.M)
+    return sorted({f"{name}.3" for name in found})
 
 
 def macros(root):

@@ -80,8 +80,8 @@ def check_lists(report, pages, present):
     wanted = {name: "listed" for name in pages}
     wanted.update({name: "a name of the interface" for name, why in
                    interface.promised(os.path.join(HERE, "names.txt")) if not why})
-    wanted.update({f"{name}.3": "exported" for name in interface.exported(ROOT)})
-    wanted.update({f"{name}.3": "an inline of the headers" for name in interface.inlines(ROOT)})
+    wanted.update({name: "exported" for name in interface.exported(ROOT)})
+    wanted.update({name: "an inline of the headers" for name in interface.inlines(ROOT)})
     for name, why in sorted(wanted.items()):
         report.case(f"{name} exists", [] if name in present else [f"it is {why} and has no page"])
 
@@ -125,9 +125,10 @@ def try_example(page, folder, args):
     program = source[:-2]
     with open(source, "w", encoding="utf-8") as handle:
         handle.write(page.example)
+    libraries = ["-lrdmacm", "-libverbs"] if "<rdma/" in page.example else ["-libverbs"]
     build = subprocess.run(
         [args.cc, "-std=gnu11", "-D_GNU_SOURCE", "-O0", "-Wall", "-Wextra", "-Werror", "-I", os.path.join(ROOT, "include"), source,
-         "-o", program, "-L", args.lib, "-libverbs", "-lpthread"], capture_output=True, encoding="utf-8", check=False)
+         "-o", program, "-L", args.lib, *libraries, "-lpthread"], capture_output=True, encoding="utf-8", check=False)
     if build.returncode != 0:
         return build.stderr.splitlines()[:8]
     env = dict(os.environ, LD_LIBRARY_PATH=args.lib)
@@ -142,15 +143,20 @@ def try_example(page, folder, args):
     return [] if run.stdout.strip() else ["prints nothing", *told]
 
 
+def of_functions(page):
+    """rsocket(7) has the functions of rsockets."""
+    return page.section == "3" or page.name == "rsocket.7"
+
+
 def check_pages(report, pages, present, folder, args):
     for page in pages:
         report.case(f"{page.name}: sections", list(page.faults()))
         check_layout(report, page, folder)
         check_references(report, page, present)
-        if page.section == "3":
+        if of_functions(page):
             check_prototypes(report, page, folder, args)
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        with_example = [page for page in pages if page.example and page.section == "3"]
+        with_example = [page for page in pages if page.example and of_functions(page)]
         for page, faults in zip(with_example, pool.map(lambda page: try_example(page, folder, args), with_example)):
             report.case(f"{page.name}: the example compiles and runs", faults)
 
