@@ -26,6 +26,8 @@
 #define FRESH_NS      5000000ull
 #define FRESH_SCANS   8u /* so many times what a snapshot has cost */
 #define FRESH_MOST_NS 200000000ull
+/* An address that a snapshot of this age has is taken for one that is there. */
+#define ADDRESS_NS    1000000000ull
 
 static struct {
 	pthread_mutex_t lock;
@@ -387,24 +389,42 @@ bool vb_device_gid(struct vb_device *dev, uint32_t index, union ibv_gid *gid, ui
 	return used;
 }
 
+/* The caller holds the lock. The interface that has the address; 0: none has. */
+static uint32_t interface_of(const union ibv_gid *gid)
+{
+	for (uint32_t i = 0; i < devices.seen.num_addr; i++) {
+		if (!memcmp(&devices.seen.addr[i].gid, gid, sizeof(*gid)))
+			return (uint32_t)devices.seen.addr[i].index;
+	}
+	return 0;
+}
+
 uint32_t vb_gid_interface(const union ibv_gid *gid)
 {
 	uint32_t ifindex = 0;
 
 	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
-	refresh(fresh_ns());
-	for (uint32_t i = 0; i < devices.seen.num_addr && !ifindex; i++) {
-		if (!memcmp(&devices.seen.addr[i].gid, gid, sizeof(*gid)))
-			ifindex = (uint32_t)devices.seen.addr[i].index;
+	if (devices.seen_at && vb_clock_ns() - devices.seen_at < ADDRESS_NS)
+		ifindex = interface_of(gid);
+	if (!ifindex) {
+		refresh(fresh_ns());
+		ifindex = interface_of(gid);
 	}
 	vb_mutex_release(&devices.lock);
 	return ifindex;
 }
 
-/* All of 127.0.0.0/8 is this host's (RFC 1122, 3.2.1.3). */
 bool vb_gid_is_local(const union ibv_gid *gid)
 {
-	return (vb_gid_is_ipv4(gid) && gid->raw[12] == 127) || vb_gid_interface(gid);
+	bool local = vb_gid_is_loopback(gid);
+
+	if (local)
+		return true;
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
+	refresh(fresh_ns());
+	local = interface_of(gid);
+	vb_mutex_release(&devices.lock);
+	return local;
 }
 
 static void fork_lock(void)

@@ -82,6 +82,11 @@ static bool add(struct vb_gid_table *t, const union ibv_gid *gid, uint32_t from)
 	return true;
 }
 
+bool vb_gid_is_loopback(const union ibv_gid *gid)
+{
+	return vb_gid_is_ipv4(gid) && gid->raw[12] == 127;
+}
+
 bool vb_gid_table_update(struct vb_gid_table *t, const union ibv_gid *want, uint32_t count)
 {
 	bool fresh = !t->filled;

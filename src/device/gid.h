@@ -28,7 +28,12 @@ bool vb_gid_table_update(struct vb_gid_table *t, const union ibv_gid *want, uint
 
 /* Whether this is an address of this host, in this network namespace. Thread-safe. */
 bool vb_gid_is_local(const union ibv_gid *gid);
-/* The index of the interface that has this address; 0: none has it. Thread-safe. */
+/*
+ * The index of the interface that has this address, or had it within the last second; 0: none has
+ * it. Thread-safe.
+ */
 uint32_t vb_gid_interface(const union ibv_gid *gid);
+/* All of 127.0.0.0/8 is this host's (RFC 1122, 3.2.1.3). */
+bool vb_gid_is_loopback(const union ibv_gid *gid);
 
 #endif

@@ -77,7 +77,7 @@ static bool is_foreign(const struct vb_gsi_mad *mad)
 	union ibv_gid gid;
 
 	memcpy(gid.raw, mad->sgid, sizeof(gid.raw));
-	return !mad->wire && !vb_gid_is_local(&gid);
+	return !mad->wire && !vb_gid_is_loopback(&gid) && !vb_gid_interface(&gid);
 }
 
 static void hand_out(struct vb_gsi_mad *mad)

@@ -5,6 +5,7 @@
 
 #include "base/lock.h"
 #include "base/reason.h"
+#include "device/gid.h"
 #include "engine/engine.h"
 #include "gsi/private.h"
 #include "host/descriptor.h"
@@ -31,7 +32,7 @@ bool vb_gsi_is_near(const uint8_t gid[16])
 	union ibv_gid g;
 
 	memcpy(g.raw, gid, sizeof(g.raw));
-	return vb_ah_is_near(&g);
+	return (vb_gid_is_loopback(&g) || vb_gid_interface(&g)) && !vb_ah_udp_only();
 }
 
 /* Under `opening`. A family is held until the process ends. */

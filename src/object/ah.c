@@ -28,20 +28,11 @@ static uint8_t hop_limit(const struct vb_path *path, uint8_t wanted, bool local)
 	return local || vb_udp_is_group(path->dgid) ? DEFAULT_HOP_LIMIT : VB_HOP_LIMIT_ROUTE;
 }
 
-/*
- * VERBATIM_LINK=udp: processes of this host are reached as those of other hosts are, by UDP. For
- * trying programs: on loss (VERBATIM_FAULT), on the speed of the network.
- */
-static bool udp_only(void)
+bool vb_ah_udp_only(void)
 {
 	const char *text = secure_getenv("VERBATIM_LINK");
 
 	return text && !strcmp(text, "udp");
-}
-
-bool vb_ah_is_near(const union ibv_gid *gid)
-{
-	return vb_gid_is_local(gid) && !udp_only();
 }
 
 int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struct vb_path *path,
@@ -65,7 +56,7 @@ int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struc
 	vb_udp_gid_on_wire(path->dgid, attr->grh.dgid.raw);
 	path->flow_label = attr->grh.flow_label & IB_GRH_FLOWLABEL_MASK;
 	path->traffic_class = attr->grh.traffic_class;
-	*local = vb_ah_is_near(&attr->grh.dgid);
+	*local = vb_gid_is_local(&attr->grh.dgid) && !vb_ah_udp_only();
 	path->hop_limit = hop_limit(path, attr->grh.hop_limit, *local);
 	return 0;
 }

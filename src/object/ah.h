@@ -28,10 +28,10 @@ int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struc
 		  bool *local);
 
 /*
- * Whether what is sent to this address stays on the host: it is an address of the host, and
- * VERBATIM_LINK does not say otherwise.
+ * VERBATIM_LINK=udp: processes of this host are reached as those of other hosts are, by UDP. For
+ * trying programs: on loss (VERBATIM_FAULT), on the speed of the network.
  */
-bool vb_ah_is_near(const union ibv_gid *gid);
+bool vb_ah_udp_only(void);
 
 int vb_ah_create(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ibv_ah **ah);
 int vb_ah_destroy(struct ibv_ah *ah);

@@ -24,7 +24,7 @@ import shares  # noqa: E402
 from agent import Agent, TCP, gid  # noqa: E402
 from pairs import Failure  # noqa: E402
 
-ERRNO_USED, ERRNO_AVAIL = 98, 99
+ERRNO_USED, ERRNO_AVAIL, NOT_CONNECTED, INVALID, NO_ENTRY, NO_MEMORY, BUSY, TIMED_OUT = 98, 99, 107, 22, 2, 12, 16, 110
 FLOOD = 10000  # MADs a second
 HOLD = ("import socket,sys; s=socket.socket(getattr(socket,sys.argv[1]),socket.SOCK_DGRAM); s.bind(('',4791));"
         "print('held',flush=True); sys.stdin.read()")
@@ -90,6 +90,10 @@ class Tests:
         self.case("no message of connections", self.not_cm)
         self.case("port 4791 in other hands", self.port_taken)
         self.case("ports: bind, listen, automatic ones, end", self.ports)
+        self.case("calls in the wrong state and with wrong arguments", self.refused)
+        self.case("the table is full", self.table_full)
+        self.case("a process is stopped while it changes the table", self.table_held)
+        self.case("the only other process stands still: the table cannot be had", self.members_still)
         self.case("a listener is killed: its port is free, requests are answered", self.killed_listener)
         self.case("a listener is killed: another host's request is answered", self.killed_listener_far)
         self.case("a process ends: its number is not used again", self.numbers_rest)
@@ -260,6 +264,60 @@ class Tests:
         two.must("bind", "106", 7174, hosts.IPV4[0])
         two.must("bind", "106", port, hosts.IPV4[0])
 
+    def refused(self):
+        agent = self.agent(0, opened=False)
+        here, there = hosts.IPV4[0], hosts.IPV4[1]
+        for words in (("reach", there), ("bind", "106", 0, here), ("listen", 1), ("send", here, here, "DREQ", 1, 2)):
+            want(agent.ask(*words) == f"error {NOT_CONNECTED}", f"{words[0]} without a GSI")
+        agent.must("unbind", 1)
+        agent.open()
+        agent.must("reach", "any")
+        for words, error in ((("send", there, here, "DREQ", 1, 2), ERRNO_AVAIL), (("send", here, hosts.IPV6[1], "DREQ", 1, 2), ERRNO_AVAIL),
+                             (("bind", "107", 7174, here), INVALID), (("listen", "500000001"), NO_ENTRY)):
+            want(agent.ask(*words) == f"error {error}", f"{words}: not refused with {error}")
+        first = agent.must("open")
+        want(agent.must("open") == first, "opened twice, and another one")
+
+    def table_full(self):
+        one, two = self.agent(0), self.agent(0)
+        _, ports, error = one.must("fill", 40000, hosts.IPV4[0]).split()
+        want(int(ports) == 32768 and int(error) == NO_MEMORY, f"{ports} ports, then {error}")
+        want(two.ask("bind", "106", 7174, hosts.IPV4[0]) == f"error {NO_MEMORY}", "another one")
+        one.kill()
+        port = two.listen(7174)
+        self.talk(two, self.agent(0), hosts.IPV4[0], hosts.IPV4[0], port, "ring")
+
+    def table_held(self):
+        """A process that stands still with the lock refuses binding in a bounded time, and holds up no message."""
+        server, client, holder = (self.agent(0) for _ in range(3))
+        port = server.listen(7174)
+        for attempt in range(40):
+            holder.tell("churn", 50)
+            time.sleep(0.01 + attempt / 10000)
+            holder.stop()
+            began = time.monotonic()
+            answer = client.ask("bind", "106", 7175 + attempt, hosts.IPV4[0])
+            took = time.monotonic() - began
+            if answer == f"error {BUSY}":
+                want(took < 5, f"refused after {took} s")
+                self.talk(server, client, hosts.IPV4[0], hosts.IPV4[0], port, "ring")
+                holder.kill()
+                client.must("bind", "106", 7500, hosts.IPV4[0])
+                return
+            want(answer.startswith("bound"), answer)
+            holder.go_on()
+            holder.answer()
+        raise shares.Skip("the process was never stopped with the lock")
+
+    def members_still(self):
+        member, other = self.agent(0), self.agent(0, opened=False)
+        member.stop()
+        began = time.monotonic()
+        answer = other.ask("open")
+        want(answer == f"error {TIMED_OUT}" and time.monotonic() - began < 10, answer)
+        member.go_on()
+        other.open()
+
     def killed_listener(self):
         listener, other, third = (self.agent(0) for _ in range(3))
         port = listener.listen(7174)
@@ -378,7 +436,8 @@ class Tests:
             flood.wait()
 
     def fork(self):
-        parent, other = self.agent(0), self.agent(0)
+        # In the child nothing refers to what was the parent's.
+        parent, other = self.agent(0, ASAN_OPTIONS="detect_leaks=0"), self.agent(0)
         port = parent.listen(7174)
         self.talk(parent, other, hosts.IPV4[0], hosts.IPV4[0], port, "ring")
         parent.tell("fork")

@@ -6,6 +6,8 @@
  *   open                                       opened NUMBER BASE
  *   reach GID|any                              ok | error ERRNO
  *   bind SPACE PORT GID [reuse] [afonly] [to GID PORT]   bound PORT HANDLE | error ERRNO
+ *   fill COUNT GID                             filled PORTS ERRNO: binds so many automatic ports
+ *   churn MILLISECONDS                         churned FAILED: binds and unbinds for so long
  *   listen HANDLE, unbind HANDLE               ok | error ERRNO
  *   send SGID DGID TYPE LOCAL REMOTE [SERVICE [GID]]     ok | error ERRNO
  *   repeat COUNT RATE SGID DGID TYPE LOCAL REMOTE [SERVICE]   repeated FAILED in T ms
@@ -194,6 +196,38 @@ static void do_bind(char **word, int words)
 		say("bound %u %llx", b.port, (unsigned long long)handle);
 }
 
+/* Each of them for another destination, so that a port can be had by several. */
+static void do_fill(char **word)
+{
+	unsigned long most = strtoul(word[1], NULL, 10), n = 0;
+	uint64_t handle;
+	int err = 0;
+
+	for (; n < most && !err; n += !err) {
+		struct vb_gsi_binding b = {.space = 0x111, .remote_port = (uint16_t)(n + 1)};
+
+		gid_get(word[2], b.address);
+		err = vb_gsi_bind(&b, &handle);
+	}
+	say("filled %lu %d", n, -err);
+}
+
+static void do_churn(char **word)
+{
+	uint64_t until = now_ns() + strtoull(word[1], NULL, 10) * 1000000ull, handle;
+	unsigned long failed = 0;
+
+	while (now_ns() < until) {
+		struct vb_gsi_binding b = {.space = 0x2, .port = 1, .reuse = true};
+
+		if (vb_gsi_bind(&b, &handle))
+			failed++;
+		else
+			vb_gsi_unbind(handle);
+	}
+	say("churned %lu", failed);
+}
+
 /* SGID DGID TYPE LOCAL REMOTE [SERVICE [GID]] */
 static void mad_read(struct vb_gsi_mad *mad, char **word, int words)
 {
@@ -304,8 +338,8 @@ static void do_fork(void)
 static void do_due(char **word)
 {
 	atomic_store(&due_at, now_ns() + strtoull(word[1], NULL, 10) * 1000000ull);
-	vb_gsi_kick();
 	say("ok");
+	vb_gsi_kick();
 }
 
 static void do_send(char **word, int words)
@@ -327,6 +361,10 @@ static bool obey(char **word, int words)
 		say_error(vb_gsi_reach(gid));
 	} else if (!strcmp(word[0], "bind") && words >= 4) {
 		do_bind(word, words);
+	} else if (!strcmp(word[0], "fill") && words == 3) {
+		do_fill(word);
+	} else if (!strcmp(word[0], "churn") && words == 2) {
+		do_churn(word);
 	} else if (!strcmp(word[0], "listen") && words == 2) {
 		say_error(vb_gsi_listen(strtoull(word[1], NULL, 16)));
 	} else if (!strcmp(word[0], "unbind") && words == 2) {
