@@ -130,6 +130,21 @@ class Agent:
         self.process.kill()
         self.process.wait()
 
+    def let_go(self):
+        """It is to end by itself, so that sanitizers have their say."""
+        if self.process.poll() is None:
+            self.go_on()
+            self.process.stdin.close()
+
+    def end(self):
+        try:
+            status = self.process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failure(f"process {self.pid} does not end") from None
+        if status not in (0, -signal.SIGKILL):
+            raise Failure(f"process {self.pid} ended with {status}")
+
     def quit(self):
         self.tell("quit")
         status = self.process.wait(timeout=PATIENCE)

@@ -70,10 +70,11 @@ class Tests:
             try:
                 run(*args)
             finally:
-                for agent in self.agents:
-                    if agent.process.poll() is None:
-                        agent.kill()
-                self.agents = []
+                agents, self.agents = self.agents, []
+                for agent in agents:
+                    agent.let_go()
+                for agent in agents:
+                    agent.end()
         self.report.case(name, within)
 
     def run(self):
