@@ -45,6 +45,9 @@ static void set_limits(struct ibv_device_attr *a)
 	a->max_res_rd_atom = VB_MAX_RD_ATOMIC * VB_MAX_QP;
 	a->max_qp_init_rd_atom = VB_MAX_RD_ATOMIC;
 	a->atomic_cap = IBV_ATOMIC_HCA;
+	a->max_mcast_grp = VB_MAX_MCAST_GRP;
+	a->max_mcast_qp_attach = VB_MAX_MCAST_QP;
+	a->max_total_mcast_qp_attach = VB_MAX_MCAST_GRP * VB_MAX_MCAST_QP;
 	a->max_ah = VB_MAX_AH;
 	a->max_srq = VB_MAX_SRQ;
 	a->max_srq_wr = VB_MAX_SRQ_WR;

@@ -32,6 +32,9 @@
 #define VB_MAX_INLINE        512u
 #define VB_MAX_MSG_BYTES     VB_MESSAGE_MOST
 #define VB_MAX_PKEYS         1u
+/* Groups of IPv4 are limited by net.ipv4.igmp_max_memberships besides. */
+#define VB_MAX_MCAST_GRP     8192u
+#define VB_MAX_MCAST_QP      65536u /* of one group */
 #define VB_GID_TABLE         64u
 #define VB_NUM_COMP_VECTORS  8u
 #define VB_VENDOR_ID         0x7662u /* no adapter maker's: docs/architecture/objects.md */

@@ -10,6 +10,7 @@
 #ifndef VB_RDMACM_EVENT_H
 #define VB_RDMACM_EVENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rdma/rdma_cma.h>
@@ -18,6 +19,7 @@
 
 #define VB_CMA_PRIVATE_BYTES 256u
 
+struct vb_cma_group;
 struct vb_cma_id;
 
 struct vb_cma_event {
@@ -33,6 +35,7 @@ struct vb_cma_event {
 	 * and is acknowledged at once. NULL: nothing to do.
 	 */
 	bool (*arrive)(struct vb_cma_event *event);
+	struct vb_cma_group *group; /* MULTICAST_JOIN: multicast_join.c */
 };
 
 static inline struct vb_cma_event *vb_cma_event_of(struct rdma_cm_event *event)
@@ -59,6 +62,11 @@ struct vb_cma_event *vb_cma_event_withdraw(struct vb_cma_id *id);
 
 /* Returns when the program has acknowledged every event of the id that it has. No lock is held. */
 void vb_cma_event_wait_acks(struct vb_cma_id *id);
+
+/*
+ * Drops the unread events of a group, and returns when those that the program has are acknowledged.
+ */
+void vb_cma_event_forget_group(struct vb_cma_id *id, const struct vb_cma_group *group);
 
 void vb_cma_event_ack(struct vb_cma_event *event);
 

@@ -79,7 +79,8 @@ struct vb_cma_event *vb_cma_event_withdraw(struct vb_cma_id *id)
 	return unread;
 }
 
-void vb_cma_event_wait_acks(struct vb_cma_id *id)
+/* Waits for the events of the group, or for all. */
+static void wait_acks(struct vb_cma_id *id, const struct vb_cma_group *group)
 {
 	int state;
 
@@ -89,7 +90,7 @@ void vb_cma_event_wait_acks(struct vb_cma_id *id)
 	for (;;) {
 		const struct vb_cma_event *event = id->events;
 
-		while (event && !event->taken)
+		while (event && (!event->taken || (group && event->group != group)))
 			event = event->next;
 		if (!event)
 			break;
@@ -97,6 +98,30 @@ void vb_cma_event_wait_acks(struct vb_cma_id *id)
 	}
 	vb_mutex_release(&id->lock);
 	pthread_setcancelstate(state, NULL);
+}
+
+void vb_cma_event_wait_acks(struct vb_cma_id *id)
+{
+	wait_acks(id, NULL);
+}
+
+void vb_cma_event_forget_group(struct vb_cma_id *id, const struct vb_cma_group *group)
+{
+	struct vb_cma_event *event, *next;
+
+	vb_mutex_take(&id->lock, VB_ORDER_CM_ID);
+	for (event = id->events; event; event = next) {
+		next = event->next;
+		if (event->group != group)
+			continue;
+		vb_event_queue_drop(&id->channel->queue, &event->node);
+		if (event->taken)
+			continue;
+		list_remove(event);
+		free(event);
+	}
+	vb_mutex_release(&id->lock);
+	wait_acks(id, group);
 }
 
 void vb_cma_event_ack(struct vb_cma_event *event)

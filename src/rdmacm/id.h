@@ -68,7 +68,8 @@ struct vb_cma_id {
 	bool failed;    /* CONNECT_ERROR was reported: the end of the exchange is not */
 	struct vb_cma_exchange exchange;
 	struct ibv_ece ece, remote_ece;
-	struct rdma_addrinfo *info; /* of rdma_resolve_addrinfo(), until it is asked for */
+	struct vb_cma_group *groups; /* joined: multicast_join.c */
+	struct rdma_addrinfo *info;  /* of rdma_resolve_addrinfo(), until it is asked for */
 
 	/* Queues that the library made for the id, and ends with its queue pair or its srq. */
 	struct ibv_cq *made_send_cq, *made_recv_cq, *made_srq_cq;

@@ -9,6 +9,7 @@
 #include "rdmacm/face.h"
 #include "rdmacm/fork.h"
 #include "rdmacm/manager.h"
+#include "rdmacm/multicast.h"
 #include "rdmacm/port.h"
 #include "rdmacm/sync.h"
 
@@ -143,6 +144,7 @@ void vb_cma_id_leave_core(struct vb_cma_id *id)
 
 void vb_cma_id_free(struct vb_cma_id *id)
 {
+	vb_cma_multicast_end(id);
 	vb_cma_channel_put(id->channel);
 	vb_cma_place_put(&id->place);
 	rdma_freeaddrinfo(id->info);

@@ -7,6 +7,7 @@
 #include "rdmacm/cq.h"
 #include "rdmacm/face.h"
 #include "rdmacm/id.h"
+#include "rdmacm/multicast.h"
 
 void vb_cma_qp_error(struct vb_cma_id *id)
 {
@@ -136,8 +137,10 @@ VB_EXPORT void rdma_destroy_qp(struct rdma_cm_id *pub)
 
 	if (vb_cma_id_check(id, "destroy_qp"))
 		return;
-	if (pub->qp)
+	if (pub->qp) {
+		vb_cma_multicast_detach(id);
 		ibv_destroy_qp(pub->qp);
+	}
 	pub->qp = NULL;
 	vb_cma_cq_end(id);
 }
