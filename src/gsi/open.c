@@ -11,9 +11,11 @@
 #include "process/process.h"
 #include "remote/deliver.h"
 
-#define ARRIVED_MOST  1024u
-#define KEPT_MOST     1024u
-#define RECEIVED_MOST 512u
+/* Each takes 350 bytes while it is there. */
+#define ARRIVED_MOST  4096u
+#define KEPT_MOST     4096u
+#define RECEIVED_MOST 4096u
+
 /* The longest time for which the end of the process waits for what it has to bring. */
 #define EXIT_NS       100000000ull
 #define EXIT_LOOK_NS  200000l
@@ -64,7 +66,7 @@ static void at_exit(void)
 
 	if (!atomic_load(&vb_gsi.number))
 		return;
-	while (vb_mad_queue_count(&vb_gsi.kept) && vb_clock_ns() < until)
+	while (vb_gsi_keeps() && vb_clock_ns() < until)
 		vb_sys_nanosleep(&(struct timespec){0, EXIT_LOOK_NS});
 	vb_gsi_number_drop();
 }

@@ -24,7 +24,7 @@
 /* Contact is made once, and takes as long as the other process's thread takes to be scheduled. */
 #define PATIENCE_NS   2000000000ull
 /* MADs for one process that are kept, so that one that stands still leaves room for the others. */
-#define KEPT_FOR_ONE  128u
+#define KEPT_FOR_ONE  1024u
 #define KEPT_PLACES   256u
 /* Members that have ended are passed over, so many at a time. */
 #define REAPS         16
@@ -39,6 +39,8 @@
 enum reach { REACHED, DROPPED, LATER, ABSENT };
 
 static _Atomic uint32_t kept_for[KEPT_PLACES];
+/* MADs that were kept and are neither sent nor dropped yet; the progress thread may have them. */
+static _Atomic uint32_t unsettled;
 
 static uint32_t kept_place(uint32_t number)
 {
@@ -311,6 +313,7 @@ static bool pass(struct vb_mad_item *item)
 	return reach == LATER;
 }
 
+/* It is kept, or dropped. */
 static int keep(struct vb_mad_item *item)
 {
 	_Atomic uint32_t *count = &kept_for[kept_place(item->tried)];
@@ -320,6 +323,7 @@ static int keep(struct vb_mad_item *item)
 		return 0;
 	}
 	atomic_fetch_sub(count, 1);
+	atomic_fetch_sub(&unsettled, 1);
 	drop(VB_REASON_MAD_FULL, "too many wait for their process");
 	free(item);
 	return -ENOBUFS;
@@ -327,17 +331,25 @@ static int keep(struct vb_mad_item *item)
 
 int vb_gsi_bring(struct vb_mad_item *item)
 {
-	if (pass(item))
+	if (pass(item)) {
+		atomic_fetch_add(&unsettled, 1);
 		return keep(item);
+	}
 	free(item);
 	return 0;
 }
 
-static void try_again(struct vb_mad_item *item, uint64_t now)
+/*
+ * `blocked`: places of processes for which an earlier MAD still waits; the others do not overtake
+ * it.
+ */
+static void try_again(struct vb_mad_item *item, uint64_t now, bool blocked[KEPT_PLACES])
 {
 	/* Counted by the process that it waited for, which may be another one now. */
 	uint32_t place = kept_place(item->tried);
-	bool waits = pass(item);
+	bool waits = blocked[place] || pass(item);
+
+	blocked[kept_place(item->tried)] |= waits;
 
 	atomic_fetch_sub(&kept_for[place], 1);
 	if (waits && now - item->since < PATIENCE_NS) {
@@ -346,12 +358,19 @@ static void try_again(struct vb_mad_item *item, uint64_t now)
 	}
 	if (waits)
 		drop(VB_REASON_DROP_STRAY, "its process does not answer");
+	atomic_fetch_sub(&unsettled, 1);
 	free(item);
+}
+
+bool vb_gsi_keeps(void)
+{
+	return atomic_load(&unsettled);
 }
 
 void vb_gsi_bring_kept(uint64_t now)
 {
 	uint64_t epoch = vb_process_contact_epoch();
+	bool blocked[KEPT_PLACES] = {false};
 	struct vb_mad_item *list;
 
 	if (epoch == vb_gsi.epoch && now < vb_gsi.again_at)
@@ -363,13 +382,14 @@ void vb_gsi_bring_kept(uint64_t now)
 		struct vb_mad_item *item = list;
 
 		list = item->next;
-		try_again(item, now);
+		try_again(item, now, blocked);
 	}
 }
 
 void vb_gsi_kept_forget(void)
 {
 	memset(kept_for, 0, sizeof(kept_for));
+	atomic_store(&unsettled, 0);
 }
 
 int vb_gsi_send(const struct vb_gsi_mad *mad)

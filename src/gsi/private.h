@@ -84,6 +84,8 @@ bool vb_gsi_reap(uint32_t seat);
 int vb_gsi_bring(struct vb_mad_item *item);
 /* Progress thread: tries kept MADs again, if there are news of contact or `again_at` has come. */
 void vb_gsi_bring_kept(uint64_t now);
+/* Whether one is still kept. */
+bool vb_gsi_keeps(void);
 /* In a forked child. */
 void vb_gsi_kept_forget(void);
 
