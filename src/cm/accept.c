@@ -55,14 +55,10 @@ int vb_cm_accept(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_a
 
 int vb_cm_notify(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
-	(void)now;
 	if (conn->state == VB_CM_ESTABLISHED)
 		return -EISCONN;
 	if (conn->state != VB_CM_REP_SENT)
 		return -EINVAL;
-	vb_cm_retry_stop(cm, conn);
-	conn->state = VB_CM_ESTABLISHED;
-	conn->established = true;
-	vb_cm_report_plain(cm, conn, VB_CM_EVENT_ESTABLISHED, 0);
+	vb_cm_established(cm, conn, now);
 	return 0;
 }

@@ -4,11 +4,19 @@
 
 #include "cm/core.h"
 
+/*
+ * A REJ is repeated when the peer repeats what it is the answer to. After REQ and REP there may be
+ * nothing that the peer repeats: it decides, or is established. That REJ is repeated unasked.
+ */
 static void reject(struct vb_cm *cm, struct vb_cm_conn *conn, uint16_t reason, const void *data,
 		   unsigned int length, uint64_t now)
 {
+	bool unasked = conn->state == VB_CM_REQ_SENT || conn->state == VB_CM_REP_SENT;
+
 	vb_cm_send_rej(cm, conn, reason, data, length);
 	vb_cm_conn_remember(cm, conn, VB_CM_REJ_SENT, now);
+	if (unasked)
+		vb_cm_retry_unasked(cm, conn, now);
 }
 
 int vb_cm_reject(struct vb_cm *cm, struct vb_cm_conn *conn, uint16_t reason,
@@ -34,11 +42,19 @@ static void answer_dreq(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 	vb_cm_conn_timewait(cm, conn, now);
 }
 
+/*
+ * A DREQ that overtakes the REP would be answered by a peer that knows nothing of the connection, and
+ * makes it afterwards. In REP_SENT it therefore waits for the RTU, or for an MRA.
+ */
 int vb_cm_disconnect(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
 	switch (conn->state) {
-	case VB_CM_ESTABLISHED:
 	case VB_CM_REP_SENT:
+		conn->closing = true;
+		if (conn->mra)
+			vb_cm_send_dreq(cm, conn, now);
+		return 0;
+	case VB_CM_ESTABLISHED:
 		vb_cm_send_dreq(cm, conn, now);
 		return 0;
 	case VB_CM_DREQ_RCVD:

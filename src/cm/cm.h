@@ -212,8 +212,8 @@ int vb_cm_reject(struct vb_cm *cm, struct vb_cm_conn *conn, uint16_t reason,
 		 const void *private_data, unsigned int private_length, uint64_t now);
 
 /*
- * Sends DREQ and repeats it, or answers the peer's DREQ, which sends no event any more. 0 also if
- * that was done before. -EINVAL: there is nothing to disconnect (stock's rdma_disconnect() is
+ * Sends DREQ and repeats it (in REP_SENT as soon as the RTU has come; ESTABLISHED is not reported
+ * then), or answers the peer's DREQ, which brings no event any more. 0 also if that was done before. -EINVAL: there is nothing to disconnect (stock's rdma_disconnect() is
  * successful then, too).
  */
 int vb_cm_disconnect(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now);

@@ -47,6 +47,7 @@ struct vb_cm_conn {
 	/* Of the core. */
 	bool released;
 	bool disconnected; /* DISCONNECTED was reported */
+	bool closing;      /* in REP_SENT: DREQ leaves as soon as there is an RTU */
 	bool established;  /* it was, so that no REQ of it is on its way any more */
 	bool mra;          /* an MRA was sent (passive), or received for the try under way */
 	uint8_t tries;

@@ -42,7 +42,9 @@ void vb_cm_conn_remember(struct vb_cm *cm, struct vb_cm_conn *conn, enum vb_cm_s
 bool vb_cm_report(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_event *event);
 void vb_cm_report_plain(struct vb_cm *cm, struct vb_cm_conn *conn, enum vb_cm_event_type type,
 			int status);
-/* TIMEWAIT, and DISCONNECTED if it was not reported before. Frees what is released and IDLE. */
+/* The RTU, or what stands for it, has come. */
+void vb_cm_established(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now);
+/* TIMEWAIT, and DISCONNECTED if it was not reported before. */
 void vb_cm_disconnected(struct vb_cm *cm, struct vb_cm_conn *conn, int status, uint64_t now);
 
 /*
@@ -54,9 +56,11 @@ uint64_t vb_cm_mra_ns(uint8_t code);
 void vb_cm_retry_start(struct vb_cm *cm, struct vb_cm_conn *conn, enum vb_cm_state state,
 		       uint64_t now);
 void vb_cm_retry_stop(struct vb_cm *cm, struct vb_cm_conn *conn);
-/* The peer asks for time. False: it did so too often. */
+/* The peer asks for time, once for each try. False: it did so too often. */
 bool vb_cm_retry_stretch(struct vb_cm *cm, struct vb_cm_conn *conn, uint8_t service_timeout,
 			 uint64_t now);
+/* In REJ_SENT: some tries at the distance of the first ones. */
+void vb_cm_retry_unasked(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now);
 void vb_cm_retry_expired(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now);
 
 /* send.c: messages of a connection. */

@@ -107,7 +107,8 @@ void vb_cm_conn_remember(struct vb_cm *cm, struct vb_cm_conn *conn, enum vb_cm_s
 	/* A peer that was asked for time tries again only when it is over. */
 	if (conn->mra)
 		time += vb_cm_mra_ns(VB_CM_MRA_TIMEOUT);
-	vb_cm_heap_set(&cm->timers, &conn->timer, now + time);
+	conn->give_up = now + time;
+	vb_cm_heap_set(&cm->timers, &conn->timer, conn->give_up);
 }
 
 bool vb_cm_report(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_event *event)
@@ -134,6 +135,17 @@ void vb_cm_report_plain(struct vb_cm *cm, struct vb_cm_conn *conn, enum vb_cm_ev
 	};
 
 	vb_cm_report(cm, conn, &event);
+}
+
+void vb_cm_established(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
+{
+	vb_cm_retry_stop(cm, conn);
+	conn->established = true;
+	conn->state = VB_CM_ESTABLISHED;
+	if (conn->closing)
+		vb_cm_send_dreq(cm, conn, now);
+	else
+		vb_cm_report_plain(cm, conn, VB_CM_EVENT_ESTABLISHED, 0);
 }
 
 void vb_cm_disconnected(struct vb_cm *cm, struct vb_cm_conn *conn, int status, uint64_t now)

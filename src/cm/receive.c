@@ -86,11 +86,7 @@ static void rep_again(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb
 static void rtu_establishes(struct vb_cm *cm, struct vb_cm_conn *conn,
 			    const struct vb_cm_arrival *a)
 {
-	(void)a;
-	vb_cm_retry_stop(cm, conn);
-	conn->state = VB_CM_ESTABLISHED;
-	conn->established = true;
-	vb_cm_report_plain(cm, conn, VB_CM_EVENT_ESTABLISHED, 0);
+	vb_cm_established(cm, conn, a->now);
 }
 
 /* The peer goes on with what was rejected: the REJ was lost. */
@@ -107,6 +103,16 @@ static void mra_stretches(struct vb_cm *cm, struct vb_cm_conn *conn, const struc
 	if (a->message->mra.answered != wanted ||
 	    !vb_cm_retry_stretch(cm, conn, a->message->mra.service_timeout, a->now))
 		vb_cm_drop(cm, VB_REASON_CM_STATE, a);
+	else if (conn->closing) /* the peer has the REP, but its program does not go on */
+		vb_cm_send_dreq(cm, conn, a->now);
+}
+
+/* The peer goes on with what this side has given up. */
+static void rtu_is_late(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_arrival *a)
+{
+	vb_cm_drop(cm, VB_REASON_CM_STATE, a);
+	if (!conn->active && !conn->established)
+		vb_cm_answer_rej(cm, a, VB_CM_REJ_CONSUMER, NULL, 0);
 }
 
 static void rej_ends_setup(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_arrival *a)
@@ -121,6 +127,10 @@ static void rej_ends_setup(struct vb_cm *cm, struct vb_cm_conn *conn, const stru
 		.path = &conn->path,
 	};
 
+	if (conn->closing) {
+		vb_cm_disconnected(cm, conn, 0, a->now);
+		return;
+	}
 	/*
 	 * A queue pair that the peer takes for another one's rests for a while (IBA 12.9.8.3.1). At
 	 * the passive side a late copy of REQ must not look like a new one.
@@ -147,12 +157,26 @@ static bool dreq_is_ours(struct vb_cm *cm, const struct vb_cm_conn *conn,
 	return false;
 }
 
+/* Both sides disconnect at once. The own program has done its part, so the answer leaves at once. */
+static void dreq_crosses(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_arrival *a)
+{
+	if (!dreq_is_ours(cm, conn, a))
+		return;
+	conn->tid = a->message->tid;
+	vb_cm_send_drep(cm, conn);
+	vb_cm_disconnected(cm, conn, 0, a->now);
+}
+
 /*
  * The DREP waits until the program calls rdma_disconnect() or rdma_destroy_id(): its queue pair
  * works until then.
  */
 static void dreq_arrives(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_arrival *a)
 {
+	if (conn->closing) {
+		dreq_crosses(cm, conn, a);
+		return;
+	}
 	if (!dreq_is_ours(cm, conn, a))
 		return;
 	vb_cm_retry_stop(cm, conn);
@@ -162,14 +186,31 @@ static void dreq_arrives(struct vb_cm *cm, struct vb_cm_conn *conn, const struct
 	vb_cm_report_plain(cm, conn, VB_CM_EVENT_DISCONNECTED, 0);
 }
 
-/* Both sides disconnect at once. The own program has done its part, so the answer leaves at once. */
-static void dreq_crosses(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_arrival *a)
+/*
+ * The peer has accepted, and disconnects before it has the RTU, which only this implementation does
+ * (Linux lets the connection be made). To the program it is a refusal.
+ */
+static void dreq_ends_setup(struct vb_cm *cm, struct vb_cm_conn *conn,
+			    const struct vb_cm_arrival *a)
 {
+	static const uint8_t nothing[VB_CM_PRIVATE_REJ];
+	const struct vb_cm_event event = {
+		.type = VB_CM_EVENT_REJECTED,
+		.status = VB_CM_REJ_CONSUMER,
+		.private_data = nothing,
+		.private_length = VB_CM_PRIVATE_REJ,
+		.service = conn->service,
+		.service_id = conn->service_id,
+		.path = &conn->path,
+	};
+
 	if (!dreq_is_ours(cm, conn, a))
 		return;
 	conn->tid = a->message->tid;
 	vb_cm_send_drep(cm, conn);
-	vb_cm_disconnected(cm, conn, 0, a->now);
+	vb_cm_conn_idle(cm, conn);
+	vb_cm_report(cm, conn, &event);
+	vb_cm_conn_put(cm, conn);
 }
 
 static void dreq_again(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_arrival *a)
@@ -209,7 +250,8 @@ static handler *const table[VB_CM_STATE_COUNT][MESSAGES] = {
 	[VB_CM_IDLE] = {MESSAGE(DREQ) = dreq_again},
 	[VB_CM_REQ_SENT] = {MESSAGE(REP) = rep_answers, MESSAGE(REJ) = rej_ends_setup,
 			    MESSAGE(MRA) = mra_stretches, MESSAGE(DREQ) = dreq_again},
-	[VB_CM_REP_RCVD] = {MESSAGE(REP) = rep_waits, MESSAGE(REJ) = rej_ends_setup},
+	[VB_CM_REP_RCVD] = {MESSAGE(REP) = rep_waits, MESSAGE(REJ) = rej_ends_setup,
+			    MESSAGE(DREQ) = dreq_ends_setup},
 	[VB_CM_REQ_RCVD] = {MESSAGE(REJ) = rej_ends_setup},
 	[VB_CM_REP_SENT] = {MESSAGE(RTU) = rtu_establishes, MESSAGE(REJ) = rej_ends_setup,
 			    MESSAGE(MRA) = mra_stretches, MESSAGE(DREQ) = dreq_arrives},
@@ -218,7 +260,7 @@ static handler *const table[VB_CM_STATE_COUNT][MESSAGES] = {
 	[VB_CM_DREQ_SENT] = {MESSAGE(REJ) = ends, MESSAGE(DREQ) = dreq_crosses,
 			     MESSAGE(DREP) = ends},
 	[VB_CM_DREQ_RCVD] = {MESSAGE(DREP) = ends},
-	[VB_CM_TIMEWAIT] = {MESSAGE(DREQ) = dreq_again},
+	[VB_CM_TIMEWAIT] = {MESSAGE(RTU) = rtu_is_late, MESSAGE(DREQ) = dreq_again},
 	[VB_CM_REJ_SENT] = {MESSAGE(REP) = rejected_again, MESSAGE(RTU) = rejected_again,
 			    MESSAGE(DREQ) = dreq_again},
 	[VB_CM_SIDR_REQ_SENT] = {MESSAGE(SIDR_REP) = sidr_answers},

@@ -31,6 +31,7 @@ static void duplicate(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb
 	}
 }
 
+/* The queue pair stays known in these states, so that copies of the REQ get the same answer. */
 void vb_cm_stale(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
 	switch (conn->state) {
@@ -39,9 +40,9 @@ void vb_cm_stale(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 		vb_cm_send_dreq(cm, conn, now);
 		break;
 	case VB_CM_REQ_RCVD:
-		vb_cm_conn_idle(cm, conn);
+		vb_cm_conn_timewait(cm, conn, now);
+		vb_cm_index_qpn(cm, conn);
 		vb_cm_report_plain(cm, conn, VB_CM_EVENT_REJECTED, VB_CM_REJ_STALE);
-		vb_cm_conn_put(cm, conn);
 		break;
 	default:
 		break;

@@ -59,7 +59,7 @@ bool vb_cm_retry_stretch(struct vb_cm *cm, struct vb_cm_conn *conn, uint8_t serv
 {
 	uint64_t due = now + vb_cm_mra_ns(service_timeout) + MRA_SLACK_NS;
 
-	if (conn->mras >= MRAS_MOST)
+	if (conn->mra || conn->mras >= MRAS_MOST)
 		return false;
 	conn->mras++;
 	conn->mra = true;
@@ -76,8 +76,14 @@ static void gave_up(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 	case VB_CM_DREQ_SENT:
 		vb_cm_disconnected(cm, conn, -ETIMEDOUT, now);
 		return;
-	case VB_CM_REQ_SENT:
 	case VB_CM_REP_SENT:
+		if (conn->closing) {
+			vb_cm_send_rej(cm, conn, VB_CM_REJ_TIMEOUT, NULL, 0);
+			vb_cm_disconnected(cm, conn, -ETIMEDOUT, now);
+			return;
+		}
+		/* fall through */
+	case VB_CM_REQ_SENT:
 		vb_cm_send_rej(cm, conn, VB_CM_REJ_TIMEOUT, NULL, 0);
 		vb_cm_conn_remember(cm, conn, VB_CM_REJ_SENT, now);
 		break;
@@ -89,8 +95,35 @@ static void gave_up(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 	vb_cm_conn_put(cm, conn);
 }
 
+/* conn->give_up is the moment at which the answer is forgotten. */
+void vb_cm_retry_unasked(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
+{
+	conn->give_up = conn->timer.due;
+	conn->tries = 0;
+	vb_cm_heap_set(&cm->timers, &conn->timer, now + cm->times.fast);
+}
+
+/* True: the answer was repeated, or is waiting for the end of its time. */
+static bool repeat_unasked(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
+{
+	if (now >= conn->give_up)
+		return false;
+	conn->tries++;
+	vb_cm_send_again(cm, conn);
+	vb_cm_heap_set(&cm->timers, &conn->timer,
+		       conn->tries < FAST_TRIES ? now + cm->times.fast : conn->give_up);
+	return true;
+}
+
 void vb_cm_retry_expired(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
+	if (conn->state == VB_CM_REJ_SENT || conn->state == VB_CM_SIDR_REP_SENT) {
+		if (!repeat_unasked(cm, conn, now)) {
+			vb_cm_conn_idle(cm, conn);
+			vb_cm_conn_put(cm, conn);
+		}
+		return;
+	}
 	if (now >= conn->give_up) {
 		gave_up(cm, conn, now);
 		return;

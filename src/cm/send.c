@@ -62,7 +62,6 @@ void vb_cm_send_dreq(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 	message.tid = conn->tid = (uint64_t)cm->agent << 32 | conn->local_id;
 	message.dreq.remote_qpn = conn->remote_qpn;
 	vb_cm_message_encode(&message, conn->mad);
-	vb_cm_link_remove(&conn->by_qpn);
 	vb_cm_retry_start(cm, conn, VB_CM_DREQ_SENT, now);
 }
 
@@ -117,10 +116,14 @@ static struct vb_cm_message answer(const struct vb_cm_arrival *a, uint16_t attri
 void vb_cm_answer_rej(struct vb_cm *cm, const struct vb_cm_arrival *a, uint16_t reason,
 		      const void *info, unsigned int info_length)
 {
+	static const uint8_t answered[] = {
+		[VB_CM_REQ - VB_CM_REQ] = VB_CM_ANSWERED_REQ,
+		[VB_CM_REP - VB_CM_REQ] = VB_CM_ANSWERED_REP,
+		[VB_CM_RTU - VB_CM_REQ] = VB_CM_ANSWERED_OTHER,
+	};
 	struct vb_cm_message message = answer(a, VB_CM_REJ);
 
-	message.rej.answered = a->message->attribute == VB_CM_REP ? VB_CM_ANSWERED_REP
-								  : VB_CM_ANSWERED_REQ;
+	message.rej.answered = answered[a->message->attribute - VB_CM_REQ];
 	message.rej.reason = reason;
 	put_info(&message, info, info_length);
 	send_once(cm, a->path, &message);

@@ -62,11 +62,6 @@ static void expired(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 			vb_cm_report_plain(cm, conn, VB_CM_EVENT_TIMEWAIT_EXIT, 0);
 		vb_cm_conn_put(cm, conn);
 		break;
-	case VB_CM_REJ_SENT:
-	case VB_CM_SIDR_REP_SENT:
-		vb_cm_conn_idle(cm, conn);
-		vb_cm_conn_put(cm, conn);
-		break;
 	default:
 		vb_cm_retry_expired(cm, conn, now);
 		break;

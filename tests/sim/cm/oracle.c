@@ -98,6 +98,12 @@ void oracle_establish(struct oracle *o, uint32_t end)
 	o->end[end].phase = ORACLE_UP;
 }
 
+void oracle_failed(struct oracle *o, uint32_t end, enum oracle_phase phase)
+{
+	if (o->end[end].phase == phase)
+		fault(o, end, "could not go on in phase %d", phase);
+}
+
 void oracle_reject(struct oracle *o, uint32_t end)
 {
 	o->end[end].phase = ORACLE_OVER;
@@ -154,9 +160,10 @@ static bool same_terms(const struct oracle_terms *a, const struct oracle_terms *
 /* Whether a second request of the attempt may be reported although there was this one. */
 static bool may_repeat(const struct oracle *o, const struct oracle_end *earlier)
 {
+	uint64_t since = earlier->down_at ? earlier->down_at : earlier->over_at;
+
 	/* The active side went on when it had refused the response of a queue pair from before. */
-	return earlier->stale ||
-	       (earlier->phase == ORACLE_OVER && o->now >= earlier->over_at + REMEMBER_NS);
+	return earlier->stale || (earlier->phase == ORACLE_OVER && o->now >= since + REMEMBER_NS);
 }
 
 /*
@@ -210,7 +217,7 @@ typedef bool did(const struct oracle_end *e);
 
 static bool did_refuse(const struct oracle_end *e)
 {
-	return e->rejected || e->released;
+	return e->rejected || e->released || (!e->active && e->disconnected);
 }
 
 static bool did_give_up(const struct oracle_end *e)
@@ -319,6 +326,19 @@ static bool told_in_time(const struct oracle *o, const struct oracle_end *e)
 	       e->accepted_at + SECOND < client->over_at + REMEMBER_NS;
 }
 
+/* Whether a program has the request and has not decided, which 16 MRAs allow for 18 minutes. */
+static bool asked_for_time(const struct oracle *o, const struct oracle_end *client)
+{
+	for (uint32_t i = 0; i < o->ends; i++) {
+		const struct oracle_end *e = &o->end[i];
+
+		if (e->attempt == client->attempt && !e->active && e->phase == ORACLE_ASKED &&
+		    e->begun + 10 * SECOND < o->now)
+			return o->now < client->begun + 1000 * SECOND;
+	}
+	return false;
+}
+
 static void saw_unreachable(struct oracle *o, uint32_t end, int status)
 {
 	struct oracle_end *e = &o->end[end];
@@ -334,6 +354,8 @@ static void saw_unreachable(struct oracle *o, uint32_t end, int status)
 	else if (status != -ETIMEDOUT && !(sidr && status == 2 && other_did(o, e, did_refuse)) &&
 		 !(sidr && status == 1 && (crashed(o, e) || e->begun < 5 * SECOND)))
 		fault(o, end, "UNREACHABLE with status %d", status);
+	if (e->active && !sidr && !o->heavy && !crashed(o, e) && asked_for_time(o, e))
+		fault(o, end, "UNREACHABLE although its peer was about to decide");
 	if (!e->active && o->lossless && !crashed(o, e) && told_in_time(o, e))
 		fault(o, end, "UNREACHABLE although its peer was there to reject");
 	e->gave_up = true;
@@ -348,6 +370,9 @@ static bool peer_ended_before(const struct oracle *o, const struct oracle_end *o
 
 		if (e->attempt != of->attempt || e->active == of->active)
 			continue;
+		/* Before the response an end knows no peer to tell. */
+		if (e->active && e->peer == ORACLE_NONE)
+			continue;
 		if ((e->disconnected && e->disconnected_at + ns < o->now) ||
 		    (e->released && e->over_at + ns < o->now))
 			return true;
@@ -358,17 +383,20 @@ static bool peer_ended_before(const struct oracle *o, const struct oracle_end *o
 static void saw_disconnected(struct oracle *o, uint32_t end, int status)
 {
 	struct oracle_end *e = &o->end[end];
-	bool may = e->phase == ORACLE_UP || (!e->active && e->phase == ORACLE_ANSWERED);
+	bool early = !e->active && e->phase == ORACLE_ANSWERED;
+	bool may = e->phase == ORACLE_UP || early;
+	/* Before RTU it is the REP whose tries end. */
+	uint64_t tried = early ? e->accepted_at : e->disconnected_at;
 
 	if (!may)
 		fault(o, end, "DISCONNECTED in phase %d", e->phase);
-	if (status &&
-	    (status != -ETIMEDOUT || !e->disconnected || o->now < e->disconnected_at + REPLY_NS))
+	if (status && (status != -ETIMEDOUT || !e->disconnected || o->now < tried + REPLY_NS))
 		fault(o, end, "DISCONNECTED with status %d", status);
 	if (status && !o->heavy && !crashed(o, e) && peer_ended_before(o, e, 60 * SECOND))
 		fault(o, end, "DISCONNECTED by time although its peer disconnected");
 	if (!e->disconnected && !crashed(o, e) && !other_did(o, e, did_end))
 		fault(o, end, "DISCONNECTED although nobody ended it");
+	e->gave_up = status != 0;
 	e->phase = ORACLE_DOWN;
 	e->down_at = o->now;
 	e->over_at = o->now;
@@ -422,7 +450,10 @@ static uint32_t decided_end(const struct oracle *o, const struct oracle_end *cli
 	for (uint32_t i = 0; i < o->ends; i++) {
 		const struct oracle_end *e = &o->end[i];
 
-		if (e->attempt == client->attempt && !e->active && (e->decided || e->released))
+		uint64_t when = e->accepted_at ? e->accepted_at : e->over_at;
+
+		if (e->attempt == client->attempt && !e->active && (e->decided || e->released) &&
+		    (!client->gave_up || when + 10 * SECOND < client->over_at))
 			return i;
 	}
 	return ORACLE_NONE;
@@ -441,8 +472,9 @@ static bool undecided(const struct oracle *o, const struct oracle_end *client)
 
 static bool ended_long_ago(const struct oracle *o, const struct oracle_end *e)
 {
-	if (e->phase != ORACLE_UP && e->phase != ORACLE_DOWN &&
-	    !(e->released && e->released_in >= ORACLE_UP))
+	enum oracle_phase least = e->active ? ORACLE_UP : ORACLE_ANSWERED;
+
+	if (e->phase < least || (e->released && e->released_in < least))
 		return false;
 	return (e->disconnected && o->now > e->disconnected_at + SETTLED_NS) ||
 	       (e->released && o->now > e->over_at + SETTLED_NS);
@@ -458,7 +490,7 @@ static void finish_client(struct oracle *o, uint32_t end)
 		fault(o, end, "neither a response nor a refusal");
 	if (e->gave_up && decided_end(o, e) != ORACLE_NONE)
 		fault(o, end, "UNREACHABLE although end %u answered", decided_end(o, e));
-	if (e->gave_up && decided_end(o, e) == ORACLE_NONE && !undecided(o, e))
+	if (e->gave_up && e->over_at < e->begun + 200 * SECOND && !undecided(o, e))
 		fault(o, end, "UNREACHABLE although its node was there");
 }
 
@@ -499,9 +531,10 @@ void oracle_finish(struct oracle *o)
 		if (e->died)
 			continue;
 		finish_disconnect(o, i);
-		if (!e->active || e->released || o->heavy || crashed(o, e))
+		if (!e->active || o->heavy || crashed(o, e))
 			continue;
-		finish_client(o, i);
+		if (!e->released)
+			finish_client(o, i);
 		if (!o->attempt[e->attempt].sidr)
 			finish_pair(o, i);
 	}

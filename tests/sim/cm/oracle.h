@@ -96,6 +96,9 @@ void oracle_notify(struct oracle *o, uint32_t end);
 void oracle_release(struct oracle *o, uint32_t end);
 void oracle_crash(struct oracle *o, unsigned int node);
 
+/* A call failed that is possible in this phase. */
+void oracle_failed(struct oracle *o, uint32_t end, enum oracle_phase phase);
+
 /* A request was reported; returns the new end. */
 uint32_t oracle_request(struct oracle *o, uint32_t attempt, unsigned int node, unsigned int life,
 			const struct oracle_terms *terms);

@@ -31,7 +31,8 @@ void plan_choose(struct world *w, uint64_t seed)
 void plan_schedule(struct world *w)
 {
 	const struct sim_config *c = &w->config;
-	uint64_t span = sim_chance(w, 300) ? SIM_SECOND : 60 * SIM_SECOND;
+	static const uint64_t spans[] = {SIM_SECOND, 60 * SIM_SECOND, 500 * SIM_SECOND};
+	uint64_t span = spans[sim_below(w, 3)];
 
 	for (unsigned int i = 0; i < c->nodes; i++)
 		world_schedule(w, SIM_LISTEN, sim_chance(w, 100) ? sim_time(w, 3 * SIM_SECOND) : 1,
@@ -43,7 +44,9 @@ void plan_schedule(struct world *w)
 		a->from = sim_below(w, c->nodes);
 		/* Now and then to itself. */
 		a->to = sim_below(w, c->nodes);
-		world_schedule(w, SIM_CONNECT, 2 + sim_time(w, span), i, 0);
+		world_schedule(w, SIM_CONNECT,
+			       2 + (sim_chance(w, 500) ? sim_time(w, span) : sim_random(w) % span),
+			       i, 0);
 	}
 	for (unsigned int i = 0; i < c->crashes; i++)
 		world_schedule(w, SIM_CRASH, sim_time(w, 200 * SIM_SECOND), sim_below(w, c->nodes),

@@ -127,10 +127,14 @@ static void accept(struct world *w, uint32_t end)
 	vb_put32(data, t.data);
 	if (w->oracle.attempt[e->attempt].sidr
 		    ? vb_cm_sidr_reply(&n->cm, w->conn[end], &reply, w->now)
-		    : vb_cm_accept(&n->cm, w->conn[end], &how, w->now))
-		act_later(w, end, ACT_RELEASE, SIM_SECOND); /* the peer has given up */
-	else
+		    : vb_cm_accept(&n->cm, w->conn[end], &how, w->now)) {
+		oracle_failed(&w->oracle, end, ORACLE_ASKED); /* unless the peer has given up */
+		act_later(w, end, ACT_RELEASE, SIM_SECOND);
+	} else {
 		oracle_accept(&w->oracle, end, &t);
+		if (sim_chance(w, 100)) /* at once, perhaps before the response arrives */
+			act_later(w, end, ACT_DISCONNECT, 5 * SIM_SECOND);
+	}
 }
 
 static void reject(struct world *w, uint32_t end)
@@ -143,8 +147,12 @@ static void reject(struct world *w, uint32_t end)
 		rc = vb_cm_sidr_reply(&n->cm, w->conn[end], &reply, w->now);
 	else
 		rc = vb_cm_reject(&n->cm, w->conn[end], VB_CM_REJ_CONSUMER, "no", 3, w->now);
-	if (!rc)
+	if (rc) {
+		oracle_failed(&w->oracle, end, ORACLE_ASKED);
+		oracle_failed(&w->oracle, end, ORACLE_ANSWERED);
+	} else {
 		oracle_reject(&w->oracle, end);
+	}
 	act_later(w, end, ACT_RELEASE, 20 * SIM_SECOND);
 }
 
@@ -168,6 +176,7 @@ static void establish(struct world *w, uint32_t end)
 		return;
 	}
 	if (vb_cm_establish(&n->cm, w->conn[end], w->now)) {
+		oracle_failed(&w->oracle, end, ORACLE_ANSWERED);
 		act_later(w, end, ACT_RELEASE, SIM_SECOND);
 		return;
 	}
@@ -185,7 +194,9 @@ static void disconnect(struct world *w, uint32_t end)
 {
 	struct sim_node *n = &w->node[w->oracle.end[end].node];
 
-	if (!vb_cm_disconnect(&n->cm, w->conn[end], w->now))
+	if (vb_cm_disconnect(&n->cm, w->conn[end], w->now))
+		oracle_failed(&w->oracle, end, ORACLE_UP);
+	else
 		oracle_disconnect(&w->oracle, end);
 	if (sim_chance(w, w->config.releases))
 		act_later(w, end, ACT_RELEASE, 10 * SIM_SECOND);

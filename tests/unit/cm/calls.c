@@ -46,7 +46,7 @@ static const struct row {
 	ROW(REQ_RCVD, P, RELEASE, 0, VB_CM_REJ, VB_CM_REJ_CONSUMER, -1, REJ_SENT)
 	ROW(REP_SENT, P, NOTIFY, 0, 0, 0, VB_CM_EVENT_ESTABLISHED, ESTABLISHED)
 	ROW(REP_SENT, P, REJECT, 0, VB_CM_REJ, VB_CM_REJ_CONSUMER, -1, REJ_SENT)
-	ROW(REP_SENT, P, DISCONNECT, 0, VB_CM_DREQ, 0, -1, DREQ_SENT)
+	ROW(REP_SENT, P, DISCONNECT, 0, 0, 0, -1, REP_SENT) /* it waits for the RTU */
 	ROW(REP_SENT, P, RELEASE, 0, VB_CM_REJ, VB_CM_REJ_CONSUMER, -1, REJ_SENT)
 	ROW(ESTABLISHED, A, NOTIFY, -EISCONN, 0, 0, -1, ESTABLISHED)
 	ROW(ESTABLISHED, P, NOTIFY, -EISCONN, 0, 0, -1, ESTABLISHED)
@@ -183,6 +183,93 @@ static void disconnect_succeeds_after_the_end(void **state)
 	stand_free(s);
 }
 
+/* A disconnect in REP_SENT waits for the RTU, and is what every end is reported as. */
+static void disconnect_waits_for_the_rtu(void **state)
+{
+	static const struct {
+		uint16_t message, answer;
+		uint8_t next;
+	} ways[] = {
+		{VB_CM_RTU, VB_CM_DREQ, VB_CM_DREQ_SENT},
+		{VB_CM_MRA, VB_CM_DREQ, VB_CM_DREQ_SENT},
+		{VB_CM_DREQ, VB_CM_DREP, VB_CM_TIMEWAIT},
+		{VB_CM_REJ, 0, VB_CM_TIMEWAIT},
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct stand *s = stand_new();
+		struct vb_cm_conn *conn = stand_in(s, VB_CM_REP_SENT, false);
+		struct vb_cm_message m = stand_message(s, conn, ways[i].message);
+
+		assert_int_equal(vb_cm_disconnect(&s->cm, conn, s->now), 0);
+		stand_arrive(s, &m);
+		assert_int_equal(conn->state, ways[i].next);
+		assert_int_equal(s->sents, ways[i].answer != 0);
+		if (ways[i].answer)
+			assert_int_equal(stand_last(s)->attribute, ways[i].answer);
+		if (ways[i].next == VB_CM_DREQ_SENT) {
+			assert_int_equal(s->events, 0);
+			m = stand_message(s, conn, VB_CM_DREP);
+			stand_arrive(s, &m);
+		}
+		assert_int_equal(s->events, 1);
+		assert_int_equal(s->event[0].event.type, VB_CM_EVENT_DISCONNECTED);
+		assert_int_equal(s->event[0].event.status, 0);
+		stand_free(s);
+	}
+}
+
+/* An RTU that comes after the end of what was never established meets a REJ. */
+static void a_late_rtu_is_rejected(void **state)
+{
+	struct stand *s = stand_new();
+	struct vb_cm_conn *conn = stand_in(s, VB_CM_REP_SENT, false);
+	struct vb_cm_message m = stand_message(s, conn, VB_CM_REJ);
+
+	(void)state;
+	stand_arrive(s, &m);
+	assert_int_equal(conn->state, VB_CM_TIMEWAIT);
+	m = stand_message(s, conn, VB_CM_RTU);
+	stand_arrive(s, &m);
+	assert_int_equal(stand_last(s)->rej.reason, VB_CM_REJ_CONSUMER);
+	assert_int_equal(stand_last(s)->rej.answered, VB_CM_ANSWERED_OTHER);
+	assert_int_equal(stand_last(s)->local_id, conn->local_id);
+	stand_free(s);
+}
+
+static void disconnect_of_a_silent_peer_ends(void **state)
+{
+	struct stand *s = stand_new();
+	struct vb_cm_conn *conn = stand_in(s, VB_CM_REP_SENT, false);
+
+	(void)state;
+	assert_int_equal(vb_cm_disconnect(&s->cm, conn, s->now), 0);
+	stand_pass(s, 65536 * MSEC);
+	assert_int_equal(s->event[0].event.type, VB_CM_EVENT_DISCONNECTED);
+	assert_int_equal(s->event[0].event.status, -ETIMEDOUT);
+	assert_int_equal(stand_last(s)->rej.reason, VB_CM_REJ_TIMEOUT);
+	stand_free(s);
+}
+
+/* After REP nothing of the peer may come that the REJ answers again: it is repeated unasked. */
+static void a_rejection_after_rep_is_repeated(void **state)
+{
+	struct stand *s = stand_new();
+
+	(void)state;
+	stand_release(s, stand_in(s, VB_CM_REP_SENT, false));
+	assert_int_equal(s->sents, 1);
+	stand_pass(s, 20 * SECOND);
+	assert_int_equal(stand_count(s, VB_CM_REJ), 6);
+	assert_int_equal(s->live, 0);
+	stand_clear(s);
+	stand_release(s, stand_in(s, VB_CM_REQ_RCVD, false));
+	stand_pass(s, 20 * SECOND);
+	assert_int_equal(s->sents, 1);
+	stand_free(s);
+}
+
 static void too_much_private_data_is_refused(void **state)
 {
 	static const uint8_t data[256];
@@ -258,6 +345,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_call_in_every_state),
 		cmocka_unit_test(disconnect_succeeds_after_the_end),
+		cmocka_unit_test(disconnect_waits_for_the_rtu),
+		cmocka_unit_test(a_late_rtu_is_rejected),
+		cmocka_unit_test(disconnect_of_a_silent_peer_ends),
+		cmocka_unit_test(a_rejection_after_rep_is_repeated),
 		cmocka_unit_test(too_much_private_data_is_refused),
 		cmocka_unit_test(the_end_says_the_last_word),
 		cmocka_unit_test(a_lost_device_is_not_used),

@@ -28,6 +28,9 @@ static void a_stale_connection_ends(void **state)
 	assert_int_equal(s->sent[1].remote_id, old->remote_id);
 	assert_int_equal(s->events, 0);
 	assert_int_equal(stand_dropped(s, VB_REASON_CM_STALE), 1);
+	stand_arrive(s, &m); /* a copy */
+	assert_int_equal(s->sents, 3);
+	assert_int_equal(stand_last(s)->rej.reason, VB_CM_REJ_STALE);
 	/* The peer knows no such connection, and says DREP all the same. */
 	drep = stand_message(s, old, VB_CM_DREP);
 	stand_arrive(s, &drep);
@@ -53,6 +56,11 @@ static void an_undecided_stale_request_ends(void **state)
 	assert_int_equal(stand_event(s)->event.type, VB_CM_EVENT_REJECTED);
 	assert_int_equal(stand_accept(s, old), -EINVAL);
 	stand_clear(s);
+	stand_arrive(s, &m); /* a copy */
+	assert_int_equal(stand_last(s)->rej.reason, VB_CM_REJ_STALE);
+	assert_int_equal(s->events, 0);
+	stand_pass(s, 3 * SECOND);
+	m.local_id++;
 	stand_arrive(s, &m);
 	assert_int_equal(stand_event(s)->event.type, VB_CM_EVENT_REQUEST);
 	stand_free(s);

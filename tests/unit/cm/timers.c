@@ -134,6 +134,29 @@ static void an_mra_is_bounded(void **state)
 	stand_free(s);
 }
 
+/* Copies of an MRA ask for no more time, and do not count. */
+static void an_mra_counts_once_for_each_try(void **state)
+{
+	struct stand *s = stand_new();
+	struct vb_cm_conn *conn = stand_in(s, VB_CM_REQ_SENT, true);
+	struct vb_cm_message mra = stand_message(s, conn, VB_CM_MRA);
+	const uint64_t asked = (4096ull << 22) + 2 * SECOND;
+
+	(void)state;
+	for (unsigned int i = 0; i < 100; i++) {
+		stand_arrive(s, &mra);
+		stand_pass(s, 100 * MSEC);
+	}
+	assert_int_equal(stand_dropped(s, VB_REASON_CM_STATE), 99);
+	assert_int_equal(s->sents, 0);
+	stand_pass(s, asked - 10 * SECOND);
+	assert_int_equal(s->sents, 1);
+	stand_arrive(s, &mra);
+	stand_pass(s, asked - 1);
+	assert_int_equal(s->sents, 1);
+	stand_free(s);
+}
+
 /* An MRA for another message than the one that waits stretches nothing. */
 static void a_wrong_mra_is_dropped(void **state)
 {
@@ -257,6 +280,7 @@ int main(void)
 		cmocka_unit_test(giving_up_sends_reason_4),
 		cmocka_unit_test(an_mra_stretches_the_try),
 		cmocka_unit_test(an_mra_is_bounded),
+		cmocka_unit_test(an_mra_counts_once_for_each_try),
 		cmocka_unit_test(a_wrong_mra_is_dropped),
 		cmocka_unit_test(timewait_ends_with_an_event),
 		cmocka_unit_test(what_is_released_reports_nothing_and_goes),
