@@ -3,7 +3,7 @@
 """Usage: guest.py DIR
 Runs inside the lab's machine: does what the driver asks through files in DIR, which both see.
 
-    ID.job      from the driver, JSON: argv, and port if it is a server
+    ID.job      from the driver, JSON: argv; port if it is a server; cm_port if that is one of the connection manager
     ID.log      what the program prints
     ID.listens  the program listens on its port
     ID.kill     from the driver: end the program
@@ -13,6 +13,7 @@ Ends by itself when the driver asked for nothing for a while: it may have been k
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -31,6 +32,12 @@ def listening(port):
     return False
 
 
+def cm_listening(port):
+    """Whether a connection manager's id listens on the port."""
+    shown = subprocess.run(["rdma", "resource", "show", "cm_id"], capture_output=True, text=True, check=False).stdout
+    return re.search(rf"state LISTEN .*src-addr \S+:{port}\s", shown) is not None
+
+
 def publish(path, text):
     with open(path + ".new", "w", encoding="utf-8") as handle:
         handle.write(text)
@@ -42,7 +49,7 @@ class Job:
         self.base = base
         with open(base + ".job", encoding="utf-8") as handle:
             asked = json.load(handle)
-        self.port = asked.get("port")
+        self.port, self.cm_port = asked.get("port"), asked.get("cm_port")
         with open(base + ".log", "wb") as log:
             self.process = subprocess.Popen(asked["argv"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -55,9 +62,9 @@ class Job:
         if code is not None:
             publish(self.base + ".code", str(code))
             return True
-        if self.port and listening(self.port):
+        if self.port and listening(self.port) or self.cm_port and cm_listening(self.cm_port):
             publish(self.base + ".listens", "")
-            self.port = None
+            self.port = self.cm_port = None
         return False
 
 

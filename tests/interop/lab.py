@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 
+from cm_pairs import LISTENS
 from pairs import Failure, listening, tail
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -40,12 +41,12 @@ class GuestProgram:
 
     side = "kernel"
 
-    def __init__(self, lab, argv, port=None):
+    def __init__(self, lab, argv, port=None, cm_port=None):
         self.argv = argv
         self.base = os.path.join(lab.out, f"{lab.next_id()}")
         self.log = self.base + ".log"
         with open(self.base + ".new", "w", encoding="utf-8") as handle:
-            json.dump({"argv": argv, "port": port}, handle)
+            json.dump({"argv": argv, "port": port, "cm_port": cm_port}, handle)
         os.rename(self.base + ".new", self.base + ".job")
 
     def poll(self):
@@ -71,19 +72,22 @@ class OurProgram:
 
     side = "verbatim"
 
-    def __init__(self, lab, argv, port=None):
+    def __init__(self, lab, argv, port=None, cm_port=None):
         self.argv = argv
-        self.port = port
+        self.port, self.cm_port = port, cm_port
+        env = lab.env if cm_port is None else {"VERBATIM_LOG": "info", **lab.env}  # the log tells when it listens
         self.log = os.path.join(lab.dir, f"ours-{lab.next_id()}.log")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 ["nsenter", f"--net=/run/netns/{lab.namespace}", "setpriv", "--pdeathsig", "KILL", *lab.user, *argv],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=lab.env, cwd=lab.dir)
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, cwd=lab.dir)
 
     def poll(self):
         return self.process.poll()
 
     def listening(self):
+        if self.cm_port is not None:
+            return str(self.cm_port) in LISTENS.findall(text_of(self.log))
         return listening(self.process.pid, self.port)
 
     def end(self):
@@ -179,22 +183,31 @@ class Lab:
         deadline = time.monotonic() + timeout
         try:
             programs.append(server[0](self, server[1], port))
-            while not programs[0].listening():
-                if programs[0].poll() is not None or time.monotonic() > deadline:
-                    faults.append("the server never listened")
-                    break
-                time.sleep(0.01)
+            faults = self.wait_listening(programs[0], deadline)
             if not faults:
                 programs.append(client[0](self, client[1]))
             faults += self.wait_all(programs, deadline)
         finally:
             for program in programs:
                 program.end()
-        outputs = [text_of(program.log) for program in programs]
+        return self.outputs(programs, faults)
+
+    @staticmethod
+    def outputs(programs, faults):
+        """What the programs printed, if there are no faults."""
         if faults:
             raise Failure("; ".join(faults) + "\n" + "".join(
                 f"-- {program.side}: {' '.join(program.argv)}\n{tail(program.log, 40)}" for program in programs))
-        return outputs
+        return [text_of(program.log) for program in programs]
+
+    @staticmethod
+    def wait_listening(server, deadline):
+        """Returns the faults."""
+        while not server.listening():
+            if server.poll() is not None or time.monotonic() > deadline:
+                return ["the server never listened"]
+            time.sleep(0.01)
+        return []
 
     @staticmethod
     def wait_all(programs, deadline):

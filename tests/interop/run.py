@@ -20,8 +20,9 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(ROOT, "tests", "apps"))
+sys.path[:0] = [os.path.join(ROOT, "tests", "apps"), os.path.join(ROOT, "tests", "cm")]
 
+import connections  # noqa: E402
 import lab as lab_module  # noqa: E402
 import matrix  # noqa: E402
 from lab import GuestProgram, Lab, NoLab, OurProgram  # noqa: E402
@@ -67,6 +68,7 @@ class Report:
         self.columns = []
         self.failed = []
         self.count = 0
+        self.left_out = None
 
     def note(self, case, fault, seconds, remarks=()):
         self.count += 1
@@ -82,6 +84,10 @@ class Report:
             self.failed.append(case.name())
             print("".join(f"#   {line}\n" for line in str(fault).splitlines()), end="", flush=True)
 
+    def leave_out(self, reason):
+        self.left_out = reason
+        print(f"# connections are left out: {reason}", flush=True)
+
     def table(self):
         heads = [f"{family} {mtu} {role}" for family, mtu, role in self.columns]
         lines = ["| program | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
@@ -93,6 +99,8 @@ class Report:
 
 def run_case(lab, case, indexes, both_kernel):
     ours, theirs = (OurProgram, GuestProgram) if not both_kernel else (GuestProgram, GuestProgram)
+    if isinstance(case, connections.Connection):
+        return case.run(lab, ours) or ()
     devices = {OurProgram: lab_module.OUR_DEVICE, GuestProgram: lab_module.GUEST_DEVICE}
     client, server = (ours, theirs) if case.role == "client" else (theirs, ours)
     address = lab_module.GUEST_ADDRESS if server is GuestProgram else lab_module.OUR_ADDRESS
@@ -123,6 +131,10 @@ def run_all(lab, cases, program, args, report):
     devices = {OurProgram: lab_module.OUR_DEVICE, GuestProgram: lab_module.GUEST_DEVICE}
     indexes = {side: gids(lab, side, devices[side], program) for side in sides}
     losing = False
+    lacking = connections.available(lab) if any(isinstance(case, connections.Connection) for case in cases) else None
+    if lacking:
+        report.leave_out(lacking)
+        cases = [case for case in cases if not isinstance(case, connections.Connection)]
     for case in cases:
         if case.lossy and not losing:
             lab.run(GuestProgram, ["bash", os.path.join(lab_module.HERE, "guest-loss.sh"), "1%"])
@@ -165,6 +177,8 @@ def finish(report, args, seconds):
             handle.write(report.table() + "\n")
     for name in report.failed:
         print(f"FAILED: {name}")
+    if report.left_out:
+        print(f"LEFT OUT: connections: {report.left_out}")
     print(f"interop: {report.count - len(report.failed)} passed, {len(report.failed)} failed, {seconds:.0f} s")
     return 1 if report.failed or not report.count else 0
 
@@ -178,7 +192,7 @@ def main():
         if not os.path.exists(path):
             print(f"interop: {path} does not exist; run make first", file=sys.stderr)
             return 1
-    cases = [] if args.lossy else select(matrix.clean(program), args)
+    cases = [] if args.lossy else select([*matrix.clean(program), *connections.cases()], args)
     cases += [] if args.clean else select(matrix.lossy(program), args)
     began, report = time.monotonic(), Report()
     try:
