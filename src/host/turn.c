@@ -30,8 +30,10 @@
 #define LOOK_EVERY     40 /* naps between two looks into /proc: 2 ms */
 /*
  * A request that does not get the turn within this time is declined: the target's engine is asked.
+ * The initiator holds its own engine's lock meanwhile. The time begins before the first yield,
+ * which may take milliseconds on a busy machine.
  */
-#define PATIENCE_NS    (100 * VB_MSEC)
+#define PATIENCE_NS    (10 * VB_MSEC)
 
 /* The low bits of the word. 0: no process has the turn. */
 #define HOLDER_BITS    24
@@ -197,12 +199,15 @@ int vb_turn_take(struct vb_turn *turn, bool insist, uint64_t *ticket)
 			w.word = word;
 			w.since = 0;
 		}
-		if (overdue(turn, &w) && take_over(turn, word, name, ticket))
+		bool ended = until && vb_node_clock() > until;
+		bool still = ended ? holder_stands_still(turn, word) : overdue(turn, &w);
+
+		if (still && take_over(turn, word, name, ticket))
 			return 0;
-		if (!insist && w.count == SPINS + YIELDS)
-			until = vb_node_clock() + PATIENCE_NS;
-		if (until && vb_node_clock() > until)
+		if (ended && !still)
 			return -EAGAIN;
+		if (!insist && w.count == SPINS)
+			until = vb_node_clock() + PATIENCE_NS;
 		pause_for(&w);
 	}
 }
