@@ -19,7 +19,7 @@
 #include "transport/run.h"
 
 /* Another layout of the table has another name. */
-#define VB_PORT_NAME "gsi1-%u"
+#define VB_PORT_NAME "gsi2-%u"
 /* So many blocks are tried when they rest. */
 #define BLOCK_TRIES  16
 

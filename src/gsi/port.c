@@ -136,6 +136,6 @@ void vb_gsi_unbind(uint64_t handle)
 
 	if (enter(&who, false))
 		return;
-	vb_port_unbind(vb_gsi_table(), who.seat, handle);
+	vb_port_unbind(vb_gsi_table(), &who, handle);
 	leave(&who);
 }

@@ -10,11 +10,13 @@
 #include "host/page.h"
 
 /* Look-ups begin again so often when the table changes under them. */
-#define RESTARTS 8
+#define RESTARTS  8
+#define NS_PER_MS 1000000u
+#define LEFT_WHAT 0xffffffu /* space and port, in a word of `left` */
 
 /* Members of other builds share the table: another layout has another name (gsi/members.c). */
 _Static_assert(sizeof(struct vb_port_body) == 56 && sizeof(struct vb_port_entry) == 64 &&
-		       offsetof(struct vb_port_table, entry) == 1097744,
+		       offsetof(struct vb_port_table, entry) == 1098256,
 	       "another layout of the shared table has another VB_PORT_NAME");
 
 static const uint16_t spaces[VB_PORT_SPACES] = {0x0106, 0x0111, 0x013f, 0x0002};
@@ -310,13 +312,39 @@ int vb_port_change(struct vb_port_table *t, const struct vb_port_asker *who, uin
 	return 0;
 }
 
-void vb_port_unbind(struct vb_port_table *t, uint32_t seat, uint64_t handle)
+static uint64_t left_word(int space, uint16_t port, uint64_t now)
+{
+	return now / NS_PER_MS << 24 | (uint64_t)space << 16 | port;
+}
+
+void vb_port_unbind(struct vb_port_table *t, const struct vb_port_asker *who, uint64_t handle)
 {
 	struct vb_port_body body;
-	struct vb_port_entry *e = entry_of(t, seat, handle, &body);
+	struct vb_port_entry *e = entry_of(t, who->seat, handle, &body);
+	int space = e ? space_index(body.space) : -1;
 
-	if (e)
-		entry_free(t, (uint32_t)(e - t->entry), &body);
+	if (!e)
+		return;
+	entry_free(t, (uint32_t)(e - t->entry), &body);
+	if (space >= 0 && body.flags & VB_PORT_LISTENING)
+		__atomic_store_n(&t->left[t->next_left++ % VB_PORT_LEFTS],
+				 left_word(space, body.port, who->now), __ATOMIC_RELAXED);
+}
+
+bool vb_port_left_lately(const struct vb_port_table *t, const struct vb_port_wanted *wanted,
+			 uint64_t now)
+{
+	int space = space_index(wanted->space);
+	uint64_t soonest = now > VB_PORT_LEFT_NS ? now - VB_PORT_LEFT_NS : 0;
+
+	for (uint32_t i = 0; space >= 0 && i < VB_PORT_LEFTS; i++) {
+		uint64_t word = __atomic_load_n(&t->left[i], __ATOMIC_RELAXED);
+
+		if (word && left_word(space, wanted->port, 0) == (word & LEFT_WHAT) &&
+		    word >= left_word(0, 0, soonest))
+			return true;
+	}
+	return false;
 }
 
 static void block_rest(struct vb_port_table *t, uint32_t block, uint64_t now)

@@ -32,6 +32,13 @@
  */
 #define VB_PORT_REST_NS  70000000000ull
 
+/*
+ * A process that has stopped to listen on a port and lives may listen again soon: so long it is
+ * known, of the last VB_PORT_LEFTS such ports.
+ */
+#define VB_PORT_LEFTS    64u
+#define VB_PORT_LEFT_NS  5000000000ull
+
 /* What an entry says. Copied in words (VB_PORT_WORDS). */
 struct vb_port_body {
 	uint32_t seat;
@@ -72,7 +79,8 @@ struct vb_port_table {
 	uint32_t next_entry; /* where the search for a free one begins */
 	uint32_t next_rest;
 	uint32_t serial;
-	uint32_t pad;
+	uint32_t next_left;
+	uint64_t left[VB_PORT_LEFTS]; /* CLOCK_BOOTTIME ms in the upper 40 bits, space, port */
 	struct vb_port_seat seat[VB_COMMONS_SEATS];
 	uint16_t seat_of[VB_PORT_BLOCKS]; /* by block: seat + 1 */
 	struct vb_port_rest rest[VB_PORT_RESTS];
@@ -102,7 +110,7 @@ int vb_port_bind(struct vb_port_table *t, const struct vb_port_asker *who,
 int vb_port_listen(struct vb_port_table *t, const struct vb_port_asker *who, uint64_t handle);
 int vb_port_change(struct vb_port_table *t, const struct vb_port_asker *who, uint64_t handle,
 		   const struct vb_gsi_binding *binding);
-void vb_port_unbind(struct vb_port_table *t, uint32_t seat, uint64_t handle);
+void vb_port_unbind(struct vb_port_table *t, const struct vb_port_asker *who, uint64_t handle);
 
 /*
  * Under the lock: the seat is the caller's, with this GSI number (0: none). What a former process
@@ -131,6 +139,9 @@ struct vb_port_wanted {
  */
 int vb_port_find(const struct vb_port_table *t, const struct vb_port_wanted *wanted,
 		 uint32_t *number, uint32_t *seat);
+/* Whether a process that lives, or lived then, has stopped to listen on the port lately. */
+bool vb_port_left_lately(const struct vb_port_table *t, const struct vb_port_wanted *wanted,
+			 uint64_t now);
 /* Under the lock: entries of the port that a killed process has left half changed can be read. */
 void vb_port_mend(struct vb_port_table *t, uint16_t space, uint16_t port);
 /* The GSI number of the member on that seat; 0: there is none. */

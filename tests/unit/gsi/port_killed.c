@@ -85,7 +85,7 @@ static void turn(struct vb_port_asker *who, uint64_t handle[HANDLES])
 		(void)vb_port_listen(&s->table, who, handle[i]);
 		(void)vb_port_change(&s->table, who, handle[i], &b);
 	} else if (handle[i]) {
-		vb_port_unbind(&s->table, who->seat, handle[i]);
+		vb_port_unbind(&s->table, who, handle[i]);
 		handle[i] = 0;
 	} else {
 		b.port = (uint16_t)(random() % 4 ? PORT + (uint32_t)random() % PORTS : 0);

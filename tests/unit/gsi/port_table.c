@@ -83,6 +83,13 @@ static int listen_port(uint32_t seat, uint64_t handle)
 	return vb_port_listen(table, &who, handle);
 }
 
+static void unbind_port(uint32_t seat, uint64_t handle)
+{
+	struct vb_port_asker who = asker(seat);
+
+	vb_port_unbind(table, &who, handle);
+}
+
 /* The seat of the listener; -1: none. */
 static int found(uint16_t space, uint16_t port, bool ip, uint32_t address)
 {
@@ -110,11 +117,11 @@ static void test_bind(void **state)
 	assert_int_equal(bind_port(1, TCP, 7174, 0x0a000002, false, &b), 0);
 	assert_int_equal(bind_port(1, UDP, 7174, 0x0a000001, false, &c), 0);
 	assert_int_equal(bind_port(1, 0x77, 7174, 0x0a000001, false, &c), -EINVAL);
-	vb_port_unbind(table, 1, a); /* of another process */
+	unbind_port(1, a); /* of another process */
 	assert_int_equal(bind_port(2, TCP, 7174, 0x0a000001, false, &c), -EADDRINUSE);
-	vb_port_unbind(table, 0, a);
+	unbind_port(0, a);
 	assert_int_equal(bind_port(2, TCP, 7174, 0x0a000001, false, &c), 0);
-	vb_port_unbind(table, 0, a); /* once more: the entry is another's now */
+	unbind_port(0, a); /* once more: the entry is another's now */
 	assert_int_equal(bind_port(0, TCP, 7174, 0x0a000001, false, &a), -EADDRINUSE);
 }
 
@@ -131,10 +138,10 @@ static void test_listen(void **state)
 	assert_int_equal(listen_port(0, a ^ 1ull << 40), -ENOENT);
 	assert_int_equal(listen_port(0, 0), -ENOENT);
 	assert_int_equal(listen_port(0, UINT64_MAX), -ENOENT);
-	vb_port_unbind(table, 1, b);
+	unbind_port(1, b);
 	assert_int_equal(listen_port(0, a), 0);
 	assert_int_equal(found(TCP, 80, true, 0x0a000001), 0);
-	vb_port_unbind(table, 0, a);
+	unbind_port(0, a);
 	assert_int_equal(found(TCP, 80, true, 0x0a000001), -1);
 }
 
@@ -222,7 +229,7 @@ static void test_many(void **state)
 	ended[0] = false;
 	vb_port_seat_take(table, 0, 1 << 10, 1000000000ull);
 	for (uint32_t i = 0; i < VB_PORT_BINDINGS; i++)
-		vb_port_unbind(table, 0, handle[i]);
+		unbind_port(0, handle[i]);
 	assert_int_equal(listen_port(1, more), 0);
 	assert_int_equal(found(UDP, 1, false, 0), 1);
 	free(handle);
@@ -242,6 +249,47 @@ static void test_ended(void **state)
 	assert_int_equal(vb_port_member(table, 0), 0);
 	ended[0] = false; /* its seat is another process's; nothing is left of the former one */
 	assert_int_equal(bind_port(2, TCP, 7175, 0x0a000001, false, &handle), 0);
+}
+
+static bool left(uint16_t space, uint16_t port, uint64_t now)
+{
+	const struct vb_port_wanted wanted = {.space = space, .port = port};
+
+	return vb_port_left_lately(table, &wanted, now);
+}
+
+static void test_left(void **state)
+{
+	const uint64_t then = asker(0).now;
+	uint64_t handle;
+
+	(void)state;
+	assert_int_equal(bind_port(0, TCP, 7174, 0, false, &handle), 0);
+	unbind_port(0, handle); /* it did not listen */
+	assert_false(left(TCP, 7174, then));
+	assert_int_equal(bind_port(0, TCP, 7174, 0, false, &handle), 0);
+	assert_int_equal(listen_port(0, handle), 0);
+	assert_false(left(TCP, 7174, then));
+	unbind_port(0, handle);
+	assert_true(left(TCP, 7174, then));
+	assert_true(left(TCP, 7174, then + VB_PORT_LEFT_NS));
+	assert_false(left(TCP, 7174, then + VB_PORT_LEFT_NS + 1000000));
+	assert_false(left(TCP, 7175, then));
+	assert_false(left(UDP, 7174, then));
+	assert_false(left(0x77, 7174, then));
+	for (uint32_t i = 0; i < VB_PORT_LEFTS; i++) {
+		assert_true(left(TCP, 7174, then));
+		assert_int_equal(bind_port(1, UDP, 9, 0, false, &handle), 0);
+		assert_int_equal(listen_port(1, handle), 0);
+		unbind_port(1, handle);
+	}
+	assert_false(left(TCP, 7174, then)); /* the last ones are known */
+	assert_true(left(UDP, 9, then));
+	assert_int_equal(bind_port(0, TCP, 7174, 0, false, &handle), 0);
+	assert_int_equal(listen_port(0, handle), 0);
+	ended[0] = true;
+	assert_int_equal(bind_port(1, TCP, 7174, 0, false, &handle), 0);
+	assert_false(left(TCP, 7174, then)); /* who has ended does not listen again */
 }
 
 static void test_rest(void **state)
@@ -284,9 +332,10 @@ static void test_nonsense(void **state)
 			ended[seat] = round & 1 && seat % 4 == 0;
 		for (uint16_t port = 7000; port < 7010; port++) {
 			(void)found(TCP, port, true, 1);
+			(void)left(TCP, port, 1ull << 60);
 			(void)bind_port(1, TCP, port, 1, false, &handle);
 			(void)listen_port(1, handle);
-			vb_port_unbind(table, 1, handle);
+			unbind_port(1, handle);
 			vb_port_mend(table, TCP, port);
 		}
 		b.port = 0;
@@ -307,6 +356,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_automatic, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ended, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rest, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
 	};
