@@ -50,22 +50,24 @@ def examples():
         yield row(f"rdma_xclient -c {kind}", f"rdma_xserver -p {{port}} -c {kind}", f"rdma_xclient -s {{address}} -p {{port}} -c {kind}",
                   says=("end 0", "end 0"), families=("IPv4",))
     yield row("cmtime -c 1000", "cmtime -b {address} -p {port} -c 1000", "cmtime -s {address} -p {port} -c 1000",
-              says=("", r"^connect\s+:"))
+              says=("", r"^connect\s+:"), ends=False)
 
 
 def perftest():
     for verb in ("send", "write", "read", "atomic"):
         for kind in ("lat", "bw"):
-            yield from perftest_rows(f"ib_{verb}_{kind}", "")
-    for program, options in (("ib_send_bw", "-c UD"), ("ib_send_lat", "-c UD"), ("ib_send_bw", "-c XRC"), ("ib_write_bw", "-c XRC"),
-                             ("ib_send_bw", "-e"), ("ib_send_lat", "-e"), ("ib_write_bw", "-q 32"), ("ib_read_bw", "-q 8"),
+            yield perftest_row(f"ib_{verb}_{kind}")
+    for program, options in (("ib_send_bw", "-c UD"), ("ib_send_lat", "-c UD"), ("ib_send_bw", "-e"), ("ib_send_lat", "-e"),
                              ("ib_send_bw", "-b"), ("ib_send_bw", "-T 32")):
-        yield from perftest_rows(program, options)
+        yield perftest_row(program, options)
+    yield perftest_row("ib_write_bw", "-q 32", 32)
+    yield perftest_row("ib_read_bw", "-q 8", 8)
 
 
-def perftest_rows(program, options):
-    line = f"{program} -R -F -n 50 -p {{port}} {options}"
-    yield row(f"{program} -R {options}".rstrip(), line, f"{line} {{address}}", says=(r"#bytes", r"^ \d+ +50"))
+def perftest_row(program, options="", pairs=1):
+    """Its own messages go by the connection manager too: it listens on one port twice. Its -R knows neither IPv6 nor XRC."""
+    line = f"{program} -R -F -n 50 -p {{port}} {options}".rstrip()
+    return row(f"{program} -R {options}".rstrip(), line, f"{line} {{address}}", says=("", rf"^ \d+ +{50 * pairs}\b"), families=("IPv4",))
 
 
 def rsockets():
