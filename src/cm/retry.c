@@ -72,25 +72,16 @@ bool vb_cm_retry_stretch(struct vb_cm *cm, struct vb_cm_conn *conn, uint8_t serv
 static void gave_up(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
 	cm->env->drop(cm, VB_REASON_CM_TIMEOUT, &conn->path, NULL);
-	switch (conn->state) {
-	case VB_CM_DREQ_SENT:
+	if (conn->state == VB_CM_REQ_SENT || conn->state == VB_CM_REP_SENT)
+		vb_cm_send_rej(cm, conn, VB_CM_REJ_TIMEOUT, NULL, 0);
+	if (conn->state == VB_CM_DREQ_SENT || conn->closing) {
 		vb_cm_disconnected(cm, conn, -ETIMEDOUT, now);
 		return;
-	case VB_CM_REP_SENT:
-		if (conn->closing) {
-			vb_cm_send_rej(cm, conn, VB_CM_REJ_TIMEOUT, NULL, 0);
-			vb_cm_disconnected(cm, conn, -ETIMEDOUT, now);
-			return;
-		}
-		/* fall through */
-	case VB_CM_REQ_SENT:
-		vb_cm_send_rej(cm, conn, VB_CM_REJ_TIMEOUT, NULL, 0);
-		vb_cm_conn_remember(cm, conn, VB_CM_REJ_SENT, now);
-		break;
-	default:
-		vb_cm_conn_idle(cm, conn);
-		break;
 	}
+	if (conn->state == VB_CM_SIDR_REQ_SENT)
+		vb_cm_conn_idle(cm, conn);
+	else
+		vb_cm_conn_remember(cm, conn, VB_CM_REJ_SENT, now);
 	vb_cm_report_plain(cm, conn, VB_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	vb_cm_conn_put(cm, conn);
 }

@@ -87,6 +87,7 @@ void node_start(struct sim_node *n)
 	n->live = 0;
 	n->up = true;
 	n->listening = false;
+	oracle_absent(&n->world->oracle, n->number);
 	n->next_qpn = n->world->config.same_block ? 0x100 : 0x100 + 0x1000 * n->life;
 	vb_cm_init(&n->cm, &env, &setup);
 }
@@ -106,6 +107,19 @@ void node_listen(struct sim_node *n)
 	n->datagrams.service = VB_CM_UD;
 	if (vb_cm_listen(&n->cm, &n->listener) || vb_cm_listen(&n->cm, &n->datagrams))
 		world_fault(n->world, "node %u cannot listen", n->number);
+}
+
+void node_unlisten(struct sim_node *n)
+{
+	if (!n->up || !n->listening)
+		return;
+	n->listening = false;
+	oracle_absent(&n->world->oracle, n->number);
+	vb_cm_unlisten(&n->cm, &n->listener);
+	vb_cm_unlisten(&n->cm, &n->datagrams);
+	memset(&n->listener, 0xee, sizeof(n->listener));
+	memset(&n->datagrams, 0xee, sizeof(n->datagrams));
+	world_schedule(n->world, SIM_LISTEN, sim_time(n->world, 2 * SIM_SECOND), n->number, 0);
 }
 
 /* Half of the lives end in order: each connection has a last word. */

@@ -148,6 +148,11 @@ void oracle_crash(struct oracle *o, unsigned int node)
 	}
 }
 
+void oracle_absent(struct oracle *o, unsigned int node)
+{
+	o->absent[node] = o->now;
+}
+
 static bool same_terms(const struct oracle_terms *a, const struct oracle_terms *b, bool sidr)
 {
 	if (sidr)
@@ -288,6 +293,14 @@ static void saw_established(struct oracle *o, uint32_t end)
 	e->phase = ORACLE_UP;
 }
 
+/* Whether the other node may have said so, some seconds ago, to this attempt. */
+static bool nobody_listened(const struct oracle *o, const struct oracle_end *e)
+{
+	uint64_t absent = o->absent[o->attempt[e->attempt].to];
+
+	return absent + 10 * SECOND > e->begun;
+}
+
 static bool rejection_explained(const struct oracle *o, const struct oracle_end *e, int status)
 {
 	switch (status) {
@@ -295,8 +308,8 @@ static bool rejection_explained(const struct oracle *o, const struct oracle_end 
 		return other_did(o, e, did_refuse);
 	case REJ_TIMEOUT:
 		return other_did(o, e, did_give_up);
-	case REJ_NO_SERVICE: /* some nodes listen late, in the first seconds of a life */
-		return e->active && (crashed(o, e) || e->begun < 5 * SECOND || o->now < 5 * SECOND);
+	case REJ_NO_SERVICE:
+		return e->active && nobody_listened(o, e);
 	case REJ_STALE:
 		return crashed(o, e) || (e->active && other_did(o, e, did_disconnect));
 	default:
@@ -352,7 +365,7 @@ static void saw_unreachable(struct oracle *o, uint32_t end, int status)
 	else if (status == -ETIMEDOUT && o->now < since + least)
 		fault(o, end, "UNREACHABLE too early");
 	else if (status != -ETIMEDOUT && !(sidr && status == 2 && other_did(o, e, did_refuse)) &&
-		 !(sidr && status == 1 && (crashed(o, e) || e->begun < 5 * SECOND)))
+		 !(sidr && status == 1 && nobody_listened(o, e)))
 		fault(o, end, "UNREACHABLE with status %d", status);
 	if (e->active && !sidr && !o->heavy && !crashed(o, e) && asked_for_time(o, e))
 		fault(o, end, "UNREACHABLE although its peer was about to decide");
@@ -387,10 +400,13 @@ static void saw_disconnected(struct oracle *o, uint32_t end, int status)
 	bool may = e->phase == ORACLE_UP || early;
 	/* Before RTU it is the REP whose tries end. */
 	uint64_t tried = early ? e->accepted_at : e->disconnected_at;
+	/* The core itself disconnects what is stale. */
+	bool stale = !e->disconnected && crashed(o, e);
 
 	if (!may)
 		fault(o, end, "DISCONNECTED in phase %d", e->phase);
-	if (status && (status != -ETIMEDOUT || !e->disconnected || o->now < tried + REPLY_NS))
+	if (status &&
+	    (status != -ETIMEDOUT || (!e->disconnected && !stale) || o->now < tried + REPLY_NS))
 		fault(o, end, "DISCONNECTED with status %d", status);
 	if (status && !o->heavy && !crashed(o, e) && peer_ended_before(o, e, 60 * SECOND))
 		fault(o, end, "DISCONNECTED by time although its peer disconnected");

@@ -77,6 +77,7 @@ struct oracle {
 	bool heavy;            /* so much is lost that tries may run out */
 	bool lossless;         /* nothing is lost */
 	unsigned int lives[3]; /* of the nodes */
+	uint64_t absent[3];    /* when the node did not listen for some seconds, lately */
 	struct oracle_attempt attempt[ORACLE_ATTEMPTS];
 	struct oracle_end end[ORACLE_ENDS];
 	unsigned int attempts, ends;
@@ -95,6 +96,8 @@ void oracle_disconnect(struct oracle *o, uint32_t end);
 void oracle_notify(struct oracle *o, uint32_t end);
 void oracle_release(struct oracle *o, uint32_t end);
 void oracle_crash(struct oracle *o, unsigned int node);
+/* The node does not listen for a few seconds. */
+void oracle_absent(struct oracle *o, unsigned int node);
 
 /* A call failed that is possible in this phase. */
 void oracle_failed(struct oracle *o, uint32_t end, enum oracle_phase phase);

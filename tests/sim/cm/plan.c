@@ -22,6 +22,7 @@ void plan_choose(struct world *w, uint64_t seed)
 	c->lateness_ns = sim_time(w, 20 * SIM_MS);
 	c->backlog = sim_chance(w, 300) ? 1 + (int)sim_below(w, 4) : 128;
 	c->crashes = sim_chance(w, 300) ? 1 + sim_below(w, 3) : 0;
+	c->pauses = sim_chance(w, 200) ? 1 + sim_below(w, 20) : 0;
 	c->same_block = sim_chance(w, 500);
 	c->releases = sim_chance(w, 500) ? 0 : sim_below(w, 300);
 	c->silences = sim_chance(w, 500) ? 0 : sim_below(w, 100);
@@ -32,7 +33,8 @@ void plan_schedule(struct world *w)
 {
 	const struct sim_config *c = &w->config;
 	static const uint64_t spans[] = {SIM_SECOND, 60 * SIM_SECOND, 500 * SIM_SECOND};
-	uint64_t span = spans[sim_below(w, 3)];
+	/* Lives after a crash have connections, too. */
+	uint64_t span = spans[c->crashes ? 2 : sim_below(w, 3)];
 
 	for (unsigned int i = 0; i < c->nodes; i++)
 		world_schedule(w, SIM_LISTEN, sim_chance(w, 100) ? sim_time(w, 3 * SIM_SECOND) : 1,
@@ -49,19 +51,25 @@ void plan_schedule(struct world *w)
 			       i, 0);
 	}
 	for (unsigned int i = 0; i < c->crashes; i++)
-		world_schedule(w, SIM_CRASH, sim_time(w, 200 * SIM_SECOND), sim_below(w, c->nodes),
-			       0);
+		world_schedule(w, SIM_CRASH, sim_random(w) % (200 * SIM_SECOND),
+			       sim_below(w, c->nodes), 0);
+	for (unsigned int i = 0; i < c->pauses; i++)
+		world_schedule(w, SIM_UNLISTEN,
+			       sim_chance(w, 500) ? sim_time(w, span) : sim_random(w) % span,
+			       sim_below(w, c->nodes), 0);
 }
 
 void plan_describe(const struct world *w, char *text, unsigned int size)
 {
 	const struct sim_config *c = &w->config;
 
-	snprintf(text, size,
-		 "seed %llu: %u nodes, %u attempts, loss %u twice %u late %u strange %u of 1000%s, "
-		 "delay %llu+%llu us, backlog %d, %u crashes%s, releases %u silences %u rejects %u",
-		 (unsigned long long)c->seed, c->nodes, c->attempts, c->loss, c->twice, c->late,
-		 c->strange, c->heavy ? " (heavy)" : "", (unsigned long long)c->delay_ns / 1000,
-		 (unsigned long long)c->jitter_ns / 1000, c->backlog, c->crashes,
-		 c->same_block ? " in the same block" : "", c->releases, c->silences, c->rejects);
+	snprintf(
+		text, size,
+		"seed %llu: %u nodes, %u attempts, loss %u twice %u late %u strange %u of 1000%s, "
+		"delay %llu+%llu us, backlog %d, %u crashes%s, %u pauses, releases %u silences %u rejects %u",
+		(unsigned long long)c->seed, c->nodes, c->attempts, c->loss, c->twice, c->late,
+		c->strange, c->heavy ? " (heavy)" : "", (unsigned long long)c->delay_ns / 1000,
+		(unsigned long long)c->jitter_ns / 1000, c->backlog, c->crashes,
+		c->same_block ? " in the same block" : "", c->pauses, c->releases, c->silences,
+		c->rejects);
 }

@@ -117,6 +117,9 @@ static void happen(struct world *w, const struct sim_event *event)
 	case SIM_LISTEN:
 		node_listen(&w->node[event->index]);
 		break;
+	case SIM_UNLISTEN:
+		node_unlisten(&w->node[event->index]);
+		break;
 	}
 }
 

@@ -36,6 +36,7 @@ struct sim_config {
 	uint64_t lateness_ns; /* of timers */
 	int backlog;
 	unsigned int crashes;
+	unsigned int pauses; /* in which a node does not listen */
 	bool same_block; /* a node that starts again has the ids and queue pairs of its life before */
 	unsigned int releases, silences, rejects; /* of 1000 decisions of programs */
 };
@@ -47,6 +48,7 @@ enum sim_event_kind {
 	SIM_CRASH,
 	SIM_RESTART,
 	SIM_LISTEN,
+	SIM_UNLISTEN,
 };
 
 /* What a program does with an end. */
@@ -132,6 +134,7 @@ void network_deliver(struct world *w, uint32_t index);
 /* node.c: the environment of a core, and the lives of a node */
 void node_start(struct sim_node *n);
 void node_listen(struct sim_node *n);
+void node_unlisten(struct sim_node *n);
 void node_crash(struct sim_node *n);
 
 /* program.c: what programs do */

@@ -242,6 +242,7 @@ static void disconnect_of_a_silent_peer_ends(void **state)
 {
 	struct stand *s = stand_new();
 	struct vb_cm_conn *conn = stand_in(s, VB_CM_REP_SENT, false);
+	struct vb_cm_message m = stand_req(s);
 
 	(void)state;
 	assert_int_equal(vb_cm_disconnect(&s->cm, conn, s->now), 0);
@@ -249,6 +250,14 @@ static void disconnect_of_a_silent_peer_ends(void **state)
 	assert_int_equal(s->event[0].event.type, VB_CM_EVENT_DISCONNECTED);
 	assert_int_equal(s->event[0].event.status, -ETIMEDOUT);
 	assert_int_equal(stand_last(s)->rej.reason, VB_CM_REJ_TIMEOUT);
+	/* The peer may still repeat its REQ, which is no new one. */
+	stand_clear(s);
+	stand_pass(s, 13 * SECOND);
+	m.local_id = conn->remote_id;
+	m.req.qpn = conn->remote_qpn;
+	stand_arrive(s, &m);
+	assert_int_equal(s->events, 0);
+	assert_int_equal(stand_last(s)->rej.reason, VB_CM_REJ_STALE);
 	stand_free(s);
 }
 
