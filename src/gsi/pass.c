@@ -35,8 +35,8 @@
 #define ALL_PERIOD_NS 10000000ull
 /* Kept MADs are tried again without news. */
 #define AGAIN_NS      1000000ull
-/* How long a request for a port waits for the process that has just stopped to listen on it. */
-#define RELISTEN_NS   500000000ull
+/* How long a request waits for somebody to listen on its port, where that is expected. */
+#define LISTEN_NS     500000000ull
 
 enum reach { REACHED, DROPPED, LATER, ABSENT };
 
@@ -187,14 +187,13 @@ static uint32_t scope_of(const struct vb_gsi_mad *mad)
 }
 
 /*
- * A server that serves one connection after the other may listen anew for each, as perftest does.
- * Its client has heard of the last connection's end and is as fast as the server: it must not be
- * told that nobody listens.
+ * Servers tell their clients of a port before they listen on it (qperf), or listen anew for each
+ * connection (perftest). A client that is faster must not be told that nobody listens.
  */
-static bool may_listen_again(const struct vb_mad_item *item, const struct vb_port_wanted *wanted)
+static bool listener_expected(const struct vb_mad_item *item, const struct vb_port_wanted *wanted)
 {
-	return vb_clock_ns() - item->since < RELISTEN_NS &&
-	       vb_port_left_lately(vb_gsi_table(), wanted, vb_gsi_boot_ns());
+	return vb_clock_ns() - item->since < LISTEN_NS &&
+	       vb_port_expected(vb_gsi_table(), wanted, vb_gsi_boot_ns());
 }
 
 static enum reach to_listener(struct vb_mad_item *item, const struct vb_mad_route *route)
@@ -224,7 +223,7 @@ static enum reach to_listener(struct vb_mad_item *item, const struct vb_mad_rout
 			continue;
 		}
 		if (err)
-			return may_listen_again(item, &wanted) ? LATER : to_any(item);
+			return listener_expected(item, &wanted) ? LATER : to_any(item);
 		reach = to_number(item, number);
 		if (reach != ABSENT)
 			return reach;

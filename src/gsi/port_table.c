@@ -12,7 +12,6 @@
 /* Look-ups begin again so often when the table changes under them. */
 #define RESTARTS  8
 #define NS_PER_MS 1000000u
-#define LEFT_WHAT 0xffffffu /* space and port, in a word of `left` */
 
 /* Members of other builds share the table: another layout has another name (gsi/members.c). */
 _Static_assert(sizeof(struct vb_port_body) == 56 && sizeof(struct vb_port_entry) == 64 &&
@@ -312,36 +311,49 @@ int vb_port_change(struct vb_port_table *t, const struct vb_port_asker *who, uin
 	return 0;
 }
 
-static uint64_t left_word(int space, uint16_t port, uint64_t now)
+static uint64_t left_word(uint16_t port, uint64_t now)
 {
-	return now / NS_PER_MS << 24 | (uint64_t)space << 16 | port;
+	return now / NS_PER_MS << 16 | port;
 }
 
 void vb_port_unbind(struct vb_port_table *t, const struct vb_port_asker *who, uint64_t handle)
 {
 	struct vb_port_body body;
 	struct vb_port_entry *e = entry_of(t, who->seat, handle, &body);
-	int space = e ? space_index(body.space) : -1;
 
 	if (!e)
 		return;
 	entry_free(t, (uint32_t)(e - t->entry), &body);
-	if (space >= 0 && body.flags & VB_PORT_LISTENING)
+	if (body.flags & VB_PORT_LISTENING)
 		__atomic_store_n(&t->left[t->next_left++ % VB_PORT_LEFTS],
-				 left_word(space, body.port, who->now), __ATOMIC_RELAXED);
+				 left_word(body.port, who->now), __ATOMIC_RELAXED);
 }
 
-bool vb_port_left_lately(const struct vb_port_table *t, const struct vb_port_wanted *wanted,
-			 uint64_t now)
+static bool left_lately(const struct vb_port_table *t, uint16_t port, uint64_t now)
 {
-	int space = space_index(wanted->space);
-	uint64_t soonest = now > VB_PORT_LEFT_NS ? now - VB_PORT_LEFT_NS : 0;
+	uint64_t soonest = left_word(0, now > VB_PORT_LEFT_NS ? now - VB_PORT_LEFT_NS : 0);
 
-	for (uint32_t i = 0; space >= 0 && i < VB_PORT_LEFTS; i++) {
+	for (uint32_t i = 0; i < VB_PORT_LEFTS; i++) {
 		uint64_t word = __atomic_load_n(&t->left[i], __ATOMIC_RELAXED);
 
-		if (word && left_word(space, wanted->port, 0) == (word & LEFT_WHAT) &&
-		    word >= left_word(0, 0, soonest))
+		if (word && (uint16_t)word == port && word >= soonest)
+			return true;
+	}
+	return false;
+}
+
+bool vb_port_expected(const struct vb_port_table *t, const struct vb_port_wanted *wanted,
+		      uint64_t now)
+{
+	int space = space_index(wanted->space);
+	uint32_t at = space < 0 ? 0 : load(&t->head[space][wanted->port]);
+	struct vb_port_body body;
+
+	if (left_lately(t, wanted->port, now))
+		return true;
+	for (uint32_t i = 0; at && at <= VB_PORT_BINDINGS && i < VB_PORT_BINDINGS; i++) {
+		if (body_read(&t->entry[at - 1], &body, &at) && body.port == wanted->port &&
+		    !body.remote_port)
 			return true;
 	}
 	return false;

@@ -33,8 +33,8 @@
 #define VB_PORT_REST_NS  70000000000ull
 
 /*
- * A process that has stopped to listen on a port and lives may listen again soon: so long it is
- * known, of the last VB_PORT_LEFTS such ports.
+ * A process that has stopped to listen on a port and lives may listen again soon, in another space
+ * too: so long the port is known, of the last VB_PORT_LEFTS ones.
  */
 #define VB_PORT_LEFTS    64u
 #define VB_PORT_LEFT_NS  5000000000ull
@@ -80,7 +80,7 @@ struct vb_port_table {
 	uint32_t next_rest;
 	uint32_t serial;
 	uint32_t next_left;
-	uint64_t left[VB_PORT_LEFTS]; /* CLOCK_BOOTTIME ms in the upper 40 bits, space, port */
+	uint64_t left[VB_PORT_LEFTS]; /* CLOCK_BOOTTIME ms in the upper 48 bits, port */
 	struct vb_port_seat seat[VB_COMMONS_SEATS];
 	uint16_t seat_of[VB_PORT_BLOCKS]; /* by block: seat + 1 */
 	struct vb_port_rest rest[VB_PORT_RESTS];
@@ -139,9 +139,12 @@ struct vb_port_wanted {
  */
 int vb_port_find(const struct vb_port_table *t, const struct vb_port_wanted *wanted,
 		 uint32_t *number, uint32_t *seat);
-/* Whether a process that lives, or lived then, has stopped to listen on the port lately. */
-bool vb_port_left_lately(const struct vb_port_table *t, const struct vb_port_wanted *wanted,
-			 uint64_t now);
+/*
+ * Where nobody listens: whether somebody is expected to. A process has the port and no remote, or
+ * has stopped to listen on this port number lately, in any space.
+ */
+bool vb_port_expected(const struct vb_port_table *t, const struct vb_port_wanted *wanted,
+		      uint64_t now);
 /* Under the lock: entries of the port that a killed process has left half changed can be read. */
 void vb_port_mend(struct vb_port_table *t, uint16_t space, uint16_t port);
 /* The GSI number of the member on that seat; 0: there is none. */

@@ -251,45 +251,55 @@ static void test_ended(void **state)
 	assert_int_equal(bind_port(2, TCP, 7175, 0x0a000001, false, &handle), 0);
 }
 
-static bool left(uint16_t space, uint16_t port, uint64_t now)
+static bool expected(uint16_t space, uint16_t port, uint64_t now)
 {
 	const struct vb_port_wanted wanted = {.space = space, .port = port};
 
-	return vb_port_left_lately(table, &wanted, now);
+	return vb_port_expected(table, &wanted, now);
 }
 
-static void test_left(void **state)
+static uint64_t listener(uint32_t seat, uint16_t port)
 {
-	const uint64_t then = asker(0).now;
+	uint64_t handle;
+
+	assert_int_equal(bind_port(seat, TCP, port, 0, false, &handle), 0);
+	assert_int_equal(listen_port(seat, handle), 0);
+	return handle;
+}
+
+static void test_expected(void **state)
+{
+	struct vb_gsi_binding active = {.space = TCP, .port = 80, .remote_port = 9};
+	struct vb_port_asker who = asker(0);
+	const uint64_t then = who.now;
 	uint64_t handle;
 
 	(void)state;
+	assert_int_equal(vb_port_bind(table, &who, &active, &handle), 0);
+	assert_false(expected(TCP, 80, then)); /* a connection's */
 	assert_int_equal(bind_port(0, TCP, 7174, 0, false, &handle), 0);
-	unbind_port(0, handle); /* it did not listen */
-	assert_false(left(TCP, 7174, then));
-	assert_int_equal(bind_port(0, TCP, 7174, 0, false, &handle), 0);
-	assert_int_equal(listen_port(0, handle), 0);
-	assert_false(left(TCP, 7174, then));
+	assert_true(expected(TCP, 7174, then)); /* bound */
+	assert_false(expected(TCP, 7175, then));
+	assert_false(expected(UDP, 7174, then));
+	assert_false(expected(0x77, 7174, then));
 	unbind_port(0, handle);
-	assert_true(left(TCP, 7174, then));
-	assert_true(left(TCP, 7174, then + VB_PORT_LEFT_NS));
-	assert_false(left(TCP, 7174, then + VB_PORT_LEFT_NS + 1000000));
-	assert_false(left(TCP, 7175, then));
-	assert_false(left(UDP, 7174, then));
-	assert_false(left(0x77, 7174, then));
+	assert_false(expected(TCP, 7174, then)); /* it did not listen */
+	unbind_port(0, listener(0, 7174));
+	assert_true(expected(TCP, 7174, then));
+	assert_true(expected(UDP, 7174, then));
+	assert_true(expected(TCP, 7174, then + VB_PORT_LEFT_NS));
+	assert_false(expected(TCP, 7174, then + VB_PORT_LEFT_NS + 1000000));
+	assert_false(expected(TCP, 7175, then));
 	for (uint32_t i = 0; i < VB_PORT_LEFTS; i++) {
-		assert_true(left(TCP, 7174, then));
-		assert_int_equal(bind_port(1, UDP, 9, 0, false, &handle), 0);
-		assert_int_equal(listen_port(1, handle), 0);
-		unbind_port(1, handle);
+		assert_true(expected(TCP, 7174, then));
+		unbind_port(1, listener(1, 9));
 	}
-	assert_false(left(TCP, 7174, then)); /* the last ones are known */
-	assert_true(left(UDP, 9, then));
-	assert_int_equal(bind_port(0, TCP, 7174, 0, false, &handle), 0);
-	assert_int_equal(listen_port(0, handle), 0);
+	assert_false(expected(TCP, 7174, then)); /* the last ones are known */
+	(void)listener(0, 7174);
 	ended[0] = true;
 	assert_int_equal(bind_port(1, TCP, 7174, 0, false, &handle), 0);
-	assert_false(left(TCP, 7174, then)); /* who has ended does not listen again */
+	unbind_port(1, handle);
+	assert_false(expected(TCP, 7174, then)); /* who has ended does not listen again */
 }
 
 static void test_rest(void **state)
@@ -332,7 +342,7 @@ static void test_nonsense(void **state)
 			ended[seat] = round & 1 && seat % 4 == 0;
 		for (uint16_t port = 7000; port < 7010; port++) {
 			(void)found(TCP, port, true, 1);
-			(void)left(TCP, port, 1ull << 60);
+			(void)expected(TCP, port, 1ull << 60);
 			(void)bind_port(1, TCP, port, 1, false, &handle);
 			(void)listen_port(1, handle);
 			unbind_port(1, handle);
@@ -356,7 +366,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_automatic, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ended, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_expected, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rest, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
 	};
