@@ -144,6 +144,11 @@ int vb_cma_manager_open(void)
 	return err;
 }
 
+bool vb_cma_manager_is_open(void)
+{
+	return atomic_load_explicit(&opened, memory_order_acquire);
+}
+
 struct vb_cm *vb_cma_manager_take(void)
 {
 	vb_mutex_take(&core_lock, VB_ORDER_CM_CORE);

@@ -37,9 +37,16 @@ void vb_cma_devices_forget(void)
 
 int vb_cma_devices_exist(void)
 {
+	struct ibv_device **list;
 	int count = 0;
-	struct ibv_device **list = ibv_get_device_list(&count);
 
+	vb_mutex_take(&devices_lock, VB_ORDER_CM_DEVICES);
+	if (devices) /* one that is open is one that exists, until somebody looks again */
+		count = 1;
+	vb_mutex_release(&devices_lock);
+	if (count)
+		return 0;
+	list = ibv_get_device_list(&count);
 	if (list)
 		ibv_free_device_list(list);
 	return count ? 0

@@ -6,6 +6,7 @@
 
 #include "rdmacm/devices.h"
 #include "rdmacm/face.h"
+#include "rdmacm/id_list.h"
 #include "rdmacm/manager.h"
 
 static uint32_t generation;
@@ -15,6 +16,7 @@ static void in_child(void)
 	generation++;
 	vb_cma_devices_forget();
 	vb_cma_manager_forget();
+	vb_cma_id_list_forget();
 }
 
 __attribute__((constructor)) static void prepare(void)

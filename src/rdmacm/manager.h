@@ -7,12 +7,15 @@
 #ifndef VB_RDMACM_MANAGER_H
 #define VB_RDMACM_MANAGER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "cm/cm.h"
 
 /* Opens the carrier, once. Waits; no lock is held. */
 int vb_cma_manager_open(void);
+
+bool vb_cma_manager_is_open(void);
 
 /* The core, with its lock; between the two nothing waits. */
 struct vb_cm *vb_cma_manager_take(void);
