@@ -116,6 +116,8 @@ void vb_datagram_serve(struct vb_rsocket *rs)
 				     .msg_iovlen = 1};
 		ssize_t n = vb_sys_recvmsg(rs->fd, &msg, MSG_DONTWAIT);
 
+		if (n < 0 && errno == ECONNREFUSED) /* an answer to an earlier datagram */
+			continue;
 		if (n < 0)
 			break;
 		vb_mutex_take(&rs->datagram->mutex, VB_ORDER_NONE);

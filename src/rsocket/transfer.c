@@ -82,7 +82,7 @@ static ssize_t receive_stream(const struct call *c)
 	size_t done = 0, size = c->flags & MSG_WAITALL ? size_of(c) : 1;
 	ssize_t n = connected(rs, c->flags);
 
-	if (n)
+	if (n || !size_of(c))
 		return n;
 	do {
 		n = vb_stream_receive(&rs->stream, c->iov, c->count, done, peek);

@@ -71,16 +71,13 @@ def perftest_row(program, options="", pairs=1):
 
 
 def rsockets():
-    for options in ("", " -T v", " -T a -T v", " -T n -T v", " -T b -T v", " -S all -C 20", " -k 1", " -T f", " -B 65536 -T v", " -i 0 -T v"):
-        yield row(f"rstream{options}", f"rstream -p {{port}}{options}", f"rstream -s {{address}} -p {{port}}{options}",
-                  says=("", r"^\S+ +\S+ +\S+ +\S+"), ends=" -T f" not in options)
-    yield row("rstream -T r", "rstream -p {port}", "rstream -s {address} -p {port} -T r", says=("", r"^\S+ +\S+ +\S+"))
+    for options in ("", " -T v", " -T a -T v", " -T n -T v", " -T b -T v", " -S all -C 5 -I 1", " -k 1", " -B 65536 -T v", " -i 0 -T v"):
+        yield row(f"rstream{options}", f"rstream -b {{address}} -p {{port}}{options}", f"rstream -s {{address}} -p {{port}}{options}",
+                  says=("", r"^\S+ +\S+ +\S+ +\S+"))
+    yield row("rstream -T r", "rstream -b {address} -p {port}", "rstream -s {address} -p {port} -T r", says=("", r"^\S+ +\S+ +\S+"))
     for options in ("", " -T v", " -T a -T v", " -T n"):
-        yield row(f"riostream{options}", f"riostream -p {{port}}{options}", f"riostream -s {{address}} -p {{port}}{options}",
+        yield row(f"riostream{options}", f"riostream -b {{address}} -p {{port}}{options}", f"riostream -s {{address}} -p {{port}}{options}",
                   says=("", r"^\S+ +\S+ +\S+"))
-    for options in (" -T e", " -T a -T e", " -T n -T e"):
-        yield row(f"udpong{options}", f"udpong -p {{port}}{options}", f"udpong -s {{address}} -p {{port}}{options}",
-                  says=("", r"^\S+ +\S+"), families=("IPv4",), ends=False)
     yield row("rcopy", "rcopy -p {port}", "rcopy {file} {address}:{copy} -p {port}", ends=False, families=("IPv4",))
 
 
