@@ -119,7 +119,7 @@ void node_unlisten(struct sim_node *n)
 	vb_cm_unlisten(&n->cm, &n->datagrams);
 	memset(&n->listener, 0xee, sizeof(n->listener));
 	memset(&n->datagrams, 0xee, sizeof(n->datagrams));
-	world_schedule(n->world, SIM_LISTEN, sim_time(n->world, 2 * SIM_SECOND), n->number, 0);
+	world_schedule(n->world, SIM_LISTEN, sim_time(n->world, 500 * SIM_MS), n->number, 0);
 }
 
 /* Half of the lives end in order: each connection has a last word. */

@@ -306,14 +306,31 @@ static bool rejection_explained(const struct oracle *o, const struct oracle_end 
 	switch (status) {
 	case REJ_CONSUMER:
 		return other_did(o, e, did_refuse);
-	case REJ_TIMEOUT:
-		return other_did(o, e, did_give_up);
+	case REJ_TIMEOUT: /* a new life may have the same id */
+		return other_did(o, e, did_give_up) || crashed(o, e);
 	case REJ_NO_SERVICE:
 		return e->active && nobody_listened(o, e);
 	case REJ_STALE:
 		return crashed(o, e) || (e->active && other_did(o, e, did_disconnect));
 	default:
 		return false;
+	}
+}
+
+/* The ends that a refusal as stale speaks of: they have the queue pair of the refused request. */
+static void mark_stale(struct oracle *o, const struct oracle_end *refused)
+{
+	const struct oracle_attempt *a = &o->attempt[refused->attempt];
+
+	for (uint32_t i = 0; i < o->ends; i++) {
+		struct oracle_end *e = &o->end[i];
+		const struct oracle_attempt *its = &o->attempt[e->attempt];
+		uint32_t peer = e->active ? e->peer : its->client;
+
+		if (e->node == a->to && !e->died && peer != ORACLE_NONE &&
+		    o->end[peer].node == a->from && o->end[peer].died &&
+		    o->end[peer].terms.qpn == refused->terms.qpn)
+			e->must_end = true;
 	}
 }
 
@@ -326,6 +343,8 @@ static void saw_rejected(struct oracle *o, uint32_t end, int status)
 	if (!rejection_explained(o, e, status))
 		fault(o, end, "REJECTED with status %d without a cause", status);
 	e->stale = status == REJ_STALE;
+	if (e->active && e->stale)
+		mark_stale(o, e);
 	e->phase = ORACLE_OVER;
 	e->over_at = o->now;
 }
@@ -547,6 +566,8 @@ void oracle_finish(struct oracle *o)
 		if (e->died)
 			continue;
 		finish_disconnect(o, i);
+		if (e->must_end && e->phase == ORACLE_UP && !e->released)
+			fault(o, i, "no DISCONNECTED although its peer began anew");
 		if (!e->active || o->heavy || crashed(o, e))
 			continue;
 		if (!e->released)

@@ -47,8 +47,9 @@ struct oracle_end {
 	bool released;
 	bool died; /* its node crashed */
 	bool gave_up;
-	bool stale;  /* rejected because the peer knew its queue pair from another life */
-	bool exited; /* TIMEWAIT_EXIT */
+	bool stale;    /* rejected because the peer knew its queue pair from another life */
+	bool exited;   /* TIMEWAIT_EXIT */
+	bool must_end; /* its peer has begun anew, and was refused because of it */
 	enum oracle_phase released_in;
 	uint64_t begun, accepted_at, disconnected_at, down_at, over_at;
 	uint32_t peer; /* the end whose terms this one has seen */

@@ -22,7 +22,11 @@ void plan_choose(struct world *w, uint64_t seed)
 	c->lateness_ns = sim_time(w, 20 * SIM_MS);
 	c->backlog = sim_chance(w, 300) ? 1 + (int)sim_below(w, 4) : 128;
 	c->crashes = sim_chance(w, 300) ? 1 + sim_below(w, 3) : 0;
-	c->pauses = sim_chance(w, 200) ? 1 + sim_below(w, 20) : 0;
+	c->pauses = sim_chance(w, 200) ? 1 + sim_below(w, 200) : 0;
+	if (c->pauses) { /* copies of one request meet different listeners */
+		c->twice = 300 + sim_below(w, 500);
+		c->jitter_ns = sim_random(w) % (200 * SIM_MS);
+	}
 	c->same_block = sim_chance(w, 500);
 	c->releases = sim_chance(w, 500) ? 0 : sim_below(w, 300);
 	c->silences = sim_chance(w, 500) ? 0 : sim_below(w, 100);
@@ -34,7 +38,7 @@ void plan_schedule(struct world *w)
 	const struct sim_config *c = &w->config;
 	static const uint64_t spans[] = {SIM_SECOND, 60 * SIM_SECOND, 500 * SIM_SECOND};
 	/* Lives after a crash have connections, too. */
-	uint64_t span = spans[c->crashes ? 2 : sim_below(w, 3)];
+	uint64_t span = spans[c->crashes ? 2 : c->pauses ? 0 : sim_below(w, 3)];
 
 	for (unsigned int i = 0; i < c->nodes; i++)
 		world_schedule(w, SIM_LISTEN, sim_chance(w, 100) ? sim_time(w, 3 * SIM_SECOND) : 1,

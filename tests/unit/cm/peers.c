@@ -181,6 +181,31 @@ static void another_id_of_the_peer_reaches_nothing(void **state)
 	stand_free(s);
 }
 
+/*
+ * A REJ that names no connection answers a REQ. When another copy of the REQ was answered by a REP,
+ * it is late.
+ */
+static void a_late_rejection_ends_nothing(void **state)
+{
+	static const enum vb_cm_state states[] = {VB_CM_REP_RCVD, VB_CM_ESTABLISHED,
+						  VB_CM_DREQ_SENT};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		struct stand *s = stand_new();
+		struct vb_cm_conn *conn = stand_in(s, states[i], true);
+		struct vb_cm_message m = stand_message(s, conn, VB_CM_REJ);
+
+		m.local_id = 0;
+		m.rej.answered = VB_CM_ANSWERED_REQ;
+		m.rej.reason = VB_CM_REJ_INVALID_SERVICE_ID;
+		stand_arrive(s, &m);
+		assert_int_equal(conn->state, states[i]);
+		assert_int_equal(s->events, 0);
+		stand_free(s);
+	}
+}
+
 /* DREP with ids exchanged for whoever asks. */
 static void a_dreq_of_nobody_is_answered(void **state)
 {
@@ -435,6 +460,7 @@ int main(void)
 		cmocka_unit_test(a_stale_reply_is_rejected),
 		cmocka_unit_test(strangers_reach_nothing),
 		cmocka_unit_test(another_id_of_the_peer_reaches_nothing),
+		cmocka_unit_test(a_late_rejection_ends_nothing),
 		cmocka_unit_test(a_dreq_of_nobody_is_answered),
 		cmocka_unit_test(who_gives_up_is_found_by_its_guid),
 		cmocka_unit_test(a_stale_rejection_waits),
