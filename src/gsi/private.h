@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/reason.h"
 #include "engine/hook.h"
 #include "gsi/gsi.h"
 #include "gsi/mad_queue.h"
@@ -77,9 +78,17 @@ struct vb_port_table *vb_gsi_table(void);
  */
 bool vb_gsi_reap(uint32_t seat);
 
+enum vb_mad_reach {
+	VB_MAD_REACHED, /* sent, or in the queue of this process */
+	VB_MAD_DROPPED,
+	VB_MAD_LATER,  /* there is no contact, no room or no table yet */
+	VB_MAD_ABSENT, /* no process has the number */
+};
+
+/* kept.c */
 /*
- * pass.c: brings a MAD to its process, or keeps it until that can be done, or drops it. Any thread;
- * does not wait; takes the item. -ENOBUFS: too many are kept.
+ * Brings a MAD to its process, or keeps it until that can be done, or drops it. Any thread; does
+ * not wait; takes the item. -ENOBUFS: too many are kept.
  */
 int vb_gsi_bring(struct vb_mad_item *item);
 /* Progress thread: tries kept MADs again, if there are news of contact or `again_at` has come. */
@@ -88,6 +97,14 @@ void vb_gsi_bring_kept(uint64_t now);
 bool vb_gsi_keeps(void);
 /* In a forked child. */
 void vb_gsi_kept_forget(void);
+
+/* pass.c: one attempt to bring it; never ABSENT. */
+enum vb_mad_reach vb_gsi_pass(struct vb_mad_item *item);
+/* Notes why. */
+enum vb_mad_reach vb_gsi_drop(enum vb_reason reason, const char *why);
+
+/* ring.c: to the process that has the number, which is another one. */
+enum vb_mad_reach vb_gsi_to_ring(struct vb_mad_item *item, uint32_t number);
 
 /* wire.c: `mad` goes to another host. */
 int vb_gsi_wire_send(const struct vb_gsi_mad *mad, uint32_t ifindex);

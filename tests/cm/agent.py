@@ -35,8 +35,8 @@ class Mad:
 
 class Agent:
     def __init__(self, program, env, launch=()):
-        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *launch, program], env=env, text=True, bufsize=1,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *launch, program], env=env, text=True,
+                                        bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid
         self.answers, self.mads = queue.Queue(), queue.Queue()
         self.number = self.base = 0

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Usage: gsi.py --lib DIR --agent PROGRAM [--only REGEX] [--log LEVEL]
 The carrier of the connection manager's datagrams, and the table of ports: processes of one host and of two, the wrong
-process's socket, floods, processes that stand still or are killed. Prints one TAP line a case; exits 1 when one failed, 77
-(reason on the last line of standard error) when nothing could be run."""
+process's socket, floods, processes that stand still or are killed. Prints one TAP line a case; exits 1 when one failed,
+77 (reason on the last line of standard error) when nothing could be run."""
 
 import argparse
 import os
@@ -252,7 +252,8 @@ class Tests:
         want(two.ask("bind", "106", 7174, "0.0.0.0") == f"error {ERRNO_AVAIL}", "the wildcard beside an address")
         two.must("bind", "111", 7174, hosts.IPV4[0])
         two.must("bind", "106", 7174, hosts.IPV6[0])
-        low, high = (int(word) for word in open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii").read().split())
+        with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as kept:
+            low, high = (int(word) for word in kept.read().split())
         seen = {int(agent.must("bind", "106", 0, hosts.IPV4[0]).split()[1]) for agent in (one, two) for _ in range(50)}
         want(len(seen) == 100 and all(low <= port <= high for port in seen), f"automatic ports: {sorted(seen)}")
         _, port, handle = one.must("bind", "106", 7200, hosts.IPV4[0], "reuse").split()
@@ -273,7 +274,8 @@ class Tests:
         agent.must("unbind", 1)
         agent.open()
         agent.must("reach", "any")
-        for words, error in ((("send", there, here, "DREQ", 1, 2), ERRNO_AVAIL), (("send", here, hosts.IPV6[1], "DREQ", 1, 2), ERRNO_AVAIL),
+        for words, error in ((("send", there, here, "DREQ", 1, 2), ERRNO_AVAIL),
+                             (("send", here, hosts.IPV6[1], "DREQ", 1, 2), ERRNO_AVAIL),
                              (("bind", "107", 7174, here), INVALID), (("listen", "500000001"), NO_ENTRY)):
             want(agent.ask(*words) == f"error {error}", f"{words}: not refused with {error}")
         first = agent.must("open")
@@ -360,7 +362,8 @@ class Tests:
         still.stop()
         try:
             began = time.monotonic()
-            client.must("repeat", 5000, 0, hosts.IPV4[0], hosts.IPV4[0], "REQ", f"{client.id():x}", 0, f"{TCP << 16 | ports[0]:x}")
+            client.must("repeat", 5000, 0, hosts.IPV4[0], hosts.IPV4[0], "REQ", f"{client.id():x}", 0,
+                        f"{TCP << 16 | ports[0]:x}")
             want(time.monotonic() - began < 10, "a sender waits for a process that stands still")
             self.talk(server, client, hosts.IPV4[0], hosts.IPV4[0], ports[1], "ring")
             client.reason("MAD_FULL")
@@ -380,7 +383,8 @@ class Tests:
     def flooded(self, server, client, flooder, addresses, way):
         """An exchange beside a flood that `flooder` sends for three seconds."""
         ports = [server.listen(7174), server.listen(7175)]
-        for kind, remote, port in (("REQ", 0, 9), ("DREQ", server.base >> 1 ^ 0x40000000, None), ("DREQ", server.id(99), None)):
+        nobody = server.base >> 1 ^ 0x40000000
+        for kind, remote, port in (("REQ", 0, 9), ("DREQ", nobody, None), ("DREQ", server.id(99), None)):
             service = [] if port is None else [f"{TCP << 16 | port:x}"]
             flooder.tell("repeat", FLOOD * 3, FLOOD, *addresses, kind, f"{flooder.id():x}", f"{remote:x}", *service)
             lost = 0
@@ -421,7 +425,8 @@ class Tests:
     def flood_garbage(self):
         server, client = self.pair(1)
         port = server.listen(7174)
-        flood = subprocess.Popen([*self.nets.enter[1], sys.executable, "-c", GARBAGE, hosts.IPV4[0], "2"], stdout=subprocess.PIPE)
+        flood = subprocess.Popen([*self.nets.enter[1], sys.executable, "-c", GARBAGE, hosts.IPV4[0], "2"],
+                                 stdout=subprocess.PIPE)
         try:
             server.reason("DROP_ICRC")
             for number in range(10):
@@ -478,7 +483,8 @@ class Tests:
             server.get("DREQ", client.id())
 
     def others_still(self):
-        """Processes that hold the port stand still, and get some of the requests; one that is sent again comes to another one."""
+        """Processes that hold the port stand still, and get some of the requests. One that is sent again comes to
+        another process."""
         server, client = self.pair(1)
         still = [self.agent(0, opened=False) for _ in range(2)]
         for agent in still:
