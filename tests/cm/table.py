@@ -75,7 +75,8 @@ def rsockets():
         yield row(f"rstream{options}", f"rstream -b {{address}} -p {{port}}{options}", f"rstream -s {{address}} -p {{port}}{options}",
                   says=("", r"^\S+ +\S+ +\S+ +\S+"))
     yield row("rstream -T r", "rstream -b {address} -p {port}", "rstream -s {address} -p {port} -T r", says=("", r"^\S+ +\S+ +\S+"))
-    for options in ("", " -T v", " -T a -T v", " -T n"):
+    # It waits by looking at its memory and calls nothing meanwhile, so that each message between hosts takes the progress thread's time.
+    for options in (" -S all -C 5 -I 1", " -C 5 -I 1 -T v -S all", " -S 64 -C 1000 -I 1 -T a -T v", " -S 65536 -C 100 -I 1 -T n"):
         yield row(f"riostream{options}", f"riostream -b {{address}} -p {{port}}{options}", f"riostream -s {{address}} -p {{port}}{options}",
                   says=("", r"^\S+ +\S+ +\S+"))
     yield row("rcopy", "rcopy -p {port}", "rcopy {file} {address}:{copy} -p {port}", ends=False, families=("IPv4",))
