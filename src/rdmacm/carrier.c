@@ -2,6 +2,7 @@
 /* The core between the carrier and the calls. */
 #include "rdmacm/manager.h"
 
+#include <arpa/inet.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -57,10 +58,15 @@ static uint32_t random_number(struct vb_cm *cm)
 static void drop(struct vb_cm *cm, enum vb_reason reason, const struct vb_cm_path *path,
 		 const uint8_t *mad)
 {
+	char own[INET6_ADDRSTRLEN] = "?", peer[INET6_ADDRSTRLEN] = "?";
+
 	(void)cm;
-	(void)path;
 	(void)mad;
-	vb_note(reason, "connection manager");
+	if (path) {
+		inet_ntop(AF_INET6, path->sgid, own, sizeof(own));
+		inet_ntop(AF_INET6, path->dgid, peer, sizeof(peer));
+	}
+	vb_note(reason, "connection manager: own address %s, peer %s", own, peer);
 }
 
 static const struct vb_cm_env env = {

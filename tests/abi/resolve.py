@@ -30,7 +30,7 @@ LIBRARIES = """
 """.split()
 
 # ldd -r also names symbols that an interpreter or a plugin's host brings; ours are versioned.
-LOST = re.compile(r"IBVERBS_|libibverbs|not found")
+LOST = re.compile(r"IBVERBS_|RDMACM_|libibverbs|librdmacm|not found")
 
 
 def complaints(path, folder):
