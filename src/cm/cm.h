@@ -120,6 +120,12 @@ void vb_cm_init(struct vb_cm *cm, const struct vb_cm_env *env, const struct vb_c
 void vb_cm_end(struct vb_cm *cm, uint64_t now);
 
 /*
+ * The process may end any moment: for every connection what vb_cm_release() would send is sent, once.
+ * Nothing changes here, so that threads that still run may go on.
+ */
+void vb_cm_last_words(struct vb_cm *cm);
+
+/*
  * When vb_cm_expire() is to be called at the latest; 0: never. Every other call may make it
  * earlier.
  */

@@ -73,6 +73,10 @@ void vb_cm_send_dreq(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now);
 /* Writes REJ to conn->mad and sends it. REJ of reason 4 has the own GUID as information. */
 void vb_cm_send_rej(struct vb_cm *cm, struct vb_cm_conn *conn, uint16_t reason, const void *data,
 		    unsigned int length);
+void vb_cm_send_sidr_rep(struct vb_cm *cm, struct vb_cm_conn *conn,
+			 const struct vb_cm_sidr_reply *how);
+/* What vb_cm_release() would send first. The connection stays as it is. */
+void vb_cm_send_last_word(struct vb_cm *cm, const struct vb_cm_conn *conn);
 /* Answers without a connection. */
 void vb_cm_answer_rej(struct vb_cm *cm, const struct vb_cm_arrival *a, uint16_t reason,
 		      const void *info, unsigned int info_length);

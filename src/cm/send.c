@@ -54,7 +54,7 @@ void vb_cm_send_drep(struct vb_cm *cm, struct vb_cm_conn *conn)
 	send_once(cm, &conn->path, &message);
 }
 
-void vb_cm_send_dreq(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
+static void write_dreq(struct vb_cm *cm, struct vb_cm_conn *conn)
 {
 	struct vb_cm_message message = begin(conn, VB_CM_DREQ);
 
@@ -62,6 +62,11 @@ void vb_cm_send_dreq(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 	message.tid = conn->tid = (uint64_t)cm->agent << 32 | conn->local_id;
 	message.dreq.remote_qpn = conn->remote_qpn;
 	vb_cm_message_encode(&message, conn->mad);
+}
+
+void vb_cm_send_dreq(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
+{
+	write_dreq(cm, conn);
 	vb_cm_retry_start(cm, conn, VB_CM_DREQ_SENT, now);
 }
 
@@ -143,4 +148,53 @@ void vb_cm_answer_sidr(struct vb_cm *cm, const struct vb_cm_arrival *a, uint8_t 
 	message.sidr_rep.status = status;
 	message.sidr_rep.service_id = a->message->sidr_req.service_id;
 	send_once(cm, a->path, &message);
+}
+
+void vb_cm_send_sidr_rep(struct vb_cm *cm, struct vb_cm_conn *conn,
+			 const struct vb_cm_sidr_reply *how)
+{
+	struct vb_cm_message message = begin(conn, VB_CM_SIDR_REP);
+
+	message.modifier = how->ece_options;
+	message.sidr_rep = (struct vb_cm_sidr_rep){
+		.service_id = conn->service_id,
+		.vendor_id = how->ece_vendor,
+		.qpn = how->qp_num,
+		.qkey = how->qkey,
+		.status = how->status,
+	};
+	if (how->private_length)
+		memcpy(message.private_data, how->private_data, how->private_length);
+	vb_cm_message_encode(&message, conn->mad);
+	vb_cm_send_again(cm, conn);
+}
+
+void vb_cm_send_last_word(struct vb_cm *cm, const struct vb_cm_conn *conn)
+{
+	static const struct vb_cm_sidr_reply refusal = {.status = VB_CM_SIDR_REJECTED};
+	struct vb_cm_conn copy = *conn;
+
+	switch (conn->state) {
+	case VB_CM_REQ_SENT:
+		vb_cm_send_rej(cm, &copy, VB_CM_REJ_TIMEOUT, NULL, 0);
+		break;
+	case VB_CM_REQ_RCVD:
+	case VB_CM_REP_RCVD:
+	case VB_CM_REP_SENT:
+		vb_cm_send_rej(cm, &copy, VB_CM_REJ_CONSUMER, NULL, 0);
+		break;
+	case VB_CM_ESTABLISHED:
+	case VB_CM_DREQ_SENT:
+		write_dreq(cm, &copy);
+		vb_cm_send_again(cm, &copy);
+		break;
+	case VB_CM_DREQ_RCVD:
+		vb_cm_send_drep(cm, &copy);
+		break;
+	case VB_CM_SIDR_REQ_RCVD:
+		vb_cm_send_sidr_rep(cm, &copy, &refusal);
+		break;
+	default:
+		break;
+	}
 }

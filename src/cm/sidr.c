@@ -38,28 +38,9 @@ int vb_cm_sidr_request(struct vb_cm *cm, const struct vb_cm_sidr_request *how, u
 int vb_cm_sidr_reply(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_sidr_reply *how,
 		     uint64_t now)
 {
-	struct vb_cm_message message;
-
 	if (conn->state != VB_CM_SIDR_REQ_RCVD || how->private_length > VB_CM_PRIVATE_SIDR_REP)
 		return -EINVAL;
-	message = (struct vb_cm_message){
-		.attribute = VB_CM_SIDR_REP,
-		.tid = conn->tid,
-		.modifier = how->ece_options,
-		.remote_id = conn->remote_id,
-		.sidr_rep =
-			{
-				.service_id = conn->service_id,
-				.vendor_id = how->ece_vendor,
-				.qpn = how->qp_num,
-				.qkey = how->qkey,
-				.status = how->status,
-			},
-	};
-	if (how->private_length)
-		memcpy(message.private_data, how->private_data, how->private_length);
-	vb_cm_message_encode(&message, conn->mad);
-	vb_cm_send_again(cm, conn);
+	vb_cm_send_sidr_rep(cm, conn, how);
 	vb_cm_conn_remember(cm, conn, VB_CM_SIDR_REP_SENT, now);
 	return 0;
 }

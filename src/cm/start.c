@@ -79,6 +79,14 @@ uint64_t vb_cm_expire(struct vb_cm *cm, uint64_t now)
 	return vb_cm_deadline(cm);
 }
 
+void vb_cm_last_words(struct vb_cm *cm)
+{
+	for (unsigned int i = 0; i < VB_CM_BUCKETS; i++) {
+		for (struct vb_cm_link *link = cm->by_local[i]; link; link = link->next)
+			vb_cm_send_last_word(cm, BY_LOCAL(link));
+	}
+}
+
 /* The last word of each connection is sent once, and then it is freed. */
 void vb_cm_end(struct vb_cm *cm, uint64_t now)
 {

@@ -328,6 +328,40 @@ static void the_end_says_the_last_word(void **state)
 	stand_free(s);
 }
 
+/* What release would send first is sent, for each state, and nothing changes. */
+static void last_words_change_nothing(void **state)
+{
+	(void)state;
+	for (unsigned int of = 0; of < VB_CM_STATE_COUNT; of++) {
+		for (unsigned int active = 0; active < 2; active++) {
+			struct stand *s = stand_new();
+			struct vb_cm_conn *conn = stand_in(s, of, active);
+			struct vb_cm_message said;
+			struct vb_cm_conn before;
+
+			if (conn) {
+				before = *conn;
+				vb_cm_last_words(&s->cm);
+				assert_memory_equal(&before, conn, sizeof(before));
+				said = s->sent[0];
+				if (of != VB_CM_DREQ_SENT) { /* release leaves that to the tries */
+					unsigned int sents = s->sents;
+
+					stand_clear(s);
+					stand_release(s, conn);
+					assert_int_equal(s->sents, sents);
+					if (sents)
+						assert_memory_equal(&said, &s->sent[0],
+								    sizeof(said));
+				} else {
+					assert_int_equal(said.attribute, VB_CM_DREQ);
+				}
+			}
+			stand_free(s);
+		}
+	}
+}
+
 static void a_lost_device_is_not_used(void **state)
 {
 	struct stand *s = stand_new();
@@ -360,6 +394,7 @@ int main(void)
 		cmocka_unit_test(a_rejection_after_rep_is_repeated),
 		cmocka_unit_test(too_much_private_data_is_refused),
 		cmocka_unit_test(the_end_says_the_last_word),
+		cmocka_unit_test(last_words_change_nothing),
 		cmocka_unit_test(a_lost_device_is_not_used),
 	};
 
