@@ -6,7 +6,6 @@
 
 #include "rdmacm/devices.h"
 #include "rdmacm/face.h"
-#include "rdmacm/id_list.h"
 #include "rdmacm/manager.h"
 
 static uint32_t generation;
@@ -16,7 +15,6 @@ static void in_child(void)
 	generation++;
 	vb_cma_devices_forget();
 	vb_cma_manager_forget();
-	vb_cma_id_list_forget();
 }
 
 __attribute__((constructor)) static void prepare(void)

@@ -52,7 +52,6 @@ struct vb_cma_id {
 	struct vb_cma_event *events, **events_end; /* not acknowledged, oldest first */
 	struct vb_cma_channel *channel;
 	uint32_t generation;
-	struct vb_cma_id *next_id, **id_place; /* of all ids: rdmacm/id_list.h */
 	enum vb_cma_state state;
 	bool sync; /* the channel is the id's own, and calls wait for their events */
 	struct vb_cma_options options;
