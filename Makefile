@@ -11,7 +11,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= lib
 DESTDIR ?=
 
-.PHONY: all setup with-tests check try lint format asan tsan sim mistakes fuzz interop applications clean \
+.PHONY: all setup with-tests check try lint format asan tsan sim sim-cm mistakes fuzz interop applications clean \
 	install uninstall deb tarball
 
 all: $(BUILD)/build.ninja
@@ -59,6 +59,10 @@ tsan:
 # Simulated runs: as many as SEEDS says, or the one of SEED again with its trace.
 sim: with-tests
 	@$(BUILD)/tests/sim/sim $(if $(SEED),--seed $(SEED) --trace,--seeds 1..$(SEEDS))
+
+# The same of the connection manager.
+sim-cm: with-tests
+	@$(BUILD)/tests/sim/cm/sim-cm $(if $(SEED),--seed $(SEED) --trace,--seeds 1..$(SEEDS))
 
 # Shows that tests find planted mistakes in the rooms of the device. ONLY=TEXT: those whose description contains it.
 mistakes: with-tests
