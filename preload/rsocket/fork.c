@@ -52,6 +52,14 @@ static void put_in_place(int fd, int behind)
 		syscall(SYS_close, place);
 }
 
+static int receive(int fd, uint32_t *message, int flags)
+{
+	return syscall(SYS_recvfrom, fd, message, sizeof(*message), flags | MSG_DONTWAIT, NULL,
+		       NULL) == sizeof(*message)
+		       ? 0
+		       : -1;
+}
+
 /* The side that connected. */
 static void change_active(int fd)
 {
@@ -60,11 +68,11 @@ static void change_active(int fd)
 	uint32_t message = 1;
 	int behind;
 
-	if (!wait_readable(fd) ||
-	    syscall(SYS_recvfrom, fd, &message, sizeof(message), MSG_DONTWAIT | MSG_PEEK, NULL,
-		    NULL) != sizeof(message) ||
-	    message || syscall(SYS_getpeername, fd, &peer, &length))
+	if (!wait_readable(fd) || receive(fd, &message, MSG_PEEK) || message ||
+	    syscall(SYS_getpeername, fd, &peer, &length))
 		return;
+	/* If no connection comes of it, both sides go on by TCP, without these bytes. */
+	receive(fd, &message, 0);
 	behind = rsocket(peer.ss_family, SOCK_STREAM, 0);
 	if (behind < 0)
 		return;
