@@ -188,11 +188,12 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     build = os.path.abspath(args.build)
     program = os.path.join(build, "tests", "interop", "exchange")
-    for path in (program, os.path.join(build, "lib", "libibverbs.so.1")):
+    meet = os.path.join(os.path.dirname(program), "meet")
+    for path in (program, meet, os.path.join(build, "lib", "libibverbs.so.1")):
         if not os.path.exists(path):
             print(f"interop: {path} does not exist; run make first", file=sys.stderr)
             return 1
-    cases = [] if args.lossy else select([*matrix.clean(program), *connections.cases()], args)
+    cases = [] if args.lossy else select([*matrix.clean(program), *connections.cases(meet)], args)
     cases += [] if args.clean else select(matrix.lossy(program), args)
     began, report = time.monotonic(), Report()
     try:
