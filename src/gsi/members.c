@@ -14,7 +14,6 @@
 #include "engine/engine_life.h"
 #include "gsi/port_table.h"
 #include "gsi/private.h"
-#include "process/process.h"
 #include "remote/steer.h"
 #include "transport/run.h"
 
@@ -41,10 +40,8 @@ struct vb_port_table *vb_gsi_table(void)
 int vb_gsi_engine(void)
 {
 	struct vb_engine *e = atomic_load(&vb_gsi.engine);
-	int err = e ? 0 : vb_process_start_progress();
+	int err = e ? 0 : vb_engine_create(&e, NULL, false);
 
-	if (!e && !err)
-		err = vb_engine_create(&e, NULL, false);
 	if (err)
 		return err;
 	atomic_store(&vb_gsi.engine, e);

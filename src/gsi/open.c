@@ -25,9 +25,11 @@ struct vb_gsi vb_gsi = {.opening = PTHREAD_MUTEX_INITIALIZER};
 static int open_new(const struct vb_gsi_events *events)
 {
 	uint32_t number;
-	int err = vb_gsi_join(true);
+	int err = vb_process_start_progress();
 	struct vb_engine *e;
 
+	if (!err)
+		err = vb_gsi_join(true);
 	if (!err)
 		err = vb_gsi_number_take(&number);
 	if (err)
