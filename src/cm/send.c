@@ -118,17 +118,24 @@ static struct vb_cm_message answer(const struct vb_cm_arrival *a, uint16_t attri
 	};
 }
 
+static uint8_t answered_of(uint16_t attribute)
+{
+	switch (attribute) {
+	case VB_CM_REQ:
+		return VB_CM_ANSWERED_REQ;
+	case VB_CM_REP:
+		return VB_CM_ANSWERED_REP;
+	default:
+		return VB_CM_ANSWERED_OTHER;
+	}
+}
+
 void vb_cm_answer_rej(struct vb_cm *cm, const struct vb_cm_arrival *a, uint16_t reason,
 		      const void *info, unsigned int info_length)
 {
-	static const uint8_t answered[] = {
-		[VB_CM_REQ - VB_CM_REQ] = VB_CM_ANSWERED_REQ,
-		[VB_CM_REP - VB_CM_REQ] = VB_CM_ANSWERED_REP,
-		[VB_CM_RTU - VB_CM_REQ] = VB_CM_ANSWERED_OTHER,
-	};
 	struct vb_cm_message message = answer(a, VB_CM_REJ);
 
-	message.rej.answered = answered[a->message->attribute - VB_CM_REQ];
+	message.rej.answered = answered_of(a->message->attribute);
 	message.rej.reason = reason;
 	put_info(&message, info, info_length);
 	send_once(cm, a->path, &message);

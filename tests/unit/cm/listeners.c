@@ -112,6 +112,7 @@ static void nobody_listens(void **state)
 	vb_cm_unlisten(&s->cm, &s->listener);
 	m = stand_req(s);
 	answer = refused(s, &m, VB_REASON_CM_NO_LISTENER);
+	assert_int_equal(answer->rej.reason, VB_CM_REJ_INVALID_SERVICE_ID);
 	assert_int_equal(vb_cm_listen(&s->cm, &s->listener), 0);
 	stand_free(s);
 }
