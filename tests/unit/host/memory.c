@@ -460,6 +460,7 @@ static void test_lock_owner_killed(void **state)
 {
 	struct fixture *f = make(endless_adder, HELPERS);
 	uint64_t addr = f->area + offsetof(struct area, counter), old;
+	int64_t least = INT64_MAX;
 
 	*state = f;
 	for (int i = 0; i < HELPERS; i++) {
@@ -475,12 +476,15 @@ static void test_lock_owner_killed(void **state)
 		assert_int_equal(vb_peer_atomic(f->ch->peer, addr, &(struct vb_atomic){false, 1, 0},
 						&old, NULL),
 				 0);
-		/*
-		 * Half of the time after which a holder is not waited for whatever it does; a
-		 * crowded machine takes some of it.
-		 */
-		assert_in_range(end_clock() - now, 0, 1000000000);
+		now = end_clock() - now;
+		assert_in_range(now, 0, 10000000000);
+		least = now < least ? now : least;
 	}
+	/*
+	 * Half of the time after which a holder is not waited for whatever it does. A crowded
+	 * machine takes as much from single ones, but not from all.
+	 */
+	assert_in_range(least, 0, 1000000000);
 	tell(f->child.sock, ADD);
 	hear(f->child.sock);
 }
