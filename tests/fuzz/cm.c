@@ -261,6 +261,9 @@ static void call(unsigned int what, unsigned int number)
 	case CM_CALL_DEVICE_LOST:
 		vb_cm_device_lost(&f.cm, 1);
 		break;
+	case CM_CALL_LAST_WORDS:
+		vb_cm_last_words(&f.cm);
+		break;
 	case CM_CALL_END:
 		end();
 		listen_again();

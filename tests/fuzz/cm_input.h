@@ -34,6 +34,7 @@ enum cm_call {
 	CM_CALL_LISTEN,
 	CM_CALL_DEVICE_LOST,
 	CM_CALL_END,
+	CM_CALL_LAST_WORDS,
 };
 
 #endif
