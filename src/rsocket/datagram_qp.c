@@ -186,6 +186,16 @@ static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_st
 	return vb_datagram_same(a, &c);
 }
 
+/* The port has the same place in addresses of both families. */
+static void copy_port(struct sockaddr_storage *to, const struct sockaddr_storage *from)
+{
+	_Static_assert(offsetof(struct sockaddr_in, sin_port) ==
+			       offsetof(struct sockaddr_in6, sin6_port),
+		       "RFC 3493");
+	memcpy((uint8_t *)to + offsetof(struct sockaddr_in, sin_port),
+	       (const uint8_t *)from + offsetof(struct sockaddr_in, sin_port), sizeof(in_port_t));
+}
+
 int vb_datagram_qp_for(struct vb_rsocket *rs, const struct sockaddr_storage *own,
 		       struct vb_datagram_qp **found)
 {
@@ -207,12 +217,7 @@ int vb_datagram_qp_for(struct vb_rsocket *rs, const struct sockaddr_storage *own
 	if (!qp)
 		return -ENOMEM;
 	qp->own = *own;
-	if (own->ss_family == AF_INET)
-		((struct sockaddr_in *)&qp->own)->sin_port =
-			((struct sockaddr_in *)&name)->sin_port;
-	else
-		((struct sockaddr_in6 *)&qp->own)->sin6_port =
-			((struct sockaddr_in6 *)&name)->sin6_port;
+	copy_port(&qp->own, &name);
 	qp->slots = rs->options.sizes.receive_queue;
 	err = open_id(qp);
 	if (!err)

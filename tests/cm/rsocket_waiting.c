@@ -184,14 +184,13 @@ struct side {
 static void *writer(void *arg)
 {
 	struct side *s = arg;
-	int seen = 0;
 
 	for (int i = 1; i <= ROUNDS; i++) {
 		CHECK_EQ(rsend(s->fd, &i, sizeof(i), 0), sizeof(i));
 		/* Long enough for the peer's threads to sleep now and then. */
 		if (i % 16 == 0)
 			sleep_ms(2);
-		for (uint64_t end = now_ms() + LONG_MS; (seen = atomic_load(&s->last)) < i;) {
+		for (uint64_t end = now_ms() + LONG_MS; atomic_load(&s->last) < i;) {
 			CHECK(now_ms() < end);
 			sched_yield();
 		}
