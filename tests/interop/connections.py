@@ -27,7 +27,9 @@ ROWS = (r"rping( -q| -S 65000 -C 30)?", r"rping -P, ten clients", r"udaddy( .*)?
         r"ucmatose( -c 8| -P ib| -m| -t 32| -c 3 -C 50 -S 5000)?",
         r"rdma_client", r"ib_((send|read|write)_(lat|bw)|atomic_bw) -R",
         r"ib_send_(bw|lat) -R (-c UD|-e|-b)", r"ib_read_bw -R -q 8")
-NO_LISTENER = "RDMA_CM_EVENT_REJECTED; error: 8."
+# perftest 4.5: its server listens anew for each connection, and its client, refused in between, goes on with memory that it has
+# freed. Such an attempt says nothing.
+REFUSED_BETWEEN = "RDMA_CM_EVENT_REJECTED; error: 8."
 ATTEMPTS = 8
 
 
@@ -72,14 +74,12 @@ class Connection:
         return server, client, ADDRESSES[self.family][server is GuestProgram]
 
     def run(self, lab, ours):
-        """perftest's server listens anew for each connection. Its client (4.5), refused in between, goes on with memory
-        that it has freed: such an attempt says nothing."""
         for attempt in range(ATTEMPTS):
             try:
                 self.attempt(lab, ours)
                 return
             except Failure as fault:
-                if NO_LISTENER not in str(fault) or not self.program.startswith("ib_") or attempt == ATTEMPTS - 1:
+                if not self.program.startswith("ib_") or REFUSED_BETWEEN not in str(fault) or attempt == ATTEMPTS - 1:
                     raise
 
     def attempt(self, lab, ours):
@@ -203,6 +203,8 @@ def cases(program):
     """program: where meet lies."""
     for family, role in itertools.product(FAMILIES, ROLES):
         for entry in rows():
+            if role == "server" and "-T a" in entry.name:
+                continue  # the slow client always sees the end together with the last data, and takes it for a failure
             if shutil.which(entry.server[0]) and family in entry.families:
                 yield Connection(entry, family, role)
         yield from scenes(program, family, role)
