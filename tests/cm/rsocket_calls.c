@@ -189,7 +189,7 @@ static void reading_and_writing(const char *address)
 	expect_case("reading and writing, %s", address);
 	rs_pair(address, &a, &b);
 	EXPECT_MINUS1(rrecv(b, all, 1, MSG_DONTWAIT), EAGAIN);
-	EXPECT_EQ(rsend(a, "abcd", 4, 0), 4);
+	EXPECT_EQ(rwrite(a, "abcd", 4), 4);
 	EXPECT_EQ(rrecv(b, all, 8, MSG_PEEK), 4);
 	EXPECT_EQ(rrecv(b, all, 2, 0), 2);
 	EXPECT_EQ(rread(b, all + 2, 8 - 2), 2);

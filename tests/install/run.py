@@ -187,7 +187,7 @@ def floor(_install, args, folder):
             f"-Wl,--version-script,{ROOT}/preload/versions.map", *objects(f"{args.build}/lib/libverbatim-view.so.p"),
             "-o", view)
     program = os.path.join(folder, "verbatim")
-    succeed(*link, *objects(f"{args.build}/verbatim.p"), library, *rooms, "-o", program)
+    succeed(*link, *objects(f"{args.build}/verbatim.p"), library, "-Wl,--start-group", *rooms, "-Wl,--end-group", "-o", program)
     succeed(check, FLOOR, library, view, program)
     for made in (library, view):
         before, after = exported(os.path.join(args.build, "lib", os.path.basename(made))), exported(made)

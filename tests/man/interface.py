@@ -18,19 +18,22 @@ def headers(root):
 
 
 def exported(root):
-    """The pages of the functions that programs call; one that stands behind an inline (_ibv_x) is ibv_x. Those of rsockets are in
-    section 7, beside the page that explains them together."""
+    """Functions of both libraries that programs call; one that stands behind an inline (_ibv_x) is ibv_x."""
     text = "".join(re.sub(r"/\*.*?\*/", "", read(root, "src", *path), flags=re.S)
                    for path in (("verbs", "libibverbs.map"), ("rdmacm", "librdmacm.map")))
     nodes = re.findall(r"^(?:IBVERBS|RDMACM)_\d\S* \{(.*?)^\}", text, re.S | re.M)
-    names = {name.lstrip("_") for node in nodes for name in re.findall(r"^\s+(\w+);", node, re.M)}
-    return sorted(f"{name}.{3 if name.startswith(('ibv_', 'rdma_', 'mult_', 'mbps_')) else 7}" for name in names)
+    return sorted({name.lstrip("_") for node in nodes for name in re.findall(r"^\s+(\w+);", node, re.M)})
+
+
+def page_of(name):
+    """rsocket(7) explains the functions of rsockets together, so their pages are in that section."""
+    return f"{name}.{3 if name.startswith(('ibv_', 'rdma_', 'mult_', 'mbps_')) else 7}"
 
 
 def inlines(root):
-    """The pages of the inline functions that programs call."""
+    """Inline functions that programs call."""
     found = re.findall(r"^static inline [^;{}]*?\b((?:ibv|rdma)_\w+)\(", headers(root), re.M)
-    return sorted({f"{name}.3" for name in found})
+    return sorted(set(found))
 
 
 def macros(root):

@@ -80,8 +80,8 @@ def check_lists(report, pages, present):
     wanted = {name: "listed" for name in pages}
     wanted.update({name: "a name of the interface" for name, why in
                    interface.promised(os.path.join(HERE, "names.txt")) if not why})
-    wanted.update({name: "exported" for name in interface.exported(ROOT)})
-    wanted.update({name: "an inline of the headers" for name in interface.inlines(ROOT)})
+    wanted.update({interface.page_of(name): "exported" for name in interface.exported(ROOT)})
+    wanted.update({interface.page_of(name): "an inline of the headers" for name in interface.inlines(ROOT)})
     for name, why in sorted(wanted.items()):
         report.case(f"{name} exists", [] if name in present else [f"it is {why} and has no page"])
 
