@@ -20,12 +20,16 @@ def a_port():
 
 
 class CmRunner(Runner):
-    """Runner.sides() for servers that listen by the connection manager. They are known by their log."""
+    """Runner.sides() for servers that listen by the connection manager. They are known by their log; by_log=False: by a port of
+    TCP."""
 
-    def __init__(self, *args, env=None, **kwargs):
+    def __init__(self, *args, env=None, by_log=True, **kwargs):
+        self.by_log = by_log
         super().__init__(*args, env={"VERBATIM_LOG": "info", **(env or {})}, **kwargs)
 
     def wait_listening(self, server, port, deadline):
+        if not self.by_log:
+            return super().wait_listening(server, port, deadline)
         log = os.path.join(self.dir, "server.out")
         while time.monotonic() < deadline:
             with open(log, encoding="utf-8", errors="replace") as handle:

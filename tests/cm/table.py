@@ -16,6 +16,7 @@ class Row(NamedTuple):
     ends: bool = True       # the server ends by itself
     clients: int = 1        # one after the other; only of a server that does not end
     families: tuple = ("IPv4", "IPv6")
+    tcp: bool = False       # the server is known by a port of TCP, by which the two agree on that of the connection manager
 
 
 def row(name, server, client, **rest):
@@ -60,14 +61,31 @@ def perftest():
     for program, options in (("ib_send_bw", "-c UD"), ("ib_send_lat", "-c UD"), ("ib_send_bw", "-e"), ("ib_send_lat", "-e"),
                              ("ib_send_bw", "-b"), ("ib_send_bw", "-T 32")):
         yield perftest_row(program, options)
-    yield perftest_row("ib_write_bw", "-q 32", 32)
-    yield perftest_row("ib_read_bw", "-q 8", 8)
+    yield perftest_row("ib_write_bw", "-q 32 -s 4096", 32)
+    yield perftest_row("ib_read_bw", "-q 8 -s 4096", 8)
 
 
 def perftest_row(program, options="", pairs=1):
     """Its own messages go by the connection manager too: it listens on one port twice. Its -R knows neither IPv6 nor XRC."""
     line = f"{program} -R -F -n 50 -p {{port}} {options}".rstrip()
     return row(f"{program} -R {options}".rstrip(), line, f"{line} {{address}}", says=("", rf"^ \d+ +{50 * pairs}\b"), families=("IPv4",))
+
+
+def applications():
+    """They need not be there: the driver leaves out what is not installed."""
+    for name, tests in (("messages", "rc_lat rc_bw rc_bi_bw"),
+                        ("one-sided", "rc_rdma_read_lat rc_rdma_read_bw rc_rdma_write_lat rc_rdma_write_bw rc_rdma_write_poll_lat"),
+                        ("atomics", "rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add")):
+        yield row(f"qperf -cm1, {name}", "qperf -lp {port}", f"qperf -lp {{port}} -cm1 -t 1 {{address}} {tests}",
+                  says=("", rf"{tests.split()[-1]}:\n +\S+ += "), ends=False, families=("IPv4",), tcp=True)
+    for kind, provider in (("msg", "verbs"), ("rdm", "verbs;ofi_rxm")):
+        line = f"fi_pingpong -p {provider} -e {kind} -c"
+        yield row(line, f"{line} -B {{port}}", f"{line} -P {{port}} {{address}}", says=(r"^1m +10 +=10",) * 2, families=("IPv4",), tcp=True)
+    # Its server wants no retry after RNR: all the receives that are needed, 16, are posted at first.
+    line = "fio --name=job --ioengine=rdma --port={port} --bs=64k --size=1m --iodepth=16 --verify=crc32c"
+    for verb, other in (("write", ""), ("read", ""), ("send", " --verb=recv")):
+        yield row(f"fio, {verb}", f"{line} --rw=read{other}", f"{line} --rw=write --verb={verb} --hostname={{address}}",
+                  says=("err= 0", "err= 0(?s:.*)io=1024KiB"), families=("IPv4",))
 
 
 def rsockets():
@@ -83,5 +101,5 @@ def rsockets():
 
 
 def all_rows():
-    for group in (rping, examples, perftest, rsockets):
+    for group in (rping, examples, perftest, applications, rsockets):
         yield from group()
