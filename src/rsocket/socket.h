@@ -75,6 +75,8 @@ struct vb_rsocket {
 	int error;           /* a negative errno, until SO_ERROR reads it */
 	bool closing;
 	uint32_t sleepers;   /* threads that wait for this stream's completion queue */
+	uint64_t probe_at;   /* ns; when a silent peer is asked for a sign of life; 0: not yet */
+	uint64_t probe_seen; /* bytes that had come when that was set */
 	uint32_t write_full; /* how often a write found no room: edges of repoll_wait() */
 
 	struct vb_stream stream;

@@ -18,6 +18,8 @@
 
 enum { LOOKS_A_CLOCK = 16 }; /* the clock is read once in so many looks */
 
+#define SILENCE_NS 5000000000ull
+
 bool vb_rs_progress(struct vb_rsocket *rs)
 {
 	return rs->datagram ? vb_datagram_progress(rs) : vb_stream_progress(&rs->stream);
@@ -29,12 +31,36 @@ bool vb_rs_arm(struct vb_rsocket *rs)
 	return rs->datagram ? vb_datagram_arm(rs) : vb_stream_arm(&rs->stream);
 }
 
+/*
+ * A thread waits, and nothing comes. A peer that died without a word is found by a message that its
+ * program does not see: it is not acknowledged.
+ */
+static void probe(struct vb_rsocket *rs)
+{
+	uint64_t come, now;
+
+	if (rs->datagram || vb_rs_state(rs) != VB_RS_CONNECTED || vb_stream_ends(&rs->stream))
+		return;
+	now = vb_clock_ns();
+	come = __atomic_load_n(&rs->stream.arrived.bytes, __ATOMIC_RELAXED);
+	if (!__atomic_load_n(&rs->probe_at, __ATOMIC_RELAXED) ||
+	    come != __atomic_load_n(&rs->probe_seen, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&rs->probe_seen, come, __ATOMIC_RELAXED);
+		__atomic_store_n(&rs->probe_at, now + SILENCE_NS, __ATOMIC_RELAXED);
+	} else if (now >= __atomic_load_n(&rs->probe_at, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&rs->probe_at, now + SILENCE_NS, __ATOMIC_RELAXED);
+		vb_stream_keepalive(&rs->stream);
+	}
+}
+
 void vb_rs_woken(struct vb_rsocket *rs, bool fired)
 {
 	if (fired && rs->datagram)
 		vb_datagram_woken(rs);
 	else if (fired)
 		vb_stream_woken(&rs->stream);
+	if (!fired)
+		probe(rs);
 	if (__atomic_sub_fetch(&rs->sleepers, 1, __ATOMIC_SEQ_CST) && fired)
 		vb_rs_bell_ring();
 }

@@ -2,7 +2,8 @@
 /*
  * Waiting by rsockets: rpoll and rselect tell of sockets and pipes together and keep their time;
  * repoll_wait is level and edge triggered and fires once where asked; threads that sleep for the same
- * socket are all woken; a reader learns that its socket was closed or shut down elsewhere.
+ * socket are all woken; a reader learns that its socket was closed or shut down elsewhere, and that a
+ * peer which says nothing was killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 
 #include "rs.h"
 #include "support/check.h"
+#include "support/process.h"
 
 enum { ROUNDS = 400, LONG_MS = 20000 };
 
@@ -274,9 +276,48 @@ static void ended_elsewhere(void)
 	rs_pair_close(a, b);
 }
 
+/* Connects, says so, and stays until it is killed. */
+static int stay(int sock, void *argument)
+{
+	struct sockaddr *to;
+	uint16_t port;
+	int fd;
+
+	(void)argument;
+	message_receive(sock, &port, sizeof(port));
+	to = cm_address(OWN_V4, port);
+	fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	CHECK_ZERO(rconnect(fd, to, rs_length(to)));
+	message_send(sock, &port, sizeof(port));
+	for (;;)
+		pause();
+}
+
+static void killed_peer(struct process *peer)
+{
+	struct pollfd fd = {.events = POLLIN};
+	uint16_t port;
+	int listener = rs_listener(OWN_V4, &port);
+	char byte;
+
+	expect_case("who waits for a silent peer learns that it was killed");
+	message_send(peer->sock, &port, sizeof(port));
+	fd.fd = raccept(listener, NULL, NULL);
+	CHECK(fd.fd >= 0);
+	message_receive(peer->sock, &port, sizeof(port));
+	process_kill(peer);
+	EXPECT_EQ(rpoll(&fd, 1, 60000), 1);
+	EXPECT(rrecv(fd.fd, &byte, 1, 0) <= 0);
+	rs_pair_close(fd.fd, listener);
+}
+
 int main(void)
 {
+	struct process peer;
+
 	cm_network();
+	process_start(&peer, stay, NULL); /* before this process has a device */
+	killed_peer(&peer);
 	polling();
 	selecting();
 	repolling();
