@@ -22,6 +22,7 @@
 	X(POST,          "a send queue's building: held between two calls of the program") \
 	X(CM_OPEN,       "opening the connection manager") \
 	X(CM_CORE,       "the core of the connection manager") \
+	X(CM_IDS,        "the list of the connection manager's ids") \
 	X(CM_ID,         "one id of the connection manager") \
 	X(CM_DEVICES,    "the devices that the connection manager has open") \
 	X(REGION,        "ibv_rereg_mr(3) of one region") \

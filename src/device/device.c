@@ -37,6 +37,8 @@ static struct {
 	uint64_t scan_ns;       /* what the last snapshot has cost */
 } devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static _Atomic uint32_t losses;
+
 static void (*observer)(const struct vb_device *device, enum vb_port_event event);
 
 /* Readable zeros in place of a driver's operations. */
@@ -88,9 +90,16 @@ static uint32_t update(struct vb_device *dev, const struct vb_netdevs *seen)
 		events |= 1u << VB_EVENT_PORT_ERR;
 	if (!before.running && dev->link.running)
 		events |= 1u << VB_EVENT_PORT_ACTIVE;
-	if (before.present && !dev->link.present)
+	if (before.present && !dev->link.present) {
 		events |= 1u << VB_EVENT_DEVICE_FATAL;
+		atomic_fetch_add(&losses, 1);
+	}
 	return events;
+}
+
+uint32_t vb_device_losses(void)
+{
+	return atomic_load_explicit(&losses, memory_order_relaxed);
 }
 
 void vb_device_tell(void (*told)(const struct vb_device *device, enum vb_port_event event))

@@ -87,6 +87,9 @@ enum vb_port_event {
  */
 void vb_device_tell(void (*told)(const struct vb_device *device, enum vb_port_event event));
 
+/* How many interfaces of devices have gone so far: who remembers the number sees that one has. */
+uint32_t vb_device_losses(void);
+
 void vb_device_link(struct vb_device *dev, struct vb_link_state *link);
 /* False: the entry is empty. `ifindex` may be NULL. */
 bool vb_device_gid(struct vb_device *dev, uint32_t index, union ibv_gid *gid, uint32_t *ifindex);

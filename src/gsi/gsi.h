@@ -22,6 +22,8 @@
 
 #include "base/export.h"
 
+struct ibv_device;
+
 #define VB_GSI_MAD_BYTES    256u
 #define VB_GSI_COMM_ID_BITS 18u /* lower bits of a communication id, which the process chooses */
 
@@ -61,6 +63,8 @@ struct vb_gsi_events {
 	 * it is to be called at the latest (CLOCK_MONOTONIC ns), 0: no such time.
 	 */
 	uint64_t (*serve)(void *arg);
+	/* The interface of a device has gone, of which vb_gsi_device_is_gone() tells. May be NULL. */
+	void (*lost)(void *arg);
 	void *arg;
 };
 
@@ -85,6 +89,9 @@ VB_SHARED int vb_gsi_open(const struct vb_gsi_events *events, struct vb_gsi_iden
 
 /* An earlier deadline was made: the progress thread calls serve() soon. Any thread; does not wait. */
 VB_SHARED void vb_gsi_kick(void);
+
+/* Whether the interface of the device has gone. Any thread; does not wait. */
+VB_SHARED bool vb_gsi_device_is_gone(struct ibv_device *device);
 
 /*
  * Whether MADs to the address stay on this host: it is an address of this network namespace, and

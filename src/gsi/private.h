@@ -39,6 +39,7 @@ struct vb_gsi {
 	struct vb_mad_queue received; /* for this process */
 	_Atomic bool kicked;
 	/* The following are the progress thread's. */
+	uint32_t losses;     /* of devices, as events.lost() was told */
 	uint64_t due;        /* of events.serve(), 0: none */
 	uint64_t epoch;      /* epoch of contact when kept MADs were tried last */
 	uint64_t again_at;   /* when they are tried without news */

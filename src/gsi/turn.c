@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/reason.h"
+#include "device/device.h"
 #include "device/gid.h"
 #include "engine/progress.h"
 #include "gsi/private.h"
@@ -114,12 +115,33 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a && (!b || a < b) ? a : b;
 }
 
+bool vb_gsi_device_is_gone(struct ibv_device *device)
+{
+	struct vb_link_state link;
+
+	vb_device_link(vb_device_of(device), &link);
+	return !link.present;
+}
+
+/* The kernel's notice of a change wakes this thread, so no loss is overlooked for long. */
+static void tell_losses(void)
+{
+	uint32_t losses = vb_device_losses();
+
+	if (losses == vb_gsi.losses)
+		return;
+	vb_gsi.losses = losses;
+	if (vb_gsi.events.lost)
+		vb_gsi.events.lost(vb_gsi.events.arg);
+}
+
 /* What the events' owner has to do. */
 static uint64_t serve_owner(void)
 {
 	bool any = atomic_exchange(&vb_gsi.kicked, false);
 	bool more = hand_out_received(&any);
 
+	tell_losses();
 	if (any || (vb_gsi.due && vb_clock_ns() >= vb_gsi.due))
 		vb_gsi.due = vb_gsi.events.serve(vb_gsi.events.arg);
 	more |= atomic_load(&vb_gsi.kicked) || vb_mad_queue_count(&vb_gsi.received);

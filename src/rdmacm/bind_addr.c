@@ -11,6 +11,7 @@
 #include "rdmacm/id.h"
 #include "rdmacm/manager.h"
 #include "rdmacm/port.h"
+#include "rdmacm/removal.h"
 #include "rdmacm/source.h"
 
 int vb_cma_bind_check(const struct sockaddr *addr, const char *call)
@@ -60,6 +61,7 @@ void vb_cma_bind_place(struct vb_cma_id *id, const struct vb_cma_place *place)
 	id->pub.port_num = place->port_num;
 	id->pub.route.addr.addr.ibaddr.sgid = place->gid;
 	id->pub.route.addr.addr.ibaddr.pkey = htobe16(0xffff);
+	vb_cma_removal_check(place);
 }
 
 int vb_cma_bind(struct vb_cma_id *id, const struct sockaddr *addr, const struct sockaddr *remote)

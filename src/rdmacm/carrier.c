@@ -14,6 +14,7 @@
 #include "gsi/gsi.h"
 #include "rdmacm/devices.h"
 #include "rdmacm/face.h"
+#include "rdmacm/removal.h"
 #include "rdmacm/report.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -105,10 +106,19 @@ static uint64_t serve(void *arg)
 	(void)arg;
 	if (!atomic_load_explicit(&opened, memory_order_acquire))
 		return 0;
+	if (vb_cma_removal_is_due())
+		vb_cma_removal();
 	vb_mutex_take(&core_lock, VB_ORDER_CM_CORE);
 	next = vb_cm_expire(&core, vb_clock_ns());
 	vb_mutex_release(&core_lock);
 	return next;
+}
+
+static void lost(void *arg)
+{
+	(void)arg;
+	if (atomic_load_explicit(&opened, memory_order_acquire))
+		vb_cma_removal();
 }
 
 /* Thousandths of stock's times, for those who cannot wait for a minute and a half. */
@@ -121,7 +131,7 @@ static unsigned int scale(void)
 
 static int open_carrier(void)
 {
-	static const struct vb_gsi_events events = {.mad = receive, .serve = serve};
+	static const struct vb_gsi_events events = {.mad = receive, .serve = serve, .lost = lost};
 	struct vb_gsi_identity identity;
 	int err = vb_gsi_open(&events, &identity);
 

@@ -6,6 +6,7 @@
 
 #include "rdmacm/devices.h"
 #include "rdmacm/face.h"
+#include "rdmacm/id_list.h"
 #include "rdmacm/manager.h"
 
 static uint32_t generation;
@@ -13,6 +14,7 @@ static uint32_t generation;
 static void in_child(void)
 {
 	generation++;
+	vb_cma_id_list_forget();
 	vb_cma_devices_forget();
 	vb_cma_manager_forget();
 }

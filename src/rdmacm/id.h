@@ -3,8 +3,8 @@
  * Ids: what a program holds of a conversation, and what the library knows of it beside.
  *
  * An id has one lock, for its state, its addresses and its list of events. Nothing of the program is
- * called under it, and nothing waits for the program under it. Order: the core (rdmacm/manager.h), an
- * id, the devices, a channel's queue (base/lock_order.h). The program's own members (context, qp, and what it may set) are read
+ * called under it, and nothing waits for the program under it. Order: the core (rdmacm/manager.h), the
+ * list of ids (rdmacm/id_list.h), an id, the devices, a channel's queue (base/lock_order.h). The program's own members (context, qp, and what it may set) are read
  * when a call needs them, without the lock, as the manual pages have it.
  */
 #ifndef VB_RDMACM_ID_H
@@ -51,6 +51,7 @@ struct vb_cma_id {
 	pthread_cond_t acked;                      /* an event was acknowledged */
 	struct vb_cma_event *events, **events_end; /* not acknowledged, oldest first */
 	struct vb_cma_channel *channel;
+	struct vb_cma_id *list_next, **list_place; /* rdmacm/id_list.h; place NULL: not in it */
 	uint32_t generation;
 	enum vb_cma_state state;
 	bool sync; /* the channel is the id's own, and calls wait for their events */

@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "rdmacm/face.h"
 #include "rdmacm/fork.h"
+#include "rdmacm/id_list.h"
 #include "rdmacm/manager.h"
 #include "rdmacm/multicast.h"
 #include "rdmacm/port.h"
@@ -70,6 +71,7 @@ int vb_cma_id_create(struct vb_cma_channel *channel, void *context, enum rdma_po
 	made->pub.context = context;
 	made->pub.ps = ps;
 	made->pub.qp_type = type;
+	vb_cma_id_list_add(made);
 	*id = made;
 	return 0;
 }
@@ -131,6 +133,7 @@ void vb_cma_id_leave_core(struct vb_cma_id *id)
 {
 	struct vb_cm *cm;
 
+	vb_cma_id_list_remove(id); /* no DEVICE_REMOVAL from now on */
 	if (!id->conn && !id->listener)
 		return;
 	cm = vb_cma_manager_take();
@@ -144,6 +147,7 @@ void vb_cma_id_leave_core(struct vb_cma_id *id)
 
 void vb_cma_id_free(struct vb_cma_id *id)
 {
+	vb_cma_id_list_remove(id);
 	vb_cma_multicast_end(id);
 	vb_cma_channel_put(id->channel);
 	vb_cma_place_put(&id->place);

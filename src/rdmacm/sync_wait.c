@@ -24,6 +24,8 @@ int vb_cma_sync_wait(struct vb_cma_id *id)
 	if (rdma_get_cm_event(id->pub.channel, &id->pub.event))
 		return -errno;
 	event = id->pub.event;
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return -ENODEV;
 	if (!event->status)
 		return 0;
 	if (event->event == RDMA_CM_EVENT_REJECTED)
