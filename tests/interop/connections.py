@@ -26,10 +26,10 @@ DEVICE = "/dev/infiniband/rdma_cm"
 ROWS = (r"rping( -q| -S 65000 -C 30)?", r"rping -P, ten clients", r"udaddy( .*)?",
         r"ucmatose( -c 8| -P ib| -m| -t 32| -c 3 -C 50 -S 5000)?",
         r"rdma_client", r"ib_((send|read|write)_(lat|bw)|atomic_bw) -R",
-        r"ib_send_(bw|lat) -R (-c UD|-e|-b)", r"ib_read_bw -R -q 8")
-# perftest 4.5: its server listens anew for each connection, and its client, refused in between, goes on with memory that it has
-# freed. Such an attempt says nothing.
-REFUSED_BETWEEN = "RDMA_CM_EVENT_REJECTED; error: 8."
+        r"ib_send_(bw|lat) -R (-c UD|-e|-b)", r"ib_read_bw -R -q 8", r"ib_write_bw -R -q 32")
+# perftest 4.5: its server listens anew for each connection, and its client, refused in between, goes on with freed
+# memory. Such an attempt says nothing.
+REFUSED_BETWEEN = r"RDMA_CM_EVENT_(REJECTED; error: 8|UNREACHABLE; error: 1)\."
 ATTEMPTS = 8
 
 
@@ -79,7 +79,8 @@ class Connection:
                 self.attempt(lab, ours)
                 return
             except Failure as fault:
-                if not self.program.startswith("ib_") or REFUSED_BETWEEN not in str(fault) or attempt == ATTEMPTS - 1:
+                again = self.program.startswith("ib_") and re.search(REFUSED_BETWEEN, str(fault))
+                if not again or attempt == ATTEMPTS - 1:
                     raise
 
     def attempt(self, lab, ours):
