@@ -39,6 +39,7 @@ def run_as_ordinary(driver, args, programs=PROGRAMS, folders=("apps", "udp")):
                 "/usr/bin/python3", os.path.join(place, os.path.basename(here), os.path.basename(driver)), "--lib", lib, *built,
                 "--ordinary", "--shares", str(args.shares)]
         argv += ["--only", args.only] if args.only else []
+        argv += [f"--{name}" for name in ("all", "brief", "debug") if getattr(args, name, False)]
         env = {key: value for key, value in os.environ.items() if key != hosts.MARK}
         driver = subprocess.Popen(argv, env=env, cwd=place)
         try:
