@@ -11,7 +11,8 @@ import subprocess
 import sys
 
 # libgcc_s.so.1 is in every package of glibc's own dependencies: pthread_cancel() loads it.
-ALLOWED = {"libc.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2", "libibverbs.so.1"}
+ALLOWED = {"libc.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2", "libibverbs.so.1",
+           "librdmacm.so.1"}
 
 
 def number(version):

@@ -6,8 +6,10 @@
 #include <stddef.h>
 
 /* What the directory holds. */
-#define LIBRARY_VERBS "libibverbs.so.1"
-#define LIBRARY_VIEW  "libverbatim-view.so"
+#define LIBRARY_VERBS   "libibverbs.so.1"
+#define LIBRARY_VIEW    "libverbatim-view.so"
+#define LIBRARY_CM      "librdmacm.so.1"
+#define LIBRARY_SOCKETS "rsocket/librspreload.so"
 
 /*
  * The absolute path of the directory with libibverbs.so.1: lib/ beside this program in a build

@@ -157,6 +157,11 @@ def main():
         if shutil.which("ibv_devinfo"):
             case("a program of libibverbs", [r"ok       program \S+/ibv_devinfo: without `verbatim run` it loads \S+libibverbs\.so\.1", ALL_WELL],
                  "ibv_devinfo", status=0)
+        if shutil.which("rping"):
+            case("a program of librdmacm", [r"note     program \S+/rping: without `verbatim run` its connections are made by \S+librdmacm\.so\.1.*\n"
+                                            r"         cure: start it by `verbatim run`", ALL_WELL], "rping", status=0)
+            case("a program of librdmacm, which finds this one", [r"ok       program \S+/rping: its connections \(librdmacm\) are made by \S+"],
+                 "rping", status=0, env={"LD_LIBRARY_PATH": os.path.join(folder, "lib")})
         for name, flags, patterns in (("a static program", ["-static"], [r"note     program \S+: it is static"]),
                                       ("a program with the address sanitizer", ["-fsanitize=address"], [r"note     program \S+: it is built with the address"])):
             path = compiled(folder, flags)

@@ -20,7 +20,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 FLOOR = "2.28"
 SECONDS = 60
-FOREIGN = ("libibverbs1", "libibverbs-dev", "ibverbs-providers", "ibverbs-utils", "rdma-core", "librdmacm-dev", "perftest")
+FOREIGN = ("libibverbs1", "libibverbs-dev", "ibverbs-providers", "ibverbs-utils", "rdma-core", "librdmacm1", "librdmacm-dev", "rdmacm-utils",
+           "perftest")
 
 
 def run(*argv, **options):
@@ -74,10 +75,13 @@ def layout(install, _args, _folder):
         os.umask(old)
     private = f"{install.libdir}/verbatim"
     wanted = ["bin/verbatim", f"{private}/libibverbs.so.1", f"{private}/libibverbs.so", f"{private}/libverbatim-view.so",
-              f"{private}/pkgconfig/libibverbs.pc", "include/verbatim/infiniband/verbs.h", "include/verbatim/infiniband/verbs/memory.h",
+              f"{private}/librdmacm.so.1", f"{private}/librdmacm.so", f"{private}/rsocket/librspreload.so",
+              f"{private}/rsocket/librspreload.so.1", f"{private}/rsocket/librspreload.so.1.0.0", f"{private}/pkgconfig/librdmacm.pc",
+              "include/verbatim/rdma/rdma_cma.h", f"{private}/pkgconfig/libibverbs.pc", "include/verbatim/infiniband/verbs.h", "include/verbatim/infiniband/verbs/memory.h",
               "share/bash-completion/completions/verbatim", "share/zsh/site-functions/_verbatim"]
     if shutil.which("scdoc"):
-        wanted += ["share/man/man1/verbatim.1", "share/man/man7/verbatim.7", "share/verbatim/man/man3/ibv_reg_mr.3"]
+        wanted += ["share/man/man1/verbatim.1", "share/man/man7/verbatim.7", "share/verbatim/man/man3/ibv_reg_mr.3",
+                   "share/verbatim/man/man3/rdma_connect.3"]
     files = install.files()
     demand(not set(wanted) - set(files), f"not installed: {sorted(set(wanted) - set(files))}")
     headers = set(glob.glob("**/*.h", root_dir=os.path.join(ROOT, "include"), recursive=True))
@@ -110,9 +114,14 @@ def moved(install, _args, folder):
         program = os.path.join(place, "bin", "verbatim")
         output, status = run(program, "devices")
         demand(status == 0, f"verbatim devices: status {status}\n{output}")
-        maps = succeed(program, "run", "cat", "/proc/self/maps")
-        loaded = set(re.findall(r"^\S+ +\S+ +\S+ +\S+ +\d+ +(/.*(?:libibverbs|verbatim).*)$", maps, re.M))
-        demand(any("libibverbs.so.1" in path for path in loaded), "the program has not loaded the library")
+        maps = succeed(program, "run", "--rsockets", "cat", "/proc/self/maps")
+        loaded = set(re.findall(r"^\S+ +\S+ +\S+ +\S+ +\d+ +(/.*(?:libibverbs|librdmacm|librspreload|verbatim).*)$", maps, re.M))
+        for name in ("libibverbs.so.1", "librdmacm.so.1", "librspreload.so"):
+            demand(any(name in path for path in loaded), f"the program has not loaded {name}")
+        alone = os.path.join(install.libdir, "verbatim", "rsocket", "librspreload.so.1")
+        maps = succeed("cat", "/proc/self/maps", env=dict(os.environ, LD_PRELOAD=alone), cwd=place)
+        found = set(re.findall(r" (/.*librdmacm.*)$", maps, re.M))
+        demand(found and all(path.startswith(os.path.realpath(place)) for path in found), f"librspreload.so alone has {found}")
         outside = [path for path in loaded if not os.path.realpath(path).startswith(os.path.realpath(place))]
         demand(not outside, f"loaded from elsewhere: {outside}")
     finally:
@@ -168,6 +177,13 @@ def objects(folder):
     return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".o"))
 
 
+def connection_objects(build):
+    """What librdmacm.so.1 is made of (lib/meson.build): its own, the pure core with its formats, and rsockets."""
+    formats = [path for path in objects(f"{build}/src/libvb_wire.a.p") if re.match(r"wire_(cm_|mad\.)", os.path.basename(path))]
+    return [*objects(f"{build}/lib/librdmacm.so.1.5.0.p"), *objects(f"{build}/src/libvb_cm.a.p"), *formats, "-Wl,--whole-archive",
+            f"{build}/src/rsocket/libvb_rsocket.a", "-Wl,--no-whole-archive"]
+
+
 def exported(library):
     return {line.split()[-1] for line in succeed("nm", "--dynamic", "--defined-only", library).splitlines()}
 
@@ -186,11 +202,17 @@ def floor(_install, args, folder):
     succeed(*link, "-shared", "-Wl,-soname,libverbatim-view.so", "-Wl,-z,defs",
             f"-Wl,--version-script,{ROOT}/preload/versions.map", *objects(f"{args.build}/lib/libverbatim-view.so.p"),
             "-o", view)
+    manager = os.path.join(folder, "librdmacm.so.1")
+    succeed(*link, "-shared", "-Wl,-soname,librdmacm.so.1", "-Wl,-z,defs", f"-Wl,--version-script,{ROOT}/src/rdmacm/librdmacm.map",
+            *connection_objects(args.build), library, f"{args.build}/src/libvb_base.a", "-o", manager)
+    sockets = os.path.join(folder, "librspreload.so")
+    succeed(*link, "-shared", "-Wl,-soname,librspreload.so", "-Wl,-z,defs", *objects(f"{args.build}/lib/rsocket/librspreload.so.p"), manager,
+            library, "-o", sockets)
     program = os.path.join(folder, "verbatim")
     succeed(*link, *objects(f"{args.build}/verbatim.p"), library, "-Wl,--start-group", *rooms, "-Wl,--end-group", "-o", program)
-    succeed(check, FLOOR, library, view, program)
-    for made in (library, view):
-        before, after = exported(os.path.join(args.build, "lib", os.path.basename(made))), exported(made)
+    succeed(check, FLOOR, library, manager, sockets, view, program)
+    for made, inside in ((library, "lib"), (manager, "lib"), (sockets, "lib/rsocket"), (view, "lib")):
+        before, after = exported(os.path.join(args.build, inside, os.path.basename(made))), exported(made)
         demand(before == after, f"{made}: exports differ: {sorted(before ^ after)}")
     output, status = run(program, "devices", env=dict(os.environ, LD_LIBRARY_PATH=folder))
     demand(status == 0, f"linked so, verbatim devices: status {status}\n{output}")
@@ -247,7 +269,7 @@ def completion(_install, args, folder):
     demand(complete(args, folder, "dev") == {"devices"}, "dev")
     demand(complete(args, folder, "devices", "--he") == {"--help"}, "devices --he")
     options = complete(args, folder, "run", "-")
-    demand({"--quiet", "--verbose", "--view=", "-q", "-v"} <= options, f"run -: {options}")
+    demand({"--quiet", "--verbose", "--rsockets", "--view=", "-q", "-v"} <= options, f"run -: {options}")
     values = complete(args, folder, "run", "--view", "=", "")
     demand(values == {"preload", "namespace", "none"}, f"run --view=: {values}")
     demand(complete(args, folder, "run", "--view", "=", "na") == {"namespace"}, "run --view=na")

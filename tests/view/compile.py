@@ -52,6 +52,26 @@ int main(void)
 }
 """
 
+# Another librdmacm, and a program that tells which it has.
+OTHER_CM = """
+const char *rdma_event_str(int event);
+const char *rdma_event_str(int event)
+{
+    (void)event;
+    return "another library";
+}
+"""
+OTHER_CM_VERSIONS = "RDMACM_1.0 { global: rdma_event_str; local: *; };\n"
+EVENT_NAME = """
+#include <stdio.h>
+#include <rdma/rdma_cma.h>
+int main(void)
+{
+    puts(rdma_event_str(RDMA_CM_EVENT_ESTABLISHED));
+    return 0;
+}
+"""
+
 # Another libibverbs, which has no device.
 OTHER_LIBRARY = r"""
 #include <stddef.h>

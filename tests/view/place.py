@@ -92,6 +92,8 @@ class Place:
             path = os.path.join(lib, entry)
             if ".so" in entry and not os.path.isdir(path) and not entry.endswith(".symbols"):
                 shutil.copy(path, os.path.join(folder, "lib"), follow_symlinks=False)
+        os.mkdir(os.path.join(folder, "lib", "rsocket"))
+        shutil.copy(os.path.join(lib, "rsocket", "librspreload.so"), os.path.join(folder, "lib", "rsocket"))
         return os.path.join(folder, "lib"), shutil.copy(verbatim, folder)
 
     def file(self, name, text, mode=0o755):

@@ -14,7 +14,8 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from compile import GO_NOTE, LISTER, OTHER_LIBRARY, OTHER_VERSIONS, READER, compile_c, elf_head  # noqa: E402
+from compile import (EVENT_NAME, GO_NOTE, LISTER, OTHER_CM, OTHER_CM_VERSIONS, OTHER_LIBRARY, OTHER_VERSIONS, READER,  # noqa: E402
+                     compile_c, elf_head)
 from place import Failure, Skip, free_port, run_cases  # noqa: E402
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
@@ -30,6 +31,30 @@ print(lib.ibv_get_device_name(devices[0]).decode() if devices[0] else "no device
 """
 
 
+SOCKET = """
+import socket, sys, time
+port = int(sys.argv[2])
+if sys.argv[1] == "server":
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("127.0.0.1", port))
+    s.listen(1)
+    c = s.accept()[0]
+    c.sendall(c.recv(4))
+    c.recv(1)
+else:
+    for i in range(200):
+        try:
+            s = socket.create_connection(("127.0.0.1", port))
+            break
+        except OSError:
+            time.sleep(0.05)
+    s.sendall(b"data")
+    print("sent back" if s.recv(4) == b"data" else "other data")
+    s.close()
+"""
+
+
 def expect(what, got, want):
     if got != want:
         raise Failure(f"{what}: {got!r}, expected {want!r}")
@@ -38,6 +63,10 @@ def expect(what, got, want):
 def expect_device(what, text):
     if not re.match(r"vb_\S+\n", text):
         raise Failure(f"{what}: {text!r}, expected a device of this library")
+
+
+def preloaded(lib, *more):
+    return ":".join(os.path.join(lib, name) for name in ("libibverbs.so.1", "librdmacm.so.1", *more, "libverbatim-view.so"))
 
 
 class Run:
@@ -85,7 +114,7 @@ class Run:
         expect("children that the program finds", children, "none\n")
 
     def preloads(self):
-        mine = f"{self.place.lib}/libibverbs.so.1:{self.place.lib}/libverbatim-view.so"
+        mine = preloaded(self.place.lib)
         expect("LD_PRELOAD", self.setting("LD_PRELOAD"), mine)
         expect("LD_PRELOAD with another", self.setting("LD_PRELOAD", env={"LD_PRELOAD": f" {self.early}  "}), f"{self.early}:{mine}")
         expect("LD_PRELOAD with two others", self.setting("LD_PRELOAD", env={"LD_PRELOAD": f"{self.early}:libc.so.6"}),
@@ -99,7 +128,7 @@ class Run:
         nested = [self.place.verbatim, "run", verbatim, "run", "env"]
         lib = os.path.join(os.path.dirname(verbatim), "lib")
         out = self.place.run(*nested)[0]
-        for setting in (f"LD_PRELOAD={lib}/libibverbs.so.1:{lib}/libverbatim-view.so", f"LD_LIBRARY_PATH={lib}:{self.place.lib}"):
+        for setting in (f"LD_PRELOAD={preloaded(lib)}", f"LD_LIBRARY_PATH={lib}:{self.place.lib}"):
             if setting not in out.splitlines():
                 raise Failure(f"two versions, one in the other: no {setting}\n{out}")
 
@@ -115,6 +144,36 @@ class Run:
                 raise Failure(f"-v does not say {name}: {out}{err}")
         if "--view" not in self.run("--help")[0]:
             raise Failure("--help")
+
+    def rsockets(self):
+        """--rsockets adds one library, which goes where an inner run does not ask for it."""
+        more = preloaded(self.place.lib, "rsocket/librspreload.so")
+        expect("--rsockets", self.setting("LD_PRELOAD", "--rsockets"), more)
+        expect("--rsockets outside", self.setting("LD_PRELOAD", env={"LD_PRELOAD": more}), preloaded(self.place.lib))
+        lib, verbatim = self.place.copy_tree("without-rsockets")
+        os.unlink(os.path.join(lib, "rsocket", "librspreload.so"))
+        out, err = self.place.run(verbatim, "run", "--rsockets", "true", code=1)
+        expect("without the library", (out, err), ("", f"verbatim run: rsocket/librspreload.so is not in {lib}\n"))
+        port = str(free_port())
+        server = self.place.start([self.place.verbatim, "run", "--rsockets", PYTHON, "-c", SOCKET, "server", port], stdin=-1)
+        out, err = self.run("--rsockets", PYTHON, "-c", SOCKET, "client", port, env={"VERBATIM_LOG": "debug"})
+        server.communicate(timeout=60)
+        expect("what the client got", out, "sent back\n")
+
+    def connections(self):
+        """rping, whose data is checked by itself, on our librdmacm in both processes."""
+        if not shutil.which("rping"):
+            raise Skip("rping is not installed")
+        port = str(free_port())
+        words = ["-a", "127.0.0.1", "-p", port, "-C", "20", "-S", "4096", "-V"]
+        server = self.place.start([self.place.verbatim, "run", "rping", "-s", *words], stdin=-1)
+        client = ["sh", "-c", f"for i in $(seq 100); do rping -c {' '.join(words)} && exit 0; sleep 0.05; done; exit 1"]
+        self.run(*client, code=0)
+        server.communicate(timeout=60)
+        expect("status of the server", server.returncode, 0)
+        maps = self.run("cat", "/proc/self/maps")[0]
+        expect("librdmacm in a program", {line.split()[-1] for line in maps.splitlines() if "librdmacm" in line},
+               {os.path.realpath(os.path.join(self.place.lib, "librdmacm.so.1"))})
 
     def odd_folder(self):
         """Spaces, colons and dollars are separators to the loader, which knows no quotes."""
@@ -171,6 +230,13 @@ class Run:
                                 f"-Wl,-rpath,{self.place.dir}/own")
             expect(f"{name}, plain", self.place.run(program)[0], "no device\n")
             expect_device(name, self.run(program)[0])
+        versions = self.place.file("other-cm.map", OTHER_CM_VERSIONS, 0o644)
+        for name in ("librdmacm.so.1", "librdmacm-1a2b3c4d.so.1"):
+            compile_c(self.place, f"own-cm/{name}", OTHER_CM, "-shared", "-fPIC", f"-Wl,--version-script={versions}", f"-Wl,-soname,{name}")
+            program = compile_c(self.place, f"uses-{name}", EVENT_NAME, f"{self.place.dir}/own-cm/{name}", "-Wl,--disable-new-dtags",
+                                f"-Wl,-rpath,{self.place.dir}/own-cm")
+            expect(f"{name}, plain", self.place.run(program)[0], "another library\n")
+            expect(name, self.run(program)[0], "RDMA_CM_EVENT_ESTABLISHED\n")
 
     def said(self, program, words, runs=True, *arguments):
         out, err = self.run(program, *arguments, code=None if not runs else 0)
@@ -236,6 +302,7 @@ CASES = [
     ("the files and the library", Run.shown), ("exit status", Run.statuses), ("process, descriptors, children", Run.process),
     ("LD_PRELOAD and LD_LIBRARY_PATH that are set", Run.preloads), ("options", Run.options),
     ("libraries in a folder with separators in its name", Run.odd_folder), ("dlopen by both names", Run.by_name), ("scripts", Run.scripts),
+    ("programs of connections", Run.connections), ("rsockets", Run.rsockets),
     ("counters right after a transfer", Run.counters),
     ("gcc, address sanitizer", lambda run: run.sanitizer("gcc", "-fsanitize=address")),
     ("gcc, undefined sanitizer", lambda run: run.sanitizer("gcc", "-fsanitize=undefined")),

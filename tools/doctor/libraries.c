@@ -45,6 +45,8 @@ static void take_line(struct libraries *l, char *line)
 		*strrchr(path, ' ') = '\0';
 	if (!strncmp(name, "libibverbs", strlen("libibverbs")))
 		snprintf(l->verbs, sizeof(l->verbs), "%s", path);
+	if (!strncmp(name, "librdmacm", strlen("librdmacm")))
+		snprintf(l->cm, sizeof(l->cm), "%s", path);
 	if (!strncmp(name, "libasan.so", strlen("libasan.so")))
 		l->sanitizer = true;
 }

@@ -10,6 +10,7 @@
 
 struct libraries {
 	char verbs[PATH_MAX];   /* the libibverbs; empty: it is linked with none */
+	char cm[PATH_MAX];      /* the librdmacm; empty: none */
 	char missing[NAME_MAX]; /* a library that is not found; empty: all are */
 	bool sanitizer;         /* libasan is among them */
 };

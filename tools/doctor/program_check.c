@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A program: whether this library reaches it, and which libibverbs it loads without help. */
+/*
+ * A program: whether this library reaches it, and which libibverbs and librdmacm it loads without
+ * help.
+ */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "doctor/checks.h"
 #include "doctor/libraries.h"
 #include "doctor/finding.h"
+#include "library_dir.h"
 #include "run/program.h"
 
 #define NAMESPACE "verbatim run --view=namespace"
@@ -52,6 +57,28 @@ static void judge_rights(const struct program *p)
 			p->path);
 }
 
+/*
+ * The librdmacm of others asks a kernel driver for connections and not this library, so our devices
+ * cannot be connected by it.
+ */
+static void judge_cm(const struct program *p, const char *loads)
+{
+	char dir[PATH_MAX], own[PATH_MAX], found[PATH_MAX];
+	size_t length;
+
+	if (library_dir(dir, sizeof(dir)) || !realpath(dir, own) || !realpath(loads, found))
+		return;
+	length = strlen(own);
+	if (!strncmp(found, own, length) && found[length] == '/')
+		finding_ok("program %s: its connections (librdmacm) are made by %s", p->path,
+			   loads);
+	else
+		finding_note(
+			"start it by `verbatim run`",
+			"program %s: without `verbatim run` its connections are made by %s, which needs a driver in the kernel",
+			p->path, loads);
+}
+
 static void judge_libraries(const struct program *p)
 {
 	struct libraries found;
@@ -76,6 +103,8 @@ static void judge_libraries(const struct program *p)
 			p->path);
 	else
 		finding_ok("program %s: without `verbatim run` it loads %s", p->path, found.verbs);
+	if (found.cm[0])
+		judge_cm(p, found.cm);
 }
 
 void check_program(const char *name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The environment of a program: LD_LIBRARY_PATH for those that look for libibverbs by its name,
- * LD_PRELOAD for those that would find another one by a path of their own (DT_RPATH, renamed
+ * The environment of a program: LD_LIBRARY_PATH for those that look for libibverbs or librdmacm
+ * by name, LD_PRELOAD for those that would find another one by a path of their own (DT_RPATH, renamed
  * copies) and for the files of the devices.
  */
 #include "run/environment.h"
@@ -36,20 +36,31 @@ static void set(struct setting *setting, const char *name, const char *value)
 		run_say(setting->run, "%s=%s", name, value);
 }
 
+/*
+ * Whether the path ends with the name of one of our libraries that others have, too, and the
+ * library of path functions, which nobody else has, lies in the directory before that name.
+ */
+static bool is_beside_view(const char *entry, const char *name)
+{
+	size_t length = strlen(entry), tail = strlen(name);
+	char sister[PATH_MAX];
+	int n;
+
+	if (length <= tail || entry[length - tail - 1] != '/' ||
+	    strcmp(entry + length - tail, name) != 0)
+		return false;
+	n = snprintf(sister, sizeof(sister), "%.*s" LIBRARY_VIEW, (int)(length - tail), entry);
+	return n > 0 && (size_t)n < sizeof(sister) && !access(sister, F_OK);
+}
+
 /* Whether an entry of LD_PRELOAD is a library of this project, of this copy or another. */
 static bool is_ours(const char *entry)
 {
 	const char *slash = strrchr(entry, '/');
-	const char *name = slash ? slash + 1 : entry;
-	char sister[PATH_MAX];
-	int n;
 
-	if (!strcmp(name, LIBRARY_VIEW))
-		return true;
-	if (strcmp(name, LIBRARY_VERBS) != 0 || !slash)
-		return false;
-	n = snprintf(sister, sizeof(sister), "%.*s" LIBRARY_VIEW, (int)(name - entry), entry);
-	return n > 0 && (size_t)n < sizeof(sister) && !access(sister, F_OK);
+	return !strcmp(slash ? slash + 1 : entry, LIBRARY_VIEW) ||
+	       is_beside_view(entry, LIBRARY_VERBS) || is_beside_view(entry, LIBRARY_CM) ||
+	       is_beside_view(entry, LIBRARY_SOCKETS);
 }
 
 static int append(char **list, const char *dir, const char *name)
@@ -87,14 +98,19 @@ static int others(char **list)
  * insists on that. The library of path functions comes last, since it calls the next definition
  * of each.
  */
-static void set_preload(struct setting *setting, const char *dir, bool shows_files)
+static void set_preload(struct setting *setting, const char *dir)
 {
+	const struct run *run = setting->run;
 	char *list = NULL;
 	int err = others(&list);
 
 	if (!err && dir)
 		err = append(&list, dir, LIBRARY_VERBS);
-	if (!err && dir && shows_files)
+	if (!err && dir)
+		err = append(&list, dir, LIBRARY_CM);
+	if (!err && dir && run->rsockets)
+		err = append(&list, dir, LIBRARY_SOCKETS);
+	if (!err && dir && run->view == RUN_VIEW_PRELOAD)
 		err = append(&list, dir, LIBRARY_VIEW);
 	if (err)
 		setting->err = err;
@@ -155,13 +171,13 @@ int environment_set(const struct run *run, const struct program *program, const 
 	set(&setting, VIEW_VARIABLE, viewed ? view : NULL);
 	set(&setting, REPORT_VARIABLE, run->quiet ? NULL : "1");
 	if (!program_takes_libraries(program)) {
-		set_preload(&setting, NULL, false);
+		set_preload(&setting, NULL);
 		return setting.err;
 	}
 	err = loader_path(dir, sizeof(dir), libraries, viewed ? view : NULL);
 	if (err)
 		return err;
-	set_preload(&setting, dir, run->view == RUN_VIEW_PRELOAD);
+	set_preload(&setting, dir);
 	set_library_path(&setting, dir);
 	set_asan(&setting);
 	return setting.err;

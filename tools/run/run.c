@@ -28,12 +28,15 @@
 /* The shell's convention: 126 found but not executable, 127 not found. */
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
-enum { OPTION_VIEW = 256 };
+enum { OPTION_VIEW = 256, OPTION_RSOCKETS };
 
 static const struct argp_option options[] = {
 	{"quiet", 'q', NULL, 0,
 	 "Say nothing, neither now nor when an operation of the program failed", 0},
 	{"verbose", 'v', NULL, 0, "Say what is set for the program", 0},
+	{"rsockets", OPTION_RSOCKETS, NULL, 0,
+	 "Make rsockets of the program's sockets (rsocket(7)): between two such programs data passes through queue pairs",
+	 0},
 	{"view", OPTION_VIEW, "HOW", 0,
 	 "How the program sees the files of the devices: preload (the default), namespace (also for programs that a "
 	 "preloaded library does not reach), none",
@@ -83,6 +86,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'v':
 		run->verbose = true;
 		return 0;
+	case OPTION_RSOCKETS:
+		run->rsockets = true;
+		return 0;
 	case OPTION_VIEW:
 		if (parse_view(arg, &run->view))
 			argp_error(state, "no such view: %s", arg);
@@ -122,6 +128,18 @@ static void find_view_library(struct run *run, const char *libraries)
 	}
 }
 
+/* A library that is not there is not preloaded: the loader would complain of it in every process. */
+static int find_socket_library(const struct run *run, const char *libraries)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/" LIBRARY_SOCKETS, libraries);
+
+	if (!run->rsockets || (n > 0 && (size_t)n < sizeof(path) && !access(path, R_OK)))
+		return 0;
+	fprintf(stderr, "verbatim run: " LIBRARY_SOCKETS " is not in %s\n", libraries);
+	return -ENOENT;
+}
+
 static void enter_namespace(struct run *run, const char *view)
 {
 	char why[NAMESPACE_WHY];
@@ -157,6 +175,8 @@ static int execute(struct run *run)
 				" is not in lib/ beside this program, nor where it is installed\n");
 		return EXIT_FAILURE;
 	}
+	if (find_socket_library(run, libraries))
+		return EXIT_FAILURE;
 	find_view_library(run, libraries);
 	prepare_view(run, view, sizeof(view));
 	enter_namespace(run, view);

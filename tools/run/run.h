@@ -11,6 +11,7 @@ enum run_view { RUN_VIEW_PRELOAD, RUN_VIEW_NAMESPACE, RUN_VIEW_NONE };
 struct run {
 	enum run_view view;
 	bool quiet;
+	bool rsockets; /* its sockets become rsockets */
 	bool verbose;
 	char **argv; /* the program and its arguments */
 };

@@ -97,13 +97,14 @@ static void put_name(FILE *to, const char *file)
 /* What each device of the view needs besides its node. */
 static void put_view(FILE *to, const struct places *p)
 {
-	char preload[2 * PATH_MAX + 64];
+	char preload[3 * PATH_MAX + 64];
 
 	fputs("\"mounts\": [", to);
 	put_mount(to, p->libraries, false, ", ");
 	put_mount(to, p->view, true, "], \"env\": [");
-	tree_path(preload, sizeof(preload), "%s/" LIBRARY_VERBS ":%s/" LIBRARY_VIEW, p->libraries,
-		  p->libraries);
+	tree_path(preload, sizeof(preload),
+		  "%s/" LIBRARY_VERBS ":%s/" LIBRARY_CM ":%s/" LIBRARY_VIEW, p->libraries,
+		  p->libraries, p->libraries);
 	put_variable(to, VIEW_VARIABLE, p->view, ", ");
 	put_variable(to, "LD_PRELOAD", preload, ", ");
 	put_variable(to, "LD_LIBRARY_PATH", p->libraries, "]");
