@@ -89,7 +89,7 @@ def applications():
 
 
 def rsockets():
-    for options in ("", " -T v", " -T a -T v", " -T n -T v", " -T b -T v", " -S all -C 5 -I 1", " -k 1", " -B 65536 -T v", " -i 0 -T v"):
+    for options in ("", " -T v", " -T a -T v -S all -C 5 -I 10", " -T n -T v", " -T b -T v", " -S all -C 5 -I 1", " -k 1", " -B 65536 -T v", " -i 0 -T v"):
         yield row(f"rstream{options}", f"rstream -b {{address}} -p {{port}}{options}", f"rstream -s {{address}} -p {{port}}{options}",
                   says=("", r"^\S+ +\S+ +\S+ +\S+"))
     yield row("rstream -T r", "rstream -b {address} -p {port}", "rstream -s {address} -p {port} -T r", says=("", r"^\S+ +\S+ +\S+"))
