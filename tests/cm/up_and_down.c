@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Connections up and down, 300 (or the argument) of them: no descriptor is left, and memory does not
+ * grow with their number.
+ */
+#include <dirent.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <rdma/rdma_verbs.h>
+
+#include "cm.h"
+#include "support/check.h"
+
+enum { PORT = 7310, WARM = 50, ROUNDS = 300, GROWTH_PER_ROUND = 64, GROWTH = 65536 };
+
+static void make_qp(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+
+	CHECK_ZERO(rdma_create_qp(id, NULL, &attr));
+}
+
+static void end(struct rdma_cm_id *id)
+{
+	rdma_destroy_qp(id);
+	CHECK_ZERO(rdma_destroy_id(id));
+}
+
+static void connect_once(struct rdma_event_channel *channel)
+{
+	struct rdma_conn_param param = {.retry_count = 7};
+	struct rdma_cm_id *active = cm_routed(channel, RDMA_PS_TCP, OWN_V4, PORT), *passive;
+	struct rdma_cm_event *event;
+
+	make_qp(active);
+	CHECK_ZERO(rdma_connect(active, &param));
+	event = cm_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	passive = event->id;
+	make_qp(passive);
+	CHECK_ZERO(rdma_accept(passive, &param));
+	CHECK_ZERO(rdma_ack_cm_event(event));
+	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
+	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
+	CHECK_ZERO(rdma_disconnect(active));
+	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_DISCONNECTED));
+	end(passive);
+	end(active);
+}
+
+static int descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int count = 0;
+
+	CHECK(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+static size_t memory(void)
+{
+	const struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+int main(int argc, char **argv)
+{
+	const int rounds = argc > 1 ? atoi(argv[1]) : ROUNDS;
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener;
+	size_t before, after;
+	int fds;
+
+	cm_network();
+	CHECK_ZERO(setenv("VERBATIM_CM_TIMES", "1", 1)); /* timewait holds connections */
+	channel = rdma_create_event_channel();
+	CHECK(channel);
+	listener = cm_id(channel, RDMA_PS_TCP);
+	CHECK_ZERO(rdma_bind_addr(listener, cm_address("0.0.0.0", PORT)));
+	CHECK_ZERO(rdma_listen(listener, 4));
+	for (int i = 0; i < WARM; i++)
+		connect_once(channel);
+	usleep(300000);
+	before = memory();
+	fds = descriptors();
+	for (int i = 0; i < rounds; i++)
+		connect_once(channel);
+	usleep(300000);
+	after = memory();
+	expect_case("%d connections leave nothing", rounds);
+	EXPECT_EQ(descriptors(), fds);
+	EXPECT_SAY(after < before + GROWTH + (size_t)rounds * GROWTH_PER_ROUND,
+		   "%zu bytes before, %zu after", before, after);
+	CHECK_ZERO(rdma_destroy_id(listener));
+	rdma_destroy_event_channel(channel);
+	return expect_done();
+}
