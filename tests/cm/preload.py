@@ -153,7 +153,6 @@ class Preload:
         for where in ("one host", "two hosts"):
             for program, name, run in (("iperf3", "iperf3", self.iperf3), ("redis-server", "redis-server, redis-benchmark", self.redis),
                                        ("nginx", "nginx, curl", self.nginx),
-                                       ("nginx", "nginx with workers, curl, fork mode", lambda at: self.nginx(at, fork=True)),
                                        ("rstream", "rstream -T s", self.rstream)):
                 if shutil.which(program):
                     report.case(f"{where}: {name}", lambda run=run, where=where: run(where))
