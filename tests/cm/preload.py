@@ -6,7 +6,6 @@ connections are rsockets, and not the TCP that they fall back to, is told by the
 line a case; exits 1 when one failed, 77 (reason on the last line of standard error) when nothing could be run."""
 
 import argparse
-import ctypes
 import filecmp
 import os
 import shutil
@@ -33,25 +32,6 @@ events {{ worker_connections 64; }}
 http {{ access_log off; sendfile on; client_body_temp_path {dir}; proxy_temp_path {dir}; fastcgi_temp_path {dir};
   uwsgi_temp_path {dir}; scgi_temp_path {dir}; server {{ listen {host}:{port}; root {dir}; }} }}
 """
-
-
-def adopt_orphans():
-    """Children of a server that is ended become this process's."""
-    PR_SET_CHILD_SUBREAPER = 36
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def end_orphans(name):
-    """Ends what a server of that name left: its workers."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as handle:
-                command, fields = handle.read().rsplit(")", 1)
-            if command.endswith(f"({name}") and int(fields.split()[1]) == os.getpid():
-                os.kill(int(pid), signal.SIGKILL)
-                os.waitpid(int(pid), 0)
-        except OSError:
-            pass
 
 
 def skip(reason):
@@ -88,7 +68,7 @@ class Preload:
 
     def under(self, runner, line, fork=False):
         """The command, preloaded."""
-        library = os.path.join(runner.env["LD_LIBRARY_PATH"], "rsocket", "librspreload.so")
+        library = os.path.join(runner.env["LD_LIBRARY_PATH"], "librspreload.so")
         mode = ["RDMAV_FORK_SAFE=1"] if fork else []
         return ["env", f"LD_PRELOAD={library}", *mode, *line.split()]
 
@@ -134,10 +114,7 @@ class Preload:
             with open(config, "w", encoding="ascii") as handle:
                 handle.write(NGINX.format(processes=processes, dir=runner.dir, host=hosts.IPV4[0], port=port))
             clients = [self.under(runner, f"curl -sS -o {copy} http://{hosts.IPV4[0]}:{port}/file", fork) for copy in copies]
-            try:
-                outputs = runner.served(self.under(runner, f"nginx -e {runner.dir}/error -c {config}", fork), clients, port)
-            finally:
-                end_orphans("nginx")
+            outputs = runner.served(self.under(runner, f"nginx -e {runner.dir}/error -c {config}", fork), clients, port)
             for copy in copies:
                 if not filecmp.cmp(source, copy, shallow=False):
                     raise Failure(f"nginx: {copy} differs from the file")
@@ -168,7 +145,6 @@ def main():
     if not any(shutil.which(program) for program in ("iperf3", "redis-server", "nginx", "rstream")):
         skip("none of iperf3, redis-server, nginx, rstream is installed")
     hosts.enter(skip)
-    adopt_orphans()
     report = shares.Report(args.only)
     nets = hosts.Hosts(skip)
     try:
