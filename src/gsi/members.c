@@ -18,7 +18,7 @@
 #include "transport/run.h"
 
 /* Another layout of the table has another name. */
-#define VB_PORT_NAME "gsi2-%u"
+#define VB_PORT_NAME "gsi3-%u"
 /* So many blocks are tried when they rest. */
 #define BLOCK_TRIES  16
 
@@ -65,6 +65,28 @@ static int refuse_join(int err)
 	}
 }
 
+/* Under the lock. Whoever had the seat before has ended. */
+static void seat_begin(struct vb_commons *commons)
+{
+	struct vb_port_table *t = vb_commons_table(commons);
+	uint32_t seat = vb_commons_seat(commons);
+
+	vb_port_seat_take(t, seat, 0, vb_gsi_boot_ns());
+	t->seat[seat].taking = vb_commons_taking(commons, seat);
+}
+
+/*
+ * A process that has just taken the seat of one that has ended has not removed what that one left
+ * yet: the seat is taken, and what stands in the table is not of the process that has it.
+ */
+bool vb_gsi_seat_ended(const struct vb_commons *commons, uint32_t seat)
+{
+	const struct vb_port_table *t = vb_commons_table(commons);
+
+	return !vb_commons_seat_taken(commons, seat, true) ||
+	       t->seat[seat].taking != vb_commons_taking(commons, seat);
+}
+
 int vb_gsi_join(bool create)
 {
 	struct vb_commons *commons;
@@ -82,12 +104,11 @@ int vb_gsi_join(bool create)
 			      create, &commons, &fresh);
 	if (err)
 		return refuse_join(err);
-	/* Whoever had the seat before has ended. */
 	if (!vb_commons_lock(commons)) {
 		vb_commons_leave(atomic_load(&vb_gsi.engine)->node, commons);
 		return refuse_join(-ETIMEDOUT);
 	}
-	vb_port_seat_take(vb_commons_table(commons), vb_commons_seat(commons), 0, vb_gsi_boot_ns());
+	seat_begin(commons);
 	vb_commons_unlock(commons);
 	atomic_store_explicit(&vb_gsi.commons, commons, memory_order_release);
 	return 0;
@@ -171,7 +192,7 @@ bool vb_gsi_reap(uint32_t seat)
 	if (!vb_commons_try(commons))
 		return false;
 	/* Asked under the lock: nobody takes the seat meanwhile. */
-	ended = !vb_commons_seat_taken(commons, seat, true);
+	ended = vb_gsi_seat_ended(commons, seat);
 	if (ended)
 		vb_port_seat_clear(vb_gsi_table(), seat, vb_gsi_boot_ns());
 	vb_commons_unlock(commons);

@@ -40,7 +40,7 @@ static void port_range(uint16_t *from, uint16_t *to)
 
 static bool has_ended(void *arg, uint32_t seat)
 {
-	return seat < VB_COMMONS_SEATS && !vb_commons_seat_taken(arg, seat, true);
+	return seat < VB_COMMONS_SEATS && vb_gsi_seat_ended(arg, seat);
 }
 
 /* Takes the table's lock. 0, or -errno with the reason recorded. */

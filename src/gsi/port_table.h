@@ -66,6 +66,7 @@ struct vb_port_entry {
 struct vb_port_seat {
 	uint32_t number; /* its GSI number; 0: none, it only looks up */
 	uint32_t taken;
+	uint32_t taking; /* vb_commons_taking() of the process that the rest is about */
 };
 
 /* A block whose process has ended. */

@@ -73,6 +73,8 @@ int vb_gsi_number_take(uint32_t *number);
 void vb_gsi_number_drop(void);
 /* The table; NULL: this process has not joined. */
 struct vb_port_table *vb_gsi_table(void);
+/* Under the lock: whether the process that the table has on this seat has ended. */
+bool vb_gsi_seat_ended(const struct vb_commons *commons, uint32_t seat);
 /*
  * The process of that seat was not found. Removes what it has in the table, if it has ended. False:
  * it has not, or the table's lock is not to be had.

@@ -17,6 +17,7 @@
 
 #include "base/lock.h"
 #include "base/reason.h"
+#include "base/random.h"
 #include "base/sys.h"
 #include "host/commons_lock.h"
 #include "host/control.h"
@@ -39,9 +40,14 @@
 
 /* The first page of the memory that is shared; the table follows. */
 union head {
-	struct vb_commons_mutex lock;
+	struct {
+		struct vb_commons_mutex lock;
+		/* A number of each taking of a seat, written by the process that has its name. */
+		uint32_t taking[VB_COMMONS_SEATS];
+	};
 	char page[4096];
 };
+_Static_assert(sizeof(union head) == 4096, "the head is one page");
 
 struct vb_commons {
 	struct vb_source source; /* the listening socket of this process's seat */
@@ -86,6 +92,11 @@ bool vb_commons_seat_taken(const struct vb_commons *commons, uint32_t seat, bool
 	err = vb_seat_look(commons->name, seat, &what);
 	/* A failure to find out is not held against the seat. */
 	return err || what == VB_SEAT_OURS;
+}
+
+uint32_t vb_commons_taking(const struct vb_commons *commons, uint32_t seat)
+{
+	return __atomic_load_n(&commons->head->taking[seat], __ATOMIC_ACQUIRE);
 }
 
 /*
@@ -259,8 +270,10 @@ static int take_any_seat(struct vb_commons *c)
 	return -EUSERS;
 }
 
+/* Before others can see the new member they see that it is another one. */
 static int seat_listen(struct vb_commons *c)
 {
+	__atomic_store_n(&c->head->taking[c->seat], vb_random32(), __ATOMIC_RELEASE);
 	return listen(c->source.fd, SOMAXCONN) ? -errno : 0;
 }
 

@@ -49,6 +49,12 @@ uint32_t vb_commons_seat(const struct vb_commons *commons);
 bool vb_commons_seat_taken(const struct vb_commons *commons, uint32_t seat, bool suspect);
 
 /*
+ * A number that changes whenever a process takes the seat, before it counts as taken. So what was
+ * written for the seat's former member can be told from what the present one has written.
+ */
+uint32_t vb_commons_taking(const struct vb_commons *commons, uint32_t seat);
+
+/*
  * vb_commons_try() is for engines. vb_commons_lock() is for calls that hold no other lock. False: a
  * holder stands still; the caller must do without the table.
  */
