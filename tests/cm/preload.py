@@ -68,7 +68,7 @@ class Preload:
 
     def under(self, runner, line, fork=False):
         """The command, preloaded."""
-        library = os.path.join(runner.env["LD_LIBRARY_PATH"], "librspreload.so")
+        library = os.path.join(runner.env["LD_LIBRARY_PATH"], "rsocket", "librspreload.so")
         mode = ["RDMAV_FORK_SAFE=1"] if fork else []
         return ["env", f"LD_PRELOAD={library}", *mode, *line.split()]
 
