@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BLOCK = 1024, SIZE = 4096, ROUNDS = 3, PATIENCE_MS = 2000 };
+enum { BLOCK = 1024, SIZE = 4096, ROUNDS = 3, PATIENCE_MS = 2000, CALM_MS = 200 };
 /*
  * Besides the block that names the process, one may stay: the first that is emptied while no other
  * numbers can rest.
@@ -50,6 +50,24 @@ static void expect_write(struct endpoint *ep)
 	completion_expect(ep->resources->cq, 7, IBV_WC_SUCCESS, NULL);
 }
 
+/*
+ * The peer's memory comes a moment after the first message, and stays: what the process has when
+ * nothing has come or gone for a while.
+ */
+static int descriptors_at_rest(void)
+{
+	int open = descriptors_open();
+
+	for (int i = 0, calm = 0; i < PATIENCE_MS && calm < CALM_MS; i++) {
+		int now = descriptors_open();
+
+		calm = now == open ? calm + 1 : 0;
+		open = now;
+		sleep_ms(1);
+	}
+	return open;
+}
+
 /* The progress thread has a descriptor for a moment now and then. */
 static void descriptors_fall_to(int most, int round)
 {
@@ -72,7 +90,7 @@ static int many(int sock, int count)
 	ep_exchange(&stays, sock);
 	expect_write(&stays);
 	message_meet(sock);
-	int before = descriptors_open();
+	int before = descriptors_at_rest();
 
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < count; i++)
