@@ -300,7 +300,8 @@ ssize_t vb_datagram_send_qp(struct vb_rsocket *rs, struct vb_datagram_dest *dest
 	if (done + size > qp->most)
 		return -EMSGSIZE;
 	for (int i = 0; i < count; i++) {
-		memcpy(at + done, iov[i].iov_base, iov[i].iov_len);
+		if (iov[i].iov_len) /* an empty element may have no address */
+			memcpy(at + done, iov[i].iov_base, iov[i].iov_len);
 		done += iov[i].iov_len;
 	}
 	sge.length = (uint32_t)done;

@@ -186,7 +186,8 @@ ssize_t vb_datagram_receive(struct vb_rsocket *rs, const struct iovec *iov, int 
 	for (int i = 0; i < count && done < k->size; i++) {
 		size_t here = k->size - done < iov[i].iov_len ? k->size - done : iov[i].iov_len;
 
-		memcpy(iov[i].iov_base, k->data + done, here);
+		if (here) /* an empty element may have no address */
+			memcpy(iov[i].iov_base, k->data + done, here);
 		done += here;
 	}
 	if (addr && length) {

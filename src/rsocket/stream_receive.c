@@ -26,6 +26,8 @@ static void copy_in(const struct vb_stream *s, uint64_t from, uint8_t *to, size_
 	size_t at = (size_t)(from % s->in.size);
 	size_t first = s->in.size - at;
 
+	if (!length) /* an empty element may have no address */
+		return;
 	if (first > length)
 		first = length;
 	memcpy(to, s->in.buffer + at, first);

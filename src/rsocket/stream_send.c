@@ -23,7 +23,8 @@ static void copy_out(struct cursor *from, uint8_t *to, size_t length)
 
 		if (here > length)
 			here = length;
-		memcpy(to, (const uint8_t *)from->iov->iov_base + from->at, here);
+		if (here) /* an empty element may have no address */
+			memcpy(to, (const uint8_t *)from->iov->iov_base + from->at, here);
 		to += here;
 		length -= here;
 		from->at += here;
