@@ -283,6 +283,7 @@ static void do_verbs(char **word)
 		if (!strcmp(ibv_get_device_name(list[i]), word[1]))
 			ctx = ibv_open_device(list[i]);
 	}
+	ibv_free_device_list(list);
 	if (!ctx) {
 		say("error %d", ENODEV);
 		return;
