@@ -61,7 +61,7 @@ int vb_cma_param_complete(const struct vb_cma_id *id, const struct rdma_conn_par
 		.retry_count = RETRIES_MOST,
 		.rnr_retry_count = RETRIES_MOST,
 	};
-	uint8_t responder, initiator;
+	uint8_t responder = 0, initiator = 0;
 	int err = limits_of(id, &responder, &initiator);
 
 	if (err)

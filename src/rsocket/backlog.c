@@ -75,7 +75,7 @@ void vb_rs_backlog_push(struct vb_rsocket *child)
 	vb_mutex_take(&b->mutex, VB_ORDER_NONE);
 	child->orphan = !b->open;
 	if (b->open) {
-		*b->last = child;
+		__atomic_store_n(b->last, child, __ATOMIC_RELEASE);
 		b->last = &child->next;
 		__atomic_store_n(&b->count, b->count + 1, __ATOMIC_RELEASE);
 	}
@@ -90,7 +90,7 @@ struct vb_rsocket *vb_rs_backlog_pop(struct vb_rsocket *listener)
 	vb_mutex_take(&b->mutex, VB_ORDER_NONE);
 	child = b->first;
 	if (child) {
-		b->first = child->next;
+		__atomic_store_n(&b->first, child->next, __ATOMIC_RELEASE);
 		if (!b->first)
 			b->last = &b->first;
 	}

@@ -106,7 +106,8 @@ static void test_queue_pair(void)
 	expect_case("create_qp makes the queues that the program did not bring");
 	id = cm_routed(channel, RDMA_PS_TCP, OWN_V4, 1);
 	CHECK_ZERO(rdma_create_qp(id, NULL, &attr));
-	EXPECT(id->send_cq && id->recv_cq && id->send_cq != id->recv_cq);
+	CHECK(id->send_cq && id->recv_cq);
+	EXPECT(id->send_cq != id->recv_cq);
 	EXPECT(attr.send_cq == id->send_cq && attr.recv_cq == id->recv_cq);
 	EXPECT(id->send_cq->cq_context == id && id->send_cq->channel == id->send_cq_channel);
 	EXPECT(id->qp->pd == id->pd && id->qp_type == IBV_QPT_RC);

@@ -150,7 +150,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < rounds; i++)
 		round_of(i % VICTIMS);
 	channel = rdma_create_event_channel();
-	for (uint16_t port = PORT; port < PORT + 2; port++) {
+	for (uint16_t i = 0; i < 2; i++) {
+		uint16_t port = (uint16_t)(PORT + i);
 		struct rdma_cm_id *id = cm_id(channel, RDMA_PS_TCP);
 
 		EXPECT_EQ(rdma_bind_addr(id, cm_address("0.0.0.0", port)), 0);

@@ -233,12 +233,17 @@ static void no_listener(void)
 	expect_case("nobody listens, without waiting");
 	a = rsocket(AF_INET, SOCK_STREAM, 0);
 	rs_nonblocking(a);
-	EXPECT_MINUS1(rconnect(a, to, rs_length(to)), EINPROGRESS);
-	fd.fd = a;
-	EXPECT_EQ(rpoll(&fd, 1, 20000), 1);
-	EXPECT_EQ(fd.revents, POLLOUT | POLLERR | POLLHUP);
-	EXPECT_EQ(option(a, SOL_SOCKET, SO_ERROR), ECONNREFUSED);
-	EXPECT_EQ(option(a, SOL_SOCKET, SO_ERROR), 0);
+	EXPECT_EQ(rconnect(a, to, rs_length(to)), -1);
+	/* The thread that connects may know already when the call returns. */
+	if (errno == EINPROGRESS) {
+		fd.fd = a;
+		EXPECT_EQ(rpoll(&fd, 1, 20000), 1);
+		EXPECT_EQ(fd.revents, POLLOUT | POLLERR | POLLHUP);
+		EXPECT_EQ(option(a, SOL_SOCKET, SO_ERROR), ECONNREFUSED);
+		EXPECT_EQ(option(a, SOL_SOCKET, SO_ERROR), 0);
+	} else {
+		EXPECT_EQ(errno, ECONNREFUSED);
+	}
 	EXPECT_EQ(rclose(a), 0);
 }
 
