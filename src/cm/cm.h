@@ -219,8 +219,9 @@ int vb_cm_reject(struct vb_cm *cm, struct vb_cm_conn *conn, uint16_t reason,
 
 /*
  * Sends DREQ and repeats it (in REP_SENT as soon as the RTU has come; ESTABLISHED is not reported
- * then), or answers the peer's DREQ, which brings no event any more. 0 also if that was done before. -EINVAL: there is nothing to disconnect (stock's rdma_disconnect() is
- * successful then, too).
+ * then), or answers the peer's DREQ, which brings no event any more. 0 also if that was done
+ * before. -EINVAL: there is nothing to disconnect (stock's rdma_disconnect() is successful then,
+ * too).
  */
 int vb_cm_disconnect(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now);
 

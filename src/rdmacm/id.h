@@ -4,8 +4,9 @@
  *
  * An id has one lock, for its state, its addresses and its list of events. Nothing of the program is
  * called under it, and nothing waits for the program under it. Order: the core (rdmacm/manager.h), the
- * list of ids (rdmacm/id_list.h), an id, the devices, a channel's queue (base/lock_order.h). The program's own members (context, qp, and what it may set) are read
- * when a call needs them, without the lock, as the manual pages have it.
+ * list of ids (rdmacm/id_list.h), an id, the devices, a channel's queue (base/lock_order.h). The
+ * program's own members (context, qp, and what it may set) are read when a call needs them,
+ * without the lock, as the manual pages have it.
  */
 #ifndef VB_RDMACM_ID_H
 #define VB_RDMACM_ID_H

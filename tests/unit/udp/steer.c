@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Promise: a packet goes to the socket whose place is beside the block of its destination, whatever
- * the flow; a datagram for queue pair 1 to that of the communication id which it names. A socket learns its place from its own probes, also after others have closed; a probe
- * of another process is not believed.
+ * the flow; a datagram for queue pair 1 to that of the communication id which it names. A socket
+ * learns its place from its own probes, also after others have closed; a probe of another
+ * process is not believed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
