@@ -9,10 +9,10 @@
  * with "+" if the process has a domain (host/domain.h), "*" if it is, besides, without a socket:
  * then the places are those of a process that helps it. Every process can read it in
  * /proc/net/unix without help of its owner, also while the owner stands still. It vanishes with its
- * process. There is no table that several processes write, and no lock. Other users of the network namespace can make such names too. So a claim is believed
- * only after a connection to it has shown that its owner has this user's id, or that its owner has
- * the claim's and is in the domain. That connection stays, and its end tells that
- * the claim has gone.
+ * process. There is no table that several processes write, and no lock. Other users of the
+ * network namespace can make such names too. So a claim is believed only after a connection to
+ * it has shown that its owner has this user's id, or that its owner has the claim's and is in
+ * the domain. That connection stays, and its end tells that the claim has gone.
  */
 #ifndef VB_HOST_CLAIM_H
 #define VB_HOST_CLAIM_H
