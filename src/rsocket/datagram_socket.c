@@ -200,7 +200,7 @@ ssize_t vb_datagram_receive(struct vb_rsocket *rs, const struct iovec *iov, int 
 		d->waiting = k->next;
 		if (!d->waiting)
 			d->last = NULL;
-		d->waiting_count--;
+		(void)__atomic_sub_fetch(&d->waiting_count, 1, __ATOMIC_RELEASE);
 		free(k);
 	}
 	vb_mutex_release(&d->mutex);
@@ -231,7 +231,7 @@ void vb_datagram_keep(struct vb_datagram *d, const void *data, size_t size,
 	else
 		d->waiting = k;
 	d->last = k;
-	d->waiting_count++;
+	(void)__atomic_add_fetch(&d->waiting_count, 1, __ATOMIC_RELEASE);
 }
 
 bool vb_datagram_can_receive(struct vb_rsocket *rs)
