@@ -72,8 +72,9 @@ struct vb_link {
 	/* env->link.reserve and commit (transport/env.h). */
 	void *(*reserve)(struct vb_qp *qp, const struct vb_send_wqe *wqe, const struct vb_run *run);
 	void (*commit)(struct vb_qp *qp, const struct vb_run *run);
-	/* env->link.direct and direct_waits. */
+	/* env->link.direct, direct_list and direct_waits. */
 	enum vb_direct (*direct)(struct vb_qp *qp, struct vb_send_wqe *wqe);
+	uint32_t (*direct_list)(struct vb_qp *qp, struct vb_send_wqe *wqe);
 	bool (*direct_waits)(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool two_sided);
 
 	/*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Long transfers by number (process_vm_readv(2)): twice as fast as by descriptor from 16 KiB on,
- * because no page is copied twice.
+ * Transfers by number (process_vm_readv(2)). Long ones are twice as fast as by descriptor from 16 KiB on,
+ * because no page is copied twice; and many short ones to different places are one call.
  *
  * The number of a process is not bound to an address space as the descriptor is: another program
  * that it executes has the same number. Hence the number is that of its progress thread. execve(2)
@@ -53,20 +53,16 @@ bool vb_bulk_suits(const struct vb_peer *peer, size_t length)
 	return length >= BULK_BYTES && atomic_load_explicit(&peer->thread, memory_order_acquire);
 }
 
-size_t vb_bulk_move(struct vb_peer *peer, uint64_t addr, const struct iovec *iov, int count,
-		    size_t head, size_t length, bool write, const struct vb_guard *guard)
+static size_t by_number(struct vb_peer *peer, const struct iovec *local, int locals,
+			const struct iovec *remote, int remotes, bool write,
+			const struct vb_guard *guard)
 {
-	/* The kernel takes the remote elements in order: the tail comes last. */
-	struct iovec remote[2] = {
-		{(void *)(uintptr_t)addr, head},
-		{(void *)(uintptr_t)(addr + head), length - head},
-	};
 	const long argument[6] = {
 		atomic_load(&peer->thread),
-		(long)(uintptr_t)iov,
-		count,
-		(long)(uintptr_t)(const void *)remote,
-		length > head ? 2 : 1,
+		(long)(uintptr_t)local,
+		locals,
+		(long)(uintptr_t)remote,
+		remotes,
 	};
 	struct vb_guard with_life;
 
@@ -80,4 +76,67 @@ size_t vb_bulk_move(struct vb_peer *peer, uint64_t addr, const struct iovec *iov
 		atomic_store(&peer->thread, 0);
 	/* What a stranger's memory held is not handed on. */
 	return n < 0 || !vb_peer_alive(peer) ? 0 : (size_t)n;
+}
+
+size_t vb_bulk_move(struct vb_peer *peer, uint64_t addr, const struct iovec *iov, int count,
+		    size_t head, size_t length, bool write, const struct vb_guard *guard)
+{
+	/* The kernel takes the remote elements in order: the tail comes last. */
+	struct iovec remote[2] = {
+		{(void *)(uintptr_t)addr, head},
+		{(void *)(uintptr_t)(addr + head), length - head},
+	};
+
+	return by_number(peer, iov, count, remote, length > head ? 2 : 1, write, guard);
+}
+
+bool vb_peer_moves_lists(const struct vb_peer *peer)
+{
+	return atomic_load_explicit(&peer->thread, memory_order_acquire) != 0;
+}
+
+/* The elements of a list of moves. The kernel takes both sides in order. */
+struct elements {
+	struct iovec local[2 * VB_PEER_MOVES], remote[VB_PEER_MOVES];
+	int locals, remotes;
+};
+
+/* The local side is split before the tail, which the kernel then stores by a copy of its own. */
+static void element_local(struct elements *e, const struct vb_move *m, bool write)
+{
+	size_t head = write ? vb_memory_before_tail(m->addr, m->length) : 0;
+
+	if (head)
+		e->local[e->locals++] = (struct iovec){m->local, head};
+	e->local[e->locals++] = (struct iovec){(char *)m->local + head, m->length - head};
+}
+
+/* Neighbours become one element: each costs the kernel a search of the peer's memory. */
+static void element_remote(struct elements *e, const struct vb_move *m)
+{
+	struct iovec *last = e->remotes ? &e->remote[e->remotes - 1] : NULL;
+
+	if (last && (uintptr_t)last->iov_base + last->iov_len == m->addr)
+		last->iov_len += m->length;
+	else
+		e->remote[e->remotes++] = (struct iovec){(void *)(uintptr_t)m->addr, m->length};
+}
+
+uint32_t vb_peer_move_list(struct vb_peer *peer, const struct vb_move *moves, uint32_t count,
+			   bool write, const struct vb_guard *guard)
+{
+	struct elements e = {.locals = 0};
+	uint32_t whole = 0;
+	size_t done;
+
+	if (count > VB_PEER_MOVES || !vb_peer_moves_lists(peer))
+		return 0;
+	for (uint32_t i = 0; i < count; i++) {
+		element_local(&e, &moves[i], write);
+		element_remote(&e, &moves[i]);
+	}
+	done = by_number(peer, e.local, e.locals, e.remote, e.remotes, write, guard);
+	while (whole < count && done >= moves[whole].length)
+		done -= moves[whole++].length;
+	return whole;
 }

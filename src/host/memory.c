@@ -99,11 +99,7 @@ static int list_copy(struct iovec **iov, int *count, char *flat, size_t bytes, b
 	return 0;
 }
 
-/*
- * The bytes before the tail. The tail is the last aligned word that the range touches, or the part
- * of it that lies in the range.
- */
-static size_t before_tail(uint64_t addr, size_t length)
+size_t vb_memory_before_tail(uint64_t addr, size_t length)
 {
 	uint64_t word = (addr + length - 1) & ~7ull;
 
@@ -122,7 +118,7 @@ static int store(uint64_t *word, uint64_t value, const struct vb_guard *guard)
 static int mapped_write(uint64_t addr, struct iovec *iov, int count, size_t length, bool tail,
 			const struct vb_guard *guard)
 {
-	size_t head = tail ? before_tail(addr, length) : length;
+	size_t head = tail ? vb_memory_before_tail(addr, length) : length;
 	char *dst = (char *)(uintptr_t)addr;
 	uint64_t word;
 	int err = list_copy(&iov, &count, dst, head, true, guard);
@@ -317,7 +313,7 @@ static int window_copy(struct vb_peer *peer, uint64_t addr, struct iovec *iov, i
 static int window_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count,
 			size_t length, bool tail, const struct vb_guard *guard)
 {
-	size_t head = tail ? before_tail(addr, length) : length;
+	size_t head = tail ? vb_memory_before_tail(addr, length) : length;
 	size_t room;
 
 	/* What was written before is seen before. */
@@ -360,7 +356,7 @@ int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int co
 		return mapped_write(addr, iov, count, length, tail, NULL);
 	if (!vb_peer_reachable(peer))
 		return -EOPNOTSUPP;
-	size_t head = tail ? before_tail(addr, length) : length;
+	size_t head = tail ? vb_memory_before_tail(addr, length) : length;
 
 	memcpy(more, iov, sizeof(*iov) * (size_t)count);
 	if (head < length)

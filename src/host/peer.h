@@ -92,6 +92,22 @@ int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int co
 int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length,
 		 const struct vb_guard *guard);
 
+/*
+ * Several copies by one system call, each complete before the next begins, the last aligned 8 bytes of each write after
+ * its others. Returns how many of the `count` (at most VB_PEER_MOVES) are known to be complete; 0 where that is not
+ * possible. Those behind may have been begun. The local memory is this process's.
+ */
+#define VB_PEER_MOVES 64
+struct vb_move {
+	void *local;
+	uint64_t addr; /* in the peer's address space */
+	uint32_t length;
+};
+uint32_t vb_peer_move_list(struct vb_peer *peer, const struct vb_move *moves, uint32_t count,
+			   bool write, const struct vb_guard *guard);
+/* Whether it is worth gathering them. */
+bool vb_peer_moves_lists(const struct vb_peer *peer);
+
 struct vb_atomic {
 	bool compare_swap; /* else add */
 	uint64_t swap_add;

@@ -504,6 +504,12 @@ void vb_turn_release(struct vb_turn *turn, uint64_t ticket);
 void vb_turn_guard(const struct vb_turn *turn, uint64_t ticket, struct vb_guard *guard);
 
 /*
+ * memory.c: the bytes before the tail. The tail is the last aligned word that the range touches, or the part
+ * of it that lies in the range.
+ */
+size_t vb_memory_before_tail(uint64_t addr, size_t length);
+
+/*
  * bulk.c: long transfers. probe: progress thread. move returns the bytes moved; the rest is left to
  * the descriptor. The bytes [head, length) are stored after the others.
  */

@@ -257,6 +257,7 @@ const struct vb_link vb_shm_link = {
 	.reserve = reserve,
 	.commit = commit,
 	.direct = vb_local_direct,
+	.direct_list = vb_local_direct_list,
 	.direct_waits = vb_local_direct_waits,
 	.drain = vb_local_drain,
 	.lost = vb_local_lost,
@@ -270,5 +271,6 @@ const struct vb_link vb_loop_link = {
 	.reserve = reserve,
 	.commit = commit,
 	.direct = vb_local_direct,
+	.direct_list = vb_local_direct_list,
 	.direct_waits = vb_local_direct_waits,
 };

@@ -37,6 +37,11 @@ struct vb_local_datagrams {
 /* direct.c: link->direct and link->direct_waits. */
 enum vb_direct vb_local_direct(struct vb_qp *qp, struct vb_send_wqe *wqe);
 bool vb_local_direct_waits(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool two_sided);
+/* An executed request counts. */
+void vb_direct_count(struct vb_qp *qp, const struct vb_send_wqe *wqe);
+
+/* direct_list.c: link->direct_list. */
+uint32_t vb_local_direct_list(struct vb_qp *qp, struct vb_send_wqe *first);
 
 /* receive.c: link->drain and link->lost. */
 bool vb_local_drain(struct vb_engine *engine, bool polled);

@@ -107,6 +107,13 @@ enum vb_direct vb_qp_link_direct(struct vb_tqp *t, struct vb_send_wqe *wqe)
 	return qp->link->direct && !wqe->owner ? qp->link->direct(qp, wqe) : VB_DIRECT_DECLINED;
 }
 
+uint32_t vb_qp_link_direct_list(struct vb_tqp *t, struct vb_send_wqe *wqe)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	return qp->link->direct_list && !wqe->owner ? qp->link->direct_list(qp, wqe) : 0;
+}
+
 bool vb_qp_link_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool two_sided)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);

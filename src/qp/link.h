@@ -33,6 +33,7 @@ void vb_qp_links_release(struct vb_qp *qp);
 void *vb_qp_link_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run);
 void vb_qp_link_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run);
 enum vb_direct vb_qp_link_direct(struct vb_tqp *t, struct vb_send_wqe *wqe);
+uint32_t vb_qp_link_direct_list(struct vb_tqp *t, struct vb_send_wqe *wqe);
 bool vb_qp_link_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool two_sided);
 
 #endif

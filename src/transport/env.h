@@ -65,6 +65,12 @@ struct vb_env_link {
 	/* Executes a one-sided request without the link, where that is possible. NULL: never. */
 	enum vb_direct (*direct)(struct vb_tqp *qp, struct vb_send_wqe *wqe);
 	/*
+	 * Executes several such requests at once, in order: `wqe`, the oldest, and those behind it
+	 * that are like it (vb_requester_alike()). Returns how many of them are done; the others
+	 * are left for direct(). NULL: never.
+	 */
+	uint32_t (*direct_list)(struct vb_tqp *qp, struct vb_send_wqe *wqe);
+	/*
 	 * Called when such a request is next and others are in flight before it (`two_sided`:
 	 * messages among them that the peer must receive). True: wait for their answers and then
 	 * execute it directly, rather than send it behind them. NULL: never.

@@ -58,6 +58,37 @@ static enum vb_step start_local(struct vb_tqp *qp, struct vb_send_wqe *w)
 	return VB_STEP_ON;
 }
 
+struct vb_send_wqe *vb_requester_alike(const struct vb_tqp *qp, uint32_t behind)
+{
+	const struct vb_requester *r = &qp->req;
+	enum vb_reason reason;
+
+	if (behind >= qp->sq_posted - r->head)
+		return NULL;
+	struct vb_send_wqe *w = vb_tqp_wqe(qp, r->head + behind);
+
+	if (w->opcode != vb_tqp_wqe(qp, r->head)->opcode || w->error)
+		return NULL;
+	return judge(qp, w, vb_operation(w->opcode), &reason) == IBV_WC_SUCCESS ? w : NULL;
+}
+
+/*
+ * Several entries were posted together: those that the link executes at once are complete. True if any was. A completion
+ * may take the queue pair to ERR, which flushes the others.
+ */
+static bool start_list(struct vb_tqp *qp, struct vb_send_wqe *w)
+{
+	struct vb_requester *r = &qp->req;
+	uint32_t done, left;
+
+	if (!qp->env->link.direct_list || r->direct_more || qp->sq_posted - r->head < 2)
+		return false;
+	done = qp->env->link.direct_list(qp, w);
+	for (left = done; left && r->head != qp->sq_posted; left--)
+		vb_requester_done(qp, vb_tqp_wqe(qp, r->head));
+	return done > 0;
+}
+
 /* Direct access is tried when nothing is in flight before the entry. False: send the entry. */
 static bool start_direct(struct vb_tqp *qp, struct vb_send_wqe *w, enum vb_step *step)
 {
@@ -69,6 +100,10 @@ static bool start_direct(struct vb_tqp *qp, struct vb_send_wqe *w, enum vb_step 
 		r->two_sided = r->head;
 	if (r->cur != r->head)
 		return qp->env->link.direct_waits && qp->env->link.direct_waits(qp, w, two_sided);
+	if (start_list(qp, w)) {
+		*step = VB_STEP_ON;
+		return true;
+	}
 	switch (qp->env->link.direct(qp, w)) {
 	case VB_DIRECT_MORE:
 		r->direct_more = true;

@@ -87,7 +87,12 @@ enum vb_step {
 	VB_STEP_LINK, /* the link has no room (or direct access goes on in the next drive) */
 };
 
-/* requester.c. True if work is left that waits for the link. */
+/*
+ * requester.c. For env->link.direct_list: the entry `behind` places behind the oldest, which was not started yet. NULL:
+ * there is none, it is of another operation, or it fails without being executed.
+ */
+struct vb_send_wqe *vb_requester_alike(const struct vb_tqp *qp, uint32_t behind);
+/* True if work is left that waits for the link. */
 bool vb_requester_run(struct vb_tqp *qp);
 
 /* send_queue.c */

@@ -46,7 +46,7 @@ static int writer(int sock, void *argument)
 		ep_open_on(&ep, &resources, &config, NULL, SIZE);
 		memset(ep.buffer, (int)(i % 100) + 1, SIZE);
 		ep_exchange(&ep, sock);
-		write_until_error(&ep, SIZE / 2, &seed);
+		write_until_error(&ep, SIZE / 2, false, &seed);
 		message_meet(sock);
 		ep_close(&ep);
 	}

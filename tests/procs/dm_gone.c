@@ -41,7 +41,7 @@ static int writer(int sock, void *argument)
 		ep_open_on(&ep, &resources, &config, NULL, SIZE);
 		memset(ep.buffer, (int)(i % 100) + 1, SIZE);
 		ep_exchange(&ep, sock);
-		write_until_error(&ep, SIZE, &seed);
+		write_until_error(&ep, SIZE, false, &seed);
 		message_meet(sock);
 		ep_close(&ep);
 	}
@@ -187,7 +187,7 @@ static void play_killed_owner(struct resources *resources, struct process *proce
 		error |= wc.status != IBV_WC_SUCCESS;
 	}
 	if (!error)
-		write_until_error(&ep, SIZE, &seed);
+		write_until_error(&ep, SIZE, false, &seed);
 	ep_close(&ep);
 }
 

@@ -10,8 +10,9 @@
  * fills the buffer with a byte that the peer never writes, waits, and demands
  * that byte everywhere.
  *
- * usage: revoke direct|ring [ROUNDS [SEED]]
+ * usage: revoke direct|lists|ring [ROUNDS [SEED]]
  *   direct  the peer itself reaches the memory
+ *   lists   likewise, with short WRITEs, of which the peer posts several by one call
  *   ring    it cannot (not dumpable): the target's own progress thread does it
  */
 #include "support/check.h"
@@ -27,9 +28,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { SIZE = 1024 * 1024, MARK = 0xa5, LATEST_US = 4000, WATCH_MS = 3 };
+enum { SIZE = 1024 * 1024, SHORT = 4096, MARK = 0xa5, LATEST_US = 4000, WATCH_MS = 3 };
 
-static bool over_ring;
+static bool over_ring, lists;
 
 enum way {
 	DEREG,
@@ -74,7 +75,7 @@ static int writer(int sock, void *argument)
 		memset(ep.buffer, (int)(i % 100) + 1, SIZE);
 		ep_exchange(&ep, sock);
 		message_receive(sock, &ep.remote.rkey, sizeof(ep.remote.rkey));
-		write_until_error(&ep, SIZE, &seed);
+		write_until_error(&ep, lists ? SHORT : SIZE, lists, &seed);
 		message_meet(sock);
 		ep_close(&ep);
 	}
@@ -220,6 +221,7 @@ int main(int argc, char **argv)
 
 	printf("seed %llu\n", (unsigned long long)seed);
 	watchdog(180);
+	lists = argc > 1 && strcmp(argv[1], "lists") == 0;
 	over_ring = argc > 1 && strcmp(argv[1], "ring") == 0;
 	process_start(&process, writer, &rounds);
 	if (over_ring) {

@@ -138,6 +138,7 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 
 const struct vb_env sim_env = {ENVIRONMENT};
 const struct vb_env sim_env_direct = {ENVIRONMENT, .link.direct = memory_direct,
+				      .link.direct_list = memory_direct_list,
 				      .link.direct_waits = memory_direct_waits};
 
 static void make_keys(struct sim_side *s)

@@ -240,6 +240,12 @@ static enum vb_direct direct_copy(struct sim_side *s, struct sim_side *to, struc
 		       : VB_DIRECT_DONE;
 }
 
+static bool is_up(const struct sim_side *s)
+{
+	return s->qp.state == IBV_QPS_RTR || s->qp.state == IBV_QPS_RTS ||
+	       s->qp.state == IBV_QPS_SQD;
+}
+
 enum vb_direct memory_direct(struct vb_tqp *qp, struct vb_send_wqe *wqe)
 {
 	struct sim_side *s = side_of(qp);
@@ -250,8 +256,7 @@ enum vb_direct memory_direct(struct vb_tqp *qp, struct vb_send_wqe *wqe)
 	if (wqe->wr_id != s->completed)
 		world_fault(w, "side %u: direct access for %llu with %u the oldest", s->number,
 			    (unsigned long long)wqe->wr_id, s->completed);
-	if (to->qp.state == IBV_QPS_RTR || to->qp.state == IBV_QPS_RTS ||
-	    to->qp.state == IBV_QPS_SQD) {
+	if (is_up(to)) {
 		unsigned int luck = sim_below(w, 10);
 
 		if (luck < 2)
@@ -265,6 +270,27 @@ enum vb_direct memory_direct(struct vb_tqp *qp, struct vb_send_wqe *wqe)
 		   : answer == VB_DIRECT_MORE ? "more"
 					      : "declined");
 	return answer;
+}
+
+/* Any number of the entries that the protocol offers, in order. */
+uint32_t memory_direct_list(struct vb_tqp *qp, struct vb_send_wqe *wqe)
+{
+	struct sim_side *s = side_of(qp);
+	struct sim_side *to = sim_peer(s);
+	uint32_t done = 0, most = sim_below(s->world, 5);
+
+	if (wqe->wr_id != s->completed)
+		world_fault(s->world,
+			    "side %u: a list of direct access for %llu with %u the oldest",
+			    s->number, (unsigned long long)wqe->wr_id, s->completed);
+	if (!is_up(to) || (wqe->opcode != IBV_WR_RDMA_WRITE && wqe->opcode != IBV_WR_RDMA_READ))
+		return 0;
+	while (wqe && done < most && wqe->length &&
+	       memory_gather_check(qp, wqe) == VB_REASON_NONE &&
+	       direct_copy(s, to, wqe) == VB_DIRECT_DONE)
+		wqe = vb_requester_alike(qp, ++done);
+	trace_line(s->world, "%c: direct access for a list: %u done", 'A' + (int)s->number, done);
+	return done;
 }
 
 /* Whether to wait is random here; what the protocol says of the requests in flight must be true. */

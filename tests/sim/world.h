@@ -224,6 +224,7 @@ void endpoint_post_recv(struct sim_side *s, unsigned int count);
 enum vb_reason memory_srq_enter(struct vb_tqp *qp, uint32_t srqn);
 enum vb_reason memory_bind(struct vb_tqp *qp, const struct vb_send_wqe *wqe);
 enum vb_direct memory_direct(struct vb_tqp *qp, struct vb_send_wqe *wqe);
+uint32_t memory_direct_list(struct vb_tqp *qp, struct vb_send_wqe *wqe);
 bool memory_direct_waits(struct vb_tqp *qp, const struct vb_send_wqe *wqe, bool two_sided);
 
 /* workload.c */

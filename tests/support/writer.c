@@ -14,16 +14,37 @@ struct ep_config writer_config(void)
 	return config;
 }
 
-static void post_next(struct endpoint *ep, uint64_t wr_id, size_t largest, uint64_t *seed)
+static struct ibv_send_wr next_write(const struct endpoint *ep, struct ibv_sge *sge, uint64_t wr_id,
+				     size_t largest, uint64_t *seed)
 {
 	size_t classes = (size_t)__builtin_ctzl(largest) - 2; /* 8, 16, and so on */
 	size_t size = (size_t)8 << (random_next(seed) % classes);
 	size_t at = random_next(seed) % (ep->size - size + 1) & ~(size_t)7;
+	struct ibv_send_wr wr;
 
-	CHECK_ZERO(ep_write(ep, wr_id, at, size, at, IBV_SEND_SIGNALED));
+	*sge = ep_sge(ep, at, (uint32_t)size);
+	wr = ep_wr(IBV_WR_RDMA_WRITE, wr_id, sge, 1);
+	ep_target(&wr, ep->remote.addr + at, ep->remote.rkey);
+	return wr;
 }
 
-void write_until_error(struct endpoint *ep, size_t largest, uint64_t *seed)
+/* As many as the window allows: each by a call of its own, or all by one. */
+static void post_some(struct endpoint *ep, uint64_t wr_id, uint64_t count, bool as_list,
+		      size_t largest, uint64_t *seed)
+{
+	struct ibv_send_wr wr[WRITER_WINDOW], *bad;
+	struct ibv_sge sge[WRITER_WINDOW];
+
+	for (uint64_t i = 0; i < count; i++) {
+		wr[i] = next_write(ep, &sge[i], wr_id + i, largest, seed);
+		if (as_list && i)
+			wr[i - 1].next = &wr[i];
+	}
+	for (uint64_t i = 0; i < (as_list && count ? 1 : count); i++)
+		CHECK_ZERO(ibv_post_send(ep->qp, &wr[i], &bad));
+}
+
+void write_until_error(struct endpoint *ep, size_t largest, bool lists, uint64_t *seed)
 {
 	uint64_t posted = 0, completed = 0;
 	bool error = false;
@@ -31,8 +52,13 @@ void write_until_error(struct endpoint *ep, size_t largest, uint64_t *seed)
 	while (!error || completed < posted) {
 		struct ibv_wc wc = {0};
 
-		while (!error && posted - completed < WRITER_WINDOW)
-			post_next(ep, posted++, largest, seed);
+		/* A list begins when all before it is complete: then it can be executed as one. */
+		if (!error && (!lists || posted == completed)) {
+			uint64_t room = WRITER_WINDOW - (posted - completed);
+
+			post_some(ep, posted, room, lists, largest, seed);
+			posted += room;
+		}
 		completion_next(ep->cq[EP_SEND_CQ], &wc);
 		CHECK_EQ(wc.wr_id, completed);
 		completed++;

@@ -16,8 +16,8 @@ struct ep_config writer_config(void);
 /*
  * WRITEs of 8 bytes up to `largest`, a power of two, at the same place in both buffers, until the
  * first error. Everything before it succeeds, everything behind it is flushed. Ends the test on
- * anything else.
+ * anything else. `lists`: several WRITEs by one call.
  */
-void write_until_error(struct endpoint *ep, size_t largest, uint64_t *seed);
+void write_until_error(struct endpoint *ep, size_t largest, bool lists, uint64_t *seed);
 
 #endif

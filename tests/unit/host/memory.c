@@ -296,6 +296,38 @@ static void test_tail_is_apart(void **state)
 	}
 }
 
+/* Moves to different places by one call: all of them, or those before the first that fails. */
+static void test_lists(void **state)
+{
+	static uint8_t src[VB_PEER_MOVES * 64], back[VB_PEER_MOVES * 64];
+	struct fixture *f = *state;
+	struct vb_peer *peer = f->ch->peer;
+	struct vb_move moves[VB_PEER_MOVES];
+
+	fill(src, sizeof(src), 5);
+	for (uint32_t i = 0; i < VB_PEER_MOVES; i++)
+		moves[i] = (struct vb_move){src + (size_t)i * 64, f->area + (uint64_t)i * 4099,
+					    1 + i % 64};
+	assert_true(vb_peer_moves_lists(peer));
+	assert_int_equal(vb_peer_move_list(peer, moves, VB_PEER_MOVES, true, NULL), VB_PEER_MOVES);
+	for (uint32_t i = 0; i < VB_PEER_MOVES; i++)
+		moves[i].local = back + (size_t)i * 64;
+	assert_int_equal(vb_peer_move_list(peer, moves, VB_PEER_MOVES, false, NULL), VB_PEER_MOVES);
+	for (uint32_t i = 0; i < VB_PEER_MOVES; i++)
+		assert_memory_equal(back + (size_t)i * 64, src + (size_t)i * 64, 1 + i % 64);
+	for (uint32_t at = 0; at < 3; at++) {
+		struct vb_move one = moves[at];
+
+		moves[at].addr = 0x1000;
+		assert_int_equal(vb_peer_move_list(peer, moves, 4, true, NULL), at);
+		moves[at] = one;
+	}
+	assert_int_equal(vb_peer_move_list(peer, moves, VB_PEER_MOVES + 1, true, NULL), 0);
+	atomic_store(&peer->thread, 0);
+	assert_false(vb_peer_moves_lists(peer));
+	assert_int_equal(vb_peer_move_list(peer, moves, 4, true, NULL), 0);
+}
+
 static void test_copies_self(void **state)
 {
 	struct fixture *f = *state;
@@ -527,6 +559,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_copies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_lists, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_copies_self, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_tail_is_apart, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_tail_order, set_up, tear_down),
