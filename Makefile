@@ -11,7 +11,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= lib
 DESTDIR ?=
 
-.PHONY: all setup with-tests check try lint format asan tsan sim sim-cm mistakes fuzz interop applications clean \
+.PHONY: all setup with-tests check try lint format asan tsan sim sim-cm mistakes fuzz interop applications bench clean \
 	install uninstall deb tarball
 
 all: $(BUILD)/build.ninja
@@ -99,6 +99,12 @@ tarball:
 applications: with-tests
 	@scripts/setup applications
 	@tests/applications/run.py --lib $(BUILD)/lib --verbatim $(BUILD)/verbatim --readers $(BUILD)/tests/applications/readers --shares 2 $(ARGS)
+
+# The library beside its peers and beside what the machine reaches, in interleaved rounds on a quiet machine, with goals.
+# KEEP=1: the result goes to bench/results, to be committed. ARGS="--only REGEX --rounds N" and others: bench/run --help.
+bench: with-tests
+	@scripts/setup bench
+	@bench/run --build $(CURDIR)/$(BUILD) --curves 3 $(if $(KEEP),--keep,--out $(CURDIR)/$(BUILD)/bench/results) $(ARGS)
 
 clean:
 	@rm -rf $(BUILD) build-asan build-tsan build-fuzz build-portable build-deb

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/endpoint.h"
 
 enum { MOST_ROUNDS = 99, THREADS = 2 };
@@ -24,9 +25,8 @@ enum domains { NO_DOMAIN, ONE_DOMAIN, ONE_EACH, DOMAINS };
 static const char *const label[DOMAINS] = {"no thread domain", "one thread domain", "one each"};
 
 struct worker {
-	struct endpoint endpoint;
-	struct ibv_cq_ex *cq_ex;
-	struct side from, to;
+	struct resources resources; /* those that all share, but for the CQ and the domain */
+	struct endpoint from, to;
 	uint64_t messages, cpu_ns;
 	pthread_t thread;
 };
@@ -45,7 +45,7 @@ static struct ibv_td *td_make(struct ibv_context *context)
 }
 
 /* Makes all objects of the worker on one context. td NULL: no thread domain. */
-static void worker_open(struct worker *w, const struct endpoint *shared, struct ibv_td *td)
+static void worker_open(struct worker *w, const struct resources *shared, struct ibv_td *td)
 {
 	struct ibv_parent_domain_init_attr parent = {.pd = shared->pd, .td = td};
 	struct ibv_cq_init_attr_ex cq = {
@@ -53,29 +53,30 @@ static void worker_open(struct worker *w, const struct endpoint *shared, struct 
 		.wc_flags = IBV_WC_STANDARD_FLAGS,
 		.comp_mask = td ? IBV_CQ_INIT_ATTR_MASK_PD : 0,
 	};
+	struct ibv_cq_ex *cq_ex;
 
-	w->endpoint = *shared;
+	w->resources = *shared;
 	if (td) {
-		w->endpoint.pd = ibv_alloc_parent_domain(shared->context, &parent);
-		CHECK(w->endpoint.pd);
-		cq.parent_domain = w->endpoint.pd;
+		w->resources.pd = ibv_alloc_parent_domain(shared->context, &parent);
+		CHECK(w->resources.pd);
+		cq.parent_domain = w->resources.pd;
 	}
-	w->cq_ex = ibv_create_cq_ex(shared->context, &cq);
-	CHECK(w->cq_ex);
-	w->endpoint.cq = ibv_cq_ex_to_cq(w->cq_ex);
-	side_open(&w->from, &w->endpoint, NULL, NULL, 4096);
-	side_open(&w->to, &w->endpoint, NULL, NULL, 4096);
-	sides_connect(&w->from, &w->to);
+	cq_ex = ibv_create_cq_ex(shared->context, &cq);
+	CHECK(cq_ex);
+	w->resources.cq = ibv_cq_ex_to_cq(cq_ex);
+	ep_open_on(&w->from, &w->resources, NULL, NULL, 4096);
+	ep_open_on(&w->to, &w->resources, NULL, NULL, 4096);
+	ep_link(&w->from, &w->to);
 	w->messages = 0;
 }
 
-static void worker_close(struct worker *w, const struct endpoint *shared)
+static void worker_close(struct worker *w, const struct resources *shared)
 {
-	side_close(&w->from);
-	side_close(&w->to);
-	CHECK_ZERO(ibv_destroy_cq(w->endpoint.cq));
-	if (w->endpoint.pd != shared->pd)
-		CHECK_ZERO(ibv_dealloc_pd(w->endpoint.pd));
+	ep_close(&w->from);
+	ep_close(&w->to);
+	CHECK_ZERO(ibv_destroy_cq(w->resources.cq));
+	if (w->resources.pd != shared->pd)
+		CHECK_ZERO(ibv_dealloc_pd(w->resources.pd));
 }
 
 static uint64_t cpu_ns(void)
@@ -97,10 +98,10 @@ static void *work(void *arg)
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
 		int missing = 2;
 
-		CHECK_ZERO(post_receive(&w->to, 1, 0, 8));
-		CHECK_ZERO(post_send(&w->from, 2, 0, 8, IBV_SEND_SIGNALED));
+		CHECK_ZERO(ep_recv(&w->to, 1, 0, 8));
+		CHECK_ZERO(ep_send(&w->from, 2, 0, 8, IBV_SEND_SIGNALED));
 		while (missing) {
-			int n = ibv_poll_cq(w->endpoint.cq, 2, wc);
+			int n = ibv_poll_cq(w->resources.cq, 2, wc);
 
 			CHECK(n >= 0);
 			for (int i = 0; i < n; i++)
@@ -118,7 +119,7 @@ struct figures {
 	double cost[MOST_ROUNDS]; /* ns of processor time for a message */
 };
 
-static void measure(const struct endpoint *shared, int threads, enum domains domains,
+static void measure(const struct resources *shared, int threads, enum domains domains,
 		    double seconds, struct figures *figures, int round)
 {
 	struct timespec pause = {(time_t)seconds,
@@ -169,10 +170,10 @@ int main(int argc, char **argv)
 	static struct figures figures[THREADS][DOMAINS];
 	double seconds = argc > 1 ? strtod(argv[1], NULL) : 0.5;
 	int rounds = argc > 2 ? atoi(argv[2]) : 7;
-	struct endpoint shared;
+	struct resources shared;
 
 	CHECK(seconds > 0 && rounds > 0 && rounds <= MOST_ROUNDS);
-	endpoint_open(&shared, 16, false);
+	resources_open(&shared, 16, false);
 	for (int r = 0; r < rounds; r++) {
 		for (int t = 0; t < THREADS; t++) {
 			for (int d = 0; d < DOMAINS; d++)
@@ -192,6 +193,6 @@ int main(int argc, char **argv)
 			       f->cost[rounds - 1]);
 		}
 	}
-	endpoint_close(&shared);
+	resources_close(&shared);
 	return 0;
 }

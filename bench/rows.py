@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The rows: what is measured of the library, what stands beside it, and the goals."""
+
+from kit.row import Goal, Row
+from sources.floor import Copy, Ring, Udp, Wake
+from sources.iperf import Iperf
+from sources.libfabric import Pingpong
+from sources.openmpi import OpenMpi
+from sources.own import Idle, Mapped, Threads
+from sources.perftest import Between, Sweep, Within
+from sources.ucx import OverVerbs, Shm, Tcp
+
+KIB, MIB = 1 << 10, 1 << 20
+OLD_POST = "--use_old_post_send"
+LIST = ("-l", "32")
+JUMBO, ETHERNET = 9000, 1500
+PACKET_4096, PACKET_1024 = ("-m", "4096"), ("-m", "1024")
+
+ring, copy, wake, udp = Ring(), Copy(), Wake(), Udp()
+within, between, sweep = Within(ring), Between(ring), Sweep(ring)
+mapped, idle, threads = Mapped(), Idle(), Threads()
+shm, tcp, over = Shm(), Tcp(), OverVerbs()
+mpi, libfabric, iperf = OpenMpi(), Pingpong(), Iperf()
+
+LINE = ring.figure("line")
+# Those whose ratio to a cache line's trip is recorded (floor_ratios.json).
+FLOORS = [ring.figure("slot_ring"), ring.figure("slot_rate"), copy.figure("write_us", 8), copy.figure("read_us", 8),
+          copy.figure("write_rate", 8), *(copy.figure(what, size) for what in ("write", "read", "halves", "memcpy")
+                                          for size in (64 * KIB, MIB, 16 * MIB)),
+          udp.figure("trip", 8), udp.figure("rate", 4096, JUMBO), udp.figure("rate", 1024, JUMBO),
+          udp.figure("rate", 1024, ETHERNET), wake.figure("wake")]
+
+
+def size_text(size):
+    return f"{size >> 20} MiB" if size >= MIB else f"{size >> 10} KiB" if size >= KIB else f"{size} B"
+
+
+def latency():
+    am, tag, put, vader = (source.figure(*spec) for source, *spec in
+                           ((shm, "am_lat", 8), (shm, "tag_lat", 8), (shm, "put_lat", 8), (mpi, "lat", 8)))
+    yield Row("SEND latency, 8 B", within.figure("send_lat", 8),
+              [Goal(0.7, am, vader, of="best of UCX am, Open MPI"), Goal(1.5, ring.figure("slot_ring"), of="slot ring")],
+              [tag, libfabric.figure("shm", 64), LINE])
+    for size in (1 << power for power in range(6, 13)):
+        yield Row(f"SEND latency, {size_text(size)}", within.figure("send_lat", size),
+                  [Goal(1.0, shm.figure("am_lat", size), mpi.figure("lat", size), of="best of UCX am, Open MPI")])
+    yield Row("WRITE latency, 8 B, ordinary memory", within.figure("write_lat", 8),
+              [Goal(1.25, copy.figure("write_us", 8), of="process_vm_writev")], [put])
+    yield Row("READ latency, 8 B, ordinary memory", within.figure("read_lat", 8),
+              [Goal(1.25, copy.figure("read_us", 8), of="process_vm_readv")])
+    yield Row("WRITE latency, 8 B, mapped memory", mapped.figure("lat"), [Goal(0.6, put, of="UCX put")], [LINE])
+    yield Row("ATOMIC latency, 8 B", within.figure("atomic_lat", 8))
+    yield Row("SEND latency with events, 8 B", within.figure("send_lat", 8, "-e"),
+              [Goal(1.3, wake.figure("wake"), of="eventfd and poll")])
+
+
+def over_verbs():
+    """UCX over the library against UCX over its own shared memory."""
+    for what, limit in (("tag_lat", 1.5), ("am_lat", 1.5), ("put_lat", 2.0)):
+        yield Row(f"UCX over rc_verbs {what}, 8 B", over.figure(what, 8), [Goal(limit, shm.figure(what, 8), of="UCX shm")],
+                  [tcp.figure(what, 8)] if what == "tag_lat" else [])
+    # 1.5 x the time of a message: two thirds of the rate.
+    yield Row("UCX over rc_verbs tag_bw, 8 B", over.figure("tag_rate", 8), [Goal(0.667, shm.figure("tag_rate", 8), of="UCX shm")])
+    for size in (64 * KIB, MIB):
+        yield Row(f"UCX over rc_verbs tag_bw, {size_text(size)}", over.figure("tag_bw", size),
+                  [Goal(1.0, shm.figure("tag_bw", size), of="UCX shm")], [tcp.figure("tag_bw", size)])
+
+
+def rates():
+    am, put, call = shm.figure("am_rate", 8), shm.figure("put_rate", 8), copy.figure("write_rate", 8)
+    yield Row("SEND messages, 8 B, one by one", within.figure("send_rate", 8), [Goal(1.2, am, of="UCX am_bw")],
+              [mpi.figure("rate", 8), ring.figure("slot_rate")])
+    yield Row("SEND messages, 8 B, lists of 32", within.figure("send_rate", 8, *LIST), [Goal(2.0, am, of="UCX am_bw")])
+    yield Row("WRITE messages, 8 B, one by one", within.figure("write_rate", 8), [Goal(1.0, call, of="one call each")])
+    yield Row("WRITE messages, 8 B, ibv_wr batch of 32", within.figure("write_rate", 8, *LIST), [Goal(8.0, call, of="one call each")])
+    yield Row("WRITE messages, 8 B, lists of 32", within.figure("write_rate", 8, *LIST, OLD_POST),
+              [Goal(8.0, call, of="one call each")])
+    yield Row("WRITE messages, 8 B, mapped, one by one", mapped.figure("write_rate", 8), [Goal(0.5, put, of="UCX put")])
+    yield Row("WRITE messages, 8 B, mapped, lists of 32", mapped.figure("write_list", 8), [Goal(1.0, put, of="UCX put")])
+
+
+def bandwidth():
+    for verb, call in (("write", "write"), ("read", "read")):
+        for size in (64 * KIB, MIB, 16 * MIB):
+            yield Row(f"{verb.upper()} bandwidth, {size_text(size)}, ordinary memory", within.figure(f"{verb}_bw", size),
+                      [Goal(1.0, shm.figure("tag_bw", size), mpi.figure("bw", size), of="best of UCX tag, Open MPI"),
+                       Goal(0.95, copy.figure(call, size), of="process_vm")], [copy.figure("memcpy", size)])
+    for verb in ("write", "read"):
+        for size in (64 * KIB, MIB):
+            yield Row(f"{verb.upper()} bandwidth, {size_text(size)}, mapped memory", mapped.figure(verb, size),
+                      [Goal(0.95, shm.figure("put_bw", size), of="UCX put")])
+    for size in (64 * KIB, MIB):
+        yield Row(f"SEND bandwidth, {size_text(size)}", within.figure("send_bw", size),
+                  [Goal(1.5, shm.figure("tag_bw", size), shm.figure("am_bw", size), of="best of UCX tag, am")],
+                  [copy.figure("halves", size)])
+
+
+def between_hosts():
+    yield Row("between hosts: SEND latency, 8 B", between.figure("send_lat", 8), [Goal(1.25, udp.figure("trip", 8), of="raw UDP")])
+    yield Row("between hosts: WRITE latency, 8 B", between.figure("write_lat", 8), [Goal(1.25, udp.figure("trip", 8), of="raw UDP")])
+    for title, mtu, path, limit in (("path MTU 4096", JUMBO, PACKET_4096, 0.65), ("path MTU 1024", JUMBO, PACKET_1024, 0.5),
+                                    ("interface of 1500", ETHERNET, PACKET_1024, 0.5)):
+        options = (*((str(ETHERNET),) if mtu == ETHERNET else ()), *path)
+        write = between.figure("write_bw", MIB, *options)
+        yield Row(f"between hosts: WRITE, 1 MiB, {title}", write,
+                  [Goal(limit, udp.figure("rate", int(path[1]), mtu), of="raw UDP"), Goal(1.0, iperf.figure("TCP", mtu), of="iperf3 TCP")])
+        for verb in ("read", "send"):
+            yield Row(f"between hosts: {verb.upper()}, 1 MiB, {title}", between.figure(f"{verb}_bw", MIB, *options),
+                      [Goal(0.9, write, of="our WRITE")])
+
+
+def others():
+    yield Row("two threads, a domain each", threads.figure("threads", 2, "each"),
+              [Goal(1.8, threads.figure("threads", 1, "each"), of="one thread")], [threads.figure("threads", 2, "none")])
+    yield Row("wake-ups of two idle connected processes, 10 s", idle.figure("wakeups"), [Goal(0)])
+
+
+def curves():
+    """{chart: {line: {size: figure}}} over sizes from 2 B to 8 MiB."""
+    own_sizes = [1 << power for power in range(1, 24)]
+    peer_sizes = own_sizes[::2]
+
+    def line(source, what, sizes):
+        return {size: source.figure(what, size) for size in sizes}
+
+    return {
+        "latency": {"SEND": line(sweep, "send_lat", own_sizes), "WRITE": line(sweep, "write_lat", own_sizes),
+                    "READ": line(sweep, "read_lat", own_sizes), "UCX am": line(shm, "am_lat", peer_sizes),
+                    "UCX put": line(shm, "put_lat", peer_sizes), "Open MPI": line(mpi, "lat", peer_sizes)},
+        "bandwidth": {"SEND": line(sweep, "send_bw", own_sizes), "WRITE": line(sweep, "write_bw", own_sizes),
+                      "READ": line(sweep, "read_bw", own_sizes), "UCX am": line(shm, "am_bw", peer_sizes),
+                      "UCX put": line(shm, "put_bw", peer_sizes), "Open MPI": line(mpi, "bw", peer_sizes)},
+    }
+
+
+def rows():
+    return [*latency(), *over_verbs(), *rates(), *bandwidth(), *between_hosts(), *others()]
