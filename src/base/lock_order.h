@@ -40,6 +40,7 @@
 	X(UDP_LINK,      "opening and closing the sockets") \
 	X(DRAIN,         "reading a socket") \
 	X(GROUPS,        "members of multicast groups") \
+	X(SENDERS,       "the sockets that send") \
 	X(DEVICES,       "the list of devices") \
 	X(CONTEXTS,      "the list of contexts") \
 	X(SRQ,           "a shared receive queue") \

@@ -11,8 +11,9 @@
 #include "host/descriptor.h"
 #include "object/ah.h"
 #include "process/process.h"
-#include "remote/link.h"
 #include "remote/qp.h"
+#include "remote/senders.h"
+#include "remote/sockets.h"
 #include "transport/run.h"
 #include "udp/address.h"
 #include "udp/send.h"
@@ -100,9 +101,9 @@ int vb_gsi_wire_send(const struct vb_gsi_mad *mad, uint32_t ifindex)
 				 "connections: no socket of the port to other hosts");
 	memcpy(path.sgid, mad->sgid, sizeof(path.sgid));
 	memcpy(path.dgid, mad->dgid, sizeof(path.dgid));
-	err = vb_udp_link_sender(family, SOURCE_PORT, &sender);
+	err = vb_udp_sender(family, SOURCE_PORT, &sender);
 	if (!err && !vb_descriptor_still(sender->fd))
-		err = vb_udp_link_sender_mend(sender);
+		err = vb_udp_sender_mend(sender);
 	if (err)
 		return err;
 	/* A packet that cannot leave is lost as one on the way is; udp/send.c has noted why. */

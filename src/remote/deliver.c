@@ -10,7 +10,7 @@
 #include "engine/settle.h"
 #include "engine/hook.h"
 #include "remote/drop.h"
-#include "remote/mcast.h"
+#include "remote/groups.h"
 #include "process/process.h"
 #include "qp/qp.h"
 #include "remote/inbox.h"
@@ -110,13 +110,28 @@ void vb_udp_deliver_process(struct vb_engine *e, const struct vb_run *run, const
 		vb_udp_drop(VB_REASON_DROP_QPN, run);
 }
 
+struct copies {
+	struct vb_engine *engine;
+	const uint8_t *payload;
+};
+
+/* No lock is taken under the groups' lock. */
+static void deliver_copy(void *arg, const struct vb_run *run)
+{
+	const struct copies *c = arg;
+
+	vb_udp_deliver_process(c->engine, run, c->payload);
+}
+
 void vb_udp_deliver(void *arg, const struct vb_run *run, const uint8_t *payload, uint32_t ifindex)
 {
 	struct vb_engine *e = arg;
 	uint32_t owner;
 
 	if (run->dest_qpn == VB_QPN_MULTICAST) {
-		vb_mcast_deliver(e, run, payload, ifindex);
+		struct copies c = {e, payload};
+
+		vb_udp_group_each(run, ifindex, deliver_copy, &c);
 		return;
 	}
 	if (run->dest_qpn == VB_QPN_SERVICES && services) {

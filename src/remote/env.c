@@ -6,9 +6,10 @@
 #include "base/reason.h"
 #include "engine/count.h"
 #include "qp/qp.h"
-#include "remote/link.h"
 #include "remote/part.h"
 #include "remote/qp.h"
+#include "remote/senders.h"
+#include "remote/sockets.h"
 #include "host/descriptor.h"
 #include "udp/address.h"
 
@@ -21,8 +22,7 @@ static struct vb_udp_sender *sender_for(struct vb_qp *qp, const struct vb_path *
 	struct vb_udp_sender *sender = qp->remote->sender[family - 1];
 
 	if (path->flow_label && qp->t.service == VB_SERVICE_UD)
-		(void)vb_udp_link_sender(family, ibv_flow_label_to_udp_sport(path->flow_label),
-					 &sender);
+		(void)vb_udp_sender(family, ibv_flow_label_to_udp_sport(path->flow_label), &sender);
 	return sender;
 }
 
@@ -57,7 +57,7 @@ static void run_send(struct vb_qp *qp, const struct vb_run *run, const struct vb
 		return;
 	}
 	/* A file that the program has opened under the number gets no packet. */
-	if (!vb_descriptor_still(sender->fd) && vb_udp_link_sender_mend(sender))
+	if (!vb_descriptor_still(sender->fd) && vb_udp_sender_mend(sender))
 		return;
 	if (ack)
 		err = vb_udp_send_pair(sender, path, qp->remote->ifindex, run, qp->t.mtu,

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The process's sockets to other hosts. */
+/* Opening, reading and closing the process's sockets to other hosts. */
 #include "remote/link.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <time.h>
 
 #include "base/fork.h"
@@ -16,11 +15,13 @@
 #include "base/sys.h"
 #include "base/port_counters.h"
 #include "engine/engine.h"
-#include "remote/mcast.h"
 #include "process/process.h"
 #include "remote/deliver.h"
+#include "remote/groups.h"
 #include "remote/part.h"
 #include "remote/port.h"
+#include "remote/senders.h"
+#include "remote/sockets.h"
 #include "remote/steer.h"
 #include "remote/stray.h"
 #include "host/descriptor.h"
@@ -30,8 +31,6 @@
 #include "udp/socket.h"
 #include "engine/engine_channel.h"
 #include "engine/progress.h"
-
-#define SENDERS      32u
 
 /*
  * An engine that found nothing so many times reads only in every so many drives: a system call each
@@ -46,20 +45,18 @@
 #define EXIT_LOOK_NS 200000l
 /* The longest time for which the end of the process waits for its strays. */
 #define EXIT_NS      100000000ull
-#define EVENTS       8
 
 /* The longest waits for a process that has the port, and for one that is at work. */
 #define ASK_NS       2000000000ull
 #define ASK_WORK_NS  10000000000ull
+/* The wait for the end of the search for a socket's place. */
+#define JOIN_NS      20000000ull
+#define NAP_NS       50000l
 /* Without a socket: between attempts to get one, which do not wait. */
 #define SEEK_NS      100000000ull
 
 struct side {
-	_Atomic int fd; /* -1: closed */
-	/* The next packet wakes the progress thread, which clears this when it has woken. */
-	_Atomic bool armed;
 	uint32_t users;
-	uint32_t buffer;
 	/*
 	 * Not 0: the program has closed the socket, and the next attempt to open it again is due
 	 * then.
@@ -71,8 +68,6 @@ struct side {
 	 */
 	_Atomic uint64_t seek_at;
 	struct vb_port_question question; /* the progress thread's */
-	uint32_t senders;
-	struct vb_udp_sender sender[SENDERS];
 	/*
 	 * A socket that is to be closed: packets that the kernel had begun to put into its queue
 	 * are read first.
@@ -86,16 +81,13 @@ struct link {
 	struct vb_lock drain; /* guards reading; taken after `lock` */
 	struct side side[2];
 	struct vb_udp_receiver *receiver;
-	int epoll; /* has the receiving sockets, and is in the progress thread's set */
-	_Atomic bool rang;
 	_Atomic bool emptying; /* a socket that is to be closed is read for the last time */
 };
 
 static struct link udp_link = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.drain = VB_LOCK_AT(VB_ORDER_DRAIN),
-	.side = {{.fd = -1, .leaving = -1}, {.fd = -1, .leaving = -1}},
-	.epoll = -1,
+	.side = {{.leaving = -1}, {.leaving = -1}},
 };
 
 static struct side *side_of(unsigned int family)
@@ -103,69 +95,32 @@ static struct side *side_of(unsigned int family)
 	return &udp_link.side[family == VB_UDP_IPV4 ? 0 : 1];
 }
 
-/* In the progress thread. EPOLLONESHOT has disarmed the sockets that fired. */
-static void on_packet(void *arg)
+static unsigned int family_of(const struct side *side)
 {
-	struct epoll_event events[EVENTS];
-	int n;
+	return side == &udp_link.side[0] ? VB_UDP_IPV4 : VB_UDP_IPV6;
+}
 
-	(void)arg;
-	if (!vb_descriptor_still(udp_link.epoll))
-		return;
-	n = vb_sys_epoll_wait(udp_link.epoll, events, EVENTS, 0);
-	for (int i = 0; i < n; i++) {
-		if (events[i].data.u64 >= VB_UDP_LINK_TAGS) {
-			vb_udp_steer_event(events[i].data.u64);
-			continue;
-		}
-		if (events[i].data.u64 == VB_UDP_LINK_CALLERS) {
-			vb_port_give_ready();
-			continue;
-		}
-		atomic_store(&udp_link.side[events[i].data.u64].armed, false);
-		atomic_store(&udp_link.rang, true);
-	}
+static void on_event(uint64_t tag)
+{
+	if (tag >= VB_UDP_TAG_STEER)
+		vb_udp_steer_event(tag);
+	else
+		vb_port_give_ready();
 }
 
 static int watch_begin(void)
 {
-	int err;
-
 	if (!udp_link.receiver)
 		udp_link.receiver = vb_udp_receiver_create();
 	if (!udp_link.receiver)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "udp receive buffers");
-	if (udp_link.epoll >= 0)
-		return 0;
-	int fd = vb_descriptor_adopt(epoll_create1(EPOLL_CLOEXEC));
-
-	if (fd < 0)
-		return vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_create1: %s",
-				 strerror(errno));
-	udp_link.epoll = fd;
-	err = vb_node_watch(vb_process_node_started(), fd, on_packet, NULL);
-	if (err) {
-		udp_link.epoll = -1;
-		vb_descriptor_close(fd);
-		return vb_refuse(-err, VB_REASON_SYSTEM, "udp link: %s", strerror(-err));
-	}
-	return 0;
-}
-
-/* Arms the set for the next packet. 0, or -1 with errno. */
-static int socket_watch(struct side *side, int fd, int operation)
-{
-	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT,
-				    .data.u64 = (uint64_t)(side - udp_link.side)};
-
-	atomic_store(&side->armed, true);
-	return epoll_ctl(udp_link.epoll, operation, fd, &event);
+	return vb_udp_sockets_begin(on_event);
 }
 
 /* A receiving socket of this user, adopted. -EADDRINUSE: another user has the port. */
-static int own_open(struct side *side, bool ipv4)
+static int own_open(bool ipv4, uint32_t *buffer)
 {
-	int fd = vb_descriptor_adopt(vb_udp_open_receiver(ipv4, &side->buffer));
+	int fd = vb_descriptor_adopt(vb_udp_open_receiver(ipv4, buffer));
 
 	if (fd >= 0)
 		vb_port_give_begin(ipv4);
@@ -190,13 +145,12 @@ static void seek(bool ipv4, const struct vb_port_patience *patience,
 
 void vb_udp_link_seek(unsigned int family, struct vb_udp_got *got)
 {
-	struct side *side = side_of(family);
 	struct vb_port_question question = {0};
 	static const struct vb_port_patience patience = {ASK_NS, ASK_WORK_NS};
 
 	got->fd = -1;
-	got->sought = vb_domain_is_named() && atomic_load(&side->fd) < 0 &&
-		      !atomic_load(&side->seek_at);
+	got->sought = vb_domain_is_named() && vb_udp_socket_number(family) < 0 &&
+		      !atomic_load(&side_of(family)->seek_at);
 	if (!got->sought)
 		return;
 	seek(family == VB_UDP_IPV4, &patience, &question, got);
@@ -212,30 +166,27 @@ void vb_udp_link_seek_end(struct vb_udp_got *got)
 	got->fd = -1;
 }
 
-static int got_take(struct side *side, bool ipv4, struct vb_udp_got *got)
+static int got_take(bool ipv4, struct vb_udp_got *got, uint32_t *buffer)
 {
 	int fd = got->fd;
 
 	got->fd = -1;
-	side->buffer = got->buffer;
+	*buffer = got->buffer;
 	if (got->own)
 		vb_port_give_begin(ipv4);
 	return fd;
 }
 
-/*
- * There is a socket now. Armed, because no thread may poll. 0 or -errno with the reason recorded.
- */
-static int socket_begin(struct side *side, int fd)
+/* There is a socket now. 0 or -errno with the reason recorded. */
+static int socket_begin(struct side *side, int fd, uint32_t buffer)
 {
-	if (socket_watch(side, fd, EPOLL_CTL_ADD)) {
-		int err = vb_refuse(errno, VB_REASON_SYSTEM, "udp link: epoll_ctl: %s",
-				    strerror(errno));
+	int err = vb_udp_socket_set(family_of(side), fd, buffer);
 
+	if (err) {
+		err = vb_refuse(-err, VB_REASON_SYSTEM, "udp link: epoll_ctl: %s", strerror(-err));
 		vb_descriptor_close(fd);
 		return err;
 	}
-	atomic_store(&side->fd, fd);
 	atomic_store(&side->seek_at, 0);
 	return 0;
 }
@@ -250,15 +201,16 @@ static void seek_plan(struct side *side, uint64_t at)
 static int side_open(struct side *side, bool ipv4, struct vb_udp_got *got)
 {
 	bool sought = got && got->sought && got->fd == -EADDRINUSE;
+	uint32_t buffer = 0;
 	char cure[256];
 	int err = watch_begin();
 	int fd;
 
 	if (err)
 		return err;
-	fd = got && got->fd >= 0 ? got_take(side, ipv4, got) : own_open(side, ipv4);
+	fd = got && got->fd >= 0 ? got_take(ipv4, got, &buffer) : own_open(ipv4, &buffer);
 	if (fd >= 0)
-		return socket_begin(side, fd);
+		return socket_begin(side, fd, buffer);
 	if (fd != -EADDRINUSE)
 		return fd;
 	if (!vb_domain_is_named()) {
@@ -269,6 +221,7 @@ static int side_open(struct side *side, bool ipv4, struct vb_udp_got *got)
 		return vb_udp_refuse_port(ipv4, got->answer.why);
 	vb_log(VB_LOG_INFO, "udp port (IPv%d): other processes pass packets on; %s", ipv4 ? 4 : 6,
 	       sought ? got->answer.why : "a socket is asked for");
+	vb_udp_socket_expect(family_of(side), buffer);
 	seek_plan(side, sought ? vb_clock_ns() + SEEK_NS : 1);
 	return 0;
 }
@@ -284,13 +237,16 @@ static void side_seek(struct side *side, bool ipv4)
 {
 	struct vb_port_patience none = {0, 0};
 	struct vb_udp_got got;
+	uint32_t buffer = 0;
+	int fd;
 
 	seek(ipv4, &none, &side->question, &got);
 	vb_mutex_take(&udp_link.lock, VB_ORDER_UDP_LINK);
 	if (seeks(side)) {
 		atomic_store(&side->seek_at, vb_clock_ns() + SEEK_NS);
-		if (got.fd >= 0 && !socket_begin(side, got_take(side, ipv4, &got))) {
-			vb_mcast_rejoin(ipv4);
+		fd = got.fd < 0 ? -1 : got_take(ipv4, &got, &buffer);
+		if (fd >= 0 && !socket_begin(side, fd, buffer)) {
+			vb_udp_groups_rejoin(ipv4);
 			vb_udp_steer_renewed();
 		}
 	}
@@ -331,17 +287,18 @@ static void socket_empty(struct vb_engine *e, int fd, bool ipv4)
  */
 static void side_leave(struct vb_engine *e, struct side *side, int fd)
 {
-	bool ipv4 = side == &udp_link.side[0];
+	unsigned int family = family_of(side);
+	bool ipv4 = family == VB_UDP_IPV4;
 
-	vb_udp_steer_part(ipv4 ? VB_UDP_IPV4 : VB_UDP_IPV6);
+	vb_udp_steer_part(family);
 	if (vb_descriptor_still(fd))
 		vb_udp_leave(fd, ipv4);
 	vb_lock_take(&udp_link.drain);
-	atomic_store(&side->fd, -1);
+	(void)vb_udp_socket_take(family);
 	socket_empty(e, fd, ipv4);
 	vb_lock_release(&udp_link.drain);
 	vb_engine_flush(e);
-	epoll_ctl(udp_link.epoll, EPOLL_CTL_DEL, fd, NULL);
+	vb_udp_socket_unwatch(fd);
 	atomic_store(&side->left_at, vb_clock_ns());
 	fd = atomic_exchange(&side->leaving, fd);
 	vb_descriptor_close(fd); /* two sockets were given up within a moment */
@@ -350,19 +307,18 @@ static void side_leave(struct vb_engine *e, struct side *side, int fd)
 
 static void side_close(struct vb_engine *e, struct side *side)
 {
-	int fd = atomic_load(&side->fd);
+	unsigned int family = family_of(side);
+	int fd = vb_udp_socket_number(family);
 
-	vb_port_give_end(side == &udp_link.side[0]);
+	vb_port_give_end(family == VB_UDP_IPV4);
 	atomic_store(&side->seek_at, 0);
 	if (fd >= 0) {
 		side_leave(e, side, fd);
 	} else {
-		vb_udp_steer_part(side == &udp_link.side[0] ? VB_UDP_IPV4 : VB_UDP_IPV6);
+		vb_udp_steer_part(family);
 		vb_udp_steer_parted();
 	}
-	for (uint32_t i = 0; i < side->senders; i++)
-		vb_descriptor_close(side->sender[i].fd);
-	side->senders = 0;
+	vb_udp_senders_close(family);
 	vb_udp_fault_report();
 }
 
@@ -417,11 +373,6 @@ static uint64_t serve(void)
 	return due;
 }
 
-int vb_udp_link_epoll(void)
-{
-	return vb_descriptor_still(udp_link.epoll) ? udp_link.epoll : -1;
-}
-
 int vb_udp_link_get(unsigned int family, struct vb_udp_got *got)
 {
 	struct side *side = side_of(family);
@@ -446,83 +397,15 @@ void vb_udp_link_put(struct vb_engine *e, unsigned int family)
 	vb_mutex_release(&udp_link.lock);
 }
 
-/* Under the lock. */
-static int sender_open(struct side *side, bool ipv4, uint16_t port, struct vb_udp_sender **sender)
-{
-	struct vb_udp_sender *s = &side->sender[side->senders];
-	int fd = vb_descriptor_adopt(vb_udp_open_sender(ipv4, &port));
-
-	if (fd < 0)
-		return fd;
-	s->fd = fd;
-	s->port = port;
-	s->ipv4 = ipv4;
-	s->gso_refused = false;
-	side->senders++;
-	*sender = s;
-	return 0;
-}
-
-int vb_udp_link_sender(unsigned int family, uint16_t port, struct vb_udp_sender **sender)
-{
-	struct side *side = side_of(family);
-	struct vb_udp_sender *s = NULL;
-	int err = 0;
-
-	vb_mutex_take(&udp_link.lock, VB_ORDER_UDP_LINK);
-	for (uint32_t i = 0; i < side->senders && !s; i++) {
-		if (side->sender[i].port == port)
-			s = &side->sender[i];
-	}
-	if (!s && side->senders < SENDERS)
-		err = sender_open(side, family == VB_UDP_IPV4, port, &s);
-	if (!s && side->senders)
-		s = &side->sender[port % side->senders];
-	vb_mutex_release(&udp_link.lock);
-	*sender = s;
-	return s ? 0 : err;
-}
-
-int vb_udp_link_sender_mend(struct vb_udp_sender *s)
-{
-	uint16_t port = s->port;
-	int fd = -1;
-
-	vb_mutex_take(&udp_link.lock, VB_ORDER_UDP_LINK);
-	bool lost = !vb_descriptor_still(s->fd); /* and not replaced by another thread meanwhile */
-
-	if (lost) {
-		vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket of source port %u", port);
-		fd = vb_descriptor_adopt(vb_udp_open_sender(s->ipv4, &port));
-	}
-	if (fd >= 0) {
-		vb_descriptor_close(s->fd);
-		s->fd = fd;
-		s->port = port;
-	}
-	vb_mutex_release(&udp_link.lock);
-	return lost && fd < 0 ? -EBADF : 0;
-}
-
-uint32_t vb_udp_link_buffer(unsigned int family)
-{
-	return side_of(family)->buffer;
-}
-
-int vb_udp_link_socket(unsigned int family)
-{
-	int fd = atomic_load(&side_of(family)->fd);
-
-	return vb_descriptor_still(fd) ? fd : -1;
-}
-
 /*
  * Under the drain lock: opens another socket in place of the one that the program closed. -1:
  * later.
  */
 static int side_mend(struct side *side, bool ipv4)
 {
+	unsigned int family = family_of(side);
 	uint64_t now = vb_clock_ns();
+	uint32_t buffer;
 	int fd = -1;
 
 	/* A thread that opens or closes takes the drain lock after the other lock. */
@@ -530,19 +413,18 @@ static int side_mend(struct side *side, bool ipv4)
 		return -1;
 	vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket for IPv%d: another one is opened",
 		ipv4 ? 4 : 6);
-	vb_descriptor_close(atomic_exchange(&side->fd, -1));
+	vb_descriptor_close(vb_udp_socket_take(family));
 	if (side->users)
-		fd = own_open(side, ipv4);
+		fd = own_open(ipv4, &buffer);
 	side->mend_at = side->users && fd < 0 ? now + MEND_NS : 0;
 	if (side->mend_at && fd == -EADDRINUSE && vb_domain_is_named()) {
 		side->mend_at = 0;
 		seek_plan(side, 1);
 	}
 	if (fd >= 0) {
-		atomic_store(&side->fd, fd);
-		if (!vb_descriptor_still(udp_link.epoll) || socket_watch(side, fd, EPOLL_CTL_ADD))
+		if (vb_udp_socket_replace(family, fd, buffer))
 			vb_node_descriptors_gone(vb_process_node_started());
-		vb_mcast_rejoin(ipv4);
+		vb_udp_groups_rejoin(ipv4);
 		vb_udp_steer_renewed();
 	}
 	vb_mutex_release(&udp_link.lock);
@@ -563,7 +445,7 @@ static void count_faults(struct vb_engine *e)
 /* Under the drain lock. */
 static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
 {
-	int fd = atomic_load_explicit(&side->fd, memory_order_relaxed);
+	int fd = vb_udp_socket_number(family_of(side));
 
 	/* The program may have closed it: the number would be the program's own by now. */
 	if (fd >= 0 ? !vb_descriptor_still(fd) : side->mend_at != 0)
@@ -623,26 +505,18 @@ bool vb_udp_link_take(struct vb_engine *e)
 	return worked;
 }
 
-void vb_udp_link_arm(void)
+void vb_udp_link_await(struct vb_engine *e, unsigned int family)
 {
-	if (udp_link.epoll >= 0 && !vb_descriptor_still(udp_link.epoll))
-		vb_node_descriptors_gone(vb_process_node_started());
-	for (unsigned int i = 0; i < 2; i++) {
-		struct side *side = &udp_link.side[i];
-		int fd = atomic_load(&side->fd);
+	uint64_t until = vb_clock_ns() + JOIN_NS;
 
-		if (fd >= 0 && !vb_descriptor_still(fd))
-			atomic_store(&udp_link.rang, true); /* the thread that drains clears it */
-		else if (fd >= 0 && !atomic_load(&side->armed))
-			(void)socket_watch(side, fd, EPOLL_CTL_MOD);
+	while (!vb_udp_steer_is_joined(family) && vb_clock_ns() < until) {
+		if (vb_lock_try(&e->lock)) {
+			(void)vb_udp_link_take(e);
+			vb_lock_release(&e->lock);
+		}
+		vb_udp_steer_go_on();
+		vb_sys_nanosleep(&(struct timespec){.tv_nsec = NAP_NS});
 	}
-}
-
-/* Whether a packet has woken the progress thread since it last asked. */
-static bool rang(void)
-{
-	return atomic_load_explicit(&udp_link.rang, memory_order_relaxed) &&
-	       atomic_exchange(&udp_link.rang, false);
 }
 
 /*
@@ -655,11 +529,8 @@ static void forked(void)
 	memset(&udp_link, 0, sizeof(udp_link));
 	pthread_mutex_init(&udp_link.lock, NULL);
 	vb_lock_place(&udp_link.drain, VB_ORDER_DRAIN);
-	for (unsigned int i = 0; i < 2; i++) {
-		atomic_store(&udp_link.side[i].fd, -1);
+	for (unsigned int i = 0; i < 2; i++)
 		atomic_store(&udp_link.side[i].leaving, -1);
-	}
-	udp_link.epoll = -1;
 }
 
 /*
@@ -679,6 +550,6 @@ static void at_exit(void)
 
 VB_PROCESS_HOOK(.at_exit = at_exit);
 
-VB_PROGRESS_HOOK(.serve = serve, .arm = vb_udp_link_arm, .rang = rang);
+VB_PROGRESS_HOOK(.serve = serve, .arm = vb_udp_sockets_arm, .rang = vb_udp_sockets_rang);
 
 VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

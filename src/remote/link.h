@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The process's sockets to other hosts: opened when the first queue pair needs a family, closed
- * when the last one is gone. Thread-safe unless said. Engine locks are taken before this file's
+ * The process's sockets to other hosts: opened when the first queue pair needs a family, read, and
+ * closed when the last one is gone. Which are open: remote/sockets.h. Thread-safe unless said. Engine locks are taken before this file's
  * locks.
  *
  * A thread that polls an engine with such queue pairs reads the sockets for the whole process. When
- * all of those engines sleep, the progress thread does. Only for that sleep the sockets are armed
- * in its set of watched descriptors: traffic that is polled for wakes no thread.
+ * all of those engines sleep, the progress thread does.
  *
  * Where another user has the port, a family can be in use without a receiving socket
  * (docs/architecture/domain.md): then other processes pass its packets on, until there is one.
@@ -18,13 +17,9 @@
 #include <stdint.h>
 
 #include "remote/port.h"
-#include "udp/send.h"
+#include "remote/sockets.h"
 
 struct vb_engine;
-
-/* Sets of address families. */
-#define VB_UDP_IPV4 1u
-#define VB_UDP_IPV6 2u
 
 /* A receiving socket that was got without a lock, and may be waited for. */
 struct vb_udp_got {
@@ -58,22 +53,6 @@ int vb_udp_link_get(unsigned int family, struct vb_udp_got *got);
 void vb_udp_link_put(struct vb_engine *engine, unsigned int family);
 
 /*
- * While the family is held: a sender on that source port, or on another port when there are too
- * many senders or the port is taken. If none could be opened: NULL, and -errno with the reason
- * recorded.
- */
-int vb_udp_link_sender(unsigned int family, uint16_t port, struct vb_udp_sender **sender);
-/* The program has closed the sender's socket: opens another one. -EBADF: none could be opened. */
-int vb_udp_link_sender_mend(struct vb_udp_sender *sender);
-/* While the family is held: the granted receive buffer, in bytes as the kernel counts them. */
-uint32_t vb_udp_link_buffer(unsigned int family);
-/*
- * While the family is held: its receiving socket, for group memberships. -1: the program has closed
- * it, or there is none yet.
- */
-int vb_udp_link_socket(unsigned int family);
-
-/*
  * Under the engine's lock: reads what has arrived and delivers it (remote/deliver.h). True if
  * anything had.
  */
@@ -81,14 +60,10 @@ bool vb_udp_link_drain(struct vb_engine *engine);
 /* The same, however little the engine has found lately. */
 bool vb_udp_link_take(struct vb_engine *engine);
 
-/* No thread polls any more: the next packet is to wake the progress thread. */
-void vb_udp_link_arm(void);
 /*
- * The set of watched descriptors (epoll(7)). Tags below VB_UDP_LINK_CALLERS are those of sockets,
- * those from VB_UDP_LINK_TAGS on are those of remote/steer.h. -1: there is no set yet.
+ * Without any lock: waits until the kernel steers packets of the family to this process
+ * (remote/steer.h), 20 ms at most. An engine that reads the sockets is driven meanwhile.
  */
-#define VB_UDP_LINK_CALLERS 2u /* remote/port.h */
-#define VB_UDP_LINK_TAGS    3u
-int vb_udp_link_epoll(void);
+void vb_udp_link_await(struct vb_engine *engine, unsigned int family);
 
 #endif

@@ -29,7 +29,7 @@
 #include "host/descriptor.h"
 #include "host/domain.h"
 #include "base/clock.h"
-#include "remote/link.h"
+#include "remote/sockets.h"
 #include "udp/holder.h"
 #include "udp/socket.h"
 #include "wire/packet.h"
@@ -40,7 +40,7 @@
 #define GIVEN_NS       4000000ull /* a socket more in each such time */
 /*
  * With so many sockets of the port no more are given: processes find their place among 256 only
- * (remote/steer.c), and those of this user are to find theirs, whatever others do with sockets.
+ * (remote/steer.h), and those of this user are to find theirs, whatever others do with sockets.
  */
 #define SOCKETS_MOST   192u
 
@@ -53,7 +53,7 @@ static struct giver {
 
 void vb_port_give_begin(bool ipv4)
 {
-	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = VB_UDP_LINK_CALLERS};
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = VB_UDP_TAG_CALLERS};
 	char name[VB_ABSTRACT_NAME];
 
 	if (!vb_domain_is_named())
@@ -65,7 +65,7 @@ void vb_port_give_begin(bool ipv4)
 	int fd = giver.listener[ipv4] = vb_abstract_listen(name, CALLERS_A_TURN);
 
 	if (fd >= 0)
-		(void)epoll_ctl(vb_udp_link_epoll(), EPOLL_CTL_ADD, fd, &event);
+		(void)epoll_ctl(vb_udp_sockets_epoll(), EPOLL_CTL_ADD, fd, &event);
 	else
 		vb_log(VB_LOG_INFO, "no sockets of the port for other users: %s", strerror(-fd));
 	vb_mutex_release(&giver.lock);

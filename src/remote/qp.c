@@ -15,6 +15,8 @@
 #include "qp/qp.h"
 #include "remote/link.h"
 #include "remote/part.h"
+#include "remote/senders.h"
+#include "remote/sockets.h"
 #include "remote/steer.h"
 #include "udp/address.h"
 #include "udp/mtu.h"
@@ -72,7 +74,7 @@ static int engine_hold(struct vb_engine *e, unsigned int family, struct vb_udp_g
 	 * A packet that came after the opening has used up the arming, and no thread was there to
 	 * read it.
 	 */
-	vb_udp_link_arm();
+	vb_udp_sockets_arm();
 	return 0;
 }
 
@@ -107,7 +109,7 @@ static int family_open(struct vb_qp *qp, unsigned int family)
 	vb_lock_release(&qp->engine->lock);
 	vb_udp_link_seek_end(&got);
 	if (!err)
-		vb_udp_steer_await(qp->engine, family);
+		vb_udp_link_await(qp->engine, family);
 	return err;
 }
 
@@ -148,7 +150,7 @@ int vb_udp_engine_hold(struct vb_engine *e, unsigned int family)
 	vb_lock_release(&e->lock);
 	vb_udp_link_seek_end(&got);
 	if (!err)
-		vb_udp_steer_await(e, family);
+		vb_udp_link_await(e, family);
 	return err;
 }
 
@@ -182,8 +184,8 @@ int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const stru
 	int err = vb_remote_qp(qp) ? hold(qp, family_of(path->dgid), NULL) : -ENOMEM;
 
 	if (!err)
-		err = vb_udp_link_sender(family_of(path->dgid), source_port(qp, path->flow_label),
-					 &sender);
+		err = vb_udp_sender(family_of(path->dgid), source_port(qp, path->flow_label),
+				    &sender);
 	if (err)
 		return err;
 	if (vb_device_gid(vb_context_of(qp->u.qp.context)->device, ah->grh.sgid_index, &gid,
@@ -203,8 +205,8 @@ void vb_udp_qp_datagrams(struct vb_qp *qp)
 	qp->remote->ifindex = (uint32_t)link.ifindex;
 	for (unsigned int family = VB_UDP_IPV4; family <= VB_UDP_IPV6; family++) {
 		if (!(qp->remote->refused & family) && !hold(qp, family, NULL))
-			(void)vb_udp_link_sender(family, source_port(qp, 0),
-						 &qp->remote->sender[family - 1]);
+			(void)vb_udp_sender(family, source_port(qp, 0),
+					    &qp->remote->sender[family - 1]);
 	}
 	qp->remote->refused = 0;
 }
@@ -217,7 +219,7 @@ void vb_udp_qp_datagrams(struct vb_qp *qp)
  */
 static uint32_t window_packets(unsigned int family, uint32_t mtu)
 {
-	uint32_t fit = vb_udp_link_buffer(family) / 2 / (2 * mtu + 512);
+	uint32_t fit = vb_udp_socket_buffer(family) / 2 / (2 * mtu + 512);
 
 	if (fit > WINDOW_BYTES / mtu)
 		fit = WINDOW_BYTES / mtu;

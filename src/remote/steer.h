@@ -18,20 +18,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct vb_engine;
-
 /*
- * The family is in use. If its socket is open (remote/link.h), the search for its place begins: the
+ * The family is in use. If its socket is open (remote/sockets.h), the search for its place begins: the
  * progress thread goes on with it, and until it has ended packets come as strays. Does not wait.
  */
 void vb_udp_steer_join(unsigned int family);
 /* Whether that search has ended. Any thread; does not wait. */
 bool vb_udp_steer_is_joined(unsigned int family);
-/*
- * Without any lock: waits for the end of the search, 20 ms at most. An engine that reads the
- * sockets is driven meanwhile.
- */
-void vb_udp_steer_await(struct vb_engine *engine, unsigned int family);
+/* Does what is due of the search, in any thread and without a lock. Does not wait. */
+void vb_udp_steer_go_on(void);
 /*
  * Whether another process that this one believes has a socket of the family, and so can pass on
  * packets to this one, which has none. `but`: processes of this user do not count, because they do
@@ -52,7 +47,7 @@ void vb_udp_steer_renewed(void);
 /* A packet has come by a detour, so a place differs from its claim. Any thread; does not wait. */
 void vb_udp_steer_lost(void);
 
-/* An event of one of this file's descriptors in the link's epoll set, by its tag. */
+/* An event of a claim (remote/claims.h), by its tag. */
 void vb_udp_steer_event(uint64_t tag);
 
 #endif

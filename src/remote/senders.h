@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The sockets that send, one for each source port in use. They last as long as their family is held
+ * (remote/link.h). Thread-safe; engine locks are taken before this file's.
+ */
+#ifndef VB_REMOTE_SENDERS_H
+#define VB_REMOTE_SENDERS_H
+
+#include <stdint.h>
+
+#include "udp/send.h"
+
+/*
+ * While the family is held: a sender on that source port, or on another port when there are too
+ * many senders or the port is taken. If none could be opened: NULL, and -errno with the reason
+ * recorded.
+ */
+int vb_udp_sender(unsigned int family, uint16_t port, struct vb_udp_sender **sender);
+/* The program has closed the sender's socket: opens another one. -EBADF: none could be opened. */
+int vb_udp_sender_mend(struct vb_udp_sender *sender);
+/* The family is held no more. */
+void vb_udp_senders_close(unsigned int family);
+
+#endif
