@@ -87,6 +87,7 @@ int vb_node_key_alloc(struct vb_node *node, uint32_t *key, struct vb_key **entry
 	vb_mutex_release(&node->lock);
 	*key = value;
 	*entry = &node->keyring->key[slot];
+	(*entry)->lasting = 0;
 	return 0;
 }
 

@@ -15,8 +15,10 @@
 #include "host/peer.h"
 #include "process/process.h"
 
-static void copy_tail_last(void *dst, const void *src, uint64_t length)
+void vb_mem_put(uint64_t addr, const void *src, uint64_t length)
 {
+	void *dst = (void *)(uintptr_t)addr;
+
 	if (!length)
 		return;
 	uintptr_t end = (uintptr_t)dst + length;
@@ -39,6 +41,12 @@ static void copy_tail_last(void *dst, const void *src, uint64_t length)
 	} else {
 		memcpy((char *)dst + before, (const char *)src + before, rest);
 	}
+}
+
+void vb_mem_get(void *dst, uint64_t addr, uint64_t length)
+{
+	if (length)
+		memcpy(dst, (const void *)(uintptr_t)addr, length);
 }
 
 /*
@@ -98,7 +106,7 @@ bool vb_mem_copy_in(uint64_t addr, const void *src, uint64_t length)
 		return true;
 	if (!refused())
 		return false;
-	copy_tail_last((void *)(uintptr_t)addr, src, length);
+	vb_mem_put(addr, src, length);
 	return true;
 }
 
@@ -118,6 +126,6 @@ bool vb_mem_copy_out(void *dst, uint64_t addr, uint64_t length)
 		return true;
 	if (!refused())
 		return false;
-	memcpy(dst, (const void *)(uintptr_t)addr, length);
+	vb_mem_get(dst, addr, length);
 	return true;
 }

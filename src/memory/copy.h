@@ -22,4 +22,8 @@
 bool vb_mem_copy_in(uint64_t addr, const void *src, uint64_t length);
 bool vb_mem_copy_out(void *dst, uint64_t addr, uint64_t length);
 
+/* The same where the program cannot have unmapped the memory (vb_mr_lasts()), by plain copies. */
+void vb_mem_put(uint64_t addr, const void *src, uint64_t length);
+void vb_mem_get(void *dst, uint64_t addr, uint64_t length);
+
 #endif

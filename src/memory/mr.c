@@ -10,6 +10,7 @@
 #include "base/reason.h"
 #include "object/context.h"
 #include "memory/foreign.h"
+#include "memory/lasting.h"
 #include "memory/mapping.h"
 #include "memory/mw.h"
 #include "object/passport.h"
@@ -79,6 +80,7 @@ static void publish(struct vb_mr *m)
 	k->kind = m->kind;
 	k->windows = 0;
 	k->shared = m->shared;
+	k->lasting = 0;
 	__atomic_store_n(&k->key, m->mr.lkey, __ATOMIC_RELEASE);
 	/* The null region is no memory that another process could reach. */
 	if (m->kind == VB_KEY_REGION)
@@ -172,6 +174,11 @@ int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, 
 	publish(m);
 	*mr = &m->mr;
 	return 0;
+}
+
+void vb_mr_lasts(struct ibv_mr *mr)
+{
+	__atomic_store_n(&vb_mr_of(mr)->entry->lasting, 1, __ATOMIC_RELAXED);
 }
 
 int vb_mr_register_piece(struct ibv_pd *pd, void *memory, size_t length, unsigned int access,

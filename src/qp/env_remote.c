@@ -48,6 +48,12 @@ static bool is_shared(const struct vb_mem *mem, uint32_t rkey)
 	return mem->keys->key[vb_key_slot(rkey)].shared;
 }
 
+/* Memory of the library's own: the copy needs no care. */
+static bool is_lasting(const struct vb_mem *mem, uint32_t rkey)
+{
+	return mem->keys->key[vb_key_slot(rkey)].lasting;
+}
+
 enum vb_reason vb_env_remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va, uint64_t length,
 				   uint32_t need)
 {
@@ -84,7 +90,9 @@ enum vb_reason vb_env_remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va,
 
 	if (reason)
 		return reason;
-	if (!vb_mem_copy_in(addr, src, length))
+	if (is_lasting(&mem, rkey))
+		vb_mem_put(addr, src, length);
+	else if (!vb_mem_copy_in(addr, src, length))
 		reason = memory_gone(t, rkey, va, length);
 	touched(qp);
 	return reason;
@@ -105,7 +113,9 @@ enum vb_reason vb_env_remote_read(struct vb_tqp *t, uint32_t rkey, uint64_t va, 
 
 	if (reason)
 		return reason;
-	if (!vb_mem_copy_out(dst, addr, length))
+	if (is_lasting(&mem, rkey))
+		vb_mem_get(dst, addr, length);
+	else if (!vb_mem_copy_out(dst, addr, length))
 		reason = memory_gone(t, rkey, va, length);
 	touched(qp);
 	return reason;

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "memory/lasting.h"
 #include "rsocket/stream_private.h"
 
 static uint32_t between(uint32_t value, uint32_t least, uint32_t most)
@@ -62,7 +63,10 @@ static int open_buffers(struct vb_stream *s)
 	s->out.mr = ibv_reg_mr(s->pd, s->out.buffer, out_mapped(s), IBV_ACCESS_LOCAL_WRITE);
 	s->in.mr = ibv_reg_mr(s->pd, s->in.buffer, in_mapped(s),
 			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	return s->out.mr && s->in.mr ? 0 : -errno;
+	if (!s->out.mr || !s->in.mr)
+		return -errno;
+	vb_mr_lasts(s->in.mr);
+	return 0;
 }
 
 static int open_queue(struct vb_stream *s, struct ibv_context *context)

@@ -34,7 +34,9 @@ struct vb_key {
 	 * atomic.
 	 */
 	uint32_t shared;
-	uint64_t pad;
+	/* 1: the memory is there for as long as the key is valid. For the owner alone. */
+	uint32_t lasting;
+	uint32_t pad;
 };
 
 /* No new access begins. Accesses that had begun are waited for elsewhere (host/mark.c). */
