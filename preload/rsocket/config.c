@@ -65,6 +65,19 @@ static void take_line(char *line)
 	rule_count++;
 }
 
+/* What of a line has no room is left out: it is no line of its own. */
+static bool read_line(FILE *f, char line[LINE])
+{
+	int c = 0;
+
+	if (!fgets(line, LINE, f))
+		return false;
+	if (!strchr(line, '\n'))
+		while (c != EOF && c != '\n')
+			c = fgetc(f);
+	return true;
+}
+
 static void read_file(void)
 {
 	FILE *f = fopen(file, "rce");
@@ -72,7 +85,7 @@ static void read_file(void)
 
 	if (!f)
 		return;
-	while (fgets(line, sizeof(line), f))
+	while (read_line(f, line))
 		take_line(line);
 	fclose(f);
 }
