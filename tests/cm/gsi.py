@@ -85,6 +85,8 @@ class Tests:
             self.case(f"every process has the port, each MAD finds its process, {family}", self.wrong_sockets, *address)
             self.case(f"who has the port has no connections, {family}", self.no_cm_holder, *address)
         self.case("nobody listens", self.nobody_listens)
+        for host, where in ((0, "one host"), (1, "two hosts")):
+            self.case(f"a request comes before its listener, {where}", self.before_listener, host)
         self.case("who has the port has no connections, and nobody has", self.nobody_at_all)
         self.case("the sender knows no id of the receiver: all hear it", self.for_all)
         self.case("ids of another process are forged", self.forged)
@@ -201,6 +203,33 @@ class Tests:
         server.get("REQ", server.id())
         server.send(hosts.IPV4[0], hosts.IPV4[0], "DREQ", server.id(), 0x55550001)
         server.get("DREQ", server.id())
+
+    def before_listener(self, host):
+        """A request waits for a listener where one is expected: the port is bound, or was listened on lately. It is sent once."""
+        server, client = self.pair(host)
+        ends = (hosts.IPV4[host], hosts.IPV4[0])
+        # Who hears of a request that nobody listens for: the first process that the carrier meets.
+        nobody = client if host == 0 else server
+        for number, was_left in enumerate((False, True), start=20):
+            _, port, handle = server.must("bind", f"{TCP:x}", 0, ends[1]).split()
+            if was_left:
+                server.must("listen", handle)
+                server.must("unbind", handle)
+            client.send(*ends, "REQ", client.id(number), port=int(port))
+            server.none(0.15)
+            if was_left:
+                client.none(0.01)
+                handle = server.must("bind", f"{TCP:x}", port, ends[1]).split()[2]
+            server.must("listen", handle)
+            server.get("REQ", client.id(number), patience=1)
+        for number, expected in ((22, True), (23, False)):
+            if expected:
+                port = int(server.must("bind", f"{TCP:x}", 0, ends[1]).split()[1])
+            began = time.monotonic()
+            client.send(*ends, "REQ", client.id(number), port=port if expected else 9)
+            nobody.get("REQ", client.id(number))
+            took = time.monotonic() - began
+            want(0.45 < took < 2 if expected else took < 0.4, f"{'bound' if expected else 'free'}: nobody listens, said after {took:.3f} s")
 
     def for_all(self):
         agents = [self.agent(0) for _ in range(4)]
