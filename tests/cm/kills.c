@@ -3,7 +3,12 @@
  * SIGKILL at random moments, 60 times or as often as the argument says: of the process that listens,
  * of one that connects to it, of one that has nothing to do with either. In each round nobody is left
  * hanging: a client that lives is told how its connection ended, and the port serves a new listener.
+ * Nobody keeps anything of the others either: those that live end with the ids and descriptors that
+ * they had before they met, and no name is left in the network namespace.
  */
+#include <dirent.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +19,18 @@
 #include "support/check.h"
 #include "support/process.h"
 
-enum { PORT = 7320, ROUNDS = 60, VICTIMS = 3, MOST_US = 20000 };
+enum {
+	PORT = 7320,
+	NOBODYS_PORT = 7329,
+	ROUNDS = 60,
+	VICTIMS = 3,
+	MOST_US = 20000,
+	LETS_GO_MS = 20000
+};
+enum { SERVER, CLIENT, BYSTANDER };
+
+/* Ids of connections that the server has; written by it alone, and cleared at its start. */
+static _Atomic int *server_ids;
 
 static void make_qp(struct rdma_cm_id *id)
 {
@@ -36,8 +52,25 @@ static struct rdma_cm_id *listen_here(struct rdma_event_channel *channel, uint16
 	return id;
 }
 
-static void say_ready(int sock)
+static void connect_once(struct rdma_event_channel *channel, uint16_t port)
 {
+	struct rdma_conn_param param = {.retry_count = 7};
+	struct rdma_cm_id *id = cm_routed(channel, RDMA_PS_TCP, OWN_V4, port);
+	struct rdma_cm_event *event;
+
+	make_qp(id);
+	CHECK_ZERO(rdma_connect(id, &param));
+	CHECK_ZERO(rdma_get_cm_event(channel, &event)); /* whatever it is */
+	CHECK_ZERO(rdma_ack_cm_event(event));
+	(void)rdma_disconnect(id);
+	rdma_destroy_qp(id);
+	CHECK_ZERO(rdma_destroy_id(id));
+}
+
+/* It has made a queue pair and sent a message: what a process opens for itself is open. */
+static void say_ready(int sock, struct rdma_event_channel *channel)
+{
+	connect_once(channel, NOBODYS_PORT);
 	CHECK_EQ(write(sock, "x", 1), 1);
 }
 
@@ -50,12 +83,13 @@ static int serve(int sock, void *unused)
 
 	(void)unused;
 	(void)listen_here(channel, PORT);
-	say_ready(sock);
+	say_ready(sock, channel);
 	while (!rdma_get_cm_event(channel, &event)) {
 		struct rdma_cm_id *id = event->id;
 		const enum rdma_cm_event_type type = event->event;
 
 		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			atomic_fetch_add(server_ids, 1);
 			make_qp(id);
 			(void)rdma_accept(id, &param);
 		}
@@ -64,36 +98,33 @@ static int serve(int sock, void *unused)
 			continue;
 		rdma_destroy_qp(id);
 		CHECK_ZERO(rdma_destroy_id(id));
+		atomic_fetch_sub(server_ids, 1);
 	}
 	return 1;
 }
 
-static void connect_once(struct rdma_event_channel *channel)
-{
-	struct rdma_conn_param param = {.retry_count = 7};
-	struct rdma_cm_id *id = cm_routed(channel, RDMA_PS_TCP, OWN_V4, PORT);
-	struct rdma_cm_event *event;
-
-	make_qp(id);
-	CHECK_ZERO(rdma_connect(id, &param));
-	CHECK_ZERO(rdma_get_cm_event(channel, &event)); /* whatever it is */
-	CHECK_ZERO(rdma_ack_cm_event(event));
-	(void)rdma_disconnect(id);
-	rdma_destroy_qp(id);
-	CHECK_ZERO(rdma_destroy_id(id));
-}
-
-/* Goes on until it is killed, or told to end. */
+/* Goes on until it is killed, or told to stop; ends when it is told so again. */
 static int call(int sock, void *unused)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	char byte;
 
 	(void)unused;
-	say_ready(sock);
+	say_ready(sock, channel);
 	while (!message_try_receive(sock, &byte, 1, 0))
-		connect_once(channel);
+		connect_once(channel, PORT);
+	message_send(sock, "x", 1);
+	message_receive(sock, &byte, 1);
 	_exit(0); /* what the library let go of at the fork is no leak of this process */
+}
+
+/* A new client, which is served. */
+static int call_once(int sock, void *unused)
+{
+	(void)sock;
+	(void)unused;
+	connect_once(rdma_create_event_channel(), PORT);
+	_exit(0);
 }
 
 static int stand_by(int sock, void *unused)
@@ -102,38 +133,123 @@ static int stand_by(int sock, void *unused)
 
 	(void)unused;
 	(void)listen_here(channel, PORT + 1);
-	say_ready(sock);
+	say_ready(sock, channel);
 	pause();
 	return 1;
 }
 
-static void start(struct process *process, process_main run)
+static int descriptors_of(const struct process *process)
+{
+	char path[64];
+	int count = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)process->pid);
+	dir = opendir(path);
+	CHECK(dir != NULL);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+/* Returns how many descriptors it has before it meets anybody. */
+static int start(struct process *process, process_main run)
 {
 	char byte;
 
 	process_start(process, run, NULL);
 	message_receive(process->sock, &byte, 1);
+	return descriptors_of(process);
 }
 
-static void round_of(int victim)
+/* It lets go of those that it met and that have ended, in a bounded time. */
+static void expect_descriptors(const struct process *process, int want, const char *who, int victim)
+{
+	int got = descriptors_of(process);
+
+	for (int ms = 0; got > want && ms < LETS_GO_MS; ms += 10) {
+		usleep(10000);
+		got = descriptors_of(process);
+	}
+	EXPECT_SAY(got <= want,
+		   "victim %d: the %s has %d descriptors more than before it met the others",
+		   victim, who, got - want);
+}
+
+static void expect_no_ids(int victim)
+{
+	for (int ms = 0; atomic_load(server_ids) && ms < LETS_GO_MS; ms += 10)
+		usleep(10000);
+	EXPECT_SAY(!atomic_load(server_ids),
+		   "victim %d: the server has %d ids of clients that have ended", victim,
+		   atomic_load(server_ids));
+}
+
+/* Names of the library in this network namespace, where only this test is. */
+static void expect_no_names(void)
+{
+	FILE *f = fopen("/proc/self/net/unix", "re");
+	char line[512];
+
+	CHECK(f != NULL);
+	while (fgets(line, sizeof(line), f))
+		EXPECT_SAY(!strstr(line, "@verbatim/"), "left: %s", line);
+	fclose(f);
+}
+
+static void new_client(void)
+{
+	struct process client;
+
+	process_start(&client, call_once, NULL);
+	process_expect_success(&client, PROCESS_PATIENCE_MS);
+}
+
+/* The client does not hang: it is told to stop, and says so. It stays, and goes when it is told so again. */
+static void stop_calling(const struct process *client)
+{
+	char byte;
+
+	message_send(client->sock, "x", 1);
+	message_receive(client->sock, &byte, 1);
+}
+
+/* All the others end; this one has nothing of them. */
+static void expect_nothing_kept(struct process all[VICTIMS], const int before[VICTIMS], int kept,
+				int victim)
+{
+	static const char *const names[VICTIMS] = {"server", "client", "bystander"};
+
+	if (kept != CLIENT && all[CLIENT].pid) {
+		message_send(all[CLIENT].sock, "x", 1);
+		process_expect_success(&all[CLIENT], PROCESS_PATIENCE_MS);
+	}
+	for (int i = 0; i < VICTIMS; i++) {
+		if (i != kept)
+			process_kill(&all[i]);
+	}
+	if (kept == SERVER)
+		expect_no_ids(victim);
+	expect_descriptors(&all[kept], before[kept], names[kept], victim);
+}
+
+static void round_of(int victim, int kept)
 {
 	static const process_main run[VICTIMS] = {serve, call, stand_by};
 	struct process all[VICTIMS];
+	int before[VICTIMS];
 
+	atomic_store(server_ids, 0);
 	for (int i = 0; i < VICTIMS; i++)
-		start(&all[i], run[i]);
+		before[i] = start(&all[i], run[i]);
 	usleep((useconds_t)(random() % MOST_US));
 	process_kill(&all[victim]);
-	if (victim) { /* the others go on: a new client is served */
-		struct rdma_event_channel *channel = rdma_create_event_channel();
-
-		connect_once(channel);
-		rdma_destroy_event_channel(channel);
-	}
-	if (victim != 1) { /* nor does a client hang */
-		message_send(all[1].sock, "x", 1);
-		process_expect_success(&all[1], PROCESS_PATIENCE_MS);
-	}
+	if (victim != SERVER) /* it goes on */
+		new_client();
+	if (victim != CLIENT)
+		stop_calling(&all[CLIENT]);
+	expect_nothing_kept(all, before, kept, victim);
 	for (int i = 0; i < VICTIMS; i++)
 		process_kill(&all[i]);
 }
@@ -146,9 +262,13 @@ int main(int argc, char **argv)
 	srandom((unsigned int)getpid());
 	cm_network();
 	CHECK_ZERO(setenv("VERBATIM_CM_TIMES", "10", 1)); /* a dead peer is known in a second */
-	expect_case("%d processes killed, nobody hangs, and ports are free again", rounds);
+	server_ids = memory_shared(sizeof(*server_ids));
+	expect_case(
+		"%d processes killed, nobody hangs or keeps anything of them, and ports are free again",
+		rounds);
 	for (int i = 0; i < rounds; i++)
-		round_of(i % VICTIMS);
+		round_of(i % VICTIMS, (i + 1 + i / VICTIMS % 2) % VICTIMS);
+	expect_no_names();
 	channel = rdma_create_event_channel();
 	for (uint16_t i = 0; i < 2; i++) {
 		uint16_t port = (uint16_t)(PORT + i);
