@@ -31,16 +31,27 @@ print(lib.ibv_get_device_name(devices[0]).decode() if devices[0] else "no device
 """
 
 
+ECHOED = 1 << 20  # bytes
 SOCKET = """
-import socket, sys, time
-port = int(sys.argv[2])
+import os, socket, sys, time
+port, size = int(sys.argv[2]), int(sys.argv[3])
+
+def read(s):
+    data = b""
+    while len(data) < size:
+        more = s.recv(size - len(data))
+        if not more:
+            break
+        data += more
+    return data
+
 if sys.argv[1] == "server":
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.bind(("127.0.0.1", port))
     s.listen(1)
     c = s.accept()[0]
-    c.sendall(c.recv(4))
+    c.sendall(read(c))
     c.recv(1)
 else:
     for i in range(200):
@@ -49,8 +60,9 @@ else:
             break
         except OSError:
             time.sleep(0.05)
-    s.sendall(b"data")
-    print("sent back" if s.recv(4) == b"data" else "other data")
+    data = os.urandom(size)
+    s.sendall(data)
+    print("sent back" if read(s) == data else "other data")
     s.close()
 """
 
@@ -154,11 +166,21 @@ class Run:
         os.unlink(os.path.join(lib, "rsocket", "librspreload.so"))
         out, err = self.place.run(verbatim, "run", "--rsockets", "true", code=1)
         expect("without the library", (out, err), ("", f"verbatim run: rsocket/librspreload.so is not in {lib}\n"))
-        port = str(free_port())
-        server = self.place.start([self.place.verbatim, "run", "--rsockets", PYTHON, "-c", SOCKET, "server", port], stdin=-1)
-        out, err = self.run("--rsockets", PYTHON, "-c", SOCKET, "client", port, env={"VERBATIM_LOG": "debug"})
-        server.communicate(timeout=60)
-        expect("what the client got", out, "sent back\n")
+        for options, moved in ((["--rsockets"], True), ([], False)):
+            counted = self.echoed(*options)
+            if moved != (counted >= 2 * ECHOED) or (not moved and counted):
+                raise Failure(f"{options}: {counted} bytes passed through queue pairs, of {ECHOED} that were sent and came back")
+
+    def echoed(self, *options):
+        """A server and a client of sockets; returns how many bytes the devices' counters have of it."""
+        port = free_port()
+        program = self.place.file("echo.py", SOCKET)
+        script = f"{PYTHON} {program} server {port} {ECHOED} & {PYTHON} {program} client {port} {ECHOED} || exit 1; wait $! || exit 2; " \
+                 "cat /sys/class/infiniband/*/ports/1/counters/port_xmit_data"
+        out = self.run(*options, "bash", "-c", script)[0].splitlines()
+        self.place.wait_gone()
+        expect(f"{options}: what the client got", out[0], "sent back")
+        return 4 * sum(int(words) for words in out[1:])
 
     def connections(self):
         """rping, whose data is checked by itself, on our librdmacm in both processes."""
