@@ -133,5 +133,6 @@ def curves():
     }
 
 
-def rows():
-    return [*latency(), *over_verbs(), *rates(), *bandwidth(), *between_hosts(), *others()]
+def groups():
+    """The rows, in groups that are measured together."""
+    return [list(group()) for group in (latency, over_verbs, rates, bandwidth, between_hosts, others)]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """A result as text: a table for the terminal, and one for a page."""
 
-from statistics import median
-
 from kit.result import number, span
+from kit.spread import ratio
 
 
 def value_text(result, name):
@@ -21,19 +20,18 @@ def goal_text(goal):
 
 
 def beside_text(result, name, own):
-    """A figure beside the row's own, and what the row's own is of it."""
+    """A figure beside the row's own (its values), and what the row's own is of it."""
     values = result["figures"].get(name, {}).get("values")
     if not values:
         return f"{name} {value_text(result, name)}"
-    ratio = f", x{number(own / median(values))}" if own is not None and median(values) else ""
-    return f"{name} {span(values)}{ratio}"
+    found = ratio(own, values) if own else None
+    return f"{name} {span(values)}" + (f", x{number(found)}" if found is not None else "")
 
 
 def lines(result):
     """For the terminal: each row's figure, then its goals, then what stands beside it with the ratio to it."""
     for row in result["rows"]:
-        values = result["figures"].get(row["figure"], {}).get("values")
-        own = median(values) if values else None
+        own = result["figures"].get(row["figure"], {}).get("values")
         yield f"{row['title']:52} {value_text(result, row['figure'])}"
         for goal in row["goals"]:
             yield f"    {goal_text(goal)}"
@@ -71,8 +69,7 @@ def page(result, charts):
     yield "| row | verbatim | goal | beside it |"
     yield "|---|---|---|---|"
     for row in result["rows"]:
-        values = result["figures"].get(row["figure"], {}).get("values")
-        own = median(values) if values else None
+        own = result["figures"].get(row["figure"], {}).get("values")
         goals = "<br>".join(goal_text(goal) for goal in row["goals"])
         beside = "<br>".join(beside_text(result, name, own) for name in row["beside"])
         yield "| " + " | ".join(escape(cell) for cell in (row["title"], value_text(result, row["figure"]), goals, beside)) + " |"

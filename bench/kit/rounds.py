@@ -18,12 +18,14 @@ class Rounds:
         self.failed = [{} for _ in libraries]
         self.in_turn = {}
 
-    def run(self, figures, keep=True, turn=0):
-        """Measures all once. keep=False: a warm-up, whose values are forgotten."""
-        for source, specs in calls(figures):
-            order = range(len(self.libraries)) if source.own else [0]
-            for number in order if turn % 2 == 0 else reversed(order):  # no library is always the first
-                self.call(source, specs, number, keep)
+    def run(self, groups, keep=True, turn=0):
+        """Measures all once, group by group: what a group holds is measured within seconds. keep=False: a warm-up, whose values
+        are forgotten."""
+        for figures in groups:
+            for source, specs in calls(figures):
+                order = range(len(self.libraries)) if source.own else [0]
+                for number in order if turn % 2 == 0 else reversed(order):  # no library is always the first
+                    self.call(source, specs, number, keep)
 
     def call(self, source, specs, number, keep):
         names = {spec: source.figure(*spec).name for spec in specs}

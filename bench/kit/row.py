@@ -3,14 +3,15 @@
 
 from statistics import median
 
+from kit.spread import ratio
+
 
 class Goal:
     """`limit` times the best of some figures: at most where less is better, at least otherwise. Without figures the limit itself."""
 
-    def __init__(self, limit, *figures, share=1.0, of=None):
+    def __init__(self, limit, *figures, of=None):
         self.limit = limit
         self.figures = figures
-        self.share = share  # of the other figure: 0.5 for a limit that is said in halves
         self.of = of  # what to call the figures
 
     def judge(self, figure, measured):
@@ -18,13 +19,16 @@ class Goal:
         sign = "<=" if figure.lower_is_better else ">="
         text = f"{sign} {self.limit:g}" + (f" x {self.name()}" if self.figures else f" {figure.unit}")
         values = measured.get(figure.name)
-        others = [median(measured[other.name]) for other in self.figures if measured.get(other.name)]
-        if not values or (self.figures and not others):
+        if not values:
             return {"text": text, "ratio": None, "met": None}
-        best = (min if figure.lower_is_better else max)(others) if others else 1.0
-        ratio = median(values) / best if best else 0.0
-        met = ratio <= self.limit if figure.lower_is_better else ratio >= self.limit
-        return {"text": text, "ratio": ratio, "met": met}
+        ratios = [ratio(values, measured[other.name]) for other in self.figures if measured.get(other.name)]
+        ratios = [found for found in ratios if found is not None] if self.figures else [median(values)]
+        if not ratios:
+            return {"text": text, "ratio": None, "met": None}
+        # The best of the others is the one that leaves the least to be proud of.
+        worst = max(ratios) if figure.lower_is_better else min(ratios)
+        met = worst <= self.limit if figure.lower_is_better else worst >= self.limit
+        return {"text": text, "ratio": float(f"{worst:.4g}"), "met": met}
 
     def name(self):
         return self.of or " / ".join(figure.name for figure in self.figures)

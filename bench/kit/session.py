@@ -88,7 +88,9 @@ class Session:
 
     def runner(self, library, env, pins):
         runner = Runner(library.folder if library else self.any_library(), timeout=TIMEOUT, env=env, pins=pins)
-        runner.env["VERBATIM_RUNTIME_DIR"] = runner.dir  # where `verbatim run` shows its files
+        # Where `verbatim run` shows its files, which nobody else may enter.
+        runner.env["VERBATIM_RUNTIME_DIR"] = os.path.join(runner.dir, "run")
+        os.mkdir(runner.env["VERBATIM_RUNTIME_DIR"], 0o700)
         if not library:
             for name in ("LD_LIBRARY_PATH", "VERBATIM_DEVICES"):
                 runner.env.pop(name)

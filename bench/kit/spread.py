@@ -39,6 +39,14 @@ def can_tell(a, b):
     return 2 / comb(len(a) + len(b), len(a)) <= LEVEL
 
 
+def ratio(a, b):
+    """What a is of b: the median of the rounds' ratios where both were measured in the same rounds, so that what changed between
+    two rounds (a machine may have moved its cores) divides out; else the ratio of the medians. None: b is nothing."""
+    if len(a) == len(b) and all(b):
+        return median(x / y for x, y in zip(a, b))
+    return median(a) / median(b) if median(b) else None
+
+
 def verdict(a, b):
     """'differs', 'same' or 'too few rounds'."""
     if not can_tell(a, b):

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Promise: bench/ reads what the programs print, and nothing else; its rules say "differs", "met" and "off" when that is so.
+Prints one TAP line a case; exits 1 when one failed."""
+
+import itertools
+import os
+import sys
+import traceback
+import xml.dom.minidom
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+
+import rows  # noqa: E402
+from kit import chart, floor_check, report, result, rounds, spread  # noqa: E402
+from kit.figure import Source  # noqa: E402
+from kit.row import Goal, Row  # noqa: E402
+from kit.session import Failure  # noqa: E402
+from sources import iperf, libfabric, openmpi, own, perftest, ucx  # noqa: E402
+
+LATENCY = """---------------------------------------------------------------------------------------
+ #bytes #iterations    t_min[cycles]    t_max[cycles]  t_typical[cycles]    t_avg[cycles]    t_stdev[cycles]   99% percentile[cycles]
+ 8       10000          793.00         15763488.00      1014.00  	       7305.52     	6166.85		1599.00 		2505282.00
+---------------------------------------------------------------------------------------
+"""
+BANDWIDTH = """ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 65536      5000             0.00               129.18             0.246393
+ 131072     5000             0.00               140.00             0.133514
+"""
+UCX = """batch,iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr
+t0,10000,0.166,3.628,3.628,2.10,2.10,275668,275668
+t2, 100,23.368,65.150,65.150,15349.13,15349.13,15349,15349
+[1795417207.461549] [vm:28352:0]         libperf.c:1080 UCX  ERROR ucp_ep_create() failed: Destination is unreachable
+"""
+PINGPONG = """Waiting for connection...
+bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec
+64      10k     =10k     1.2m        0.05s     27.62       2.32       0.43
+"""
+THREADS = """1 thread , no thread domain     3.050 M messages/s (3.050 .. 3.050),  327 ns each (327 .. 327)
+2 threads, one each             4.900 M messages/s (4.900 .. 4.900),  400 ns each (400 .. 400)
+"""
+
+
+def fails(call, *args):
+    try:
+        call(*args)
+    except Failure:
+        return True
+    return False
+
+
+def same(got, wanted):
+    assert got == wanted, f"{got!r}, want {wanted!r}"
+
+
+def reads_perftest():
+    same(perftest.column(LATENCY, 8, perftest.TYPICAL), 1014.0)
+    same(perftest.column(BANDWIDTH, 65536, perftest.AVERAGE), 129.18)
+    same(perftest.column(BANDWIDTH, 131072, perftest.RATE), 0.133514)
+
+
+def refuses_perftest_without_figures():
+    assert fails(perftest.column, "Couldn't listen to port 18515\n", 8, 4)
+    assert fails(perftest.column, LATENCY, 16, 4), "a size that was not measured"
+    assert fails(perftest.column, BANDWIDTH.replace("129.18", "nan?"), 65536, 3)
+    assert fails(perftest.column, BANDWIDTH.replace("129.18", "0.00"), 65536, 3), "nothing was transferred"
+    assert fails(perftest.column, " 8 10000 0.3 0.4\n", 8, perftest.TYPICAL), "a table of other columns"
+
+
+def reads_ucx():
+    lines = ucx.results(UCX)
+    same(sorted(lines), ["t0", "t2"])
+    same(ucx.Ucx.value(("am_lat", 8), lines["t0"]), 0.166)
+    same(round(ucx.Ucx.value(("put_bw", 1 << 20), lines["t2"]), 3), 16.095)
+    same(ucx.Ucx.value(("am_rate", 8), lines["t0"]), 0.275668)
+
+
+def reads_the_others():
+    same(libfabric.microseconds(PINGPONG, "64"), 2.32)
+    assert fails(libfabric.microseconds, PINGPONG, "128")
+    same(openmpi.results("lat:8 0.34\nsome noise here\nbw:64 x\n"), {"lat:8": 0.34})
+    same(own.thread_rates(THREADS), {(1, "none"): 3.05, (2, "each"): 4.9})
+    same(iperf.received('{"end": {"sum_received": {"bits_per_second": 16e9}}}'), 2.0)
+    assert fails(iperf.received, '{"error": "unable to connect"}')
+    assert fails(iperf.received, "iperf3: error")
+
+
+def brute_chance(a, b):
+    """The share of all deals in which the count of won pairs is as far from the middle, or further."""
+    values = [*a, *b]
+    middle = len(a) * len(b) / 2
+
+    def apart(first):
+        rest = [values[i] for i in range(len(values)) if i not in first]
+        return abs(sum(values[i] > y for i in first for y in rest) - middle)
+
+    here = apart(range(len(a)))
+    deals = list(itertools.combinations(range(len(values)), len(a)))
+    return sum(apart(deal) >= here for deal in deals) / len(deals)
+
+
+def rank_test_is_exact():
+    for a, b in (([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]), ([1, 4, 5, 8, 9], [2, 3, 6, 7, 10]), ([1, 2, 3, 4, 7], [5, 6, 8, 9, 10]),
+                 ([1, 9], [2, 3, 4, 5, 6])):
+        assert abs(spread.chance(a, b) - brute_chance(a, b)) < 1e-12, (a, b)
+
+
+def verdicts_are_sound():
+    apart = [10.0, 10.1, 10.2, 10.3, 10.4]
+    same(spread.verdict(apart, [value * 1.2 for value in apart]), "differs")
+    same(spread.verdict(apart, [value * 1.2 for value in apart[:4]] + [10.15]), "same")
+    same(spread.verdict([100, 100.1, 100.2, 100.3, 100.4], [100.5, 100.6, 100.7, 100.8, 100.9]), "same")  # less than is of interest
+    same(spread.verdict([1, 1, 1], [2, 2, 2]), "too few rounds")
+    same(spread.verdict([5] * 5, [5] * 5), "same")
+    same(spread.verdict([0] * 5, [0] * 5), "same")
+
+
+def ratios_divide_drift_out():
+    same(spread.ratio([2, 8, 2], [1, 4, 1]), 2.0)
+    same(spread.ratio([2, 8], [1, 1, 4]), 5.0)
+    same(spread.ratio([2], [0]), None)
+
+
+class Fake(Source):
+    name = "fake"
+    units = {"time": "us", "rate": "GB/s", "count": "wakeups"}
+
+
+def goals_are_judged():
+    fake = Fake()
+    time, other, better = fake.figure("time", 1), fake.figure("time", 2), fake.figure("time", 3)
+    rate, floor = fake.figure("rate", 1), fake.figure("rate", 2)
+    measured = {time.name: [1.0], other.name: [2.0], better.name: [1.25], rate.name: [10.0], floor.name: [20.0]}
+    same(Goal(0.7, other).judge(time, measured)["met"], True)
+    same(Goal(0.7, other, better).judge(time, measured)["met"], False)  # of the best, which is the smaller time
+    same(Goal(0.7, other, better).judge(time, measured)["ratio"], 0.8)
+    same(Goal(0.5, floor).judge(rate, measured)["met"], True)
+    same(Goal(0.51, floor).judge(rate, measured)["met"], False)
+    same(Goal(1.0, fake.figure("time", 9)).judge(time, measured)["met"], None)  # not measured: neither met nor missed
+    same(Goal(1.0, other).judge(fake.figure("time", 9), measured)["met"], None)
+    count = fake.figure("count")
+    same([Goal(0).judge(count, {count.name: [value]})["met"] for value in (0, 1)], [True, False])
+
+
+def floors_that_are_off_are_told():
+    fake = Fake()
+    line, slow, rate = fake.figure("time", 0), fake.figure("time", 1), fake.figure("rate", 1)
+    records = [{"trip us": 0.06, "trips": {slow.name: 10.0, rate.name: 1.2}}]
+
+    def faults(slow_us, gbs, trip=0.06):
+        return floor_check.check([slow, rate], line, {line.name: [trip], slow.name: [slow_us], rate.name: [gbs]}, records)
+
+    same(faults(0.6, 20.0), ([], []))
+    same(len(faults(0.75, 20.0)[0]), 0)
+    same(len(faults(0.81, 20.0)[0]), 1)
+    same(len(faults(0.6, 10.0)[0]), 1)
+    same([len(part) for part in faults(3.0, 1.0, 0.3)], [0, 1])  # cores that lie elsewhere: nothing is recorded, and that is said
+
+
+class Broken(Source):
+    name = "broken"
+    units = {"time": "us"}
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def run(self, session, library, specs):
+        self.calls += 1
+        if self.calls > 1:
+            raise Failure("the server never\nlistened")
+        return {spec: 1.5 for spec in specs}
+
+
+def failures_are_rows():
+    broken = Broken()
+    figure = broken.figure("time")
+    runs = rounds.Rounds(None, [None])
+    stderr, sys.stderr = sys.stderr, open(os.devnull, "w", encoding="ascii")
+    try:
+        for turn in range(5):
+            runs.run([[figure]], turn=turn)
+    finally:
+        sys.stderr.close()
+        sys.stderr = stderr
+    same(broken.calls, 3)  # one that worked, and two failures in turn
+    row = Row("title", figure, [Goal(1.0, broken.figure("time", 2))])
+    final = result.build({}, {"rounds": 5, "server core": 1, "client core": 0}, {figure.name: figure}, runs.measured[0], runs.failed[0], [row])
+    text = "\n".join([*report.lines(final), *report.page(final, [])])
+    assert "a round failed: the server never listened" in text and "not measured" in text, text
+
+
+def rows_are_whole():
+    all_rows = [row for group in rows.groups() for row in group]
+    titles = [row.title for row in all_rows]
+    same(len(titles), len(set(titles)))
+    names = {}
+    for figure in (figure for row in all_rows for figure in row.figures()):
+        assert names.setdefault(figure.name, figure) is figure, f"two figures are named {figure.name}"
+    for row in all_rows:
+        for goal in row.goals:
+            same({figure.unit for figure in goal.figures} - {row.figure.unit}, set())
+
+
+def charts_are_well_formed():
+    lines = {"SEND": {2: 0.2, 64: 0.3, 1 << 23: 400.0}, "UCX am": {2: 0.4, 1 << 23: 410.0}, "empty": {}}
+    text = chart.draw("title", "us", lines, ("SEND",))
+    xml.dom.minidom.parseString(text)
+    assert "8 MiB" in text and "prefers-color-scheme:dark" in text and "empty" not in text
+    same(chart.draw("title", "us", {"SEND": {}}, ()), None)
+    placed = chart.labels({"a": 10, "b": 12, "c": 100})
+    assert placed["b"] - placed["a"] >= 12 and placed["c"] == 100
+
+
+CASES = [reads_perftest, refuses_perftest_without_figures, reads_ucx, reads_the_others, rank_test_is_exact, verdicts_are_sound,
+         ratios_divide_drift_out, goals_are_judged, floors_that_are_off_are_told, failures_are_rows, rows_are_whole,
+         charts_are_well_formed]
+
+
+def main():
+    failed = 0
+    for number, case in enumerate(CASES, 1):
+        try:
+            case()
+            print(f"ok {number} - {case.__name__}")
+        except Exception:  # of any kind: the case has failed
+            failed += 1
+            traceback.print_exc()
+            print(f"not ok {number} - {case.__name__}")
+    print(f"1..{len(CASES)}")
+    return 1 if failed else 0
+
+
+sys.exit(main())
