@@ -7,16 +7,14 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
+#include "base/thread.h"
 #include "host/bell.h"
 #include "host/channel.h"
 #include "host/peer.h"
@@ -117,28 +115,6 @@ struct vb_node *vb_process_node_started(void)
 	return atomic_load_explicit(&process.node, memory_order_acquire);
 }
 
-/* Sets of 8192 processors. On a system with more, sched_getaffinity(2) fails. */
-#define CPU_WORDS 8
-
-/*
- * Where the progress thread may run: on the processors of the main thread and of the calling
- * thread. A restriction that was set before the program began (taskset(1)) holds for both. A
- * program that binds a thread to one processor and uses the device there does not bind the progress
- * thread to it, as long as its main thread may run elsewhere.
- */
-static bool processors(cpu_set_t set[CPU_WORDS])
-{
-	cpu_set_t caller[CPU_WORDS];
-	size_t size = CPU_WORDS * sizeof(set[0]);
-
-	memset(set, 0, size);
-	memset(caller, 0, size);
-	if (sched_getaffinity(getpid(), size, set) || sched_getaffinity(0, size, caller))
-		return false;
-	CPU_OR_S(size, set, set, caller);
-	return true;
-}
-
 static void *thread_main(void *arg)
 {
 	struct vb_node *node = arg;
@@ -156,32 +132,17 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-/* The thread must not take the program's signals. */
 static int thread_create(struct vb_node *node)
 {
-	pthread_t thread;
-	pthread_attr_t attr;
-	sigset_t all, saved;
-	cpu_set_t cpus[CPU_WORDS];
+	int err = vb_thread_start("verbatim", 0, thread_main, node);
 
-	sigfillset(&all);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (processors(cpus))
-		pthread_attr_setaffinity_np(&attr, sizeof(cpus), cpus);
-	pthread_sigmask(SIG_SETMASK, &all, &saved);
-	int err = pthread_create(&thread, &attr, thread_main, node);
-
-	pthread_sigmask(SIG_SETMASK, &saved, NULL);
-	pthread_attr_destroy(&attr);
 	/*
 	 * EAGAIN is a shortage here (pthread_create(3)). From a verb it would mean that trying
 	 * again helps.
 	 */
 	if (err)
-		return vb_refuse(err == EAGAIN ? ENOMEM : err, VB_REASON_SYSTEM,
-				 "progress thread: pthread_create: %s", strerror(err));
-	pthread_setname_np(thread, "verbatim");
+		return vb_refuse(err == -EAGAIN ? ENOMEM : -err, VB_REASON_SYSTEM,
+				 "progress thread: pthread_create: %s", strerror(-err));
 	return 0;
 }
 

@@ -3,13 +3,13 @@
 #include "rsocket/service.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include "base/clock.h"
 #include "base/sys.h"
+#include "base/thread.h"
 #include "rsocket/bell.h"
 #include "rsocket/connect.h"
 #include "rsocket/datagram.h"
@@ -114,24 +114,6 @@ static void *run(void *arg)
 	}
 }
 
-static int start_thread(void)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	pthread_t thread;
-	int err;
-
-	sigfillset(&all);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&thread, &attr, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return -err;
-}
-
 /* With the mutex. */
 static int start(void)
 {
@@ -147,7 +129,7 @@ static int start(void)
 	    epoll_ctl(service.epoll, EPOLL_CTL_ADD, service.wake, &event))
 		err = -errno;
 	else
-		err = start_thread();
+		err = vb_thread_start("verbatim-rs", STACK, run, NULL);
 	service.running = !err;
 	if (!err)
 		return 0;

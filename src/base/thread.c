@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Threads of the library in the program's process. */
+#include "base/thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Sets of 8192 processors. On a system with more, sched_getaffinity(2) fails. */
+#define CPU_WORDS 8
+
+/*
+ * A restriction that was set before the program began (taskset(1)) holds for the main thread and for
+ * the caller. A program that binds a thread to one processor and uses the device there does not bind
+ * the new thread to it, as long as its main thread may run elsewhere.
+ */
+static bool processors(cpu_set_t set[CPU_WORDS])
+{
+	cpu_set_t caller[CPU_WORDS];
+	size_t size = CPU_WORDS * sizeof(set[0]);
+
+	memset(set, 0, size);
+	memset(caller, 0, size);
+	if (sched_getaffinity(getpid(), size, set) || sched_getaffinity(0, size, caller))
+		return false;
+	CPU_OR_S(size, set, set, caller);
+	return true;
+}
+
+int vb_thread_start(const char *name, size_t stack, void *(*run)(void *arg), void *arg)
+{
+	cpu_set_t cpus[CPU_WORDS];
+	sigset_t all, saved;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (stack)
+		pthread_attr_setstacksize(&attr, stack);
+	if (processors(cpus))
+		pthread_attr_setaffinity_np(&attr, sizeof(cpus), cpus);
+	pthread_sigmask(SIG_SETMASK, &all, &saved);
+	err = pthread_create(&thread, &attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &saved, NULL);
+	pthread_attr_destroy(&attr);
+	if (!err)
+		pthread_setname_np(thread, name);
+	return -err;
+}
