@@ -23,6 +23,7 @@
 	X(CM_OPEN,       "opening the connection manager") \
 	X(CM_CORE,       "the core of the connection manager") \
 	X(CM_IDS,        "the list of the connection manager's ids") \
+	X(CM_RESULTS,    "names that the connection manager looks up") \
 	X(CM_ID,         "one id of the connection manager") \
 	X(CM_DEVICES,    "the devices that the connection manager has open") \
 	X(REGION,        "ibv_rereg_mr(3) of one region") \
@@ -54,6 +55,7 @@
 	X(FAULT,         "the fault tap of the sockets") \
 	X(STEER,         "the program that steers packets to processes") \
 	X(MADS,          "management datagrams that wait") \
+	X(PUBLISHED,     "connections that this process has published") \
 	X(HANDLES,       "a table of handles") \
 	X(EVENT_QUEUE,   "events that wait for the program") \
 	X(ENGINES,       "the list of engines") \

@@ -68,6 +68,12 @@ int vb_cm_disconnect(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 	}
 }
 
+bool vb_cm_is_disconnecting(const struct vb_cm_conn *conn)
+{
+	return !conn->disconnected &&
+	       (conn->state == VB_CM_DREQ_SENT || (conn->state == VB_CM_REP_SENT && conn->closing));
+}
+
 static void refuse_sidr(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
 	const struct vb_cm_sidr_reply reply = {.status = VB_CM_SIDR_REJECTED};

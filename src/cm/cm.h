@@ -56,6 +56,13 @@ struct vb_cm_env {
 	/* Memory of sizeof(struct vb_cm_conn), whatever it contains; NULL: there is none. */
 	struct vb_cm_conn *(*conn_alloc)(struct vb_cm *cm);
 	void (*conn_free)(struct vb_cm *cm, struct vb_cm_conn *conn);
+	/*
+	 * From here to withdraw() the peer has to be told if this process ends without a word: the
+	 * connection has both ids, and may be established at the peer. conn->place is for these two
+	 * functions, and 0 before. They may be NULL.
+	 */
+	void (*publish)(struct vb_cm *cm, struct vb_cm_conn *conn);
+	void (*withdraw)(struct vb_cm *cm, struct vb_cm_conn *conn);
 	uint32_t (*random)(struct vb_cm *cm); /* unguessable */
 	/*
 	 * A message was dropped, or something refused. `mad` are the 256 bytes that arrived, or
@@ -147,6 +154,14 @@ uint64_t vb_cm_expire(struct vb_cm *cm, uint64_t now);
 void vb_cm_receive(struct vb_cm *cm, const struct vb_cm_path *path, const uint8_t *mad,
 		   size_t length, uint64_t now);
 
+/*
+ * A process of this host has ended, and everything that it had sent has arrived. Its communication
+ * ids were id_base + [0, 2^id_bits). Of its connections, those whose peer's GID `is_near` accepts,
+ * the program is told what the last words of the process would have told it.
+ */
+void vb_cm_peer_ended(struct vb_cm *cm, uint32_t id_base, unsigned int id_bits,
+		      bool (*is_near)(const uint8_t gid[16]), uint64_t now);
+
 /* The device is gone: nothing is sent by it any more. Its connections become IDLE, without events. */
 void vb_cm_device_lost(struct vb_cm *cm, uint32_t ifindex);
 
@@ -224,6 +239,9 @@ int vb_cm_reject(struct vb_cm *cm, struct vb_cm_conn *conn, uint16_t reason,
  * too).
  */
 int vb_cm_disconnect(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now);
+
+/* Whether DISCONNECTED is still to come, now that the end was asked for. */
+bool vb_cm_is_disconnecting(const struct vb_cm_conn *conn);
 
 /*
  * rdma_notify(IBV_EVENT_COMM_EST): data came before RTU. In REP_SENT the connection is established,

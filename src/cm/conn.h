@@ -52,6 +52,8 @@ struct vb_cm_conn {
 	bool mra;          /* an MRA was sent (passive), or received for the try under way */
 	uint8_t tries;
 	uint8_t mras;        /* received */
+	uint32_t asker;      /* the id of who sent the last MRA */
+	uint32_t place;      /* env->publish() */
 	uint32_t remote_psn; /* of REQ: tells a duplicate from a new life of the peer */
 	uint64_t remote_guid;
 	uint64_t service_id;

@@ -104,6 +104,7 @@ int vb_cm_establish(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 		return -EINVAL;
 	conn->state = VB_CM_ESTABLISHED;
 	conn->established = true;
+	vb_cm_publish(cm, conn);
 	vb_cm_send_rtu(cm, conn);
 	return 0;
 }

@@ -35,6 +35,8 @@ int vb_cm_conn_new(struct vb_cm *cm, const struct vb_cm_path *path, struct vb_cm
 void vb_cm_conn_put(struct vb_cm *cm, struct vb_cm_conn *conn);
 /* Takes it out of all lists but by_local, and the timer with it. */
 void vb_cm_conn_idle(struct vb_cm *cm, struct vb_cm_conn *conn);
+/* The peer may have it as established. What takes it out of that state withdraws it. */
+void vb_cm_publish(struct vb_cm *cm, struct vb_cm_conn *conn);
 void vb_cm_conn_timewait(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now);
 /* conn->mad has been sent as the last word, and is repeated on demand: REJ_SENT, SIDR_REP_SENT. */
 void vb_cm_conn_remember(struct vb_cm *cm, struct vb_cm_conn *conn, enum vb_cm_state state,
@@ -100,6 +102,16 @@ void vb_cm_request_arrived(struct vb_cm *cm, const struct vb_cm_arrival *a);
 void vb_cm_sidr_arrived(struct vb_cm *cm, const struct vb_cm_arrival *a);
 /* The connection has found out that its queue pair's peer is another connection's now. */
 void vb_cm_stale(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now);
+
+/*
+ * Whether the request says of itself that it comes from where its packet comes from. Programs let
+ * peers in by that address.
+ */
+static inline bool vb_cm_address_is_senders(const struct vb_cm_arrival *a,
+					    const struct vb_cm_address *address)
+{
+	return !__builtin_memcmp(address->source, a->path->dgid, sizeof(address->source));
+}
 
 static inline void vb_cm_drop(struct vb_cm *cm, enum vb_reason reason,
 			      const struct vb_cm_arrival *a)

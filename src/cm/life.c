@@ -54,8 +54,22 @@ static void forget_answer(struct vb_cm *cm, struct vb_cm_conn *conn)
 	cm->remembered--;
 }
 
+void vb_cm_publish(struct vb_cm *cm, struct vb_cm_conn *conn)
+{
+	if (!conn->place && cm->env->publish)
+		cm->env->publish(cm, conn);
+}
+
+static void withdraw(struct vb_cm *cm, struct vb_cm_conn *conn)
+{
+	if (conn->place && cm->env->withdraw)
+		cm->env->withdraw(cm, conn);
+	conn->place = 0;
+}
+
 void vb_cm_conn_idle(struct vb_cm *cm, struct vb_cm_conn *conn)
 {
+	withdraw(cm, conn);
 	conn->state = VB_CM_IDLE;
 	vb_cm_retry_stop(cm, conn);
 	vb_cm_link_remove(&conn->by_remote);
@@ -75,6 +89,7 @@ void vb_cm_conn_put(struct vb_cm *cm, struct vb_cm_conn *conn)
 
 void vb_cm_conn_timewait(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
+	withdraw(cm, conn);
 	conn->state = VB_CM_TIMEWAIT;
 	vb_cm_link_remove(&conn->by_qpn);
 	vb_cm_heap_set(&cm->timers, &conn->timer, now + cm->times.timewait);
@@ -99,6 +114,7 @@ void vb_cm_conn_remember(struct vb_cm *cm, struct vb_cm_conn *conn, enum vb_cm_s
 	uint64_t time = cm->times.remember;
 
 	make_room(cm);
+	withdraw(cm, conn);
 	conn->state = (uint8_t)state;
 	vb_cm_link_remove(&conn->by_qpn);
 	vb_cm_link_add(cm->newest, &conn->remembered);

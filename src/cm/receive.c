@@ -101,9 +101,12 @@ static void mra_stretches(struct vb_cm *cm, struct vb_cm_conn *conn, const struc
 	uint8_t wanted = conn->state == VB_CM_REQ_SENT ? VB_CM_ANSWERED_REQ : VB_CM_ANSWERED_REP;
 
 	if (a->message->mra.answered != wanted ||
-	    !vb_cm_retry_stretch(cm, conn, a->message->mra.service_timeout, a->now))
+	    !vb_cm_retry_stretch(cm, conn, a->message->mra.service_timeout, a->now)) {
 		vb_cm_drop(cm, VB_REASON_CM_STATE, a);
-	else if (conn->closing) /* the peer has the REP, but its program does not go on */
+		return;
+	}
+	conn->asker = a->message->local_id;
+	if (conn->closing) /* the peer has the REP, but its program does not go on */
 		vb_cm_send_dreq(cm, conn, a->now);
 }
 
@@ -298,6 +301,18 @@ static enum vb_reason find(struct vb_cm *cm, const struct vb_cm_arrival *a,
 	return memcmp((*conn)->path.dgid, a->path->dgid, 16) ? VB_REASON_CM_SOURCE : VB_REASON_NONE;
 }
 
+/*
+ * Of a message for an id that nobody has, or no connection any more: DREQ has one answer. Who sends
+ * REP waits, and would wait for a minute: the process that asked has been killed.
+ */
+static void answer_unknown(struct vb_cm *cm, const struct vb_cm_arrival *a)
+{
+	if (a->message->attribute == VB_CM_DREQ)
+		vb_cm_answer_drep(cm, a);
+	else if (a->message->attribute == VB_CM_REP && !vb_cm_by_local(cm, a->message->remote_id))
+		vb_cm_answer_rej(cm, a, VB_CM_REJ_INVALID_COMM_ID, NULL, 0);
+}
+
 static void answer_arrived(struct vb_cm *cm, const struct vb_cm_arrival *a)
 {
 	struct vb_cm_conn *conn;
@@ -306,8 +321,8 @@ static void answer_arrived(struct vb_cm *cm, const struct vb_cm_arrival *a)
 
 	if (reason) {
 		vb_cm_drop(cm, reason, a);
-		if (reason == VB_REASON_CM_UNKNOWN && a->message->attribute == VB_CM_DREQ)
-			vb_cm_answer_drep(cm, a);
+		if (reason == VB_REASON_CM_UNKNOWN)
+			answer_unknown(cm, a);
 		return;
 	}
 	act = table[conn->state][a->message->attribute - VB_CM_REQ];

@@ -110,7 +110,8 @@ static struct vb_cm_listener *find_listener(struct vb_cm *cm, const struct vb_cm
 		vb_cm_answer_rej(cm, a, VB_CM_REJ_INVALID_GID, a->path->sgid, 16);
 		return NULL;
 	}
-	if (vb_cm_address_decode(a->message->private_data, address))
+	if (vb_cm_address_decode(a->message->private_data, address) &&
+	    vb_cm_address_is_senders(a, address))
 		listener = vb_cm_listener_find(cm, req->service_id, service_of(req),
 					       address->destination, a->path->ifindex);
 	if (!listener) {

@@ -63,7 +63,8 @@ static struct vb_cm_listener *find_listener(struct vb_cm *cm, const struct vb_cm
 		vb_cm_answer_sidr(cm, a, VB_CM_SIDR_NO_SERVICE);
 		return NULL;
 	}
-	if (vb_cm_address_decode(a->message->private_data, address))
+	if (vb_cm_address_decode(a->message->private_data, address) &&
+	    vb_cm_address_is_senders(a, address))
 		listener = vb_cm_listener_find(cm, service_id, VB_CM_UD, address->destination,
 					       a->path->ifindex);
 	if (!listener) {

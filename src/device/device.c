@@ -37,7 +37,7 @@ static struct {
 	uint64_t scan_ns;       /* what the last snapshot has cost */
 } devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static _Atomic uint32_t losses;
+static _Atomic uint32_t changes;
 
 static void (*observer)(const struct vb_device *device, enum vb_port_event event);
 
@@ -56,6 +56,7 @@ static void link_of(const struct vb_netdev *n, struct vb_link_state *link)
 	link->mtu = n->mtu;
 	link->present = true;
 	link->running = is_running(n);
+	memcpy(link->mac, n->mac, sizeof(link->mac));
 }
 
 /* Writes the addresses of the interface into the GID table. */
@@ -80,6 +81,7 @@ static uint32_t update(struct vb_device *dev, const struct vb_netdevs *seen)
 
 	if (n) {
 		link_of(n, &dev->link);
+		dev->link.moves += memcmp(before.mac, dev->link.mac, sizeof(before.mac)) != 0;
 	} else {
 		dev->link.present = false;
 		dev->link.running = false;
@@ -90,16 +92,17 @@ static uint32_t update(struct vb_device *dev, const struct vb_netdevs *seen)
 		events |= 1u << VB_EVENT_PORT_ERR;
 	if (!before.running && dev->link.running)
 		events |= 1u << VB_EVENT_PORT_ACTIVE;
-	if (before.present && !dev->link.present) {
+	if (before.present && !dev->link.present)
 		events |= 1u << VB_EVENT_DEVICE_FATAL;
-		atomic_fetch_add(&losses, 1);
-	}
+	if (events & (1u << VB_EVENT_DEVICE_FATAL | 1u << VB_EVENT_GID_CHANGE) ||
+	    before.moves != dev->link.moves)
+		atomic_fetch_add(&changes, 1);
 	return events;
 }
 
-uint32_t vb_device_losses(void)
+uint32_t vb_device_changes(void)
 {
-	return atomic_load_explicit(&losses, memory_order_relaxed);
+	return atomic_load_explicit(&changes, memory_order_relaxed);
 }
 
 void vb_device_tell(void (*told)(const struct vb_device *device, enum vb_port_event event))
@@ -396,6 +399,17 @@ bool vb_device_gid(struct vb_device *dev, uint32_t index, union ibv_gid *gid, ui
 	}
 	vb_mutex_release(&devices.lock);
 	return used;
+}
+
+bool vb_device_has(struct vb_device *dev, const union ibv_gid *gid)
+{
+	bool has = false;
+
+	vb_mutex_take(&devices.lock, VB_ORDER_DEVICES);
+	for (uint32_t i = 0; i < VB_GID_TABLE && !has; i++)
+		has = dev->gids.used[i] && !memcmp(&dev->gids.gid[i], gid, sizeof(*gid));
+	vb_mutex_release(&devices.lock);
+	return has;
 }
 
 /* The caller holds the lock. The interface that has the address; 0: none has. */

@@ -25,6 +25,8 @@ struct vb_link_state {
 	uint32_t mtu;
 	bool present; /* the interface exists */
 	bool running; /* it is up and has a carrier */
+	uint8_t mac[6];
+	uint32_t moves; /* how often the hardware address has changed */
 };
 
 struct vb_device {
@@ -87,8 +89,13 @@ enum vb_port_event {
  */
 void vb_device_tell(void (*told)(const struct vb_device *device, enum vb_port_event event));
 
-/* How many interfaces of devices have gone so far: who remembers the number sees that one has. */
-uint32_t vb_device_losses(void);
+/*
+ * How often an interface of a device has gone, has changed its hardware address, or has other IP
+ * addresses: who remembers the number sees that there was a change.
+ */
+uint32_t vb_device_changes(void);
+/* Whether the interface of the device has the address, by the last snapshot. */
+bool vb_device_has(struct vb_device *dev, const union ibv_gid *gid);
 
 void vb_device_link(struct vb_device *dev, struct vb_link_state *link);
 /* False: the entry is empty. `ifindex` may be NULL. */

@@ -63,8 +63,14 @@ struct vb_gsi_events {
 	 * it is to be called at the latest (CLOCK_MONOTONIC ns), 0: no such time.
 	 */
 	uint64_t (*serve)(void *arg);
-	/* The interface of a device has gone, of which vb_gsi_device_is_gone() tells. May be NULL. */
-	void (*lost)(void *arg);
+	/* Something that vb_gsi_device_look() tells has changed for some device. May be NULL. */
+	void (*changed)(void *arg);
+	/*
+	 * A process of this host has ended, and all MADs that it had sent to this one were handed
+	 * out. Its communication ids were comm_id_base + [0, 1 << VB_GSI_COMM_ID_BITS). Told of
+	 * processes with which MADs were exchanged. May be NULL.
+	 */
+	void (*ended)(void *arg, uint32_t comm_id_base);
 	void *arg;
 };
 
@@ -90,8 +96,16 @@ VB_SHARED int vb_gsi_open(const struct vb_gsi_events *events, struct vb_gsi_iden
 /* An earlier deadline was made: the progress thread calls serve() soon. Any thread; does not wait. */
 VB_SHARED void vb_gsi_kick(void);
 
-/* Whether the interface of the device has gone. Any thread; does not wait. */
-VB_SHARED bool vb_gsi_device_is_gone(struct ibv_device *device);
+/* What has become of the interface of a device, and of an address that it had. */
+struct vb_gsi_device_state {
+	bool gone;
+	bool has_address;
+	uint32_t moves; /* how often its hardware address has changed */
+};
+
+/* Any thread; does not wait. */
+VB_SHARED void vb_gsi_device_look(struct ibv_device *device, const uint8_t gid[16],
+				  struct vb_gsi_device_state *state);
 
 /*
  * Whether MADs to the address stay on this host: it is an address of this network namespace, and
@@ -104,7 +118,8 @@ VB_SHARED bool vb_gsi_is_near(const uint8_t gid[16]);
  * sockets of its family, which stay open. All zero: both families as far as they can be had, as a
  * listener needs. Waits (2.1 s at most, and only where VERBATIM_DOMAIN is set). -EADDRINUSE: port
  * 4791 is in other hands, and the reason names the holder; -errno. Near addresses are reached all
- * the same.
+ * the same. Where a listener does not get the port, the progress thread tries again: after a second,
+ * then in pauses that grow to half a minute.
  */
 VB_SHARED int vb_gsi_reach(const uint8_t gid[16]);
 
@@ -116,6 +131,22 @@ VB_SHARED int vb_gsi_reach(const uint8_t gid[16]);
  * not called by this function; -ENOBUFS: too many are kept.
  */
 VB_SHARED int vb_gsi_send(const struct vb_gsi_mad *mad);
+
+/* A connection with another host. */
+struct vb_gsi_connection {
+	uint32_t comm_id;    /* one of this process's */
+	uint32_t remote_id;  /* the peer's */
+	uint32_t remote_qpn; /* the peer's queue pair */
+	uint8_t sgid[16], dgid[16];
+};
+
+/*
+ * From now on another process of this user tells the peer, with a DREQ, if this one ends without
+ * vb_gsi_withdraw(). Returns the connection's place; 0: there is none left, and the peer will have
+ * to find out by itself. Any thread; does not wait.
+ */
+VB_SHARED uint32_t vb_gsi_publish(const struct vb_gsi_connection *connection);
+VB_SHARED void vb_gsi_withdraw(uint32_t place);
 
 /*
  * A binding of a port: what is asked for. Ports are numbers of this network namespace and user, and

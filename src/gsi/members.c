@@ -18,7 +18,7 @@
 #include "transport/run.h"
 
 /* Another layout of the table has another name. */
-#define VB_PORT_NAME "gsi3-%u"
+#define VB_PORT_NAME "gsi4-%u"
 /* So many blocks are tried when they rest. */
 #define BLOCK_TRIES  16
 
@@ -175,6 +175,7 @@ void vb_gsi_number_drop(void)
 {
 	struct vb_commons *commons = atomic_load(&vb_gsi.commons);
 
+	vb_gsi_withdraw_all();
 	/* Without the lock others find out that the process has ended. */
 	if (!commons || !vb_commons_try(commons))
 		return;

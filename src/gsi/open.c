@@ -41,6 +41,7 @@ static int open_new(const struct vb_gsi_events *events)
 	vb_engine_hook_add(e, &vb_gsi.hook);
 	vb_lock_release(&e->lock);
 	atomic_store_explicit(&vb_gsi.number, number, memory_order_release);
+	vb_gsi_watch_soon();
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "gsi/gsi.h"
+#include "gsi/published.h"
 #include "host/commons_seat.h"
 
 #define VB_PORT_BINDINGS 32768u
@@ -88,6 +89,7 @@ struct vb_port_table {
 	uint64_t used[VB_PORT_BINDINGS / 64];
 	uint32_t head[VB_PORT_SPACES][VB_PORT_NUMBERS]; /* index + 1 */
 	struct vb_port_entry entry[VB_PORT_BINDINGS];
+	struct vb_published published;
 };
 
 /* Who asks for a change. */

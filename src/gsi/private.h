@@ -17,6 +17,7 @@
 #define VB_GSI_QKEY 0x80010000u /* of every queue pair 1 (IBA 3.5.3) */
 
 struct vb_engine;
+struct vb_peer;
 struct vb_port_table;
 struct vb_run;
 
@@ -30,6 +31,7 @@ struct vb_gsi {
 	_Atomic(struct vb_commons *) commons; /* the table; NULL: not joined */
 	_Atomic uint32_t number;              /* 0: not open */
 	_Atomic uint32_t families;            /* whose sockets it holds (VB_UDP_IPV4 ...) */
+	_Atomic uint32_t lacks;               /* families that a listener wants, and others have */
 	struct vb_gsi_events events;
 	struct vb_engine_hook hook;
 	_Atomic uint32_t psn; /* of the next MAD by UDP; nobody looks at it */
@@ -39,12 +41,17 @@ struct vb_gsi {
 	struct vb_mad_queue received; /* for this process */
 	_Atomic bool kicked;
 	/* The following are the progress thread's. */
-	uint32_t losses;     /* of devices, as events.lost() was told */
+	uint32_t changes;    /* of devices, as events.changed() was told */
 	uint64_t due;        /* of events.serve(), 0: none */
 	uint64_t epoch;      /* epoch of contact when kept MADs were tried last */
 	uint64_t again_at;   /* when they are tried without news */
+	uint64_t seek_at;    /* what is lacking is tried again then; 0: not planned */
+	uint64_t seek_pause; /* before the next try */
 	bool wants_table;    /* a packet needs the table, and this process has not joined it */
-	uint64_t join_after; /* not before then */
+	/* Joining, to pass packets on: a thread of its own does it. */
+	_Atomic bool joining;
+	_Atomic bool joined;         /* since the progress thread looked last */
+	_Atomic uint64_t join_after; /* not before then */
 };
 
 extern struct vb_gsi vb_gsi;
@@ -108,9 +115,35 @@ enum vb_mad_reach vb_gsi_drop(enum vb_reason reason, const char *why);
 
 /* ring.c: to the process that has the number, which is another one. */
 enum vb_mad_reach vb_gsi_to_ring(struct vb_mad_item *item, uint32_t number);
+/* Makes contact with that process. REACHED: there is contact. */
+enum vb_mad_reach vb_gsi_meet(uint32_t number);
+/* Whether the number is that of the peer's GSI. */
+bool vb_gsi_is_number(struct vb_peer *peer, uint32_t number);
+
+/* publish.c: the process ends, and has said its last words. */
+void vb_gsi_withdraw_all(void);
+
+/* ended.c. Progress thread: tells of processes that have ended; does what is due, and returns when again. */
+void vb_gsi_ended_tell(void);
+uint64_t vb_gsi_ended_serve(uint64_t now);
+
+/* watch.c: another process may have to be watched. Any thread. */
+void vb_gsi_watch_soon(void);
+/* Progress thread: as above. */
+uint64_t vb_gsi_watch_serve(uint64_t now);
 
 /* wire.c: `mad` goes to another host. */
 int vb_gsi_wire_send(const struct vb_gsi_mad *mad, uint32_t ifindex);
+/*
+ * Progress thread: makes ready to send to the address, if that can be done without waiting. -EAGAIN:
+ * it cannot; -errno as vb_gsi_reach().
+ */
+int vb_gsi_hold_now(const uint8_t gid[16]);
+/*
+ * Progress thread: tries again to get sockets that a listener could not have, if it is time to.
+ * Returns when that is next.
+ */
+uint64_t vb_gsi_reach_serve(uint64_t now);
 
 /* CLOCK_BOOTTIME in ns: processes compare it. */
 uint64_t vb_gsi_boot_ns(void);

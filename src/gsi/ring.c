@@ -55,9 +55,9 @@ static bool push(struct vb_engine *e, struct vb_channel *c, const struct vb_gsi_
 }
 
 /* The number may be that of a queue pair of a process without a GSI (gsi/members.c). */
-static bool is_gsi(const struct vb_channel *c, uint32_t number)
+bool vb_gsi_is_number(struct vb_peer *peer, uint32_t number)
 {
-	const struct vb_page_qp *entry = vb_peer_qp(c->peer, number);
+	const struct vb_page_qp *entry = vb_peer_qp(peer, number);
 
 	return entry && __atomic_load_n(&entry->dest_qpn, __ATOMIC_RELAXED) == VB_QPN_SERVICES &&
 	       __atomic_load_n(&entry->service, __ATOMIC_RELAXED) == VB_SERVICE_UD;
@@ -90,10 +90,29 @@ enum vb_mad_reach vb_gsi_to_ring(struct vb_mad_item *item, uint32_t number)
 	c = vb_channel_find(e->node, e->index, number, &why);
 	if (!c || atomic_load(&c->dead))
 		reach = c ? VB_MAD_ABSENT : unreachable(why);
-	else if (!is_gsi(c, number))
+	else if (!vb_gsi_is_number(c->peer, number))
 		reach = VB_MAD_ABSENT;
 	else if (push(e, c, &item->mad, number))
 		reach = VB_MAD_REACHED;
+	vb_lock_release(&e->lock);
+	return reach;
+}
+
+enum vb_mad_reach vb_gsi_meet(uint32_t number)
+{
+	struct vb_engine *e = atomic_load(&vb_gsi.engine);
+	enum vb_contact why = VB_CONTACT_ABSENT;
+	enum vb_mad_reach reach;
+	struct vb_channel *c;
+
+	if (vb_node_qp_entry(e->node, number))
+		return VB_MAD_DROPPED; /* of this process */
+	vb_lock_take(&e->lock);
+	c = vb_channel_find(e->node, e->index, number, &why);
+	if (c)
+		reach = atomic_load(&c->dead) ? VB_MAD_ABSENT : VB_MAD_REACHED;
+	else
+		reach = unreachable(why);
 	vb_lock_release(&e->lock);
 	return reach;
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/reason.h"
+#include "base/thread.h"
 #include "device/device.h"
 #include "device/gid.h"
 #include "engine/progress.h"
@@ -14,10 +15,12 @@
 #include "process/process.h"
 
 /* MADs that are handed out in one turn, so that engines have theirs. */
-#define TURN_MOST 256u
+#define TURN_MOST  256u
 /* Between attempts to join the table to pass packets on: nobody has one; its members stand still. */
-#define NOBODY_NS 100000000ull
-#define STILL_NS  1000000000ull
+#define NOBODY_NS  100000000ull
+#define STILL_NS   1000000000ull
+
+#define JOIN_STACK (256u << 10)
 
 static _Thread_local bool in_progress;
 
@@ -47,28 +50,45 @@ static void bring_arrived(void)
 	}
 }
 
+/* Joining waits for processes that stand still, which the progress thread must not. */
+static void *join(void *unused)
+{
+	int err;
+
+	(void)unused;
+	vb_mutex_take(&vb_gsi.opening, VB_ORDER_GSI);
+	err = vb_gsi_join(false);
+	vb_mutex_release(&vb_gsi.opening);
+	if (err)
+		atomic_store(&vb_gsi.join_after,
+			     vb_clock_ns() + (err == -ENOENT ? NOBODY_NS : STILL_NS));
+	else
+		atomic_store(&vb_gsi.joined, true);
+	atomic_store(&vb_gsi.joining, false);
+	vb_gsi_wake();
+	return NULL;
+}
+
 /*
  * Packets for queue pair 1 have come to a process without connections of its own. It takes part in
  * the table from then on, if there is one. Returns when that is tried next, 0: it need not be.
  */
 static uint64_t join_to_pass(uint64_t now)
 {
-	int err;
+	uint64_t after = atomic_load(&vb_gsi.join_after);
 
-	if (!vb_gsi.wants_table || atomic_load(&vb_gsi.commons))
-		return 0;
-	if (now < vb_gsi.join_after)
-		return vb_gsi.join_after;
-	if (!vb_mutex_try(&vb_gsi.opening, VB_ORDER_GSI))
-		return now + NOBODY_NS; /* the program opens the GSI just now */
-	err = vb_gsi_join(false);
-	vb_mutex_release(&vb_gsi.opening);
-	vb_gsi.wants_table = false;
-	if (!err) {
+	if (atomic_load(&vb_gsi.joined) && atomic_exchange(&vb_gsi.joined, false))
 		vb_gsi.again_at = 0;
+	if (!vb_gsi.wants_table || atomic_load(&vb_gsi.commons) || atomic_load(&vb_gsi.joining))
 		return 0;
+	if (now < after)
+		return after;
+	vb_gsi.wants_table = false;
+	atomic_store(&vb_gsi.joining, true);
+	if (vb_thread_start("verbatim-join", JOIN_STACK, join, NULL)) {
+		atomic_store(&vb_gsi.joining, false);
+		atomic_store(&vb_gsi.join_after, now + STILL_NS);
 	}
-	vb_gsi.join_after = vb_clock_ns() + (err == -ENOENT ? NOBODY_NS : STILL_NS);
 	return 0;
 }
 
@@ -115,24 +135,29 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a && (!b || a < b) ? a : b;
 }
 
-bool vb_gsi_device_is_gone(struct ibv_device *device)
+void vb_gsi_device_look(struct ibv_device *device, const uint8_t gid[16],
+			struct vb_gsi_device_state *state)
 {
 	struct vb_link_state link;
+	union ibv_gid address;
 
+	memcpy(address.raw, gid, sizeof(address.raw));
 	vb_device_link(vb_device_of(device), &link);
-	return !link.present;
+	state->gone = !link.present;
+	state->moves = link.moves;
+	state->has_address = vb_device_has(vb_device_of(device), &address);
 }
 
-/* The kernel's notice of a change wakes this thread, so no loss is overlooked for long. */
-static void tell_losses(void)
+/* The kernel's notice of a change wakes this thread, so no change is overlooked for long. */
+static void tell_changes(void)
 {
-	uint32_t losses = vb_device_losses();
+	uint32_t changes = vb_device_changes();
 
-	if (losses == vb_gsi.losses)
+	if (changes == vb_gsi.changes)
 		return;
-	vb_gsi.losses = losses;
-	if (vb_gsi.events.lost)
-		vb_gsi.events.lost(vb_gsi.events.arg);
+	vb_gsi.changes = changes;
+	if (vb_gsi.events.changed)
+		vb_gsi.events.changed(vb_gsi.events.arg);
 }
 
 /* What the events' owner has to do. */
@@ -141,7 +166,10 @@ static uint64_t serve_owner(void)
 	bool any = atomic_exchange(&vb_gsi.kicked, false);
 	bool more = hand_out_received(&any);
 
-	tell_losses();
+	tell_changes();
+	if (!more)
+		vb_gsi_ended_tell();
+	any |= atomic_exchange(&vb_gsi.kicked, false);
 	if (any || (vb_gsi.due && vb_clock_ns() >= vb_gsi.due))
 		vb_gsi.due = vb_gsi.events.serve(vb_gsi.events.arg);
 	more |= atomic_load(&vb_gsi.kicked) || vb_mad_queue_count(&vb_gsi.received);
@@ -168,6 +196,11 @@ static uint64_t serve(void)
 	/* After those that bring MADs for this process. */
 	if (atomic_load_explicit(&vb_gsi.number, memory_order_acquire))
 		due = sooner(serve_owner(), due);
+	else
+		vb_gsi_ended_tell();
+	due = sooner(vb_gsi_ended_serve(vb_clock_ns()), due);
+	due = sooner(vb_gsi_reach_serve(vb_clock_ns()), due);
+	due = sooner(vb_gsi_watch_serve(vb_clock_ns()), due);
 	if (vb_mad_queue_count(&vb_gsi.kept))
 		due = sooner(vb_gsi.again_at, due);
 	return due;

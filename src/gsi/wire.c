@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/log.h"
 #include "base/reason.h"
+#include "base/sys.h"
 #include "device/gid.h"
 #include "engine/engine.h"
 #include "gsi/private.h"
 #include "host/descriptor.h"
+#include "host/domain.h"
 #include "object/ah.h"
 #include "process/process.h"
 #include "remote/qp.h"
@@ -17,11 +20,15 @@
 #include "transport/run.h"
 #include "udp/address.h"
 #include "udp/send.h"
+#include "udp/socket.h"
 
 /* Of all MADs: a flow of its own. */
-#define SOURCE_PORT 0xd871u
+#define SOURCE_PORT   0xd871u
 /* One packet holds a MAD. */
-#define PACKET_MTU  256u
+#define PACKET_MTU    256u
+/* Between attempts to get the port for listeners; they do not wait. Each pause is twice the last. */
+#define SEEK_LEAST_NS 1000000000ull
+#define SEEK_MOST_NS  32000000000ull
 
 static unsigned int family_of(const uint8_t gid[16])
 {
@@ -44,9 +51,75 @@ static int family_hold(unsigned int family)
 	if (atomic_load(&vb_gsi.families) & family)
 		return 0;
 	err = vb_udp_engine_hold(atomic_load(&vb_gsi.engine), family);
-	if (!err)
-		atomic_fetch_or(&vb_gsi.families, family);
-	return err;
+	if (err)
+		return err;
+	atomic_fetch_or(&vb_gsi.families, family);
+	vb_gsi_watch_soon();
+	return 0;
+}
+
+/* Under `opening`: both families, as far as they can be had. Others' ports are tried again later. */
+static int hold_all(void)
+{
+	int err4 = family_hold(VB_UDP_IPV4), err6 = family_hold(VB_UDP_IPV6);
+	uint32_t lacks = (err4 == -EADDRINUSE ? VB_UDP_IPV4 : 0) |
+			 (err6 == -EADDRINUSE ? VB_UDP_IPV6 : 0);
+
+	/* Where users share the port, the thread of the sockets asks for one (remote/link.c). */
+	if (lacks && !vb_domain_is_named() && lacks & ~atomic_fetch_or(&vb_gsi.lacks, lacks)) {
+		vb_log(VB_LOG_WARN,
+		       "connections: listeners hear this host alone; the port of the others is asked for again and again, after %u s at first",
+		       (unsigned int)(SEEK_LEAST_NS / 1000000000u));
+		vb_gsi_wake();
+	}
+	return err4 ? err4 : err6;
+}
+
+/* Without a search for the holder, which takes time. */
+static bool port_is_free(unsigned int family)
+{
+	uint32_t buffer;
+	int fd = vb_udp_open_receiver(family == VB_UDP_IPV4, &buffer);
+
+	if (fd >= 0)
+		vb_sys_close(fd);
+	return fd >= 0;
+}
+
+static void seek(unsigned int family)
+{
+	if (!(atomic_load(&vb_gsi.families) & family)) {
+		if (!port_is_free(family) || !vb_mutex_try(&vb_gsi.opening, VB_ORDER_GSI))
+			return;
+		int err = family_hold(family);
+
+		vb_mutex_release(&vb_gsi.opening);
+		if (err)
+			return;
+	}
+	atomic_fetch_and(&vb_gsi.lacks, ~family);
+	vb_log(VB_LOG_WARN, "connections: listeners hear other hosts by IPv%d now",
+	       family == VB_UDP_IPV4 ? 4 : 6);
+}
+
+uint64_t vb_gsi_reach_serve(uint64_t now)
+{
+	uint32_t lacks = atomic_load_explicit(&vb_gsi.lacks, memory_order_relaxed);
+
+	if (!lacks)
+		return 0;
+	if (vb_gsi.seek_at && now < vb_gsi.seek_at)
+		return vb_gsi.seek_at;
+	for (unsigned int family = VB_UDP_IPV4; vb_gsi.seek_at && family <= VB_UDP_IPV6; family++) {
+		if (lacks & family)
+			seek(family);
+	}
+	if (!vb_gsi.seek_at)
+		vb_gsi.seek_pause = SEEK_LEAST_NS;
+	else if (vb_gsi.seek_pause < SEEK_MOST_NS)
+		vb_gsi.seek_pause *= 2;
+	vb_gsi.seek_at = atomic_load(&vb_gsi.lacks) ? now + vb_gsi.seek_pause : 0;
+	return vb_gsi.seek_at;
 }
 
 int vb_gsi_reach(const uint8_t gid[16])
@@ -60,12 +133,23 @@ int vb_gsi_reach(const uint8_t gid[16])
 	if (!both && vb_gsi_is_near(gid))
 		return 0;
 	vb_mutex_take(&vb_gsi.opening, VB_ORDER_GSI);
-	err = family_hold(both ? VB_UDP_IPV4 : family_of(gid));
-	if (both) {
-		int other = family_hold(VB_UDP_IPV6);
+	err = both ? hold_all() : family_hold(family_of(gid));
+	vb_mutex_release(&vb_gsi.opening);
+	return err;
+}
 
-		err = err ? err : other;
-	}
+int vb_gsi_hold_now(const uint8_t gid[16])
+{
+	unsigned int family = family_of(gid);
+	int err;
+
+	if (atomic_load(&vb_gsi.families) & family)
+		return 0;
+	/* Other users may be asked for the port, which takes time. */
+	if (vb_domain_is_named() || !atomic_load(&vb_gsi.engine) ||
+	    !vb_mutex_try(&vb_gsi.opening, VB_ORDER_GSI))
+		return -EAGAIN;
+	err = family_hold(family);
 	vb_mutex_release(&vb_gsi.opening);
 	return err;
 }

@@ -30,6 +30,12 @@ bool vb_peer_is_self(const struct vb_peer *peer);
 bool vb_peer_alive(const struct vb_peer *peer);
 
 /*
+ * The peer's blocks of queue pair numbers, also after its end; of a watched peer those that it has
+ * proven. Returns how many there are, VB_MAX_BLOCKS at most.
+ */
+uint32_t vb_peer_blocks(const struct vb_peer *peer, uint32_t block[VB_MAX_BLOCKS]);
+
+/*
  * Declares that the peer has gone wrong: it counts as dead from now on (the progress thread calls
  * events->peer_dead).
  */

@@ -33,6 +33,19 @@ bool vb_peer_owns(const struct vb_peer *peer, uint32_t block)
 	return vb_peer_has_proven(peer, block);
 }
 
+uint32_t vb_peer_blocks(const struct vb_peer *peer, uint32_t block[VB_MAX_BLOCKS])
+{
+	uint32_t n = __atomic_load_n(&peer->page->header.num_blocks, __ATOMIC_ACQUIRE), count = 0;
+
+	for (uint32_t i = 0; i < n && i < VB_MAX_BLOCKS; i++) {
+		uint32_t one = __atomic_load_n(&peer->page->header.block[i], __ATOMIC_RELAXED);
+
+		if (one != VB_NO_BLOCK && vb_peer_owns(peer, one))
+			block[count++] = one;
+	}
+	return count;
+}
+
 static int proof_find(const struct vb_peer *peer, uint32_t block)
 {
 	uint32_t n = atomic_load_explicit(&peer->num_proven, memory_order_acquire);

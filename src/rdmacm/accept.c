@@ -124,6 +124,8 @@ static int accept_connection(struct vb_cma_id *id, const struct rdma_conn_param 
 	int err = vb_cma_param_complete(id, given, &id->exchange, VB_CM_PRIVATE_REP, "accept",
 					&param);
 
+	if (!err && vb_cma_event_reserve(id, VB_CMA_EVENTS_OF_CONNECTION))
+		err = vb_cma_refuse_memory("accept");
 	if (err)
 		return err;
 	err = ready_qp(id, &param);

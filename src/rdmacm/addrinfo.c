@@ -108,7 +108,22 @@ static int copy_hints(const struct rdma_addrinfo *hints, bool looked_up, struct 
 	return err;
 }
 
-static int check(const char *node, const char *service, const struct rdma_addrinfo *hints)
+int vb_cma_addrinfo_copy_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *copy)
+{
+	int err = copy_address(hints->ai_src_addr, hints->ai_src_len, &copy->ai_src_addr,
+			       &copy->ai_src_len);
+
+	if (!err)
+		err = copy_address(hints->ai_dst_addr, hints->ai_dst_len, &copy->ai_dst_addr,
+				   &copy->ai_dst_len);
+	copy->ai_flags = hints->ai_flags;
+	copy->ai_family = hints->ai_family;
+	copy->ai_qp_type = hints->ai_qp_type;
+	copy->ai_port_space = hints->ai_port_space;
+	return err;
+}
+
+int vb_cma_addrinfo_check(const char *node, const char *service, const struct rdma_addrinfo *hints)
 {
 	if (!node && !service && !hints)
 		return vb_cma_refuse_null("getaddrinfo", "each of node, service and hints");
@@ -124,11 +139,9 @@ int vb_cma_addrinfo_make(const char *node, const char *service, const struct rdm
 	static const struct rdma_addrinfo none;
 	const struct rdma_addrinfo *wish = hints ? hints : &none;
 	struct rdma_addrinfo *info;
-	int err = check(node, service, hints);
+	int err = 0;
 
 	*code = 0;
-	if (err)
-		return err;
 	info = calloc(1, sizeof(*info));
 	if (!info)
 		return vb_cma_refuse_memory("getaddrinfo");
@@ -154,8 +167,10 @@ VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 	struct rdma_addrinfo *made = NULL;
 	int code = 0, err;
 
-	err = res ? vb_cma_addrinfo_make(node, service, hints, &made, &code)
+	err = res ? vb_cma_addrinfo_check(node, service, hints)
 		  : vb_cma_refuse_null("getaddrinfo", "res");
+	if (!err)
+		err = vb_cma_addrinfo_make(node, service, hints, &made, &code);
 	if (err || code)
 		return err ? vb_cma_answer(err) : code;
 	*res = made;

@@ -33,11 +33,12 @@ bool vb_cma_arrive_request(struct vb_cma_event *event)
 {
 	struct vb_cma_id *child = vb_cma_id_of(event->pub.id);
 	struct vb_cma_id *listener = event->counted;
-	int err = give_device(child);
+	/* Before it has a device: nothing is reported yet that would stay with the old channel. */
+	int err = listener->sync ? vb_cma_id_make_sync(child) : 0;
 	struct vb_cm *cm;
 
-	if (!err && listener->sync)
-		err = vb_cma_id_make_sync(child);
+	if (!err)
+		err = give_device(child);
 	if (err) {
 		vb_note(VB_REASON_CMA_NO_DEVICE, "a connection request cannot be served: errno %d",
 			-err);

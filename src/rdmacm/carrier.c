@@ -50,6 +50,29 @@ static void conn_free(struct vb_cm *cm, struct vb_cm_conn *conn)
 	free(conn);
 }
 
+/* Of peers on this host the carrier tells itself when they end. */
+static void publish(struct vb_cm *cm, struct vb_cm_conn *conn)
+{
+	struct vb_gsi_connection c = {
+		.comm_id = conn->local_id,
+		.remote_id = conn->remote_id,
+		.remote_qpn = conn->remote_qpn,
+	};
+
+	(void)cm;
+	if (vb_gsi_is_near(conn->path.dgid))
+		return;
+	memcpy(c.sgid, conn->path.sgid, sizeof(c.sgid));
+	memcpy(c.dgid, conn->path.dgid, sizeof(c.dgid));
+	conn->place = vb_gsi_publish(&c);
+}
+
+static void withdraw(struct vb_cm *cm, struct vb_cm_conn *conn)
+{
+	(void)cm;
+	vb_gsi_withdraw(conn->place);
+}
+
 static uint32_t random_number(struct vb_cm *cm)
 {
 	(void)cm;
@@ -75,6 +98,8 @@ static const struct vb_cm_env env = {
 	.event = vb_cma_report,
 	.conn_alloc = conn_alloc,
 	.conn_free = conn_free,
+	.publish = publish,
+	.withdraw = withdraw,
 	.random = random_number,
 	.drop = drop,
 };
@@ -114,11 +139,22 @@ static uint64_t serve(void *arg)
 	return next;
 }
 
-static void lost(void *arg)
+static void changed(void *arg)
 {
 	(void)arg;
 	if (atomic_load_explicit(&opened, memory_order_acquire))
 		vb_cma_removal();
+}
+
+static void ended(void *arg, uint32_t comm_id_base)
+{
+	(void)arg;
+	if (!atomic_load_explicit(&opened, memory_order_acquire))
+		return;
+	vb_mutex_take(&core_lock, VB_ORDER_CM_CORE);
+	vb_cm_peer_ended(&core, comm_id_base, VB_GSI_COMM_ID_BITS, vb_gsi_is_near, vb_clock_ns());
+	vb_mutex_release(&core_lock);
+	vb_gsi_kick();
 }
 
 /* Thousandths of stock's times, for those who cannot wait for a minute and a half. */
@@ -131,7 +167,8 @@ static unsigned int scale(void)
 
 static int open_carrier(void)
 {
-	static const struct vb_gsi_events events = {.mad = receive, .serve = serve, .lost = lost};
+	static const struct vb_gsi_events events = {
+		.mad = receive, .serve = serve, .changed = changed, .ended = ended};
 	struct vb_gsi_identity identity;
 	int err = vb_gsi_open(&events, &identity);
 

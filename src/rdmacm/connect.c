@@ -138,6 +138,8 @@ static int connect_with(struct vb_cma_id *id, const struct rdma_conn_param *para
 		memcpy(data, id->ep_connect, id->ep_connect_len);
 	if (param->private_data_len)
 		memcpy(data + id->ep_connect_len, param->private_data, param->private_data_len);
+	if (vb_cma_event_reserve(id, VB_CMA_EVENTS_OF_CONNECTION))
+		return vb_cma_refuse_memory("connect");
 	cm = vb_cma_manager_take();
 	vb_mutex_take(&id->lock, VB_ORDER_CM_ID);
 	err = id->state == VB_CMA_ROUTE_RESOLVED ? begin(cm, id, param, data, (unsigned int)length)

@@ -11,6 +11,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "base/lock.h"
+#include "gsi/gsi.h"
 #include "rdmacm/face.h"
 
 enum { PORT = 1, GIDS_MOST = 256 };
@@ -103,6 +104,8 @@ static void scan(void)
 static int take_place(struct vb_cma_device *dev, const struct ibv_gid_entry *entry,
 		      struct vb_cma_place *place)
 {
+	struct vb_gsi_device_state state;
+
 	if (!dev->pd)
 		dev->pd = ibv_alloc_pd(dev->verbs);
 	if (!dev->pd)
@@ -115,6 +118,8 @@ static int take_place(struct vb_cma_device *dev, const struct ibv_gid_entry *ent
 	place->sgid_index = (uint8_t)entry->gid_index;
 	place->ifindex = entry->ndev_ifindex;
 	place->gid = entry->gid;
+	vb_gsi_device_look(dev->verbs->device, entry->gid.raw, &state);
+	place->moves = state.moves;
 	return 0;
 }
 

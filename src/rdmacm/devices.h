@@ -23,6 +23,8 @@ struct vb_cma_place {
 	uint8_t sgid_index;
 	uint32_t ifindex;
 	union ibv_gid gid;
+	uint32_t moves; /* of the interface's hardware address, as the program knows (rdmacm/removal.h) */
+	bool left; /* the program knows that the address is not on the interface any more */
 };
 
 /* 0 or -ENODEV; opens none. */

@@ -22,6 +22,7 @@ VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)
 	struct vb_cma_id *id = vb_cma_id_of(pub);
 	int err = check(id);
 	struct vb_cm *cm;
+	bool follows;
 
 	if (err)
 		return vb_cma_answer(err);
@@ -29,7 +30,10 @@ VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)
 	cm = vb_cma_manager_take();
 	/* One that is over already is no failure. */
 	(void)vb_cm_disconnect(cm, id->conn, vb_clock_ns());
+	follows = vb_cm_is_disconnecting(id->conn);
 	vb_cma_manager_release();
-	/* Of an id whose device is gone, no event follows. */
-	return vb_cma_answer(id->state == VB_CMA_REMOVED ? 0 : vb_cma_sync_wait(id));
+	/* Of what is over, or has no device any more, no event follows; it may be one that waits. */
+	if (id->state == VB_CMA_REMOVED || !(follows || vb_cma_event_waits(id)))
+		return 0;
+	return vb_cma_answer(vb_cma_sync_wait(id));
 }

@@ -48,6 +48,20 @@ struct vb_cma_event *vb_cma_event_alloc(struct vb_cma_id *id, enum rdma_cm_event
 					int status);
 
 /*
+ * Events that must not be lost for want of memory, because a program waits for them, are reserved
+ * before: DEVICE_REMOVAL with the id, and what can come of a connection with the call that begins
+ * it. Sees to it that there are as many. -ENOMEM. No lock is held.
+ */
+#define VB_CMA_EVENTS_OF_ID 1u
+#define VB_CMA_EVENTS_OF_CONNECTION \
+	(VB_CMA_EVENTS_OF_ID + 3u) /* its outcome, its end, TIMEWAIT_EXIT */
+int vb_cma_event_reserve(struct vb_cma_id *id, unsigned int count);
+void vb_cma_event_unreserve(struct vb_cma_id *id);
+/* As vb_cma_event_alloc(), with the id's lock; takes one of the reserve where there is no memory. */
+struct vb_cma_event *vb_cma_event_take_locked(struct vb_cma_id *id, enum rdma_cm_event_type type,
+					      int status);
+
+/*
  * Queues the event; it belongs to the program from now on. The caller holds counted's lock, or
  * calls vb_cma_event_post(), which takes it.
  */
@@ -59,6 +73,9 @@ void vb_cma_event_post(struct vb_cma_id *counted, struct vb_cma_event *event);
  * program has stay listed.
  */
 struct vb_cma_event *vb_cma_event_withdraw(struct vb_cma_id *id);
+
+/* Whether the id has an event that the program has not read. */
+bool vb_cma_event_waits(struct vb_cma_id *id);
 
 /* Returns when the program has acknowledged every event of the id that it has. No lock is held. */
 void vb_cma_event_wait_acks(struct vb_cma_id *id);

@@ -11,17 +11,65 @@
 #include "rdmacm/fork.h"
 #include "rdmacm/id.h"
 
-struct vb_cma_event *vb_cma_event_alloc(struct vb_cma_id *id, enum rdma_cm_event_type type,
-					int status)
+static struct vb_cma_event *begin(struct vb_cma_event *event, struct vb_cma_id *id,
+				  enum rdma_cm_event_type type, int status)
 {
-	struct vb_cma_event *event = calloc(1, sizeof(*event));
-
 	if (!event)
 		return NULL;
 	event->pub.id = &id->pub;
 	event->pub.event = type;
 	event->pub.status = status;
 	return event;
+}
+
+struct vb_cma_event *vb_cma_event_alloc(struct vb_cma_id *id, enum rdma_cm_event_type type,
+					int status)
+{
+	return begin(calloc(1, sizeof(struct vb_cma_event)), id, type, status);
+}
+
+int vb_cma_event_reserve(struct vb_cma_id *id, unsigned int count)
+{
+	int err = 0;
+
+	vb_mutex_take(&id->lock, VB_ORDER_CM_ID);
+	while (id->reserved < count && !err) {
+		struct vb_cma_event *event = calloc(1, sizeof(*event));
+
+		if (event) {
+			event->next = id->reserve;
+			id->reserve = event;
+			id->reserved++;
+		} else {
+			err = -ENOMEM;
+		}
+	}
+	vb_mutex_release(&id->lock);
+	return err;
+}
+
+void vb_cma_event_unreserve(struct vb_cma_id *id)
+{
+	struct vb_cma_event *event;
+
+	while ((event = id->reserve)) {
+		id->reserve = event->next;
+		free(event);
+	}
+}
+
+struct vb_cma_event *vb_cma_event_take_locked(struct vb_cma_id *id, enum rdma_cm_event_type type,
+					      int status)
+{
+	struct vb_cma_event *event = calloc(1, sizeof(*event));
+
+	if (!event && id->reserve) {
+		event = id->reserve;
+		id->reserve = event->next;
+		id->reserved--;
+		event->next = NULL;
+	}
+	return begin(event, id, type, status);
 }
 
 /* With counted's lock. */
@@ -77,6 +125,17 @@ struct vb_cma_event *vb_cma_event_withdraw(struct vb_cma_id *id)
 	}
 	vb_mutex_release(&id->lock);
 	return unread;
+}
+
+bool vb_cma_event_waits(struct vb_cma_id *id)
+{
+	const struct vb_cma_event *event;
+
+	vb_mutex_take(&id->lock, VB_ORDER_CM_ID);
+	for (event = id->events; event && event->taken;)
+		event = event->next;
+	vb_mutex_release(&id->lock);
+	return event;
 }
 
 /* Waits for the events of the group, or for all. */

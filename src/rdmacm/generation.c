@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "rdmacm/addrinfo.h"
 #include "rdmacm/devices.h"
 #include "rdmacm/face.h"
 #include "rdmacm/id_list.h"
@@ -15,6 +16,7 @@ static void in_child(void)
 {
 	generation++;
 	vb_cma_id_list_forget();
+	vb_cma_addrinfo_forget();
 	vb_cma_devices_forget();
 	vb_cma_manager_forget();
 }

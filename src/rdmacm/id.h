@@ -51,6 +51,8 @@ struct vb_cma_id {
 	pthread_mutex_t lock;
 	pthread_cond_t acked;                      /* an event was acknowledged */
 	struct vb_cma_event *events, **events_end; /* not acknowledged, oldest first */
+	struct vb_cma_event *reserve;              /* linked by `next` */
+	unsigned int reserved;
 	struct vb_cma_channel *channel;
 	struct vb_cma_id *list_next, **list_place; /* rdmacm/id_list.h; place NULL: not in it */
 	uint32_t generation;
@@ -72,6 +74,7 @@ struct vb_cma_id {
 	struct ibv_ece ece, remote_ece;
 	struct vb_cma_group *groups; /* joined: multicast_join.c */
 	struct rdma_addrinfo *info;  /* of rdma_resolve_addrinfo(), until it is asked for */
+	struct vb_cma_resolution *resolution; /* what is looked up: addrinfo_event.c */
 
 	/* Queues that the library made for the id, and ends with its queue pair or its srq. */
 	struct ibv_cq *made_send_cq, *made_recv_cq, *made_srq_cq;

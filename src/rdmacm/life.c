@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "rdmacm/addrinfo.h"
 #include "rdmacm/face.h"
 #include "rdmacm/fork.h"
 #include "rdmacm/id_list.h"
@@ -71,6 +72,10 @@ int vb_cma_id_create(struct vb_cma_channel *channel, void *context, enum rdma_po
 	made->pub.context = context;
 	made->pub.ps = ps;
 	made->pub.qp_type = type;
+	if (vb_cma_event_reserve(made, VB_CMA_EVENTS_OF_ID)) {
+		vb_cma_id_free(made);
+		return vb_cma_refuse_memory("create_id");
+	}
 	vb_cma_id_list_add(made);
 	*id = made;
 	return 0;
@@ -149,6 +154,7 @@ void vb_cma_id_free(struct vb_cma_id *id)
 {
 	vb_cma_id_list_remove(id);
 	vb_cma_multicast_end(id);
+	vb_cma_event_unreserve(id);
 	vb_cma_channel_put(id->channel);
 	vb_cma_place_put(&id->place);
 	rdma_freeaddrinfo(id->info);
@@ -188,6 +194,7 @@ VB_EXPORT int rdma_destroy_id(struct rdma_cm_id *pub)
 	if (err)
 		return vb_cma_answer(err);
 	vb_cma_id_leave_core(id);
+	vb_cma_addrinfo_abandon(id);
 	vb_cma_port_release(id);
 	drop_events(id);
 	vb_cma_sync_ack(id);

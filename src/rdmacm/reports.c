@@ -255,8 +255,10 @@ bool vb_cma_report(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm
 		return report_request(conn, e);
 	if (!id)
 		return true;
-	event = vb_cma_event_alloc(id, RDMA_CM_EVENT_INTERNAL, 0);
-	if (!event) {
+	vb_mutex_take(&id->lock, VB_ORDER_CM_ID);
+	event = vb_cma_event_take_locked(id, RDMA_CM_EVENT_INTERNAL, 0);
+	vb_mutex_release(&id->lock);
+	if (!event) { /* more than a connection can bring: the reserve was not as large */
 		vb_note(VB_REASON_NO_MEMORY, "an event of the connection manager is lost");
 		return true;
 	}

@@ -88,10 +88,12 @@ class Tests:
         for host, where in ((0, "one host"), (1, "two hosts")):
             self.case(f"a request comes before its listener, {where}", self.before_listener, host)
         self.case("who has the port has no connections, and nobody has", self.nobody_at_all)
+        self.case("who has the port joins the table, and its members stand still", self.joins_apart)
         self.case("the sender knows no id of the receiver: all hear it", self.for_all)
         self.case("ids of another process are forged", self.forged)
         self.case("no message of connections", self.not_cm)
         self.case("port 4791 in other hands", self.port_taken)
+        self.case("port 4791 in other hands at first, and free later", self.port_freed)
         self.case("ports: bind, listen, automatic ones, end", self.ports)
         self.case("calls in the wrong state and with wrong arguments", self.refused)
         self.case("the table is full", self.table_full)
@@ -195,6 +197,19 @@ class Tests:
             time.sleep(0.05)
         server.get("REQ", client.id(), "wire")
 
+    def joins_apart(self):
+        """Who passes packets on joins the table; its progress thread does not wait for members that stand still."""
+        member, holder, client = self.agent(0), self.agent(0, opened=False), self.agent(1)
+        holder.must("verbs", hosts.DEVICE)
+        client.must("reach", "any")
+        member.stop()
+        client.send(hosts.IPV4[1], hosts.IPV4[0], "REQ", client.id(), port=7174)
+        time.sleep(0.1)
+        began = time.monotonic()
+        client.send(hosts.IPV4[1], hosts.IPV4[0], "LAP", client.id(), member.id())
+        holder.reason("CM_OTHER")
+        want(time.monotonic() - began < 0.7, f"the progress thread stood still for {time.monotonic() - began:.1f} s")
+
     def nobody_listens(self):
         server, client = self.pair(1)
         client.send(hosts.IPV4[1], hosts.IPV4[0], "REQ", client.id(), port=7174)
@@ -273,6 +288,25 @@ class Tests:
             holder.kill()
             holder.wait()
         server.must("reach", hosts.IPV4[1])
+
+    def port_freed(self):
+        """A listener that came when the port was taken hears other hosts some time after it is free, without another call."""
+        holder = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", sys.executable, "-c", HOLD, "AF_INET"],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            holder.stdout.readline()
+            server, client = self.agent(0), self.agent(1)
+            want(server.ask("reach", "any") == f"error {ERRNO_USED}", "the port could be had")
+            port = server.listen(7174)
+            client.must("reach", "any")
+        finally:
+            holder.stdin.close()
+            holder.kill()
+            holder.wait()
+        until = time.monotonic() + 8
+        while not self.found(server, client.id(), 0.1):
+            want(time.monotonic() < until, "a listener does not get the port that has become free")
+            client.send(hosts.IPV4[1], hosts.IPV4[0], "REQ", client.id(), port=port)
 
     def ports(self):
         one, two = self.agent(0), self.agent(0)

@@ -18,6 +18,7 @@
 #define SETTLED_NS     (300 * SECOND)
 
 #define REJ_TIMEOUT    4
+#define REJ_NO_ID      6
 #define REJ_NO_SERVICE 8
 #define REJ_STALE      10
 #define REJ_CONSUMER   28
@@ -308,6 +309,8 @@ static bool rejection_explained(const struct oracle *o, const struct oracle_end 
 		return other_did(o, e, did_refuse);
 	case REJ_TIMEOUT: /* a new life may have the same id */
 		return other_did(o, e, did_give_up) || crashed(o, e);
+	case REJ_NO_ID: /* REP has come to nobody */
+		return !e->active && (crashed(o, e) || other_did(o, e, did_end));
 	case REJ_NO_SERVICE:
 		return e->active && nobody_listened(o, e);
 	case REJ_STALE:

@@ -243,6 +243,25 @@ static void from(struct stand *s, struct vb_cm_message *m, struct vb_cm_path *pa
 	*path = s->path;
 	stand_v4(path->dgid, last);
 	memcpy(m->req.primary.local_gid, path->dgid, 16);
+	stand_source(m, path->dgid);
+}
+
+/* Programs let peers in by the address that they see: it is the packet's, or the request is refused. */
+static void nobody_speaks_for_another_address(void **state)
+{
+	struct stand *s = stand_new();
+	struct vb_cm_message m = stand_req(s);
+	uint8_t other[16];
+
+	(void)state;
+	stand_v4(other, 66);
+	stand_source(&m, other);
+	assert_int_equal(refused(s, &m, VB_REASON_CM_NO_MATCH)->rej.reason, VB_CM_REJ_CONSUMER);
+	m = stand_sidr_req(s);
+	stand_source(&m, other);
+	assert_int_equal(refused(s, &m, VB_REASON_CM_NO_MATCH)->sidr_rep.status,
+			 VB_CM_SIDR_REJECTED);
+	stand_free(s);
 }
 
 /* Beyond the backlog there is silence, and the next try finds room again. */
@@ -415,6 +434,7 @@ int main(void)
 		cmocka_unit_test(the_backlog_is_what_was_not_read),
 		cmocka_unit_test(backlogs_of_other_sizes_mean_the_most),
 		cmocka_unit_test(a_flood_stops_no_other_peer),
+		cmocka_unit_test(nobody_speaks_for_another_address),
 		cmocka_unit_test(rejected_floods_are_forgotten),
 		cmocka_unit_test(no_memory_means_silence),
 		cmocka_unit_test(requests_outlive_their_listener),

@@ -99,6 +99,7 @@ static void equal_numbers_of_others_do_not_meet(void **state)
 	m.req.guid = STAND_PEER;
 	stand_v4(path.dgid, 66);
 	memcpy(m.req.primary.local_gid, path.dgid, 16);
+	stand_source(&m, path.dgid);
 	stand_arrive_from(s, &path, &m);
 	assert_int_equal(s->events, 2);
 	assert_int_equal(old->state, VB_CM_ESTABLISHED);

@@ -69,6 +69,22 @@ static void env_free(struct vb_cm *cm, struct vb_cm_conn *conn)
 	memset(conn, 0x5a, sizeof(*conn));
 }
 
+static void env_publish(struct vb_cm *cm, struct vb_cm_conn *conn)
+{
+	struct stand *s = cm->owner;
+
+	assert_int_equal(conn->place, 0);
+	conn->place = ++s->published;
+}
+
+static void env_withdraw(struct vb_cm *cm, struct vb_cm_conn *conn)
+{
+	struct stand *s = cm->owner;
+
+	assert_int_not_equal(conn->place, 0);
+	s->published--;
+}
+
 static uint32_t env_random(struct vb_cm *cm)
 {
 	return stand_of(cm)->random = stand_of(cm)->random * 1664525u + 1013904223u;
@@ -88,6 +104,8 @@ static void env_drop(struct vb_cm *cm, enum vb_reason reason, const struct vb_cm
 static const struct vb_cm_env env = {
 	.send = env_send,
 	.event = env_event,
+	.publish = env_publish,
+	.withdraw = env_withdraw,
 	.conn_alloc = env_alloc,
 	.conn_free = env_free,
 	.random = env_random,
@@ -171,6 +189,15 @@ static void put_addresses(const struct stand *s, struct vb_cm_message *m)
 	memcpy(address.source, s->path.dgid, 16);
 	memcpy(address.destination, s->path.sgid, 16);
 	vb_cm_address_encode(&address, m->private_data);
+}
+
+void stand_source(struct vb_cm_message *request, const uint8_t gid[16])
+{
+	struct vb_cm_address address;
+
+	assert_true(vb_cm_address_decode(request->private_data, &address));
+	memcpy(address.source, gid, sizeof(address.source));
+	vb_cm_address_encode(&address, request->private_data);
 }
 
 struct vb_cm_message stand_req(struct stand *s)

@@ -49,6 +49,7 @@ struct stand {
 	struct vb_cm_conn conns[STAND_CONNS];
 	bool used[STAND_CONNS];
 	unsigned int live, most;
+	unsigned int published;
 	unsigned int allowed; /* connections that there is memory for */
 	bool refuse;          /* answer of event() to requests */
 	uint32_t random;
@@ -72,6 +73,8 @@ void stand_v6(uint8_t gid[16], uint8_t last);
 /* The peer sends. */
 struct vb_cm_message stand_req(struct stand *s);
 struct vb_cm_message stand_sidr_req(struct stand *s);
+/* The sender that the private data of the request name. */
+void stand_source(struct vb_cm_message *request, const uint8_t gid[16]);
 /* A message that answers, or follows, in the name of the connection's peer. */
 struct vb_cm_message stand_message(const struct stand *s, const struct vb_cm_conn *conn,
 				   uint16_t attribute);
