@@ -2,12 +2,14 @@
 """The rows: what is measured of the library, what stands beside it, and the goals."""
 
 from kit.row import Goal, Row
+from sources.connections import Cmtime, Connections, Sockets
 from sources.floor import Copy, Ring, Udp, Wake
 from sources.iperf import Iperf
 from sources.libfabric import Pingpong
 from sources.openmpi import OpenMpi
 from sources.own import Idle, Mapped, Threads
 from sources.perftest import Between, Sweep, Within
+from sources.rsockets import Rstream, RstreamTcp
 from sources.ucx import OverVerbs, Shm, Tcp
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -21,6 +23,8 @@ within, between, sweep = Within(ring), Between(ring), Sweep(ring)
 mapped, idle, threads = Mapped(), Idle(), Threads()
 shm, tcp, over = Shm(), Tcp(), OverVerbs()
 mpi, libfabric, iperf = OpenMpi(), Pingpong(), Iperf()
+connections, sockets, cmtime = Connections(), Sockets(), Cmtime()
+rstream, rstream_tcp = Rstream(), RstreamTcp()
 
 LINE = ring.figure("line")
 # Those whose ratio to a cache line's trip is recorded (floor_ratios.json).
@@ -109,6 +113,23 @@ def between_hosts():
                       [Goal(0.9, write, of="our WRITE")])
 
 
+def connecting():
+    yield Row("connect to established, one by one", connections.figure("connect"),
+              [Goal(3.0, sockets.figure("connect"), of="TCP connect and accept")])
+    yield Row("from rdma_create_id to established", connections.figure("whole"), [], [sockets.figure("whole")])
+    yield Row("1000 connections by cmtime", cmtime.figure("connected", 1000), [Goal(1000.0)])
+    yield Row("1000 connections at once", connections.figure("together", 1000), [Goal(1000.0)], [sockets.figure("together", 1000)])
+    for count in (1000, 5000):
+        yield Row(f"memory of a connection without its queue pair, of {count}", connections.figure("memory", count), [Goal(16384.0)])
+
+
+def streams():
+    yield Row("rstream latency, 64 B", rstream.figure("lat", 64),
+              [Goal(1.0, rstream_tcp.figure("lat", 64), of="TCP"), Goal(1.3, within.figure("send_lat", 64), of="our SEND")])
+    yield Row("rstream bandwidth, 1 MiB", rstream.figure("bw", MIB),
+              [Goal(1.0, rstream_tcp.figure("bw", MIB), iperf.figure("loopback"), of="best of TCP, iperf3")])
+
+
 def others():
     yield Row("two threads, a domain each", threads.figure("threads", 2, "each"),
               [Goal(1.8, threads.figure("threads", 1, "each"), of="one thread")], [threads.figure("threads", 2, "none")])
@@ -135,4 +156,4 @@ def curves():
 
 def groups():
     """The rows, in groups that are measured together."""
-    return [list(group()) for group in (latency, over_verbs, rates, bandwidth, between_hosts, others)]
+    return [list(group()) for group in (latency, over_verbs, rates, bandwidth, between_hosts, connecting, streams, others)]

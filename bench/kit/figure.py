@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Figures: what is measured. A source (bench/sources) measures figures; rows (bench/rows.py) hold them against each other."""
 
-LOWER = {"us", "ns", "wakeups", "ms"}  # units of which less is better
+LOWER = {"us", "ns", "wakeups", "ms", "bytes"}  # units of which less is better
 
 
 class Figure:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""iperf3, unmodified: what TCP carries between the two hosts."""
+"""iperf3, unmodified: what TCP carries between the two hosts, and within one."""
 
 import json
 
@@ -16,16 +16,18 @@ def received(text):
 
 
 class Iperf(Source):
-    """Specs: ("TCP", MTU of the interface)."""
+    """Specs: ("TCP", MTU of the interface); ("loopback",)."""
 
     name = "iperf3"
-    units = {"TCP": "GB/s"}
+    units = {"TCP": "GB/s", "loopback": "GB/s"}
 
     def run(self, session, library, specs):
         session.need("iperf3")
         found = {}
         for spec in specs:
-            session.set_mtu(spec[1])
-            client = ["iperf3", "-t", "1", "-O", "0.2", "-J", "-c", hosts.IPV4[0]]
-            found[spec] = received(session.pair(["iperf3", "-s", "-1"], far=True, client=client)[1])
+            far = spec[0] == "TCP"
+            if far:
+                session.set_mtu(spec[1])
+            client = ["iperf3", "-t", "1", "-O", "0.2", "-J", "-c", hosts.IPV4[0] if far else "127.0.0.1"]
+            found[spec] = received(session.pair(["iperf3", "-s", "-1"], far=far, client=client)[1])
         return found

@@ -18,7 +18,7 @@ from kit import chart, floor_check, report, result, rounds, spread  # noqa: E402
 from kit.figure import Source  # noqa: E402
 from kit.row import Goal, Row  # noqa: E402
 from kit.session import Failure  # noqa: E402
-from sources import iperf, libfabric, openmpi, own, perftest, ucx  # noqa: E402
+from sources import connections, iperf, libfabric, openmpi, own, perftest, rsockets, ucx  # noqa: E402
 
 LATENCY = """---------------------------------------------------------------------------------------
  #bytes #iterations    t_min[cycles]    t_max[cycles]  t_typical[cycles]    t_avg[cycles]    t_stdev[cycles]   99% percentile[cycles]
@@ -85,6 +85,31 @@ def reads_the_others():
     same(iperf.received('{"end": {"sum_received": {"bits_per_second": 16e9}}}'), 2.0)
     assert fails(iperf.received, '{"error": "unable to connect"}')
     assert fails(iperf.received, "iperf3: error")
+
+
+CMTIME = """resolving route
+step              total ms     max ms     min us  us / conn
+create id    :      116.21      18.10      41.00     116.21
+resolve addr :      132.44      14.45      75.00     132.45
+resolve route:       27.71       3.41      19.00      27.71
+create qp    :        6.40       0.25       3.00       6.40
+connect      :      124.83     118.75   20644.00     124.83
+disconnect   :       19.47       7.34    1873.00      19.47
+"""
+RSTREAM = """name      bytes   xfers   iters   total       time     Gb/sec    usec/xfer
+custom    64      1       20k     2.4m        0.03s      0.76       0.68
+"""
+
+
+def reads_connections():
+    same(round(connections.all_steps(CMTIME), 2), 407.59)
+    assert fails(connections.all_steps, CMTIME.split("connect")[0])
+    same(connections.said("connect 50.65 us\nwhole 60.5 us\n", "whole"), 60.5)
+    assert fails(connections.said, "connect 50.65 us\n", "kept")
+    same(rsockets.column(RSTREAM, rsockets.US), 0.68)
+    same(rsockets.column(RSTREAM, rsockets.GBITS), 0.76)
+    for text in ("", RSTREAM.splitlines()[0], "rconnect: Connection refused"):
+        assert fails(rsockets.column, text, rsockets.US)
 
 
 def brute_chance(a, b):
@@ -214,7 +239,7 @@ def charts_are_well_formed():
     assert placed["b"] - placed["a"] >= 12 and placed["c"] == 100
 
 
-CASES = [reads_perftest, refuses_perftest_without_figures, reads_ucx, reads_the_others, rank_test_is_exact, verdicts_are_sound,
+CASES = [reads_perftest, refuses_perftest_without_figures, reads_ucx, reads_the_others, reads_connections, rank_test_is_exact, verdicts_are_sound,
          ratios_divide_drift_out, goals_are_judged, floors_that_are_off_are_told, failures_are_rows, rows_are_whole,
          charts_are_well_formed]
 
