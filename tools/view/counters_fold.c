@@ -64,20 +64,20 @@ static int add_block(struct sums *s, const struct vb_counter_block *from)
 	return 0;
 }
 
-/* Adds a whole file. `names`: also the names behind the blocks. */
+/* Adds a whole file. @head: what it says of itself; nothing where it is no such file. */
 static int add_file(struct sums *s, int fd, struct vb_counter_head *head)
 {
+	const struct vb_counter_head nothing = {0};
+	struct vb_counter_head found;
 	char bytes[VB_COUNTER_BLOCK];
 	int err = 0;
 
-	memset(head, 0, sizeof(*head));
-	if (pread(fd, head, sizeof(*head), 0) != sizeof(*head) || head->magic != VB_COUNTER_MAGIC ||
-	    head->version != VB_COUNTER_VERSION || head->blocks > VB_COUNTER_BLOCKS_MOST ||
-	    head->names > VB_COUNTER_NAMES) {
-		memset(head, 0, sizeof(*head));
-		return 0;
-	}
-	for (uint32_t i = 0; i < head->blocks && !err; i++) {
+	if (pread(fd, &found, sizeof(found), 0) != sizeof(found) ||
+	    found.magic != VB_COUNTER_MAGIC || found.version != VB_COUNTER_VERSION ||
+	    found.blocks > VB_COUNTER_BLOCKS_MOST || found.names > VB_COUNTER_NAMES)
+		found = nothing;
+	*head = found;
+	for (uint32_t i = 0; i < found.blocks && !err; i++) {
 		if (pread(fd, bytes, sizeof(bytes), (off_t)(i + 1) * VB_COUNTER_BLOCK) !=
 		    sizeof(bytes))
 			break;
