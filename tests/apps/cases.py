@@ -74,7 +74,7 @@ def pingpongs(device):
 
 def variants(tool, sweep, brief):
     """(name, options, sizes that must appear) of one perftest program. `-n` is small: this is no benchmark. Each size that is reported
-    costs 0.2 s of the processor on one side or both, which perftest spends measuring the clock. So where `sweep` names the kind (lat,
+    costs 0.2 s of the processor on one side or both, which perftest spends measuring the clock, if it has the true one (quick_clock.c). So where `sweep` names the kind (lat,
     bw), the bandwidth programs run with every size (-a), which have messages in flight, and the latency programs with the smallest and the
     largest. brief: only plain and -e."""
     verb, kind = tool.split("_")[1:]

@@ -76,7 +76,7 @@ class Programs:
         return ORDINARY_CELLS if self.tests.args.ordinary else CELLS
 
     def sweeps(self):
-        """Every size from 2 bytes to 8 MiB. Each size costs perftest a third of a second of measuring the clock."""
+        """Every size from 2 bytes to 8 MiB."""
         for number, verb in enumerate(("send", "write", "read")):
             name = f"ib_{verb}_bw -a"
             argv = [f"ib_{verb}_bw", "-d", hosts.DEVICE, "-F", "-a", "-n", "5"]

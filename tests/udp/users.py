@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 
 import hosts
+from pairs import QUICK_CLOCK
 
 ORDINARY = 65532
 PROGRAMS = ("mcast", "reply", "xrc", "memory", "dm", "reused", "strays", "join")  # built ones that the cases start
@@ -29,6 +30,9 @@ def run_as_ordinary(driver, args, programs=PROGRAMS, folders=("apps", "udp")):
                 shutil.copy(os.path.join(args.lib, name), lib, follow_symlinks=False)
         built = [word for name in programs
                  for word in (f"--{name}", shutil.copy(getattr(args, name), place))]
+        env = {key: value for key, value in os.environ.items() if key != hosts.MARK}
+        if QUICK_CLOCK in env:
+            env[QUICK_CLOCK] = shutil.copy(env[QUICK_CLOCK], place)
         os.chmod(place, 0o755)
         for top, dirs, files in os.walk(place):
             for name in dirs + files:
@@ -40,7 +44,6 @@ def run_as_ordinary(driver, args, programs=PROGRAMS, folders=("apps", "udp")):
                 "--ordinary", "--shares", str(args.shares)]
         argv += ["--only", args.only] if args.only else []
         argv += [f"--{name}" for name in ("all", "brief", "debug") if getattr(args, name, False)]
-        env = {key: value for key, value in os.environ.items() if key != hosts.MARK}
         driver = subprocess.Popen(argv, env=env, cwd=place)
         try:
             return driver.wait()
