@@ -90,10 +90,13 @@ void spin_once(unsigned int *turns)
 		cpu_relax();
 }
 
-void wait_once(uint64_t begun)
+bool wait_once(uint64_t begun)
 {
-	if (now_us() - begun < 2000)
-		sched_yield();
-	else
+	bool sleeps = now_us() - begun >= 2000;
+
+	if (sleeps)
 		usleep(100);
+	else
+		sched_yield();
+	return sleeps;
 }

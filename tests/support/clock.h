@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_CLOCK_H
 #define TESTS_SUPPORT_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Ends the process with status 1 and a message after this many seconds (0: never). */
@@ -19,8 +20,8 @@ void sleep_ms(unsigned int ms);
 void spin_once(unsigned int *turns);
 /*
  * One turn of a wait for what may take long, such as a time-out: yields for the first 2 ms since
- * @begun (now_us()), then sleeps 0.1 ms a turn, which leaves the processor to other tests.
+ * @begun (now_us()), then sleeps 0.1 ms a turn, which leaves the processor to other tests. Did it sleep?
  */
-void wait_once(uint64_t begun);
+bool wait_once(uint64_t begun);
 
 #endif
