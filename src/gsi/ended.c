@@ -40,7 +40,10 @@ static struct {
 	struct word *words;
 } ended;
 
-/* A process has one GSI number. Of what a peer says of itself, only what it has proven counts. */
+/*
+ * A process has one GSI number. Of what a peer says of itself, only what it has proven counts. One
+ * that lives and was rejected has ended for this process; its connections to others go on.
+ */
 static void peer_gone(struct vb_peer *peer)
 {
 	uint32_t block[VB_MAX_BLOCKS];
@@ -53,7 +56,7 @@ static void peer_gone(struct vb_peer *peer)
 		    !vb_gsi_is_number(peer, block[i] << VB_QPN_BLOCK_BITS))
 			continue;
 		ended.block[block[i] / 64] |= bit;
-		if (!vb_peer_is_stranger(peer))
+		if (!vb_peer_is_stranger(peer) && vb_peer_has_ended(peer))
 			ended.ours[block[i] / 64] |= bit;
 		ended.any = true;
 		vb_gsi_watch_soon();

@@ -29,6 +29,9 @@ bool vb_peer_is_self(const struct vb_peer *peer);
  */
 bool vb_peer_alive(const struct vb_peer *peer);
 
+/* Of a peer that counts as dead: its process has ended, and was not merely rejected. */
+bool vb_peer_has_ended(const struct vb_peer *peer);
+
 /*
  * The peer's blocks of queue pair numbers, also after its end; of a watched peer those that it has
  * proven. Returns how many there are, VB_MAX_BLOCKS at most.

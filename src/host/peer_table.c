@@ -33,6 +33,11 @@ bool vb_peer_owns(const struct vb_peer *peer, uint32_t block)
 	return vb_peer_has_proven(peer, block);
 }
 
+bool vb_peer_has_ended(const struct vb_peer *peer)
+{
+	return !vb_alive_word_held(peer->page);
+}
+
 uint32_t vb_peer_blocks(const struct vb_peer *peer, uint32_t block[VB_MAX_BLOCKS])
 {
 	uint32_t n = __atomic_load_n(&peer->page->header.num_blocks, __ATOMIC_ACQUIRE), count = 0;

@@ -87,14 +87,17 @@ static int serve(int sock, void *unused)
 	while (!rdma_get_cm_event(channel, &event)) {
 		struct rdma_cm_id *id = event->id;
 		const enum rdma_cm_event_type type = event->event;
+		bool gone = false;
 
 		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			atomic_fetch_add(server_ids, 1);
 			make_qp(id);
-			(void)rdma_accept(id, &param);
+			gone = rdma_accept(id, &param);
 		}
 		CHECK_ZERO(rdma_ack_cm_event(event));
-		if (type == RDMA_CM_EVENT_CONNECT_REQUEST || type == RDMA_CM_EVENT_ESTABLISHED)
+		/* Who is gone before it is answered sends nothing more. */
+		if (!gone &&
+		    (type == RDMA_CM_EVENT_CONNECT_REQUEST || type == RDMA_CM_EVENT_ESTABLISHED))
 			continue;
 		rdma_destroy_qp(id);
 		CHECK_ZERO(rdma_destroy_id(id));
