@@ -1,78 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * sim-cm --seeds A..B | --seed N [--trace]: runs seeds, stops at the first that fails, and says how to
- * see it again.
- */
+/* sim-cm: runs seeds of the connection manager's simulator (sim/seeds.h). */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "sim/seeds.h"
 #include "world.h"
 
-static int usage(void)
+static void choose(void *world, uint64_t seed)
 {
-	fputs("usage: sim-cm --seeds A..B | --seeds N | --seed N [--trace]\n", stderr);
-	return 2;
+	plan_choose(world, seed);
 }
 
-static bool run_one(struct world *w, uint64_t seed, bool trace)
+static void describe(void *world, char *text, size_t size)
 {
-	char text[500];
-	bool good;
+	plan_describe(world, text, (unsigned int)size);
+}
 
-	if (trace) {
-		plan_choose(w, seed);
-		plan_describe(w, text, sizeof(text));
-		puts(text);
-	}
-	good = world_run(w, seed, trace);
-	if (!good) {
-		plan_describe(w, text, sizeof(text));
-		printf("%s\nseed %llu FAILED at %llu ns: %s\nsee it again with: sim-cm --seed %llu --trace\n",
-		       text, (unsigned long long)seed, (unsigned long long)w->now, w->fault,
-		       (unsigned long long)seed);
-	}
-	return good;
+static bool run(void *world, uint64_t seed, bool trace)
+{
+	return world_run(world, seed, trace);
+}
+
+static void fault(void *world, uint64_t *at_ns, const char **text)
+{
+	const struct world *w = world;
+
+	*at_ns = w->now;
+	*text = w->fault;
+}
+
+static void praise(void *world, unsigned long long seeds)
+{
+	const struct world *w = world;
+
+	printf("%llu seeds, %lu messages delivered, %lu lost, %lu connections: every event as the oracle says\n",
+	       seeds, w->delivered, w->lost, w->established);
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t first = 1;
-	uint64_t last = 0;
-	bool trace = false;
-	bool good = true;
-	struct world *w;
+	struct world *w = world_create();
+	const struct seeds_of what = {"sim-cm", w, choose, describe, run, fault, praise};
+	int status = seeds_main(argc, argv, &what);
 
-	for (int i = 1; i < argc; i++) {
-		char *rest = NULL;
-
-		if (!strcmp(argv[i], "--trace")) {
-			trace = true;
-		} else if (!strcmp(argv[i], "--seeds") && i + 1 < argc) {
-			last = strtoull(argv[++i], &rest, 0);
-			if (!strncmp(rest, "..", 2)) {
-				first = last;
-				last = strtoull(rest + 2, NULL, 0);
-			}
-		} else if (!strcmp(argv[i], "--seed") && i + 1 < argc) {
-			first = last = strtoull(argv[++i], NULL, 0);
-		} else {
-			return usage();
-		}
-	}
-	if (last < first)
-		return usage();
-	w = world_create();
-	if (!w) {
-		fputs("sim-cm: no memory\n", stderr);
-		return 2;
-	}
-	for (uint64_t seed = first; seed <= last && good; seed++)
-		good = run_one(w, seed, trace);
-	if (good)
-		printf("%llu seeds, %lu messages delivered, %lu lost, %lu connections: every event as the oracle says\n",
-		       (unsigned long long)(last - first + 1), w->delivered, w->lost,
-		       w->established);
-	world_destroy(w);
-	return good ? 0 : 1;
+	if (w)
+		world_destroy(w);
+	return status;
 }

@@ -5,7 +5,9 @@
 #include "world.h"
 
 /* Ids of a life. Few, so that they are used again soon. */
-#define ID_BITS 9u
+#define ID_BITS    9u
+/* All packets of a node have arrived by then. */
+#define DRAINED_NS (2 * SIM_SECOND)
 
 static void env_send(struct vb_cm *cm, const struct vb_cm_path *path,
 		     const uint8_t mad[VB_MAD_BYTES])
@@ -78,7 +80,7 @@ void node_start(struct sim_node *n)
 {
 	unsigned int block = n->world->config.same_block ? 0 : n->life;
 	const struct vb_cm_setup setup = {
-		.id_base = (n->number + 1) << 24 | block << ID_BITS,
+		.id_base = n->id_base = (n->number + 1) << 24 | block << ID_BITS,
 		.id_bits = ID_BITS,
 		.owner = n,
 	};
@@ -152,8 +154,30 @@ void node_crash(struct sim_node *n)
 			w->conn[i] = NULL;
 	}
 	oracle_crash(&w->oracle, n->number);
+	n->ended_base = n->id_base;
+	if (w->config.neighbours)
+		world_schedule(w, SIM_ENDED, DRAINED_NS, n->number, 0);
 	/* A block of ids and its queue pairs rest before they are used again. */
 	world_schedule(w, SIM_RESTART,
 		       (w->config.same_block ? 110 * SIM_SECOND : 0) + sim_time(w, 5 * SIM_SECOND),
 		       n->number, 0);
+}
+
+static bool is_near(const uint8_t gid[16])
+{
+	(void)gid;
+	return true;
+}
+
+void node_ended(struct sim_node *n)
+{
+	struct world *w = n->world;
+
+	world_trace(w, "%c  is known to have ended", 'A' + (int)n->number);
+	w->oracle.ended = true;
+	for (unsigned int i = 0; i < w->config.nodes; i++) {
+		if (i != n->number && w->node[i].up)
+			vb_cm_peer_ended(&w->node[i].cm, n->ended_base, ID_BITS, is_near, w->now);
+	}
+	oracle_ended(&w->oracle, n->number);
 }

@@ -149,6 +149,20 @@ void oracle_crash(struct oracle *o, unsigned int node)
 	}
 }
 
+void oracle_ended(struct oracle *o, unsigned int node)
+{
+	for (uint32_t i = 0; i < o->ends; i++) {
+		const struct oracle_end *e = &o->end[i];
+		const struct oracle_end *peer = e->peer == ORACLE_NONE ? NULL : &o->end[e->peer];
+
+		if (e->died || e->released || e->phase != ORACLE_UP || !peer)
+			continue;
+		if (peer->node == node && peer->died && e->node != node)
+			fault(o, i,
+			      "established, although its peer's process is known to have ended");
+	}
+}
+
 void oracle_absent(struct oracle *o, unsigned int node)
 {
 	o->absent[node] = o->now;
@@ -305,8 +319,8 @@ static bool nobody_listened(const struct oracle *o, const struct oracle_end *e)
 static bool rejection_explained(const struct oracle *o, const struct oracle_end *e, int status)
 {
 	switch (status) {
-	case REJ_CONSUMER:
-		return other_did(o, e, did_refuse);
+	case REJ_CONSUMER: /* who has ended has refused what it had not established */
+		return other_did(o, e, did_refuse) || (o->ended && crashed(o, e));
 	case REJ_TIMEOUT: /* a new life may have the same id */
 		return other_did(o, e, did_give_up) || crashed(o, e);
 	case REJ_NO_ID: /* REP has come to nobody */

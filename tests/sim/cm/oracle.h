@@ -77,6 +77,7 @@ struct oracle {
 	uint64_t now;
 	bool heavy;            /* so much is lost that tries may run out */
 	bool lossless;         /* nothing is lost */
+	bool ended;            /* a node was said to have ended */
 	unsigned int lives[3]; /* of the nodes */
 	uint64_t absent[3];    /* when the node did not listen for some seconds, lately */
 	struct oracle_attempt attempt[ORACLE_ATTEMPTS];
@@ -97,6 +98,8 @@ void oracle_disconnect(struct oracle *o, uint32_t end);
 void oracle_notify(struct oracle *o, uint32_t end);
 void oracle_release(struct oracle *o, uint32_t end);
 void oracle_crash(struct oracle *o, unsigned int node);
+/* The other nodes know that the node has crashed: nobody is connected with its old life any more. */
+void oracle_ended(struct oracle *o, unsigned int node);
 /* The node does not listen for a few seconds. */
 void oracle_absent(struct oracle *o, unsigned int node);
 

@@ -28,6 +28,7 @@ void plan_choose(struct world *w, uint64_t seed)
 		c->jitter_ns = sim_random(w) % (200 * SIM_MS);
 	}
 	c->same_block = sim_chance(w, 500);
+	c->neighbours = seed % 3 == 0;
 	c->releases = sim_chance(w, 500) ? 0 : sim_below(w, 300);
 	c->silences = sim_chance(w, 500) ? 0 : sim_below(w, 100);
 	c->rejects = sim_chance(w, 300) ? 0 : sim_below(w, 400);
@@ -70,10 +71,10 @@ void plan_describe(const struct world *w, char *text, unsigned int size)
 	snprintf(
 		text, size,
 		"seed %llu: %u nodes, %u attempts, loss %u twice %u late %u strange %u of 1000%s, "
-		"delay %llu+%llu us, backlog %d, %u crashes%s, %u pauses, releases %u silences %u rejects %u",
+		"delay %llu+%llu us, backlog %d, %u crashes%s%s, %u pauses, releases %u silences %u rejects %u",
 		(unsigned long long)c->seed, c->nodes, c->attempts, c->loss, c->twice, c->late,
 		c->strange, c->heavy ? " (heavy)" : "", (unsigned long long)c->delay_ns / 1000,
 		(unsigned long long)c->jitter_ns / 1000, c->backlog, c->crashes,
-		c->same_block ? " in the same block" : "", c->pauses, c->releases, c->silences,
-		c->rejects);
+		c->same_block ? " in the same block" : "", c->neighbours ? " of neighbours" : "",
+		c->pauses, c->releases, c->silences, c->rejects);
 }

@@ -120,6 +120,9 @@ static void happen(struct world *w, const struct sim_event *event)
 	case SIM_UNLISTEN:
 		node_unlisten(&w->node[event->index]);
 		break;
+	case SIM_ENDED:
+		node_ended(&w->node[event->index]);
+		break;
 	}
 }
 

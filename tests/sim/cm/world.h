@@ -37,6 +37,7 @@ struct sim_config {
 	int backlog;
 	unsigned int crashes;
 	unsigned int pauses; /* in which a node does not listen */
+	bool neighbours; /* the nodes are processes of one host, and are told of each other's ends */
 	bool same_block; /* a node that starts again has the ids and queue pairs of its life before */
 	unsigned int releases, silences, rejects; /* of 1000 decisions of programs */
 };
@@ -49,6 +50,7 @@ enum sim_event_kind {
 	SIM_RESTART,
 	SIM_LISTEN,
 	SIM_UNLISTEN,
+	SIM_ENDED, /* the others hear that a node's life has ended */
 };
 
 /* What a program does with an end. */
@@ -83,6 +85,7 @@ struct sim_node {
 	struct world *world;
 	unsigned int number;
 	unsigned int life;
+	uint32_t id_base, ended_base; /* of this life's ids, and of those of the last that ended */
 	bool up, listening;
 	uint32_t next_qpn;
 	struct vb_cm_listener listener, datagrams;
@@ -136,6 +139,8 @@ void node_start(struct sim_node *n);
 void node_listen(struct sim_node *n);
 void node_unlisten(struct sim_node *n);
 void node_crash(struct sim_node *n);
+/* All nodes but this one are told that it has ended. */
+void node_ended(struct sim_node *n);
 
 /* program.c: what programs do */
 void program_connect(struct world *w, unsigned int attempt);
