@@ -2,7 +2,8 @@
 /*
  * The side that accepted listens at the same address, tells the other one so by four bytes of zero
  * on the TCP connection, and accepts. Only one process of the host does this at a time, because all
- * listen at one port: a named semaphore.
+ * listen at one port. Who has bound a name of unix sockets has the turn. The name goes with its
+ * process, and leaves nothing behind.
  */
 #include "fork.h"
 
@@ -11,9 +12,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <semaphore.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,7 +25,7 @@
 #include "open.h"
 #include "real.h"
 
-enum { PATIENCE_S = 10 };
+enum { PATIENCE_S = 10, NAP_NS = 1000000 };
 
 static bool wait_readable(int fd)
 {
@@ -82,19 +85,31 @@ static void change_active(int fd)
 		put_in_place(fd, behind);
 }
 
-/* A process that died with the semaphore holds nobody up for ever. */
-static sem_t *take_turn(void)
+/* A descriptor that has the name. -1: another one keeps it too long, and is not waited for. */
+static int take_turn(void)
 {
-	sem_t *sem = sem_open("/rsocket_fork", O_CREAT | O_RDWR, 0660, 1);
-	struct timespec end;
+	const struct timespec nap = {.tv_nsec = NAP_NS};
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1,
+			      "verbatim/rsocket_fork/%u", geteuid());
+	socklen_t size =
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) + (socklen_t)length;
+	int fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct timespec now, end;
 
-	if (sem == SEM_FAILED)
-		return NULL;
-	clock_gettime(CLOCK_REALTIME, &end);
+	if (fd < 0)
+		return -1;
+	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += PATIENCE_S;
-	while (sem_timedwait(sem, &end) && errno == EINTR)
-		;
-	return sem;
+	while (syscall(SYS_bind, fd, &name, size)) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if (errno != EADDRINUSE || now.tv_sec > end.tv_sec) {
+			syscall(SYS_close, fd);
+			return -1;
+		}
+		syscall(SYS_nanosleep, &nap, NULL);
+	}
+	return fd;
 }
 
 static int accept_one(int listener)
@@ -110,8 +125,7 @@ static void change_passive(int fd)
 	struct sockaddr_storage own;
 	socklen_t length = sizeof(own);
 	uint32_t message = 0;
-	int listener, behind = -1, on = 1;
-	sem_t *sem;
+	int listener, turn, behind = -1, on = 1;
 
 	if (syscall(SYS_getsockname, fd, &own, &length))
 		return;
@@ -119,16 +133,14 @@ static void change_passive(int fd)
 	if (listener < 0)
 		return;
 	rsetsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	sem = take_turn();
+	turn = take_turn();
 	if (!rbind(listener, (struct sockaddr *)&own, length) && !rlisten(listener, 1) &&
 	    syscall(SYS_sendto, fd, &message, sizeof(message), MSG_NOSIGNAL, NULL, 0) ==
 		    sizeof(message))
 		behind = accept_one(listener);
 	rclose(listener);
-	if (sem) {
-		sem_post(sem);
-		sem_close(sem);
-	}
+	if (turn >= 0)
+		syscall(SYS_close, turn);
 	if (behind >= 0)
 		put_in_place(fd, behind);
 }

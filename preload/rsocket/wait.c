@@ -13,6 +13,7 @@
 
 #include "open.h"
 #include "real.h"
+#include "rsocket/select_sets.h"
 
 enum { FEW = 64 };
 
@@ -108,83 +109,43 @@ HOOK(int, __ppoll_chk,
 	return poll_masked(fds, count, milliseconds(timeout), mask);
 }
 
-static short asked(int fd, const fd_set *reads, const fd_set *writes, const fd_set *others)
-{
-	short events = 0;
-
-	if (reads && FD_ISSET(fd, reads))
-		events |= POLLIN;
-	if (writes && FD_ISSET(fd, writes))
-		events |= POLLOUT;
-	if (others && FD_ISSET(fd, others))
-		events |= POLLPRI;
-	return events;
-}
-
-static int leave(fd_set *set, const struct pollfd *fd, short asked_for, short ready)
-{
-	if (!set || !(fd->events & asked_for))
-		return 0;
-	if (fd->revents & ready)
-		return 1;
-	FD_CLR(fd->fd, set);
-	return 0;
-}
-
 /* The descriptors of the sets; none if no socket of ours is among them. */
-static nfds_t collect(struct pollfd *fds, int count, const fd_set *reads, const fd_set *writes,
-		      const fd_set *others)
+static nfds_t collect(const struct vb_select_sets *sets, int count, struct pollfd fds[FD_SETSIZE])
 {
-	bool ours = false;
-	nfds_t n = 0;
+	nfds_t n = vb_select_collect(sets, count < FD_SETSIZE ? count : FD_SETSIZE, fds);
 
-	if (count > FD_SETSIZE)
-		count = FD_SETSIZE;
-	for (int fd = 0; fd < count; fd++) {
-		short events = asked(fd, reads, writes, others);
-
-		if (!events)
-			continue;
-		fds[n++] = (struct pollfd){.fd = fd, .events = events};
-		ours |= open_get(fd).kind == FD_RSOCKET;
-	}
-	return ours ? n : 0;
+	return has_ours(fds, n) ? n : 0;
 }
 
-static int select_ours(struct pollfd *fds, nfds_t count, fd_set *reads, fd_set *writes,
-		       fd_set *others, int timeout, const sigset_t *mask)
+static int select_ours(const struct vb_select_sets *sets, struct pollfd *fds, nfds_t count,
+		       int timeout, const sigset_t *mask)
 {
-	int bits = 0;
+	int bits;
 
 	if (poll_masked(fds, count, timeout, mask) < 0)
 		return -1;
-	for (nfds_t i = 0; i < count; i++) {
-		if (fds[i].revents & POLLNVAL) {
-			errno = EBADF;
-			return -1;
-		}
-		bits += leave(reads, &fds[i], POLLIN, POLLIN | POLLHUP | POLLERR);
-		bits += leave(writes, &fds[i], POLLOUT, POLLOUT | POLLERR);
-		bits += leave(others, &fds[i], POLLPRI, POLLPRI);
-	}
+	bits = vb_select_result(sets, fds, count);
+	if (bits < 0)
+		errno = EBADF;
 	return bits;
 }
 
 HOOK(int, select,
      (int count, fd_set *reads, fd_set *writes, fd_set *others, struct timeval *timeout))
 {
+	const struct vb_select_sets sets = {reads, writes, others};
 	struct pollfd fds[FD_SETSIZE];
-	nfds_t n = collect(fds, count, reads, writes, others);
+	nfds_t n = collect(&sets, count, fds);
 	struct timespec t, start, now;
 	int result;
 
 	if (!n)
 		return REAL(select)(count, reads, writes, others, timeout);
 	if (!timeout)
-		return select_ours(fds, n, reads, writes, others, -1, NULL);
+		return select_ours(&sets, fds, n, -1, NULL);
 	t = (struct timespec){timeout->tv_sec, timeout->tv_usec * 1000};
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	result = select_ours(fds, n, reads, writes, others, milliseconds(&t), NULL);
+	result = select_ours(&sets, fds, n, milliseconds(&t), NULL);
 	/* Linux tells how much of the time is left. */
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	t.tv_sec -= now.tv_sec - start.tv_sec;
@@ -203,10 +164,11 @@ HOOK(int, pselect,
      (int count, fd_set *reads, fd_set *writes, fd_set *others, const struct timespec *timeout,
       const sigset_t *mask))
 {
+	const struct vb_select_sets sets = {reads, writes, others};
 	struct pollfd fds[FD_SETSIZE];
-	nfds_t n = collect(fds, count, reads, writes, others);
+	nfds_t n = collect(&sets, count, fds);
 
 	if (!n)
 		return REAL(pselect)(count, reads, writes, others, timeout, mask);
-	return select_ours(fds, n, reads, writes, others, milliseconds(timeout), mask);
+	return select_ours(&sets, fds, n, milliseconds(timeout), mask);
 }

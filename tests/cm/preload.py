@@ -39,6 +39,9 @@ def skip(reason):
     sys.exit(SKIP)
 
 
+SEMAPHORE = "/dev/shm/sem.rsocket_fork"  # rdma-core's library takes turns by it, and leaves it
+
+
 class TcpFirst(CmRunner):
     """For fork mode: the server listens by TCP, and by the connection manager for each connection once."""
 
@@ -103,6 +106,8 @@ class Preload:
             raise Failure(outputs[3])
 
     def nginx(self, where, fork=False):
+        if os.path.exists(SEMAPHORE):
+            os.unlink(SEMAPHORE)
         with self.runner(where, fork) as runner:
             source, copies = os.path.join(runner.dir, "file"), [os.path.join(runner.dir, f"copy{n}") for n in range(3)]
             with open(source, "wb") as handle:
@@ -121,6 +126,8 @@ class Preload:
             for output in outputs[1:]:
                 if "claimed queue pair numbers" not in output:
                     raise Failure(f"curl's connection was no rsocket\n{output}")
+            if fork and os.path.exists(SEMAPHORE):
+                raise Failure(f"{SEMAPHORE} is left behind")
 
     def rstream(self, where):
         self.serve(where, "rstream -T s -T v -b {host} -p {port} -S all -C 3 -I 1",
