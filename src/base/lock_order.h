@@ -20,6 +20,14 @@
 	X(NONE,          "a lock without a place in the order: not watched") \
 	X(CONSUME,       "a completion queue's iteration: held between two calls of the program") \
 	X(POST,          "a send queue's building: held between two calls of the program") \
+	X(RS_REPOLL,     "an instance of repoll_create(3)") \
+	X(RS_SOCKET,     "the connection of an rsocket") \
+	X(RS_BACKLOG,    "the connections that wait for raccept(3)") \
+	X(RS_SERVICE,    "the service thread of rsockets") \
+	X(RS_DATAGRAM,   "a datagram rsocket") \
+	X(RS_IN,         "the receiving side of an rsocket") \
+	X(RS_OUT,        "the sending side of an rsocket") \
+	X(RS_POLL,       "the completions of an rsocket") \
 	X(CM_OPEN,       "opening the connection manager") \
 	X(CM_CORE,       "the core of the connection manager") \
 	X(CM_IDS,        "the list of the connection manager's ids") \
@@ -64,6 +72,8 @@
 	X(SLAB,          "pages of small pieces of device memory") \
 	X(NODE,          "the node: peers, connections, channels, names, keys") \
 	X(ARENA,         "memory that peers map") \
+	X(RS_REPOLLS,    "the list of repoll_create(3)'s instances") \
+	X(RS_BELL,       "threads that sleep for rsockets") \
 	X(BELL,          "notes for which engine a doorbell rings") \
 	X(COMMONS_LEFT,  "shared tables that are being left") \
 	X(FORK_RANGES,   "memory that forked children do not get")

@@ -58,7 +58,7 @@ void vb_rs_backlog_close(struct vb_rsocket *rs, bool is_listener)
 	struct vb_rsocket *child;
 
 	if (is_listener) {
-		vb_mutex_take(&rs->backlog->mutex, VB_ORDER_NONE);
+		vb_mutex_take(&rs->backlog->mutex, VB_ORDER_RS_BACKLOG);
 		rs->backlog->open = false;
 		vb_mutex_release(&rs->backlog->mutex);
 		while ((child = vb_rs_backlog_pop(rs)))
@@ -72,7 +72,7 @@ void vb_rs_backlog_push(struct vb_rsocket *child)
 	struct vb_rs_backlog *b = child->backlog;
 
 	child->next = NULL;
-	vb_mutex_take(&b->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&b->mutex, VB_ORDER_RS_BACKLOG);
 	child->orphan = !b->open;
 	if (b->open) {
 		__atomic_store_n(b->last, child, __ATOMIC_RELEASE);
@@ -87,7 +87,7 @@ struct vb_rsocket *vb_rs_backlog_pop(struct vb_rsocket *listener)
 	struct vb_rs_backlog *b = listener->backlog;
 	struct vb_rsocket *child;
 
-	vb_mutex_take(&b->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&b->mutex, VB_ORDER_RS_BACKLOG);
 	child = b->first;
 	if (child) {
 		__atomic_store_n(&b->first, child->next, __ATOMIC_RELEASE);

@@ -15,7 +15,7 @@
 
 enum { HIGH = 512 };
 
-static struct vb_lock lock;
+static struct vb_lock lock = VB_LOCK_AT(VB_ORDER_RS_BELL);
 static struct vb_rs_bell *holders;
 static uint32_t holding; /* their number; read without the lock */
 static pthread_key_t key;
@@ -148,7 +148,7 @@ void vb_rs_bell_ring(void)
 
 void vb_rs_bell_forked(void)
 {
-	lock = (struct vb_lock){0};
+	lock = (struct vb_lock)VB_LOCK_AT(VB_ORDER_RS_BELL);
 	holders = NULL;
 	holding = 0;
 	generation++;

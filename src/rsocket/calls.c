@@ -111,19 +111,29 @@ static int bind_stream(struct vb_rsocket *rs, const struct sockaddr *addr, sockl
 	return 0;
 }
 
+typedef int with_address(struct vb_rsocket *rs, const struct sockaddr *addr, socklen_t length);
+
+/* With the mutex of the socket, by its type. *rs is in use afterwards, or NULL. */
+static int call_with_address(int socket, const struct sockaddr *addr, socklen_t length,
+			     with_address *stream, with_address *datagram, struct vb_rsocket **rs)
+{
+	int err = use(socket, rs);
+
+	if (err)
+		return err;
+	vb_mutex_take(&(*rs)->mutex, VB_ORDER_RS_SOCKET);
+	err = check_address(*rs, addr, length);
+	if (!err)
+		err = (*rs)->datagram ? datagram(*rs, addr, length) : stream(*rs, addr, length);
+	vb_mutex_release(&(*rs)->mutex);
+	return err;
+}
+
 VB_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct vb_rsocket *rs;
-	int err = use(socket, &rs);
+	int err = call_with_address(socket, addr, addrlen, bind_stream, vb_datagram_bind, &rs);
 
-	if (err)
-		return done(NULL, socket, err);
-	vb_mutex_take(&rs->mutex, VB_ORDER_NONE);
-	err = check_address(rs, addr, addrlen);
-	if (!err)
-		err = rs->datagram ? vb_datagram_bind(rs, addr, addrlen)
-				   : bind_stream(rs, addr, addrlen);
-	vb_mutex_release(&rs->mutex);
 	return done(rs, socket, err);
 }
 
@@ -151,7 +161,7 @@ VB_EXPORT int rlisten(int socket, int backlog)
 
 	if (err)
 		return done(NULL, socket, err);
-	vb_mutex_take(&rs->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&rs->mutex, VB_ORDER_RS_SOCKET);
 	err = rs->datagram ? -EOPNOTSUPP : listen_locked(rs, backlog);
 	vb_mutex_release(&rs->mutex);
 	return done(rs, socket, err);
@@ -237,7 +247,7 @@ static int connect_go_on(struct vb_rsocket *rs)
 		if (err)
 			return err;
 	}
-	vb_mutex_take(&rs->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&rs->mutex, VB_ORDER_RS_SOCKET);
 	err = vb_rs_service_add(rs);
 	vb_mutex_release(&rs->mutex);
 	if (err)
@@ -248,16 +258,9 @@ static int connect_go_on(struct vb_rsocket *rs)
 VB_EXPORT int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct vb_rsocket *rs;
-	int err = use(socket, &rs);
+	int err =
+		call_with_address(socket, addr, addrlen, connect_stream, vb_datagram_connect, &rs);
 
-	if (err)
-		return done(NULL, socket, err);
-	vb_mutex_take(&rs->mutex, VB_ORDER_NONE);
-	err = check_address(rs, addr, addrlen);
-	if (!err)
-		err = rs->datagram ? vb_datagram_connect(rs, addr, addrlen)
-				   : connect_stream(rs, addr, addrlen);
-	vb_mutex_release(&rs->mutex);
 	if (!err && !rs->datagram)
 		err = connect_go_on(rs);
 	return done(rs, socket, err);
@@ -326,7 +329,7 @@ VB_EXPORT int rclose(int socket)
 		return (int)vb_rs_answer(vb_rs_forget(socket) ? 0 : err);
 	if (!rs->datagram)
 		end_stream(rs);
-	vb_mutex_take(&rs->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&rs->mutex, VB_ORDER_RS_SOCKET);
 	vb_rs_service_remove(rs);
 	vb_mutex_release(&rs->mutex);
 	rs = vb_rs_remove(socket, 1);

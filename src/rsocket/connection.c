@@ -177,7 +177,7 @@ void vb_rs_step(struct vb_rsocket *rs)
 	struct rdma_cm_event *event;
 	bool any = false;
 
-	vb_mutex_take(&rs->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&rs->mutex, VB_ORDER_RS_SOCKET);
 	while (!vb_rs_is_closing(rs) && !rdma_get_cm_event(rs->channel, &event)) {
 		handle(rs, event);
 		rdma_ack_cm_event(event);

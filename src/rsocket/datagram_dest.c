@@ -22,6 +22,16 @@ bool vb_datagram_same(const struct sockaddr_storage *a, const struct sockaddr_st
 	       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
 }
 
+bool vb_datagram_is_loopback(const struct sockaddr_storage *addr)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
+
+	if (addr->ss_family == AF_INET)
+		return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
 static uint32_t bucket(const struct sockaddr_storage *addr)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
@@ -112,7 +122,11 @@ static union ibv_gid gid_of(const struct sockaddr_storage *addr)
 	return gid;
 }
 
-/* RoCE wants the global form of addresses on one's own host, too. */
+/*
+ * RoCE wants the global form of addresses on one's own host, too. A loopback address is none that its
+ * packets have: there the queue pair's own address stands for it, as that of all sockets with such
+ * addresses.
+ */
 int vb_datagram_dest_is(struct vb_datagram_dest *dest, uint32_t qpn)
 {
 	const struct vb_datagram_qp *qp = dest->qp;
@@ -124,6 +138,8 @@ int vb_datagram_dest_is(struct vb_datagram_dest *dest, uint32_t qpn)
 
 	if (dest->ah && dest->qpn == qpn)
 		return 0;
+	if (vb_datagram_is_loopback(&dest->addr))
+		attr.grh.dgid = qp->id->route.addr.addr.ibaddr.sgid;
 	if (!dest->ah)
 		dest->ah = ibv_create_ah(qp->id->pd, &attr);
 	dest->qpn = qpn;

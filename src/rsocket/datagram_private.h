@@ -78,6 +78,8 @@ int vb_datagram_find_dest(struct vb_rsocket *rs, const struct sockaddr_storage *
 int vb_datagram_dest_is(struct vb_datagram_dest *dest, uint32_t qpn);
 void vb_datagram_dests_close(struct vb_datagram *d);
 bool vb_datagram_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
+/* 127.0.0.0/8 and ::1. */
+bool vb_datagram_is_loopback(const struct sockaddr_storage *addr);
 
 /* datagram_qp.c */
 /* The one for an own address, with the port of the socket. */

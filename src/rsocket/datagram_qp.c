@@ -16,6 +16,7 @@ enum {
 	BATCH = 16,
 	PLACE = VB_DATAGRAM_GRH + VB_DATAGRAM_SLOT,
 	RECEIVE = 1 << 30, /* in a wr_id */
+	RESOLVE_MS = 2000,
 };
 
 /* Before the payload: who sends. */
@@ -169,7 +170,10 @@ static int open_id(struct vb_datagram_qp *qp)
 		((struct sockaddr_in6 *)&any_port)->sin6_port = 0;
 	if (rdma_create_id(NULL, &qp->id, qp, RDMA_PS_UDP))
 		return -errno;
-	if (rdma_bind_addr(qp->id, (struct sockaddr *)&any_port))
+	/* Loopback addresses are on no device; a destination of this kind has one. */
+	if (vb_datagram_is_loopback(&qp->own)
+		    ? rdma_resolve_addr(qp->id, NULL, (struct sockaddr *)&any_port, RESOLVE_MS)
+		    : rdma_bind_addr(qp->id, (struct sockaddr *)&any_port))
 		return -errno;
 	return qp->id->verbs ? 0 : -ENODEV;
 }

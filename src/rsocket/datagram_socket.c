@@ -100,7 +100,7 @@ int vb_datagram_connect(struct vb_rsocket *rs, const struct sockaddr *addr, sock
 		return err;
 	if (vb_sys_connect(rs->fd, addr, length))
 		return -errno;
-	vb_mutex_take(&rs->datagram->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&rs->datagram->mutex, VB_ORDER_RS_DATAGRAM);
 	memset(&rs->peer, 0, sizeof(rs->peer));
 	memcpy(&rs->peer, addr, length);
 	rs->datagram->is_connected = true;
@@ -146,12 +146,12 @@ ssize_t vb_datagram_send(struct vb_rsocket *rs, const struct iovec *iov, int cou
 
 	if (size > VB_DATAGRAM_MOST)
 		return -EMSGSIZE;
-	vb_mutex_take(&rs->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&rs->mutex, VB_ORDER_RS_SOCKET);
 	n = bind_to_any(rs);
 	vb_mutex_release(&rs->mutex);
 	if (n)
 		return n;
-	vb_mutex_take(&d->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&d->mutex, VB_ORDER_RS_DATAGRAM);
 	n = destination(rs, addr, length, &to);
 	if (!n) {
 		n = vb_datagram_find_dest(rs, &to, &dest);
@@ -177,7 +177,7 @@ ssize_t vb_datagram_receive(struct vb_rsocket *rs, const struct iovec *iov, int 
 	struct vb_datagram_kept *k;
 	size_t done = 0;
 
-	vb_mutex_take(&d->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&d->mutex, VB_ORDER_RS_DATAGRAM);
 	k = d->waiting;
 	if (!k) {
 		vb_mutex_release(&d->mutex);
@@ -244,7 +244,7 @@ bool vb_datagram_can_send(struct vb_rsocket *rs)
 	struct vb_datagram *d = rs->datagram;
 	bool can = true;
 
-	vb_mutex_take(&d->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&d->mutex, VB_ORDER_RS_DATAGRAM);
 	for (const struct vb_datagram_qp *qp = d->qps; qp; qp = qp->next)
 		can &= qp->posted - qp->sent < qp->slots;
 	vb_mutex_release(&d->mutex);
@@ -256,7 +256,7 @@ bool vb_datagram_progress(struct vb_rsocket *rs)
 	struct vb_datagram *d = rs->datagram;
 	bool any = false;
 
-	vb_mutex_take(&d->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&d->mutex, VB_ORDER_RS_DATAGRAM);
 	for (struct vb_datagram_qp *qp = d->qps; qp; qp = qp->next)
 		any |= vb_datagram_qp_poll(d, qp);
 	vb_mutex_release(&d->mutex);
@@ -268,7 +268,7 @@ bool vb_datagram_arm(struct vb_rsocket *rs)
 	struct vb_datagram *d = rs->datagram;
 	bool any = false;
 
-	vb_mutex_take(&d->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&d->mutex, VB_ORDER_RS_DATAGRAM);
 	for (struct vb_datagram_qp *qp = d->qps; qp; qp = qp->next) {
 		if (qp->armed)
 			continue;
@@ -286,7 +286,7 @@ bool vb_datagram_woken(struct vb_rsocket *rs)
 	struct ibv_cq *cq;
 	void *context;
 
-	vb_mutex_take(&d->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&d->mutex, VB_ORDER_RS_DATAGRAM);
 	for (struct vb_datagram_qp *qp = d->qps; qp; qp = qp->next) {
 		if (qp->armed && !ibv_get_cq_event(qp->channel, &cq, &context)) {
 			qp->armed = false;

@@ -120,7 +120,7 @@ void vb_datagram_serve(struct vb_rsocket *rs)
 			continue;
 		if (n < 0)
 			break;
-		vb_mutex_take(&rs->datagram->mutex, VB_ORDER_NONE);
+		vb_mutex_take(&rs->datagram->mutex, VB_ORDER_RS_DATAGRAM);
 		if (!(msg.msg_flags & MSG_TRUNC))
 			packet(rs, data, (size_t)n, &from);
 		vb_mutex_release(&rs->datagram->mutex);

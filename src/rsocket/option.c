@@ -353,7 +353,7 @@ VB_EXPORT int rsetsockopt(int socket, int level, int optname, const void *optval
 
 	if (!rs)
 		return (int)vb_rs_answer(-EBADF);
-	vb_mutex_take(&rs->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&rs->mutex, VB_ORDER_RS_SOCKET);
 	if (optval)
 		err = set_locked(rs, level, optname, optval, optlen);
 	vb_mutex_release(&rs->mutex);
@@ -412,7 +412,7 @@ VB_EXPORT int rgetsockopt(int socket, int level, int optname, void *optval, sock
 
 	if (!rs)
 		return (int)vb_rs_answer(-EBADF);
-	vb_mutex_take(&rs->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&rs->mutex, VB_ORDER_RS_SOCKET);
 	if (optval && optlen)
 		err = (int)*optlen < 0 ? -EINVAL : get_locked(rs, level, optname, optval, optlen);
 	vb_mutex_release(&rs->mutex);

@@ -20,11 +20,15 @@
 #include "rsocket/table.h"
 #include "rsocket/wait.h"
 
-enum { WAKES = 32 }; /* sockets that are woken at once; others follow */
+enum {
+	WAKES = 32,        /* sockets that are woken at once; others follow */
+	CHAINS_LEAST = 16, /* a power of two */
+};
 
 /* One descriptor of an instance. */
 struct entry {
-	struct entry *next;
+	struct entry *next, **place; /* of all */
+	struct entry *chain;         /* of those with the same remainder */
 	int fd;
 	struct epoll_event wanted;
 	uint64_t serial; /* of a socket; 0: another descriptor */
@@ -40,7 +44,9 @@ struct instance {
 	int fd;
 	uint32_t users;
 	pthread_mutex_t mutex;
-	struct entry *entries;
+	struct entry *entries;  /* in the order in which they are looked at */
+	struct entry **by_fd;   /* chains, `chains` of them: a power of two */
+	uint32_t chains, count; /* count: all entries */
 	uint32_t sockets;
 	int wakes; /* the epoll instance of wake-up descriptors */
 };
@@ -52,7 +58,7 @@ static struct instance *get(int fd)
 {
 	struct instance *i;
 
-	vb_mutex_take(&list_mutex, VB_ORDER_NONE);
+	vb_mutex_take(&list_mutex, VB_ORDER_RS_REPOLLS);
 	for (i = list; i && i->fd != fd; i = i->next)
 		;
 	if (i)
@@ -71,6 +77,7 @@ static void destroy(struct instance *i)
 	}
 	vb_sys_close(i->wakes);
 	pthread_mutex_destroy(&i->mutex);
+	free(i->by_fd);
 	free(i);
 }
 
@@ -78,7 +85,7 @@ static void put(struct instance *i)
 {
 	bool last;
 
-	vb_mutex_take(&list_mutex, VB_ORDER_NONE);
+	vb_mutex_take(&list_mutex, VB_ORDER_RS_REPOLLS);
 	last = !--i->users;
 	vb_mutex_release(&list_mutex);
 	if (last)
@@ -90,7 +97,7 @@ static void forget(int fd)
 {
 	struct instance *i = NULL;
 
-	vb_mutex_take(&list_mutex, VB_ORDER_NONE);
+	vb_mutex_take(&list_mutex, VB_ORDER_RS_REPOLLS);
 	for (struct instance **at = &list; *at; at = &(*at)->next) {
 		if ((*at)->fd == fd) {
 			i = *at;
@@ -111,8 +118,13 @@ VB_EXPORT int repoll_create(int size)
 	if (size <= 0)
 		return (int)vb_rs_answer(-EINVAL);
 	i = calloc(1, sizeof(*i));
-	if (!i)
+	if (i)
+		i->by_fd = calloc(CHAINS_LEAST, sizeof(*i->by_fd));
+	if (!i || !i->by_fd) {
+		free(i);
 		return (int)vb_rs_answer(-ENOMEM);
+	}
+	i->chains = CHAINS_LEAST;
 	i->wakes = vb_rs_fd_move_up(epoll_create1(EPOLL_CLOEXEC));
 	fd = i->wakes >= 0 ? epoll_create1(EPOLL_CLOEXEC) : -1;
 	if (fd < 0) {
@@ -120,6 +132,7 @@ VB_EXPORT int repoll_create(int size)
 
 		if (i->wakes >= 0)
 			vb_sys_close(i->wakes);
+		free(i->by_fd);
 		free(i);
 		return (int)vb_rs_answer(err);
 	}
@@ -127,20 +140,63 @@ VB_EXPORT int repoll_create(int size)
 	i->fd = fd;
 	i->users = 1;
 	pthread_mutex_init(&i->mutex, NULL);
-	vb_mutex_take(&list_mutex, VB_ORDER_NONE);
+	vb_mutex_take(&list_mutex, VB_ORDER_RS_REPOLLS);
 	i->next = list;
 	list = i;
 	vb_mutex_release(&list_mutex);
 	return fd;
 }
 
+static struct entry **chain_of(struct instance *i, int fd)
+{
+	return &i->by_fd[(uint32_t)fd & (i->chains - 1)];
+}
+
+/* Where its chain has it, or could. */
 static struct entry **find(struct instance *i, int fd)
 {
-	struct entry **at = &i->entries;
+	struct entry **at = chain_of(i, fd);
 
 	while (*at && (*at)->fd != fd)
-		at = &(*at)->next;
+		at = &(*at)->chain;
 	return at;
+}
+
+/* Without memory for more, chains get longer. */
+static void grow(struct instance *i)
+{
+	uint32_t chains = i->chains * 2;
+	struct entry **by_fd = calloc(chains, sizeof(*by_fd)), **at;
+
+	if (!by_fd)
+		return;
+	free(i->by_fd);
+	i->by_fd = by_fd;
+	i->chains = chains;
+	for (struct entry *e = i->entries; e; e = e->next) {
+		at = chain_of(i, e->fd);
+		e->chain = *at;
+		*at = e;
+	}
+}
+
+static void link_entry(struct instance *i, struct entry *e)
+{
+	struct entry **at;
+
+	e->next = i->entries;
+	e->place = &i->entries;
+	if (e->next)
+		e->next->place = &e->next;
+	i->entries = e;
+	if (++i->count > i->chains) {
+		grow(i);
+		if (*find(i, e->fd)) /* it was among them */
+			return;
+	}
+	at = chain_of(i, e->fd);
+	e->chain = *at;
+	*at = e;
 }
 
 static void unwatch(struct instance *i, struct entry *e)
@@ -157,7 +213,11 @@ static void drop(struct instance *i, struct entry **at)
 	unwatch(i, e);
 	if (e->serial)
 		i->sockets--;
-	*at = e->next;
+	i->count--;
+	*at = e->chain;
+	*e->place = e->next;
+	if (e->next)
+		e->next->place = e->place;
 	free(e);
 }
 
@@ -190,9 +250,8 @@ static int add(struct instance *i, int fd, struct epoll_event *event)
 	/* What had this number before was closed. */
 	if (*at)
 		drop(i, at);
-	*e = (struct entry){
-		.next = i->entries, .fd = fd, .wanted = *event, .serial = serial, .wake = -1};
-	i->entries = e;
+	*e = (struct entry){.fd = fd, .wanted = *event, .serial = serial, .wake = -1};
+	link_entry(i, e);
 	i->sockets += !!serial;
 	return 0;
 }
@@ -230,7 +289,7 @@ VB_EXPORT int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 
 	if (!i)
 		return (int)vb_rs_answer(-EBADF);
-	vb_mutex_take(&i->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&i->mutex, VB_ORDER_RS_REPOLL);
 	if (op == EPOLL_CTL_DEL)
 		err = remove_entry(i, fd);
 	else if (!event)
@@ -314,8 +373,10 @@ static int look_at_sockets(struct instance *i, struct epoll_event *events, int m
 		for (last = *at; last->next; last = last->next)
 			;
 		i->entries = *at;
+		i->entries->place = &i->entries;
 		*at = NULL;
 		last->next = first;
+		first->place = &last->next;
 	}
 	return n;
 }
@@ -331,7 +392,7 @@ static int look(struct instance *i, struct epoll_event *events, int most)
 {
 	int n, others = 0;
 
-	vb_mutex_take(&i->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&i->mutex, VB_ORDER_RS_REPOLL);
 	n = look_at_sockets(i, events, most);
 	vb_mutex_release(&i->mutex);
 	if (n < most)
@@ -404,7 +465,7 @@ static int sleep_once(struct instance *i, struct epoll_event *events, int most, 
 	bool slept = false;
 	int n, err = vb_rs_bell_hold(&bell);
 
-	vb_mutex_take(&i->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&i->mutex, VB_ORDER_RS_REPOLL);
 	all_arm(i);
 	vb_mutex_release(&i->mutex);
 	n = err ? err : look(i, events, most);
@@ -416,7 +477,7 @@ static int sleep_once(struct instance *i, struct epoll_event *events, int most, 
 		if (!slept)
 			n = -errno;
 	}
-	vb_mutex_take(&i->mutex, VB_ORDER_NONE);
+	vb_mutex_take(&i->mutex, VB_ORDER_RS_REPOLL);
 	all_woken(i, slept);
 	vb_mutex_release(&i->mutex);
 	vb_rs_bell_leave(&bell);

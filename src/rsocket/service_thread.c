@@ -76,7 +76,7 @@ static int time_to_sleep(void)
 {
 	uint64_t now = vb_clock_ns(), next = now + LONGEST_SLEEP_MS * 1000000ull;
 
-	vb_mutex_take(&service.mutex, VB_ORDER_NONE);
+	vb_mutex_take(&service.mutex, VB_ORDER_RS_SERVICE);
 	for (uint32_t i = 0; i < service.timed.count; i++) {
 		struct vb_rsocket *rs = vb_rs_get(service.timed.fds[i]);
 		uint64_t at = UINT64_MAX;
@@ -147,7 +147,7 @@ int vb_rs_service_add(struct vb_rsocket *rs)
 
 	if (rs->serviced)
 		return 0;
-	vb_mutex_take(&service.mutex, VB_ORDER_NONE);
+	vb_mutex_take(&service.mutex, VB_ORDER_RS_SERVICE);
 	err = start();
 	if (!err && epoll_ctl(service.epoll, EPOLL_CTL_ADD, rs->fd, &event) && errno != EEXIST)
 		err = -errno;
@@ -191,7 +191,7 @@ void vb_rs_service_keepalive(struct vb_rsocket *rs)
 
 	if (!(rs->options.on & VB_RS_KEEPALIVE_ON) || vb_rs_state(rs) != VB_RS_CONNECTED)
 		return;
-	vb_mutex_take(&service.mutex, VB_ORDER_NONE);
+	vb_mutex_take(&service.mutex, VB_ORDER_RS_SERVICE);
 	rs->keepalive_at = 0;
 	if (!start()) {
 		add_timed(rs->fd);

@@ -90,6 +90,9 @@ int vb_stream_open(struct vb_stream *s, struct ibv_context *context, struct ibv_
 	int err;
 
 	memset(s, 0, sizeof(*s));
+	vb_lock_place(&s->in.lock, VB_ORDER_RS_IN);
+	vb_lock_place(&s->out.lock, VB_ORDER_RS_OUT);
+	vb_lock_place(&s->poll, VB_ORDER_RS_POLL);
 	s->sizes = *sizes;
 	s->pd = pd;
 	vb_stream_sizes_fit(&s->sizes);

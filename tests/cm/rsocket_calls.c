@@ -412,6 +412,8 @@ int main(void)
 	mappings();
 	datagrams(OWN_V4);
 	datagrams(OWN_V6);
+	datagrams("127.0.0.1");
+	datagrams("::1");
 	forked();
 	return expect_done();
 }

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "rs.h"
@@ -177,6 +178,44 @@ static void repolling(void)
 	close(p[1]);
 }
 
+/* As many descriptors as make the tables of an instance grow; each is found again. */
+static void repolling_many(void)
+{
+	enum { MANY = 200 };
+	struct epoll_event event = {.events = EPOLLIN}, got[MANY];
+	int ep = repoll_create(1), fds[MANY], a, b;
+
+	expect_case("repoll of many descriptors");
+	CHECK(ep >= 0);
+	rs_pair(OWN_V4, &a, &b);
+	event.data.fd = a;
+	EXPECT_EQ(repoll_ctl(ep, EPOLL_CTL_ADD, a, &event), 0);
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = eventfd(i % 2, EFD_CLOEXEC);
+		CHECK(fds[i] >= 0);
+		event.data.fd = fds[i];
+		EXPECT_EQ(repoll_ctl(ep, EPOLL_CTL_ADD, fds[i], &event), 0);
+		EXPECT_MINUS1(repoll_ctl(ep, EPOLL_CTL_ADD, fds[i], &event), EEXIST);
+	}
+	EXPECT_EQ(repoll_wait(ep, got, MANY, 0), MANY / 2);
+	for (int i = 1; i < MANY; i += 2) {
+		EXPECT_EQ(repoll_ctl(ep, EPOLL_CTL_DEL, fds[i], NULL), 0);
+		EXPECT_MINUS1(repoll_ctl(ep, EPOLL_CTL_DEL, fds[i], NULL), ENOENT);
+	}
+	EXPECT_EQ(repoll_wait(ep, got, MANY, 0), 0);
+	CHECK_EQ(rsend(b, "x", 1, 0), 1);
+	EXPECT_EQ(repoll_wait(ep, got, MANY, LONG_MS), 1);
+	EXPECT_EQ(got[0].data.fd, a);
+	for (int i = 0; i < MANY; i += 2) {
+		event.data.fd = fds[i];
+		EXPECT_EQ(repoll_ctl(ep, EPOLL_CTL_MOD, fds[i], &event), 0);
+	}
+	for (int i = 0; i < MANY; i++)
+		close(fds[i]);
+	close(ep);
+	rs_pair_close(a, b);
+}
+
 /* One end of a conversation: a number comes, the next one goes. */
 struct side {
 	int fd;
@@ -321,6 +360,7 @@ int main(void)
 	polling();
 	selecting();
 	repolling();
+	repolling_many();
 	many_threads();
 	ended_elsewhere();
 	return expect_done();
