@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/copy_source.h"
 #include "host/arena.h"
 #include "host/peer.h"
 #include "process/process.h"
@@ -84,6 +85,13 @@ static struct vb_peer *shared_owner(uint64_t addr, uint64_t length)
 	return self && vb_arena_holds(self, addr, length) ? self : NULL;
 }
 
+static __thread struct vb_copy_source *copy_source;
+
+void vb_mem_copy_from(struct vb_copy_source *source)
+{
+	copy_source = source;
+}
+
 bool vb_mem_copy_in(uint64_t addr, const void *src, uint64_t length)
 {
 	struct vb_peer *shared = shared_owner(addr, length);
@@ -93,6 +101,8 @@ bool vb_mem_copy_in(uint64_t addr, const void *src, uint64_t length)
 
 		return vb_peer_write(shared, addr, &iov, 1, length, true, NULL) == 0;
 	}
+	if (copy_source && copy_source->copy(copy_source, src, addr, length))
+		return true;
 	uint64_t tail = (addr + length - 1) & ~(uint64_t)7;
 	uint64_t head = tail > addr ? tail - addr : 0;
 	struct iovec local = {.iov_base = (void *)(uintptr_t)src, .iov_len = length};

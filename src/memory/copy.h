@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct vb_copy_source;
+
 /*
  * Copies between this process's registered memory and the library's own memory, for the responder.
  * A peer's request must not kill the process when the program has unmapped a region that is still
@@ -25,5 +27,11 @@ bool vb_mem_copy_out(void *dst, uint64_t addr, uint64_t length);
 /* The same where the program cannot have unmapped the memory (vb_mr_lasts()), by plain copies. */
 void vb_mem_put(uint64_t addr, const void *src, uint64_t length);
 void vb_mem_get(void *dst, uint64_t addr, uint64_t length);
+
+/*
+ * In this thread, until the call with NULL: what vb_mem_copy_in() is to copy may be had from this
+ * source.
+ */
+void vb_mem_copy_from(struct vb_copy_source *source);
 
 #endif

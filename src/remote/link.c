@@ -15,6 +15,7 @@
 #include "base/sys.h"
 #include "base/port_counters.h"
 #include "engine/engine.h"
+#include "memory/copy.h"
 #include "process/process.h"
 #include "remote/deliver.h"
 #include "remote/groups.h"
@@ -273,10 +274,20 @@ static uint64_t side_seek_due(struct side *side)
 	return atomic_load(&side->seek_at);
 }
 
+/* Under the drain lock. */
+static int socket_read(struct vb_engine *e, int fd, bool ipv4)
+{
+	vb_mem_copy_from(vb_udp_receiver_source(udp_link.receiver));
+	int n = vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e);
+
+	vb_mem_copy_from(NULL);
+	return n;
+}
+
 static void socket_empty(struct vb_engine *e, int fd, bool ipv4)
 {
 	for (uint32_t i = 0; i < LAST_LOOKS && vb_descriptor_still(fd); i++) {
-		if (vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) <= 0)
+		if (socket_read(e, fd, ipv4) <= 0)
 			break;
 	}
 }
@@ -450,7 +461,7 @@ static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
 	/* The program may have closed it: the number would be the program's own by now. */
 	if (fd >= 0 ? !vb_descriptor_still(fd) : side->mend_at != 0)
 		fd = side_mend(side, ipv4);
-	if (fd < 0 || vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e) <= 0)
+	if (fd < 0 || socket_read(e, fd, ipv4) <= 0)
 		return false;
 	count_faults(e);
 	return true;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/copy_source.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "udp/address.h"
@@ -47,9 +48,32 @@ struct habit {
  * as a read that finds none. So a call reads one datagram, and several only while reads go on
  * finding some.
  */
-#define STREAM 4u
+#define STREAM       4u
+
+/*
+ * Payload of a WRITE goes into memory that the program may have unmapped, so the kernel has to copy
+ * it. While WRITEs come, the receiver therefore only looks at a datagram (MSG_PEEK), and the
+ * read that takes it out of the queue copies it to where it belongs.
+ */
+#define PEEK_PACKETS 64u
+
+struct peeked {
+	int fd; /* -1: the datagram is not, or no more, in the socket's queue */
+	uint32_t bytes;
+	bool writes; /* the last datagram had a WRITE in it */
+	/* The run that is being handed on, and how it lies in the datagram. */
+	const uint8_t *run;
+	uint32_t length;
+	uint32_t skip; /* bytes in front of the payload of its first packet */
+	uint32_t packets;
+	uint32_t payload; /* of each packet but the last */
+	uint32_t between; /* from the end of one payload to the next one */
+	bool uneven;      /* it does not lie so */
+};
 
 struct vb_udp_receiver {
+	struct vb_copy_source source; /* the first member */
+	struct peeked peeked;
 	uint32_t streak; /* reads in a row that found a datagram */
 	struct vb_udp_faults faults;
 	struct habit habit[HABITS];
@@ -68,6 +92,59 @@ struct arrival {
 	uint32_t segment; /* bytes of each packet but the last; 0: one packet */
 };
 
+/*
+ * The pieces of the datagram: the run's payload goes to `to`, packet by packet, its last 8 bytes
+ * by themselves; all other bytes go to `waste`. Returns their number.
+ */
+static uint32_t peeked_pieces(const struct peeked *p, uint64_t to, uint8_t *waste,
+			      struct iovec piece[])
+{
+	uint64_t tail = (to + p->length - 1) & ~(uint64_t)7;
+	uint64_t end = to + p->length;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->packets; i++) {
+		uint64_t next = i + 1 == p->packets ? end : to + p->payload;
+
+		piece[n++] = (struct iovec){waste, i ? p->between : p->skip};
+		if (to < tail && tail < next) {
+			piece[n++] = (struct iovec){(void *)(uintptr_t)to, tail - to};
+			to = tail;
+		}
+		piece[n++] = (struct iovec){(void *)(uintptr_t)to, next - to};
+		to = next;
+	}
+	return n;
+}
+
+/* Takes the datagram out of the queue. Returns the bytes that were copied, or -1. */
+static ssize_t peeked_take(struct vb_udp_receiver *r, struct iovec *piece, uint32_t count)
+{
+	struct msghdr m = {.msg_iov = piece, .msg_iovlen = count};
+	int fd = r->peeked.fd;
+
+	r->peeked.fd = -1;
+	return vb_sys_recvmsg(fd, &m, MSG_DONTWAIT | MSG_TRUNC);
+}
+
+static bool peeked_copy(struct vb_copy_source *source, const void *from, uint64_t to,
+			uint64_t length)
+{
+	struct vb_udp_receiver *r = (struct vb_udp_receiver *)(void *)source;
+	struct peeked *p = &r->peeked;
+	struct iovec piece[2 * PEEK_PACKETS + 1];
+
+	if (p->fd < 0 || from != p->run || length != p->length || !length)
+		return false;
+	/* MSG_TRUNC: the result is the length of the datagram, whatever lies behind the run. */
+	return peeked_take(r, piece, peeked_pieces(p, to, r->datagram[1], piece)) == p->bytes;
+}
+
+struct vb_copy_source *vb_udp_receiver_source(struct vb_udp_receiver *r)
+{
+	return &r->source;
+}
+
 struct vb_udp_receiver *vb_udp_receiver_create(void)
 {
 	struct vb_udp_receiver *r =
@@ -75,6 +152,8 @@ struct vb_udp_receiver *vb_udp_receiver_create(void)
 
 	if (r == MAP_FAILED)
 		return NULL;
+	r->source.copy = peeked_copy;
+	r->peeked.fd = -1;
 	for (int i = 0; i < BATCH; i++) {
 		struct msghdr *m = &r->message[i].msg_hdr;
 
@@ -214,12 +293,21 @@ static bool icrc_right(struct habit *h, const struct vb_flow *flow, const uint8_
 struct growing {
 	struct vb_run run;
 	uint8_t *payload; /* NULL: there is no run */
+	struct peeked *peeked;
+	uint32_t offset; /* of the present packet in the datagram */
+	uint32_t at;     /* of its payload */
 	vb_udp_sink sink;
 	void *arg;
 };
 
 static void hand_on(struct growing *g, const struct arrival *a)
 {
+	struct peeked *p = g->peeked;
+
+	p->run = p->uneven || g->run.segments > PEEK_PACKETS ? NULL : g->payload;
+	p->length = g->run.length;
+	p->packets = g->run.segments;
+	p->writes |= g->payload && g->run.op == VB_OP_WRITE;
 	if (g->payload)
 		g->sink(g->arg, &g->run, g->payload, a->ifindex);
 	g->payload = NULL;
@@ -244,6 +332,16 @@ static bool continues(const struct growing *g, const struct vb_run *next)
 	       run->length % run->segments == 0;
 }
 
+/* The payload of the next packet of the run, which has had `packets` and `length`, lies at `at`. */
+static void lies_at(struct peeked *p, uint32_t packets, uint32_t length, uint32_t at)
+{
+	if (packets == 1) {
+		p->payload = length;
+		p->between = at - p->skip - length;
+	}
+	p->uneven |= at != p->skip + packets * (p->payload + p->between);
+}
+
 /*
  * Joins the packets of a burst by one copy of the payload. The protocol, its checks and the copy
  * into the program's memory (a system call) are then needed once for all of them.
@@ -252,6 +350,7 @@ static void grow(struct growing *g, const struct arrival *a, const struct vb_run
 		 uint8_t *payload)
 {
 	if (continues(g, run)) {
+		lies_at(g->peeked, g->run.segments, g->run.length, g->at);
 		memmove(g->payload + g->run.length, payload, run->length);
 		g->run.length += run->length;
 		g->run.segments++;
@@ -260,6 +359,8 @@ static void grow(struct growing *g, const struct arrival *a, const struct vb_run
 		return;
 	}
 	hand_on(g, a);
+	g->peeked->skip = g->at;
+	g->peeked->uneven = false;
 	g->run = *run;
 	g->run.path = a->path;
 	g->payload = payload;
@@ -275,6 +376,7 @@ static void packet_in(struct habit *h, const struct arrival *a, uint8_t *packet,
 	if (!reason && !icrc_right(h, &a->flow, packet, bytes, id))
 		reason = VB_REASON_DROP_ICRC;
 	if (!reason) {
+		g->at = g->offset + (uint32_t)(payload - packet);
 		grow(g, a, &run, packet + (payload - packet));
 		return;
 	}
@@ -291,7 +393,9 @@ static void datagram_in(struct vb_udp_receiver *r, const struct arrival *a, uint
 {
 	struct habit *h = habit_of(r, &a->flow);
 	uint32_t step = a->segment && a->segment < bytes ? a->segment : bytes;
-	struct growing g = {.sink = sink, .arg = arg};
+	struct growing g = {.sink = sink, .arg = arg, .peeked = &r->peeked};
+
+	r->peeked.writes = false;
 	uint16_t id = 0; /* verbatim counts the identification from 0 in each burst */
 
 	if (!bytes) {
@@ -299,9 +403,11 @@ static void datagram_in(struct vb_udp_receiver *r, const struct arrival *a, uint
 		vb_note(VB_REASON_DROP_MALFORMED, "empty datagram from udp port %u",
 			a->flow.source_port);
 	}
-	for (uint32_t at = 0; at < bytes; at += step)
+	for (uint32_t at = 0; at < bytes; at += step) {
+		g.offset = at;
 		packet_in(h, a, data + at, bytes - at < step ? bytes - at : step, id++, &g,
 			  &r->faults);
+	}
 	hand_on(&g, a);
 }
 
@@ -313,30 +419,66 @@ struct vb_udp_faults vb_udp_receiver_faults(struct vb_udp_receiver *r)
 	return faults;
 }
 
+static void message_in(struct vb_udp_receiver *r, int i, bool ipv4, vb_udp_sink sink, void *arg)
+{
+	struct msghdr *m = &r->message[i].msg_hdr;
+	struct arrival a;
+
+	if (m->msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		r->faults.packets++;
+		vb_note(VB_REASON_DROP_MALFORMED, "datagram of more than %u bytes", DATAGRAM_BYTES);
+	} else {
+		arrival_of(&a, m, &r->from[i], ipv4);
+		datagram_in(r, &a, r->datagram[i], r->message[i].msg_len, sink, arg);
+	}
+	m->msg_namelen = sizeof(r->from[i]);
+	m->msg_controllen = CONTROL_BYTES;
+}
+
+/* Looks at a datagram, hands on what is in it, and takes it out. 1, 0 or -1, as recvmmsg(2). */
+static int peek(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
+{
+	int n = vb_sys_recvmmsg(fd, r->message, 1, MSG_DONTWAIT | MSG_PEEK);
+
+	if (n <= 0)
+		return n;
+	r->peeked.fd = fd;
+	r->peeked.bytes = r->message[0].msg_len;
+	message_in(r, 0, ipv4, sink, arg);
+	if (r->peeked.fd >= 0)
+		(void)peeked_take(r, NULL, 0);
+	return 1;
+}
+
+static int peek_batch(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
+{
+	int n = 0, more;
+
+	do {
+		more = peek(r, fd, ipv4, sink, arg);
+		n += more > 0;
+	} while (more > 0 && r->peeked.writes && n < BATCH && r->streak >= STREAM);
+	return n ? n : more;
+}
+
+static int read_batch(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
+{
+	int n = vb_sys_recvmmsg(fd, r->message, r->streak < STREAM ? 1 : BATCH, MSG_DONTWAIT);
+
+	for (int i = 0; i < n; i++)
+		message_in(r, i, ipv4, sink, arg);
+	return n;
+}
+
 int vb_udp_receive(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
 {
-	uint32_t most = r->streak < STREAM ? 1 : BATCH;
-	int n = vb_sys_recvmmsg(fd, r->message, most, MSG_DONTWAIT);
+	int n = r->peeked.writes ? peek_batch(r, fd, ipv4, sink, arg)
+				 : read_batch(r, fd, ipv4, sink, arg);
 
 	if (n < 0) {
 		r->streak = 0;
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	}
 	r->streak++;
-	for (int i = 0; i < n; i++) {
-		struct msghdr *m = &r->message[i].msg_hdr;
-		struct arrival a;
-
-		if (m->msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-			r->faults.packets++;
-			vb_note(VB_REASON_DROP_MALFORMED, "datagram of more than %u bytes",
-				DATAGRAM_BYTES);
-		} else {
-			arrival_of(&a, m, &r->from[i], ipv4);
-			datagram_in(r, &a, r->datagram[i], r->message[i].msg_len, sink, arg);
-		}
-		m->msg_namelen = sizeof(r->from[i]);
-		m->msg_controllen = CONTROL_BYTES;
-	}
 	return n;
 }

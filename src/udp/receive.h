@@ -12,6 +12,7 @@
 
 #include "transport/run.h"
 
+struct vb_copy_source;
 struct vb_udp_receiver;
 
 /*
@@ -37,5 +38,11 @@ struct vb_udp_faults vb_udp_receiver_faults(struct vb_udp_receiver *receiver);
  */
 int vb_udp_receive(struct vb_udp_receiver *receiver, int fd, bool ipv4, vb_udp_sink sink,
 		   void *arg);
+
+/*
+ * The packets that vb_udp_receive() hands on, as a source of copies (base/copy_source.h), while it
+ * does.
+ */
+struct vb_copy_source *vb_udp_receiver_source(struct vb_udp_receiver *receiver);
 
 #endif

@@ -12,8 +12,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/copy_source.h"
 #include "base/reason.h"
 #include "udp/address.h"
 #include "udp/receive.h"
@@ -38,6 +40,9 @@ struct fixture {
 	/* what came */
 	uint8_t got[MOST];
 	uint32_t bytes, runs, packets;
+	/* Where runs are copied a second time, at their offset (base/copy_source.h). NULL: nowhere. */
+	uint8_t *second;
+	uint32_t copied;
 	struct vb_run first, last;
 	uint32_t ifindex;
 };
@@ -77,6 +82,11 @@ static void on_run(void *arg, const struct vb_run *run, const uint8_t *payload, 
 	assert_int_equal(run->psn, (f->first.psn + f->packets) & VB_QPN_MASK);
 	assert_true(f->bytes + run->length <= MOST);
 	memcpy(f->got + f->bytes, payload, run->length);
+	if (f->second) {
+		struct vb_copy_source *s = vb_udp_receiver_source(f->receiver);
+
+		f->copied += s->copy(s, payload, (uintptr_t)f->second + f->bytes, run->length);
+	}
 	f->bytes += run->length;
 	f->packets += run->segments;
 	f->last = *run;
@@ -87,7 +97,7 @@ static void receive(struct fixture *f)
 {
 	int n;
 
-	f->bytes = f->runs = f->packets = 0;
+	f->bytes = f->runs = f->packets = f->copied = 0;
 	net_settle();
 	while ((n = vb_udp_receive(f->receiver, f->rx, f->ipv4, on_run, f)) > 0)
 		;
@@ -129,6 +139,74 @@ static void exchange(struct fixture *f, uint32_t length, uint32_t mtu)
 	assert_int_equal(f->first.dma_length, length);
 	assert_memory_equal(f->first.path.sgid, f->path.sgid, 16);
 	assert_memory_equal(f->first.path.dgid, f->path.dgid, 16);
+}
+
+/*
+ * What came once more, from the queue of the socket. The first message, a WRITE too, is what makes
+ * the receiver leave datagrams there. `length` is more than what the run's last word holds.
+ */
+static void copy_again(struct fixture *f, uint32_t length, uint32_t mtu, uint32_t odd)
+{
+	uint8_t *second = calloc(1, MOST + 64);
+
+	assert_non_null(second);
+	exchange(f, 8, mtu);
+	f->second = second + odd;
+	exchange(f, length, mtu);
+	assert_int_equal(f->copied, f->runs);
+	assert_memory_equal(second + odd, f->sent, length);
+	for (uint32_t i = 0; i < odd; i++)
+		assert_int_equal(second[i], 0);
+	for (uint32_t i = odd + length; i < MOST + 64; i++)
+		assert_int_equal(second[i], 0);
+	f->second = NULL;
+	exchange(f, length, mtu); /* nothing is left in the queue, or twice there */
+	free(second);
+}
+
+static void test_copy_again(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	(void)state;
+	assert_non_null(f);
+	for (int ipv4 = 0; ipv4 < 2; ipv4++) {
+		fixture_open(f, ipv4);
+		for (uint32_t odd = 0; odd < 16; odd += 3) {
+			copy_again(f, 8, 1024, odd);
+			copy_again(f, 13, 1024, odd);
+			copy_again(f, 4096 + 3, 4096, odd);
+			copy_again(f, 15 * 4096, 4096, odd);
+			copy_again(f, 60 * 1024 - 1, 1024, odd);
+			copy_again(f, 100000, 256, odd);
+		}
+		fixture_close(f);
+	}
+	free(f);
+}
+
+/* The program has unmapped the memory: no copy, no harm, and the datagram is not read twice. */
+static void test_copy_to_nowhere(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	uint8_t *gone = mmap(NULL, MOST, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_non_null(f);
+	assert_true(gone != MAP_FAILED);
+	fixture_open(f, true);
+	for (int unmapped = 0; unmapped < 2; unmapped++) {
+		exchange(f, 8, 4096);
+		f->second = gone;
+		exchange(f, 15 * 4096, 4096);
+		assert_int_equal(f->copied, 0);
+		f->second = NULL;
+		if (!unmapped)
+			munmap(gone, MOST);
+	}
+	exchange(f, 15 * 4096, 4096);
+	fixture_close(f);
+	free(f);
 }
 
 static void exchange_sizes(struct fixture *f)
@@ -433,6 +511,8 @@ static void test_unreachable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_copy_again),
+		cmocka_unit_test(test_copy_to_nowhere),
 		cmocka_unit_test(test_every_byte),
 		cmocka_unit_test(test_burst_is_one_run),
 		cmocka_unit_test(test_pair),
