@@ -69,6 +69,12 @@ static int open_buffers(struct vb_stream *s)
 	return 0;
 }
 
+/* What the peer may use, and a batch of those that are being posted again. */
+static uint32_t receives(const struct vb_stream *s)
+{
+	return s->sizes.receive_queue + (uint32_t)VB_STREAM_BATCH;
+}
+
 static int open_queue(struct vb_stream *s, struct ibv_context *context)
 {
 	int flags;
@@ -79,9 +85,22 @@ static int open_queue(struct vb_stream *s, struct ibv_context *context)
 	flags = fcntl(s->channel->fd, F_GETFL);
 	if (flags < 0 || fcntl(s->channel->fd, F_SETFL, flags | O_NONBLOCK))
 		return -errno;
-	s->cq = ibv_create_cq(context, s->sizes.send_queue + s->sizes.receive_queue, s, s->channel,
-			      0);
+	s->cq = ibv_create_cq(context, s->sizes.send_queue + (int)receives(s), s, s->channel, 0);
 	return s->cq ? 0 : -errno;
+}
+
+/* The queues that are asked for may be longer than those of the device. */
+static int fit_device(struct vb_stream *s, struct ibv_context *context)
+{
+	struct ibv_device_attr attr;
+	int err = ibv_query_device(context, &attr);
+	uint32_t most = err ? 0 : (uint32_t)attr.max_qp_wr;
+
+	if (s->sizes.send_queue > most)
+		s->sizes.send_queue = (uint16_t)most;
+	if (receives(s) > most)
+		s->sizes.receive_queue = (uint16_t)(most - VB_STREAM_BATCH);
+	return -err;
 }
 
 int vb_stream_open(struct vb_stream *s, struct ibv_context *context, struct ibv_pd *pd,
@@ -96,7 +115,9 @@ int vb_stream_open(struct vb_stream *s, struct ibv_context *context, struct ibv_
 	s->sizes = *sizes;
 	s->pd = pd;
 	vb_stream_sizes_fit(&s->sizes);
-	err = open_queue(s, context);
+	err = fit_device(s, context);
+	if (!err)
+		err = open_queue(s, context);
 	if (!err)
 		err = open_buffers(s);
 	if (err)
@@ -136,7 +157,7 @@ void vb_stream_qp_attr(struct vb_stream *s, struct ibv_qp_init_attr *attr)
 		.cap =
 			{
 				.max_send_wr = s->sizes.send_queue,
-				.max_recv_wr = s->sizes.receive_queue,
+				.max_recv_wr = receives(s),
 				.max_send_sge = 2,
 				.max_recv_sge = 1,
 				.max_inline_data = s->sizes.inline_bytes,
@@ -153,7 +174,7 @@ int vb_stream_attach(struct vb_stream *s, struct ibv_qp *qp)
 			.next = i + 1 < VB_STREAM_BATCH ? &s->chain[i + 1] : NULL,
 		};
 	}
-	for (uint32_t i = 0; i < s->sizes.receive_queue; i++) {
+	for (uint32_t i = 0; i < receives(s); i++) {
 		struct ibv_recv_wr wr = {.wr_id = s->chain[0].wr_id};
 		struct ibv_recv_wr *bad;
 		int err = ibv_post_recv(qp, &wr, &bad);

@@ -105,23 +105,18 @@ static void take(struct vb_stream *s, const struct ibv_wc *wc)
 		request_done(s, wc->wr_id);
 }
 
-/* Receives go back into the queue a batch at a time. */
+/* Receives go back into the queue by whole batches: it has one batch more than the peer may use. */
 static void post_receives(struct vb_stream *s)
 {
-	while (s->receives && !(vb_stream_ends(s) & VB_STREAM_BROKEN)) {
-		uint32_t count = s->receives < VB_STREAM_BATCH ? s->receives : VB_STREAM_BATCH;
+	while (s->receives >= VB_STREAM_BATCH && !(vb_stream_ends(s) & VB_STREAM_BROKEN)) {
 		struct ibv_recv_wr *bad;
-		int err;
+		int err = ibv_post_recv(s->qp, s->chain, &bad);
 
-		s->chain[count - 1].next = NULL;
-		err = ibv_post_recv(s->qp, s->chain, &bad);
-		if (count < VB_STREAM_BATCH)
-			s->chain[count - 1].next = &s->chain[count];
 		if (err) {
 			vb_stream_break(s, -err);
 			return;
 		}
-		s->receives -= count;
+		s->receives -= VB_STREAM_BATCH;
 	}
 }
 
@@ -142,8 +137,7 @@ static bool poll_locked(struct vb_stream *s)
 		for (int i = 0; i < n; i++)
 			take(s, &wc[i]);
 		any |= n > 0;
-		if (s->receives)
-			post_receives(s);
+		post_receives(s);
 	} while (n == VB_STREAM_BATCH);
 	if (any)
 		vb_stream_controls(s);
