@@ -95,6 +95,11 @@ VB_SHARED int vb_gsi_open(const struct vb_gsi_events *events, struct vb_gsi_iden
 
 /* An earlier deadline was made: the progress thread calls serve() soon. Any thread; does not wait. */
 VB_SHARED void vb_gsi_kick(void);
+/*
+ * A deadline was made (ns; 0: none), and serve() finds it where it looks: as vb_gsi_kick(), unless
+ * serve() is called by then anyway.
+ */
+VB_SHARED void vb_gsi_expect(uint64_t at);
 
 /* What has become of the interface of a device, and of an address that it had. */
 struct vb_gsi_device_state {

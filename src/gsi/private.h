@@ -40,9 +40,9 @@ struct vb_gsi {
 	struct vb_mad_queue kept;     /* wait for contact or room */
 	struct vb_mad_queue received; /* for this process */
 	_Atomic bool kicked;
+	_Atomic uint64_t due; /* of events.serve(), 0: none, or it is being found out */
 	/* The following are the progress thread's. */
 	uint32_t changes;    /* of devices, as events.changed() was told */
-	uint64_t due;        /* of events.serve(), 0: none */
 	uint64_t epoch;      /* epoch of contact when kept MADs were tried last */
 	uint64_t again_at;   /* when they are tried without news */
 	uint64_t seek_at;    /* what is lacking is tried again then; 0: not planned */

@@ -37,6 +37,14 @@ void vb_gsi_kick(void)
 	vb_gsi_wake();
 }
 
+void vb_gsi_expect(uint64_t at)
+{
+	uint64_t due = atomic_load(&vb_gsi.due);
+
+	if (at && (!due || at < due))
+		vb_gsi_kick();
+}
+
 /* Finds the processes of the packets that came by UDP. */
 static void bring_arrived(void)
 {
@@ -165,15 +173,20 @@ static uint64_t serve_owner(void)
 {
 	bool any = atomic_exchange(&vb_gsi.kicked, false);
 	bool more = hand_out_received(&any);
+	uint64_t due = atomic_load(&vb_gsi.due);
 
 	tell_changes();
 	if (!more)
 		vb_gsi_ended_tell();
 	any |= atomic_exchange(&vb_gsi.kicked, false);
-	if (any || (vb_gsi.due && vb_clock_ns() >= vb_gsi.due))
-		vb_gsi.due = vb_gsi.events.serve(vb_gsi.events.arg);
+	if (any || (due && vb_clock_ns() >= due)) {
+		/* A deadline that is made meanwhile is not compared with one that is over. */
+		atomic_store(&vb_gsi.due, 0);
+		due = vb_gsi.events.serve(vb_gsi.events.arg);
+		atomic_store(&vb_gsi.due, due);
+	}
 	more |= atomic_load(&vb_gsi.kicked) || vb_mad_queue_count(&vb_gsi.received);
-	return more ? 1 : vb_gsi.due;
+	return more ? 1 : due;
 }
 
 static uint64_t serve(void)

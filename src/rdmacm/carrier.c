@@ -208,10 +208,13 @@ struct vb_cm *vb_cma_manager_take(void)
 	return &core;
 }
 
+/* Most calls make no deadline that is earlier than the one that the progress thread waits for. */
 void vb_cma_manager_release(void)
 {
+	const uint64_t deadline = vb_cm_deadline(&core);
+
 	vb_mutex_release(&core_lock);
-	vb_gsi_kick();
+	vb_gsi_expect(deadline);
 }
 
 int vb_cma_manager_reach(const uint8_t gid[16])

@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,11 +30,14 @@ struct vb_cma_device {
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_cma_device *devices;
+/* There was one when somebody looked last: programs make a thousand ids before they bind the first. */
+static atomic_bool seen;
 
 void vb_cma_devices_forget(void)
 {
 	pthread_mutex_init(&devices_lock, NULL);
 	devices = NULL;
+	atomic_store(&seen, false);
 }
 
 int vb_cma_devices_exist(void)
@@ -41,15 +45,12 @@ int vb_cma_devices_exist(void)
 	struct ibv_device **list;
 	int count = 0;
 
-	vb_mutex_take(&devices_lock, VB_ORDER_CM_DEVICES);
-	if (devices) /* one that is open is one that exists, until somebody looks again */
-		count = 1;
-	vb_mutex_release(&devices_lock);
-	if (count)
+	if (atomic_load(&seen))
 		return 0;
 	list = ibv_get_device_list(&count);
 	if (list)
 		ibv_free_device_list(list);
+	atomic_store(&seen, count > 0);
 	return count ? 0
 		     : vb_refuse(ENODEV, VB_REASON_CMA_NO_DEVICE,
 				 "no device: no interface is up, or VERBATIM_DEVICES leaves none");
@@ -83,6 +84,7 @@ static void scan(void)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct vb_cma_device **place, *dev;
 
+	atomic_store(&seen, list && list[0]);
 	for (dev = devices; dev; dev = dev->next)
 		dev->listed = false;
 	for (int i = 0; list && list[i]; i++)

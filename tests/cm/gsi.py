@@ -537,6 +537,15 @@ class Tests:
             agent.must("due", milliseconds)
             want(agent.answer() == "due", "no deadline")
             want(time.monotonic() - began >= milliseconds / 1000, "too early")
+        # The thread is woken for a deadline that is earlier than the one it waits for, and for no other.
+        agent.must("due", 3000)
+        time.sleep(0.05)
+        agent.tell("expect", 4000)
+        want(agent.answer() == "served 0", "it was looked for a later deadline")
+        agent.tell("expect", 1000)
+        # Once; again only while that look is not over.
+        want(1 <= int(agent.answer().split()[1]) <= 10, "it was looked for each of a hundred deadlines, or never")
+        want(agent.answer() == "due", "no deadline")
 
     def last_words(self):
         for host in (0, 1):

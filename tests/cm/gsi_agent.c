@@ -24,6 +24,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -50,7 +51,7 @@ static const struct {
 
 static pthread_mutex_t out_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool quiet, echoes;
-static _Atomic uint64_t count, due_at;
+static _Atomic uint64_t count, due_at, serves;
 
 static uint64_t now_ns(void)
 {
@@ -152,6 +153,7 @@ static uint64_t on_serve(void *arg)
 	uint64_t at = atomic_load(&due_at);
 
 	(void)arg;
+	atomic_fetch_add(&serves, 1);
 	if (!at || now_ns() < at)
 		return at;
 	atomic_store(&due_at, 0);
@@ -343,6 +345,21 @@ static void do_due(char **word)
 	vb_gsi_kick();
 }
 
+/* Deadlines of which only the first is earlier than the one that stands; says how often it was looked. */
+static void do_expect(char **word)
+{
+	uint64_t before = atomic_load(&serves);
+	uint64_t at = now_ns() + strtoull(word[1], NULL, 10) * 1000000ull;
+
+	if (at < atomic_load(&due_at))
+		atomic_store(&due_at, at);
+	for (int i = 0; i < 100; i++) {
+		vb_gsi_expect(at + (uint64_t)i);
+		usleep(500);
+	}
+	say("served %" PRIu64, atomic_load(&serves) - before);
+}
+
 static void do_send(char **word, int words)
 {
 	struct vb_gsi_mad mad;
@@ -391,6 +408,8 @@ static bool obey(char **word, int words)
 		do_fork();
 	} else if (!strcmp(word[0], "due") && words == 2) {
 		do_due(word);
+	} else if (!strcmp(word[0], "expect") && words == 2) {
+		do_expect(word);
 	} else if (!strcmp(word[0], "quit")) {
 		return false;
 	} else {
