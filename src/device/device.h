@@ -38,6 +38,8 @@ struct vb_device {
 	__be64 guid;
 	_Atomic uint32_t objects[VB_HANDLE_TYPES]; /* counted by vb_context_add() */
 	_Atomic uint64_t dm_bytes;                 /* device memory in use */
+	_Atomic uint64_t speed_at;                 /* ns; when `speed` was read, 0: never */
+	_Atomic uint32_t speed;                    /* of the link, Mb/s */
 	/* The lock of device.c guards the members below. */
 	uint32_t refs;
 	struct vb_link_state link;

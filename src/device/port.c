@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "device/device.h"
@@ -19,6 +20,8 @@
 #define DEFAULT_PKEY  0xffff
 /* The rate of memory at least, where the kernel knows no speed (lo, tunnels). */
 #define UNKNOWN_MBPS  100000u
+/* So old may a speed be; the state of links is refreshed as often. */
+#define SPEED_NS      5000000ull
 #define PHYS_DISABLED 3
 #define PHYS_LINK_UP  5
 
@@ -60,7 +63,7 @@ enum ibv_mtu vb_port_mtu(uint32_t bytes)
 	return IBV_MTU_256;
 }
 
-static uint32_t speed_mbps(const struct vb_link_state *link)
+static uint32_t read_speed(const struct vb_link_state *link)
 {
 	char path[64 + IF_NAMESIZE];
 	char text[32];
@@ -79,6 +82,18 @@ static uint32_t speed_mbps(const struct vb_link_state *link)
 		mbps = strtol(text, NULL, 10);
 	}
 	return mbps > 0 && mbps <= UINT32_MAX ? (uint32_t)mbps : UNKNOWN_MBPS;
+}
+
+/* Each connection asks for it several times. */
+static uint32_t speed_mbps(struct vb_device *device, const struct vb_link_state *link)
+{
+	uint64_t now = vb_clock_ns(), at = atomic_load(&device->speed_at);
+
+	if (!at || now - at > SPEED_NS) {
+		atomic_store(&device->speed, read_speed(link));
+		atomic_store(&device->speed_at, now);
+	}
+	return atomic_load(&device->speed);
 }
 
 /* The fastest known combination that is not faster than the link; the slowest is 1x of 2.5 Gb/s. */
@@ -123,7 +138,7 @@ int vb_port_query(struct vb_device *device, uint8_t port, struct ibv_port_attr *
 	attr->max_vl_num = 1;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
 	attr->flags = IBV_QPF_GRH_REQUIRED;
-	set_rate(attr, speed_mbps(&link));
+	set_rate(attr, speed_mbps(device, &link));
 	return 0;
 }
 
@@ -135,7 +150,7 @@ int vb_port_query_speed(struct vb_device *device, uint32_t port, uint64_t *speed
 	if (err)
 		return err;
 	current_link(device, &link);
-	*speed_100mbps = speed_mbps(&link) / 100;
+	*speed_100mbps = speed_mbps(device, &link) / 100;
 	return 0;
 }
 
