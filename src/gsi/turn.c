@@ -168,6 +168,16 @@ static void tell_changes(void)
 		vb_gsi.events.changed(vb_gsi.events.arg);
 }
 
+/*
+ * The next time to call serve(), which gave `next`. A time that was planned is kept while it is ahead,
+ * also where nothing is due then any more: the deadline of a connection that is made next is later,
+ * so that the thread need not be woken for it. It is called once in vain when all is over.
+ */
+static uint64_t planned(uint64_t before, uint64_t next)
+{
+	return before > vb_clock_ns() ? sooner(before, next) : next;
+}
+
 /* What the events' owner has to do. */
 static uint64_t serve_owner(void)
 {
@@ -182,7 +192,7 @@ static uint64_t serve_owner(void)
 	if (any || (due && vb_clock_ns() >= due)) {
 		/* A deadline that is made meanwhile is not compared with one that is over. */
 		atomic_store(&vb_gsi.due, 0);
-		due = vb_gsi.events.serve(vb_gsi.events.arg);
+		due = planned(due, vb_gsi.events.serve(vb_gsi.events.arg));
 		atomic_store(&vb_gsi.due, due);
 	}
 	more |= atomic_load(&vb_gsi.kicked) || vb_mad_queue_count(&vb_gsi.received);
