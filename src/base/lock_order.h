@@ -18,8 +18,6 @@
 /* clang-format off */
 #define VB_LOCK_ORDERS(X) \
 	X(NONE,          "a lock without a place in the order: not watched") \
-	X(CONSUME,       "a completion queue's iteration: held between two calls of the program") \
-	X(POST,          "a send queue's building: held between two calls of the program") \
 	X(RS_REPOLL,     "an instance of repoll_create(3)") \
 	X(RS_SOCKET,     "the connection of an rsocket") \
 	X(RS_BACKLOG,    "the connections that wait for raccept(3)") \
@@ -28,6 +26,8 @@
 	X(RS_IN,         "the receiving side of an rsocket") \
 	X(RS_OUT,        "the sending side of an rsocket") \
 	X(RS_POLL,       "the completions of an rsocket") \
+	X(CONSUME,       "a completion queue's iteration: held between two calls of the program") \
+	X(POST,          "a send queue's building: held between two calls of the program") \
 	X(CM_OPEN,       "opening the connection manager") \
 	X(CM_CORE,       "the core of the connection manager") \
 	X(CM_IDS,        "the list of the connection manager's ids") \

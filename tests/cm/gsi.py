@@ -208,7 +208,7 @@ class Tests:
         began = time.monotonic()
         client.send(hosts.IPV4[1], hosts.IPV4[0], "LAP", client.id(), member.id())
         holder.reason("CM_OTHER")
-        want(time.monotonic() - began < 0.7, f"the progress thread stood still for {time.monotonic() - began:.1f} s")
+        want(time.monotonic() - began < 1.5, f"the progress thread stood still for {time.monotonic() - began:.1f} s")
 
     def nobody_listens(self):
         server, client = self.pair(1)

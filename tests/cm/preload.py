@@ -129,6 +129,9 @@ class Preload:
             if fork and os.path.exists(SEMAPHORE):
                 raise Failure(f"{SEMAPHORE} is left behind")
 
+    def forking_nginx(self, where):
+        self.nginx(where, fork=True)
+
     def rstream(self, where):
         self.serve(where, "rstream -T s -T v -b {host} -p {port} -S all -C 3 -I 1",
                    ["rstream -T s -T v -s {host} -p {port} -S all -C 3 -I 1"], ends=True)
@@ -137,6 +140,7 @@ class Preload:
         for where in ("one host", "two hosts"):
             for program, name, run in (("iperf3", "iperf3", self.iperf3), ("redis-server", "redis-server, redis-benchmark", self.redis),
                                        ("nginx", "nginx, curl", self.nginx),
+                                       ("nginx", "nginx, curl, fork mode", self.forking_nginx),
                                        ("rstream", "rstream -T s", self.rstream)):
                 if shutil.which(program):
                     report.case(f"{where}: {name}", lambda run=run, where=where: run(where))
