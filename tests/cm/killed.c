@@ -19,7 +19,7 @@
 #include "support/network.h"
 #include "support/process.h"
 
-enum { PORT = 7210, LIMIT_MS = 3000, MANY = 150 };
+enum { PORT = 7210, LIMIT_MS = 3000, MANY = 150, MEET_US = 500000 };
 
 #define FAR_V4 "192.0.2.2"
 
@@ -207,6 +207,8 @@ static void run(const struct plan *plan)
 	hear(server.sock);
 	if (!plan->late)
 		hear(caller.sock);
+	/* Processes of a host that have just met need a moment to watch each other. */
+	usleep(MEET_US);
 	process_kill(victim);
 	if (plan->late)
 		say(server.sock);
