@@ -10,6 +10,7 @@
 #define LIBRARY_VIEW    "libverbatim-view.so"
 #define LIBRARY_CM      "librdmacm.so.1"
 #define LIBRARY_SOCKETS "rsocket/librspreload.so"
+#define LIBRARY_MAPPED  "libverbatim-mapped.so"
 
 /*
  * The absolute path of the directory with libibverbs.so.1: lib/ beside this program in a build

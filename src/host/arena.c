@@ -21,6 +21,7 @@
 #include "base/sys.h"
 #include "host/control.h"
 #include "host/descriptor.h"
+#include "host/mapped.h"
 #include "host/private.h"
 #include "host/shared.h"
 
@@ -41,6 +42,40 @@ struct vb_extent {
 	uint64_t bytes;
 };
 
+static void publish(struct vb_node *node)
+{
+	struct vb_arena *arena = &node->arena;
+
+	__atomic_store_n(&node->keyring->arena_bytes, arena->usable, __ATOMIC_RELAXED);
+	__atomic_store_n(&node->keyring->arena_base, (uintptr_t)arena->base, __ATOMIC_RELEASE);
+}
+
+/*
+ * The program's large blocks lie in a range that peers are to map (preload/mapped): that range is the arena, and all of
+ * the blocks' part counts as used. False: there is no such range.
+ */
+static bool adopt(struct vb_node *node)
+{
+	struct vb_arena *arena = &node->arena;
+	struct vb_mapped mapped;
+	int fd;
+
+	if (!verbatim_mapped_range || !verbatim_mapped_range(&mapped))
+		return false;
+	fd = vb_descriptor_adopt(fcntl(mapped.fd, F_DUPFD_CLOEXEC, 0));
+	if (fd < 0)
+		return false;
+	arena->fd = fd;
+	arena->size = arena->usable = mapped.size;
+	arena->base = mapped.base;
+	arena->holds = mapped.holds;
+	arena->floor = mapped.blocks;
+	arena->top = (mapped.blocks + VB_ARENA_WINDOW - 1) / VB_ARENA_WINDOW * VB_ARENA_WINDOW;
+	__atomic_store_n(&node->keyring->arena_top, arena->top, __ATOMIC_RELEASE);
+	publish(node);
+	return true;
+}
+
 int vb_arena_create(struct vb_node *node)
 {
 	struct vb_arena *arena = &node->arena;
@@ -48,6 +83,8 @@ int vb_arena_create(struct vb_node *node)
 	pthread_mutex_init(&arena->lock, NULL);
 	pthread_mutex_init(&arena->slab_lock, NULL);
 	arena->fd = -1;
+	if (adopt(node))
+		return 0;
 	for (uint64_t size = LARGEST; size >= SMALLEST; size /= 2) {
 		int err = vb_shared_create_file("verbatim-memory", size, &arena->fd);
 
@@ -74,8 +111,7 @@ static int reserve(struct vb_node *node)
 	if (map == MAP_FAILED)
 		return -ENOMEM;
 	arena->base = map;
-	__atomic_store_n(&node->keyring->arena_bytes, arena->usable, __ATOMIC_RELAXED);
-	__atomic_store_n(&node->keyring->arena_base, (uintptr_t)map, __ATOMIC_RELEASE);
+	publish(node);
 	return 0;
 }
 
@@ -124,9 +160,11 @@ static bool place_from(struct vb_arena *arena, struct vb_extent *before, uint64_
  */
 static int place(struct vb_arena *arena, struct vb_extent *piece)
 {
-	if (arena->cursor < CYCLE && place_from(arena, arena->latest, arena->cursor, piece))
+	uint64_t from = arena->cursor > arena->floor ? arena->cursor : arena->floor;
+
+	if (from - arena->floor < CYCLE && place_from(arena, arena->latest, from, piece))
 		return 0;
-	return place_from(arena, NULL, 0, piece) ? 0 : -ENOMEM;
+	return place_from(arena, NULL, arena->floor, piece) ? 0 : -ENOMEM;
 }
 
 /* The caller holds the lock. NULL: no such piece. */
@@ -297,6 +335,29 @@ void vb_arena_free(struct vb_node *node, void *addr, size_t bytes)
 	unclaim(arena, &piece);
 }
 
+int vb_arena_present(struct vb_node *node, const void *addr, size_t bytes)
+{
+	struct vb_arena *arena = &node->arena;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uintptr_t base = (uintptr_t)arena->base, start = (uintptr_t)addr, end = start + bytes;
+	int err = 0;
+
+	if (!arena->floor || !bytes || start >= base + arena->floor || end <= base)
+		return 0;
+	if (!arena->holds(addr, bytes))
+		return vb_refuse(
+			EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+			"mr: %p+%zu: the program has mapped something else into a block of its mapped memory",
+			addr, bytes);
+	start = (start - base) / page * page;
+	if (vb_descriptor_ours(arena->fd))
+		err = populate(arena->fd, start, whole_pages(end - base) - start);
+	if (err)
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "mr: %zu bytes of mapped memory: %s",
+				 bytes, strerror(-err));
+	return 0;
+}
+
 int vb_arena_file(struct vb_node *node, const void *addr, uint64_t *offset)
 {
 	*offset = (uint64_t)((const char *)addr - node->arena.base);
@@ -314,7 +375,7 @@ void vb_arena_destroy(struct vb_node *node)
 		free(e);
 	}
 	free(arena->slab);
-	if (arena->base)
+	if (arena->base && !arena->floor)
 		munmap(arena->base, arena->usable);
 	vb_descriptor_close(arena->fd);
 	pthread_mutex_destroy(&arena->slab_lock);

@@ -30,6 +30,12 @@ int vb_arena_alloc(struct vb_node *node, size_t bytes, void **addr);
 void vb_arena_free(struct vb_node *node, void *addr, size_t bytes);
 
 /*
+ * The program registers memory. What lies in its own blocks (mapped.h) gets all its pages now, so that none is missing
+ * when a peer touches it. 0 also for other memory; -ENOMEM or -EOPNOTSUPP with the reason recorded.
+ */
+int vb_arena_present(struct vb_node *node, const void *addr, size_t bytes);
+
+/*
  * The file, and the place in it of an address that vb_arena_alloc() gave. The descriptor stays the
  * arena's. -1: the program has closed it.
  */

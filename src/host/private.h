@@ -107,7 +107,9 @@ struct vb_arena {
 	uint64_t size;   /* of the file */
 	uint64_t usable; /* of the reserved range */
 	uint64_t top;    /* the end of what was ever used, as peers are told */
+	uint64_t floor;  /* below are the program's own blocks (mapped.h); 0: it has none */
 	char *base;
+	bool (*holds)(const void *addr, size_t bytes); /* with `floor`: whether they are blocks */
 	struct vb_extent *extents;
 	struct vb_extent *latest;  /* the piece placed last, or the one before it */
 	uint64_t cursor;           /* the end of that piece */

@@ -12,6 +12,7 @@
 #include "memory/foreign.h"
 #include "memory/lasting.h"
 #include "memory/mapping.h"
+#include "host/arena.h"
 #include "memory/mw.h"
 #include "object/passport.h"
 #include "object/pd.h"
@@ -166,6 +167,11 @@ int vb_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, 
 		err = make(pd, access, &m);
 	if (err)
 		return err;
+	err = vb_arena_present(vb_process_node_started(), addr, length);
+	if (err) {
+		unmake(m);
+		return err;
+	}
 	m->mr.addr = addr;
 	m->memory = addr;
 	m->mr.length = length;
@@ -295,6 +301,8 @@ static int judge_rereg(struct vb_mr *m, int flags, struct ibv_pd *pd, struct vb_
 	if (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS))
 		err = check_range(next->mr.addr, next->mr.length, next->iova, next->access,
 				  &next->shared);
+	if (!err && flags & IBV_REREG_MR_CHANGE_TRANSLATION)
+		err = vb_arena_present(vb_process_node_started(), next->mr.addr, next->mr.length);
 	if (!err && (flags & IBV_REREG_MR_CHANGE_PD))
 		err = vb_pd_get(m->mr.context, pd);
 	return err;

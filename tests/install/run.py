@@ -74,7 +74,7 @@ def layout(install, _args, _folder):
     finally:
         os.umask(old)
     private = f"{install.libdir}/verbatim"
-    wanted = ["bin/verbatim", f"{private}/libibverbs.so.1", f"{private}/libibverbs.so", f"{private}/libverbatim-view.so",
+    wanted = ["bin/verbatim", f"{private}/libibverbs.so.1", f"{private}/libibverbs.so", f"{private}/libverbatim-view.so", f"{private}/libverbatim-mapped.so",
               f"{private}/librdmacm.so.1", f"{private}/librdmacm.so", f"{private}/rsocket/librspreload.so",
               f"{private}/rsocket/librspreload.so.1", f"{private}/rsocket/librspreload.so.1.0.0", f"{private}/pkgconfig/librdmacm.pc",
               "include/verbatim/rdma/rdma_cma.h", f"{private}/pkgconfig/libibverbs.pc", "include/verbatim/infiniband/verbs.h", "include/verbatim/infiniband/verbs/memory.h",

@@ -157,6 +157,18 @@ class Run:
         if "--view" not in self.run("--help")[0]:
             raise Failure("--help")
 
+    def mapped(self):
+        """--mapped adds one library, which an inner run takes out and a tree without it is told of."""
+        more = preloaded(self.place.lib, "libverbatim-mapped.so")
+        expect("--mapped", self.setting("LD_PRELOAD", "--mapped"), more)
+        expect("--mapped outside", self.setting("LD_PRELOAD", env={"LD_PRELOAD": more}), preloaded(self.place.lib))
+        out, err = self.run("--mapped", PYTHON, "-c", "b = bytearray(10 ** 7); print(open('/proc/self/maps').read().count('memfd:verbatim-mapped') > 0)")
+        expect("a block", (out, err), ("True\n", ""))
+        lib, verbatim = self.place.copy_tree("without-mapped")
+        os.unlink(os.path.join(lib, "libverbatim-mapped.so"))
+        out, err = self.place.run(verbatim, "run", "--mapped", "true", code=1)
+        expect("without the library", (out, err), ("", f"verbatim run: libverbatim-mapped.so is not in {lib}\n"))
+
     def rsockets(self):
         """--rsockets adds one library, which goes where an inner run does not ask for it."""
         more = preloaded(self.place.lib, "rsocket/librspreload.so")
@@ -324,7 +336,7 @@ CASES = [
     ("the files and the library", Run.shown), ("exit status", Run.statuses), ("process, descriptors, children", Run.process),
     ("LD_PRELOAD and LD_LIBRARY_PATH that are set", Run.preloads), ("options", Run.options),
     ("libraries in a folder with separators in its name", Run.odd_folder), ("dlopen by both names", Run.by_name), ("scripts", Run.scripts),
-    ("programs of connections", Run.connections), ("rsockets", Run.rsockets),
+    ("programs of connections", Run.connections), ("rsockets", Run.rsockets), ("mapped memory", Run.mapped),
     ("counters right after a transfer", Run.counters),
     ("gcc, address sanitizer", lambda run: run.sanitizer("gcc", "-fsanitize=address")),
     ("gcc, undefined sanitizer", lambda run: run.sanitizer("gcc", "-fsanitize=undefined")),

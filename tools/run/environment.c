@@ -60,7 +60,7 @@ static bool is_ours(const char *entry)
 
 	return !strcmp(slash ? slash + 1 : entry, LIBRARY_VIEW) ||
 	       is_beside_view(entry, LIBRARY_VERBS) || is_beside_view(entry, LIBRARY_CM) ||
-	       is_beside_view(entry, LIBRARY_SOCKETS);
+	       is_beside_view(entry, LIBRARY_SOCKETS) || is_beside_view(entry, LIBRARY_MAPPED);
 }
 
 static int append(char **list, const char *dir, const char *name)
@@ -110,6 +110,8 @@ static void set_preload(struct setting *setting, const char *dir)
 		err = append(&list, dir, LIBRARY_CM);
 	if (!err && dir && run->rsockets)
 		err = append(&list, dir, LIBRARY_SOCKETS);
+	if (!err && dir && run->mapped)
+		err = append(&list, dir, LIBRARY_MAPPED);
 	if (!err && dir && run->view == RUN_VIEW_PRELOAD)
 		err = append(&list, dir, LIBRARY_VIEW);
 	if (err)

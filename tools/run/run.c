@@ -28,7 +28,7 @@
 /* The shell's convention: 126 found but not executable, 127 not found. */
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
-enum { OPTION_VIEW = 256, OPTION_RSOCKETS };
+enum { OPTION_VIEW = 256, OPTION_RSOCKETS, OPTION_MAPPED };
 
 static const struct argp_option options[] = {
 	{"quiet", 'q', NULL, 0,
@@ -36,6 +36,10 @@ static const struct argp_option options[] = {
 	{"verbose", 'v', NULL, 0, "Say what is set for the program", 0},
 	{"rsockets", OPTION_RSOCKETS, NULL, 0,
 	 "Make rsockets of the program's sockets (rsocket(7)): between two such programs data passes through queue pairs",
+	 0},
+	{"mapped", OPTION_MAPPED, NULL, 0,
+	 "Give the program its large blocks of memory from what other processes of this host map: one-sided operations on "
+	 "them need no system call",
 	 0},
 	{"view", OPTION_VIEW, "HOW", 0,
 	 "How the program sees the files of the devices: preload (the default), namespace (also for programs that a "
@@ -89,6 +93,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPTION_RSOCKETS:
 		run->rsockets = true;
 		return 0;
+	case OPTION_MAPPED:
+		run->mapped = true;
+		return 0;
 	case OPTION_VIEW:
 		if (parse_view(arg, &run->view))
 			argp_error(state, "no such view: %s", arg);
@@ -129,14 +136,14 @@ static void find_view_library(struct run *run, const char *libraries)
 }
 
 /* A library that is not there is not preloaded: the loader would complain of it in every process. */
-static int find_socket_library(const struct run *run, const char *libraries)
+static int find_library(bool wanted, const char *name, const char *libraries)
 {
 	char path[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s/" LIBRARY_SOCKETS, libraries);
+	int n = snprintf(path, sizeof(path), "%s/%s", libraries, name);
 
-	if (!run->rsockets || (n > 0 && (size_t)n < sizeof(path) && !access(path, R_OK)))
+	if (!wanted || (n > 0 && (size_t)n < sizeof(path) && !access(path, R_OK)))
 		return 0;
-	fprintf(stderr, "verbatim run: " LIBRARY_SOCKETS " is not in %s\n", libraries);
+	fprintf(stderr, "verbatim run: %s is not in %s\n", name, libraries);
 	return -ENOENT;
 }
 
@@ -175,7 +182,8 @@ static int execute(struct run *run)
 				" is not in lib/ beside this program, nor where it is installed\n");
 		return EXIT_FAILURE;
 	}
-	if (find_socket_library(run, libraries))
+	if (find_library(run->rsockets, LIBRARY_SOCKETS, libraries) ||
+	    find_library(run->mapped, LIBRARY_MAPPED, libraries))
 		return EXIT_FAILURE;
 	find_view_library(run, libraries);
 	prepare_view(run, view, sizeof(view));

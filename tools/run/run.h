@@ -12,6 +12,7 @@ struct run {
 	enum run_view view;
 	bool quiet;
 	bool rsockets; /* its sockets become rsockets */
+	bool mapped;   /* its large blocks of memory are ones that peers map */
 	bool verbose;
 	char **argv; /* the program and its arguments */
 };
