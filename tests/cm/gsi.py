@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: gsi.py --lib DIR --agent PROGRAM [--only REGEX] [--log LEVEL] [--crowd N]
+"""Usage: gsi.py --lib DIR --agent PROGRAM [--only REGEX] [--log LEVEL] [--crowd N] [--shares N]
 The carrier of the connection manager's datagrams, and the table of ports: processes of one host and of two, the wrong
 process's socket, floods, processes that stand still or are killed. Prints one TAP line a case; exits 1 when one failed,
 77 (reason on the last line of standard error) when nothing could be run."""
@@ -78,6 +78,9 @@ class Tests:
         self.report.case(name, within)
 
     def run(self):
+        self.case("a flood by rings", self.flood_ring)  # what takes longest comes first
+        self.case("a flood from another host", self.flood_wire)
+        self.case("a flood of packets that are none", self.flood_garbage)
         for family, address in (("IPv4", hosts.IPV4), ("IPv6", hosts.IPV6)):
             self.case(f"rings: a request, its answers, {family}", self.exchange, address[0], address[0], 0, "ring")
             self.case(f"two hosts, {family}", self.exchange, *address, 1, "wire")
@@ -103,9 +106,6 @@ class Tests:
         self.case("a listener is killed: another host's request is answered", self.killed_listener_far)
         self.case("a process ends: its number is not used again", self.numbers_rest)
         self.case("a receiver stands still", self.stands_still)
-        self.case("a flood by rings", self.flood_ring)
-        self.case("a flood from another host", self.flood_wire)
-        self.case("a flood of packets that are none", self.flood_garbage)
         self.case("fork: the child has no GSI until it opens its own", self.fork)
         self.case("deadlines and kicks", self.deadlines)
         self.case("last words before exit", self.last_words)
@@ -609,10 +609,13 @@ def main():
     parser.add_argument("--only")
     parser.add_argument("--log", default="warn")
     parser.add_argument("--crowd", type=int, default=200, help="how many processes there are at once in one case")
+    parser.add_argument("--shares", type=int, default=1, help="so many pairs of hosts at once, each working off its share")
     args = parser.parse_args()
     for program in ("setpriv", "unshare", "nsenter"):
         if not shutil.which(program):
             skip(f"{program} is not installed")
+    if args.shares > 1:
+        return shares.run_shared(args.shares)
     hosts.enter(skip)
     nets = hosts.Hosts(skip)
     try:

@@ -20,7 +20,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { PEERS = 28, ROOM = 46, LEAVING = 6, SIZE = 4096 };
+enum { PEERS = 20, ROOM = 46, LEAVING = 6, SIZE = 4096 };
 /* All tries of a request: 8 * 67 ms. Of the request that is awaited asleep: 8 * 537 ms. */
 enum { TIMEOUT = 14, LONG_TIMEOUT = 17, RETRIES = 7, BOUND_MS = 8000 };
 enum { ASLEEP_MS = 1500, BUSY_MS = 600 };

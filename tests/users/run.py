@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: run.py --lib DIR [--mcast PROGRAM] [--only REGEX]
+"""Usage: run.py --lib DIR [--mcast PROGRAM] [--shares N] [--only REGEX]
 Promise: processes of users that agree (VERBATIM_DOMAIN) share the port between hosts, and one of them that stands still, dies or
 lies holds up no other; without agreement the port is refused by the holder's name, and everything within the host goes on. Two
 hosts are two network namespaces; the users are numbers. Prints one TAP line a case; exits 77 where that cannot be had."""
@@ -40,11 +40,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--lib", required=True, type=os.path.abspath)
     parser.add_argument("--mcast", type=os.path.abspath)
+    parser.add_argument("--shares", type=int, default=1, help="so many pairs of hosts at once, each working off its share")
     parser.add_argument("--only")
     args = parser.parse_args()
     for program in ("setpriv", "unshare", "nsenter", "ibv_rc_pingpong", people.PATIENT):
         if not shutil.which(program):
             people.skip(f"{program} is not installed")
+    if args.shares > 1:
+        return shares.run_shared(args.shares)
     enter()
     os.environ["LD_LIBRARY_PATH"] = args.lib
     nets = hosts.Hosts(people.skip)
