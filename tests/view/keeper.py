@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Usage: keeper.py --lib DIR --verbatim PROGRAM [--only REGEX]
+"""Usage: keeper.py --lib DIR --verbatim PROGRAM [--shares N] [--only REGEX]
 Promise: a view is there while a program uses it and is gone soon after the last one, whoever is killed in between; it is made anew
 when it is removed; there is one keeper, however many programs start at once; users do not share views.
 Prints one TAP line a case; exits 1 when one failed."""
@@ -17,6 +17,7 @@ import time
 sys.dont_write_bytecode = True
 
 from place import AS_ORDINARY, Failure, Place, Report, Skip, users  # noqa: E402
+from shares import run_shared  # noqa: E402
 
 PATIENCE = 30
 LASTING = "3600.5"  # seconds; a number that no other sleep(1) has
@@ -360,8 +361,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--lib", required=True)
     parser.add_argument("--verbatim", required=True)
+    parser.add_argument("--shares", type=int, default=1, help="so many cases at once")
     parser.add_argument("--only")
     args = parser.parse_args()
+    if args.shares > 1:
+        return run_shared(args.shares)
     report = Report(args.only)
     for user, ordinary in users():
         with Place(args.lib, args.verbatim, ordinary) as place:
