@@ -25,9 +25,10 @@ from cm_pairs import CmRunner, a_port  # noqa: E402
 from pairs import Failure, listening  # noqa: E402
 
 FILE_BYTES = 3_000_017
-# The workers stay who they are: processes of two users do not share the port between hosts.
+# The workers stay who they are: processes of two users do not share the port between hosts. Nginx empties its environment but for
+# what it is told to keep.
 NGINX = """
-user root; daemon off; {processes}; pid {dir}/pid; error_log {dir}/error; worker_rlimit_core 0;
+user root; daemon off; {processes}; pid {dir}/pid; error_log {dir}/error; worker_rlimit_core 0; env VERBATIM_TRUST;
 events {{ worker_connections 64; }}
 http {{ access_log off; sendfile on; client_body_temp_path {dir}; proxy_temp_path {dir}; fastcgi_temp_path {dir};
   uwsgi_temp_path {dir}; scgi_temp_path {dir}; server {{ listen {host}:{port}; root {dir}; }} }}
@@ -40,6 +41,11 @@ def skip(reason):
 
 
 SEMAPHORE = "/dev/shm/sem.rsocket_fork"  # rdma-core's library takes turns by it, and leaves it
+
+
+# A server with workers, which would outlive it when it is killed, is the first process of a namespace of its own. Ports are shared
+# with processes outside only where these are told to trust the user.
+ALONE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 class TcpFirst(CmRunner):
@@ -62,10 +68,10 @@ class Preload:
     def __init__(self, args, nets):
         self.args, self.nets = args, nets
 
-    def runner(self, where, fork=False):
+    def runner(self, where, fork=False, env=None):
         launch = self.nets.launch
         pins = [launch[0], launch[0] if where == "one host" else launch[1]]
-        runner = TcpFirst(self.args.lib, timeout=60, debug=self.args.debug, pins=pins)
+        runner = TcpFirst(self.args.lib, timeout=60, debug=self.args.debug, pins=pins, env=env)
         runner.by_tcp = fork
         return runner
 
@@ -108,7 +114,7 @@ class Preload:
     def nginx(self, where, fork=False):
         if os.path.exists(SEMAPHORE):
             os.unlink(SEMAPHORE)
-        with self.runner(where, fork) as runner:
+        with self.runner(where, fork, {"VERBATIM_TRUST": "uid"} if fork else None) as runner:
             source, copies = os.path.join(runner.dir, "file"), [os.path.join(runner.dir, f"copy{n}") for n in range(3)]
             with open(source, "wb") as handle:
                 handle.write(os.urandom(FILE_BYTES))
@@ -119,7 +125,8 @@ class Preload:
             with open(config, "w", encoding="ascii") as handle:
                 handle.write(NGINX.format(processes=processes, dir=runner.dir, host=hosts.IPV4[0], port=port))
             clients = [self.under(runner, f"curl -sS -o {copy} http://{hosts.IPV4[0]}:{port}/file", fork) for copy in copies]
-            outputs = runner.served(self.under(runner, f"nginx -e {runner.dir}/error -c {config}", fork), clients, port)
+            server = self.under(runner, f"nginx -e {runner.dir}/error -c {config}", fork)
+            outputs = runner.served([*ALONE, *server] if fork else server, clients, port)
             for copy in copies:
                 if not filecmp.cmp(source, copy, shallow=False):
                     raise Failure(f"nginx: {copy} differs from the file")
@@ -136,12 +143,19 @@ class Preload:
         self.serve(where, "rstream -T s -T v -b {host} -p {port} -S all -C 3 -I 1",
                    ["rstream -T s -T v -s {host} -p {port} -S all -C 3 -I 1"], ends=True)
 
+    def rstream_forks(self, where):
+        """With -T f the server uses plain sockets, and a process of its own for the connection."""
+        line = "rstream -T f -p {port} -S 4096 -C 20 -I 2"
+        output = self.serve(where, f"{line} -b {{host}}", [f"{line} -s {{host}}"], fork=True, ends=True)[1]
+        if "4k" not in output:
+            raise Failure(output)
+
     def all(self, report):
         for where in ("one host", "two hosts"):
             for program, name, run in (("iperf3", "iperf3", self.iperf3), ("redis-server", "redis-server, redis-benchmark", self.redis),
                                        ("nginx", "nginx, curl", self.nginx),
                                        ("nginx", "nginx, curl, fork mode", self.forking_nginx),
-                                       ("rstream", "rstream -T s", self.rstream)):
+                                       ("rstream", "rstream -T s", self.rstream), ("rstream", "rstream -T f", self.rstream_forks)):
                 if shutil.which(program):
                     report.case(f"{where}: {name}", lambda run=run, where=where: run(where))
 
