@@ -2,6 +2,7 @@
 """A server and a client that meet by the connection manager. A port of it is no port of a socket: the server's log tells when it
 listens, so the server runs with VERBATIM_LOG=info."""
 
+import contextlib
 import os
 import random
 import re
@@ -20,16 +21,18 @@ def a_port():
 
 
 class CmRunner(Runner):
-    """Runner.sides() for servers that listen by the connection manager. They are known by their log; by_log=False: by a port of
-    TCP."""
+    """Runner.sides() for servers that listen by the connection manager. They are known by their log ("log"), or by a port of a
+    socket ("tcp", "udp")."""
 
-    def __init__(self, *args, env=None, by_log=True, **kwargs):
-        self.by_log = by_log
+    def __init__(self, *args, env=None, known_by="log", **kwargs):
+        self.known_by = known_by
         super().__init__(*args, env={"VERBATIM_LOG": "info", **(env or {})}, **kwargs)
 
     def wait_listening(self, server, port, deadline):
-        if not self.by_log:
+        if self.known_by == "tcp":
             return super().wait_listening(server, port, deadline)
+        if self.known_by == "udp":
+            return self.wait_bound(server, port, deadline)
         log = os.path.join(self.dir, "server.out")
         while time.monotonic() < deadline:
             with open(log, encoding="utf-8", errors="replace") as handle:
@@ -37,6 +40,16 @@ class CmRunner(Runner):
                     return True
             if server.poll() is not None:
                 return False
+            time.sleep(0.01)
+        return False
+
+    def wait_bound(self, server, port, deadline):
+        """Whether a socket of UDP gets the port in time."""
+        while time.monotonic() < deadline and server.poll() is None:
+            for table in ("udp", "udp6"):
+                with contextlib.suppress(OSError), open(f"/proc/{server.pid}/net/{table}", encoding="ascii") as rows:
+                    if any(row.split()[1].endswith(f":{port:04X}") for row in list(rows)[1:]):
+                        return True
             time.sleep(0.01)
         return False
 

@@ -41,16 +41,17 @@ class Programs:
     def __init__(self, args, nets, report):
         self.args, self.nets, self.report = args, nets, report
 
-    def runner(self, where, tcp=False):
+    def runner(self, where, known_by="log", faults=""):
         launch = self.nets.launch
         pins = [launch[0], launch[0] if where == "one host" else launch[1]]
-        return CmRunner(self.args.lib, timeout=60, debug=self.args.debug, pins=pins, by_log=not tcp)
+        env = {"VERBATIM_FAULT": faults} if faults else None
+        return CmRunner(self.args.lib, timeout=60, debug=self.args.debug, pins=pins, known_by=known_by, env=env)
 
-    def run(self, entry, where, family):
+    def run(self, entry, where, family, faults=""):
         # The server is host 0 of two.
         address = (hosts.IPV4 if family == "IPv4" else hosts.IPV6)[0]
         port = 7174 if "{port}" not in " ".join(entry.server) else a_port()
-        with self.runner(where, entry.tcp) as runner:
+        with self.runner(where, entry.known_by, faults) as runner:
             words = {"address": address, "port": port, "file": os.path.join(runner.dir, "file"), "copy": os.path.join(runner.dir, "copy")}
             if any("{file}" in word for word in entry.client):
                 with open(words["file"], "wb") as handle:
@@ -85,7 +86,7 @@ class Programs:
 
     def all(self):
         number = 0
-        for entry in table.all_rows():
+        for entry in table.all_rows(self.args.brief):
             if not shutil.which(entry.server[0]):
                 continue
             for where, family in self.cells(entry, number):
@@ -94,9 +95,16 @@ class Programs:
             number += 1
         for where, family in CELLS:
             for options in ([], ["-C", "5", "-S", "200", "-c", "2"]):
-                if family == "IPv4":
-                    self.report.case(f"{where}, {family}: mckey {' '.join(options)}".rstrip(),
-                                     lambda where=where, family=family, options=options: self.mckey(where, family, options))
+                self.report.case(f"{where}, {family}: mckey {' '.join(options)}".rstrip(),
+                                 lambda where=where, family=family, options=options: self.mckey(where, family, options))
+        self.lossy()
+
+    def lossy(self):
+        """Packets between the hosts are lost, repeated and change places: the connection manager's, and those of the data."""
+        for number, (entry, faults) in enumerate(table.lossy_rows(self.args.brief)):
+            family = entry.families[number % len(entry.families)]
+            self.report.case(f"two hosts, {family}, {faults}: {entry.name}",
+                             lambda entry=entry, family=family, faults=faults: self.run(entry, "two hosts", family, faults))
 
 
 def main():

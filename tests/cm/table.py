@@ -16,7 +16,7 @@ class Row(NamedTuple):
     ends: bool = True       # the server ends by itself
     clients: int = 1        # one after the other; only of a server that does not end
     families: tuple = ("IPv4", "IPv6")
-    tcp: bool = False       # the server is known by a port of TCP, by which the two agree on that of the connection manager
+    known_by: str = "log"   # how the server is known to listen: the library's log, or a port of "tcp" or "udp"
 
 
 def row(name, server, client, **rest):
@@ -77,10 +77,10 @@ def applications():
                         ("one-sided", "rc_rdma_read_lat rc_rdma_read_bw rc_rdma_write_lat rc_rdma_write_bw rc_rdma_write_poll_lat"),
                         ("atomics", "rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add")):
         yield row(f"qperf -cm1, {name}", "qperf -lp {port}", f"qperf -lp {{port}} -cm1 -t 1 {{address}} {tests}",
-                  says=("", rf"{tests.split()[-1]}:\n +\S+ += "), ends=False, families=("IPv4",), tcp=True)
+                  says=("", rf"{tests.split()[-1]}:\n +\S+ += "), ends=False, families=("IPv4",), known_by="tcp")
     for kind, provider in (("msg", "verbs"), ("rdm", "verbs;ofi_rxm")):
         line = f"fi_pingpong -p {provider} -e {kind} -c"
-        yield row(line, f"{line} -B {{port}}", f"{line} -P {{port}} {{address}}", says=(r"^1m +10 +=10",) * 2, families=("IPv4",), tcp=True)
+        yield row(line, f"{line} -B {{port}}", f"{line} -P {{port}} {{address}}", says=(r"^1m +10 +=10",) * 2, families=("IPv4",), known_by="tcp")
     # Its server wants no retry after RNR: all the receives that are needed, 16, are posted at first.
     line = "fio --name=job --ioengine=rdma --port={port} --bs=64k --size=1m --iodepth=16 --verify=crc32c"
     for verb, other in (("write", ""), ("read", ""), ("send", " --verb=recv")):
@@ -88,18 +88,52 @@ def applications():
                   says=("err= 0", "err= 0(?s:.*)io=1024KiB"), families=("IPv4",))
 
 
+SOCKETS_SAY = r"^\S+ +\S+ +\S+ +\S+"
+
+
+def rsocket_row(program, options):
+    return row(f"{program} {options}".rstrip(), f"{program} -b {{address}} -p {{port}} {options}", f"{program} -s {{address}} -p {{port}} {options}",
+               says=("", SOCKETS_SAY))
+
+
 def rsockets():
-    for options in ("", " -T v", " -T a -T v -S all -C 5 -I 10", " -T n -T v", " -T b -T v", " -S all -C 5 -I 1", " -k 1", " -B 65536 -T v", " -i 0 -T v"):
-        yield row(f"rstream{options}", f"rstream -b {{address}} -p {{port}}{options}", f"rstream -s {{address}} -p {{port}}{options}",
-                  says=("", r"^\S+ +\S+ +\S+ +\S+"))
-    yield row("rstream -T r", "rstream -b {address} -p {port}", "rstream -s {address} -p {port} -T r", says=("", r"^\S+ +\S+ +\S+"))
-    # It waits by looking at its memory and calls nothing meanwhile, so that each message between hosts takes the progress thread's time.
-    for options in (" -S all -C 5 -I 1", " -C 5 -I 1 -T v -S all", " -S 64 -C 1000 -I 1 -T a -T v", " -S 65536 -C 100 -I 1 -T n"):
-        yield row(f"riostream{options}", f"riostream -b {{address}} -p {{port}}{options}", f"riostream -s {{address}} -p {{port}}{options}",
-                  says=("", r"^\S+ +\S+ +\S+"))
+    """Few messages of each kind."""
+    for options in ("-T v -S all -C 3 -I 2", "-T a -T v -S all -C 3 -I 2", "-T n -T v -S 4096 -C 100 -I 2", "-T b -T v -S 4096 -C 100 -I 2",
+                    "-k 1 -S 64 -C 100 -I 2", "-B 65536 -T v -S 100000 -C 20 -I 2", "-i 0 -T v -S 64 -C 100 -I 2"):
+        yield rsocket_row("rstream", options)
+    yield row("rstream -T r", "rstream -b {address} -p {port} -S 64 -C 100 -I 2", "rstream -s {address} -p {port} -T r -S 64 -C 100 -I 2",
+              says=("", SOCKETS_SAY))
+    for options in ("-T v -S all -C 3 -I 1", "-S 64 -C 100 -I 1 -T a -T v", "-S 65536 -C 20 -I 1 -T n"):
+        yield rsocket_row("riostream", options)
+    for options in ("-S 64 -C 50", "-S 1000 -C 50 -T a", "-S 64 -C 50 -T n", "-S 200 -C 50 -T e"):
+        yield rsocket_row("udpong", options)._replace(ends=False, known_by="udp")
     yield row("rcopy", "rcopy -p {port}", "rcopy {file} {address}:{copy} -p {port}", ends=False, families=("IPv4",))
 
 
-def all_rows():
-    for group in (rping, examples, perftest, applications, rsockets):
+def rsockets_long():
+    """As the programs are by themselves: a hundred thousand messages."""
+    for options in ("", "-T a -T v -S all -C 5 -I 10", "-S all -C 5 -I 1", "-T v"):
+        yield rsocket_row("rstream", options)
+    # It waits by looking at its memory and calls nothing meanwhile, so that each message between hosts takes the progress thread's time.
+    for options in ("-S all -C 5 -I 1", "-S 64 -C 1000 -I 1 -T a -T v", "-S 65536 -C 100 -I 1 -T n"):
+        yield rsocket_row("riostream", options)
+
+
+def lossy_rows(brief=False):
+    """Rows, and what becomes of the packets that both hosts send. A last packet that is lost costs the 2 s of the connection
+    manager's queue pairs, so that few rows are brief. No program of datagrams of the table stands the loss of one."""
+    loss = "drop=3%,dup=2%,reorder=3%,seed=3"
+    yield row("cmtime -c 200", "cmtime -b {address} -p {port} -c 200", "cmtime -s {address} -p {port} -c 200", says=("", r"^connect\s+:"),
+              ends=False), loss
+    yield rsocket_row("rstream", "-T v -S 4096 -C 20 -I 2"), loss
+    if brief:
+        return
+    yield row("ucmatose -c 20", "ucmatose -b {address} -p {port} -c 20", "ucmatose -s {address} -p {port} -c 20",
+              says=("return status 0", "return status 0")), loss
+    yield row("rping -C 20", "rping -s -a {address} -p {port} -C 20 -V", "rping -c -a {address} -p {port} -C 20 -V"), loss
+    yield perftest_row("ib_write_bw", "-q 8 -s 65536", 8), "drop=0.1%,reorder=1%,seed=3"
+
+
+def all_rows(brief=False):
+    for group in (rping, examples, perftest, applications, rsockets, *([] if brief else [rsockets_long])):
         yield from group()
