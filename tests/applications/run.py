@@ -20,6 +20,7 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(TESTS, "udp"), os.path.join(TESTS, "apps"), os.path.join(TESTS, "view")]
 
 import hosts  # noqa: E402
+from ceph import Ceph  # noqa: E402
 from connected import Connected  # noqa: E402
 from launcher import Launcher, shell  # noqa: E402
 from pairs import free_port, listening  # noqa: E402
@@ -29,7 +30,7 @@ from qemu import Migration  # noqa: E402
 
 VERSIONS = {"ucx_perftest": "libucx0", "mpirun.openmpi": "openmpi-bin", "mpiexec.mpich": "mpich", "ibstat": "infiniband-diags",
             "ibv_devinfo": "ibverbs-utils", "lstopo-no-graphics": "hwloc-nox", "fi_info": "libfabric-bin", "qperf": "qperf", "qemu-system-x86_64": "qemu-system-x86",
-            "rpma_check": "librpma0",
+            "rpma_check": "librpma0", "ceph": "ceph-common",
             "prometheus-node-exporter": "prometheus-node-exporter", "ib_write_bw": "perftest"}
 VERBS = {"UCX_TLS": "rc_verbs,ud_verbs,self"}  # UCX makes its rc connections by ud
 DATAGRAMS = {"UCX_TLS": "ud_verbs,self"}
@@ -308,6 +309,7 @@ def main():
                 applications.perftest(where, two)
                 applications.ucx(where, two)
                 applications.libfabric(where, two)
+                Ceph(applications, hosts.DEVICE).cases(where, two, hosts.IPV4[0])
                 Connected(applications).cases(where, two, hosts.IPV4[0])
                 Migration(applications).cases(where, two, hosts.IPV4[0])
             applications.mpi()
