@@ -14,7 +14,7 @@ void vb_context_end_objects(struct vb_context *c)
 {
 	for (int t = 0; t < VB_HANDLE_TYPES; t++) {
 		const struct vb_object_type *type = c->table->types[t];
-		uint32_t handle;
+		uint32_t handle = 0;
 		void *object;
 
 		while (type && type->end && (object = vb_handle_any(&c->handles[t], &handle)))

@@ -166,11 +166,13 @@ bool vb_handle_inherited(struct vb_handle_table *t, uint32_t handle, const void 
 void *vb_handle_any(struct vb_handle_table *t, uint32_t *handle)
 {
 	void *object = NULL;
+	uint32_t from;
 
 	vb_mutex_take(&t->lock, VB_ORDER_HANDLES);
-	for (uint32_t i = 1; i < t->size && !object; i++) {
-		object = is_disowned(t->object[i]) ? NULL : t->object[i];
-		*handle = i;
+	from = *handle;
+	for (uint32_t i = 0; i < t->size && !object; i++) {
+		*handle = (from + i) % t->size;
+		object = is_disowned(t->object[*handle]) ? NULL : t->object[*handle];
 	}
 	vb_mutex_release(&t->lock);
 	return object;

@@ -41,7 +41,10 @@ void vb_handle_disown(struct vb_handle_table *t);
  */
 bool vb_handle_inherited(struct vb_handle_table *t, uint32_t handle, const void *object);
 
-/* Any object of the table, or NULL: for ending all objects. */
+/*
+ * An object of the table, looked for from *handle on, or NULL: for ending all objects one after the
+ * other in one walk.
+ */
 void *vb_handle_any(struct vb_handle_table *t, uint32_t *handle);
 
 #endif

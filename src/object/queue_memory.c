@@ -1,23 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The memory of a queue. The library's own memory is mapped: parts of a large queue that are never
- * used cost nothing.
+ * The memory of a queue. The library's own memory of a large queue is mapped: parts that are never
+ * used cost nothing. A small queue is allocated: a mapping would cost a whole page, and a process
+ * with thousands of queues would come to the bound that the kernel sets to mappings.
  */
 #include "object/queue_memory.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/reason.h"
 #include "object/pd.h"
 
-static int own_alloc(struct vb_queue_memory *m)
+#define SMALL_BYTES 4096u
+#define SMALL_ALIGN 64u /* queues share no cache line */
+
+static void *small_alloc(size_t bytes)
 {
-	void *p = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE,
+	size_t whole = (bytes + SMALL_ALIGN - 1) & ~(size_t)(SMALL_ALIGN - 1);
+	void *p = aligned_alloc(SMALL_ALIGN, whole);
+
+	return p ? memset(p, 0, whole) : NULL;
+}
+
+static void *large_alloc(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (p == MAP_FAILED)
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static bool is_small(const struct vb_queue_memory *m)
+{
+	return m->bytes && m->bytes < SMALL_BYTES;
+}
+
+static int own_alloc(struct vb_queue_memory *m)
+{
+	void *p = is_small(m) ? small_alloc(m->bytes) : large_alloc(m->bytes);
+
+	if (!p)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "%zu bytes for a queue: %s", m->bytes,
 				 strerror(errno));
 	m->ptr = p;
@@ -67,6 +92,8 @@ void vb_queue_memory_free(struct vb_queue_memory *m)
 	m->ptr = NULL;
 	if (ptr && m->pd)
 		vb_pd_of(m->pd)->free(m->pd, vb_pd_of(m->pd)->pd_context, ptr, m->type);
+	else if (ptr && is_small(m))
+		free(ptr);
 	else if (ptr)
 		munmap(ptr, m->bytes);
 }

@@ -105,6 +105,7 @@ static void disowned(void **state)
 	vb_handle_forked(&t);
 	vb_handle_disown(&t);
 	assert_int_equal(t.inherited, 100);
+	handle = 0;
 	assert_null(vb_handle_any(&t, &handle));
 	for (int i = 0; i < 100; i++) {
 		assert_false(vb_handle_valid(&t, old[i], &object[i]));
@@ -119,7 +120,33 @@ static void disowned(void **state)
 		for (int j = 0; j < 100; j++)
 			assert_int_not_equal(handle, old[j]);
 	}
+	handle = 0;
 	assert_ptr_equal(vb_handle_any(&t, &handle), &object[100]);
+	vb_handle_table_fini(&t);
+}
+
+/* Ending all objects walks the table once: each is found behind the one before it. */
+static void ended_in_one_walk(void **state)
+{
+	enum { COUNT = 1000 };
+	static int object[COUNT];
+	struct vb_handle_table t;
+	uint32_t handle = 0, before = 0;
+
+	(void)state;
+	assert_int_equal(vb_handle_table_init(&t), 0);
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(vb_handle_add(&t, &object[i], &handle), 0);
+	handle = 0;
+	for (int i = 0; i < COUNT; i++) {
+		void *found = vb_handle_any(&t, &handle);
+
+		assert_non_null(found);
+		assert_true(handle > before);
+		before = handle;
+		assert_int_equal(vb_handle_remove(&t, handle, found), 0);
+	}
+	assert_null(vb_handle_any(&t, &handle));
 	vb_handle_table_fini(&t);
 }
 
@@ -128,7 +155,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(disowned),        cmocka_unit_test(names_its_object_only),
 		cmocka_unit_test(removed_once),    cmocka_unit_test(freed_number_rests),
-		cmocka_unit_test(grows_and_keeps),
+		cmocka_unit_test(grows_and_keeps), cmocka_unit_test(ended_in_one_walk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
