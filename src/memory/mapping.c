@@ -2,8 +2,9 @@
 /*
  * Mapped ranges. The kernel is asked, because a trial write would change what other threads read.
  *
- * Kernels from 6.11 on answer for one address at a time (PROCMAP_QUERY on /proc/self/maps). On
- * older kernels the text of that file is read, which costs about a microsecond for each mapping of
+ * Kernels from 6.11 on answer for one address at a time (PROCMAP_QUERY on /proc/self/maps). The
+ * file stays open then: opening it would cost several times the question, and programs register
+ * hundreds of thousands of regions. On older kernels the text of that file is read, which costs about a microsecond for each mapping of
  * the process. When the answer is not near the beginning of the text, the pages of a small range
  * are asked instead (mapping_probe.c). The rest of the text is read only for a large range and for
  * one that the probe did not answer. Without /proc, msync(2) at least tells whether the range is
@@ -13,12 +14,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/sys.h"
+#include "host/descriptor.h"
 #include "memory/mapping_probe.h"
 
 /* linux/fs.h has this from 6.11 on. The headers of the build machine may be older. */
@@ -205,21 +209,79 @@ static int check_msync(uintptr_t addr, size_t length, uintptr_t *bad)
 	return 0;
 }
 
+/* For the questions of all threads; -1: not open. */
+static _Atomic int maps = -1;
+/* The kernel takes no questions. */
+static _Atomic bool only_text;
+
+static int maps_open(void)
+{
+	return vb_sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+}
+
+/*
+ * The file of all threads. The program may have closed it: then its number may be another file's by
+ * now, and stays out of use.
+ */
+static int maps_shared(void)
+{
+	int fd = atomic_load_explicit(&maps, memory_order_acquire);
+	int none = -1;
+
+	if (fd >= 0)
+		return vb_descriptor_still(fd) ? fd : -1;
+	fd = vb_descriptor_adopt(maps_open());
+	if (fd < 0 || atomic_compare_exchange_strong(&maps, &none, fd))
+		return fd;
+	vb_descriptor_close(fd); /* another thread was first */
+	return none;
+}
+
+/* True: the kernel has answered. */
+static bool asked(struct wanted *w)
+{
+	int fd = atomic_load_explicit(&only_text, memory_order_relaxed) ? -1 : maps_shared();
+	int err = fd < 0 ? -EBADF : check_query(fd, w);
+
+	if (err == -ENOTTY || err == -EINVAL)
+		atomic_store_explicit(&only_text, true, memory_order_relaxed);
+	return !err;
+}
+
+/* With a file of its own, of which the text can be read from the beginning. */
+static void check_alone(struct wanted *w, uintptr_t addr, size_t length, uintptr_t *bad)
+{
+	int fd = maps_open();
+	int err;
+
+	if (fd < 0) {
+		w->done = w->shared = !check_msync(addr, length, bad);
+		return;
+	}
+	err = check_query(fd, w);
+	if (err == -ENOTTY || err == -EINVAL)
+		check_old_kernel(fd, w);
+	else if (err)
+		w->shared = w->done = !check_msync(addr, length, bad);
+	vb_sys_close(fd);
+}
+
 int vb_mapping_check(uintptr_t addr, size_t length, bool writable, bool *shared, uintptr_t *bad)
 {
 	struct wanted w = {.at = addr, .last = addr + length - 1, .writable = writable};
-	int fd = vb_sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	int err;
 
-	*shared = true;
-	if (fd < 0)
-		return check_msync(addr, length, bad);
-	err = check_query(fd, &w);
-	if (err == -ENOTTY || err == -EINVAL)
-		check_old_kernel(fd, &w);
-	else if (err)
-		w.shared = w.done = !check_msync(addr, length, bad);
-	vb_sys_close(fd);
+	if (!asked(&w)) {
+		w = (struct wanted){.at = addr, .last = addr + length - 1, .writable = writable};
+		check_alone(&w, addr, length, bad);
+	}
 	*shared = w.shared;
 	return answer(&w, bad);
 }
+
+/* The file tells of the parent's mappings. */
+static void forked(void)
+{
+	vb_descriptor_close(atomic_exchange(&maps, -1));
+}
+
+VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

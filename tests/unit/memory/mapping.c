@@ -299,6 +299,53 @@ static void files(void **state)
 	close(fd);
 }
 
+static uint32_t files_open(int *maps)
+{
+	char path[64], name[64];
+	uint32_t n = 0;
+
+	*maps = -1;
+	for (int fd = 0; fd < 2048; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		ssize_t length = readlink(path, name, sizeof(name) - 1);
+
+		if (length < 0)
+			continue;
+		n++;
+		name[length] = 0;
+		if (length > 5 && !strcmp(name + length - 5, "/maps"))
+			*maps = fd;
+	}
+	return n;
+}
+
+/* One file serves all questions; a program that closes it, and uses its number, gets answers. */
+static void file_stays_open(void **state)
+{
+	char *p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t open_before;
+	int maps, other[2];
+
+	(void)state;
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_int_equal(check(p, PAGE, false), 0);
+	open_before = files_open(&maps);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(check(p, PAGE, false), 0);
+	assert_int_equal(files_open(&maps), open_before);
+	if (maps < 0)
+		skip(); /* this kernel takes no questions */
+	assert_int_equal(pipe(other), 0);
+	assert_int_equal(dup2(other[0], maps), maps);
+	assert_int_equal(check(p, PAGE, false), 0);
+	assert_int_equal(check(p, PAGE, true), -EFAULT);
+	close(maps);
+	assert_int_equal(check(p, PAGE, false), 0);
+	close(other[0]);
+	close(other[1]);
+	munmap(p, PAGE);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +353,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(shared_mappings), cmocka_unit_test(ordinary_memory),
 		cmocka_unit_test(strange_text),    cmocka_unit_test(many_mappings),
 		cmocka_unit_test(files),           cmocka_unit_test(probing_changes_nothing),
+		cmocka_unit_test(file_stays_open),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "old-kernel") && !be_old()) {
