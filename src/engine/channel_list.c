@@ -5,7 +5,12 @@
 void vb_channel_list_add(struct vb_channel_list *list, struct vb_channel *channel)
 {
 	channel->idle = 0;
+	channel->listed = true;
+	channel->quiet = false;
+	channel->prev = NULL;
 	channel->next = list->busy;
+	if (list->busy)
+		list->busy->prev = channel;
 	list->busy = channel;
 	list->num_busy++;
 }
@@ -14,16 +19,15 @@ struct vb_channel *vb_channel_list_take_quiet(struct vb_channel_list *list)
 {
 	struct vb_channel *c = list->quiet;
 
-	list->quiet = c->next;
-	if (!list->quiet)
-		list->quiet_last = NULL;
-	list->num_quiet--;
+	vb_channel_list_remove(list, c);
 	return c;
 }
 
 void vb_channel_list_put_quiet(struct vb_channel_list *list, struct vb_channel *channel)
 {
+	channel->listed = channel->quiet = true;
 	channel->next = NULL;
+	channel->prev = list->quiet_last;
 	if (list->quiet_last)
 		list->quiet_last->next = channel;
 	else
@@ -50,35 +54,31 @@ uint32_t vb_channel_list_due(struct vb_channel_list *list)
 	return due;
 }
 
-void vb_channel_list_quieten(struct vb_channel_list *list, struct vb_channel **place)
+void vb_channel_list_quieten(struct vb_channel_list *list, struct vb_channel *channel)
 {
-	struct vb_channel *c = *place;
-
-	*place = c->next;
-	list->num_busy--;
-	vb_channel_list_put_quiet(list, c);
+	vb_channel_list_remove(list, channel);
+	vb_channel_list_put_quiet(list, channel);
 }
 
 void vb_channel_list_remove(struct vb_channel_list *list, struct vb_channel *channel)
 {
-	struct vb_channel *before = NULL;
-
-	for (struct vb_channel **p = &list->busy; *p; p = &(*p)->next) {
-		if (*p == channel) {
-			*p = channel->next;
-			list->num_busy--;
-			return;
-		}
-	}
-	for (struct vb_channel **p = &list->quiet; *p; before = *p, p = &(*p)->next) {
-		if (*p == channel) {
-			*p = channel->next;
-			if (list->quiet_last == channel)
-				list->quiet_last = before;
-			list->num_quiet--;
-			return;
-		}
-	}
+	if (!channel->listed)
+		return;
+	if (channel->prev)
+		channel->prev->next = channel->next;
+	else if (channel->quiet)
+		list->quiet = channel->next;
+	else
+		list->busy = channel->next;
+	if (channel->next)
+		channel->next->prev = channel->prev;
+	else if (channel->quiet)
+		list->quiet_last = channel->prev;
+	if (channel->quiet)
+		list->num_quiet--;
+	else
+		list->num_busy--;
+	channel->listed = false;
 }
 
 struct vb_channel *vb_channel_list_first(const struct vb_channel_list *list)

@@ -42,7 +42,7 @@ struct vb_channel *vb_channel_list_next(const struct vb_channel_list *list,
 
 /* How many quiet channels to look at now, at most all of them. */
 uint32_t vb_channel_list_due(struct vb_channel_list *list);
-void vb_channel_list_quieten(struct vb_channel_list *list, struct vb_channel **place);
+void vb_channel_list_quieten(struct vb_channel_list *list, struct vb_channel *channel);
 struct vb_channel *vb_channel_list_take_quiet(struct vb_channel_list *list);
 void vb_channel_list_put_quiet(struct vb_channel_list *list, struct vb_channel *channel);
 
@@ -54,20 +54,16 @@ static inline bool vb_channel_list_serve(struct vb_channel_list *list, bool all,
 					 bool (*look)(void *arg, struct vb_channel *channel),
 					 void *arg)
 {
-	struct vb_channel **p = &list->busy;
 	bool worked = false;
 
-	while (*p) {
-		struct vb_channel *c = *p;
-
+	for (struct vb_channel *c = list->busy, *next; c; c = next) {
+		next = c->next;
 		if (look(arg, c)) {
 			worked = true;
 			c->idle = 0;
 		} else if (list->num_busy > VB_BUSY_FEW && ++c->idle >= VB_QUIET_AFTER) {
-			vb_channel_list_quieten(list, p);
-			continue;
+			vb_channel_list_quieten(list, c);
 		}
-		p = &c->next;
 	}
 	if (!list->num_quiet)
 		return worked;

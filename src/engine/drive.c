@@ -9,6 +9,7 @@
 
 #include "base/bias.h"
 #include "base/clock.h"
+#include "engine/await.h"
 #include "engine/engine_channel.h"
 #include "engine/engines.h"
 #include "engine/hook.h"
@@ -19,13 +20,28 @@
 #include "process/process.h"
 
 #define CLOCK_EVERY_POLLS 32u /* how often a poller reads the clock while a timer is armed */
-#define STREAK_TO_WAKE    24u /* so many polls in a row mean that a thread polls steadily */
+#define IN_VAIN_MOST \
+	16u /* queue pairs that look for a channel in vain, beside one for each channel */
+#define NOBODY_MOST    256u /* the same of those that had found nobody */
+#define STREAK_TO_WAKE 24u  /* so many polls in a row mean that a thread polls steadily */
+
+/* To be called before the protocol runs. */
+static inline void run_begins(struct vb_engine *e, struct vb_qp *qp)
+{
+	qp->contact_pending = false;
+	if (qp->awaits)
+		vb_await_end(e, qp);
+}
 
 /* To be called when the protocol has run. */
 static void ran(struct vb_engine *e, struct vb_qp *qp, bool more)
 {
 	vb_qp_settle(qp);
 	more |= qp->seeking && qp->link->seek(qp);
+	if (qp->contact_pending)
+		vb_await_begin(e, qp, VB_AWAITS_CONTACT);
+	else if (qp->seeking)
+		vb_await_begin(e, qp, VB_AWAITS_CHANNEL);
 	if (qp->kind->ran)
 		more |= qp->kind->ran(qp);
 	if (!more)
@@ -41,7 +57,9 @@ void vb_engine_run_qp(struct vb_engine *e, struct vb_qp *qp)
 	bool waits = qp->kind->pump && qp->kind->pump(qp);
 
 	vb_lock_assert_held(&e->lock);
-	ran(e, qp, vb_tqp_run(&qp->t) || waits);
+	run_begins(e, qp);
+	/* What waits for contact is not looked at in each drive (engine/await.h). */
+	ran(e, qp, (vb_tqp_run(&qp->t) && !qp->contact_pending) || waits);
 }
 
 void vb_engine_posted(struct vb_engine *e, struct vb_qp *qp)
@@ -49,6 +67,7 @@ void vb_engine_posted(struct vb_engine *e, struct vb_qp *qp)
 	bool more;
 
 	vb_lock_assert_held(&e->lock);
+	run_begins(e, qp);
 	if (qp->heard && qp->link->posted(qp, &more))
 		ran(e, qp, more);
 	else
@@ -110,6 +129,27 @@ static void runnable_run(struct vb_engine *e, bool polled)
 	}
 }
 
+/* Runs those that wait, from the one that began first on, until `most` of them wait on. */
+static void waiting_run(struct vb_engine *e, enum vb_awaits what, uint64_t most)
+{
+	struct vb_qp *last = e->awaiting_last[what - 1];
+
+	for (struct vb_qp *qp = e->awaiting[what - 1]; qp && most; qp = e->awaiting[what - 1]) {
+		vb_engine_run_qp(e, qp);
+		if (qp->awaits)
+			most--;
+		if (qp == last) /* those behind it have begun to wait again */
+			break;
+	}
+}
+
+void vb_engine_channels_came(struct vb_engine *e, uint32_t channels)
+{
+	waiting_run(e, VB_AWAITS_CONTACT, (uint64_t)channels + IN_VAIN_MOST);
+	/* Those that found nobody may find this process. */
+	waiting_run(e, VB_AWAITS_CHANNEL, (uint64_t)channels + NOBODY_MOST);
+}
+
 /* `polled`: by a program that polls again soon, and may reply to what has arrived. */
 static bool drive(struct vb_engine *e, bool polled)
 {
@@ -119,7 +159,7 @@ static bool drive(struct vb_engine *e, bool polled)
 		runnable_run(e, false);
 
 	if (atomic_load_explicit(&e->inbox_news, memory_order_relaxed)) {
-		vb_engine_take_channels(e);
+		vb_engine_channels_came(e, vb_engine_take_channels(e));
 		worked = true;
 	}
 	if (atomic_load_explicit(&e->deadline, memory_order_relaxed) && e->clock_skip-- == 0) {
@@ -130,6 +170,8 @@ static bool drive(struct vb_engine *e, bool polled)
 		worked |= e->link[i]->drain(e, polled);
 	for (struct vb_engine_hook *h = e->hooks; h; h = h->next)
 		worked |= h->drain && h->drain(h);
+	if (vb_await_heard(e))
+		waiting_run(e, VB_AWAITS_CONTACT, UINT64_MAX);
 	if (e->runnable)
 		runnable_run(e, polled);
 	if (e->pushed)

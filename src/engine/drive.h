@@ -4,6 +4,7 @@
 #define VB_ENGINE_DRIVE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct vb_engine;
 struct vb_qp;
@@ -43,5 +44,11 @@ void vb_engine_sleep(struct vb_engine *engine);
 void vb_engine_run_qp(struct vb_engine *engine, struct vb_qp *qp);
 /* Under the lock: the program has posted send requests. */
 void vb_engine_posted(struct vb_engine *engine, struct vb_qp *qp);
+
+/*
+ * Under the lock: so many channels have come. Channels come in the order in which they were asked
+ * for, so few of the queue pairs that wait for one ask in vain.
+ */
+void vb_engine_channels_came(struct vb_engine *engine, uint32_t channels);
 
 #endif

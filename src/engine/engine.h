@@ -28,6 +28,7 @@
 struct vb_counters;
 struct vb_engine_hook;
 struct vb_link;
+struct vb_local_datagrams;
 struct vb_qp;
 struct vb_remote_engine;
 
@@ -62,9 +63,13 @@ struct vb_engine {
 	struct vb_channel *pushed; /* channels whose remote engine may have to be woken */
 	struct vb_channel *inbox;  /* new channels, under the process's table lock */
 	_Atomic bool inbox_news;
-	struct vb_qp *qps; /* all queue pairs (doubly linked, qp->all_next) */
+	struct vb_local_datagrams *datagrams; /* of queue pairs that have sent some (local/link.h) */
+	struct vb_qp *qps;                    /* all queue pairs (doubly linked, qp->all_next) */
 	/* Queue pairs that owe something or wait for something (singly linked, qp->run_next). */
 	struct vb_qp *runnable;
+	/* Queue pairs without a channel, by what they wait for, in the order in which they began. */
+	struct vb_qp *awaiting[2], *awaiting_last[2];
+	uint64_t contact_seen;     /* vb_engines_contact_news() that they have heard of */
 	struct vb_qp *timed;       /* queue pairs with a timer (doubly linked) */
 	_Atomic bool waiting;      /* `runnable` is not empty; for threads without the lock */
 	_Atomic uint64_t deadline; /* earliest timer in CLOCK_MONOTONIC ns, 0: none */

@@ -10,19 +10,39 @@
 #include "engine/schedule.h"
 #include "process/process.h"
 
-void vb_engine_take_channels(struct vb_engine *e)
+uint32_t vb_engine_take_channels(struct vb_engine *e)
 {
 	struct vb_channel *c = vb_process_take_inbox(e);
+	uint32_t channels = 0;
 
-	while (c) {
+	for (; c; channels++) {
 		struct vb_channel *next = c->next;
 
 		vb_channel_list_add(&e->channels, c);
 		c = next;
 	}
-	/* Queue pairs that waited for contact ask again. */
-	for (struct vb_qp *qp = e->qps; qp; qp = qp->all_next)
-		vb_engine_make_runnable(e, qp);
+	return channels;
+}
+
+void vb_engine_set_channel(struct vb_qp *qp, struct vb_channel *channel)
+{
+	vb_lock_assert_held(&qp->engine->lock);
+	if (qp->channel == channel)
+		return;
+	if (qp->channel && qp->channel_prev)
+		qp->channel_prev->channel_next = qp->channel_next;
+	else if (qp->channel)
+		qp->channel->qps = qp->channel_next;
+	if (qp->channel && qp->channel_next)
+		qp->channel_next->channel_prev = qp->channel_prev;
+	qp->channel = channel;
+	qp->channel_prev = qp->channel_next = NULL;
+	if (!channel)
+		return;
+	qp->channel_next = channel->qps;
+	if (channel->qps)
+		channel->qps->channel_prev = qp;
+	channel->qps = qp;
 }
 
 void vb_engine_pushed(struct vb_engine *e, struct vb_channel *channel)
@@ -50,7 +70,7 @@ void vb_engine_flush(struct vb_engine *e)
 static void channel_unlink(struct vb_engine *e, struct vb_channel *channel)
 {
 	vb_channel_list_remove(&e->channels, channel);
-	for (struct vb_channel **p = &e->pushed; *p; p = &(*p)->pushed_next) {
+	for (struct vb_channel **p = &e->pushed; channel->pushed && *p; p = &(*p)->pushed_next) {
 		if (*p == channel) {
 			*p = channel->pushed_next;
 			break;

@@ -4,12 +4,14 @@
 #define VB_ENGINE_ENGINE_CHANNEL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct vb_channel;
 struct vb_engine;
+struct vb_qp;
 
-/* New channel ends (vb_engines_adopt) join the list. */
-void vb_engine_take_channels(struct vb_engine *engine);
+/* New channel ends (vb_engines_adopt) join the list. Returns how many. */
+uint32_t vb_engine_take_channels(struct vb_engine *engine);
 /* The engine is about to end: closes the channels of its list. No queue pair is left. */
 void vb_engine_close_channels(struct vb_engine *engine);
 
@@ -24,5 +26,11 @@ void vb_engine_flush(struct vb_engine *engine);
  * queue pairs and closes this end.
  */
 void vb_engine_lose_channel(struct vb_engine *engine, struct vb_channel *channel, bool peer_dead);
+
+/*
+ * The channel that a connected queue pair takes from now on; NULL: none. The channel knows its queue
+ * pairs, so that its end looks at them alone.
+ */
+void vb_engine_set_channel(struct vb_qp *qp, struct vb_channel *channel);
 
 #endif

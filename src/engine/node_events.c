@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Events of the node for the engines: channels that came and went, peers that ended. */
+#include "engine/await.h"
 #include "engine/drive.h"
 #include "engine/engine.h"
 #include "engine/engine_channel.h"
@@ -15,6 +16,17 @@ struct lost {
 	struct vb_peer *peer;       /* all channels of this peer */
 };
 
+static void lose_peer(struct vb_engine *engine, const struct vb_peer *peer)
+{
+	struct vb_channel *next;
+
+	for (struct vb_channel *c = vb_channel_list_first(&engine->channels); c; c = next) {
+		next = vb_channel_list_next(&engine->channels, c);
+		if (c->peer == peer)
+			vb_engine_lose_channel(engine, c, true);
+	}
+}
+
 static void lose_channels(struct vb_engine *engine, void *arg)
 {
 	const struct lost *lost = arg;
@@ -23,11 +35,10 @@ static void lose_channels(struct vb_engine *engine, void *arg)
 	/* What the peer sent before it ended is delivered; a ring holds several batches. */
 	for (uint32_t i = 0; i < LAST_BATCHES && vb_engine_drive(engine); i++)
 		;
-	for (struct vb_channel *c = vb_channel_list_first(&engine->channels), *next; c; c = next) {
-		next = vb_channel_list_next(&engine->channels, c);
-		if (c == lost->channel || (lost->peer && c->peer == lost->peer))
-			vb_engine_lose_channel(engine, c, lost->peer != NULL);
-	}
+	if (lost->channel && lost->channel->listed)
+		vb_engine_lose_channel(engine, lost->channel, false);
+	else if (lost->peer)
+		lose_peer(engine, lost->peer);
 	vb_engine_drive(engine);
 	vb_lock_release(&engine->lock);
 }
@@ -50,11 +61,17 @@ static void peer_gone(struct vb_peer *peer)
 	vb_process_each_engine(lose_channels, &lost);
 }
 
+static void contact_changed(void)
+{
+	vb_await_news(vb_process_node_started());
+}
+
 static void at_exit(void)
 {
 	vb_engines_each_at_exit(vb_engine_at_exit);
 }
 
 VB_PROCESS_HOOK(.channel_up = vb_engines_adopt, .channel_down = channel_down,
-		.peer_gone = peer_gone, .pass_through = vb_engines_pass_through, .at_exit = at_exit,
+		.peer_gone = peer_gone, .contact_changed = contact_changed,
+		.pass_through = vb_engines_pass_through, .at_exit = at_exit,
 		.progress = vb_progress_main);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "engine/await.h"
 #include "engine/drive.h"
 #include "engine/engine.h"
 #include "engine/engines.h"
@@ -24,6 +25,7 @@
 #include "process/process.h"
 #include "host/bell.h"
 #include "host/node.h"
+#include "host/peer.h"
 
 #define LINGER_NS      40000ull /* after work it looks on for so long before it sleeps */
 /*
@@ -78,6 +80,16 @@ static void drive_unpolled(struct vb_engine *e, struct pass *pass)
 	vb_lock_release(&e->lock);
 }
 
+/* The engine sleeps: processes that revoke memory need not look at its mark any more. */
+static void rest(struct vb_engine *e)
+{
+	if (!vb_lock_try(&e->lock))
+		return;
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		vb_mark_rest(e->node, e->index);
+	vb_lock_release(&e->lock);
+}
+
 static bool timer_due(const struct vb_engine *e)
 {
 	uint64_t deadline = atomic_load_explicit(&e->deadline, memory_order_relaxed);
@@ -97,7 +109,8 @@ static bool interesting(const struct vb_engine *e)
 	return !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) ||
 	       __atomic_load_n(&e->reads, __ATOMIC_RELAXED) ||
 	       atomic_load_explicit(&e->deadline, memory_order_relaxed) || waits(e) ||
-	       atomic_load_explicit(&e->inbox_news, memory_order_relaxed);
+	       atomic_load_explicit(&e->inbox_news, memory_order_relaxed) ||
+	       vb_mark_is_listed(e->node, e->index);
 }
 
 static bool has_news(const struct vb_engine *e, const struct pass *pass)
@@ -117,6 +130,8 @@ static void look_at(struct vb_engine *e, struct pass *pass)
 		pass->awake = true;
 	} else if (!asleep || has_news(e, pass)) {
 		drive_unpolled(e, pass);
+	} else if (vb_mark_is_listed(e->node, e->index)) {
+		rest(e);
 	}
 	if (__atomic_load_n(&e->reads, __ATOMIC_RELAXED)) {
 		asleep = __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
@@ -247,6 +262,7 @@ void vb_progress_main(struct vb_node *node)
 		pass.waiting |= vb_progress_room_wanted();
 		uint64_t now = vb_clock_ns();
 
+		note_deadline(&pass, vb_await_serve(node, now));
 		if (pass.worked)
 			linger_until = now + LINGER_NS;
 		if (now < linger_until) {

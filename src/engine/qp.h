@@ -46,6 +46,13 @@ struct vb_srq;
  * lines (transport/tqp.h); the receive queue. Behind these are the members for commands, and for
  * queue pairs that wait.
  */
+/* What a queue pair without a channel waits for (engine/await.h). */
+enum vb_awaits {
+	VB_AWAITS_NOTHING,
+	VB_AWAITS_CONTACT, /* it is being made */
+	VB_AWAITS_CHANNEL, /* there is nobody: a process that comes makes contact itself */
+};
+
 struct vb_qp {
 	union {
 		struct ibv_qp qp;
@@ -83,6 +90,9 @@ struct vb_qp {
 	bool heard;
 	/* RTR was entered, and there is no channel yet: ask whenever there may be news. */
 	bool seeking;
+	/* Noted while it ran: contact is being made, and it goes on when there is news of that. */
+	bool contact_pending;
+	uint8_t awaits; /* enum vb_awaits: the list of the engine that it is in */
 	bool psn_moved; /* a packet was sent: running PSNs are reported */
 	/* Noted while the protocol runs, for vb_qp_settle(). */
 	bool overrun;         /* a completion did not fit: go to ERR */
@@ -96,6 +106,8 @@ struct vb_qp {
 	/* Scheduling in the engine (under its lock). */
 	struct vb_qp *run_next;
 	struct vb_qp *all_next, *all_prev;
+	struct vb_qp *await_next, *await_prev;
+	struct vb_qp *channel_next, *channel_prev; /* the others of `channel` */
 	struct vb_qp *timer_next, *timer_prev;
 	uint64_t timer_at; /* 0: none */
 	struct vb_pace pace;

@@ -8,6 +8,12 @@
 
 static _Atomic(struct vb_qp *) table[VB_MAX_QPS];
 
+/*
+ * Where blocks were found last, by their lowest bits: a message does not pay for the number of
+ * blocks. A guess, which is checked.
+ */
+static _Atomic uint8_t guess[VB_MAX_BLOCKS];
+
 /* The index of the page's entry for this number. VB_MAX_QPS: no block of this process has it. */
 static uint32_t table_index(struct vb_node *node, uint32_t qpn)
 {
@@ -15,9 +21,16 @@ static uint32_t table_index(struct vb_node *node, uint32_t qpn)
 	uint32_t block = qpn >> VB_QPN_BLOCK_BITS;
 	uint32_t n = __atomic_load_n(&h->num_blocks, __ATOMIC_ACQUIRE);
 
-	for (uint32_t i = 0; i < n; i++) {
-		if (h->block[i] == block)
-			return i * VB_QPN_BLOCK_SIZE + (qpn & (VB_QPN_BLOCK_SIZE - 1));
+	_Atomic uint8_t *place = &guess[block % VB_MAX_BLOCKS];
+	uint32_t i = atomic_load_explicit(place, memory_order_relaxed);
+
+	if (i < n && h->block[i] == block)
+		return i * VB_QPN_BLOCK_SIZE + (qpn & (VB_QPN_BLOCK_SIZE - 1));
+	for (i = 0; i < n; i++) {
+		if (h->block[i] != block)
+			continue;
+		atomic_store_explicit(place, (uint8_t)i, memory_order_relaxed);
+		return i * VB_QPN_BLOCK_SIZE + (qpn & (VB_QPN_BLOCK_SIZE - 1));
 	}
 	return VB_MAX_QPS;
 }

@@ -6,6 +6,7 @@
 #include "engine/schedule.h"
 
 #include "base/clock.h"
+#include "engine/await.h"
 #include "engine/engines.h"
 #include "process/process.h"
 
@@ -39,7 +40,8 @@ void vb_engine_remove_qp(struct vb_engine *e, struct vb_qp *qp)
 {
 	vb_lock_assert_held(&e->lock);
 	timer_unlink(e, qp);
-	for (struct vb_qp **p = &e->runnable; *p; p = &(*p)->run_next) {
+	vb_await_end(e, qp);
+	for (struct vb_qp **p = &e->runnable; qp->runnable && *p; p = &(*p)->run_next) {
 		if (*p == qp) {
 			*p = qp->run_next;
 			break;

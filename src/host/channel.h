@@ -13,6 +13,8 @@
 #include "host/node.h"
 #include "host/ring.h"
 
+struct vb_qp;
+
 enum vb_contact {
 	VB_CONTACT_UP,
 	VB_CONTACT_PENDING, /* being made; channel_up or contact_changed follows */
@@ -37,9 +39,11 @@ struct vb_channel {
 	uint32_t remote_engine;
 	_Atomic bool dead; /* the peer is dead or the channel closed: push no more */
 	bool loop;
-	void *user;              /* the device's */
-	struct vb_channel *next; /* the device's list */
-	uint32_t idle;           /* the device's: looks in a row that found no slot */
+	void *user;                     /* the device's */
+	struct vb_qp *qps;              /* the device's: its queue pairs */
+	struct vb_channel *next, *prev; /* the device's list, */
+	bool listed, quiet;             /* in which it is; among those that brought nothing */
+	uint32_t idle;                  /* the device's: looks in a row that found no slot */
 	/* The device's: pushed to since the last vb_channel_wake(). */
 	struct vb_channel *pushed_next;
 	bool pushed;
@@ -56,13 +60,18 @@ struct vb_channel {
 	struct vb_ring_half *own_half;
 	const struct vb_ring_half *peer_half;
 	int stage; /* enum vb_channel_stage */
-	bool told_down;
+	/* Loop: in the list of ends that the device is to be told of (channel_loop.c). */
+	struct vb_channel *down_next, *down_prev;
+	bool down_listed;
 	uint32_t id;
 	uint32_t remote_id;
 	int64_t asked_at;
 	enum vb_contact refusal; /* why it was refused */
 	/* The connection on which the request was sent, while it is not answered. */
 	const void *asked_on;
+	struct vb_channel *ask_next, *ask_prev; /* channel_ask.c: requests that wait */
+	bool ask_waits, ask_sent;
+	bool theirs; /* the peer has asked for the same channel, and its request stands */
 };
 
 /*

@@ -12,12 +12,12 @@
 #include "host/private.h"
 #include "host/shared.h"
 
-/* More than the engines of any program need. A peer gone wrong is stopped here. */
-#define CHANNELS_PER_PEER     16384u
+/* A peer needs no more than one for each queue pair. One that has gone wrong is stopped here. */
+#define CHANNELS_PER_PEER     VB_MAX_QPS
 /* Each costs memory for a ring, which another user gets only within a bound. */
 #define CHANNELS_PER_STRANGER 64u
 /* Answers queued for a peer that goes on asking without reading. */
-#define ANSWERS_WAITING       (2 * CHANNELS_PER_PEER)
+#define ANSWERS_WAITING       32768u
 
 static void answer_with(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
 			int fd)
@@ -84,12 +84,16 @@ static bool request_stands(const struct vb_node *node, const struct vb_peer *pee
 		return false;
 	const struct vb_channel *ch = vb_channel_between(peer, engine, remote_engine);
 
-	return ch && ch->stage == VB_CHANNEL_ASKED;
+	return ch && ch->stage == VB_CHANNEL_ASKED && !ch->theirs;
 }
 
-static bool engine_exists(const struct vb_node *node, uint32_t engine)
+/* The channel is there: this side's request for it is not to be sent, or is waited for no more. */
+static void own_request_end(struct vb_node *node, const struct vb_channel *ch)
 {
-	return engine < VB_MAX_ENGINES && (node->engines.used[engine / 64] >> engine % 64 & 1);
+	struct vb_channel *request = vb_channel_request(ch->peer, ch->engine, ch->remote_engine);
+
+	if (request)
+		vb_channel_retire(node, request);
 }
 
 /*
@@ -110,7 +114,7 @@ static struct vb_channel *open_receive(struct vb_node *node, struct vb_peer *pee
 		answer(node, peer, VB_CONTROL_DUPLICATE, msg->from_id, 0, -1);
 		return NULL;
 	}
-	if (engine_exists(node, msg->to_engine) && may_have_more(peer))
+	if (vb_node_has_engine(node, msg->to_engine) && may_have_more(peer))
 		ch = vb_channel_new(node, peer, msg->to_engine, msg->from_engine);
 	if (ch) {
 		int err = -EBADMSG;
@@ -121,6 +125,7 @@ static struct vb_channel *open_receive(struct vb_node *node, struct vb_peer *pee
 		if (!err) {
 			ch->remote_id = msg->from_id;
 			vb_channel_bring_up(ch);
+			own_request_end(node, ch);
 			return ch;
 		}
 		vb_channel_retire(node, ch);
@@ -139,8 +144,9 @@ static struct vb_channel *accept_receive(struct vb_node *node, struct vb_peer *p
 {
 	struct vb_channel *ch = vb_channel_by_id(peer, msg->to_id);
 
-	if (!ch || ch->stage != VB_CHANNEL_ASKED)
+	if (!ch || ch->stage != VB_CHANNEL_ASKED || !ch->ask_sent)
 		return NULL;
+	vb_channel_answered(ch);
 	if (!half_take(ch, fds, num_fds)) {
 		vb_channel_retire(node, ch);
 		return NULL;
@@ -150,26 +156,45 @@ static struct vb_channel *accept_receive(struct vb_node *node, struct vb_peer *p
 	return ch;
 }
 
-static void refused(struct vb_channel *ch, enum vb_contact why)
+void vb_channel_refuse(struct vb_channel *ch, enum vb_contact why)
 {
 	ch->stage = VB_CHANNEL_REFUSED;
 	ch->refusal = why;
 	ch->asked_at = vb_node_clock();
 }
 
-/* The caller holds the lock. True if this side had sent such a request. */
+/*
+ * The peer's request for the same channel stands. It may wait for long among others; until then
+ * nobody here asks again. It may also have come before the answer.
+ */
+static void give_way(struct vb_node *node, struct vb_channel *ch)
+{
+	const struct vb_channel *up = vb_channel_between(ch->peer, ch->engine, ch->remote_engine);
+
+	ch->theirs = true;
+	ch->asked_at = vb_node_clock();
+	if (up && up->stage == VB_CHANNEL_UP)
+		vb_channel_retire(node, ch);
+}
+
+/*
+ * The caller holds the lock. True if this side had sent such a request, and who waits for it must
+ * ask again.
+ */
 static bool refusal_receive(struct vb_node *node, struct vb_peer *peer,
 			    const struct vb_control *msg)
 {
 	struct vb_channel *ch = vb_channel_by_id(peer, msg->to_id);
 
-	if (!ch || ch->stage != VB_CHANNEL_ASKED)
+	if (!ch || ch->stage != VB_CHANNEL_ASKED || !ch->ask_sent)
 		return false;
+	vb_channel_answered(ch);
 	if (msg->type == VB_CONTROL_DUPLICATE) {
-		vb_channel_retire(node, ch);
-		return true;
+		give_way(node, ch);
+		return false;
 	}
-	refused(ch, msg->parts & VB_CONTROL_NO_ROOM ? VB_CONTACT_SHORT_THERE : VB_CONTACT_ABSENT);
+	vb_channel_refuse(ch, msg->parts & VB_CONTROL_NO_ROOM ? VB_CONTACT_SHORT_THERE
+							      : VB_CONTACT_ABSENT);
 	return true;
 }
 
@@ -182,13 +207,14 @@ static bool accept_stripped(struct vb_node *node, struct vb_peer *peer,
 {
 	struct vb_channel *ch = vb_channel_by_id(peer, msg->to_id);
 
-	if (!ch || ch->stage != VB_CHANNEL_ASKED)
+	if (!ch || ch->stage != VB_CHANNEL_ASKED || !ch->ask_sent)
 		return false;
+	vb_channel_answered(ch);
 	vb_note(VB_REASON_DESCRIPTORS_SHORT, "process %u: no descriptor left for a channel",
 		vb_peer_pid(peer));
 	ch->remote_id = msg->from_id;
 	vb_channel_tell_closed(node, ch);
-	refused(ch, VB_CONTACT_SHORT_HERE);
+	vb_channel_refuse(ch, VB_CONTACT_SHORT_HERE);
 	return true;
 }
 
@@ -201,6 +227,7 @@ void vb_channel_stripped(struct vb_node *node, struct vb_peer *peer, const struc
 		refuse_for_room(node, peer, msg->from_id);
 	else if (msg->type == VB_CONTROL_ACCEPT)
 		changed = accept_stripped(node, peer, msg);
+	changed |= vb_channel_asks_send(node, peer);
 	vb_mutex_release(&node->lock);
 	if (changed && node->events.contact_changed)
 		node->events.contact_changed(node->events.arg);
@@ -256,8 +283,11 @@ static void accept_serve(struct vb_node *node, struct vb_peer *peer, const struc
 {
 	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	struct vb_channel *ch = accept_receive(node, peer, msg, fds, num_fds);
+	bool changed = vb_channel_asks_send(node, peer);
 
 	vb_mutex_release(&node->lock);
+	if (changed && node->events.contact_changed)
+		node->events.contact_changed(node->events.arg);
 	if (ch && !announce(node, ch)) {
 		vb_log(VB_LOG_DEBUG, "channel for engine %u, which is gone", ch->engine);
 		vb_mutex_take(&node->lock, VB_ORDER_NODE);
@@ -285,6 +315,7 @@ void vb_channel_message(struct vb_node *node, struct vb_peer *peer, const struct
 	case VB_CONTROL_REFUSE:
 	case VB_CONTROL_DUPLICATE:
 		changed = refusal_receive(node, peer, msg);
+		changed |= vb_channel_asks_send(node, peer);
 		break;
 	case VB_CONTROL_CLOSE:
 		down = close_receive(peer, msg);

@@ -1,56 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Finding the channel to an engine, and asking a peer for one. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* Finding the channel to an engine. */
 #include "base/lock.h"
-#include "base/log.h"
-#include "base/reason.h"
 #include "host/channel_private.h"
-#include "host/control.h"
 #include "host/private.h"
-#include "host/shared.h"
 
 /* How long a refusal stands before the same is asked again. */
-#define REFUSAL_NS   (1 * VB_MSEC)
-/* Requests for channels that wait to be sent on one connection. */
-#define ASKS_AT_ONCE 64u
+#define REFUSAL_NS (1 * VB_MSEC)
+/* How long the peer's request for the same channel is waited for before this side asks again. */
+#define THEIRS_NS  (500 * VB_MSEC)
 
-/* Asks the peer for a channel. */
-static enum vb_contact channel_ask(struct vb_node *node, struct vb_peer *peer, uint32_t block,
-				   uint32_t engine, uint32_t remote_engine)
+/*
+ * A request that waits in the queue, while none is under way that would send it when it is answered:
+ * the connection on which the others were sent has ended. Or one that gave way to the peer's, which
+ * did not come.
+ */
+static bool is_stuck(const struct vb_peer *peer, const struct vb_channel *ch)
 {
-	struct vb_connection *conn = vb_connection_of(node, peer);
-	struct vb_channel *ch;
-	int fd;
+	return ch->ask_waits && !peer->asking;
+}
 
-	if (!conn)
-		return vb_contact_again(node, block);
-	/* Each request holds a descriptor until it is sent: who has thousands asks for them in turn. */
-	if (conn->queued >= ASKS_AT_ONCE)
+static bool gave_way_in_vain(const struct vb_channel *ch)
+{
+	return ch->theirs && vb_node_clock() - ch->asked_at >= THEIRS_NS;
+}
+
+static enum vb_contact await_answer(struct vb_node *node, struct vb_peer *peer, uint32_t block,
+				    struct vb_channel *ch)
+{
+	if (!is_stuck(peer, ch))
 		return VB_CONTACT_PENDING;
-	ch = vb_channel_new(node, peer, engine, remote_engine);
-	if (!ch)
-		return VB_CONTACT_ABSENT;
-	vb_channel_link(ch);
-	int err = vb_channel_make_half(ch, &fd);
-
-	if (err) {
-		vb_channel_retire(node, ch);
-		return err == -EMFILE || err == -ENFILE ? VB_CONTACT_SHORT_HERE : VB_CONTACT_ABSENT;
-	}
-	struct vb_control msg = {
-		.type = VB_CONTROL_OPEN,
-		.from_id = ch->id,
-		.from_engine = engine,
-		.to_engine = remote_engine,
-	};
-
-	ch->stage = VB_CHANNEL_ASKED;
-	ch->asked_on = conn;
-	vb_connection_send(node, conn, &msg, &fd, 1, true);
-	return VB_CONTACT_PENDING;
+	if (!vb_connection_of(node, peer))
+		return vb_contact_again(node, block);
+	vb_channel_asks_send(node, peer);
+	return ch->stage == VB_CHANNEL_REFUSED ? ch->refusal : VB_CONTACT_PENDING;
 }
 
 static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
@@ -86,8 +68,12 @@ static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uin
 		vb_channel_retire(node, ch);
 		ch = NULL;
 	}
-	*why = ch ? VB_CONTACT_PENDING
-		  : channel_ask(node, peer, dest_qpn >> VB_QPN_BLOCK_BITS, engine, remote);
+	if (ch && gave_way_in_vain(ch)) {
+		vb_channel_retire(node, ch);
+		ch = NULL;
+	}
+	*why = ch ? await_answer(node, peer, dest_qpn >> VB_QPN_BLOCK_BITS, ch)
+		  : vb_channel_ask(node, peer, dest_qpn >> VB_QPN_BLOCK_BITS, engine, remote);
 	return NULL;
 }
 

@@ -76,7 +76,7 @@ bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn)
 
 	for (struct vb_channel *ch = conn->peer ? conn->peer->channels : NULL; ch; ch = next) {
 		next = ch->host_next;
-		if (ch->stage != VB_CHANNEL_ASKED || ch->asked_on != conn)
+		if (ch->stage != VB_CHANNEL_ASKED || ch->asked_on != conn || ch->ask_waits)
 			continue;
 		vb_channel_retire(node, ch);
 		any = true;

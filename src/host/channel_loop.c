@@ -134,17 +134,46 @@ struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, u
 	return ch;
 }
 
+/*
+ * The ends that the device is to be told of. A list of their own: thousands may be closed one after
+ * the other, among thousands that are up.
+ */
+static void down_add(struct vb_node *node, struct vb_channel *ch)
+{
+	ch->down_prev = NULL;
+	ch->down_next = node->loop_down;
+	if (node->loop_down)
+		node->loop_down->down_prev = ch;
+	node->loop_down = ch;
+	ch->down_listed = true;
+}
+
+static void down_remove(struct vb_node *node, struct vb_channel *ch)
+{
+	if (!ch->down_listed)
+		return;
+	if (ch->down_prev)
+		ch->down_prev->down_next = ch->down_next;
+	else
+		node->loop_down = ch->down_next;
+	if (ch->down_next)
+		ch->down_next->down_prev = ch->down_prev;
+	ch->down_listed = false;
+}
+
 /* The halves belong to both ends: the last end to close frees them. */
 void vb_channel_close_loop(struct vb_node *node, struct vb_channel *ch)
 {
 	if (ch->stage == VB_CHANNEL_CLOSED)
 		return;
+	down_remove(node, ch);
 	if (ch->other == ch) {
 		half_free(ch->own_half);
 	} else if (ch->other) {
 		ch->other->other = NULL;
 		ch->other->stage = VB_CHANNEL_DOWN;
 		atomic_store(&ch->other->dead, true);
+		down_add(node, ch->other);
 		vb_node_todo(node);
 	} else {
 		half_free(ch->own_half);
@@ -161,12 +190,9 @@ bool vb_channel_loop_service(struct vb_node *node)
 		struct vb_channel *ch;
 
 		vb_mutex_take(&node->lock, VB_ORDER_NODE);
-		for (ch = node->self->channels; ch; ch = ch->host_next) {
-			if (ch->stage == VB_CHANNEL_DOWN && !ch->told_down)
-				break;
-		}
+		ch = node->loop_down;
 		if (ch)
-			ch->told_down = true;
+			down_remove(node, ch);
 		vb_mutex_release(&node->lock);
 		if (!ch)
 			return told;

@@ -35,8 +35,24 @@ void vb_channel_unlink(struct vb_channel *channel);
 struct vb_channel *vb_channel_by_id(const struct vb_peer *peer, uint32_t id);
 struct vb_channel *vb_channel_between(const struct vb_peer *peer, uint32_t engine,
 				      uint32_t remote_engine);
+/* The request of this side for such a channel that waits, or that gives way to the peer's. */
+struct vb_channel *vb_channel_request(const struct vb_peer *peer, uint32_t engine,
+				      uint32_t remote_engine);
 /* Makes this side's half of the rings, and its descriptor for the peer. */
 int vb_channel_make_half(struct vb_channel *channel, int *fd);
+/*
+ * channel_ask.c. Asks the peer for a channel, now or when it has answered earlier requests.
+ * send: sends what may be sent. True: a request has failed here, and whoever waits must ask again.
+ * answered: the request of this channel was answered, in whatever way. forget: the channel is
+ * unlinked.
+ */
+enum vb_contact vb_channel_ask(struct vb_node *node, struct vb_peer *peer, uint32_t block,
+			       uint32_t engine, uint32_t remote_engine);
+bool vb_channel_asks_send(struct vb_node *node, struct vb_peer *peer);
+void vb_channel_answered(struct vb_channel *channel);
+void vb_channel_ask_forget(struct vb_channel *channel);
+/* The request has failed; the refusal stands for a moment. */
+void vb_channel_refuse(struct vb_channel *channel, enum vb_contact why);
 /* Both halves exist. */
 void vb_channel_bring_up(struct vb_channel *channel);
 /*

@@ -54,6 +54,7 @@ void vb_channel_unlink(struct vb_channel *ch)
 	if (!*p) /* never linked, or not any more */
 		return;
 	*p = ch->id_next;
+	vb_channel_ask_forget(ch);
 	p = engines_bucket(node, ch->peer, ch->engine, ch->remote_engine);
 	while (*p != ch)
 		p = &(*p)->engines_next;
@@ -93,4 +94,16 @@ struct vb_channel *vb_channel_between(const struct vb_peer *peer, uint32_t engin
 			best = ch;
 	}
 	return best;
+}
+
+struct vb_channel *vb_channel_request(const struct vb_peer *peer, uint32_t engine,
+				      uint32_t remote_engine)
+{
+	struct vb_channel *ch = *engines_bucket(peer->node, peer, engine, remote_engine);
+
+	while (ch &&
+	       (ch->peer != peer || ch->engine != engine || ch->remote_engine != remote_engine ||
+		ch->stage != VB_CHANNEL_ASKED || !(ch->ask_waits || ch->theirs)))
+		ch = ch->engines_next;
+	return ch;
 }

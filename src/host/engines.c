@@ -15,6 +15,11 @@ static int lowest_free(const struct vb_engines *engines)
 	return -1;
 }
 
+bool vb_node_has_engine(const struct vb_node *node, uint32_t engine)
+{
+	return engine < VB_MAX_ENGINES && (node->engines.used[engine / 64] >> engine % 64 & 1);
+}
+
 int vb_node_engine_alloc(struct vb_node *node, uint32_t *index)
 {
 	vb_mutex_take(&node->lock, VB_ORDER_NODE);

@@ -20,7 +20,7 @@
 #define REST      8192u
 #define SLOT_NONE 0u /* slot 0 is never used: no key may be 0 */
 
-/* 14 random bits. */
+/* 16 random bits, more than a key has. */
 static uint32_t draw(struct vb_keys *keys)
 {
 	uint32_t r;
@@ -79,8 +79,8 @@ int vb_node_key_alloc(struct vb_node *node, uint32_t *key, struct vb_key **entry
 	do {
 		uint32_t r = draw(keys);
 
-		value = (r & 0x3f) << 26 | slot << 8 | (r >> 6 & 0xff);
-	} while ((value ^ keys->last[slot]) >> 26 == 0 ||
+		value = (r >> 8) << VB_KEY_TOP_SHIFT | slot << 8 | (r & 0xff);
+	} while ((value ^ keys->last[slot]) >> VB_KEY_TOP_SHIFT == 0 ||
 		 (uint8_t)value == (uint8_t)keys->last[slot]);
 	keys->last[slot] = value;
 	keys->used[slot / 64] |= 1ull << slot % 64;

@@ -46,12 +46,7 @@ static void peer_remove(struct vb_node *node, struct vb_peer *peer)
 {
 	struct vb_channel *next;
 
-	for (struct vb_peer **p = &node->peers; *p; p = &(*p)->next) {
-		if (*p == peer) {
-			*p = peer->next;
-			break;
-		}
-	}
+	vb_peer_unlist(node, peer);
 	peer->next = NULL;
 	vb_contact_mark_dead(node, peer);
 	for (struct vb_channel *ch = peer->channels; ch; ch = next) {

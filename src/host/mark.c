@@ -22,11 +22,22 @@
 #define SLEEP_NS   100000
 #define LOOK_EVERY 20 /* sleeps between two looks at whether the peer stands still: 2 ms */
 
+static void marking_begin(uint64_t *word, uint64_t bit)
+{
+	if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))
+		__atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
+}
+
 static void mark_set(struct vb_node *node, uint32_t engine, uint64_t nonce, uint32_t qpn,
 		     uint32_t key)
 {
 	struct vb_page_engine *e = &node->page->engine[engine];
 
+	/*
+	 * Before the mark: a process that sees the bit missing has looked before the fence below, and
+	 * the check behind that fence sees what it has revoked.
+	 */
+	marking_begin(&node->page->marking[engine / 64], 1ull << engine % 64);
 	/*
 	 * Release: a process that sees the new numbers also sees that the access of the mark before
 	 * is finished.
@@ -53,6 +64,21 @@ void vb_mark_clear(struct vb_node *node, uint32_t engine)
 	__atomic_store_n(&node->page->engine[engine].mark_nonce, 0, __ATOMIC_RELEASE);
 }
 
+void vb_mark_rest(struct vb_node *node, uint32_t engine)
+{
+	uint64_t *word = &node->page->marking[engine / 64];
+	uint64_t bit = 1ull << engine % 64;
+
+	if (__atomic_load_n(word, __ATOMIC_RELAXED) & bit)
+		__atomic_fetch_and(word, ~bit, __ATOMIC_SEQ_CST);
+}
+
+bool vb_mark_is_listed(const struct vb_node *node, uint32_t engine)
+{
+	return __atomic_load_n(&node->page->marking[engine / 64], __ATOMIC_RELAXED) >> engine % 64 &
+	       1;
+}
+
 static bool names(const struct vb_page_engine *e, uint64_t nonce, uint32_t qpn, uint32_t key)
 {
 	if (__atomic_load_n(&e->mark_nonce, __ATOMIC_ACQUIRE) != nonce)
@@ -71,20 +97,34 @@ static void pause_for(int *turn)
 		vb_sys_nanosleep(&t);
 }
 
-static uint32_t engines_of(const struct vb_peer *peer)
+/*
+ * The next engine from *engine on that may have a mark. What the peer says of how many there are is
+ * bounded by the table.
+ */
+static bool next_marking(const struct vb_peer *peer, uint32_t *engine)
 {
 	uint32_t n = __atomic_load_n(&peer->page->header.num_engines, __ATOMIC_SEQ_CST);
 
-	return n < VB_MAX_ENGINES ? n : VB_MAX_ENGINES;
+	n = n < VB_MAX_ENGINES ? n : VB_MAX_ENGINES;
+	while (*engine < n) {
+		uint64_t bits =
+			__atomic_load_n(&peer->page->marking[*engine / 64], __ATOMIC_SEQ_CST) >>
+			*engine % 64;
+
+		if (bits) {
+			*engine += (uint32_t)__builtin_ctzll(bits);
+			return *engine < n;
+		}
+		*engine = (*engine / 64 + 1) * 64;
+	}
+	return false;
 }
 
 /* One look is enough: a mark that is set after the fence finds the entry invalid. */
 static bool any_named(const struct vb_node *node, uint32_t qpn, uint32_t key)
 {
 	for (const struct vb_peer *p = node->peers; p; p = p->next) {
-		uint32_t n = engines_of(p);
-
-		for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t i = 0; next_marking(p, &i); i++) {
 			if (names(&p->page->engine[i], node->nonce, qpn, key))
 				return true;
 		}
@@ -122,10 +162,8 @@ static bool worth_waiting(const struct vb_peer *peer, struct patience *p)
 static void await_peer(const struct vb_peer *peer, uint64_t nonce, uint32_t qpn, uint32_t key,
 		       struct patience *p)
 {
-	uint32_t n = engines_of(peer);
-
 	p->turn = 0;
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; next_marking(peer, &i); i++) {
 		while (names(&peer->page->engine[i], nonce, qpn, key)) {
 			if (!worth_waiting(peer, p))
 				return;

@@ -23,7 +23,7 @@
 
 #define VB_PAGE_MAGIC     0x7662706167653031ull
 #define VB_KEYRING_MAGIC  0x76626b6579733031ull
-#define VB_PAGE_VERSION   6
+#define VB_PAGE_VERSION   7
 
 #define VB_QPN_BLOCK_BITS 10 /* QPNs of a block; the upper 14 bits of a QPN name the block */
 #define VB_QPN_BLOCK_SIZE (1u << VB_QPN_BLOCK_BITS)
@@ -31,7 +31,7 @@
 #define VB_NO_BLOCK       UINT32_MAX /* in header.block: the block was closed */
 #define VB_MAX_QPS        (VB_MAX_BLOCKS * VB_QPN_BLOCK_SIZE)
 #define VB_MAX_ENGINES    65536
-#define VB_KEY_SLOT_BITS  18
+#define VB_KEY_SLOT_BITS  20
 #define VB_MAX_KEYS       (1u << VB_KEY_SLOT_BITS)
 
 struct vb_page_header {
@@ -70,6 +70,12 @@ struct vb_page_engine {
 	uint32_t mark_slot;
 	char pad2[48];
 };
+
+/*
+ * A bit for each engine: it has a mark, or has had one since it slept last. Revocation looks at the
+ * marks of these alone, because a process may have thousands of engines.
+ */
+#define VB_PAGE_MARKING (VB_MAX_ENGINES / 64)
 
 /*
  * In the access of a queue pair that serves requests with an answer: max_dest_rd_atomic is not 0.
@@ -115,6 +121,7 @@ struct vb_page_bells {
 struct vb_page {
 	struct vb_page_header header;
 	struct vb_page_bells bells;
+	uint64_t marking[VB_PAGE_MARKING];
 	struct vb_page_engine engine[VB_MAX_ENGINES];
 	struct vb_page_qp qp[VB_MAX_QPS];
 };
@@ -147,9 +154,11 @@ struct vb_keyring {
 #define VB_KEYRING_FIRST (offsetof(struct vb_keyring, key) + VB_KEYS_FIRST * sizeof(struct vb_key))
 
 /*
- * Key layout: 6 random bits, 18 bits of slot, 8 bits of tag. The upper 24 bits stay for the life of
+ * Key layout: 4 random bits, 20 bits of slot, 8 bits of tag. The upper 24 bits stay for the life of
  * a type 2 window.
  */
+#define VB_KEY_TOP_SHIFT (8 + VB_KEY_SLOT_BITS)
+
 static inline uint32_t vb_key_slot(uint32_t key)
 {
 	return (key >> 8) & (VB_MAX_KEYS - 1);

@@ -155,6 +155,12 @@ void vb_mark_set(struct vb_node *node, uint32_t engine, const struct vb_peer *pe
 /* The same for memory of this process that one of its engines touches on a peer's behalf. */
 void vb_mark_set_own(struct vb_node *node, uint32_t engine, uint32_t key);
 void vb_mark_clear(struct vb_node *node, uint32_t engine);
+/*
+ * Under the engine's lock: it has no mark, and is left out by those that revoke until it sets one.
+ * is_listed: it is not left out.
+ */
+void vb_mark_rest(struct vb_node *node, uint32_t engine);
+bool vb_mark_is_listed(const struct vb_node *node, uint32_t engine);
 void vb_mark_await(struct vb_node *node, uint32_t qpn, uint32_t key);
 
 #endif

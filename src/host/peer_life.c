@@ -50,12 +50,7 @@ void vb_peer_unref(struct vb_peer *peer)
 
 void vb_peer_forget(struct vb_node *node, struct vb_peer *peer)
 {
-	for (struct vb_peer **p = &node->peers; *p; p = &(*p)->next) {
-		if (*p == peer) {
-			*p = peer->next;
-			break;
-		}
-	}
+	vb_peer_unlist(node, peer);
 	vb_node_source_remove(node, &peer->pidfd);
 	peer->state = VB_PEER_DEAD;
 	peer->next = node->removed;

@@ -87,11 +87,31 @@ void vb_peer_prove(struct vb_peer *peer, uint32_t block)
 
 struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block)
 {
-	struct vb_peer *p = node->peers;
+	struct vb_peer **found = &node->found[block % VB_FOUND];
+	struct vb_peer *p = *found;
 
+	if (p && p->state == VB_PEER_UP && vb_peer_owns(p, block))
+		return p;
+	p = node->peers;
 	while (p && (p->state != VB_PEER_UP || !vb_peer_owns(p, block)))
 		p = p->next;
+	if (p)
+		*found = p;
 	return p;
+}
+
+void vb_peer_unlist(struct vb_node *node, struct vb_peer *peer)
+{
+	for (uint32_t i = 0; i < VB_FOUND; i++) {
+		if (node->found[i] == peer)
+			node->found[i] = NULL;
+	}
+	for (struct vb_peer **p = &node->peers; *p; p = &(*p)->next) {
+		if (*p == peer) {
+			*p = peer->next;
+			return;
+		}
+	}
 }
 
 void vb_peer_bar(struct vb_peer *peer)

@@ -181,7 +181,10 @@ struct vb_peer {
 	uint32_t references;
 	uint32_t num_channels;
 	struct vb_channel *channels; /* by host_next */
-	uint64_t bells_heard;        /* entries of its bells that were read */
+	/* channel_ask.c: requests for channels that wait to be sent, and those not answered yet. */
+	struct vb_channel *asks, *asks_last;
+	uint32_t asking;
+	uint64_t bells_heard; /* entries of its bells that were read */
 };
 
 /* connection.c: a control socket. */
@@ -261,6 +264,7 @@ struct vb_contact_entry {
 
 #define VB_CONTACT_BUCKETS 64
 #define VB_BARRED          64
+#define VB_FOUND           512
 
 struct vb_node {
 	struct vb_node_events events;
@@ -287,13 +291,16 @@ struct vb_node {
 	uint32_t num_barred;
 	struct vb_peer *self;
 	struct vb_peer *peers; /* others */
+	/* peer_table.c: owners of blocks that were looked for lately, by the block's lowest bits. */
+	struct vb_peer *found[VB_FOUND];
 	/* Peers that are dead; the table's reference is still to be dropped. */
 	struct vb_peer *removed;
 	struct vb_connection *connections;
 	struct vb_connection *closed; /* to be freed */
 	struct vb_contact_entry *contacts[VB_CONTACT_BUCKETS];
 	struct vb_watch *watches;
-	struct vb_channel *retired; /* closed, to be freed */
+	struct vb_channel *retired;   /* closed, to be freed */
+	struct vb_channel *loop_down; /* channel_loop.c */
 	struct vb_admission admission;
 	bool bells_lost;          /* the progress thread's: vb_bell_lost() */
 	bool rang;                /* the progress thread's: vb_node_wait() is to return true */
@@ -344,6 +351,9 @@ void vb_node_retry(struct vb_node *node, int64_t delay);
  * alone opens no memory (host/trust.h).
  */
 bool vb_user_is_ours(const struct vb_node *node, uid_t uid);
+
+/* engines.c: with the lock. */
+bool vb_node_has_engine(const struct vb_node *node, uint32_t engine);
 
 /* names.c. open: looks for the user's secret. */
 void vb_names_open(struct vb_node *node);
@@ -453,6 +463,7 @@ void vb_peer_unref(struct vb_peer *peer);
 /* peer_table.c: with the lock. */
 struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce);
 struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block);
+void vb_peer_unlist(struct vb_node *node, struct vb_peer *peer);
 /*
  * Its page names the block and, where that does not count, there is a proof. Also without the lock.
  */

@@ -41,7 +41,8 @@ static bool consumed_refresh(struct vb_ring_tx *tx)
 	}
 	if (consumed != tx->known_consumed) {
 		tx->known_consumed = consumed;
-		tx->bulk_tail = tx->bulk_end[(consumed - 1) % VB_RING_SLOTS];
+		if (tx->has_bulk)
+			tx->bulk_tail = tx->half->bulk_end[(consumed - 1) % VB_RING_SLOTS];
 	}
 	return true;
 }
@@ -61,6 +62,14 @@ static bool bulk_place(const struct vb_ring_tx *tx, uint32_t bytes, uint32_t *st
 	return (used ? used + skip : 0) + bytes <= VB_RING_BULK_BYTES;
 }
 
+/* From the first bulk data on. Slots that are on their way have none. */
+static void bulk_begin(struct vb_ring_tx *tx)
+{
+	for (uint32_t i = 0; i < VB_RING_SLOTS; i++)
+		tx->half->bulk_end[i] = tx->bulk_head;
+	tx->has_bulk = true;
+}
+
 struct vb_slot *vb_ring_reserve_slow(struct vb_ring_tx *tx, uint32_t bulk_bytes, void **bulk)
 {
 	uint32_t start = tx->bulk_head;
@@ -78,6 +87,8 @@ struct vb_slot *vb_ring_reserve_slow(struct vb_ring_tx *tx, uint32_t bulk_bytes,
 		return NULL;
 	tx->reserved_at = VB_SLOT_NO_BULK;
 	if (bulk_bytes) {
+		if (!tx->has_bulk)
+			bulk_begin(tx);
 		tx->reserved_at = start % VB_RING_BULK_BYTES;
 		*bulk = tx->half->bulk + tx->reserved_at;
 	}

@@ -40,19 +40,24 @@ struct vb_ring_half {
 	char pad[56];
 	_Alignas(64) struct vb_slot slot[VB_RING_SLOTS];
 	_Alignas(4096) uint8_t bulk[VB_RING_BULK_BYTES];
+	/*
+	 * The producer's own: the bulk position after each slot's data. Here, where a page costs memory
+	 * only when it is written, because most rings never have bulk data. Nobody else reads it.
+	 */
+	uint32_t bulk_end[VB_RING_SLOTS];
 };
 
 struct vb_ring_tx {
-	struct vb_ring_half *half;        /* this side's, written */
-	const uint32_t *peer_consumed;    /* in the peer's half, read */
-	uint32_t head;                    /* slots pushed */
-	uint32_t known_consumed;          /* last validated copy of *peer_consumed */
-	uint32_t bulk_head;               /* next free byte (counts for ever, modulo the size) */
-	uint32_t bulk_tail;               /* oldest byte in use */
-	uint32_t reserved_bulk;           /* position after the pending reservation */
-	uint32_t reserved_at;             /* its offset, VB_SLOT_NO_BULK if it has no bulk data */
-	bool corrupt;                     /* the peer's count was impossible: reject the peer */
-	uint32_t bulk_end[VB_RING_SLOTS]; /* bulk position after each slot's data */
+	struct vb_ring_half *half;     /* this side's, written */
+	const uint32_t *peer_consumed; /* in the peer's half, read */
+	uint32_t head;                 /* slots pushed */
+	uint32_t known_consumed;       /* last validated copy of *peer_consumed */
+	uint32_t bulk_head;            /* next free byte (counts for ever, modulo the size) */
+	uint32_t bulk_tail;            /* oldest byte in use */
+	uint32_t reserved_bulk;        /* position after the pending reservation */
+	uint32_t reserved_at;          /* its offset, VB_SLOT_NO_BULK if it has no bulk data */
+	bool corrupt;                  /* the peer's count was impossible: reject the peer */
+	bool has_bulk;                 /* there was bulk data: half->bulk_end is kept */
 };
 
 struct vb_ring_rx {
@@ -109,7 +114,8 @@ static inline void vb_ring_push(struct vb_ring_tx *tx)
 	struct vb_slot *slot = vb_ring_reserved(tx);
 
 	tx->bulk_head = tx->reserved_bulk;
-	tx->bulk_end[tx->head % VB_RING_SLOTS] = tx->bulk_head;
+	if (tx->has_bulk)
+		tx->half->bulk_end[tx->head % VB_RING_SLOTS] = tx->bulk_head;
 	slot->bulk = tx->reserved_at;
 	__atomic_store_n(&slot->sequence, ++tx->head, __ATOMIC_RELEASE);
 }

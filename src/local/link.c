@@ -66,6 +66,8 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 
 	if (c)
 		vb_local_set_channel(qp, c);
+	else if (why == VB_CONTACT_PENDING)
+		qp->contact_pending = true;
 	else if (why == VB_CONTACT_DEAD && !qp->t.sends_only)
 		qp->peer_lost = true;
 	else
@@ -88,11 +90,13 @@ static bool seek(struct vb_qp *qp)
 	if (c)
 		vb_local_set_channel(qp, c);
 	qp->seeking = !c;
+	if (!c && why == VB_CONTACT_PENDING)
+		qp->contact_pending = true;
 	/*
-	 * No process has the number. A process that takes it makes contact with this one, and a new
-	 * channel makes every queue pair ask again.
+	 * Otherwise no process has the number. A process that takes it makes contact with this one,
+	 * and a new channel makes the queue pair ask again.
 	 */
-	return why == VB_CONTACT_PENDING && qp->seeking;
+	return false;
 }
 
 /* The channel to the destination of a datagram. *why_not: the result of the search. */
@@ -171,6 +175,22 @@ static bool contact_may_come(struct vb_qp *qp, uint32_t qpn, uint32_t slot, uint
 	return false;
 }
 
+static bool datagrams_make(struct vb_qp *qp)
+{
+	struct vb_local_datagrams *d = calloc(1, sizeof(*d));
+	struct vb_engine *e = qp->engine;
+
+	qp->datagrams = d;
+	if (!d)
+		return false;
+	d->qp = qp;
+	d->next = e->datagrams;
+	if (d->next)
+		d->next->prev = d;
+	e->datagrams = d;
+	return true;
+}
+
 static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			      const struct vb_run *run)
 {
@@ -178,14 +198,13 @@ static void *datagram_reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	enum vb_contact why;
 	struct vb_channel *c;
 
-	if (!qp->datagrams)
-		qp->datagrams = calloc(1, sizeof(*qp->datagrams));
-	if (!qp->datagrams)
+	if (!qp->datagrams && !datagrams_make(qp))
 		return NULL;
 	c = datagram_channel(qp, wqe, slot, &why);
 
 	if (!c && why == VB_CONTACT_PENDING) {
-		if (contact_may_come(qp, wqe->remote_qpn, slot, vb_clock_ns()))
+		qp->contact_pending = contact_may_come(qp, wqe->remote_qpn, slot, vb_clock_ns());
+		if (qp->contact_pending)
 			return NULL;
 		return discard(qp, "its process does not answer");
 	}
@@ -242,6 +261,12 @@ static void release(struct vb_qp *qp)
 {
 	if (!qp->datagrams)
 		return;
+	if (qp->datagrams->prev)
+		qp->datagrams->prev->next = qp->datagrams->next;
+	else
+		qp->engine->datagrams = qp->datagrams->next;
+	if (qp->datagrams->next)
+		qp->datagrams->next->prev = qp->datagrams->prev;
 	free(qp->datagrams->discard);
 	free(qp->datagrams);
 	qp->datagrams = NULL;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "engine/engine_channel.h"
 #include "engine/link.h"
 #include "host/channel.h"
 #include "qp/qp.h"
@@ -17,7 +18,7 @@ extern const struct vb_link vb_shm_link, vb_loop_link;
 
 static inline void vb_local_set_channel(struct vb_qp *qp, struct vb_channel *channel)
 {
-	qp->channel = channel;
+	vb_engine_set_channel(qp, channel);
 	qp->link = channel->loop ? &vb_loop_link : &vb_shm_link;
 }
 
@@ -25,6 +26,8 @@ static inline void vb_local_set_channel(struct vb_qp *qp, struct vb_channel *cha
 
 /* What a datagram queue pair remembers of its destinations, from its first datagram to release. */
 struct vb_local_datagrams {
+	struct vb_qp *qp;
+	struct vb_local_datagrams *next, *prev; /* others of its engine */
 	struct vb_channel *channel[VB_DATAGRAM_PLACES];
 	uint32_t qpn[VB_DATAGRAM_PLACES];
 	uint32_t slow[VB_DATAGRAM_PLACES]; /* waiting for contact was in vain: no further wait */

@@ -258,21 +258,26 @@ bool vb_local_drain(struct vb_engine *e, bool polled)
 	return vb_channel_list_serve(&e->channels, !polled, channel_look, e);
 }
 
+/* No datagram goes there any more. */
+static void datagrams_lose_channel(struct vb_qp *qp, const struct vb_channel *channel)
+{
+	for (uint32_t i = 0; i < VB_DATAGRAM_PLACES; i++) {
+		if (qp->datagrams->channel[i] == channel)
+			qp->datagrams->channel[i] = NULL;
+	}
+	if (qp->reserved_channel == channel)
+		qp->reserved_channel = NULL;
+}
+
 /*
  * The queue pair loses its link. A dead peer ends its requests. When only the peer's engine was
  * closed, the peer's queue pair is gone: the requester retries and gives up.
  */
 static void qp_lose_channel(struct vb_qp *qp, const struct vb_channel *channel, bool peer_dead)
 {
-	for (uint32_t i = 0; qp->datagrams && i < VB_DATAGRAM_PLACES; i++) {
-		if (qp->datagrams->channel[i] == channel)
-			qp->datagrams->channel[i] = NULL;
-	}
 	if (qp->reserved_channel == channel)
 		qp->reserved_channel = NULL;
-	if (qp->channel != channel)
-		return;
-	qp->channel = NULL;
+	vb_engine_set_channel(qp, NULL);
 	qp->peer_qp = NULL;
 	/* An XRC receiver may continue in another process. */
 	if (peer_dead && !qp->t.sends_only)
@@ -284,7 +289,9 @@ static void qp_lose_channel(struct vb_qp *qp, const struct vb_channel *channel, 
 
 void vb_local_lost(struct vb_engine *e, struct vb_channel *channel, bool peer_dead)
 {
-	for (struct vb_qp *qp = e->qps; qp; qp = qp->all_next)
-		qp_lose_channel(qp, channel, peer_dead);
+	for (struct vb_local_datagrams *d = e->datagrams; d; d = d->next)
+		datagrams_lose_channel(d->qp, channel);
+	while (channel->qps)
+		qp_lose_channel(channel->qps, channel, peer_dead);
 	free(channel->user);
 }

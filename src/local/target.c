@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "engine/engines.h"
 #include "host/channel.h"
 #include "host/peer.h"
 #include "local/link.h"
@@ -95,6 +96,8 @@ bool vb_target_contact(struct vb_qp *qp, struct vb_target *target)
 
 bool vb_target_enter(struct vb_qp *qp, struct vb_target *target, uint32_t rkey, uint32_t queue)
 {
+	if (!vb_mark_is_listed(qp->engine->node, qp->engine->index))
+		vb_engines_watch(qp->engine); /* so that it is left out again */
 	vb_mark_set(qp->engine->node, qp->engine->index, target->peer, qp->t.dest_qpn, rkey);
 	vb_guard_init(&target->guard);
 	target->guard.first = &target->qp->generation;

@@ -15,8 +15,8 @@
 #define VB_MAX_AH            65535u
 #define VB_MAX_TD            65535u
 #define VB_MAX_XRCD          65535u
-#define VB_MAX_MR            131072u
-#define VB_MAX_MW            65536u
+#define VB_MAX_MR            1000000u
+#define VB_MAX_MW            32768u        /* with the regions not more than there are keys */
 #define VB_MAX_DM_BYTES      (64ull << 20) /* per device and process */
 #define VB_MAX_DM            32768u
 #define VB_MAX_DM_LOG_ALIGN  12u

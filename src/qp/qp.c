@@ -10,6 +10,7 @@
 #include "base/reason.h"
 #include "object/context.h"
 #include "engine/cq.h"
+#include "engine/engine_channel.h"
 #include "process/limits.h"
 #include "memory/mw.h"
 #include "object/pd.h"
@@ -417,7 +418,7 @@ void vb_qp_queues_clear(struct vb_qp *qp)
 	qp->psn_moved = false;
 	qp->overrun = qp->peer_lost = qp->draining = false;
 	qp->unreachable = 0;
-	qp->channel = NULL;
+	vb_engine_set_channel(qp, NULL);
 	qp->peer_qp = NULL;
 	qp->seeking = false;
 }

@@ -248,7 +248,7 @@ static void apply(struct vb_qp *qp, int mask, const struct change *c)
 	if (mask & IBV_QP_AV) {
 		qp->path = c->path;
 		qp->link = c->link;
-		qp->channel = NULL;
+		vb_engine_set_channel(qp, NULL);
 		qp->peer_qp = NULL;
 		vb_qp_link_tune(qp);
 	}

@@ -160,6 +160,29 @@ static void test_own(void **state)
 	end_close(&f->end, loop);
 }
 
+/* Who revokes looks only at engines that may have a mark, wherever in the table they are. */
+static void test_rest(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_node *node = f->end.node;
+	uint32_t far = f->engine;
+
+	while (far < 130)
+		far = end_engine(&f->end);
+	assert_false(vb_mark_is_listed(node, far));
+	vb_mark_set_own(node, far, KEY);
+	assert_true(vb_mark_is_listed(node, far));
+	assert_false(vb_mark_is_listed(node, far - 1));
+	vb_mark_clear(node, far);
+	assert_true(vb_mark_is_listed(node, far));
+	vb_mark_rest(node, far);
+	assert_false(vb_mark_is_listed(node, far));
+	vb_mark_set_own(node, far, KEY);
+	assert_true(vb_mark_is_listed(node, far));
+	vb_mark_clear(node, far);
+	vb_mark_await(node, 0, KEY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +190,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_others_pass, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_dead_do_not_count, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_own, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_rest, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("host/mark", tests, NULL, NULL);

@@ -49,8 +49,9 @@ static void pair_age(struct pair *p)
 	p->tx.head = p->tx.known_consumed = p->b->consumed = at;
 	p->rx.tail = p->rx.told = at;
 	p->tx.bulk_head = p->tx.bulk_tail = p->tx.reserved_bulk = UINT32_MAX - 63;
+	p->tx.has_bulk = true;
 	for (int i = 0; i < (int)VB_RING_SLOTS; i++)
-		p->tx.bulk_end[i] = p->tx.bulk_head;
+		p->a->bulk_end[i] = p->tx.bulk_head;
 }
 
 static bool push(struct pair *p, uint64_t n)
