@@ -104,7 +104,7 @@ applications: with-tests
 # KEEP=1: the result goes to bench/results, to be committed. ARGS="--only REGEX --rounds N" and others: bench/run --help.
 bench: with-tests
 	@scripts/setup bench
-	@bench/run --build $(CURDIR)/$(BUILD) --curves 3 $(if $(KEEP),--keep,--out $(CURDIR)/$(BUILD)/bench/results) $(ARGS)
+	@bench/run --build $(CURDIR)/$(BUILD) --curves 2 $(if $(KEEP),--keep,--out $(CURDIR)/$(BUILD)/bench/results) $(ARGS)
 
 clean:
 	@rm -rf $(BUILD) build-asan build-tsan build-fuzz build-portable build-deb

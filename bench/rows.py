@@ -8,7 +8,7 @@ from sources.iperf import Iperf
 from sources.libfabric import Pingpong
 from sources.openmpi import OpenMpi
 from sources.own import Idle, Mapped, Threads
-from sources.perftest import Between, Sweep, Within
+from sources.perftest import Between, Within
 from sources.rsockets import Rstream, RstreamTcp
 from sources.ucx import OverVerbs, Shm, Tcp
 
@@ -19,7 +19,7 @@ JUMBO, ETHERNET = 9000, 1500
 PACKET_4096, PACKET_1024 = ("-m", "4096"), ("-m", "1024")
 
 ring, copy, wake, udp = Ring(), Copy(), Wake(), Udp()
-within, between, sweep = Within(ring), Between(ring), Sweep(ring)
+within, between = Within(ring), Between(ring)
 mapped, idle, threads = Mapped(), Idle(), Threads()
 shm, tcp, over = Shm(), Tcp(), OverVerbs()
 mpi, libfabric, iperf = OpenMpi(), Pingpong(), Iperf()
@@ -28,7 +28,7 @@ rstream, rstream_tcp = Rstream(), RstreamTcp()
 
 LINE = ring.figure("line")
 # Those whose ratio to a cache line's trip is recorded (floor_ratios.json).
-FLOORS = [ring.figure("slot_ring"), ring.figure("slot_rate"), copy.figure("write_us", 8), copy.figure("read_us", 8),
+FLOORS = [ring.figure("slot_ring"), copy.figure("write_us", 8), copy.figure("read_us", 8),
           copy.figure("write_rate", 8), *(copy.figure(what, size) for what in ("write", "read", "halves", "memcpy")
                                           for size in (64 * KIB, MIB, 16 * MIB)),
           udp.figure("trip", 8), udp.figure("rate", 4096, JUMBO), udp.figure("rate", 1024, JUMBO),
@@ -52,7 +52,7 @@ def latency():
               [Goal(1.25, copy.figure("write_us", 8), of="process_vm_writev")], [put])
     yield Row("READ latency, 8 B, ordinary memory", within.figure("read_lat", 8),
               [Goal(1.25, copy.figure("read_us", 8), of="process_vm_readv")])
-    yield Row("WRITE latency, 8 B, mapped memory", mapped.figure("lat"), [Goal(0.6, put, of="UCX put")], [LINE])
+    yield Row("WRITE latency, 8 B, mapped memory", mapped.figure("lat", 8), [Goal(0.6, put, of="UCX put")], [LINE])
     yield Row("ATOMIC latency, 8 B", within.figure("atomic_lat", 8))
     yield Row("SEND latency with events, 8 B", within.figure("send_lat", 8, "-e"),
               [Goal(1.3, wake.figure("wake"), of="eventfd and poll")])
@@ -137,21 +137,21 @@ def others():
 
 
 def curves():
-    """{chart: {line: {size: figure}}} over sizes from 2 B to 8 MiB."""
-    own_sizes = [1 << power for power in range(1, 24)]
-    peer_sizes = own_sizes[::2]
+    """{chart: {line: {size: figure}}} over sizes from 2 B to 8 MiB, each four times the one before."""
+    sizes = [1 << power for power in range(1, 24, 2)]
 
-    def line(source, what, sizes):
-        return {size: source.figure(what, size) for size in sizes}
+    def line(source, what, least=2):
+        return {size: source.figure(what, size) for size in sizes if size >= least}
 
-    return {
-        "latency": {"SEND": line(sweep, "send_lat", own_sizes), "WRITE": line(sweep, "write_lat", own_sizes),
-                    "READ": line(sweep, "read_lat", own_sizes), "UCX am": line(shm, "am_lat", peer_sizes),
-                    "UCX put": line(shm, "put_lat", peer_sizes), "Open MPI": line(mpi, "lat", peer_sizes)},
-        "bandwidth": {"SEND": line(sweep, "send_bw", own_sizes), "WRITE": line(sweep, "write_bw", own_sizes),
-                      "READ": line(sweep, "read_bw", own_sizes), "UCX am": line(shm, "am_bw", peer_sizes),
-                      "UCX put": line(shm, "put_bw", peer_sizes), "Open MPI": line(mpi, "bw", peer_sizes)},
-    }
+    def chart(kind, mapped_write):
+        return {"SEND": line(within, f"send_{kind}"), "WRITE": line(within, f"write_{kind}"), "READ": line(within, f"read_{kind}"),
+                "WRITE, mapped": line(mapped, mapped_write, 8), "UCX am": line(shm, f"am_{kind}"),
+                "UCX put, mapped": line(shm, f"put_{kind}"), "Open MPI": line(mpi, kind)}
+
+    return {"latency": chart("lat", "lat"), "bandwidth": chart("bw", "write")}
+
+
+OWN_LINES = ("SEND", "WRITE", "READ", "WRITE, mapped")
 
 
 def groups():

@@ -4,9 +4,9 @@
 import math
 
 WIDTH, HEIGHT = 860, 460
-LEFT, RIGHT, TOP, BOTTOM = 64, 130, 44, 48
+LEFT, RIGHT, TOP, BOTTOM = 64, 140, 44, 48
 # Colours that are told apart by people with any colour vision; the library's lines are thick, its peers' thin and dashed.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#7a7a7a", "#a6761d", "#cc79a7")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#7a7a7a", "#a6761d", "#cc79a7")
 STYLE = """
 text{font:12px system-ui,sans-serif;fill:#24292f}
 .title{font-size:15px;font-weight:600}
@@ -74,7 +74,7 @@ def draw(title, unit, lines, own):
         path = " ".join(f"{axes.x(size):.1f},{axes.y(points[size]):.1f}" for size in sorted(points))
         width = 'stroke-width="2.6"' if name in own else 'stroke-width="1.6" stroke-dasharray="5 4"'
         out.append(f'<polyline class="line" stroke="{colour}" {width} points="{path}"/>')
-    for (name, y), _ in zip(labels(ends).items(), lines):
+    for name, y in labels(ends).items():
         colour = COLOURS[list(lines).index(name)]
         out.append(f'<text x="{WIDTH - RIGHT + 10}" y="{y:.1f}" style="fill:{colour};font-weight:600">{name}</text>')
     return "\n".join([*out, "</svg>", ""])

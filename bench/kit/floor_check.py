@@ -2,7 +2,7 @@
 """Watches that the floor is one: a floor that is slow by accident would flatter the library. How many trips of a cache line each
 floor takes is recorded (bench/floor_ratios.json) by kind of processor and by how far its two cores lie apart, for which the
 trip itself stands: two cores of a virtual machine may be threads of one core, or lie in different sockets, and change their
-place. A run whose floor is off its record fails."""
+place. A run with a floor that is slower than its record fails; one that is faster makes no goal easier, and is told."""
 
 import json
 import os
@@ -11,23 +11,25 @@ from statistics import median
 
 from kit.machine import cpu
 from kit.session import BENCH
-from kit.spread import ratio
 
 PATH = os.path.join(BENCH, "floor_ratios.json")
 MOST_OFF = 0.30
 SAME_PLACE = 1.5  # trips that differ by less are of cores that lie equally far apart
 
 
-def trips(figure, values, line):
+def trips(figure, value, trip):
     """A time in trips; of a rate, what passes within a trip."""
-    found = ratio(values, line) if figure.lower_is_better else 1 / ratio([1 / value for value in values], line)
-    return float(f"{found:.4g}")
+    return value / trip if figure.lower_is_better else value * trip
 
 
-def ratios(floors, line, measured):
-    """{name: trips} of the floors that were measured."""
-    return {floor.name: trips(floor, measured[floor.name], measured[line.name]) for floor in floors
-            if measured.get(floor.name) and measured.get(line.name)}
+def by_round(figure, line, measured):
+    """(the trip's us, trips) of each round; of all rounds at once where some have failed."""
+    values, line_values = measured.get(figure.name, []), measured.get(line.name, [])
+    if not values or not line_values:
+        return []
+    if len(values) != len(line_values):
+        values, line_values = [median(values)], [median(line_values)]
+    return [(trip, trips(figure, value, trip)) for value, trip in zip(values, line_values)]
 
 
 def load():
@@ -41,22 +43,35 @@ def nearest(records, trip):
     return min(near, key=lambda record: abs(log(record["trip us"] / trip)), default=None)
 
 
+def off(figure, line, measured, records):
+    """What the floor is of its record, less one: the median of the rounds whose place is recorded. None: there is no such round."""
+    shares = []
+    for trip, now in by_round(figure, line, measured):
+        known = nearest(records, trip)
+        if known and figure.name in known["trips"]:
+            shares.append(now / known["trips"][figure.name])
+    return median(shares) - 1 if shares else None
+
+
 def check(floors, line, measured, records=None):
     """(faults, remarks): lines about floors that are off, and about what cannot be judged."""
-    found = ratios(floors, line, measured)
-    if not found:
-        return [], []
-    trip, remarks = measured[line.name], []
-    if max(trip) > SAME_PLACE * min(trip):
+    records = load()["processors"].get(cpu(), []) if records is None else records
+    trip, faults, remarks = measured.get(line.name, []), [], []
+    seen = [floor for floor in floors if measured.get(floor.name) and trip]
+    if trip and max(trip) > SAME_PLACE * min(trip):
         remarks.append(f"the cores changed their places during the run: a cache line's trip took {min(trip):.3g} to {max(trip):.3g} us")
-    record = nearest(load()["processors"].get(cpu(), []) if records is None else records, median(trip))
-    if record is None:
-        return [], [*remarks, f"no floor is recorded for this processor ({cpu()}) where a cache line's trip takes {median(trip):.3g} us; "
-                    "on a quiet machine: bench/run --record-floor"]
-    known = record["trips"]
-    remarks += [f"{name}: no ratio is recorded for this processor" for name in found if name not in known]
-    faults = [f"{name}: {now:g} trips of a cache line, recorded are {known[name]:g} ({now / known[name] - 1:+.0%})"
-              for name, now in found.items() if name in known and abs(now / known[name] - 1) > MOST_OFF]
+    unknown = []
+    for floor in seen:
+        share = off(floor, line, measured, records)
+        if share is None:
+            unknown.append(floor.name)
+        elif abs(share) > MOST_OFF:
+            slow = (share > 0) == floor.lower_is_better
+            told = f"{floor.name}: {share:+.0%} off its recorded ratio to a cache line's trip: {'slower' if slow else 'faster'}"
+            (faults if slow else remarks).append(told)
+    if unknown:
+        remarks.append(f"no ratio is recorded for {cpu()} where a cache line's trip takes {median(trip):.3g} us: {', '.join(unknown)}; "
+                       "on a quiet machine: bench/run --record-floor")
     return faults, remarks
 
 
@@ -64,13 +79,17 @@ def record(floors, line, measured):
     """Puts this run's ratios in the place of those of the same processor and place, or beside them."""
     content = load()
     records = content["processors"].setdefault(cpu(), [])
-    trip = median(measured[line.name])
-    old = nearest(records, trip)
-    if old:
-        records.remove(old)
-    kept = {**(old["trips"] if old else {}), **ratios(floors, line, measured)}
-    records.append({"trip us": float(f"{trip:.3g}"), "trips": kept})
-    records.sort(key=lambda entry: entry["trip us"])
+    found = {}  # by place: {floor: trips of its rounds}
+    for floor in floors:
+        for trip, now in by_round(floor, line, measured):
+            place = nearest(records, trip)
+            if not place:
+                place = {"trip us": float(f"{trip:.3g}"), "trips": {}}
+                records.append(place)
+            found.setdefault(place["trip us"], {}).setdefault(floor.name, []).append(now)
+    for place in records:
+        place["trips"].update({name: float(f"{median(values):.4g}") for name, values in found.get(place["trip us"], {}).items()})
+    records.sort(key=lambda place: place["trip us"])
     with open(PATH, "w", encoding="ascii") as handle:
         json.dump(content, handle, indent=1, sort_keys=True)
         handle.write("\n")

@@ -39,7 +39,7 @@ def facts():
     return {
         "cpu": cpu(),
         "cores": os.cpu_count(),
-        "virtual machine": virtual,
+        "virtual machine": "yes" if virtual else "no",
         "governor": governor or "none that the system shows",
         "memory GiB": round(memory / (1 << 30)),
         "kernel": f"{platform.system()} {release}",

@@ -79,5 +79,5 @@ def page(result, charts):
 
 NOTES = """Latencies are half a round trip, but for READ and ATOMIC: those are the whole operation. Rows of the library are by
 unmodified perftest and ucx_perftest, those of mapped memory, threads and idle processes by the programs of `bench/own`. UCX and
-Open MPI run over their own shared memory. `docs/interop.md` has the figures of Linux `rdma_rxe`, which runs in an
-emulated machine and therefore is not in this table.""".split("\n")
+Open MPI run over their own shared memory. Linux `rdma_rxe` is not here: `make interop` meets it in an emulated machine, whose
+speed says nothing.""".split("\n")

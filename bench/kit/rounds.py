@@ -2,6 +2,7 @@
 """Measures figures in rounds: in each round every figure once, so that what is compared was measured within the same minute."""
 
 import sys
+import time
 
 from kit.session import Failure
 
@@ -17,6 +18,7 @@ class Rounds:
         self.measured = [{} for _ in libraries]
         self.failed = [{} for _ in libraries]
         self.in_turn = {}
+        self.seconds = {}  # spent in each source
 
     def run(self, groups, keep=True, turn=0):
         """Measures all once, group by group: what a group holds is measured within seconds. keep=False: a warm-up, whose values
@@ -32,6 +34,7 @@ class Rounds:
         specs = [spec for spec in specs if self.in_turn.get((number, names[spec]), 0) < GIVE_UP]
         if not specs:
             return
+        start = time.monotonic()
         try:
             found = source.run(self.session, self.libraries[number], specs)
         except (Failure, OSError) as fault:
@@ -41,6 +44,8 @@ class Rounds:
                 self.failed[number][names[spec]] = reason[:300]
                 self.in_turn[(number, names[spec])] = self.in_turn.get((number, names[spec]), 0) + 1
             return
+        finally:
+            self.seconds[source.name] = self.seconds.get(source.name, 0) + time.monotonic() - start
         for spec, value in found.items():
             self.in_turn[(number, names[spec])] = 0
             if keep:

@@ -3,8 +3,8 @@
  * One-sided transfers between two processes in buffers of ibv_alloc_buf(3), which both have mapped.
  * perftest has no way to use such memory. floor/two.h says how to call it.
  *
- *   lat         us: half the round trip of an 8-byte WRITE, both processes spin on their memory
- *   write_rate  millions of 8-byte WRITEs a second, each posted by itself
+ *   lat         us: half the round trip of a WRITE of SIZE, both processes spin on its last word
+ *   write_rate  millions of WRITEs of SIZE a second, each posted by itself
  *   write_list  the same in lists of 32
  *   write, read GB/s of messages of SIZE
  */
@@ -19,7 +19,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { WORD = 8, DEPTH = 128, LIST = 32, TRIPS = 2000, SAMPLE_BYTES = 1 << 25, MESSAGES = 1 << 15 };
+enum {
+	WORD = 8,
+	DEPTH = 128,
+	LIST = 32,
+	SMALL = 4096,
+	SAMPLE_BYTES = 1 << 24,
+	MESSAGES = 1 << 14,
+	TRIPS = 2000
+};
 
 /* One process's end of the connection, in a mapped buffer of twice the size of a message. */
 struct end {
@@ -98,32 +106,45 @@ static void post(struct end *end, enum ibv_wr_opcode op, size_t size, unsigned i
 	CHECK_ZERO(ibv_post_send(end->ep.qp, wr, &bad));
 }
 
-static void await_word(const struct end *end, uint64_t value)
+/* How often the message is sent for one sample. */
+static unsigned int repeats(size_t size, unsigned int most)
 {
-	const volatile uint64_t *word = (const volatile uint64_t *)(const void *)end->ep.buffer;
+	size_t count = SAMPLE_BYTES / size;
+
+	return count < 2 ? 2 : count > most ? most : (unsigned int)count;
+}
+
+/* A WRITE stores its last aligned word after all others. */
+static void await_word(const struct end *end, size_t size, uint64_t value)
+{
+	const void *last = end->ep.buffer + size - WORD;
+	const volatile uint64_t *word = last;
 
 	while (*word != value)
 		two_pause();
 }
 
-static void write_word(struct end *end, uint64_t value)
+static void write_word(struct end *end, size_t size, uint64_t value)
 {
-	memcpy(end->ep.buffer + end->size, &value, sizeof(value));
-	post(end, IBV_WR_RDMA_WRITE, WORD, 1, value % 16 == 0);
-	while (end->posted - end->done >= DEPTH)
+	memcpy(end->ep.buffer + end->size + size - WORD, &value, sizeof(value));
+	/* The rest of a large message goes on while its sender polls. */
+	bool large = size > SMALL;
+
+	post(end, IBV_WR_RDMA_WRITE, size, 1, large || value % 16 == 0);
+	while (end->posted - end->done >= (large ? 1 : DEPTH))
 		reap(end);
 }
 
 static void other_run(void *argument)
 {
 	struct other *other = argument;
+	uint64_t last = (uint64_t)repeats(other->size, TRIPS) * (TWO_SAMPLES + 1);
 	struct end end;
 
 	end_open(&end, other->sock, other->size);
-	for (uint64_t i = 1; other->part == ANSWER && i <= (uint64_t)TRIPS * (TWO_SAMPLES + 1);
-	     i++) {
-		await_word(&end, i);
-		write_word(&end, i);
+	for (uint64_t i = 1; other->part == ANSWER && i <= last; i++) {
+		await_word(&end, other->size, i);
+		write_word(&end, other->size, i);
 	}
 	end_close(&end);
 }
@@ -152,6 +173,7 @@ static void part_from(struct end *end, pid_t pid)
 
 static double lat(size_t size)
 {
+	unsigned int trips = repeats(size, TRIPS);
 	double sample[TWO_SAMPLES];
 	uint64_t at = 1;
 	struct end end;
@@ -160,12 +182,12 @@ static double lat(size_t size)
 	for (int s = -1; s < TWO_SAMPLES; s++) {
 		uint64_t start = two_ns();
 
-		for (uint64_t last = at + TRIPS; at < last; at++) {
-			write_word(&end, at);
-			await_word(&end, at);
+		for (uint64_t last = at + trips; at < last; at++) {
+			write_word(&end, size, at);
+			await_word(&end, size, at);
 		}
 		if (s >= 0)
-			sample[s] = (double)(two_ns() - start) / TRIPS / 2e3;
+			sample[s] = (double)(two_ns() - start) / trips / 2e3;
 	}
 	part_from(&end, pid);
 	return two_median(sample, TWO_SAMPLES);
@@ -174,16 +196,12 @@ static double lat(size_t size)
 /* Nanoseconds of a message when `list` are posted at once and nobody waits for a single one. */
 static double message_ns(enum ibv_wr_opcode op, size_t size, unsigned int list)
 {
-	unsigned int count = (unsigned int)(SAMPLE_BYTES / size);
-	unsigned int every = size < 4096 ? LIST : 1;
+	unsigned int count = repeats(size, MESSAGES);
+	unsigned int every = size < SMALL ? LIST : 1;
 	double sample[TWO_SAMPLES];
 	struct end end;
 	pid_t pid = meet(&end, size, REST);
 
-	if (count > MESSAGES)
-		count = MESSAGES;
-	if (count < 2)
-		count = 2;
 	for (int s = -1; s < TWO_SAMPLES; s++) {
 		uint64_t start = two_ns();
 

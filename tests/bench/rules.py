@@ -180,7 +180,12 @@ def floors_that_are_off_are_told():
     same(faults(0.6, 20.0), ([], []))
     same(len(faults(0.75, 20.0)[0]), 0)
     same(len(faults(0.81, 20.0)[0]), 1)
+    same([len(part) for part in faults(0.4, 20.0)], [0, 1])  # a fast floor makes no goal easier
     same(len(faults(0.6, 10.0)[0]), 1)
+    two = {line.name: [0.06, 0.3, 0.06], slow.name: [0.6, 0.6, 0.6]}  # the cores moved for a round, and the floor stayed
+    told, remarks = floor_check.check([slow], line, two, [*records, {"trip us": 0.3, "trips": {slow.name: 2.0}}])
+    same((told, len(remarks)), ([], 1))
+    assert "changed their places" in remarks[0]
     same([len(part) for part in faults(3.0, 1.0, 0.3)], [0, 1])  # cores that lie elsewhere: nothing is recorded, and that is said
 
 
