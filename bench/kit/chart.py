@@ -7,12 +7,14 @@ WIDTH, HEIGHT = 860, 460
 LEFT, RIGHT, TOP, BOTTOM = 64, 140, 44, 48
 # Colours that are told apart by people with any colour vision; the library's lines are thick, its peers' thin and dashed.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#7a7a7a", "#a6761d", "#cc79a7")
+# The grey is for programs that know of no colour scheme.
 STYLE = """
-text{font:12px system-ui,sans-serif;fill:#24292f}
+text{font:12px system-ui,sans-serif;fill:#6e7781}
 .title{font-size:15px;font-weight:600}
-.grid{stroke:#d0d7de;stroke-width:1}
+.grid{stroke:#8c959f;stroke-opacity:.35;stroke-width:1}
 .line{fill:none;stroke-linejoin:round}
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.grid{stroke:#3d444d}}
+@media(prefers-color-scheme:light){text{fill:#24292f}}
+@media(prefers-color-scheme:dark){text{fill:#e6edf3}}
 """
 
 
