@@ -84,12 +84,13 @@ static int chain_find(const struct vb_port_table *t, const uint32_t *head,
 	uint32_t at = vb_port_load(head);
 
 	for (uint32_t i = 0; at; i++) {
-		const struct vb_port_entry *e = &t->entry[at - 1];
+		const struct vb_port_entry *e;
 		struct vb_port_body body;
 		int fit;
 
 		if (at > VB_PORT_BINDINGS || i == VB_PORT_BINDINGS)
 			return -EAGAIN;
+		e = &t->entry[at - 1];
 		if (!vb_port_body_read(e, &body, &at) || body.space != wanted->space ||
 		    body.port != wanted->port)
 			return -EAGAIN;
