@@ -121,6 +121,7 @@ static void *thread_main(void *arg)
 	const struct vb_process_hook *h;
 
 	vb_node_hold_alive(node);
+	vb_thread_is_brief();
 	for (h = hooks; h; h = h->next) {
 		if (h->progress_starts)
 			h->progress_starts(node);
