@@ -37,27 +37,30 @@
  * An engine that found nothing so many times reads only in every so many drives: a system call each
  * time would slow its other links.
  */
-#define IDLE_LOOKS   256u
-#define IDLE_SKIP    16u
+#define IDLE_LOOKS      256u
+#define IDLE_SKIP       16u
 
-#define LAST_LOOKS   256u          /* batches that a socket can still hold when it is closed */
-#define MEND_NS      1000000000ull /* between attempts to open a socket again */
-#define LEAVE_NS     1000000ull
-#define EXIT_LOOK_NS 200000l
+/* So many looks at a socket between two checks that it is still the library's. */
+#define LOOKS_UNCHECKED 16u
+#define LAST_LOOKS      256u          /* batches that a socket can still hold when it is closed */
+#define MEND_NS         1000000000ull /* between attempts to open a socket again */
+#define LEAVE_NS        1000000ull
+#define EXIT_LOOK_NS    200000l
 /* The longest time for which the end of the process waits for its strays. */
-#define EXIT_NS      100000000ull
+#define EXIT_NS         100000000ull
 
 /* The longest waits for a process that has the port, and for one that is at work. */
-#define ASK_NS       2000000000ull
-#define ASK_WORK_NS  10000000000ull
+#define ASK_NS          2000000000ull
+#define ASK_WORK_NS     10000000000ull
 /* The wait for the end of the search for a socket's place. */
-#define JOIN_NS      20000000ull
-#define NAP_NS       50000l
+#define JOIN_NS         20000000ull
+#define NAP_NS          50000l
 /* Without a socket: between attempts to get one, which do not wait. */
-#define SEEK_NS      100000000ull
+#define SEEK_NS         100000000ull
 
 struct side {
 	uint32_t users;
+	uint32_t unchecked; /* looks since the socket was last seen to be the library's */
 	/*
 	 * Not 0: the program has closed the socket, and the next attempt to open it again is due
 	 * then.
@@ -275,10 +278,11 @@ static uint64_t side_seek_due(struct side *side)
 }
 
 /* Under the drain lock. */
-static int socket_read(struct vb_engine *e, int fd, bool ipv4)
+static int socket_read(struct vb_engine *e, int fd, bool ipv4, bool looks)
 {
 	vb_mem_copy_from(vb_udp_receiver_source(udp_link.receiver));
-	int n = vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e);
+	int n = looks ? vb_udp_look(udp_link.receiver, fd, ipv4, vb_udp_deliver, e)
+		      : vb_udp_receive(udp_link.receiver, fd, ipv4, vb_udp_deliver, e);
 
 	vb_mem_copy_from(NULL);
 	return n;
@@ -287,7 +291,7 @@ static int socket_read(struct vb_engine *e, int fd, bool ipv4)
 static void socket_empty(struct vb_engine *e, int fd, bool ipv4)
 {
 	for (uint32_t i = 0; i < LAST_LOOKS && vb_descriptor_still(fd); i++) {
-		if (socket_read(e, fd, ipv4) <= 0)
+		if (socket_read(e, fd, ipv4, false) <= 0)
 			break;
 	}
 }
@@ -307,6 +311,7 @@ static void side_leave(struct vb_engine *e, struct side *side, int fd)
 	vb_lock_take(&udp_link.drain);
 	(void)vb_udp_socket_take(family);
 	socket_empty(e, fd, ipv4);
+	vb_udp_forgive(udp_link.receiver, ipv4);
 	vb_lock_release(&udp_link.drain);
 	vb_engine_flush(e);
 	vb_udp_socket_unwatch(fd);
@@ -425,6 +430,7 @@ static int side_mend(struct side *side, bool ipv4)
 	vb_note(VB_REASON_DESCRIPTORS_GONE, "udp socket for IPv%d: another one is opened",
 		ipv4 ? 4 : 6);
 	vb_descriptor_close(vb_udp_socket_take(family));
+	vb_udp_forgive(udp_link.receiver, ipv4);
 	if (side->users)
 		fd = own_open(ipv4, &buffer);
 	side->mend_at = side->users && fd < 0 ? now + MEND_NS : 0;
@@ -454,14 +460,28 @@ static void count_faults(struct vb_engine *e)
 }
 
 /* Under the drain lock. */
-static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4)
+static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4, bool polled)
 {
+	bool looks = polled && vb_udp_is_calm(udp_link.receiver);
 	int fd = vb_udp_socket_number(family_of(side));
+	int n;
 
-	/* The program may have closed it: the number would be the program's own by now. */
-	if (fd >= 0 ? !vb_descriptor_still(fd) : side->mend_at != 0)
-		fd = side_mend(side, ipv4);
-	if (fd < 0 || socket_read(e, fd, ipv4) <= 0)
+	/*
+	 * The program may have closed it: the number would be the program's own by now. A look takes
+	 * nothing from it.
+	 */
+	if (!looks || fd < 0 || vb_udp_owed(udp_link.receiver, ipv4) ||
+	    ++side->unchecked >= LOOKS_UNCHECKED) {
+		side->unchecked = 0;
+		if (fd >= 0 ? !vb_descriptor_still(fd) : side->mend_at != 0)
+			fd = side_mend(side, ipv4);
+	}
+	if (fd < 0)
+		return false;
+	n = socket_read(e, fd, ipv4, looks);
+	if (n < 0)
+		side->unchecked = LOOKS_UNCHECKED;
+	if (n <= 0)
 		return false;
 	count_faults(e);
 	return true;
@@ -488,14 +508,14 @@ static bool skip(struct vb_engine *e)
 	return looks % IDLE_SKIP && !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
 }
 
-bool vb_udp_link_drain(struct vb_engine *e)
+bool vb_udp_link_drain(struct vb_engine *e, bool polled)
 {
 	bool worked = false;
 
 	if (skip(e) || !vb_lock_try(&udp_link.drain))
 		return false;
-	worked |= side_drain(e, &udp_link.side[0], true);
-	worked |= side_drain(e, &udp_link.side[1], false);
+	worked |= side_drain(e, &udp_link.side[0], true, polled);
+	worked |= side_drain(e, &udp_link.side[1], false, polled);
 	vb_lock_release(&udp_link.drain);
 	if (worked)
 		set_idle(e, 0);
@@ -510,8 +530,8 @@ bool vb_udp_link_take(struct vb_engine *e)
 
 	if (!vb_lock_try(&udp_link.drain))
 		return false;
-	worked = side_drain(e, &udp_link.side[0], true);
-	worked |= side_drain(e, &udp_link.side[1], false);
+	worked = side_drain(e, &udp_link.side[0], true, false);
+	worked |= side_drain(e, &udp_link.side[1], false, false);
 	vb_lock_release(&udp_link.drain);
 	return worked;
 }

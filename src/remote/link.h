@@ -54,9 +54,9 @@ void vb_udp_link_put(struct vb_engine *engine, unsigned int family);
 
 /*
  * Under the engine's lock: reads what has arrived and delivers it (remote/deliver.h). True if
- * anything had.
+ * anything had. `polled`: by a program that polls again soon.
  */
-bool vb_udp_link_drain(struct vb_engine *engine);
+bool vb_udp_link_drain(struct vb_engine *engine, bool polled);
 /* The same, however little the engine has found lately. */
 bool vb_udp_link_take(struct vb_engine *engine);
 

@@ -45,9 +45,8 @@ static bool drain(struct vb_engine *e, bool polled)
 {
 	bool worked = vb_udp_deliver_late(e);
 
-	(void)polled;
 	if (e->reads)
-		worked |= vb_udp_link_drain(e);
+		worked |= vb_udp_link_drain(e, polled);
 	return worked;
 }
 

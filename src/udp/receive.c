@@ -49,6 +49,11 @@ struct habit {
  * finding some.
  */
 #define STREAM       4u
+/*
+ * Acknowledgements are sent when a batch was delivered. A batch of long bursts as large as the
+ * sender's window would make both sides wait for each other in turn.
+ */
+#define BATCH_BYTES  65536u
 
 /*
  * Payload of a WRITE goes into memory that the program may have unmapped, so the kernel has to copy
@@ -74,6 +79,8 @@ struct peeked {
 struct vb_udp_receiver {
 	struct vb_copy_source source; /* the first member */
 	struct peeked peeked;
+	bool owed[2];    /* by family: the datagram at the head of the queue was handed on */
+	uint32_t length; /* of the last datagram */
 	uint32_t streak; /* reads in a row that found a datagram */
 	struct vb_udp_faults faults;
 	struct habit habit[HABITS];
@@ -419,11 +426,21 @@ struct vb_udp_faults vb_udp_receiver_faults(struct vb_udp_receiver *r)
 	return faults;
 }
 
+/* How many datagrams like the last one form a batch. */
+static uint32_t batch(const struct vb_udp_receiver *r)
+{
+	if (r->streak < STREAM)
+		return 1;
+	/* A datagram is shorter than a batch may be. */
+	return r->length > BATCH_BYTES / BATCH ? BATCH_BYTES / r->length : BATCH;
+}
+
 static void message_in(struct vb_udp_receiver *r, int i, bool ipv4, vb_udp_sink sink, void *arg)
 {
 	struct msghdr *m = &r->message[i].msg_hdr;
 	struct arrival a;
 
+	r->length = r->message[i].msg_len;
 	if (m->msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		r->faults.packets++;
 		vb_note(VB_REASON_DROP_MALFORMED, "datagram of more than %u bytes", DATAGRAM_BYTES);
@@ -435,7 +452,7 @@ static void message_in(struct vb_udp_receiver *r, int i, bool ipv4, vb_udp_sink 
 	m->msg_controllen = CONTROL_BYTES;
 }
 
-/* Looks at a datagram, hands on what is in it, and takes it out. 1, 0 or -1, as recvmmsg(2). */
+/* Looks at a datagram and hands on what is in it. 1, 0 or -1, as recvmmsg(2). */
 static int peek(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
 {
 	int n = vb_sys_recvmmsg(fd, r->message, 1, MSG_DONTWAIT | MSG_PEEK);
@@ -445,40 +462,77 @@ static int peek(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, 
 	r->peeked.fd = fd;
 	r->peeked.bytes = r->message[0].msg_len;
 	message_in(r, 0, ipv4, sink, arg);
-	if (r->peeked.fd >= 0)
-		(void)peeked_take(r, NULL, 0);
+	r->owed[ipv4] = r->peeked.fd >= 0;
+	r->peeked.fd = -1;
 	return 1;
+}
+
+static void owed_take(struct vb_udp_receiver *r, int fd, bool ipv4)
+{
+	r->peeked.fd = fd;
+	if (r->owed[ipv4])
+		(void)peeked_take(r, NULL, 0);
+	r->peeked.fd = -1;
+	r->owed[ipv4] = false;
 }
 
 static int peek_batch(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
 {
-	int n = 0, more;
+	int most = (int)batch(r), n = 0, more;
 
 	do {
 		more = peek(r, fd, ipv4, sink, arg);
 		n += more > 0;
-	} while (more > 0 && r->peeked.writes && n < BATCH && r->streak >= STREAM);
+		owed_take(r, fd, ipv4);
+	} while (more > 0 && r->peeked.writes && n < most);
 	return n ? n : more;
 }
 
 static int read_batch(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
 {
-	int n = vb_sys_recvmmsg(fd, r->message, r->streak < STREAM ? 1 : BATCH, MSG_DONTWAIT);
+	int n = vb_sys_recvmmsg(fd, r->message, batch(r), MSG_DONTWAIT);
 
 	for (int i = 0; i < n; i++)
 		message_in(r, i, ipv4, sink, arg);
 	return n;
 }
 
-int vb_udp_receive(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
+static int result(struct vb_udp_receiver *r, int n)
 {
-	int n = r->peeked.writes ? peek_batch(r, fd, ipv4, sink, arg)
-				 : read_batch(r, fd, ipv4, sink, arg);
-
 	if (n < 0) {
 		r->streak = 0;
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	}
 	r->streak++;
 	return n;
+}
+
+int vb_udp_look(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
+{
+	owed_take(r, fd, ipv4);
+	return result(r, peek(r, fd, ipv4, sink, arg));
+}
+
+bool vb_udp_is_calm(const struct vb_udp_receiver *r)
+{
+	return r->streak < STREAM;
+}
+
+bool vb_udp_owed(const struct vb_udp_receiver *r, bool ipv4)
+{
+	return r->owed[ipv4];
+}
+
+void vb_udp_forgive(struct vb_udp_receiver *r, bool ipv4)
+{
+	r->owed[ipv4] = false;
+}
+
+int vb_udp_receive(struct vb_udp_receiver *r, int fd, bool ipv4, vb_udp_sink sink, void *arg)
+{
+	owed_take(r, fd, ipv4);
+	int n = r->peeked.writes ? peek_batch(r, fd, ipv4, sink, arg)
+				 : read_batch(r, fd, ipv4, sink, arg);
+
+	return result(r, n);
 }

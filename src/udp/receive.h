@@ -40,6 +40,20 @@ int vb_udp_receive(struct vb_udp_receiver *receiver, int fd, bool ipv4, vb_udp_s
 		   void *arg);
 
 /*
+ * For a thread that waits for the next datagram and comes again at once: hands on what is in the
+ * datagram, and leaves it in the queue, owed. So the program has it one system call earlier. Other
+ * returns as above. Harmless for a socket, or any other file, that is not the library's: nothing is
+ * taken from it before the next call.
+ */
+int vb_udp_look(struct vb_udp_receiver *receiver, int fd, bool ipv4, vb_udp_sink sink, void *arg);
+/* Whether datagrams come one by one, so that vb_udp_look() is of use. */
+bool vb_udp_is_calm(const struct vb_udp_receiver *receiver);
+/* Whether a datagram of the family is owed. vb_udp_receive() and vb_udp_look() take it out first. */
+bool vb_udp_owed(const struct vb_udp_receiver *receiver, bool ipv4);
+/* The family has another socket: nothing is owed. */
+void vb_udp_forgive(struct vb_udp_receiver *receiver, bool ipv4);
+
+/*
  * The packets that vb_udp_receive() hands on, as a source of copies (base/copy_source.h), while it
  * does.
  */

@@ -209,6 +209,43 @@ static void test_copy_to_nowhere(void **state)
 	free(f);
 }
 
+static int look(struct fixture *f)
+{
+	f->bytes = f->runs = f->packets = 0;
+	return vb_udp_look(f->receiver, f->rx, f->ipv4, on_run, f);
+}
+
+/* What was looked at stays in the queue until the next call, and is handed on once. */
+static void test_look(void **state)
+{
+	struct vb_run one = run_of(100, 1024), two = run_of(200, 1024);
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	(void)state;
+	assert_non_null(f);
+	fixture_open(f, true);
+	for (int round = 0; round < 3; round++) {
+		assert_true(vb_udp_is_calm(f->receiver));
+		assert_int_equal(vb_udp_send(&f->tx, &f->path, 0, &one, 1024, f->sent), 0);
+		assert_int_equal(vb_udp_send(&f->tx, &f->path, 0, &two, 1024, f->sent), 0);
+		net_settle();
+		assert_int_equal(look(f), 1);
+		assert_int_equal(f->bytes, 100);
+		assert_true(vb_udp_owed(f->receiver, true));
+		assert_int_equal(look(f), 1);
+		assert_int_equal(f->bytes, 200);
+		assert_true(vb_udp_owed(f->receiver, true));
+		if (round == 2)
+			vb_udp_forgive(f->receiver, true); /* as if it were another socket's */
+		receive(f);
+		assert_int_equal(f->bytes, round == 2 ? 200 : 0);
+		assert_false(vb_udp_owed(f->receiver, true));
+		assert_int_equal(look(f), 0);
+	}
+	fixture_close(f);
+	free(f);
+}
+
 static void exchange_sizes(struct fixture *f)
 {
 	static const uint32_t mtus[] = {256, 1024, 4096};
@@ -511,6 +548,7 @@ static void test_unreachable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_look),
 		cmocka_unit_test(test_copy_again),
 		cmocka_unit_test(test_copy_to_nowhere),
 		cmocka_unit_test(test_every_byte),
