@@ -14,13 +14,14 @@
 #include "transport/env.h"
 #include "transport/run.h"
 
+/* An acknowledgement that rides would have been a packet of its own. */
 static inline void vb_count_sent(struct vb_engine *e, const struct vb_run *run)
 {
 	struct vb_port_counters *c = e->port;
 
 	if (!c)
 		return;
-	c->tx_packets += run->segments;
+	c->tx_packets += run->segments + ((run->flags & VB_RUN_ACKS) != 0);
 	c->tx_bytes += run->length;
 }
 
@@ -33,7 +34,7 @@ static inline void vb_count_arrived(struct vb_engine *e, const struct vb_run *ru
 
 	if (!c)
 		return;
-	c->rx_packets += run->segments;
+	c->rx_packets += run->segments + ((run->flags & VB_RUN_ACKS) != 0);
 	c->rx_bytes += run->length;
 	if (run->op != VB_OP_SEND && !(run->op == VB_OP_ACK && run->syndrome == VB_AETH_ACK))
 		vb_count_request(e, run);

@@ -67,12 +67,14 @@ struct vb_cq {
 	/* Entries added. Written under the lock; pollers that only look read it without. */
 	_Atomic uint32_t head;
 	_Atomic uint32_t tail; /* entries polled */
-	uint32_t overrun;      /* an entry was lost: the CQ takes no more */
+	/* An entry was lost: the CQ takes no more. Written under the lock, as head is. */
+	_Atomic uint32_t overrun;
+	_Atomic uint32_t skipped; /* polls that drove no engine; inexact where threads meet */
 	bool ignore_overrun;
 	_Atomic uint8_t armed; /* enum vb_cq_armed */
 	uint32_t told;         /* entries before this one cause no event */
 	/* The latest poll came to the end of the queue, and no event was raised since. */
-	bool seen_empty;
+	_Atomic bool seen_empty;
 	/* Moderation of events (cq_moderate.c), under lock. */
 	uint16_t mod_count, mod_period; /* entries, microseconds; both 0: off */
 	uint32_t mod_pending;           /* entries for which an event is due */
@@ -133,10 +135,10 @@ void vb_cq_hold(struct vb_cq *cq);
 void vb_cq_unhold(struct vb_cq *cq);
 
 /*
- * cq_poll.c: drives the engines that feed this CQ, unless another poller does. Returns an engine
- * that was driven, for vb_poll_others(), or NULL.
+ * cq_poll.c: drives the engines that feed this CQ, unless another poller does, or the CQ holds as
+ * many entries as are wanted. Returns an engine that was driven, for vb_poll_others(), or NULL.
  */
-struct vb_engine *vb_cq_drive(struct vb_cq *cq);
+struct vb_engine *vb_cq_drive(struct vb_cq *cq, uint32_t wanted);
 /* Under cq->lock: the entry was polled, and frees places of the send queue. */
 void vb_cq_consume(const struct vb_cqe *cqe);
 

@@ -49,7 +49,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (attr && attr->comp_mask)
 		return -vb_refuse(EINVAL, VB_REASON_ARG_MASK, "start_poll: comp_mask 0x%x",
 				  attr->comp_mask);
-	struct vb_engine *e = vb_cq_drive(cq);
+	struct vb_engine *e = vb_cq_drive(cq, 1);
 
 	if (!cq->single_threaded)
 		vb_mutex_take(&cq->consume, VB_ORDER_CONSUME);

@@ -23,10 +23,43 @@ static bool can_wait(const struct vb_cq *cq, const struct vb_engine *e, bool arm
 		       atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }
 
-struct vb_engine *vb_cq_drive(struct vb_cq *cq)
+#define RENEW_EVERY 8u /* polls without a drive between two renewals of the lease */
+
+/* The engines count as polled, although nobody drives them. */
+static void lease_renew(struct vb_cq *cq)
+{
+	if (!vb_lock_try(&cq->poll_lock))
+		return;
+	for (uint32_t i = 0; i < cq->num_engines; i++)
+		vb_engine_count_poll(cq->engines[i].engine);
+	vb_lock_release(&cq->poll_lock);
+}
+
+/*
+ * The queue holds all that the program asks for. Taking more out of the rings would only move a
+ * backlog from where senders see it, and wait, to where they do not: until the receives run out.
+ */
+static bool enough(struct vb_cq *cq, uint32_t wanted)
+{
+	uint32_t skipped;
+
+	if (atomic_load_explicit(&cq->head, memory_order_relaxed) -
+		    atomic_load_explicit(&cq->tail, memory_order_relaxed) <
+	    wanted)
+		return false;
+	skipped = atomic_load_explicit(&cq->skipped, memory_order_relaxed) + 1;
+	atomic_store_explicit(&cq->skipped, skipped, memory_order_relaxed);
+	if (skipped % RENEW_EVERY == 0)
+		lease_renew(cq);
+	return true;
+}
+
+struct vb_engine *vb_cq_drive(struct vb_cq *cq, uint32_t wanted)
 {
 	struct vb_engine *first = NULL;
 
+	if (enough(cq, wanted))
+		return NULL;
 	/*
 	 * Another poller is driving: what it finds becomes entries, which this poll looks at next.
 	 */
@@ -73,6 +106,17 @@ void vb_cq_consume(const struct vb_cqe *cqe)
 				      memory_order_release);
 }
 
+/*
+ * There is nothing to take and nothing to note: neither an overrun, nor that the poll came to the
+ * end of the queue.
+ */
+static inline bool is_empty(const struct vb_cq *cq)
+{
+	return atomic_load_explicit(&cq->head, memory_order_relaxed) ==
+		       atomic_load_explicit(&cq->tail, memory_order_relaxed) &&
+	       !cq->overrun && atomic_load_explicit(&cq->seen_empty, memory_order_relaxed);
+}
+
 int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 {
 	struct vb_cq *cq = vb_cq_of(ibcq);
@@ -82,7 +126,13 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		return num_entries ? vb_refuse(EINVAL, VB_REASON_ARG, "poll_cq: num_entries %d",
 					       num_entries)
 				   : 0;
-	struct vb_engine *e = vb_cq_drive(cq);
+	struct vb_engine *e = vb_cq_drive(cq, (uint32_t)num_entries);
+
+	if (is_empty(cq)) {
+		if (e)
+			vb_poll_others(e);
+		return 0;
+	}
 	bool waited = consume_begin(cq);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
@@ -94,7 +144,7 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		vb_cq_consume(cqe);
 	}
 	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
-	cq->seen_empty = n < num_entries;
+	atomic_store_explicit(&cq->seen_empty, n < num_entries, memory_order_relaxed);
 	if (!n && cq->overrun)
 		n = -EIO;
 	consume_end(cq, waited);

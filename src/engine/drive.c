@@ -103,7 +103,7 @@ static void timers_fire(struct vb_engine *e)
  * Runs each runnable queue pair once. Those with work left stay in the list, and so do those that
  * wait for a reply to be sent first.
  */
-static void runnable_run(struct vb_engine *e, bool polled)
+static void runnable_run(struct vb_engine *e, enum vb_turn turn)
 {
 	struct vb_qp *list = e->runnable;
 
@@ -116,7 +116,7 @@ static void runnable_run(struct vb_engine *e, bool polled)
 		list = qp->run_next;
 		qp->run_next = NULL;
 		qp->runnable = false;
-		if (qp->heard && qp->link->defer(qp, polled)) {
+		if (qp->heard && qp->link->defer(qp, turn)) {
 			/*
 			 * `waiting` is not set: the poller drives again, and the progress thread
 			 * takes over when no thread polls.
@@ -156,8 +156,7 @@ static bool drive(struct vb_engine *e, bool polled)
 	bool worked = false;
 
 	if (e->deferred)
-		runnable_run(e, false);
-
+		runnable_run(e, polled ? VB_TURN_AGAIN : VB_TURN_LAST);
 	if (atomic_load_explicit(&e->inbox_news, memory_order_relaxed)) {
 		vb_engine_channels_came(e, vb_engine_take_channels(e));
 		worked = true;
@@ -172,8 +171,8 @@ static bool drive(struct vb_engine *e, bool polled)
 		worked |= h->drain && h->drain(h);
 	if (vb_await_heard(e))
 		waiting_run(e, VB_AWAITS_CONTACT, UINT64_MAX);
-	if (e->runnable)
-		runnable_run(e, polled);
+	if (e->runnable && (worked || !e->deferred))
+		runnable_run(e, polled ? VB_TURN_ARRIVED : VB_TURN_LAST);
 	if (e->pushed)
 		vb_engine_flush(e);
 	return worked;
@@ -217,8 +216,7 @@ static bool poll_enter(struct vb_engine *e)
 bool vb_engine_polled(struct vb_engine *e, bool armed)
 {
 	vb_lock_assert_held(&e->lock);
-	atomic_store_explicit(&e->polls, atomic_load_explicit(&e->polls, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
+	vb_engine_count_poll(e);
 	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) && !armed &&
 	    ++e->streak >= STREAK_TO_WAKE)
 		engine_wake(e);
@@ -259,7 +257,7 @@ void vb_engine_at_exit(struct vb_engine *e)
 	if (!vb_lock_try(&e->lock))
 		return;
 	if (e->deferred)
-		runnable_run(e, false);
+		runnable_run(e, VB_TURN_LAST);
 	vb_lock_release(&e->lock);
 }
 

@@ -3,10 +3,12 @@
 #ifndef VB_ENGINE_DRIVE_H
 #define VB_ENGINE_DRIVE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct vb_engine;
+#include "engine/engine.h"
+
 struct vb_qp;
 
 /*
@@ -20,6 +22,13 @@ bool vb_engine_drive(struct vb_engine *engine);
  * waits and then drives. `armed`: the caller's CQ waits for an event, so the engine stays asleep.
  */
 void vb_engine_poll(struct vb_engine *engine, bool armed);
+
+/* A poll, which extends the lease. Without the lock a count of another thread may be lost. */
+static inline void vb_engine_count_poll(struct vb_engine *e)
+{
+	atomic_store_explicit(&e->polls, atomic_load_explicit(&e->polls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
 
 /* Under the lock: a poller's drive, which extends the lease. */
 bool vb_engine_polled(struct vb_engine *engine, bool armed);

@@ -21,14 +21,22 @@ struct vb_channel;
 struct vb_engine;
 struct vb_qp;
 
+/* On what occasion it is a queue pair's turn. */
+enum vb_turn {
+	VB_TURN_ARRIVED, /* a program polls, and something has arrived just now */
+	VB_TURN_AGAIN,   /* the program polls again; the turn was deferred */
+	VB_TURN_LAST,    /* nobody knows when the program will poll again */
+};
+
 /*
  * The function of a link that has nothing to do is NULL, except drain, reserve and commit. Under
  * the engine's lock unless said.
  */
 struct vb_link {
 	const char *name;
-	bool lossless; /* no run is lost while the peer lives: no acknowledgement timer runs */
-	bool always;   /* joins every engine when the engine is made */
+	bool lossless;  /* no run is lost while the peer lives: no acknowledgement timer runs */
+	bool acks_ride; /* it carries an acknowledgement on a request (VB_RUN_ACKS) */
+	bool always;    /* joins every engine when the engine is made */
 
 	/*
 	 * Whether the link carries what the queue pair sends to such a destination. `near`: the
@@ -80,11 +88,10 @@ struct vb_link {
 	/*
 	 * Only where the link has set qp->heard. posted: the program has posted. True: the protocol
 	 * has run, and `more` is its result. defer: it is the queue pair's turn. True: better
-	 * later, because the program (`polled`) may reply to the message whose acknowledgement is
-	 * owed.
+	 * later, because the program may reply to the message whose acknowledgement is owed.
 	 */
 	bool (*posted)(struct vb_qp *qp, bool *more);
-	bool (*defer)(struct vb_qp *qp, bool polled);
+	bool (*defer)(struct vb_qp *qp, enum vb_turn turn);
 
 	/*
 	 * Hands what has arrived to its queue pairs. `polled`: by a program that polls again soon.

@@ -88,6 +88,8 @@ struct vb_qp {
 	bool runnable;
 	/* The link is to be told when the program posts, and when it is the queue pair's turn. */
 	bool heard;
+	/* Messages in a row that the program replied to at once, and polls left (reply.h). */
+	uint8_t habit, patience;
 	/* RTR was entered, and there is no channel yet: ask whenever there may be news. */
 	bool seeking;
 	/* Noted while it ran: contact is being made, and it goes on when there is news of that. */

@@ -22,7 +22,7 @@
 #define VB_SLOT_BYTES      64u
 
 struct vb_slot {
-	uint32_t sequence; /* set by push: index of the slot + 1, modulo 2^32 */
+	_Alignas(8) uint32_t sequence; /* set by push: index of the slot + 1, modulo 2^32 */
 	uint32_t bulk; /* set by push: offset of the bulk data, VB_SLOT_NO_BULK if there is none */
 	uint8_t data[56];
 };
@@ -58,6 +58,7 @@ struct vb_ring_tx {
 	uint32_t reserved_at;          /* its offset, VB_SLOT_NO_BULK if it has no bulk data */
 	bool corrupt;                  /* the peer's count was impossible: reject the peer */
 	bool has_bulk;                 /* there was bulk data: half->bulk_end is kept */
+	struct vb_slot stage;          /* the slot that is being filled */
 };
 
 struct vb_ring_rx {
@@ -85,19 +86,20 @@ const void *vb_ring_bulk(const struct vb_ring_rx *rx, const struct vb_slot *slot
 /* Every slot that tx pushed has been consumed. */
 bool vb_ring_drained(struct vb_ring_tx *tx);
 
-/* The slot that the pending reservation is for. */
-static inline struct vb_slot *vb_ring_reserved(const struct vb_ring_tx *tx)
+/* What is filled for the slot that the pending reservation is for. */
+static inline struct vb_slot *vb_ring_reserved(struct vb_ring_tx *tx)
 {
-	return &tx->half->slot[tx->head % VB_RING_SLOTS];
+	return &tx->stage;
 }
 
 /*
  * reserve: the slot to fill (its `data`) and, if bulk_bytes > 0, *bulk = contiguous room (64-byte
- * aligned). NULL: full. Both lie in shared memory: they are written and never read back. The
- * consumer knows no slot before its sequence, so a reservation may be left half filled; the writes
- * should be close together, since a consumer that polls takes the line away between them. push:
- * publishes the reserved slot (release). reserve again without push: the first reservation is
- * forgotten.
+ * aligned) in shared memory, which is written and never read back. NULL: full. push: publishes the
+ * slot (release). reserve again without push: the first reservation is forgotten.
+ *
+ * The slot is filled in private memory and stored at once. A consumer that polls would take the
+ * cache line away between two stores that are far apart, and each time it takes as long to come
+ * back as the whole message needs.
  */
 static inline struct vb_slot *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t bulk_bytes,
 					      void **bulk)
@@ -109,15 +111,27 @@ static inline struct vb_slot *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t bu
 	return vb_ring_reserved(tx);
 }
 
+static inline void vb_slot_word(uint8_t *to, const uint8_t *from)
+{
+	uint64_t word;
+
+	memcpy(&word, from, sizeof(word));
+	memcpy(to, &word, sizeof(word));
+}
+
 static inline void vb_ring_push(struct vb_ring_tx *tx)
 {
-	struct vb_slot *slot = vb_ring_reserved(tx);
+	struct vb_slot *slot = &tx->half->slot[tx->head % VB_RING_SLOTS];
 
 	tx->bulk_head = tx->reserved_bulk;
 	if (tx->has_bulk)
 		tx->half->bulk_end[tx->head % VB_RING_SLOTS] = tx->bulk_head;
+	for (size_t at = 0; at < sizeof(slot->data); at += sizeof(uint64_t))
+		vb_slot_word(slot->data + at, tx->stage.data + at);
 	slot->bulk = tx->reserved_at;
 	__atomic_store_n(&slot->sequence, ++tx->head, __ATOMIC_RELEASE);
+	/* The consumer looks at the next slot; the one behind it is this side's meanwhile. */
+	__builtin_prefetch(&tx->half->slot[(tx->head + 1) % VB_RING_SLOTS], 1);
 }
 
 /*
@@ -154,6 +168,12 @@ static inline bool vb_ring_peek(struct vb_ring_rx *rx, struct vb_slot *slot)
 	if (slot->bulk != VB_SLOT_NO_BULK)
 		rx->bulk_seen = slot->bulk;
 	return true;
+}
+
+/* More slots are likely to be there: one that follows soon is fetched while this one is served. */
+static inline void vb_ring_ahead(const struct vb_ring_rx *rx)
+{
+	__builtin_prefetch(&rx->half->slot[(rx->tail + 2) % VB_RING_SLOTS], 0);
 }
 
 /* Done with the slot that peek showed, and with its bulk data. */

@@ -9,7 +9,10 @@
 #define SLOT_WIRE   0x40
 #define SLOT_HANDED 0x20
 
-/* Byte offsets in slot->data. */
+/*
+ * Byte offsets in slot->data. The numbers of queue pairs and packets have three bytes. The PSN of
+ * an acknowledgement that rides lies in the fourth bytes of DEST_QPN, PSN and SRC_QPN.
+ */
 enum {
 	AT_OP = 0,
 	AT_FLAGS = 1,
@@ -22,6 +25,8 @@ enum {
 	AT_SEGMENTS = 20,
 	AT_PKEY = 22,
 };
+
+#define RIDER_SHIFT 24
 
 _Static_assert(VB_SLOT_EXT_OFFSET + VB_SLOT_EXT_BYTES == sizeof(((struct vb_slot *)0)->data),
 	       "slot layout");
@@ -62,6 +67,8 @@ static inline bool names_srq(uint8_t op, uint8_t service)
 /* Bytes of the extension. ext_put() and ext_get() have the layout of each. */
 static inline uint32_t ext_bytes(uint8_t op, uint8_t flags, uint8_t service)
 {
+	if (op == VB_OP_SEND && service == VB_SERVICE_RC && !(flags & (VB_RUN_IMM | VB_RUN_INV)))
+		return 0;
 	uint32_t imm = (flags & (VB_RUN_IMM | VB_RUN_INV)) ? 4 : 0;
 	uint32_t srq = names_srq(op, service) ? 4 : 0;
 
@@ -219,21 +226,28 @@ uint32_t vb_slot_bulk_bytes(const struct vb_run *run, bool from_wire)
 	return run->length + (from_wire || run->service == VB_SERVICE_UD ? VB_SLOT_PATH_BYTES : 0);
 }
 
-/* `mark`: bits of the service byte. Returns the end of the extension. */
+static inline uint64_t pair(uint32_t low, uint32_t high)
+{
+	return low | (uint64_t)high << 32;
+}
+
+/*
+ * `mark`: bits of the service byte. Returns the end of the extension. The head is written as it is
+ * read when the slot is pushed, in words of 8 bytes: the processor hands a store on to a load only
+ * if it covers the load.
+ */
 static uint8_t *slot_put(struct vb_slot *slot, const struct vb_run *run, uint8_t mark)
 {
 	uint8_t *d = slot->data;
+	uint32_t rider = run->flags & VB_RUN_ACKS ? run->ack_psn : 0;
+	uint32_t first = run->op | (uint32_t)run->flags << 8 |
+			 (uint32_t)(uint8_t)(run->service | mark) << 16 |
+			 (uint32_t)run->syndrome << 24;
 
-	d[AT_OP] = run->op;
-	d[AT_FLAGS] = run->flags;
-	d[AT_SERVICE] = run->service | mark;
-	d[AT_SYNDROME] = run->syndrome;
-	put32(d + AT_DEST_QPN, run->dest_qpn);
-	put32(d + AT_PSN, run->psn);
-	put32(d + AT_SRC_QPN, run->src_qpn);
-	put32(d + AT_LENGTH, run->length);
-	memcpy(d + AT_SEGMENTS, &run->segments, sizeof(run->segments));
-	memcpy(d + AT_PKEY, &run->pkey, sizeof(run->pkey));
+	put64(d + AT_OP, pair(first, run->dest_qpn | (rider & 0xff) << RIDER_SHIFT));
+	put64(d + AT_PSN, pair(run->psn | (rider >> 8 & 0xff) << RIDER_SHIFT,
+			       run->src_qpn | (rider >> 16 & 0xff) << RIDER_SHIFT));
+	put64(d + AT_LENGTH, pair(run->length, run->segments | (uint32_t)run->pkey << 16));
 	return ext_put(d + VB_SLOT_EXT_OFFSET, run);
 }
 
@@ -279,8 +293,21 @@ static bool run_plausible(const struct vb_run *run)
 		return false;
 	if ((run->flags & VB_RUN_IMM) && (run->flags & VB_RUN_INV))
 		return false;
+	if ((run->flags & VB_RUN_ACKS) &&
+	    (run->service != VB_SERVICE_RC || (run->op != VB_OP_SEND && run->op != VB_OP_WRITE)))
+		return false;
 	return run->length == 0 || run->op == VB_OP_SEND || run->op == VB_OP_WRITE ||
 	       run->op == VB_OP_READ_RESPONSE || run->op == VB_OP_ATOMIC_WRITE;
+}
+
+/* Takes the acknowledgement's PSN out of the three words. */
+static void rider_get(struct vb_run *run)
+{
+	run->ack_psn = run->dest_qpn >> RIDER_SHIFT | run->psn >> RIDER_SHIFT << 8 |
+		       run->src_qpn >> RIDER_SHIFT << 16;
+	run->dest_qpn &= VB_QPN_MASK;
+	run->psn &= VB_QPN_MASK;
+	run->src_qpn &= VB_QPN_MASK;
 }
 
 bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_t **inline_payload,
@@ -297,6 +324,8 @@ bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_
 	run->dest_qpn = get32(d + AT_DEST_QPN);
 	run->psn = get32(d + AT_PSN);
 	run->src_qpn = get32(d + AT_SRC_QPN);
+	if (run->flags & VB_RUN_ACKS)
+		rider_get(run);
 	run->length = get32(d + AT_LENGTH);
 	memcpy(&run->segments, d + AT_SEGMENTS, sizeof(run->segments));
 	memcpy(&run->pkey, d + AT_PKEY, sizeof(run->pkey));

@@ -11,6 +11,7 @@
 #include "base/reason.h"
 #include "engine/count.h"
 #include "engine/engine_channel.h"
+#include "engine/reply.h"
 #include "process/limits.h"
 #include "host/slot.h"
 
@@ -231,6 +232,14 @@ static void *reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, const stru
 	return c ? ring_reserve(qp, c, run) : NULL;
 }
 
+/* The acknowledgement that has waited rides on the reply: nothing is different about sending it. */
+static bool posted(struct vb_qp *qp, bool *more)
+{
+	(void)more;
+	(void)vb_reply_posted(qp);
+	return false;
+}
+
 static void path_count(struct vb_paths *paths, bool loop, uint32_t bytes)
 {
 	*(loop ? &paths->loop_runs : &paths->shm_runs) += 1;
@@ -276,11 +285,14 @@ static void release(struct vb_qp *qp)
 const struct vb_link vb_shm_link = {
 	.name = "shm",
 	.lossless = true,
+	.acks_ride = true,
 	.always = true,
 	.seek = seek,
 	.release = release,
 	.reserve = reserve,
 	.commit = commit,
+	.posted = posted,
+	.defer = vb_reply_defer,
 	.direct = vb_local_direct,
 	.direct_list = vb_local_direct_list,
 	.direct_waits = vb_local_direct_waits,
@@ -292,9 +304,12 @@ const struct vb_link vb_shm_link = {
 const struct vb_link vb_loop_link = {
 	.name = "loop",
 	.lossless = true,
+	.acks_ride = true,
 	.seek = seek,
 	.reserve = reserve,
 	.commit = commit,
+	.posted = posted,
+	.defer = vb_reply_defer,
 	.direct = vb_local_direct,
 	.direct_list = vb_local_direct_list,
 	.direct_waits = vb_local_direct_waits,

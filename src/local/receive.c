@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/engine_channel.h"
 #include "engine/hook.h"
+#include "engine/reply.h"
 #include "engine/settle.h"
 #include "host/peer.h"
 #include "host/slot.h"
@@ -203,6 +204,8 @@ static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct
 		if (vb_qp_wants_memory(qp))
 			vb_peer_want_memory(c->peer);
 	}
+	if (qp->t.acks_ride)
+		vb_reply_heard(qp, &run);
 	vb_qp_arrived(qp, &run, payload);
 	if (qp->t.resp.owed & VB_OWED_DROP) {
 		qp->t.resp.owed &= (uint8_t)~VB_OWED_DROP;
@@ -225,7 +228,8 @@ static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
 	uint32_t n = 0;
 
 	while (n < BATCH && vb_ring_peek(&c->rx, &slot)) {
-		n++;
+		if (n++)
+			vb_ring_ahead(&c->rx);
 		if (!slot_receive(e, c, &slot)) {
 			channel_reject(c, "a ring slot holds impossible values");
 			break;

@@ -300,9 +300,36 @@ static inline __attribute__((always_inline)) enum vb_reason list_copy(struct vb_
 	return VB_REASON_NONE;
 }
 
+/*
+ * Most parts lie in one element of an ordinary region. Returns their address. NULL: they do not, or
+ * are not allowed to be used; the walk finds out which, and says so.
+ */
+static inline void *whole_part(const struct vb_mem *mem, const struct ibv_sge *sge,
+			       uint32_t num_sge, uint64_t offset, uint64_t length, uint32_t need)
+{
+	uint64_t addr;
+
+	if (num_sge != 1 || offset > sge->length || length > sge->length - offset ||
+	    vb_foreign_any())
+		return NULL;
+	const struct vb_key *k = &mem->keys->key[vb_key_slot(sge->lkey)];
+
+	if (vb_access_check(k, sge->lkey, mem->pd, mem->qpn, sge->addr + offset, length, need,
+			    VB_ACCESS_LOCAL, &addr) ||
+	    k->kind != VB_KEY_REGION || is_paged(k))
+		return NULL;
+	return (void *)(uintptr_t)addr;
+}
+
 enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
 			     uint64_t offset, void *dst, uint64_t length)
 {
+	const void *from = whole_part(mem, sge, num_sge, offset, length, 0);
+
+	if (from) {
+		memcpy(dst, from, length);
+		return VB_REASON_NONE;
+	}
 	struct vb_mem_cursor c = {mem, sge, num_sge, 0, offset, length, 0};
 
 	return list_copy(&c, (struct flat){.out = true, .to = dst});
@@ -311,6 +338,12 @@ enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge
 enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
 			      uint64_t offset, const void *src, uint64_t length)
 {
+	void *to = whole_part(mem, sge, num_sge, offset, length, IBV_ACCESS_LOCAL_WRITE);
+
+	if (to) {
+		memcpy(to, src, length);
+		return VB_REASON_NONE;
+	}
 	struct vb_mem_cursor c = {mem, sge, num_sge, 0, offset, length, IBV_ACCESS_LOCAL_WRITE};
 
 	return list_copy(&c, (struct flat){.from = src});

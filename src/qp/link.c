@@ -22,6 +22,7 @@ void vb_qp_link_tune(struct vb_qp *qp)
 	struct vb_tqp *t = &qp->t;
 
 	t->link_reliable = qp->link->lossless;
+	t->acks_ride = qp->link->acks_ride && t->service == VB_SERVICE_RC;
 	t->window_packets = 0;
 	t->max_read_bytes = 0;
 	t->max_run_bytes = VB_QP_RUN_BYTES;

@@ -7,6 +7,7 @@
 #include "engine/count.h"
 #include "engine/engines.h"
 #include "engine/engine.h"
+#include "engine/reply.h"
 #include "engine/settle.h"
 #include "engine/hook.h"
 #include "remote/drop.h"
@@ -15,7 +16,6 @@
 #include "qp/qp.h"
 #include "remote/inbox.h"
 #include "remote/part.h"
-#include "remote/reply.h"
 #include "remote/stray.h"
 #include "remote/udp.h"
 #include "host/bell.h"
@@ -57,7 +57,7 @@ void vb_udp_deliver_here(struct vb_engine *e, const struct vb_run *run, const ui
 		return;
 	}
 	if (qp->t.service != VB_SERVICE_UD)
-		vb_udp_reply_heard(qp, run);
+		vb_reply_heard(qp, run);
 	else if (e->port && vb_udp_is_multicast(run->path.dgid))
 		e->port->rx_multicast += run->segments;
 	vb_qp_arrived(qp, run, payload);

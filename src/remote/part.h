@@ -21,7 +21,6 @@ struct vb_udp_sender;
 struct vb_remote_qp {
 	uint8_t families; /* families whose sockets it holds (VB_UDP_IPV4 ...) */
 	uint8_t refused;  /* families that could not be opened just now */
-	uint8_t habit;    /* messages in a row that the program replied to at once (reply.h) */
 	uint32_t ifindex;
 	struct vb_udp_sender *sender[2]; /* by family */
 	enum { VB_PAIRING_OFF, VB_PAIRING_NEXT, VB_PAIRING_HELD } pairing;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The table of the link between hosts. */
 #include "engine/engine.h"
+#include "engine/reply.h"
 #include "qp/qp.h"
 #include "remote/deliver.h"
 #include "remote/link.h"
 #include "remote/part.h"
 #include "remote/qp.h"
-#include "remote/reply.h"
 #include "remote/steer.h"
 #include "remote/stray.h"
 #include "remote/udp.h"
@@ -25,20 +25,12 @@ static void *reserve(struct vb_qp *qp, const struct vb_send_wqe *wqe, const stru
 
 static bool posted(struct vb_qp *qp, bool *more)
 {
-	if (!vb_udp_reply_posted(qp))
+	if (!vb_reply_posted(qp))
 		return false;
 	vb_udp_pair_begin(qp);
 	*more = vb_tqp_run_reply(&qp->t);
 	vb_udp_pair_end(qp);
 	return true;
-}
-
-static bool defer(struct vb_qp *qp, bool polled)
-{
-	if (polled)
-		return vb_udp_reply_expected(qp);
-	vb_udp_reply_over(qp);
-	return false;
 }
 
 static bool drain(struct vb_engine *e, bool polled)
@@ -84,7 +76,7 @@ const struct vb_link vb_udp_link = {
 	.reserve = reserve,
 	.commit = vb_udp_commit,
 	.posted = posted,
-	.defer = defer,
+	.defer = vb_reply_defer,
 	.drain = drain,
 	.passed = passed,
 	.lost = lost,

@@ -51,6 +51,23 @@ static void answer(struct vb_tqp *qp, const struct vb_service_rules *rules,
 		rules->answer(qp, run, payload);
 }
 
+/* The acknowledgement that rides on a request; it was sent before the request. */
+static void rider(struct vb_tqp *qp, const struct vb_service_rules *rules, const struct vb_run *run)
+{
+	struct vb_run ack;
+
+	ack.service = run->service;
+	ack.op = VB_OP_ACK;
+	ack.flags = VB_RUN_FIRST | VB_RUN_LAST;
+	ack.syndrome = VB_AETH_ACK;
+	ack.segments = 1;
+	ack.dest_qpn = run->dest_qpn;
+	ack.src_qpn = run->src_qpn;
+	ack.psn = run->ack_psn;
+	ack.length = 0;
+	answer(qp, rules, &ack, NULL);
+}
+
 void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
 {
 	const struct vb_service_rules *rules = &vb_services[qp->service];
@@ -64,6 +81,8 @@ void vb_tqp_receive(struct vb_tqp *qp, const struct vb_run *run, const void *pay
 		vb_responder_drop(qp, VB_REASON_DROP_SOURCE, run);
 		return;
 	}
+	if (run->flags & VB_RUN_ACKS)
+		rider(qp, rules, run);
 	if (vb_op_is_request(run->op))
 		request(qp, rules, run, payload);
 	else if (run->op < VB_OP_COUNT)

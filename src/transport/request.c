@@ -83,6 +83,25 @@ static inline bool wants_ack(struct vb_requester *r, bool last, uint32_t psn, ui
 	return true;
 }
 
+/*
+ * A message that goes the other way takes the acknowledgement along: of two slots of a ring, one is
+ * left.
+ */
+static inline void ack_mount(const struct vb_tqp *qp, struct vb_run *run)
+{
+	if (!qp->acks_ride || !vb_tqp_owes_ack_alone(qp))
+		return;
+	run->flags |= VB_RUN_ACKS;
+	run->ack_psn = qp->resp.ack_psn;
+}
+
+/* The run has been handed to the link. */
+static inline void ack_sent(struct vb_tqp *qp, const struct vb_run *run)
+{
+	if (run->flags & VB_RUN_ACKS)
+		qp->resp.owed &= (uint8_t)~VB_OWED_ACK;
+}
+
 /* SEND and WRITE of the connected services. */
 static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
 			      const struct vb_operation *op)
@@ -111,6 +130,7 @@ static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
 		run.flags |= VB_RUN_LAST | op->flags | (w->solicited ? VB_RUN_SOLICITED : 0);
 		run.imm = w->imm;
 	}
+	ack_mount(qp, &run);
 	buffer = qp->env->link.reserve(qp, NULL, &run);
 	if (!buffer)
 		return VB_STEP_LINK;
@@ -132,6 +152,7 @@ static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
 	if (wants_ack(r, last, vb_psn_add(r->psn, run.segments), limit))
 		run.flags |= VB_RUN_ACK_REQ;
 	qp->env->link.commit(qp, NULL, &run);
+	ack_sent(qp, &run);
 	sent(qp, w, run.segments);
 	return VB_STEP_ON;
 }

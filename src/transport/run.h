@@ -60,6 +60,11 @@ static inline bool vb_service_reliable(uint8_t service)
 #define VB_RUN_INV            0x08 /* key to invalidate in the last packet (with LAST) */
 #define VB_RUN_SOLICITED      0x10 /* solicited event (last packet) */
 #define VB_RUN_ACK_REQ        0x20 /* AckReq in the last packet of the run */
+/*
+ * An ACK of the other direction rides on this SEND or WRITE; ack_psn is its PSN. Only on links that
+ * carry it (acks_ride in tqp.h).
+ */
+#define VB_RUN_ACKS           0x40
 
 /*
  * AETH syndromes (IBA 9.7.5.1.1): the upper three bits are the class, the lower five credits, timer
@@ -118,6 +123,7 @@ struct vb_run {
 	uint32_t msn;     /* AETH */
 	uint32_t imm;     /* immediate (big endian, as given) or, with INV, the key to invalidate */
 	uint32_t qkey;    /* UD */
+	uint32_t ack_psn; /* with ACKS */
 	uint32_t srqn;    /* XRC requests: the shared receive queue (XRCETH) */
 	uint32_t rkey;    /* RETH, AtomicETH */
 	uint32_t dma_length; /* RETH: length of the whole message */

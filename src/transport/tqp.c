@@ -60,13 +60,6 @@ static bool answer(struct vb_tqp *qp)
 	return qp->resp.owed && vb_respond(qp);
 }
 
-bool vb_tqp_run(struct vb_tqp *qp)
-{
-	bool waits = answer(qp);
-
-	return ask(qp) || waits;
-}
-
 bool vb_tqp_run_reply(struct vb_tqp *qp)
 {
 	bool waits = ask(qp);
@@ -74,9 +67,24 @@ bool vb_tqp_run_reply(struct vb_tqp *qp)
 	return answer(qp) || waits;
 }
 
-bool vb_tqp_owes_ack_alone(const struct vb_tqp *qp)
+/*
+ * Whether the next request takes the owed acknowledgement along. Behind another one, a READ, it
+ * would come too late: if the peer refuses that request, the message that was received completes
+ * with an error there.
+ */
+static bool ack_rides(const struct vb_tqp *qp)
 {
-	return qp->resp.owed == VB_OWED_ACK && qp->resp.syndrome == VB_AETH_ACK;
+	return qp->acks_ride && vb_tqp_owes_ack_alone(qp) && qp->req.cur != qp->sq_posted &&
+	       vb_operation(vb_tqp_wqe(qp, qp->req.cur)->opcode)->kind == VB_REQUEST_DATA;
+}
+
+bool vb_tqp_run(struct vb_tqp *qp)
+{
+	if (ack_rides(qp))
+		return vb_tqp_run_reply(qp);
+	bool waits = answer(qp);
+
+	return ask(qp) || waits;
 }
 
 static bool can_send(const struct vb_tqp *qp)

@@ -62,10 +62,11 @@ struct vb_tqp {
 	 * reliable: no run is lost while the peer lives. No acknowledgement timer runs, and a
 	 * request that the peer's QP could not take is answered by VB_OP_DROP (requester.h).
 	 */
-	bool link_reliable;
-	bool sends_only; /* XRC_SEND: there is no responder half (IBA A14.2) */
-	bool tells;      /* env->queue.remote_done is to be called */
-	uint8_t least;   /* bytes of the shortest payload: 0, or a frame's header */
+	bool link_reliable : 1;
+	bool acks_ride : 1; /* RC: requests may carry an ACK of the other direction (VB_RUN_ACKS) */
+	bool sends_only : 1; /* XRC_SEND: there is no responder half (IBA A14.2) */
+	bool tells : 1;      /* env->queue.remote_done is to be called */
+	uint8_t least;       /* bytes of the shortest payload: 0, or a frame's header */
 
 	struct vb_requester req;
 
@@ -137,7 +138,8 @@ void vb_tqp_start_requester(struct vb_tqp *qp, uint32_t sq_psn);
  * that have been started), sends owed responses and acknowledgements. Returns true if work is left
  * that waits for room in the link (call again then), false if nothing waits for the link. Cheap
  * when there is nothing to do. Also to be called in ERR: flushes posted requests, and sends what
- * was owed when the error arose (the NAK among it).
+ * was owed when the error arose (the NAK among it). What is owed goes first, but for an
+ * acknowledgement that may ride on a request.
  */
 bool vb_tqp_run(struct vb_tqp *qp);
 
@@ -148,7 +150,10 @@ bool vb_tqp_run(struct vb_tqp *qp);
 bool vb_tqp_run_reply(struct vb_tqp *qp);
 
 /* True if only a positive acknowledgement is owed, for which the peer does not wait as for data. */
-bool vb_tqp_owes_ack_alone(const struct vb_tqp *qp);
+static inline bool vb_tqp_owes_ack_alone(const struct vb_tqp *qp)
+{
+	return qp->resp.owed == VB_OWED_ACK && qp->resp.syndrome == VB_AETH_ACK;
+}
 
 /*
  * A validated run has arrived for this queue pair (any state). `payload` is run->length bytes, read

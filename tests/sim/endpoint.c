@@ -188,6 +188,7 @@ static void set_attributes(struct sim_side *s)
 	qp->max_dest_rd_atomic = c->max_dest_rd_atomic;
 	protocol_rings(qp, s->res, s->rd_end);
 	qp->link_reliable = c->reliable;
+	qp->acks_ride = c->acks_ride;
 	qp->max_run_bytes = c->run_packets * c->mtu;
 	qp->window_packets = c->window;
 	qp->max_read_bytes = c->read_packets * c->mtu;

@@ -135,7 +135,7 @@ static void check_run(struct sim_side *s, const struct vb_run *run)
 			    run->length, s->reserved_for.length);
 	/* Where the payload goes in a slot depends on these. */
 	if (run->op != s->reserved_for.op || run->service != s->reserved_for.service ||
-	    (run->flags ^ s->reserved_for.flags) & (VB_RUN_IMM | VB_RUN_INV) ||
+	    (run->flags ^ s->reserved_for.flags) & (VB_RUN_IMM | VB_RUN_INV | VB_RUN_ACKS) ||
 	    (vb_op_is_request(run->op) && (run->flags ^ s->reserved_for.flags) & VB_RUN_FIRST))
 		world_fault(s->world, "side %u sends another run than it has reserved for",
 			    s->number);

@@ -130,6 +130,8 @@ void workload_choose(struct world *w, uint64_t seed)
 	choose_network(w, c);
 	choose_attributes(w, c);
 	c->direct = c->reliable && c->service == VB_SERVICE_RC && sim_chance(w, 500);
+	/* Direct access leaves little that an acknowledgement could ride on. */
+	c->acks_ride = c->reliable && c->service == VB_SERVICE_RC && !c->direct && seed % 2;
 	c->xrc = c->service == VB_SERVICE_RC && !c->direct && seed % 4 == 0;
 	c->late_recv = sim_chance(w, 400);
 	/* Retries that suffice for each message, but not for all of them together. */

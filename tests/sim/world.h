@@ -79,6 +79,7 @@ struct sim_config {
 	bool xrc;        /* RC with queues that requests name */
 	bool self;
 	bool reliable;
+	bool acks_ride;
 	bool heavy; /* so much loss that retries may run out */
 	bool direct;
 	bool late_recv; /* receives are posted while messages arrive */

@@ -561,6 +561,61 @@ static void a_reply_before_its_acknowledgement(void **state)
 	stand_free(s);
 }
 
+/* On a link that carries them an acknowledgement and a request are one run. */
+static void an_acknowledgement_rides(void **state)
+{
+	struct stand *s = stand_new(true);
+	struct vb_run run = stand_run(s, VB_OP_SEND, ASK, 200, 10);
+
+	(void)state;
+	s->qp.acks_ride = true;
+	stand_recv(s, 100);
+	vb_tqp_receive(&s->qp, &run, s->payload);
+	stand_wqe(s, IBV_WR_SEND, 10);
+	assert_false(stand_post(s));
+	assert_int_equal(s->sents, 1);
+	assert_int_equal(s->sent[0].op, VB_OP_SEND);
+	assert_true(s->sent[0].flags & VB_RUN_ACKS);
+	assert_int_equal(s->sent[0].ack_psn, 200);
+	assert_false(s->qp.resp.owed);
+
+	/* The peer's next message takes the acknowledgement of that one along. */
+	stand_recv(s, 100);
+	run = stand_run(s, VB_OP_SEND, ASK | VB_RUN_ACKS, 201, 10);
+	run.ack_psn = 100;
+	vb_tqp_receive(&s->qp, &run, s->payload);
+	stand_expect_done(s, 0, IBV_WC_SUCCESS);
+
+	/* A READ takes none along, and does not go before it. */
+	stand_clear(s);
+	assert_false(stand_request(s, IBV_WR_RDMA_READ, 10));
+	assert_int_equal(s->sents, 2);
+	assert_int_equal(s->sent[0].op, VB_OP_ACK);
+	assert_int_equal(s->sent[0].psn, 201);
+	assert_int_equal(s->sent[1].op, VB_OP_READ_REQUEST);
+	assert_false(s->sent[1].flags & VB_RUN_ACKS);
+	stand_free(s);
+}
+
+/* Nothing rides but an acknowledgement: a refusal is a run of its own, before the request. */
+static void a_refusal_does_not_ride(void **state)
+{
+	struct stand *s = stand_new(true);
+	struct vb_run run = stand_run(s, VB_OP_SEND, ASK, 200, 10);
+
+	(void)state;
+	s->qp.acks_ride = true;
+	vb_tqp_receive(&s->qp, &run, s->payload); /* there is no receive */
+	stand_wqe(s, IBV_WR_SEND, 10);
+	assert_false(stand_post(s));
+	assert_int_equal(s->sents, 2);
+	assert_int_equal(s->sent[0].op, VB_OP_ACK);
+	assert_int_equal(VB_AETH_CLASS(s->sent[0].syndrome), VB_AETH_RNR);
+	assert_int_equal(s->sent[1].op, VB_OP_SEND);
+	assert_false(s->sent[1].flags & VB_RUN_ACKS);
+	stand_free(s);
+}
+
 static void expect_psn_drop(const struct stand *s, uint32_t psn, uint32_t expected)
 {
 	assert_int_equal(stand_last(s)->op, VB_OP_DROP);
@@ -726,6 +781,8 @@ int main(void)
 		cmocka_unit_test(an_end_without_room),
 		cmocka_unit_test(last_acknowledgements),
 		cmocka_unit_test(a_reply_before_its_acknowledgement),
+		cmocka_unit_test(an_acknowledgement_rides),
+		cmocka_unit_test(a_refusal_does_not_ride),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
