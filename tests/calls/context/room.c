@@ -121,7 +121,10 @@ static struct ibv_qp_init_attr_ex qp_attr(struct room *r, enum ibv_qp_type type)
 		.pd = r->parent ? r->parent : r->pd,
 		.send_cq = r->cq,
 		.recv_cq = r->cq,
-		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = {.max_send_wr = 256,
+			.max_recv_wr = 256,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
 	};
 
 	if (type == IBV_QPT_XRC_RECV) {
@@ -229,7 +232,7 @@ bool room_with_raw(struct room *r)
 struct ibv_wq *room_wq_make(struct room *r)
 {
 	struct ibv_wq_init_attr attr = {
-		.wq_type = IBV_WQT_RQ, .max_wr = 8, .max_sge = 1, .pd = r->pd, .cq = r->cq};
+		.wq_type = IBV_WQT_RQ, .max_wr = 512, .max_sge = 1, .pd = r->pd, .cq = r->cq};
 
 	return ibv_create_wq(r->ctx, &attr);
 }

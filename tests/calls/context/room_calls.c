@@ -296,13 +296,13 @@ static int dealloc_dmah(struct room *r)
 
 static int create_cq(struct room *r)
 {
-	return room_made(r, ibv_create_cq(r->ctx, 16, NULL, NULL, 0));
+	return room_made(r, ibv_create_cq(r->ctx, 512, NULL, NULL, 0));
 }
 
 static int create_cq_ex(struct room *r)
 {
 	struct ibv_cq_init_attr_ex attr = {
-		.cqe = 16,
+		.cqe = 512,
 		.wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
 		.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
 		.parent_domain = r->parent,

@@ -11,7 +11,7 @@
 
 static int create_srq(struct room *r)
 {
-	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 16, .max_sge = 2}};
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 512, .max_sge = 2}};
 
 	return room_made(r, ibv_create_srq(r->parent ? r->parent : r->pd, &attr));
 }
@@ -19,7 +19,7 @@ static int create_srq(struct room *r)
 static int create_srq_ex(struct room *r, enum ibv_srq_type type, uint32_t mask)
 {
 	struct ibv_srq_init_attr_ex attr = {
-		.attr = {.max_wr = 16, .max_sge = 2},
+		.attr = {.max_wr = 512, .max_sge = 2},
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ |
 			     mask,
 		.srq_type = type,
@@ -319,8 +319,8 @@ const struct room_call room_queue_calls[] = {
 		  .refused = ROOM_MEMORY | ROOM_MAPS | ROOM_DESCRIPTORS | ROOM_SYSTEM,
 		  .other_errno = ENODEV, .slow = true),
 	ROOM_CALL("create_qp, spread", room_with_table, create_spread, destroy_qp,
-		  .refused = ROOM_MEMORY | ROOM_MAPS | ROOM_DESCRIPTORS | ROOM_SYSTEM,
-		  .other_errno = ENODEV, .slow = true),
+		  .refused = ROOM_MEMORY | ROOM_DESCRIPTORS | ROOM_SYSTEM, .other_errno = ENODEV,
+		  .slow = true),
 	ROOM_CALL("open_qp", room_with_receiver, open_receiver, destroy_qp, .refused = ROOM_MEMORY),
 	ROOM_CALL("open_qp, of a file", room_with_shared_receiver, open_receiver, destroy_qp,
 		  .refused = ROOM_MEMORY),
