@@ -25,21 +25,29 @@ static bool can_wait(const struct vb_cq *cq, const struct vb_engine *e, bool arm
 
 #define RENEW_EVERY 8u /* polls without a drive between two renewals of the lease */
 
-/* The engines count as polled, although nobody drives them. */
-static void lease_renew(struct vb_cq *cq)
+/*
+ * The engines count as polled, although nobody drives them. Returns the first one, by which the thread is known to poll
+ * this queue (poll_others.h).
+ */
+static struct vb_engine *lease_renew(struct vb_cq *cq)
 {
+	struct vb_engine *first = NULL;
+
 	if (!vb_lock_try(&cq->poll_lock))
-		return;
+		return NULL;
 	for (uint32_t i = 0; i < cq->num_engines; i++)
 		vb_engine_count_poll(cq->engines[i].engine);
+	if (cq->num_engines && !cq->engines[0].engine->lock.bias)
+		first = cq->engines[0].engine;
 	vb_lock_release(&cq->poll_lock);
+	return first;
 }
 
 /*
  * The queue holds all that the program asks for. Taking more out of the rings would only move a
  * backlog from where senders see it, and wait, to where they do not: until the receives run out.
  */
-static bool enough(struct vb_cq *cq, uint32_t wanted)
+static bool enough(struct vb_cq *cq, uint32_t wanted, struct vb_engine **first)
 {
 	uint32_t skipped;
 
@@ -50,7 +58,7 @@ static bool enough(struct vb_cq *cq, uint32_t wanted)
 	skipped = atomic_load_explicit(&cq->skipped, memory_order_relaxed) + 1;
 	atomic_store_explicit(&cq->skipped, skipped, memory_order_relaxed);
 	if (skipped % RENEW_EVERY == 0)
-		lease_renew(cq);
+		*first = lease_renew(cq);
 	return true;
 }
 
@@ -58,8 +66,8 @@ struct vb_engine *vb_cq_drive(struct vb_cq *cq, uint32_t wanted)
 {
 	struct vb_engine *first = NULL;
 
-	if (enough(cq, wanted))
-		return NULL;
+	if (enough(cq, wanted, &first))
+		return first;
 	/*
 	 * Another poller is driving: what it finds becomes entries, which this poll looks at next.
 	 */

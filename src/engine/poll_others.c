@@ -118,8 +118,11 @@ static void scan(void)
 
 void vb_poll_others_found(struct vb_engine *e)
 {
-	if (own.now.engine != e && !e->lock.bias)
-		switched(e);
+	if (own.now.engine == e || e->lock.bias)
+		return;
+	switched(e);
+	/* A poll that finds entries drives nothing, and so does not say whose engine this is. */
+	atomic_store_explicit(&e->poller, vb_bias_self(), memory_order_relaxed);
 }
 
 void vb_poll_others_of(struct vb_engine *e)
