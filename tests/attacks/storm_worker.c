@@ -103,6 +103,23 @@ static void half_close(struct worker *w, int kind, int to)
 	memset(h, 0, sizeof(*h));
 }
 
+/*
+ * While a member of the domain is stopped in the middle of a change, the call is refused with EBUSY,
+ * each time within its bound (ibv_create_qp_ex(3)); then it is made again. begin() was called.
+ */
+static struct ibv_qp *receiver_make(struct worker *w)
+{
+	struct ibv_qp *qp = xrc_receiver(w->resources.context, w->xrcd);
+
+	for (int i = 0; !qp && errno == EBUSY && i < 20; i++) {
+		finish(w, STORM_MAKE);
+		begin(w);
+		qp = xrc_receiver(w->resources.context, w->xrcd);
+	}
+	CHECK_SAY(qp, "ibv_create_qp_ex: errno %d", errno);
+	return qp;
+}
+
 static void half_open(struct worker *w, int kind, int to, uint32_t epoch)
 {
 	struct half *h = &w->half[kind][to];
@@ -121,8 +138,7 @@ static void half_open(struct worker *w, int kind, int to, uint32_t epoch)
 		xrc_sender_open(&h->ep, &w->resources);
 		h->ep.config.timeout = 12;
 	} else {
-		h->receiver = xrc_receiver(w->resources.context, w->xrcd);
-		CHECK_SAY(h->receiver, "ibv_create_qp_ex: errno %d", errno);
+		h->receiver = receiver_make(w);
 	}
 	finish(w, STORM_MAKE);
 	peer = h->receiver ? xrc_peer(&w->resources, h->receiver) : h->ep.local;
