@@ -22,7 +22,7 @@ VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)
 	struct vb_cma_id *id = vb_cma_id_of(pub);
 	int err = check(id);
 	struct vb_cm *cm;
-	bool follows;
+	bool follows, removed;
 
 	if (err)
 		return vb_cma_answer(err);
@@ -31,9 +31,10 @@ VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)
 	/* One that is over already is no failure. */
 	(void)vb_cm_disconnect(cm, id->conn, vb_clock_ns());
 	follows = vb_cm_is_disconnecting(id->conn);
+	removed = id->state == VB_CMA_REMOVED;
 	vb_cma_manager_release();
 	/* Of what is over, or has no device any more, no event follows; it may be one that waits. */
-	if (id->state == VB_CMA_REMOVED || !(follows || vb_cma_event_waits(id)))
+	if (removed || !(follows || vb_cma_event_waits(id)))
 		return 0;
 	return vb_cma_answer(vb_cma_sync_wait(id));
 }
