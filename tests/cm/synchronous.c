@@ -97,6 +97,7 @@ static void test_twice(void)
 	CHECK_ZERO(rdma_disconnect(answer.child));
 	while (id->event && id->event->event != RDMA_CM_EVENT_DISCONNECTED)
 		EXPECT_EQ(rdma_disconnect(id), 0);
+	CHECK(id->event);
 	EXPECT_EQ(id->event->event, RDMA_CM_EVENT_DISCONNECTED);
 	CHECK_ZERO(cm_pass(passive, RDMA_CM_EVENT_DISCONNECTED));
 	disconnect_at_once(id);
