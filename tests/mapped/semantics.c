@@ -148,7 +148,6 @@ static void absurd_sizes(void)
 
 static void reallocation(void)
 {
-	size_t nothing = strtoul("0", NULL, 10); /* in words that no analyser follows */
 	char *p = malloc(1000), *q;
 
 	memset(p, 7, 1000);
@@ -170,7 +169,7 @@ static void reallocation(void)
 	free(q);
 	p = realloc(NULL, BLOCK);
 	CHECK(p && is_mapped(p, BLOCK));
-	CHECK(!realloc(p, nothing));
+	CHECK(!reallocarray(p, 0, 1));
 }
 
 static void unmapped_parts(void)
