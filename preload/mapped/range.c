@@ -225,6 +225,8 @@ static uint64_t used_run(uint64_t *page, uint64_t end)
 {
 	uint64_t pages = 0;
 
+	if (*page < end && !extents_any(&range.free, *page, end - *page))
+		return end - *page;
 	while (*page < end && extents_any(&range.free, *page, 1))
 		(*page)++;
 	while (*page + pages < end && !extents_any(&range.free, *page + pages, 1))
