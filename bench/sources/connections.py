@@ -22,7 +22,8 @@ def said(text, word):
 
 def cm_runner(session, library, by_log=True):
     """Runs pairs that meet by the connection manager."""
-    return CmRunner(library.folder if library else session.any_library(), timeout=TIMEOUT, pins=session.pins, by_log=by_log)
+    return CmRunner(library.folder if library else session.any_library(), timeout=TIMEOUT, pins=session.pins,
+                    known_by="log" if by_log else "tcp")
 
 
 def more_files():
