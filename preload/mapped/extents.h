@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A set of page numbers, as sorted runs of pages. Its memory is the kernel's, since it serves an allocator. The caller
- * excludes other threads.
+ * A set of page numbers, as sorted runs of pages. Its memory is the kernel's, since it serves an
+ * allocator. The caller excludes other threads.
  */
 #ifndef PRELOAD_MAPPED_EXTENTS_H
 #define PRELOAD_MAPPED_EXTENTS_H

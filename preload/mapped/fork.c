@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Blocks are shared mappings, which a child would share with its parent. So the parent copies them before it forks, each
- * mapping into private memory of the same protection; the child moves the copies to the addresses of the blocks, and the
- * parent throws its copies away. Only pages that have data are copied.
+ * Blocks are shared mappings, which a child would share with its parent. So the parent copies them
+ * before it forks, each mapping into private memory of the same protection; the child moves the
+ * copies to the addresses of the blocks, and the parent throws its copies away. Only pages that
+ * have data are copied.
  *
- * vfork(2) and posix_spawn(3) run no handlers and need none: their child uses the parent's memory until it executes
- * another program.
+ * vfork(2) and posix_spawn(3) run no handlers and need none: their child uses the parent's memory
+ * until it executes another program.
  */
 #include "fork.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * malloc(3) and its family. Large blocks, and those that begin at a page because the program asks for it, as programs do
- * for memory that they register, are blocks of the range. All others are the next allocator's.
+ * malloc(3) and its family. Large blocks, and those that begin at a page because the program asks
+ * for it, as programs do for memory that they register, are blocks of the range. All others are the
+ * next allocator's.
  */
 #include <errno.h>
 #include <malloc.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Finding the next definitions. dlsym(3) itself may allocate; such calls get memory from a small buffer, which is never
- * given back.
+ * Finding the next definitions. dlsym(3) itself may allocate; such calls get memory from a small
+ * buffer, which is never given back.
  */
 #include "next.h"
 

@@ -50,7 +50,10 @@ static void *sys_mmap(void *addr, size_t bytes, int prot, int flags, int fd, uin
 	return (void *)syscall(SYS_mmap, addr, bytes, prot, flags, fd, offset);
 }
 
-/* Limits that count private memory only, or that would be met by the range itself: the program's memory stays ordinary. */
+/*
+ * Limits that count private memory only, or that would be met by the range itself: the program's
+ * memory stays ordinary.
+ */
 static bool limits_allow(void)
 {
 	struct rlimit l;
@@ -234,7 +237,10 @@ static uint64_t used_run(uint64_t *page, uint64_t end)
 	return pages;
 }
 
-/* The lock is held. Takes those of the pages that are in the set out of it; page by page only where there are some. */
+/*
+ * The lock is held. Takes those of the pages that are in the set out of it; page by page only where
+ * there are some.
+ */
 static void forget(struct extents *set, uint64_t page, uint64_t pages)
 {
 	if (!extents_any(set, page, pages))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Blocks of memory in one range of addresses, which is a file that peers of this process map (host/arena.h). The pages
- * of a block are those of the file at the same place, mapped shared; otherwise a block behaves as private anonymous
- * memory does. What could not be kept of that gives the caller ordinary memory.
+ * Blocks of memory in one range of addresses, which is a file that peers of this process map
+ * (host/arena.h). The pages of a block are those of the file at the same place, mapped shared;
+ * otherwise a block behaves as private anonymous memory does. What could not be kept of that gives
+ * the caller ordinary memory.
  *
- * Addresses and lengths are whole pages. Every function is safe for threads; none allocates by malloc().
+ * Addresses and lengths are whole pages. Every function is safe for threads; none allocates by
+ * malloc().
  */
 #ifndef PRELOAD_MAPPED_RANGE_H
 #define PRELOAD_MAPPED_RANGE_H

@@ -26,8 +26,8 @@ static bool can_wait(const struct vb_cq *cq, const struct vb_engine *e, bool arm
 #define RENEW_EVERY 8u /* polls without a drive between two renewals of the lease */
 
 /*
- * The engines count as polled, although nobody drives them. Returns the first one, by which the thread is known to poll
- * this queue (poll_others.h).
+ * The engines count as polled, although nobody drives them. Returns the first one, by which the
+ * thread is known to poll this queue (poll_others.h).
  */
 static struct vb_engine *lease_renew(struct vb_cq *cq)
 {

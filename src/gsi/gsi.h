@@ -88,8 +88,8 @@ struct vb_gsi_identity {
 /*
  * Opens the GSI of the process and joins the host's table of ports; starts the progress thread.
  * Where it is open already, only fills *identity in. Waits (vb_commons_join: 2 s at most, when
- * processes of the user stand still; as long again if this one is joining to pass packets on). -ETIMEDOUT: these stand still; -EUSERS: the table has its
- * most members (512 processes); -errno.
+ * processes of the user stand still; as long again if this one is joining to pass packets on).
+ * -ETIMEDOUT: these stand still; -EUSERS: the table has its most members (512 processes); -errno.
  */
 VB_SHARED int vb_gsi_open(const struct vb_gsi_events *events, struct vb_gsi_identity *identity);
 

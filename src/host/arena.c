@@ -51,8 +51,8 @@ static void publish(struct vb_node *node)
 }
 
 /*
- * The program's large blocks lie in a range that peers are to map (preload/mapped): that range is the arena, and all of
- * the blocks' part counts as used. False: there is no such range.
+ * The program's large blocks lie in a range that peers are to map (preload/mapped): that range is
+ * the arena, and all of the blocks' part counts as used. False: there is no such range.
  */
 static bool adopt(struct vb_node *node)
 {

@@ -30,8 +30,9 @@ int vb_arena_alloc(struct vb_node *node, size_t bytes, void **addr);
 void vb_arena_free(struct vb_node *node, void *addr, size_t bytes);
 
 /*
- * The program registers memory. What lies in its own blocks (mapped.h) gets all its pages now, so that none is missing
- * when a peer touches it. 0 also for other memory; -ENOMEM or -EOPNOTSUPP with the reason recorded.
+ * The program registers memory. What lies in its own blocks (mapped.h) gets all its pages now, so
+ * that none is missing when a peer touches it. 0 also for other memory; -ENOMEM or -EOPNOTSUPP with
+ * the reason recorded.
  */
 int vb_arena_present(struct vb_node *node, const void *addr, size_t bytes);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The range of memory that the preloaded libverbatim-mapped.so gives the program blocks from (preload/mapped), and that
- * becomes this process's arena. Both libraries are of one build.
+ * The range of memory that the preloaded libverbatim-mapped.so gives the program blocks from
+ * (preload/mapped), and that becomes this process's arena. Both libraries are of one build.
  */
 #ifndef VB_HOST_MAPPED_H
 #define VB_HOST_MAPPED_H

@@ -102,9 +102,10 @@ int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int cou
 		 const struct vb_guard *guard);
 
 /*
- * Several copies by one system call, each complete before the next begins, the last aligned 8 bytes of each write after
- * its others. Returns how many of the `count` (at most VB_PEER_MOVES) are known to be complete; 0 where that is not
- * possible. Those behind may have been begun. The local memory is this process's.
+ * Several copies by one system call, each complete before the next begins, the last aligned 8 bytes
+ * of each write after its others. Returns how many of the `count` (at most VB_PEER_MOVES) are known
+ * to be complete; 0 where that is not possible. Those behind may have been begun. The local memory
+ * is this process's.
  */
 #define VB_PEER_MOVES 64
 struct vb_move {

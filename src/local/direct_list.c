@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A list of short WRITEs or READs to memory of another process, executed by one system call. What holds for one request
- * (direct.c) holds for each: the same checks under the same mark, in order. The list ends before the first entry that
- * needs more than that; the entry then takes the way of a single request, which also judges what is wrong with it.
+ * A list of short WRITEs or READs to memory of another process, executed by one system call. What
+ * holds for one request (direct.c) holds for each: the same checks under the same mark, in order.
+ * The list ends before the first entry that needs more than that; the entry then takes the way of a
+ * single request, which also judges what is wrong with it.
  */
 #include "host/arena.h"
 #include "host/peer.h"

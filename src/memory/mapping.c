@@ -4,11 +4,11 @@
  *
  * Kernels from 6.11 on answer for one address at a time (PROCMAP_QUERY on /proc/self/maps). The
  * file stays open then: opening it would cost several times the question, and programs register
- * hundreds of thousands of regions. On older kernels the text of that file is read, which costs about a microsecond for each mapping of
- * the process. When the answer is not near the beginning of the text, the pages of a small range
- * are asked instead (mapping_probe.c). The rest of the text is read only for a large range and for
- * one that the probe did not answer. Without /proc, msync(2) at least tells whether the range is
- * mapped.
+ * hundreds of thousands of regions. On older kernels the text of that file is read, which costs
+ * about a microsecond for each mapping of the process. When the answer is not near the beginning of
+ * the text, the pages of a small range are asked instead (mapping_probe.c). The rest of the text is
+ * read only for a large range and for one that the probe did not answer. Without /proc, msync(2) at
+ * least tells whether the range is mapped.
  */
 #include "memory/mapping.h"
 

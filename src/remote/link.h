@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The process's sockets to other hosts: opened when the first queue pair needs a family, read, and
- * closed when the last one is gone. Which are open: remote/sockets.h. Thread-safe unless said. Engine locks are taken before this file's
- * locks.
+ * closed when the last one is gone. Which are open: remote/sockets.h. Thread-safe unless said.
+ * Engine locks are taken before this file's locks.
  *
  * A thread that polls an engine with such queue pairs reads the sockets for the whole process. When
  * all of those engines sleep, the progress thread does.

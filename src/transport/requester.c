@@ -73,8 +73,8 @@ struct vb_send_wqe *vb_requester_alike(const struct vb_tqp *qp, uint32_t behind)
 }
 
 /*
- * Several entries were posted together: those that the link executes at once are complete. True if any was. A completion
- * may take the queue pair to ERR, which flushes the others.
+ * Several entries were posted together: those that the link executes at once are complete. True if
+ * any was. A completion may take the queue pair to ERR, which flushes the others.
  */
 static bool start_list(struct vb_tqp *qp, struct vb_send_wqe *w)
 {

@@ -88,8 +88,9 @@ enum vb_step {
 };
 
 /*
- * requester.c. For env->link.direct_list: the entry `behind` places behind the oldest, which was not started yet. NULL:
- * there is none, it is of another operation, or it fails without being executed.
+ * requester.c. For env->link.direct_list: the entry `behind` places behind the oldest, which was
+ * not started yet. NULL: there is none, it is of another operation, or it fails without being
+ * executed.
  */
 struct vb_send_wqe *vb_requester_alike(const struct vb_tqp *qp, uint32_t behind);
 /* True if work is left that waits for the link. */

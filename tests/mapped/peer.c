@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: with libverbatim-mapped.so preloaded, what a program allocates by malloc(3), aligned_alloc(3) or mmap(2) and
- * registers is reached by its peers without a system call, although the target is stopped: the initiator may make none
- * of those that reach another process's memory (seccomp(2)). Memory that is forgotten (MADV_DONTNEED) after its
- * registration is still the program's and its peers'. A region on something that the program has mapped into a block is
+ * Promise: with libverbatim-mapped.so preloaded, what a program allocates by malloc(3),
+ * aligned_alloc(3) or mmap(2) and registers is reached by its peers without a system call, although
+ * the target is stopped: the initiator may make none of those that reach another process's memory
+ * (seccomp(2)). Memory that is forgotten (MADV_DONTNEED) after its registration is still the
+ * program's and its peers'. A region on something that the program has mapped into a block is
  * refused. The library's own state is in no block.
  */
 #include "support/check.h"

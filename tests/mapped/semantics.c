@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: memory of libverbatim-mapped.so, which is preloaded into this program, behaves as the private memory that the
- * manual pages of malloc(3), mmap(2), munmap(2), mremap(2), madvise(2), mprotect(2), mlock(2) and fork(2) describe; and
- * it is the library's, so that the test is about it. Where the library cannot keep that, the memory is ordinary.
+ * Promise: memory of libverbatim-mapped.so, which is preloaded into this program, behaves as the
+ * private memory that the manual pages of malloc(3), mmap(2), munmap(2), mremap(2), madvise(2),
+ * mprotect(2), mlock(2) and fork(2) describe; and it is the library's, so that the test is about
+ * it. Where the library cannot keep that, the memory is ordinary.
  */
 #include <dlfcn.h>
 #include <errno.h>

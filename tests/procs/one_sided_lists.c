@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a list of WRITEs or READs that are posted by one call does what the requests do one by one: each in order, with
- * its own data, key, range and completion. The target is stopped (SIGSTOP) meanwhile, so the process that posts executes
- * them itself. A list costs fewer system calls than it has requests. An entry with a wrong key fails alone; what was
- * posted before it is done, what was posted behind it is flushed.
+ * Promise: a list of WRITEs or READs that are posted by one call does what the requests do one by
+ * one: each in order, with its own data, key, range and completion. The target is stopped (SIGSTOP)
+ * meanwhile, so the process that posts executes them itself. A list costs fewer system calls than
+ * it has requests. An entry with a wrong key fails alone; what was posted before it is done, what
+ * was posted behind it is flushed.
  */
 #include "support/check.h"
 #include "support/clock.h"
@@ -149,7 +150,10 @@ static void in_order(struct endpoint *ep)
 	CHECK_EQ(ep->buffer[29 * 8], 29);
 }
 
-/* Inline data, two elements, nothing at all, a long request: what a list cannot hold ends it, and is executed alone. */
+/*
+ * Inline data, two elements, nothing at all, a long request: what a list cannot hold ends it, and
+ * is executed alone.
+ */
 static void mixed(struct endpoint *ep)
 {
 	struct list list = {.count = 0};
