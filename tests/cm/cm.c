@@ -93,3 +93,30 @@ struct rdma_cm_id *cm_routed(struct rdma_event_channel *channel, enum rdma_port_
 		CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	return id;
 }
+
+void cm_make_qp(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+
+	CHECK_ZERO(rdma_create_qp(id, NULL, &attr));
+}
+
+void cm_connect_pair(struct rdma_event_channel *channel, uint16_t port, struct rdma_cm_id *pair[2])
+{
+	struct rdma_conn_param param = {.retry_count = 7};
+	struct rdma_cm_event *event;
+
+	pair[0] = cm_routed(channel, RDMA_PS_TCP, OWN_V4, port);
+	cm_make_qp(pair[0]);
+	CHECK_ZERO(rdma_connect(pair[0], &param));
+	event = cm_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	pair[1] = event->id;
+	cm_make_qp(pair[1]);
+	CHECK_ZERO(rdma_accept(pair[1], &param));
+	CHECK_ZERO(rdma_ack_cm_event(event));
+	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
+	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
+}

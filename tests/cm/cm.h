@@ -36,4 +36,9 @@ bool cm_waits(struct rdma_event_channel *channel);
 struct rdma_cm_id *cm_routed(struct rdma_event_channel *channel, enum rdma_port_space ps,
 			     const char *to, uint16_t port);
 
+/* Gives the id a queue pair with the smallest queues. */
+void cm_make_qp(struct rdma_cm_id *id);
+/* Two such ids of this process, connected by a listener of the channel: the caller's and the listener's. */
+void cm_connect_pair(struct rdma_event_channel *channel, uint16_t port, struct rdma_cm_id *pair[2]);
+
 #endif

@@ -36,16 +36,6 @@ struct report {
 	int others;
 };
 
-static void make_qp(struct rdma_cm_id *id)
-{
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-
-	CHECK_ZERO(rdma_create_qp(id, NULL, &attr));
-}
-
 static void say(int sock)
 {
 	CHECK_EQ(write(sock, "x", 1), 1);
@@ -82,7 +72,7 @@ static void accept_one(struct rdma_event_channel *channel, int sock, bool late)
 	struct rdma_conn_param param = {0};
 	struct rdma_cm_event *event = cm_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 
-	make_qp(event->id);
+	cm_make_qp(event->id);
 	if (late) {
 		say(sock);
 		hear(sock);
@@ -149,7 +139,7 @@ static int active(int sock, void *argument)
 	for (int i = 0; i < plan->connections; i++) {
 		struct rdma_cm_id *id = cm_routed(channel, RDMA_PS_TCP, OWN_V4, PORT);
 
-		make_qp(id);
+		cm_make_qp(id);
 		CHECK_ZERO(rdma_connect(id, &param));
 		if (!plan->late)
 			CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));

@@ -32,16 +32,6 @@ enum { SERVER, CLIENT, BYSTANDER };
 /* Ids of connections that the server has; written by it alone, and cleared at its start. */
 static _Atomic int *server_ids;
 
-static void make_qp(struct rdma_cm_id *id)
-{
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-
-	CHECK_ZERO(rdma_create_qp(id, NULL, &attr));
-}
-
 static struct rdma_cm_id *listen_here(struct rdma_event_channel *channel, uint16_t port)
 {
 	struct rdma_cm_id *id = cm_id(channel, RDMA_PS_TCP);
@@ -58,7 +48,7 @@ static void connect_once(struct rdma_event_channel *channel, uint16_t port)
 	struct rdma_cm_id *id = cm_routed(channel, RDMA_PS_TCP, OWN_V4, port);
 	struct rdma_cm_event *event;
 
-	make_qp(id);
+	cm_make_qp(id);
 	CHECK_ZERO(rdma_connect(id, &param));
 	CHECK_ZERO(rdma_get_cm_event(channel, &event)); /* whatever it is */
 	CHECK_ZERO(rdma_ack_cm_event(event));
@@ -91,7 +81,7 @@ static int serve(int sock, void *unused)
 
 		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			atomic_fetch_add(server_ids, 1);
-			make_qp(id);
+			cm_make_qp(id);
 			gone = rdma_accept(id, &param);
 		}
 		CHECK_ZERO(rdma_ack_cm_event(event));

@@ -15,16 +15,6 @@
 
 enum { PORT = 7200 };
 
-static void make_qp(struct rdma_cm_id *id)
-{
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-
-	CHECK_ZERO(rdma_create_qp(id, NULL, &attr));
-}
-
 static void say(int sock)
 {
 	CHECK_EQ(write(sock, "x", 1), 1);
@@ -50,7 +40,7 @@ static int serve(int sock, void *unused)
 	CHECK_ZERO(rdma_listen(listener, 4));
 	say(sock);
 	event = cm_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
-	make_qp(event->id);
+	cm_make_qp(event->id);
 	CHECK_ZERO(rdma_accept(event->id, &param));
 	CHECK_ZERO(rdma_ack_cm_event(event));
 	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
@@ -73,12 +63,12 @@ int main(void)
 	hear(server.sock);
 	channel = rdma_create_event_channel();
 	connected = cm_routed(channel, RDMA_PS_TCP, OWN_V4, PORT);
-	make_qp(connected);
+	cm_make_qp(connected);
 	CHECK_ZERO(rdma_connect(connected, &param));
 	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
 	hear(server.sock);
 	asking = cm_routed(channel, RDMA_PS_TCP, OWN_V4, PORT);
-	make_qp(asking);
+	cm_make_qp(asking);
 	CHECK_ZERO(rdma_connect(asking, &param));
 	hear(server.sock);
 

@@ -28,33 +28,6 @@ __attribute__((visibility("default"))) void *calloc(size_t count, size_t size)
 	return NULL;
 }
 
-static void make_qp(struct rdma_cm_id *id)
-{
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-
-	CHECK_ZERO(rdma_create_qp(id, NULL, &attr));
-}
-
-static void connect_pair(struct rdma_event_channel *channel, struct rdma_cm_id *pair[2])
-{
-	struct rdma_conn_param param = {.retry_count = 7};
-	struct rdma_cm_event *event;
-
-	pair[0] = cm_routed(channel, RDMA_PS_TCP, OWN_V4, PORT);
-	make_qp(pair[0]);
-	CHECK_ZERO(rdma_connect(pair[0], &param));
-	event = cm_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
-	pair[1] = event->id;
-	make_qp(pair[1]);
-	CHECK_ZERO(rdma_accept(pair[1], &param));
-	CHECK_ZERO(rdma_ack_cm_event(event));
-	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
-	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
-}
-
 static void end(struct rdma_cm_id *id)
 {
 	rdma_destroy_qp(id);
@@ -73,7 +46,7 @@ int main(void)
 	CHECK_ZERO(rdma_bind_addr(listener, cm_address("0.0.0.0", PORT)));
 	CHECK_ZERO(rdma_listen(listener, 4));
 	for (int i = 0; i < PAIRS; i++)
-		connect_pair(channel, pair[i]);
+		cm_connect_pair(channel, PORT, pair[i]);
 
 	expect_case("the ends of connections");
 	atomic_store(&empty, true);

@@ -15,16 +15,6 @@
 
 enum { PORT = 7300, IDS = 6, PAUSE_US = 50000 };
 
-static void make_qp(struct rdma_cm_id *id)
-{
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-
-	CHECK_ZERO(rdma_create_qp(id, NULL, &attr));
-}
-
 static struct rdma_cm_id *listen_on(struct rdma_event_channel *channel, const char *own,
 				    uint16_t port)
 {
@@ -33,25 +23,6 @@ static struct rdma_cm_id *listen_on(struct rdma_event_channel *channel, const ch
 	CHECK_ZERO(rdma_bind_addr(id, cm_address(own, port)));
 	CHECK_ZERO(rdma_listen(id, 4));
 	return id;
-}
-
-/* Connects, accepts, and reads what both sides are told. */
-static void connect_pair(struct rdma_event_channel *channel, uint16_t port,
-			 struct rdma_cm_id *pair[2])
-{
-	struct rdma_conn_param param = {.retry_count = 7};
-	struct rdma_cm_event *event;
-
-	pair[0] = cm_routed(channel, RDMA_PS_TCP, OWN_V4, port);
-	make_qp(pair[0]);
-	CHECK_ZERO(rdma_connect(pair[0], &param));
-	event = cm_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
-	pair[1] = event->id;
-	make_qp(pair[1]);
-	CHECK_ZERO(rdma_accept(pair[1], &param));
-	CHECK_ZERO(rdma_ack_cm_event(event));
-	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
-	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
 }
 
 /* Bound, listening, address resolved, route resolved, and both sides of a connection. */
@@ -64,7 +35,7 @@ static void make_ids(struct rdma_event_channel *channel, struct rdma_cm_id *ids[
 	CHECK_ZERO(rdma_resolve_addr(ids[2], NULL, cm_address(OTHER_V4, PORT), 1000));
 	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ADDR_RESOLVED));
 	ids[3] = cm_routed(channel, RDMA_PS_TCP, OWN_V4, PORT);
-	connect_pair(channel, PORT, &ids[4]);
+	cm_connect_pair(channel, PORT, &ids[4]);
 }
 
 /* Connects to nobody, and waits. */
@@ -120,7 +91,7 @@ static void begin_again(struct rdma_event_channel *channel)
 	CHECK(ip("link add v0 type veth peer name v1"));
 	CHECK(ip("addr add %s/24 dev v0", OWN_V4));
 	CHECK(ip("link set v0 up") && ip("link set v1 up"));
-	connect_pair(channel, PORT + 1, pair);
+	cm_connect_pair(channel, PORT + 1, pair);
 	for (int i = 0; i < 2; i++) {
 		rdma_destroy_qp(pair[i]);
 		EXPECT_EQ(rdma_destroy_id(pair[i]), 0);
@@ -139,7 +110,7 @@ int main(void)
 	make_ids(channel, ids);
 	everywhere = listen_on(channel, "0.0.0.0", PORT + 1);
 	waiting = cm_routed(NULL, RDMA_PS_TCP, OTHER_V4, PORT);
-	make_qp(waiting);
+	cm_make_qp(waiting);
 	expect_case("a call that waits ends with ENODEV");
 	CHECK_ZERO(pthread_create(&thread, NULL, wait_in_call, waiting));
 	usleep(PAUSE_US);

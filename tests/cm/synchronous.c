@@ -18,16 +18,6 @@ enum { PORT = 7230, HANGS_S = 60, AT_ONCE_MS = 1000, TIMEWAIT_S = 4 };
 static struct rdma_event_channel *passive;
 static struct rdma_conn_param param = {.retry_count = 7};
 
-static void make_qp(struct rdma_cm_id *id)
-{
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-
-	CHECK_ZERO(rdma_create_qp(id, NULL, &attr));
-}
-
 static long now_ms(void)
 {
 	struct timespec t;
@@ -56,7 +46,7 @@ static void *answer_request(void *argument)
 	struct rdma_cm_event *event = cm_event(passive, RDMA_CM_EVENT_CONNECT_REQUEST);
 
 	answer->child = event->id;
-	make_qp(event->id);
+	cm_make_qp(event->id);
 	if (answer->accept)
 		CHECK_ZERO(rdma_accept(event->id, &param));
 	else
@@ -70,7 +60,7 @@ static struct rdma_cm_id *connected(struct answer *answer)
 	struct rdma_cm_id *id = cm_routed(NULL, RDMA_PS_TCP, OWN_V4, PORT);
 	pthread_t thread;
 
-	make_qp(id);
+	cm_make_qp(id);
 	CHECK_ZERO(pthread_create(&thread, NULL, answer_request, answer));
 	if (answer->accept)
 		CHECK_ZERO(rdma_connect(id, &param));

@@ -15,16 +15,6 @@
 
 enum { PORT = 7310, WARM = 50, ROUNDS = 300, GROWTH_PER_ROUND = 64, GROWTH = 65536 };
 
-static void make_qp(struct rdma_cm_id *id)
-{
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-
-	CHECK_ZERO(rdma_create_qp(id, NULL, &attr));
-}
-
 static void end(struct rdma_cm_id *id)
 {
 	rdma_destroy_qp(id);
@@ -37,11 +27,11 @@ static void connect_once(struct rdma_event_channel *channel)
 	struct rdma_cm_id *active = cm_routed(channel, RDMA_PS_TCP, OWN_V4, PORT), *passive;
 	struct rdma_cm_event *event;
 
-	make_qp(active);
+	cm_make_qp(active);
 	CHECK_ZERO(rdma_connect(active, &param));
 	event = cm_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 	passive = event->id;
-	make_qp(passive);
+	cm_make_qp(passive);
 	CHECK_ZERO(rdma_accept(passive, &param));
 	CHECK_ZERO(rdma_ack_cm_event(event));
 	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
