@@ -25,6 +25,23 @@ static inline void vb_count_sent(struct vb_engine *e, const struct vb_run *run)
 	c->tx_bytes += run->length;
 }
 
+/* The same of a SEND, `packets` with the acknowledgement that rides. */
+static inline void vb_count_sent_packet(struct vb_engine *e, uint32_t packets, uint32_t bytes)
+{
+	if (!e->port)
+		return;
+	e->port->tx_packets += packets;
+	e->port->tx_bytes += bytes;
+}
+
+static inline void vb_count_arrived_packet(struct vb_engine *e, uint32_t packets, uint32_t bytes)
+{
+	if (!e->port)
+		return;
+	e->port->rx_packets += packets;
+	e->port->rx_bytes += bytes;
+}
+
 /* What has come and says more than that data was sent. */
 void vb_count_request(struct vb_engine *e, const struct vb_run *run);
 

@@ -331,7 +331,7 @@ static void lose_oldest(struct vb_cq *cq, uint32_t tail)
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_relaxed);
 }
 
-static void more_fill(struct vb_cq *cq, const struct vb_cqe_more *more)
+void vb_cq_more_fill(struct vb_cq *cq, const struct vb_cqe_more *more)
 {
 	struct vb_cqe_more *to = &cq->more[cq->head & cq->mask];
 
@@ -340,30 +340,24 @@ static void more_fill(struct vb_cq *cq, const struct vb_cqe_more *more)
 		to->stamp = vb_clock_ns();
 }
 
+bool vb_cq_full(struct vb_cq *cq)
+{
+	if (!cq->ignore_overrun) {
+		overrun(cq);
+		return true;
+	}
+	lose_oldest(cq, atomic_load_explicit(&cq->tail, memory_order_relaxed));
+	return false;
+}
+
 bool vb_cq_push_more(struct vb_cq *cq, const struct vb_cqe *cqe, const struct vb_cqe_more *more)
 {
-	vb_lock_take(&cq->lock);
-	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	struct vb_cqe *place = vb_cq_begin(cq);
 
-	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-
-	if (head - tail >= (uint32_t)cq->ex.cqe || cq->overrun) {
-		if (!cq->ignore_overrun) {
-			overrun(cq);
-			vb_lock_release(&cq->lock);
-			return false;
-		}
-		lose_oldest(cq, tail);
-	}
-	cq->ring[head & cq->mask] = *cqe;
-	if (cq->more)
-		more_fill(cq, more);
-	atomic_store_explicit(&cq->head, head + 1, memory_order_relaxed);
-	uint8_t armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
-
-	if (armed == VB_CQ_ANY || (armed == VB_CQ_SOLICITED && cqe->solicited))
-		vb_cq_tell(cq);
-	vb_lock_release(&cq->lock);
+	if (!place)
+		return false;
+	*place = *cqe;
+	vb_cq_end(cq, place, more);
 	return true;
 }
 

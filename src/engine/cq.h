@@ -113,6 +113,43 @@ int vb_cq_modify(struct ibv_cq *cq, const struct ibv_modify_cq_attr *attr);
 int vb_cq_retire(struct ibv_cq *cq, struct vb_events_got *got);
 void vb_cq_free(struct ibv_cq *cq);
 
+/*
+ * Adds an entry in place (engine's lock held): begin takes the queue's lock and returns the place,
+ * of which every member is to be set; end publishes it. NULL: overrun, as of push.
+ */
+void vb_cq_tell(struct vb_cq *cq);
+/* Under the lock: there is no room. False: the queue is one that loses its oldest entry for it. */
+bool vb_cq_full(struct vb_cq *cq);
+/* Under the lock: what extended queues also tell of the entry that is being added. */
+void vb_cq_more_fill(struct vb_cq *cq, const struct vb_cqe_more *more);
+
+static inline struct vb_cqe *vb_cq_begin(struct vb_cq *cq)
+{
+	vb_lock_take(&cq->lock);
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	if ((head - tail >= (uint32_t)cq->ex.cqe || cq->overrun) && vb_cq_full(cq)) {
+		vb_lock_release(&cq->lock);
+		return NULL;
+	}
+	return &cq->ring[head & cq->mask];
+}
+
+static inline void vb_cq_end(struct vb_cq *cq, const struct vb_cqe *cqe,
+			     const struct vb_cqe_more *more)
+{
+	uint8_t armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
+
+	if (cq->more)
+		vb_cq_more_fill(cq, more);
+	atomic_store_explicit(&cq->head, atomic_load_explicit(&cq->head, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	if (armed == VB_CQ_ANY || (armed == VB_CQ_SOLICITED && cqe->solicited))
+		vb_cq_tell(cq);
+	vb_lock_release(&cq->lock);
+}
+
 /* Adds an entry (engine's lock held). False: overrun, so the queue pair must go to ERR. */
 bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe);
 /* The same with what extended queues also tell; `more` may be NULL. */
@@ -145,8 +182,8 @@ void vb_cq_consume(const struct vb_cqe *cqe);
 /*
  * cq_moderate.c. Under the queue's lock: an entry that the queue is armed for was added. Raises the
  * event now or later.
+ * (vb_cq_tell(), declared above.)
  */
-void vb_cq_tell(struct vb_cq *cq);
 /* Arms the queue, or arms it for more (enum vb_cq_armed). */
 void vb_cq_arm(struct vb_cq *cq, uint8_t want);
 /*

@@ -86,6 +86,12 @@ struct vb_link {
 	bool (*direct_waits)(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool two_sided);
 
 	/*
+	 * The program has posted, and the queue pair does not wait for anything: sends as much as
+	 * can take the link's short way. True: that was all, and the protocol need not run. NULL: it
+	 * has no short way.
+	 */
+	bool (*express)(struct vb_qp *qp);
+	/*
 	 * Only where the link has set qp->heard. posted: the program has posted. True: the protocol
 	 * has run, and `more` is its result. defer: it is the queue pair's turn. True: better
 	 * later, because the program may reply to the message whose acknowledgement is owed.

@@ -24,6 +24,19 @@ static inline void vb_engine_put_runnable(struct vb_engine *e, struct vb_qp *qp)
 	qp->run_next = e->runnable;
 	e->runnable = qp;
 }
+/*
+ * Under the lock: what the queue pair was to do in the next drive is done. It leaves the list if it
+ * is alone there; else that drive finds nothing to do for it.
+ */
+static inline void vb_engine_unneeded(struct vb_engine *e, struct vb_qp *qp)
+{
+	if (!qp->runnable || e->runnable != qp || qp->run_next)
+		return;
+	qp->runnable = false;
+	e->runnable = NULL;
+	e->deferred = false;
+	atomic_store_explicit(&e->waiting, false, memory_order_relaxed);
+}
 /* Under the lock: env->queue.timer. 0: no timer any more. */
 void vb_engine_timer(struct vb_engine *engine, struct vb_qp *qp, uint64_t delay_ns);
 

@@ -136,7 +136,8 @@ int vb_send_hand_over(struct vb_qp *qp, const struct vb_send_batch *batch)
 		windows_tell(qp, batch);
 	if (!err && batch->count) {
 		vb_tqp_posted_set(&qp->t, batch->first + batch->count);
-		vb_engine_posted(e, qp);
+		if (!qp->link->express || !qp->link->express(qp))
+			vb_engine_posted(e, qp);
 		if (e->pushed)
 			vb_engine_flush(e);
 	}

@@ -135,6 +135,28 @@ static inline void vb_ring_push(struct vb_ring_tx *tx)
 }
 
 /*
+ * The same for a slot without bulk data that is filled in one go: its `data` is written in place.
+ * NULL: it has to be reserved. Between open and close nothing else is reserved.
+ */
+static inline uint8_t *vb_ring_open(struct vb_ring_tx *tx)
+{
+	if (tx->head - tx->known_consumed >= VB_RING_SLOTS)
+		return NULL;
+	return tx->half->slot[tx->head % VB_RING_SLOTS].data;
+}
+
+static inline void vb_ring_close(struct vb_ring_tx *tx)
+{
+	struct vb_slot *slot = &tx->half->slot[tx->head % VB_RING_SLOTS];
+
+	if (tx->has_bulk)
+		tx->half->bulk_end[tx->head % VB_RING_SLOTS] = tx->bulk_head;
+	slot->bulk = VB_SLOT_NO_BULK;
+	__atomic_store_n(&slot->sequence, ++tx->head, __ATOMIC_RELEASE);
+	__builtin_prefetch(&tx->half->slot[(tx->head + 1) % VB_RING_SLOTS], 1);
+}
+
+/*
  * Publishes the consumed count now (pop does so every quarter of the ring); called when a poller
  * runs out of work.
  */

@@ -4,59 +4,11 @@
 
 #include <string.h>
 
-/* Bits in the service byte. */
-#define SLOT_INLINE 0x80
-#define SLOT_WIRE   0x40
-#define SLOT_HANDED 0x20
-
-/*
- * Byte offsets in slot->data. The numbers of queue pairs and packets have three bytes. The PSN of
- * an acknowledgement that rides lies in the fourth bytes of DEST_QPN, PSN and SRC_QPN.
- */
-enum {
-	AT_OP = 0,
-	AT_FLAGS = 1,
-	AT_SERVICE = 2,
-	AT_SYNDROME = 3,
-	AT_DEST_QPN = 4,
-	AT_PSN = 8,
-	AT_SRC_QPN = 12,
-	AT_LENGTH = 16,
-	AT_SEGMENTS = 20,
-	AT_PKEY = 22,
-};
-
-#define RIDER_SHIFT 24
+#include "host/slot_layout.h"
 
 _Static_assert(VB_SLOT_EXT_OFFSET + VB_SLOT_EXT_BYTES == sizeof(((struct vb_slot *)0)->data),
 	       "slot layout");
 _Static_assert(sizeof(struct vb_path) <= VB_SLOT_PATH_BYTES, "path fits its place");
-
-static inline void put32(uint8_t *p, uint32_t v)
-{
-	memcpy(p, &v, sizeof(v));
-}
-
-static inline void put64(uint8_t *p, uint64_t v)
-{
-	memcpy(p, &v, sizeof(v));
-}
-
-static inline uint32_t get32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static inline uint64_t get64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
 
 /* Every request of XRC names a shared receive queue, in front of the other members. */
 static inline bool names_srq(uint8_t op, uint8_t service)
@@ -224,11 +176,6 @@ uint8_t *vb_slot_payload(struct vb_slot *slot, const struct vb_run *run)
 uint32_t vb_slot_bulk_bytes(const struct vb_run *run, bool from_wire)
 {
 	return run->length + (from_wire || run->service == VB_SERVICE_UD ? VB_SLOT_PATH_BYTES : 0);
-}
-
-static inline uint64_t pair(uint32_t low, uint32_t high)
-{
-	return low | (uint64_t)high << 32;
 }
 
 /*

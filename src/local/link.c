@@ -240,12 +240,6 @@ static bool posted(struct vb_qp *qp, bool *more)
 	return false;
 }
 
-static void path_count(struct vb_paths *paths, bool loop, uint32_t bytes)
-{
-	*(loop ? &paths->loop_runs : &paths->shm_runs) += 1;
-	*(loop ? &paths->loop_bytes : &paths->shm_bytes) += bytes;
-}
-
 static void commit(struct vb_qp *qp, const struct vb_run *run)
 {
 	struct vb_channel *c = qp->reserved_channel;
@@ -262,7 +256,7 @@ static void commit(struct vb_qp *qp, const struct vb_run *run)
 		memcpy(qp->reserved_bulk, &run->path, sizeof(run->path));
 	vb_ring_push(&c->tx);
 	vb_engine_pushed(qp->engine, c);
-	path_count(&qp->engine->paths, c->loop, run->length);
+	vb_local_count(qp->engine, c->loop, run->length);
 	vb_count_sent(qp->engine, run);
 }
 
@@ -293,6 +287,7 @@ const struct vb_link vb_shm_link = {
 	.commit = commit,
 	.posted = posted,
 	.defer = vb_reply_defer,
+	.express = vb_local_express,
 	.direct = vb_local_direct,
 	.direct_list = vb_local_direct_list,
 	.direct_waits = vb_local_direct_waits,
@@ -310,6 +305,7 @@ const struct vb_link vb_loop_link = {
 	.commit = commit,
 	.posted = posted,
 	.defer = vb_reply_defer,
+	.express = vb_local_express,
 	.direct = vb_local_direct,
 	.direct_list = vb_local_direct_list,
 	.direct_waits = vb_local_direct_waits,

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "engine/engine.h"
 #include "engine/engine_channel.h"
 #include "engine/link.h"
 #include "host/channel.h"
@@ -20,6 +21,12 @@ static inline void vb_local_set_channel(struct vb_qp *qp, struct vb_channel *cha
 {
 	vb_engine_set_channel(qp, channel);
 	qp->link = channel->loop ? &vb_loop_link : &vb_shm_link;
+}
+
+static inline void vb_local_count(struct vb_engine *e, bool loop, uint32_t bytes)
+{
+	*(loop ? &e->paths.loop_runs : &e->paths.shm_runs) += 1;
+	*(loop ? &e->paths.loop_bytes : &e->paths.shm_bytes) += bytes;
 }
 
 #define VB_DATAGRAM_PLACES 16u
@@ -45,6 +52,14 @@ void vb_direct_count(struct vb_qp *qp, const struct vb_send_wqe *wqe);
 
 /* direct_list.c: link->direct_list. */
 uint32_t vb_local_direct_list(struct vb_qp *qp, struct vb_send_wqe *first);
+
+/*
+ * express.c: link->express; and a slot that has come, with the engine's lock held. False: nothing
+ * was done with it.
+ */
+bool vb_local_express(struct vb_qp *qp);
+bool vb_local_express_receive(struct vb_engine *engine, struct vb_channel *channel,
+			      const struct vb_slot *slot);
 
 /* receive.c: link->drain and link->lost. */
 bool vb_local_drain(struct vb_engine *engine, bool polled);

@@ -230,7 +230,7 @@ static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
 	while (n < BATCH && vb_ring_peek(&c->rx, &slot)) {
 		if (n++)
 			vb_ring_ahead(&c->rx);
-		if (!slot_receive(e, c, &slot)) {
+		if (!vb_local_express_receive(e, c, &slot) && !slot_receive(e, c, &slot)) {
 			channel_reject(c, "a ring slot holds impossible values");
 			break;
 		}

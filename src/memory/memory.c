@@ -52,18 +52,13 @@ enum vb_reason vb_mem_check_explained(const struct vb_mem *mem, const char *what
 	return reason;
 }
 
-static bool is_paged(const struct vb_key *k)
-{
-	return k->access & IBV_ACCESS_ON_DEMAND;
-}
-
 static void note_odd(const struct vb_mem *mem, uint32_t key, int n, struct vb_mem_vectors *v)
 {
 	const struct vb_key *k = &mem->keys->key[vb_key_slot(key)];
 
 	if (k->kind == VB_KEY_NULL)
 		v->null |= 1ull << n;
-	else if (is_paged(k))
+	else if (vb_mem_is_paged(k))
 		v->paged |= 1ull << n;
 }
 
@@ -72,7 +67,7 @@ bool vb_mem_is_plain(const struct vb_mem *mem, const struct ibv_sge *sge, uint32
 	for (uint32_t i = 0; i < num_sge; i++) {
 		const struct vb_key *k = &mem->keys->key[vb_key_slot(sge[i].lkey)];
 
-		if (k->key == sge[i].lkey && (k->kind == VB_KEY_NULL || is_paged(k)))
+		if (k->key == sge[i].lkey && (k->kind == VB_KEY_NULL || vb_mem_is_paged(k)))
 			return false;
 	}
 	return true;
@@ -300,31 +295,10 @@ static inline __attribute__((always_inline)) enum vb_reason list_copy(struct vb_
 	return VB_REASON_NONE;
 }
 
-/*
- * Most parts lie in one element of an ordinary region. Returns their address. NULL: they do not, or
- * are not allowed to be used; the walk finds out which, and says so.
- */
-static inline void *whole_part(const struct vb_mem *mem, const struct ibv_sge *sge,
-			       uint32_t num_sge, uint64_t offset, uint64_t length, uint32_t need)
-{
-	uint64_t addr;
-
-	if (num_sge != 1 || offset > sge->length || length > sge->length - offset ||
-	    vb_foreign_any())
-		return NULL;
-	const struct vb_key *k = &mem->keys->key[vb_key_slot(sge->lkey)];
-
-	if (vb_access_check(k, sge->lkey, mem->pd, mem->qpn, sge->addr + offset, length, need,
-			    VB_ACCESS_LOCAL, &addr) ||
-	    k->kind != VB_KEY_REGION || is_paged(k))
-		return NULL;
-	return (void *)(uintptr_t)addr;
-}
-
 enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
 			     uint64_t offset, void *dst, uint64_t length)
 {
-	const void *from = whole_part(mem, sge, num_sge, offset, length, 0);
+	const void *from = vb_mem_whole_part(mem, sge, num_sge, offset, length, 0);
 
 	if (from) {
 		memcpy(dst, from, length);
@@ -338,7 +312,7 @@ enum vb_reason vb_mem_gather(const struct vb_mem *mem, const struct ibv_sge *sge
 enum vb_reason vb_mem_scatter(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge,
 			      uint64_t offset, const void *src, uint64_t length)
 {
-	void *to = whole_part(mem, sge, num_sge, offset, length, IBV_ACCESS_LOCAL_WRITE);
+	void *to = vb_mem_whole_part(mem, sge, num_sge, offset, length, IBV_ACCESS_LOCAL_WRITE);
 
 	if (to) {
 		memcpy(to, src, length);

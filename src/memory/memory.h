@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #include "base/reason.h"
+#include "memory/foreign.h"
 #include "memory/key_user.h"
 #include "transport/access.h"
 
@@ -72,6 +73,32 @@ enum vb_reason vb_mem_check_list(const struct vb_mem *mem, const struct ibv_sge 
  * True if all elements with valid keys are in plain memory; elements with other keys do not count.
  */
 bool vb_mem_is_plain(const struct vb_mem *mem, const struct ibv_sge *sge, uint32_t num_sge);
+
+/* The program may unmap the memory of such a region, so the kernel has to copy. */
+static inline bool vb_mem_is_paged(const struct vb_key *k)
+{
+	return k->access & IBV_ACCESS_ON_DEMAND;
+}
+
+/*
+ * Most parts lie in one element of an ordinary region. Returns their address. NULL: they do not, or
+ * are not allowed to be used; the walk of gather and scatter finds out which, and says so.
+ */
+static inline void *vb_mem_whole_part(const struct vb_mem *mem, const struct ibv_sge *sge,
+				      uint32_t num_sge, uint64_t offset, uint64_t length,
+				      uint32_t need)
+{
+	if (num_sge != 1 || offset > sge->length || length > sge->length - offset ||
+	    vb_foreign_any())
+		return NULL;
+	const struct vb_key *k = &mem->keys->key[vb_key_slot(sge->lkey)];
+	uint64_t va = sge->addr + offset;
+
+	if (!vb_access_region(k, sge->lkey, mem->pd, mem->qpn, va, length, need) ||
+	    vb_mem_is_paged(k))
+		return NULL;
+	return (void *)(uintptr_t)(k->base + (va - k->start));
+}
 
 /*
  * Copy out of and into a list. MEMORY_GONE: the program has unmapped memory of an on-demand region.

@@ -103,26 +103,29 @@ void vb_env_send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_sta
 				   status == IBV_WC_SUCCESS);
 	if (status == IBV_WC_SUCCESS && !wqe->signaled)
 		return;
-	struct vb_cqe cqe;
-
-	memset(&cqe.wc, 0, sizeof(cqe.wc));
-	cqe.wc.wr_id = wqe->wr_id;
-	cqe.wc.status = status;
-	cqe.wc.opcode = vb_operation(wqe->opcode)->wc_opcode;
-	cqe.wc.byte_len = (uint32_t)wqe->length;
-	cqe.wc.qp_num = qp->t.qpn;
-	cqe.owner = &qp->completions;
-	cqe.sq_index = index;
-	cqe.is_send = 1;
-	cqe.solicited = 0;
 	if (status != IBV_WC_SUCCESS) {
-		cqe.wc.vendor_err = reason;
-		cqe.solicited = 1;
 		vb_count_failure(qp->engine, true, status);
 		send_explain(qp, wqe, status, reason);
 	}
-	if (!vb_cq_push(qp->scq, &cqe))
+	struct vb_cqe *cqe = vb_cq_begin(qp->scq);
+
+	if (!cqe) {
 		qp->overrun = true;
+		return;
+	}
+	*cqe = (struct vb_cqe){
+		.wc.wr_id = wqe->wr_id,
+		.wc.status = status,
+		.wc.opcode = vb_operation(wqe->opcode)->wc_opcode,
+		.wc.vendor_err = status == IBV_WC_SUCCESS ? 0 : reason,
+		.wc.byte_len = (uint32_t)wqe->length,
+		.wc.qp_num = qp->t.qpn,
+		.owner = &qp->completions,
+		.sq_index = index,
+		.is_send = 1,
+		.solicited = status != IBV_WC_SUCCESS,
+	};
+	vb_cq_end(qp->scq, cqe, NULL);
 }
 
 struct vb_recv_wqe *vb_env_recv_take(struct vb_tqp *t)
@@ -178,40 +181,48 @@ static void recv_explain(const struct vb_qp *qp, const struct vb_recv_done *done
 		       vb_wc_status_name(done->status), vb_reason_text(done->reason));
 }
 
+/* XRC and tag-matching queues have a CQ of their own. */
+static inline struct vb_cq *recv_cq(const struct vb_qp *qp)
+{
+	return qp->recv_srq && qp->recv_srq->cq ? qp->recv_srq->cq : qp->rcq;
+}
+
 void vb_env_recv_done_more(struct vb_tqp *t, const struct vb_recv_done *done,
 			   const struct vb_cqe_more *more)
 {
 	struct vb_qp *qp = vb_qp_of_tqp(t);
-	struct vb_cqe cqe;
+	struct vb_cq *cq = recv_cq(qp);
+	bool ok = done->status == IBV_WC_SUCCESS;
+	uint64_t wr_id = done->wqe->wr_id;
 
-	memset(&cqe.wc, 0, sizeof(cqe.wc));
-	cqe.wc.wr_id = done->wqe->wr_id;
-	cqe.wc.status = done->status;
-	cqe.wc.opcode = done->opcode;
-	cqe.wc.byte_len = done->byte_len;
-	cqe.wc.qp_num = qp->t.qpn;
-	cqe.wc.wc_flags = done->wc_flags;
-	cqe.wc.imm_data = done->imm;
-	cqe.wc.src_qp = done->src_qp;
-	cqe.wc.sl = done->header_kind; /* read by ibv_init_ah_from_wc(3) */
-	cqe.owner = &qp->completions;
-	cqe.is_send = 0;
-	cqe.solicited = done->solicited;
-	if (done->status != IBV_WC_SUCCESS) {
-		cqe.wc.vendor_err = done->reason;
-		cqe.solicited = 1;
+	if (!ok) {
 		vb_count_failure(qp->engine, false, done->status);
 		recv_explain(qp, done);
 	}
 	if (qp->counted)
-		vb_comp_cntr_count(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, done->byte_len,
-				   done->status == IBV_WC_SUCCESS);
+		vb_comp_cntr_count(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, done->byte_len, ok);
 	recv_release(qp, done->wqe);
-	/* XRC and tag-matching queues have a CQ of their own. */
-	struct vb_cq *cq = qp->recv_srq && qp->recv_srq->cq ? qp->recv_srq->cq : qp->rcq;
+	struct vb_cqe *cqe = vb_cq_begin(cq);
 
-	if (!vb_cq_push_more(cq, &cqe, more))
+	if (!cqe) {
 		qp->overrun = true;
+		return;
+	}
+	*cqe = (struct vb_cqe){
+		.wc.wr_id = wr_id,
+		.wc.status = done->status,
+		.wc.opcode = done->opcode,
+		.wc.vendor_err = ok ? 0 : done->reason,
+		.wc.byte_len = done->byte_len,
+		.wc.imm_data = done->imm,
+		.wc.qp_num = qp->t.qpn,
+		.wc.src_qp = done->src_qp,
+		.wc.wc_flags = done->wc_flags,
+		.wc.sl = done->header_kind, /* read by ibv_init_ah_from_wc(3) */
+		.owner = &qp->completions,
+		.solicited = !ok || done->solicited,
+	};
+	vb_cq_end(cq, cqe, more);
 }
 
 void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done)

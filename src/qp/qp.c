@@ -429,6 +429,7 @@ void vb_qp_ordinary_receive(struct vb_qp *qp, const struct vb_run *run, const vo
 }
 
 const struct vb_qp_kind vb_qp_ordinary = {
+	.plain = true,
 	.env = &vb_qp_env,
 	.psns = vb_qp_ordinary_psns,
 	.retire = vb_qp_ordinary_retire,

@@ -7,6 +7,7 @@
 #ifndef VB_TRANSPORT_ACCESS_H
 #define VB_TRANSPORT_ACCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/reason.h"
@@ -67,5 +68,18 @@ enum vb_access_side { VB_ACCESS_LOCAL, VB_ACCESS_REMOTE };
 enum vb_reason vb_access_check(const struct vb_key *k, uint32_t key, uint32_t pd, uint32_t qpn,
 			       uint64_t va, uint64_t length, uint32_t need,
 			       enum vb_access_side side, uint64_t *addr);
+
+/*
+ * The same for the common case, a region used by the local side: true where vb_access_check() would
+ * grant it. False: ask vb_access_check().
+ */
+static inline bool vb_access_region(const struct vb_key *k, uint32_t key, uint32_t pd, uint32_t qpn,
+				    uint64_t va, uint64_t length, uint32_t need)
+{
+	return key && __atomic_load_n(&k->key, __ATOMIC_ACQUIRE) == key &&
+	       k->kind == VB_KEY_REGION && k->pd == pd && (!k->qpn || k->qpn == qpn) &&
+	       (k->access & need) == need && va >= k->start && length <= k->length &&
+	       va - k->start <= k->length - length;
+}
 
 #endif

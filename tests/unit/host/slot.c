@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "host/slot.h"
+#include "host/slot_send.h"
 
 static struct vb_run request(enum vb_op op)
 {
@@ -85,11 +86,88 @@ static void no_rider_elsewhere(void **state)
 	}
 }
 
+/* The short way writes and reads the same slots (slot_send.h). */
+static void a_send_lies_as_a_run(void **state)
+{
+	static const uint8_t flags[] = {0, VB_RUN_IMM, VB_RUN_ACKS,
+					VB_RUN_SOLICITED | VB_RUN_ACK_REQ,
+					VB_RUN_IMM | VB_RUN_ACKS};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(flags) * 40; i++) {
+		struct vb_run run = request(VB_OP_SEND), got;
+		struct vb_slot_send head, back;
+		struct vb_slot by_run, by_send;
+		const uint8_t *payload;
+		uint32_t bulk;
+
+		run.flags = VB_RUN_FIRST | VB_RUN_LAST | flags[i / 40];
+		run.length = i % 40;
+		run.imm = 0x01020304;
+		head = (struct vb_slot_send){
+			.dest_qpn = run.dest_qpn,
+			.src_qpn = run.src_qpn,
+			.psn = run.psn,
+			.ack_psn = run.flags & VB_RUN_ACKS ? run.ack_psn : 0,
+			.length = run.length,
+			.imm = run.flags & VB_RUN_IMM ? run.imm : 0,
+			.pkey = run.pkey,
+			.flags = run.flags,
+		};
+		memset(&by_run, 0, sizeof(by_run));
+		memset(&by_send, 0, sizeof(by_send));
+		memset(&back, 0, sizeof(back));
+		vb_slot_encode(&by_run, &run);
+		vb_slot_send_put(by_send.data, &head);
+		assert_memory_equal(by_run.data, by_send.data, sizeof(by_run.data));
+		assert_true(vb_slot_send_get(&by_run, &back));
+		assert_memory_equal(&head, &back, offsetof(struct vb_slot_send, flags) + 1);
+		assert_true(vb_slot_decode(&by_send, &got, &payload, &bulk));
+		assert_int_equal(payload != NULL, vb_slot_send_holds(head.flags, head.length));
+		if (payload)
+			assert_ptr_equal(payload, by_send.data + vb_slot_send_at(head.flags));
+	}
+}
+
+/* Every bit that another kind of slot has, and nonsense, is left to the decoder. */
+static void other_slots_are_not_taken(void **state)
+{
+	/* Bytes above the numbers, of the length, and of the number of packets. */
+	static const uint8_t above[] = {7, 11, 15, 19, 20, 21};
+	struct vb_run run = request(VB_OP_SEND);
+	struct vb_slot slot;
+	struct vb_slot_send head;
+
+	(void)state;
+	run.flags &= (uint8_t)~VB_RUN_ACKS;
+	vb_slot_encode(&slot, &run);
+	assert_true(vb_slot_send_get(&slot, &head));
+	for (int byte = 0; byte < 4; byte++) {
+		for (int bit = 0; bit < 8; bit++) {
+			uint8_t allowed = byte == 1 ? VB_EXPRESS_FLAGS : 0;
+
+			slot.data[byte] ^= (uint8_t)(1 << bit);
+			assert_int_equal(vb_slot_send_get(&slot, &head), allowed >> bit & 1);
+			slot.data[byte] ^= (uint8_t)(1 << bit);
+		}
+	}
+	for (size_t i = 0; i < sizeof(above); i++) {
+		slot.data[above[i]] ^= 0x80;
+		assert_false(vb_slot_send_get(&slot, &head));
+		slot.data[above[i]] ^= 0x80;
+	}
+	run.length = VB_MTU_MOST + 1;
+	vb_slot_encode(&slot, &run);
+	assert_false(vb_slot_send_get(&slot, &head));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rider_arrives),
 		cmocka_unit_test(no_rider_elsewhere),
+		cmocka_unit_test(a_send_lies_as_a_run),
+		cmocka_unit_test(other_slots_are_not_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The short way of small messages through a ring (transport/express.h): from the posted entry to the
+ * slot, and from the slot to the posted receive. Whatever it declines goes the way of all runs
+ * (link.c, receive.c), which also explains what is wrong.
+ */
+#include <string.h>
+
+#include "base/copy_small.h"
+#include "engine/count.h"
+#include "engine/reply.h"
+#include "engine/settle.h"
+#include "engine/srq.h"
+#include "host/peer.h"
+#include "host/slot_send.h"
+#include "local/link.h"
+#include "qp/env.h"
+#include "transport/express.h"
+
+/* The bytes of the entry. NULL: they must be gathered, or may not be used. */
+static inline const void *entry_payload(const struct vb_qp *qp, struct vb_send_wqe *w)
+{
+	if (w->is_inline)
+		return vb_send_wqe_inline(w);
+	struct vb_mem mem = vb_env_memory(qp);
+
+	return vb_mem_whole_part(&mem, vb_send_wqe_sge(w), w->num_sge, 0, w->length, 0);
+}
+
+static inline bool slot_send(struct vb_channel *c, const struct vb_slot_send *head,
+			     const void *payload)
+{
+	void *bulk;
+
+	if (vb_slot_send_holds(head->flags, head->length)) {
+		uint8_t *data = vb_ring_open(&c->tx);
+
+		if (!data)
+			return false;
+		vb_slot_send_put(data, head);
+		vb_copy_small(data + vb_slot_send_at(head->flags), payload, head->length);
+		vb_ring_close(&c->tx);
+		return true;
+	}
+	struct vb_slot *slot = vb_ring_reserve(&c->tx, head->length, &bulk);
+
+	if (!slot)
+		return false;
+	memcpy(bulk, payload, head->length);
+	vb_slot_send_put(slot->data, head);
+	vb_ring_push(&c->tx);
+	return true;
+}
+
+/* The next entry of the send queue goes into a slot. False: not this way, or not now. */
+static inline bool entry_send(struct vb_qp *qp, struct vb_channel *c)
+{
+	struct vb_tqp *t = &qp->t;
+	struct vb_send_wqe *w = vb_tqp_wqe(t, t->req.cur);
+	const void *payload = NULL;
+
+	if (!vb_express_sends(t) || !vb_express_takes(t, w))
+		return false;
+	if (w->length && !(payload = entry_payload(qp, w)))
+		return false;
+	struct vb_slot_send head = {
+		.dest_qpn = t->dest_qpn,
+		.src_qpn = t->qpn,
+		.psn = t->req.psn,
+		.ack_psn = t->resp.owed ? t->resp.ack_psn : 0,
+		.length = (uint32_t)w->length,
+		.imm = w->imm,
+		.pkey = t->pkey,
+		.flags = vb_express_flags(t, w),
+	};
+
+	if (!slot_send(c, &head, payload))
+		return false;
+	vb_local_count(qp->engine, c->loop, head.length);
+	vb_count_sent_packet(qp->engine, head.flags & VB_RUN_ACKS ? 2 : 1, head.length);
+	vb_express_sent(t, w);
+	return true;
+}
+
+bool vb_local_express(struct vb_qp *qp)
+{
+	struct vb_channel *c = qp->channel;
+	uint32_t first = qp->t.req.cur;
+
+	vb_lock_assert_held(&qp->engine->lock);
+	if (!c || atomic_load_explicit(&c->dead, memory_order_relaxed) || !qp->kind->plain ||
+	    qp->pace.kbps || qp->awaits)
+		return false;
+	vb_reply_posted(qp);
+	while (qp->t.req.cur != qp->t.sq_posted && entry_send(qp, c))
+		;
+	if (qp->t.req.cur != first) {
+		qp->psn_moved = true;
+		vb_engine_pushed(qp->engine, c);
+	}
+	if (qp->t.req.cur != qp->t.sq_posted)
+		return false;
+	if (!qp->t.resp.owed && !qp->overrun)
+		vb_engine_unneeded(qp->engine, qp);
+	return true;
+}
+
+/* The queue pair of the channel that the slot is for, if it can take the message this way. */
+static inline struct vb_qp *receiver(struct vb_engine *e, struct vb_channel *c,
+				     const struct vb_slot_send *head)
+{
+	struct vb_qp *qp = c->qps;
+
+	if (!qp || qp->t.qpn != head->dest_qpn)
+		qp = vb_qp_lookup(e, head->dest_qpn);
+	if (!qp || qp->channel != c || !qp->kind->plain || vb_peer_is_watched(c->peer) ||
+	    !vb_express_receives(&qp->t, head->src_qpn, head->psn, head->pkey) ||
+	    head->length > qp->t.mtu)
+		return NULL;
+	if (head->flags & VB_RUN_ACKS && !vb_express_acks(&qp->t, head->ack_psn))
+		return NULL;
+	return qp;
+}
+
+/* The receive that was taken gets the bytes. False: it is too small, or its memory is not usable. */
+static inline bool receive_fill(struct vb_qp *qp, struct vb_recv_wqe *wqe, const void *payload,
+				uint32_t length)
+{
+	struct vb_mem mem = vb_env_memory(qp);
+	void *to;
+
+	if (length > wqe->length)
+		return false;
+	if (!length)
+		return true;
+	if (qp->recv_srq)
+		mem.pd = qp->recv_srq->pd_id;
+	to = vb_mem_whole_part(&mem, vb_recv_wqe_sge(wqe), wqe->num_sge, 0, length,
+			       IBV_ACCESS_LOCAL_WRITE);
+	if (!to)
+		return false;
+	if (length <= VB_COPY_SMALL)
+		vb_copy_small(to, payload, length);
+	else
+		memcpy(to, payload, length);
+	return true;
+}
+
+bool vb_local_express_receive(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot)
+{
+	struct vb_slot_send head;
+
+	if (!vb_slot_send_get(slot, &head))
+		return false;
+	struct vb_qp *qp = receiver(e, c, &head);
+	const void *payload = vb_slot_send_holds(head.flags, head.length)
+				      ? slot->data + vb_slot_send_at(head.flags)
+				      : vb_ring_bulk(&c->rx, slot, head.length);
+
+	if (!qp || !payload)
+		return false;
+	struct vb_recv_wqe *wqe = vb_env_recv_take(&qp->t);
+
+	if (!wqe)
+		return false;
+	if (!receive_fill(qp, wqe, payload, head.length)) {
+		qp->t.resp.recv = wqe; /* the long way uses it, too */
+		return false;
+	}
+	if (head.flags & VB_RUN_ACKS)
+		vb_express_acked(&qp->t, head.ack_psn);
+	vb_express_received(&qp->t, head.length);
+	qp->heard = true;
+	vb_count_arrived_packet(e, head.flags & VB_RUN_ACKS ? 2 : 1, head.length);
+	struct vb_recv_done done = {
+		.wqe = wqe,
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV,
+		.byte_len = head.length,
+		.wc_flags = head.flags & VB_RUN_IMM ? IBV_WC_WITH_IMM : 0,
+		.imm = head.imm,
+		.src_qp = head.src_qpn,
+		.solicited = head.flags & VB_RUN_SOLICITED,
+	};
+
+	vb_env_recv_done_more(&qp->t, &done, NULL);
+	if (qp->overrun)
+		vb_qp_touched(qp);
+	else
+		vb_engine_make_runnable(e, qp);
+	return true;
+}
