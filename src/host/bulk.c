@@ -79,15 +79,11 @@ static size_t by_number(struct vb_peer *peer, const struct iovec *local, int loc
 }
 
 size_t vb_bulk_move(struct vb_peer *peer, uint64_t addr, const struct iovec *iov, int count,
-		    size_t head, size_t length, bool write, const struct vb_guard *guard)
+		    size_t length, bool write, const struct vb_guard *guard)
 {
-	/* The kernel takes the remote elements in order: the tail comes last. */
-	struct iovec remote[2] = {
-		{(void *)(uintptr_t)addr, head},
-		{(void *)(uintptr_t)(addr + head), length - head},
-	};
+	struct iovec remote = {(void *)(uintptr_t)addr, length};
 
-	return by_number(peer, iov, count, remote, length > head ? 2 : 1, write, guard);
+	return by_number(peer, iov, count, &remote, 1, write, guard);
 }
 
 bool vb_peer_moves_lists(const struct vb_peer *peer)
@@ -125,12 +121,13 @@ static void element_remote(struct elements *e, const struct vb_move *m)
 uint32_t vb_peer_move_list(struct vb_peer *peer, const struct vb_move *moves, uint32_t count,
 			   bool write, const struct vb_guard *guard)
 {
-	struct elements e = {.locals = 0};
+	struct elements e;
 	uint32_t whole = 0;
 	size_t done;
 
 	if (count > VB_PEER_MOVES || !vb_peer_moves_lists(peer))
 		return 0;
+	e.locals = e.remotes = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		element_local(&e, &moves[i], write);
 		element_remote(&e, &moves[i]);

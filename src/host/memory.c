@@ -3,7 +3,7 @@
  * Another process's memory, through the descriptor of /proc/self/mem that the peer opened and
  * passed (proc(5)). The kernel checks no page protection on this way, so keys are the only guard. A
  * transfer is one call, whose elements the kernel handles in order: the tail, as an element of its
- * own, is stored after all other bytes.
+ * own on this side, is stored after all other bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -363,8 +363,11 @@ int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int co
 		count = list_seam(more, count, head, &word);
 	iov = more;
 	if (vb_bulk_suits(peer, length)) {
-		size_t done = vb_bulk_move(peer, addr, iov, count, head, length, true, guard);
+		/* The kernel stores what lies behind the seam of the list by a copy of its own. */
+		size_t done = vb_bulk_move(peer, addr, iov, count, length, true, guard);
 
+		if (done == length)
+			return 0;
 		list_advance(&iov, &count, done);
 		addr += done;
 		length -= done;
@@ -391,8 +394,10 @@ int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int cou
 	if (!vb_peer_reachable(peer))
 		return -EOPNOTSUPP;
 	if (vb_bulk_suits(peer, length)) {
-		size_t done = vb_bulk_move(peer, addr, iov, count, length, length, false, guard);
+		size_t done = vb_bulk_move(peer, addr, iov, count, length, false, guard);
 
+		if (done == length)
+			return 0;
 		list_advance(&iov, &count, done);
 		addr += done;
 		length -= done;

@@ -524,12 +524,12 @@ size_t vb_memory_before_tail(uint64_t addr, size_t length);
 
 /*
  * bulk.c: long transfers. probe: progress thread. move returns the bytes moved; the rest is left to
- * the descriptor. The bytes [head, length) are stored after the others.
+ * the descriptor. Elements of this side are copied in order.
  */
 void vb_bulk_probe(struct vb_peer *peer, uint64_t nonce_address);
 bool vb_bulk_suits(const struct vb_peer *peer, size_t length);
 size_t vb_bulk_move(struct vb_peer *peer, uint64_t addr, const struct iovec *iov, int count,
-		    size_t head, size_t length, bool write, const struct vb_guard *guard);
+		    size_t length, bool write, const struct vb_guard *guard);
 
 /* memory.c, for atomic.c. */
 int vb_memory_transfer_check(const struct vb_peer *peer, uint64_t addr, int count, size_t length);
