@@ -15,7 +15,7 @@ enum { QPS = 1000, POLLS = 20000 };
 
 static struct resources here;
 static struct ibv_qp *qp[QPS];
-static uint64_t asked;
+static _Atomic uint64_t asked; /* the progress thread lets them ask, too */
 
 /* As the link within the host does while contact is being made. */
 static bool seek(struct vb_qp *q)
