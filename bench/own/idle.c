@@ -3,8 +3,9 @@
  * What two connected processes cost while neither has anything to do: after one message each way
  * both sleep, and how often a thread of theirs ran is counted (floor/two.h says how to call it).
  *
- *   wakeups  of all threads of both processes in 10 s, without the sleep's own
- *   cpu      ms of processor time in 10 s
+ *   wakeups  of all threads of both processes in 10 s, or in so many as the size says, without the
+ *            sleep's own
+ *   cpu      ms of processor time in that time
  */
 #include "bench/floor/two.h"
 #include "support/check.h"
@@ -69,7 +70,7 @@ static void sleep_ms(long ms)
 }
 
 /* Connects, exchanges a message, rests. What was used meanwhile, but for this function's sleep. */
-static struct usage rest(int sock)
+static struct usage rest(int sock, long seconds)
 {
 	struct resources resources;
 	struct usage before, after;
@@ -89,7 +90,7 @@ static struct usage rest(int sock)
 	message_meet(sock);
 	sleep_ms(SETTLE_MS);
 	before = usage_now();
-	sleep_ms(SECONDS * 1000L);
+	sleep_ms(seconds * 1000);
 	after = usage_now();
 	message_meet(sock);
 	ep_close(&ep);
@@ -97,24 +98,32 @@ static struct usage rest(int sock)
 	return (struct usage){after.switches - before.switches - 1, after.ns - before.ns};
 }
 
+struct other {
+	int sock;
+	long seconds;
+};
+
 static void other_rest(void *argument)
 {
-	int sock = *(int *)argument;
-	struct usage usage = rest(sock);
+	const struct other *other = argument;
+	struct usage usage = rest(other->sock, other->seconds);
 
-	message_send(sock, &usage, sizeof(usage));
+	message_send(other->sock, &usage, sizeof(usage));
 }
 
-static struct usage both(void)
+static struct usage both(size_t size)
 {
+	const long seconds = size ? (long)size : SECONDS;
 	struct usage own, others;
+	struct other other;
 	int sock[2];
 	pid_t pid;
 
 	CHECK_ZERO(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock));
-	pid = two_start(other_rest, &sock[1]);
+	other = (struct other){sock[1], seconds};
+	pid = two_start(other_rest, &other);
 	close(sock[1]);
-	own = rest(sock[0]);
+	own = rest(sock[0], seconds);
 	message_receive(sock[0], &others, sizeof(others));
 	close(sock[0]);
 	two_end(pid);
@@ -123,14 +132,12 @@ static struct usage both(void)
 
 static double wakeups(size_t size)
 {
-	(void)size;
-	return (double)both().switches;
+	return (double)both(size).switches;
 }
 
 static double cpu(size_t size)
 {
-	(void)size;
-	return (double)both().ns / 1e6;
+	return (double)both(size).ns / 1e6;
 }
 
 int main(int argc, char **argv)

@@ -120,6 +120,7 @@ static void run(struct crowd_shared *crowd, uint32_t self)
 	find(&m, DESCRIPTORS, descriptors_open());
 	find(&m, MAPPINGS, mappings());
 	crowd_meet(crowd);
+	free(m.qp); /* the queue pairs end with the process */
 }
 
 int measure_peers(int argc, char **argv)

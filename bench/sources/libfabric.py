@@ -6,6 +6,7 @@ import re
 from kit.figure import Source
 from kit.session import Failure
 
+TRIPS = {"shm": 50000, "tcp": 10000}
 PROVIDERS = {"shm": ["-p", "shm", "-e", "rdm", "-m", "tagged"], "tcp": ["-p", "tcp", "-e", "msg"]}
 
 
@@ -30,5 +31,5 @@ class Pingpong(Source):
 
     @staticmethod
     def measure(session, provider, size):
-        argv = ["fi_pingpong", *PROVIDERS[provider], "-S", str(size), "-I", "50000" if provider == "shm" else "10000"]
+        argv = ["fi_pingpong", *PROVIDERS[provider], "-S", str(size), "-I", str(TRIPS[provider])]
         return microseconds(session.ports(argv, "-B", [*argv, "-P"]), str(size))
