@@ -61,19 +61,18 @@ static void erase(struct extents *set, size_t i)
 void extents_add(struct extents *set, uint64_t at, uint64_t pages)
 {
 	size_t i = search(set, at);
-	struct extent *before = i ? &set->run[i - 1] : NULL;
-	struct extent *behind = i < set->count ? &set->run[i] : NULL;
-	bool joins_before = before && before->at + before->pages == at;
-	bool joins_behind = behind && at + pages == behind->at;
+	struct extent *run = &set->run[i];
+	bool joins_before = i && run[-1].at + run[-1].pages == at;
+	bool joins_behind = i < set->count && at + pages == run->at;
 
 	if (joins_before && joins_behind) {
-		before->pages += pages + behind->pages;
+		run[-1].pages += pages + run->pages;
 		erase(set, i);
 	} else if (joins_before) {
-		before->pages += pages;
+		run[-1].pages += pages;
 	} else if (joins_behind) {
-		behind->at = at;
-		behind->pages += pages;
+		run->at = at;
+		run->pages += pages;
 	} else {
 		insert(set, i, (struct extent){at, pages});
 	}

@@ -131,6 +131,8 @@ static uint64_t hexadecimal(const char **text)
 	}
 }
 
+#define PERMISSIONS 4 /* characters: "rwxs" */
+
 /* A line of proc_pid_maps(5). Blocks are the shared mappings of the range. */
 static bool line_judge(const char *line)
 {
@@ -140,7 +142,7 @@ static bool line_judge(const char *line)
 	if (*line++ != '-')
 		return true;
 	end = hexadecimal(&line);
-	if (*line++ != ' ' || start < (uintptr_t)base ||
+	if (*line++ != ' ' || strlen(line) < PERMISSIONS || start < (uintptr_t)base ||
 	    end > (uintptr_t)base + fork_state.view.bytes || line[3] != 's' ||
 	    range_is_kept((const char *)(uintptr_t)start))
 		return true;
@@ -156,7 +158,7 @@ static bool line_judge(const char *line)
 static bool maps_read(int fd)
 {
 	static char text[65536];
-	char line[128];
+	char line[128] = "";
 	size_t length = 0;
 	bool done = true;
 	long n;
