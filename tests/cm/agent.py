@@ -119,8 +119,14 @@ class Agent:
 
     def stop(self):
         self.process.send_signal(signal.SIGSTOP)
+        self.stopped()
+
+    def stopped(self):
+        """Waits until it stands still."""
         until = time.monotonic() + PATIENCE
-        while open(f"/proc/{self.pid}/stat", encoding="ascii").read().split()[2] != "T" and time.monotonic() < until:
+        while open(f"/proc/{self.pid}/stat", encoding="ascii").read().rsplit(")", 1)[1].split()[0] != "T":
+            if time.monotonic() > until:
+                raise Failure(f"process {self.pid} does not stand still")
             time.sleep(0.001)
 
     def go_on(self):

@@ -7,7 +7,7 @@
  *   reach GID|any                              ok | error ERRNO
  *   bind SPACE PORT GID [reuse] [afonly] [to GID PORT]   bound PORT HANDLE | error ERRNO
  *   fill COUNT GID                             filled PORTS ERRNO: binds so many automatic ports
- *   churn MILLISECONDS                         churned FAILED: binds and unbinds for so long
+ *   hold SPACE PORT GID                        as bind; stands still (SIGSTOP) with the table's lock
  *   listen HANDLE, unbind HANDLE               ok | error ERRNO
  *   send SGID DGID TYPE LOCAL REMOTE [SERVICE [GID]]     ok | error ERRNO
  *   repeat COUNT RATE SGID DGID TYPE LOCAL REMOTE [SERVICE]   repeated FAILED in T ms
@@ -22,10 +22,12 @@
  *   mad TYPE LOCAL REMOTE wire|ring SRC_QPN SGID DGID IFINDEX    a MAD has come
  */
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -214,20 +216,55 @@ static void do_fill(char **word)
 	say("filled %lu %d", n, -err);
 }
 
-static void do_churn(char **word)
+/* Of the thread that is told to hold: whether it is to stand still, and the lock that it has taken by trying. */
+static __thread bool holds;
+static __thread pthread_mutex_t *held;
+
+typedef int (*mutex_call)(pthread_mutex_t *mutex);
+
+static mutex_call next_call(_Atomic(uintptr_t) *known, const char *name)
 {
-	uint64_t until = now_ns() + strtoull(word[1], NULL, 10) * 1000000ull, handle;
-	unsigned long failed = 0;
+	uintptr_t found = atomic_load(known);
 
-	while (now_ns() < until) {
-		struct vb_gsi_binding b = {.space = 0x2, .port = 1, .reuse = true};
-
-		if (vb_gsi_bind(&b, &handle))
-			failed++;
-		else
-			vb_gsi_unbind(handle);
+	if (!found) {
+		found = (uintptr_t)dlsym(RTLD_NEXT, name);
+		atomic_store(known, found);
 	}
-	say("churned %lu", failed);
+	return (mutex_call)found;
+}
+
+/* The library must see these names; the tree is built with hidden ones. */
+#pragma GCC visibility push(default)
+
+/* These stand before the functions of the C library: the lock of a shared table is taken by trying. */
+int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	static _Atomic(uintptr_t) next;
+	int err = next_call(&next, "pthread_mutex_trylock")(mutex);
+
+	if (holds && !err)
+		held = mutex;
+	return err;
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	static _Atomic(uintptr_t) next;
+
+	if (holds && mutex == held) {
+		holds = false;
+		raise(SIGSTOP);
+	}
+	return next_call(&next, "pthread_mutex_unlock")(mutex);
+}
+
+#pragma GCC visibility pop
+
+static void do_hold(char **word, int words)
+{
+	holds = true;
+	do_bind(word, words);
+	holds = false;
 }
 
 /* SGID DGID TYPE LOCAL REMOTE [SERVICE [GID]] */
@@ -381,8 +418,8 @@ static bool obey(char **word, int words)
 		do_bind(word, words);
 	} else if (!strcmp(word[0], "fill") && words == 3) {
 		do_fill(word);
-	} else if (!strcmp(word[0], "churn") && words == 2) {
-		do_churn(word);
+	} else if (!strcmp(word[0], "hold") && words == 4) {
+		do_hold(word, words);
 	} else if (!strcmp(word[0], "listen") && words == 2) {
 		say_error(vb_gsi_listen(strtoull(word[1], NULL, 16)));
 	} else if (!strcmp(word[0], "unbind") && words == 2) {
