@@ -10,18 +10,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rdma/rdma_verbs.h>
 
 #include "cm.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/network.h"
 #include "support/process.h"
 
-enum { PORT = 7210, LIMIT_MS = 3000, MANY = 150, MEET_US = 500000 };
+enum { PORT = 7210, LIMIT_MS = 20000, MANY = 150, GREETING_MS = 200 };
 
-#define FAR_V4 "192.0.2.2"
+#define FAR_V4    "192.0.2.2"
+#define CONNECTED 3 /* of the column St of /proc/net/unix */
 
 struct plan {
 	const char *what;
@@ -35,18 +38,6 @@ struct report {
 	int events; /* that the connections are over */
 	int others;
 };
-
-static void say(int sock)
-{
-	CHECK_EQ(write(sock, "x", 1), 1);
-}
-
-static void hear(int sock)
-{
-	char byte;
-
-	message_receive(sock, &byte, 1);
-}
 
 /* What comes when the other end is killed, until all connections are known to be over. */
 static void report_end(int sock, struct rdma_event_channel *channel, const struct plan *plan,
@@ -74,8 +65,8 @@ static void accept_one(struct rdma_event_channel *channel, int sock, bool late)
 
 	cm_make_qp(event->id);
 	if (late) {
-		say(sock);
-		hear(sock);
+		message_say(sock);
+		message_hear(sock);
 	}
 	CHECK_ZERO(rdma_accept(event->id, &param));
 	CHECK_ZERO(rdma_ack_cm_event(event));
@@ -91,11 +82,11 @@ static int passive(int sock, void *argument)
 
 	CHECK_ZERO(rdma_bind_addr(listener, cm_address("0.0.0.0", PORT)));
 	CHECK_ZERO(rdma_listen(listener, 0));
-	say(sock);
+	message_say(sock);
 	for (int i = 0; i < plan->connections; i++)
 		accept_one(channel, sock, plan->late);
 	if (!plan->late)
-		say(sock);
+		message_say(sock);
 	report_end(sock, channel, plan,
 		   plan->late ? RDMA_CM_EVENT_REJECTED : RDMA_CM_EVENT_DISCONNECTED);
 	pause();
@@ -120,8 +111,8 @@ static void move_out(int sock)
 		return;
 	}
 	CHECK_ZERO(unshare(CLONE_NEWNET));
-	say(sock);
-	hear(sock);
+	message_say(sock);
+	message_hear(sock);
 	CHECK(ip("addr add %s/24 dev v1", FAR_V4));
 	CHECK(ip("link set lo up") && ip("link set v1 up"));
 }
@@ -145,7 +136,7 @@ static int active(int sock, void *argument)
 			CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
 	}
 	if (!plan->late)
-		say(sock);
+		message_say(sock);
 	report_end(sock, channel, plan, RDMA_CM_EVENT_DISCONNECTED);
 	pause();
 	return 0;
@@ -164,7 +155,7 @@ static int bystander(int sock, void *argument)
 	id = cm_id(channel, RDMA_PS_TCP);
 	CHECK_ZERO(rdma_bind_addr(id, cm_address("0.0.0.0", PORT + 1)));
 	CHECK_ZERO(rdma_listen(id, 1));
-	say(sock);
+	message_say(sock);
 	pause();
 	return 0;
 }
@@ -175,10 +166,45 @@ static void start(struct process *process, process_main run, const struct plan *
 	process_start(process, run, (void *)(uintptr_t)plan);
 	if (!out || far_host)
 		return;
-	hear(process->sock);
+	message_hear(process->sock);
 	CHECK(ip("link set v1 netns %d", process->pid));
 	far_host = process->pid;
-	say(process->sock);
+	message_say(process->sock);
+}
+
+/* Whether a process of the victim's host has called another one there. */
+static bool any_met(const struct process *victim)
+{
+	char path[64], line[512];
+	bool met = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/net/unix", (int)victim->pid);
+	f = fopen(path, "re");
+	CHECK(f != NULL);
+	while (!met && fgets(line, sizeof(line), f)) {
+		unsigned int type, state;
+
+		met = sscanf(line, "%*s %*x %*x %*x %x %x", &type, &state) == 2 &&
+		      type == SOCK_SEQPACKET && state == CONNECTED && strstr(line, "@verbatim/k/");
+	}
+	fclose(f);
+	return met;
+}
+
+/*
+ * Nobody notices the end of a process that no other one of its host has met. Where both ends are on
+ * one host they have; else the bystander has to meet the victim, which nothing else tells.
+ */
+static void wait_watched(const struct process *victim)
+{
+	const uint64_t until = now_ms() + LIMIT_MS;
+
+	while (!any_met(victim)) {
+		CHECK_SAY(now_ms() < until, "no process of the host has met the victim");
+		sleep_ms(10);
+	}
+	sleep_ms(GREETING_MS); /* and they have exchanged their greetings */
 }
 
 static void run(const struct plan *plan)
@@ -190,18 +216,17 @@ static void run(const struct plan *plan)
 
 	expect_case("%s", plan->what);
 	process_start(&server, passive, (void *)(uintptr_t)plan);
-	hear(server.sock);
+	message_hear(server.sock);
 	start(&other, bystander, plan, plan->far && plan->kill_active);
-	hear(other.sock);
+	message_hear(other.sock);
 	start(&caller, active, plan, plan->far);
-	hear(server.sock);
+	message_hear(server.sock);
 	if (!plan->late)
-		hear(caller.sock);
-	/* Processes of a host that have just met need a moment to watch each other. */
-	usleep(MEET_US);
+		message_hear(caller.sock);
+	wait_watched(victim);
 	process_kill(victim);
 	if (plan->late)
-		say(server.sock);
+		message_say(server.sock);
 	if (EXPECT_SAY(message_try_receive(survivor->sock, &report, sizeof(report), LIMIT_MS),
 		       "%d connections: the survivor was not told in time", plan->connections))
 		EXPECT_SAY(!report.others, "%d events of another kind", report.others);

@@ -61,7 +61,7 @@ static void connect_once(struct rdma_event_channel *channel, uint16_t port)
 static void say_ready(int sock, struct rdma_event_channel *channel)
 {
 	connect_once(channel, NOBODYS_PORT);
-	CHECK_EQ(write(sock, "x", 1), 1);
+	message_say(sock);
 }
 
 /* Accepts whatever comes. A client may be gone before it is answered. */
@@ -106,8 +106,8 @@ static int call(int sock, void *unused)
 	say_ready(sock, channel);
 	while (!message_try_receive(sock, &byte, 1, 0))
 		connect_once(channel, PORT);
-	message_send(sock, "x", 1);
-	message_receive(sock, &byte, 1);
+	message_say(sock);
+	message_hear(sock);
 	_exit(0); /* what the library let go of at the fork is no leak of this process */
 }
 
@@ -149,10 +149,8 @@ static int descriptors_of(const struct process *process)
 /* Returns how many descriptors it has before it meets anybody. */
 static int start(struct process *process, process_main run)
 {
-	char byte;
-
 	process_start(process, run, NULL);
-	message_receive(process->sock, &byte, 1);
+	message_hear(process->sock);
 	return descriptors_of(process);
 }
 
@@ -202,10 +200,8 @@ static void new_client(void)
 /* The client does not hang: it is told to stop, and says so. It stays, and goes when it is told so again. */
 static void stop_calling(const struct process *client)
 {
-	char byte;
-
-	message_send(client->sock, "x", 1);
-	message_receive(client->sock, &byte, 1);
+	message_say(client->sock);
+	message_hear(client->sock);
 }
 
 /* All the others end; this one has nothing of them. */
@@ -215,7 +211,7 @@ static void expect_nothing_kept(struct process all[VICTIMS], const int before[VI
 	static const char *const names[VICTIMS] = {"server", "client", "bystander"};
 
 	if (kept != CLIENT && all[CLIENT].pid) {
-		message_send(all[CLIENT].sock, "x", 1);
+		message_say(all[CLIENT].sock);
 		process_expect_success(&all[CLIENT], PROCESS_PATIENCE_MS);
 	}
 	for (int i = 0; i < VICTIMS; i++) {

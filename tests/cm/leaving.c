@@ -15,18 +15,6 @@
 
 enum { PORT = 7200 };
 
-static void say(int sock)
-{
-	CHECK_EQ(write(sock, "x", 1), 1);
-}
-
-static void hear(int sock)
-{
-	char byte;
-
-	CHECK_EQ(read(sock, &byte, 1), 1);
-}
-
 /* Accepts the first request, does not answer the second, and goes when it is told. */
 static int serve(int sock, void *unused)
 {
@@ -38,16 +26,16 @@ static int serve(int sock, void *unused)
 	(void)unused;
 	CHECK_ZERO(rdma_bind_addr(listener, cm_address("0.0.0.0", PORT)));
 	CHECK_ZERO(rdma_listen(listener, 4));
-	say(sock);
+	message_say(sock);
 	event = cm_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 	cm_make_qp(event->id);
 	CHECK_ZERO(rdma_accept(event->id, &param));
 	CHECK_ZERO(rdma_ack_cm_event(event));
 	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
-	say(sock);
+	message_say(sock);
 	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_CONNECT_REQUEST));
-	say(sock);
-	hear(sock);
+	message_say(sock);
+	message_hear(sock);
 	exit(0);
 }
 
@@ -60,24 +48,24 @@ int main(void)
 
 	cm_network();
 	process_start(&server, serve, NULL);
-	hear(server.sock);
+	message_hear(server.sock);
 	channel = rdma_create_event_channel();
 	connected = cm_routed(channel, RDMA_PS_TCP, OWN_V4, PORT);
 	cm_make_qp(connected);
 	CHECK_ZERO(rdma_connect(connected, &param));
 	CHECK_ZERO(cm_pass(channel, RDMA_CM_EVENT_ESTABLISHED));
-	hear(server.sock);
+	message_hear(server.sock);
 	asking = cm_routed(channel, RDMA_PS_TCP, OWN_V4, PORT);
 	cm_make_qp(asking);
 	CHECK_ZERO(rdma_connect(asking, &param));
-	hear(server.sock);
+	message_hear(server.sock);
 
 	for (int i = 0; i < 2; i++) {
 		struct rdma_cm_event *event;
 
 		expect_case(i ? "and the other one" : "a process that ends tells its peers");
 		if (!i)
-			say(server.sock);
+			message_say(server.sock);
 		CHECK_ZERO(rdma_get_cm_event(channel, &event));
 		if (event->id == connected)
 			EXPECT_EQ(event->event, RDMA_CM_EVENT_DISCONNECTED);

@@ -5,15 +5,19 @@
  * interface of the same name serves new ones.
  */
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <rdma/rdma_verbs.h>
 
 #include "cm.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/network.h"
 
-enum { PORT = 7300, IDS = 6, PAUSE_US = 50000 };
+enum { PORT = 7300, IDS = 6, PAUSE_US = 50000, ASLEEP_LOOKS = 3, PATIENCE_MS = 20000 };
 
 static struct rdma_cm_id *listen_on(struct rdma_event_channel *channel, const char *own,
 				    uint16_t port)
@@ -38,13 +42,39 @@ static void make_ids(struct rdma_event_channel *channel, struct rdma_cm_id *ids[
 	cm_connect_pair(channel, PORT, &ids[4]);
 }
 
+static _Atomic pid_t caller;
+
 /* Connects to nobody, and waits. */
 static void *wait_in_call(void *id)
 {
 	struct rdma_conn_param param = {.retry_count = 7};
 
+	atomic_store(&caller, (pid_t)syscall(SYS_gettid));
 	EXPECT_MINUS1(rdma_connect(id, &param), ENODEV);
 	return NULL;
+}
+
+static bool sleeps(pid_t thread)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+	f = fopen(path, "re");
+	CHECK(f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1);
+	fclose(f);
+	return state == 'S';
+}
+
+/* The call waits: its thread sleeps, and goes on sleeping. */
+static void wait_for_caller(void)
+{
+	const uint64_t until = now_ms() + PATIENCE_MS;
+
+	for (int looks = 0; looks < ASLEEP_LOOKS; sleep_ms(10)) {
+		CHECK_SAY(now_ms() < until, "the call does not wait");
+		looks = atomic_load(&caller) && sleeps(caller) ? looks + 1 : 0;
+	}
 }
 
 static void collect(struct rdma_event_channel *channel, struct rdma_cm_id *ids[IDS])
@@ -113,7 +143,7 @@ int main(void)
 	cm_make_qp(waiting);
 	expect_case("a call that waits ends with ENODEV");
 	CHECK_ZERO(pthread_create(&thread, NULL, wait_in_call, waiting));
-	usleep(PAUSE_US);
+	wait_for_caller();
 	CHECK(ip("link del v0"));
 	CHECK_ZERO(pthread_join(thread, NULL));
 	collect(channel, ids);

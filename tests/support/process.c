@@ -299,6 +299,18 @@ void message_relay(int a, int b, size_t length)
 	message_send(b, from_a, length);
 }
 
+void message_say(int sock)
+{
+	message_send(sock, "x", 1);
+}
+
+void message_hear(int sock)
+{
+	char word;
+
+	message_receive(sock, &word, 1);
+}
+
 void message_meet(int sock)
 {
 	char mine = 'm', theirs = 0;

@@ -74,6 +74,10 @@ void message_receive(int sock, void *data, size_t length);
 /* False when no message came in time or the peer has ended. */
 bool message_try_receive(int sock, void *data, size_t length, int timeout_ms);
 
+/* A word without contents, and the wait for one. */
+void message_say(int sock);
+void message_hear(int sock);
+
 /* Passes one message of this length from each of two children to the other one. */
 void message_relay(int a, int b, size_t length);
 
