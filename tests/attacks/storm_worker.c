@@ -105,22 +105,19 @@ static void half_close(struct worker *w, int kind, int to)
 
 /*
  * While a member of the domain is stopped in the middle of a change, the call is refused with EBUSY,
- * each time within its bound (ibv_create_qp_ex(3)); then it is made again. begin() was called.
+ * within its bound (ibv_create_qp_ex(3)): NULL. Whoever waited for that member here would stand
+ * still itself, and it goes on only when all that run have gone on.
  */
 static struct ibv_qp *receiver_make(struct worker *w)
 {
 	struct ibv_qp *qp = xrc_receiver(w->resources.context, w->xrcd);
 
-	for (int i = 0; !qp && errno == EBUSY && i < 20; i++) {
-		finish(w, STORM_MAKE);
-		begin(w);
-		qp = xrc_receiver(w->resources.context, w->xrcd);
-	}
-	CHECK_SAY(qp, "ibv_create_qp_ex: errno %d", errno);
+	CHECK_SAY(qp || errno == EBUSY, "ibv_create_qp_ex: errno %d", errno);
 	return qp;
 }
 
-static void half_open(struct worker *w, int kind, int to, uint32_t epoch)
+/* False: not now; the half is closed, and its turn comes again. */
+static bool half_open(struct worker *w, int kind, int to, uint32_t epoch)
 {
 	struct half *h = &w->half[kind][to];
 	struct ep_config config;
@@ -141,9 +138,12 @@ static void half_open(struct worker *w, int kind, int to, uint32_t epoch)
 		h->receiver = receiver_make(w);
 	}
 	finish(w, STORM_MAKE);
+	if (!h->ep.qp && !h->receiver)
+		return false;
 	peer = h->receiver ? xrc_peer(&w->resources, h->receiver) : h->ep.local;
 	h->epoch = epoch;
 	publish(w, kind, to, &peer, epoch);
+	return true;
 }
 
 static void half_connect(struct worker *w, int kind, int to, const struct storm_mail *mail)
@@ -175,7 +175,7 @@ static void link_step(struct worker *w, int kind, int to)
 
 	if (w->slot < to) {
 		if (!h->epoch || h->broken || link->broken == h->epoch)
-			half_open(w, kind, to, ++link->epoch);
+			(void)half_open(w, kind, to, ++link->epoch);
 		if (!h->connected && link->mail[1].epoch == h->epoch)
 			half_connect(w, kind, to, &link->mail[1]);
 		return;
@@ -183,8 +183,7 @@ static void link_step(struct worker *w, int kind, int to)
 	epoch = link->mail[0].epoch;
 	if (h->broken)
 		link->broken = h->epoch;
-	if (epoch && epoch != h->epoch && epoch != link->broken) {
-		half_open(w, kind, to, epoch);
+	if (epoch && epoch != h->epoch && epoch != link->broken && half_open(w, kind, to, epoch)) {
 		half_connect(w, kind, to, &link->mail[0]);
 		/* Its process was killed meanwhile, or is at the next epoch already. */
 		h->broken |= !h->connected;
