@@ -416,6 +416,10 @@
 	X(0x619, DROP_FORGED, "the source is a number that is not its sender's", \
 	  "A process of this host sent with a queue pair number of another one.", \
 	  "Look at that process: no correct program does this.") \
+	X(0x61a, DROP_LENT, "the payload of a message cannot be fetched from the sender's memory", \
+	  "A long message between two processes of a host was to be copied once, and the memory of " \
+	  "its sender cannot be reached, or has changed meanwhile.", \
+	  "Nothing: the sender sends it through the ring, with one copy more.") \
 	/* 0x7xx: the host: names, pages, rings */ \
 	X(0x701, PEER_VERSION, "the peer speaks another version of the shared-memory protocol", \
 	  "Two processes of this host use different builds of verbatim.", \

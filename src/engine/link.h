@@ -84,6 +84,16 @@ struct vb_link {
 	enum vb_direct (*direct)(struct vb_qp *qp, struct vb_send_wqe *wqe);
 	uint32_t (*direct_list)(struct vb_qp *qp, struct vb_send_wqe *wqe);
 	bool (*direct_waits)(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool two_sided);
+	/* env->link.lend and fetch. */
+	bool (*lend)(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t offset, uint32_t length,
+		     struct vb_lent *lent);
+	enum vb_fetch (*fetch)(struct vb_qp *qp, struct vb_recv_wqe *recv, uint64_t offset,
+			       const struct vb_run *run, uint64_t from, enum vb_reason *reason);
+	/*
+	 * The queue pair has failed, and the memory of its receives is about to be the program's
+	 * again: returns when the link stores nothing there any more.
+	 */
+	void (*halt)(struct vb_qp *qp);
 
 	/*
 	 * The program has posted, and the queue pair does not wait for anything: sends as much as

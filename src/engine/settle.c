@@ -27,6 +27,8 @@ void vb_qp_entered_error(struct vb_qp *qp)
 {
 	vb_lock_assert_held(&qp->engine->lock);
 	qp->draining = false;
+	if (qp->link->halt)
+		qp->link->halt(qp);
 	vb_qp_flush_receives(qp);
 	/*
 	 * After the last receive completion of this queue pair is in the CQ (IBA 10.3.1,

@@ -30,6 +30,20 @@ enum vb_contact {
 	VB_CONTACT_SHORT_THERE,
 };
 
+/* What the device remembers of payloads that are lent (local/lend.c). */
+struct vb_lending {
+	bool lends;      /* some of this side's were lent: the peer's offers are looked at */
+	uint32_t helped; /* the number of the peer's latest offer that was looked at */
+	uint32_t offers; /* the number of this side's latest offer */
+	uint32_t alone;  /* offers in a row that the peer did not take up */
+	uint32_t fetches;
+	/* The payload of which all but what the sender has claimed is here; number 0: none. */
+	struct {
+		uint32_t number, qpn, psn, qp_generation;
+	} waits;
+	bool later; /* the slot is to be looked at again: its payload is not complete */
+};
+
 /* One end. The device uses tx, rx, peer and user; the rest belongs to the host room. */
 struct vb_channel {
 	struct vb_ring_tx tx;
@@ -48,6 +62,7 @@ struct vb_channel {
 	struct vb_channel *pushed_next;
 	bool pushed;
 	bool unread; /* the device's: its ring holds nonsense and is not read any more */
+	struct vb_lending lending; /* the device's */
 	/* The device's: since when a datagram finds no room while the consumer takes nothing. */
 	uint64_t full_since;
 	uint32_t full_at; /* with full_since: what the peer had consumed then */

@@ -23,7 +23,7 @@
 
 #define VB_PAGE_MAGIC     0x7662706167653031ull
 #define VB_KEYRING_MAGIC  0x76626b6579733031ull
-#define VB_PAGE_VERSION   8
+#define VB_PAGE_VERSION   9
 
 #define VB_QPN_BLOCK_BITS 10 /* QPNs of a block; the upper 14 bits of a QPN name the block */
 #define VB_QPN_BLOCK_SIZE (1u << VB_QPN_BLOCK_BITS)

@@ -8,7 +8,9 @@
 #define SLOT_ALIGN 64u
 
 _Static_assert(sizeof(struct vb_slot) == VB_SLOT_BYTES, "a slot is one cache line");
-_Static_assert(offsetof(struct vb_ring_half, slot) == 64 &&
+_Static_assert(offsetof(struct vb_ring_half, offer) == 64 &&
+		       offsetof(struct vb_ring_half, help) == 128 &&
+		       offsetof(struct vb_ring_half, slot) == 192 &&
 		       offsetof(struct vb_ring_half, bulk) % 4096 == 0,
 	       "what the consumer writes, the slots and the bulk data share no cache line");
 _Static_assert(UINT32_MAX % VB_RING_BULK_BYTES == VB_RING_BULK_BYTES - 1,

@@ -30,6 +30,29 @@ struct vb_slot {
 #define VB_SLOT_NO_BULK UINT32_MAX
 
 /*
+ * The receiver of a lent payload (VB_RUN_LENT) says where the first bytes of it are to be stored, so
+ * that its sender may store them while the receiver fetches the others (local/lend.c). In the
+ * receiver's half.
+ */
+struct vb_ring_offer {
+	uint32_t number;   /* stored last; 0: no offer stands. What follows changes only then. */
+	uint32_t src_qpn;  /* the sender's, */
+	uint32_t psn;      /* and the first PSN of the payload */
+	uint32_t dest_qpn; /* the receiver's */
+	uint64_t addr;     /* in the receiver's address space */
+	uint32_t length;
+	uint32_t key;
+	uint32_t key_generation;
+	uint32_t qp_generation; /* of the receiver's published entry */
+};
+
+/* The sender's answer. In the sender's half. */
+struct vb_ring_help {
+	uint32_t claimed; /* the number of the offer that it takes up; 0: none, or given up */
+	uint32_t done;    /* the number of the latest whose bytes are stored */
+};
+
+/*
  * The memory of one direction, in the producer's memfd, and what the producer's process says as
  * consumer of the other direction.
  */
@@ -38,6 +61,8 @@ struct vb_ring_half {
 		uint32_t consumed; /* slots of the opposite ring that this process has consumed */
 	uint32_t closed;
 	char pad[56];
+	_Alignas(64) struct vb_ring_offer offer;
+	_Alignas(64) struct vb_ring_help help;
 	_Alignas(64) struct vb_slot slot[VB_RING_SLOTS];
 	_Alignas(4096) uint8_t bulk[VB_RING_BULK_BYTES];
 	/*

@@ -16,17 +16,21 @@ static inline bool names_srq(uint8_t op, uint8_t service)
 	return service == VB_SERVICE_XRC && vb_op_is_request(op);
 }
 
+#define LENT_BYTES 20u
+
 /* Bytes of the extension. ext_put() and ext_get() have the layout of each. */
 static inline uint32_t ext_bytes(uint8_t op, uint8_t flags, uint8_t service)
 {
+	uint32_t lent = flags & VB_RUN_LENT ? LENT_BYTES : 0;
+
 	if (op == VB_OP_SEND && service == VB_SERVICE_RC && !(flags & (VB_RUN_IMM | VB_RUN_INV)))
-		return 0;
+		return lent;
 	uint32_t imm = (flags & (VB_RUN_IMM | VB_RUN_INV)) ? 4 : 0;
 	uint32_t srq = names_srq(op, service) ? 4 : 0;
 
 	switch (op) {
 	case VB_OP_SEND:
-		return srq + imm + (service == VB_SERVICE_UD ? 4 : 0);
+		return srq + imm + (service == VB_SERVICE_UD ? 4 : 0) + lent;
 	case VB_OP_WRITE:
 		return srq + imm + ((flags & VB_RUN_FIRST) ? 16 : 0);
 	case VB_OP_READ_REQUEST:
@@ -52,6 +56,15 @@ static uint8_t *reth_put(uint8_t *p, const struct vb_run *run)
 	put32(p + 8, run->rkey);
 	put32(p + 12, run->dma_length);
 	return p + 16;
+}
+
+static uint8_t *lent_put(uint8_t *p, const struct vb_lent *lent)
+{
+	put64(p, lent->addr);
+	put32(p + 8, lent->key);
+	put32(p + 12, lent->key_generation);
+	put32(p + 16, lent->qp_generation);
+	return p + LENT_BYTES;
 }
 
 static uint8_t *ext_put(uint8_t *p, const struct vb_run *run)
@@ -101,6 +114,8 @@ static uint8_t *ext_put(uint8_t *p, const struct vb_run *run)
 		put32(p, run->qkey);
 		p += 4;
 	}
+	if (run->flags & VB_RUN_LENT)
+		p = lent_put(p, &run->lent);
 	return p;
 }
 
@@ -110,6 +125,15 @@ static const uint8_t *reth_get(const uint8_t *p, struct vb_run *run)
 	run->rkey = get32(p + 8);
 	run->dma_length = get32(p + 12);
 	return p + 16;
+}
+
+static const uint8_t *lent_get(const uint8_t *p, struct vb_lent *lent)
+{
+	lent->addr = get64(p);
+	lent->key = get32(p + 8);
+	lent->key_generation = get32(p + 12);
+	lent->qp_generation = get32(p + 16);
+	return p + LENT_BYTES;
 }
 
 static const uint8_t *ext_get(const uint8_t *p, struct vb_run *run)
@@ -159,13 +183,17 @@ static const uint8_t *ext_get(const uint8_t *p, struct vb_run *run)
 		run->qkey = get32(p);
 		p += 4;
 	}
+	if (run->flags & VB_RUN_LENT)
+		p = lent_get(p, &run->lent);
 	return p;
 }
 
 bool vb_slot_fits_inline(const struct vb_run *run)
 {
+	uint32_t payload = run->flags & VB_RUN_LENT ? 0 : run->length;
+
 	return run->service != VB_SERVICE_UD &&
-	       ext_bytes(run->op, run->flags, run->service) + run->length <= VB_SLOT_EXT_BYTES;
+	       ext_bytes(run->op, run->flags, run->service) + payload <= VB_SLOT_EXT_BYTES;
 }
 
 uint8_t *vb_slot_payload(struct vb_slot *slot, const struct vb_run *run)
@@ -243,6 +271,9 @@ static bool run_plausible(const struct vb_run *run)
 	if ((run->flags & VB_RUN_ACKS) &&
 	    (run->service != VB_SERVICE_RC || (run->op != VB_OP_SEND && run->op != VB_OP_WRITE)))
 		return false;
+	if ((run->flags & VB_RUN_LENT) &&
+	    (run->service != VB_SERVICE_RC || run->op != VB_OP_SEND || !run->length))
+		return false;
 	return run->length == 0 || run->op == VB_OP_SEND || run->op == VB_OP_WRITE ||
 	       run->op == VB_OP_READ_RESPONSE || run->op == VB_OP_ATOMIC_WRITE;
 }
@@ -277,10 +308,13 @@ bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_
 	memcpy(&run->segments, d + AT_SEGMENTS, sizeof(run->segments));
 	memcpy(&run->pkey, d + AT_PKEY, sizeof(run->pkey));
 	if (!run_plausible(run) || (fits && (wire || !vb_slot_fits_inline(run))) ||
-	    (vb_slot_is_handed(slot) && (wire || run->service != VB_SERVICE_XRC)))
+	    (vb_slot_is_handed(slot) && (wire || run->service != VB_SERVICE_XRC)) ||
+	    (run->flags & VB_RUN_LENT && !fits))
 		return false;
 	const uint8_t *payload = ext_get(d + VB_SLOT_EXT_OFFSET, run);
 
+	if (run->flags & VB_RUN_LENT)
+		payload = (const uint8_t *)(uintptr_t)run->lent.addr;
 	*inline_payload = fits ? payload : NULL;
 	*bulk_bytes = fits ? 0 : vb_slot_bulk_bytes(run, wire);
 	return true;

@@ -48,8 +48,9 @@ void vb_slot_encode_from_wire(struct vb_slot *slot, const struct vb_run *run);
 
 /*
  * Validates the copied slot and fills *run (but not run->path). *inline_payload is inside `slot`,
- * or NULL: the payload is in bulk, *bulk_bytes long (the path included, if there is one). False:
- * the slot holds nonsense; reject the peer.
+ * or NULL: the payload is in bulk, *bulk_bytes long (the path included, if there is one). Of a lent
+ * payload it is the address in the sender's memory (VB_RUN_LENT). False: the slot holds nonsense;
+ * reject the peer.
  */
 bool vb_slot_decode(const struct vb_slot *slot, struct vb_run *run, const uint8_t **inline_payload,
 		    uint32_t *bulk_bytes);

@@ -291,6 +291,9 @@ const struct vb_link vb_shm_link = {
 	.direct = vb_local_direct,
 	.direct_list = vb_local_direct_list,
 	.direct_waits = vb_local_direct_waits,
+	.lend = vb_local_lend,
+	.fetch = vb_local_fetch,
+	.halt = vb_local_halt,
 	.drain = vb_local_drain,
 	.lost = vb_local_lost,
 };

@@ -61,6 +61,18 @@ bool vb_local_express(struct vb_qp *qp);
 bool vb_local_express_receive(struct vb_engine *engine, struct vb_channel *channel,
 			      const struct vb_slot *slot);
 
+/* lend.c: link->lend, link->fetch and link->halt. */
+bool vb_local_lend(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t offset, uint32_t length,
+		   struct vb_lent *lent);
+enum vb_fetch vb_local_fetch(struct vb_qp *qp, struct vb_recv_wqe *recv, uint64_t offset,
+			     const struct vb_run *run, uint64_t from, enum vb_reason *reason);
+void vb_local_halt(struct vb_qp *qp);
+/*
+ * Where something of this side was lent by the channel: stores what its receiver offers. True if
+ * anything was stored.
+ */
+bool vb_local_help(struct vb_engine *engine, struct vb_channel *channel);
+
 /* receive.c: link->drain and link->lost. */
 bool vb_local_drain(struct vb_engine *engine, bool polled);
 void vb_local_lost(struct vb_engine *engine, struct vb_channel *channel, bool peer_dead);

@@ -158,61 +158,93 @@ static void handed(struct vb_engine *e, const struct vb_run *run, const void *pa
 	}
 }
 
-/* The slot is a copy. False: the peer's memory holds nonsense. */
-static bool slot_receive(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot)
+enum slot {
+	SLOT_NONSENSE,
+	SLOT_TAKEN,
+	SLOT_FETCHED, /* and its payload took a system call or two */
+	SLOT_LATER,   /* it is to be looked at again, and nothing behind it before */
+};
+
+/* A lent payload is the address of bytes in another process, which only lend.c knows how to use. */
+static enum slot lent_receive(struct vb_engine *e, struct vb_channel *c, struct vb_qp *qp,
+			      struct vb_run *run, const void *payload)
 {
+	bool again = c->lending.later;
+
+	c->lending.later = false;
+	if (!qp || !qp->kind->plain || qp->channel != c) {
+		run_refuse(e, c, run);
+		return SLOT_TAKEN;
+	}
+	if (again) { /* the rest of it was counted and heard */
+		run->flags &= (uint8_t)~VB_RUN_ACKS;
+		qp->kind->receive(qp, run, payload);
+		vb_qp_touched(qp);
+	} else {
+		vb_qp_arrived(qp, run, payload);
+	}
+	return c->lending.later ? SLOT_LATER : SLOT_FETCHED;
+}
+
+/* The slot is a copy. */
+static enum slot slot_receive(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot)
+{
+	enum slot result = SLOT_TAKEN;
 	struct vb_run run;
 	const uint8_t *payload;
 	uint32_t bulk_bytes;
 
 	if (!vb_slot_decode(slot, &run, &payload, &bulk_bytes))
-		return false;
+		return SLOT_NONSENSE;
 	if (bulk_bytes) {
 		payload = vb_ring_bulk(&c->rx, slot, bulk_bytes);
 		if (!payload)
-			return false;
+			return SLOT_NONSENSE;
 		if (bulk_bytes != run.length) {
 			memcpy(&run.path, payload, sizeof(run.path));
 			payload += VB_SLOT_PATH_BYTES;
 		}
 	}
 	if (vb_peer_is_watched(c->peer) && source_is_forged(e, c, slot, &run))
-		return true;
+		return SLOT_TAKEN;
 	if (vb_slot_is_from_wire(slot)) {
 		vb_links_passed(e, &run, payload);
-		return true;
+		return SLOT_TAKEN;
 	}
 	if (vb_slot_is_handed(slot)) {
 		handed(e, &run, payload);
-		return true;
+		return SLOT_TAKEN;
 	}
 	struct vb_qp *qp = vb_qp_lookup(e, run.dest_qpn);
 
-	if (!qp) {
+	if (!qp && !(run.flags & VB_RUN_LENT)) {
 		if (!vb_engine_hooks_take(e, &run, payload, false))
 			run_refuse(e, c, &run);
-		return true;
+		return SLOT_TAKEN;
 	}
 	/*
 	 * The passive side answers on the channel that it was addressed on, and makes no contact of
 	 * its own. But the process that answers an XRC sender may be another one than the process
 	 * that takes its requests.
 	 */
-	if (!qp->channel && !qp->t.sends_only && qp->t.service != VB_SERVICE_UD &&
+	if (qp && !qp->channel && !qp->t.sends_only && qp->t.service != VB_SERVICE_UD &&
 	    run.src_qpn == qp->t.dest_qpn) {
 		vb_local_set_channel(qp, c);
 		if (vb_qp_wants_memory(qp))
 			vb_peer_want_memory(c->peer);
 	}
-	if (qp->t.acks_ride)
+	if (qp && qp->t.acks_ride)
 		vb_reply_heard(qp, &run);
-	vb_qp_arrived(qp, &run, payload);
-	if (qp->t.resp.owed & VB_OWED_DROP) {
+	if (run.flags & VB_RUN_LENT)
+		result = lent_receive(e, c, qp, &run, payload);
+	else
+		vb_qp_arrived(qp, &run, payload);
+	if (qp && qp->t.resp.owed & VB_OWED_DROP) {
 		qp->t.resp.owed &= (uint8_t)~VB_OWED_DROP;
 		drop_answer(e, c, run.service, qp->t.qpn, qp->t.resp.drop_qpn, qp->t.resp.drop_psn,
 			    qp->t.resp.drop_reason, qp->t.resp.epsn);
 	}
-	return true;
+	return result;
 }
 
 static void channel_reject(struct vb_channel *c, const char *why)
@@ -224,17 +256,20 @@ static void channel_reject(struct vb_channel *c, const char *why)
 
 static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
 {
+	enum slot result = SLOT_TAKEN;
 	struct vb_slot slot;
 	uint32_t n = 0;
 
-	while (n < BATCH && vb_ring_peek(&c->rx, &slot)) {
+	/* A program that polls gets a long message at once, not after those behind it. */
+	while (n < BATCH && result == SLOT_TAKEN && vb_ring_peek(&c->rx, &slot)) {
 		if (n++)
 			vb_ring_ahead(&c->rx);
-		if (!vb_local_express_receive(e, c, &slot) && !slot_receive(e, c, &slot)) {
+		if (!vb_local_express_receive(e, c, &slot))
+			result = slot_receive(e, c, &slot);
+		if (result == SLOT_NONSENSE)
 			channel_reject(c, "a ring slot holds impossible values");
-			break;
-		}
-		vb_ring_pop(&c->rx);
+		else if (result != SLOT_LATER)
+			vb_ring_pop(&c->rx);
 	}
 	if (n == BATCH)
 		return n;
@@ -252,6 +287,8 @@ static inline bool channel_look(void *engine, struct vb_channel *c)
 	if (c->unread)
 		return false;
 	worked = channel_serve(e, c) > 0;
+	if (c->lending.lends)
+		worked |= vb_local_help(e, c);
 	if (c->user)
 		drops_retry(e, c);
 	return worked;

@@ -71,7 +71,8 @@ void vb_env_remote_done(struct vb_tqp *t, uint8_t op, uint64_t bytes, bool ok);
  */
 #define VB_ENV_LINK                                                                              \
 	.reserve = vb_qp_link_reserve, .commit = vb_qp_link_commit, .direct = vb_qp_link_direct, \
-	.direct_list = vb_qp_link_direct_list, .direct_waits = vb_qp_link_direct_waits
+	.direct_list = vb_qp_link_direct_list, .direct_waits = vb_qp_link_direct_waits,          \
+	.lend = vb_qp_link_lend, .fetch = vb_qp_link_fetch
 #define VB_ENV_MEMORY                                                                           \
 	.gather_check = vb_env_gather_check, .gather = vb_env_gather,                           \
 	.remote_check = vb_env_remote_check, .remote_write = vb_env_remote_write,               \

@@ -23,6 +23,7 @@ void vb_qp_link_tune(struct vb_qp *qp)
 
 	t->link_reliable = qp->link->lossless;
 	t->acks_ride = qp->link->acks_ride && t->service == VB_SERVICE_RC;
+	t->lends = qp->link->lend && t->service == VB_SERVICE_RC;
 	t->window_packets = 0;
 	t->max_read_bytes = 0;
 	t->max_run_bytes = VB_QP_RUN_BYTES;
@@ -120,4 +121,21 @@ bool vb_qp_link_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bo
 	struct vb_qp *qp = vb_qp_of_tqp(t);
 
 	return qp->link->direct_waits && !wqe->owner && qp->link->direct_waits(qp, wqe, two_sided);
+}
+
+bool vb_qp_link_lend(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset, uint32_t length,
+		     struct vb_lent *lent)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	return qp->link->lend && qp->link->lend(qp, wqe, offset, length, lent);
+}
+
+enum vb_fetch vb_qp_link_fetch(struct vb_tqp *t, struct vb_recv_wqe *recv, uint64_t offset,
+			       const struct vb_run *run, uint64_t from, enum vb_reason *reason)
+{
+	struct vb_qp *qp = vb_qp_of_tqp(t);
+
+	return qp->link->fetch ? qp->link->fetch(qp, recv, offset, run, from, reason)
+			       : VB_FETCH_DECLINED;
 }

@@ -34,6 +34,10 @@ void *vb_qp_link_reserve(struct vb_tqp *t, const struct vb_send_wqe *wqe, const 
 void vb_qp_link_commit(struct vb_tqp *t, const struct vb_send_wqe *wqe, const struct vb_run *run);
 enum vb_direct vb_qp_link_direct(struct vb_tqp *t, struct vb_send_wqe *wqe);
 uint32_t vb_qp_link_direct_list(struct vb_tqp *t, struct vb_send_wqe *wqe);
+bool vb_qp_link_lend(struct vb_tqp *t, struct vb_send_wqe *wqe, uint64_t offset, uint32_t length,
+		     struct vb_lent *lent);
+enum vb_fetch vb_qp_link_fetch(struct vb_tqp *t, struct vb_recv_wqe *recv, uint64_t offset,
+			       const struct vb_run *run, uint64_t from, enum vb_reason *reason);
 bool vb_qp_link_direct_waits(struct vb_tqp *t, const struct vb_send_wqe *wqe, bool two_sided);
 
 #endif

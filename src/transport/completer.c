@@ -235,6 +235,13 @@ static void dropped(struct vb_tqp *qp, const struct vb_run *run)
 
 	if (!outstanding(r, run->psn))
 		return;
+	if (run->imm == VB_REASON_DROP_LENT) {
+		/* The receiver is ready: nothing is waited for, and no try is counted. */
+		r->lend_pause = VB_LEND_PAUSE;
+		if (!r->wait)
+			vb_requester_go_back(qp);
+		return;
+	}
 	if (run->imm == VB_REASON_DROP_PSN) {
 		/*
 		 * For another PSN than the oldest it only says that the oldest has not arrived yet.

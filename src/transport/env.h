@@ -38,6 +38,13 @@ enum vb_direct {
 	VB_DIRECT_MORE,     /* a part of the request is done (wqe->done); call again later */
 };
 
+enum vb_fetch {
+	VB_FETCH_DONE,
+	VB_FETCH_LATER,    /* not all of it yet: the same run comes again */
+	VB_FETCH_DECLINED, /* it cannot be fetched: the sender is to send the payload */
+	VB_FETCH_FAILED,   /* the receive cannot take it */
+};
+
 /* What the protocol alone sees of retries. */
 enum vb_count {
 	VB_COUNT_OUT_OF_SEQUENCE, /* responder: a packet before this one is missing */
@@ -76,6 +83,18 @@ struct vb_env_link {
 	 * execute it directly, rather than send it behind them. NULL: never.
 	 */
 	bool (*direct_waits)(struct vb_tqp *qp, const struct vb_send_wqe *wqe, bool two_sided);
+
+	/*
+	 * lend: whether the receiver is to fetch `length` bytes of a SEND from `offset` on, rather
+	 * than that they are copied into the link; then *lent says where they lie. They stay there
+	 * until the request is complete. fetch: copies `length` bytes of the run's payload, which
+	 * begin at `from` in the sender's memory, to `offset` of the receive; with VB_FETCH_FAILED
+	 * *reason is set. NULL: never.
+	 */
+	bool (*lend)(struct vb_tqp *qp, struct vb_send_wqe *wqe, uint64_t offset, uint32_t length,
+		     struct vb_lent *lent);
+	enum vb_fetch (*fetch)(struct vb_tqp *qp, struct vb_recv_wqe *recv, uint64_t offset,
+			       const struct vb_run *run, uint64_t from, enum vb_reason *reason);
 };
 
 /* The program's memory. */

@@ -102,6 +102,47 @@ static inline void ack_sent(struct vb_tqp *qp, const struct vb_run *run)
 		qp->resp.owed &= (uint8_t)~VB_OWED_ACK;
 }
 
+/*
+ * Whether the receiver fetches the payload of this run. One that it could not fetch lately is sent,
+ * and so are some after it.
+ */
+static bool lend(struct vb_tqp *qp, struct vb_send_wqe *w, uint64_t offset, struct vb_run *run)
+{
+	if (qp->req.lend_pause) {
+		qp->req.lend_pause--;
+		return false;
+	}
+	if (!qp->env->link.lend(qp, w, offset, run->length, &run->lent))
+		return false;
+	run->flags |= VB_RUN_LENT;
+	return true;
+}
+
+/* The most bytes of the next run, of which `rest` are left. */
+static inline uint32_t run_most(const struct vb_tqp *qp, const struct vb_operation *op,
+				uint64_t rest)
+{
+	return qp->lends && op->op == VB_OP_SEND && rest >= VB_LEND_LEAST ? VB_LEND_MOST
+									  : qp->max_run_bytes;
+}
+
+/* The length and, of a SEND, whether its payload is lent. */
+static inline void run_measure(struct vb_tqp *qp, struct vb_send_wqe *w,
+			       const struct vb_operation *op, uint64_t offset, uint32_t room,
+			       struct vb_run *run)
+{
+	uint64_t rest = w->length - offset;
+	uint32_t most = run_most(qp, op, rest);
+
+	run->length = rest < most ? (uint32_t)rest : most;
+	if ((uint64_t)room * qp->mtu < run->length)
+		run->length = room * qp->mtu;
+	if (most != qp->max_run_bytes &&
+	    (run->length < VB_LEND_LEAST || !lend(qp, w, offset, run)) &&
+	    run->length > qp->max_run_bytes)
+		run->length = qp->max_run_bytes;
+}
+
 /* SEND and WRITE of the connected services. */
 static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
 			      const struct vb_operation *op)
@@ -109,22 +150,20 @@ static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
 	struct vb_requester *r = &qp->req;
 	uint32_t before = (r->psn - w->first_psn) & VB_PSN_MASK;
 	uint64_t offset = (uint64_t)before * qp->mtu;
-	uint64_t rest = w->length - offset;
-	uint32_t length = rest < qp->max_run_bytes ? (uint32_t)rest : qp->max_run_bytes;
 	uint32_t limit = window(qp);
 	uint32_t flight = in_flight(r);
 	struct vb_run run;
 	enum vb_reason reason;
+	uint32_t length;
 	bool last;
 	void *buffer;
 
 	if (flight >= limit)
 		return VB_STEP_STOP;
-	if ((uint64_t)(limit - flight) * qp->mtu < length)
-		length = (limit - flight) * qp->mtu;
-	last = length == rest;
 	fill(qp, &run, op->op, before ? 0 : VB_RUN_FIRST);
-	run.length = length;
+	run_measure(qp, w, op, offset, limit - flight, &run);
+	length = run.length;
+	last = length == w->length - offset;
 	run.segments = length <= qp->mtu ? 1 : (uint16_t)vb_psn_count(length, qp->mtu);
 	if (last) {
 		run.flags |= VB_RUN_LAST | op->flags | (w->solicited ? VB_RUN_SOLICITED : 0);
@@ -134,7 +173,7 @@ static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
 	buffer = qp->env->link.reserve(qp, NULL, &run);
 	if (!buffer)
 		return VB_STEP_LINK;
-	if (length) {
+	if (length && !(run.flags & VB_RUN_LENT)) {
 		reason = qp->env->memory.gather(qp, w, offset, buffer, length);
 		if (reason)
 			return vb_requester_refuse(qp, w, IBV_WC_LOC_PROT_ERR, reason);

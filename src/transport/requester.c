@@ -72,6 +72,28 @@ struct vb_send_wqe *vb_requester_alike(const struct vb_tqp *qp, uint32_t behind)
 	return judge(qp, w, vb_operation(w->opcode), &reason) == IBV_WC_SUCCESS ? w : NULL;
 }
 
+struct vb_send_wqe *vb_requester_lent(const struct vb_tqp *qp, uint32_t psn, uint32_t length,
+				      uint64_t *offset)
+{
+	const struct vb_requester *r = &qp->req;
+
+	if (vb_psn_diff(psn, r->una) < 0 || vb_psn_diff(psn, r->max_psn) >= 0)
+		return NULL;
+	for (uint32_t i = r->head; i != r->started; i++) {
+		struct vb_send_wqe *w = vb_tqp_wqe(qp, i);
+		uint32_t before = (psn - w->first_psn) & VB_PSN_MASK;
+
+		if (before >= w->num_psn)
+			continue;
+		*offset = (uint64_t)before * qp->mtu;
+		return vb_operation(w->opcode)->op == VB_OP_SEND && *offset <= w->length &&
+				       length <= w->length - *offset
+			       ? w
+			       : NULL;
+	}
+	return NULL;
+}
+
 /*
  * Several entries were posted together: those that the link executes at once are complete. True if
  * any was. A completion may take the queue pair to ERR, which flushes the others.

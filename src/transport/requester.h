@@ -78,7 +78,16 @@ struct vb_requester {
 	uint64_t backoff_ns; /* the latest wait */
 	uint64_t since_ns;   /* with backoff_ns: time of the first drop since the last progress */
 	uint32_t peer_psn;   /* with odd_answer: the PSN that the peer expects */
+	uint32_t lend_pause; /* runs whose payload is sent, after one that could not be fetched */
 };
+
+/*
+ * A payload shorter than the first is copied through a link in the time that a system call takes.
+ * One fetch takes at most the second, so that a queue pair does not keep its engine for long.
+ */
+#define VB_LEND_LEAST 32768u
+#define VB_LEND_MOST  262144u
+#define VB_LEND_PAUSE 256u /* runs */
 
 /* The result of sending a run. */
 enum vb_step {
@@ -93,6 +102,12 @@ enum vb_step {
  * executed.
  */
 struct vb_send_wqe *vb_requester_alike(const struct vb_tqp *qp, uint32_t behind);
+/*
+ * requester.c. For a link that lends: the request in flight to which `length` bytes of payload from
+ * this PSN on belong, and *offset, where they begin in it. NULL: there is none.
+ */
+struct vb_send_wqe *vb_requester_lent(const struct vb_tqp *qp, uint32_t psn, uint32_t length,
+				      uint64_t *offset);
 /* True if work is left that waits for the link. */
 bool vb_requester_run(struct vb_tqp *qp);
 

@@ -68,12 +68,54 @@ static struct vb_recv_wqe *receive_for(struct vb_tqp *qp, const struct vb_run *r
 	return qp->resp.recv;
 }
 
+/*
+ * A payload that was not sent cannot be fetched: the sender is to send it. What comes meanwhile is
+ * no sign of a loss.
+ */
+static void ask_for_payload(struct vb_tqp *qp, const struct vb_run *run)
+{
+	vb_responder_owe_drop(qp, run->src_qpn, run->psn, VB_REASON_DROP_LENT);
+	qp->resp.nak_sent = true;
+}
+
+/* Fetches a payload that was not sent. False: not now. */
+static bool fetch(struct vb_tqp *qp, const struct vb_run *run, struct vb_recv_wqe *recv,
+		  const void *payload)
+{
+	struct vb_responder *p = &qp->resp;
+	enum vb_reason reason = VB_REASON_NONE;
+
+	switch (qp->env->link.fetch(qp, recv, p->done, run, (uintptr_t)payload, &reason)) {
+	case VB_FETCH_DONE:
+		return true;
+	case VB_FETCH_LATER:
+		return false;
+	case VB_FETCH_FAILED:
+		vb_responder_nak(qp, run, run->psn, reason);
+		return false;
+	default:
+		ask_for_payload(qp, run);
+		return false;
+	}
+}
+
+/* Whether the payload has come, or is in the sender's memory where it can be fetched. */
+static bool has_payload(const struct vb_tqp *qp, const struct vb_run *run)
+{
+	return !(run->flags & VB_RUN_LENT) || (qp->env->link.fetch && !qp->env->queue.recv_match);
+}
+
 static void send(struct vb_tqp *qp, const struct vb_run *run, const void *payload)
 {
 	struct vb_responder *p = &qp->resp;
-	struct vb_recv_wqe *recv = receive_for(qp, run, payload);
+	struct vb_recv_wqe *recv;
 	enum vb_reason reason;
 
+	if (!has_payload(qp, run)) {
+		ask_for_payload(qp, run);
+		return;
+	}
+	recv = receive_for(qp, run, payload);
 	if (!recv) {
 		qp->env->queue.explain(qp, VB_REASON_NO_RECEIVE, run);
 		owe_nak(p, VB_AETH_RNR | (qp->min_rnr_timer & 31));
@@ -85,7 +127,11 @@ static void send(struct vb_tqp *qp, const struct vb_run *run, const void *payloa
 		vb_responder_nak(qp, run, run->psn, VB_REASON_RECV_TOO_SMALL);
 		return;
 	}
-	if (run->length) {
+	if (run->flags & VB_RUN_LENT) {
+		if (!fetch(qp, run, recv, payload))
+			return;
+		p->done += run->length;
+	} else if (run->length) {
 		reason = qp->env->queue.recv_scatter(qp, recv, p->done, payload, run->length);
 		if (reason) {
 			vb_responder_nak(qp, run, run->psn, reason);

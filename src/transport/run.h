@@ -65,6 +65,11 @@ static inline bool vb_service_reliable(uint8_t service)
  * carry it (acks_ride in tqp.h).
  */
 #define VB_RUN_ACKS           0x40
+/*
+ * The payload of this SEND did not come with it: it lies in the sender's memory, and the receiver
+ * fetches it (`lent`). Only on links that do so (lends in tqp.h).
+ */
+#define VB_RUN_LENT           0x80
 
 /*
  * AETH syndromes (IBA 9.7.5.1.1): the upper three bits are the class, the lower five credits, timer
@@ -109,6 +114,14 @@ struct vb_path {
 	uint8_t pad[2];
 };
 
+/* Where a payload lies that was not sent, and the numbers by which it is seen that it still does. */
+struct vb_lent {
+	uint64_t addr; /* in the sender's address space */
+	uint32_t key;
+	uint32_t key_generation;
+	uint32_t qp_generation; /* of the sender's published entry */
+};
+
 struct vb_run {
 	uint8_t service;  /* enum vb_service */
 	uint8_t op;       /* enum vb_op */
@@ -132,6 +145,7 @@ struct vb_run {
 	uint64_t swap_add;   /* AtomicETH: value to swap in or to add */
 	uint64_t compare;    /* AtomicETH */
 	uint64_t original;   /* AtomicAckETH */
+	struct vb_lent lent; /* with LENT */
 	struct vb_path path; /* UD only; else undefined */
 };
 

@@ -66,6 +66,7 @@ struct vb_tqp {
 	bool acks_ride : 1; /* RC: requests may carry an ACK of the other direction (VB_RUN_ACKS) */
 	bool sends_only : 1; /* XRC_SEND: there is no responder half (IBA A14.2) */
 	bool tells : 1;      /* env->queue.remote_done is to be called */
+	bool lends : 1;      /* RC: the payload of long SENDs may be lent (VB_RUN_LENT) */
 	uint8_t least;       /* bytes of the shortest payload: 0, or a frame's header */
 
 	struct vb_requester req;

@@ -161,9 +161,53 @@ static void other_slots_are_not_taken(void **state)
 	assert_false(vb_slot_send_get(&slot, &head));
 }
 
+/* A lent payload: the slot has its place, which nothing reads here; no other run may say that. */
+static void a_lent_payload(void **state)
+{
+	struct vb_run run = request(VB_OP_SEND), got;
+	struct vb_slot slot;
+	struct vb_slot_send small;
+	const uint8_t *payload;
+	uint32_t bulk;
+
+	(void)state;
+	run.flags |= VB_RUN_LENT | VB_RUN_IMM;
+	run.imm = 0x99;
+	run.length = 200000;
+	run.segments = 200;
+	run.lent = (struct vb_lent){0x123456789a0, 1, 2, 3};
+	assert_true(vb_slot_fits_inline(&run));
+	vb_slot_encode(&slot, &run);
+	assert_false(vb_slot_send_get(&slot, &small));
+	assert_true(vb_slot_decode(&slot, &got, &payload, &bulk));
+	assert_int_equal(bulk, 0);
+	assert_true((uintptr_t)payload == 0x123456789a0);
+	assert_int_equal(got.imm, 0x99);
+	assert_memory_equal(&got.lent, &run.lent, offsetof(struct vb_lent, qp_generation) + 4);
+	assert_int_equal(got.ack_psn, run.ack_psn);
+
+	for (int i = 0; i < 4; i++) {
+		struct vb_run odd = run;
+
+		odd.op = i == 0 ? VB_OP_WRITE : odd.op;
+		odd.service = i == 1 ? VB_SERVICE_UC : odd.service;
+		odd.length = i == 2 ? 0 : odd.length;
+		odd.flags &= (uint8_t) ~(i == 1 ? VB_RUN_ACKS : 0);
+		vb_slot_encode(&slot, &odd);
+		if (i == 3)
+			slot.data[AT_SERVICE] &= (uint8_t)~SLOT_INLINE;
+		assert_false(vb_slot_decode(&slot, &got, &payload, &bulk));
+	}
+	vb_slot_encode_from_wire(&slot, &run);
+	assert_false(vb_slot_decode(&slot, &got, &payload, &bulk));
+	vb_slot_encode_handed(&slot, &run);
+	assert_false(vb_slot_decode(&slot, &got, &payload, &bulk));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_lent_payload),
 		cmocka_unit_test(a_rider_arrives),
 		cmocka_unit_test(no_rider_elsewhere),
 		cmocka_unit_test(a_send_lies_as_a_run),

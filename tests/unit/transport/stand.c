@@ -15,7 +15,7 @@ static void *reserve(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const str
 	struct stand *s = stand_of(qp);
 
 	(void)wqe;
-	assert_true(run->length <= sizeof(s->buffer));
+	assert_true(run->flags & VB_RUN_LENT || run->length <= sizeof(s->buffer));
 	return s->room ? s->buffer : NULL;
 }
 
@@ -30,7 +30,8 @@ static void commit(struct vb_tqp *qp, const struct vb_send_wqe *wqe, const struc
 	assert_true(run->length <= run->segments * qp->mtu);
 	s->room--;
 	s->sent[s->sents++] = *run;
-	memcpy(s->payload, s->buffer, run->length);
+	if (!(run->flags & VB_RUN_LENT))
+		memcpy(s->payload, s->buffer, run->length);
 }
 
 static void timer(struct vb_tqp *qp, uint64_t delay_ns)
