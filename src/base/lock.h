@@ -21,6 +21,7 @@
 
 #include "base/bias.h"
 #include "base/lock_order.h"
+#include "base/seldom.h"
 
 struct vb_lock {
 #ifdef VB_CHECK_LOCKS
@@ -81,7 +82,7 @@ void vb_lock_relax(int turn);
 
 static inline bool vb_lock_try(struct vb_lock *lock)
 {
-	bool taken = (lock->bias && vb_bias_enter(lock->bias)) ||
+	bool taken = (VB_SELDOM(lock->bias) && vb_bias_enter(lock->bias)) ||
 		     (!__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
 		      !__atomic_load_n(&lock->waiting, __ATOMIC_RELAXED) &&
 		      !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE) &&
@@ -96,18 +97,18 @@ static inline void vb_lock_take(struct vb_lock *lock)
 {
 	vb_lock_check_wait(lock, VB_LOCK_ORDER(lock));
 	vb_lock_check_taken(lock, VB_LOCK_ORDER(lock));
-	if (lock->bias && vb_bias_enter(lock->bias))
+	if (VB_SELDOM(lock->bias) && vb_bias_enter(lock->bias))
 		return;
-	if (__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE))
+	if (VB_SELDOM(__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE)))
 		vb_lock_wait(lock);
-	if (lock->bias)
+	if (VB_SELDOM(lock->bias))
 		vb_bias_taken(lock);
 }
 
 static inline void vb_lock_release(struct vb_lock *lock)
 {
 	vb_lock_check_released(lock);
-	if (lock->bias && vb_bias_leave(lock->bias))
+	if (VB_SELDOM(lock->bias) && vb_bias_leave(lock->bias))
 		return;
 	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
 }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/reason.h"
+#include "engine/engine.h"
 #include "engine/engine_life.h"
 #include "object/comp_channel.h"
 #include "object/context.h"
@@ -415,6 +416,14 @@ int vb_cq_engine(struct vb_cq *cq, struct vb_engine **engine)
 	return err;
 }
 
+/* Under poll_lock, after a change of the engines. */
+static void sole_note(struct vb_cq *cq)
+{
+	bool alone = cq->num_engines == 1 && !cq->engines[0].engine->lock.bias;
+
+	atomic_store(&cq->sole, alone ? cq->engines[0].engine : NULL);
+}
+
 int vb_cq_attach(struct vb_cq *cq, struct vb_engine *engine)
 {
 	int err = 0;
@@ -434,6 +443,7 @@ int vb_cq_attach(struct vb_cq *cq, struct vb_engine *engine)
 	}
 	cq->engines = more;
 	cq->engines[cq->num_engines++] = (struct vb_cq_engine){.engine = engine, .qps = 1};
+	sole_note(cq);
 done:
 	cq->users++;
 unlock:
@@ -449,6 +459,7 @@ void vb_cq_detach(struct vb_cq *cq, struct vb_engine *engine)
 			continue;
 		if (--cq->engines[i].qps == 0)
 			cq->engines[i] = cq->engines[--cq->num_engines];
+		sole_note(cq);
 		break;
 	}
 	cq->users--;

@@ -88,6 +88,11 @@ struct vb_cq {
 	struct vb_lock poll_lock;
 	struct vb_cq_engine *engines;
 	uint32_t num_engines;
+	/*
+	 * The engine, if there is one alone and its memory stays (engines.h): a poller may look at it
+	 * without poll_lock, and asks again when it holds the engine's lock.
+	 */
+	_Atomic(struct vb_engine *) sole;
 	struct vb_engine *own; /* engine of the QPs that send here; made with the first of them */
 	uint32_t users;        /* QPs, under poll_lock; a QP with both queues here counts twice */
 	/*

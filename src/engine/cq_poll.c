@@ -4,6 +4,7 @@
 
 #include "base/lock.h"
 #include "base/reason.h"
+#include "base/seldom.h"
 #include "object/comp_channel.h"
 #include "engine/cq.h"
 #include "engine/drive.h"
@@ -68,6 +69,15 @@ struct vb_engine *vb_cq_drive(struct vb_cq *cq, uint32_t wanted)
 
 	if (enough(cq, wanted, &first))
 		return first;
+	struct vb_engine *sole = atomic_load_explicit(&cq->sole, memory_order_acquire);
+
+	if (sole) {
+		bool armed = atomic_load_explicit(&cq->armed, memory_order_relaxed) != VB_CQ_IDLE;
+
+		if (!can_wait(cq, sole, armed))
+			vb_engine_poll(sole, armed, &cq->sole);
+		return sole;
+	}
 	/*
 	 * Another poller is driving: what it finds becomes entries, which this poll looks at next.
 	 */
@@ -77,7 +87,7 @@ struct vb_engine *vb_cq_drive(struct vb_cq *cq, uint32_t wanted)
 
 	for (uint32_t i = 0; i < cq->num_engines; i++) {
 		if (!can_wait(cq, cq->engines[i].engine, armed))
-			vb_engine_poll(cq->engines[i].engine, armed);
+			vb_engine_poll(cq->engines[i].engine, armed, NULL);
 	}
 	if (cq->num_engines && !cq->engines[0].engine->lock.bias)
 		first = cq->engines[0].engine;
@@ -89,7 +99,7 @@ struct vb_engine *vb_cq_drive(struct vb_cq *cq, uint32_t wanted)
 static bool consume_begin(struct vb_cq *cq)
 {
 	vb_lock_take(&cq->lock);
-	if (!cq->iterating)
+	if (!VB_SELDOM(cq->iterating))
 		return false;
 	vb_lock_release(&cq->lock);
 	vb_mutex_take(&cq->consume, VB_ORDER_CONSUME);
@@ -130,7 +140,7 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	struct vb_cq *cq = vb_cq_of(ibcq);
 	int n = 0;
 
-	if (num_entries <= 0)
+	if (VB_SELDOM(num_entries <= 0))
 		return num_entries ? vb_refuse(EINVAL, VB_REASON_ARG, "poll_cq: num_entries %d",
 					       num_entries)
 				   : 0;

@@ -150,8 +150,17 @@ void vb_engine_channels_came(struct vb_engine *e, uint32_t channels)
 	waiting_run(e, VB_AWAITS_CHANNEL, (uint64_t)channels + NOBODY_MOST);
 }
 
-/* `polled`: by a program that polls again soon, and may reply to what has arrived. */
-static bool drive(struct vb_engine *e, bool polled)
+/* A drive in so many reads the clock, while a timer is armed. */
+static inline bool clock_is_due(struct vb_engine *e)
+{
+	if (!atomic_load_explicit(&e->deadline, memory_order_relaxed) || e->clock_skip-- != 0)
+		return false;
+	e->clock_skip = CLOCK_EVERY_POLLS;
+	return true;
+}
+
+/* What few drives have to do before they look at the links. True if anything arrived. */
+static __attribute__((noinline)) bool before_links(struct vb_engine *e, bool polled, bool clock_due)
 {
 	bool worked = false;
 
@@ -161,12 +170,14 @@ static bool drive(struct vb_engine *e, bool polled)
 		vb_engine_channels_came(e, vb_engine_take_channels(e));
 		worked = true;
 	}
-	if (atomic_load_explicit(&e->deadline, memory_order_relaxed) && e->clock_skip-- == 0) {
-		e->clock_skip = CLOCK_EVERY_POLLS;
+	if (clock_due)
 		timers_fire(e);
-	}
-	for (uint32_t i = 0; i < e->num_links; i++)
-		worked |= e->link[i]->drain(e, polled);
+	return worked;
+}
+
+/* And after it; `worked`: something has arrived. */
+static __attribute__((noinline)) bool after_links(struct vb_engine *e, bool polled, bool worked)
+{
 	for (struct vb_engine_hook *h = e->hooks; h; h = h->next)
 		worked |= h->drain && h->drain(h);
 	if (vb_await_heard(e))
@@ -175,6 +186,21 @@ static bool drive(struct vb_engine *e, bool polled)
 		runnable_run(e, polled ? VB_TURN_ARRIVED : VB_TURN_LAST);
 	if (e->pushed)
 		vb_engine_flush(e);
+	return worked;
+}
+
+/* `polled`: by a program that polls again soon, and may reply to what has arrived. */
+static inline bool drive(struct vb_engine *e, bool polled)
+{
+	bool clock_due = clock_is_due(e), worked = false;
+
+	if (VB_SELDOM(e->deferred || clock_due ||
+		      atomic_load_explicit(&e->inbox_news, memory_order_relaxed)))
+		worked = before_links(e, polled, clock_due);
+	for (uint32_t i = 0; i < e->num_links; i++)
+		worked |= e->link[i]->drain(e, polled);
+	if (e->hooks || e->awaiting[VB_AWAITS_CONTACT - 1] || e->runnable || e->pushed)
+		worked = after_links(e, polled, worked);
 	return worked;
 }
 
@@ -213,25 +239,39 @@ static bool poll_enter(struct vb_engine *e)
 	return true;
 }
 
+static inline bool polled(struct vb_engine *e, bool armed)
+{
+	bool asleep = __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
+
+	vb_engine_count_poll(e);
+	if (asleep && !armed && ++e->streak >= STREAK_TO_WAKE) {
+		engine_wake(e);
+		asleep = false;
+	}
+	return drive(e, !asleep);
+}
+
 bool vb_engine_polled(struct vb_engine *e, bool armed)
 {
 	vb_lock_assert_held(&e->lock);
-	vb_engine_count_poll(e);
-	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) && !armed &&
-	    ++e->streak >= STREAK_TO_WAKE)
-		engine_wake(e);
-	return drive(e, !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED));
+	return polled(e, armed);
 }
 
-void vb_engine_poll(struct vb_engine *e, bool armed)
+void vb_engine_poll(struct vb_engine *e, bool armed, _Atomic(struct vb_engine *) *sole)
 {
 	if (!poll_enter(e))
 		return;
+	if (sole && atomic_load_explicit(sole, memory_order_relaxed) != e) {
+		vb_lock_release(&e->lock);
+		return;
+	}
 	atomic_store_explicit(&e->poller, vb_bias_self(), memory_order_relaxed);
 	e->for_events = armed;
-	vb_engine_polled(e, armed);
+	polled(e, armed);
+	bool yields = __atomic_load_n(&e->yields, __ATOMIC_RELAXED);
+
 	vb_lock_release(&e->lock);
-	if (__atomic_load_n(&e->yields, __ATOMIC_RELAXED))
+	if (yields)
 		sched_yield();
 }
 

@@ -20,8 +20,9 @@ bool vb_engine_drive(struct vb_engine *engine);
 /*
  * A poll: drives the engine. Where another thread is driving, returns; or, while the engine sleeps,
  * waits and then drives. `armed`: the caller's CQ waits for an event, so the engine stays asleep.
+ * `sole`: where the caller has read the engine; it is driven only if it still stands there.
  */
-void vb_engine_poll(struct vb_engine *engine, bool armed);
+void vb_engine_poll(struct vb_engine *engine, bool armed, _Atomic(struct vb_engine *) *sole);
 
 /* A poll, which extends the lease. Without the lock a count of another thread may be lost. */
 static inline void vb_engine_count_poll(struct vb_engine *e)

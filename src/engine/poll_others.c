@@ -6,13 +6,14 @@
 #include "engine/drive.h"
 #include "engine/engine.h"
 
-#define RECENT      8u /* engines that a thread polled last */
+#define RECENT        8u /* engines that a thread polled last */
 /*
  * Empty polls in a row before others are looked at: a thread that polls many in turn needs no help.
  */
-#define PATIENCE    4u
-#define SCAN_FIRST  64u   /* empty polls between two looks at any thread's engines */
-#define SCAN_SELDOM 4096u /* the same when those were polled by their threads */
+#define PATIENCE      4u
+#define RECENT_SELDOM 64u   /* empty polls between two looks at recent engines that bring nothing */
+#define SCAN_FIRST    64u   /* empty polls between two looks at any thread's engines */
+#define SCAN_SELDOM   4096u /* the same when those were polled by their threads */
 
 struct recent {
 	struct vb_engine *engine;
@@ -25,7 +26,11 @@ static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
 	uint32_t newest,
 		/* Places in `before`: where the next one is put, and which is looked at next. */
 		next;
-	uint32_t empty; /* empty polls of the present engine in a row */
+	/*
+	 * Empty polls of the present engine until a recent one is looked at, and between two such
+	 * looks: they become rarer while they bring nothing.
+	 */
+	uint32_t recent_in, recent_every;
 	/* The walk through all engines that are awake. */
 	uint32_t scan_in, scan_every;
 	uint32_t scan_index;
@@ -57,15 +62,16 @@ static void switched(struct vb_engine *e)
 	if (free_place == own.newest)
 		own.newest = (own.newest + 1) % RECENT;
 	own.now = remember(e);
-	own.empty = 0;
+	own.recent_in = PATIENCE;
+	own.recent_every = 1;
 	own.scan_every = own.scan_in = SCAN_FIRST;
 }
 
 /*
  * Looks at one of the engines that this thread polled before, unless another thread has polled it
- * since. Its lease goes on, because it is polled in this way.
+ * since. Its lease goes on, because it is polled in this way. True if it brought something.
  */
-static void look_at_recent(void)
+static bool look_at_recent(void)
 {
 	struct recent *r;
 	struct vb_engine *e = NULL;
@@ -76,15 +82,16 @@ static void look_at_recent(void)
 	}
 
 	if (!e || !vb_lock_try(&e->lock))
-		return;
+		return false;
 	bool mine = e->life == r->life && e->life % 2 &&
 		    atomic_load_explicit(&e->poller, memory_order_relaxed) == vb_bias_self();
 
-	if (mine)
-		vb_engine_polled(e, e->for_events);
+	bool worked = mine && vb_engine_polled(e, e->for_events);
+
 	vb_lock_release(&e->lock);
 	if (!mine)
 		r->engine = NULL;
+	return worked;
 }
 
 /* Looks at one of all engines that are awake; twice in a row, to see whether it is polled. */
@@ -132,9 +139,13 @@ void vb_poll_others_of(struct vb_engine *e)
 			switched(e);
 		return;
 	}
-	if (++own.empty < PATIENCE)
-		return;
-	look_at_recent();
+	if (--own.recent_in == 0) {
+		if (look_at_recent())
+			own.recent_every = 1;
+		else if (own.recent_every < RECENT_SELDOM)
+			own.recent_every *= 2;
+		own.recent_in = own.recent_every;
+	}
 	if (--own.scan_in == 0) {
 		own.scan_in = own.scan_every;
 		scan();

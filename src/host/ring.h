@@ -195,6 +195,20 @@ static inline void vb_ring_tell(struct vb_ring_rx *rx)
 }
 
 /*
+ * Whether the ring has to be looked at: there is a slot, the producer has gone wrong, or it was not
+ * told all that was consumed.
+ */
+static inline bool vb_ring_stirs(const struct vb_ring_rx *rx)
+{
+	uint32_t next = rx->tail + 1;
+	uint32_t sequence = __atomic_load_n(&rx->half->slot[rx->tail % VB_RING_SLOTS].sequence,
+					    __ATOMIC_RELAXED);
+
+	return sequence == next || (sequence != next - VB_RING_SLOTS && sequence != 0) ||
+	       rx->told != rx->tail;
+}
+
+/*
  * Copies the next slot into *slot (acquire); false if there is none. The copy is for safety: the
  * producer can write the line at any time, also between the judgement of a value and its use.
  */

@@ -284,7 +284,7 @@ static inline bool channel_look(void *engine, struct vb_channel *c)
 	struct vb_engine *e = engine;
 	bool worked;
 
-	if (c->unread)
+	if (c->unread || (!vb_ring_stirs(&c->rx) && !c->user && !c->tx.corrupt))
 		return false;
 	worked = channel_serve(e, c) > 0;
 	if (c->lending.lends)
