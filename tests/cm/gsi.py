@@ -25,7 +25,8 @@ from agent import Agent, TCP, gid  # noqa: E402
 from pairs import Failure  # noqa: E402
 
 ERRNO_USED, ERRNO_AVAIL, NOT_CONNECTED, INVALID, NO_ENTRY, NO_MEMORY, BUSY, TIMED_OUT = 98, 99, 107, 22, 2, 12, 16, 110
-FLOOD = 10000  # MADs a second
+FLOOD, FLOOD_SECONDS = 10000, 1  # MADs a second, and for how long
+TRIES = 5  # of what has to be quick, on a machine that may be busy
 HOLD = ("import socket,sys; s=socket.socket(getattr(socket,sys.argv[1]),socket.SOCK_DGRAM); s.bind(('',4791));"
         "print('held',flush=True); sys.stdin.read()")
 GARBAGE = """
@@ -220,31 +221,45 @@ class Tests:
         server.get("DREQ", server.id())
 
     def before_listener(self, host):
-        """A request waits for a listener where one is expected: the port is bound, or was listened on lately. It is sent once."""
+        """A request waits half a second for a listener where one is expected: the port is bound, or was listened on lately. It is
+        sent once. On a busy machine the half second may be over first: it is to work in one of some tries."""
         server, client = self.pair(host)
-        ends = (hosts.IPV4[host], hosts.IPV4[0])
         # Who hears of a request that nobody listens for: the first process that the carrier meets.
         nobody = client if host == 0 else server
-        for number, was_left in enumerate((False, True), start=20):
-            _, port, handle = server.must("bind", f"{TCP:x}", 0, ends[1]).split()
-            if was_left:
-                server.must("listen", handle)
-                server.must("unbind", handle)
-            client.send(*ends, "REQ", client.id(number), port=int(port))
-            server.none(0.15)
-            if was_left:
-                client.none(0.01)
-                handle = server.must("bind", f"{TCP:x}", port, ends[1]).split()[2]
+        for was_left in (False, True):
+            want(any(self.waits_for_listener(server, client, nobody, host, was_left, number) for number in range(20, 20 + TRIES)),
+                 f"a request does not wait for a listener; the port was {'left' if was_left else 'bound'}")
+        want(self.nobody_after(server, client, nobody, host, True) > 0.45, "a request has not waited for a listener")
+        want(min(self.nobody_after(server, client, nobody, host, False) for _ in range(TRIES)) < 0.4,
+             "a request waits although no listener is expected")
+
+    def waits_for_listener(self, server, client, nobody, host, was_left, number):
+        ends = (hosts.IPV4[host], hosts.IPV4[0])
+        _, port, handle = server.must("bind", f"{TCP:x}", 0, ends[1]).split()
+        if was_left:
             server.must("listen", handle)
-            server.get("REQ", client.id(number), patience=1)
-        for number, expected in ((22, True), (23, False)):
-            if expected:
-                port = int(server.must("bind", f"{TCP:x}", 0, ends[1]).split()[1])
-            began = time.monotonic()
-            client.send(*ends, "REQ", client.id(number), port=port if expected else 9)
-            nobody.get("REQ", client.id(number))
-            took = time.monotonic() - began
-            want(0.45 < took < 2 if expected else took < 0.4, f"{'bound' if expected else 'free'}: nobody listens, said after {took:.3f} s")
+            server.must("unbind", handle)
+        client.send(*ends, "REQ", client.id(number), port=int(port))
+        time.sleep(0.15)
+        early = not server.mads.empty() or not client.mads.empty()
+        if was_left:
+            handle = server.must("bind", f"{TCP:x}", port, ends[1]).split()[2]
+        server.must("listen", handle)
+        came = self.found(server, client.id(number), 2)
+        for agent in (server, client):  # who has heard of it too early
+            while not agent.mads.empty():
+                agent.mads.get()
+        server.must("unbind", handle)
+        return came and not early
+
+    def nobody_after(self, server, client, nobody, host, expected):
+        """After how many seconds nobody listens."""
+        ends = (hosts.IPV4[host], hosts.IPV4[0])
+        port = int(server.must("bind", f"{TCP:x}", 0, ends[1]).split()[1]) if expected else 9
+        began = time.monotonic()
+        client.send(*ends, "REQ", client.id(50 + expected), port=port)
+        nobody.get("REQ", client.id(50 + expected))
+        return time.monotonic() - began
 
     def for_all(self):
         agents = [self.agent(0) for _ in range(4)]
@@ -440,12 +455,12 @@ class Tests:
         want(self.found(still, client.id(77), 20), "it goes on, and nothing arrives")
 
     def flooded(self, server, client, flooder, addresses, way):
-        """An exchange beside a flood that `flooder` sends for three seconds."""
+        """An exchange beside a flood that `flooder` sends for a second."""
         ports = [server.listen(7174), server.listen(7175)]
         nobody = server.base >> 1 ^ 0x40000000
         for kind, remote, port in (("REQ", 0, 9), ("DREQ", nobody, None), ("DREQ", server.id(99), None)):
             service = [] if port is None else [f"{TCP << 16 | port:x}"]
-            flooder.tell("repeat", FLOOD * 3, FLOOD, *addresses, kind, f"{flooder.id():x}", f"{remote:x}", *service)
+            flooder.tell("repeat", FLOOD * FLOOD_SECONDS, FLOOD, *addresses, kind, f"{flooder.id():x}", f"{remote:x}", *service)
             lost = 0
             for number in range(20):  # what is lost is sent again, as the connection manager does
                 for attempt in range(20):
@@ -456,10 +471,20 @@ class Tests:
                 else:
                     raise Failure(f"no request arrives beside the flood of {kind}")
             answer = flooder.answer(60)
-            while not server.mads.empty():
-                server.mads.get()
-            print(f"# {kind}: {lost} of {20 + lost} were sent again; {FLOOD * 3} {answer}")
+            print(f"# {kind}: {lost} of {20 + lost} were sent again; {FLOOD * FLOOD_SECONDS} {answer}")
+        for agent in (client, flooder):
+            self.passed(server, agent, addresses, ports[0])
+        while not server.mads.empty():
+            server.mads.get()
         self.talk(server, client, addresses[1], addresses[0], ports[1], way)
+
+    def passed(self, server, sender, addresses, port):
+        """All that the sender has sent before has arrived or is lost: a request that it sends now has come."""
+        for number in range(900, 1000):
+            sender.send(addresses[0], addresses[1], "REQ", sender.id(number), port=port)
+            if self.found(server, sender.id(number)):
+                return
+        raise Failure("no request arrives after the flood")
 
     def found(self, server, local, patience=0.5):
         until = time.monotonic() + patience
@@ -560,7 +585,7 @@ class Tests:
             agent.stop()
         port = server.listen(7174)
         for number in range(20):
-            for _ in range(8):
+            for _ in range(40):
                 client.send(hosts.IPV4[1], hosts.IPV4[0], "REQ", client.id(number), port=port)
                 if self.found(server, client.id(number), 0.1):
                     break
@@ -581,7 +606,12 @@ class Tests:
         for agent in agents:
             agent.tell("open")
         for agent in agents:
-            agent.number, agent.base = (int(word, 16) for word in agent.answer(60).split()[1:])
+            answer = agent.answer(60)
+            for _ in range(TRIES):  # on a busy machine who has the table's lock may wait long for a processor
+                if answer in (f"error {BUSY}", f"error {TIMED_OUT}"):
+                    answer = agent.ask("open")
+            want(answer.startswith("opened"), answer)
+            agent.number, agent.base = (int(word, 16) for word in answer.split()[1:])
         want(len({agent.number for agent in agents}) == len(agents), "a number twice")
         for attempt in range(5):  # on a busy machine contact takes longer than a datagram waits
             for agent in agents:

@@ -13,6 +13,7 @@
 #include "procs/stream.h"
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/network.h"
 #include "support/process.h"
 
 #include <fcntl.h>
@@ -189,8 +190,10 @@ int main(int argc, char **argv)
 		first.gid_index = second.gid_index = atoi(argv[1]);
 		second.netns = argv[2];
 		turns = 2;
-	} else if (argc > 1) {
-		messages = strtoull(argv[1], NULL, 0);
+	} else {
+		network_apart(); /* or callers of other tests would be among the descriptors that are closed */
+		if (argc > 1)
+			messages = strtoull(argv[1], NULL, 0);
 	}
 	for (unsigned int turn = 0; turn < turns; turn++) {
 		if (turn % 3 == 0)

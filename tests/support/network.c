@@ -15,19 +15,23 @@
 
 #include "support/check.h"
 
-void network_leave(void)
+static void loopback_up(void)
 {
 	struct ifreq lo = {.ifr_name = "lo"};
-	int fd;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	if (geteuid() != 0 || unshare(CLONE_NEWNET))
-		SKIP("a network namespace and a second user need root");
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	CHECK(fd >= 0 && !ioctl(fd, SIOCGIFFLAGS, &lo));
 	lo.ifr_flags |= IFF_UP;
 	CHECK_ZERO(ioctl(fd, SIOCSIFFLAGS, &lo));
 	close(fd);
 	unsetenv("VB_TEST_DEVICE");
+}
+
+void network_leave(void)
+{
+	if (geteuid() != 0 || unshare(CLONE_NEWNET))
+		SKIP("a network namespace and a second user need root");
+	loopback_up();
 }
 
 bool ip(const char *format, ...)
@@ -69,4 +73,10 @@ void network_with_pair(void)
 	CHECK(ip("link set v0 addrgenmode none") && ip("link set v1 addrgenmode none"));
 	CHECK(ip("addr add 192.0.2.1/24 dev v0"));
 	CHECK(ip("link set v0 up") && ip("link set v1 up"));
+}
+
+void network_apart(void)
+{
+	if (own_namespaces())
+		loopback_up();
 }

@@ -15,6 +15,13 @@
 void network_leave(void);
 
 /*
+ * Moves into a new network namespace whose loopback interface is up, where no other program can call
+ * this one; as root of a user namespace of its own where it has to. Where the system allows neither,
+ * it stays.
+ */
+void network_apart(void);
+
+/*
  * Moves into a new network namespace with one veth pair: v0 with the address 192.0.2.1/24, and v1
  * without any; both and the loopback interface are up, and IPv6 makes no address by itself. An
  * ordinary user becomes root of a user namespace of its own. Where the system allows neither, the

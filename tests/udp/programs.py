@@ -3,9 +3,10 @@
 interfaces of MTU 1500 and 9000.
 
 A cell is a family and an MTU. The caller (root, mostly) runs every pingpong and perftest's programs without options in all four
-cells, and perftest's options in one cell, the next option in the next cell. An ordinary user runs the pingpongs and the programs without
-options in two cells that have both families and both MTUs, and each option in the cell opposite to the caller's (other family,
-other MTU); perftest then has the receive buffer of a stock machine.
+cells, and perftest's options in one cell, the next option in the next cell. An ordinary user has the same calls; what is different is the receive
+buffer of a stock machine, which perftest then has. So it runs each pingpong in one of two cells that have both families and both
+MTUs, the programs without options in both, and of the options those with several queue pairs or large messages, in the cell opposite
+to the caller's (other family, other MTU).
 """
 
 import cases
@@ -33,7 +34,9 @@ class Programs:
 
     def pingpongs(self, cell):
         family, mtu = cell
-        for name, argv, check in cases.pingpongs(hosts.DEVICE):
+        for number, (name, argv, check) in enumerate(cases.pingpongs(hosts.DEVICE)):
+            if self.tests.args.ordinary and ORDINARY_CELLS[number % 2] != cell:
+                continue
             argv = list(argv)
             argv[argv.index("-g") + 1] = str(self.tests.index[family])
             # A datagram is one packet: its size takes the place of a path MTU.
@@ -67,6 +70,8 @@ class Programs:
         ordinary = self.tests.args.ordinary
         for number, (name, argv, check) in enumerate(rows):
             cell = CELLS[number % len(CELLS) ^ ordinary]
+            if ordinary and " " in name and "-q" not in argv and number < len(rows) - len(EXTRA):
+                continue
             for where in self.cells() if " " not in name else (cell,):
                 if where[1] == mtu:
                     self.perftest(where, name, argv, check, STOCK_BUFFER if ordinary else None)
