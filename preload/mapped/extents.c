@@ -3,28 +3,23 @@
 #include "extents.h"
 
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "pages.h"
 
 #define FIRST_BYTES 65536u
 
 bool extents_ready(struct extents *set)
 {
 	size_t bytes = set->room * sizeof(*set->run);
-	long map;
+	void *map;
 
 	if (set->count + 1 < set->room)
 		return true;
-	/* By number, since this library replaces the functions of these names. */
-	if (!bytes)
-		map = syscall(SYS_mmap, NULL, FIRST_BYTES, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	else
-		map = syscall(SYS_mremap, set->run, bytes, 2 * bytes, MREMAP_MAYMOVE, NULL);
-	if (map == -1)
+	map = bytes ? pages_remap(set->run, bytes, 2 * bytes, MREMAP_MAYMOVE, NULL)
+		    : pages_anonymous(FIRST_BYTES);
+	if (map == MAP_FAILED)
 		return false;
-	set->run = (struct extent *)map;
+	set->run = map;
 	set->room = (bytes ? 2 * bytes : FIRST_BYTES) / sizeof(*set->run);
 	return true;
 }

@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "pages.h"
 #include "range.h"
 
 struct copy {
@@ -40,10 +41,9 @@ static struct {
 
 static void *anonymous(size_t bytes)
 {
-	long map = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *map = pages_anonymous(bytes);
 
-	return map == -1 ? NULL : (void *)map;
+	return map == MAP_FAILED ? NULL : map;
 }
 
 static bool room_for_one_more(void)
@@ -58,7 +58,7 @@ static bool room_for_one_more(void)
 		return false;
 	if (bytes) {
 		memcpy(more, fork_state.copy, bytes);
-		(void)syscall(SYS_munmap, fork_state.copy, bytes);
+		(void)pages_unmap(fork_state.copy, bytes);
 	}
 	fork_state.copy = more;
 	fork_state.room = (bytes ? 2 * bytes : 65536) / sizeof(struct copy);
@@ -108,8 +108,8 @@ static void copy_make(char *of, size_t bytes, int prot)
 	char *at = anonymous(bytes);
 
 	if (at && (!copy_data(at, (uint64_t)(of - fork_state.view.base), bytes) ||
-		   syscall(SYS_mprotect, at, bytes, prot))) {
-		(void)syscall(SYS_munmap, at, bytes);
+		   pages_protect(at, bytes, prot))) {
+		(void)pages_unmap(at, bytes);
 		at = NULL;
 	}
 	fork_state.copy[fork_state.count++] = (struct copy){of, at, bytes, prot};
@@ -207,7 +207,7 @@ static void in_parent(void)
 		return;
 	for (size_t i = 0; i < fork_state.count; i++) {
 		if (fork_state.copy[i].at)
-			(void)syscall(SYS_munmap, fork_state.copy[i].at, fork_state.copy[i].bytes);
+			(void)pages_unmap(fork_state.copy[i].at, fork_state.copy[i].bytes);
 	}
 	range_unlock();
 	errno = err;
@@ -223,12 +223,11 @@ static void in_child(void)
 	for (size_t i = 0; i < fork_state.count; i++) {
 		struct copy *c = &fork_state.copy[i];
 
-		if (c->at && syscall(SYS_mremap, c->at, c->bytes, c->bytes,
-				     MREMAP_MAYMOVE | MREMAP_FIXED, c->of) != -1)
+		if (c->at && !pages_move(c->at, c->bytes, c->of))
 			continue;
 		say("verbatim: no memory for a forked child's copy of a mapped block\n");
-		(void)syscall(SYS_mmap, c->of, c->bytes, PROT_NONE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		(void)pages_map(c->of, c->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+				-1, 0);
 	}
 	range_forked();
 	range_unlock();

@@ -8,10 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "caller.h"
+#include "pages.h"
 #include "range.h"
 
 #define EXPORT      __attribute__((visibility("default")))
@@ -19,11 +19,6 @@
 
 #define PLAIN_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_POPULATE)
 #define ANY_FIXED   (MAP_FIXED | MAP_FIXED_NOREPLACE)
-
-static void *sys_mmap(void *addr, size_t bytes, int prot, int flags, int fd, off_t offset)
-{
-	return (void *)syscall(SYS_mmap, addr, bytes, prot, flags, fd, offset);
-}
 
 static void *failed(int err)
 {
@@ -73,7 +68,7 @@ static void *map_there(void *addr, size_t bytes, int prot, int flags, int fd, of
 	}
 	if (!range_lose(p.at, p.bytes))
 		return failed(ENOMEM);
-	return sys_mmap(addr, bytes, prot, flags, fd, offset);
+	return pages_map(addr, bytes, prot, flags, fd, offset);
 }
 
 static void *map_any(void *addr, size_t bytes, int prot, int flags, int fd, off_t offset,
@@ -86,9 +81,9 @@ static void *map_any(void *addr, size_t bytes, int prot, int flags, int fd, off_
 	if (!addr && is_plain(prot, flags) && !(flags & ANY_FIXED) && !caller_is_library(caller))
 		block = range_alloc(bytes, 0, prot);
 	if (!block)
-		return sys_mmap(addr, bytes, prot, flags, fd, offset);
+		return pages_map(addr, bytes, prot, flags, fd, offset);
 	if (flags & MAP_POPULATE)
-		(void)syscall(SYS_madvise, block, whole_pages(bytes), MADV_POPULATE_WRITE);
+		(void)pages_advise(block, whole_pages(bytes), MADV_POPULATE_WRITE);
 	return block;
 }
 
@@ -108,13 +103,13 @@ EXPORT int munmap(void *addr, size_t bytes)
 	char *end;
 
 	if (!range_touches(addr, bytes) || (uintptr_t)addr % page_bytes)
-		return (int)syscall(SYS_munmap, addr, bytes);
+		return pages_unmap(addr, bytes);
 	p = part_inside(addr, bytes);
 	end = (char *)addr + whole_pages(bytes);
 	if (p.at > (char *)addr)
-		(void)syscall(SYS_munmap, addr, (size_t)(p.at - (char *)addr));
+		(void)pages_unmap(addr, (size_t)(p.at - (char *)addr));
 	if (end > p.at + p.bytes)
-		(void)syscall(SYS_munmap, p.at + p.bytes, (size_t)(end - (p.at + p.bytes)));
+		(void)pages_unmap(p.at + p.bytes, (size_t)(end - (p.at + p.bytes)));
 	range_free(p.at, p.bytes);
 	return 0;
 }
@@ -196,20 +191,19 @@ EXPORT void *mremap(void *old, size_t had, size_t bytes, int flags, ...)
 		if (!range_lose(p.at, p.bytes))
 			return failed(ENOMEM);
 	}
-	return (void *)syscall(SYS_mremap, old, had, bytes, flags, fixed);
+	return pages_remap(old, had, bytes, flags, fixed);
 }
 
 /* The pages become private memory for good. */
 static int make_ordinary(char *addr, size_t bytes)
 {
-	void *copy =
-		sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *copy = pages_anonymous(bytes);
 
 	if (copy == MAP_FAILED)
 		return -1;
 	if (!block_copy(copy, addr, bytes) || !range_lose(addr, bytes) ||
-	    syscall(SYS_mremap, copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, addr) == -1) {
-		(void)syscall(SYS_munmap, copy, bytes);
+	    pages_move(copy, bytes, addr)) {
+		(void)pages_unmap(copy, bytes);
 		errno = ENOMEM;
 		return -1;
 	}
@@ -232,7 +226,7 @@ static int forget(char *addr, size_t bytes, int advice)
 	for (size_t at = 0; at < bytes; at += page_bytes) {
 		if (range_holds(addr + at, page_bytes))
 			(void)range_zero(addr + at, page_bytes, -1);
-		else if (syscall(SYS_madvise, addr + at, page_bytes, advice))
+		else if (pages_advise(addr + at, page_bytes, advice))
 			return -1;
 	}
 	return 0;
@@ -250,13 +244,13 @@ EXPORT int mprotect(void *addr, size_t bytes, int prot)
 {
 	if (range_touches(addr, bytes) && hole(addr, bytes))
 		return failed_as(ENOMEM);
-	return (int)syscall(SYS_mprotect, addr, bytes, prot);
+	return pages_protect(addr, bytes, prot);
 }
 
 EXPORT int madvise(void *addr, size_t bytes, int advice)
 {
 	if (!range_touches(addr, bytes) || (uintptr_t)addr % page_bytes)
-		return (int)syscall(SYS_madvise, addr, bytes, advice);
+		return pages_advise(addr, bytes, advice);
 	bytes = whole_pages(bytes);
 	if (hole(addr, bytes))
 		return failed_as(ENOMEM);
@@ -280,5 +274,5 @@ EXPORT int madvise(void *addr, size_t bytes, int advice)
 	default:
 		break;
 	}
-	return (int)syscall(SYS_madvise, addr, bytes, advice);
+	return pages_advise(addr, bytes, advice);
 }

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "extents.h"
 #include "fork.h"
 #include "host/mapped.h"
+#include "pages.h"
 
 /* Of the file, three quarters are for blocks; libibverbs places its own pieces behind them. */
 #define LARGEST  (64ull << 30)
@@ -44,11 +44,6 @@ static struct {
 	struct extents free, lost, kept;
 	uint64_t *wanted;
 } range = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .fd = -1};
-
-static void *sys_mmap(void *addr, size_t bytes, int prot, int flags, int fd, uint64_t offset)
-{
-	return (void *)syscall(SYS_mmap, addr, bytes, prot, flags, fd, offset);
-}
 
 /*
  * Limits that count private memory only, or that would be met by the range itself: the program's
@@ -100,8 +95,8 @@ static bool reserve(void)
 	void *map = MAP_FAILED;
 
 	for (range.size = LARGEST; range.size >= SMALLEST; range.size /= 2) {
-		map = sys_mmap(NULL, range.size + ALIGNED, PROT_NONE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		map = pages_map(NULL, range.size + ALIGNED, PROT_NONE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (map != MAP_FAILED)
 			break;
 	}
@@ -115,8 +110,8 @@ static bool reserve(void)
 static bool make_tables(void)
 {
 	uint64_t pages = range.blocks / page_bytes;
-	void *map = sys_mmap(NULL, pages * sizeof(*range.wanted), PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *map = pages_map(NULL, pages * sizeof(*range.wanted), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (map == MAP_FAILED || !extents_ready(&range.free) || !extents_ready(&range.lost) ||
 	    !extents_ready(&range.kept))
@@ -179,16 +174,16 @@ static bool map_pages(uint64_t page, uint64_t pages, int prot)
 	uint64_t at = page * page_bytes;
 
 	/* Reserved nothing: as private memory, it is had when it is touched. */
-	return sys_mmap(range.base + at, pages * page_bytes, prot,
-			MAP_SHARED | MAP_FIXED | MAP_NORESERVE, range.fd, at) != MAP_FAILED;
+	return pages_map(range.base + at, pages * page_bytes, prot,
+			 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, range.fd, (off_t)at) != MAP_FAILED;
 }
 
 static void unmap_pages(uint64_t page, uint64_t pages)
 {
 	uint64_t at = page * page_bytes, bytes = pages * page_bytes;
 
-	(void)sys_mmap(range.base + at, bytes, PROT_NONE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	(void)pages_map(range.base + at, bytes, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	(void)fallocate(range.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
 			(off_t)bytes);
 }
@@ -257,7 +252,7 @@ void range_free(void *addr, size_t bytes)
 	int err = errno;
 
 	if (is_child()) {
-		(void)syscall(SYS_munmap, addr, whole_pages(bytes));
+		(void)pages_unmap(addr, whole_pages(bytes));
 		return;
 	}
 	pthread_mutex_lock(&range.lock);
@@ -340,8 +335,8 @@ int range_keep(void *addr, size_t bytes, bool from_children)
 	pthread_mutex_lock(&range.lock);
 	if (!is_held(page, pages) || !extents_ready(&range.kept))
 		err = ENOMEM;
-	else if (syscall(SYS_madvise, addr, pages * page_bytes,
-			 from_children ? MADV_DONTFORK : MADV_DOFORK))
+	else if (pages_advise(addr, pages * page_bytes,
+			      from_children ? MADV_DONTFORK : MADV_DOFORK))
 		err = errno;
 	if (!err)
 		forget(&range.kept, page, pages);
