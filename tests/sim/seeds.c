@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The command line of a simulator. */
+/* The command line of a simulator: which seeds to run, and what to say of them. */
 #include "sim/seeds.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { TEXT = 500 }; /* bytes of the description of a plan */
 
 struct wish {
 	uint64_t first, last;
@@ -33,44 +35,55 @@ static bool wanted(int argc, char **argv, struct wish *w)
 	return w->last >= w->first;
 }
 
-static bool run_one(const struct seeds_of *what, uint64_t seed, bool trace)
+static bool run_one(struct world *w, uint64_t seed, bool trace)
 {
-	char text[SEEDS_TEXT];
 	const char *fault;
+	char text[TEXT];
 	uint64_t at;
 
 	if (trace) {
-		what->choose(what->world, seed);
-		what->describe(what->world, text, sizeof(text));
+		plan_choose(w, seed);
+		plan_describe(w, text, sizeof(text));
 		puts(text);
 	}
-	if (what->run(what->world, seed, trace))
+	if (world_run(w, seed, trace))
 		return true;
-	what->describe(what->world, text, sizeof(text));
-	what->fault(what->world, &at, &fault);
+	plan_describe(w, text, sizeof(text));
+	at = simulator_fault(w, &fault);
 	printf("%s\nseed %llu FAILED at %llu ns: %s\nsee it again with: %s --seed %llu --trace\n",
-	       text, (unsigned long long)seed, (unsigned long long)at, fault, what->program,
+	       text, (unsigned long long)seed, (unsigned long long)at, fault, simulator_name,
 	       (unsigned long long)seed);
 	return false;
 }
 
-int seeds_main(int argc, char **argv, const struct seeds_of *what)
+/* Stops at the first seed that fails. */
+static int run(struct world *w, const struct wish *wish)
+{
+	for (uint64_t seed = wish->first; seed <= wish->last; seed++) {
+		if (!run_one(w, seed, wish->trace))
+			return 1;
+	}
+	simulator_praise(w, (unsigned long long)(wish->last - wish->first + 1));
+	return 0;
+}
+
+int main(int argc, char **argv)
 {
 	struct wish wish = {.first = 1};
+	struct world *w;
+	int status;
 
 	if (!wanted(argc, argv, &wish)) {
 		fprintf(stderr, "usage: %s --seeds A..B | --seeds N | --seed N [--trace]\n",
-			what->program);
+			simulator_name);
 		return 2;
 	}
-	if (!what->world) {
-		fprintf(stderr, "%s: no memory\n", what->program);
+	w = world_create();
+	if (!w) {
+		fprintf(stderr, "%s: no memory\n", simulator_name);
 		return 2;
 	}
-	for (uint64_t seed = wish.first; seed <= wish.last; seed++) {
-		if (!run_one(what, seed, wish.trace))
-			return 1;
-	}
-	what->praise(what->world, (unsigned long long)(wish.last - wish.first + 1));
-	return 0;
+	status = run(w, &wish);
+	world_destroy(w);
+	return status;
 }

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The command line of a simulator: which seeds to run, and what to say of them. */
+/*
+ * What a simulator defines, so that seeds.c, which has main(), runs it: by its command line, which
+ * says which seeds, and whether with a trace.
+ */
 #ifndef TESTS_SIM_SEEDS_H
 #define TESTS_SIM_SEEDS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#define SEEDS_TEXT 500
+struct world;
 
-struct seeds_of {
-	const char *program;
-	void *world; /* the argument of the functions; NULL: there is no memory */
-	/* Makes the plan of a seed before it runs, for a trace. */
-	void (*choose)(void *world, uint64_t seed);
-	void (*describe)(void *world, char *text, size_t size);
-	/* Runs one seed to its end. True if everything was right. */
-	bool (*run)(void *world, uint64_t seed, bool trace);
-	/* After a fault: when and what. */
-	void (*fault)(void *world, uint64_t *at_ns, const char **text);
-	/* After seeds that were right: what they have shown. */
-	void (*praise)(void *world, unsigned long long seeds);
-};
+extern const char simulator_name[];
 
-/* --seeds A..B | --seeds N | --seed N [--trace]. Stops at the first seed that fails. The exit status. */
-int seeds_main(int argc, char **argv, const struct seeds_of *what);
+/* NULL: there is no memory. */
+struct world *world_create(void);
+void world_destroy(struct world *w);
+
+/* Makes the plan of a seed; world_run() does so, too. */
+void plan_choose(struct world *w, uint64_t seed);
+void plan_describe(const struct world *w, char *text, unsigned int size);
+
+/* Runs one seed to its end. True if everything was right. */
+bool world_run(struct world *w, uint64_t seed, bool trace);
+/* After a fault: when (ns) and what. */
+uint64_t simulator_fault(const struct world *w, const char **text);
+/* After seeds that were right: prints what they have shown. */
+void simulator_praise(const struct world *w, unsigned long long seeds);
 
 #endif

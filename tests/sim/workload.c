@@ -115,7 +115,7 @@ static void choose_fault(struct world *w, struct sim_config *c)
 		c->direct = false;
 }
 
-void workload_choose(struct world *w, uint64_t seed)
+void plan_choose(struct world *w, uint64_t seed)
 {
 	struct sim_config *c = &w->config;
 	unsigned int kind;
@@ -563,7 +563,7 @@ void workload_plan(struct world *w)
 	}
 }
 
-void workload_describe(const struct world *w, char *text, unsigned int size)
+void plan_describe(const struct world *w, char *text, unsigned int size)
 {
 	static const char *const services[] = {"RC", "UC", "UD", "XRC"};
 	const struct sim_config *c = &w->config;

@@ -262,7 +262,7 @@ bool world_run(struct world *w, uint64_t seed, bool trace)
 	w->fault[0] = 0;
 	w->trace = trace;
 	memset(w->packet, 0, sizeof(w->packet));
-	workload_choose(w, seed);
+	plan_choose(w, seed);
 	set_the_stage(w);
 	while (w->events && !w->fault[0] && !w->oracle.fault[0]) {
 		struct sim_event e = next_event(w);

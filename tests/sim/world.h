@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/seeds.h"
 #include "oracle.h"
 #include "support/protocol_memory.h"
 #include "transport/access.h"
@@ -190,11 +191,7 @@ struct world {
 	uint64_t last_done_ns; /* when the last request completed */
 };
 
-/* world.c */
-struct world *world_create(void);
-void world_destroy(struct world *w);
-/* Runs one seed to its end. True if everything was right; otherwise w->fault says what was not. */
-bool world_run(struct world *w, uint64_t seed, bool trace);
+/* world.c, besides what seeds.h has */
 void world_fault(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void world_schedule(struct world *w, enum sim_event_kind kind, unsigned int side, uint64_t delay_ns,
 		    uint32_t number);
@@ -228,10 +225,8 @@ enum vb_direct memory_direct(struct vb_tqp *qp, struct vb_send_wqe *wqe);
 uint32_t memory_direct_list(struct vb_tqp *qp, struct vb_send_wqe *wqe);
 bool memory_direct_waits(struct vb_tqp *qp, const struct vb_send_wqe *wqe, bool two_sided);
 
-/* workload.c */
-void workload_choose(struct world *w, uint64_t seed);
+/* workload.c, besides */
 void workload_plan(struct world *w);
-void workload_describe(const struct world *w, char *text, unsigned int size);
 
 /* trace.c: nothing unless the world is traced */
 void trace_packet(struct sim_side *from, const struct vb_run *run, const char *fate);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/seeds.h"
 #include "cm/cm.h"
 #include "oracle.h"
 
@@ -111,11 +112,7 @@ struct world {
 	unsigned long delivered, lost, established;
 };
 
-/* world.c */
-struct world *world_create(void);
-void world_destroy(struct world *w);
-/* Runs one seed to its end. True if everything was right; otherwise w->fault says what was not. */
-bool world_run(struct world *w, uint64_t seed, bool trace);
+/* world.c, besides what seeds.h has */
 void world_fault(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void world_trace(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void world_schedule(struct world *w, enum sim_event_kind kind, uint64_t delay_ns, uint32_t index,
@@ -147,9 +144,7 @@ void program_connect(struct world *w, unsigned int attempt);
 void program_act(struct world *w, uint32_t end, enum sim_act act);
 bool program_event(struct sim_node *n, struct vb_cm_conn *conn, const struct vb_cm_event *event);
 
-/* plan.c */
-void plan_choose(struct world *w, uint64_t seed);
+/* plan.c, besides */
 void plan_schedule(struct world *w);
-void plan_describe(const struct world *w, char *text, unsigned int size);
 
 #endif
