@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fork.h"
+#include "base/list.h"
 #include "engine/engines.h"
 #include "host/bell.h"
 #include "process/process.h"
@@ -48,13 +49,7 @@ void vb_await_begin(struct vb_engine *e, struct vb_qp *qp, enum vb_awaits what)
 		engine_waits(e);
 	}
 	qp->awaits = (uint8_t)what;
-	qp->await_next = NULL;
-	qp->await_prev = e->awaiting_last[list];
-	if (qp->await_prev)
-		qp->await_prev->await_next = qp;
-	else
-		e->awaiting[list] = qp;
-	e->awaiting_last[list] = qp;
+	VB_LIST_APPEND(e->awaiting[list], e->awaiting_last[list], qp, await_next, await_prev);
 }
 
 void vb_await_end(struct vb_engine *e, struct vb_qp *qp)
@@ -64,14 +59,7 @@ void vb_await_end(struct vb_engine *e, struct vb_qp *qp)
 		return;
 	unsigned int list = qp->awaits - 1u;
 
-	if (qp->await_prev)
-		qp->await_prev->await_next = qp->await_next;
-	else
-		e->awaiting[list] = qp->await_next;
-	if (qp->await_next)
-		qp->await_next->await_prev = qp->await_prev;
-	else
-		e->awaiting_last[list] = qp->await_prev;
+	VB_LIST_REMOVE_FROM(e->awaiting[list], e->awaiting_last[list], qp, await_next, await_prev);
 	if (qp->awaits == VB_AWAITS_CONTACT && !e->awaiting[list])
 		engine_waits_not(e);
 	qp->awaits = VB_AWAITS_NOTHING;

@@ -2,16 +2,14 @@
 /* The channels of an engine: joining, leaving, becoming quiet. */
 #include "engine/channel_list.h"
 
+#include "base/list.h"
+
 void vb_channel_list_add(struct vb_channel_list *list, struct vb_channel *channel)
 {
 	channel->idle = 0;
 	channel->listed = true;
 	channel->quiet = false;
-	channel->prev = NULL;
-	channel->next = list->busy;
-	if (list->busy)
-		list->busy->prev = channel;
-	list->busy = channel;
+	VB_LIST_PUSH(list->busy, channel, next, prev);
 	list->num_busy++;
 }
 
@@ -26,13 +24,7 @@ struct vb_channel *vb_channel_list_take_quiet(struct vb_channel_list *list)
 void vb_channel_list_put_quiet(struct vb_channel_list *list, struct vb_channel *channel)
 {
 	channel->listed = channel->quiet = true;
-	channel->next = NULL;
-	channel->prev = list->quiet_last;
-	if (list->quiet_last)
-		list->quiet_last->next = channel;
-	else
-		list->quiet = channel;
-	list->quiet_last = channel;
+	VB_LIST_APPEND(list->quiet, list->quiet_last, channel, next, prev);
 	list->num_quiet++;
 }
 
@@ -64,20 +56,13 @@ void vb_channel_list_remove(struct vb_channel_list *list, struct vb_channel *cha
 {
 	if (!channel->listed)
 		return;
-	if (channel->prev)
-		channel->prev->next = channel->next;
-	else if (channel->quiet)
-		list->quiet = channel->next;
-	else
-		list->busy = channel->next;
-	if (channel->next)
-		channel->next->prev = channel->prev;
-	else if (channel->quiet)
-		list->quiet_last = channel->prev;
-	if (channel->quiet)
+	if (channel->quiet) {
+		VB_LIST_REMOVE_FROM(list->quiet, list->quiet_last, channel, next, prev);
 		list->num_quiet--;
-	else
+	} else {
+		VB_LIST_REMOVE(list->busy, channel, next, prev);
 		list->num_busy--;
+	}
 	channel->listed = false;
 }
 

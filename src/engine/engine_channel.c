@@ -5,6 +5,7 @@
  */
 #include "engine/engine_channel.h"
 
+#include "base/list.h"
 #include "engine/engine.h"
 #include "engine/engines.h"
 #include "engine/schedule.h"
@@ -29,20 +30,11 @@ void vb_engine_set_channel(struct vb_qp *qp, struct vb_channel *channel)
 	vb_lock_assert_held(&qp->engine->lock);
 	if (qp->channel == channel)
 		return;
-	if (qp->channel && qp->channel_prev)
-		qp->channel_prev->channel_next = qp->channel_next;
-	else if (qp->channel)
-		qp->channel->qps = qp->channel_next;
-	if (qp->channel && qp->channel_next)
-		qp->channel_next->channel_prev = qp->channel_prev;
+	if (qp->channel)
+		VB_LIST_REMOVE(qp->channel->qps, qp, channel_next, channel_prev);
 	qp->channel = channel;
-	qp->channel_prev = qp->channel_next = NULL;
-	if (!channel)
-		return;
-	qp->channel_next = channel->qps;
-	if (channel->qps)
-		channel->qps->channel_prev = qp;
-	channel->qps = qp;
+	if (channel)
+		VB_LIST_PUSH(channel->qps, qp, channel_next, channel_prev);
 }
 
 void vb_engine_pushed(struct vb_engine *e, struct vb_channel *channel)

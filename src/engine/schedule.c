@@ -6,6 +6,7 @@
 #include "engine/schedule.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "engine/await.h"
 #include "engine/engines.h"
 #include "process/process.h"
@@ -13,24 +14,14 @@
 void vb_engine_add_qp(struct vb_engine *e, struct vb_qp *qp)
 {
 	vb_lock_assert_held(&e->lock);
-	qp->all_prev = NULL;
-	qp->all_next = e->qps;
-	if (e->qps)
-		e->qps->all_prev = qp;
-	e->qps = qp;
+	VB_LIST_PUSH(e->qps, qp, all_next, all_prev);
 }
 
 static void timer_unlink(struct vb_engine *e, struct vb_qp *qp)
 {
 	if (!qp->timer_at)
 		return;
-	if (qp->timer_prev)
-		qp->timer_prev->timer_next = qp->timer_next;
-	else
-		e->timed = qp->timer_next;
-	if (qp->timer_next)
-		qp->timer_next->timer_prev = qp->timer_prev;
-	qp->timer_next = qp->timer_prev = NULL;
+	VB_LIST_REMOVE(e->timed, qp, timer_next, timer_prev);
 	qp->timer_at = 0;
 	if (!e->timed)
 		atomic_store_explicit(&e->deadline, 0, memory_order_relaxed);
@@ -47,12 +38,7 @@ void vb_engine_remove_qp(struct vb_engine *e, struct vb_qp *qp)
 			break;
 		}
 	}
-	if (qp->all_prev)
-		qp->all_prev->all_next = qp->all_next;
-	else
-		e->qps = qp->all_next;
-	if (qp->all_next)
-		qp->all_next->all_prev = qp->all_prev;
+	VB_LIST_REMOVE(e->qps, qp, all_next, all_prev);
 }
 
 void vb_engine_make_runnable(struct vb_engine *e, struct vb_qp *qp)
@@ -75,10 +61,7 @@ void vb_engine_timer(struct vb_engine *e, struct vb_qp *qp, uint64_t delay_ns)
 	uint64_t deadline = atomic_load_explicit(&e->deadline, memory_order_relaxed);
 
 	qp->timer_at = vb_clock_ns() + delay_ns;
-	qp->timer_next = e->timed;
-	if (e->timed)
-		e->timed->timer_prev = qp;
-	e->timed = qp;
+	VB_LIST_PUSH(e->timed, qp, timer_next, timer_prev);
 	if (!deadline || qp->timer_at < deadline)
 		atomic_store_explicit(&e->deadline, qp->timer_at, memory_order_relaxed);
 	/*

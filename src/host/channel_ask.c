@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "base/list.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "host/channel_private.h"
@@ -17,26 +18,13 @@
 
 static void queue_add(struct vb_peer *peer, struct vb_channel *ch)
 {
-	ch->ask_next = NULL;
-	ch->ask_prev = peer->asks_last;
-	if (peer->asks_last)
-		peer->asks_last->ask_next = ch;
-	else
-		peer->asks = ch;
-	peer->asks_last = ch;
+	VB_LIST_APPEND(peer->asks, peer->asks_last, ch, ask_next, ask_prev);
 	ch->ask_waits = true;
 }
 
 static void queue_remove(struct vb_peer *peer, struct vb_channel *ch)
 {
-	if (ch->ask_prev)
-		ch->ask_prev->ask_next = ch->ask_next;
-	else
-		peer->asks = ch->ask_next;
-	if (ch->ask_next)
-		ch->ask_next->ask_prev = ch->ask_prev;
-	else
-		peer->asks_last = ch->ask_prev;
+	VB_LIST_REMOVE_FROM(peer->asks, peer->asks_last, ch, ask_next, ask_prev);
 	ch->ask_waits = false;
 }
 

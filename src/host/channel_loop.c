@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "base/list.h"
 #include "base/lock.h"
 #include "base/reason.h"
 #include "host/channel_private.h"
@@ -140,11 +141,7 @@ struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, u
  */
 static void down_add(struct vb_node *node, struct vb_channel *ch)
 {
-	ch->down_prev = NULL;
-	ch->down_next = node->loop_down;
-	if (node->loop_down)
-		node->loop_down->down_prev = ch;
-	node->loop_down = ch;
+	VB_LIST_PUSH(node->loop_down, ch, down_next, down_prev);
 	ch->down_listed = true;
 }
 
@@ -152,12 +149,7 @@ static void down_remove(struct vb_node *node, struct vb_channel *ch)
 {
 	if (!ch->down_listed)
 		return;
-	if (ch->down_prev)
-		ch->down_prev->down_next = ch->down_next;
-	else
-		node->loop_down = ch->down_next;
-	if (ch->down_next)
-		ch->down_next->down_prev = ch->down_prev;
+	VB_LIST_REMOVE(node->loop_down, ch, down_next, down_prev);
 	ch->down_listed = false;
 }
 
