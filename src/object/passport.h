@@ -12,11 +12,11 @@
 #include <stdint.h>
 
 #define VB_PASSPORT_MAGIC   0x7662706173733031ull
-#define VB_PASSPORT_VERSION 3
+#define VB_PASSPORT_VERSION 4
 
 /* Handle tables grow by doubling while a quarter is free. */
 #define VB_PASSPORT_PDS     (1u << 17)
-#define VB_PASSPORT_MRS     (1u << 18)
+#define VB_PASSPORT_MRS     (1u << 21)
 #define VB_PASSPORT_DMS     (1u << 16)
 
 struct vb_passport_pd {

@@ -21,6 +21,7 @@ enum {
 	OWNER_GONE = 0x30e,
 	LKEY_UNKNOWN = 0x301,
 	WATCH_MS = 3,
+	REGIONS = 262144,
 	/* ibv_import_mr(3), ibv_import_dm(3): 3 s; and the time that a busy machine adds. */
 	BOUND_MS = 5000
 };
@@ -29,6 +30,16 @@ struct handles {
 	uint64_t addr;
 	uint32_t pd, mr, dm;
 };
+
+/* Handles of regions are imported however many there are: that of this one is beyond REGIONS. */
+static void regions_make(struct resources *r, struct endpoint *ep)
+{
+	for (uint32_t i = 0; i < REGIONS; i++)
+		CHECK(ibv_reg_mr(r->pd, ep->buffer, 64, IBV_ACCESS_LOCAL_WRITE));
+	CHECK_ZERO(ibv_dereg_mr(ep->mr));
+	ep->mr = ibv_reg_mr(r->pd, ep->buffer, SIZE, EP_ACCESS);
+	CHECK(ep->mr && ep->mr->handle > REGIONS);
+}
 
 static int owner(int sock, void *unused)
 {
@@ -49,6 +60,7 @@ static int owner(int sock, void *unused)
 	memset(ep.buffer, 0x11, SIZE);
 	dm = ibv_alloc_dm(resources.context, &attr);
 	CHECK(dm);
+	regions_make(&resources, &ep);
 	handles = (struct handles){.addr = (uintptr_t)ep.buffer,
 				   .pd = resources.pd->handle,
 				   .mr = ep.mr->handle,
