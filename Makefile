@@ -102,9 +102,11 @@ applications: with-tests
 
 # The library beside its peers and beside what the machine reaches, in interleaved rounds on a quiet machine, with goals.
 # KEEP=1: the result goes to bench/results, to be committed. ARGS="--only REGEX --rounds N" and others: bench/run --help.
+# Without ARGS also cost over number, which takes some minutes: bench/scale/run.py.
 bench: with-tests
 	@scripts/setup bench
 	@bench/run --build $(CURDIR)/$(BUILD) --curves 2 $(if $(KEEP),--keep,--out $(CURDIR)/$(BUILD)/bench/results) $(ARGS)
+	@$(if $(ARGS),:,bench/scale/run.py --build $(CURDIR)/$(BUILD) --out $(if $(KEEP),bench/results,$(CURDIR)/$(BUILD)/bench/results)/scale)
 
 clean:
 	@rm -rf $(BUILD) build-asan build-tsan build-fuzz build-portable build-deb

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Usage: bench/scale/run.py [--build DIR] [--out DIR] [--most N] [TEXT]
 Cost over number: queue pairs, regions, CQs, processes, processes behind one port. Runs build/bench/scale/scale with growing
-numbers; prints a table, and which limits are met. --out: also figures.json, and a curve of each figure in curves.svg.
+numbers; prints a table, and which limits are met. --out: also figures.json, README.md with that table, and a curve of each
+figure in curves.svg. `make bench` runs it after bench/run.
 --most: leaves larger numbers out. TEXT picks the series whose name contains it. The machine is to be quiet."""
 
 import argparse
@@ -15,6 +16,11 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+
+from kit import machine  # noqa: E402
+
 TIMEOUT = 600
 QPS = (2, 10, 100, 1000, 3000, 10000, 30000)
 # name, arguments, numbers
@@ -107,24 +113,28 @@ def shorten(value):
 
 
 def table(rows):
+    """Lines: what each series found, and how it grows."""
+    lines = []
     for series in dict.fromkeys(row["what"] for row in rows):
         mine = [row for row in rows if row["what"] == series]
-        print(f"\n{series}")
-        print(f"  {'':26}" + "".join(f"{row['n']:>10}" for row in mine) + "    growth")
+        lines += ["", series, f"  {'':26}" + "".join(f"{row['n']:>10}" for row in mine) + "    growth"]
         for figure in dict.fromkeys(f for row in mine for f in row if f not in ("what", "n")):
             points = [(row["n"], row[figure]) for row in mine if figure in row]
             cells = "".join(f"{shorten(row[figure]) if figure in row else '':>10}" for row in mine)
             power = growth(points)
             steep = power is not None and power > (1.3 if is_whole(series, figure) else 0.3)
-            print(f"  {figure:26}{cells}" + ("" if power is None else f"{power:10.2f}{' steep' if steep else ''}"))
+            lines.append(f"  {figure:26}{cells}" + ("" if power is None else f"{power:10.2f}{' steep' if steep else ''}"))
+    return lines
 
 
 def limits(found):
-    print("\nlimits")
+    lines = ["", "limits"]
     for series, number, figure, most in LIMITS:
         value = dict(found.get((series, figure), [])).get(number)
         if value is not None:
-            print(f"  {series} {number}: {figure} {shorten(value)}, at most {shorten(most)}: {'met' if value <= most else 'NOT MET'}")
+            verdict = "met" if value <= most else "NOT MET"
+            lines.append(f"  {series} {number}: {figure} {shorten(value)}, at most {shorten(most)}: {verdict}")
+    return lines
 
 
 def svg(found):
@@ -157,8 +167,28 @@ def svg(found):
             '</style><rect width="100%" height="100%" fill="#fff"/>' + "".join(cells) + "</svg>\n")
 
 
-def write(out, rows, found):
+PAGE = """<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->
+# Cost over number
+
+Written by `bench/scale/run.py`: {cpu}, {cores} cores, {kernel}. Each column is a number of objects or
+of processes, each row what one of them costs; *growth* is the exponent between the last number and the one a tenth of it: 0 is
+flat, 1 is linear. `ms`, descriptors and mappings are of a whole process. [Curves](curves.svg).
+
+```
+{lines}
+```
+"""
+
+
+def page(lines):
+    facts = machine.facts()
+    return PAGE.format(cpu=facts["cpu"], cores=facts["cores"], kernel=facts["kernel"], lines="\n".join(lines).strip("\n"))
+
+
+def write(out, rows, found, lines):
     os.makedirs(out, exist_ok=True)
+    with open(os.path.join(out, "README.md"), "w", encoding="utf-8") as file:
+        file.write(page(lines))
     with open(os.path.join(out, "figures.json"), "w", encoding="utf-8") as file:
         json.dump(rows, file, indent=1)
     with open(os.path.join(out, "curves.svg"), "w", encoding="utf-8") as file:
@@ -183,12 +213,10 @@ def main():
                 failed.append(f"{name} {number}: {why}")
                 break
     found = curves(rows)
-    table(rows)
-    limits(found)
+    lines = table(rows) + limits(found) + [f"failed: {line}" for line in failed]
+    print("\n".join(lines))
     if args.out:
-        write(args.out, rows, found)
-    for line in failed:
-        print(f"failed: {line}")
+        write(args.out, rows, found, lines)
     sys.exit(1 if failed else 0)
 
 
