@@ -11,6 +11,7 @@
 
 #include "scale.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "support/process.h"
 
 struct crowd_shared *crowd_make(uint32_t count, uint64_t numbers)
@@ -31,6 +32,12 @@ struct crowd_shared *crowd_make(uint32_t count, uint64_t numbers)
 void crowd_meet(struct crowd_shared *crowd)
 {
 	pthread_barrier_wait(&crowd->barrier);
+}
+
+void crowd_wait(const struct crowd_shared *crowd, uint64_t begun)
+{
+	if (wait_once(begun) && crowd->count > 2)
+		usleep(crowd->count * 50);
 }
 
 void crowd_run(struct crowd_shared *crowd,

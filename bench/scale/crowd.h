@@ -20,6 +20,11 @@ struct crowd_shared {
 struct crowd_shared *crowd_make(uint32_t count, uint64_t numbers);
 /* Returns when all processes of the crowd have called it. */
 void crowd_meet(struct crowd_shared *crowd);
+/*
+ * To be called after a look that found nothing; `begun`: when something was found last. Hundreds of
+ * processes share the processors: a process that finds nothing for long leaves them to the others.
+ */
+void crowd_wait(const struct crowd_shared *crowd, uint64_t begun);
 /* Runs `member` in `count` processes; ends the program if one of them fails. */
 void crowd_run(struct crowd_shared *crowd,
 	       void (*member)(struct crowd_shared *crowd, uint32_t self));

@@ -83,7 +83,7 @@ static void messages(struct member *m)
 		if (n)
 			begun = now_us();
 		else
-			wait_once(begun); /* hundreds of processes share the processors */
+			crowd_wait(m->crowd, begun);
 	}
 }
 

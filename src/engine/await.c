@@ -9,16 +9,17 @@
 #include "base/list.h"
 #include "engine/engines.h"
 #include "host/bell.h"
+#include "host/channel.h"
 #include "process/process.h"
 
-#define FIRST_NS   2000000ull  /* the first pause between two times that all ask, */
-#define LONGEST_NS 64000000ull /* doubled up to this */
+#define FIRST_NS   2000000ull   /* the first pause between two times that all ask, */
+#define LONGEST_NS 512000000ull /* doubled up to this */
 
 static struct {
 	_Atomic uint64_t
 		engine[VB_MAX_ENGINES / VB_ENGINES_WORD]; /* those with waiting queue pairs */
 	_Atomic uint32_t engines;                         /* how many */
-	_Atomic uint64_t news;
+	_Atomic uint64_t news, calls;
 	/* The progress thread's. */
 	uint64_t at, pause;
 } await;
@@ -46,6 +47,7 @@ void vb_await_begin(struct vb_engine *e, struct vb_qp *qp, enum vb_awaits what)
 	vb_await_end(e, qp);
 	if (what == VB_AWAITS_CONTACT && !e->awaiting[list]) {
 		e->contact_seen = atomic_load(&await.news);
+		e->calls_seen = atomic_load(&await.calls);
 		engine_waits(e);
 	}
 	qp->awaits = (uint8_t)what;
@@ -65,14 +67,23 @@ void vb_await_end(struct vb_engine *e, struct vb_qp *qp)
 	qp->awaits = VB_AWAITS_NOTHING;
 }
 
-bool vb_await_heard_slow(struct vb_engine *e)
+enum vb_await_news vb_await_heard_slow(struct vb_engine *e)
 {
-	uint64_t news = atomic_load_explicit(&await.news, memory_order_relaxed);
+	uint64_t news = atomic_load_explicit(&await.news, memory_order_acquire);
+	uint64_t calls = atomic_load_explicit(&await.calls, memory_order_relaxed);
 
 	if (news == e->contact_seen)
-		return false;
+		return VB_AWAIT_SILENCE;
 	e->contact_seen = news;
-	return true;
+	if (calls == e->calls_seen)
+		return VB_AWAIT_NEWS;
+	e->calls_seen = calls;
+	return VB_AWAIT_CALL;
+}
+
+bool vb_await_is_told(const struct vb_engine *e, const struct vb_qp *qp)
+{
+	return vb_channel_news(e->node, qp->await_qpn) != qp->await_seen;
 }
 
 void vb_await_news(struct vb_node *node)
@@ -103,6 +114,7 @@ uint64_t vb_await_serve(struct vb_node *node, uint64_t now)
 		await.at = now + await.pause;
 	}
 	if (now >= await.at) {
+		atomic_fetch_add(&await.calls, 1);
 		vb_await_news(node);
 		await.pause = await.pause * 2 < LONGEST_NS ? await.pause * 2 : LONGEST_NS;
 		await.at = now + await.pause;

@@ -18,12 +18,23 @@ struct vb_node;
 void vb_await_begin(struct vb_engine *engine, struct vb_qp *qp, enum vb_awaits what);
 void vb_await_end(struct vb_engine *engine, struct vb_qp *qp);
 
-/* Queue pairs wait for contact, and there was news since the last call. */
-bool vb_await_heard_slow(struct vb_engine *engine);
-static inline bool vb_await_heard(struct vb_engine *e)
+/* What queue pairs that wait for contact have heard of since the last call. */
+enum vb_await_news {
+	VB_AWAIT_SILENCE,
+	VB_AWAIT_NEWS, /* of some contact: those whose peer it is are to ask (vb_await_is_told) */
+	VB_AWAIT_CALL, /* all are to ask */
+};
+enum vb_await_news vb_await_heard_slow(struct vb_engine *engine);
+static inline enum vb_await_news vb_await_heard(struct vb_engine *e)
 {
-	return e->awaiting[VB_AWAITS_CONTACT - 1] && vb_await_heard_slow(e);
+	return e->awaiting[VB_AWAITS_CONTACT - 1] ? vb_await_heard_slow(e) : VB_AWAIT_SILENCE;
 }
+
+/*
+ * Whether there is news of the process that the queue pair waits for: with hundreds of peers most
+ * news is of another one.
+ */
+bool vb_await_is_told(const struct vb_engine *engine, const struct vb_qp *qp);
 
 /*
  * Any thread, without an engine's lock. The state of a contact has changed: engines with queue

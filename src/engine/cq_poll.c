@@ -9,6 +9,7 @@
 #include "engine/cq.h"
 #include "engine/drive.h"
 #include "engine/engine.h"
+#include "engine/engines.h"
 #include "engine/fastpath.h"
 #include "engine/poll_others.h"
 
@@ -190,7 +191,7 @@ int vb_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	for (uint32_t i = 0; i < cq->num_engines; i++) {
 		struct vb_engine *e = cq->engines[i].engine;
 
-		vb_lock_take(&e->lock);
+		vb_engine_take(e);
 		vb_engine_sleep(e);
 		vb_lock_release(&e->lock);
 	}

@@ -129,25 +129,29 @@ static void runnable_run(struct vb_engine *e, enum vb_turn turn)
 	}
 }
 
-/* Runs those that wait, from the one that began first on, until `most` of them wait on. */
-static void waiting_run(struct vb_engine *e, enum vb_awaits what, uint64_t most)
+/*
+ * Runs those that wait, from the one that began first on, until `most` of them wait on. told: only
+ * those that there is news for.
+ */
+static void waiting_run(struct vb_engine *e, enum vb_awaits what, bool told, uint64_t most)
 {
-	struct vb_qp *last = e->awaiting_last[what - 1];
+	struct vb_qp *last = e->awaiting_last[what - 1], *next;
 
-	for (struct vb_qp *qp = e->awaiting[what - 1]; qp && most; qp = e->awaiting[what - 1]) {
+	for (struct vb_qp *qp = e->awaiting[what - 1]; qp && most; qp = next) {
+		next = qp == last ? NULL : qp->await_next; /* behind it are those that wait again */
+		if (told && !vb_await_is_told(e, qp))
+			continue;
 		vb_engine_run_qp(e, qp);
 		if (qp->awaits)
 			most--;
-		if (qp == last) /* those behind it have begun to wait again */
-			break;
 	}
 }
 
 void vb_engine_channels_came(struct vb_engine *e, uint32_t channels)
 {
-	waiting_run(e, VB_AWAITS_CONTACT, (uint64_t)channels + IN_VAIN_MOST);
+	waiting_run(e, VB_AWAITS_CONTACT, true, (uint64_t)channels + IN_VAIN_MOST);
 	/* Those that found nobody may find this process. */
-	waiting_run(e, VB_AWAITS_CHANNEL, (uint64_t)channels + NOBODY_MOST);
+	waiting_run(e, VB_AWAITS_CHANNEL, false, (uint64_t)channels + NOBODY_MOST);
 }
 
 /* A drive in so many reads the clock, while a timer is armed. */
@@ -180,8 +184,10 @@ static __attribute__((noinline)) bool after_links(struct vb_engine *e, bool poll
 {
 	for (struct vb_engine_hook *h = e->hooks; h; h = h->next)
 		worked |= h->drain && h->drain(h);
-	if (vb_await_heard(e))
-		waiting_run(e, VB_AWAITS_CONTACT, UINT64_MAX);
+	enum vb_await_news news = vb_await_heard(e);
+
+	if (news)
+		waiting_run(e, VB_AWAITS_CONTACT, news == VB_AWAIT_NEWS, UINT64_MAX);
 	if (e->runnable && (worked || !e->deferred))
 		runnable_run(e, polled ? VB_TURN_ARRIVED : VB_TURN_LAST);
 	if (e->pushed)
@@ -231,11 +237,11 @@ static void engine_wake(struct vb_engine *e)
  */
 static bool poll_enter(struct vb_engine *e)
 {
-	if (vb_lock_try(&e->lock))
+	if (vb_engine_try(e))
 		return true;
 	if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
 		return false;
-	vb_lock_take(&e->lock);
+	vb_engine_take(e);
 	return true;
 }
 
@@ -294,7 +300,7 @@ void vb_engine_reads_end(struct vb_engine *e)
 
 void vb_engine_at_exit(struct vb_engine *e)
 {
-	if (!vb_lock_try(&e->lock))
+	if (!vb_engine_try(e))
 		return;
 	if (e->deferred)
 		runnable_run(e, VB_TURN_LAST);

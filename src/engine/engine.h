@@ -48,6 +48,7 @@ struct vb_engine {
 	 * (engines.h). Written under the lock.
 	 */
 	uint32_t life;            /* odd while there is an engine */
+	bool used;                /* revocation looks at it (vb_engine_uses_keys) */
 	_Atomic uint64_t polls;   /* the lease: grows while a thread polls */
 	_Atomic uintptr_t poller; /* the thread that polled it last (vb_bias_self()) */
 	struct vb_paths paths;
@@ -69,7 +70,8 @@ struct vb_engine {
 	struct vb_qp *runnable;
 	/* Queue pairs without a channel, by what they wait for, in the order in which they began. */
 	struct vb_qp *awaiting[2], *awaiting_last[2];
-	uint64_t contact_seen;     /* vb_engines_contact_news() that they have heard of */
+	/* News of contacts, and calls to ask whatever the news, that they have heard of (await.c). */
+	uint64_t contact_seen, calls_seen;
 	struct vb_qp *timed;       /* queue pairs with a timer (doubly linked) */
 	_Atomic bool waiting;      /* `runnable` is not empty; for threads without the lock */
 	_Atomic uint64_t deadline; /* earliest timer in CLOCK_MONOTONIC ns, 0: none */

@@ -53,6 +53,7 @@ int vb_engine_create(struct vb_engine **engine, const struct ibv_device *device,
 	e->pub = &vb_node_page(e->node)->engine[e->index];
 	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
 	vb_engine_join_links(e);
+	e->used = false;
 	life_step(e);
 	vb_engines_add(e);
 	*engine = e;

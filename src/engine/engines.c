@@ -17,6 +17,7 @@
 #include "engine/engine.h"
 
 #define WORDS (VB_MAX_ENGINES / VB_ENGINES_WORD)
+#define FEW   64u
 
 static struct {
 	pthread_mutex_t lock; /* a leaf: nothing is taken under it but by trying */
@@ -24,6 +25,7 @@ static struct {
 	_Atomic uint32_t top, count;
 	_Atomic uint64_t watched[WORDS];
 	_Atomic uint64_t awake[WORDS];
+	_Atomic uint64_t used[WORDS]; /* those that revocation looks at */
 	struct vb_engine *spare;
 } engines = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -102,6 +104,7 @@ void vb_engines_remove(struct vb_engine *e)
 	}
 	bit_clear(engines.watched, e->index);
 	bit_clear(engines.awake, e->index);
+	bit_clear(engines.used, e->index);
 	vb_mutex_release(&engines.lock);
 }
 
@@ -213,31 +216,64 @@ static bool lock_is_passed(struct vb_lock *lock)
 	return true;
 }
 
-/*
- * Under the table's lock. Passes engines from `i` on whose lock is free. Returns the index of the
- * first other engine, which is then held, or the top.
- */
-static uint32_t pass_free(uint32_t i, uint32_t top)
+static void bit_set(_Atomic uint64_t *bits, uint32_t index)
 {
-	for (; i < top; i++) {
+	uint64_t bit = 1ull << index % VB_ENGINES_WORD;
+
+	if (!(atomic_load(&bits[index / VB_ENGINES_WORD]) & bit))
+		atomic_fetch_or(&bits[index / VB_ENGINES_WORD], bit);
+}
+
+void vb_engines_use(struct vb_engine *e)
+{
+	e->used = true;
+	atomic_fetch_or(&engines.used[e->index / VB_ENGINES_WORD],
+			1ull << e->index % VB_ENGINES_WORD);
+	/* Keys are read after this: either they are found invalid, or the bit is found set. */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/*
+ * Under the table's lock: nobody is in the engine. Whoever takes its lock from here on sets the bit
+ * again. With few engines that would cost them more than it saves here.
+ */
+static void leave_out(struct vb_engine *e)
+{
+	if (vb_engines_count() <= FEW || e->lock.bias || !vb_lock_try(&e->lock))
+		return;
+	bit_clear(engines.used, e->index);
+	e->used = false;
+	vb_lock_release(&e->lock);
+}
+
+/*
+ * Under the table's lock. Passes engines of these bits whose lock is free. Returns the bits from the
+ * first other engine on, which is then held; 0: all are passed.
+ */
+static uint64_t pass_free(uint32_t word, uint64_t bits)
+{
+	for (; bits; bits &= bits - 1) {
+		uint32_t i = word * VB_ENGINES_WORD + (uint32_t)__builtin_ctzll(bits);
 		struct vb_engine *e = atomic_load_explicit(place(i), memory_order_relaxed);
 
 		if (!e)
 			continue;
 		if (!lock_is_passed(&e->lock)) {
 			e->held++;
-			break;
+			return bits;
 		}
+		leave_out(e);
 	}
-	return i;
+	return 0;
 }
 
-void vb_engines_pass_through(void)
+/* The same. The table's lock is given up while an engine is waited for. */
+static void pass_word(uint32_t word)
 {
-	uint32_t top = vb_engines_top();
+	uint64_t bits = atomic_load(&engines.used[word]);
 
-	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
-	for (uint32_t i = pass_free(0, top); i < top; i = pass_free(i + 1, top)) {
+	while ((bits = pass_free(word, bits)) != 0) {
+		uint32_t i = word * VB_ENGINES_WORD + (uint32_t)__builtin_ctzll(bits);
 		struct vb_engine *e = atomic_load(place(i));
 
 		vb_mutex_release(&engines.lock);
@@ -245,16 +281,18 @@ void vb_engines_pass_through(void)
 		vb_lock_release(&e->lock);
 		vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 		e->held--;
+		bits &= bits - 1;
 	}
-	vb_mutex_release(&engines.lock);
 }
 
-static void bit_set(_Atomic uint64_t *bits, uint32_t index)
+void vb_engines_pass_through(void)
 {
-	uint64_t bit = 1ull << index % VB_ENGINES_WORD;
+	uint32_t words = (vb_engines_top() + VB_ENGINES_WORD - 1) / VB_ENGINES_WORD;
 
-	if (!(atomic_load(&bits[index / VB_ENGINES_WORD]) & bit))
-		atomic_fetch_or(&bits[index / VB_ENGINES_WORD], bit);
+	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
+	for (uint32_t word = 0; word < words; word++)
+		pass_word(word);
+	vb_mutex_release(&engines.lock);
 }
 
 void vb_engines_watch(const struct vb_engine *e)

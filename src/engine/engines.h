@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/engine.h"
+
 struct vb_channel;
 struct vb_engine;
 
@@ -61,6 +63,33 @@ bool vb_engines_adopt(uint32_t index, struct vb_channel *channel);
  * the call.
  */
 void vb_engines_pass_through(void);
+
+/*
+ * Under the engine's lock, before keys are looked up: from now on vb_engines_pass_through() waits
+ * for this engine. It leaves out engines that nobody has used since it passed them last, because a
+ * process may have thousands.
+ */
+void vb_engines_use(struct vb_engine *engine);
+static inline void vb_engine_uses_keys(struct vb_engine *e)
+{
+	if (!e->used)
+		vb_engines_use(e);
+}
+
+/* The lock of an engine, in order to do its work. */
+static inline void vb_engine_take(struct vb_engine *e)
+{
+	vb_lock_take(&e->lock);
+	vb_engine_uses_keys(e);
+}
+
+static inline bool vb_engine_try(struct vb_engine *e)
+{
+	if (!vb_lock_try(&e->lock))
+		return false;
+	vb_engine_uses_keys(e);
+	return true;
+}
 
 /*
  * The progress thread is to watch the engine: it was woken, or a timer was set. Cheap where that is

@@ -31,7 +31,7 @@ static void lose_channels(struct vb_engine *engine, void *arg)
 {
 	const struct lost *lost = arg;
 
-	vb_lock_take(&engine->lock);
+	vb_engine_take(engine);
 	/* What the peer sent before it ended is delivered; a ring holds several batches. */
 	for (uint32_t i = 0; i < LAST_BATCHES && vb_engine_drive(engine); i++)
 		;

@@ -86,6 +86,8 @@ static bool look_at_recent(void)
 	bool mine = e->life == r->life && e->life % 2 &&
 		    atomic_load_explicit(&e->poller, memory_order_relaxed) == vb_bias_self();
 
+	if (mine)
+		vb_engine_uses_keys(e);
 	bool worked = mine && vb_engine_polled(e, e->for_events);
 
 	vb_lock_release(&e->lock);
@@ -115,8 +117,10 @@ static void scan(void)
 	own.scan_index++;
 	polled = polls != own.seen_polls;
 	if (!polled && vb_lock_try(&e->lock)) {
-		if (e->life == own.seen.life && e->life % 2)
+		if (e->life == own.seen.life && e->life % 2) {
+			vb_engine_uses_keys(e);
 			vb_engine_drive(e);
+		}
 		vb_lock_release(&e->lock);
 	}
 	if (polled && own.scan_every < SCAN_SELDOM)

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/reason.h"
+#include "engine/engines.h"
 #include "engine/fastpath.h"
 #include "engine/qp.h"
 #include "engine/settle.h"
@@ -46,7 +47,7 @@ int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	/* Either this thread sees ERR here, or the change to ERR sees what was just posted. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_ERR) {
-		vb_lock_take(&qp->engine->lock);
+		vb_engine_take(qp->engine);
 		if (qp->t.state == IBV_QPS_ERR)
 			vb_qp_flush_receives(qp);
 		vb_lock_release(&qp->engine->lock);

@@ -27,20 +27,28 @@
 #include "host/node.h"
 #include "host/peer.h"
 
-#define LINGER_NS      40000ull /* after work it looks on for so long before it sleeps */
+#define LINGER_NS        40000ull /* after work it looks on for so long before it sleeps */
 /*
  * A packet came while an engine was polled: so soon the thread looks whether the engine still is.
  */
-#define PROBE_NS       30000ll
+#define PROBE_NS         30000ll
 /* It is: the thread does not ask for so long, doubled up to the lease. */
-#define TRUST_FIRST_NS 60000ll
+#define TRUST_FIRST_NS   60000ll
+/*
+ * A walk over the watched engines that found nothing is followed by a pause of so many times its
+ * length: with thousands of engines the thread would else do nothing but walk, while its peers wait
+ * for answers.
+ */
+#define WALK_PAUSE       4u
+#define WALK_IS_SHORT_NS 20000ull
 /* Work waits for room in a ring or for contact: the first look, doubled up to the lease. */
-#define ROOM_FIRST_NS  20000ll
+#define ROOM_FIRST_NS    20000ll
 
 struct pass {
 	bool doorbell; /* every engine may have news */
 	bool packets;  /* a socket has packets: one engine that reads them is enough */
 	bool called;   /* the engine looked at may have news */
+	bool walks;    /* looks at all engines that are watched, not at the called ones alone */
 	bool worked;
 	bool awake;        /* the lease of an engine runs */
 	bool waiting;      /* a queue pair waits for room or contact */
@@ -64,7 +72,7 @@ static void drive_unpolled(struct vb_engine *e, struct pass *pass)
 {
 	bool worked;
 
-	if (!vb_lock_try(&e->lock)) {
+	if (!vb_engine_try(e)) {
 		pass->missed = true; /* another thread is in the engine, but perhaps only posts */
 		vb_bell_call(e->node, e->index);
 		return;
@@ -152,7 +160,10 @@ static void look_at(struct vb_engine *e, struct pass *pass)
 static void look_at_word(struct vb_node *node, uint32_t word, struct pass *pass)
 {
 	uint64_t called = vb_bell_take(node, word);
-	uint64_t bits = called | vb_engines_watched(word) | (pass->doorbell ? UINT64_MAX : 0);
+	uint64_t bits = called | (pass->doorbell ? UINT64_MAX : 0);
+
+	if (pass->walks)
+		bits |= vb_engines_watched(word);
 
 	for (; bits; bits &= bits - 1) {
 		uint32_t index = word * VB_ENGINES_WORD + (uint32_t)__builtin_ctzll(bits);
@@ -176,6 +187,33 @@ static void look_at_all(struct vb_node *node, struct pass *pass)
 
 	for (uint32_t word = 0; word < words; word++)
 		look_at_word(node, word, pass);
+}
+
+/* What walks found, and when the next one is due. */
+struct walks {
+	bool awake, read_awake, read_asleep; /* of the last one */
+	uint64_t next;
+};
+
+static void look(struct vb_node *node, struct walks *w, struct pass *pass)
+{
+	uint64_t begun = vb_clock_ns();
+
+	pass->walks = pass->doorbell || pass->packets || begun >= w->next;
+	look_at_all(node, pass);
+	if (!pass->walks) {
+		pass->awake |= w->awake;
+		pass->read_awake |= w->read_awake;
+		pass->read_asleep |= w->read_asleep;
+		note_deadline(pass, w->next);
+		return;
+	}
+	uint64_t took = vb_clock_ns() - begun;
+
+	w->next = pass->worked || took < WALK_IS_SHORT_NS ? 0 : begun + took * (1 + WALK_PAUSE);
+	w->awake = pass->awake;
+	w->read_awake = pass->read_awake;
+	w->read_asleep = pass->read_asleep;
 }
 
 static int64_t wait_for(const struct pass *pass, uint64_t now, int64_t room_ns)
@@ -251,13 +289,14 @@ void vb_progress_main(struct vb_node *node)
 	int64_t room_ns = ROOM_FIRST_NS;
 	bool packets = true;
 	struct arming arming = {.trust_ns = TRUST_FIRST_NS};
+	struct walks walks = {0};
 
 	vb_progress_enter();
 	for (;;) {
 		struct pass pass = {.packets = packets, .doorbell = vb_bell_lost(node)};
 
 		vb_progress_look();
-		look_at_all(node, &pass);
+		look(node, &walks, &pass);
 		note_deadline(&pass, vb_progress_serve());
 		pass.waiting |= vb_progress_room_wanted();
 		uint64_t now = vb_clock_ns();

@@ -126,6 +126,8 @@ struct vb_qp {
 	/* The links within the host (local/link.c). */
 	const struct vb_page_qp *peer_qp;
 	uint64_t connected_at; /* when RTR was entered, CLOCK_MONOTONIC ns */
+	/* While it waits for contact: for the owner of this number, asked at this count of news. */
+	uint32_t await_qpn, await_seen;
 	/* The channel of the pending reservation; NULL: a datagram that is dropped. */
 	struct vb_channel *reserved_channel;
 	void *reserved_bulk;                  /* place for a datagram's path */

@@ -8,6 +8,7 @@
 #include "base/reason.h"
 #include "engine/drive.h"
 #include "engine/engine_channel.h"
+#include "engine/engines.h"
 #include "object/pd.h"
 #include "transport/qp_state.h"
 
@@ -130,7 +131,7 @@ int vb_send_hand_over(struct vb_qp *qp, const struct vb_send_batch *batch)
 	struct vb_engine *e = qp->engine;
 	int err;
 
-	vb_lock_take(&e->lock);
+	vb_engine_take(e);
 	err = judge(qp, batch);
 	if (!err && batch->binds)
 		windows_tell(qp, batch);

@@ -7,6 +7,7 @@
 #include "base/lock.h"
 #include "base/sys.h"
 #include "engine/engine.h"
+#include "engine/engines.h"
 #include "gsi/private.h"
 #include "process/process.h"
 #include "remote/deliver.h"
@@ -37,7 +38,7 @@ static int open_new(const struct vb_gsi_events *events)
 	e = atomic_load(&vb_gsi.engine);
 	vb_gsi.events = *events;
 	vb_gsi.hook.numbered = vb_gsi_numbered;
-	vb_lock_take(&e->lock);
+	vb_engine_take(e);
 	vb_engine_hook_add(e, &vb_gsi.hook);
 	vb_lock_release(&e->lock);
 	atomic_store_explicit(&vb_gsi.number, number, memory_order_release);

@@ -6,6 +6,7 @@
 #include "base/reason.h"
 #include "engine/engine.h"
 #include "engine/engine_channel.h"
+#include "engine/engines.h"
 #include "gsi/private.h"
 #include "host/peer.h"
 #include "host/slot.h"
@@ -86,7 +87,7 @@ enum vb_mad_reach vb_gsi_to_ring(struct vb_mad_item *item, uint32_t number)
 	item->tried = number;
 	if (vb_node_qp_entry(e->node, number))
 		return VB_MAD_ABSENT; /* a block of this process, but not its GSI's */
-	vb_lock_take(&e->lock);
+	vb_engine_take(e);
 	c = vb_channel_find(e->node, e->index, number, &why);
 	if (!c || atomic_load(&c->dead))
 		reach = c ? VB_MAD_ABSENT : unreachable(why);
@@ -107,7 +108,7 @@ enum vb_mad_reach vb_gsi_meet(uint32_t number)
 
 	if (vb_node_qp_entry(e->node, number))
 		return VB_MAD_DROPPED; /* of this process */
-	vb_lock_take(&e->lock);
+	vb_engine_take(e);
 	c = vb_channel_find(e->node, e->index, number, &why);
 	if (c)
 		reach = atomic_load(&c->dead) ? VB_MAD_ABSENT : VB_MAD_REACHED;

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,33 +25,40 @@
 /*
  * To take a call and end it costs some 4 us: a caller in a loop takes an eighth of a core at most.
  */
-#define CALLERS_A_MSEC  16u
-#define CALLERS_AT_ONCE 256u /* after a quiet time, when a job of many processes starts */
-#define AT_A_TIME       32u  /* callers in one turn of the progress thread */
+#define CALLERS_A_MSEC   16u
+#define CALLERS_AT_ONCE  256u /* after a quiet time, when a job of many processes starts */
+#define AT_A_TIME        32u  /* callers in one turn of the progress thread */
 /*
  * To greet costs ten times as much. Processes of other users are greeted at most once in this time.
  */
-#define STRANGER_NS     (4 * VB_MSEC)
-#define STRANGERS_AHEAD 16
-#define AGAIN_NS        (1 * VB_MSEC)
+#define STRANGER_NS      (4 * VB_MSEC)
+#define STRANGERS_AHEAD  16
+#define AGAIN_NS         (1 * VB_MSEC)
 /*
  * The most that a greeting needs at once: the socket, the four descriptors of a GIVE, and a ring of
  * each side or the two for judging.
  */
-#define FOR_A_PEER      7
+#define FOR_A_PEER       7
 /* The pause when no descriptor is left, or when the socket does not answer. */
-#define LATER_NS        (10 * VB_MSEC)
+#define LATER_NS         (10 * VB_MSEC)
 /* From connecting to the grant: the threads of both sides must be scheduled a few times. */
-#define GREETING_NS     (2000 * VB_MSEC)
+#define GREETING_NS      (2000 * VB_MSEC)
+/*
+ * Of this user's processes, while there is room for others: hundreds that share a processor take
+ * seconds for it. A greeting that ends begins again, so that none of them would ever be complete.
+ */
+#define GREETING_OURS_NS (60000 * VB_MSEC)
+/* A caller sends its hello with its call. Without one it is silent after so long. */
+#define SILENT_NS        (100 * VB_MSEC)
 /* Most greetings at once: of this user; of all others; of one other user. */
-#define OPEN_OURS       256u
-#define OPEN_OTHERS     64u
-#define OPEN_OTHER      16u
+#define OPEN_OURS        256u
+#define OPEN_OTHERS      64u
+#define OPEN_OTHER       16u
 /*
  * The part of the descriptors that processes of other users may use, and the most that is useful.
  */
-#define SHARE           16u
-#define SHARE_MOST      1024u
+#define SHARE            16u
+#define SHARE_MOST       1024u
 
 static uint32_t others_share(void)
 {
@@ -81,14 +89,31 @@ struct census {
 	struct vb_connection *oldest_same;
 };
 
+static bool is_silent(const struct vb_connection *conn)
+{
+	return !conn->peer && vb_sys_poll_one(conn->source.fd, POLLIN, 0) == 0;
+}
+
+/* Greetings of this user's processes are not ended for others that are not better. */
+static bool may_end(const struct vb_connection *conn, int64_t now)
+{
+	int64_t age = now - conn->since;
+
+	return age >= GREETING_NS || (age >= SILENT_NS && is_silent(conn));
+}
+
 /* The list begins with the newest. */
 static struct census count(const struct vb_node *node, uid_t uid)
 {
-	bool ours = vb_user_is_ours(node, uid);
+	bool ours = vb_user_is_ours(node, uid), its_ours = ours;
 	struct census c = {0};
+	uid_t known = uid;
 
 	for (struct vb_connection *conn = node->connections; conn; conn = conn->next) {
-		bool its_ours = vb_user_is_ours(node, conn->opened.uid);
+		if (conn->opened.uid != known) { /* it is a system call */
+			known = conn->opened.uid;
+			its_ours = vb_user_is_ours(node, known);
+		}
 
 		c.others += !its_ours;
 		if (!half_open(conn) || its_ours != ours)
@@ -125,6 +150,42 @@ bool vb_admit_called(struct vb_node *node, const struct ucred *cred)
 	return false;
 }
 
+/* A greeting of this user's processes that may end for another one, NULL: there is none. */
+static struct vb_connection *oldest_to_end(const struct vb_node *node)
+{
+	struct vb_connection *oldest = NULL;
+	int64_t now = vb_node_clock();
+
+	for (struct vb_connection *conn = node->connections; conn; conn = conn->next) {
+		if (half_open(conn) && vb_user_is_ours(node, conn->opened.uid) &&
+		    may_end(conn, now))
+			oldest = conn;
+	}
+	return oldest;
+}
+
+static bool end_one(struct vb_node *node)
+{
+	struct vb_connection *oldest = oldest_to_end(node);
+
+	if (oldest)
+		drop(node, oldest);
+	return oldest;
+}
+
+/* How many callers there is room for. The others wait in the queues of the names. */
+static uint32_t room(struct vb_node *node)
+{
+	uint32_t most = less(OPEN_OURS, 2 * others_share());
+
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
+	uint32_t open = count(node, geteuid()).open;
+	uint32_t left = open < most ? most - open : oldest_to_end(node) ? 1 : 0;
+
+	vb_mutex_release(&node->lock);
+	return left;
+}
+
 /*
  * The caller holds the lock. Makes room for one more greeting of this user, by ending the oldest
  * greeting of its kind.
@@ -137,7 +198,9 @@ static bool make_room(struct vb_node *node, const struct ucred *cred)
 
 	if (!ours && c.open_same >= less(OPEN_OTHER, share / 2))
 		drop(node, c.oldest_same);
-	else if (c.open >= (ours ? less(OPEN_OURS, 2 * share) : less(OPEN_OTHERS, share)))
+	else if (ours && c.open >= less(OPEN_OURS, 2 * share))
+		return end_one(node);
+	else if (!ours && c.open >= less(OPEN_OTHERS, share))
 		drop(node, c.oldest);
 	else
 		return vb_admit_called(node, cred);
@@ -170,6 +233,15 @@ static void tell_short(struct vb_node *node, int fd)
 	vb_sys_close(fd);
 	/* The caller may have come to ring (vb_peer_ring). */
 	node->rang = true;
+	vb_bell_spoke(node, NULL);
+}
+
+/* The caller holds the lock. */
+static void late_expect(struct vb_node *node, int64_t now, int64_t delay)
+{
+	if (!node->late_due || now + delay < node->late_due)
+		node->late_due = now + delay;
+	vb_node_retry(node, node->late_due - now);
 }
 
 static void admit(struct vb_node *node, int fd)
@@ -195,10 +267,11 @@ static void admit(struct vb_node *node, int fd)
 		vb_descriptor_close(fd);
 	if (conn) {
 		vb_greeting_hello(node, conn);
-		vb_node_retry(node, GREETING_NS);
+		late_expect(node, vb_node_clock(), GREETING_NS);
 	}
 	/* A peer that cannot ring any more connects to a name instead (vb_peer_ring). */
 	node->rang = true;
+	vb_bell_spoke(node, NULL);
 	vb_mutex_release(&node->lock);
 }
 
@@ -263,6 +336,12 @@ static void callers_take(struct vb_node *node, struct vb_source *listener, struc
 {
 	uint32_t left = budget(b);
 
+	if (left && most)
+		most = less(most, room(node));
+	if (!most) {
+		later(node, LATER_NS);
+		return;
+	}
 	for (; left && most; most--) {
 		if (!vb_descriptor_ours(listener->fd)) {
 			vb_node_descriptors_gone(node);
@@ -302,11 +381,19 @@ static void drop_late(struct vb_node *node)
 	int64_t now = vb_node_clock(), wait = 0;
 	struct vb_connection *next;
 
+	if (!node->late_due)
+		return;
+	if (node->late_due > now) {
+		vb_node_retry(node, node->late_due - now);
+		return;
+	}
+	node->late_due = 0;
 	for (struct vb_connection *conn = node->connections; conn; conn = next) {
 		next = conn->next;
 		if (!half_open(conn))
 			continue;
-		int64_t left = conn->since + GREETING_NS - now;
+		bool ours = vb_user_is_ours(node, conn->opened.uid) && !is_silent(conn);
+		int64_t left = conn->since + (ours ? GREETING_OURS_NS : GREETING_NS) - now;
 
 		if (left <= 0)
 			drop(node, conn);
@@ -314,7 +401,7 @@ static void drop_late(struct vb_node *node)
 			wait = left;
 	}
 	if (wait)
-		vb_node_retry(node, wait);
+		late_expect(node, now, wait);
 }
 
 /*

@@ -2,11 +2,18 @@
 /*
  * Notes of which engine was rung for: writing this process's notes, reading those of peers, and the
  * engines that were called.
+ *
+ * A progress thread that is at work need not be rung for: it reads the notes of all peers before it
+ * sleeps. With hundreds of peers that costs more than rings do. A process with more than FEW peers
+ * therefore never says that it is at work. It reads the notes of those peers whose messages it has
+ * read, and then begins another sleep: who has rung in the sleep before rings again.
  */
 #include "host/bell.h"
 
 #include "base/lock.h"
 #include "host/private.h"
+
+#define FEW 16u
 
 /* An entry names its engine without disclosing the nonce: 32 bits of a product, then the engine. */
 static uint64_t entry_for(uint64_t nonce, uint32_t engine)
@@ -132,20 +139,81 @@ static bool listen_all(struct vb_node *node)
 	return any;
 }
 
+/* Those whose messages were read since the last time. */
+static void listen_spoke(struct vb_node *node)
+{
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
+	while (node->spoke) {
+		struct vb_peer *p = node->spoke;
+
+		node->spoke = p->spoke_next;
+		p->spoke = false;
+		node->rang |= peer_listen(node, p);
+	}
+	vb_mutex_release(&node->lock);
+}
+
+void vb_bell_spoke(struct vb_node *node, struct vb_peer *peer)
+{
+	if (!peer) {
+		node->hear_all = true;
+	} else if (!peer->spoke && peer->state != VB_PEER_DEAD) {
+		peer->spoke = true;
+		peer->spoke_next = node->spoke;
+		node->spoke = peer;
+	}
+}
+
+void vb_bell_unlist(struct vb_node *node, struct vb_peer *peer)
+{
+	for (struct vb_peer **p = &node->spoke; peer->spoke && *p; p = &(*p)->spoke_next) {
+		if (*p == peer) {
+			*p = peer->spoke_next;
+			peer->spoke = false;
+			return;
+		}
+	}
+}
+
+static void sleep_begin(struct vb_page_bells *bells)
+{
+	__atomic_store_n(&bells->sleep, bells->sleep + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&bells->attentive, 0, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 bool vb_bell_sleep(struct vb_node *node)
 {
 	struct vb_page_bells *bells = &node->page->bells;
 
-	__atomic_store_n(&bells->sleep, bells->sleep + 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&bells->attentive, 0, __ATOMIC_RELEASE);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	/* The sleep began when this thread had waited last. */
+	if (node->num_peers > FEW && !bells->attentive && !node->hear_all)
+		return false;
+	node->hear_all = false;
+	sleep_begin(bells);
 	return listen_all(node);
 }
 
 void vb_bell_wake(struct vb_node *node)
 {
-	__atomic_store_n(&node->page->bells.attentive, 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	struct vb_page_bells *bells = &node->page->bells;
+
+	if (node->num_peers > FEW) {
+		/*
+		 * Whoever still counts on the sleep before has rung in it, and its message was read;
+		 * or it is read in another turn.
+		 */
+		node->hear_all |= bells->attentive;
+		sleep_begin(bells);
+		if (!node->hear_all) {
+			listen_spoke(node);
+			return;
+		}
+		node->hear_all = false;
+	} else {
+		__atomic_store_n(&bells->attentive, 1, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	}
 	listen_all(node);
 }
 

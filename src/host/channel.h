@@ -74,7 +74,8 @@ struct vb_channel {
 	struct vb_channel *other;
 	struct vb_ring_half *own_half;
 	const struct vb_ring_half *peer_half;
-	int stage; /* enum vb_channel_stage */
+	struct vb_rack *own_rack, *peer_rack; /* where they are; NULL: loop, or not yet */
+	int stage;                            /* enum vb_channel_stage */
 	/* Loop: in the list of ends that the device is to be told of (channel_loop.c). */
 	struct vb_channel *down_next, *down_prev;
 	bool down_listed;
@@ -107,6 +108,12 @@ struct vb_channel *vb_channel_find(struct vb_node *node, uint32_t engine, uint32
  */
 struct vb_channel *vb_channel_find_since(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
 					 uint64_t since, bool memory, enum vb_contact *why);
+
+/*
+ * Grows when such a search may end otherwise than before. Read before a search, it tells whether
+ * another one is worth while.
+ */
+uint32_t vb_channel_news(const struct vb_node *node, uint32_t dest_qpn);
 
 /*
  * To be called after pushing: if the remote engine sleeps, rings its process's doorbell. Contains

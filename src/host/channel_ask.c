@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Requests for channels. Each holds descriptors of both processes while it is under way, so only
- * some are at a time; the others wait in a queue of the peer, and none of them is made twice. A
+ * Requests for channels. Some of them hold a descriptor of both processes while they are under way
+ * (host/rack.h), so only so many are at a time; the others wait in a queue of the peer, and none of them is made twice. A
  * process may need thousands, and the queue pairs that wait do not ask meanwhile.
  */
 #include <errno.h>
@@ -12,9 +12,10 @@
 #include "host/channel_private.h"
 #include "host/control.h"
 #include "host/private.h"
+#include "host/rack.h"
 
 /* Requests of one peer that are sent and not answered. */
-#define ASKS_AT_ONCE 64u
+#define ASKS_AT_ONCE 192u
 
 static void queue_add(struct vb_peer *peer, struct vb_channel *ch)
 {
@@ -53,7 +54,7 @@ static bool ask_send(struct vb_node *node, struct vb_connection *conn, struct vb
 		.to_engine = ch->remote_engine,
 	};
 	int fd;
-	int err = vb_channel_make_half(ch, &fd);
+	int err = vb_rack_give(ch, conn, &msg, &fd);
 
 	if (err) {
 		vb_channel_refuse(ch, err == -EMFILE || err == -ENFILE ? VB_CONTACT_SHORT_HERE
@@ -63,7 +64,7 @@ static bool ask_send(struct vb_node *node, struct vb_connection *conn, struct vb
 	ch->asked_on = conn;
 	ch->ask_sent = true;
 	ch->peer->asking++;
-	vb_connection_send(node, conn, &msg, &fd, 1, true);
+	vb_connection_send(node, conn, &msg, &fd, fd < 0 ? 0 : 1, true);
 	return true;
 }
 

@@ -77,6 +77,27 @@ static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uin
 	return NULL;
 }
 
+uint32_t vb_channel_news(const struct vb_node *node, uint32_t dest_qpn)
+{
+	return atomic_load(&node->news[dest_qpn >> VB_QPN_BLOCK_BITS & (VB_NUM_BLOCKS - 1)]);
+}
+
+void vb_channel_news_block(struct vb_node *node, uint32_t block)
+{
+	if (block < VB_NUM_BLOCKS)
+		atomic_fetch_add(&node->news[block], 1);
+}
+
+void vb_channel_news_peer(const struct vb_peer *peer)
+{
+	const struct vb_page_header *head = &peer->page->header;
+	uint32_t n = __atomic_load_n(&head->num_blocks, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n && i < VB_MAX_BLOCKS; i++)
+		vb_channel_news_block(peer->node,
+				      __atomic_load_n(&head->block[i], __ATOMIC_RELAXED));
+}
+
 struct vb_channel *vb_channel_find(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
 				   enum vb_contact *why)
 {

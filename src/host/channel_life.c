@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The life of an end of a channel: made, brought up, told closed, freed. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/reason.h"
 #include "host/channel_private.h"
 #include "host/control.h"
 #include "host/private.h"
-#include "host/shared.h"
+#include "host/rack.h"
 
 struct vb_channel *vb_channel_new(struct vb_node *node, struct vb_peer *peer, uint32_t engine,
 				  uint32_t remote_engine)
@@ -32,10 +30,8 @@ void vb_channel_retire(struct vb_node *node, struct vb_channel *ch)
 	vb_channel_unlink(ch);
 	ch->stage = VB_CHANNEL_CLOSED;
 	atomic_store(&ch->dead, true);
-	if (!ch->loop) {
-		vb_shared_unmap(ch->own_half, sizeof(struct vb_ring_half));
-		vb_shared_unmap(ch->peer_half, sizeof(struct vb_ring_half));
-	}
+	if (!ch->loop)
+		vb_rack_leave(ch);
 	vb_peer_unref(ch->peer);
 	ch->host_next = node->retired;
 	node->retired = ch;
@@ -58,17 +54,6 @@ void vb_channel_bring_up(struct vb_channel *ch)
 	ch->stage = VB_CHANNEL_UP;
 }
 
-int vb_channel_make_half(struct vb_channel *ch, int *fd)
-{
-	void *map;
-	int err = vb_shared_create("verbatim-ring", sizeof(struct vb_ring_half), &map, fd);
-
-	if (err)
-		return vb_refuse(-err, VB_REASON_SYSTEM, "memory for a ring: %s", strerror(-err));
-	ch->own_half = map;
-	return 0;
-}
-
 bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn)
 {
 	struct vb_channel *next;
@@ -84,11 +69,13 @@ bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn)
 	return any;
 }
 
-void vb_channel_tell_closed(struct vb_node *node, const struct vb_channel *ch)
+void vb_channel_tell_closed(struct vb_node *node, const struct vb_channel *ch, uint32_t parts)
 {
 	struct vb_connection *conn = vb_connection_of(node, ch->peer);
-	struct vb_control msg = {
-		.type = VB_CONTROL_CLOSE, .to_id = ch->remote_id, .from_id = ch->id};
+	struct vb_control msg = {.type = VB_CONTROL_CLOSE,
+				 .to_id = ch->remote_id,
+				 .from_id = ch->id,
+				 .parts = parts};
 
 	if (conn)
 		vb_connection_send(node, conn, &msg, NULL, 0, false);
@@ -99,7 +86,7 @@ void vb_channel_end(struct vb_node *node, struct vb_channel *ch)
 	if (ch->stage == VB_CHANNEL_CLOSED)
 		return;
 	if (ch->stage == VB_CHANNEL_UP)
-		vb_channel_tell_closed(node, ch);
+		vb_channel_tell_closed(node, ch, 0);
 	vb_channel_retire(node, ch);
 }
 

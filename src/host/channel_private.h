@@ -38,8 +38,6 @@ struct vb_channel *vb_channel_between(const struct vb_peer *peer, uint32_t engin
 /* The request of this side for such a channel that waits, or that gives way to the peer's. */
 struct vb_channel *vb_channel_request(const struct vb_peer *peer, uint32_t engine,
 				      uint32_t remote_engine);
-/* Makes this side's half of the rings, and its descriptor for the peer. */
-int vb_channel_make_half(struct vb_channel *channel, int *fd);
 /*
  * channel_ask.c. Asks the peer for a channel, now or when it has answered earlier requests.
  * send: sends what may be sent. True: a request has failed here, and whoever waits must ask again.
@@ -66,7 +64,8 @@ bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn);
  */
 void vb_channel_retire(struct vb_node *node, struct vb_channel *channel);
 void vb_channel_free_retired(struct vb_node *node);
-void vb_channel_tell_closed(struct vb_node *node, const struct vb_channel *channel);
+/* parts: VB_CONTROL_NO_ROOM, or 0. */
+void vb_channel_tell_closed(struct vb_node *node, const struct vb_channel *channel, uint32_t parts);
 /* A channel to another process: the other end is told, if it is up, and this one retired. */
 void vb_channel_end(struct vb_node *node, struct vb_channel *channel);
 /* channel_loop.c */
@@ -81,11 +80,10 @@ struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, u
  */
 bool vb_channel_loop_service(struct vb_node *node);
 /*
- * Progress thread, without the lock: takes a message about channels. Descriptors that are kept are
- * set to -1.
+ * Progress thread, without the lock: takes a message about channels of a peer that is up.
  */
-void vb_channel_message(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg,
-			int *fds, int num_fds);
+void vb_channel_message(struct vb_node *node, const struct vb_connection *conn,
+			const struct vb_control *msg, const int *fds, int num_fds);
 /* The same for a message whose descriptors were lost because this process has no number left. */
 void vb_channel_stripped(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg);
 

@@ -12,9 +12,10 @@
 #include "host/control.h"
 #include "host/descriptor.h"
 #include "host/private.h"
+#include "host/rack.h"
 
 /* Messages taken from one connection before the others have their turn. */
-#define READ_BATCH 16
+#define READ_BATCH 128
 
 struct vb_outgoing {
 	struct vb_outgoing *next;
@@ -44,6 +45,8 @@ static void connection_ready(struct vb_node *node, struct vb_source *source, uin
 		n = vb_descriptor_ours(conn->source.fd)
 			    ? vb_control_receive(conn->source.fd, &msg, &conn->from, fds, &num_fds)
 			    : -EBADF;
+		if (n == 1)
+			vb_bell_spoke(node, conn->peer);
 		if (n == 1 && msg.type == VB_CONTROL_RING) {
 			node->rang = true;
 			return; /* if more follows, it is reported again; mostly nothing does */
@@ -90,6 +93,15 @@ struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,
 	return conn;
 }
 
+static void unsent_add(struct vb_node *node, struct vb_connection *conn)
+{
+	if (conn->unsent)
+		return;
+	conn->unsent = true;
+	conn->unsent_next = node->unsent;
+	node->unsent = conn;
+}
+
 void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 			const struct vb_control *msg, const int *fds, int num_fds, bool owned)
 {
@@ -98,6 +110,9 @@ void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 	if (!out) {
 		for (int i = 0; owned && i < num_fds; i++)
 			vb_descriptor_close(fds[i]);
+		/* It may have been the one that was to show a rack. */
+		if (conn->peer)
+			vb_racks_shut(conn->peer);
 		return;
 	}
 	out->msg = *msg;
@@ -110,6 +125,7 @@ void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 	*conn->out_end = out;
 	conn->out_end = &out->next;
 	conn->queued++;
+	unsent_add(node, conn);
 	vb_node_todo(node);
 }
 
@@ -126,7 +142,7 @@ static bool outgoing_intact(const struct vb_connection *conn, const struct vb_ou
 	return intact;
 }
 
-void vb_connection_flush(struct vb_node *node, struct vb_connection *conn)
+static void connection_flush(struct vb_node *node, struct vb_connection *conn)
 {
 	while (conn->out && !conn->closed) {
 		struct vb_outgoing *out = conn->out;
@@ -151,6 +167,22 @@ void vb_connection_flush(struct vb_node *node, struct vb_connection *conn)
 		if (!conn->out)
 			conn->out_end = &conn->out;
 		outgoing_free(out);
+	}
+}
+
+void vb_connections_flush(struct vb_node *node)
+{
+	struct vb_connection *list = node->unsent;
+
+	node->unsent = NULL;
+	while (list) {
+		struct vb_connection *conn = list;
+
+		list = conn->unsent_next;
+		conn->unsent = false;
+		connection_flush(node, conn);
+		if (conn->out && !conn->closed)
+			unsent_add(node, conn);
 	}
 }
 
@@ -254,9 +286,21 @@ void vb_connection_close(struct vb_node *node, struct vb_connection *conn)
 	conn->closed = true;
 	conn->next = node->closed;
 	node->closed = conn;
+	for (struct vb_connection **p = &node->unsent; conn->unsent && *p; p = &(*p)->unsent_next) {
+		if (*p == conn) {
+			*p = conn->unsent_next;
+			conn->unsent = false;
+			break;
+		}
+	}
 	vb_node_source_remove(node, &conn->source);
 	if (conn->peer) {
-		conn->peer->connections--;
+		/* Rings on it may not have been read, and it may have been the last. */
+		vb_racks_end(conn->peer, conn);
+		vb_bell_spoke(node, NULL);
+		vb_liveness_doubt(node);
+		if (!--conn->peer->connections && conn->peer->listed)
+			node->num_alone++;
 		connection_replace(node, conn);
 	}
 	while (conn->out) {

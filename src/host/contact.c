@@ -22,7 +22,11 @@
 #include "host/private.h"
 
 /* An owner whose queue of callers stays full for so long counts as absent. */
-#define FULL_NS (2000 * VB_MSEC)
+#define FULL_NS      (2000 * VB_MSEC)
+/* So many calls are many; so long a call is left to the other side, looked at in between. */
+#define MANY         16u
+#define LEFT_NS      (500 * VB_MSEC)
+#define LEFT_LOOK_NS (50 * VB_MSEC)
 
 static void contact_changed(struct vb_node *node)
 {
@@ -121,6 +125,36 @@ static enum vb_contact_state contact_connect(struct vb_node *node, struct vb_con
 	return VB_CONTACT_STATE_CONNECTED;
 }
 
+/*
+ * Two processes that want each other at once call each other, and one of the calls is for nothing.
+ * Among many such calls the process with the smaller number makes them, and the other one waits for
+ * a while.
+ */
+static bool is_left_to_owner(const struct vb_node *node, struct vb_contact_entry *c, bool many)
+{
+	int64_t now = vb_node_clock();
+
+	if (!many || c->block > node->page->header.block[0] || c->answered)
+		return false;
+	if (!c->left_since)
+		c->left_since = now;
+	return now - c->left_since < LEFT_NS;
+}
+
+/* Its owner has called. */
+static bool has_come(struct vb_node *node, struct vb_contact_entry *c)
+{
+	const struct vb_peer *peer = vb_peer_found(node, c->block);
+
+	if (!peer || !peer->connection || !vb_peer_alive(peer))
+		return false;
+	c->state = VB_CONTACT_STATE_MET;
+	c->nonce = peer->nonce;
+	c->wanted = false;
+	c->left_since = 0;
+	return true;
+}
+
 /* The caller holds the lock. True if the answer to a question about the contact has changed. */
 static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 {
@@ -129,8 +163,10 @@ static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 
 	c->tried = c->called = vb_node_clock();
 	c->wanted = false;
+	c->left_since = 0;
 	if (now == VB_CONTACT_STATE_WANTED) {
 		c->wanted = true;
+		node->contacts_wanted++;
 		vb_node_retry(node, 5 * VB_MSEC);
 		return false;
 	}
@@ -147,21 +183,41 @@ static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 	return (now != before || vb_contact_is_short(now)) && now != VB_CONTACT_STATE_CONNECTED;
 }
 
+/* The caller holds the lock. */
+static bool contacts_try(struct vb_node *node)
+{
+	bool changed = false, many = node->contacts_wanted > MANY;
+
+	if (!node->contacts_wanted)
+		return false;
+	node->contacts_wanted = 0;
+	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
+		for (struct vb_contact_entry *c = node->contacts[i]; c; c = c->next) {
+			if (!c->wanted || has_come(node, c))
+				continue;
+			if (is_left_to_owner(node, c, many)) {
+				node->contacts_wanted++;
+				vb_node_retry(node, LEFT_LOOK_NS);
+				continue;
+			}
+			if (!contact_try(node, c))
+				continue;
+			vb_channel_news_block(node, c->block);
+			changed = true;
+		}
+	}
+	return changed;
+}
+
 bool vb_contact_service(struct vb_node *node)
 {
-	bool changed = false;
+	bool changed;
 
 	vb_admit_service(node);
 	vb_mutex_take(&node->lock, VB_ORDER_NODE);
-	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
-		for (struct vb_contact_entry *c = node->contacts[i]; c; c = c->next) {
-			if (c->wanted)
-				changed |= contact_try(node, c);
-		}
-	}
+	changed = contacts_try(node);
 	vb_give_service(node);
-	for (struct vb_connection *conn = node->connections; conn; conn = conn->next)
-		vb_connection_flush(node, conn);
+	vb_connections_flush(node);
 	vb_mutex_release(&node->lock);
 	if (changed)
 		contact_changed(node);
@@ -193,9 +249,13 @@ static void contact_lost(struct vb_node *node, struct vb_connection *conn)
 
 	if (c && c->state == VB_CONTACT_STATE_CONNECTED) {
 		c->state = state_after(conn);
+		vb_channel_news_block(node, c->block);
 		changed = true;
 	}
-	changed |= vb_channel_unasked(node, conn);
+	if (vb_channel_unasked(node, conn)) {
+		vb_channel_news_peer(conn->peer);
+		changed = true;
+	}
 	vb_connection_close(node, conn);
 	vb_mutex_release(&node->lock);
 	if (changed)
@@ -211,9 +271,12 @@ static bool grant_receive(struct vb_node *node, struct vb_connection *conn,
 	if (!vb_greeting_grant_receive(conn, msg))
 		return false;
 	conn->granted = true;
+	vb_peer_find_blocks(node, conn->peer);
+	vb_channel_news_peer(conn->peer);
 	vb_connection_settle(node, conn);
 	if (c) {
 		c->state = VB_CONTACT_STATE_MET;
+		vb_channel_news_block(node, c->block);
 		c->nonce = conn->peer->nonce;
 	}
 	return true;
@@ -278,7 +341,7 @@ static void contact_message(struct vb_node *node, struct vb_connection *conn,
 	peer = conn->peer && conn->peer->state == VB_PEER_UP ? conn->peer : NULL;
 	vb_mutex_release(&node->lock);
 	if (is_of_channels(msg) && peer)
-		vb_channel_message(node, peer, msg, fds, num_fds);
+		vb_channel_message(node, conn, msg, fds, num_fds);
 	for (int i = 0; i < num_fds; i++)
 		vb_descriptor_close(fds[i]);
 	if (changed)

@@ -55,6 +55,7 @@ static void contact_want(struct vb_node *node, struct vb_contact_entry *c)
 	if (c->wanted || vb_node_clock() - c->tried < pause)
 		return;
 	c->wanted = true;
+	node->contacts_wanted++;
 	vb_node_todo(node);
 }
 
@@ -69,10 +70,19 @@ static bool death_is_old(const struct vb_contact_entry *c, int64_t since)
 	return now - c->tried >= DEAD_FOR_NS || (since && c->called <= since);
 }
 
+static bool is_under_way(const struct vb_contact_entry *c)
+{
+	return c->state == VB_CONTACT_STATE_CONNECTED ||
+	       (c->state == VB_CONTACT_STATE_WANTED && c->wanted);
+}
+
 struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t since,
 				enum vb_contact *why)
 {
-	struct vb_peer *peer = vb_peer_by_block(node, block);
+	struct vb_contact_entry *c = contact_entry(node, block, false);
+	/* While its name is being called, whoever comes into contact is known by its blocks. */
+	struct vb_peer *peer = c && is_under_way(c) ? vb_peer_found(node, block)
+						    : vb_peer_by_block(node, block);
 
 	if (peer && vb_peer_alive(peer)) {
 		*why = VB_CONTACT_UP;
@@ -81,10 +91,10 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t si
 	/* Its end is being reported; a queue pair that has never met it waits for that. */
 	if (peer) {
 		*why = since ? VB_CONTACT_PENDING : VB_CONTACT_DEAD;
+		vb_liveness_doubt(node);
 		return NULL;
 	}
-	struct vb_contact_entry *c = contact_entry(node, block, true);
-
+	c = c ? c : contact_entry(node, block, true);
 	*why = c ? VB_CONTACT_ABSENT : VB_CONTACT_NO_MEMORY;
 	if (!c)
 		return NULL;

@@ -10,8 +10,9 @@
  *             GRANT                           answered by GIVE
  *     GIVE    fds: what `parts` names, in the order of its bits. Without memory, `text` says why.
  *             Keys come with the memory that they open
- *     OPEN    fd: the sender's half of a new channel  answered by ACCEPT, REFUSE or DUPLICATE
- *     ACCEPT  fd: the other half
+ *     OPEN    names the sender's half of a new channel; fd: its rack, unless it was shown before
+ *             (host/rack.h)                   answered by ACCEPT, REFUSE or DUPLICATE
+ *     ACCEPT  the same of the other half
  *     CLOSE   no answer
  *     MORE    of the sender's arena is in use than before    fd: the arena
  *     LAST    the sender says no more on this connection, since there is another one
@@ -32,7 +33,7 @@
 #include <sys/socket.h>
 
 #define VB_CONTROL_MAGIC   0x7662636fu
-#define VB_CONTROL_VERSION 5
+#define VB_CONTROL_VERSION 6
 #define VB_CONTROL_FDS     5
 #define VB_CONTROL_RINGS   8 /* bytes */
 #define VB_CONTROL_TEXT    80
@@ -64,7 +65,8 @@ enum vb_control_part {
 	VB_CONTROL_MEMORY = 4,
 	VB_CONTROL_KEYS = 8,
 	VB_CONTROL_SAYS_UID = 16, /* ASK: the sender was started with VERBATIM_TRUST=uid */
-	VB_CONTROL_NO_ROOM = 32,  /* REFUSE: the sender has no descriptor left for a ring */
+	/* REFUSE, CLOSE: the sender has no descriptor left for a ring, or has lost a rack. */
+	VB_CONTROL_NO_ROOM = 32,
 };
 
 /* Host byte order. The first two fields keep their place in every version. */
@@ -79,7 +81,12 @@ struct vb_control {
 	uint32_t parts; /* GIVE, ASK, REFUSE: enum vb_control_part */
 	/* HELLO: the sender's; GRANT and ASK: unguessable, the same in both. */
 	uint64_t nonce;
-	uint64_t nonce_address; /* GIVE: address of the nonce in the sender's memory */
+	union {
+		uint64_t nonce_address; /* GIVE: address of the nonce in the sender's memory */
+		struct {
+			uint32_t rack, place;
+		} ring; /* OPEN, ACCEPT: where the sender's half is */
+	};
 	char text[VB_CONTROL_TEXT];
 };
 

@@ -20,7 +20,7 @@
 #define TRACKED 65536
 
 static _Atomic uint64_t ours[TRACKED / 64];
-/* The file of each descriptor. Written before the bit in `ours` is set. */
+/* The file of a descriptor without a mark. Written before the bit in `ours` is set. */
 static _Atomic uint64_t identity[TRACKED];
 static _Atomic uint8_t mark[TRACKED]; /* 0: the file cannot be marked */
 
@@ -36,13 +36,17 @@ static _Atomic uint8_t mark[TRACKED]; /* 0: the file cannot be marked */
  * Programs that close or reuse numbers begin at the low end; select(2) bounds the numbers that they
  * need.
  */
-static int high_number(void)
+static int high_number(bool anew)
 {
+	static _Atomic int known;
 	struct rlimit limit;
 	rlim_t n = 1024;
 
+	if (!anew && atomic_load(&known))
+		return atomic_load(&known);
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < n)
 		n = limit.rlim_cur;
+	atomic_store(&known, (int)(n * 3 / 4));
 	return (int)(n * 3 / 4);
 }
 
@@ -85,9 +89,11 @@ static int next_free(int fd)
  */
 static int move(int fd)
 {
-	int from = next_free(high_number());
-	int moved = fcntl(fd, F_DUPFD_CLOEXEC, from);
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, next_free(high_number(false)));
 
+	/* The limit may be lower by now. */
+	if (moved < 0)
+		moved = fcntl(fd, F_DUPFD_CLOEXEC, next_free(high_number(true)));
 	while (moved >= 0 && moved != next_free(moved)) {
 		vb_sys_close(moved);
 		moved = fcntl(fd, F_DUPFD_CLOEXEC, next_free(moved));
@@ -107,8 +113,10 @@ int vb_descriptor_adopt(int fd)
 		return fd;
 	fd = move(fd);
 	if (fd >= 0 && fd < TRACKED) {
-		atomic_store(&mark[fd], mark_of(fd));
-		atomic_store(&identity[fd], identity_of(fd));
+		uint8_t its = mark_of(fd);
+
+		atomic_store(&mark[fd], its);
+		atomic_store(&identity[fd], its ? 0 : identity_of(fd));
 		atomic_fetch_or(&ours[fd / 64], 1ull << fd % 64);
 	}
 	return fd;
@@ -133,8 +141,11 @@ bool vb_descriptor_ours(int fd)
 		return true;
 	uint8_t wanted = atomic_load(&mark[fd]);
 
-	return is_tracked(fd) && identity_of(fd) == atomic_load(&identity[fd]) &&
-	       (!wanted || fcntl(fd, F_GETSIG) == wanted);
+	/* Another file of the library is never put under a number that the table still has. */
+	if (!is_tracked(fd))
+		return false;
+	return wanted ? fcntl(fd, F_GETSIG) == wanted
+		      : identity_of(fd) == atomic_load(&identity[fd]);
 }
 
 bool vb_descriptor_room(int fd, int n)

@@ -25,6 +25,11 @@
  */
 #define AGAIN_FIRST_NS (250 * VB_MSEC)
 #define AGAIN_LAST_NS  (64000 * VB_MSEC)
+/*
+ * Without any answer. Among hundreds of processes it takes seconds, and each question costs the other
+ * side as much as the first.
+ */
+#define UNANSWERED_NS  (4000 * VB_MSEC)
 /* Judging takes some ten system calls: a process that asks more often is not answered. */
 #define TOO_SOON_NS    (50 * VB_MSEC)
 
@@ -224,20 +229,36 @@ static int parts_take(struct vb_peer *peer, const struct vb_control *msg, int *f
 
 static void ask_later(struct vb_node *node, struct vb_peer *peer, int64_t pause)
 {
-	peer->ask.again = vb_node_clock() + pause;
+	int64_t at = vb_node_clock() + pause;
+
+	peer->ask.again = at;
+	if (!node->give_due || at < node->give_due)
+		node->give_due = at;
 	vb_node_retry(node, pause);
+}
+
+/* It was asked in vain: the next question comes after twice the pause. */
+static void ask_again(struct vb_peer *peer)
+{
+	peer->ask.pause = peer->ask.pause ? 2 * peer->ask.pause : AGAIN_FIRST_NS;
+	if (peer->ask.pause > AGAIN_LAST_NS)
+		peer->ask.pause = AGAIN_LAST_NS;
+	ask_later(peer->node, peer, peer->ask.pause);
 }
 
 void vb_give_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds)
 {
 	if (!atomic_load(&peer->ask.wanted) || atomic_load(&peer->given))
 		return;
-	if (!msg->parts)
+	if (!msg->parts) {
 		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer), msg->text);
-	else if (parts_take(peer, msg, fds, num_fds))
+		ask_again(peer);
+	} else if (parts_take(peer, msg, fds, num_fds)) {
+		ask_again(peer);
 		return;
-	else
+	} else {
 		peer->ask.again = 0;
+	}
 	atomic_store(&peer->ask.answered, true);
 }
 
@@ -245,6 +266,7 @@ void vb_give_stripped(struct vb_peer *peer)
 {
 	vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: no descriptor is left here for its memory",
 		vb_peer_pid(peer));
+	ask_again(peer);
 	atomic_store(&peer->ask.answered, true);
 }
 
@@ -259,10 +281,7 @@ static void ask_send(struct vb_node *node, struct vb_peer *peer)
 		.parts = vb_trust_says_uid() ? VB_CONTROL_SAYS_UID : 0,
 	};
 
-	peer->ask.pause = peer->ask.pause ? 2 * peer->ask.pause : AGAIN_FIRST_NS;
-	if (peer->ask.pause > AGAIN_LAST_NS)
-		peer->ask.pause = AGAIN_LAST_NS;
-	ask_later(node, peer, peer->ask.pause);
+	ask_later(node, peer, UNANSWERED_NS);
 	for (struct vb_connection *c = node->connections; c; c = c->next) {
 		if (c->peer != peer || !c->shown || c->leaving)
 			continue;
@@ -270,6 +289,7 @@ static void ask_send(struct vb_node *node, struct vb_peer *peer)
 		vb_connection_send(node, c, &msg, NULL, 0, false);
 		return;
 	}
+	ask_again(peer);
 }
 
 void vb_give_ask(struct vb_node *node, struct vb_peer *peer)
@@ -291,21 +311,38 @@ void vb_peer_want_memory(struct vb_peer *peer)
 
 void vb_peer_doubt(struct vb_peer *peer)
 {
-	if (!atomic_exchange(&peer->unproven, true))
-		vb_node_todo(peer->node);
+	if (atomic_exchange(&peer->unproven, true))
+		return;
+	atomic_store(&peer->node->give_doubts, true);
+	vb_node_todo(peer->node);
+}
+
+/* With hundreds of peers no turn of the progress thread looks at all of them for nothing. */
+static bool is_due(struct vb_node *node, int64_t now)
+{
+	if (atomic_load(&node->give_doubts) && atomic_exchange(&node->give_doubts, false))
+		return true;
+	if (!node->give_due)
+		return false;
+	if (node->give_due > now)
+		vb_node_retry(node, node->give_due - now);
+	return node->give_due <= now;
 }
 
 void vb_give_service(struct vb_node *node)
 {
 	int64_t now = vb_node_clock();
 
+	if (!is_due(node, now))
+		return;
+	node->give_due = 0;
 	for (struct vb_peer *peer = node->peers; peer; peer = peer->next) {
 		int64_t again = peer->ask.again;
 
 		if (again && again <= now)
 			ask_send(node, peer);
 		else if (again)
-			vb_node_retry(node, again - now);
+			ask_later(node, peer, again - now);
 		if (atomic_load_explicit(&peer->unproven, memory_order_relaxed) &&
 		    atomic_exchange(&peer->unproven, false))
 			vb_contact_prove(node, peer);

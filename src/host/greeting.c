@@ -149,7 +149,8 @@ void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 		}
 		if (peer) {
 			conn->peer = peer;
-			peer->connections++;
+			if (!peer->connections++)
+				node->num_alone--;
 			vb_liveness_met(node, peer, conn->source.fd);
 			if (fresh)
 				atomic_store(&peer->must_prove, !vb_give_is_kin(conn));

@@ -17,25 +17,49 @@
 #include "host/trust.h"
 
 /*
- * How often peers are looked at whose end no hang-up reports: those without a connection, and all,
- * because sockets can be copied.
+ * How often peers are looked at of whose end nothing tells: at all while this process is at work, or
+ * while a peer has no connection; and of those without a pidfd, because sockets can be copied.
  */
-#define BLIND_NS  (50 * VB_MSEC)
-#define COPIED_NS (200 * VB_MSEC)
+#define LOOK_NS   (50 * VB_MSEC)
+#define COPIED_NS (60000 * VB_MSEC)
 
 /*
- * The hang-up of its close-on-exec sockets tells of the end of the process and of an exec, unless
- * another process has copies of them.
+ * The hang-up of its close-on-exec sockets tells of the end of the process and of an exec. Where
+ * another process has copies of them, a pidfd tells of the end (watch.c), and of an exec nothing. So
+ * a process that was at work looks once more before it rests; a request that is outstanding wakes it
+ * (VB_REPAIR_NS). Who has nothing to do with the peer need not know at once.
  */
 int64_t vb_liveness_pause(struct vb_node *node)
 {
-	int64_t pause = INT64_MAX;
+	int64_t pause = -1;
 
 	vb_mutex_take(&node->lock, VB_ORDER_NODE);
-	for (struct vb_peer *p = node->peers; p && pause != BLIND_NS; p = p->next)
-		pause = p->connections ? COPIED_NS : BLIND_NS;
+	if (node->num_alone || (node->look_owed && node->num_peers))
+		pause = node->looked_at + LOOK_NS - vb_node_clock();
+	else if (node->num_watched < node->num_peers)
+		pause = node->looked_at + COPIED_NS - vb_node_clock();
+	else
+		pause = INT64_MAX;
 	vb_mutex_release(&node->lock);
-	return pause;
+	return pause < 0 ? 0 : pause;
+}
+
+void vb_liveness_doubt(struct vb_node *node)
+{
+	atomic_store(&node->look, true);
+	vb_node_todo(node);
+}
+
+/* A look costs a cache line of each peer. */
+static bool look_is_due(struct vb_node *node)
+{
+	int64_t now = vb_node_clock();
+
+	if (!atomic_exchange(&node->look, false) && now - node->looked_at < LOOK_NS)
+		return false;
+	node->looked_at = now;
+	node->look_owed = false;
+	return true;
 }
 
 /*
@@ -60,7 +84,7 @@ static void peer_remove(struct vb_node *node, struct vb_peer *peer)
 		if (c->peer == peer)
 			vb_connection_close(node, c);
 	}
-	vb_node_source_remove(node, &peer->pidfd);
+	vb_liveness_unwatch(node, peer);
 	peer->state = VB_PEER_DEAD;
 	if (vb_alive_word_held(peer->page))
 		vb_peer_bar(peer);
@@ -89,6 +113,8 @@ bool vb_liveness_service(struct vb_node *node)
 {
 	bool told = false;
 
+	if (!look_is_due(node))
+		return false;
 	for (;;) {
 		vb_mutex_take(&node->lock, VB_ORDER_NODE);
 		struct vb_peer *peer = find_dead(node);
@@ -99,6 +125,7 @@ bool vb_liveness_service(struct vb_node *node)
 		vb_mutex_release(&node->lock);
 		if (!peer)
 			return told;
+		vb_channel_news_peer(peer);
 		told = true;
 		vb_log(VB_LOG_INFO, "process %u has ended", vb_peer_pid(peer));
 		if (known && node->events.peer_dead)

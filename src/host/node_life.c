@@ -149,7 +149,7 @@ void vb_node_stop(struct vb_node *node)
 		node->peers = peer->next;
 		while (peer->channels)
 			vb_channel_retire(node, peer->channels);
-		vb_node_source_remove(node, &peer->pidfd);
+		vb_liveness_unwatch(node, peer);
 		vb_peer_unref(peer);
 	}
 	while (node->self->channels)

@@ -7,9 +7,10 @@
 #include "host/channel_private.h"
 #include "host/private.h"
 
-/* The longest waits when the program has closed descriptors of the library, and otherwise. */
+/* The longest wait when the program has closed descriptors of the library. */
 #define GONE_NS    (1 * VB_MSEC)
-#define LONGEST_NS (500 * VB_MSEC)
+/* There is no other bound, but one is needed for the arithmetic of times. */
+#define LONGEST_NS (3600000 * VB_MSEC)
 
 /*
  * Serves everything that was left for the progress thread. True if the device was told something,

@@ -5,6 +5,7 @@
 
 #include "host/descriptor.h"
 #include "host/private.h"
+#include "host/rack.h"
 #include "host/shared.h"
 
 struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, uint64_t nonce)
@@ -24,6 +25,9 @@ struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, ui
 	if (page != node->page) {
 		peer->next = node->peers;
 		node->peers = peer;
+		node->num_peers++;
+		peer->listed = true;
+		node->num_alone++;
 	}
 	return peer;
 }
@@ -38,6 +42,7 @@ void vb_peer_unref(struct vb_peer *peer)
 	if (--peer->references || peer->self)
 		return;
 	vb_descriptor_close(atomic_load(&peer->mem_fd));
+	vb_racks_free(peer);
 	vb_turn_unmap(peer->turn);
 	vb_window_detach(peer);
 	vb_descriptor_close(peer->arena_fd);
@@ -51,7 +56,7 @@ void vb_peer_unref(struct vb_peer *peer)
 void vb_peer_forget(struct vb_node *node, struct vb_peer *peer)
 {
 	vb_peer_unlist(node, peer);
-	vb_node_source_remove(node, &peer->pidfd);
+	vb_liveness_unwatch(node, peer);
 	peer->state = VB_PEER_DEAD;
 	peer->next = node->removed;
 	node->removed = peer;

@@ -83,32 +83,53 @@ void vb_peer_prove(struct vb_peer *peer, uint32_t block)
 		return;
 	peer->proven[n] = block;
 	atomic_store_explicit(&peer->num_proven, n + 1, memory_order_release);
+	peer->node->found[block] = peer;
+}
+
+struct vb_peer *vb_peer_found(struct vb_node *node, uint32_t block)
+{
+	struct vb_peer *p = block < VB_NUM_BLOCKS ? node->found[block] : NULL;
+
+	return p && p->state == VB_PEER_UP && vb_peer_owns(p, block) ? p : NULL;
+}
+
+void vb_peer_find_blocks(struct vb_node *node, struct vb_peer *peer)
+{
+	uint32_t block[VB_MAX_BLOCKS], count = vb_peer_blocks(peer, block);
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (block[i] < VB_NUM_BLOCKS && !vb_peer_found(node, block[i]))
+			node->found[block[i]] = peer;
+	}
 }
 
 struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block)
 {
-	struct vb_peer **found = &node->found[block % VB_FOUND];
-	struct vb_peer *p = *found;
+	struct vb_peer *p = vb_peer_found(node, block);
 
-	if (p && p->state == VB_PEER_UP && vb_peer_owns(p, block))
+	if (p)
 		return p;
 	p = node->peers;
 	while (p && (p->state != VB_PEER_UP || !vb_peer_owns(p, block)))
 		p = p->next;
-	if (p)
-		*found = p;
+	if (p && block < VB_NUM_BLOCKS)
+		node->found[block] = p;
 	return p;
 }
 
 void vb_peer_unlist(struct vb_node *node, struct vb_peer *peer)
 {
-	for (uint32_t i = 0; i < VB_FOUND; i++) {
+	for (uint32_t i = 0; i < VB_NUM_BLOCKS; i++) {
 		if (node->found[i] == peer)
 			node->found[i] = NULL;
 	}
+	vb_bell_unlist(node, peer);
 	for (struct vb_peer **p = &node->peers; *p; p = &(*p)->next) {
 		if (*p == peer) {
 			*p = peer->next;
+			node->num_peers--;
+			node->num_alone -= !peer->connections;
+			peer->listed = false;
 			return;
 		}
 	}
@@ -280,5 +301,5 @@ void vb_peer_reject(struct vb_peer *peer, const char *why)
 	if (atomic_exchange(&peer->rejected, true))
 		return;
 	vb_note(VB_REASON_PEER_CORRUPT, "process %u: %s", vb_peer_pid(peer), why);
-	vb_node_todo(peer->node);
+	vb_liveness_doubt(peer->node);
 }

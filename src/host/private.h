@@ -29,6 +29,7 @@
 #define VB_MSEC 1000000ll
 
 struct vb_guard;
+struct vb_rack;
 struct vb_turn;
 
 /*
@@ -177,10 +178,17 @@ struct vb_peer {
 	struct vb_source pidfd;
 	uint32_t connections;
 	struct vb_connection *connection; /* the connection to speak on, NULL: none */
+	/* bell.c: its messages were read since its bells were read last. The progress thread's. */
+	bool spoke;
+	bool listed; /* in the table: node->peers */
+	struct vb_peer *spoke_next;
 	/* One of the table, one for each channel, one for each waiting call. */
 	uint32_t references;
 	uint32_t num_channels;
-	struct vb_channel *channels; /* by host_next */
+	struct vb_channel *channels;       /* by host_next */
+	struct vb_rack *racks, *its_racks; /* rack.h: written here; written there */
+	uint32_t next_rack;
+	bool racks_lost; /* some of its racks were not seen here */
 	/* channel_ask.c: requests for channels that wait to be sent, and those not answered yet. */
 	struct vb_channel *asks, *asks_last;
 	uint32_t asking;
@@ -219,6 +227,8 @@ struct vb_connection {
 	bool short_there; /* or there */
 	struct vb_outgoing *out;
 	struct vb_outgoing **out_end;
+	struct vb_connection *unsent_next;
+	bool unsent; /* in the list of those with messages that wait */
 };
 
 /*
@@ -260,11 +270,12 @@ struct vb_contact_entry {
 	int64_t tried;      /* CLOCK_MONOTONIC ns */
 	int64_t called;     /* when its name was called last, the same clock */
 	int64_t full_since; /* since when its queue of callers is full, 0: it is not */
+	int64_t left_since; /* since when the call is left to the owner (contact.c), 0: it is not */
 };
 
-#define VB_CONTACT_BUCKETS 64
+#define VB_CONTACT_BUCKETS 1024
 #define VB_BARRED          64
-#define VB_FOUND           512
+#define VB_NUM_BLOCKS      (1u << (24 - VB_QPN_BLOCK_BITS)) /* of all processes */
 
 struct vb_node {
 	struct vb_node_events events;
@@ -291,19 +302,33 @@ struct vb_node {
 	uint32_t num_barred;
 	struct vb_peer *self;
 	struct vb_peer *peers; /* others */
-	/* peer_table.c: owners of blocks that were looked for lately, by the block's lowest bits. */
-	struct vb_peer *found[VB_FOUND];
+	uint32_t num_peers;
+	uint32_t num_alone;   /* peers without a connection */
+	uint32_t num_watched; /* watch.c: peers with a pidfd */
+	/* peer_table.c: owners of blocks that were looked for. Pages of it are used as blocks are. */
+	struct vb_peer *found[VB_NUM_BLOCKS];
+	_Atomic uint32_t news[VB_NUM_BLOCKS]; /* channel_find.c */
 	/* Peers that are dead; the table's reference is still to be dropped. */
 	struct vb_peer *removed;
 	struct vb_connection *connections;
 	struct vb_connection *closed; /* to be freed */
+	struct vb_connection *unsent; /* with messages that wait */
 	struct vb_contact_entry *contacts[VB_CONTACT_BUCKETS];
+	uint32_t contacts_wanted; /* entries that are wanted, or more */
 	struct vb_watch *watches;
 	struct vb_channel *retired;   /* closed, to be freed */
 	struct vb_channel *loop_down; /* channel_loop.c */
 	struct vb_admission admission;
+	int64_t give_due;         /* give.c: when a peer is to be asked again, 0: never */
+	_Atomic bool give_doubts; /* give.c: a peer is to prove a block */
+	int64_t late_due;         /* admit.c: when a greeting is too late, 0: none is under way */
 	bool bells_lost;          /* the progress thread's: vb_bell_lost() */
 	bool rang;                /* the progress thread's: vb_node_wait() is to return true */
+	struct vb_peer *spoke;    /* the progress thread's: bell.c */
+	bool hear_all;            /* the progress thread's: the bells of all peers are to be read */
+	_Atomic bool look;        /* liveness.c: a peer may have ended */
+	bool look_owed;           /* the progress thread's, and so is the next */
+	int64_t looked_at;        /* CLOCK_MONOTONIC ns */
 	_Atomic int64_t retry_at; /* CLOCK_MONOTONIC ns, 0: nothing to try again */
 	uint32_t next_channel_id;
 	struct vb_names names;
@@ -394,6 +419,10 @@ void vb_contact_prove(struct vb_node *node, const struct vb_peer *peer);
 void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer);
 void vb_contact_free_all(struct vb_node *node);
 
+/* channel_find.c: the search for a channel to this block, or to any of this peer's, may end otherwise. */
+void vb_channel_news_block(struct vb_node *node, uint32_t block);
+void vb_channel_news_peer(const struct vb_peer *peer);
+
 /*
  * contact.c: progress thread. Connects where that is wanted. True if the device was told something.
  */
@@ -432,7 +461,8 @@ struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,
 /* Queues the message. Descriptors that `owned` names are closed after sending. */
 void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 			const struct vb_control *msg, const int *fds, int num_fds, bool owned);
-void vb_connection_flush(struct vb_node *node, struct vb_connection *conn);
+/* Sends what waits on all connections, as far as there is room. */
+void vb_connections_flush(struct vb_node *node);
 /* Takes the connection out of the epoll set and the list. It is freed at the end of the turn. */
 void vb_connection_close(struct vb_node *node, struct vb_connection *conn);
 /*
@@ -463,6 +493,10 @@ void vb_peer_unref(struct vb_peer *peer);
 /* peer_table.c: with the lock. */
 struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce);
 struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block);
+/* The same if it is known already: no walk of all peers. */
+struct vb_peer *vb_peer_found(struct vb_node *node, uint32_t block);
+/* The peer can be used: from now on its blocks are known. */
+void vb_peer_find_blocks(struct vb_node *node, struct vb_peer *peer);
 void vb_peer_unlist(struct vb_node *node, struct vb_peer *peer);
 /*
  * Its page names the block and, where that does not count, there is a proof. Also without the lock.
@@ -487,20 +521,27 @@ void vb_bell_ring(struct vb_peer *peer, uint32_t engine);
  */
 bool vb_bell_sleep(struct vb_node *node);
 void vb_bell_wake(struct vb_node *node);
+/* Progress thread: a message of this peer was read, which may stand for rings. NULL: of anyone. */
+void vb_bell_spoke(struct vb_node *node, struct vb_peer *peer);
+void vb_bell_unlist(struct vb_node *node, struct vb_peer *peer);
 
 /* alive.c. In the first word of the lock: the thread that holds it, as in futex(2). */
 #define VB_ALIVE_TID 0x3fffffffu
 int vb_alive_init(struct vb_page *page);
 bool vb_alive_word_held(const struct vb_page *page);
 /*
- * watch.c. With the lock: the peer has a connection more; the peer was given memory. In between, a
- * pidfd of its process is kept where this kernel gives none for the maker of a socket (before 6.5).
+ * watch.c. With the lock: the peer has a connection more; the peer was given memory. Of a few peers a
+ * pidfd is kept. Of all peers in between, where this kernel gives none for the maker of a socket
+ * (before 6.5).
  */
 void vb_liveness_met(struct vb_node *node, struct vb_peer *peer, int sock);
 void vb_liveness_given(struct vb_node *node, struct vb_peer *peer);
-/* liveness.c. Tells the device of peers that have died. True if there were any. */
+void vb_liveness_unwatch(struct vb_node *node, struct vb_peer *peer);
+/* liveness.c. A peer may have ended: the progress thread looks in its next turn. Any thread. */
+void vb_liveness_doubt(struct vb_node *node);
+/* Tells the device of peers that have died, if a look is due. True if there were any. */
 bool vb_liveness_service(struct vb_node *node);
-/* The longest time until peers must be looked at again. */
+/* The longest time until peers must be looked at again; -1: as long as nothing happens. */
 int64_t vb_liveness_pause(struct vb_node *node);
 
 /* turn.c. */

@@ -181,6 +181,7 @@ void vb_reactor_wait(struct vb_node *node, int64_t ns)
 	/* EBADF: closed; EINVAL: another file has the number by now. */
 	if (n < 0 && errno != EINTR)
 		vb_node_descriptors_gone(node);
+	node->look_owed |= n > 0;
 	for (int i = 0; i < n; i++) {
 		struct vb_source *source = events[i].data.ptr;
 

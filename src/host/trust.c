@@ -28,6 +28,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/sys.h"
 
 #ifndef SO_PEERPIDFD /* Linux 6.5 */
@@ -144,20 +145,27 @@ bool vb_trust_says_uid(void)
 	return text && !strcmp(text, "uid");
 }
 
+static bool begins(const char *line, const char *label)
+{
+	return !strncmp(line, label, strlen(label));
+}
+
 static void line_read(const char *line, struct identity *id, int *lines)
 {
 	unsigned int *u = id->uid, *g = id->gid;
-	int n;
+	bool read = false;
 
-	if (sscanf(line, "Uid: %u %u %u %u", &u[0], &u[1], &u[2], &u[3]) == 4 ||
-	    sscanf(line, "Gid: %u %u %u %u", &g[0], &g[1], &g[2], &g[3]) == 4 ||
-	    sscanf(line, "CapPrm: %" SCNx64, &id->permitted) == 1 ||
-	    sscanf(line, "CapEff: %" SCNx64, &id->effective) == 1) {
-		++*lines;
-	} else if ((n = sscanf(line, "NSpid: %u %u", &id->pid[0], &id->pid[1])) > 0) {
-		id->pids = n;
-		++*lines;
-	}
+	if (begins(line, "Uid:"))
+		read = sscanf(line + 4, "%u %u %u %u", &u[0], &u[1], &u[2], &u[3]) == 4;
+	else if (begins(line, "Gid:"))
+		read = sscanf(line + 4, "%u %u %u %u", &g[0], &g[1], &g[2], &g[3]) == 4;
+	else if (begins(line, "CapPrm:"))
+		read = sscanf(line + 7, "%" SCNx64, &id->permitted) == 1;
+	else if (begins(line, "CapEff:"))
+		read = sscanf(line + 7, "%" SCNx64, &id->effective) == 1;
+	else if (begins(line, "NSpid:"))
+		read = (id->pids = sscanf(line + 6, "%u %u", &id->pid[0], &id->pid[1])) > 0;
+	*lines += read;
 }
 
 /*
@@ -215,16 +223,57 @@ static const char *own_obstacle(void)
 }
 
 /*
- * Whether this /proc shows the pid namespace of this process. Then it shows the main thread's
- * credentials, which the kernel would compare.
+ * What this process knows of itself. A process that comes into contact with hundreds of others is
+ * asked as often, so what was read stands for a moment: as if the question had come so much earlier.
+ * A change of ids or capabilities by this process counts at once.
  */
-static bool own_read(struct identity *own)
-{
-	bool ours = identity_read("/proc/self/status", own) && own->pids == 1 &&
-		    own->pid[0] == (unsigned int)getpid();
+#define STANDS_NS 10000000ull
 
-	own->permitted |= own_permitted();
-	return ours;
+struct own {
+	pid_t pid;
+	uid_t uid[3]; /* real, effective, saved */
+	gid_t gid[3];
+	uint64_t permitted; /* of the calling thread */
+	uint64_t at;        /* CLOCK_MONOTONIC ns */
+	bool ours;          /* this /proc shows the pid namespace of this process */
+	struct identity identity;
+	uint32_t yama;
+};
+
+static void own_keys(struct own *own)
+{
+	own->pid = getpid();
+	(void)getresuid(&own->uid[0], &own->uid[1], &own->uid[2]);
+	(void)getresgid(&own->gid[0], &own->gid[1], &own->gid[2]);
+	own->permitted = own_permitted();
+}
+
+static bool own_stands(const struct own *known, const struct own *now)
+{
+	return known->at && now->at - known->at < STANDS_NS && known->pid == now->pid &&
+	       known->permitted == now->permitted &&
+	       !memcmp(known->uid, now->uid, sizeof(now->uid)) &&
+	       !memcmp(known->gid, now->gid, sizeof(now->gid));
+}
+
+/*
+ * /proc shows the main thread's credentials, which the kernel would compare, where it shows the pid
+ * namespace of this process.
+ */
+static const struct own *own_read(void)
+{
+	static _Thread_local struct own known;
+	struct own now = {.at = vb_clock_ns()};
+
+	own_keys(&now);
+	if (own_stands(&known, &now))
+		return &known;
+	now.ours = identity_read("/proc/self/status", &now.identity) && now.identity.pids == 1 &&
+		   now.identity.pid[0] == (unsigned int)now.pid;
+	now.identity.permitted |= now.permitted;
+	now.yama = number_of(YAMA_PTRACE, 0);
+	known = now;
+	return &known;
 }
 
 /*
@@ -248,10 +297,8 @@ static bool may_trace(const struct identity *its)
 	return its->effective >> CAP_SYS_PTRACE & 1;
 }
 
-static const char *yama_obstacle(const struct identity *its)
+static const char *yama_obstacle(const struct identity *its, uint32_t scope)
 {
-	uint32_t scope = number_of(YAMA_PTRACE, 0);
-
 	if (scope >= YAMA_NOBODY || (scope == YAMA_ADMIN && !may_trace(its)))
 		return "the system's administrator forbids it (Yama's ptrace_scope)";
 	return NULL;
@@ -274,14 +321,13 @@ static const char *kin_obstacle(const struct identity *own, const struct identit
 	return NULL;
 }
 
-static const char *memory_obstacle(pid_t pid, const struct identity *own,
-				   const struct identity *its)
+static const char *memory_obstacle(pid_t pid, const struct own *own, const struct identity *its)
 {
-	if (its->owner != own->uid[0])
+	if (its->owner != own->identity.uid[0])
 		return "it is not dumpable";
 	if (!same_namespace(pid, "user"))
 		return "it is in another user namespace, or may not be looked at";
-	return yama_obstacle(its);
+	return yama_obstacle(its, own->yama);
 }
 
 /* One of the two cannot see the other. Everything that could be seen was as it should be. */
@@ -297,7 +343,8 @@ static const char *unseen_obstacle(const struct vb_asker *who)
 static const char *obstacle(const struct vb_asker *who, bool memory)
 {
 	pid_t pid = who->opened.pid;
-	struct identity own, its;
+	const struct own *own;
+	struct identity its;
 	char path[64];
 
 	if (who->sent.uid != getuid() || who->sent.gid != getgid() || !vb_trust_same_user(getuid()))
@@ -305,14 +352,15 @@ static const char *obstacle(const struct vb_asker *who, bool memory)
 	if (who->sent.pid != pid)
 		return "who speaks is not who made the connection";
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if (pid <= 0 || !own_read(&own) || !identity_read(path, &its))
+	own = pid > 0 ? own_read() : NULL;
+	if (!own || !own->ours || !identity_read(path, &its))
 		return unseen_obstacle(who);
 	if (!still_there(who))
 		return "it has ended, or this kernel cannot tell";
-	const char *why = kin_obstacle(&own, &its);
+	const char *why = kin_obstacle(&own->identity, &its);
 
 	if (!why && memory)
-		why = memory_obstacle(pid, &own, &its);
+		why = memory_obstacle(pid, own, &its);
 	/*
 	 * A process in a pid namespace below this one is seen here and does not see this process.
 	 */

@@ -48,6 +48,16 @@ static enum vb_reason absence(enum vb_contact why)
 	}
 }
 
+static struct vb_channel *channel_find(struct vb_qp *qp, uint32_t to, bool memory,
+				       enum vb_contact *why)
+{
+	struct vb_engine *e = qp->engine;
+
+	qp->await_qpn = to;
+	qp->await_seen = vb_channel_news(e->node, to);
+	return vb_channel_find_since(e->node, e->index, to, qp->connected_at, memory, why);
+}
+
 /*
  * The channel to the peer of a connected queue pair. NULL: there is none yet, or none any more
  * (flags for vb_qp_settle() are set).
@@ -61,9 +71,7 @@ static struct vb_channel *connected_channel(struct vb_qp *qp)
 			return qp->channel;
 		return NULL; /* channel_down or peer_dead will follow */
 	}
-	struct vb_channel *c = vb_channel_find_since(qp->engine->node, qp->engine->index,
-						     qp->t.dest_qpn, qp->connected_at,
-						     vb_qp_wants_memory(qp), &why);
+	struct vb_channel *c = channel_find(qp, qp->t.dest_qpn, vb_qp_wants_memory(qp), &why);
 
 	if (c)
 		vb_local_set_channel(qp, c);
@@ -86,8 +94,7 @@ static bool seek(struct vb_qp *qp)
 	struct vb_channel *c = qp->channel;
 
 	if (!c)
-		c = vb_channel_find_since(qp->engine->node, qp->engine->index, qp->t.dest_qpn,
-					  qp->connected_at, vb_qp_wants_memory(qp), &why);
+		c = channel_find(qp, qp->t.dest_qpn, vb_qp_wants_memory(qp), &why);
 	if (c)
 		vb_local_set_channel(qp, c);
 	qp->seeking = !c;
@@ -111,8 +118,7 @@ static struct vb_channel *datagram_channel(struct vb_qp *qp, const struct vb_sen
 	struct vb_channel *c = NULL;
 
 	if (wqe->peer_hint == VB_HINT_LOCAL)
-		c = vb_channel_find_since(qp->engine->node, qp->engine->index, wqe->remote_qpn,
-					  qp->connected_at, false, why_not);
+		c = channel_find(qp, wqe->remote_qpn, false, why_not);
 	if (c) {
 		qp->datagrams->channel[slot] = c;
 		qp->datagrams->qpn[slot] = wqe->remote_qpn;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/reason.h"
+#include "engine/engines.h"
 #include "object/context.h"
 #include "process/limits.h"
 #include "qp/parts.h"
@@ -159,7 +160,7 @@ int vb_comp_cntr_attach(struct ibv_qp *ibqp, struct ibv_comp_cntr *cntr, uint32_
 	if (ibqp->qp_type == IBV_QPT_XRC_RECV)
 		return vb_refuse(ENOTSUP, VB_REASON_UNSUPPORTED,
 				 "qp_attach_comp_cntr: an XRC receive queue pair has many owners");
-	vb_lock_take(&qp->engine->lock);
+	vb_engine_take(qp->engine);
 	err = attach(qp, cntr_of(cntr), op_mask);
 	vb_lock_release(&qp->engine->lock);
 	return err;

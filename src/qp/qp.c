@@ -15,6 +15,7 @@
 #include "memory/mw.h"
 #include "object/pd.h"
 #include "device/port.h"
+#include "engine/engines.h"
 #include "process/process.h"
 #include "qp/comp_cntr.h"
 #include "qp/parts.h"
@@ -263,7 +264,7 @@ int vb_qp_create(struct ibv_context *ctx, const struct vb_qp_kind *kind,
 	datagram_limit(qp, ctx);
 	if (!kind->frames)
 		vb_qp_table_add(qp);
-	vb_lock_take(&qp->engine->lock);
+	vb_engine_take(qp->engine);
 	vb_engine_add_qp(qp->engine, qp);
 	vb_qp_publish(qp);
 	vb_lock_release(&qp->engine->lock);
@@ -370,7 +371,7 @@ int vb_qp_ordinary_retire(struct vb_qp *qp, struct vb_events_got *got)
 	err = vb_context_remove(qp->u.qp.context, VB_HANDLE_QP, qp->u.qp.handle, qp);
 	if (err)
 		return err;
-	vb_lock_take(&qp->engine->lock);
+	vb_engine_take(qp->engine);
 	vb_qp_stop(qp);
 	vb_lock_release(&qp->engine->lock);
 	vb_process_quiesce(qp->t.qpn, 0);

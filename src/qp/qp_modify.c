@@ -13,6 +13,7 @@
 #include "engine/cq.h"
 #include "engine/drive.h"
 #include "engine/engine_channel.h"
+#include "engine/engines.h"
 #include "engine/schedule.h"
 #include "engine/settle.h"
 #include "process/limits.h"
@@ -440,7 +441,7 @@ static int judge_and_open(struct vb_qp *qp, const struct ibv_qp_attr *attr, int 
 		return err;
 	vb_lock_release(&qp->engine->lock);
 	err = link_open(qp, mask, c);
-	vb_lock_take(&qp->engine->lock);
+	vb_engine_take(qp->engine);
 	return err ? err : judge(qp, attr, mask, c);
 }
 
@@ -458,7 +459,7 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 	if (err)
 		return err;
 	mask &= ~other_half(qp->u.qp.qp_type);
-	vb_lock_take(&qp->engine->lock);
+	vb_engine_take(qp->engine);
 	err = judge_and_open(qp, attr, mask, &c);
 	if (!err)
 		err = link_prepare(qp, attr, mask, &c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* ibv_query_qp(3): the attributes that were set, and the present state. */
 #include "base/reason.h"
+#include "engine/engines.h"
 #include "object/context.h"
 #include "qp/parts.h"
 #include "qp/qp.h"
@@ -38,7 +39,7 @@ int vb_qp_query(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	init_fill(qp, init);
 	qp = vb_qp_body(qp);
 	init->cap = qp->attrs->cap;
-	vb_lock_take(&qp->engine->lock);
+	vb_engine_take(qp->engine);
 	if (qp->kind->pull)
 		qp->kind->pull(qp);
 	*attr = qp->attrs->set;

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/reason.h"
+#include "engine/engines.h"
 #include "engine/pace.h"
 #include "object/context.h"
 #include "qp/parts.h"
@@ -56,7 +57,7 @@ int vb_qp_modify_rate_limit(struct ibv_qp *ibqp, const struct ibv_qp_rate_limit_
 		return vb_refuse(EINVAL, VB_REASON_ARG,
 				 "modify_qp_rate_limit: not for queue pairs of type %d",
 				 (int)ibqp->qp_type);
-	vb_lock_take(&qp->engine->lock);
+	vb_engine_take(qp->engine);
 	err = attr_check(qp, attr);
 	if (!err) {
 		vb_pace_set(&qp->pace, attr->rate_limit, attr->max_burst_sz, vb_clock_ns());

@@ -39,6 +39,7 @@
 #include "transport/responder.h"
 #include "wire/frame_checksum.h"
 #include "engine/engine_channel.h"
+#include "engine/engines.h"
 #include "engine/progress.h"
 #include "engine/settle.h"
 
@@ -301,7 +302,7 @@ static bool engine_drains(struct vb_engine_hook *hook)
 static void drain_all(int most, bool may_hold)
 {
 	for (struct vb_raw *raw = receiving.list; raw; raw = raw->next) {
-		vb_lock_take(&raw->qp->engine->lock);
+		vb_engine_take(raw->qp->engine);
 		int i = 0;
 
 		while (i < most && drain(raw, may_hold))
@@ -433,7 +434,7 @@ static int receiving_begin(struct vb_raw *raw)
 	}
 	raw->next = receiving.list;
 	receiving.list = raw;
-	vb_lock_take(&e->lock);
+	vb_engine_take(e);
 	raw->hook.drain = engine_drains;
 	vb_engine_hook_add(e, &raw->hook);
 	vb_lock_release(&e->lock);
@@ -455,7 +456,7 @@ static void receiving_end(struct vb_raw *raw)
 			break;
 		}
 	}
-	vb_lock_take(&e->lock);
+	vb_engine_take(e);
 	vb_engine_hook_remove(e, &raw->hook);
 	vb_lock_release(&e->lock);
 }

@@ -31,6 +31,7 @@
 #include "udp/receive.h"
 #include "udp/socket.h"
 #include "engine/engine_channel.h"
+#include "engine/engines.h"
 #include "engine/progress.h"
 
 /*
@@ -343,7 +344,7 @@ static bool leaving_close(struct side *side, struct vb_engine *keeper)
 {
 	int fd;
 
-	if (keeper && !vb_lock_try(&keeper->lock))
+	if (keeper && !vb_engine_try(keeper))
 		return false;
 	if (!vb_lock_try(&udp_link.drain)) {
 		if (keeper)
@@ -541,7 +542,7 @@ void vb_udp_link_await(struct vb_engine *e, unsigned int family)
 	uint64_t until = vb_clock_ns() + JOIN_NS;
 
 	while (!vb_udp_steer_is_joined(family) && vb_clock_ns() < until) {
-		if (vb_lock_try(&e->lock)) {
+		if (vb_engine_try(e)) {
 			(void)vb_udp_link_take(e);
 			vb_lock_release(&e->lock);
 		}

@@ -102,7 +102,7 @@ static int family_open(struct vb_qp *qp, unsigned int family)
 	int err;
 
 	vb_udp_link_seek(family, &got);
-	vb_lock_take(&qp->engine->lock);
+	vb_engine_take(qp->engine);
 	err = vb_remote_qp(qp) ? hold(qp, family, &got) : -ENOMEM;
 	if (err && qp->remote)
 		qp->remote->refused |= (uint8_t)family;
@@ -145,7 +145,7 @@ int vb_udp_engine_hold(struct vb_engine *e, unsigned int family)
 	int err;
 
 	vb_udp_link_seek(family, &got);
-	vb_lock_take(&e->lock);
+	vb_engine_take(e);
 	err = engine_hold(e, family, &got);
 	vb_lock_release(&e->lock);
 	vb_udp_link_seek_end(&got);
@@ -161,7 +161,7 @@ int vb_udp_qp_hold_group(struct vb_qp *qp, const uint8_t gid[16])
 
 void vb_udp_qp_drop_group(struct vb_qp *qp, const uint8_t gid[16])
 {
-	vb_lock_take(&qp->engine->lock);
+	vb_engine_take(qp->engine);
 	engine_drop(qp->engine, family_of(gid));
 	vb_lock_release(&qp->engine->lock);
 }

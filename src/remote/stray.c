@@ -279,7 +279,7 @@ void vb_udp_stray_finish(struct vb_engine *e)
 	struct packet *list = NULL;
 	struct vb_engine *successor;
 
-	vb_lock_take(&e->lock);
+	vb_engine_take(e);
 	if (e->remote->strays) {
 		vb_udp_stray_late(e);
 		vb_engine_flush(e);

@@ -15,6 +15,7 @@
 #include "qp/parts.h"
 #include "qp/qp.h"
 #include "engine/engine_channel.h"
+#include "engine/engines.h"
 #include "engine/recv_queue.h"
 #include "engine/schedule.h"
 #include "engine/srq.h"
@@ -357,7 +358,7 @@ static int handle_make(struct ibv_context *ctx, struct ibv_xrcd *xrcd, void *qp_
 	handle->u.qp.qp_context = qp_context;
 	vb_xrc_handle_of(handle)->xrcd = vb_xrcd_of(xrcd);
 	handle->engine = d->engine; /* posting to the handle is refused under its lock */
-	vb_lock_take(&d->engine->lock);
+	vb_engine_take(d->engine);
 	err = body_get(d, qpn, &body);
 	if (!err)
 		handle_attach(handle, body);
@@ -425,7 +426,7 @@ static int handle_retire(struct vb_qp *handle, struct vb_events_got *got)
 
 	if (err)
 		return err;
-	vb_lock_take(&e->lock);
+	vb_engine_take(e);
 	handle_detach(handle);
 	vb_lock_release(&e->lock);
 	vb_xrc_handle_of(handle)->body = NULL;
@@ -534,7 +535,7 @@ void vb_xrc_bodies_rebase(struct vb_xrc_domain *d, struct ibv_context *ctx)
 	d->context = ctx;
 	if (!d->engine)
 		return;
-	vb_lock_take(&d->engine->lock);
+	vb_engine_take(d->engine);
 	for (struct vb_qp *body = d->bodies; body; body = vb_xrc_body_of(body)->next)
 		body->u.qp.context = ctx;
 	vb_lock_release(&d->engine->lock);

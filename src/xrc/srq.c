@@ -8,6 +8,7 @@
 #include "object/context.h"
 #include "engine/cq.h"
 #include "engine/engine.h"
+#include "engine/engines.h"
 #include "process/process.h"
 #include "qp/qp.h"
 #include "engine/srq.h"
@@ -77,7 +78,7 @@ static int add(struct vb_srq *s)
 		err = vb_cq_attach(s->cq, d->engine);
 	if (err)
 		return err;
-	vb_lock_take(&d->engine->lock);
+	vb_engine_take(d->engine);
 	err = place_take(d, s);
 	vb_lock_release(&d->engine->lock);
 	if (err)
@@ -100,7 +101,7 @@ static void retire(struct vb_srq *s)
 {
 	struct vb_xrc_domain *d = xrcd_of(s)->domain;
 
-	vb_lock_take(&d->engine->lock);
+	vb_engine_take(d->engine);
 	if (d->table)
 		__atomic_store_n(&d->table->srq[PLACE(s->number)].number, 0, __ATOMIC_RELEASE);
 	d->srq[PLACE(s->number)] = NULL;

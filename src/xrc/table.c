@@ -15,6 +15,7 @@
 #include "base/sys.h"
 #include "device/device.h"
 #include "engine/engine.h"
+#include "engine/engines.h"
 #include "engine/schedule.h"
 #include "process/process.h"
 #include "qp/qp.h"
@@ -41,7 +42,7 @@ int vb_xrc_table_lock(struct vb_xrc_domain *d)
 				"xrc: a process that has the domain open was stopped while it changed it");
 		vb_lock_release(&d->engine->lock);
 		vb_sys_nanosleep(&nap);
-		vb_lock_take(&d->engine->lock);
+		vb_engine_take(d->engine);
 	}
 	return 0;
 }
@@ -114,7 +115,7 @@ int vb_xrc_table_join(struct vb_xrc_domain *d, bool create, bool *fresh)
 				      &d->commons, fresh);
 	if (!err) {
 		d->table = vb_commons_table(d->commons);
-		vb_lock_take(&d->engine->lock);
+		vb_engine_take(d->engine);
 		err = vb_xrc_table_lock(d);
 		if (!err) {
 			/*

@@ -20,6 +20,7 @@
 #include "xrc/table.h"
 #include "engine/engine_channel.h"
 #include "engine/engine_life.h"
+#include "engine/engines.h"
 #include "engine/progress.h"
 
 pthread_mutex_t vb_xrc_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -92,7 +93,7 @@ static void domain_unlink(struct vb_xrc_domain *d)
 static void domain_destroy(struct vb_xrc_domain *d)
 {
 	if (d->table) {
-		vb_lock_take(&d->engine->lock);
+		vb_engine_take(d->engine);
 		vb_xrc_bodies_sweep(d, true);
 		vb_xrc_table_leave(d);
 		vb_lock_release(&d->engine->lock);
@@ -112,7 +113,7 @@ static int engine_make(struct vb_xrc_domain *d)
 	if (err)
 		return err;
 	d->hook.handed = vb_xrc_handed;
-	vb_lock_take(&d->engine->lock);
+	vb_engine_take(d->engine);
 	vb_engine_hook_add(d->engine, &d->hook);
 	vb_lock_release(&d->engine->lock);
 	return 0;
@@ -181,7 +182,7 @@ static int share(struct vb_xrc_domain *d, int fd, int oflags)
 				 "open_xrcd: O_EXCL, but the file has a domain");
 	if (fresh)
 		tell_of_others(d);
-	vb_lock_take(&d->engine->lock);
+	vb_engine_take(d->engine);
 	if (vb_xrc_table_survey(d))
 		vb_xrc_look_again();
 	vb_lock_release(&d->engine->lock);
@@ -380,7 +381,7 @@ static bool survey(void)
 	for (struct vb_xrc_domain *d = domains; d; d = d->next) {
 		if (!d->table || d->busy)
 			continue;
-		vb_lock_take(&d->engine->lock);
+		vb_engine_take(d->engine);
 		unsettled |= vb_xrc_table_survey(d);
 		vb_engine_flush(d->engine);
 		vb_lock_release(&d->engine->lock);

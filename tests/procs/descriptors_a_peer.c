@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a peer costs a process two descriptors at most, whichever side called, with one-sided
- * access in both directions, and both are closed when the peer ends.
+ * Promise: a peer costs a process two descriptors at most, and a few peers a third, by which their
+ * end is noticed; whichever side called, with one-sided access in both directions. All are closed
+ * when the peer ends.
  */
 #include "procs/leftovers.h"
 #include "support/check.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PEERS = 50 };
+enum { PEERS = 50, WATCHED = 8 };
 enum { TIMEOUT = 16, RETRIES = 3, BOUND_MS = 10000, SIZE = 4096 };
 
 static struct process process[PEERS];
@@ -115,7 +116,7 @@ int main(void)
 	before = descriptors_open();
 	for (int i = 1; i < PEERS; i++)
 		meet(i);
-	expect_at_most(before + 2 * (PEERS - 1), "with all peers");
+	expect_at_most(before + 2 * (PEERS - 1) + WATCHED - 1, "with all peers");
 	printf("%d descriptors for %d peers\n", descriptors_open() - before, PEERS - 1);
 	for (int i = 0; i < PEERS; i++)
 		speak(i);

@@ -49,6 +49,8 @@ static int on_up(void *arg, uint32_t engine, struct vb_channel *channel)
 	require(n < END_CHANNELS, "too many channels");
 	atomic_store(&end->up[n], channel);
 	atomic_store(&end->ups, n + 1);
+	if (end->at_up)
+		end->at_up(end);
 	return 0;
 }
 

@@ -16,7 +16,7 @@
 #include "host/node.h"
 #include "host/peer.h"
 
-#define END_CHANNELS 64
+#define END_CHANNELS 512
 
 struct end {
 	struct vb_node *node;
@@ -31,7 +31,8 @@ struct end {
 	_Atomic(struct vb_channel *) up[END_CHANNELS];
 	_Atomic(struct vb_channel *) down;
 	_Atomic(struct vb_peer *) dead_peer;
-	_Atomic uint32_t no_engine; /* channel_up answers -ENOENT for this engine */
+	_Atomic uint32_t no_engine;     /* channel_up answers -ENOENT for this engine */
+	void (*at_up)(struct end *end); /* called in channel_up, NULL: nothing */
 };
 
 /* Both abort the test on failure. */
