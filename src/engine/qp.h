@@ -26,6 +26,7 @@
 
 struct vb_cq;
 struct vb_local_datagrams;
+struct vb_local_near;
 struct vb_mw;
 struct vb_qp_attrs;
 struct vb_qp_builder;
@@ -131,6 +132,7 @@ struct vb_qp {
 	/* The channel of the pending reservation; NULL: a datagram that is dropped. */
 	struct vb_channel *reserved_channel;
 	void *reserved_bulk;                  /* place for a datagram's path */
+	struct vb_local_near *near;           /* local/store.c; NULL until needed */
 	struct vb_local_datagrams *datagrams; /* NULL until the first (local/link.h) */
 	/* The link between hosts (remote/part.h); NULL until it is needed. */
 	struct vb_remote_qp *remote;

@@ -21,6 +21,9 @@
 struct vb_node;
 struct vb_peer;
 
+/* Bytes of a window, within which an address of the peer moves as the address here does. */
+#define VB_ARENA_WINDOW (64ull << 20)
+
 /*
  * Allocates zero-filled memory: whole pages, all of them present, so that none is missing when a
  * peer touches it. 0; -ENOMEM with the reason recorded. vb_arena_free() takes what vb_arena_alloc()

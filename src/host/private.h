@@ -598,7 +598,6 @@ void vb_arena_forked(struct vb_node *node);
  * window.c. attach: takes the descriptor of a peer's arena if it can be mapped safely; the peer's
  * keys are there. extend: with the lock; the descriptor stays the caller's.
  */
-#define VB_ARENA_WINDOW (64ull << 20)
 int vb_window_attach(struct vb_peer *peer, int fd, const char **defect);
 void vb_window_extend(struct vb_peer *peer, int fd);
 void vb_window_detach(struct vb_peer *peer);

@@ -85,20 +85,28 @@ static inline bool entry_send(struct vb_qp *qp, struct vb_channel *c)
 bool vb_local_express(struct vb_qp *qp)
 {
 	struct vb_channel *c = qp->channel;
-	uint32_t first = qp->t.req.cur;
+	bool sent = false;
 
 	vb_lock_assert_held(&qp->engine->lock);
 	if (!c || atomic_load_explicit(&c->dead, memory_order_relaxed) || !qp->kind->plain ||
 	    qp->pace.kbps || qp->awaits)
 		return false;
 	vb_reply_posted(qp);
-	while (qp->t.req.cur != qp->t.sq_posted && entry_send(qp, c))
-		;
-	if (qp->t.req.cur != first) {
+	while (qp->t.req.cur != qp->t.sq_posted) {
+		if (vb_tqp_wqe(&qp->t, qp->t.req.cur)->opcode == IBV_WR_RDMA_WRITE) {
+			if (!vb_local_store(qp))
+				break;
+		} else if (entry_send(qp, c)) {
+			sent = true;
+		} else {
+			break;
+		}
+	}
+	if (sent) {
 		qp->psn_moved = true;
 		vb_engine_pushed(qp->engine, c);
 	}
-	if (qp->t.req.cur != qp->t.sq_posted)
+	if (qp->t.req.cur != qp->t.sq_posted || qp->overrun)
 		return false;
 	if (!qp->t.resp.owed && !qp->overrun)
 		vb_engine_unneeded(qp->engine, qp);

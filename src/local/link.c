@@ -268,6 +268,7 @@ static void commit(struct vb_qp *qp, const struct vb_run *run)
 
 static void release(struct vb_qp *qp)
 {
+	vb_local_near_free(qp);
 	if (!qp->datagrams)
 		return;
 	if (qp->datagrams->prev)

@@ -10,9 +10,10 @@
  * fills the buffer with a byte that the peer never writes, waits, and demands
  * that byte everywhere.
  *
- * usage: revoke direct|lists|ring [ROUNDS [SEED]]
+ * usage: revoke direct|lists|mapped|ring [ROUNDS [SEED]]
  *   direct  the peer itself reaches the memory
  *   lists   likewise, with short WRITEs, of which the peer posts several by one call
+ *   mapped  the peer has mapped the memory, and stores there; one by one and in lists
  *   ring    it cannot (not dumpable): the target's own progress thread does it
  */
 #include "support/check.h"
@@ -28,9 +29,16 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { SIZE = 1024 * 1024, SHORT = 4096, MARK = 0xa5, LATEST_US = 4000, WATCH_MS = 3 };
+enum {
+	SIZE = 1024 * 1024,
+	SHORT = 4096,
+	SHORTEST = 512,
+	MARK = 0xa5,
+	LATEST_US = 4000,
+	WATCH_MS = 3
+};
 
-static bool over_ring, lists;
+static bool over_ring, lists, mapped;
 
 enum way {
 	DEREG,
@@ -75,7 +83,11 @@ static int writer(int sock, void *argument)
 		memset(ep.buffer, (int)(i % 100) + 1, SIZE);
 		ep_exchange(&ep, sock);
 		message_receive(sock, &ep.remote.rkey, sizeof(ep.remote.rkey));
-		write_until_error(&ep, lists ? SHORT : SIZE, lists, &seed);
+		write_until_error(&ep,
+				  mapped  ? SHORTEST
+				  : lists ? SHORT
+					  : SIZE,
+				  lists || (mapped && i % 2), &seed);
 		message_meet(sock);
 		ep_close(&ep);
 	}
@@ -178,13 +190,16 @@ static void play(struct resources *resources, int sock, enum way way, uint64_t w
 		 void *elsewhere)
 {
 	struct ep_config config = writer_config();
+	struct ibv_buf *buf = NULL;
+	void *memory = mapped ? ibv_alloc_buf(resources->pd, SIZE, &buf) : NULL;
 	unsigned int turns = 0;
 	struct ibv_mw *mw;
 	struct endpoint ep;
 	uint64_t until;
 	size_t at;
 
-	ep_open_on(&ep, resources, &config, NULL, SIZE);
+	CHECK(memory || !mapped);
+	ep_open_on(&ep, resources, &config, memory, SIZE);
 	memset(ep.buffer, MARK, SIZE);
 	ep_exchange(&ep, sock);
 	mw = window_bound(&ep, way);
@@ -208,6 +223,8 @@ static void play(struct resources *resources, int sock, enum way way, uint64_t w
 	if (mw && way < DEALLOC_1)
 		CHECK_ZERO(ibv_dealloc_mw(mw));
 	ep_close(&ep);
+	if (buf)
+		ibv_free_buf(buf);
 }
 
 int main(int argc, char **argv)
@@ -222,6 +239,7 @@ int main(int argc, char **argv)
 	printf("seed %llu\n", (unsigned long long)seed);
 	watchdog(180);
 	lists = argc > 1 && strcmp(argv[1], "lists") == 0;
+	mapped = argc > 1 && strcmp(argv[1], "mapped") == 0;
 	over_ring = argc > 1 && strcmp(argv[1], "ring") == 0;
 	process_start(&process, writer, &rounds);
 	if (over_ring) {
