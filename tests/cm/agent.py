@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from pairs import Failure
 
 PATIENCE = 20
+ENDS = 120  # seconds: on a busy machine a sanitizer looks for leaks for long, and who is killed counts for nothing (scripts/reached)
 QUIET = 0.3  # for so long nothing may come
 TCP = 0x106
 
@@ -144,7 +145,7 @@ class Agent:
 
     def end(self):
         try:
-            status = self.process.wait(timeout=PATIENCE)
+            status = self.process.wait(timeout=ENDS)
         except subprocess.TimeoutExpired:
             self.kill()
             raise Failure(f"process {self.pid} does not end") from None
@@ -153,6 +154,6 @@ class Agent:
 
     def quit(self):
         self.tell("quit")
-        status = self.process.wait(timeout=PATIENCE)
+        status = self.process.wait(timeout=ENDS)
         if status:
             raise Failure(f"process {self.pid} ended with {status}")

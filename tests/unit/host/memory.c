@@ -46,10 +46,10 @@ ssize_t __wrap_vb_guard_call(const struct vb_guard *guard, long number, const lo
 	const struct iovec *iov = (const struct iovec *)argument[1];
 	char *remote = (char *)argument[3];
 
-	if (number == SYS_process_vm_writev || number == SYS_pwritev) {
-		num_asked = (int)argument[2];
-		num_targets = 1;
-	}
+	if (number != SYS_process_vm_writev && number != SYS_pwritev)
+		return __real_vb_guard_call(guard, number, argument);
+	num_asked = (int)argument[2];
+	num_targets = 1;
 	if (number == SYS_process_vm_writev) {
 		num_targets = (int)argument[4];
 		remote = ((const struct iovec *)argument[3])->iov_base;

@@ -189,11 +189,13 @@ static void a_lent_payload(void **state)
 	for (int i = 0; i < 4; i++) {
 		struct vb_run odd = run;
 
-		odd.op = i == 0 ? VB_OP_WRITE : odd.op;
 		odd.service = i == 1 ? VB_SERVICE_UC : odd.service;
 		odd.length = i == 2 ? 0 : odd.length;
 		odd.flags &= (uint8_t) ~(i == 1 ? VB_RUN_ACKS : 0);
 		vb_slot_encode(&slot, &odd);
+		if (i ==
+		    0) /* no sender makes one, and there is no room for what a WRITE has besides */
+			slot.data[AT_OP] = VB_OP_WRITE;
 		if (i == 3)
 			slot.data[AT_SERVICE] &= (uint8_t)~SLOT_INLINE;
 		assert_false(vb_slot_decode(&slot, &got, &payload, &bulk));
