@@ -3,7 +3,7 @@
 """Usage: bench/scale/run.py [--build DIR] [--out DIR] [--most N] [TEXT]
 Cost over number: queue pairs, regions, CQs, processes, processes behind one port. Runs build/bench/scale/scale with growing
 numbers; prints a table, and which limits are met. --out: also figures.json, README.md with that table, and a curve of each
-figure in curves.svg. `make bench` runs it after bench/run.
+figure in curves.svg; series that were not run this time stay as they were found there. `make bench` runs it after bench/run.
 --most: leaves larger numbers out. TEXT picks the series whose name contains it. The machine is to be quiet."""
 
 import argparse
@@ -185,6 +185,14 @@ def page(lines):
     return PAGE.format(cpu=facts["cpu"], cores=facts["cores"], kernel=facts["kernel"], lines="\n".join(lines).strip("\n"))
 
 
+def kept(out, measured):
+    """Rows of earlier runs, of series that this one leaves out."""
+    if not out or not os.path.exists(os.path.join(out, "figures.json")):
+        return []
+    with open(os.path.join(out, "figures.json"), encoding="utf-8") as file:
+        return [row for row in json.load(file) if row["what"] not in measured]
+
+
 def write(out, rows, found, lines):
     os.makedirs(out, exist_ok=True)
     with open(os.path.join(out, "README.md"), "w", encoding="utf-8") as file:
@@ -212,6 +220,9 @@ def main():
             except (RuntimeError, subprocess.TimeoutExpired) as why:
                 failed.append(f"{name} {number}: {why}")
                 break
+    measured = {name for name, _, _ in SERIES if args.only in name}
+    names = [name for name, _, _ in SERIES]
+    rows = sorted(rows + kept(args.out, measured), key=lambda row: names.index(row["what"]))
     found = curves(rows)
     lines = table(rows) + limits(found) + [f"failed: {line}" for line in failed]
     print("\n".join(lines))

@@ -236,6 +236,16 @@ static void tell_short(struct vb_node *node, int fd)
 	vb_bell_spoke(node, NULL);
 }
 
+void vb_admit_greeted(struct vb_node *node)
+{
+	const struct vb_connection *conn = node->late_due ? node->connections : NULL;
+
+	while (conn && !half_open(conn))
+		conn = conn->next;
+	if (!conn)
+		node->late_due = 0;
+}
+
 /* The caller holds the lock. */
 static void late_expect(struct vb_node *node, int64_t now, int64_t delay)
 {

@@ -23,9 +23,12 @@
 
 /* An owner whose queue of callers stays full for so long counts as absent. */
 #define FULL_NS      (2000 * VB_MSEC)
-/* So many calls are many; so long a call is left to the other side, looked at in between. */
+/*
+ * So many calls are many. So long for each of them a call is left to the other side, looked at in
+ * between.
+ */
 #define MANY         16u
-#define LEFT_NS      (500 * VB_MSEC)
+#define LEFT_NS      (10 * VB_MSEC)
 #define LEFT_LOOK_NS (50 * VB_MSEC)
 
 static void contact_changed(struct vb_node *node)
@@ -130,15 +133,16 @@ static enum vb_contact_state contact_connect(struct vb_node *node, struct vb_con
  * Among many such calls the process with the smaller number makes them, and the other one waits for
  * a while.
  */
-static bool is_left_to_owner(const struct vb_node *node, struct vb_contact_entry *c, bool many)
+static bool is_left_to_owner(const struct vb_node *node, struct vb_contact_entry *c,
+			     uint32_t wanted)
 {
 	int64_t now = vb_node_clock();
 
-	if (!many || c->block > node->page->header.block[0] || c->answered)
+	if (wanted <= MANY || c->block > node->page->header.block[0] || c->answered)
 		return false;
 	if (!c->left_since)
 		c->left_since = now;
-	return now - c->left_since < LEFT_NS;
+	return now - c->left_since < LEFT_NS * (int64_t)wanted;
 }
 
 /* Its owner has called. */
@@ -186,16 +190,17 @@ static bool contact_try(struct vb_node *node, struct vb_contact_entry *c)
 /* The caller holds the lock. */
 static bool contacts_try(struct vb_node *node)
 {
-	bool changed = false, many = node->contacts_wanted > MANY;
+	uint32_t wanted = node->contacts_wanted;
+	bool changed = false;
 
-	if (!node->contacts_wanted)
+	if (!wanted)
 		return false;
 	node->contacts_wanted = 0;
 	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
 		for (struct vb_contact_entry *c = node->contacts[i]; c; c = c->next) {
 			if (!c->wanted || has_come(node, c))
 				continue;
-			if (is_left_to_owner(node, c, many)) {
+			if (is_left_to_owner(node, c, wanted)) {
 				node->contacts_wanted++;
 				vb_node_retry(node, LEFT_LOOK_NS);
 				continue;
@@ -271,6 +276,7 @@ static bool grant_receive(struct vb_node *node, struct vb_connection *conn,
 	if (!vb_greeting_grant_receive(conn, msg))
 		return false;
 	conn->granted = true;
+	vb_admit_greeted(node);
 	vb_peer_find_blocks(node, conn->peer);
 	vb_channel_news_peer(conn->peer);
 	vb_connection_settle(node, conn);

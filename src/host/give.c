@@ -231,10 +231,23 @@ static void ask_later(struct vb_node *node, struct vb_peer *peer, int64_t pause)
 {
 	int64_t at = vb_node_clock() + pause;
 
+	if (!peer->ask.again)
+		node->give_open++;
 	peer->ask.again = at;
 	if (!node->give_due || at < node->give_due)
 		node->give_due = at;
 	vb_node_retry(node, pause);
+}
+
+void vb_give_end(struct vb_peer *peer)
+{
+	struct vb_node *node = peer->node;
+
+	if (!peer->ask.again)
+		return;
+	peer->ask.again = 0;
+	if (!--node->give_open)
+		node->give_due = 0;
 }
 
 /* It was asked in vain: the next question comes after twice the pause. */
@@ -257,7 +270,7 @@ void vb_give_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, 
 		ask_again(peer);
 		return;
 	} else {
-		peer->ask.again = 0;
+		vb_give_end(peer);
 	}
 	atomic_store(&peer->ask.answered, true);
 }

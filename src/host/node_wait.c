@@ -54,6 +54,19 @@ static int64_t shorter(int64_t a, int64_t b)
 	return a < 0 || b < a ? b : a;
 }
 
+/* What was to be tried again may be done by now: an idle process is not woken for it. */
+static int64_t retry_time(struct vb_node *node)
+{
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
+	if (!node->contacts_wanted && !node->give_due && !node->late_due && !node->unsent &&
+	    !node->admission.again)
+		atomic_store(&node->retry_at, 0);
+	int64_t at = atomic_load(&node->retry_at);
+
+	vb_mutex_release(&node->lock);
+	return at;
+}
+
 static int64_t wait_time(struct vb_node *node, int64_t timeout)
 {
 	int64_t t = shorter(timeout, LONGEST_NS);
@@ -64,7 +77,7 @@ static int64_t wait_time(struct vb_node *node, int64_t timeout)
 	t = shorter(t, vb_liveness_pause(node));
 	if (atomic_load(&node->gone))
 		t = shorter(t, GONE_NS);
-	int64_t retry_at = atomic_load(&node->retry_at);
+	int64_t retry_at = atomic_load(&node->retry_at) ? retry_time(node) : 0;
 
 	if (retry_at) {
 		int64_t left = retry_at - vb_node_clock();

@@ -130,6 +130,7 @@ void vb_peer_unlist(struct vb_node *node, struct vb_peer *peer)
 			node->num_peers--;
 			node->num_alone -= !peer->connections;
 			peer->listed = false;
+			vb_give_end(peer);
 			return;
 		}
 	}

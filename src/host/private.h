@@ -319,6 +319,7 @@ struct vb_node {
 	struct vb_channel *retired;   /* closed, to be freed */
 	struct vb_channel *loop_down; /* channel_loop.c */
 	struct vb_admission admission;
+	uint32_t give_open;       /* give.c: peers that are to be asked again */
 	int64_t give_due;         /* give.c: when a peer is to be asked again, 0: never */
 	_Atomic bool give_doubts; /* give.c: a peer is to prove a block */
 	int64_t late_due;         /* admit.c: when a greeting is too late, 0: none is under way */
@@ -387,6 +388,8 @@ void vb_names_close(struct vb_node *node);
 /* admit.c: progress thread. */
 void vb_admit_ready(struct vb_node *node, struct vb_source *listener, uint32_t events);
 void vb_admit_keyed_ready(struct vb_node *node, struct vb_source *listener, uint32_t events);
+/* With the lock: a greeting is complete. None may be left that could be late. */
+void vb_admit_greeted(struct vb_node *node);
 /* Takes callers that had to wait, and ends greetings that take too long. Without the lock. */
 void vb_admit_service(struct vb_node *node);
 /* With the lock. Whether this process may keep a connection to this owner of a name. */
@@ -444,6 +447,8 @@ void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const stru
 void vb_give_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds);
 /* The parts of a GIVE found no descriptor: rings serve, and the peer is asked again. */
 void vb_give_stripped(struct vb_peer *peer);
+/* The peer is asked no more. */
+void vb_give_end(struct vb_peer *peer);
 /*
  * Whether this peer, which has this process's memory, may have more of it now. If not, it is told
  * of no more.
