@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SIZE = 1024 * 1024, MOST = 100, STRIDE = 4096 + 64, SECOND = SIZE / 2, CONTACT_MS = 200 };
+enum { SIZE = 1024 * 1024, MOST = 100, STRIDE = 4096 + 64, SECOND = SIZE / 2 };
 
 struct list {
 	struct ibv_send_wr wr[MOST];
@@ -256,7 +256,7 @@ int main(void)
 	open_one(&faulty, &two, &config);
 	ep_exchange(&good, process.sock);
 	ep_exchange(&faulty, process.sock);
-	sleep_ms(CONTACT_MS);
+	process_await_memory(&process);
 	message_meet(process.sock);
 	process_stop(&process);
 

@@ -26,7 +26,6 @@ enum {
 	WRITE_AT = 1024 * 1024
 };
 enum { MESSAGES = 32, MESSAGE = 1024, MESSAGE_AT = 2 * 1024 * 1024, LARGE = 1024 * 1024 };
-enum { CONTACT_MS = 200 };
 enum { COUNTER = 1000, ADDED = 7, SWAPPED = 5555, STORED = 77777 };
 
 /* The target's state as the kernel tells it: 'T' is stopped. */
@@ -200,7 +199,7 @@ int main(int argc, char **argv)
 	ep_exchange(&one_sided, process.sock);
 	ep_exchange(&two_sided, process.sock);
 	if (argc > 2)
-		sleep_ms(CONTACT_MS);
+		process_await_memory(&process);
 	else
 		first_contact(&one_sided, &two_sided);
 	message_meet(process.sock);

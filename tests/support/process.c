@@ -5,6 +5,7 @@
 #include "support/check.h"
 #include "support/clock.h"
 
+#include <dirent.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,6 +17,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { SETTLES_MS = 20 };
 
 /* The children of the process `owner`. A forked child inherits the table but owns none of them. */
 static struct {
@@ -236,6 +239,37 @@ void process_kill(struct process *process)
 		return;
 	kill(process->pid, SIGKILL);
 	process_wait(process, PROCESS_PATIENCE_MS);
+}
+
+static bool has_memory_of(pid_t pid)
+{
+	char wanted[64], path[300], link[64];
+	DIR *dir = opendir("/proc/self/fd");
+	bool found = false;
+
+	CHECK(dir);
+	snprintf(wanted, sizeof(wanted), "/proc/%d/mem", (int)pid);
+	for (struct dirent *e = readdir(dir); e && !found; e = readdir(dir)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", e->d_name);
+		ssize_t n = readlink(path, link, sizeof(link) - 1);
+
+		link[n > 0 ? n : 0] = '\0';
+		found = !strcmp(link, wanted);
+	}
+	closedir(dir);
+	return found;
+}
+
+void process_await_memory(const struct process *process)
+{
+	const uint64_t until = now_ms() + PROCESS_PATIENCE_MS;
+
+	while (!has_memory_of(process->pid)) {
+		CHECK_SAY(now_ms() < until, "process %d has not given its memory",
+			  (int)process->pid);
+		sleep_ms(2);
+	}
+	sleep_ms(SETTLES_MS); /* what came in the same message is taken up */
 }
 
 void message_send(int sock, const void *data, size_t length)

@@ -62,6 +62,12 @@ void *memory_shared(size_t size);
 void process_stop(struct process *process);
 void process_continue(struct process *process);
 
+/*
+ * Waits until the library has been given the process's memory: that is a descriptor of its mem file
+ * (proc_pid_mem(5)) here. Then one-sided requests need nothing of the process any more.
+ */
+void process_await_memory(const struct process *process);
+
 /* SIGKILL and reap; does nothing when the child is already gone. */
 void process_kill(struct process *process);
 
