@@ -261,6 +261,16 @@ int vb_memory_transfer_word(struct vb_peer *peer, uint64_t addr, uint64_t *value
 	return transfer(peer, addr, &iov, 1, sizeof(*value), write, guard);
 }
 
+int vb_peer_write_word(struct vb_peer *peer, uint64_t addr, const void *word,
+		       const struct vb_guard *guard)
+{
+	struct iovec iov = {(void *)(uintptr_t)word, sizeof(uint64_t)};
+
+	return vb_peer_reachable(peer)
+		       ? transfer(peer, addr, &iov, 1, sizeof(uint64_t), true, guard)
+		       : -EOPNOTSUPP;
+}
+
 /* 0 if the arguments and the peer are valid. */
 int vb_memory_transfer_check(const struct vb_peer *peer, uint64_t addr, int count, size_t length)
 {

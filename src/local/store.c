@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The short way of small WRITEs into memory of a peer that is mapped here: a judgement of the target
- * (target.c) is kept, and serves until something that was judged changes.
+ * The short way of small WRITEs into memory of a peer: a judgement of the target (target.c) is kept, and
+ * serves until something that was judged changes. Memory that is mapped here is stored to; a single word
+ * into other memory is one write(2) to it.
  *
  * What was judged is guarded by the generations of the peer's queue pair and key, which the guard
  * compares at each store (host/guard.h). While they stand, judging again would give the same. A list
@@ -27,12 +28,16 @@
 /* Longer ones are better copied by a string instruction. */
 #define STORE_MOST 256u
 
-/* A judgement: the range [start, start + length) of this key lies at `at` in this process. */
+/*
+ * A judgement: the range [start, start + length) of this key lies at `addr` in the peer's address space
+ * and, if it is mapped here, at `at` in this process.
+ */
 struct vb_local_near {
 	uint32_t rkey; /* 0: none */
 	struct vb_guard guard;
 	uint64_t start, length;
-	char *at;
+	uint64_t addr;
+	char *at; /* NULL: not mapped */
 };
 
 static inline bool near_covers(const struct vb_local_near *near, const struct vb_send_wqe *w)
@@ -41,15 +46,27 @@ static inline bool near_covers(const struct vb_local_near *near, const struct vb
 	       w->length <= near->length - (w->remote_addr - near->start);
 }
 
-/* How much of the region lies in one window of the arena, around the request's address. */
+/*
+ * How much of the region lies in one window of the arena, around the request's address; all of it, if the
+ * request's memory is not in the arena. Words of the range are words of the memory, too.
+ */
 static bool near_place(struct vb_local_near *near, struct vb_target *target,
 		       const struct vb_send_wqe *w)
 {
 	uint64_t before = w->remote_addr - target->key.start;
 	uint64_t behind = target->key.length - before;
 	size_t room = 0;
-	char *at = vb_arena_window(target->peer, target->addr, w->length, &room);
+	char *at;
 
+	if ((target->addr - w->remote_addr) & 7)
+		return false;
+	near->addr = target->addr - before;
+	near->start = target->key.start;
+	near->length = target->key.length;
+	near->at = NULL;
+	if (!vb_arena_holds(target->peer, target->addr, w->length))
+		return vb_peer_reachable(target->peer);
+	at = vb_arena_window(target->peer, target->addr, w->length, &room);
 	if (!at || room < w->length)
 		return false;
 	if (before > VB_ARENA_WINDOW - room)
@@ -58,8 +75,10 @@ static bool near_place(struct vb_local_near *near, struct vb_target *target,
 		behind = room;
 	near->start = w->remote_addr - before;
 	near->length = before + behind;
+	near->addr = target->addr - before;
 	near->at = at - before;
-	return true;
+	/* The arena may end within the window. */
+	return vb_arena_holds(target->peer, near->addr, near->length);
 }
 
 /* Judges, and keeps the judgement. True: the mark is set. */
@@ -88,7 +107,7 @@ static bool store_judge(struct vb_qp *qp, const struct vb_send_wqe *w)
 {
 	struct vb_peer *peer = qp->channel->peer;
 
-	if (vb_peer_is_self(peer) || !vb_peer_shares(peer))
+	if (vb_peer_is_self(peer))
 		return false;
 	if (!qp->near)
 		qp->near = calloc(1, sizeof(*qp->near));
@@ -117,6 +136,16 @@ static inline bool is_short(const struct vb_send_wqe *w)
 	       w->length - 8 <= STORE_MOST - 8 && !((w->length | w->remote_addr) & 7);
 }
 
+/*
+ * Of memory that is not mapped only a single word is stored here, and of a list nothing: that is one system
+ * call as well (direct_list.c).
+ */
+static inline bool suits(const struct vb_tqp *t, const struct vb_local_near *near,
+			 const struct vb_send_wqe *w)
+{
+	return near->at || (w->length == sizeof(uint64_t) && t->sq_posted - t->req.cur == 1);
+}
+
 static inline const void *source(struct vb_qp *qp, struct vb_send_wqe *w)
 {
 	if (w->is_inline)
@@ -126,12 +155,16 @@ static inline const void *source(struct vb_qp *qp, struct vb_send_wqe *w)
 	return vb_mem_whole_part(&mem, vb_send_wqe_sge(w), w->num_sge, 0, w->length, 0);
 }
 
-static inline int store(const struct vb_local_near *near, const struct vb_send_wqe *w,
-			const void *from)
+static inline int store(struct vb_peer *peer, const struct vb_local_near *near,
+			const struct vb_send_wqe *w, const void *from)
 {
-	char *to = near->at + (w->remote_addr - near->start);
+	uint64_t offset = w->remote_addr - near->start;
 	uint64_t word;
+	char *to;
 
+	if (!near->at)
+		return vb_peer_write_word(peer, near->addr + offset, from, &near->guard);
+	to = near->at + offset;
 	if (w->length != sizeof(word))
 		return vb_guard_move(&near->guard, to, from, w->length);
 	memcpy(&word, from, sizeof(word));
@@ -164,8 +197,8 @@ bool vb_local_store(struct vb_qp *qp)
 	/* What was written before is seen before. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	do {
-		from = source(qp, w);
-		if (!from || store(qp->near, w, from))
+		from = suits(t, qp->near, w) ? source(qp, w) : NULL;
+		if (!from || store(qp->channel->peer, qp->near, w, from))
 			break;
 		stored(qp, w);
 		w = vb_tqp_wqe(t, t->req.cur);
