@@ -10,7 +10,7 @@ from sources.openmpi import OpenMpi
 from sources.own import Idle, Mapped, Threads
 from sources.perftest import Between, Within
 from sources.rsockets import Rstream, RstreamTcp
-from sources.ucx import OverVerbs, Shm, Tcp
+from sources.ucx import OverMapped, OverVerbs, Shm, Tcp
 
 KIB, MIB = 1 << 10, 1 << 20
 OLD_POST = "--use_old_post_send"
@@ -21,7 +21,7 @@ PACKET_4096, PACKET_1024 = ("-m", "4096"), ("-m", "1024")
 ring, copy, wake, udp = Ring(), Copy(), Wake(), Udp()
 within, between = Within(ring), Between(ring)
 mapped, idle, threads = Mapped(), Idle(), Threads()
-shm, tcp, over = Shm(), Tcp(), OverVerbs()
+shm, tcp, over, over_mapped = Shm(), Tcp(), OverVerbs(), OverMapped()
 mpi, libfabric, iperf = OpenMpi(), Pingpong(), Iperf()
 connections, sockets, cmtime = Connections(), Sockets(), Cmtime()
 rstream, rstream_tcp = Rstream(), RstreamTcp()
@@ -60,9 +60,12 @@ def latency():
 
 def over_verbs():
     """UCX over the library against UCX over its own shared memory."""
-    for what, limit in (("tag_lat", 1.5), ("am_lat", 1.5), ("put_lat", 2.0)):
+    for what, limit in (("tag_lat", 1.5), ("am_lat", 1.5)):
         yield Row(f"UCX over rc_verbs {what}, 8 B", over.figure(what, 8), [Goal(limit, shm.figure(what, 8), of="UCX shm")],
                   [tcp.figure(what, 8)] if what == "tag_lat" else [])
+    put = shm.figure("put_lat", 8)
+    yield Row("UCX over rc_verbs put_lat, 8 B, mapped memory", over_mapped.figure("put_lat", 8), [Goal(2.0, put, of="UCX shm")])
+    yield Row("UCX over rc_verbs put_lat, 8 B, ordinary memory", over.figure("put_lat", 8), [], [put])
     # 1.5 x the time of a message: two thirds of the rate.
     yield Row("UCX over rc_verbs tag_bw, 8 B", over.figure("tag_rate", 8), [Goal(0.667, shm.figure("tag_rate", 8), of="UCX shm")])
     for size in (64 * KIB, MIB):

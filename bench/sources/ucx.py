@@ -129,3 +129,12 @@ class OverVerbs(Ucx):
         # The fence that UCX 1.18 and later prefer needs a key that only one maker's devices have.
         return {"UCX_TLS": "rc_verbs,ud_verbs,self", "UCX_NET_DEVICES": f"{hosts.DEVICE}:1", "UCX_FENCE_MODE": "weak",
                 "UCX_LOG_LEVEL": "error"}
+
+
+class OverMapped(OverVerbs):
+    """Its buffers are memory that both processes have mapped."""
+
+    name = "UCX rc_verbs, mapped"
+
+    def command(self, library):
+        return [library.verbatim, "run", "-q", "--mapped", "ucx_perftest"]

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "caller.h"
+#include "mmap.h"
 #include "pages.h"
 #include "range.h"
 
 #define EXPORT      __attribute__((visibility("default")))
-#define CALLER      __builtin_return_address(0)
 
 #define PLAIN_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_POPULATE)
 #define ANY_FIXED   (MAP_FIXED | MAP_FIXED_NOREPLACE)
@@ -71,8 +71,8 @@ static void *map_there(void *addr, size_t bytes, int prot, int flags, int fd, of
 	return pages_map(addr, bytes, prot, flags, fd, offset);
 }
 
-static void *map_any(void *addr, size_t bytes, int prot, int flags, int fd, off_t offset,
-		     const void *caller)
+void *mmap_any(void *addr, size_t bytes, int prot, int flags, int fd, off_t offset,
+	       const void *caller)
 {
 	void *block = NULL;
 
@@ -87,17 +87,7 @@ static void *map_any(void *addr, size_t bytes, int prot, int flags, int fd, off_
 	return block;
 }
 
-EXPORT void *mmap(void *addr, size_t bytes, int prot, int flags, int fd, off_t offset)
-{
-	return map_any(addr, bytes, prot, flags, fd, offset, CALLER);
-}
-
-EXPORT void *mmap64(void *addr, size_t bytes, int prot, int flags, int fd, off_t offset)
-{
-	return map_any(addr, bytes, prot, flags, fd, offset, CALLER);
-}
-
-EXPORT int munmap(void *addr, size_t bytes)
+int munmap_any(void *addr, size_t bytes)
 {
 	struct part p;
 	char *end;
@@ -138,19 +128,19 @@ static void *block_move(void *old, size_t had, size_t bytes, int flags, void *fi
 {
 	int where = flags & MREMAP_FIXED ? MAP_FIXED : 0;
 	size_t kept = had < bytes ? had : bytes;
-	void *to = map_any(where ? fixed : NULL, bytes, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | where, -1, 0, NULL);
+	void *to = mmap_any(where ? fixed : NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | where, -1, 0, NULL);
 
 	if (to == MAP_FAILED)
 		return to;
 	if (!block_copy(to, old, kept)) {
-		(void)munmap(to, bytes);
+		(void)munmap_any(to, bytes);
 		return failed(ENOMEM);
 	}
 	if (flags & MREMAP_DONTUNMAP)
 		(void)range_zero(old, had, -1);
 	else
-		(void)munmap(old, had);
+		(void)munmap_any(old, had);
 	return to;
 }
 
@@ -173,16 +163,8 @@ static void *block_remap(void *old, size_t had, size_t bytes, int flags, void *f
 	return block_move(old, had, bytes, flags, fixed);
 }
 
-EXPORT void *mremap(void *old, size_t had, size_t bytes, int flags, ...)
+void *mremap_any(void *old, size_t had, size_t bytes, int flags, void *fixed)
 {
-	void *fixed = NULL;
-	va_list ap;
-
-	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) {
-		va_start(ap, flags);
-		fixed = va_arg(ap, void *);
-		va_end(ap);
-	}
 	if (range_has(old) && range_ready())
 		return block_remap(old, had, bytes, flags, fixed);
 	if (flags & MREMAP_FIXED && range_touches(fixed, bytes)) {
@@ -240,14 +222,14 @@ static bool hole(void *addr, size_t bytes)
 	return p.bytes && range_has_hole(p.at, p.bytes);
 }
 
-EXPORT int mprotect(void *addr, size_t bytes, int prot)
+int mprotect_any(void *addr, size_t bytes, int prot)
 {
 	if (range_touches(addr, bytes) && hole(addr, bytes))
 		return failed_as(ENOMEM);
 	return pages_protect(addr, bytes, prot);
 }
 
-EXPORT int madvise(void *addr, size_t bytes, int advice)
+int madvise_any(void *addr, size_t bytes, int advice)
 {
 	if (!range_touches(addr, bytes) || (uintptr_t)addr % page_bytes)
 		return pages_advise(addr, bytes, advice);
@@ -275,4 +257,43 @@ EXPORT int madvise(void *addr, size_t bytes, int advice)
 		break;
 	}
 	return pages_advise(addr, bytes, advice);
+}
+
+/* The functions that the program has. A program may put code of its own over their first instructions. */
+EXPORT void *mmap(void *addr, size_t bytes, int prot, int flags, int fd, off_t offset)
+{
+	return mmap_any(addr, bytes, prot, flags, fd, offset, __builtin_return_address(0));
+}
+
+EXPORT void *mmap64(void *addr, size_t bytes, int prot, int flags, int fd, off_t offset)
+{
+	return mmap_any(addr, bytes, prot, flags, fd, offset, __builtin_return_address(0));
+}
+
+EXPORT int munmap(void *addr, size_t bytes)
+{
+	return munmap_any(addr, bytes);
+}
+
+EXPORT void *mremap(void *old, size_t had, size_t bytes, int flags, ...)
+{
+	void *fixed = NULL;
+	va_list ap;
+
+	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) {
+		va_start(ap, flags);
+		fixed = va_arg(ap, void *);
+		va_end(ap);
+	}
+	return mremap_any(old, had, bytes, flags, fixed);
+}
+
+EXPORT int mprotect(void *addr, size_t bytes, int prot)
+{
+	return mprotect_any(addr, bytes, prot);
+}
+
+EXPORT int madvise(void *addr, size_t bytes, int advice)
+{
+	return madvise_any(addr, bytes, advice);
 }

@@ -6,15 +6,37 @@
 #ifndef VB_MAPPED_PAGES_H
 #define VB_MAPPED_PAGES_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+/* syscall(2) is among the functions that this library replaces. */
+static inline long pages_call(long number, long a, long b, long c, long d, long e, long f)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	if (result > -4096 && result < 0) {
+		errno = (int)-result;
+		return -1;
+	}
+	return result;
+#else
+	return syscall(number, a, b, c, d, e, f);
+#endif
+}
+
 static inline void *pages_map(void *addr, size_t bytes, int prot, int flags, int fd, off_t offset)
 {
-	return (void *)syscall(SYS_mmap, addr, bytes, prot, flags, fd, offset);
+	return (void *)pages_call(SYS_mmap, (long)addr, (long)bytes, prot, flags, fd, offset);
 }
 
 /* New ones, zeroed, of this process alone. MAP_FAILED: there are none. */
@@ -25,7 +47,8 @@ static inline void *pages_anonymous(size_t bytes)
 
 static inline void *pages_remap(void *old, size_t had, size_t bytes, int flags, void *fixed)
 {
-	return (void *)syscall(SYS_mremap, old, had, bytes, flags, fixed);
+	return (void *)pages_call(SYS_mremap, (long)old, (long)had, (long)bytes, flags, (long)fixed,
+				  0);
 }
 
 /* Puts them in the place of what is there. */
@@ -37,17 +60,17 @@ static inline int pages_move(void *from, size_t bytes, void *to)
 
 static inline int pages_unmap(void *addr, size_t bytes)
 {
-	return (int)syscall(SYS_munmap, addr, bytes);
+	return (int)pages_call(SYS_munmap, (long)addr, (long)bytes, 0, 0, 0, 0);
 }
 
 static inline int pages_protect(void *addr, size_t bytes, int prot)
 {
-	return (int)syscall(SYS_mprotect, addr, bytes, prot);
+	return (int)pages_call(SYS_mprotect, (long)addr, (long)bytes, prot, 0, 0, 0);
 }
 
 static inline int pages_advise(void *addr, size_t bytes, int advice)
 {
-	return (int)syscall(SYS_madvise, addr, bytes, advice);
+	return (int)pages_call(SYS_madvise, (long)addr, (long)bytes, advice, 0, 0, 0);
 }
 
 #endif

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -163,6 +164,17 @@ static inline int vb_sys_msync(void *addr, size_t length, int flags)
 static inline ssize_t vb_sys_getrandom(void *buf, size_t size, unsigned int flags)
 {
 	return syscall(SYS_getrandom, buf, size, flags);
+}
+
+/*
+ * Zeroed pages of this process alone, present as they are used; MAP_FAILED: there are none. By the
+ * number of the call: a program may have put code of its own before mmap(2), which then asks in the
+ * library's place, and `verbatim run --mapped` would take them for the program's.
+ */
+static inline void *vb_sys_pages(size_t bytes)
+{
+	return (void *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0l);
 }
 
 #endif

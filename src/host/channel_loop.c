@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/reason.h"
+#include "base/sys.h"
 #include "host/channel_private.h"
 #include "host/private.h"
 
@@ -16,8 +17,7 @@
 
 static struct vb_ring_half *half_new(void)
 {
-	void *p = mmap(NULL, HALF_BYTES, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = vb_sys_pages(HALF_BYTES);
 
 	return p == MAP_FAILED ? NULL : p;
 }

@@ -98,8 +98,7 @@ static void node_free(struct vb_node *node)
 int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 {
 	/* Mostly tables; their pages become present as they are used. */
-	struct vb_node *node = mmap(NULL, sizeof(*node), PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct vb_node *node = vb_sys_pages(sizeof(*node));
 
 	if (node == MAP_FAILED)
 		return vb_refuse(errno, VB_REASON_SYSTEM, "start of the shared-memory node: %s",

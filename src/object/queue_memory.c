@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "base/reason.h"
+#include "base/sys.h"
 #include "object/pd.h"
 
 #define SMALL_BYTES 4096u
@@ -27,8 +28,7 @@ static void *small_alloc(size_t bytes)
 
 static void *large_alloc(size_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = vb_sys_pages(bytes);
 
 	return p == MAP_FAILED ? NULL : p;
 }

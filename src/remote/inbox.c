@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/sys.h"
+
 #define RING_BYTES (1u << 20) /* a power of two */
 
 struct vb_udp_inbox {
@@ -23,8 +25,7 @@ struct packet {
 struct vb_udp_inbox *vb_udp_inbox_create(void)
 {
 	/* Pages become present as they are filled. */
-	void *box = mmap(NULL, sizeof(struct vb_udp_inbox), PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *box = vb_sys_pages(sizeof(struct vb_udp_inbox));
 
 	return box == MAP_FAILED ? NULL : box;
 }

@@ -154,8 +154,7 @@ struct vb_copy_source *vb_udp_receiver_source(struct vb_udp_receiver *r)
 
 struct vb_udp_receiver *vb_udp_receiver_create(void)
 {
-	struct vb_udp_receiver *r =
-		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct vb_udp_receiver *r = vb_sys_pages(sizeof(*r));
 
 	if (r == MAP_FAILED)
 		return NULL;

@@ -60,8 +60,7 @@ static struct vb_xrc_domain *domain_new(struct ibv_context *ctx, const struct vb
 		return NULL;
 	d->file.fd = -1;
 	/* Pages become present as they are used. */
-	map = mmap(NULL, VB_XRC_SRQS * sizeof(*d->srq), PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	map = vb_sys_pages(VB_XRC_SRQS * sizeof(*d->srq));
 	d->srq = map == MAP_FAILED ? NULL : map;
 	if (!d->srq) {
 		domain_free(d);

@@ -28,7 +28,7 @@ CHEAP = {
     "ring": ("tsc",), "copy": ("write_us", 8), "wake": ("wake",), "udp": ("rate", 1024, 9000), "within": ("send_lat", 8),
     "between": ("send_bw", MIB), "mapped": ("write_rate", 8), "idle": ("wakeups", 1), "threads": ("threads", 1, "each"),
     "shm": ("am_lat", 8), "tcp": ("tag_lat", 8), "over": ("tag_lat", 8), "mpi": ("bw", 64 * KIB), "libfabric": ("tcp", 64),
-    "iperf": ("loopback",),
+    "over_mapped": ("put_lat", 8), "iperf": ("loopback",),
     "connections": ("connect",), "sockets": ("connect",), "cmtime": ("connected", 20), "rstream": ("lat", 64),
     "rstream_tcp": ("lat", 64),
 }

@@ -18,7 +18,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host/mapped.h"
@@ -438,6 +441,40 @@ static void limited(int resource)
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* Calls by their numbers: those of memory are as by name, and all others are the kernel's. */
+static void by_number(void)
+{
+	char *at = (char *)syscall(SYS_mmap, NULL, (size_t)BLOCK, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0l);
+	int pipes[2];
+	struct timespec none = {0, 0};
+	fd_set set;
+
+	CHECK(at != MAP_FAILED && is_mapped(at, BLOCK));
+	memset(at, 1, BLOCK);
+	CHECK(!syscall(SYS_mprotect, at, (size_t)BLOCK, PROT_READ));
+	CHECK(!syscall(SYS_mprotect, at, (size_t)BLOCK, PROT_READ | PROT_WRITE));
+	CHECK(!syscall(SYS_madvise, at, (size_t)BLOCK, MADV_DONTNEED));
+	CHECK(all_zero(at, BLOCK) && is_mapped(at, BLOCK));
+	at = (char *)syscall(SYS_mremap, at, (size_t)BLOCK, (size_t)BLOCK * 2, MREMAP_MAYMOVE);
+	CHECK(at != MAP_FAILED && is_mapped(at, BLOCK * 2) && all_zero(at, BLOCK * 2));
+	CHECK(!syscall(SYS_munmap, at, (size_t)BLOCK * 2));
+	CHECK(!is_mapped(at, BLOCK));
+	CHECK(syscall(SYS_mmap, NULL, 0ul, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0l) == -1 &&
+	      errno == EINVAL);
+
+	CHECK(syscall(SYS_getpid) == getpid());
+	CHECK(syscall(SYS_close, -1) == -1 && errno == EBADF);
+	CHECK(!pipe(pipes) && write(pipes[1], "x", 1) == 1);
+	FD_ZERO(&set);
+	FD_SET(pipes[0], &set);
+	/* Six arguments, the last of which must be none. */
+	CHECK(syscall(SYS_pselect6, pipes[0] + 1, &set, NULL, NULL, &none, NULL) == 1);
+	CHECK(syscall(SYS_pselect6, pipes[0] + 1, &set, NULL, NULL, &none, (void *)1) == -1 &&
+	      errno == EFAULT);
+	CHECK(!close(pipes[0]) && !close(pipes[1]));
+}
+
 static void limits(void)
 {
 	limited(RLIMIT_AS);
@@ -527,6 +564,7 @@ int main(int argc, char **argv)
 		{"what is kept from children", kept_from_children},
 		{"a child of a child", forked_twice},
 		{"spawned programs", spawned},
+		{"calls by number", by_number},
 		{"limits leave memory ordinary", limits},
 		{"threads, and forks beside them", threads},
 	};
