@@ -284,11 +284,13 @@ static inline bool channel_look(void *engine, struct vb_channel *c)
 	struct vb_engine *e = engine;
 	bool worked;
 
-	if (c->unread || (!vb_ring_stirs(&c->rx) && !c->user && !c->tx.corrupt))
+	if (c->unread)
 		return false;
-	worked = channel_serve(e, c) > 0;
-	if (c->lending.lends)
-		worked |= vb_local_help(e, c);
+	/* An offer stands beside the ring, in which nothing need have come. */
+	worked = c->lending.lends && vb_local_help(e, c);
+	if (!vb_ring_stirs(&c->rx) && !c->user && !c->tx.corrupt)
+		return worked;
+	worked |= channel_serve(e, c) > 0;
 	if (c->user)
 		drops_retry(e, c);
 	return worked;
