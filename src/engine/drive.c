@@ -108,7 +108,7 @@ static void runnable_run(struct vb_engine *e, enum vb_turn turn)
 	struct vb_qp *list = e->runnable;
 
 	e->runnable = NULL;
-	e->deferred = false;
+	__atomic_store_n(&e->deferred, false, __ATOMIC_RELAXED);
 	atomic_store_explicit(&e->waiting, false, memory_order_relaxed);
 	while (list) {
 		struct vb_qp *qp = list;
@@ -122,7 +122,7 @@ static void runnable_run(struct vb_engine *e, enum vb_turn turn)
 			 * takes over when no thread polls.
 			 */
 			vb_engine_put_runnable(e, qp);
-			e->deferred = true;
+			__atomic_store_n(&e->deferred, true, __ATOMIC_RELAXED);
 			continue;
 		}
 		vb_engine_run_qp(e, qp);
@@ -154,6 +154,19 @@ void vb_engine_channels_came(struct vb_engine *e, uint32_t channels)
 	waiting_run(e, VB_AWAITS_CHANNEL, false, (uint64_t)channels + NOBODY_MOST);
 }
 
+enum driver {
+	POLLS,  /* a program that polls again soon, and may reply to what has arrived */
+	BESIDE, /* a thread beside such a program, */
+	LEAVES, /* which does not come again soon */
+	ALONE,  /* nobody polls */
+};
+
+static void deferred_run(struct vb_engine *e, enum driver who)
+{
+	if (who != BESIDE)
+		runnable_run(e, who == POLLS ? VB_TURN_AGAIN : VB_TURN_LAST);
+}
+
 /* A drive in so many reads the clock, while a timer is armed. */
 static inline bool clock_is_due(struct vb_engine *e)
 {
@@ -164,12 +177,13 @@ static inline bool clock_is_due(struct vb_engine *e)
 }
 
 /* What few drives have to do before they look at the links. True if anything arrived. */
-static __attribute__((noinline)) bool before_links(struct vb_engine *e, bool polled, bool clock_due)
+static __attribute__((noinline)) bool before_links(struct vb_engine *e, enum driver who,
+						   bool clock_due)
 {
 	bool worked = false;
 
 	if (e->deferred)
-		runnable_run(e, polled ? VB_TURN_AGAIN : VB_TURN_LAST);
+		deferred_run(e, who);
 	if (atomic_load_explicit(&e->inbox_news, memory_order_relaxed)) {
 		vb_engine_channels_came(e, vb_engine_take_channels(e));
 		worked = true;
@@ -180,7 +194,7 @@ static __attribute__((noinline)) bool before_links(struct vb_engine *e, bool pol
 }
 
 /* And after it; `worked`: something has arrived. */
-static __attribute__((noinline)) bool after_links(struct vb_engine *e, bool polled, bool worked)
+static __attribute__((noinline)) bool after_links(struct vb_engine *e, enum driver who, bool worked)
 {
 	for (struct vb_engine_hook *h = e->hooks; h; h = h->next)
 		worked |= h->drain && h->drain(h);
@@ -189,31 +203,36 @@ static __attribute__((noinline)) bool after_links(struct vb_engine *e, bool poll
 	if (news)
 		waiting_run(e, VB_AWAITS_CONTACT, news == VB_AWAIT_NEWS, UINT64_MAX);
 	if (e->runnable && (worked || !e->deferred))
-		runnable_run(e, polled ? VB_TURN_ARRIVED : VB_TURN_LAST);
+		runnable_run(e, who == ALONE ? VB_TURN_LAST : VB_TURN_ARRIVED);
 	if (e->pushed)
 		vb_engine_flush(e);
 	return worked;
 }
 
-/* `polled`: by a program that polls again soon, and may reply to what has arrived. */
-static inline bool drive(struct vb_engine *e, bool polled)
+static inline bool drive(struct vb_engine *e, enum driver who)
 {
 	bool clock_due = clock_is_due(e), worked = false;
 
 	if (VB_SELDOM(e->deferred || clock_due ||
 		      atomic_load_explicit(&e->inbox_news, memory_order_relaxed)))
-		worked = before_links(e, polled, clock_due);
+		worked = before_links(e, who, clock_due);
 	for (uint32_t i = 0; i < e->num_links; i++)
-		worked |= e->link[i]->drain(e, polled);
+		worked |= e->link[i]->drain(e, who == POLLS);
 	if (e->hooks || e->awaiting[VB_AWAITS_CONTACT - 1] || e->runnable || e->pushed)
-		worked = after_links(e, polled, worked);
+		worked = after_links(e, who, worked);
 	return worked;
 }
 
 bool vb_engine_drive(struct vb_engine *e)
 {
 	vb_lock_assert_held(&e->lock);
-	return drive(e, false);
+	return drive(e, ALONE);
+}
+
+bool vb_engine_drive_beside(struct vb_engine *e, bool last)
+{
+	vb_lock_assert_held(&e->lock);
+	return drive(e, last ? LEAVES : BESIDE);
 }
 
 /*
@@ -254,7 +273,7 @@ static inline bool polled(struct vb_engine *e, bool armed)
 		engine_wake(e);
 		asleep = false;
 	}
-	return drive(e, !asleep);
+	return drive(e, asleep ? ALONE : POLLS);
 }
 
 bool vb_engine_polled(struct vb_engine *e, bool armed)

@@ -18,6 +18,12 @@ struct vb_qp;
 bool vb_engine_drive(struct vb_engine *engine);
 
 /*
+ * Under the lock: the same, for a thread that comes beside a poller. The program may reply to what
+ * arrives. `last`: this thread does not come again soon.
+ */
+bool vb_engine_drive_beside(struct vb_engine *engine, bool last);
+
+/*
  * A poll: drives the engine. Where another thread is driving, returns; or, while the engine sleeps,
  * waits and then drives. `armed`: the caller's CQ waits for an event, so the engine stays asleep.
  * `sole`: where the caller has read the engine; it is driven only if it still stands there.

@@ -57,9 +57,11 @@ struct vb_engine {
 	struct vb_node *node;
 	struct vb_page_engine *pub; /* this engine's entry of the published table */
 	uint32_t index;
-	uint32_t streak;     /* polls since the engine was put to sleep */
-	uint64_t polls_seen; /* the progress thread's copy */
-	bool for_events;     /* when it was polled last, that CQ was armed */
+	uint32_t streak; /* polls since the engine was put to sleep */
+	/* The progress thread's: the polls that it has seen, and when it saw the last one. */
+	uint64_t polls_seen, polled_at;
+	uint64_t deferred_seen; /* the polls when it saw `deferred`, 0: it was not set */
+	bool for_events;        /* when it was polled last, that CQ was armed */
 	struct vb_channel_list channels;
 	struct vb_channel *pushed; /* channels whose remote engine may have to be woken */
 	struct vb_channel *inbox;  /* new channels, under the process's table lock */

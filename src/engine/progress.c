@@ -2,6 +2,8 @@
 /* What engines and rooms above leave to the progress thread. */
 #include "engine/progress.h"
 
+#include <stdatomic.h>
+
 #include "process/process.h"
 
 static struct vb_progress_hook *hooks;
@@ -44,6 +46,22 @@ uint64_t vb_progress_serve(void)
 
 /* In the progress thread: since the last pass a queue pair began to wait, or waits on. */
 static _Thread_local bool in_progress, room_wanted;
+
+static _Atomic uint64_t taken_by_pollers;
+
+void vb_progress_took_packets(void)
+{
+	if (!in_progress)
+		atomic_store_explicit(
+			&taken_by_pollers,
+			atomic_load_explicit(&taken_by_pollers, memory_order_relaxed) + 1,
+			memory_order_relaxed);
+}
+
+uint64_t vb_progress_taken_by_pollers(void)
+{
+	return atomic_load_explicit(&taken_by_pollers, memory_order_relaxed);
+}
 
 void vb_progress_enter(void)
 {

@@ -42,6 +42,14 @@ void vb_progress_arm(void);
  */
 void vb_progress_wait_for_room(void);
 
+/*
+ * A thread has taken packets out of a socket, and holds a lock that is the same for all of them. By
+ * this the progress thread knows whether pollers take them.
+ */
+void vb_progress_took_packets(void);
+/* So many times that was not the progress thread. */
+uint64_t vb_progress_taken_by_pollers(void);
+
 /* For the progress thread: it is the calling thread from now on. */
 void vb_progress_enter(void);
 /* Calls all `serve`; the earliest time that one gave, 0: none did. */

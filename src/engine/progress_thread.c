@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "engine/attend.h"
 #include "engine/await.h"
 #include "engine/drive.h"
 #include "engine/engine.h"
@@ -29,11 +30,14 @@
 
 #define LINGER_NS        40000ull /* after work it looks on for so long before it sleeps */
 /*
- * A packet came while an engine was polled: so soon the thread looks whether the engine still is.
+ * A look that was put off for so long by sched_yield(2) means that others want the processor. The
+ * thread does not linger then for a while, which is doubled each time.
  */
-#define PROBE_NS         30000ll
-/* It is: the thread does not ask for so long, doubled up to the lease. */
-#define TRUST_FIRST_NS   60000ll
+#define CROWDED_NS       200000ull
+#define ALONE_FIRST      50000000ull
+#define ALONE_LONGEST    1000000000ull
+/* Turns in a row with work, in which nothing but the engines is looked at. */
+#define TURNS_BUSY       8u
 /*
  * A walk over the watched engines that found nothing is followed by a pause of so many times its
  * length: with thousands of engines the thread would else do nothing but walk, while its peers wait
@@ -45,17 +49,22 @@
 #define ROOM_FIRST_NS    20000ll
 
 struct pass {
+	uint64_t now;
 	bool doorbell; /* every engine may have news */
-	bool packets;  /* a socket has packets: one engine that reads them is enough */
+	bool packets;  /* sockets may have packets: one engine that reads them is enough */
+	bool beside;   /* of engines that are polled, too: their pollers leave packets there */
+	bool last;     /* nobody looks again soon: what waits for a reply is sent */
 	bool called;   /* the engine looked at may have news */
 	bool walks;    /* looks at all engines that are watched, not at the called ones alone */
 	bool worked;
-	bool awake;        /* the lease of an engine runs */
-	bool waiting;      /* a queue pair waits for room or contact */
-	bool missed;       /* an engine was busy: what the doorbell rang for may still be there */
-	bool read_awake;   /* an engine with links that must be read is polled */
-	bool read_asleep;  /* such an engine is not polled */
-	uint64_t deadline; /* earliest timer, 0: none */
+	uint64_t lease_end; /* the first lease to run out, 0: none runs */
+	bool deferred;      /* an acknowledgement waits for a reply */
+	bool waiting;       /* a queue pair waits for room or contact */
+	bool missed;        /* an engine was busy: what the doorbell rang for may still be there */
+	bool served;        /* packets were found beside a poller */
+	bool read_awake;    /* an engine with links that must be read is polled */
+	bool read_asleep;   /* such an engine is not polled */
+	uint64_t deadline;  /* earliest timer, 0: none */
 };
 
 /*
@@ -79,6 +88,7 @@ static void drive_unpolled(struct vb_engine *e, struct pass *pass)
 	}
 	e->clock_skip = 0;
 	worked = vb_engine_drive(e);
+	pass->packets &= worked || !e->reads;
 	if (worked) {
 		pass->worked = true;
 		vb_bell_call(e->node, e->index); /* there may be more */
@@ -86,6 +96,24 @@ static void drive_unpolled(struct vb_engine *e, struct pass *pass)
 		vb_engine_sleep(e);
 	}
 	vb_lock_release(&e->lock);
+}
+
+/*
+ * The engine is polled, but its poller leaves what is there. A program that replies soon takes the
+ * acknowledgement along (reply.h); after the last look it leaves by itself.
+ */
+static void drive_beside(struct vb_engine *e, struct pass *pass)
+{
+	bool worked;
+
+	if (!vb_engine_try(e)) /* the poller is at it */
+		return;
+	e->clock_skip = 0;
+	worked = vb_engine_drive_beside(e, pass->last);
+	vb_lock_release(&e->lock);
+	pass->worked |= worked;
+	pass->served |= worked && pass->beside;
+	pass->beside &= worked;
 }
 
 /* The engine sleeps: processes that revoke memory need not look at its mark any more. */
@@ -128,15 +156,54 @@ static bool has_news(const struct vb_engine *e, const struct pass *pass)
 	       waits(e) || atomic_load_explicit(&e->inbox_news, memory_order_relaxed);
 }
 
-static void look_at(struct vb_engine *e, struct pass *pass)
+/* Whether the engine is polled: the poll before was not longer ago than a lease. */
+static bool leased(struct vb_engine *e, struct pass *pass, bool *polled)
 {
 	uint64_t polls = atomic_load_explicit(&e->polls, memory_order_relaxed);
-	bool asleep = __atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
 
-	if (!asleep && polls != e->polls_seen) {
+	*polled = polls != e->polls_seen;
+	if (__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
+		return false;
+	if (*polled) {
 		e->polls_seen = polls;
-		pass->awake = true;
-	} else if (!asleep || has_news(e, pass)) {
+		e->polled_at = pass->now;
+	}
+	uint64_t end = e->polled_at + VB_LEASE_NS;
+
+	if (pass->now >= end)
+		return false;
+	if (!pass->lease_end || end < pass->lease_end)
+		pass->lease_end = end;
+	return true;
+}
+
+/*
+ * An acknowledgement waits for the program's reply, as it did at the look before, and the program
+ * has not polled since.
+ */
+static bool left_waiting(struct vb_engine *e, const struct pass *pass)
+{
+	uint64_t before = e->deferred_seen;
+	bool waits_now = __atomic_load_n(&e->deferred, __ATOMIC_RELAXED);
+
+	e->deferred_seen = waits_now ? e->polls_seen : 0;
+	return waits_now && pass->last && before == e->polls_seen;
+}
+
+static void look_at(struct vb_engine *e, struct pass *pass)
+{
+	bool asleep, polled;
+
+	if (leased(e, pass, &polled)) {
+		if ((pass->beside && __atomic_load_n(&e->reads, __ATOMIC_RELAXED)) ||
+		    (!polled && timer_due(e)) || left_waiting(e, pass)) {
+			drive_beside(e, pass);
+			(void)left_waiting(e, pass);
+			polled = false;
+		}
+		/* Of a program that polls, its next poll decides. */
+		pass->deferred |= e->deferred_seen && !polled;
+	} else if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED) || has_news(e, pass)) {
 		drive_unpolled(e, pass);
 	} else if (vb_mark_is_listed(e->node, e->index)) {
 		rest(e);
@@ -191,37 +258,32 @@ static void look_at_all(struct vb_node *node, struct pass *pass)
 
 /* What walks found, and when the next one is due. */
 struct walks {
-	bool awake, read_awake, read_asleep; /* of the last one */
+	bool read_awake, read_asleep; /* of the last one */
 	uint64_t next;
 };
 
 static void look(struct vb_node *node, struct walks *w, struct pass *pass)
 {
-	uint64_t begun = vb_clock_ns();
-
-	pass->walks = pass->doorbell || pass->packets || begun >= w->next;
+	pass->walks = pass->doorbell || pass->packets || pass->now >= w->next;
 	look_at_all(node, pass);
 	if (!pass->walks) {
-		pass->awake |= w->awake;
 		pass->read_awake |= w->read_awake;
 		pass->read_asleep |= w->read_asleep;
 		note_deadline(pass, w->next);
 		return;
 	}
-	uint64_t took = vb_clock_ns() - begun;
+	uint64_t took = vb_clock_ns() - pass->now;
 
-	w->next = pass->worked || took < WALK_IS_SHORT_NS ? 0 : begun + took * (1 + WALK_PAUSE);
-	w->awake = pass->awake;
+	w->next = pass->worked || took < WALK_IS_SHORT_NS ? 0 : pass->now + took * (1 + WALK_PAUSE);
 	w->read_awake = pass->read_awake;
 	w->read_asleep = pass->read_asleep;
 }
 
-static int64_t wait_for(const struct pass *pass, uint64_t now, int64_t room_ns)
+static int64_t wait_for(struct pass *pass, uint64_t now, int64_t room_ns)
 {
 	int64_t wait = -1;
 
-	if (pass->awake)
-		wait = (int64_t)VB_LEASE_NS;
+	note_deadline(pass, pass->lease_end);
 	if (pass->waiting || pass->missed)
 		wait = room_ns;
 	if (pass->deadline) {
@@ -233,97 +295,107 @@ static int64_t wait_for(const struct pass *pass, uint64_t now, int64_t room_ns)
 	return wait;
 }
 
-/*
- * A program that spins on its memory instead of polling (it expects a WRITE) would wait for the end
- * of the lease each time. So the sockets are armed while an engine is polled as well. The packet
- * that wakes the thread is left to the poller if the lease grows shortly afterwards; then the
- * sockets stay unarmed for a while.
- */
-struct arming {
-	enum { ARMING_ARMED, ARMING_PROBE, ARMING_TRUST } mode;
-	int64_t trust_ns;
+/* What the thread remembers from one turn to the next. */
+struct turns {
+	struct vb_attend attend;
+	struct walks walks;
+	bool packets, beside; /* of the next pass */
+	uint64_t linger_until;
+	uint32_t busy;        /* turns in a row with work */
+	uint64_t alone_until; /* others want the processor: it does not linger until then */
+	uint64_t alone_ns;
+	int64_t room_ns;
 };
 
-static int64_t arming_before(struct arming *v, const struct pass *pass, int64_t wait)
+/*
+ * The processor is given to others only when there is no work: on a crowded machine a turn comes
+ * every 20 ms, and a peer that sends faster than a batch in a turn gives up. Whoever spins on the
+ * same processor gets it for milliseconds; then the thread is better woken by the next packet.
+ */
+static void give_way(struct turns *t, uint64_t now)
 {
-	int64_t most = -1;
+	sched_yield();
+	uint64_t then = vb_clock_ns();
 
-	if (!pass->read_awake) {
-		v->mode = ARMING_ARMED;
-		v->trust_ns = TRUST_FIRST_NS;
-	}
-	if (v->mode == ARMING_PROBE)
-		most = PROBE_NS;
-	else if (v->mode == ARMING_TRUST)
-		most = v->trust_ns;
-	else if (pass->read_asleep || pass->read_awake)
-		vb_progress_arm();
+	if (then - now < CROWDED_NS)
+		return;
+	t->alone_ns = t->alone_ns * 2 < ALONE_LONGEST ? t->alone_ns * 2 : ALONE_LONGEST;
+	t->alone_until = then + t->alone_ns;
+}
+
+/* More work is likely to follow at once: looks on without a wait. False: it is time to wait. */
+static bool linger(struct turns *t, struct vb_node *node, const struct pass *pass, uint64_t now)
+{
+	if (pass->worked)
+		t->linger_until = now + LINGER_NS;
+	t->busy = pass->worked ? t->busy + 1 : 0;
+	if (now >= t->linger_until || (!pass->worked && now < t->alone_until))
+		return false;
+	if (!pass->worked)
+		give_way(t, now);
+	if (!pass->worked || t->busy % TURNS_BUSY == 0)
+		(void)vb_node_wait(node, 0);
+	(void)vb_progress_rang();
+	t->beside = pass->read_awake && vb_attend_serves(&t->attend);
+	t->packets = (!pass->read_awake || t->beside) && now >= t->walks.next;
+	return true;
+}
+
+static int64_t sooner(int64_t wait, int64_t most)
+{
 	return most >= 0 && (wait < 0 || wait > most) ? most : wait;
 }
 
-/* True if a packet has come that no thread has taken yet. */
-static bool arming_after(struct arming *v, const struct pass *pass)
+static void rest_until_news(struct turns *t, struct vb_node *node, struct pass *pass, uint64_t now)
 {
-	bool packet = vb_progress_rang();
+	bool arm;
 
-	switch (v->mode) {
-	case ARMING_ARMED:
-		if (packet && pass->read_awake)
-			v->mode = ARMING_PROBE;
-		break;
-	case ARMING_PROBE:
-		v->mode = ARMING_TRUST;
-		break;
-	case ARMING_TRUST:
-		v->mode = ARMING_ARMED;
-		v->trust_ns = v->trust_ns * 2 < (int64_t)VB_LEASE_NS ? v->trust_ns * 2
-								     : (int64_t)VB_LEASE_NS;
-		break;
-	}
-	return packet;
+	t->room_ns = pass->worked || pass->missed || !pass->waiting ? (int64_t)ROOM_FIRST_NS
+								    : t->room_ns * 2;
+	if (t->room_ns > (int64_t)VB_LEASE_NS)
+		t->room_ns = (int64_t)VB_LEASE_NS;
+	int64_t wait = wait_for(pass, now, t->room_ns);
+
+	wait = sooner(wait, vb_attend_before(&t->attend, pass->read_awake, &arm));
+	if (pass->deferred)
+		wait = sooner(wait,
+			      (int64_t)(now < t->linger_until ? t->linger_until - now : LINGER_NS));
+	if (arm && (pass->read_asleep || pass->read_awake))
+		vb_progress_arm();
+	if (wait && !vb_progress_plan(wait > 0 ? now + (uint64_t)wait : UINT64_MAX))
+		wait = 0;
+	(void)vb_node_wait(node, wait);
+	t->packets = vb_progress_rang();
+	t->beside = vb_attend_after(&t->attend, t->packets && pass->read_awake,
+				    vb_progress_taken_by_pollers());
+	t->packets |= t->beside;
 }
 
 void vb_progress_main(struct vb_node *node)
 {
-	uint64_t linger_until = 0;
-	int64_t room_ns = ROOM_FIRST_NS;
-	bool packets = true;
-	struct arming arming = {.trust_ns = TRUST_FIRST_NS};
-	struct walks walks = {0};
+	struct turns t = {.packets = true, .room_ns = ROOM_FIRST_NS, .alone_ns = ALONE_FIRST};
 
+	vb_attend_begin(&t.attend);
 	vb_progress_enter();
 	for (;;) {
-		struct pass pass = {.packets = packets, .doorbell = vb_bell_lost(node)};
+		struct pass pass = {
+			.now = vb_clock_ns(),
+			.packets = t.packets,
+			.beside = t.beside,
+			.doorbell = vb_bell_lost(node),
+		};
 
+		pass.last = pass.now >= t.linger_until;
 		vb_progress_look();
-		look(node, &walks, &pass);
+		look(node, &t.walks, &pass);
+		if (pass.served)
+			vb_attend_served(&t.attend);
 		note_deadline(&pass, vb_progress_serve());
 		pass.waiting |= vb_progress_room_wanted();
 		uint64_t now = vb_clock_ns();
 
 		note_deadline(&pass, vb_await_serve(node, now));
-		if (pass.worked)
-			linger_until = now + LINGER_NS;
-		if (now < linger_until) {
-			/*
-			 * More work is likely to follow at once. The processor is given to others
-			 * only when there is none: on a crowded machine a turn comes every 20 ms,
-			 * and a peer that sends faster than a batch in a turn gives up.
-			 */
-			if (!pass.worked)
-				sched_yield();
-			(void)vb_node_wait(node, 0);
-			packets |= pass.worked | vb_progress_rang();
-			continue;
-		}
-		room_ns = pass.worked || pass.missed || !pass.waiting ? ROOM_FIRST_NS : room_ns * 2;
-		if (room_ns > (int64_t)VB_LEASE_NS)
-			room_ns = (int64_t)VB_LEASE_NS;
-		int64_t wait = arming_before(&arming, &pass, wait_for(&pass, now, room_ns));
-
-		if (wait && !vb_progress_plan(wait > 0 ? now + (uint64_t)wait : UINT64_MAX))
-			wait = 0;
-		(void)vb_node_wait(node, wait);
-		packets = arming_after(&arming, &pass);
+		if (!linger(&t, node, &pass, now))
+			rest_until_news(&t, node, &pass, now);
 	}
 }

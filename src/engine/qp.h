@@ -88,7 +88,8 @@ struct vb_qp {
 	_Atomic uint8_t state;
 	bool runnable;
 	/* The link is to be told when the program posts, and when it is the queue pair's turn. */
-	bool heard;
+	bool heard : 1;
+	bool silent : 1; /* what it heard makes no entry of a queue: a WRITE */
 	/* Messages in a row that the program replied to at once, and polls left (reply.h). */
 	uint8_t habit, patience;
 	/* RTR was entered, and there is no channel yet: ask whenever there may be news. */

@@ -29,9 +29,10 @@
 /* A run was delivered. */
 static inline void vb_reply_heard(struct vb_qp *qp, const struct vb_run *run)
 {
-	if (run->flags & VB_RUN_LAST &&
-	    (run->op == VB_OP_SEND || (run->op == VB_OP_WRITE && run->flags & VB_RUN_IMM)))
-		qp->heard = true;
+	if (!(run->flags & VB_RUN_LAST) || run->op > VB_OP_WRITE)
+		return;
+	qp->heard = true;
+	qp->silent = run->op == VB_OP_WRITE && !(run->flags & VB_RUN_IMM);
 }
 
 /* The program has posted. True: an acknowledgement has waited for that. */
@@ -55,15 +56,15 @@ static inline bool vb_reply_expected(const struct vb_qp *qp)
 
 /*
  * The program polls again, and has not polled the message yet: it looks at another queue first, as
- * one that waits for its own requests' completions does.
+ * one that waits for its own requests' completions does. When it sees a WRITE, nobody knows.
  */
 static inline bool vb_reply_unseen(struct vb_qp *qp)
 {
 	const struct vb_cq *cq = qp->rcq;
 
 	return vb_reply_expected(qp) && --qp->patience &&
-	       atomic_load_explicit(&cq->head, memory_order_relaxed) !=
-		       atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	       (qp->silent || atomic_load_explicit(&cq->head, memory_order_relaxed) !=
+				      atomic_load_explicit(&cq->tail, memory_order_relaxed));
 }
 
 /* vb_link.defer */

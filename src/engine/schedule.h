@@ -34,7 +34,7 @@ static inline void vb_engine_unneeded(struct vb_engine *e, struct vb_qp *qp)
 		return;
 	qp->runnable = false;
 	e->runnable = NULL;
-	e->deferred = false;
+	__atomic_store_n(&e->deferred, false, __ATOMIC_RELAXED);
 	atomic_store_explicit(&e->waiting, false, memory_order_relaxed);
 }
 /* Under the lock: env->queue.timer. 0: no timer any more. */

@@ -485,6 +485,7 @@ static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4, bool p
 	if (n <= 0)
 		return false;
 	count_faults(e);
+	vb_progress_took_packets();
 	return true;
 }
 
@@ -513,7 +514,7 @@ bool vb_udp_link_drain(struct vb_engine *e, bool polled)
 {
 	bool worked = false;
 
-	if (skip(e) || !vb_lock_try(&udp_link.drain))
+	if ((polled && skip(e)) || !vb_lock_try(&udp_link.drain))
 		return false;
 	worked |= side_drain(e, &udp_link.side[0], true, polled);
 	worked |= side_drain(e, &udp_link.side[1], false, polled);
