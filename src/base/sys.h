@@ -102,6 +102,18 @@ static inline ssize_t vb_sys_recv(int fd, void *buf, size_t size, int flags)
 	return syscall(SYS_recvfrom, fd, buf, size, flags, NULL, NULL);
 }
 
+static inline ssize_t vb_sys_sendto(int fd, const void *buf, size_t size, int flags,
+				    const struct sockaddr *to, socklen_t length)
+{
+	return syscall(SYS_sendto, fd, buf, size, flags, to, length);
+}
+
+static inline ssize_t vb_sys_recvfrom(int fd, void *buf, size_t size, int flags,
+				      struct sockaddr *from, socklen_t *length)
+{
+	return syscall(SYS_recvfrom, fd, buf, size, flags, from, length);
+}
+
 static inline ssize_t vb_sys_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	return syscall(SYS_sendmsg, fd, msg, flags);

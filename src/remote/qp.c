@@ -178,20 +178,26 @@ int vb_udp_qp_path_check(struct vb_qp *qp, const struct vb_path *path, enum ibv_
 
 int vb_udp_qp_connect(struct vb_qp *qp, const struct ibv_ah_attr *ah, const struct vb_path *path)
 {
-	struct vb_udp_sender *sender;
+	struct vb_udp_sender **at, *sender;
 	union ibv_gid gid;
 	uint32_t ifindex = 0;
+	uint16_t port = source_port(qp, path->flow_label);
 	int err = vb_remote_qp(qp) ? hold(qp, family_of(path->dgid), NULL) : -ENOMEM;
 
-	if (!err)
-		err = vb_udp_sender(family_of(path->dgid), source_port(qp, path->flow_label),
-				    &sender);
 	if (err)
 		return err;
-	if (vb_device_gid(vb_context_of(qp->u.qp.context)->device, ah->grh.sgid_index, &gid,
-			  &ifindex))
-		qp->remote->ifindex = ifindex;
-	qp->remote->sender[family_of(path->dgid) - 1] = sender;
+	if (!vb_device_gid(vb_context_of(qp->u.qp.context)->device, ah->grh.sgid_index, &gid,
+			   &ifindex))
+		ifindex = qp->remote->ifindex;
+	sender = vb_udp_sender_bound(qp->engine, port, path, ifindex);
+	if (!sender)
+		err = vb_udp_sender(family_of(path->dgid), port, &sender);
+	if (err)
+		return err;
+	at = &qp->remote->sender[family_of(path->dgid) - 1];
+	vb_udp_sender_put(*at);
+	*at = sender;
+	qp->remote->ifindex = ifindex;
 	return 0;
 }
 
@@ -241,6 +247,7 @@ void vb_udp_qp_release(struct vb_qp *qp)
 	if (!qp->remote)
 		return;
 	for (unsigned int family = VB_UDP_IPV4; family <= VB_UDP_IPV6; family++) {
+		vb_udp_sender_put(qp->remote->sender[family - 1]);
 		if (qp->remote->families & family)
 			engine_drop(qp->engine, family);
 	}

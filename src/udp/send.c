@@ -105,6 +105,8 @@ static void job_begin(struct job *j, const struct vb_path *path, uint32_t ifinde
 	j->flow.ipv4 = j->sender->ipv4;
 	j->to_length = vb_udp_address_of(&j->to, path->dgid, VB_UDP_PORT, ifindex);
 	j->control_length = 0;
+	if (j->sender->bound)
+		return;
 	if (j->sender->ipv4) {
 		control_ipv4(j, path, ifindex);
 		return;
@@ -176,12 +178,82 @@ static int note_failure(const struct job *j, int err)
 	return -err;
 }
 
+/*
+ * A short packet, or two, is copied into one piece and sent with the fewest arguments: for such a
+ * packet each piece and each control message costs more than its bytes.
+ */
+#define SHORT_BYTES 1024u
+#define SEGMENT_ROW 8u /* so many pairs of one size in a row make it the socket's */
+
+/* Appends a packet to the piece at `to`; returns its length. */
+static size_t put_short(const struct job *j, uint8_t *to, uint16_t id)
+{
+	size_t head = vb_packet_header(j->run, 0, j->mtu, to);
+	uint32_t data = vb_packet_payload(j->run, 0, j->mtu);
+	uint32_t pad = vb_packet_pad(data);
+	size_t bytes = head + data + pad + VB_ICRC_BYTES;
+
+	memcpy(to + head, j->payload, data);
+	memset(to + head + data, 0, pad);
+	uint32_t crc = vb_icrc_begin(&j->flow, id, bytes, to, head);
+
+	crc = vb_icrc_add(crc, to + head, data + pad);
+	vb_icrc_end(crc, 0, to + head + data + pad);
+	return bytes;
+}
+
+/* False: the socket would go on cutting what is sent. */
+static bool segment_set(struct vb_udp_sender *s, size_t size)
+{
+	int value = (int)size;
+
+	if (setsockopt(s->fd, IPPROTO_UDP, UDP_SEGMENT, &value, sizeof(value)))
+		return false;
+	s->gso = (uint16_t)size;
+	s->others = 0;
+	return true;
+}
+
+/* A message of so many bytes that is one packet must not be cut. */
+static bool leaves_whole(struct vb_udp_sender *s, size_t bytes)
+{
+	return bytes <= s->gso || !s->gso || segment_set(s, 0);
+}
+
+/* Whether the socket cuts a message into packets of this size by itself. */
+static bool cuts(struct vb_udp_sender *s, size_t size)
+{
+	if (s->gso == size)
+		return true;
+	if (s->other_gso != size) {
+		s->other_gso = (uint16_t)size;
+		s->others = 0;
+	}
+	return ++s->others >= SEGMENT_ROW && segment_set(s, size);
+}
+
+static int send_piece(const struct job *j, const uint8_t *piece, size_t bytes)
+{
+	return vb_sys_sendto(j->sender->fd, piece, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, &j->to.any,
+			     j->to_length) < 0
+		       ? -errno
+		       : 0;
+}
+
+static bool is_short(const struct job *j)
+{
+	return j->sender->bound && j->run->length <= SHORT_BYTES && !vb_udp_fault_active();
+}
+
 /* Sends one packet by itself: identification 0. */
 static int send_one(struct job *j, uint32_t segment)
 {
 	struct burst b;
 	struct msghdr m;
 	int err = 0;
+
+	if (!leaves_whole(j->sender, VB_PACKET_MOST))
+		return note_failure(j, errno);
 
 	burst_begin(&b);
 	put_packet(j, &b, 0, segment, 0);
@@ -200,6 +272,8 @@ static int send_batch(struct job *j, uint32_t segment, uint32_t count)
 	struct burst b;
 	uint32_t sent = 0;
 
+	if (!leaves_whole(j->sender, VB_PACKET_MOST))
+		return note_failure(j, errno);
 	burst_begin(&b);
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t from = b.pieces;
@@ -280,8 +354,20 @@ static int burst_end(struct job *j, int err)
 {
 	if (err && refuses_segments(-err)) {
 		__atomic_store_n(&j->sender->gso_refused, true, __ATOMIC_RELAXED);
+		if (j->sender->gso)
+			(void)segment_set(j->sender, 0);
 		return 1;
 	}
+	return err ? note_failure(j, -err) : 0;
+}
+
+/* As send_one(), for a run of one packet. */
+static int send_short(struct job *j)
+{
+	uint8_t piece[SHORT_BYTES + PACKET_EXTRA];
+	size_t bytes = put_short(j, piece, 0);
+	int err = leaves_whole(j->sender, bytes) ? send_piece(j, piece, bytes) : -errno;
+
 	return err ? note_failure(j, -err) : 0;
 }
 
@@ -289,11 +375,24 @@ static int send_several(struct job *j, uint32_t segment, uint32_t count, size_t 
 {
 	int err = 1;
 
+	if (j->run->segments == 1 && is_short(j))
+		return send_short(j);
 	if (count == 1)
 		return send_one(j, segment);
 	if (may_burst(j))
 		err = burst_end(j, send_burst(j, segment, count, size));
 	return err > 0 ? send_singly(j, segment, count) : err;
+}
+
+/* As burst_send() of two packets. 1: the socket does not cut. */
+static int send_short_pair(const struct job *first, const struct job *second)
+{
+	uint8_t piece[SHORT_BYTES + 2 * PACKET_EXTRA];
+	size_t size = put_short(first, piece, 0);
+
+	if (!cuts(first->sender, size))
+		return 1;
+	return send_piece(first, piece, size + put_short(second, piece + size, 1));
 }
 
 int vb_udp_send_pair(struct vb_udp_sender *sender, const struct vb_path *path, uint32_t ifindex,
@@ -309,12 +408,20 @@ int vb_udp_send_pair(struct vb_udp_sender *sender, const struct vb_path *path, u
 	job_begin(&first, path, ifindex);
 	second = first;
 	second.run = ack;
-	burst_begin(&b);
-	put_packet(&first, &b, 0, 0, 0);
-	size = b.bytes;
-	put_packet(&second, &b, 0, 0, 1);
-	if (b.bytes <= 2 * size && may_burst(&first))
-		err = burst_end(&first, burst_send(&first, &b, size));
+	size = vb_packet_bytes(run, 0, mtu);
+	if (size < vb_packet_bytes(ack, 0, mtu) || !may_burst(&first)) {
+		err = send_one(&first, 0);
+		return err ? err : send_one(&second, 0);
+	}
+	if (is_short(&first))
+		err = send_short_pair(&first, &second);
+	if (err > 0) {
+		burst_begin(&b);
+		put_packet(&first, &b, 0, 0, 0);
+		put_packet(&second, &b, 0, 0, 1);
+		err = burst_send(&first, &b, size);
+	}
+	err = burst_end(&first, err);
 	if (err <= 0)
 		return err;
 	err = send_one(&first, 0);

@@ -12,12 +12,22 @@
 
 #include "transport/run.h"
 
-/* A sending socket. Several threads may send on it at the same time. */
+/*
+ * A sending socket. Several threads may send on it at the same time, except for a bound one: it
+ * belongs to one engine, and has the source, hop limit and traffic class of one path.
+ */
 struct vb_udp_sender {
 	int fd;
 	uint16_t port;
 	bool ipv4;
+	bool bound;
 	bool gso_refused; /* remembered, because each new attempt costs two system calls */
+	/*
+	 * Of a bound one: the UDP_SEGMENT size that the socket has (0: none), and how many pairs of
+	 * packets in a row had another one, and which.
+	 */
+	uint16_t gso, other_gso;
+	uint8_t others;
 };
 
 /* UDP_SEGMENT limits of the kernel (udp(7)): packets and bytes of one burst. */

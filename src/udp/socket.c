@@ -11,6 +11,7 @@
 
 #include "base/reason.h"
 #include "base/sys.h"
+#include "transport/run.h"
 #include "udp/address.h"
 #include "udp/holder.h"
 #include "wire/packet.h"
@@ -289,30 +290,71 @@ static int set_sender(int fd, bool ipv4)
 	return err;
 }
 
-int vb_udp_open_sender(bool ipv4, uint16_t *port)
+static int bind_sender(int fd, const union vb_udp_address *from, uint16_t *port)
 {
-	int fd = open_any(ipv4);
+	bool ipv4 = from->any.sa_family == AF_INET;
+	union vb_udp_address at = *from;
 	uint32_t span = 0x10000 - VB_UDP_SOURCE_LEAST;
 	uint32_t first = *port % span;
-	int err;
+	int err = 0;
+
+	for (uint32_t i = 0; i < SENDER_TRIES; i++) {
+		*port = (uint16_t)(VB_UDP_SOURCE_LEAST + (first + i) % span);
+		if (ipv4)
+			at.v4.sin_port = htons(*port);
+		else
+			at.v6.sin6_port = htons(*port);
+		err = bind(fd, &at.any, ipv4 ? sizeof(at.v4) : sizeof(at.v6)) ? -errno : 0;
+		if (err != -EADDRINUSE)
+			break;
+	}
+	return err ? vb_refuse(-err, VB_REASON_SYSTEM, "no udp source port: %s", strerror(-err))
+		   : 0;
+}
+
+static int finish_sender(int fd, int err, const union vb_udp_address *from, uint16_t *port)
+{
+	if (!err)
+		err = bind_sender(fd, from, port);
+	if (!err)
+		return fd;
+	vb_sys_close(fd);
+	return err;
+}
+
+int vb_udp_open_sender(bool ipv4, uint16_t *port)
+{
+	union vb_udp_address any = {.any.sa_family = ipv4 ? AF_INET : AF_INET6};
+	int fd = open_any(ipv4);
+
+	return fd < 0 ? fd : finish_sender(fd, set_sender(fd, ipv4), &any, port);
+}
+
+static int set_path(int fd, bool ipv4, const struct vb_path *path)
+{
+	int level = ipv4 ? IPPROTO_IP : IPPROTO_IPV6, err = 0;
+
+	if (path->hop_limit != VB_HOP_LIMIT_ROUTE)
+		err = need(fd, level, ipv4 ? IP_TTL : IPV6_UNICAST_HOPS, path->hop_limit,
+			   "hop limit");
+	if (!err && path->traffic_class)
+		err = need(fd, level, ipv4 ? IP_TOS : IPV6_TCLASS, path->traffic_class,
+			   "traffic class");
+	return err;
+}
+
+int vb_udp_open_bound_sender(const struct vb_path *path, uint32_t ifindex, uint16_t *port)
+{
+	bool ipv4 = vb_udp_is_ipv4(path->sgid);
+	union vb_udp_address from;
+	int fd = open_any(ipv4);
 
 	if (fd < 0)
 		return fd;
-	err = set_sender(fd, ipv4);
-	if (!err) {
-		for (uint32_t i = 0; i < SENDER_TRIES; i++) {
-			*port = (uint16_t)(VB_UDP_SOURCE_LEAST + (first + i) % span);
-			err = bind_wildcard(fd, ipv4, *port);
-			if (err != -EADDRINUSE)
-				break;
-		}
-		if (err)
-			err = vb_refuse(-err, VB_REASON_SYSTEM, "no udp source port: %s",
-					strerror(-err));
-	}
-	if (err) {
-		vb_sys_close(fd);
-		return err;
-	}
-	return fd;
+	(void)vb_udp_address_of(&from, path->sgid, 0, ifindex);
+	int err = set_sender(fd, ipv4);
+
+	if (!err)
+		err = set_path(fd, ipv4, path);
+	return finish_sender(fd, err, &from, port);
 }

@@ -4,8 +4,8 @@
  * send.
  *
  * All sockets of a user's processes share the port (SO_REUSEPORT). None is bound to a single
- * address, because such a socket would take all traffic of the address from the others. Senders are
- * unconnected and have IP_PMTUDISC_DO, which makes the IPv4 identification 0 (the ICRC covers the
+ * address on that port, because such a socket would take all traffic of the address from the
+ * others. Senders are unconnected and have IP_PMTUDISC_DO, which makes the IPv4 identification 0 (the ICRC covers the
  * identification, and a socket does not show it).
  */
 #ifndef VB_UDP_SOCKET_H
@@ -47,5 +47,12 @@ void vb_udp_leave(int fd, bool ipv4);
  */
 #define VB_UDP_SOURCE_LEAST 0xc000u
 int vb_udp_open_sender(bool ipv4, uint16_t *port);
+
+/*
+ * The same for what leaves from path->sgid with that hop limit and traffic class: the socket has
+ * them, and no packet needs to be told. Not for groups, or with a flow label.
+ */
+struct vb_path;
+int vb_udp_open_bound_sender(const struct vb_path *path, uint32_t ifindex, uint16_t *port);
 
 #endif

@@ -23,6 +23,7 @@
 #include "udp/socket.h"
 #include "unit/udp/net.h"
 #include "wire/icrc.h"
+#include "wire/opcode.h"
 #include "wire/packet.h"
 
 #define MOST       (128u << 10)
@@ -63,6 +64,15 @@ static void fixture_open(struct fixture *f, bool ipv4)
 	f->path.hop_limit = 64;
 	for (uint32_t i = 0; i < MOST; i++)
 		f->sent[i] = (uint8_t)(i * 7 + (i >> 8));
+}
+
+/* From now on the sender is a bound one. */
+static void bind_sender(struct fixture *f)
+{
+	close(f->tx.fd);
+	f->tx.fd = vb_udp_open_bound_sender(&f->path, 0, &f->tx.port);
+	assert_true(f->tx.fd >= 0);
+	f->tx.bound = true;
 }
 
 static void fixture_close(struct fixture *f)
@@ -246,6 +256,115 @@ static void test_look(void **state)
 	free(f);
 }
 
+static uint64_t drops(void)
+{
+	static const enum vb_reason reasons[] = {
+		VB_REASON_DROP_MALFORMED, VB_REASON_DROP_OPCODE, VB_REASON_DROP_VERSION,
+		VB_REASON_DROP_ICRC,      VB_REASON_DROP_PKEY,   VB_REASON_DROP_CONGESTION,
+		VB_REASON_DROP_QPN,
+	};
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		sum += vb_reason_count(reasons[i]);
+	return sum;
+}
+
+static void send_raw(struct fixture *f, int fd, const uint8_t *data, size_t bytes)
+{
+	union vb_udp_address to;
+	socklen_t length = vb_udp_address_of(&to, f->path.dgid, VB_UDP_PORT, 0);
+
+	assert_int_equal(sendto(fd, data, bytes, 0, &to.any, length), bytes);
+}
+
+/* A packet of 64 bytes of payload as this sender would send it, with an IPv4 identification. */
+static size_t make_packet(struct fixture *f, uint16_t id, uint8_t *packet)
+{
+	struct vb_run run = run_of(64, 1024);
+	struct vb_flow flow = {
+		.source_port = f->tx.port, .destination_port = VB_UDP_PORT, .ipv4 = f->ipv4};
+	size_t head = vb_packet_header(&run, 0, 1024, packet);
+	size_t bytes = vb_packet_bytes(&run, 0, 1024);
+
+	net_gid(f->ipv4, 1, flow.source);
+	memcpy(flow.destination, f->path.dgid, 16);
+	uint32_t crc = vb_icrc_begin(&flow, id, bytes, packet, head);
+
+	memcpy(packet + head, f->sent, 64);
+	crc = vb_icrc_add(crc, f->sent, 64);
+	vb_icrc_end(crc, 0, packet + head + 64);
+	return bytes;
+}
+
+static void look_exchange(struct fixture *f, struct vb_udp_sender *tx, uint32_t length)
+{
+	struct vb_run run = run_of(length, 1024);
+
+	assert_int_equal(vb_udp_send(tx, &f->path, 0, &run, 1024, f->sent), 0);
+	net_settle();
+	assert_int_equal(look(f), 1);
+	assert_int_equal(f->bytes, length);
+	assert_memory_equal(f->got, f->sent, length);
+	assert_memory_equal(f->first.path.sgid, f->path.sgid, 16);
+	assert_memory_equal(f->first.path.dgid, f->path.dgid, 16);
+	assert_int_equal(look(f), 0);
+}
+
+/*
+ * A short datagram is taken to have come as the one before it. Where that is wrong, all that is said
+ * of it is right all the same: another source, another destination, other lengths.
+ */
+static void test_look_at_others(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct vb_udp_sender other = {.port = 0x1000};
+
+	(void)state;
+	assert_non_null(f);
+	for (int ipv4 = 0; ipv4 < 2; ipv4++) {
+		fixture_open(f, ipv4);
+		other.ipv4 = ipv4;
+		other.fd = vb_udp_open_sender(ipv4, &other.port);
+		assert_true(other.fd >= 0);
+		for (uint32_t i = 0; i < 300; i++) {
+			net_gid(ipv4, i % 71 < 3 && ipv4 ? 3 : 2, f->path.dgid);
+			look_exchange(f, i % 97 < 2 ? &other : &f->tx, i % 13 ? 8 : 40 * (i % 25));
+		}
+		close(other.fd);
+		fixture_close(f);
+	}
+	free(f);
+}
+
+/* Damage is seen at a look, too, and counted once. */
+static void test_look_at_damage(void **state)
+{
+	struct fixture f;
+	uint8_t packet[VB_PACKET_MOST];
+
+	(void)state;
+	for (int ipv4 = 0; ipv4 < 2; ipv4++) {
+		fixture_open(&f, ipv4);
+		size_t bytes = make_packet(&f, 0, packet);
+
+		for (int i = 0; i < 10 * HABIT; i++) {
+			bool bad = i > HABIT && i % 3 == 0;
+			uint64_t before = drops();
+
+			packet[bytes - 9] ^= bad;
+			send_raw(&f, f.tx.fd, packet, bytes);
+			packet[bytes - 9] ^= bad;
+			net_settle();
+			assert_int_equal(look(&f), 1);
+			assert_int_equal(f.runs, !bad);
+			assert_int_equal(drops() - before, bad);
+			assert_int_equal(look(&f), 0);
+		}
+		fixture_close(&f);
+	}
+}
+
 static void exchange_sizes(struct fixture *f)
 {
 	static const uint32_t mtus[] = {256, 1024, 4096};
@@ -265,9 +384,11 @@ static void test_every_byte(void **state)
 	struct fixture f;
 
 	(void)state;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 8; i++) {
 		fixture_open(&f, i & 1);
 		f.tx.gso_refused = i & 2;
+		if (i & 4)
+			bind_sender(&f);
 		exchange_sizes(&f);
 		fixture_close(&f);
 	}
@@ -328,12 +449,45 @@ static void test_pair(void **state)
 	struct fixture f;
 
 	(void)state;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 8; i++) {
 		fixture_open(&f, i & 1);
 		f.tx.gso_refused = i & 2;
+		if (i & 4)
+			bind_sender(&f);
 		for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
 			pair(&f, VB_OP_SEND, lengths[k]);
 			pair(&f, VB_OP_WRITE, lengths[k]);
+		}
+		fixture_close(&f);
+	}
+}
+
+/*
+ * Pairs of one size in a row: the socket itself cuts them in the end. What is sent in between is
+ * cut as it should be, or not at all.
+ */
+static void test_pairs_in_a_row(void **state)
+{
+	enum { ROW = 20, SIZES = 4 };
+	static const uint32_t lengths[SIZES] = {8, 64, 8, 1000};
+	struct fixture f;
+
+	(void)state;
+	for (int ipv4 = 0; ipv4 < 2; ipv4++) {
+		fixture_open(&f, ipv4);
+		bind_sender(&f);
+		for (int k = 0; k < SIZES; k++) {
+			for (int i = 0; i < ROW; i++)
+				pair(&f, VB_OP_SEND, lengths[k]);
+			if (!f.tx.gso_refused)
+				assert_int_equal(f.tx.gso,
+						 VB_BTH_BYTES + lengths[k] + VB_ICRC_BYTES);
+			exchange(&f, 4, 1024);
+			exchange(&f, 1024, 1024);
+			pair(&f, VB_OP_SEND, lengths[k] + 4);
+			exchange(&f, 4096, 4096);
+			exchange(&f, 31 * 1024 + 5, 1024);
+			exchange(&f, 200, 1024);
 		}
 		fixture_close(&f);
 	}
@@ -376,47 +530,6 @@ static void test_path(void **state)
 		assert_int_equal(f.ifindex, 1); /* lo is the only interface here */
 		fixture_close(&f);
 	}
-}
-
-static uint64_t drops(void)
-{
-	static const enum vb_reason reasons[] = {
-		VB_REASON_DROP_MALFORMED, VB_REASON_DROP_OPCODE, VB_REASON_DROP_VERSION,
-		VB_REASON_DROP_ICRC,      VB_REASON_DROP_PKEY,   VB_REASON_DROP_CONGESTION,
-		VB_REASON_DROP_QPN,
-	};
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
-		sum += vb_reason_count(reasons[i]);
-	return sum;
-}
-
-static void send_raw(struct fixture *f, int fd, const uint8_t *data, size_t bytes)
-{
-	union vb_udp_address to;
-	socklen_t length = vb_udp_address_of(&to, f->path.dgid, VB_UDP_PORT, 0);
-
-	assert_int_equal(sendto(fd, data, bytes, 0, &to.any, length), bytes);
-}
-
-/* A packet of 64 bytes of payload as this sender would send it, with an IPv4 identification. */
-static size_t make_packet(struct fixture *f, uint16_t id, uint8_t *packet)
-{
-	struct vb_run run = run_of(64, 1024);
-	struct vb_flow flow = {
-		.source_port = f->tx.port, .destination_port = VB_UDP_PORT, .ipv4 = f->ipv4};
-	size_t head = vb_packet_header(&run, 0, 1024, packet);
-	size_t bytes = vb_packet_bytes(&run, 0, 1024);
-
-	net_gid(f->ipv4, 1, flow.source);
-	memcpy(flow.destination, f->path.dgid, 16);
-	uint32_t crc = vb_icrc_begin(&flow, id, bytes, packet, head);
-
-	memcpy(packet + head, f->sent, 64);
-	crc = vb_icrc_add(crc, f->sent, 64);
-	vb_icrc_end(crc, 0, packet + head + 64);
-	return bytes;
 }
 
 /* Is the packet handed on? If not, one drop must have been counted. */
@@ -549,6 +662,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_look),
+		cmocka_unit_test(test_look_at_others),
+		cmocka_unit_test(test_look_at_damage),
+		cmocka_unit_test(test_pairs_in_a_row),
 		cmocka_unit_test(test_copy_again),
 		cmocka_unit_test(test_copy_to_nowhere),
 		cmocka_unit_test(test_every_byte),
