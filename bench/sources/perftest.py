@@ -12,7 +12,6 @@ from kit.session import ETHERNET, JUMBO, Failure, hosts
 LAT_TRIPS = 30000
 EVENT_TRIPS = 3000
 ATOMIC_TRIPS = 10000
-FAR_WRITE_TRIPS = 400
 PATIENT = ["-u", "18"]  # half a second without an answer is no proof that a peer is gone
 IN_CYCLES = platform.machine() == "x86_64"
 
@@ -48,8 +47,8 @@ TYPICAL, AVERAGE, RATE = 4, 3, -1  # columns: of latencies; of bandwidths in Gbi
 
 
 def trips(verb, far):
-    if far:  # where nobody polls but the progress thread, a WRITE takes milliseconds
-        return FAR_WRITE_TRIPS if verb == "write" else LAT_TRIPS // 3
+    if far:
+        return LAT_TRIPS // 3
     return ATOMIC_TRIPS if verb == "atomic" else LAT_TRIPS
 
 
