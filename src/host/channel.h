@@ -41,7 +41,8 @@ struct vb_lending {
 	struct {
 		uint32_t number, qpn, psn, qp_generation;
 	} waits;
-	bool later; /* the slot is to be looked at again: its payload is not complete */
+	uint32_t lates; /* in a row */
+	bool later;     /* the slot is to be looked at again: its payload is not complete */
 };
 
 /* One end. The device uses tx, rx, peer and user; the rest belongs to the host room. */

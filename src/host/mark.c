@@ -172,6 +172,11 @@ static void await_peer(const struct vb_peer *peer, uint64_t nonce, uint32_t qpn,
 	}
 }
 
+bool vb_peer_stands_still(const struct vb_peer *peer)
+{
+	return vb_stands_still(peer->seen_pid);
+}
+
 /* All peers, with a reference each, so that none is unmapped while it is waited for. */
 static struct vb_peer **peers_hold(struct vb_node *node, size_t *count)
 {

@@ -166,6 +166,8 @@ void vb_mark_clear(struct vb_node *node, uint32_t engine);
  */
 void vb_mark_rest(struct vb_node *node, uint32_t engine);
 bool vb_mark_is_listed(const struct vb_node *node, uint32_t engine);
+/* Asks proc(5): see host/standstill.h. */
+bool vb_peer_stands_still(const struct vb_peer *peer);
 void vb_mark_await(struct vb_node *node, uint32_t qpn, uint32_t key);
 
 #endif

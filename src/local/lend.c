@@ -41,6 +41,8 @@
 #define ALONE_MOST  4u
 #define ALONE_TRIES 16u
 #define PAGE        4096u
+/* Looks in vain between two questions whether the sender stands still. */
+#define LATES       256u
 
 bool vb_local_lend(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t offset, uint32_t length,
 		   struct vb_lent *lent)
@@ -221,12 +223,31 @@ static enum helper helper_ask(const struct vb_channel *c, uint32_t number)
 	return HELPER_WORKS;
 }
 
+/*
+ * A sender that was stopped after its claim does not store any more, once what its guard compares has
+ * changed (host/guard.h): this side takes the bytes itself.
+ */
+static bool helper_lost(struct fetch *f)
+{
+	struct vb_lending *l = &f->c->lending;
+
+	if (++l->lates % LATES || !vb_peer_stands_still(f->c->peer))
+		return false;
+	vb_qp_publish(f->qp);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return vb_peer_stands_still(f->c->peer);
+}
+
 /* The first bytes: the sender's work, or this side's after all. */
 static enum vb_fetch front_settle(struct fetch *f, uint32_t number)
 {
 	struct vb_lending *l = &f->c->lending;
 
-	switch (helper_ask(f->c, number)) {
+	enum helper helper = helper_ask(f->c, number);
+
+	if (helper == HELPER_WORKS && helper_lost(f))
+		helper = HELPER_ABSENT;
+	switch (helper) {
 	case HELPER_WORKS:
 		wait_for(f, number);
 		l->later = true;
