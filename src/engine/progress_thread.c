@@ -329,7 +329,7 @@ static bool linger(struct turns *t, struct vb_node *node, const struct pass *pas
 	if (pass->worked)
 		t->linger_until = now + LINGER_NS;
 	t->busy = pass->worked ? t->busy + 1 : 0;
-	if (now >= t->linger_until || (!pass->worked && now < t->alone_until))
+	if (now >= t->linger_until || (!pass->worked && pass->read_awake && now < t->alone_until))
 		return false;
 	if (!pass->worked)
 		give_way(t, now);
