@@ -22,6 +22,7 @@
 #define CLOCK_EVERY_POLLS 32u /* how often a poller reads the clock while a timer is armed */
 #define IN_VAIN_MOST \
 	16u /* queue pairs that look for a channel in vain, beside one for each channel */
+#define NO_ROOM_MOST   64u  /* queue pairs in a drive that have work left */
 #define NOBODY_MOST    256u /* the same of those that had found nobody */
 #define STREAK_TO_WAKE 24u  /* so many polls in a row mean that a thread polls steadily */
 
@@ -99,18 +100,30 @@ static void timers_fire(struct vb_engine *e)
 		vb_progress_expect(next);
 }
 
+/* The rest of the list, whose last one this is, had no turn: its turn is before the others'. */
+static void runnable_keep(struct vb_engine *e, struct vb_qp *rest, struct vb_qp *last)
+{
+	last->run_next = e->runnable;
+	if (!e->runnable)
+		e->runnable_last = last;
+	e->runnable = rest;
+	atomic_store_explicit(&e->waiting, true, memory_order_relaxed);
+}
+
 /*
  * Runs each runnable queue pair once. Those with work left stay in the list, and so do those that
- * wait for a reply to be sent first.
+ * wait for a reply to be sent first. Thousands may wait for room in one ring: when some have asked
+ * in vain, the others ask in later drives.
  */
 static void runnable_run(struct vb_engine *e, enum vb_turn turn)
 {
-	struct vb_qp *list = e->runnable;
+	struct vb_qp *list = e->runnable, *last = e->runnable_last;
+	uint32_t vain = 0;
 
 	e->runnable = NULL;
 	__atomic_store_n(&e->deferred, false, __ATOMIC_RELAXED);
 	atomic_store_explicit(&e->waiting, false, memory_order_relaxed);
-	while (list) {
+	while (list && vain < NO_ROOM_MOST) {
 		struct vb_qp *qp = list;
 
 		list = qp->run_next;
@@ -126,7 +139,10 @@ static void runnable_run(struct vb_engine *e, enum vb_turn turn)
 			continue;
 		}
 		vb_engine_run_qp(e, qp);
+		vain += qp->runnable;
 	}
+	if (list)
+		runnable_keep(e, list, last);
 }
 
 /*

@@ -69,7 +69,7 @@ struct vb_engine {
 	struct vb_local_datagrams *datagrams; /* of queue pairs that have sent some (local/link.h) */
 	struct vb_qp *qps;                    /* all queue pairs (doubly linked, qp->all_next) */
 	/* Queue pairs that owe something or wait for something (singly linked, qp->run_next). */
-	struct vb_qp *runnable;
+	struct vb_qp *runnable, *runnable_last; /* the last: with `runnable` alone */
 	/* Queue pairs without a channel, by what they wait for, in the order in which they began. */
 	struct vb_qp *awaiting[2], *awaiting_last[2];
 	/* News of contacts, and calls to ask whatever the news, that they have heard of (await.c). */

@@ -27,17 +27,28 @@ static void timer_unlink(struct vb_engine *e, struct vb_qp *qp)
 		atomic_store_explicit(&e->deadline, 0, memory_order_relaxed);
 }
 
+static void runnable_unlink(struct vb_engine *e, struct vb_qp *qp)
+{
+	struct vb_qp *before = NULL;
+
+	if (!qp->runnable)
+		return;
+	for (struct vb_qp *at = e->runnable; at && at != qp; at = at->run_next)
+		before = at;
+	if (before)
+		before->run_next = qp->run_next;
+	else
+		e->runnable = qp->run_next;
+	if (e->runnable_last == qp)
+		e->runnable_last = before;
+}
+
 void vb_engine_remove_qp(struct vb_engine *e, struct vb_qp *qp)
 {
 	vb_lock_assert_held(&e->lock);
 	timer_unlink(e, qp);
 	vb_await_end(e, qp);
-	for (struct vb_qp **p = &e->runnable; qp->runnable && *p; p = &(*p)->run_next) {
-		if (*p == qp) {
-			*p = qp->run_next;
-			break;
-		}
-	}
+	runnable_unlink(e, qp);
 	VB_LIST_REMOVE(e->qps, qp, all_next, all_prev);
 }
 

@@ -22,6 +22,8 @@ static inline void vb_engine_put_runnable(struct vb_engine *e, struct vb_qp *qp)
 {
 	qp->runnable = true;
 	qp->run_next = e->runnable;
+	if (!e->runnable)
+		e->runnable_last = qp;
 	e->runnable = qp;
 }
 /*

@@ -370,6 +370,8 @@ static bool number_fails(long number, const long *arg)
 		return fails(FAILING_DESCRIPTORS);
 	case SYS_connect:
 		return fails(FAILING_SYSTEM);
+	case SYS_mmap:
+		return fails(FAILING_MAPS);
 	case SYS_fallocate:
 		return fails(FAILING_MAPS) || piece_refused((int)arg[1], (uint64_t)arg[3]);
 	default:
@@ -389,7 +391,7 @@ static void count_sleeper(long number)
 
 long syscall(long number, ...)
 {
-	long arg[6];
+	long arg[6], result;
 	va_list args;
 
 	NEXT(long, "syscall", long, ...);
@@ -400,5 +402,8 @@ long syscall(long number, ...)
 	count_sleeper(number);
 	if (number_fails(number, arg))
 		return -1;
-	return pass(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+	result = pass(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+	if (number == SYS_mmap && result != -1)
+		mapped += arg[1];
+	return result;
 }
