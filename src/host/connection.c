@@ -102,7 +102,7 @@ static void unsent_add(struct vb_node *node, struct vb_connection *conn)
 	node->unsent = conn;
 }
 
-void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
+bool vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 			const struct vb_control *msg, const int *fds, int num_fds, bool owned)
 {
 	struct vb_outgoing *out = calloc(1, sizeof(*out));
@@ -113,7 +113,7 @@ void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 		/* It may have been the one that was to show a rack. */
 		if (conn->peer)
 			vb_racks_shut(conn->peer);
-		return;
+		return false;
 	}
 	out->msg = *msg;
 	out->msg.magic = VB_CONTROL_MAGIC;
@@ -127,6 +127,7 @@ void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 	conn->queued++;
 	unsent_add(node, conn);
 	vb_node_todo(node);
+	return true;
 }
 
 /*

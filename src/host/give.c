@@ -299,8 +299,9 @@ static void ask_send(struct vb_node *node, struct vb_peer *peer)
 		if (c->peer != peer || !c->shown || c->leaving)
 			continue;
 		msg.nonce = c->shown;
-		vb_connection_send(node, c, &msg, NULL, 0, false);
-		return;
+		if (vb_connection_send(node, c, &msg, NULL, 0, false))
+			return;
+		break; /* no memory to ask with */
 	}
 	ask_again(peer);
 }

@@ -463,8 +463,8 @@ void vb_give_service(struct vb_node *node);
 /* connection.c: all with the lock. */
 struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,
 					const struct ucred *cred);
-/* Queues the message. Descriptors that `owned` names are closed after sending. */
-void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
+/* Queues the message. Descriptors that `owned` names are closed after sending. False: no memory. */
+bool vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 			const struct vb_control *msg, const int *fds, int num_fds, bool owned);
 /* Sends what waits on all connections, as far as there is room. */
 void vb_connections_flush(struct vb_node *node);
