@@ -169,7 +169,7 @@ def svg(found):
                      f'<text x="{x0 + width - pad}" y="{bottom + 12}" class="end">{points[-1][0]}</text>')
     rows = -(-len(found) // across)
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{across * width}" height="{rows * height}" font-family="sans-serif" '
-            'font-size="9"><style>polyline{fill:none;stroke:#05a;stroke-width:1.5}.axis{fill:none;stroke:#888}.end{text-anchor:end}'
+            'font-size="9">\n<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->\n<style>polyline{fill:none;stroke:#05a;stroke-width:1.5}.axis{fill:none;stroke:#888}.end{text-anchor:end}'
             '</style><rect width="100%" height="100%" fill="#fff"/>' + "".join(cells) + "</svg>\n")
 
 

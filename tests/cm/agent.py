@@ -58,15 +58,15 @@ class Agent:
         except queue.Empty:
             raise Failure(f"process {self.pid} does not answer") from None
 
-    def ask(self, *words):
+    def ask(self, *words, patience=PATIENCE):
         self.tell(*words)
-        return self.answer()
+        return self.answer(patience)
 
     def tell(self, *words):
         self.process.stdin.write(" ".join(str(word) for word in words) + "\n")
 
-    def must(self, *words):
-        answer = self.ask(*words)
+    def must(self, *words, patience=PATIENCE):
+        answer = self.ask(*words, patience=patience)
         if answer.split()[0] in ("error", "ended", "what?"):
             raise Failure(f"{' '.join(str(word) for word in words)}: {answer}")
         return answer

@@ -361,7 +361,7 @@ class Tests:
 
     def table_full(self):
         one, two = self.agent(0), self.agent(0)
-        _, ports, error = one.must("fill", 40000, hosts.IPV4[0]).split()
+        _, ports, error = one.must("fill", 40000, hosts.IPV4[0], patience=240).split()
         want(int(ports) == 32768 and int(error) == NO_MEMORY, f"{ports} ports, then {error}")
         want(two.ask("bind", "106", 7174, hosts.IPV4[0]) == f"error {NO_MEMORY}", "another one")
         one.kill()
