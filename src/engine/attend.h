@@ -21,6 +21,7 @@ struct vb_attend {
 	uint32_t serves;  /* so many packets more the thread takes at once */
 	uint32_t grace;   /* and so many when a poller has left one again */
 	int64_t trust_ns; /* the next time for which it does not ask */
+	int64_t lost_ns;  /* and what that was before a poller had left a packet */
 	uint64_t pollers; /* packets that pollers had taken at the last look */
 };
 
@@ -42,6 +43,14 @@ bool vb_attend_after(struct vb_attend *a, bool packet, uint64_t pollers);
 static inline bool vb_attend_serves(const struct vb_attend *a)
 {
 	return a->mode == VB_ATTEND_ASKS && a->serves;
+}
+/* It was to take packets, but a poller is in the engine: the poller takes them when it gets there. */
+static inline void vb_attend_found_poller(struct vb_attend *a)
+{
+	a->mode = VB_ATTEND_TRUSTS;
+	a->trust_ns = a->lost_ns ? a->lost_ns : a->trust_ns;
+	a->lost_ns = 0;
+	a->serves = 0;
 }
 /* It has found one in this way. */
 static inline void vb_attend_served(struct vb_attend *a)

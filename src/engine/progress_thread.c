@@ -62,6 +62,7 @@ struct pass {
 	bool waiting;       /* a queue pair waits for room or contact */
 	bool missed;        /* an engine was busy: what the doorbell rang for may still be there */
 	bool served;        /* packets were found beside a poller */
+	bool at_it;         /* a poller was in the engine instead */
 	bool read_awake;    /* an engine with links that must be read is polled */
 	bool read_asleep;   /* such an engine is not polled */
 	uint64_t deadline;  /* earliest timer, 0: none */
@@ -106,8 +107,10 @@ static void drive_beside(struct vb_engine *e, struct pass *pass)
 {
 	bool worked;
 
-	if (!vb_engine_try(e)) /* the poller is at it */
+	if (!vb_engine_try(e)) {
+		pass->at_it |= pass->beside;
 		return;
+	}
 	e->clock_skip = 0;
 	worked = vb_engine_drive_beside(e, pass->last);
 	vb_lock_release(&e->lock);
@@ -388,7 +391,9 @@ void vb_progress_main(struct vb_node *node)
 		pass.last = pass.now >= t.linger_until;
 		vb_progress_look();
 		look(node, &t.walks, &pass);
-		if (pass.served)
+		if (pass.at_it)
+			vb_attend_found_poller(&t.attend);
+		else if (pass.served)
 			vb_attend_served(&t.attend);
 		note_deadline(&pass, vb_progress_serve());
 		pass.waiting |= vb_progress_room_wanted();

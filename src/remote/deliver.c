@@ -7,6 +7,7 @@
 #include "engine/count.h"
 #include "engine/engines.h"
 #include "engine/engine.h"
+#include "engine/progress.h"
 #include "engine/reply.h"
 #include "engine/settle.h"
 #include "engine/hook.h"
@@ -128,6 +129,7 @@ void vb_udp_deliver(void *arg, const struct vb_run *run, const uint8_t *payload,
 	struct vb_engine *e = arg;
 	uint32_t owner;
 
+	vb_progress_took_packets();
 	if (run->dest_qpn == VB_QPN_MULTICAST) {
 		struct copies c = {e, payload};
 

@@ -125,6 +125,30 @@ static void test_change_back(void **state)
 	assert_true(w.wakes <= 300 + 3 * w.now / (int64_t)VB_LEASE_NS);
 }
 
+/* A poller that is long in its engine is not taken for one that spins. */
+static void test_found(void **state)
+{
+	struct vb_attend a;
+	int64_t trust = 0, before;
+	bool arm;
+
+	(void)state;
+	vb_attend_begin(&a);
+	for (int i = 0; i < 10; i++) {
+		assert_true(vb_attend_before(&a, true, &arm) < 0);
+		assert_false(vb_attend_after(&a, true, 0));
+		assert_true(vb_attend_before(&a, true, &arm) > 0);
+		assert_true(vb_attend_after(&a, false, 0));
+		vb_attend_found_poller(&a);
+		assert_false(vb_attend_serves(&a));
+		before = trust;
+		trust = vb_attend_before(&a, true, &arm);
+		assert_true(trust == (int64_t)VB_LEASE_NS || trust > before);
+		assert_false(arm);
+		assert_false(vb_attend_after(&a, false, 0));
+	}
+}
+
 /* Nobody polls: the next packet wakes the thread, and nothing else does. */
 static void test_idle(void **state)
 {
@@ -148,7 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_spinner), cmocka_unit_test(test_poller),
 		cmocka_unit_test(test_change),  cmocka_unit_test(test_change_back),
-		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_found),   cmocka_unit_test(test_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
