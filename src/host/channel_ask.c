@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Requests for channels. Some of them hold a descriptor of both processes while they are under way
- * (host/rack.h), so only so many are at a time; the others wait in a queue of the peer, and none of them is made twice. A
- * process may need thousands, and the queue pairs that wait do not ask meanwhile.
+ * (host/rack.h), so only so many are at a time; the others wait in a queue of the peer, and none of
+ * them is made twice. A process may need thousands, and the queue pairs that wait do not ask
+ * meanwhile.
  */
 #include <errno.h>
 
