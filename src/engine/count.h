@@ -14,18 +14,6 @@
 #include "transport/env.h"
 #include "transport/run.h"
 
-/* An acknowledgement that rides would have been a packet of its own. */
-static inline void vb_count_sent(struct vb_engine *e, const struct vb_run *run)
-{
-	struct vb_port_counters *c = e->port;
-
-	if (!c)
-		return;
-	c->tx_packets += run->segments + ((run->flags & VB_RUN_ACKS) != 0);
-	c->tx_bytes += run->length;
-}
-
-/* The same of a SEND, `packets` with the acknowledgement that rides. */
 static inline void vb_count_sent_packet(struct vb_engine *e, uint32_t packets, uint32_t bytes)
 {
 	if (!e->port)
@@ -42,17 +30,25 @@ static inline void vb_count_arrived_packet(struct vb_engine *e, uint32_t packets
 	e->port->rx_bytes += bytes;
 }
 
+/* An acknowledgement that rides would have been a packet of its own. */
+static inline uint32_t vb_count_packets(const struct vb_run *run)
+{
+	return run->segments + ((run->flags & VB_RUN_ACKS) != 0);
+}
+
+static inline void vb_count_sent(struct vb_engine *e, const struct vb_run *run)
+{
+	vb_count_sent_packet(e, vb_count_packets(run), run->length);
+}
+
 /* What has come and says more than that data was sent. */
 void vb_count_request(struct vb_engine *e, const struct vb_run *run);
 
 static inline void vb_count_arrived(struct vb_engine *e, const struct vb_run *run)
 {
-	struct vb_port_counters *c = e->port;
-
-	if (!c)
+	if (!e->port)
 		return;
-	c->rx_packets += run->segments + ((run->flags & VB_RUN_ACKS) != 0);
-	c->rx_bytes += run->length;
+	vb_count_arrived_packet(e, vb_count_packets(run), run->length);
 	if (run->op != VB_OP_SEND && !(run->op == VB_OP_ACK && run->syndrome == VB_AETH_ACK))
 		vb_count_request(e, run);
 }

@@ -122,6 +122,10 @@ void vb_cq_free(struct ibv_cq *cq);
  * Adds an entry in place (engine's lock held): begin takes the queue's lock and returns the place,
  * of which every member is to be set; end publishes it. NULL: overrun, as of push.
  */
+/*
+ * cq_moderate.c. Under the lock: an entry that the queue is armed for was added. Raises the event now
+ * or later.
+ */
 void vb_cq_tell(struct vb_cq *cq);
 /* Under the lock: there is no room. False: the queue is one that loses its oldest entry for it. */
 bool vb_cq_full(struct vb_cq *cq);
@@ -184,12 +188,7 @@ struct vb_engine *vb_cq_drive(struct vb_cq *cq, uint32_t wanted);
 /* Under cq->lock: the entry was polled, and frees places of the send queue. */
 void vb_cq_consume(const struct vb_cqe *cqe);
 
-/*
- * cq_moderate.c. Under the queue's lock: an entry that the queue is armed for was added. Raises the
- * event now or later.
- * (vb_cq_tell(), declared above.)
- */
-/* Arms the queue, or arms it for more (enum vb_cq_armed). */
+/* cq_moderate.c. Arms the queue, or arms it for more (enum vb_cq_armed). */
 void vb_cq_arm(struct vb_cq *cq, uint8_t want);
 /*
  * Under the lock: the queue was armed, or its moderation was changed, while `entries` entries wait

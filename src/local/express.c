@@ -108,7 +108,7 @@ bool vb_local_express(struct vb_qp *qp)
 	}
 	if (qp->t.req.cur != qp->t.sq_posted || qp->overrun)
 		return false;
-	if (!qp->t.resp.owed && !qp->overrun)
+	if (!qp->t.resp.owed)
 		vb_engine_unneeded(qp->engine, qp);
 	return true;
 }
