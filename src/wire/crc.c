@@ -4,7 +4,7 @@
 
 #include "wire/bytes.h"
 
-#define WIDE_LEAST       256 /* below, the wide way takes longer to start and to end than it saves */
+#define WIDE_LEAST       256 /* below, the wider ways take longer to start and to end than they save */
 
 /*
  * Tables of what a byte adds to the register when 0 to 3 bytes follow it in the word. A CRC is
@@ -57,9 +57,9 @@ unsigned int vb_crc_ways(void)
 #ifdef __x86_64__
 	if (!__builtin_cpu_supports("pclmul") || !__builtin_cpu_supports("sse4.1"))
 		return 1;
-	if (!__builtin_cpu_supports("vpclmulqdq") || !__builtin_cpu_supports("avx512f"))
+	if (!__builtin_cpu_supports("vpclmulqdq") || !__builtin_cpu_supports("avx2"))
 		return 2;
-	return 3;
+	return __builtin_cpu_supports("avx512f") ? 4 : 3;
 #else
 	return 1;
 #endif
@@ -71,8 +71,10 @@ uint32_t vb_crc(uint32_t crc, const void *data, size_t length)
 	if (length >= VB_CRC_FOLD_LEAST) {
 		unsigned int ways = vb_crc_ways();
 
-		if (ways == 3 && length >= WIDE_LEAST)
+		if (ways == 4 && length >= WIDE_LEAST)
 			return ~vb_crc_fold_wide(~crc, data, length);
+		if (ways >= 3 && length >= WIDE_LEAST)
+			return ~vb_crc_fold_double(~crc, data, length);
 		if (ways >= 2)
 			return ~vb_crc_fold(~crc, data, length);
 	}

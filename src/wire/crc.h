@@ -21,10 +21,11 @@ typedef uint32_t vb_crc_way(uint32_t reg, const uint8_t *data, size_t length);
 enum { VB_CRC_FOLD_LEAST = 16 };
 
 vb_crc_way vb_crc_table;
-vb_crc_way vb_crc_fold;      /* 16 bytes by one carry-less multiplication */
-vb_crc_way vb_crc_fold_wide; /* four times 16 bytes */
+vb_crc_way vb_crc_fold;        /* 16 bytes by one carry-less multiplication */
+vb_crc_way vb_crc_fold_double; /* twice 16 bytes */
+vb_crc_way vb_crc_fold_wide;   /* four times 16 bytes */
 
-/* How many of the three, in this order, this processor and its kernel support. */
+/* How many of the four, in this order, this processor and its kernel support. */
 unsigned int vb_crc_ways(void);
 
 #endif

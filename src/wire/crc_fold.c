@@ -15,6 +15,7 @@
 #include "wire/crc.h"
 
 #define FOLD        __attribute__((target("pclmul,sse4.1")))
+#define FOLD_DOUBLE __attribute__((target("pclmul,sse4.1,avx2,vpclmulqdq")))
 #define FOLD_WIDE   __attribute__((target("pclmul,sse4.1,avx512f,vpclmulqdq")))
 
 /*
@@ -26,6 +27,7 @@
 #define MOVE_256    0x0f1da05aa, 0x15a546366
 #define MOVE_384    0x03db1ecdc, 0x174359406
 #define MOVE_512    0x154442bd4, 0x1c6e41596
+#define MOVE_768    0x0df068dc2, 0x18cb44e58
 #define MOVE_1024   0x1e88ef372, 0x14a7fe880
 #define MOVE_1536   0x1821d8bc0, 0x12e958ac4
 #define MOVE_2048   0x11542778a, 0x1322d1430
@@ -37,7 +39,7 @@
 #define FIRST_HALF  0x00
 #define SECOND_HALF 0x11
 
-enum { BLOCK = 16, FOUR = 4 * BLOCK, WIDE_FOUR = 4 * FOUR };
+enum { BLOCK = 16, TWO = 2 * BLOCK, FOUR = 4 * BLOCK, TWO_FOUR = 4 * TWO, WIDE_FOUR = 4 * FOUR };
 
 static inline FOLD __m128i load(const uint8_t *at)
 {
@@ -110,6 +112,61 @@ FOLD uint32_t vb_crc_fold(uint32_t reg, const uint8_t *data, size_t length)
 		d = _mm_xor_si128(move(d, by), load(data + 3 * BLOCK));
 	}
 	return finish(join(a, b, c, d), data, length);
+}
+
+static inline FOLD_DOUBLE __m256i move_two(__m256i blocks, __m256i by, __m256i next)
+{
+	__m256i moved = _mm256_xor_si256(_mm256_clmulepi64_epi128(blocks, by, FIRST_HALF),
+					 _mm256_clmulepi64_epi128(blocks, by, SECOND_HALF));
+
+	return _mm256_xor_si256(moved, next);
+}
+
+static inline FOLD_DOUBLE __m256i load_two(const uint8_t *at)
+{
+	return _mm256_loadu_si256((const __m256i *)at);
+}
+
+static inline FOLD_DOUBLE __m256i both(uint64_t first, uint64_t second)
+{
+	return _mm256_broadcastsi128_si256(pair(first, second));
+}
+
+static FOLD_DOUBLE uint32_t finish_two(__m256i two, const uint8_t *data, size_t length)
+{
+	const __m256i by = both(MOVE_256);
+
+	for (; length >= TWO; data += TWO, length -= TWO)
+		two = move_two(two, by, load_two(data));
+	return finish(_mm_xor_si128(move(_mm256_castsi256_si128(two), pair(MOVE_128)),
+				    _mm256_extracti128_si256(two, 1)),
+		      data, length);
+}
+
+FOLD_DOUBLE uint32_t vb_crc_fold_double(uint32_t reg, const uint8_t *data, size_t length)
+{
+	const __m256i by = both(MOVE_1024);
+	__m256i a;
+	__m256i b;
+	__m256i c;
+	__m256i d;
+
+	if (length < TWO_FOUR)
+		return vb_crc_fold(reg, data, length);
+	a = _mm256_xor_si256(load_two(data), _mm256_zextsi128_si256(_mm_cvtsi32_si128((int)reg)));
+	b = load_two(data + TWO);
+	c = load_two(data + 2 * TWO);
+	d = load_two(data + 3 * TWO);
+	for (data += TWO_FOUR, length -= TWO_FOUR; length >= TWO_FOUR;
+	     data += TWO_FOUR, length -= TWO_FOUR) {
+		a = move_two(a, by, load_two(data));
+		b = move_two(b, by, load_two(data + TWO));
+		c = move_two(c, by, load_two(data + 2 * TWO));
+		d = move_two(d, by, load_two(data + 3 * TWO));
+	}
+	d = move_two(a, both(MOVE_768), d);
+	b = move_two(b, both(MOVE_512), move_two(c, both(MOVE_256), _mm256_setzero_si256()));
+	return finish_two(_mm256_xor_si256(b, d), data, length);
 }
 
 static inline FOLD_WIDE __m512i move_wide(__m512i block, __m512i by, __m512i next)

@@ -74,10 +74,18 @@ static void by_folding(void **state)
 	compare(vb_crc_fold, VB_CRC_FOLD_LEAST);
 }
 
-static void by_wide_folding(void **state)
+static void by_double_folding(void **state)
 {
 	(void)state;
 	if (vb_crc_ways() < 3)
+		skip();
+	compare(vb_crc_fold_double, VB_CRC_FOLD_LEAST);
+}
+
+static void by_wide_folding(void **state)
+{
+	(void)state;
+	if (vb_crc_ways() < 4)
 		skip();
 	compare(vb_crc_fold_wide, VB_CRC_FOLD_LEAST);
 }
@@ -111,9 +119,10 @@ static void nothing_behind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check_value), cmocka_unit_test(by_table),
-		cmocka_unit_test(by_folding),  cmocka_unit_test(by_wide_folding),
-		cmocka_unit_test(in_pieces),   cmocka_unit_test(nothing_behind),
+		cmocka_unit_test(check_value),     cmocka_unit_test(by_table),
+		cmocka_unit_test(by_folding),      cmocka_unit_test(by_double_folding),
+		cmocka_unit_test(by_wide_folding), cmocka_unit_test(in_pieces),
+		cmocka_unit_test(nothing_behind),
 	};
 
 	return cmocka_run_group_tests(tests, fill, NULL);
