@@ -18,7 +18,7 @@
 #include "transport/run.h"
 
 /* Another layout of the table has another name. */
-#define VB_PORT_NAME "gsi4-%u"
+#define VB_PORT_NAME "gsi5-%u"
 /* So many blocks are tried when they rest. */
 #define BLOCK_TRIES  16
 

@@ -52,18 +52,40 @@ static int port_judge(struct vb_port_table *t, const struct vb_port_asker *who,
 	return err;
 }
 
+static uint32_t ports_of(const struct vb_port_asker *who)
+{
+	return (uint32_t)who->port_to - who->port_from + 1u;
+}
+
+/* Under the lock: the first port from a random one on that nobody has. VB_PORT_BITS_NONE. */
+static uint32_t port_free(struct vb_port_table *t, const struct vb_port_asker *who, int space)
+{
+	struct vb_port_bits bits = vb_port_busy(t, space);
+	uint32_t first = who->port_from + who->random % ports_of(who);
+
+	/* A port whose bit is wrong costs one turn, here and now. */
+	for (uint32_t i = 0; i < VB_PORT_NUMBERS; i++) {
+		uint32_t port = vb_port_bits_free(bits, first, who->port_to);
+
+		if (port == VB_PORT_BITS_NONE && first > who->port_from)
+			port = vb_port_bits_free(bits, who->port_from, first - 1);
+		if (port == VB_PORT_BITS_NONE || !t->head[space][port])
+			return port;
+		vb_port_bits_set(bits, port, true);
+	}
+	return VB_PORT_BITS_NONE;
+}
+
 /* Under the lock: a free port, or else one that can be shared. */
 static int port_choose(struct vb_port_table *t, const struct vb_port_asker *who,
 		       struct vb_port_body *want)
 {
-	const uint32_t *head = t->head[vb_port_space_index(want->space)];
-	uint32_t count = (uint32_t)who->port_to - who->port_from + 1u;
-	uint32_t seat;
+	uint32_t port = port_free(t, who, vb_port_space_index(want->space));
+	uint32_t count = ports_of(who), seat;
 
-	for (uint32_t i = 0; i < count; i++) {
-		want->port = (uint16_t)(who->port_from + (who->random + i) % count);
-		if (!head[want->port])
-			return 0;
+	if (port != VB_PORT_BITS_NONE) {
+		want->port = (uint16_t)port;
+		return 0;
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		want->port = (uint16_t)(who->port_from + (who->random + i) % count);
@@ -86,19 +108,15 @@ static bool seats_reap(struct vb_port_table *t, const struct vb_port_asker *who)
 	return any;
 }
 
-/* Under the lock. VB_PORT_NOBODY: all are in use. */
-static uint32_t entry_find(const struct vb_port_table *t)
+/* Under the lock. VB_PORT_BITS_NONE: all are in use. */
+static uint32_t entry_find(struct vb_port_table *t)
 {
-	uint32_t words = VB_PORT_BINDINGS / 64, first = t->next_entry / 64;
+	uint32_t first = t->next_entry % VB_PORT_BINDINGS;
+	uint32_t index = vb_port_bits_free(vb_port_used(t), first, VB_PORT_BINDINGS - 1);
 
-	for (uint32_t i = 0; i < words; i++) {
-		uint32_t word = (first + i) % words;
-		uint64_t left = ~t->used[word];
-
-		if (left)
-			return word * 64 + (uint32_t)__builtin_ctzll(left);
-	}
-	return VB_PORT_NOBODY;
+	if (index == VB_PORT_BITS_NONE && first)
+		index = vb_port_bits_free(vb_port_used(t), 0, first - 1);
+	return index;
 }
 
 static void describe(struct vb_port_body *body, const struct vb_gsi_binding *b)
@@ -133,9 +151,9 @@ int vb_port_bind(struct vb_port_table *t, const struct vb_port_asker *who, struc
 	if (err)
 		return err;
 	index = entry_find(t);
-	if (index == VB_PORT_NOBODY && seats_reap(t, who))
+	if (index == VB_PORT_BITS_NONE && seats_reap(t, who))
 		index = entry_find(t);
-	if (index == VB_PORT_NOBODY)
+	if (index == VB_PORT_BITS_NONE)
 		return -ENOMEM;
 	body.serial = ++t->serial;
 	vb_port_body_write(&t->entry[index], &body);

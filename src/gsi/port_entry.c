@@ -7,8 +7,8 @@
 
 /* Members of other builds share the table: another layout has another name (gsi/members.c). */
 _Static_assert(sizeof(struct vb_port_body) == 56 && sizeof(struct vb_port_entry) == 64 &&
-		       offsetof(struct vb_port_table, entry) == 1100304 &&
-		       offsetof(struct vb_port_table, published) == 3197456 &&
+		       offsetof(struct vb_port_table, entry) == 1133648 &&
+		       offsetof(struct vb_port_table, published) == 3230800 &&
 		       sizeof(struct vb_published) == 1574912,
 	       "another layout of the shared table has another VB_PORT_NAME");
 
@@ -60,13 +60,6 @@ static bool is_used(const struct vb_port_table *t, uint32_t index)
 	return __atomic_load_n(&t->used[index / 64], __ATOMIC_RELAXED) >> index % 64 & 1;
 }
 
-static void mark(struct vb_port_table *t, uint32_t index, bool used)
-{
-	uint64_t bit = 1ull << index % 64, word = t->used[index / 64];
-
-	__atomic_store_n(&t->used[index / 64], used ? word | bit : word & ~bit, __ATOMIC_RELEASE);
-}
-
 struct vb_port_entry *vb_port_entry_of(struct vb_port_table *t, uint32_t seat, uint64_t handle,
 				       struct vb_port_body *body)
 {
@@ -96,6 +89,12 @@ static void chain_add(struct vb_port_table *t, uint32_t index, const struct vb_p
 	vb_port_store(head, index + 1);
 }
 
+/* As the chain of the port says: also after a process was killed in between. */
+static void port_mark(struct vb_port_table *t, int space, uint16_t port)
+{
+	vb_port_bits_set(vb_port_busy(t, space), port, vb_port_load(&t->head[space][port]) != 0);
+}
+
 static void chain_remove(struct vb_port_table *t, uint32_t index, const struct vb_port_body *body)
 {
 	int space = vb_port_space_index(body->space);
@@ -112,12 +111,17 @@ static void chain_remove(struct vb_port_table *t, uint32_t index, const struct v
 
 void vb_port_entry_use(struct vb_port_table *t, uint32_t index, const struct vb_port_body *body)
 {
-	mark(t, index, true);
+	vb_port_bits_set(vb_port_used(t), index, true);
+	vb_port_bits_set(vb_port_busy(t, vb_port_space_index(body->space)), body->port, true);
 	chain_add(t, index, body);
 }
 
 void vb_port_entry_free(struct vb_port_table *t, uint32_t index, const struct vb_port_body *body)
 {
+	int space = vb_port_space_index(body->space);
+
 	chain_remove(t, index, body);
-	mark(t, index, false);
+	if (space >= 0)
+		port_mark(t, space, body->port);
+	vb_port_bits_set(vb_port_used(t), index, false);
 }

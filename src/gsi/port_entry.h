@@ -22,6 +22,17 @@ static inline void vb_port_store(uint32_t *word, uint32_t value)
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
+/* The bits of entries that are in use, and of ports of a space that have a binding. */
+static inline struct vb_port_bits vb_port_used(struct vb_port_table *t)
+{
+	return (struct vb_port_bits){t->used, t->used_full};
+}
+
+static inline struct vb_port_bits vb_port_busy(struct vb_port_table *t, int space)
+{
+	return (struct vb_port_bits){t->busy[space], t->busy_full[space]};
+}
+
 /* The index of the port space. -1: there is no such space. */
 int vb_port_space_index(uint16_t space);
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "gsi/gsi.h"
+#include "gsi/port_bits.h"
 #include "gsi/published.h"
 #include "host/commons_seat.h"
 
@@ -86,7 +87,11 @@ struct vb_port_table {
 	struct vb_port_seat seat[VB_COMMONS_SEATS];
 	uint16_t seat_of[VB_PORT_BLOCKS]; /* by block: seat + 1 */
 	struct vb_port_rest rest[VB_PORT_RESTS];
-	uint64_t used[VB_PORT_BINDINGS / 64];
+	uint64_t used[VB_PORT_BITS_WORDS(VB_PORT_BINDINGS)];
+	uint64_t used_full[VB_PORT_BITS_FULL(VB_PORT_BINDINGS)];
+	/* Ports that have a binding: a hint where to look for one that has none. */
+	uint64_t busy[VB_PORT_SPACES][VB_PORT_BITS_WORDS(VB_PORT_NUMBERS)];
+	uint64_t busy_full[VB_PORT_SPACES][VB_PORT_BITS_FULL(VB_PORT_NUMBERS)];
 	uint32_t head[VB_PORT_SPACES][VB_PORT_NUMBERS]; /* index + 1 */
 	struct vb_port_entry entry[VB_PORT_BINDINGS];
 	struct vb_published published;

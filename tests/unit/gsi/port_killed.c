@@ -177,6 +177,17 @@ static void table_make(void)
 	assert_int_equal(vb_port_listen(&s->table, &who, handle), 0);
 }
 
+/* Bits say that a port is busy if it is, and that a word is full only if it is. */
+static void bits_check(uint32_t space, uint32_t port)
+{
+	const struct vb_port_table *t = &s->table;
+	uint64_t word = t->busy[space][port / 64];
+
+	assert_int_equal(word >> port % 64 & 1, t->head[space][port] != 0);
+	if (t->busy_full[space][port / 4096] >> port / 64 % 64 & 1)
+		assert_int_equal(word, UINT64_MAX);
+}
+
 /* Every entry that is in use is in the chain of its port, once, and no other is in a chain. */
 static uint32_t table_check(void)
 {
@@ -188,6 +199,7 @@ static uint32_t table_check(void)
 		for (uint32_t port = 0; port < VB_PORT_NUMBERS; port++) {
 			uint32_t at = s->table.head[space][port];
 
+			bits_check(space, port);
 			for (; at; at = s->table.entry[at - 1].next) {
 				struct vb_port_body body;
 

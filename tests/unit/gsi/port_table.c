@@ -204,6 +204,32 @@ static void test_automatic(void **state)
 	assert_int_equal(vb_port_bind(table, &who, &b, &handle), 0);
 }
 
+/* What the bits say wrongly is put right, or costs a look at the ports one by one. */
+static void test_wrong_bits(void **state)
+{
+	struct vb_gsi_binding b = {.space = TCP};
+	struct vb_port_asker who = asker(0);
+	uint64_t handle[3];
+
+	(void)state;
+	v4(b.address, 0x0a000001);
+	for (uint32_t i = 0; i < 2; i++) {
+		b.port = 0;
+		assert_int_equal(vb_port_bind(table, &who, &b, &handle[i]), 0);
+		assert_int_equal(b.port, 40000 + i);
+	}
+	memset(table->busy, 0, sizeof(table->busy)); /* free, in use: */
+	b.port = 0;
+	assert_int_equal(vb_port_bind(table, &who, &b, &handle[2]), 0);
+	assert_int_equal(b.port, 40002);
+	unbind_port(0, handle[1]);
+	memset(table->busy, 0xff, sizeof(table->busy)); /* in use, free: */
+	memset(table->busy_full, 0xff, sizeof(table->busy_full));
+	b.port = 0;
+	assert_int_equal(vb_port_bind(table, &who, &b, &handle[1]), 0);
+	assert_int_equal(b.port, 40001);
+}
+
 static void test_many(void **state)
 {
 	struct vb_gsi_binding b = {.space = TCP};
@@ -364,6 +390,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_listen, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_find, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_automatic, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_wrong_bits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ended, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_expected, setup, teardown),
