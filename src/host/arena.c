@@ -338,8 +338,8 @@ void vb_arena_free(struct vb_node *node, void *addr, size_t bytes)
 int vb_arena_present(struct vb_node *node, const void *addr, size_t bytes)
 {
 	struct vb_arena *arena = &node->arena;
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uintptr_t base = (uintptr_t)arena->base, start = (uintptr_t)addr, end = start + bytes;
+	uint64_t page;
 	int err = 0;
 
 	if (!arena->floor || !bytes || start >= base + arena->floor || end <= base)
@@ -349,6 +349,7 @@ int vb_arena_present(struct vb_node *node, const void *addr, size_t bytes)
 			EOPNOTSUPP, VB_REASON_UNSUPPORTED,
 			"mr: %p+%zu: the program has mapped something else into a block of its mapped memory",
 			addr, bytes);
+	page = (uint64_t)sysconf(_SC_PAGESIZE);
 	start = (start - base) / page * page;
 	if (vb_descriptor_ours(arena->fd))
 		err = populate(arena->fd, start, whole_pages(end - base) - start);

@@ -38,16 +38,16 @@ struct vb_mr {
 	struct ibv_mr mr;
 	struct vb_key *entry;
 	void *memory; /* the memory that the region covers; may differ from mr.addr */
-	bool foreign; /* the region is imported */
-	bool shared;  /* other processes may have mapped the memory too (transport/access.h) */
 	struct vb_provided *provided; /* the memory that the region is a piece of, or NULL */
 	void *map;                    /* mapping of a dma-buf, used by the library alone, or NULL */
 	size_t map_length;
-	uint32_t kind;        /* enum vb_key_kind */
-	pthread_mutex_t lock; /* orders calls of ibv_rereg_mr(3) */
 	uint64_t iova;
-	unsigned int access; /* without the optional bits */
-	bool dead;           /* a failed rereg left it unusable (IBV_REREG_MR_ERR_CMD) */
+	pthread_mutex_t lock; /* orders calls of ibv_rereg_mr(3) */
+	uint32_t kind;        /* enum vb_key_kind */
+	unsigned int access;  /* without the optional bits */
+	bool foreign;         /* the region is imported */
+	bool shared; /* other processes may have mapped the memory too (transport/access.h) */
+	bool dead;   /* a failed rereg left it unusable (IBV_REREG_MR_ERR_CMD) */
 };
 
 static inline struct vb_mr *vb_mr_of(struct ibv_mr *mr)

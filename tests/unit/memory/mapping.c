@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -346,6 +347,47 @@ static void file_stays_open(void **state)
 	munmap(p, PAGE);
 }
 
+/* Nor is it told of another process's mappings where the program has opened these under the number. */
+static void file_of_another(void **state)
+{
+	char *p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), path[64];
+	int maps, hold[2], told[2], other, saved;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe(hold), 0);
+	assert_int_equal(pipe(told), 0);
+	child = fork();
+	if (!child) {
+		char c = (char)munmap(p, PAGE);
+
+		close(hold[1]);
+		c = write(told[1], &c, 1) == 1 && read(hold[0], &c, 1) == 0;
+		_exit(!c);
+	}
+	assert_int_equal(read(told[0], path, 1), 1);
+	assert_int_equal(path[0], 0);
+	assert_int_equal(check(p, PAGE, false), 0);
+	files_open(&maps);
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)child);
+	other = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(other >= 0);
+	saved = dup(maps);
+	if (maps >= 0)
+		assert_int_equal(dup2(other, maps), maps);
+	assert_int_equal(check(p, PAGE, false), 0);
+	if (maps >= 0)
+		assert_int_equal(dup2(saved, maps), maps);
+	close(saved);
+	close(other);
+	close(hold[1]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(hold[0]);
+	close(told[0]);
+	close(told[1]);
+	munmap(p, PAGE);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,7 +395,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(shared_mappings), cmocka_unit_test(ordinary_memory),
 		cmocka_unit_test(strange_text),    cmocka_unit_test(many_mappings),
 		cmocka_unit_test(files),           cmocka_unit_test(probing_changes_nothing),
-		cmocka_unit_test(file_stays_open),
+		cmocka_unit_test(file_of_another), cmocka_unit_test(file_stays_open),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "old-kernel") && !be_old()) {
