@@ -164,7 +164,8 @@ int vb_guard_swap(const struct vb_guard *guard, uint64_t *word, uint64_t *compar
 
 /*
  * An interrupted copy goes on where it was: a string instruction keeps its place in three
- * registers, the loop over words in one, which counts up to 0.
+ * registers, the loop over words in one, which counts up to 0. It may be 0 already, if the thread
+ * was interrupted before the last jump.
  */
 static int move_string(char *a, const struct vb_guard *guard, char *to, const char *from,
 		       size_t bytes)
@@ -184,7 +185,9 @@ static int move_words(char *a, const struct vb_guard *guard, char *to, const cha
 	long left = -(long)bytes;
 	int result = 0;
 
-	__asm__ volatile(BEGIN("rax", "eax") "6:\n\t"
+	__asm__ volatile(BEGIN("rax", "eax") "testq %[left], %[left]\n\t"
+					     "jz 2f\n"
+					     "6:\n\t"
 					     "movq (%[from], %[left]), %%rax\n\t"
 					     "movq %%rax, (%[to], %[left])\n\t"
 					     "addq $8, %[left]\n\t"

@@ -135,6 +135,26 @@ static void test_interruptions(void **state)
 	signal(SIGALRM, SIG_DFL);
 }
 
+/* A signal behind the last word of a short copy: the copy has ended, and nothing behind it changes. */
+static void test_ends(void **state)
+{
+	struct itimerval often = {{0, 47}, {0, 47}}, never = {{0, 0}, {0, 0}};
+	uint64_t from[2] = {1, 2}, to[2] = {0, 77};
+	struct vb_guard g = guard_all();
+
+	(void)state;
+	alarms = 0;
+	signal(SIGALRM, on_alarm);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	while (alarms < 20000) {
+		for (int i = 0; i < 100; i++)
+			assert_int_equal(vb_guard_move(&g, to, from, 8), 0);
+		assert_int_equal(to[1], 77);
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	signal(SIGALRM, SIG_DFL);
+}
+
 struct shared {
 	uint32_t generation;
 	uint64_t counter;
@@ -295,9 +315,8 @@ static void test_stopping(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_interruptions),
-		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_words),    cmocka_unit_test(test_interruptions),
+		cmocka_unit_test(test_ends),     cmocka_unit_test(test_stopped),
 		cmocka_unit_test(test_stopping),
 	};
 
