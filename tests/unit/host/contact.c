@@ -20,9 +20,7 @@ static int echo(int sock, void *arg)
 	uint64_t n = 0;
 
 	(void)arg;
-	end_start(&end);
-	tell(sock, end_qp(&end, end_engine(&end), NULL));
-	struct vb_channel *ch = end_announced(&end, 0, 5000);
+	struct vb_channel *ch = end_serve(&end, sock, NULL);
 
 	if (!ch)
 		return 1;
@@ -44,10 +42,8 @@ static void test_two_processes(void **state)
 	uint64_t n = 0;
 
 	(void)state;
-	child_start(&child, echo, NULL);
-	end_start(&end);
-	uint32_t engine = end_engine(&end);
-	struct vb_channel *ch = end_find(&end, engine, (uint32_t)hear(child.sock), 5000, &why);
+	uint32_t qpn, engine = end_start_beside(&end, &child, echo, &qpn);
+	struct vb_channel *ch = end_find(&end, engine, qpn, 5000, &why);
 
 	assert_non_null(ch);
 	assert_int_equal(why, VB_CONTACT_UP);
@@ -189,9 +185,7 @@ static void test_both_at_once(void **state)
 		struct end end;
 		uint64_t n = 0;
 
-		child_start(&child, caller, NULL);
-		end_start(&end);
-		uint32_t engine = end_engine(&end), other = (uint32_t)hear(child.sock);
+		uint32_t other, engine = end_start_beside(&end, &child, caller, &other);
 
 		tell(child.sock, end_qp(&end, engine, NULL));
 		struct vb_channel *ch = end_find(&end, engine, other, 5000, &why);
@@ -269,10 +263,8 @@ static void test_wake(void **state)
 	struct end end;
 
 	(void)state;
-	child_start(&child, sleeper, NULL);
-	end_start(&end);
-	struct vb_channel *ch =
-		end_find(&end, end_engine(&end), (uint32_t)hear(child.sock), 5000, &why);
+	uint32_t qpn, engine = end_start_beside(&end, &child, sleeper, &qpn);
+	struct vb_channel *ch = end_find(&end, engine, qpn, 5000, &why);
 
 	assert_non_null(ch);
 	uint64_t rings = order(&child, 2);
@@ -302,9 +294,7 @@ static void test_refused_then_accepted(void **state)
 	struct end end;
 
 	(void)state;
-	child_start(&child, sleeper, NULL);
-	end_start(&end);
-	uint32_t engine = end_engine(&end), qpn = (uint32_t)hear(child.sock);
+	uint32_t qpn, engine = end_start_beside(&end, &child, sleeper, &qpn);
 
 	order(&child, 3);
 	for (int i = 0; i < 20; i++) {
@@ -338,9 +328,7 @@ static void test_second_block(void **state)
 	struct end end;
 
 	(void)state;
-	child_start(&child, sleeper, NULL);
-	end_start(&end);
-	uint32_t engine = end_engine(&end), first = (uint32_t)hear(child.sock);
+	uint32_t first, engine = end_start_beside(&end, &child, sleeper, &first);
 	struct vb_channel *ch = end_find(&end, engine, first, 5000, &why);
 	uint32_t second = (uint32_t)order(&child, 5);
 

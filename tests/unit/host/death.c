@@ -40,9 +40,7 @@ static int target(int sock, void *arg)
 	static struct end end; /* its thread outlives this function */
 
 	(void)arg;
-	end_start(&end);
-	tell(sock, end_qp(&end, end_engine(&end), NULL));
-	struct vb_channel *ch = end_announced(&end, 0, 5000);
+	struct vb_channel *ch = end_serve(&end, sock, NULL);
 
 	if (!ch)
 		return 1;

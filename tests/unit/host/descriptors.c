@@ -75,18 +75,15 @@ static int target(int sock, void *arg)
 {
 	struct vb_page_engine *e;
 	static struct end end; /* its thread outlives this function */
+	uint32_t engine;
 	uint64_t n;
 
 	(void)arg;
-	end_start(&end);
-	uint32_t engine = end_engine(&end);
-
-	e = &vb_node_page(end.node)->engine[engine];
-	tell(sock, end_qp(&end, engine, NULL));
-	struct vb_channel *ch = end_announced(&end, 0, 5000);
+	struct vb_channel *ch = end_serve(&end, sock, &engine);
 
 	if (!ch)
 		return 1;
+	e = &vb_node_page(end.node)->engine[engine];
 	for (;;) {
 		switch (hear(sock)) {
 		case END:
@@ -134,10 +131,7 @@ static int set_up(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 	enum vb_contact why;
 
-	child_start(&f->child, target, NULL);
-	end_start(&f->end);
-	f->engine = end_engine(&f->end);
-	f->qpn = (uint32_t)hear(f->child.sock);
+	f->engine = end_start_beside(&f->end, &f->child, target, &f->qpn);
 	f->ch = end_find(&f->end, f->engine, f->qpn, 5000, &why);
 	*state = f;
 	return f->ch ? 0 : -1;
@@ -287,9 +281,7 @@ static int echo_forever(int sock, void *arg)
 	uint64_t n;
 
 	(void)arg;
-	end_start(&end);
-	tell(sock, end_qp(&end, end_engine(&end), NULL));
-	struct vb_channel *ch = end_announced(&end, 0, 5000);
+	struct vb_channel *ch = end_serve(&end, sock, NULL);
 
 	if (!ch)
 		return 1;
@@ -371,9 +363,7 @@ static void test_no_descriptor_left(void **state)
 	struct end end;
 
 	(void)state;
-	child_start(&child, crowded, NULL);
-	end_start(&end);
-	uint32_t engine = end_engine(&end), qpn = (uint32_t)hear(child.sock);
+	uint32_t qpn, engine = end_start_beside(&end, &child, crowded, &qpn);
 
 	hear(child.sock);
 	assert_null(end_find(&end, engine, qpn, 300, &why));

@@ -228,6 +228,26 @@ void child_start(struct child *child, int (*fn)(int sock, void *arg), void *arg)
 	child->sock = pair[0];
 }
 
+uint32_t end_start_beside(struct end *end, struct child *child, int (*fn)(int sock, void *arg),
+			  uint32_t *qpn)
+{
+	child_start(child, fn, NULL);
+	end_start(end);
+	*qpn = (uint32_t)hear(child->sock);
+	return end_engine(end);
+}
+
+struct vb_channel *end_serve(struct end *end, int sock, uint32_t *engine)
+{
+	end_start(end);
+	uint32_t own = end_engine(end);
+
+	if (engine)
+		*engine = own;
+	tell(sock, end_qp(end, own, NULL));
+	return end_announced(end, 0, 5000);
+}
+
 void child_join(struct child *child)
 {
 	int status;

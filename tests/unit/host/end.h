@@ -71,6 +71,14 @@ struct child {
 	int sock;
 };
 void child_start(struct child *child, int (*fn)(int sock, void *arg), void *arg);
+/*
+ * What most tests of two processes begin with. beside: starts the child, then this process's node with
+ * an engine, which is returned; *qpn: what the child tells first, its queue pair. serve: the child's
+ * part of it; *engine, if not NULL: that of the queue pair. Returns the channel that is made to it.
+ */
+uint32_t end_start_beside(struct end *end, struct child *child, int (*fn)(int sock, void *arg),
+			  uint32_t *qpn);
+struct vb_channel *end_serve(struct end *end, int sock, uint32_t *engine);
 /* Expects a normal end with status 0. */
 void child_join(struct child *child);
 void child_kill(struct child *child);

@@ -60,11 +60,9 @@ static void test_few_mappings(void **state)
 	struct end end;
 
 	(void)state;
-	child_start(&child, many_engines, NULL);
-	end_start(&end);
-	uint32_t engine = end_engine(&end);
+	uint32_t engine = end_start_beside(&end, &child, many_engines, &qpn[0]);
 
-	for (int i = 0; i < ENGINES; i++)
+	for (int i = 1; i < ENGINES; i++)
 		qpn[i] = (uint32_t)hear(child.sock);
 	ch[0] = end_find(&end, engine, qpn[0], 5000, &why);
 	assert_non_null(ch[0]);
