@@ -151,13 +151,14 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 {
 	int err = create_check(ctx, attr);
 	struct ring ring;
+	size_t bytes = extended ? sizeof(struct vb_cq_extended) : sizeof(struct vb_cq);
 	struct vb_cq *cq;
 
 	if (err)
 		return err;
-	if (posix_memalign((void **)&cq, 64, sizeof(*cq)))
+	if (posix_memalign((void **)&cq, 64, bytes))
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "create_cq");
-	memset(cq, 0, sizeof(*cq));
+	memset(cq, 0, bytes);
 	err = vb_object_count(&vb_cq_type, VB_HANDLE_CQ);
 	if (err) {
 		free(cq);
@@ -183,9 +184,10 @@ int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr
 	cq->ex.channel = attr->channel;
 	cq->ex.cq_context = attr->cq_context;
 	cq->ex.cqe = (int)attr->cqe;
-	pthread_mutex_init(&cq->consume, NULL);
 	events_init(cq);
-	vb_cq_ex_init(cq);
+	cq->extended = extended;
+	if (extended)
+		vb_cq_ex_init(cq);
 	if (attr->channel)
 		vb_comp_channel_get(attr->channel);
 	*out = public_cq(cq);
@@ -296,7 +298,8 @@ void vb_cq_free(struct ibv_cq *ibcq)
 	if (ibcq->channel)
 		vb_comp_channel_put(ibcq->channel);
 	free(cq->engines);
-	pthread_mutex_destroy(&cq->consume);
+	if (cq->extended)
+		pthread_mutex_destroy(&vb_cq_extended_of(cq)->consume);
 	memory_free(cq);
 	vb_object_uncount(VB_HANDLE_CQ);
 }
@@ -314,6 +317,7 @@ static void overrun(struct vb_cq *cq)
 void vb_cq_fire(struct vb_cq *cq)
 {
 	atomic_store_explicit(&cq->armed, VB_CQ_IDLE, memory_order_relaxed);
+	cq->event_from = cq->told;
 	cq->told = cq->head;
 	cq->seen_empty = false;
 	cq->mod_pending = 0;
@@ -373,6 +377,7 @@ void vb_cq_remove(struct vb_cq *cq, const struct vb_cq_owner *owner)
 	uint32_t to = atomic_load(&cq->tail);
 	uint32_t iter_tail = cq->iter_tail;
 	uint32_t told = cq->told;
+	uint32_t event_from = cq->event_from;
 
 	for (uint32_t from = to; from != cq->head; from++) {
 		if (cq->ring[from & cq->mask].owner == owner) {
@@ -381,6 +386,8 @@ void vb_cq_remove(struct vb_cq *cq, const struct vb_cq_owner *owner)
 				cq->iter_tail--;
 			if ((int32_t)(from - told) < 0)
 				cq->told--;
+			if ((int32_t)(from - event_from) < 0)
+				cq->event_from--;
 			continue;
 		}
 		cq->ring[to & cq->mask] = cq->ring[from & cq->mask];

@@ -55,11 +55,15 @@ struct vb_cq {
 	_Alignas(64) struct ibv_cq_ex ex; /* starts with struct ibv_cq */
 	struct vb_lock lock;              /* the entries, arming, overrun */
 	uint32_t handle;                  /* copy of ibv_cq.handle, which the program can change */
+	uint32_t iter_tail;               /* entries before this one are freed at end_poll */
 	struct vb_cqe *ring;
 	struct vb_cqe_more *more; /* one for each entry, or NULL */
 	bool stamped;             /* the clock is read for every entry */
 	/* IBV_CREATE_CQ_ATTR_SINGLE_THREADED: iterations take no lock against other pollers. */
 	bool single_threaded;
+	bool extended;                 /* it is a vb_cq_extended */
+	bool iterating;                /* under lock: other pollers wait for `consume` */
+	bool mod_listed;               /* under the lock of the list of mod_next */
 	struct vb_queue_memory memory; /* of ring and more */
 	struct ibv_pd *pd;             /* a parent domain, or NULL */
 	bool inherited;                /* this is a forked child, and the queue is its parent's */
@@ -73,6 +77,7 @@ struct vb_cq {
 	bool ignore_overrun;
 	_Atomic uint8_t armed; /* enum vb_cq_armed */
 	uint32_t told;         /* entries before this one cause no event */
+	uint32_t event_from;   /* the latest event told of the entries from here to `told` */
 	/* The latest poll came to the end of the queue, and no event was raised since. */
 	_Atomic bool seen_empty;
 	/* Moderation of events (cq_moderate.c), under lock. */
@@ -81,34 +86,43 @@ struct vb_cq {
 	uint64_t mod_at;                /* end of the period, 0: none runs */
 	/* List of the queues whose period runs, under the list's lock. */
 	struct vb_cq *mod_next;
-	bool mod_listed;
 	struct vb_event_node comp_event, error_event;
 	struct vb_events_got got;
 	/* The engines to drive when the queue is polled; changed under poll_lock. */
 	struct vb_lock poll_lock;
 	struct vb_cq_engine *engines;
 	uint32_t num_engines;
+	uint32_t users; /* QPs, under poll_lock; a QP with both queues here counts twice */
 	/*
 	 * The engine, if there is one alone and its memory stays (engines.h): a poller may look at it
 	 * without poll_lock, and asks again when it holds the engine's lock.
 	 */
 	_Atomic(struct vb_engine *) sole;
 	struct vb_engine *own; /* engine of the QPs that send here; made with the first of them */
-	uint32_t users;        /* QPs, under poll_lock; a QP with both queues here counts twice */
-	/*
-	 * Iteration of ibv_cq_ex: `consume` is held from start_poll to end_poll, `lock` is not.
-	 * Meanwhile the program posts and destroys, which may add and remove entries.
-	 */
-	pthread_mutex_t consume;
-	bool iterating;        /* under lock: other pollers wait for `consume` */
+};
+
+static_assert(sizeof(struct vb_cq) <= 576, "programs may have a CQ for each queue pair");
+
+/*
+ * What the iteration of ibv_cq_ex needs: `consume` is held from start_poll to end_poll, `lock` is
+ * not. Meanwhile the program posts and destroys, which may add and remove entries.
+ */
+struct vb_cq_extended {
+	struct vb_cq cq;
 	struct vb_cqe current; /* a copy */
 	struct vb_cqe_more current_more;
-	uint32_t iter_tail; /* entries before this one are freed at end_poll */
+	pthread_mutex_t consume;
 };
 
 static inline struct vb_cq *vb_cq_of(struct ibv_cq *cq)
 {
 	return (struct vb_cq *)(void *)cq;
+}
+
+/* Of a queue that was made as an extended one. */
+static inline struct vb_cq_extended *vb_cq_extended_of(struct vb_cq *cq)
+{
+	return (struct vb_cq_extended *)(void *)cq;
 }
 
 int vb_cq_create(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr, bool extended,
@@ -119,10 +133,6 @@ int vb_cq_retire(struct ibv_cq *cq, struct vb_events_got *got);
 void vb_cq_free(struct ibv_cq *cq);
 
 /*
- * Adds an entry in place (engine's lock held): begin takes the queue's lock and returns the place,
- * of which every member is to be set; end publishes it. NULL: overrun, as of push.
- */
-/*
  * cq_moderate.c. Under the lock: an entry that the queue is armed for was added. Raises the event now
  * or later.
  */
@@ -132,6 +142,10 @@ bool vb_cq_full(struct vb_cq *cq);
 /* Under the lock: what extended queues also tell of the entry that is being added. */
 void vb_cq_more_fill(struct vb_cq *cq, const struct vb_cqe_more *more);
 
+/*
+ * Adds an entry in place (engine's lock held): begin takes the queue's lock and returns the place,
+ * of which every member is to be set; end publishes it. NULL: overrun, as of push.
+ */
 static inline struct vb_cqe *vb_cq_begin(struct vb_cq *cq)
 {
 	vb_lock_take(&cq->lock);
@@ -200,7 +214,7 @@ uint32_t vb_cq_untold(const struct vb_cq *cq);
 /* The program destroys the queue. */
 void vb_cq_moderate_end(struct vb_cq *cq);
 
-/* Sets the ibv_cq_ex function pointers (cq_ex.c). */
+/* Begins an extended queue: the ibv_cq_ex function pointers, the lock (cq_ex.c). */
 void vb_cq_ex_init(struct vb_cq *cq);
 /* In a forked child: the queue refuses (cq_ex.c). */
 void vb_cq_forked(void *cq);

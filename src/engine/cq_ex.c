@@ -18,12 +18,18 @@ static struct vb_cq *cq_of(struct ibv_cq_ex *ex)
 
 static const struct vb_cqe *current(struct ibv_cq_ex *ex)
 {
-	return &cq_of(ex)->current;
+	return &vb_cq_extended_of(cq_of(ex))->current;
+}
+
+static const struct vb_cqe_more *current_more(struct ibv_cq_ex *ex)
+{
+	return &vb_cq_extended_of(cq_of(ex))->current_more;
 }
 
 /* Under the lock: the entry at iter_tail becomes the current one. */
 static int entry_load(struct vb_cq *cq)
 {
+	struct vb_cq_extended *x = vb_cq_extended_of(cq);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
 	/* Entries were lost meanwhile (IGNORE_OVERRUN): continues with the oldest that is left. */
@@ -32,13 +38,13 @@ static int entry_load(struct vb_cq *cq)
 	cq->seen_empty = cq->iter_tail == cq->head;
 	if (cq->seen_empty)
 		return ENOENT;
-	cq->current = cq->ring[cq->iter_tail & cq->mask];
+	x->current = cq->ring[cq->iter_tail & cq->mask];
 	if (cq->more)
-		cq->current_more = cq->more[cq->iter_tail & cq->mask];
+		x->current_more = cq->more[cq->iter_tail & cq->mask];
 	cq->iter_tail++;
-	vb_cq_consume(&cq->current);
-	cq->ex.status = cq->current.wc.status;
-	cq->ex.wr_id = cq->current.wc.wr_id;
+	vb_cq_consume(&x->current);
+	cq->ex.status = x->current.wc.status;
+	cq->ex.wr_id = x->current.wc.wr_id;
 	return 0;
 }
 
@@ -52,7 +58,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	struct vb_engine *e = vb_cq_drive(cq, 1);
 
 	if (!cq->single_threaded)
-		vb_mutex_take(&cq->consume, VB_ORDER_CONSUME);
+		vb_mutex_take(&vb_cq_extended_of(cq)->consume, VB_ORDER_CONSUME);
 	vb_lock_take(&cq->lock);
 	cq->iter_tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	int err = entry_load(cq);
@@ -64,7 +70,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	vb_lock_release(&cq->lock);
 	/* No entry: the iteration has not begun, and no end_poll follows. */
 	if (err && !cq->single_threaded)
-		vb_mutex_release(&cq->consume);
+		vb_mutex_release(&vb_cq_extended_of(cq)->consume);
 	if (!err && e)
 		vb_poll_found(e);
 	else if (err && e)
@@ -72,12 +78,23 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	return err;
 }
 
+/*
+ * Whether the next entry is one that an event told of which the program has not fetched. The iteration
+ * ends before it: a program that fetches an event and then finds no entry takes that for an error
+ * (ibv_rc_pingpong -t). start_poll takes such an entry, for a program that polls without events.
+ */
+static bool is_left_to_event(const struct vb_cq *cq)
+{
+	return (int32_t)(cq->iter_tail - cq->event_from) >= 0 &&
+	       (int32_t)(cq->told - cq->iter_tail) > 0 && vb_event_is_pending(&cq->comp_event);
+}
+
 static int next_poll(struct ibv_cq_ex *ex)
 {
 	struct vb_cq *cq = cq_of(ex);
 
 	vb_lock_take(&cq->lock);
-	int err = entry_load(cq);
+	int err = is_left_to_event(cq) ? ENOENT : entry_load(cq);
 
 	vb_lock_release(&cq->lock);
 	return err;
@@ -94,7 +111,7 @@ static void end_poll(struct ibv_cq_ex *ex)
 	cq->iterating = false;
 	vb_lock_release(&cq->lock);
 	if (!cq->single_threaded)
-		vb_mutex_release(&cq->consume);
+		vb_mutex_release(&vb_cq_extended_of(cq)->consume);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
@@ -149,7 +166,7 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 {
-	return cq_of(ex)->current_more.stamp;
+	return current_more(ex)->stamp;
 }
 
 static uint64_t clock_ns(clockid_t clock)
@@ -162,24 +179,23 @@ static uint64_t clock_ns(clockid_t clock)
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
-	return clock_ns(CLOCK_REALTIME) -
-	       (clock_ns(CLOCK_MONOTONIC) - cq_of(ex)->current_more.stamp);
+	return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - current_more(ex)->stamp);
 }
 
 static uint16_t read_cvlan(struct ibv_cq_ex *ex)
 {
-	return cq_of(ex)->current_more.cvlan;
+	return current_more(ex)->cvlan;
 }
 
 static uint32_t read_flow_tag(struct ibv_cq_ex *ex)
 {
-	return cq_of(ex)->current_more.flow_tag;
+	return current_more(ex)->flow_tag;
 }
 
 static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
 {
-	info->tag = cq_of(ex)->current_more.tag;
-	info->priv = cq_of(ex)->current_more.priv;
+	info->tag = current_more(ex)->tag;
+	info->priv = current_more(ex)->priv;
 }
 
 /* Every reader is always set, because the inline functions do not check the size. */
@@ -187,6 +203,7 @@ void vb_cq_ex_init(struct vb_cq *cq)
 {
 	struct ibv_cq_ex *ex = &cq->ex;
 
+	pthread_mutex_init(&vb_cq_extended_of(cq)->consume, NULL);
 	ex->start_poll = start_poll;
 	ex->next_poll = next_poll;
 	ex->end_poll = end_poll;

@@ -28,6 +28,8 @@ uint32_t vb_cq_untold(const struct vb_cq *cq)
 	uint32_t count = 0;
 
 	vb_lock_assert_held(&cq->lock);
+	if (cq->iterating && (int32_t)(cq->iter_tail - from) > 0)
+		from = cq->iter_tail;
 	if ((int32_t)(cq->told - from) > 0)
 		from = cq->told;
 	if (armed == VB_CQ_ANY)

@@ -103,7 +103,7 @@ static bool consume_begin(struct vb_cq *cq)
 	if (!VB_SELDOM(cq->iterating))
 		return false;
 	vb_lock_release(&cq->lock);
-	vb_mutex_take(&cq->consume, VB_ORDER_CONSUME);
+	vb_mutex_take(&vb_cq_extended_of(cq)->consume, VB_ORDER_CONSUME);
 	vb_lock_take(&cq->lock);
 	return true;
 }
@@ -112,7 +112,7 @@ static void consume_end(struct vb_cq *cq, bool waited)
 {
 	vb_lock_release(&cq->lock);
 	if (waited)
-		vb_mutex_release(&cq->consume);
+		vb_mutex_release(&vb_cq_extended_of(cq)->consume);
 }
 
 /*

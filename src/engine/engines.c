@@ -18,6 +18,7 @@
 
 #define WORDS (VB_MAX_ENGINES / VB_ENGINES_WORD)
 #define FEW   64u
+#define BLOCK 8u /* engines that are allocated together: each alone loses space to its alignment */
 
 static struct {
 	pthread_mutex_t lock; /* a leaf: nothing is taken under it but by trying */
@@ -31,14 +32,31 @@ static struct {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
-static struct vb_engine *fresh(void)
+static struct vb_engine *fresh(uint32_t count)
 {
 	struct vb_engine *e;
 
-	if (posix_memalign((void **)&e, 64, sizeof(*e)))
+	if (posix_memalign((void **)&e, 64, count * sizeof(*e)))
 		return NULL;
-	memset(e, 0, sizeof(*e));
-	vb_lock_place(&e->lock, VB_ORDER_ENGINE);
+	memset(e, 0, count * sizeof(*e));
+	for (uint32_t i = 0; i < count; i++)
+		vb_lock_place(&e[i].lock, VB_ORDER_ENGINE);
+	return e;
+}
+
+/* One engine; the others of its block are spare. */
+static struct vb_engine *of_block(void)
+{
+	struct vb_engine *e = fresh(BLOCK);
+
+	if (!e)
+		return NULL;
+	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
+	for (uint32_t i = 1; i < BLOCK; i++) {
+		e[i].next_spare = engines.spare;
+		engines.spare = &e[i];
+	}
+	vb_mutex_release(&engines.lock);
 	return e;
 }
 
@@ -47,14 +65,14 @@ struct vb_engine *vb_engines_new(bool leans)
 	struct vb_engine *e;
 
 	if (leans)
-		return fresh();
+		return fresh(1);
 	vb_mutex_take(&engines.lock, VB_ORDER_ENGINES);
 	e = engines.spare;
 	if (e)
 		engines.spare = e->next_spare;
 	vb_mutex_release(&engines.lock);
 	if (!e)
-		return fresh();
+		return of_block();
 	memset(&e->paths, 0, sizeof(*e) - offsetof(struct vb_engine, paths));
 	return e;
 }

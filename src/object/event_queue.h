@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/export.h"
@@ -19,8 +20,8 @@
 
 struct vb_event_node {
 	struct vb_event_node *next, *prev; /* in the queue while pending > 0 */
-	uint32_t pending;                  /* raised and not yet fetched */
-	int type;                          /* enum ibv_event_type; unused for completion channels */
+	_Atomic uint32_t pending; /* raised and not yet fetched; changed under the queue's lock */
+	int type;                 /* enum ibv_event_type; unused for completion channels */
 	void *object; /* the public object that the event names; a port number for port events */
 	/* Incremented under the queue's lock when the event is fetched; may be NULL. */
 	uint32_t *got;
@@ -51,6 +52,12 @@ VB_SHARED void vb_event_queue_close(struct vb_event_queue *q);
  * closes a descriptor. The queue must last as long as they do.
  */
 VB_SHARED void vb_event_queue_shut(struct vb_event_queue *q);
+
+/* Whether an occurrence of the node's event waits to be fetched. Takes no lock. */
+static inline bool vb_event_is_pending(const struct vb_event_node *node)
+{
+	return atomic_load_explicit(&node->pending, memory_order_acquire) > 0;
+}
 
 /* One more occurrence of the node's event. Never blocks, never fails. Thread-safe. */
 VB_SHARED void vb_event_queue_raise(struct vb_event_queue *q, struct vb_event_node *node);

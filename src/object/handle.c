@@ -59,9 +59,11 @@ static void grow(struct vb_handle_table *t)
 /* Entry 0 is never given out: a handle that a program has cleared names nothing. */
 static uint32_t find_free(const struct vb_handle_table *t)
 {
-	for (uint32_t i = 0; i < t->size; i++) {
-		uint32_t handle = (t->next + i) % t->size;
+	uint32_t handle = t->next;
 
+	for (uint32_t i = 0; i < t->size; i++, handle++) {
+		if (handle >= t->size)
+			handle = 0;
 		if (handle && !t->object[handle])
 			return handle;
 	}

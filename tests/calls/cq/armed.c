@@ -4,8 +4,10 @@
  * and about those that entered after a poll had come to the end of the queue. Entries that an event
  * has told of, or for which no poll has looked, raise none. So a program that arms and then polls
  * gets no event for what it finds. A program that polls until the queue is empty, arms, and waits
- * misses no entry.
+ * misses no entry. An iteration of an extended queue ends before the entries of an event that was not
+ * fetched, so that whoever fetches it finds them.
  */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -144,6 +146,19 @@ static void take_all(struct stage *s, int want)
 	EXPECT_EQ(got, want);
 }
 
+static void iterate(struct stage *s, char step)
+{
+	struct ibv_poll_cq_attr attr = {0};
+
+	CHECK(s->ex);
+	if (step == 'b')
+		EXPECT_EQ(ibv_start_poll(s->ex, &attr), 0);
+	else if (step == 'e')
+		ibv_end_poll(s->ex);
+	else
+		EXPECT_EQ(ibv_next_poll(s->ex), step == 'x' ? ENOENT : 0);
+}
+
 static void take_event(struct stage *s)
 {
 	struct ibv_cq *cq = NULL;
@@ -159,7 +174,8 @@ static void take_event(struct stage *s)
 /*
  * What a program does, a letter a step: s, S a message arrives (S: solicited); a, A the queue is
  * armed (A: for solicited ones); E an event comes; - none does; p one entry is taken; 0 to 9 so
- * many are, and the end is seen.
+ * many are, and the end is seen. Of extended queues: b an iteration begins with an entry, n another
+ * follows, x none does, e the iteration ends.
  */
 static const char *const plays[] = {
 	/* No poll has looked yet: arm, then poll. */
@@ -192,6 +208,23 @@ static const char *const plays[] = {
 	"0As-aE1",
 };
 
+/* An event comes of an entry that arrives before, or during, an iteration. */
+static const char *const iterations[] = {
+	"sabsxeE1",
+	"sasbxeE1",
+	"sabssxeE2",
+	"ssabnsxeE1",
+	"ssabnxe-",
+	/* Fetched meanwhile: the rest is the iteration's. */
+	"sabsxEnxe-",
+	"sabsxeaE1sE1",
+	/* The event is not fetched: polling alone finds all, one or more at a time. */
+	"asbxessbnxeE0",
+	"assbnxeE0",
+	/* Nothing is armed. */
+	"sbsnsnxe-",
+};
+
 static void play(struct stage *s, const char *steps)
 {
 	for (; *steps; steps++) {
@@ -205,11 +238,23 @@ static void play(struct stage *s, const char *steps)
 			take_one(s);
 		else if (*steps == 'E')
 			take_event(s);
+		else if (strchr("bnxe", *steps))
+			iterate(s, *steps);
 		else
 			EXPECT_SAY(!readable(s->channel->fd, EP_QUIET_MS),
 				   "an event, %zu steps before the end", strlen(steps));
 	}
 	EXPECT_SAY(!readable(s->channel->fd, 0), "an event at the end");
+}
+
+static void stage_play(enum kind kind, const char *steps)
+{
+	struct stage s;
+
+	expect_case("%s: %s", kind_names[kind], steps);
+	stage_open(&s, kind);
+	play(&s, steps);
+	stage_close(&s);
 }
 
 int main(int argc, char **argv)
@@ -218,16 +263,11 @@ int main(int argc, char **argv)
 	ctx = device_open();
 	pd = ibv_alloc_pd(ctx);
 	CHECK(pd);
-	for (int kind = 0; kind < KINDS; kind++) {
-		for (size_t i = 0; i < sizeof(plays) / sizeof(plays[0]); i++) {
-			struct stage s;
-
-			expect_case("%s: %s", kind_names[kind], plays[i]);
-			stage_open(&s, (enum kind)kind);
-			play(&s, plays[i]);
-			stage_close(&s);
-		}
-	}
+	for (int kind = 0; kind < KINDS; kind++)
+		for (size_t i = 0; i < sizeof(plays) / sizeof(plays[0]); i++)
+			stage_play((enum kind)kind, plays[i]);
+	for (size_t i = 0; i < sizeof(iterations) / sizeof(iterations[0]); i++)
+		stage_play(EXTENDED, iterations[i]);
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
 	EXPECT_EQ(ibv_close_device(ctx), 0);
 	return expect_done();
