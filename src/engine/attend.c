@@ -49,6 +49,7 @@ static bool probed(struct vb_attend *a, bool taken)
 	}
 	a->mode = VB_ATTEND_ASKS;
 	a->lost_ns = a->trust_ns;
+	a->lost_grace = a->grace;
 	a->trust_ns = TRUST_FIRST_NS;
 	a->serves = a->grace;
 	a->grace = a->grace * 2 < GRACE_MOST ? a->grace * 2 : GRACE_MOST;

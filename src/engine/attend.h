@@ -21,7 +21,9 @@ struct vb_attend {
 	uint32_t serves;  /* so many packets more the thread takes at once */
 	uint32_t grace;   /* and so many when a poller has left one again */
 	int64_t trust_ns; /* the next time for which it does not ask */
-	int64_t lost_ns;  /* and what that was before a poller had left a packet */
+	/* What these two were before a poller had left a packet; lost_ns 0: they are not known. */
+	uint32_t lost_grace;
+	int64_t lost_ns;
 	uint64_t pollers; /* packets that pollers had taken at the last look */
 };
 
@@ -48,7 +50,10 @@ static inline bool vb_attend_serves(const struct vb_attend *a)
 static inline void vb_attend_found_poller(struct vb_attend *a)
 {
 	a->mode = VB_ATTEND_TRUSTS;
-	a->trust_ns = a->lost_ns ? a->lost_ns : a->trust_ns;
+	if (a->lost_ns) {
+		a->trust_ns = a->lost_ns;
+		a->grace = a->lost_grace;
+	}
 	a->lost_ns = 0;
 	a->serves = 0;
 }

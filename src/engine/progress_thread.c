@@ -353,8 +353,8 @@ static void rest_until_news(struct turns *t, struct vb_node *node, struct pass *
 {
 	bool arm;
 
-	t->room_ns = pass->worked || pass->missed || !pass->waiting ? (int64_t)ROOM_FIRST_NS
-								    : t->room_ns * 2;
+	t->room_ns = pass->worked || !(pass->waiting || pass->missed) ? (int64_t)ROOM_FIRST_NS
+								      : t->room_ns * 2;
 	if (t->room_ns > (int64_t)VB_LEASE_NS)
 		t->room_ns = (int64_t)VB_LEASE_NS;
 	int64_t wait = wait_for(pass, now, t->room_ns);

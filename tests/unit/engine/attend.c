@@ -149,6 +149,34 @@ static void test_found(void **state)
 	}
 }
 
+/* Nor does the thread take more packets at once, when one is left, for having taken it for one. */
+static void test_found_then_left(void **state)
+{
+	struct world w;
+	uint32_t late = 0;
+
+	(void)state;
+	begin(&w);
+	for (int i = 0; i < 4; i++) {
+		bool arm;
+
+		(void)vb_attend_before(&w.attend, true, &arm);
+		(void)vb_attend_after(&w.attend, true, 0);
+		(void)vb_attend_before(&w.attend, true, &arm);
+		assert_true(vb_attend_after(&w.attend, false, 0));
+		vb_attend_found_poller(&w.attend);
+		(void)vb_attend_before(&w.attend, true, &arm);
+		(void)vb_attend_after(&w.attend, false, 0);
+	}
+	for (int i = 0; i < 30; i++) {
+		w.worst_ns = 0;
+		packet(&w, w.now + GAP_NS, -1);
+		late += w.worst_ns > 0;
+	}
+	/* The first one is late, and one behind the 8, and behind the 16, that it takes at once then. */
+	assert_int_equal(late, 3);
+}
+
 /* Nobody polls: the next packet wakes the thread, and nothing else does. */
 static void test_idle(void **state)
 {
@@ -172,7 +200,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_spinner), cmocka_unit_test(test_poller),
 		cmocka_unit_test(test_change),  cmocka_unit_test(test_change_back),
-		cmocka_unit_test(test_found),   cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_found),   cmocka_unit_test(test_found_then_left),
+		cmocka_unit_test(test_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
