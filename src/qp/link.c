@@ -26,6 +26,7 @@ void vb_qp_link_tune(struct vb_qp *qp)
 	t->lends = qp->link->lend && t->service == VB_SERVICE_RC;
 	t->window_packets = 0;
 	t->max_read_bytes = 0;
+	t->read_window_packets = 0;
 	t->max_run_bytes = VB_QP_RUN_BYTES;
 	if (qp->link->tune && t->service != VB_SERVICE_UD)
 		qp->link->tune(qp);

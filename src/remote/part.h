@@ -31,7 +31,8 @@ struct vb_remote_qp {
 struct vb_remote_engine {
 	uint32_t idle;            /* reads in a row that found nothing */
 	struct vb_strays *strays; /* packets for other processes (stray.h); NULL until the first */
-	uint8_t *staging;         /* payload of the run that is being sent */
+	void *staging_memory;
+	uint8_t *staging;           /* payload of the run that is being sent; part.c */
 	struct vb_udp_inbox *inbox; /* packets that another engine's drive read; set once */
 };
 

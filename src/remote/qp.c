@@ -23,8 +23,13 @@
 #include "udp/socket.h"
 
 /* More bytes in flight than this only fill buffers. */
-#define WINDOW_BYTES (512u * 1024u)
-#define WINDOW_LEAST 4u
+#define WINDOW_BYTES      (512u * 1024u)
+#define WINDOW_LEAST      4u
+/*
+ * The first and the last packet of an answer are longer than those between, so that each needs a
+ * burst of its own, which costs half of what a long one does. An answer is therefore long.
+ */
+#define READ_WINDOW_BYTES (1536u * 1024u)
 
 static unsigned int family_of(const uint8_t gid[16])
 {
@@ -223,23 +228,26 @@ void vb_udp_qp_datagrams(struct vb_qp *qp)
  * because other queue pairs use the socket too. This host's granted buffer stands for the peer's,
  * which mostly runs the same library.
  */
-static uint32_t window_packets(unsigned int family, uint32_t mtu)
+static uint32_t window_packets(unsigned int family, uint32_t mtu, uint32_t most)
 {
 	uint32_t fit = vb_udp_socket_buffer(family) / 2 / (2 * mtu + 512);
 
-	if (fit > WINDOW_BYTES / mtu)
-		fit = WINDOW_BYTES / mtu;
+	if (fit > most / mtu)
+		fit = most / mtu;
 	return fit < WINDOW_LEAST ? WINDOW_LEAST : fit;
 }
 
 void vb_udp_qp_tune(struct vb_qp *qp)
 {
 	struct vb_tqp *t = &qp->t;
+	unsigned int family = family_of(qp->path.dgid);
+	uint32_t reads = window_packets(family, t->mtu, READ_WINDOW_BYTES);
 
-	t->window_packets = window_packets(family_of(qp->path.dgid), t->mtu);
+	t->window_packets = window_packets(family, t->mtu, WINDOW_BYTES);
 	t->max_run_bytes = vb_udp_run_bytes(t->mtu, t->window_packets * t->mtu / 2);
-	/* Two parts fit the window, so the next is asked for while one arrives. */
-	t->max_read_bytes = t->window_packets / 2 * t->mtu;
+	/* The next part is asked for while the second half of one arrives. */
+	t->read_window_packets = reads;
+	t->max_read_bytes = (reads - reads / 3) * t->mtu;
 }
 
 void vb_udp_qp_release(struct vb_qp *qp)

@@ -17,6 +17,14 @@ static inline uint32_t window(const struct vb_tqp *qp)
 								      : WINDOW_MOST;
 }
 
+/* Responses of READs fill the receive buffer of this host, the others that of the peer. */
+static inline uint32_t read_window(const struct vb_tqp *qp)
+{
+	if (qp->req.probing || !qp->read_window_packets)
+		return window(qp);
+	return qp->read_window_packets < WINDOW_MOST ? qp->read_window_packets : WINDOW_MOST;
+}
+
 static inline uint32_t in_flight(const struct vb_requester *r)
 {
 	return (uint32_t)vb_psn_diff(r->psn, r->una);
@@ -202,7 +210,7 @@ static enum vb_step emit_data(struct vb_tqp *qp, struct vb_send_wqe *w,
  */
 static uint32_t read_part(const struct vb_tqp *qp)
 {
-	uint32_t most = window(qp);
+	uint32_t most = read_window(qp);
 
 	if (qp->max_read_bytes && qp->max_read_bytes / qp->mtu < most)
 		most = qp->max_read_bytes / qp->mtu;
@@ -234,7 +242,7 @@ static enum vb_step emit_read(struct vb_tqp *qp, struct vb_send_wqe *w)
 		length = w->length - offset;
 		packets = w->num_psn - before;
 	}
-	if (rd_full(qp) || (in_flight(r) && in_flight(r) + packets > window(qp)))
+	if (rd_full(qp) || (in_flight(r) && in_flight(r) + packets > read_window(qp)))
 		return VB_STEP_STOP;
 	fill(qp, &run, VB_OP_READ_REQUEST, VB_RUN_FIRST | VB_RUN_LAST);
 	if (!qp->env->link.reserve(qp, NULL, &run))

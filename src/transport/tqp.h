@@ -76,6 +76,7 @@ struct vb_tqp {
 	 * split.
 	 */
 	uint32_t max_read_bytes;
+	uint32_t read_window_packets; /* as window_packets, for READ requests; 0: the same */
 	bool was_ready; /* the program has brought it to RTR before, or it is in RTR now */
 	bool failed;    /* it is in ERR because of a fault, not by a command of the program */
 	uint8_t timeout;

@@ -216,6 +216,7 @@ static void set_attributes(struct vb_tqp *qp, const uint8_t *head)
 	qp->max_run_bytes = (1u + head[HEAD_MTU] / 5 % 16) * qp->mtu;
 	qp->window_packets = head[HEAD_WINDOW];
 	qp->max_read_bytes = head[HEAD_WINDOW] & 1 ? 4 * qp->mtu : 0;
+	qp->read_window_packets = head[HEAD_WINDOW] & 2 ? 8 : 0;
 }
 
 static uint32_t psn_at(const uint8_t *p)

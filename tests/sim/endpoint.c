@@ -192,6 +192,7 @@ static void set_attributes(struct sim_side *s)
 	qp->max_run_bytes = c->run_packets * c->mtu;
 	qp->window_packets = c->window;
 	qp->max_read_bytes = c->read_packets * c->mtu;
+	qp->read_window_packets = c->read_window;
 	protocol_send_queue(qp, s->sq, SIM_SQ, SIM_WQE_BYTES);
 }
 

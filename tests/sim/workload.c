@@ -59,6 +59,7 @@ static void choose_attributes(struct world *w, struct sim_config *c)
 			    ? 0
 			    : 2 + sim_below(w, sim_chance(w, 500) ? 8 : 200);
 	c->read_packets = sim_chance(w, 500) ? 0 : 1 + sim_below(w, 8);
+	c->read_window = sim_chance(w, 500) ? 0 : 1 + sim_below(w, 200);
 	c->max_rd_atomic = (uint8_t)(1 + sim_below(w, sim_chance(w, 500) ? 2 : 20));
 	c->max_dest_rd_atomic = (uint8_t)(c->max_rd_atomic + sim_below(w, 3));
 	c->timeout = (uint8_t)(8 + sim_below(w, 5));
@@ -571,13 +572,14 @@ void plan_describe(const struct world *w, char *text, unsigned int size)
 	snprintf(
 		text, size,
 		"seed %llu: %s%s, %s link, delay %llu ns, room %u, loss %u spoilt %u twice %u late %u of 1000, mtu %u, run %u, "
-		"window %u, read %u, rd_atomic %u/%u, timeout %u, retry %u, rnr %u, psn %06x %06x%s%s%s, fault: %s (side %u "
+		"window %u, read %u of %u, rd_atomic %u/%u, timeout %u, retry %u, rnr %u, psn %06x %06x%s%s%s, fault: %s (side %u "
 		"op %u)",
 		(unsigned long long)c->seed, services[c->xrc ? VB_SERVICE_XRC : c->service],
 		c->self ? " to itself" : "", c->reliable ? "reliable" : "lossy",
 		(unsigned long long)c->delay_ns, c->room, c->loss, c->corrupt, c->twice, c->late,
-		c->mtu, c->run_packets, c->window, c->read_packets, c->max_rd_atomic,
-		c->max_dest_rd_atomic, c->timeout, c->retry_cnt, c->rnr_retry, c->psn[0], c->psn[1],
-		c->direct ? ", direct access" : "", c->late_recv ? ", late receives" : "",
-		c->sqd ? ", SQD" : "", sim_fault_name(c->fault), c->fault_side, c->fault_op);
+		c->mtu, c->run_packets, c->window, c->read_packets, c->read_window,
+		c->max_rd_atomic, c->max_dest_rd_atomic, c->timeout, c->retry_cnt, c->rnr_retry,
+		c->psn[0], c->psn[1], c->direct ? ", direct access" : "",
+		c->late_recv ? ", late receives" : "", c->sqd ? ", SQD" : "",
+		sim_fault_name(c->fault), c->fault_side, c->fault_op);
 }

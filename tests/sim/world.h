@@ -92,6 +92,7 @@ struct sim_config {
 	unsigned int run_packets;
 	unsigned int window;
 	unsigned int read_packets;
+	unsigned int read_window;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint32_t psn[2];

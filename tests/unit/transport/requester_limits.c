@@ -72,6 +72,40 @@ static void a_read_in_parts(void **state)
 	stand_free(s);
 }
 
+/* Parts of READs are bounded by the window of READs: other requests by their own. */
+static void the_window_of_reads(void **state)
+{
+	struct stand *s = stand_new(false);
+	struct vb_run run;
+
+	(void)state;
+	s->qp.window_packets = 2;
+	s->qp.read_window_packets = 6;
+	s->qp.max_read_bytes = 4096;
+	s->qp.max_rd_atomic = 4;
+	stand_request(s, IBV_WR_RDMA_READ, 10000);
+	assert_int_equal(s->sents, 1); /* a second part would make 8 packets */
+	assert_int_equal(stand_last(s)->dma_length, 4096);
+	run = stand_response(s, 100, 1024);
+	stand_arrive(s, &run);
+	assert_int_equal(s->sents, 1);
+	run = stand_response(s, 101, 1024);
+	stand_arrive(s, &run);
+	assert_int_equal(s->sents, 2);
+	assert_int_equal(stand_last(s)->psn, 104);
+	stand_request(s, IBV_WR_RDMA_WRITE, 1024);
+	run = stand_response(s, 102, 6144);
+	stand_arrive(s, &run);
+	assert_int_equal(s->sents, 3);
+	assert_int_equal(stand_last(s)->psn, 108);
+	assert_int_equal(stand_last(s)->op, VB_OP_READ_REQUEST);
+	run = stand_response(s, 108, 1024);
+	stand_arrive(s, &run);
+	assert_int_equal(s->sents, 4);
+	assert_int_equal(stand_last(s)->op, VB_OP_WRITE);
+	stand_free(s);
+}
+
 static void the_window(void **state)
 {
 	struct stand *s = stand_new(false);
@@ -315,6 +349,7 @@ int main(void)
 		cmocka_unit_test(a_fence_waits_for_reads),
 		cmocka_unit_test(a_read_in_parts),
 		cmocka_unit_test(the_window),
+		cmocka_unit_test(the_window_of_reads),
 		cmocka_unit_test(a_full_link),
 		cmocka_unit_test(draining),
 		cmocka_unit_test(local_invalidate),
