@@ -41,7 +41,11 @@ void vb_tqp_reset(struct vb_tqp *qp)
 
 void vb_tqp_start_responder(struct vb_tqp *qp, uint32_t rq_psn)
 {
+	/* What came too early is still to be told of: its sender waits for that alone. */
+	uint8_t owed = qp->resp.owed & VB_OWED_DROP;
+
 	vb_responder_reset(qp, rq_psn);
+	qp->resp.owed = owed;
 	qp->was_ready = true;
 }
 
