@@ -39,6 +39,8 @@ struct vb_paths {
 	uint64_t loop_runs, loop_bytes;         /* through rings within the process */
 	uint64_t udp_runs, udp_bytes;           /* to other hosts */
 	uint64_t udp_strays;                    /* packets passed on to other processes */
+	uint64_t short_sent, short_received;    /* messages on the short way (local/express.c) */
+	uint64_t lent_offered, lent_taken;      /* halves of lent payloads (local/lend.c) */
 };
 
 struct vb_engine {
@@ -100,6 +102,8 @@ struct vb_engine {
 	/* Number of walks that hold it, under the table's lock (engines.c). */
 	uint32_t held;
 	struct vb_engine *next_spare;
+	/* Looks of its pollers at other engines (poll_others.c): recent ones, any of the process. */
+	_Atomic uint32_t looks_recent, looks_any;
 };
 
 #endif

@@ -24,6 +24,10 @@ static void add(struct vb_paths *sum, const struct vb_paths *p)
 	sum->udp_runs += p->udp_runs;
 	sum->udp_bytes += p->udp_bytes;
 	sum->udp_strays += p->udp_strays;
+	sum->short_sent += p->short_sent;
+	sum->short_received += p->short_received;
+	sum->lent_offered += p->lent_offered;
+	sum->lent_taken += p->lent_taken;
 }
 
 void vb_paths_keep(const struct vb_paths *paths)
@@ -66,13 +70,15 @@ void vb_paths_log(const char *device)
 		return;
 	vb_paths_sum(&p);
 	vb_log(VB_LOG_INFO,
-	       "%s: paths: direct %llu requests %llu bytes, shm %llu runs %llu bytes, loop %llu runs %llu bytes, udp %llu runs %llu bytes, "
-	       "%llu strays",
+	       "%s: paths: direct %llu requests %llu bytes, shm %llu runs %llu bytes, loop %llu runs %llu bytes, "
+	       "udp %llu runs %llu bytes, %llu strays, short way %llu sent %llu received, lent %llu offered %llu taken",
 	       device, (unsigned long long)p.direct_requests, (unsigned long long)p.direct_bytes,
 	       (unsigned long long)p.shm_runs, (unsigned long long)p.shm_bytes,
 	       (unsigned long long)p.loop_runs, (unsigned long long)p.loop_bytes,
 	       (unsigned long long)p.udp_runs, (unsigned long long)p.udp_bytes,
-	       (unsigned long long)p.udp_strays);
+	       (unsigned long long)p.udp_strays, (unsigned long long)p.short_sent,
+	       (unsigned long long)p.short_received, (unsigned long long)p.lent_offered,
+	       (unsigned long long)p.lent_taken);
 }
 
 VB_FORK_HOOK(.phase = VB_FORK_ROOMS, .child = forked);

@@ -127,6 +127,14 @@ static void scan(void)
 		own.scan_every *= 2;
 }
 
+/* Inexact where threads meet. */
+static void count(_Atomic uint32_t *looks)
+{
+	uint32_t now = atomic_load_explicit(looks, memory_order_relaxed);
+
+	atomic_store_explicit(looks, now + 1, memory_order_relaxed);
+}
+
 void vb_poll_others_found(struct vb_engine *e)
 {
 	if (own.now.engine == e || e->lock.bias)
@@ -144,6 +152,7 @@ void vb_poll_others_of(struct vb_engine *e)
 		return;
 	}
 	if (--own.recent_in == 0) {
+		count(&e->looks_recent);
 		if (look_at_recent())
 			own.recent_every = 1;
 		else if (own.recent_every < RECENT_SELDOM)
@@ -152,6 +161,7 @@ void vb_poll_others_of(struct vb_engine *e)
 	}
 	if (--own.scan_in == 0) {
 		own.scan_in = own.scan_every;
+		count(&e->looks_any);
 		scan();
 	}
 }
