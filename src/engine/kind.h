@@ -25,7 +25,7 @@ struct vb_qp_kind {
 	 * is for its number.
 	 */
 	bool frames;
-	/* Nothing is special about its SENDs: links may take a short way (link->express). */
+	/* Nothing is special about its messages: links may take a short way (link->express). */
 	bool plain;
 	/*
 	 * Places of the send queue for requests of the device's own, and how many elements such a

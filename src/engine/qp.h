@@ -133,7 +133,7 @@ struct vb_qp {
 	/* The channel of the pending reservation; NULL: a datagram that is dropped. */
 	struct vb_channel *reserved_channel;
 	void *reserved_bulk;                  /* place for a datagram's path */
-	struct vb_local_near *near;           /* local/store.c; NULL until needed */
+	struct vb_local_near *near;           /* local/near.h; NULL until needed */
 	struct vb_local_datagrams *datagrams; /* NULL until the first (local/link.h) */
 	/* The link between hosts (remote/part.h); NULL until it is needed. */
 	struct vb_remote_qp *remote;

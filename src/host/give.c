@@ -323,6 +323,13 @@ void vb_peer_want_memory(struct vb_peer *peer)
 	vb_mutex_release(&node->lock);
 }
 
+bool vb_peer_memory_is_due(const struct vb_peer *peer)
+{
+	return atomic_load_explicit(&peer->ask.wanted, memory_order_relaxed) &&
+	       !atomic_load_explicit(&peer->ask.answered, memory_order_acquire) &&
+	       vb_peer_alive(peer);
+}
+
 void vb_peer_doubt(struct vb_peer *peer)
 {
 	if (atomic_exchange(&peer->unproven, true))

@@ -261,14 +261,25 @@ int vb_memory_transfer_word(struct vb_peer *peer, uint64_t addr, uint64_t *value
 	return transfer(peer, addr, &iov, 1, sizeof(*value), write, guard);
 }
 
+static int transfer_piece(struct vb_peer *peer, uint64_t addr, void *at, size_t length, bool write,
+			  const struct vb_guard *guard)
+{
+	struct iovec iov = {at, length};
+
+	return vb_peer_reachable(peer) ? transfer(peer, addr, &iov, 1, length, write, guard)
+				       : -EOPNOTSUPP;
+}
+
 int vb_peer_write_word(struct vb_peer *peer, uint64_t addr, const void *word,
 		       const struct vb_guard *guard)
 {
-	struct iovec iov = {(void *)(uintptr_t)word, sizeof(uint64_t)};
+	return transfer_piece(peer, addr, (void *)(uintptr_t)word, sizeof(uint64_t), true, guard);
+}
 
-	return vb_peer_reachable(peer)
-		       ? transfer(peer, addr, &iov, 1, sizeof(uint64_t), true, guard)
-		       : -EOPNOTSUPP;
+int vb_peer_read_piece(struct vb_peer *peer, uint64_t addr, void *to, size_t length,
+		       const struct vb_guard *guard)
+{
+	return transfer_piece(peer, addr, to, length, false, guard);
 }
 
 /* 0 if the arguments and the peer are valid. */

@@ -81,6 +81,8 @@ struct vb_page_engine {
  * In the access of a queue pair that serves requests with an answer: max_dest_rd_atomic is not 0.
  */
 #define VB_PAGE_ANSWERS 0x80000000u
+/* And of one that is closed to direct access for as long as it has seen no packet, and no longer. */
+#define VB_PAGE_OPENS   0x40000000u
 
 /*
  * One for each QP: what an initiator must know before it touches the process's memory, and where to
@@ -90,7 +92,7 @@ struct vb_page_qp {
 	uint32_t qpn;     /* 0: no such QP */
 	uint32_t state;   /* enum ibv_qp_state */
 	uint32_t service; /* enum vb_service */
-	uint32_t access;  /* qp_access_flags, and VB_PAGE_ANSWERS */
+	uint32_t access;  /* qp_access_flags, and VB_PAGE_ANSWERS, VB_PAGE_OPENS */
 	uint32_t pd;
 	uint32_t dest_qpn; /* number of its peer */
 	uint32_t engine;

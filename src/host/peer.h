@@ -82,6 +82,8 @@ bool vb_peer_agrees(const struct vb_peer *peer);
 bool vb_peer_speaks_for(const struct vb_peer *peer, uint32_t qpn);
 void vb_peer_doubt(struct vb_peer *peer);
 
+/* Whether this peer was asked for its memory, and has not answered yet. */
+bool vb_peer_memory_is_due(const struct vb_peer *peer);
 /* Whether all of this peer's memory can be reached directly. */
 bool vb_peer_reachable(const struct vb_peer *peer);
 /* Whether at least the memory that it shares can be (host/arena.h). */
@@ -101,8 +103,13 @@ int vb_peer_write(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int co
 int vb_peer_read(struct vb_peer *peer, uint64_t addr, struct iovec *iov, int count, size_t length,
 		 const struct vb_guard *guard);
 
-/* The same of one aligned word that does not lie in the arena: the quickest that there is. */
+/*
+ * The same of one aligned word, or of a few bytes in one piece, that do not lie in the arena: the
+ * quickest that there is.
+ */
 int vb_peer_write_word(struct vb_peer *peer, uint64_t addr, const void *word,
+		       const struct vb_guard *guard);
+int vb_peer_read_piece(struct vb_peer *peer, uint64_t addr, void *to, size_t length,
 		       const struct vb_guard *guard);
 
 /*

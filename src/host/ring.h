@@ -144,19 +144,33 @@ static inline void vb_slot_word(uint8_t *to, const uint8_t *from)
 	memcpy(to, &word, sizeof(word));
 }
 
-static inline void vb_ring_push(struct vb_ring_tx *tx)
+/* The slot at the head, whose bulk data, if there is any, ends at bulk_head. */
+static inline struct vb_slot *vb_ring_head(struct vb_ring_tx *tx)
 {
-	struct vb_slot *slot = &tx->half->slot[tx->head % VB_RING_SLOTS];
+	uint32_t at = tx->head % VB_RING_SLOTS;
 
-	tx->bulk_head = tx->reserved_bulk;
 	if (tx->has_bulk)
-		tx->half->bulk_end[tx->head % VB_RING_SLOTS] = tx->bulk_head;
-	for (size_t at = 0; at < sizeof(slot->data); at += sizeof(uint64_t))
-		vb_slot_word(slot->data + at, tx->stage.data + at);
-	slot->bulk = tx->reserved_at;
+		tx->half->bulk_end[at] = tx->bulk_head;
+	return &tx->half->slot[at];
+}
+
+/* The slot at the head is filled. */
+static inline void vb_ring_publish(struct vb_ring_tx *tx, struct vb_slot *slot, uint32_t bulk)
+{
+	slot->bulk = bulk;
 	__atomic_store_n(&slot->sequence, ++tx->head, __ATOMIC_RELEASE);
 	/* The consumer looks at the next slot; the one behind it is this side's meanwhile. */
 	__builtin_prefetch(&tx->half->slot[(tx->head + 1) % VB_RING_SLOTS], 1);
+}
+
+static inline void vb_ring_push(struct vb_ring_tx *tx)
+{
+	tx->bulk_head = tx->reserved_bulk;
+	struct vb_slot *slot = vb_ring_head(tx);
+
+	for (size_t at = 0; at < sizeof(slot->data); at += sizeof(uint64_t))
+		vb_slot_word(slot->data + at, tx->stage.data + at);
+	vb_ring_publish(tx, slot, tx->reserved_at);
 }
 
 /*
@@ -172,13 +186,22 @@ static inline uint8_t *vb_ring_open(struct vb_ring_tx *tx)
 
 static inline void vb_ring_close(struct vb_ring_tx *tx)
 {
-	struct vb_slot *slot = &tx->half->slot[tx->head % VB_RING_SLOTS];
+	vb_ring_publish(tx, vb_ring_head(tx), VB_SLOT_NO_BULK);
+}
 
-	if (tx->has_bulk)
-		tx->half->bulk_end[tx->head % VB_RING_SLOTS] = tx->bulk_head;
-	slot->bulk = VB_SLOT_NO_BULK;
-	__atomic_store_n(&slot->sequence, ++tx->head, __ATOMIC_RELEASE);
-	__builtin_prefetch(&tx->half->slot[(tx->head + 1) % VB_RING_SLOTS], 1);
+/*
+ * And for a slot that was reserved, with bulk data that is complete: open gives its `data` in place,
+ * close publishes it.
+ */
+static inline uint8_t *vb_ring_open_reserved(struct vb_ring_tx *tx)
+{
+	return tx->half->slot[tx->head % VB_RING_SLOTS].data;
+}
+
+static inline void vb_ring_close_reserved(struct vb_ring_tx *tx)
+{
+	tx->bulk_head = tx->reserved_bulk;
+	vb_ring_publish(tx, vb_ring_head(tx), tx->reserved_at);
 }
 
 /*

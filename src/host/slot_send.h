@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The slot of a SEND of one packet between RC queue pairs (transport/express.h), written and read
- * without a run in between. The layout is that of slot.c, which takes such a slot as any other.
+ * The slot of a SEND, or of an RDMA WRITE with immediate, of one packet between RC queue pairs
+ * (transport/express.h), written and read without a run in between. The layout is that of slot.c,
+ * which takes such a slot as any other.
  *
  * Pure. The reader works on a copy of the slot; a slot that it does not take is for vb_slot_decode(),
  * which judges it.
@@ -17,6 +18,8 @@
 #include "host/slot_layout.h"
 #include "transport/express.h"
 
+_Static_assert(VB_OP_SEND == 0 && VB_OP_WRITE == 1, "they differ in one bit");
+
 struct vb_slot_send {
 	uint32_t dest_qpn, src_qpn, psn;
 	uint32_t ack_psn; /* with VB_RUN_ACKS, else 0 */
@@ -24,53 +27,85 @@ struct vb_slot_send {
 	uint32_t imm;     /* with VB_RUN_IMM */
 	uint16_t pkey;
 	uint8_t flags; /* FIRST and LAST, and some of VB_EXPRESS_FLAGS */
+	uint8_t op;    /* VB_OP_SEND, or VB_OP_WRITE, which has VB_RUN_IMM */
+	uint32_t rkey; /* WRITE */
+	uint64_t va;
 };
 
-static inline uint32_t vb_slot_send_extension(uint8_t flags)
+#define VB_SLOT_SEND_RETH 16u
+
+static inline uint32_t vb_slot_send_extension(const struct vb_slot_send *s)
 {
-	return flags & (VB_RUN_IMM | VB_RUN_INV) ? 4 : 0;
+	return (s->op == VB_OP_WRITE ? VB_SLOT_SEND_RETH : 0) +
+	       (s->flags & (VB_RUN_IMM | VB_RUN_INV) ? 4 : 0);
 }
 
 /* Whether the payload lies in the slot. */
-static inline bool vb_slot_send_holds(uint8_t flags, uint32_t length)
+static inline bool vb_slot_send_holds(const struct vb_slot_send *s)
 {
-	return vb_slot_send_extension(flags) + length <= VB_SLOT_EXT_BYTES;
+	return vb_slot_send_extension(s) + s->length <= VB_SLOT_EXT_BYTES;
 }
 
 /* Where the payload lies in the slot's data. */
-static inline uint32_t vb_slot_send_at(uint8_t flags)
+static inline uint32_t vb_slot_send_at(const struct vb_slot_send *s)
 {
-	return VB_SLOT_EXT_OFFSET + vb_slot_send_extension(flags);
+	return VB_SLOT_EXT_OFFSET + vb_slot_send_extension(s);
 }
 
 /* Fills `data` in ascending order, all but the payload. */
 static inline void vb_slot_send_put(uint8_t *data, const struct vb_slot_send *s)
 {
-	uint32_t mark = vb_slot_send_holds(s->flags, s->length) ? SLOT_INLINE : 0;
-	uint32_t first = VB_OP_SEND << (8 * AT_OP) | (uint32_t)s->flags << (8 * AT_FLAGS) |
+	uint32_t mark = vb_slot_send_holds(s) ? SLOT_INLINE : 0;
+	uint8_t *extension = data + VB_SLOT_EXT_OFFSET;
+	uint32_t first = (uint32_t)s->op << (8 * AT_OP) | (uint32_t)s->flags << (8 * AT_FLAGS) |
 			 (VB_SERVICE_RC | mark) << (8 * AT_SERVICE);
 
 	put64(data + AT_OP, pair(first, s->dest_qpn | (s->ack_psn & 0xff) << RIDER_SHIFT));
 	put64(data + AT_PSN, pair(s->psn | (s->ack_psn >> 8 & 0xff) << RIDER_SHIFT,
 				  s->src_qpn | (s->ack_psn >> 16 & 0xff) << RIDER_SHIFT));
 	put64(data + AT_LENGTH, pair(s->length, 1u | (uint32_t)s->pkey << 16));
-	if (vb_slot_send_extension(s->flags))
-		put32(data + VB_SLOT_EXT_OFFSET, s->imm);
+	if (s->op == VB_OP_WRITE) {
+		put64(extension, s->va);
+		put64(extension + 8, pair(s->rkey, s->length));
+		put32(extension + VB_SLOT_SEND_RETH, s->imm);
+	} else if (s->flags & (VB_RUN_IMM | VB_RUN_INV)) {
+		put32(extension, s->imm);
+	}
 }
 
-/* False: it is something else than such a SEND, or nonsense; *s is undefined. */
+/* What follows the head. False: the header of a WRITE names another length. */
+static inline bool vb_slot_send_get_extension(const uint8_t *extension, struct vb_slot_send *s)
+{
+	s->imm = s->rkey = 0;
+	s->va = 0;
+	if (s->op == VB_OP_WRITE) {
+		s->va = get64(extension);
+		s->rkey = get32(extension + 8);
+		s->imm = get32(extension + VB_SLOT_SEND_RETH);
+		return get32(extension + 12) == s->length;
+	}
+	if (s->flags & VB_RUN_IMM)
+		s->imm = get32(extension);
+	return true;
+}
+
+/* False: it is something else than such a packet, or nonsense; *s is undefined. */
 static inline bool vb_slot_send_get(const struct vb_slot *slot, struct vb_slot_send *s)
 {
 	const uint8_t *d = slot->data;
 	uint32_t first = get32(d + AT_OP);
-	uint32_t wanted = VB_OP_SEND << (8 * AT_OP) |
-			  (VB_RUN_FIRST | VB_RUN_LAST) << (8 * AT_FLAGS) |
+	uint32_t wanted = (VB_RUN_FIRST | VB_RUN_LAST) << (8 * AT_FLAGS) |
 			  VB_SERVICE_RC << (8 * AT_SERVICE);
 
-	if ((first & ~((uint32_t)VB_EXPRESS_FLAGS << (8 * AT_FLAGS) |
-		       (uint32_t)SLOT_INLINE << (8 * AT_SERVICE))) != wanted)
+	/* The two operations differ in one bit. */
+	if ((first &
+	     ~((uint32_t)VB_OP_WRITE << (8 * AT_OP) | (uint32_t)VB_EXPRESS_FLAGS << (8 * AT_FLAGS) |
+	       (uint32_t)SLOT_INLINE << (8 * AT_SERVICE))) != wanted)
 		return false;
+	s->op = d[AT_OP];
 	s->flags = d[AT_FLAGS];
+	if (s->op == VB_OP_WRITE && !(s->flags & VB_RUN_IMM))
+		return false;
 	s->dest_qpn = get32(d + AT_DEST_QPN);
 	s->psn = get32(d + AT_PSN);
 	s->src_qpn = get32(d + AT_SRC_QPN);
@@ -83,9 +118,9 @@ static inline bool vb_slot_send_get(const struct vb_slot *slot, struct vb_slot_s
 	s->src_qpn &= VB_QPN_MASK;
 	s->length = get32(d + AT_LENGTH);
 	memcpy(&s->pkey, d + AT_PKEY, sizeof(s->pkey));
-	s->imm = s->flags & VB_RUN_IMM ? get32(d + VB_SLOT_EXT_OFFSET) : 0;
 	return d[AT_SEGMENTS] == 1 && d[AT_SEGMENTS + 1] == 0 && s->length <= VB_MTU_MOST &&
-	       vb_slot_send_holds(s->flags, s->length) == !!(d[AT_SERVICE] & SLOT_INLINE);
+	       vb_slot_send_holds(s) == !!(d[AT_SERVICE] & SLOT_INLINE) &&
+	       vb_slot_send_get_extension(d + VB_SLOT_EXT_OFFSET, s);
 }
 
 #endif

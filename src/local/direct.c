@@ -24,7 +24,7 @@
 
 #define DIRECT_WORTH_WAITING 32768u /* bytes */
 /* The most that one call copies. The rest goes on from poll or from the progress thread. */
-#define DIRECT_CHUNK         (256u * 1024u)
+#define DIRECT_CHUNK         (1024u * 1024u)
 
 /*
  * The next `length` bytes of the local side as vectors. False: a local key is wrong; the responder
@@ -181,10 +181,22 @@ static bool plausible(const struct vb_send_wqe *wqe)
 	return wqe->length == 8 && (wqe->remote_addr & 7) == 0;
 }
 
+/* The peer's memory is on its way, or its queue pair opens with the first packet. */
+static bool is_to_come(struct vb_qp *qp)
+{
+	struct vb_target target;
+
+	if (vb_target_contact(qp, &target))
+		return vb_target_qp_opens(qp, target.qp);
+	return qp->channel && !vb_peer_is_self(qp->channel->peer) && !qp->pace.kbps &&
+	       vb_peer_memory_is_due(qp->channel->peer);
+}
+
 /*
  * A stream of one-sided requests should not stay on the ring, where the target's processors serve
  * it, because of a first request that was sent before contact was made. And a large copy is worth a
- * round trip. A small WRITE behind a SEND is sent behind it.
+ * round trip, also where it is not certain that it can be direct after it: the requests of READs are
+ * small, and hundreds of them would be in the ring. A small WRITE behind a SEND is sent behind it.
  */
 bool vb_local_direct_waits(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool two_sided)
 {
@@ -192,7 +204,11 @@ bool vb_local_direct_waits(struct vb_qp *qp, const struct vb_send_wqe *wqe, bool
 
 	if (two_sided && wqe->length < DIRECT_WORTH_WAITING)
 		return false;
-	return plausible(wqe) && vb_target_contact(qp, &target) && vb_target_one_mark(qp, wqe) &&
+	if (!plausible(wqe) || !vb_target_one_mark(qp, wqe))
+		return false;
+	if (wqe->length >= DIRECT_WORTH_WAITING && is_to_come(qp))
+		return true;
+	return vb_target_contact(qp, &target) &&
 	       vb_target_qp_allows(qp, target.qp, vb_target_queue(wqe->opcode));
 }
 

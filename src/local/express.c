@@ -32,23 +32,22 @@ static inline bool slot_send(struct vb_channel *c, const struct vb_slot_send *he
 {
 	void *bulk;
 
-	if (vb_slot_send_holds(head->flags, head->length)) {
+	if (vb_slot_send_holds(head)) {
 		uint8_t *data = vb_ring_open(&c->tx);
 
 		if (!data)
 			return false;
 		vb_slot_send_put(data, head);
-		vb_copy_small(data + vb_slot_send_at(head->flags), payload, head->length);
+		vb_copy_small(data + vb_slot_send_at(head), payload, head->length);
 		vb_ring_close(&c->tx);
 		return true;
 	}
-	struct vb_slot *slot = vb_ring_reserve(&c->tx, head->length, &bulk);
 
-	if (!slot)
+	if (!vb_ring_reserve(&c->tx, head->length, &bulk))
 		return false;
 	memcpy(bulk, payload, head->length);
-	vb_slot_send_put(slot->data, head);
-	vb_ring_push(&c->tx);
+	vb_slot_send_put(vb_ring_open_reserved(&c->tx), head);
+	vb_ring_close_reserved(&c->tx);
 	return true;
 }
 
@@ -72,14 +71,34 @@ static inline bool entry_send(struct vb_qp *qp, struct vb_channel *c)
 		.imm = w->imm,
 		.pkey = t->pkey,
 		.flags = vb_express_flags(t, w),
+		.op = vb_operation(w->opcode)->op,
+		.rkey = w->rkey,
+		.va = w->remote_addr,
 	};
 
 	if (!slot_send(c, &head, payload))
 		return false;
 	vb_local_count(qp->engine, c->loop, head.length);
+	qp->engine->paths.short_sent++;
 	vb_count_sent_packet(qp->engine, head.flags & VB_RUN_ACKS ? 2 : 1, head.length);
 	vb_express_sent(t, w);
 	return true;
+}
+
+/* The next entry, and perhaps some behind it. False: not this way, or not now. */
+static inline bool entry_do(struct vb_qp *qp, struct vb_channel *c, bool *sent)
+{
+	switch (vb_tqp_wqe(&qp->t, qp->t.req.cur)->opcode) {
+	case IBV_WR_RDMA_WRITE:
+		return vb_local_store(qp);
+	case IBV_WR_RDMA_READ:
+		return vb_local_load(qp);
+	default:
+		if (!entry_send(qp, c))
+			return false;
+		*sent = true;
+		return true;
+	}
 }
 
 bool vb_local_express(struct vb_qp *qp)
@@ -92,16 +111,8 @@ bool vb_local_express(struct vb_qp *qp)
 	    qp->pace.kbps || qp->awaits)
 		return false;
 	vb_reply_posted(qp);
-	while (qp->t.req.cur != qp->t.sq_posted) {
-		if (vb_tqp_wqe(&qp->t, qp->t.req.cur)->opcode == IBV_WR_RDMA_WRITE) {
-			if (!vb_local_store(qp))
-				break;
-		} else if (entry_send(qp, c)) {
-			sent = true;
-		} else {
-			break;
-		}
-	}
+	while (qp->t.req.cur != qp->t.sq_posted && entry_do(qp, c, &sent))
+		continue;
 	if (sent) {
 		qp->psn_moved = true;
 		vb_engine_pushed(qp->engine, c);
@@ -123,7 +134,7 @@ static inline struct vb_qp *receiver(struct vb_engine *e, struct vb_channel *c,
 		qp = vb_qp_lookup(e, head->dest_qpn);
 	if (!qp || qp->channel != c || !qp->kind->plain || vb_peer_is_watched(c->peer) ||
 	    !vb_express_receives(&qp->t, head->src_qpn, head->psn, head->pkey) ||
-	    head->length > qp->t.mtu)
+	    head->length > qp->t.mtu || (head->op == VB_OP_WRITE && !vb_express_writes(&qp->t)))
 		return NULL;
 	if (head->flags & VB_RUN_ACKS && !vb_express_acks(&qp->t, head->ack_psn))
 		return NULL;
@@ -154,6 +165,28 @@ static inline bool receive_fill(struct vb_qp *qp, struct vb_recv_wqe *wqe, const
 	return true;
 }
 
+/*
+ * A WRITE's bytes go into the memory that its header names. A message of no bytes needs no key. False:
+ * the key does not grant that in the ordinary way, or the memory is gone.
+ */
+static inline bool memory_fill(struct vb_qp *qp, const struct vb_slot_send *head,
+			       const void *payload)
+{
+	if (head->length &&
+	    !vb_env_remote_write_region(qp, head->rkey, head->va, payload, head->length))
+		return false;
+	vb_express_written(&qp->t, head->va, head->rkey, head->length);
+	return true;
+}
+
+static inline void arrival_count(struct vb_engine *e, const struct vb_slot_send *head)
+{
+	e->paths.short_received++;
+	vb_count_arrived_packet(e, head->flags & VB_RUN_ACKS ? 2 : 1, head->length);
+	if (head->op == VB_OP_WRITE && e->port)
+		e->port->rx_write_requests++;
+}
+
 bool vb_local_express_receive(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot)
 {
 	struct vb_slot_send head;
@@ -161,9 +194,9 @@ bool vb_local_express_receive(struct vb_engine *e, struct vb_channel *c, const s
 	if (!vb_slot_send_get(slot, &head))
 		return false;
 	struct vb_qp *qp = receiver(e, c, &head);
-	const void *payload = vb_slot_send_holds(head.flags, head.length)
-				      ? slot->data + vb_slot_send_at(head.flags)
-				      : vb_ring_bulk(&c->rx, slot, head.length);
+	bool writes = head.op == VB_OP_WRITE;
+	const void *payload = vb_slot_send_holds(&head) ? slot->data + vb_slot_send_at(&head)
+							: vb_ring_bulk(&c->rx, slot, head.length);
 
 	if (!qp || !payload)
 		return false;
@@ -171,7 +204,8 @@ bool vb_local_express_receive(struct vb_engine *e, struct vb_channel *c, const s
 
 	if (!wqe)
 		return false;
-	if (!receive_fill(qp, wqe, payload, head.length)) {
+	if (writes ? !memory_fill(qp, &head, payload)
+		   : !receive_fill(qp, wqe, payload, head.length)) {
 		qp->t.resp.recv = wqe; /* the long way uses it, too */
 		return false;
 	}
@@ -179,11 +213,12 @@ bool vb_local_express_receive(struct vb_engine *e, struct vb_channel *c, const s
 		vb_express_acked(&qp->t, head.ack_psn);
 	vb_express_received(&qp->t, head.length);
 	qp->heard = true;
-	vb_count_arrived_packet(e, head.flags & VB_RUN_ACKS ? 2 : 1, head.length);
+	qp->silent = false;
+	arrival_count(e, &head);
 	struct vb_recv_done done = {
 		.wqe = wqe,
 		.status = IBV_WC_SUCCESS,
-		.opcode = IBV_WC_RECV,
+		.opcode = writes ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
 		.byte_len = head.length,
 		.wc_flags = head.flags & VB_RUN_IMM ? IBV_WC_WITH_IMM : 0,
 		.imm = head.imm,

@@ -180,6 +180,7 @@ static void offer(struct fetch *f)
 	if (!++l->offers)
 		l->offers = 1;
 	__atomic_store_n(&o->number, l->offers, __ATOMIC_RELEASE);
+	f->qp->engine->paths.lent_offered++;
 }
 
 static void withdraw(struct vb_channel *c)
@@ -254,6 +255,7 @@ static enum vb_fetch front_settle(struct fetch *f, uint32_t number)
 		return VB_FETCH_LATER;
 	case HELPER_DONE:
 		l->alone = 0;
+		f->qp->engine->paths.lent_taken++;
 		return VB_FETCH_DONE;
 	default:
 		l->alone++;

@@ -17,7 +17,7 @@
 
 extern const struct vb_link vb_shm_link, vb_loop_link;
 
-/* store.c: what was judged of the peer's memory does not hold for another channel; RESET. */
+/* near.c: what was judged of the peer's memory does not hold for another channel; RESET. */
 void vb_local_near_forget(struct vb_qp *qp);
 void vb_local_near_free(struct vb_qp *qp);
 
@@ -67,10 +67,11 @@ bool vb_local_express_receive(struct vb_engine *engine, struct vb_channel *chann
 			      const struct vb_slot *slot);
 
 /*
- * store.c: stores the next WRITEs of the send queue, if they are small ones into memory that is
- * mapped here. True if any was.
+ * store.c and load.c: do the next WRITEs or READs of the send queue at once, if they are small. True
+ * if any was done.
  */
 bool vb_local_store(struct vb_qp *qp);
+bool vb_local_load(struct vb_qp *qp);
 /* lend.c: link->lend, link->fetch and link->halt. */
 bool vb_local_lend(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t offset, uint32_t length,
 		   struct vb_lent *lent);

@@ -33,6 +33,8 @@ uint32_t vb_target_queue(uint8_t opcode);
 bool vb_target_contact(struct vb_qp *qp, struct vb_target *target);
 /* Whether the peer's queue pair may be bypassed for a request that needs `need`. */
 bool vb_target_qp_allows(const struct vb_qp *qp, const struct vb_page_qp *entry, uint32_t need);
+/* Whether it may be once it has seen its first packet. */
+bool vb_target_qp_opens(const struct vb_qp *qp, const struct vb_page_qp *entry);
 /*
  * An engine has one mark. A request that would need two, for its target and for an imported region of this side, is
  * declined.

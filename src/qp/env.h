@@ -55,6 +55,12 @@ enum vb_reason vb_env_remote_check(struct vb_tqp *t, uint32_t rkey, uint64_t va,
 				   uint32_t need);
 enum vb_reason vb_env_remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va, const void *src,
 				   uint32_t length);
+/*
+ * The same for the common case, a region. False: vb_env_remote_write() is to be asked, which writes
+ * all of it or says why not.
+ */
+bool vb_env_remote_write_region(struct vb_qp *qp, uint32_t rkey, uint64_t va, const void *src,
+				uint32_t length);
 enum vb_reason vb_env_remote_read(struct vb_tqp *t, uint32_t rkey, uint64_t va, void *dst,
 				  uint32_t length);
 enum vb_reason vb_env_remote_atomic(struct vb_tqp *t, uint32_t rkey, uint64_t va, bool compare_swap,

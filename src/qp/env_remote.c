@@ -98,6 +98,23 @@ enum vb_reason vb_env_remote_write(struct vb_tqp *t, uint32_t rkey, uint64_t va,
 	return reason;
 }
 
+bool vb_env_remote_write_region(struct vb_qp *qp, uint32_t rkey, uint64_t va, const void *src,
+				uint32_t length)
+{
+	struct vb_mem mem = vb_env_memory(qp);
+	const struct vb_key *k = &mem.keys->key[vb_key_slot(rkey)];
+	uint64_t addr;
+
+	if (vb_foreign_any() ||
+	    !vb_access_region(k, rkey, mem.pd, mem.qpn, va, length, IBV_ACCESS_REMOTE_WRITE))
+		return false;
+	addr = k->base + (va - k->start);
+	if (!k->lasting)
+		return vb_mem_copy_in(addr, src, length);
+	vb_mem_put(addr, src, length);
+	return true;
+}
+
 enum vb_reason vb_env_remote_read(struct vb_tqp *t, uint32_t rkey, uint64_t va, void *dst,
 				  uint32_t length)
 {

@@ -288,25 +288,28 @@ put_pd:
 
 /*
  * Direct access bypasses the responder. It is allowed only where the responder would accept every
- * request.
+ * request, and has nothing to add.
  */
-static bool direct_allowed(const struct vb_qp *qp)
+static bool direct_possible(const struct vb_qp *qp)
 {
 	/*
 	 * UD has no one-sided requests. Only the responder knows whose memory an XRC request is
-	 * for.
+	 * for. One-sided requests that are counted must be counted by the responder.
 	 */
-	if (qp->t.service == VB_SERVICE_UD || qp->t.service == VB_SERVICE_XRC)
-		return false;
-	if (qp->t.tells) /* one-sided requests of peers must be counted by the responder */
-		return false;
-	/*
-	 * In RTR the responder still owes COMM_EST for the first packet; afterwards it has nothing
-	 * to add.
-	 */
-	if (qp->t.state == IBV_QPS_RTR)
-		return qp->t.resp.established;
-	return qp->t.state == IBV_QPS_RTS || qp->t.state == IBV_QPS_SQD;
+	return qp->t.service != VB_SERVICE_UD && qp->t.service != VB_SERVICE_XRC && !qp->t.tells;
+}
+
+/* In RTR the responder still owes COMM_EST for the first packet. */
+static bool direct_opens(const struct vb_qp *qp)
+{
+	return direct_possible(qp) && qp->t.state == IBV_QPS_RTR && !qp->t.resp.established;
+}
+
+static bool direct_allowed(const struct vb_qp *qp)
+{
+	return direct_possible(qp) && !direct_opens(qp) &&
+	       (qp->t.state == IBV_QPS_RTR || qp->t.state == IBV_QPS_RTS ||
+		qp->t.state == IBV_QPS_SQD);
 }
 
 void vb_qp_ordinary_publish(struct vb_qp *qp)
@@ -317,6 +320,8 @@ void vb_qp_ordinary_publish(struct vb_qp *qp)
 	atomic_store(&qp->state, qp->t.state);
 	if (qp->t.max_dest_rd_atomic)
 		access |= VB_PAGE_ANSWERS;
+	if (direct_opens(qp))
+		access |= VB_PAGE_OPENS;
 	/*
 	 * Closed while the entry changes. An initiator that saw it open has set a mark, which
 	 * revocation waits for.

@@ -70,7 +70,7 @@ enum vb_reason vb_access_check(const struct vb_key *k, uint32_t key, uint32_t pd
 			       enum vb_access_side side, uint64_t *addr);
 
 /*
- * The same for the common case, a region used by the local side: true where vb_access_check() would
+ * The same for the common case, a region, used by either side: true where vb_access_check() would
  * grant it. False: ask vb_access_check().
  */
 static inline bool vb_access_region(const struct vb_key *k, uint32_t key, uint32_t pd, uint32_t qpn,

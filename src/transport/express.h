@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The short way of a SEND of one packet between two RC queue pairs in their ordinary state, over a
- * link that loses nothing. Most messages between two processes of a host are such SENDs.
+ * The short way of a message of one packet that takes a receive, a SEND or an RDMA WRITE with
+ * immediate, between two RC queue pairs in their ordinary state, over a link that loses nothing. Most
+ * messages between two processes of a host are such ones.
  *
  * It does what requester.c, request.c and responder_rc.c do in that case, and decides nothing of its
  * own: whatever is out of the ordinary (a fault, a repetition, a window, an answer other than an
@@ -17,7 +18,7 @@
 
 #define VB_EXPRESS_IN_FLIGHT (1u << 22) /* packets; as the window of request.c */
 
-/* The flags that a SEND on the short way may have, beside FIRST and LAST, which it has. */
+/* The flags that a packet on the short way may have, beside FIRST and LAST, which it has. */
 #define VB_EXPRESS_FLAGS     (VB_RUN_IMM | VB_RUN_SOLICITED | VB_RUN_ACK_REQ | VB_RUN_ACKS)
 
 /* All that was posted before has been sent, and nothing else than a new request is to be sent. */
@@ -36,8 +37,8 @@ static inline bool vb_express_takes(const struct vb_tqp *qp, const struct vb_sen
 {
 	const struct vb_operation *op = vb_operation(w->opcode);
 
-	return op->op == VB_OP_SEND && op->kind == VB_REQUEST_DATA && !w->error && !w->fence &&
-	       w->length <= qp->mtu;
+	return op->kind == VB_REQUEST_DATA && (op->op == VB_OP_SEND || op->flags & VB_RUN_IMM) &&
+	       !w->error && !w->fence && w->length <= qp->mtu;
 }
 
 /* The flags of the entry's packet; with VB_RUN_ACKS an acknowledgement is mounted. */
@@ -65,8 +66,8 @@ static inline void vb_express_sent(struct vb_tqp *qp, struct vb_send_wqe *w)
 }
 
 /*
- * Whether the next packet of the message stream, a SEND, can take the short way: its header is
- * compared with what is expected.
+ * Whether the next packet of the message stream, which takes a receive, can take the short way: its
+ * header is compared with what is expected.
  */
 static inline bool vb_express_receives(const struct vb_tqp *qp, uint32_t src_qpn, uint32_t psn,
 				       uint16_t pkey)
@@ -93,7 +94,24 @@ static inline void vb_express_acked(struct vb_tqp *qp, uint32_t psn)
 	qp->req.progress = true;
 }
 
-/* The packet was executed: the message's `length` bytes lie in the receive. */
+/* Whether a WRITE can take it, too, if its key grants the access. */
+static inline bool vb_express_writes(const struct vb_tqp *qp)
+{
+	return qp->access & IBV_ACCESS_REMOTE_WRITE && !qp->tells;
+}
+
+/* The WRITE's bytes lie in the memory that its header names; vb_express_received() follows. */
+static inline void vb_express_written(struct vb_tqp *qp, uint64_t va, uint32_t rkey,
+				      uint32_t length)
+{
+	struct vb_responder *p = &qp->resp;
+
+	p->va = va;
+	p->rkey = rkey;
+	p->length = length;
+}
+
+/* The packet was executed: the message's `length` bytes lie in the receive, or in memory. */
 static inline void vb_express_received(struct vb_tqp *qp, uint32_t length)
 {
 	struct vb_responder *p = &qp->resp;

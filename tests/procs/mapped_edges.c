@@ -13,6 +13,7 @@
 #include "support/clock.h"
 #include "support/endpoint.h"
 #include "support/process.h"
+#include "support/words.h"
 
 #include <string.h>
 
@@ -40,17 +41,6 @@ static struct ibv_mr *region(struct endpoint *ep, size_t at)
 	return mr;
 }
 
-/* The words that a sender stores: each with its number in the buffer. */
-static void check_words(const uint8_t *buffer, size_t bytes, uint64_t salt)
-{
-	for (size_t at = 0; at < bytes; at += 8) {
-		uint64_t word;
-
-		memcpy(&word, buffer + at, sizeof(word));
-		CHECK_SAY(word == salt + at, "word at %zu is %#llx", at, (unsigned long long)word);
-	}
-}
-
 static int target(int sock, void *unused)
 {
 	struct ep_config config = config_of();
@@ -74,9 +64,9 @@ static int target(int sock, void *unused)
 		ep_exchange(&ep, sock);
 		message_send(sock, &keys, sizeof(keys));
 		message_meet(sock); /* the first half is written */
-		check_words(memory, HALF, (uint64_t)i << 32 | 1);
+		words_check(memory, HALF, (uint32_t)i);
 		message_meet(sock); /* what must fail has failed */
-		check_words(memory, HALF, (uint64_t)i << 32 | 1);
+		words_check(memory, HALF, (uint32_t)i);
 		for (size_t at = HALF; at < SIZE; at++)
 			CHECK_EQ(memory[at], 0);
 		CHECK_ZERO(ibv_dereg_mr(first));
@@ -160,8 +150,7 @@ static int initiator(int sock, void *unused)
 			CHECK_ZERO(ep_move(&ep, IBV_QPS_RESET));
 			ep_init_qp(ep.qp, &config);
 		}
-		for (size_t at = 0; at < SIZE; at += 8)
-			memcpy(ep.buffer + at, &(uint64_t){((uint64_t)i << 32 | 1) + at}, 8);
+		words_fill(ep.buffer, SIZE, (uint32_t)i);
 		ep_exchange(&ep, sock);
 		message_receive(sock, &keys, sizeof(keys));
 		write_half(&ep, keys.first);

@@ -10,9 +10,10 @@
  * A machine whose processors are busy takes a slice of time for each round. So the rounds end after
  * ENOUGH_MS, once LEAST were made.
  *
- * usage: poll_last_word word|flag|ring [ROUNDS]
+ * usage: poll_last_word word|flag|mapped|ring [ROUNDS]
  *   word  the last word of the message is the signal
  *   flag  a second WRITE of 8 bytes behind the data is the signal
+ *   mapped  as word, in memory that the initiator has mapped (ibv_alloc_buf(3))
  *   ring  as word, with a target whose memory peers cannot reach directly, so
  *         that its own library stores the data (a second thread polls the queue)
  */
@@ -29,7 +30,7 @@
 #include <unistd.h>
 
 enum { LARGEST = 64 * 1024, WORD = sizeof(uint64_t), FLAG_AT = LARGEST, AREA = LARGEST + 4096 };
-enum pattern { LAST_WORD, FLAG, RING };
+enum pattern { LAST_WORD, FLAG, MAPPED, RING };
 
 /* Whole cache lines, odd numbers of words, page sizes and one word more. */
 static const uint32_t sizes[] = {64,   72,   128,  192,  256,   512,   1000,  1024,
@@ -146,6 +147,7 @@ static void *poll_queue(void *queue)
 static int target(int sock, void *unused)
 {
 	volatile uint64_t *words;
+	struct ibv_buf *buf = NULL;
 	struct resources resources;
 	pthread_t poller = 0;
 	struct endpoint ep;
@@ -160,7 +162,8 @@ static int target(int sock, void *unused)
 		CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
 	}
 	resources_open(&resources, 256, false);
-	ep_open_on(&ep, &resources, NULL, NULL, AREA);
+	ep_open_on(&ep, &resources, NULL,
+		   pattern == MAPPED ? ibv_alloc_buf(resources.pd, AREA, &buf) : NULL, AREA);
 	words = (volatile uint64_t *)(void *)ep.buffer;
 	ep_exchange(&ep, sock);
 	if (pattern == RING)
@@ -181,6 +184,8 @@ static int target(int sock, void *unused)
 		CHECK_ZERO(pthread_join(poller, NULL));
 	message_meet(sock);
 	ep_close(&ep);
+	if (buf)
+		ibv_free_buf(buf);
 	resources_close(&resources);
 	return 0;
 }
@@ -189,7 +194,10 @@ int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "word";
 	struct process a, b;
-	pattern = strcmp(name, "flag") == 0 ? FLAG : strcmp(name, "ring") == 0 ? RING : LAST_WORD;
+	pattern = strcmp(name, "flag") == 0     ? FLAG
+		  : strcmp(name, "mapped") == 0 ? MAPPED
+		  : strcmp(name, "ring") == 0   ? RING
+						: LAST_WORD;
 	rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : (pattern == RING ? 20000 : 1000000);
 	watchdog(240);
 	promise("both processes end well");

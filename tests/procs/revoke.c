@@ -10,11 +10,12 @@
  * fills the buffer with a byte that the peer never writes, waits, and demands
  * that byte everywhere.
  *
- * usage: revoke direct|lists|mapped|ring [ROUNDS [SEED]]
+ * usage: revoke direct|lists|mapped|ring|immediate [ROUNDS [SEED]]
  *   direct  the peer itself reaches the memory
  *   lists   likewise, with short WRITEs, of which the peer posts several by one call
  *   mapped  the peer has mapped the memory, and stores there; one by one and in lists
  *   ring    it cannot (not dumpable): the target's own progress thread does it
+ *   immediate  the WRITEs are short and have an immediate: the target's polls carry them out
  */
 #include "support/check.h"
 #include "support/clock.h"
@@ -38,7 +39,7 @@ enum {
 	WATCH_MS = 3
 };
 
-static bool over_ring, lists, mapped;
+static bool over_ring, lists, mapped, immediate;
 
 enum way {
 	DEREG,
@@ -83,11 +84,14 @@ static int writer(int sock, void *argument)
 		memset(ep.buffer, (int)(i % 100) + 1, SIZE);
 		ep_exchange(&ep, sock);
 		message_receive(sock, &ep.remote.rkey, sizeof(ep.remote.rkey));
-		write_until_error(&ep,
-				  mapped  ? SHORTEST
-				  : lists ? SHORT
-					  : SIZE,
-				  lists || (mapped && i % 2), &seed);
+		if (immediate)
+			write_imm_until_error(&ep, SHORT, &seed);
+		else
+			write_until_error(&ep,
+					  mapped  ? SHORTEST
+					  : lists ? SHORT
+						  : SIZE,
+					  lists || (mapped && i % 2), &seed);
 		message_meet(sock);
 		ep_close(&ep);
 	}
@@ -176,6 +180,32 @@ static void revoke(struct endpoint *ep, enum way way, struct ibv_mw *mw, void *e
 	}
 }
 
+/* With immediates: takes what has come, and posts a receive for each message that used one. */
+static void tend(struct endpoint *ep)
+{
+	struct ibv_wc wc[16];
+	int n;
+
+	if (!immediate)
+		return;
+	n = ibv_poll_cq(ep->resources->cq, 16, wc);
+	CHECK(n >= 0);
+	for (int i = 0; i < n; i++) {
+		if (ep->qp && wc[i].status == IBV_WC_SUCCESS)
+			CHECK_ZERO(ep_post_recv(ep, 0, NULL, 0));
+	}
+}
+
+static void watch(struct endpoint *ep)
+{
+	uint64_t until = now_us() + WATCH_MS * 1000;
+
+	if (!immediate)
+		sleep_ms(WATCH_MS);
+	while (now_us() < until)
+		tend(ep);
+}
+
 static size_t first_changed(const unsigned char *buffer)
 {
 	size_t i;
@@ -201,17 +231,23 @@ static void play(struct resources *resources, int sock, enum way way, uint64_t w
 	CHECK(memory || !mapped);
 	ep_open_on(&ep, resources, &config, memory, SIZE);
 	memset(ep.buffer, MARK, SIZE);
+	for (uint32_t i = 0; immediate && i < ep.cap.max_recv_wr; i++)
+		CHECK_ZERO(ep_post_recv(&ep, 0, NULL, 0));
 	ep_exchange(&ep, sock);
 	mw = window_bound(&ep, way);
 	message_send(sock, mw ? &mw->rkey : &ep.mr->rkey, sizeof(uint32_t));
 	/* The test proves something only while the writer is writing. */
-	while (((volatile unsigned char *)ep.buffer)[turns * 4096u % SIZE] == MARK)
+	while (((volatile unsigned char *)ep.buffer)[turns * 4096u % SIZE] == MARK) {
+		tend(&ep);
 		spin_once(&turns);
-	for (until = now_us() + wait_us; now_us() < until;)
+	}
+	for (until = now_us() + wait_us; now_us() < until;) {
+		tend(&ep);
 		spin_once(&turns);
+	}
 	revoke(&ep, way, mw, elsewhere);
 	memset(ep.buffer, MARK, SIZE);
-	sleep_ms(WATCH_MS);
+	watch(&ep);
 	at = first_changed(ep.buffer);
 	CHECK_SAY(at == SIZE, "byte %zu changed to %#x after the call", at, ep.buffer[at]);
 	/* A moved region goes on taking WRITEs at its new place; end it so that the writer ends. */
@@ -240,6 +276,7 @@ int main(int argc, char **argv)
 	watchdog(180);
 	lists = argc > 1 && strcmp(argv[1], "lists") == 0;
 	mapped = argc > 1 && strcmp(argv[1], "mapped") == 0;
+	immediate = argc > 1 && strcmp(argv[1], "immediate") == 0;
 	over_ring = argc > 1 && strcmp(argv[1], "ring") == 0;
 	process_start(&process, writer, &rounds);
 	if (over_ring) {

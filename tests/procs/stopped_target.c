@@ -198,10 +198,9 @@ int main(int argc, char **argv)
 	ep_open_on(&two_sided, &two, NULL, NULL, SIZE);
 	ep_exchange(&one_sided, process.sock);
 	ep_exchange(&two_sided, process.sock);
-	if (argc > 2)
-		process_await_memory(&process);
-	else
+	if (argc <= 2)
 		first_contact(&one_sided, &two_sided);
+	process_await_memory(&process);
 	message_meet(process.sock);
 	process_stop(&process);
 	CHECK_EQ(state_of(process.pid), 'T');

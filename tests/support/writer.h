@@ -19,5 +19,7 @@ struct ep_config writer_config(void);
  * anything else. `lists`: several WRITEs by one call.
  */
 void write_until_error(struct endpoint *ep, size_t largest, bool lists, uint64_t *seed);
+/* The same by WRITEs with immediate, one by one; the target posts receives for them. */
+void write_imm_until_error(struct endpoint *ep, size_t largest, uint64_t *seed);
 
 #endif

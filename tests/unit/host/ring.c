@@ -99,6 +99,70 @@ static void fill_and_drain(struct pair *p)
 	assert_false(p->rx.corrupt);
 }
 
+/* A slot that is written in place; every third one has bulk data. */
+static bool push_in_place(struct pair *p, uint64_t n)
+{
+	uint8_t *data;
+	void *bulk;
+
+	if (n % 3) {
+		data = vb_ring_open(&p->tx);
+		if (!data) /* it does not look how far the consumer is */
+			return push(p, n);
+	} else {
+		data = vb_ring_reserve(&p->tx, 100, &bulk) ? vb_ring_open_reserved(&p->tx) : NULL;
+		if (data)
+			memset(bulk, (int)n, 100);
+	}
+	if (!data)
+		return false;
+	memcpy(data, &n, sizeof(n));
+	memset(data + 48, (int)n, 8);
+	if (n % 3)
+		vb_ring_close(&p->tx);
+	else
+		vb_ring_close_reserved(&p->tx);
+	return true;
+}
+
+static void take_in_place(struct pair *p, uint64_t expected)
+{
+	struct vb_slot slot = {0};
+	const uint8_t *bulk;
+	uint64_t n = 0;
+
+	assert_true(vb_ring_peek(&p->rx, &slot));
+	assert_int_equal(slot.bulk != VB_SLOT_NO_BULK, expected % 3 == 0);
+	if (expected % 3 == 0) {
+		bulk = vb_ring_bulk(&p->rx, &slot, 100);
+		assert_non_null(bulk);
+		assert_int_equal(bulk[0], (uint8_t)expected);
+		assert_int_equal(bulk[99], (uint8_t)expected);
+	}
+	assert_true(take(p, &n));
+	assert_int_equal(n, expected);
+}
+
+/* Bulk data is room that the next slots do not get, and comes back when its slot was consumed. */
+static void test_in_place(void **state)
+{
+	uint64_t pushed = 0, taken = 0;
+	struct pair p;
+
+	(void)state;
+	pair_make(&p);
+	while (pushed < 20 * VB_RING_BULK_BYTES / 128) {
+		for (int i = 0; i < 700 && push_in_place(&p, pushed); i++)
+			pushed++;
+		while (taken < pushed)
+			take_in_place(&p, taken++);
+		vb_ring_tell(&p.rx);
+	}
+	assert_true(vb_ring_drained(&p.tx));
+	assert_false(p.tx.corrupt || p.rx.corrupt);
+	pair_free(&p);
+}
+
 static void test_full(void **state)
 {
 	struct pair p;
@@ -373,6 +437,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_in_place),
 		cmocka_unit_test(test_wrap),
 		cmocka_unit_test(test_told_by_quarters),
 		cmocka_unit_test(test_bulk),

@@ -87,15 +87,10 @@ static void no_rider_elsewhere(void **state)
 }
 
 /* The short way writes and reads the same slots (slot_send.h). */
-static void a_send_lies_as_a_run(void **state)
+static void lies_as_a_run(enum vb_op op, const uint8_t *flags, size_t count)
 {
-	static const uint8_t flags[] = {0, VB_RUN_IMM, VB_RUN_ACKS,
-					VB_RUN_SOLICITED | VB_RUN_ACK_REQ,
-					VB_RUN_IMM | VB_RUN_ACKS};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(flags) * 40; i++) {
-		struct vb_run run = request(VB_OP_SEND), got;
+	for (size_t i = 0; i < count * 40; i++) {
+		struct vb_run run = request(op), got;
 		struct vb_slot_send head, back;
 		struct vb_slot by_run, by_send;
 		const uint8_t *payload;
@@ -104,6 +99,11 @@ static void a_send_lies_as_a_run(void **state)
 		run.flags = VB_RUN_FIRST | VB_RUN_LAST | flags[i / 40];
 		run.length = i % 40;
 		run.imm = 0x01020304;
+		if (op == VB_OP_WRITE) {
+			run.va = 0x123456789abcdef0;
+			run.rkey = 0x11223344;
+			run.dma_length = run.length;
+		}
 		head = (struct vb_slot_send){
 			.dest_qpn = run.dest_qpn,
 			.src_qpn = run.src_qpn,
@@ -113,6 +113,9 @@ static void a_send_lies_as_a_run(void **state)
 			.imm = run.flags & VB_RUN_IMM ? run.imm : 0,
 			.pkey = run.pkey,
 			.flags = run.flags,
+			.op = run.op,
+			.rkey = run.rkey,
+			.va = run.va,
 		};
 		memset(&by_run, 0, sizeof(by_run));
 		memset(&by_send, 0, sizeof(by_send));
@@ -121,12 +124,59 @@ static void a_send_lies_as_a_run(void **state)
 		vb_slot_send_put(by_send.data, &head);
 		assert_memory_equal(by_run.data, by_send.data, sizeof(by_run.data));
 		assert_true(vb_slot_send_get(&by_run, &back));
-		assert_memory_equal(&head, &back, offsetof(struct vb_slot_send, flags) + 1);
+		assert_memory_equal(&head, &back, offsetof(struct vb_slot_send, op) + 1);
+		assert_int_equal(head.rkey, back.rkey);
+		assert_int_equal(head.va, back.va);
 		assert_true(vb_slot_decode(&by_send, &got, &payload, &bulk));
-		assert_int_equal(payload != NULL, vb_slot_send_holds(head.flags, head.length));
+		assert_int_equal(payload != NULL, vb_slot_send_holds(&head));
 		if (payload)
-			assert_ptr_equal(payload, by_send.data + vb_slot_send_at(head.flags));
+			assert_ptr_equal(payload, by_send.data + vb_slot_send_at(&head));
 	}
+}
+
+static void a_send_lies_as_a_run(void **state)
+{
+	static const uint8_t flags[] = {0, VB_RUN_IMM, VB_RUN_ACKS,
+					VB_RUN_SOLICITED | VB_RUN_ACK_REQ,
+					VB_RUN_IMM | VB_RUN_ACKS};
+
+	(void)state;
+	lies_as_a_run(VB_OP_SEND, flags, sizeof(flags));
+}
+
+static void a_write_lies_as_a_run(void **state)
+{
+	static const uint8_t flags[] = {VB_RUN_IMM, VB_RUN_IMM | VB_RUN_ACKS,
+					VB_RUN_IMM | VB_RUN_SOLICITED | VB_RUN_ACK_REQ};
+
+	(void)state;
+	lies_as_a_run(VB_OP_WRITE, flags, sizeof(flags));
+}
+
+/* Without an immediate, with a key to invalidate, or with a header that names another length. */
+static void other_writes_are_not_taken(void **state)
+{
+	struct vb_run run = request(VB_OP_WRITE);
+	struct vb_slot slot;
+	struct vb_slot_send head;
+
+	(void)state;
+	run.dma_length = run.length;
+	vb_slot_encode(&slot, &run);
+	assert_false(vb_slot_send_get(&slot, &head));
+	run.flags |= VB_RUN_INV;
+	vb_slot_encode(&slot, &run);
+	assert_false(vb_slot_send_get(&slot, &head));
+	run.flags ^= VB_RUN_INV | VB_RUN_IMM;
+	vb_slot_encode(&slot, &run);
+	assert_true(vb_slot_send_get(&slot, &head));
+	run.dma_length++;
+	vb_slot_encode(&slot, &run);
+	assert_false(vb_slot_send_get(&slot, &head));
+	run.dma_length = run.length;
+	run.segments = 2;
+	vb_slot_encode(&slot, &run);
+	assert_false(vb_slot_send_get(&slot, &head));
 }
 
 /* Every bit that another kind of slot has, and nonsense, is left to the decoder. */
@@ -213,6 +263,8 @@ int main(void)
 		cmocka_unit_test(a_rider_arrives),
 		cmocka_unit_test(no_rider_elsewhere),
 		cmocka_unit_test(a_send_lies_as_a_run),
+		cmocka_unit_test(a_write_lies_as_a_run),
+		cmocka_unit_test(other_writes_are_not_taken),
 		cmocka_unit_test(other_slots_are_not_taken),
 	};
 

@@ -100,6 +100,7 @@ static void one_life(enum vb_service service, bool reliable)
 	s->qp.max_run_bytes = s->qp.mtu * (1 + any(4));
 	s->qp.window_packets = any(2) ? 0 : 1 + any(20);
 	s->qp.max_read_bytes = any(2) ? 0 : s->qp.mtu * (1 + any(4));
+	s->qp.read_window_packets = any(2) ? 0 : 1 + any(20);
 	s->qp.max_dest_rd_atomic = (uint8_t)any(5);
 	stand_service(s, service);
 	if (!any(5))

@@ -136,6 +136,14 @@ static void recv_done(struct vb_tqp *qp, const struct vb_recv_done *done)
 	s->recv_done[s->recv_dones++] = *done;
 }
 
+static void remote_done(struct vb_tqp *qp, uint8_t op, uint64_t bytes, bool ok)
+{
+	(void)op;
+	(void)bytes;
+	(void)ok;
+	stand_of(qp)->told++;
+}
+
 static enum vb_reason remote_check(struct vb_tqp *qp, uint32_t rkey, uint64_t va, uint64_t length,
 				   uint32_t need)
 {
@@ -266,7 +274,8 @@ static void explain(struct vb_tqp *qp, enum vb_reason reason, const struct vb_ru
 	.memory.remote_read = remote_read, .memory.remote_atomic = remote_atomic,               \
 	.memory.remote_atomic_write = remote_atomic_write, .memory.remote_flush = remote_flush, \
 	.memory.invalidate = invalidate, .memory.bind = bind, .queue.event = event,             \
-	.queue.state_changed = state_changed, .queue.drop = drop, .queue.explain = explain
+	.queue.state_changed = state_changed, .queue.drop = drop, .queue.explain = explain,     \
+	.queue.remote_done = remote_done
 
 static const struct vb_env env = {ENVIRONMENT};
 static const struct vb_env env_direct = {ENVIRONMENT, .link.direct = direct,

@@ -44,6 +44,7 @@ struct stand {
 	unsigned int dones;
 	struct vb_recv_done recv_done[STAND_DONE];
 	unsigned int recv_dones;
+	unsigned int told; /* of requests of the peer (tells in tqp.h) */
 	enum ibv_event_type event[STAND_DONE];
 	unsigned int events;
 	enum vb_reason drops[STAND_RUNS];
