@@ -103,19 +103,36 @@ static int fit_device(struct vb_stream *s, struct ibv_context *context)
 	return -err;
 }
 
+/* Most streams are used by one thread, for which a lock with a bias costs no atomic operation. */
+static int locks_init(struct vb_stream *s)
+{
+	vb_lock_place(&s->in.lock, VB_ORDER_RS_IN);
+	vb_lock_place(&s->out.lock, VB_ORDER_RS_OUT);
+	vb_lock_place(&s->poll, VB_ORDER_RS_POLL);
+	return vb_bias_allow(&s->in.lock) || vb_bias_allow(&s->out.lock) || vb_bias_allow(&s->poll)
+		       ? -ENOMEM
+		       : 0;
+}
+
+static void locks_end(struct vb_stream *s)
+{
+	vb_bias_forget(&s->in.lock);
+	vb_bias_forget(&s->out.lock);
+	vb_bias_forget(&s->poll);
+}
+
 int vb_stream_open(struct vb_stream *s, struct ibv_context *context, struct ibv_pd *pd,
 		   const struct vb_stream_sizes *sizes)
 {
 	int err;
 
 	memset(s, 0, sizeof(*s));
-	vb_lock_place(&s->in.lock, VB_ORDER_RS_IN);
-	vb_lock_place(&s->out.lock, VB_ORDER_RS_OUT);
-	vb_lock_place(&s->poll, VB_ORDER_RS_POLL);
 	s->sizes = *sizes;
 	s->pd = pd;
 	vb_stream_sizes_fit(&s->sizes);
-	err = fit_device(s, context);
+	err = locks_init(s);
+	if (!err)
+		err = fit_device(s, context);
 	if (!err)
 		err = open_queue(s, context);
 	if (!err)
@@ -143,6 +160,7 @@ void vb_stream_close(struct vb_stream *s)
 	if (s->channel)
 		ibv_destroy_comp_channel(s->channel);
 	free(s->arrived.lengths);
+	locks_end(s);
 	memset(s, 0, sizeof(*s));
 }
 
