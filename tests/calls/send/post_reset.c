@@ -22,12 +22,16 @@ enum { ROUNDS = 500, WORDS = 4, DEPTH = 16 };
 static struct endpoint ep; /* connected to itself */
 static struct ibv_qp_attr to_rts;
 static _Atomic bool over;
+static _Atomic bool met; /* a post was taken, and another one was refused */
 
+/* A busy machine may run all rounds before the other thread posts once: then there are more. */
 static void *resets(void *unused)
 {
 	(void)unused;
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < ROUNDS || !atomic_load(&met); i++) {
 		qp_move(ep.qp, IBV_QPS_RESET);
+		if (i % 16 == 0)
+			sched_yield();
 		CHECK_ZERO(qp_bring_to(ep.qp, &to_rts, IBV_QPS_RTS));
 		for (int turn = i % 8; turn; turn--)
 			sched_yield();
@@ -84,6 +88,8 @@ static int post_next(struct count *c)
 	c->taken += !err;
 	c->refused += err == EINVAL;
 	c->full += err == ENOMEM;
+	if (c->taken && c->refused)
+		atomic_store(&met, true);
 	return err;
 }
 
@@ -125,7 +131,6 @@ int main(void)
 	}
 	pthread_join(thread, NULL);
 	quiet_again(&c);
-	CHECK(c.taken > 0 && c.refused > 0);
 	ep_close(&ep);
 	return 0;
 }
