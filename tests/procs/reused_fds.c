@@ -15,6 +15,7 @@
 #include "support/clock.h"
 #include "support/network.h"
 #include "support/process.h"
+#include "support/threads.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -28,7 +29,7 @@
  * Between hosts the default is half a second for all tries, which a busy machine exceeds; this one
  * is 8.6 s.
  */
-enum { BYTE = 0x77, QUIET_MS = 600, SETTLE_MS = 20, HOSTS_TIMEOUT = 18 };
+enum { BYTE = 0x77, QUIET_MS = 600, HOSTS_TIMEOUT = 18 };
 /*
  * Addresses of the buffers of the one process and of the other: a write into the wrong process hits
  * nothing else.
@@ -65,8 +66,9 @@ static void check_own_memory(const unsigned char *memory)
 }
 
 /*
- * In the middle of the traffic, while nothing is under way: numbers that are taken while a thread
- * of the library is in a system call are a race that no check sees.
+ * In the middle of the traffic, while nothing is under way: numbers that are taken while a thread of the
+ * library is between its check of a number and its system call are a race that no check sees. The two
+ * sides do so one after the other, since each has to do with what the other one has closed.
  */
 static void close_in_traffic(struct stream *stream, uint64_t number)
 {
@@ -74,10 +76,13 @@ static void close_in_traffic(struct stream *stream, uint64_t number)
 
 	if (number != stream->messages / 2)
 		return;
-	message_meet(STDIN_FILENO);
-	sleep_ms(SETTLE_MS);
-	if (plan->closes)
-		intruders_take(plan->turn);
+	for (int sends = 0; sends < 2; sends++) {
+		message_meet(STDIN_FILENO);
+		if (plan->closes && plan->sends == sends) {
+			threads_rest();
+			intruders_take(plan->turn);
+		}
+	}
 	message_meet(STDIN_FILENO);
 }
 
