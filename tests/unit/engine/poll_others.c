@@ -20,6 +20,7 @@ enum {
 	AGAIN = 2,       /* polls from a look that brought something to the next one, and it */
 	WINDOW = 100000, /* polls, with an engine beside that is polled */
 	ANY_MOST = 100,  /* looks in such a window: 24 by the rule, 1,562 if they became no rarer */
+	TRIES = 50,
 	SECONDS = 30,
 };
 
@@ -54,13 +55,19 @@ static void recent(void)
 	looks = polled_in_vain(here.cq, POLLS);
 	CHECK_SAY(looks >= POLLS / SELDOM && looks <= POLLS / SELDOM + DOUBLINGS, "%u looks",
 		  looks);
+	looks = 0;
 
+	/* On a busy machine the progress thread may take the message before this thread looks. */
 	promise("a look that brought something is followed by another one soon");
-	CHECK_ZERO(ep_recv(&to, 1, 0, 8));
-	CHECK_ZERO(ep_send(&from, 1, 0, 8, 0));
-	looks = polled_in_vain(here.cq, SELDOM);
+	for (int i = 0; i < TRIES && looks <= 1; i++) {
+		polled_in_vain(here.cq, POLLS);
+		CHECK_ZERO(ep_recv(&to, 1, 0, 8));
+		CHECK_ZERO(ep_send(&from, 1, 0, 8, 0));
+		looks = polled_in_vain(here.cq, SELDOM);
+		CHECK_EQ(ibv_poll_cq(other, 1, &wc), 1);
+		polled_in_vain(other, 1);
+	}
 	CHECK(looks > 1);
-	CHECK_EQ(ibv_poll_cq(other, 1, &wc), 1);
 }
 
 static atomic_bool stop;
