@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/reason.h"
+#include "base/seldom.h"
 #include "engine/engines.h"
 #include "engine/fastpath.h"
 #include "engine/qp.h"
@@ -32,6 +33,7 @@ int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
 	int err = post_state_check(qp, wr, bad_wr);
+	bool failed;
 
 	if (err)
 		return err;
@@ -43,10 +45,10 @@ int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 			break;
 		}
 	}
+	/* Under the lock: else the change to ERR sees what was just posted (vb_qp_entered_error()). */
+	failed = atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_ERR;
 	vb_lock_release(&qp->rq.lock);
-	/* Either this thread sees ERR here, or the change to ERR sees what was just posted. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_ERR) {
+	if (VB_SELDOM(failed)) {
 		vb_engine_take(qp->engine);
 		if (qp->t.state == IBV_QPS_ERR)
 			vb_qp_flush_receives(qp);

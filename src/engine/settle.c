@@ -29,6 +29,9 @@ void vb_qp_entered_error(struct vb_qp *qp)
 	qp->draining = false;
 	if (qp->link->halt)
 		qp->link->halt(qp);
+	/* A thread that posts has done so by now, or sees the state (post_recv.c). */
+	vb_lock_take(&qp->rq.lock);
+	vb_lock_release(&qp->rq.lock);
 	vb_qp_flush_receives(qp);
 	/*
 	 * After the last receive completion of this queue pair is in the CQ (IBA 10.3.1,
