@@ -143,23 +143,20 @@ bool vb_cq_full(struct vb_cq *cq);
 void vb_cq_more_fill(struct vb_cq *cq, const struct vb_cqe_more *more);
 
 /*
- * Adds an entry in place (engine's lock held): begin takes the queue's lock and returns the place,
- * of which every member is to be set; end publishes it. NULL: overrun, as of push.
+ * Adds entries in place (engine's lock held), under the queue's lock: place returns where the next one
+ * goes, of which every member is to be set; add publishes it. NULL: overrun, as of push.
  */
-static inline struct vb_cqe *vb_cq_begin(struct vb_cq *cq)
+static inline struct vb_cqe *vb_cq_place(struct vb_cq *cq)
 {
-	vb_lock_take(&cq->lock);
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
-	if ((head - tail >= (uint32_t)cq->ex.cqe || cq->overrun) && vb_cq_full(cq)) {
-		vb_lock_release(&cq->lock);
+	if ((head - tail >= (uint32_t)cq->ex.cqe || cq->overrun) && vb_cq_full(cq))
 		return NULL;
-	}
 	return &cq->ring[head & cq->mask];
 }
 
-static inline void vb_cq_end(struct vb_cq *cq, const struct vb_cqe *cqe,
+static inline void vb_cq_add(struct vb_cq *cq, const struct vb_cqe *cqe,
 			     const struct vb_cqe_more *more)
 {
 	uint8_t armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
@@ -170,6 +167,23 @@ static inline void vb_cq_end(struct vb_cq *cq, const struct vb_cqe *cqe,
 			      memory_order_relaxed);
 	if (armed == VB_CQ_ANY || (armed == VB_CQ_SOLICITED && cqe->solicited))
 		vb_cq_tell(cq);
+}
+
+/* The same for one entry: begin also takes the lock, end also releases it. */
+static inline struct vb_cqe *vb_cq_begin(struct vb_cq *cq)
+{
+	vb_lock_take(&cq->lock);
+	struct vb_cqe *cqe = vb_cq_place(cq);
+
+	if (!cqe)
+		vb_lock_release(&cq->lock);
+	return cqe;
+}
+
+static inline void vb_cq_end(struct vb_cq *cq, const struct vb_cqe *cqe,
+			     const struct vb_cqe_more *more)
+{
+	vb_cq_add(cq, cqe, more);
 	vb_lock_release(&cq->lock);
 }
 

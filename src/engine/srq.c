@@ -25,6 +25,12 @@ static struct vb_recv_wqe *entry(const struct vb_srq *s, uint32_t index)
 	return (struct vb_recv_wqe *)(void *)(s->mem + (size_t)index * s->stride);
 }
 
+/* The place in the fifo of a position that is less than one lap behind its end. */
+static inline uint32_t fifo_at(const struct vb_srq *s, uint32_t position)
+{
+	return position < s->max_wr ? position : position - s->max_wr;
+}
+
 /*
  * Entries, the ring of posted ones and the stack of free ones are one block of memory, which a
  * parent domain's allocator may give.
@@ -151,7 +157,7 @@ static int resize(struct vb_srq *s, struct vb_srq *table)
 	if (taken)
 		return vb_refuse(EBUSY, VB_REASON_BUSY, "modify_srq: a message is being received");
 	for (uint32_t i = 0; i < s->posted; i++) {
-		uint32_t at = s->fifo[(s->fifo_head + i) % s->max_wr];
+		uint32_t at = s->fifo[fifo_at(s, s->fifo_head + i)];
 
 		memcpy(table->mem + (size_t)i * table->stride, entry(s, at), s->stride);
 		table->fifo[i] = i;
@@ -298,8 +304,11 @@ struct vb_recv_wqe *vb_srq_take(struct vb_srq *s)
 
 	vb_lock_take(&s->lock);
 	if (s->posted) {
-		wqe = entry(s, s->fifo[s->fifo_head]);
-		s->fifo_head = (s->fifo_head + 1) % s->max_wr;
+		uint32_t index = s->fifo[s->fifo_head];
+
+		wqe = entry(s, index);
+		wqe->index = index;
+		s->fifo_head = fifo_at(s, s->fifo_head + 1);
 		/* "Below the limit", not at it (ibv_modify_srq(3)). */
 		if (--s->posted < s->limit)
 			limit_raise(s);
@@ -308,24 +317,20 @@ struct vb_recv_wqe *vb_srq_take(struct vb_srq *s)
 	return wqe;
 }
 
-static uint32_t entry_index(const struct vb_srq *s, const struct vb_recv_wqe *wqe)
-{
-	return (uint32_t)(((const char *)wqe - s->mem) / s->stride);
-}
-
-void vb_srq_untake(struct vb_srq *s, struct vb_recv_wqe *wqe)
+void vb_srq_untake(struct vb_srq *s, const struct vb_recv_wqe *wqe)
 {
 	vb_lock_take(&s->lock);
-	s->fifo_head = (s->fifo_head + s->max_wr - 1) % s->max_wr;
-	s->fifo[s->fifo_head] = entry_index(s, wqe);
+	s->fifo_head = fifo_at(s, s->fifo_head + s->max_wr - 1);
+	s->fifo[s->fifo_head] = wqe->index;
 	s->posted++;
 	vb_lock_release(&s->lock);
 }
 
-void vb_srq_release(struct vb_srq *s, const struct vb_recv_wqe *wqe)
+void vb_srq_release(struct vb_srq *s, const struct vb_recv_done *done, uint32_t count)
 {
 	vb_lock_take(&s->lock);
-	s->free[s->num_free++] = entry_index(s, wqe);
+	for (uint32_t i = 0; i < count; i++)
+		s->free[s->num_free++] = done[i].wqe->index;
 	vb_lock_release(&s->lock);
 }
 
@@ -342,7 +347,7 @@ static int post_one(struct vb_srq *s, const struct ibv_recv_wr *wr)
 	struct vb_recv_wqe *wqe = entry(s, index);
 
 	vb_recv_wqe_fill(wqe, wr);
-	s->fifo[(s->fifo_head + s->posted) % s->max_wr] = index;
+	s->fifo[fifo_at(s, s->fifo_head + s->posted)] = index;
 	s->posted++;
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include "base/lock.h"
 #include "object/event_queue.h"
 #include "object/queue_memory.h"
+#include "transport/env.h"
 #include "transport/wqe.h"
 #include "verbs/ops.h"
 
@@ -82,9 +83,9 @@ void vb_srq_put(struct vb_srq *srq);
  * limit event.
  */
 struct vb_recv_wqe *vb_srq_take(struct vb_srq *srq);
-void vb_srq_untake(struct vb_srq *srq, struct vb_recv_wqe *wqe);
-/* Frees the entry. */
-void vb_srq_release(struct vb_srq *srq, const struct vb_recv_wqe *wqe);
+void vb_srq_untake(struct vb_srq *srq, const struct vb_recv_wqe *wqe);
+/* Frees the entries of `count` receives that were done. */
+void vb_srq_release(struct vb_srq *srq, const struct vb_recv_done *done, uint32_t count);
 
 struct vb_object_type;
 extern const struct vb_object_type vb_srq_type;

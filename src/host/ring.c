@@ -98,12 +98,12 @@ struct vb_slot *vb_ring_reserve_slow(struct vb_ring_tx *tx, uint32_t bulk_bytes,
 	return vb_ring_reserved(tx);
 }
 
-const void *vb_ring_bulk(const struct vb_ring_rx *rx, const struct vb_slot *slot, uint32_t bytes)
+const void *vb_ring_bulk(const struct vb_ring_rx *rx, uint32_t offset, uint32_t bytes)
 {
-	if (slot->bulk >= VB_RING_BULK_BYTES || slot->bulk % SLOT_ALIGN ||
-	    bytes > VB_RING_BULK_BYTES - slot->bulk)
+	if (offset >= VB_RING_BULK_BYTES || offset % SLOT_ALIGN ||
+	    bytes > VB_RING_BULK_BYTES - offset)
 		return NULL;
-	return rx->half->bulk + slot->bulk;
+	return rx->half->bulk + offset;
 }
 
 bool vb_ring_drained(struct vb_ring_tx *tx)

@@ -105,8 +105,8 @@ void vb_ring_rx_init(struct vb_ring_rx *rx, struct vb_ring_half *own,
  * The part of vb_ring_reserve() that is seldom needed: looks at the peer's count, places bulk data.
  */
 struct vb_slot *vb_ring_reserve_slow(struct vb_ring_tx *tx, uint32_t bulk_bytes, void **bulk);
-/* bulk: the validated address of [slot->bulk, +bytes), NULL if impossible. */
-const void *vb_ring_bulk(const struct vb_ring_rx *rx, const struct vb_slot *slot, uint32_t bytes);
+/* The address of the `bytes` bytes of bulk data that a slot says are at `offset`, NULL if impossible. */
+const void *vb_ring_bulk(const struct vb_ring_rx *rx, uint32_t offset, uint32_t bytes);
 
 /* Every slot that tx pushed has been consumed. */
 bool vb_ring_drained(struct vb_ring_tx *tx);
@@ -232,26 +232,41 @@ static inline bool vb_ring_stirs(const struct vb_ring_rx *rx)
 }
 
 /*
- * Copies the next slot into *slot (acquire); false if there is none. The copy is for safety: the
- * producer can write the line at any time, also between the judgement of a value and its use.
+ * The next slot, where it lies (acquire); NULL if there is none. The producer can write the line at any
+ * time: who reads it in place reads each word once, and judges what was read.
  */
-static inline bool vb_ring_peek(struct vb_ring_rx *rx, struct vb_slot *slot)
+static inline const struct vb_slot *vb_ring_next(struct vb_ring_rx *rx)
 {
 	const struct vb_slot *next = &rx->half->slot[rx->tail % VB_RING_SLOTS];
 	uint32_t sequence = __atomic_load_n(&next->sequence, __ATOMIC_ACQUIRE);
 
-	if (sequence != rx->tail + 1) {
-		/*
-		 * The lap before or, in the first lap, nothing; else the producer has gone wrong.
-		 */
-		if (sequence != rx->tail + 1 - VB_RING_SLOTS && sequence != 0)
-			rx->corrupt = true;
+	if (sequence == rx->tail + 1)
+		return next;
+	/* The lap before or, in the first lap, nothing; else the producer has gone wrong. */
+	if (sequence != rx->tail + 1 - VB_RING_SLOTS && sequence != 0)
+		rx->corrupt = true;
+	return NULL;
+}
+
+/* Copies the next slot into *slot, for safety; false if there is none. */
+static inline bool vb_ring_peek(struct vb_ring_rx *rx, struct vb_slot *slot)
+{
+	const struct vb_slot *next = vb_ring_next(rx);
+
+	if (!next)
 		return false;
-	}
 	memcpy(slot, next, sizeof(*slot));
 	if (slot->bulk != VB_SLOT_NO_BULK)
 		rx->bulk_seen = slot->bulk;
 	return true;
+}
+
+/* The bulk data of a slot that vb_ring_next() showed, as vb_ring_bulk() of its copy. */
+static inline const void *vb_ring_next_bulk(struct vb_ring_rx *rx, const struct vb_slot *next,
+					    uint32_t bytes)
+{
+	rx->bulk_seen = __atomic_load_n(&next->bulk, __ATOMIC_RELAXED);
+	return vb_ring_bulk(rx, rx->bulk_seen, bytes);
 }
 
 /* More slots are likely to be there: one that follows soon is fetched while this one is served. */
@@ -260,7 +275,7 @@ static inline void vb_ring_ahead(const struct vb_ring_rx *rx)
 	__builtin_prefetch(&rx->half->slot[(rx->tail + 2) % VB_RING_SLOTS], 0);
 }
 
-/* Done with the slot that peek showed, and with its bulk data. */
+/* Done with the slot that next or peek showed, and with its bulk data. */
 static inline void vb_ring_pop(struct vb_ring_rx *rx)
 {
 	rx->tail++;

@@ -4,8 +4,8 @@
  * (transport/express.h), written and read without a run in between. The layout is that of slot.c,
  * which takes such a slot as any other.
  *
- * Pure. The reader works on a copy of the slot; a slot that it does not take is for vb_slot_decode(),
- * which judges it.
+ * Pure. The reader works on the slot where it lies, and reads no word of it twice. A slot that it does
+ * not take is for vb_slot_decode(), which judges a copy.
  */
 #ifndef VB_HOST_SLOT_SEND_H
 #define VB_HOST_SLOT_SEND_H
@@ -73,54 +73,97 @@ static inline void vb_slot_send_put(uint8_t *data, const struct vb_slot_send *s)
 	}
 }
 
+/* Each word of a slot is read once: its writer can change it at any time. */
+static inline uint64_t vb_slot_send_word(const uint8_t *at)
+{
+	return __atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_RELAXED);
+}
+
 /* What follows the head. False: the header of a WRITE names another length. */
 static inline bool vb_slot_send_get_extension(const uint8_t *extension, struct vb_slot_send *s)
 {
 	s->imm = s->rkey = 0;
 	s->va = 0;
 	if (s->op == VB_OP_WRITE) {
-		s->va = get64(extension);
-		s->rkey = get32(extension + 8);
-		s->imm = get32(extension + VB_SLOT_SEND_RETH);
-		return get32(extension + 12) == s->length;
+		uint64_t rest = vb_slot_send_word(extension + 8);
+
+		s->va = vb_slot_send_word(extension);
+		s->rkey = (uint32_t)rest;
+		s->imm = (uint32_t)vb_slot_send_word(extension + VB_SLOT_SEND_RETH);
+		return rest >> 32 == s->length;
 	}
 	if (s->flags & VB_RUN_IMM)
-		s->imm = get32(extension);
+		s->imm = (uint32_t)vb_slot_send_word(extension);
 	return true;
 }
 
-/* False: it is something else than such a packet, or nonsense; *s is undefined. */
-static inline bool vb_slot_send_get(const struct vb_slot *slot, struct vb_slot_send *s)
-{
-	const uint8_t *d = slot->data;
-	uint32_t first = get32(d + AT_OP);
-	uint32_t wanted = (VB_RUN_FIRST | VB_RUN_LAST) << (8 * AT_FLAGS) |
-			  VB_SERVICE_RC << (8 * AT_SERVICE);
+/* The head of a slot, as it was read. */
+struct vb_slot_words {
+	uint64_t first, second, third;
+};
 
+static inline struct vb_slot_words vb_slot_send_words(const struct vb_slot *slot)
+{
+	return (struct vb_slot_words){
+		.first = vb_slot_send_word(slot->data + AT_OP),
+		.second = vb_slot_send_word(slot->data + AT_PSN),
+		.third = vb_slot_send_word(slot->data + AT_LENGTH),
+	};
+}
+
+/*
+ * False: it is something else than such a packet, or nonsense; *s is undefined. `head` was read from the
+ * slot.
+ */
+static inline bool vb_slot_send_get(const struct vb_slot *slot, const struct vb_slot_words *head,
+				    struct vb_slot_send *s)
+{
+	const uint64_t wanted = (VB_RUN_FIRST | VB_RUN_LAST) << (8 * AT_FLAGS) |
+				VB_SERVICE_RC << (8 * AT_SERVICE);
 	/* The two operations differ in one bit. */
-	if ((first &
-	     ~((uint32_t)VB_OP_WRITE << (8 * AT_OP) | (uint32_t)VB_EXPRESS_FLAGS << (8 * AT_FLAGS) |
-	       (uint32_t)SLOT_INLINE << (8 * AT_SERVICE))) != wanted)
+	const uint64_t open = (uint64_t)VB_OP_WRITE << (8 * AT_OP) |
+			      (uint64_t)VB_EXPRESS_FLAGS << (8 * AT_FLAGS) |
+			      (uint64_t)SLOT_INLINE << (8 * AT_SERVICE);
+	uint64_t first = head->first, second = head->second, third = head->third;
+
+	if (((uint32_t)first & ~(uint32_t)open) != wanted)
 		return false;
-	s->op = d[AT_OP];
-	s->flags = d[AT_FLAGS];
+	s->op = (uint8_t)(first >> (8 * AT_OP));
+	s->flags = (uint8_t)(first >> (8 * AT_FLAGS));
 	if (s->op == VB_OP_WRITE && !(s->flags & VB_RUN_IMM))
 		return false;
-	s->dest_qpn = get32(d + AT_DEST_QPN);
-	s->psn = get32(d + AT_PSN);
-	s->src_qpn = get32(d + AT_SRC_QPN);
-	s->ack_psn = s->dest_qpn >> RIDER_SHIFT | s->psn >> RIDER_SHIFT << 8 |
-		     s->src_qpn >> RIDER_SHIFT << 16;
+	s->ack_psn = (uint32_t)(first >> 56) | (uint32_t)second >> 24 << 8 |
+		     (uint32_t)(second >> 56) << 16;
 	if (s->ack_psn && !(s->flags & VB_RUN_ACKS))
 		return false;
-	s->dest_qpn &= VB_QPN_MASK;
-	s->psn &= VB_QPN_MASK;
-	s->src_qpn &= VB_QPN_MASK;
-	s->length = get32(d + AT_LENGTH);
-	memcpy(&s->pkey, d + AT_PKEY, sizeof(s->pkey));
-	return d[AT_SEGMENTS] == 1 && d[AT_SEGMENTS + 1] == 0 && s->length <= VB_MTU_MOST &&
-	       vb_slot_send_holds(s) == !!(d[AT_SERVICE] & SLOT_INLINE) &&
-	       vb_slot_send_get_extension(d + VB_SLOT_EXT_OFFSET, s);
+	s->dest_qpn = (uint32_t)(first >> 32) & VB_QPN_MASK;
+	s->psn = (uint32_t)second & VB_QPN_MASK;
+	s->src_qpn = (uint32_t)(second >> 32) & VB_QPN_MASK;
+	s->length = (uint32_t)third;
+	s->pkey = (uint16_t)(third >> (8 * (AT_PKEY - AT_LENGTH)));
+	return (uint16_t)(third >> (8 * (AT_SEGMENTS - AT_LENGTH))) == 1 &&
+	       s->length <= VB_MTU_MOST &&
+	       vb_slot_send_holds(s) == !!((uint8_t)(first >> (8 * AT_SERVICE)) & SLOT_INLINE) &&
+	       vb_slot_send_get_extension(slot->data + VB_SLOT_EXT_OFFSET, s);
+}
+
+/*
+ * The same for a slot whose head differs from that of *s, which lies in the slot before, by the next PSN
+ * and perhaps another length. False: ask vb_slot_send_get(); *s is as it was.
+ */
+static inline bool vb_slot_send_follow(const struct vb_slot_words *before,
+				       const struct vb_slot_words *head, struct vb_slot_send *s)
+{
+	uint32_t length = (uint32_t)head->third;
+
+	if (s->op != VB_OP_SEND || s->flags & (VB_RUN_IMM | VB_RUN_ACKS) ||
+	    head->first != before->first || head->second != before->second + 1 ||
+	    !(head->second & VB_QPN_MASK) || (head->third ^ before->third) >> 32 ||
+	    length > VB_MTU_MOST || (length <= VB_SLOT_EXT_BYTES) != vb_slot_send_holds(s))
+		return false;
+	s->psn++;
+	s->length = length;
+	return true;
 }
 
 #endif

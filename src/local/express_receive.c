@@ -16,21 +16,39 @@
 #include "qp/env.h"
 #include "transport/express.h"
 
-/* The queue pair of the channel that the slot is for, if it can take the message this way. */
-static inline struct vb_qp *receiver(struct vb_engine *e, struct vb_channel *c,
-				     const struct vb_slot_send *head)
+#define BATCH_BYTES 8192u /* the first message of a batch is not held up by more than these */
+
+/* Consecutive messages of one queue pair, whose completions are made together. */
+struct batch {
+	struct vb_engine *e;
+	struct vb_channel *c;
+	struct vb_qp *qp;
+	struct vb_slot_words words; /* the latest message, */
+	struct vb_slot_send head;   /* and what it says */
+	uint32_t count, packets, bytes, writes;
+	bool more; /* the batch is ended by a message that can begin another one */
+	struct vb_recv_done done[VB_RECV_DONE_MOST];
+};
+
+/* The queue pair of the channel that the message is for, if messages to it can take the short way. */
+static inline struct vb_qp *receiver(struct vb_engine *e, struct vb_channel *c, uint32_t qpn)
 {
 	struct vb_qp *qp = c->qps;
 
-	if (!qp || qp->t.qpn != head->dest_qpn)
-		qp = vb_qp_lookup(e, head->dest_qpn);
-	if (!qp || qp->channel != c || !qp->kind->plain || vb_peer_is_watched(c->peer) ||
-	    !vb_express_receives(&qp->t, head->src_qpn, head->psn, head->pkey) ||
-	    head->length > qp->t.mtu || (head->op == VB_OP_WRITE && !vb_express_writes(&qp->t)))
-		return NULL;
-	if (head->flags & VB_RUN_ACKS && !vb_express_acks(&qp->t, head->ack_psn))
+	if (!qp || qp->t.qpn != qpn)
+		qp = vb_qp_lookup(e, qpn);
+	if (!qp || qp->channel != c || !qp->kind->plain || vb_peer_is_watched(c->peer))
 		return NULL;
 	return qp;
+}
+
+static inline bool takes(const struct vb_qp *qp, const struct vb_slot_send *head)
+{
+	const struct vb_tqp *t = &qp->t;
+
+	return vb_express_receives(t, head->src_qpn, head->psn, head->pkey) &&
+	       head->length <= t->mtu && (head->op != VB_OP_WRITE || vb_express_writes(t)) &&
+	       (!(head->flags & VB_RUN_ACKS) || vb_express_acks(t, head->ack_psn));
 }
 
 /* The receive that was taken gets the bytes. False: it is too small, or its memory is not usable. */
@@ -71,57 +89,123 @@ static inline bool memory_fill(struct vb_qp *qp, const struct vb_slot_send *head
 	return true;
 }
 
-static inline void arrival_count(struct vb_engine *e, const struct vb_slot_send *head)
+/* The next receive takes the message. NULL: there is none, or it cannot. */
+static inline struct vb_recv_wqe *message_fill(struct vb_qp *qp, const struct vb_slot_send *head,
+					       const void *payload)
 {
-	e->paths.short_received++;
-	vb_count_arrived_packet(e, head->flags & VB_RUN_ACKS ? 2 : 1, head->length);
-	if (head->op == VB_OP_WRITE && e->port)
-		e->port->rx_write_requests++;
-}
-
-bool vb_local_express_receive(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot)
-{
-	struct vb_slot_send head;
-
-	if (!vb_slot_send_get(slot, &head))
-		return false;
-	struct vb_qp *qp = receiver(e, c, &head);
-	bool writes = head.op == VB_OP_WRITE;
-	const void *payload = vb_slot_send_holds(&head) ? slot->data + vb_slot_send_at(&head)
-							: vb_ring_bulk(&c->rx, slot, head.length);
-
-	if (!qp || !payload)
-		return false;
 	struct vb_recv_wqe *wqe = vb_env_recv_take(&qp->t);
 
 	if (!wqe)
-		return false;
-	if (writes ? !memory_fill(qp, &head, payload)
-		   : !receive_fill(qp, wqe, payload, head.length)) {
-		qp->t.resp.recv = wqe; /* the long way uses it, too */
-		return false;
-	}
-	if (head.flags & VB_RUN_ACKS)
-		vb_express_acked(&qp->t, head.ack_psn);
-	vb_express_received(&qp->t, head.length);
-	qp->heard = true;
-	qp->silent = false;
-	arrival_count(e, &head);
-	struct vb_recv_done done = {
+		return NULL;
+	if (head->op == VB_OP_WRITE ? memory_fill(qp, head, payload)
+				    : receive_fill(qp, wqe, payload, head->length))
+		return wqe;
+	qp->t.resp.recv = wqe; /* the long way uses it, too */
+	return NULL;
+}
+
+static inline void batch_add(struct batch *b, const struct vb_slot_send *head,
+			     const struct vb_recv_wqe *wqe)
+{
+	bool writes = head->op == VB_OP_WRITE;
+
+	b->done[b->count++] = (struct vb_recv_done){
 		.wqe = wqe,
 		.status = IBV_WC_SUCCESS,
 		.opcode = writes ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-		.byte_len = head.length,
-		.wc_flags = head.flags & VB_RUN_IMM ? IBV_WC_WITH_IMM : 0,
-		.imm = head.imm,
-		.src_qp = head.src_qpn,
-		.solicited = head.flags & VB_RUN_SOLICITED,
+		.byte_len = head->length,
+		.wc_flags = head->flags & VB_RUN_IMM ? IBV_WC_WITH_IMM : 0,
+		.imm = head->imm,
+		.src_qp = head->src_qpn,
+		.solicited = head->flags & VB_RUN_SOLICITED,
 	};
+	b->packets += head->flags & VB_RUN_ACKS ? 2 : 1;
+	b->bytes += head->length;
+	b->writes += writes;
+}
 
-	vb_env_recv_done_more(&qp->t, &done, NULL);
+/* Whether the slot's message, which becomes the latest one, is of this batch. */
+static inline bool batch_reads(struct batch *b, const struct vb_slot *slot)
+{
+	struct vb_slot_words words = vb_slot_send_words(slot), before = b->words;
+
+	b->words = words;
+	if (b->count) {
+		vb_ring_ahead(&b->c->rx);
+		if (vb_slot_send_follow(&before, &words, &b->head))
+			return b->head.length <= b->qp->t.mtu;
+	}
+	if (!vb_slot_send_get(slot, &words, &b->head))
+		return false;
+	if (b->count)
+		b->more = b->qp->t.qpn != b->head.dest_qpn;
+	else
+		b->qp = receiver(b->e, b->c, b->head.dest_qpn);
+	return b->qp && !b->more && takes(b->qp, &b->head);
+}
+
+/* The next slot. False: there is none, or it is not of this batch. */
+static inline bool batch_take(struct batch *b)
+{
+	struct vb_channel *c = b->c;
+	const struct vb_slot *slot = vb_ring_next(&c->rx);
+	const struct vb_slot_send *head = &b->head;
+
+	if (!slot || !batch_reads(b, slot))
+		return false;
+	struct vb_qp *qp = b->qp;
+	const void *payload = vb_slot_send_holds(head)
+				      ? slot->data + vb_slot_send_at(head)
+				      : vb_ring_next_bulk(&c->rx, slot, head->length);
+	const struct vb_recv_wqe *wqe = payload ? message_fill(qp, head, payload) : NULL;
+
+	if (!wqe)
+		return false;
+	if (head->flags & VB_RUN_ACKS)
+		vb_express_acked(&qp->t, head->ack_psn);
+	vb_express_received(&qp->t, head->length);
+	vb_ring_pop(&c->rx);
+	batch_add(b, head, wqe);
+	return true;
+}
+
+static inline void batch_end(struct batch *b)
+{
+	struct vb_engine *e = b->e;
+	struct vb_qp *qp = b->qp;
+
+	qp->heard = true;
+	qp->silent = false;
+	e->paths.short_received += b->count;
+	vb_count_arrived_packet(e, b->packets, b->bytes);
+	if (b->writes && e->port)
+		e->port->rx_write_requests += b->writes;
+	vb_env_recv_done_many(&qp->t, b->done, b->count);
 	if (qp->overrun)
 		vb_qp_touched(qp);
 	else
 		vb_engine_make_runnable(e, qp);
-	return true;
+}
+
+uint32_t vb_local_express_receive(struct vb_engine *e, struct vb_channel *c, uint32_t most)
+{
+	struct batch b;
+	uint32_t n = 0;
+
+	b.e = e;
+	b.c = c;
+	do {
+		uint32_t room = most - n < VB_RECV_DONE_MOST ? most - n : VB_RECV_DONE_MOST;
+
+		b.count = b.packets = b.bytes = b.writes = 0;
+		b.more = false;
+		while (b.count < room && b.bytes < BATCH_BYTES && batch_take(&b))
+			continue;
+		if (!b.count)
+			break;
+		batch_end(&b);
+		n += b.count;
+		b.more |= b.count == room || b.bytes >= BATCH_BYTES;
+	} while (b.more && n < most);
+	return n;
 }

@@ -58,13 +58,14 @@ void vb_direct_count(struct vb_qp *qp, const struct vb_send_wqe *wqe);
 /* direct_list.c: link->direct_list. */
 uint32_t vb_local_direct_list(struct vb_qp *qp, struct vb_send_wqe *first);
 
-/*
- * express.c: link->express; and a slot that has come, with the engine's lock held. False: nothing
- * was done with it.
- */
+/* express.c: link->express. */
 bool vb_local_express(struct vb_qp *qp);
-bool vb_local_express_receive(struct vb_engine *engine, struct vb_channel *channel,
-			      const struct vb_slot *slot);
+/*
+ * express_receive.c, with the engine's lock held: takes up to `most` slots of the channel's ring the short way, and returns how many.
+ * The slot that it ends at, if there is one, is for the long way.
+ */
+uint32_t vb_local_express_receive(struct vb_engine *engine, struct vb_channel *channel,
+				  uint32_t most);
 
 /*
  * store.c and load.c: do the next WRITEs or READs of the send queue at once, if they are small. True

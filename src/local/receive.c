@@ -197,7 +197,7 @@ static enum slot slot_receive(struct vb_engine *e, struct vb_channel *c, const s
 	if (!vb_slot_decode(slot, &run, &payload, &bulk_bytes))
 		return SLOT_NONSENSE;
 	if (bulk_bytes) {
-		payload = vb_ring_bulk(&c->rx, slot, bulk_bytes);
+		payload = vb_ring_bulk(&c->rx, slot->bulk, bulk_bytes);
 		if (!payload)
 			return SLOT_NONSENSE;
 		if (bulk_bytes != run.length) {
@@ -261,11 +261,13 @@ static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
 	uint32_t n = 0;
 
 	/* A program that polls gets a long message at once, not after those behind it. */
-	while (n < BATCH && result == SLOT_TAKEN && vb_ring_peek(&c->rx, &slot)) {
+	while (n < BATCH && result == SLOT_TAKEN) {
+		n += vb_local_express_receive(e, c, BATCH - n);
+		if (n == BATCH || !vb_ring_peek(&c->rx, &slot))
+			break;
 		if (n++)
 			vb_ring_ahead(&c->rx);
-		if (!vb_local_express_receive(e, c, &slot))
-			result = slot_receive(e, c, &slot);
+		result = slot_receive(e, c, &slot);
 		if (result == SLOT_NONSENSE)
 			channel_reject(c, "a ring slot holds impossible values");
 		else if (result != SLOT_LATER)

@@ -162,13 +162,14 @@ enum vb_reason vb_env_recv_scatter(struct vb_tqp *t, struct vb_recv_wqe *wqe, ui
 	return vb_mem_scatter(&mem, vb_recv_wqe_sge(wqe), wqe->num_sge, offset, src, length);
 }
 
-static void recv_release(struct vb_qp *qp, const struct vb_recv_wqe *wqe)
+static void recv_release(struct vb_qp *qp, const struct vb_recv_done *done, uint32_t count)
 {
 	if (qp->recv_srq)
-		vb_srq_release(qp->recv_srq, wqe);
+		vb_srq_release(qp->recv_srq, done, count);
 	else
 		atomic_store_explicit(&qp->rq.done,
-				      atomic_load_explicit(&qp->rq.done, memory_order_relaxed) + 1,
+				      atomic_load_explicit(&qp->rq.done, memory_order_relaxed) +
+					      count,
 				      memory_order_release);
 }
 
@@ -187,13 +188,9 @@ static inline struct vb_cq *recv_cq(const struct vb_qp *qp)
 	return qp->recv_srq && qp->recv_srq->cq ? qp->recv_srq->cq : qp->rcq;
 }
 
-void vb_env_recv_done_more(struct vb_tqp *t, const struct vb_recv_done *done,
-			   const struct vb_cqe_more *more)
+static void recv_count(struct vb_qp *qp, const struct vb_recv_done *done)
 {
-	struct vb_qp *qp = vb_qp_of_tqp(t);
-	struct vb_cq *cq = recv_cq(qp);
 	bool ok = done->status == IBV_WC_SUCCESS;
-	uint64_t wr_id = done->wqe->wr_id;
 
 	if (!ok) {
 		vb_count_failure(qp->engine, false, done->status);
@@ -201,13 +198,17 @@ void vb_env_recv_done_more(struct vb_tqp *t, const struct vb_recv_done *done,
 	}
 	if (qp->counted)
 		vb_comp_cntr_count(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, done->byte_len, ok);
-	recv_release(qp, done->wqe);
-	struct vb_cqe *cqe = vb_cq_begin(cq);
+}
 
-	if (!cqe) {
-		qp->overrun = true;
-		return;
-	}
+/* Under the queue's lock. False: overrun. */
+static inline bool recv_entry(struct vb_qp *qp, struct vb_cq *cq, const struct vb_recv_done *done,
+			      uint64_t wr_id, const struct vb_cqe_more *more)
+{
+	bool ok = done->status == IBV_WC_SUCCESS;
+	struct vb_cqe *cqe = vb_cq_place(cq);
+
+	if (!cqe)
+		return false;
 	*cqe = (struct vb_cqe){
 		.wc.wr_id = wr_id,
 		.wc.status = done->status,
@@ -222,7 +223,42 @@ void vb_env_recv_done_more(struct vb_tqp *t, const struct vb_recv_done *done,
 		.owner = &qp->completions,
 		.solicited = !ok || done->solicited,
 	};
-	vb_cq_end(cq, cqe, more);
+	vb_cq_add(cq, cqe, more);
+	return true;
+}
+
+/*
+ * A program that has seen the entry may post again at once, so the receives are released before; what
+ * they said is kept.
+ */
+static inline void recv_finish(struct vb_qp *qp, const struct vb_recv_done *done, uint32_t count,
+			       const struct vb_cqe_more *more)
+{
+	struct vb_cq *cq = recv_cq(qp);
+	uint64_t wr_id[VB_RECV_DONE_MOST];
+
+	for (uint32_t i = 0; i < count; i++) {
+		wr_id[i] = done[i].wqe->wr_id;
+		recv_count(qp, &done[i]);
+	}
+	recv_release(qp, done, count);
+	vb_lock_take(&cq->lock);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!recv_entry(qp, cq, &done[i], wr_id[i], more))
+			qp->overrun = true;
+	}
+	vb_lock_release(&cq->lock);
+}
+
+void vb_env_recv_done_more(struct vb_tqp *t, const struct vb_recv_done *done,
+			   const struct vb_cqe_more *more)
+{
+	recv_finish(vb_qp_of_tqp(t), done, 1, more);
+}
+
+void vb_env_recv_done_many(struct vb_tqp *t, const struct vb_recv_done *done, uint32_t count)
+{
+	recv_finish(vb_qp_of_tqp(t), done, count, NULL);
 }
 
 void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done)

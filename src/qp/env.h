@@ -42,6 +42,9 @@ void vb_env_recv_done(struct vb_tqp *t, const struct vb_recv_done *done);
 /* The same with the values that only extended completion queues tell (may be NULL). */
 void vb_env_recv_done_more(struct vb_tqp *t, const struct vb_recv_done *done,
 			   const struct vb_cqe_more *more);
+/* The same of up to so many at once, whose entries need the queue's lock once. */
+#define VB_RECV_DONE_MOST 16u
+void vb_env_recv_done_many(struct vb_tqp *t, const struct vb_recv_done *done, uint32_t count);
 enum vb_reason vb_env_invalidate(struct vb_tqp *t, uint32_t key);
 enum vb_reason vb_env_bind(struct vb_tqp *t, const struct vb_send_wqe *wqe);
 void vb_env_event(struct vb_tqp *t, enum ibv_event_type type);

@@ -134,7 +134,7 @@ static void take_in_place(struct pair *p, uint64_t expected)
 	assert_true(vb_ring_peek(&p->rx, &slot));
 	assert_int_equal(slot.bulk != VB_SLOT_NO_BULK, expected % 3 == 0);
 	if (expected % 3 == 0) {
-		bulk = vb_ring_bulk(&p->rx, &slot, 100);
+		bulk = vb_ring_bulk(&p->rx, slot.bulk, 100);
 		assert_non_null(bulk);
 		assert_int_equal(bulk[0], (uint8_t)expected);
 		assert_int_equal(bulk[99], (uint8_t)expected);
@@ -232,7 +232,7 @@ static void bulk_stream(struct pair *p)
 		}
 		assert_true(vb_ring_peek(&p->rx, &slot));
 		memcpy(&bytes, slot.data, sizeof(bytes));
-		const uint8_t *data = vb_ring_bulk(&p->rx, &slot, bytes);
+		const uint8_t *data = vb_ring_bulk(&p->rx, slot.bulk, bytes);
 
 		assert_non_null(data);
 		assert_int_equal(data[0], (uint8_t)got);
@@ -286,10 +286,10 @@ static void test_bulk_limits(void **state)
 	assert_non_null(vb_ring_reserve(&p.tx, 0, NULL));
 	vb_ring_push(&p.tx);
 	assert_true(vb_ring_peek(&p.rx, &slot));
-	assert_non_null(vb_ring_bulk(&p.rx, &slot, VB_RING_BULK_BYTES));
+	assert_non_null(vb_ring_bulk(&p.rx, slot.bulk, VB_RING_BULK_BYTES));
 	vb_ring_pop(&p.rx);
 	assert_true(vb_ring_peek(&p.rx, &slot));
-	assert_null(vb_ring_bulk(&p.rx, &slot, 1));
+	assert_null(vb_ring_bulk(&p.rx, slot.bulk, 1));
 	vb_ring_pop(&p.rx);
 	pair_free(&p);
 }
@@ -362,17 +362,17 @@ static void test_hostile_bulk(void **state)
 	assert_non_null(vb_ring_reserve(&p.tx, 100, &room));
 	vb_ring_push(&p.tx);
 	assert_true(vb_ring_peek(&p.rx, &slot));
-	assert_non_null(vb_ring_bulk(&p.rx, &slot, VB_RING_BULK_BYTES));
+	assert_non_null(vb_ring_bulk(&p.rx, slot.bulk, VB_RING_BULK_BYTES));
 	slot.bulk = 64;
-	assert_null(vb_ring_bulk(&p.rx, &slot, VB_RING_BULK_BYTES));
-	assert_non_null(vb_ring_bulk(&p.rx, &slot, VB_RING_BULK_BYTES - 64));
-	assert_null(vb_ring_bulk(&p.rx, &slot, UINT32_MAX));
+	assert_null(vb_ring_bulk(&p.rx, slot.bulk, VB_RING_BULK_BYTES));
+	assert_non_null(vb_ring_bulk(&p.rx, slot.bulk, VB_RING_BULK_BYTES - 64));
+	assert_null(vb_ring_bulk(&p.rx, slot.bulk, UINT32_MAX));
 	slot.bulk = VB_RING_BULK_BYTES;
-	assert_null(vb_ring_bulk(&p.rx, &slot, 0));
+	assert_null(vb_ring_bulk(&p.rx, slot.bulk, 0));
 	slot.bulk = 32;
-	assert_null(vb_ring_bulk(&p.rx, &slot, 8));
+	assert_null(vb_ring_bulk(&p.rx, slot.bulk, 8));
 	slot.bulk = UINT32_MAX - 63;
-	assert_null(vb_ring_bulk(&p.rx, &slot, 64));
+	assert_null(vb_ring_bulk(&p.rx, slot.bulk, 64));
 	pair_free(&p);
 }
 

@@ -86,6 +86,13 @@ static void no_rider_elsewhere(void **state)
 	}
 }
 
+static bool send_get(const struct vb_slot *slot, struct vb_slot_send *head)
+{
+	struct vb_slot_words words = vb_slot_send_words(slot);
+
+	return vb_slot_send_get(slot, &words, head);
+}
+
 /* The short way writes and reads the same slots (slot_send.h). */
 static void lies_as_a_run(enum vb_op op, const uint8_t *flags, size_t count)
 {
@@ -123,7 +130,7 @@ static void lies_as_a_run(enum vb_op op, const uint8_t *flags, size_t count)
 		vb_slot_encode(&by_run, &run);
 		vb_slot_send_put(by_send.data, &head);
 		assert_memory_equal(by_run.data, by_send.data, sizeof(by_run.data));
-		assert_true(vb_slot_send_get(&by_run, &back));
+		assert_true(send_get(&by_run, &back));
 		assert_memory_equal(&head, &back, offsetof(struct vb_slot_send, op) + 1);
 		assert_int_equal(head.rkey, back.rkey);
 		assert_int_equal(head.va, back.va);
@@ -163,20 +170,20 @@ static void other_writes_are_not_taken(void **state)
 	(void)state;
 	run.dma_length = run.length;
 	vb_slot_encode(&slot, &run);
-	assert_false(vb_slot_send_get(&slot, &head));
+	assert_false(send_get(&slot, &head));
 	run.flags |= VB_RUN_INV;
 	vb_slot_encode(&slot, &run);
-	assert_false(vb_slot_send_get(&slot, &head));
+	assert_false(send_get(&slot, &head));
 	run.flags ^= VB_RUN_INV | VB_RUN_IMM;
 	vb_slot_encode(&slot, &run);
-	assert_true(vb_slot_send_get(&slot, &head));
+	assert_true(send_get(&slot, &head));
 	run.dma_length++;
 	vb_slot_encode(&slot, &run);
-	assert_false(vb_slot_send_get(&slot, &head));
+	assert_false(send_get(&slot, &head));
 	run.dma_length = run.length;
 	run.segments = 2;
 	vb_slot_encode(&slot, &run);
-	assert_false(vb_slot_send_get(&slot, &head));
+	assert_false(send_get(&slot, &head));
 }
 
 /* Every bit that another kind of slot has, and nonsense, is left to the decoder. */
@@ -191,24 +198,90 @@ static void other_slots_are_not_taken(void **state)
 	(void)state;
 	run.flags &= (uint8_t)~VB_RUN_ACKS;
 	vb_slot_encode(&slot, &run);
-	assert_true(vb_slot_send_get(&slot, &head));
+	assert_true(send_get(&slot, &head));
 	for (int byte = 0; byte < 4; byte++) {
 		for (int bit = 0; bit < 8; bit++) {
 			uint8_t allowed = byte == 1 ? VB_EXPRESS_FLAGS : 0;
 
 			slot.data[byte] ^= (uint8_t)(1 << bit);
-			assert_int_equal(vb_slot_send_get(&slot, &head), allowed >> bit & 1);
+			assert_int_equal(send_get(&slot, &head), allowed >> bit & 1);
 			slot.data[byte] ^= (uint8_t)(1 << bit);
 		}
 	}
 	for (size_t i = 0; i < sizeof(above); i++) {
 		slot.data[above[i]] ^= 0x80;
-		assert_false(vb_slot_send_get(&slot, &head));
+		assert_false(send_get(&slot, &head));
 		slot.data[above[i]] ^= 0x80;
 	}
 	run.length = VB_MTU_MOST + 1;
 	vb_slot_encode(&slot, &run);
-	assert_false(vb_slot_send_get(&slot, &head));
+	assert_false(send_get(&slot, &head));
+}
+
+static void send_encode(struct vb_slot *slot, struct vb_slot_words *words,
+			struct vb_slot_send *head, const struct vb_run *run)
+{
+	memset(slot, 0, sizeof(*slot));
+	memset(head, 0, sizeof(*head));
+	vb_slot_encode(slot, run);
+	*words = vb_slot_send_words(slot);
+	assert_true(vb_slot_send_get(slot, words, head));
+}
+
+/*
+ * A slot that follows another one says what reading it anew would say; any bit that makes it something
+ * else is seen.
+ */
+static void a_slot_that_follows(void **state)
+{
+	static const uint32_t lengths[] = {0, 8, 32, 33, 1024, VB_MTU_MOST};
+	struct vb_slot slot, next;
+	struct vb_slot_words words, next_words;
+	struct vb_slot_send head, expected, got;
+	struct vb_run run = request(VB_OP_SEND);
+
+	(void)state;
+	for (size_t i = 0; i < 36; i++) {
+		run = request(VB_OP_SEND);
+		run.flags = VB_RUN_FIRST | VB_RUN_LAST | VB_RUN_ACK_REQ;
+		run.psn = 0x1234;
+		run.length = lengths[i / 6];
+		send_encode(&slot, &words, &head, &run);
+		run.psn++;
+		run.length = lengths[i % 6];
+		send_encode(&next, &next_words, &expected, &run);
+		got = head;
+		assert_int_equal(vb_slot_send_follow(&words, &next_words, &got),
+				 vb_slot_send_holds(&head) == vb_slot_send_holds(&expected));
+		if (got.psn == expected.psn)
+			assert_memory_equal(&got, &expected, sizeof(got));
+		for (unsigned int bit = 0; bit < 192; bit++) {
+			struct vb_slot odd = next;
+
+			odd.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			next_words = vb_slot_send_words(&odd);
+			got = head;
+			if (!vb_slot_send_follow(&words, &next_words, &got))
+				continue;
+			assert_true(bit / 32 == 4); /* another length */
+			assert_true(send_get(&odd, &expected));
+			assert_int_equal(got.length, expected.length);
+		}
+	}
+	/* What more is said than that: an immediate, an acknowledgement; the end of the numbers. */
+	for (int i = 0; i < 3; i++) {
+		run = request(VB_OP_SEND);
+		run.length = 8;
+		run.flags = VB_RUN_FIRST | VB_RUN_LAST |
+			    (i == 0   ? VB_RUN_IMM
+			     : i == 1 ? VB_RUN_ACKS
+				      : 0);
+		run.psn = i == 2 ? VB_QPN_MASK : 0x1234;
+		send_encode(&slot, &words, &head, &run);
+		run.psn = (run.psn + 1) & VB_QPN_MASK;
+		send_encode(&next, &next_words, &expected, &run);
+		assert_false(vb_slot_send_follow(&words, &next_words, &head));
+	}
 }
 
 /* A lent payload: the slot has its place, which nothing reads here; no other run may say that. */
@@ -228,7 +301,7 @@ static void a_lent_payload(void **state)
 	run.lent = (struct vb_lent){0x123456789a0, 1, 2, 3};
 	assert_true(vb_slot_fits_inline(&run));
 	vb_slot_encode(&slot, &run);
-	assert_false(vb_slot_send_get(&slot, &small));
+	assert_false(send_get(&slot, &small));
 	assert_true(vb_slot_decode(&slot, &got, &payload, &bulk));
 	assert_int_equal(bulk, 0);
 	assert_true((uintptr_t)payload == 0x123456789a0);
@@ -265,6 +338,7 @@ int main(void)
 		cmocka_unit_test(a_send_lies_as_a_run),
 		cmocka_unit_test(a_write_lies_as_a_run),
 		cmocka_unit_test(other_writes_are_not_taken),
+		cmocka_unit_test(a_slot_that_follows),
 		cmocka_unit_test(other_slots_are_not_taken),
 	};
 
