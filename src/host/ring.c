@@ -6,6 +6,7 @@
 #include "host/ring.h"
 
 #define SLOT_ALIGN 64u
+#define BULK_PART  (32u * 1024u)
 
 _Static_assert(sizeof(struct vb_slot) == VB_SLOT_BYTES, "a slot is one cache line");
 _Static_assert(offsetof(struct vb_ring_half, offer) == 64 &&
@@ -64,6 +65,22 @@ static bool bulk_place(const struct vb_ring_tx *tx, uint32_t bytes, uint32_t *st
 	return (used ? used + skip : 0) + bytes <= VB_RING_BULK_BYTES;
 }
 
+/*
+ * A ring that its consumer keeps empty needs little room for bulk data: it begins anew at the first
+ * byte when it would go on to the next part. So it stays in memory that both sides have touched, and
+ * that their caches hold. Every slot must have been consumed: the end of its bulk data is counted
+ * from before.
+ */
+static void bulk_rewind(struct vb_ring_tx *tx, uint32_t bytes)
+{
+	uint32_t offset = tx->bulk_head % VB_RING_BULK_BYTES;
+
+	if (offset / BULK_PART == (offset + bytes) / BULK_PART || !vb_ring_drained(tx))
+		return;
+	tx->bulk_head += VB_RING_BULK_BYTES - offset;
+	tx->bulk_tail = tx->bulk_head;
+}
+
 /* From the first bulk data on. Slots that are on their way have none. */
 static void bulk_begin(struct vb_ring_tx *tx)
 {
@@ -74,11 +91,15 @@ static void bulk_begin(struct vb_ring_tx *tx)
 
 struct vb_slot *vb_ring_reserve_slow(struct vb_ring_tx *tx, uint32_t bulk_bytes, void **bulk)
 {
-	uint32_t start = tx->bulk_head;
+	uint32_t start;
 
 	if (bulk_bytes > VB_RING_BULK_BYTES)
 		return NULL;
 	uint32_t bytes = (bulk_bytes + SLOT_ALIGN - 1) & ~(SLOT_ALIGN - 1);
+
+	if (bytes)
+		bulk_rewind(tx, bytes);
+	start = tx->bulk_head;
 
 	if (tx->head - tx->known_consumed >= VB_RING_SLOTS || !bulk_place(tx, bytes, &start)) {
 		if (!consumed_refresh(tx) || tx->head - tx->known_consumed >= VB_RING_SLOTS ||

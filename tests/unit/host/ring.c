@@ -294,6 +294,72 @@ static void test_bulk_limits(void **state)
 	pair_free(&p);
 }
 
+/* Sends bulk data; where it lies. */
+static uint32_t push_bulk(struct pair *p, uint32_t bytes)
+{
+	void *room = NULL;
+
+	assert_non_null(vb_ring_reserve(&p->tx, bytes, &room));
+	memset(room, (int)p->tx.head, bytes);
+	vb_ring_push(&p->tx);
+	return (uint32_t)((uint8_t *)room - p->a->bulk);
+}
+
+static void take_bulk(struct pair *p, uint32_t bytes)
+{
+	struct vb_slot slot = {0};
+
+	assert_true(vb_ring_peek(&p->rx, &slot));
+	const uint8_t *data = vb_ring_bulk(&p->rx, &slot, bytes);
+
+	assert_non_null(data);
+	assert_int_equal(data[0], (uint8_t)p->rx.tail);
+	assert_int_equal(data[bytes - 1], (uint8_t)p->rx.tail);
+	vb_ring_pop(&p->rx);
+	vb_ring_tell(&p->rx);
+}
+
+/* A ring that is kept empty uses the first part of its area again and again; else the whole. */
+static void bulk_parts(struct pair *p)
+{
+	uint32_t part = 32 * 1024, most = 0, at;
+	void *room;
+
+	for (uint32_t i = 0; i < 3 * VB_RING_BULK_BYTES / 64; i++) {
+		at = push_bulk(p, i % 2 ? 64 : 100);
+		assert_true(at < part);
+		take_bulk(p, i % 2 ? 64 : 100);
+	}
+	/* It has just begun anew, and all of it can be used. What is forgotten costs nothing. */
+	do {
+		at = push_bulk(p, 64);
+		take_bulk(p, 64);
+	} while (at);
+	assert_non_null(vb_ring_reserve(&p->tx, VB_RING_BULK_BYTES, &room));
+	assert_ptr_equal(room, p->a->bulk);
+	push_bulk(p, 64);
+	for (uint32_t i = 1; i < VB_RING_BULK_BYTES / 1024; i++) {
+		at = push_bulk(p, 1024);
+		most = at > most ? at : most;
+		take_bulk(p, i > 1 ? 1024 : 64);
+	}
+	/* One was always on its way. */
+	assert_true(most >= VB_RING_BULK_BYTES - 2048);
+	take_bulk(p, 1024);
+	assert_false(p->tx.corrupt);
+	assert_false(p->rx.corrupt);
+}
+
+static void test_bulk_parts(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_make(&p);
+	bulk_parts(&p);
+	pair_free(&p);
+}
+
 /* bad-input 26: counts that run ahead, backwards, or jump. */
 static void test_hostile_consumed(void **state)
 {
@@ -442,6 +508,7 @@ int main(void)
 		cmocka_unit_test(test_told_by_quarters),
 		cmocka_unit_test(test_bulk),
 		cmocka_unit_test(test_bulk_limits),
+		cmocka_unit_test(test_bulk_parts),
 		cmocka_unit_test(test_hostile_consumed),
 		cmocka_unit_test(test_hostile_full_ring),
 		cmocka_unit_test(test_hostile_sequence),
