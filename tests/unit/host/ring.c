@@ -310,7 +310,7 @@ static void take_bulk(struct pair *p, uint32_t bytes)
 	struct vb_slot slot = {0};
 
 	assert_true(vb_ring_peek(&p->rx, &slot));
-	const uint8_t *data = vb_ring_bulk(&p->rx, &slot, bytes);
+	const uint8_t *data = vb_ring_bulk(&p->rx, slot.bulk, bytes);
 
 	assert_non_null(data);
 	assert_int_equal(data[0], (uint8_t)p->rx.tail);
