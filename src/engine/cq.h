@@ -73,7 +73,7 @@ struct vb_cq {
 	_Atomic uint32_t tail; /* entries polled */
 	/* An entry was lost: the CQ takes no more. Written under the lock, as head is. */
 	_Atomic uint32_t overrun;
-	_Atomic uint32_t skipped; /* polls that drove no engine; inexact where threads meet */
+	_Atomic uint32_t skipped; /* polls that found entries; inexact where threads meet */
 	bool ignore_overrun;
 	_Atomic uint8_t armed; /* enum vb_cq_armed */
 	uint32_t told;         /* entries before this one cause no event */

@@ -13,19 +13,18 @@
 #include "engine/fastpath.h"
 #include "engine/poll_others.h"
 
+#define RENEW_EVERY 8u  /* polls without a drive between two renewals of the lease */
+#define DRIVE_EVERY 64u /* and between two drives, whatever the queue holds */
+
 /*
  * A drive of an engine that reads sockets costs a system call, so it is left out while there are
  * entries to take. It is also left out for a queue that waits for an event: a new entry would raise
  * the event and be taken by the same call, and the program would then find nothing.
  */
-static bool can_wait(const struct vb_cq *cq, const struct vb_engine *e, bool armed)
+static inline bool can_wait(const struct vb_engine *e, bool armed)
 {
-	return (armed || __atomic_load_n(&e->reads, __ATOMIC_RELAXED)) &&
-	       atomic_load_explicit(&cq->head, memory_order_relaxed) !=
-		       atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	return armed || __atomic_load_n(&e->reads, __ATOMIC_RELAXED);
 }
-
-#define RENEW_EVERY 8u /* polls without a drive between two renewals of the lease */
 
 /*
  * The engines count as polled, although nobody drives them. Returns the first one, by which the
@@ -46,36 +45,36 @@ static struct vb_engine *lease_renew(struct vb_cq *cq)
 }
 
 /*
- * The queue holds all that the program asks for. Taking more out of the rings would only move a
- * backlog from where senders see it, and wait, to where they do not: until the receives run out.
+ * The queue holds entries. Whether the poll may do without a drive for that: but not for ever, since a
+ * queue never becomes empty where requests are complete when they are posted.
  */
-static bool enough(struct vb_cq *cq, uint32_t wanted, struct vb_engine **first)
+static inline bool can_skip(struct vb_cq *cq, uint32_t *skipped)
 {
-	uint32_t skipped;
-
-	if (atomic_load_explicit(&cq->head, memory_order_relaxed) -
-		    atomic_load_explicit(&cq->tail, memory_order_relaxed) <
-	    wanted)
-		return false;
-	skipped = atomic_load_explicit(&cq->skipped, memory_order_relaxed) + 1;
-	atomic_store_explicit(&cq->skipped, skipped, memory_order_relaxed);
-	if (skipped % RENEW_EVERY == 0)
-		*first = lease_renew(cq);
-	return true;
+	*skipped = atomic_load_explicit(&cq->skipped, memory_order_relaxed) + 1;
+	atomic_store_explicit(&cq->skipped, *skipped, memory_order_relaxed);
+	return *skipped % DRIVE_EVERY != 0;
 }
 
 struct vb_engine *vb_cq_drive(struct vb_cq *cq, uint32_t wanted)
 {
+	uint32_t skipped, entries = atomic_load_explicit(&cq->head, memory_order_relaxed) -
+				    atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	bool skips = entries && can_skip(cq, &skipped);
 	struct vb_engine *first = NULL;
 
-	if (enough(cq, wanted, &first))
-		return first;
+	/*
+	 * The queue holds all that the program asks for. Taking more out of the rings would only
+	 * move a backlog from where senders see it, and wait, to where they do not: until the
+	 * receives run out.
+	 */
+	if (skips && entries >= wanted)
+		return skipped % RENEW_EVERY == 0 ? lease_renew(cq) : NULL;
 	struct vb_engine *sole = atomic_load_explicit(&cq->sole, memory_order_acquire);
 
 	if (sole) {
 		bool armed = atomic_load_explicit(&cq->armed, memory_order_relaxed) != VB_CQ_IDLE;
 
-		if (!can_wait(cq, sole, armed))
+		if (!skips || !can_wait(sole, armed))
 			vb_engine_poll(sole, armed, &cq->sole);
 		return sole;
 	}
@@ -87,7 +86,7 @@ struct vb_engine *vb_cq_drive(struct vb_cq *cq, uint32_t wanted)
 	bool armed = atomic_load_explicit(&cq->armed, memory_order_relaxed) != VB_CQ_IDLE;
 
 	for (uint32_t i = 0; i < cq->num_engines; i++) {
-		if (!can_wait(cq, cq->engines[i].engine, armed))
+		if (!skips || !can_wait(cq->engines[i].engine, armed))
 			vb_engine_poll(cq->engines[i].engine, armed, NULL);
 	}
 	if (cq->num_engines && !cq->engines[0].engine->lock.bias)

@@ -193,6 +193,20 @@ static bool left_waiting(struct vb_engine *e, const struct pass *pass)
 	return waits_now && pass->last && before == e->polls_seen;
 }
 
+/*
+ * A timer that is still due was left to the engine's poller, or another thread is in the engine. It is
+ * looked at again soon, but not without a pause: the program may be in a long copy.
+ */
+static void timer_note(const struct vb_engine *e, struct pass *pass)
+{
+	uint64_t deadline = atomic_load_explicit(&e->deadline, memory_order_relaxed);
+
+	if (deadline && deadline <= pass->now)
+		pass->waiting = true;
+	else
+		note_deadline(pass, deadline);
+}
+
 static void look_at(struct vb_engine *e, struct pass *pass)
 {
 	bool asleep, polled;
@@ -217,7 +231,7 @@ static void look_at(struct vb_engine *e, struct pass *pass)
 		pass->read_awake |= !asleep;
 	}
 	pass->waiting |= waits(e);
-	note_deadline(pass, atomic_load_explicit(&e->deadline, memory_order_relaxed));
+	timer_note(e, pass);
 	if (interesting(e)) {
 		vb_engines_watch(e);
 		return;
