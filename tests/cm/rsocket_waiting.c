@@ -21,19 +21,6 @@
 
 enum { ROUNDS = 400, LONG_MS = 20000 };
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-static void sleep_ms(long ms)
-{
-	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
-}
-
 static void polling(void)
 {
 	struct pollfd fds[3];
