@@ -76,7 +76,7 @@ struct vb_recv_wqe {
 	uint64_t length; /* sum of the elements */
 	uint32_t num_sge;
 	uint32_t index; /* of a shared queue, while it is taken: where it lies there */
-	/* then struct ibv_sge sge[num_sge] */
+			/* then struct ibv_sge sge[num_sge] */
 };
 
 static inline struct ibv_sge *vb_recv_wqe_sge(struct vb_recv_wqe *w)
