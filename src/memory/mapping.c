@@ -219,14 +219,17 @@ static int maps_open(void)
 	return vb_sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 }
 
-/* The file of all threads. The program may have closed it: see asked(). */
+/*
+ * The file of all threads. The program may have closed it: then its number may be another file's by
+ * now, and stays out of use.
+ */
 static int maps_shared(void)
 {
 	int fd = atomic_load_explicit(&maps, memory_order_acquire);
 	int none = -1;
 
 	if (fd >= 0)
-		return fd;
+		return vb_descriptor_still(fd) ? fd : -1;
 	fd = vb_descriptor_adopt(maps_open());
 	if (fd < 0 || atomic_compare_exchange_strong(&maps, &none, fd))
 		return fd;
@@ -234,22 +237,12 @@ static int maps_shared(void)
 	return none;
 }
 
-/*
- * True: the kernel has answered. Where the program has closed the file its number stays out of use,
- * because it may be another file's by now. Whether it is costs a quarter of the question, so that is
- * asked when the answer is not "mapped": other files do not know the question, and the map of
- * another process, should the program have opened that under just this number, could at most hide a
- * mistake of the program's.
- */
+/* True: the kernel has answered. */
 static bool asked(struct wanted *w)
 {
 	int fd = atomic_load_explicit(&only_text, memory_order_relaxed) ? -1 : maps_shared();
 	int err = fd < 0 ? -EBADF : check_query(fd, w);
 
-	if (!err && w->done)
-		return true;
-	if (!vb_descriptor_still(fd))
-		return false;
 	if (err == -ENOTTY || err == -EINVAL)
 		atomic_store_explicit(&only_text, true, memory_order_relaxed);
 	return !err;
