@@ -120,6 +120,12 @@ static void runnable_run(struct vb_engine *e, enum vb_turn turn)
 	struct vb_qp *list = e->runnable, *last = e->runnable_last;
 	uint32_t vain = 0;
 
+	/* One alone, as the partner of a program that replies at once is: it stays where it is. */
+	if (list && list == last && list->heard && list->link->defer(list, turn)) {
+		atomic_store_explicit(&e->waiting, false, memory_order_relaxed);
+		__atomic_store_n(&e->deferred, true, __ATOMIC_RELAXED);
+		return;
+	}
 	e->runnable = NULL;
 	__atomic_store_n(&e->deferred, false, __ATOMIC_RELAXED);
 	atomic_store_explicit(&e->waiting, false, memory_order_relaxed);
@@ -209,19 +215,17 @@ static __attribute__((noinline)) bool before_links(struct vb_engine *e, enum dri
 	return worked;
 }
 
-/* And after it; `worked`: something has arrived. */
-static __attribute__((noinline)) bool after_links(struct vb_engine *e, enum driver who, bool worked)
+/* And behind them. */
+static __attribute__((noinline)) bool behind_links(struct vb_engine *e)
 {
+	bool worked = false;
+
 	for (struct vb_engine_hook *h = e->hooks; h; h = h->next)
 		worked |= h->drain && h->drain(h);
 	enum vb_await_news news = vb_await_heard(e);
 
 	if (news)
 		waiting_run(e, VB_AWAITS_CONTACT, news == VB_AWAIT_NEWS, UINT64_MAX);
-	if (e->runnable && (worked || !e->deferred))
-		runnable_run(e, who == ALONE ? VB_TURN_LAST : VB_TURN_ARRIVED);
-	if (e->pushed)
-		vb_engine_flush(e);
 	return worked;
 }
 
@@ -234,8 +238,12 @@ static inline bool drive(struct vb_engine *e, enum driver who)
 		worked = before_links(e, who, clock_due);
 	for (uint32_t i = 0; i < e->num_links; i++)
 		worked |= e->link[i]->drain(e, who == POLLS);
-	if (e->hooks || e->awaiting[VB_AWAITS_CONTACT - 1] || e->runnable || e->pushed)
-		worked = after_links(e, who, worked);
+	if (VB_SELDOM(e->hooks || e->awaiting[VB_AWAITS_CONTACT - 1]))
+		worked |= behind_links(e);
+	if (e->runnable && (worked || !e->deferred))
+		runnable_run(e, who == ALONE ? VB_TURN_LAST : VB_TURN_ARRIVED);
+	if (e->pushed)
+		vb_engine_flush(e);
 	return worked;
 }
 

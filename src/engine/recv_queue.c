@@ -45,25 +45,13 @@ void vb_recv_queue_clear(struct vb_recv_queue *rq)
 	vb_lock_release(&rq->lock);
 }
 
-struct vb_recv_wqe *vb_recv_queue_entry(const struct vb_recv_queue *rq, uint32_t index)
+int vb_recv_queue_refuse(const struct vb_recv_queue *rq, const struct ibv_recv_wr *wr,
+			 const char *call, uint32_t number)
 {
-	return (struct vb_recv_wqe *)(void *)(rq->mem +
-					      (size_t)(index & (rq->size - 1)) * rq->stride);
-}
-
-int vb_recv_queue_post(struct vb_recv_queue *rq, const struct ibv_recv_wr *wr, const char *call,
-		       uint32_t number)
-{
-	uint32_t posted = atomic_load_explicit(&rq->posted, memory_order_relaxed);
-
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
 		return -vb_refuse(EINVAL, VB_REASON_SGE_COUNT,
 				  "%s: 0x%x: %d elements, the queue takes %u", call, number,
 				  wr->num_sge, rq->max_sge);
-	if (posted - atomic_load_explicit(&rq->done, memory_order_acquire) >= rq->max_wr)
-		return -vb_refuse(ENOMEM, VB_REASON_QUEUE_FULL, "%s: 0x%x: %u receives are posted",
-				  call, number, rq->max_wr);
-	vb_recv_wqe_fill(vb_recv_queue_entry(rq, posted), wr);
-	atomic_store_explicit(&rq->posted, posted + 1, memory_order_release);
-	return 0;
+	return -vb_refuse(ENOMEM, VB_REASON_QUEUE_FULL, "%s: 0x%x: %u receives are posted", call,
+			  number, rq->max_wr);
 }

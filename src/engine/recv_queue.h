@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "base/seldom.h"
 #include "object/queue_memory.h"
-
-struct vb_recv_wqe;
+#include "transport/wqe.h"
 
 /*
  * The queue pair's own receive queue. Posting threads fill entries under `lock`; the engine takes
@@ -38,12 +38,31 @@ void vb_recv_queue_fini(struct vb_recv_queue *rq);
 /* Under the engine's lock: forgets every posted receive. */
 void vb_recv_queue_clear(struct vb_recv_queue *rq);
 
-struct vb_recv_wqe *vb_recv_queue_entry(const struct vb_recv_queue *rq, uint32_t index);
+static inline struct vb_recv_wqe *vb_recv_queue_entry(const struct vb_recv_queue *rq,
+						      uint32_t index)
+{
+	return (struct vb_recv_wqe *)(void *)(rq->mem +
+					      (size_t)(index & (rq->size - 1)) * rq->stride);
+}
+
+/* Why the receive is not posted: too many elements, else no room. A positive errno. */
+int vb_recv_queue_refuse(const struct vb_recv_queue *rq, const struct ibv_recv_wr *wr,
+			 const char *call, uint32_t number);
 /*
  * Posts one receive (under a lock of posting threads). 0 or a positive errno. `call` and `number`
  * appear in the reason.
  */
-int vb_recv_queue_post(struct vb_recv_queue *rq, const struct ibv_recv_wr *wr, const char *call,
-		       uint32_t number);
+static inline int vb_recv_queue_post(struct vb_recv_queue *rq, const struct ibv_recv_wr *wr,
+				     const char *call, uint32_t number)
+{
+	uint32_t posted = atomic_load_explicit(&rq->posted, memory_order_relaxed);
+
+	if (VB_SELDOM((uint32_t)wr->num_sge > rq->max_sge ||
+		      posted - atomic_load_explicit(&rq->done, memory_order_acquire) >= rq->max_wr))
+		return vb_recv_queue_refuse(rq, wr, call, number);
+	vb_recv_wqe_fill(vb_recv_queue_entry(rq, posted), wr);
+	atomic_store_explicit(&rq->posted, posted + 1, memory_order_release);
+	return 0;
+}
 
 #endif

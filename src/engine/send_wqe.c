@@ -12,20 +12,13 @@
 #include "object/pd.h"
 #include "transport/qp_state.h"
 
-struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, const struct vb_send_batch *batch)
+struct vb_send_wqe *vb_send_wqe_full(const struct vb_qp *qp)
 {
-	uint32_t index = batch->first + batch->count;
-
-	if (index - qp->sq_internal -
-		    atomic_load_explicit(&qp->completions.released, memory_order_acquire) >=
-	    qp->sq_max) {
-		vb_note_refused(
-			ENOMEM, VB_REASON_QUEUE_FULL,
-			"post_send: qp 0x%x: %u requests are posted whose completion was not polled",
-			qp->t.qpn, qp->sq_max);
-		return NULL;
-	}
-	return vb_tqp_wqe(&qp->t, index);
+	vb_note_refused(
+		ENOMEM, VB_REASON_QUEUE_FULL,
+		"post_send: qp 0x%x: %u requests are posted whose completion was not polled",
+		qp->t.qpn, qp->sq_max);
+	return NULL;
 }
 
 static void fault(struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_reason reason)
@@ -34,47 +27,20 @@ static void fault(struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_re
 	wqe->reason = (uint16_t)reason;
 }
 
-void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id, uint8_t opcode,
-		       unsigned int flags)
+int vb_send_wqe_list_refuse(const struct vb_qp *qp, uint64_t num_sge, const char *call)
 {
-	wqe->wr_id = wr_id;
-	wqe->length = 0;
-	wqe->num_sge = 0;
-	wqe->opcode = opcode;
-	wqe->is_inline = 0;
-	wqe->signaled = qp->sq_sig_all || (flags & IBV_SEND_SIGNALED);
-	wqe->solicited = (flags & IBV_SEND_SOLICITED) != 0;
-	wqe->fence = (flags & IBV_SEND_FENCE) != 0;
-	wqe->error = 0;
-	wqe->reason = 0;
-	wqe->num_psn = 0;
-	wqe->done = 0;
-	wqe->owner = 0;
-	wqe->ip_csum = (flags & IBV_SEND_IP_CSUM) != 0;
-	wqe->remote_qpn = 0;
-	wqe->rkey = 0;
-	wqe->remote_addr = 0;
-	wqe->srqn = 0;
-}
-
-int vb_send_wqe_may_list(const struct vb_qp *qp, uint64_t num_sge, const char *call)
-{
-	if (num_sge <= qp->max_sge)
-		return 0;
 	return -vb_refuse(EINVAL, VB_REASON_SGE_COUNT,
 			  "%s: qp 0x%x: %llu elements, the queue takes %u", call, qp->t.qpn,
 			  (unsigned long long)num_sge, qp->max_sge);
 }
 
-int vb_send_wqe_may_inline(const struct vb_qp *qp, const struct vb_send_wqe *wqe, uint64_t length,
-			   const char *call)
+int vb_send_wqe_inline_refuse(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			      uint64_t length, const char *call)
 {
 	if (!(vb_operation(wqe->opcode)->carries & VB_CARRIES_INLINE))
 		return -vb_refuse(EINVAL, VB_REASON_ARG,
 				  "%s: qp 0x%x: a READ or ATOMIC cannot be inline", call,
 				  qp->t.qpn);
-	if (length <= qp->max_inline)
-		return 0;
 	return -vb_refuse(EINVAL, VB_REASON_INLINE_LENGTH,
 			  "%s: qp 0x%x: %llu bytes, the queue takes %u", call, qp->t.qpn,
 			  (unsigned long long)length, qp->max_inline);

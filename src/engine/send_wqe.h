@@ -3,8 +3,10 @@
 #ifndef VB_ENGINE_SEND_WQE_H
 #define VB_ENGINE_SEND_WQE_H
 
+#include "base/seldom.h"
 #include "object/ah.h"
 #include "engine/qp.h"
+#include "transport/operation.h"
 #include "transport/wqe.h"
 
 /*
@@ -21,19 +23,53 @@ struct vb_send_batch {
 };
 
 /* The entry behind those of the batch. NULL: the queue is full (the reason is recorded). */
-struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp, const struct vb_send_batch *batch);
+struct vb_send_wqe *vb_send_wqe_full(const struct vb_qp *qp);
+static inline struct vb_send_wqe *vb_send_wqe_next(struct vb_qp *qp,
+						   const struct vb_send_batch *batch)
+{
+	uint32_t index = batch->first + batch->count;
+
+	if (VB_SELDOM(
+		    index - qp->sq_internal -
+			    atomic_load_explicit(&qp->completions.released, memory_order_acquire) >=
+		    qp->sq_max))
+		return vb_send_wqe_full(qp);
+	return vb_tqp_wqe(&qp->t, index);
+}
 
 /* Starts an entry: sets the fields that every operation has. */
-void vb_send_wqe_begin(struct vb_qp *qp, struct vb_send_wqe *wqe, uint64_t wr_id, uint8_t opcode,
-		       unsigned int flags);
+static inline void vb_send_wqe_begin(const struct vb_qp *qp, struct vb_send_wqe *wqe,
+				     uint64_t wr_id, uint8_t opcode, unsigned int flags)
+{
+	vb_send_wqe_clear(wqe);
+	wqe->wr_id = wr_id;
+	wqe->opcode = opcode;
+	wqe->signaled = qp->sq_sig_all || (flags & IBV_SEND_SIGNALED);
+	wqe->solicited = (flags & IBV_SEND_SOLICITED) != 0;
+	wqe->fence = (flags & IBV_SEND_FENCE) != 0;
+	wqe->ip_csum = (flags & IBV_SEND_IP_CSUM) != 0;
+}
 
 /*
  * Whether a request may have so many elements, or so many bytes in their place. 0, or EINVAL with
  * the reason recorded; `call` is the verb's name.
  */
-int vb_send_wqe_may_list(const struct vb_qp *qp, uint64_t num_sge, const char *call);
-int vb_send_wqe_may_inline(const struct vb_qp *qp, const struct vb_send_wqe *wqe, uint64_t length,
-			   const char *call);
+int vb_send_wqe_list_refuse(const struct vb_qp *qp, uint64_t num_sge, const char *call);
+static inline int vb_send_wqe_may_list(const struct vb_qp *qp, uint64_t num_sge, const char *call)
+{
+	return VB_SELDOM(num_sge > qp->max_sge) ? vb_send_wqe_list_refuse(qp, num_sge, call) : 0;
+}
+
+int vb_send_wqe_inline_refuse(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			      uint64_t length, const char *call);
+static inline int vb_send_wqe_may_inline(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
+					 uint64_t length, const char *call)
+{
+	return VB_SELDOM(!(vb_operation(wqe->opcode)->carries & VB_CARRIES_INLINE) ||
+			 length > qp->max_inline)
+		       ? vb_send_wqe_inline_refuse(qp, wqe, length, call)
+		       : 0;
+}
 
 /* Sets the destination of a datagram. */
 void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah,

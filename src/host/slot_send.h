@@ -25,10 +25,10 @@ struct vb_slot_send {
 	uint32_t ack_psn; /* with VB_RUN_ACKS, else 0 */
 	uint32_t length;  /* of the payload */
 	uint32_t imm;     /* with VB_RUN_IMM */
-	uint16_t pkey;
-	uint8_t flags; /* FIRST and LAST, and some of VB_EXPRESS_FLAGS */
-	uint8_t op;    /* VB_OP_SEND, or VB_OP_WRITE, which has VB_RUN_IMM */
-	uint32_t rkey; /* WRITE */
+	uint32_t pkey;    /* 16 bits */
+	uint8_t flags;    /* FIRST and LAST, and some of VB_EXPRESS_FLAGS */
+	uint8_t op;       /* VB_OP_SEND, or VB_OP_WRITE, which has VB_RUN_IMM */
+	uint32_t rkey;    /* WRITE */
 	uint64_t va;
 };
 

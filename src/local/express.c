@@ -24,38 +24,44 @@ static inline const void *entry_payload(const struct vb_qp *qp, struct vb_send_w
 	return vb_mem_whole_part(&mem, vb_send_wqe_sge(w), w->num_sge, 0, w->length, 0);
 }
 
-static inline bool slot_send(struct vb_channel *c, const struct vb_slot_send *head,
-			     const void *payload)
+/* A payload that does not fit into the slot. Returns the slot's data, or NULL: there is no room. */
+static __attribute__((noinline)) uint8_t *bulk_open(struct vb_channel *c, const void *payload,
+						    uint32_t length)
 {
 	void *bulk;
 
-	if (vb_slot_send_holds(head)) {
-		uint8_t *data = vb_ring_open(&c->tx);
+	if (!vb_ring_reserve(&c->tx, length, &bulk))
+		return NULL;
+	memcpy(bulk, payload, length);
+	return vb_ring_open_reserved(&c->tx);
+}
 
-		if (!data)
-			return false;
-		vb_slot_send_put(data, head);
+static inline bool slot_send(struct vb_channel *c, const struct vb_slot_send *head,
+			     const void *payload)
+{
+	bool holds = vb_slot_send_holds(head);
+	uint8_t *data = holds ? vb_ring_open(&c->tx) : bulk_open(c, payload, head->length);
+
+	if (!data)
+		return false;
+	vb_slot_send_put(data, head);
+	if (holds) {
 		vb_copy_small(data + vb_slot_send_at(head), payload, head->length);
 		vb_ring_close(&c->tx);
-		return true;
+	} else {
+		vb_ring_close_reserved(&c->tx);
 	}
-
-	if (!vb_ring_reserve(&c->tx, head->length, &bulk))
-		return false;
-	memcpy(bulk, payload, head->length);
-	vb_slot_send_put(vb_ring_open_reserved(&c->tx), head);
-	vb_ring_close_reserved(&c->tx);
 	return true;
 }
 
 /* The next entry of the send queue goes into a slot. False: not this way, or not now. */
-static inline bool entry_send(struct vb_qp *qp, struct vb_channel *c)
+static inline bool entry_send(struct vb_qp *qp, struct vb_channel *c, struct vb_send_wqe *w)
 {
 	struct vb_tqp *t = &qp->t;
-	struct vb_send_wqe *w = vb_tqp_wqe(t, t->req.cur);
+	const struct vb_operation *op = vb_operation(w->opcode);
 	const void *payload = NULL;
 
-	if (!vb_express_sends(t) || !vb_express_takes(t, w))
+	if (!vb_express_sends(t) || !vb_express_takes(t, w, op))
 		return false;
 	if (w->length && !(payload = entry_payload(qp, w)))
 		return false;
@@ -67,8 +73,8 @@ static inline bool entry_send(struct vb_qp *qp, struct vb_channel *c)
 		.length = (uint32_t)w->length,
 		.imm = w->imm,
 		.pkey = t->pkey,
-		.flags = vb_express_flags(t, w),
-		.op = vb_operation(w->opcode)->op,
+		.flags = vb_express_flags(t, w, op),
+		.op = op->op,
 		.rkey = w->rkey,
 		.va = w->remote_addr,
 	};
@@ -85,13 +91,15 @@ static inline bool entry_send(struct vb_qp *qp, struct vb_channel *c)
 /* The next entry, and perhaps some behind it. False: not this way, or not now. */
 static inline bool entry_do(struct vb_qp *qp, struct vb_channel *c, bool *sent)
 {
-	switch (vb_tqp_wqe(&qp->t, qp->t.req.cur)->opcode) {
+	struct vb_send_wqe *w = vb_tqp_wqe(&qp->t, qp->t.req.cur);
+
+	switch (w->opcode) {
 	case IBV_WR_RDMA_WRITE:
 		return vb_local_store(qp);
 	case IBV_WR_RDMA_READ:
 		return vb_local_load(qp);
 	default:
-		if (!entry_send(qp, c))
+		if (!entry_send(qp, c, w))
 			return false;
 		*sent = true;
 		return true;
@@ -112,7 +120,7 @@ bool vb_local_express(struct vb_qp *qp)
 		continue;
 	if (sent) {
 		qp->psn_moved = true;
-		vb_engine_pushed(qp->engine, c);
+		vb_channel_wake(c);
 	}
 	if (qp->t.req.cur != qp->t.sq_posted || qp->overrun)
 		return false;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/reason.h"
+#include "base/seldom.h"
 #include "engine/count.h"
 #include "engine/cq.h"
 #include "qp/comp_cntr.h"
@@ -77,8 +78,9 @@ static const char *psns(const struct vb_qp *qp, enum vb_reason reason, char text
 	return text;
 }
 
-static void send_explain(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			 enum ibv_wc_status status, enum vb_reason reason)
+static __attribute__((noinline)) void send_explain(const struct vb_qp *qp,
+						   const struct vb_send_wqe *wqe,
+						   enum ibv_wc_status status, enum vb_reason reason)
 {
 	char text[PSNS_TEXT];
 
@@ -103,7 +105,7 @@ void vb_env_send_done(struct vb_tqp *t, struct vb_send_wqe *wqe, enum ibv_wc_sta
 				   status == IBV_WC_SUCCESS);
 	if (status == IBV_WC_SUCCESS && !wqe->signaled)
 		return;
-	if (status != IBV_WC_SUCCESS) {
+	if (VB_SELDOM(status != IBV_WC_SUCCESS)) {
 		vb_count_failure(qp->engine, true, status);
 		send_explain(qp, wqe, status, reason);
 	}

@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/copy_small.h"
 #include "base/reason.h"
+#include "base/seldom.h"
 #include "engine/fastpath.h"
 #include "engine/send_wqe.h"
 #include "qp/mw_post.h"
@@ -46,8 +48,13 @@ static int inline_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct i
 	if (err)
 		return err;
 	for (int i = 0; i < wr->num_sge; i++) {
-		memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
-		to += wr->sg_list[i].length;
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (sge->length <= VB_COPY_SMALL)
+			vb_copy_small(to, (const void *)(uintptr_t)sge->addr, sge->length);
+		else
+			memcpy(to, (const void *)(uintptr_t)sge->addr, sge->length);
+		to += sge->length;
 	}
 	wqe->is_inline = 1;
 	wqe->length = length;
@@ -57,7 +64,6 @@ static int inline_copy(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct i
 static int data_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv_send_wr *wr,
 		     uint8_t carries)
 {
-	struct ibv_sge *sge = vb_send_wqe_sge(wqe);
 	int err;
 
 	if (!(carries & VB_CARRIES_MEMORY))
@@ -69,10 +75,7 @@ static int data_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ibv
 	if (err)
 		return err;
 	wqe->num_sge = (uint32_t)wr->num_sge;
-	for (uint32_t i = 0; i < wqe->num_sge; i++) {
-		sge[i] = wr->sg_list[i];
-		wqe->length += sge[i].length;
-	}
+	wqe->length = vb_sge_copy(vb_send_wqe_sge(wqe), wr->sg_list, wqe->num_sge);
 	return 0;
 }
 
@@ -107,8 +110,10 @@ static int entry_fill(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct ib
 
 	if (err)
 		return err;
-	remote_fill(wqe, wr, carries);
-	wqe->srqn = wr->qp_type.xrc.remote_srqn & VB_SRQN_MASK; /* read for XRC only */
+	if (carries & ~(VB_CARRIES_MEMORY | VB_CARRIES_INLINE))
+		remote_fill(wqe, wr, carries);
+	if (VB_SELDOM(qp->t.service != VB_SERVICE_RC))
+		wqe->srqn = wr->qp_type.xrc.remote_srqn & VB_SRQN_MASK; /* read for XRC only */
 	if (wr->opcode == IBV_WR_BIND_MW && qp->t.service != VB_SERVICE_UD) {
 		err = -vb_mw_fill(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 		if (err)

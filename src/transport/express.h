@@ -32,21 +32,20 @@ static inline bool vb_express_sends(const struct vb_tqp *qp)
 	       ((r->psn - r->una) & VB_PSN_MASK) < VB_EXPRESS_IN_FLIGHT;
 }
 
-/* Whether the next entry, which vb_express_sends() allows to be sent, can take the short way. */
-static inline bool vb_express_takes(const struct vb_tqp *qp, const struct vb_send_wqe *w)
+/* Whether the next entry, an `op` that vb_express_sends() allows to be sent, can take the short way. */
+static inline bool vb_express_takes(const struct vb_tqp *qp, const struct vb_send_wqe *w,
+				    const struct vb_operation *op)
 {
-	const struct vb_operation *op = vb_operation(w->opcode);
-
 	return op->kind == VB_REQUEST_DATA && (op->op == VB_OP_SEND || op->flags & VB_RUN_IMM) &&
-	       !w->error && !w->fence && w->length <= qp->mtu;
+	       !(w->error | w->fence) && w->length <= qp->mtu;
 }
 
 /* The flags of the entry's packet; with VB_RUN_ACKS an acknowledgement is mounted. */
-static inline uint8_t vb_express_flags(const struct vb_tqp *qp, const struct vb_send_wqe *w)
+static inline uint8_t vb_express_flags(const struct vb_tqp *qp, const struct vb_send_wqe *w,
+				       const struct vb_operation *op)
 {
-	return (uint8_t)(VB_RUN_FIRST | VB_RUN_LAST | VB_RUN_ACK_REQ |
-			 vb_operation(w->opcode)->flags | (w->solicited ? VB_RUN_SOLICITED : 0) |
-			 (qp->resp.owed ? VB_RUN_ACKS : 0));
+	return (uint8_t)(VB_RUN_FIRST | VB_RUN_LAST | VB_RUN_ACK_REQ | op->flags |
+			 (w->solicited ? VB_RUN_SOLICITED : 0) | (qp->resp.owed ? VB_RUN_ACKS : 0));
 }
 
 /* The link has the entry's packet. */

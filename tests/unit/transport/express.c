@@ -21,14 +21,15 @@ static bool entry_send(struct stand *s)
 {
 	struct vb_tqp *qp = &s->qp;
 	struct vb_send_wqe *w = vb_tqp_wqe(qp, qp->req.cur);
+	const struct vb_operation *op = vb_operation(w->opcode);
 	struct vb_run run;
 
-	if (!s->room || !vb_express_sends(qp) || !vb_express_takes(qp, w))
+	if (!s->room || !vb_express_sends(qp) || !vb_express_takes(qp, w, op))
 		return false;
 	memset(&run, 0, sizeof(run));
 	run.service = qp->service;
-	run.op = vb_operation(w->opcode)->op;
-	run.flags = vb_express_flags(qp, w);
+	run.op = op->op;
+	run.flags = vb_express_flags(qp, w, op);
 	run.pkey = qp->pkey;
 	run.segments = 1;
 	run.dest_qpn = qp->dest_qpn;
