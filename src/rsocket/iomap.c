@@ -164,7 +164,7 @@ static void reserved(struct vb_stream *s, uint32_t taken)
 {
 	s->out.at = (uint32_t)((s->out.at + (uint64_t)taken) % s->out.size);
 	s->out.bytes += taken;
-	__atomic_store_n(&s->out.requests, s->out.requests + 1, __ATOMIC_RELAXED);
+	vb_stream_posted(s, true);
 }
 
 static int announce(struct vb_stream *s, struct mapping *m)
@@ -187,8 +187,8 @@ static int announce(struct vb_stream *s, struct mapping *m)
 	memcpy(place, &entry, sizeof(entry));
 	sge = (struct ibv_sge){(uintptr_t)place, sizeof(entry), s->out.mr->lkey};
 	to.addr += VB_RS_SGES * sizeof(struct vb_rs_sge) + (uint64_t)m->index * sizeof(entry);
-	err = vb_stream_post(s, vb_stream_wr_id(VB_STREAM_WR_DATA, taken), &sge, 1, &to, &message,
-			     0);
+	err = vb_stream_post(s, vb_stream_data_id(s, taken), &sge, 1, &to, &message,
+			     IBV_SEND_SIGNALED);
 	if (err)
 		return err;
 	reserved(s, taken);
@@ -222,7 +222,9 @@ void vb_stream_iomap_came(struct vb_stream *s, uint32_t index)
 	if (maps)
 		memcpy(&maps->theirs[index], &vb_stream_target_iomap(s)[index],
 		       sizeof(maps->theirs[0]));
-	__atomic_add_fetch(&s->arrived.messages, 1, __ATOMIC_RELAXED); /* the message is used up */
+	/* The message is used up. */
+	__atomic_store_n(&s->arrived.messages, (uint16_t)(s->arrived.messages + 1),
+			 __ATOMIC_RELAXED);
 }
 
 /* Where the peer wants bytes for this offset; false: nowhere. */
@@ -268,7 +270,7 @@ static ssize_t iowrite_some(struct vb_stream *s, const uint8_t *from, size_t len
 		return -EAGAIN;
 	memcpy(place, from, length);
 	sge = (struct ibv_sge){(uintptr_t)place, (uint32_t)length, s->out.mr->lkey};
-	err = vb_stream_post(s, vb_stream_wr_id(VB_STREAM_WR_DATA, taken), &sge, 1, &to, NULL, 0);
+	err = vb_stream_post(s, vb_stream_data_id(s, taken), &sge, 1, &to, NULL, IBV_SEND_SIGNALED);
 	if (err)
 		return err;
 	reserved(s, taken);

@@ -68,6 +68,7 @@ struct vb_stream_out {
 	uint32_t size;
 	uint32_t at;             /* where the next byte goes */
 	uint32_t requests;       /* posted, without control messages */
+	uint32_t signaled;       /* the number of the last one that completes in any case */
 	uint64_t bytes;          /* of the buffer, taken by posted requests */
 	uint16_t messages;       /* sent that need a credit */
 	uint32_t entries;        /* of the target area, used or in use; the peer has two */
@@ -77,7 +78,7 @@ struct vb_stream_out {
 
 /* What came back for the sending direction: written under the poll lock, read with the other. */
 struct vb_stream_returned {
-	uint32_t requests;
+	uint32_t requests; /* done: up to the latest that is known to be */
 	uint64_t bytes;
 	uint16_t limit;   /* of messages */
 	uint32_t entries; /* announced by the peer */
@@ -90,9 +91,10 @@ struct vb_stream_in {
 	struct ibv_mr *mr;
 	uint8_t *buffer; /* the target area follows it */
 	uint32_t size;
-	uint32_t head;  /* in `lengths`: the oldest message */
-	uint32_t taken; /* bytes of the oldest message that were read */
-	uint64_t bytes; /* read */
+	uint32_t head;     /* in `lengths`: the oldest message */
+	uint32_t taken;    /* bytes of the oldest message that were read */
+	uint64_t bytes;    /* read */
+	uint16_t messages; /* read to their end: their credits may be given back; read by others */
 };
 
 /* What arrived for it: written under the poll lock. */
@@ -100,8 +102,8 @@ struct vb_stream_arrived {
 	uint32_t *lengths; /* of messages, a circle of receive_queue + 1 */
 	uint32_t tail;
 	uint64_t bytes;
-	uint16_t messages; /* whose credits may be given back; atomic, counted by both */
-	uint16_t given;    /* `messages` when credits were given last */
+	uint16_t messages; /* without data, whose credits may be given back, too */
+	uint16_t given;    /* of both, when credits were given last */
 	uint64_t halves;   /* of the buffer, announced to the peer */
 };
 
@@ -171,7 +173,10 @@ bool vb_stream_progress(struct vb_stream *s);
 /* Whether a call would not have to wait: also at an end or an error. */
 bool vb_stream_can_send(struct vb_stream *s);
 bool vb_stream_can_receive(const struct vb_stream *s);
-/* Everything sent has been acknowledged, or never will be. */
+/*
+ * Everything sent has been acknowledged, or never will be. To be asked after writing was shut down:
+ * that the last few messages are done is known by the one that ends them.
+ */
 bool vb_stream_is_sent(const struct vb_stream *s);
 /* Bytes that can be read now. */
 size_t vb_stream_readable(const struct vb_stream *s);

@@ -40,13 +40,24 @@ static bool has_control(const struct vb_stream *s)
 	return s->controls - s->controls_done < VB_STREAM_CONTROLS;
 }
 
+static int post_control(struct vb_stream *s, struct ibv_sge *sge, int count,
+			const struct vb_rs_sge *to, const uint32_t *message, unsigned int flags)
+{
+	uint32_t before = __atomic_load_n(&s->out.requests, __ATOMIC_ACQUIRE);
+	int err = vb_stream_post(s, vb_stream_wr_id(VB_STREAM_WR_CONTROL, 0, before), sge, count,
+				 to, message, flags | IBV_SEND_SIGNALED);
+
+	if (!err)
+		__atomic_store_n(&s->controls, s->controls + 1, __ATOMIC_RELAXED);
+	return err;
+}
+
 /* A message without payload. The place that it names is not looked at. */
 static void post_empty(struct vb_stream *s, const uint32_t *message)
 {
 	struct vb_rs_sge to = s->peer.target;
 
-	if (!vb_stream_post(s, vb_stream_wr_id(VB_STREAM_WR_CONTROL, 0), NULL, 0, &to, message, 0))
-		__atomic_store_n(&s->controls, s->controls + 1, __ATOMIC_RELAXED);
+	post_control(s, NULL, 0, &to, message, 0);
 }
 
 /* The bytes of the buffer that were read and are not announced, beyond those at hand from the start. */
@@ -63,10 +74,17 @@ static bool has_free_half(const struct vb_stream *s)
 	return free_bytes(s) >= s->in.size / 2;
 }
 
+/* Of the peer's, for ever: their credits may be given back. */
+static uint16_t messages_done(const struct vb_stream *s)
+{
+	return (uint16_t)(__atomic_load_n(&s->in.messages, __ATOMIC_ACQUIRE) +
+			  __atomic_load_n(&s->arrived.messages, __ATOMIC_RELAXED));
+}
+
 bool vb_stream_owes_credit(const struct vb_stream *s)
 {
-	uint16_t back = (uint16_t)(__atomic_load_n(&s->arrived.messages, __ATOMIC_RELAXED) -
-				   __atomic_load_n(&s->arrived.given, __ATOMIC_RELAXED));
+	uint16_t back =
+		(uint16_t)(messages_done(s) - __atomic_load_n(&s->arrived.given, __ATOMIC_RELAXED));
 
 	return has_free_half(s) || back >= s->sizes.receive_queue / 2;
 }
@@ -88,16 +106,13 @@ static void post_half(struct vb_stream *s, const uint32_t *message)
 		vb_rs_sge_swap(&entry);
 	memcpy(place, &entry, sizeof(entry));
 	to.addr += turn * sizeof(entry);
-	if (vb_stream_post(s, vb_stream_wr_id(VB_STREAM_WR_CONTROL, 0), &sge, 1, &to, message,
-			   flags))
-		return;
-	__atomic_store_n(&s->controls, s->controls + 1, __ATOMIC_RELAXED);
-	s->arrived.halves++;
+	if (!post_control(s, &sge, 1, &to, message, flags))
+		s->arrived.halves++;
 }
 
 static void give_credit(struct vb_stream *s)
 {
-	uint16_t messages = __atomic_load_n(&s->arrived.messages, __ATOMIC_ACQUIRE);
+	uint16_t messages = messages_done(s);
 	uint32_t message = vb_rs_message(VB_RS_SGL, (uint16_t)(messages + s->sizes.receive_queue));
 
 	if (has_free_half(s))

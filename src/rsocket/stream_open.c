@@ -171,7 +171,7 @@ void vb_stream_qp_attr(struct vb_stream *s, struct ibv_qp_init_attr *attr)
 		.send_cq = s->cq,
 		.recv_cq = s->cq,
 		.qp_type = IBV_QPT_RC,
-		.sq_sig_all = 1,
+		.sq_sig_all = 0,
 		.cap =
 			{
 				.max_send_wr = s->sizes.send_queue,
@@ -188,7 +188,7 @@ int vb_stream_attach(struct vb_stream *s, struct ibv_qp *qp)
 	s->qp = qp;
 	for (int i = 0; i < VB_STREAM_BATCH; i++) {
 		s->chain[i] = (struct ibv_recv_wr){
-			.wr_id = vb_stream_wr_id(VB_STREAM_WR_RECEIVE, 0),
+			.wr_id = vb_stream_wr_id(VB_STREAM_WR_RECEIVE, 0, 0),
 			.next = i + 1 < VB_STREAM_BATCH ? &s->chain[i + 1] : NULL,
 		};
 	}

@@ -53,7 +53,8 @@ static void control_came(struct vb_stream *s, uint32_t operand)
 		__atomic_or_fetch(&s->ends, VB_STREAM_PEER_WROTE, __ATOMIC_RELEASE);
 }
 
-static void message_came(struct vb_stream *s, const struct ibv_wc *wc)
+/* Whether a control message may be due now. */
+static bool message_came(struct vb_stream *s, const struct ibv_wc *wc)
 {
 	uint32_t message = be32toh(wc->imm_data);
 	uint32_t operand = vb_rs_message_operand(message);
@@ -62,7 +63,7 @@ static void message_came(struct vb_stream *s, const struct ibv_wc *wc)
 	switch (vb_rs_message_op(message)) {
 	case VB_RS_DATA:
 		data_came(s, operand);
-		break;
+		return false; /* credits are given when it was read */
 	case VB_RS_SGL:
 		credit_came(s, operand, wc->byte_len);
 		break;
@@ -75,21 +76,25 @@ static void message_came(struct vb_stream *s, const struct ibv_wc *wc)
 	default: /* of a later version */
 		break;
 	}
+	return true;
 }
 
+/* It is done, and so is all that was posted before it. */
 static void request_done(struct vb_stream *s, uint64_t wr_id)
 {
-	uint32_t bytes = (uint32_t)wr_id;
+	uint32_t bytes = (uint32_t)(wr_id >> VB_STREAM_BYTES_SHIFT) & VB_STREAM_BYTES_MASK;
+	uint32_t requests = (uint32_t)wr_id;
 
-	if (wr_id >> VB_STREAM_KIND_SHIFT == VB_STREAM_WR_CONTROL) {
-		__atomic_store_n(&s->controls_done, s->controls_done + 1, __ATOMIC_RELEASE);
-		return;
-	}
 	__atomic_store_n(&s->returned.bytes, s->returned.bytes + bytes, __ATOMIC_RELEASE);
-	__atomic_store_n(&s->returned.requests, s->returned.requests + 1, __ATOMIC_RELEASE);
+	/* A control message may have been posted behind requests that it did not know of yet. */
+	if ((int32_t)(requests - s->returned.requests) > 0)
+		__atomic_store_n(&s->returned.requests, requests, __ATOMIC_RELEASE);
+	if (wr_id >> VB_STREAM_KIND_SHIFT == VB_STREAM_WR_CONTROL)
+		__atomic_store_n(&s->controls_done, s->controls_done + 1, __ATOMIC_RELEASE);
 }
 
-static void take(struct vb_stream *s, const struct ibv_wc *wc)
+/* As message_came(). */
+static bool take(struct vb_stream *s, const struct ibv_wc *wc)
 {
 	bool receive = wc->wr_id >> VB_STREAM_KIND_SHIFT == VB_STREAM_WR_RECEIVE;
 
@@ -97,12 +102,12 @@ static void take(struct vb_stream *s, const struct ibv_wc *wc)
 		/* After the peer's end nothing can get there: no failure. */
 		if (!(vb_stream_ends(s) & VB_STREAM_PEER_LEFT))
 			vb_stream_break(s, wc->status == IBV_WC_RETRY_EXC_ERR ? -ETIMEDOUT : -EIO);
-		return;
+		return false;
 	}
 	if (receive)
-		message_came(s, wc);
-	else
-		request_done(s, wc->wr_id);
+		return message_came(s, wc);
+	request_done(s, wc->wr_id);
+	return true;
 }
 
 /* Receives go back into the queue by whole batches: it has one batch more than the peer may use. */
@@ -123,7 +128,7 @@ static void post_receives(struct vb_stream *s)
 static bool poll_locked(struct vb_stream *s)
 {
 	struct ibv_wc wc[VB_STREAM_BATCH];
-	bool any = false;
+	bool any = false, due = false;
 	int n;
 
 	if (!s->begun)
@@ -135,11 +140,11 @@ static bool poll_locked(struct vb_stream *s)
 			return true;
 		}
 		for (int i = 0; i < n; i++)
-			take(s, &wc[i]);
+			due |= take(s, &wc[i]);
 		any |= n > 0;
 		post_receives(s);
 	} while (n == VB_STREAM_BATCH);
-	if (any)
+	if (due)
 		vb_stream_controls(s);
 	return any;
 }

@@ -5,7 +5,10 @@
 
 #include "rsocket/stream.h"
 
-/* What a request was, in the highest bits of its wr_id; the bytes of the buffer that it had below. */
+/*
+ * What a wr_id says: what the request was; of own requests, how many bytes of the buffer it had, and
+ * what `out.requests` was when it had been posted. Its completion says that so many are done.
+ */
 enum vb_stream_kind {
 	VB_STREAM_WR_DATA,
 	VB_STREAM_WR_CONTROL,
@@ -13,12 +16,31 @@ enum vb_stream_kind {
 };
 
 #define VB_STREAM_KIND_SHIFT    56
+#define VB_STREAM_BYTES_SHIFT   32
+#define VB_STREAM_BYTES_MASK    0xffffffu /* more than VB_STREAM_MOST twice */
 /* Bytes behind the send buffer for the payload of one control message. */
 #define VB_STREAM_CONTROL_PLACE 32
 
-static inline uint64_t vb_stream_wr_id(enum vb_stream_kind kind, uint32_t bytes)
+static inline uint64_t vb_stream_wr_id(enum vb_stream_kind kind, uint32_t bytes, uint32_t requests)
 {
-	return (uint64_t)kind << VB_STREAM_KIND_SHIFT | bytes;
+	return (uint64_t)kind << VB_STREAM_KIND_SHIFT | (uint64_t)bytes << VB_STREAM_BYTES_SHIFT |
+	       requests;
+}
+
+/* Under the lock of the sending direction: of the next request that is not a control message. */
+static inline uint64_t vb_stream_data_id(const struct vb_stream *s, uint32_t bytes)
+{
+	return vb_stream_wr_id(VB_STREAM_WR_DATA, bytes, s->out.requests + 1);
+}
+
+/* It was posted. */
+static inline void vb_stream_posted(struct vb_stream *s, bool signaled)
+{
+	uint32_t requests = s->out.requests + 1;
+
+	if (signaled)
+		s->out.signaled = requests;
+	__atomic_store_n(&s->out.requests, requests, __ATOMIC_RELEASE);
 }
 
 /* The target area: entries for data, then iomap entries. */
@@ -32,12 +54,18 @@ static inline struct vb_rs_iomap *vb_stream_target_iomap(const struct vb_stream 
 	return (struct vb_rs_iomap *)(void *)(vb_stream_target(s) + VB_RS_SGES);
 }
 
+/* The part of the send queue that is not kept for control messages. */
+static inline uint32_t vb_stream_queue(const struct vb_stream *s)
+{
+	return (uint32_t)(s->sizes.send_queue - VB_STREAM_CONTROLS);
+}
+
 /* Whether a request that is not a control message has a place in the send queue. */
 static inline bool vb_stream_has_request(const struct vb_stream *s)
 {
 	uint32_t done = __atomic_load_n(&s->returned.requests, __ATOMIC_ACQUIRE);
 
-	return s->out.requests - done < (uint32_t)(s->sizes.send_queue - VB_STREAM_CONTROLS);
+	return s->out.requests - done < vb_stream_queue(s);
 }
 
 /* Whether one more message that needs a credit may go. */
@@ -47,8 +75,8 @@ static inline bool vb_stream_has_credit(const struct vb_stream *s)
 }
 
 /*
- * An RDMA WRITE with immediate, or without one (message NULL). Counts nothing. A negative errno
- * breaks the stream.
+ * An RDMA WRITE with immediate, or without one (message NULL). It completes if `flags` say so, or if
+ * it fails. Counts nothing. A negative errno breaks the stream.
  */
 int vb_stream_post(struct vb_stream *s, uint64_t wr_id, struct ibv_sge *sge, int count,
 		   const struct vb_rs_sge *to, const uint32_t *message, unsigned int flags);

@@ -28,8 +28,10 @@ static void copy_in(const struct vb_stream *s, uint64_t from, uint8_t *to, size_
 
 	if (!length) /* an empty element may have no address */
 		return;
-	if (first > length)
-		first = length;
+	if (first >= length) {
+		memcpy(to, s->in.buffer + at, length);
+		return;
+	}
 	memcpy(to, s->in.buffer + at, first);
 	memcpy(to + first, s->in.buffer, length - first);
 }
@@ -56,7 +58,8 @@ static void consume(struct vb_stream *s, size_t length)
 	}
 	__atomic_store_n(&s->in.head, head, __ATOMIC_RELAXED);
 	if (messages)
-		__atomic_add_fetch(&s->arrived.messages, messages, __ATOMIC_RELAXED);
+		__atomic_store_n(&s->in.messages, (uint16_t)(s->in.messages + messages),
+				 __ATOMIC_RELEASE);
 	__atomic_store_n(&s->in.bytes, s->in.bytes + length, __ATOMIC_RELEASE);
 }
 

@@ -129,9 +129,20 @@ static int fill(struct vb_stream *s, struct cursor *from, uint32_t length, struc
 	return 2;
 }
 
+/*
+ * Few bytes take nothing of the buffer, so that only the request's place in the queue comes back when
+ * it is done: some at a time are told, since each completion costs as much as a third of a message.
+ * A full queue holds several that are told. For the last ones see vb_stream_is_sent().
+ */
+static bool small_is_told(const struct vb_stream *s)
+{
+	return s->out.requests + 1 - s->out.signaled >= vb_stream_queue(s) / 4;
+}
+
 /* Few bytes: with the request, from where they are if they are in one piece. */
 static int post_small(struct vb_stream *s, struct cursor *from, uint32_t length, uint32_t message)
 {
+	unsigned int flags = IBV_SEND_INLINE | (small_is_told(s) ? IBV_SEND_SIGNALED : 0);
 	uint8_t room[VB_STREAM_INLINE_MAX];
 	struct ibv_sge sge = {0, length, 0};
 
@@ -147,29 +158,37 @@ static int post_small(struct vb_stream *s, struct cursor *from, uint32_t length,
 		copy_out(from, room, length);
 		sge.addr = (uintptr_t)room;
 	}
-	return vb_stream_post(s, vb_stream_wr_id(VB_STREAM_WR_DATA, 0), &sge, 1, &s->out.target,
-			      &message, IBV_SEND_INLINE);
+	int err = vb_stream_post(s, vb_stream_data_id(s, 0), &sge, 1, &s->out.target, &message,
+				 flags);
+
+	if (!err)
+		vb_stream_posted(s, flags & IBV_SEND_SIGNALED);
+	return err;
+}
+
+/* Others: from the buffer. */
+static int post_large(struct vb_stream *s, struct cursor *from, uint32_t length, uint32_t message)
+{
+	struct ibv_sge sge[2];
+	int count = fill(s, from, length, sge);
+	int err = vb_stream_post(s, vb_stream_data_id(s, length), sge, count, &s->out.target,
+				 &message, IBV_SEND_SIGNALED);
+
+	if (err)
+		return err;
+	s->out.bytes += length;
+	vb_stream_posted(s, true);
+	return 0;
 }
 
 static int send_one(struct vb_stream *s, struct cursor *from, uint32_t length)
 {
 	uint32_t message = vb_rs_message(VB_RS_DATA, length);
-	int err;
+	int err = length <= s->sizes.inline_bytes ? post_small(s, from, length, message)
+						  : post_large(s, from, length, message);
 
-	if (length <= s->sizes.inline_bytes) {
-		err = post_small(s, from, length, message);
-	} else {
-		struct ibv_sge sge[2];
-		int count = fill(s, from, length, sge);
-
-		err = vb_stream_post(s, vb_stream_wr_id(VB_STREAM_WR_DATA, length), sge, count,
-				     &s->out.target, &message, 0);
-		if (!err)
-			s->out.bytes += length;
-	}
 	if (err)
 		return err;
-	__atomic_store_n(&s->out.requests, s->out.requests + 1, __ATOMIC_RELAXED);
 	s->out.messages++;
 	s->out.target.addr += length;
 	s->out.target.length -= length;

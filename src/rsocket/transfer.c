@@ -40,6 +40,8 @@ static size_t size_of(const struct call *c)
 {
 	size_t sum = 0;
 
+	if (c->count == 1)
+		return c->iov->iov_len;
 	for (int i = 0; i < c->count; i++)
 		sum += c->iov[i].iov_len;
 	return sum;
@@ -48,7 +50,7 @@ static size_t size_of(const struct call *c)
 static ssize_t send_stream(const struct call *c)
 {
 	struct vb_rsocket *rs = c->rs;
-	size_t done = 0, size = c->count == 1 ? c->iov->iov_len : size_of(c);
+	size_t done = 0, size = size_of(c);
 	ssize_t n = connected(rs, c->flags);
 
 	if (n)
@@ -79,11 +81,13 @@ static ssize_t receive_stream(const struct call *c)
 {
 	struct vb_rsocket *rs = c->rs;
 	bool peek = c->flags & MSG_PEEK;
-	size_t done = 0, size = c->flags & MSG_WAITALL ? size_of(c) : 1;
+	size_t done = 0, size = size_of(c);
 	ssize_t n = connected(rs, c->flags);
 
-	if (n || !size_of(c))
+	if (n || !size)
 		return n;
+	if (!(c->flags & MSG_WAITALL))
+		size = 1;
 	do {
 		n = vb_stream_receive(&rs->stream, c->iov, c->count, done, peek);
 		if (n == -EAGAIN && vb_rs_progress(rs))

@@ -4,15 +4,22 @@
  * overrun when nobody reads; each end is told as shutdown(2) promises; mappings are written into.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "pair.h"
 #include "rsocket/iomap.h"
+#include "rsocket/stream_private.h"
 #include "support/check.h"
 
+enum { PATIENCE_MS = 60000 };
+
 static struct resources r;
+
+/* Few requests, and many credits. */
+static const struct vb_stream_sizes short_queue = {16, 384, 64, 8192, 8192, 0};
 
 static uint8_t byte_at(uint64_t position)
 {
@@ -76,18 +83,23 @@ static void bytes(void)
 		{100000, 63, 64},   {100000, 65, 7},       {300000, 2049, 2047},
 		{400000, 70000, 1}, {2000000, 1000, 9999}, {5000000, 1 << 20, 1 << 20},
 	};
-	static const struct vb_stream_sizes small = {16, 16, 0, 8192, 8192, 0};
-	struct vb_stream_sizes sizes = end_sizes();
+	const struct {
+		const char *what;
+		struct vb_stream_sizes sizes;
+	} uses[] = {
+		{"usual sizes", end_sizes()},
+		{"the least sizes", {16, 16, 0, 8192, 8192, 0}},
+		{"a short send queue", short_queue},
+	};
 
-	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct vb_stream_sizes *use = i & 1 ? &small : &sizes;
+	for (size_t i = 0; i < 3 * sizeof(rows) / sizeof(rows[0]); i++) {
 		struct end a, b;
 
-		expect_case("%zu bytes, sent by %zu, read by %zu, %s buffers", rows[i / 2].size,
-			    rows[i / 2].out, rows[i / 2].in, i & 1 ? "least" : "usual");
-		ends_link(&a, &b, &r, use);
-		EXPECT(carry(&a, &b, rows[i / 2].size, rows[i / 2].out, rows[i / 2].in));
-		EXPECT(carry(&b, &a, rows[i / 2].size / 2, rows[i / 2].in, rows[i / 2].out));
+		expect_case("%zu bytes, sent by %zu, read by %zu, %s", rows[i / 3].size,
+			    rows[i / 3].out, rows[i / 3].in, uses[i % 3].what);
+		ends_link(&a, &b, &r, &uses[i % 3].sizes);
+		EXPECT(carry(&a, &b, rows[i / 3].size, rows[i / 3].out, rows[i / 3].in));
+		EXPECT(carry(&b, &a, rows[i / 3].size / 2, rows[i / 3].in, rows[i / 3].out));
 		end_close(&a);
 		end_close(&b);
 	}
@@ -147,6 +159,104 @@ static void nobody_reads(void)
 		end_close(&a);
 		end_close(&b);
 	}
+}
+
+/* Sends single bytes until the queue is full. The sender does not look at its completions. */
+static int fill_queue(struct end *a)
+{
+	int sent = 0;
+
+	while (end_send(a, "x", 1) == 1)
+		sent++;
+	return sent;
+}
+
+/* Not all messages complete; enough of them do. */
+static void places_come_back(void)
+{
+	struct pollfd fd = {.events = POLLIN};
+	struct ibv_wc wc[16];
+	struct end a, b;
+	int told;
+
+	expect_case("who waits for a place in a full queue of small messages is woken");
+	ends_link(&a, &b, &r, &short_queue);
+	ends_settle(&a, &b);
+	fd.fd = a.stream.channel->fd;
+	for (int lap = 0; lap < 20; lap++) {
+		EXPECT(fill_queue(&a) > 0);
+		while (!vb_stream_can_send(&a.stream)) {
+			vb_stream_progress(&b.stream);
+			if (vb_stream_arm(&a.stream))
+				continue;
+			CHECK_EQ(poll(&fd, 1, PATIENCE_MS), 1);
+			vb_stream_woken(&a.stream);
+		}
+	}
+	EXPECT_EQ(vb_stream_ends(&a.stream), 0);
+
+	expect_case("few of them complete");
+	end_close(&a);
+	end_close(&b);
+	ends_link(&a, &b, &r, &short_queue);
+	ends_settle(&a, &b);
+	EXPECT_EQ(fill_queue(&a), 12);
+	for (int i = 0; i < 1000; i++)
+		vb_stream_progress(&b.stream);
+	told = ibv_poll_cq(a.stream.cq, 16, wc);
+	EXPECT_EQ(told, 4);
+
+	expect_case("the end of writing tells that all are done");
+	end_close(&a);
+	end_close(&b);
+	ends_link(&a, &b, &r, &short_queue);
+	EXPECT_EQ(end_send(&a, "x", 1), 1);
+	ends_settle(&a, &b);
+	EXPECT(!vb_stream_is_sent(&a.stream));
+	EXPECT_EQ(vb_stream_shutdown(&a.stream, SHUT_WR), 0);
+	ends_settle(&a, &b);
+	EXPECT(vb_stream_is_sent(&a.stream));
+	end_close(&a);
+	end_close(&b);
+}
+
+/* A control message of another thread, which did not know of what that one had just posted. */
+static void post_late_control(struct end *a)
+{
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = vb_stream_wr_id(VB_STREAM_WR_CONTROL, 0, 0),
+					 .opcode = IBV_WR_RDMA_WRITE,
+					 .send_flags = IBV_SEND_SIGNALED,
+				 };
+
+	a->stream.controls++;
+	CHECK_ZERO(ibv_post_send(a->qp, &wr, &bad));
+}
+
+static void controls_count(void)
+{
+	struct end a, b;
+
+	expect_case("a control message that knows of fewer requests takes nothing back");
+	ends_link(&a, &b, &r, &short_queue);
+	EXPECT_EQ(fill_queue(&a), 12);
+	ends_settle(&a, &b);
+	EXPECT_EQ(a.stream.returned.requests, 12);
+	post_late_control(&a);
+	ends_settle(&a, &b);
+	EXPECT_EQ(a.stream.returned.requests, 12);
+	EXPECT_EQ(a.stream.controls_done, a.stream.controls);
+
+	expect_case("one that finds no place goes when another has completed");
+	for (int i = 0; i < VB_STREAM_CONTROLS; i++)
+		vb_stream_keepalive(&a.stream);
+	EXPECT_EQ(vb_stream_shutdown(&a.stream, SHUT_WR), 0);
+	EXPECT(a.stream.wanted);
+	ends_settle(&a, &b);
+	EXPECT(vb_stream_is_sent(&a.stream));
+	EXPECT_EQ(vb_stream_ends(&b.stream), VB_STREAM_PEER_WROTE);
+	end_close(&a);
+	end_close(&b);
 }
 
 static void ends(void)
@@ -275,6 +385,8 @@ int main(void)
 	resources_open(&r, 16, false);
 	bytes();
 	nobody_reads();
+	places_come_back();
+	controls_count();
 	ends();
 	peeking_and_vectors();
 	mappings();

@@ -19,10 +19,11 @@ static void inject(struct end *from, uint32_t message, uint32_t bytes)
 {
 	struct ibv_sge sge = {(uintptr_t)from->stream.out.buffer, bytes, from->stream.out.mr->lkey};
 	struct ibv_send_wr *bad, wr = {
-					 .wr_id = vb_stream_wr_id(VB_STREAM_WR_CONTROL, 0),
+					 .wr_id = vb_stream_wr_id(VB_STREAM_WR_CONTROL, 0, 0),
 					 .sg_list = &sge,
 					 .num_sge = bytes ? 1 : 0,
 					 .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+					 .send_flags = IBV_SEND_SIGNALED,
 					 .imm_data = htobe32(message),
 					 .wr.rdma.remote_addr = from->stream.peer.target.addr,
 					 .wr.rdma.rkey = from->stream.peer.target.key,
