@@ -128,7 +128,8 @@ def connecting():
 
 def streams():
     yield Row("rstream latency, 64 B", rstream.figure("lat", 64),
-              [Goal(1.0, rstream_tcp.figure("lat", 64), of="TCP"), Goal(1.3, within.figure("send_lat", 64), of="our SEND")])
+              [Goal(1.0, rstream_tcp.figure("lat", 64), of="TCP"),
+               Goal(1.3, within.figure("send_mean", 64), of="our SEND, the average, too")], [within.figure("send_lat", 64)])
     yield Row("rstream bandwidth, 1 MiB", rstream.figure("bw", MIB),
               [Goal(1.0, rstream_tcp.figure("bw", MIB), iperf.figure("loopback"), of="best of TCP, iperf3")])
 

@@ -57,6 +57,7 @@ def same(got, wanted):
 
 def reads_perftest():
     same(perftest.column(LATENCY, 8, perftest.TYPICAL), 1014.0)
+    same(perftest.column(LATENCY, 8, perftest.MEAN), 7305.52)
     same(perftest.column(BANDWIDTH, 65536, perftest.AVERAGE), 129.18)
     same(perftest.column(BANDWIDTH, 131072, perftest.RATE), 0.133514)
 
