@@ -28,9 +28,9 @@ static inline const void *entry_payload(const struct vb_qp *qp, struct vb_send_w
 static __attribute__((noinline)) uint8_t *bulk_open(struct vb_channel *c, const void *payload,
 						    uint32_t length)
 {
-	void *bulk;
+	void *bulk = NULL;
 
-	if (!vb_ring_reserve(&c->tx, length, &bulk))
+	if (!vb_ring_reserve(&c->tx, length, &bulk) || !bulk)
 		return NULL;
 	memcpy(bulk, payload, length);
 	return vb_ring_open_reserved(&c->tx);
