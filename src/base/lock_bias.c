@@ -1,36 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* A biased lock: when the bias towards a thread begins and when it ends. */
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "base/barrier.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
-#include "base/sys.h"
 
 #define STREAK_FIRST    64u /* a membarrier(2) costs as much as some hundred atomic operations */
 #define STREAK_MOST     (1u << 16)
 #define WORTH           16u /* a bias that lasted this many streaks has paid for its end */
 /* The lock gives up when this many more biases ended soon than lasted. */
 #define ENDED_SOON_MOST 8u
-/* Far longer than a store takes to become visible to other processors. */
-#define DRAIN_NS        1000000
-
-static int membarrier(int command)
-{
-	return (int)syscall(SYS_membarrier, command, 0, 0);
-}
 
 static bool registered;
 
 static void register_process(void)
 {
-	registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+	registered = vb_barrier_allow(VB_BARRIER_PRIVATE);
 	if (!registered)
 		vb_log(VB_LOG_INFO, "membarrier: %s: thread domains take locks as other objects do",
 		       strerror(errno));
@@ -58,28 +47,11 @@ void vb_bias_forget(struct vb_lock *lock)
 	lock->bias = NULL;
 }
 
-/*
- * The child of a fork may have to register for membarrier(2) again. Where a filter of the process
- * has forbidden the call since, waiting takes its place.
- */
-static void all_threads_pass_a_barrier(void)
-{
-	const struct timespec drain = {0, DRAIN_NS};
-
-	if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
-		return;
-	if (!membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
-	    !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
-		return;
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	vb_sys_nanosleep(&drain);
-}
-
 /* The caller holds `held`. */
 static void bias_end(struct vb_bias *b)
 {
 	__atomic_store_n(&b->owner, NULL, __ATOMIC_RELAXED);
-	all_threads_pass_a_barrier();
+	vb_barrier_pass(VB_BARRIER_PRIVATE);
 }
 
 /*

@@ -356,12 +356,7 @@ void vb_engine_sleep(struct vb_engine *e)
 	e->streak = 0;
 	if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
 		vb_engines_set_awake(e, false);
-	__atomic_store_n(&e->pub->asleep, 1, __ATOMIC_SEQ_CST);
-	/*
-	 * Pairs with the fence in vb_channel_wake(): either the sender sees that this engine
-	 * sleeps, or this thread sees what was sent.
-	 */
-	atomic_thread_fence(memory_order_seq_cst);
+	vb_bell_engine_sleeps(e->node, e->index);
 	if (e->reads)
 		vb_progress_arm();
 	if (vb_engine_drive(e)) {

@@ -10,6 +10,7 @@
  */
 #include "host/bell.h"
 
+#include "base/barrier.h"
 #include "base/lock.h"
 #include "host/private.h"
 
@@ -83,13 +84,21 @@ void vb_bell_ring(struct vb_peer *peer, uint32_t engine)
 		atomic_store_explicit(&peer->rung, sleep, memory_order_relaxed);
 }
 
+void vb_bell_engine_sleeps(struct vb_node *node, uint32_t engine)
+{
+	uint32_t *asleep = &node->page->engine[engine].asleep;
+	bool was = __atomic_load_n(asleep, __ATOMIC_RELAXED);
+
+	__atomic_store_n(asleep, 1, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!was && !node->page->header.needs_fences)
+		vb_barrier_pass(VB_BARRIER_GLOBAL);
+}
+
 void vb_channel_wake(struct vb_channel *ch)
 {
-	/*
-	 * Pairs with the fence between the sleeper's store of `asleep` and its last look at the
-	 * ring.
-	 */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	/* Pairs with the barrier in vb_bell_engine_sleeps(). */
+	vb_barrier_light(ch->peer->fences);
 	if (!__atomic_load_n(ch->remote_asleep, __ATOMIC_RELAXED))
 		return;
 	struct vb_node *node = ch->peer->node;

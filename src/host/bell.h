@@ -17,6 +17,12 @@ struct vb_node;
 struct vb_peer;
 
 /*
+ * The engine sleeps: whoever pushes from now on finds that out in vb_channel_wake(), or has pushed
+ * before the return, so that the caller sees the message. Called under the engine's lock.
+ */
+void vb_bell_engine_sleeps(struct vb_node *node, uint32_t engine);
+
+/*
  * The progress thread is to serve this engine of this process when it looks next. Does not wake it.
  */
 void vb_bell_call(struct vb_node *node, uint32_t engine);

@@ -117,8 +117,7 @@ struct vb_channel *vb_channel_find_since(struct vb_node *node, uint32_t engine, 
 uint32_t vb_channel_news(const struct vb_node *node, uint32_t dest_qpn);
 
 /*
- * To be called after pushing: if the remote engine sleeps, rings its process's doorbell. Contains
- * the full fence.
+ * To be called after pushing: if the remote engine sleeps, rings its process's doorbell.
  */
 void vb_channel_wake(struct vb_channel *channel);
 

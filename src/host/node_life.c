@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/barrier.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -115,6 +116,12 @@ int vb_node_start(const struct vb_node_events *events, struct vb_node **out)
 	} while (!node->nonce);
 	int err = vb_page_create(node->nonce, &node->page, &node->page_fd);
 
+	if (!err && !vb_barrier_allow(VB_BARRIER_GLOBAL)) {
+		node->page->header.needs_fences = 1;
+		vb_log(VB_LOG_INFO,
+		       "membarrier: %s: each message to and from this process costs a fence",
+		       strerror(errno));
+	}
 	if (!err)
 		err = vb_alive_init(node->page);
 	if (!err)

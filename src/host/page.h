@@ -23,7 +23,7 @@
 
 #define VB_PAGE_MAGIC     0x7662706167653031ull
 #define VB_KEYRING_MAGIC  0x76626b6579733031ull
-#define VB_PAGE_VERSION   9
+#define VB_PAGE_VERSION   10
 
 #define VB_QPN_BLOCK_BITS 10 /* QPNs of a block; the upper 14 bits of a QPN name the block */
 #define VB_QPN_BLOCK_SIZE (1u << VB_QPN_BLOCK_BITS)
@@ -43,9 +43,14 @@ struct vb_page_header {
 	uint32_t uid;          /* user at the time of making: for messages only */
 	uint32_t num_engines;  /* engines ever used: marks [0, num_engines) are valid */
 	uint32_t num_blocks;
+	/*
+	 * 1: this process cannot make its peers' threads pass a barrier (base/barrier.h), so they fence
+	 * between a slot that they fill for it and their look whether an engine sleeps. Does not change.
+	 */
+	uint32_t needs_fences;
 	/* The QPNs of block[i] are described by qp[i * VB_QPN_BLOCK_SIZE ...]. */
 	uint32_t block[VB_MAX_BLOCKS];
-	char pad[4096 - 8 - 8 - 8 - 8 - 8 - 4 * VB_MAX_BLOCKS - 64];
+	char pad[4096 - 8 - 8 - 8 - 8 - 8 - 4 - 4 * VB_MAX_BLOCKS - 64];
 	/*
 	 * The progress thread holds this mutex from start to death. The kernel sets
 	 * FUTEX_OWNER_DIED in its first word when the thread dies, also on exec and while a forked

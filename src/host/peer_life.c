@@ -17,6 +17,8 @@ struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, ui
 	peer->node = node;
 	peer->page = page;
 	peer->nonce = nonce;
+	peer->fences = node->page->header.needs_fences ||
+		       __atomic_load_n(&page->header.needs_fences, __ATOMIC_RELAXED);
 	peer->state = VB_PEER_MET;
 	peer->references = 1;
 	peer->pidfd.fd = -1;

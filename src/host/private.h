@@ -157,6 +157,7 @@ struct vb_peer {
 	_Atomic uint32_t num_proven;
 	uint32_t proven[VB_MAX_BLOCKS];
 	bool self;
+	bool fences; /* one of the two processes does without base/barrier.h */
 	enum vb_peer_state state;
 	struct vb_ask ask;
 	_Atomic bool given; /* some of its memory was given to this process; stored last */

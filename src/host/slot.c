@@ -53,8 +53,7 @@ static inline uint32_t ext_bytes(uint8_t op, uint8_t flags, uint8_t service)
 static uint8_t *reth_put(uint8_t *p, const struct vb_run *run)
 {
 	put64(p, run->va);
-	put32(p + 8, run->rkey);
-	put32(p + 12, run->dma_length);
+	put64(p + 8, pair(run->rkey, run->dma_length));
 	return p + 16;
 }
 

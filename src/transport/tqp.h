@@ -55,7 +55,7 @@ struct vb_tqp {
 	uint32_t window_packets; /* the most unacknowledged packets (lossy links); 0: no limit */
 	uint32_t access;         /* qp_access_flags */
 	uint32_t qkey;
-	uint16_t pkey;
+	uint32_t pkey; /* 16 bits; a word of its own, so that no narrower copy is stored and read back */
 	uint8_t service; /* enum vb_service */
 	uint8_t state;   /* enum ibv_qp_state */
 	/*
