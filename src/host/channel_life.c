@@ -69,13 +69,11 @@ bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn)
 	return any;
 }
 
-void vb_channel_tell_closed(struct vb_node *node, const struct vb_channel *ch, uint32_t parts)
+void vb_channel_tell_closed(struct vb_node *node, struct vb_peer *peer, uint32_t remote_id,
+			    uint32_t parts)
 {
-	struct vb_connection *conn = vb_connection_of(node, ch->peer);
-	struct vb_control msg = {.type = VB_CONTROL_CLOSE,
-				 .to_id = ch->remote_id,
-				 .from_id = ch->id,
-				 .parts = parts};
+	struct vb_connection *conn = vb_connection_of(node, peer);
+	struct vb_control msg = {.type = VB_CONTROL_CLOSE, .to_id = remote_id, .parts = parts};
 
 	if (conn)
 		vb_connection_send(node, conn, &msg, NULL, 0, false);
@@ -86,7 +84,7 @@ void vb_channel_end(struct vb_node *node, struct vb_channel *ch)
 	if (ch->stage == VB_CHANNEL_CLOSED)
 		return;
 	if (ch->stage == VB_CHANNEL_UP)
-		vb_channel_tell_closed(node, ch, 0);
+		vb_channel_tell_closed(node, ch->peer, ch->remote_id, 0);
 	vb_channel_retire(node, ch);
 }
 

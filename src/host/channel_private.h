@@ -4,9 +4,9 @@
 #define VB_HOST_CHANNEL_PRIVATE_H
 
 #include "host/channel.h"
+#include "host/control.h"
 
 struct vb_connection;
-struct vb_control;
 
 /* vb_channel.stage */
 enum vb_channel_stage {
@@ -35,7 +35,7 @@ void vb_channel_unlink(struct vb_channel *channel);
 struct vb_channel *vb_channel_by_id(const struct vb_peer *peer, uint32_t id);
 struct vb_channel *vb_channel_between(const struct vb_peer *peer, uint32_t engine,
 				      uint32_t remote_engine);
-/* The request of this side for such a channel that waits, or that gives way to the peer's. */
+/* A request of this side for such a channel that waits, gives way to the peer's, or was refused. */
 struct vb_channel *vb_channel_request(const struct vb_peer *peer, uint32_t engine,
 				      uint32_t remote_engine);
 /*
@@ -64,16 +64,47 @@ bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn);
  */
 void vb_channel_retire(struct vb_node *node, struct vb_channel *channel);
 void vb_channel_free_retired(struct vb_node *node);
-/* parts: VB_CONTROL_NO_ROOM, or 0. */
-void vb_channel_tell_closed(struct vb_node *node, const struct vb_channel *channel, uint32_t parts);
+/* To the peer's end of that number. parts: VB_CONTROL_NO_ROOM, or 0. */
+void vb_channel_tell_closed(struct vb_node *node, struct vb_peer *peer, uint32_t remote_id,
+			    uint32_t parts);
 /* A channel to another process: the other end is told, if it is up, and this one retired. */
 void vb_channel_end(struct vb_node *node, struct vb_channel *channel);
+/*
+ * channel_control.c. Answers to a request of the peer, with a descriptor that is handed over (-1:
+ * none), without one, and for want of one.
+ */
+void vb_channel_answer_with(struct vb_node *node, struct vb_peer *peer,
+			    const struct vb_control *msg, int fd);
+void vb_channel_answer(struct vb_node *node, struct vb_peer *peer, enum vb_control_type type,
+		       uint32_t to_id);
+void vb_channel_refuse_for_room(struct vb_node *node, struct vb_peer *peer, uint32_t to_id);
+/* A message, and what came with it. */
+struct vb_channel_arrival {
+	const struct vb_connection *conn;
+	const struct vb_control *msg;
+	const int *fds;
+	int num_fds;
+};
+/*
+ * The rack that the message names, and the peer's half in it. 0; -EMFILE: it is not known here;
+ * -EBADMSG: the peer is rejected.
+ */
+int vb_channel_rack_see(struct vb_peer *peer, const struct vb_channel_arrival *arrival);
+int vb_channel_half_take(struct vb_channel *channel, const struct vb_control *msg);
+/* The other end is closed. */
+void vb_channel_down(struct vb_channel *channel);
 /* channel_loop.c */
 void vb_channel_close_loop(struct vb_node *node, struct vb_channel *channel);
 
 /* Without the lock. */
 struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, uint32_t dest_qpn,
 					enum vb_contact *why);
+/*
+ * Progress thread, without the lock. announce: the device takes the new end; false: it has no such
+ * engine (any more). report_down: the end is down; NULL: nothing is reported.
+ */
+bool vb_channel_announce(struct vb_node *node, struct vb_channel *channel);
+void vb_channel_report_down(struct vb_node *node, struct vb_channel *channel);
 /*
  * Progress thread, without the lock: reports ends of loop channels whose other end was closed. True
  * if there were any.
@@ -84,6 +115,8 @@ bool vb_channel_loop_service(struct vb_node *node);
  */
 void vb_channel_message(struct vb_node *node, const struct vb_connection *conn,
 			const struct vb_control *msg, const int *fds, int num_fds);
+/* channel_open.c. The part of it that serves an OPEN. */
+void vb_channel_open_serve(struct vb_node *node, const struct vb_channel_arrival *arrival);
 /* The same for a message whose descriptors were lost because this process has no number left. */
 void vb_channel_stripped(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg);
 

@@ -96,14 +96,20 @@ struct vb_channel *vb_channel_between(const struct vb_peer *peer, uint32_t engin
 	return best;
 }
 
+/* It waits to be sent, has given way to the peer's, or was refused. */
+static bool is_request(const struct vb_channel *ch)
+{
+	return ch->stage == VB_CHANNEL_REFUSED ||
+	       (ch->stage == VB_CHANNEL_ASKED && (ch->ask_waits || ch->theirs));
+}
+
 struct vb_channel *vb_channel_request(const struct vb_peer *peer, uint32_t engine,
 				      uint32_t remote_engine)
 {
 	struct vb_channel *ch = *engines_bucket(peer->node, peer, engine, remote_engine);
 
-	while (ch &&
-	       (ch->peer != peer || ch->engine != engine || ch->remote_engine != remote_engine ||
-		ch->stage != VB_CHANNEL_ASKED || !(ch->ask_waits || ch->theirs)))
+	while (ch && (ch->peer != peer || ch->engine != engine ||
+		      ch->remote_engine != remote_engine || !is_request(ch)))
 		ch = ch->engines_next;
 	return ch;
 }

@@ -186,18 +186,6 @@ static enum slot lent_receive(struct vb_engine *e, struct vb_channel *c, struct 
 	return c->lending.later ? SLOT_LATER : SLOT_FETCHED;
 }
 
-/*
- * Two processes that made contact at the same moment may have two channels between the same engines,
- * and each uses its own. A queue pair that has nothing in flight changes to the one on which its peer
- * sends: only where both use one can acknowledgements ride and long messages be lent.
- */
-static bool is_crossed(const struct vb_qp *qp, const struct vb_channel *c, const struct vb_run *run)
-{
-	return qp->channel && qp->channel != c && qp->kind->plain && qp->channel->peer == c->peer &&
-	       qp->channel->remote_engine == c->remote_engine && run->src_qpn == qp->t.dest_qpn &&
-	       qp->t.req.head == qp->t.sq_posted;
-}
-
 /* The slot is a copy. */
 static enum slot slot_receive(struct vb_engine *e, struct vb_channel *c, const struct vb_slot *slot)
 {
@@ -245,8 +233,6 @@ static enum slot slot_receive(struct vb_engine *e, struct vb_channel *c, const s
 		if (vb_qp_wants_memory(qp))
 			vb_peer_want_memory(c->peer);
 	}
-	if (qp && is_crossed(qp, c, &run))
-		vb_local_set_channel(qp, c);
 	if (qp && qp->t.acks_ride)
 		vb_reply_heard(qp, &run);
 	if (run.flags & VB_RUN_LENT)

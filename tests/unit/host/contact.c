@@ -175,7 +175,10 @@ static int caller(int sock, void *arg)
 	return 0;
 }
 
-/* Both call at the same moment, many times: no request is lost, both are heard. */
+/*
+ * Both call at the same moment, many times: no request is lost, both are heard, and there is one
+ * channel (host/crossing tells how there could be two).
+ */
 static void test_both_at_once(void **state)
 {
 	(void)state;
@@ -199,6 +202,8 @@ static void test_both_at_once(void **state)
 		 */
 		assert_true(hear_any(&end, &n));
 		assert_int_equal(n, 1);
+		assert_true(end_await(&end.ups, 1, 5000));
+		assert_int_equal(atomic_load(&end.ups), 1);
 		tell(child.sock, 0);
 		child_join(&child);
 		end_stop(&end);

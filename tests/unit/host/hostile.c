@@ -22,10 +22,9 @@
 #include "base/reason.h"
 #include "host/control.h"
 #include "host/descriptor.h"
-#include "host/names.h"
 #include "host/private.h"
 #include "host/shared.h"
-#include "unit/host/end.h"
+#include "unit/host/puppet.h"
 
 struct fixture {
 	struct end end;
@@ -59,73 +58,13 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* A socket to the owner of the block, as any program of the machine can make one. */
-static int call(uint32_t block)
-{
-	struct sockaddr_un addr;
-	socklen_t len = vb_name_address(&addr, block);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	return connect(fd, (struct sockaddr *)&addr, len) ? -errno : fd;
-}
-
-/* A socket that listens under a name of its own. */
-static int listen_at(uint32_t *block)
-{
-	struct sockaddr_un addr;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	do {
-		*block = 1 + vb_random32() % 16000;
-	} while (bind(fd, (struct sockaddr *)&addr, vb_name_address(&addr, *block)));
-	return listen(fd, 1) ? -1 : fd;
-}
-
-/* The next message, its descriptors closed or the first one kept. 0: hung up. */
-static int next(int sock, struct vb_control *msg, int *kept)
-{
-	struct pollfd p = {.fd = sock, .events = POLLIN};
-	int fds[VB_CONTROL_FDS], n;
-
-	*msg = (struct vb_control){0};
-	if (poll(&p, 1, 3000) != 1)
-		return -ETIMEDOUT;
-	int r = vb_control_receive(sock, msg, NULL, fds, &n);
-
-	if (kept)
-		*kept = n ? fds[0] : -1;
-	for (int i = kept ? 1 : 0; i < n; i++)
-		vb_descriptor_close(fds[i]);
-	return r == -ECONNRESET || r == -EPIPE ? 0 : r;
-}
-
-static void send_message(int sock, enum vb_control_type type, struct vb_control msg, const int *fds,
-			 int n)
-{
-	msg.magic = VB_CONTROL_MAGIC;
-	msg.version = VB_CONTROL_VERSION;
-	msg.type = type;
-	vb_control_send(sock, &msg, fds, n);
-}
-
-/* A page as it should be, alive, with one queue pair of one engine. */
-static struct vb_page *page_make(int *fd)
-{
-	struct vb_page *page;
-
-	assert_int_equal(vb_page_create(vb_random64(), &page, fd), 0);
-	*(uint32_t *)(void *)&page->header.alive = 1234;
-	page->header.num_engines = 1;
-	return page;
-}
-
 static void expect_refused(struct fixture *f, int sock)
 {
 	struct vb_control msg;
 	int r;
 
 	do {
-		r = next(sock, &msg, NULL);
+		r = puppet_next(sock, &msg, NULL);
 		assert_int_not_equal(msg.type, VB_CONTROL_GRANT);
 	} while (r == 1);
 	assert_int_equal(r, 0);
@@ -139,25 +78,19 @@ static uint32_t block_of(const struct fixture *f)
 	return f->qpn >> VB_QPN_BLOCK_BITS;
 }
 
-static void say_hello(int sock, uint64_t nonce, int fd)
-{
-	send_message(sock, VB_CONTROL_HELLO, (struct vb_control){.nonce = nonce}, &fd,
-		     fd < 0 ? 0 : 1);
-}
-
 /* The control: what is expected is accepted. */
 static void test_good_page(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_control msg;
 	int fd;
-	struct vb_page *page = page_make(&fd);
-	int sock = call(block_of(f));
+	struct vb_page *page = puppet_page(&fd);
+	int sock = puppet_dial(block_of(f));
 
-	say_hello(sock, page->header.nonce, fd);
-	assert_int_equal(next(sock, &msg, NULL), 1);
+	puppet_hello(sock, page->header.nonce, fd);
+	assert_int_equal(puppet_next(sock, &msg, NULL), 1);
 	assert_int_equal(msg.type, VB_CONTROL_HELLO);
-	assert_int_equal(next(sock, &msg, NULL), 1);
+	assert_int_equal(puppet_next(sock, &msg, NULL), 1);
 	assert_int_equal(msg.type, VB_CONTROL_GRANT);
 	close(sock);
 	vb_descriptor_close(fd);
@@ -197,12 +130,12 @@ static void test_bad_pages(void **state)
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < sizeof(spoil) / sizeof(spoil[0]); i++) {
-		int fd, sock = call(block_of(f));
-		struct vb_page *page = page_make(&fd);
+		int fd, sock = puppet_dial(block_of(f));
+		struct vb_page *page = puppet_page(&fd);
 		uint64_t nonce = page->header.nonce;
 
 		spoil[i](page);
-		say_hello(sock, spoil[i] == no_nonce ? 0 : nonce, fd);
+		puppet_hello(sock, spoil[i] == no_nonce ? 0 : nonce, fd);
 		expect_refused(f, sock);
 		vb_descriptor_close(fd);
 		vb_shared_unmap(page, sizeof(*page));
@@ -214,10 +147,10 @@ static void test_reflected_page(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_control msg;
-	int fd, sock = call(block_of(f));
+	int fd, sock = puppet_dial(block_of(f));
 
-	assert_int_equal(next(sock, &msg, &fd), 1);
-	say_hello(sock, msg.nonce, fd);
+	assert_int_equal(puppet_next(sock, &msg, &fd), 1);
+	puppet_hello(sock, msg.nonce, fd);
 	expect_refused(f, sock);
 	vb_descriptor_close(fd);
 }
@@ -227,7 +160,7 @@ static int memfd(size_t bytes, int seals)
 {
 	int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int good;
-	struct vb_page *page = page_make(&good);
+	struct vb_page *page = puppet_page(&good);
 
 	page->header.nonce = 1;
 	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
@@ -264,9 +197,9 @@ static void test_bad_objects(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++) {
-		int sock = call(block_of(f));
+		int sock = puppet_dial(block_of(f));
 
-		say_hello(sock, 1, objects[i]);
+		puppet_hello(sock, 1, objects[i]);
 		expect_refused(f, sock);
 		if (objects[i] >= 0)
 			close(objects[i]);
@@ -280,88 +213,29 @@ static void test_bad_messages(void **state)
 				 .version = VB_CONTROL_VERSION + 1,
 				 .type = VB_CONTROL_HELLO};
 	char big[4096] = {0};
-	int sock = call(block_of(f));
+	int sock = puppet_dial(block_of(f));
 
 	send(sock, &msg, sizeof(msg), MSG_NOSIGNAL);
 	expect_refused(f, sock);
-	sock = call(block_of(f));
+	sock = puppet_dial(block_of(f));
 	msg.version = VB_CONTROL_VERSION;
 	send(sock, &msg, sizeof(msg) - 1, MSG_NOSIGNAL);
 	expect_refused(f, sock);
-	sock = call(block_of(f));
+	sock = puppet_dial(block_of(f));
 	memcpy(big, &msg, sizeof(msg));
 	send(sock, big, sizeof(big), MSG_NOSIGNAL);
 	expect_refused(f, sock);
-	sock = call(block_of(f));
+	sock = puppet_dial(block_of(f));
 	send(sock, "GET / HTTP/1.0\r\n", 16, MSG_NOSIGNAL);
 	expect_refused(f, sock);
 	/* Silence, a hang-up, messages before a hello: no contact, no noise. */
-	sock = call(block_of(f));
-	send_message(sock, VB_CONTROL_OPEN, (struct vb_control){0}, NULL, 0);
-	send_message(sock, VB_CONTROL_GRANT, (struct vb_control){0}, NULL, 0);
+	sock = puppet_dial(block_of(f));
+	puppet_send(sock, VB_CONTROL_OPEN, (struct vb_control){0}, NULL, 0);
+	puppet_send(sock, VB_CONTROL_GRANT, (struct vb_control){0}, NULL, 0);
 	end_sleep_ms(20);
 	close(sock);
 	assert_int_equal(vb_reason_count(VB_REASON_PEER_VERSION), f->versions);
 	assert_int_equal(vb_node_page(f->end.node)->header.magic, VB_PAGE_MAGIC);
-}
-
-/* A peer in our hands that got through the greeting. */
-struct puppet {
-	struct vb_page *page;
-	int page_fd;
-	int sock;
-	uint32_t qpn;
-};
-
-/* Calls, and is greeted. */
-static int puppet_call(struct fixture *f, const struct puppet *p)
-{
-	struct vb_control msg;
-	int sock = call(block_of(f));
-
-	say_hello(sock, p->page->header.nonce, p->page_fd);
-	assert_int_equal(next(sock, &msg, NULL), 1);
-	assert_int_equal(next(sock, &msg, NULL), 1);
-	assert_int_equal(msg.type, VB_CONTROL_GRANT);
-	return sock;
-}
-
-static void grant_send(int sock)
-{
-	void *lock;
-	int lock_fd;
-
-	assert_int_equal(vb_shared_create_common("lock", 4096, &lock, &lock_fd), 0);
-	send_message(sock, VB_CONTROL_GRANT,
-		     (struct vb_control){.parts = VB_CONTROL_LOCK, .text = "puppet"}, &lock_fd, 1);
-	vb_descriptor_close(lock_fd);
-	vb_shared_unmap(lock, 4096);
-}
-
-static void puppet_grant(struct fixture *f, int sock)
-{
-	int changes = atomic_load(&f->end.changes);
-
-	grant_send(sock);
-	assert_true(end_await(&f->end.changes, changes + 1, 2000));
-}
-
-static void puppet_make(struct fixture *f, struct puppet *p)
-{
-	p->page = page_make(&p->page_fd);
-	p->page->header.block[0] = (block_of(f) ^ 1) & 0x3fff;
-	p->page->header.num_blocks = 1;
-	p->qpn = p->page->header.block[0] << VB_QPN_BLOCK_BITS | 5;
-	p->page->qp[5].qpn = p->qpn;
-	p->sock = puppet_call(f, p);
-	puppet_grant(f, p->sock);
-}
-
-static void puppet_drop(struct puppet *p)
-{
-	close(p->sock);
-	vb_descriptor_close(p->page_fd);
-	vb_shared_unmap(p->page, sizeof(*p->page));
 }
 
 static void expect_rejected(struct fixture *f, struct puppet *p)
@@ -371,13 +245,13 @@ static void expect_rejected(struct fixture *f, struct puppet *p)
 
 	assert_true(end_await(&f->end.deaths, 1, 2000));
 	assert_int_equal(vb_reason_count(VB_REASON_PEER_CORRUPT), f->corrupt + 1);
-	while (next(p->sock, &msg, NULL) == 1)
+	while (puppet_next(p->sock, &msg, NULL) == 1)
 		;
 	/* It does not come back under the same name. */
-	sock = call(block_of(f));
-	say_hello(sock, p->page->header.nonce, p->page_fd);
-	assert_int_equal(next(sock, &msg, NULL), 1);
-	assert_int_equal(next(sock, &msg, NULL), 0);
+	sock = puppet_dial(block_of(f));
+	puppet_hello(sock, p->page->header.nonce, p->page_fd);
+	assert_int_equal(puppet_next(sock, &msg, NULL), 1);
+	assert_int_equal(puppet_next(sock, &msg, NULL), 0);
 	close(sock);
 	puppet_drop(p);
 }
@@ -390,10 +264,10 @@ static void test_impossible_engine(void **state)
 	int ring;
 
 	assert_int_equal(vb_shared_create("ring", sizeof(struct vb_ring_half), &map, &ring), 0);
-	puppet_make(f, &p);
-	send_message(p.sock, VB_CONTROL_OPEN,
-		     (struct vb_control){.from_engine = VB_MAX_ENGINES, .to_engine = f->engine},
-		     &ring, 1);
+	puppet_make(&f->end, block_of(f), &p);
+	puppet_send(p.sock, VB_CONTROL_OPEN,
+		    (struct vb_control){.from_engine = VB_MAX_ENGINES, .to_engine = f->engine},
+		    &ring, 1);
 	expect_rejected(f, &p);
 	assert_int_equal(atomic_load(&f->end.ups), 0);
 	vb_descriptor_close(ring);
@@ -405,8 +279,8 @@ static void test_unknown_type(void **state)
 	struct fixture *f = *state;
 	struct puppet p;
 
-	puppet_make(f, &p);
-	send_message(p.sock, (enum vb_control_type)99, (struct vb_control){0}, NULL, 0);
+	puppet_make(&f->end, block_of(f), &p);
+	puppet_send(p.sock, (enum vb_control_type)99, (struct vb_control){0}, NULL, 0);
 	expect_rejected(f, &p);
 }
 
@@ -415,8 +289,8 @@ static void test_open_without_ring(void **state)
 	struct fixture *f = *state;
 	struct puppet p;
 
-	puppet_make(f, &p);
-	send_message(p.sock, VB_CONTROL_OPEN, (struct vb_control){.to_engine = f->engine}, NULL, 0);
+	puppet_make(&f->end, block_of(f), &p);
+	puppet_send(p.sock, VB_CONTROL_OPEN, (struct vb_control){.to_engine = f->engine}, NULL, 0);
 	expect_rejected(f, &p);
 	assert_int_equal(atomic_load(&f->end.ups), 0);
 }
@@ -429,13 +303,13 @@ static void test_accept_with_bad_ring(void **state)
 	struct puppet p;
 	int ring, bad = memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
 
-	puppet_make(f, &p);
+	puppet_make(&f->end, block_of(f), &p);
 	assert_null(vb_channel_find(f->end.node, f->engine, p.qpn, &why));
 	assert_int_equal(why, VB_CONTACT_PENDING);
-	assert_int_equal(next(p.sock, &msg, &ring), 1);
+	assert_int_equal(puppet_next(p.sock, &msg, &ring), 1);
 	assert_int_equal(msg.type, VB_CONTROL_OPEN);
 	vb_descriptor_close(ring);
-	send_message(p.sock, VB_CONTROL_ACCEPT, (struct vb_control){.to_id = msg.from_id}, &bad, 1);
+	puppet_send(p.sock, VB_CONTROL_ACCEPT, (struct vb_control){.to_id = msg.from_id}, &bad, 1);
 	expect_rejected(f, &p);
 	assert_int_equal(atomic_load(&f->end.ups), 0);
 	close(bad);
@@ -453,24 +327,29 @@ static void test_stray_messages(void **state)
 	int ring;
 	void *map;
 
-	puppet_make(f, &p);
+	puppet_make(&f->end, block_of(f), &p);
 	for (uint32_t id = 0; id < 4; id++) {
-		send_message(p.sock, VB_CONTROL_ACCEPT, (struct vb_control){.to_id = id}, NULL, 0);
-		send_message(p.sock, VB_CONTROL_REFUSE, (struct vb_control){.to_id = id}, NULL, 0);
-		send_message(p.sock, VB_CONTROL_DUPLICATE, (struct vb_control){.to_id = id}, NULL,
-			     0);
-		send_message(p.sock, VB_CONTROL_CLOSE, (struct vb_control){.to_id = id}, NULL, 0);
+		puppet_send(p.sock, VB_CONTROL_ACCEPT, (struct vb_control){.to_id = id}, NULL, 0);
+		puppet_send(p.sock, VB_CONTROL_REFUSE, (struct vb_control){.to_id = id}, NULL, 0);
+		puppet_send(p.sock, VB_CONTROL_DUPLICATE, (struct vb_control){.to_id = id}, NULL,
+			    0);
+		puppet_send(p.sock, VB_CONTROL_CLOSE, (struct vb_control){.to_id = id}, NULL, 0);
 	}
 	assert_int_equal(vb_shared_create("ring", sizeof(struct vb_ring_half), &map, &ring), 0);
-	send_message(p.sock, VB_CONTROL_OPEN, (struct vb_control){.from_id = 9, .to_engine = 77},
-		     &ring, 1);
-	assert_int_equal(next(p.sock, &msg, NULL), 1);
+	puppet_send(p.sock, VB_CONTROL_OPEN, (struct vb_control){.from_id = 9, .to_engine = 77},
+		    &ring, 1);
+	/* An end that was made for such an answer is to be closed. */
+	for (uint32_t id = 0; id < 4; id++) {
+		assert_int_equal(puppet_next(p.sock, &msg, NULL), 1);
+		assert_int_equal(msg.type, VB_CONTROL_CLOSE);
+	}
+	assert_int_equal(puppet_next(p.sock, &msg, NULL), 1);
 	assert_int_equal(msg.type, VB_CONTROL_REFUSE);
 	assert_int_equal(msg.to_id, 9);
 	/* And one that exists is not. */
-	send_message(p.sock, VB_CONTROL_OPEN,
-		     (struct vb_control){.from_id = 10, .to_engine = f->engine}, &ring, 1);
-	assert_int_equal(next(p.sock, &msg, NULL), 1);
+	puppet_send(p.sock, VB_CONTROL_OPEN,
+		    (struct vb_control){.from_id = 10, .to_engine = f->engine}, &ring, 1);
+	assert_int_equal(puppet_next(p.sock, &msg, NULL), 1);
 	assert_int_equal(msg.type, VB_CONTROL_ACCEPT);
 	assert_int_equal(msg.to_id, 10);
 	assert_int_equal(atomic_load(&f->end.ups), 1);
@@ -488,7 +367,7 @@ static void test_impossible_page_contents(void **state)
 	enum vb_contact why;
 	struct puppet p;
 
-	puppet_make(f, &p);
+	puppet_make(&f->end, block_of(f), &p);
 	p.page->qp[5].engine = UINT32_MAX;
 	assert_null(vb_channel_find(f->end.node, f->engine, p.qpn, &why));
 	assert_int_equal(why, VB_CONTACT_ABSENT);
@@ -532,18 +411,18 @@ static int granted(int sock)
 static int claims(uint32_t victim, bool own)
 {
 	uint32_t block;
-	int page_fd, l = listen_at(&block);
-	struct vb_page *page = page_make(&page_fd);
+	int page_fd, l = puppet_listen(&block);
+	struct vb_page *page = puppet_page(&page_fd);
 
 	page->header.block[0] = own ? block : (victim ^ 1) & 0x3fff;
 	page->header.num_blocks = 1;
-	int sock = call(victim);
+	int sock = puppet_dial(victim);
 
-	say_hello(sock, page->header.nonce, page_fd);
+	puppet_hello(sock, page->header.nonce, page_fd);
 	if (own) {
 		int called = accept4(l, NULL, NULL, SOCK_CLOEXEC);
 
-		say_hello(called, page->header.nonce, page_fd);
+		puppet_hello(called, page->header.nonce, page_fd);
 	}
 	return granted(sock);
 }
@@ -589,7 +468,7 @@ static void test_false_owner(void **state)
 	struct fixture *f = *state;
 	enum vb_contact why;
 	uint32_t block;
-	int l = listen_at(&block);
+	int l = puppet_listen(&block);
 
 	assert_null(end_find(&f->end, f->engine, block << VB_QPN_BLOCK_BITS, 200, &why));
 	assert_int_equal(why, VB_CONTACT_PENDING);
@@ -616,7 +495,7 @@ static void expect_open(struct fixture *f, const struct puppet *p)
 
 		assert_null(vb_channel_find(f->end.node, f->engine, p->qpn, &why));
 		if (poll(&ready, 1, 20) == 1)
-			assert_int_equal(next(p->sock, &msg, NULL), 1);
+			assert_int_equal(puppet_next(p->sock, &msg, NULL), 1);
 	}
 	assert_int_equal(msg.type, VB_CONTROL_OPEN);
 }
@@ -631,13 +510,13 @@ static void test_lost_question(void **state)
 	struct puppet p;
 	int changes;
 
-	puppet_make(f, &p);
+	puppet_make(&f->end, block_of(f), &p);
 	expect_open(f, &p);
 	changes = atomic_load(&f->end.changes);
 	close(p.sock);
 	assert_true(end_await(&f->end.changes, changes + 1, 3000));
-	p.sock = puppet_call(f, &p);
-	puppet_grant(f, p.sock);
+	p.sock = puppet_call(block_of(f), &p);
+	puppet_grant(&f->end, p.sock);
 	expect_open(f, &p);
 	puppet_drop(&p);
 }
@@ -652,22 +531,11 @@ static void test_two_connections(void **state)
 	struct puppet p;
 	int other;
 
-	puppet_make(f, &p);
-	other = puppet_call(f, &p);
+	puppet_make(&f->end, block_of(f), &p);
+	other = puppet_call(block_of(f), &p);
 	expect_open(f, &p);
 	close(other);
 	puppet_drop(&p);
-}
-
-/* The next message of the type, after any others. */
-static struct vb_control expect_message(int sock, enum vb_control_type type)
-{
-	struct vb_control msg = {0};
-
-	for (int i = 0; i < 20 && msg.type != type; i++)
-		assert_int_equal(next(sock, &msg, NULL), 1);
-	assert_int_equal(msg.type, type);
-	return msg;
 }
 
 /*
@@ -681,9 +549,9 @@ static void test_answer_on_the_call_that_stays(void **state)
 	enum vb_contact why;
 	struct puppet p;
 	uint32_t block;
-	int l = listen_at(&block);
+	int l = puppet_listen(&block);
 
-	p.page = page_make(&p.page_fd);
+	p.page = puppet_page(&p.page_fd);
 	p.page->header.nonce = vb_random32() | 1; /* smaller than any other */
 	p.page->header.block[0] = block;
 	p.page->header.num_blocks = 1;
@@ -692,16 +560,16 @@ static void test_answer_on_the_call_that_stays(void **state)
 	assert_null(end_find(&f->end, f->engine, p.qpn, 200, &why));
 	int called = accept4(l, NULL, NULL, SOCK_CLOEXEC);
 
-	expect_message(called, VB_CONTROL_HELLO);
-	say_hello(called, p.page->header.nonce, p.page_fd);
-	uint64_t token = expect_message(called, VB_CONTROL_GRANT).nonce;
+	puppet_expect(called, VB_CONTROL_HELLO);
+	puppet_hello(called, p.page->header.nonce, p.page_fd);
+	uint64_t token = puppet_expect(called, VB_CONTROL_GRANT).nonce;
 
-	grant_send(called);
-	p.sock = puppet_call(f, &p);
-	grant_send(p.sock);
-	expect_message(called, VB_CONTROL_LAST);
-	send_message(called, VB_CONTROL_ASK, (struct vb_control){.nonce = token}, NULL, 0);
-	expect_message(p.sock, VB_CONTROL_GIVE);
+	puppet_grant_send(called);
+	p.sock = puppet_call(block_of(f), &p);
+	puppet_grant_send(p.sock);
+	puppet_expect(called, VB_CONTROL_LAST);
+	puppet_send(called, VB_CONTROL_ASK, (struct vb_control){.nonce = token}, NULL, 0);
+	puppet_expect(p.sock, VB_CONTROL_GIVE);
 	close(called);
 	close(l);
 	puppet_drop(&p);
@@ -722,11 +590,11 @@ static void asker_make(struct fixture *f, struct asker *a)
 {
 	struct vb_control msg;
 
-	a->page = page_make(&a->page_fd);
-	a->sock = call(block_of(f));
-	say_hello(a->sock, a->page->header.nonce, a->page_fd);
-	assert_int_equal(next(a->sock, &msg, NULL), 1);
-	assert_int_equal(next(a->sock, &msg, NULL), 1);
+	a->page = puppet_page(&a->page_fd);
+	a->sock = puppet_dial(block_of(f));
+	puppet_hello(a->sock, a->page->header.nonce, a->page_fd);
+	assert_int_equal(puppet_next(a->sock, &msg, NULL), 1);
+	assert_int_equal(puppet_next(a->sock, &msg, NULL), 1);
 	assert_int_equal(msg.type, VB_CONTROL_GRANT);
 	assert_true(msg.nonce != 0);
 	a->token = msg.nonce;
@@ -741,7 +609,7 @@ static void asker_drop(struct asker *a)
 
 static void ask(const struct asker *a, uint64_t token)
 {
-	send_message(a->sock, VB_CONTROL_ASK, (struct vb_control){.nonce = token}, NULL, 0);
+	puppet_send(a->sock, VB_CONTROL_ASK, (struct vb_control){.nonce = token}, NULL, 0);
 }
 
 /* What the answer gives; the descriptors that came with it are as many. */
@@ -802,7 +670,7 @@ static void test_ask_without_grant(void **state)
 	ask(&a, a.token ^ 2);
 	assert_true(end_await(&f->end.changes, 1, 2000));
 	assert_int_equal(vb_reason_count(VB_REASON_PEER_CORRUPT), f->corrupt + 1);
-	assert_int_equal(next(a.sock, &msg, NULL), 0);
+	assert_int_equal(puppet_next(a.sock, &msg, NULL), 0);
 	asker_drop(&a);
 }
 
