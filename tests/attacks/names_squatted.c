@@ -6,12 +6,9 @@
  * pair is refused with an errno, without delay.
  */
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -19,6 +16,7 @@
 
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/filter.h"
 #include "support/intruder.h"
 #include "support/process.h"
 
@@ -54,16 +52,7 @@ static const struct ping ping = {
 /* As the default filter of containers answers. */
 static void keyctl_refuse(void)
 {
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_keyctl, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {.len = 4, .filter = filter};
-
-	CHECK_ZERO(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	CHECK_ZERO(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+	CHECK(filter_refuse(SYS_keyctl, EPERM));
 }
 
 static int without_secret(int sock, void *unused)

@@ -10,17 +10,14 @@
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/endpoint.h"
+#include "support/filter.h"
 #include "support/process.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -100,22 +97,11 @@ static int target(int sock, void *unused)
 /* From here on the kernel reaches no other memory for this thread. */
 static void filter_set(void)
 {
-	static const unsigned int calls[] = {SYS_process_vm_readv, SYS_process_vm_writev,
-					     SYS_pread64,          SYS_pwrite64,
-					     SYS_preadv,           SYS_pwritev};
-	enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
-	struct sock_filter code[CALLS + 3];
-	struct sock_fprog program = {CALLS + 3, code};
+	static const uint32_t calls[] = {SYS_process_vm_readv, SYS_process_vm_writev,
+					 SYS_pread64,          SYS_pwrite64,
+					 SYS_preadv,           SYS_pwritev};
 
-	code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-					       offsetof(struct seccomp_data, nr));
-	for (unsigned int i = 0; i < CALLS; i++)
-		code[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i],
-							   (unsigned char)(CALLS - i), 0);
-	code[CALLS + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	code[CALLS + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
-	CHECK_ZERO(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	CHECK_ZERO(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+	CHECK(filter_calls(calls, sizeof(calls) / sizeof(calls[0]), SECCOMP_RET_ERRNO | EPERM));
 }
 
 static void use(struct endpoint *ep, int kind)

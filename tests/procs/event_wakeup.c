@@ -8,19 +8,25 @@
  * turn for any and for solicited completions. Each message must be answered in
  * time; then both processes stand still and their CPU time is looked at.
  *
- * usage: event_wakeup [MESSAGES [SEED]]
+ * The same where membarrier(2) is refused to one of the two, by which a receiver that
+ * falls asleep spares its senders a fence.
+ *
+ * usage: event_wakeup [MESSAGES [all|no-sender|no-receiver [SEED]]]
  */
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/endpoint.h"
+#include "support/filter.h"
 #include "support/process.h"
 #include "support/random.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 enum { MESSAGE = 64, RECEIVES = 8, SIZE = 4096, LONGEST_US = 8000 };
 /* No event in this time at all: missed for good. */
@@ -34,6 +40,15 @@ enum { LATE_US = 200000, LATE_PER_THOUSAND = 3, LATE_ANYWAY = 2 };
 enum { IDLE_MS = 1000, IDLE_CPU_US = 5000 };
 
 static uint64_t messages, seed;
+static const char *may = "all"; /* who may call membarrier(2) */
+
+static void refuse_barrier(const char *to)
+{
+	if (strcmp(may, to) != 0)
+		return;
+	if (!filter_refuse(SYS_membarrier, EPERM))
+		SKIP("seccomp(2) is not to be had");
+}
 
 static uint64_t cpu_us(void)
 {
@@ -68,6 +83,7 @@ static int sender(int sock, void *unused)
 
 	(void)unused;
 	promise("every message wakes the sleeping receiver");
+	refuse_barrier("no-sender");
 	resources_open(&resources, 64, false);
 	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
 	ep_exchange(&ep, sock);
@@ -125,6 +141,7 @@ static int receiver(int sock, void *unused)
 
 	(void)unused;
 	promise("every message wakes the sleeping receiver");
+	refuse_barrier("no-receiver");
 	resources_open(&resources, 64, true);
 	ep_open_on(&ep, &resources, NULL, NULL, SIZE);
 	for (i = 0; i < RECEIVES; i++)
@@ -156,7 +173,8 @@ int main(int argc, char **argv)
 	struct process a, b;
 
 	messages = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000;
-	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (now_us() | 1);
+	may = argc > 2 ? argv[2] : may;
+	seed = argc > 3 ? strtoull(argv[3], NULL, 0) : (now_us() | 1);
 	printf("seed %llu\n", (unsigned long long)seed);
 	watchdog(90);
 	process_start_pair(&a, sender, &b, receiver, NULL);

@@ -5,13 +5,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +16,7 @@
 
 #include "support/check.h"
 #include "support/endpoint.h"
+#include "support/filter.h"
 
 #define PAGE 4096u
 #define SIZE (8 * PAGE)
@@ -56,16 +53,7 @@ static void try_range(const char *name, int file, uint64_t offset, size_t length
  */
 static bool hide_from_kernel(void)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EFAULT),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
-
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return filter_refuse(SYS_process_vm_readv, EFAULT);
 }
 
 enum { NO_FILTER = 255, REGISTERED = 254, NO_DOMAIN = 253 };

@@ -2,6 +2,7 @@
 /*
  * Promise: of two processes that each store and then look at the other's store, at least one sees it,
  * although one of them has no fence between the two: vb_barrier_pass() of the other makes up for it.
+ * With a fence in place of it, the same.
  *
  * First the same without vb_barrier_pass(): the processor then lets both miss each other. Where it
  * does not (one core, or rounds that never met), the second part would prove nothing, and is skipped.
@@ -53,7 +54,7 @@ static void await(const uint32_t *word, uint32_t value)
 }
 
 /* The side that comes often: in a process or a thread of its own. */
-static void come_often(void)
+static void come_often(bool fences)
 {
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		struct cell *c = &shared->cell[i];
@@ -63,7 +64,7 @@ static void come_often(void)
 		__atomic_store_n(&shared->ready, i + 1, __ATOMIC_RELEASE);
 		await(&shared->go, i + 1);
 		__atomic_store_n(&c->often, 1, __ATOMIC_RELAXED);
-		vb_barrier_light(false);
+		vb_barrier_light(fences);
 		shared->often_saw[i] = __atomic_load_n(&c->seldom, __ATOMIC_RELAXED);
 		__atomic_store_n(&shared->done, i + 1, __ATOMIC_RELEASE);
 	}
@@ -94,7 +95,7 @@ static uint32_t come_seldom(bool passes, enum vb_barrier kind)
 	return missed;
 }
 
-static uint32_t between_processes(bool passes)
+static uint32_t between_processes(bool passes, bool fences)
 {
 	memset(shared, 0, sizeof(*shared));
 	pid_t child = fork();
@@ -105,7 +106,7 @@ static uint32_t between_processes(bool passes)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (!vb_barrier_allow(VB_BARRIER_GLOBAL))
 			_exit(1);
-		come_often();
+		come_often(fences);
 		_exit(0);
 	}
 	uint32_t missed = come_seldom(passes, VB_BARRIER_GLOBAL);
@@ -115,18 +116,19 @@ static uint32_t between_processes(bool passes)
 	return missed;
 }
 
-static void *thread_comes_often(void *unused)
+static void *thread_comes_often(void *fences)
 {
-	come_often();
-	return unused;
+	come_often(fences);
+	return fences;
 }
 
-static uint32_t between_threads(bool passes)
+static uint32_t between_threads(bool passes, bool fences)
 {
 	pthread_t thread;
 
 	memset(shared, 0, sizeof(*shared));
-	assert_int_equal(pthread_create(&thread, NULL, thread_comes_often, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, thread_comes_often, fences ? shared : NULL),
+			 0);
 	uint32_t missed = come_seldom(passes, VB_BARRIER_PRIVATE);
 
 	assert_int_equal(pthread_join(thread, NULL), 0);
@@ -141,12 +143,15 @@ static void need(enum vb_barrier kind)
 	skip();
 }
 
-static void judge(uint32_t (*between)(bool))
+static void judge(uint32_t (*between)(bool passes, bool fences))
 {
-	uint32_t without = between(false), with = between(true);
+	uint32_t without = between(false, false), with = between(true, false);
+	uint32_t fenced = between(false, true);
 
-	print_message("missed each other: %u without, %u with, of %u\n", without, with, ROUNDS);
+	print_message("missed each other: %u without, %u with, %u with a fence, of %u\n", without,
+		      with, fenced, ROUNDS);
 	assert_int_equal(with, 0);
+	assert_int_equal(fenced, 0);
 	if (!without)
 		skip();
 }

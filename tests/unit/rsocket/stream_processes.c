@@ -6,18 +6,16 @@
  * message takes no system call for what it brings.
  */
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "pair.h"
 #include "support/check.h"
+#include "support/filter.h"
 #include "support/process.h"
 
 enum { PIECE = 40000, PATIENCE_MS = 20000 };
@@ -62,17 +60,9 @@ static ssize_t receive_some(struct end *end, uint64_t received)
 /* A copy by the kernel in this thread is the end of the process. */
 static void forbid_kernel_copies(void)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+	static const uint32_t copies[] = {SYS_process_vm_writev, SYS_process_vm_readv};
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (!filter_calls(copies, 2, SECCOMP_RET_KILL_PROCESS))
 		fprintf(stderr, "seccomp(2) is not to be had: copies by the kernel are not seen\n");
 }
 
