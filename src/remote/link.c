@@ -203,6 +203,8 @@ static void seek_plan(struct side *side, uint64_t at)
 	vb_progress_expect(1);
 }
 
+static const struct vb_udp_fault_host fault_host = {vb_progress_expect, vb_descriptor_still};
+
 static int side_open(struct side *side, bool ipv4, struct vb_udp_got *got)
 {
 	bool sought = got && got->sought && got->fd == -EADDRINUSE;
@@ -213,6 +215,7 @@ static int side_open(struct side *side, bool ipv4, struct vb_udp_got *got)
 
 	if (err)
 		return err;
+	vb_udp_fault_join(&fault_host);
 	fd = got && got->fd >= 0 ? got_take(ipv4, got, &buffer) : own_open(ipv4, &buffer);
 	if (fd >= 0)
 		return socket_begin(side, fd, buffer);
@@ -327,6 +330,7 @@ static void side_close(struct vb_engine *e, struct side *side)
 	unsigned int family = family_of(side);
 	int fd = vb_udp_socket_number(family);
 
+	(void)vb_udp_fault_serve(UINT64_MAX);
 	vb_port_give_end(family == VB_UDP_IPV4);
 	atomic_store(&side->seek_at, 0);
 	if (fd >= 0) {
@@ -371,10 +375,13 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a && (!b || a < b) ? a : b;
 }
 
-/* Closes the sockets that were given up a moment ago, and seeks those that are missing. */
+/*
+ * Closes the sockets that were given up a moment ago, seeks those that are missing, and sends what the
+ * fault tap has held back.
+ */
 static uint64_t serve(void)
 {
-	uint64_t due = 0;
+	uint64_t due = vb_udp_fault_active() ? vb_udp_fault_serve(vb_clock_ns()) : 0;
 
 	for (unsigned int i = 0; i < 2; i++) {
 		struct side *side = &udp_link.side[i];
@@ -559,6 +566,7 @@ void vb_udp_link_await(struct vb_engine *e, unsigned int family)
 static void forked(void)
 {
 	vb_udp_receiver_destroy(udp_link.receiver);
+	vb_udp_fault_forget();
 	memset(&udp_link, 0, sizeof(udp_link));
 	pthread_mutex_init(&udp_link.lock, NULL);
 	vb_lock_place(&udp_link.drain, VB_ORDER_DRAIN);

@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/sys.h"
@@ -31,8 +33,9 @@ struct tap {
 	bool active;
 	struct vb_lock lock;
 	uint64_t state;
-	bool holds;
 	struct copy held;
+	_Atomic uint64_t until; /* when `held` is sent at the latest, 0: nothing is held */
+	const struct vb_udp_fault_host *_Atomic host;
 	uint64_t packets, drops, dups, reorders, corrupts;
 };
 
@@ -175,6 +178,22 @@ static int copy_send(struct copy *c)
 	return vb_sys_sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+/* The caller holds the lock. The program may have closed the socket since. */
+static void held_send(void)
+{
+	const struct vb_udp_fault_host *host = atomic_load(&tap.host);
+
+	atomic_store(&tap.until, 0);
+	if (!host || host->is_ours(tap.held.fd))
+		(void)copy_send(&tap.held);
+}
+
+static void hold(const struct copy *c)
+{
+	tap.held = *c;
+	atomic_store(&tap.until, vb_clock_ns() + VB_UDP_FAULT_HOLD_NS);
+}
+
 /*
  * The caller holds the lock. Each packet takes the same number of draws, so that one share does not
  * change the faults of another.
@@ -186,7 +205,7 @@ static int faults_apply(struct copy *c)
 	bool reorder = happens(tap.plan.reorder, &tap.reorders);
 	bool corrupt = happens(tap.plan.corrupt, &tap.corrupts);
 	uint64_t number = draw();
-	bool release = tap.holds;
+	bool release = atomic_load(&tap.until) != 0;
 	int err = 0;
 
 	tap.packets++;
@@ -200,27 +219,57 @@ static int faults_apply(struct copy *c)
 		if (dup && !err)
 			err = copy_send(c);
 	}
-	if (release) {
-		tap.holds = false;
-		(void)copy_send(&tap.held);
-	} else if (reorder && !drop) {
-		tap.held = *c;
-		tap.holds = true;
-	}
+	if (release)
+		held_send();
+	else if (reorder && !drop)
+		hold(c);
 	return err;
 }
 
 int vb_udp_fault_send(int fd, const struct msghdr *message)
 {
+	const struct vb_udp_fault_host *host = atomic_load(&tap.host);
 	struct copy c;
+	uint64_t until;
 	int err;
 
 	if (!copy_of(&c, fd, message))
 		return -EMSGSIZE;
 	vb_lock_take(&tap.lock);
 	err = faults_apply(&c);
+	until = atomic_load(&tap.until);
 	vb_lock_release(&tap.lock);
+	if (until && host)
+		host->held(until);
 	return err;
+}
+
+void vb_udp_fault_join(const struct vb_udp_fault_host *host)
+{
+	atomic_store(&tap.host, host);
+}
+
+void vb_udp_fault_forget(void)
+{
+	vb_lock_place(&tap.lock, VB_ORDER_FAULT);
+	atomic_store(&tap.until, 0);
+	tap.packets = tap.drops = tap.dups = tap.reorders = tap.corrupts = 0;
+}
+
+uint64_t vb_udp_fault_serve(uint64_t now)
+{
+	uint64_t until = atomic_load(&tap.until);
+
+	if (!until || now < until)
+		return until;
+	vb_lock_take(&tap.lock);
+	until = atomic_load(&tap.until);
+	if (until && until <= now) {
+		held_send();
+		until = 0;
+	}
+	vb_lock_release(&tap.lock);
+	return until;
 }
 
 void vb_udp_fault_report(void)
@@ -234,6 +283,5 @@ void vb_udp_fault_report(void)
 	       (unsigned long long)tap.dups, (unsigned long long)tap.reorders,
 	       (unsigned long long)tap.corrupts);
 	tap.packets = tap.drops = tap.dups = tap.reorders = tap.corrupts = 0;
-	tap.holds = false;
 	vb_lock_release(&tap.lock);
 }

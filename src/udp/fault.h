@@ -10,7 +10,8 @@
  * fraction (0.05):
  *   drop     it is not sent
  *   dup      it is sent twice
- *   reorder  it is held back and sent behind the next one of the process
+ *   reorder  it is held back and sent behind the next one of the process, or by itself where no
+ *            other follows in VB_UDP_FAULT_HOLD_NS
  *   corrupt  one of its bits is turned
  *   seed     of the random numbers (default 1); the same packets in the same order meet the same
  *            faults again with the same seed
@@ -36,9 +37,26 @@ bool vb_udp_fault_active(void);
 int vb_udp_fault_send(int fd, const struct msghdr *message);
 
 /*
- * Writes one line at level info and starts the counts afresh. A packet that is held back is
- * forgotten, because its socket is about to be closed.
+ * A packet that is held back at most for so long: longer than a program that replies takes, shorter
+ * than the timers of its peer. Without the bound the last packet before a pause would be lost.
  */
+#define VB_UDP_FAULT_HOLD_NS 2000000u
+
+/*
+ * The room that has time and sockets: held() is called, without locks, when a packet is held back
+ * until then (CLOCK_MONOTONIC ns); is_ours() tells whether a descriptor is still the library's.
+ */
+struct vb_udp_fault_host {
+	void (*held)(uint64_t until);
+	bool (*is_ours)(int fd);
+};
+/* Lasting; before it, packets are held without a bound. forget: in a forked child. */
+void vb_udp_fault_join(const struct vb_udp_fault_host *host);
+void vb_udp_fault_forget(void);
+/* Sends the packet that was held back for long enough. When to call it again, 0: none is held. */
+uint64_t vb_udp_fault_serve(uint64_t now);
+
+/* Writes one line at level info and starts the counts afresh. */
 void vb_udp_fault_report(void);
 
 /* The meaning of VERBATIM_FAULT; public for the unit test. */

@@ -36,30 +36,34 @@ static void packet_of(uint8_t data[BYTES], int number)
 	memset(data, number ^ 0x5a, BYTES);
 }
 
+static void send_one(int fd, const union vb_udp_address *to, socklen_t length, int number)
+{
+	uint8_t data[BYTES];
+	uint8_t nothing;
+	struct iovec piece[2] = {{data, 5}, {data + 5, BYTES - 5}};
+	struct msghdr m = {.msg_name = (void *)to,
+			   .msg_namelen = length,
+			   .msg_iov = piece,
+			   .msg_iovlen = 2,
+			   .msg_control = &nothing};
+
+	packet_of(data, number);
+	if (!vb_udp_fault_active() || vb_udp_fault_send(fd, &m))
+		_exit(1);
+}
+
 /* In a process of its own, since the environment is read once. */
 static void send_all(void)
 {
 	union vb_udp_address to;
-	uint8_t data[BYTES];
-	uint8_t nothing;
 	uint8_t gid[16];
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	net_gid(true, 1, gid);
 	socklen_t length = vb_udp_address_of(&to, gid, PORT, 0);
 
-	for (int i = 0; i < PACKETS; i++) {
-		struct iovec piece[2] = {{data, 5}, {data + 5, BYTES - 5}};
-		struct msghdr m = {.msg_name = &to,
-				   .msg_namelen = length,
-				   .msg_iov = piece,
-				   .msg_iovlen = 2,
-				   .msg_control = &nothing};
-
-		packet_of(data, i);
-		if (!vb_udp_fault_active() || vb_udp_fault_send(fd, &m))
-			_exit(1);
-	}
+	for (int i = 0; i < PACKETS; i++)
+		send_one(fd, &to, length, i);
 	_exit(0);
 }
 
@@ -84,7 +88,7 @@ static void judge(struct arrivals *a, const uint8_t data[BYTES])
 	a->count++;
 }
 
-static void run(struct arrivals *a, const char *faults)
+static void run_as(struct arrivals *a, const char *faults, void (*sender)(void))
 {
 	uint8_t data[BYTES];
 	int fd = net_bound(true, PORT);
@@ -95,7 +99,7 @@ static void run(struct arrivals *a, const char *faults)
 	pid_t child = fork();
 
 	if (!child)
-		send_all();
+		sender();
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	net_settle();
@@ -104,6 +108,11 @@ static void run(struct arrivals *a, const char *faults)
 		judge(a, data);
 	}
 	close(fd);
+}
+
+static void run(struct arrivals *a, const char *faults)
+{
+	run_as(a, faults, send_all);
 }
 
 static bool same(const struct arrivals *a, const struct arrivals *b)
@@ -189,6 +198,71 @@ static void test_reorder(void **state)
 		assert_int_equal(a.number[i], i ^ 1);
 }
 
+static uint64_t held_until;
+
+static void on_hold(uint64_t until)
+{
+	held_until = until;
+}
+
+static bool is_closed;
+
+static bool is_ours(int fd)
+{
+	(void)fd;
+	return !is_closed;
+}
+
+/* A failed step is told by the exit status. */
+static void must(bool ok, int step)
+{
+	if (!ok)
+		_exit(step);
+}
+
+static void send_and_pause(void)
+{
+	static const struct vb_udp_fault_host host = {on_hold, is_ours};
+	union vb_udp_address to;
+	uint8_t gid[16];
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	net_gid(true, 1, gid);
+	socklen_t length = vb_udp_address_of(&to, gid, PORT, 0);
+
+	vb_udp_fault_join(&host);
+	must(vb_udp_fault_serve(UINT64_MAX) == 0, 2);
+	send_one(fd, &to, length, 0);
+	must(held_until != 0 && vb_udp_fault_serve(held_until - 1) == held_until, 3);
+	/* The next one comes in time. */
+	send_one(fd, &to, length, 1);
+	must(vb_udp_fault_serve(UINT64_MAX) == 0, 4);
+	/* None comes. */
+	send_one(fd, &to, length, 2);
+	must(vb_udp_fault_serve(held_until) == 0, 5);
+	/* It is not sent again; the next one is held back as the first was. */
+	send_one(fd, &to, length, 3);
+	must(vb_udp_fault_serve(held_until) == 0, 6);
+	/* The program has put a file of its own under the number. */
+	send_one(fd, &to, length, 4);
+	is_closed = true;
+	must(vb_udp_fault_serve(held_until) == 0, 7);
+	_exit(0);
+}
+
+/* A packet that is held back goes by itself where no other follows. */
+static void test_hold_has_an_end(void **state)
+{
+	static const int order[] = {1, 0, 2, 3};
+	struct arrivals a;
+
+	(void)state;
+	run_as(&a, "reorder=100%", send_and_pause);
+	assert_int_equal(a.count, 4);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(a.number[i], order[i]);
+}
+
 static void test_corrupt(void **state)
 {
 	struct arrivals a;
@@ -233,10 +307,15 @@ static void test_shares_apart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),          cmocka_unit_test(test_none),
-		cmocka_unit_test(test_drop),           cmocka_unit_test(test_dup),
-		cmocka_unit_test(test_reorder),        cmocka_unit_test(test_corrupt),
-		cmocka_unit_test(test_seed_is_replay), cmocka_unit_test(test_shares_apart),
+		cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_drop),
+		cmocka_unit_test(test_dup),
+		cmocka_unit_test(test_reorder),
+		cmocka_unit_test(test_corrupt),
+		cmocka_unit_test(test_hold_has_an_end),
+		cmocka_unit_test(test_seed_is_replay),
+		cmocka_unit_test(test_shares_apart),
 	};
 
 	net_enter();
