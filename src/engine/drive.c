@@ -350,17 +350,31 @@ void vb_engine_at_exit(struct vb_engine *e)
 	vb_lock_release(&e->lock);
 }
 
-void vb_engine_sleep(struct vb_engine *e)
+bool vb_engine_sleep_begin(struct vb_engine *e)
 {
 	vb_lock_assert_held(&e->lock);
 	e->streak = 0;
 	if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED))
 		vb_engines_set_awake(e, false);
-	vb_bell_engine_sleeps(e->node, e->index);
+	bool owes = vb_bell_engine_sleeps(e->node, e->index);
+
 	if (e->reads)
 		vb_progress_arm();
-	if (vb_engine_drive(e)) {
-		vb_bell_call(e->node, e->index);
-		vb_progress_expect(1);
-	}
+	return owes;
+}
+
+void vb_engine_sleep_end(struct vb_engine *e)
+{
+	vb_lock_assert_held(&e->lock);
+	if (!vb_engine_drive(e))
+		return;
+	vb_bell_call(e->node, e->index);
+	vb_progress_expect(1);
+}
+
+void vb_engine_sleep(struct vb_engine *e)
+{
+	if (vb_engine_sleep_begin(e))
+		vb_bell_senders_pass();
+	vb_engine_sleep_end(e);
 }

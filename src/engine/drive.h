@@ -50,8 +50,13 @@ void vb_engine_reads_end(struct vb_engine *engine);
  */
 void vb_engine_at_exit(struct vb_engine *engine);
 
-/* Under the lock: from now on senders ring the doorbell; then looks once more. */
+/*
+ * Under the lock: from now on senders ring the doorbell; then looks once more. begin and end: the same
+ * for several engines together (doze.h). True: vb_bell_senders_pass() is to come in between.
+ */
 void vb_engine_sleep(struct vb_engine *engine);
+bool vb_engine_sleep_begin(struct vb_engine *engine);
+void vb_engine_sleep_end(struct vb_engine *engine);
 
 /*
  * Under the lock: vb_tqp_run() and what follows from it. The queue pair stays in the runnable list

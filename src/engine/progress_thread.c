@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "engine/attend.h"
 #include "engine/await.h"
+#include "engine/doze.h"
 #include "engine/drive.h"
 #include "engine/engine.h"
 #include "engine/engines.h"
@@ -66,6 +67,7 @@ struct pass {
 	bool read_awake;    /* an engine with links that must be read is polled */
 	bool read_asleep;   /* such an engine is not polled */
 	uint64_t deadline;  /* earliest timer, 0: none */
+	struct vb_doze *doze;
 };
 
 /*
@@ -82,6 +84,8 @@ static void drive_unpolled(struct vb_engine *e, struct pass *pass)
 {
 	bool worked;
 
+	if (vb_doze_is_full(pass->doze))
+		pass->missed |= !vb_doze_end(pass->doze, e->node);
 	if (!vb_engine_try(e)) {
 		pass->missed = true; /* another thread is in the engine, but perhaps only posts */
 		vb_bell_call(e->node, e->index);
@@ -94,7 +98,7 @@ static void drive_unpolled(struct vb_engine *e, struct pass *pass)
 		pass->worked = true;
 		vb_bell_call(e->node, e->index); /* there may be more */
 	} else if (!__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED)) {
-		vb_engine_sleep(e);
+		vb_doze_add(pass->doze, e);
 	}
 	vb_lock_release(&e->lock);
 }
@@ -271,6 +275,8 @@ static void look_at_all(struct vb_node *node, struct pass *pass)
 
 	for (uint32_t word = 0; word < words; word++)
 		look_at_word(node, word, pass);
+	if (pass->doze->count)
+		pass->missed |= !vb_doze_end(pass->doze, node);
 }
 
 /* What walks found, and when the next one is due. */
@@ -322,6 +328,7 @@ struct turns {
 	uint64_t alone_until; /* others want the processor: it does not linger until then */
 	uint64_t alone_ns;
 	int64_t room_ns;
+	struct vb_doze doze;
 };
 
 /*
@@ -400,6 +407,7 @@ void vb_progress_main(struct vb_node *node)
 			.packets = t.packets,
 			.beside = t.beside,
 			.doorbell = vb_bell_lost(node),
+			.doze = &t.doze,
 		};
 
 		pass.last = pass.now >= t.linger_until;

@@ -84,20 +84,24 @@ void vb_bell_ring(struct vb_peer *peer, uint32_t engine)
 		atomic_store_explicit(&peer->rung, sleep, memory_order_relaxed);
 }
 
-void vb_bell_engine_sleeps(struct vb_node *node, uint32_t engine)
+bool vb_bell_engine_sleeps(struct vb_node *node, uint32_t engine)
 {
 	uint32_t *asleep = &node->page->engine[engine].asleep;
 	bool was = __atomic_load_n(asleep, __ATOMIC_RELAXED);
 
 	__atomic_store_n(asleep, 1, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (!was && !node->page->header.needs_fences)
-		vb_barrier_pass(VB_BARRIER_GLOBAL);
+	return !was && !node->page->header.needs_fences;
+}
+
+void vb_bell_senders_pass(void)
+{
+	vb_barrier_pass(VB_BARRIER_GLOBAL);
 }
 
 void vb_channel_wake(struct vb_channel *ch)
 {
-	/* Pairs with the barrier in vb_bell_engine_sleeps(). */
+	/* Pairs with vb_bell_senders_pass(). */
 	vb_barrier_light(ch->peer->fences);
 	if (!__atomic_load_n(ch->remote_asleep, __ATOMIC_RELAXED))
 		return;

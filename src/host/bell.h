@@ -17,10 +17,13 @@ struct vb_node;
 struct vb_peer;
 
 /*
- * The engine sleeps: whoever pushes from now on finds that out in vb_channel_wake(), or has pushed
- * before the return, so that the caller sees the message. Called under the engine's lock.
+ * The engine sleeps. True: its senders have no fence of their own, so vb_bell_senders_pass() is to
+ * follow, once for as many engines as fall asleep together. Called under the engine's lock. When both
+ * have returned, whoever pushes finds out in vb_channel_wake(), or has pushed before, so that the
+ * caller's next look sees the message.
  */
-void vb_bell_engine_sleeps(struct vb_node *node, uint32_t engine);
+bool vb_bell_engine_sleeps(struct vb_node *node, uint32_t engine);
+void vb_bell_senders_pass(void);
 
 /*
  * The progress thread is to serve this engine of this process when it looks next. Does not wake it.

@@ -49,8 +49,10 @@ static uint32_t fall_asleep(const struct end *end, uint32_t engine, int times)
 {
 	barrier.passes = 0;
 	barrier.watched = asleep_word(end, engine);
-	while (times--)
-		vb_bell_engine_sleeps(end->node, engine);
+	while (times--) {
+		if (vb_bell_engine_sleeps(end->node, engine))
+			vb_bell_senders_pass();
+	}
 	return barrier.passes;
 }
 
