@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "base/reason.h"
 #include "engine/cq.h"
+#include "engine/give_way.h"
 #include "engine/poll_others.h"
 
 static struct vb_cq *cq_of(struct ibv_cq_ex *ex)
@@ -75,6 +76,10 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		vb_poll_found(e);
 	else if (err && e)
 		vb_poll_others(e);
+	if (err)
+		vb_polled_in_vain(e);
+	else
+		vb_polled_well();
 	return err;
 }
 

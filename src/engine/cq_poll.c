@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/engines.h"
 #include "engine/fastpath.h"
+#include "engine/give_way.h"
 #include "engine/poll_others.h"
 
 #define RENEW_EVERY 8u  /* polls without a drive between two renewals of the lease */
@@ -149,6 +150,7 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	if (is_empty(cq)) {
 		if (e)
 			vb_poll_others(e);
+		vb_polled_in_vain(e);
 		return 0;
 	}
 	bool waited = consume_begin(cq);
@@ -170,6 +172,8 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		vb_poll_found(e);
 	else if (e && !n)
 		vb_poll_others(e);
+	if (n)
+		vb_polled_well();
 	return n;
 }
 

@@ -5,8 +5,6 @@
  */
 #include "engine/drive.h"
 
-#include <sched.h>
-
 #include "base/bias.h"
 #include "base/clock.h"
 #include "engine/await.h"
@@ -317,11 +315,7 @@ void vb_engine_poll(struct vb_engine *e, bool armed, _Atomic(struct vb_engine *)
 	atomic_store_explicit(&e->poller, vb_bias_self(), memory_order_relaxed);
 	e->for_events = armed;
 	polled(e, armed);
-	bool yields = __atomic_load_n(&e->yields, __ATOMIC_RELAXED);
-
 	vb_lock_release(&e->lock);
-	if (yields)
-		sched_yield();
 }
 
 void vb_engine_reads_begin(struct vb_engine *e)
@@ -337,8 +331,6 @@ void vb_engine_reads_begin(struct vb_engine *e)
 void vb_engine_reads_end(struct vb_engine *e)
 {
 	__atomic_store_n(&e->reads, e->reads - 1, __ATOMIC_RELAXED);
-	if (!e->reads) /* nobody looks any more, so nobody would take it back */
-		__atomic_store_n(&e->yields, false, __ATOMIC_RELAXED);
 }
 
 void vb_engine_at_exit(struct vb_engine *e)

@@ -88,8 +88,6 @@ struct vb_engine {
 	 * drives read them.
 	 */
 	uint32_t reads;
-	/* Nothing has come for long over those links: a poller gives the processor away once. */
-	bool yields;
 	bool deferred; /* a runnable queue pair was deferred (link->defer) */
 	/*
 	 * A link keeps packets that no event will move: to be looked at again, at growing

@@ -496,24 +496,13 @@ static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4, bool p
 	return true;
 }
 
-/*
- * When nothing has come for long, the thread that is to send something may need the poller's
- * processor.
- */
-static void set_idle(struct vb_engine *e, uint32_t looks)
-{
-	e->remote->idle = looks;
-	__atomic_store_n(&e->yields, looks >= IDLE_LOOKS && looks % IDLE_SKIP == 1,
-			 __ATOMIC_RELAXED);
-}
-
 static bool skip(struct vb_engine *e)
 {
 	uint32_t looks = e->remote->idle;
 
 	if (looks < IDLE_LOOKS)
 		return false;
-	set_idle(e, looks % IDLE_SKIP ? looks + 1 : IDLE_LOOKS + 1);
+	e->remote->idle = looks % IDLE_SKIP ? looks + 1 : IDLE_LOOKS + 1;
 	return looks % IDLE_SKIP && !__atomic_load_n(&e->pub->asleep, __ATOMIC_RELAXED);
 }
 
@@ -527,9 +516,9 @@ bool vb_udp_link_drain(struct vb_engine *e, bool polled)
 	worked |= side_drain(e, &udp_link.side[1], false, polled);
 	vb_lock_release(&udp_link.drain);
 	if (worked)
-		set_idle(e, 0);
+		e->remote->idle = 0;
 	else if (e->remote->idle < IDLE_LOOKS)
-		set_idle(e, e->remote->idle + 1);
+		e->remote->idle++;
 	return worked;
 }
 
