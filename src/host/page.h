@@ -86,7 +86,10 @@ struct vb_page_engine {
  * In the access of a queue pair that serves requests with an answer: max_dest_rd_atomic is not 0.
  */
 #define VB_PAGE_ANSWERS 0x80000000u
-/* And of one that is closed to direct access for as long as it has seen no packet, and no longer. */
+/*
+ * And of one that is closed to direct access for as long as it has seen no packet, and no longer. It is
+ * taken away when the queue pair is open already.
+ */
 #define VB_PAGE_OPENS   0x40000000u
 
 /*

@@ -181,15 +181,24 @@ static bool plausible(const struct vb_send_wqe *wqe)
 	return wqe->length == 8 && (wqe->remote_addr & 7) == 0;
 }
 
-/* The peer's memory is on its way, or its queue pair opens with the first packet. */
+static bool memory_is_due(const struct vb_qp *qp)
+{
+	return qp->channel && !vb_peer_is_self(qp->channel->peer) && !qp->pace.kbps &&
+	       vb_peer_memory_is_due(qp->channel->peer);
+}
+
+/*
+ * The peer's memory is on its way, or its queue pair opens with the first packet. The progress thread
+ * may take the memory meanwhile, so the question whether it is due comes first.
+ */
 static bool is_to_come(struct vb_qp *qp)
 {
+	bool had_channel = qp->channel, due = memory_is_due(qp);
 	struct vb_target target;
 
 	if (vb_target_contact(qp, &target))
 		return vb_target_qp_opens(qp, target.qp);
-	return qp->channel && !vb_peer_is_self(qp->channel->peer) && !qp->pace.kbps &&
-	       vb_peer_memory_is_due(qp->channel->peer);
+	return due || (!had_channel && qp->channel && is_to_come(qp));
 }
 
 /*

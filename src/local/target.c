@@ -58,7 +58,7 @@ bool vb_target_qp_allows(const struct vb_qp *qp, const struct vb_page_qp *entry,
 bool vb_target_qp_opens(const struct vb_qp *qp, const struct vb_page_qp *entry)
 {
 	return __atomic_load_n(&entry->qpn, __ATOMIC_RELAXED) == qp->t.dest_qpn &&
-	       __atomic_load_n(&entry->access, __ATOMIC_RELAXED) & VB_PAGE_OPENS;
+	       __atomic_load_n(&entry->access, __ATOMIC_ACQUIRE) & VB_PAGE_OPENS;
 }
 
 bool vb_target_one_mark(const struct vb_qp *qp, const struct vb_send_wqe *wqe)

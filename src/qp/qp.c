@@ -315,13 +315,11 @@ static bool direct_allowed(const struct vb_qp *qp)
 void vb_qp_ordinary_publish(struct vb_qp *qp)
 {
 	struct vb_page_qp *p = qp->pub;
-	uint32_t access = qp->t.access;
+	uint32_t access = qp->t.access | (qp->t.max_dest_rd_atomic ? VB_PAGE_ANSWERS : 0);
+	uint32_t opens = direct_opens(qp) ? VB_PAGE_OPENS : 0;
+	uint32_t opened = __atomic_load_n(&p->access, __ATOMIC_RELAXED) & VB_PAGE_OPENS;
 
 	atomic_store(&qp->state, qp->t.state);
-	if (qp->t.max_dest_rd_atomic)
-		access |= VB_PAGE_ANSWERS;
-	if (direct_opens(qp))
-		access |= VB_PAGE_OPENS;
 	/*
 	 * Closed while the entry changes. An initiator that saw it open has set a mark, which
 	 * revocation waits for.
@@ -329,7 +327,7 @@ void vb_qp_ordinary_publish(struct vb_qp *qp)
 	__atomic_store_n(&p->direct, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&p->state, qp->t.state, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->service, qp->t.service, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->access, access, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->access, access | opens | opened, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->pd, qp->pd_id, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->dest_qpn, qp->t.dest_qpn, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->engine, qp->engine->index, __ATOMIC_RELAXED);
@@ -337,6 +335,9 @@ void vb_qp_ordinary_publish(struct vb_qp *qp)
 	__atomic_store_n(&p->qpn, qp->t.qpn, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&p->generation, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->direct, direct_allowed(qp), __ATOMIC_SEQ_CST);
+	/* At no time does the entry say that it is closed for good, while it is being opened. */
+	if (opened && !opens)
+		__atomic_store_n(&p->access, access, __ATOMIC_RELEASE);
 }
 
 void vb_qp_ordinary_event(struct vb_qp *qp, enum ibv_event_type type)
