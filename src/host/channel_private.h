@@ -115,9 +115,9 @@ bool vb_channel_loop_service(struct vb_node *node);
  */
 void vb_channel_message(struct vb_node *node, const struct vb_connection *conn,
 			const struct vb_control *msg, const int *fds, int num_fds);
-/* channel_open.c. The part of it that serves an OPEN. */
-void vb_channel_open_serve(struct vb_node *node, const struct vb_channel_arrival *arrival);
 /* The same for a message whose descriptors were lost because this process has no number left. */
 void vb_channel_stripped(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg);
+/* channel_open.c. The first for an OPEN. */
+void vb_channel_open_serve(struct vb_node *node, const struct vb_channel_arrival *arrival);
 
 #endif
