@@ -6,11 +6,11 @@ from sources.connections import Cmtime, Connections, Sockets
 from sources.floor import Copy, Ring, Udp, Wake
 from sources.iperf import Iperf
 from sources.libfabric import Pingpong
-from sources.openmpi import OpenMpi
+from sources.openmpi import OpenMpi, OpenMpiTogether
 from sources.own import Idle, Mapped, Threads
-from sources.perftest import Between, Within
+from sources.perftest import Between, Together, Within
 from sources.rsockets import Rstream, RstreamTcp
-from sources.ucx import OverMapped, OverVerbs, Shm, Tcp
+from sources.ucx import OverMapped, OverVerbs, Shm, ShmTogether, Tcp
 
 KIB, MIB = 1 << 10, 1 << 20
 OLD_POST = "--use_old_post_send"
@@ -19,10 +19,11 @@ JUMBO, ETHERNET = 9000, 1500
 PACKET_4096, PACKET_1024 = ("-m", "4096"), ("-m", "1024")
 
 ring, copy, wake, udp = Ring(), Copy(), Wake(), Udp()
-within, between = Within(ring), Between(ring)
+within, between, together = Within(ring), Between(ring), Together(ring)
 mapped, idle, threads = Mapped(), Idle(), Threads()
 shm, tcp, over, over_mapped = Shm(), Tcp(), OverVerbs(), OverMapped()
 mpi, libfabric, iperf = OpenMpi(), Pingpong(), Iperf()
+mpi_together, shm_together = OpenMpiTogether(), ShmTogether()
 connections, sockets, cmtime = Connections(), Sockets(), Cmtime()
 rstream, rstream_tcp = Rstream(), RstreamTcp()
 
@@ -48,6 +49,8 @@ def latency():
     for size in (1 << power for power in range(6, 13)):
         yield Row(f"SEND latency, {size_text(size)}", within.figure("send_lat", size),
                   [Goal(1.0, shm.figure("am_lat", size), mpi.figure("lat", size), of="best of UCX am, Open MPI")])
+    yield Row("SEND latency, 8 B, both on one processor", together.figure("send_lat", 8),
+              [Goal(1.0, mpi_together.figure("lat", 8), shm_together.figure("am_lat", 8), of="best of UCX am, Open MPI")])
     yield Row("WRITE latency, 8 B, ordinary memory", within.figure("write_lat", 8),
               [Goal(1.25, copy.figure("write_us", 8), of="process_vm_writev")], [put])
     yield Row("READ latency, 8 B, ordinary memory", within.figure("read_lat", 8),

@@ -72,9 +72,10 @@ class Session:
         if not shutil.which(name):
             raise Failure(f"{name} is not installed")
 
-    def pair(self, argv, library=None, far=False, address=None, client=None, env=None):
-        """A server and its client; both outputs. far: on two hosts. library: None for programs that do not use it."""
-        pins = self.pins
+    def pair(self, argv, library=None, far=False, address=None, client=None, env=None, together=False):
+        """A server and its client; both outputs. far: on two hosts; together: on one core. library: None for programs that do not
+        use it."""
+        pins = [self.pins[0]] * 2 if together else self.pins
         if far:
             self.set_mtu(self.mtu or JUMBO)
             pins = [host + pin for host, pin in zip(self.nets.enter, pins)]

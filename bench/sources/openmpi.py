@@ -44,13 +44,26 @@ class OpenMpi(Source):
             self.program = target
         return self.program
 
+    def launch(self, session):
+        return ["mpirun", "-np", "2", "--cpu-set", ",".join(str(core) for core in session.cores), "--bind-to", "core",
+                "--mca", "mpi_yield_when_idle", "0"]
+
     def run(self, session, library, specs):
         words = [f"{what}:{size}" for what, size in specs]
-        argv = ["mpirun", "-np", "2", "--cpu-set", ",".join(str(core) for core in session.cores), "--bind-to", "core", "--mca", "pml",
-                "ob1", "--mca", "btl", "self,vader", "--mca", "mpi_yield_when_idle", "0"]
+        argv = [*self.launch(session), "--mca", "pml", "ob1", "--mca", "btl", "self,vader"]
         env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         found = results(session.run([*argv, self.compiled(session), *words], env=env))
         missing = [word for word in words if word not in found]
         if missing:
             raise Failure(f"mpi gave no figure for {missing[0]}")
         return {spec: found[word] for spec, word in zip(specs, words)}
+
+
+class OpenMpiTogether(OpenMpi):
+    """Both processes on one core; it is told so."""
+
+    name = "Open MPI, one core"
+
+    def launch(self, session):
+        return ["taskset", "-c", str(session.cores[0]), "mpirun", "-np", "2", "--oversubscribe", "--bind-to", "none",
+                "--mca", "mpi_yield_when_idle", "1"]

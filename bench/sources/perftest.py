@@ -62,7 +62,7 @@ class Perftest(Source):
     """Specs: ("send_lat", SIZE, OPTION...), ("send_mean", SIZE), ("send_rate", 8, OPTION...), ("write_bw", SIZE, OPTION...)."""
 
     own = True
-    far = False
+    far = together = False
 
     def __init__(self, ring):
         super().__init__()
@@ -75,7 +75,7 @@ class Perftest(Source):
         return ["-d", hosts.DEVICE if self.far else "vb_lo", "-F", *(PATIENT if self.far else [])]
 
     def start(self, session, library, argv):
-        return session.pair([*argv, *self.device()], library, far=self.far)[1]
+        return session.pair([*argv, *self.device()], library, far=self.far, together=self.together)[1]
 
     def run(self, session, library, specs):
         return {spec: self.measure(session, library, *spec) for spec in specs}
@@ -107,6 +107,13 @@ class Perftest(Source):
 
 class Within(Perftest):
     name = "verbatim"
+
+
+class Together(Perftest):
+    """Both processes on one core."""
+
+    name = "verbatim, one core"
+    together = True
 
 
 class Between(Perftest):

@@ -44,13 +44,17 @@ class Ucx(Source):
     """Specs: ("tag_lat", SIZE), ("am_rate", SIZE), ("put_bw", SIZE) and the like."""
 
     batch = True
-    slow = False
+    slow = together = False
+    warm_up = 200
 
     def unit(self, spec):
         return {"lat": "us", "rate": "M/s", "bw": "GB/s"}[spec[0].split("_")[1]]
 
     def environment(self):
         raise NotImplementedError
+
+    def count(self, spec):
+        return count(spec, self.slow)
 
     def command(self, library):
         return ["ucx_perftest"]
@@ -62,9 +66,9 @@ class Ucx(Source):
             batch = os.path.join(folder, "batch")
             with open(batch, "w", encoding="ascii") as handle:
                 for number, spec in enumerate(specs):
-                    handle.write(f"t{number} -t {tests_of(spec)} -s {spec[1]} -n {count(spec, self.slow)} -w 200\n")
+                    handle.write(f"t{number} -t {tests_of(spec)} -s {spec[1]} -n {self.count(spec)} -w {self.warm_up}\n")
             argv = [*self.command(library), *self.no_job(session), "-b", batch, "-f", "-v"]
-            text = session.pair(argv, library if self.own else None, env=self.environment())[1]
+            text = session.pair(argv, library if self.own else None, env=self.environment(), together=self.together)[1]
         lines = results(text)
         missing = [spec for number, spec in enumerate(specs) if f"t{number}" not in lines]
         if missing:
@@ -108,6 +112,17 @@ class Shm(Ucx):
 
     def environment(self):
         return {"UCX_TLS": "shm", "UCX_LOG_LEVEL": "error"}
+
+
+class ShmTogether(Shm):
+    """Both processes on one core, where a message may take a whole time slice."""
+
+    name = "UCX shm, one core"
+    together = True
+    warm_up = 5
+
+    def count(self, spec):
+        return 40
 
 
 class Tcp(Ucx):

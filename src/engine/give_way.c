@@ -8,7 +8,7 @@
 
 /* Empty polls, of some 20 ns each. */
 #define FIRST     1024
-#define SHARED    64    /* of a thread whose processor another such thread has, too */
+#define SHARED    16    /* of a thread whose processor another such thread has, too */
 #define MOST      32768 /* of a thread that is alone, or whose processor is in demand */
 
 /* A call that was shorter found no other thread. */

@@ -30,7 +30,7 @@ CHEAP = {
     "shm": ("am_lat", 8), "tcp": ("tag_lat", 8), "over": ("tag_lat", 8), "mpi": ("bw", 64 * KIB), "libfabric": ("tcp", 64),
     "over_mapped": ("put_lat", 8), "iperf": ("loopback",),
     "connections": ("connect",), "sockets": ("connect",), "cmtime": ("connected", 20), "rstream": ("lat", 64),
-    "rstream_tcp": ("lat", 64),
+    "rstream_tcp": ("lat", 64), "together": ("send_lat", 8), "mpi_together": ("lat", 8), "shm_together": ("am_lat", 8),
 }
 ABSENT = re.compile(r"is not installed|network namespace|veth pair")
 
