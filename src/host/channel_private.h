@@ -117,7 +117,7 @@ void vb_channel_message(struct vb_node *node, const struct vb_connection *conn,
 			const struct vb_control *msg, const int *fds, int num_fds);
 /* The same for a message whose descriptors were lost because this process has no number left. */
 void vb_channel_stripped(struct vb_node *node, struct vb_peer *peer, const struct vb_control *msg);
-/* channel_open.c. The first for an OPEN. */
+/* channel_open.c. What vb_channel_message() does with an OPEN. */
 void vb_channel_open_serve(struct vb_node *node, const struct vb_channel_arrival *arrival);
 
 #endif

@@ -13,8 +13,8 @@
  *     OPEN    names the sender's half of a new channel; fd: its rack, unless it was shown before
  *             (host/rack.h)                   answered by ACCEPT, REFUSE or DUPLICATE
  *     ACCEPT  the same of the other half
- *     CLOSE   the sender has closed its end, or has none: it does not know the request that was
- *             accepted any more       no answer
+ *     CLOSE   the sender has closed its end; or it has given up the request that was accepted, and
+ *             has none                        no answer
  *     MORE    of the sender's arena is in use than before    fd: the arena
  *     LAST    the sender says no more on this connection, since there is another one
  *                                             answered by LAST, which ends it

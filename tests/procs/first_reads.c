@@ -44,7 +44,7 @@ static bool comes(struct ibv_cq *cq, uint64_t wr_id)
 {
 	struct ibv_wc wc;
 
-	if (completion_poll(cq, &wc, 1, LATE_MS) != 1)
+	if (!completion_try(cq, &wc, LATE_MS))
 		return false;
 	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 	CHECK_EQ(wc.wr_id, wr_id);

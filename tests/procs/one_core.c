@@ -96,34 +96,33 @@ static void end(struct endpoint *ep, struct resources *r, int sock)
 	resources_close(r);
 }
 
-static int asks(int sock, void *unused)
+static int play(int sock, bool asks)
 {
 	struct resources r;
 	struct endpoint ep;
 
-	(void)unused;
 	begin(&ep, &r, sock);
 	for (unsigned long i = 0; i < messages; i++) {
-		send_one(&ep);
+		if (asks)
+			send_one(&ep);
 		receive_one(&ep);
+		if (!asks)
+			send_one(&ep);
 	}
 	end(&ep, &r, sock);
 	return 0;
 }
 
-static int answers(int sock, void *unused)
+static int asker(int sock, void *unused)
 {
-	struct resources r;
-	struct endpoint ep;
-
 	(void)unused;
-	begin(&ep, &r, sock);
-	for (unsigned long i = 0; i < messages; i++) {
-		receive_one(&ep);
-		send_one(&ep);
-	}
-	end(&ep, &r, sock);
-	return 0;
+	return play(sock, true);
+}
+
+static int answerer(int sock, void *unused)
+{
+	(void)unused;
+	return play(sock, false);
 }
 
 int main(int argc, char **argv)
@@ -135,7 +134,7 @@ int main(int argc, char **argv)
 		CHECK_ZERO(setenv("VERBATIM_LINK", "udp", 1));
 	watchdog(90);
 	bind_to_one();
-	process_start_pair(&a, asks, &b, answers, NULL);
+	process_start_pair(&a, asker, &b, answerer, NULL);
 	process_expect_success(&a, 80000);
 	process_expect_success(&b, PROCESS_PATIENCE_MS);
 	return 0;
