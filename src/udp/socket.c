@@ -271,23 +271,32 @@ static void drop_incoming(int fd)
 	(void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 
+/*
+ * Packets leave whole, up to the interface's MTU (ip(7), ipv6(7)). PROBE and not DO: what the kernel
+ * has cached for the route does not count, because any host can forge the ICMP message that lowers
+ * it, and a queue pair has its path MTU for life.
+ */
+static int send_whole(int fd, bool ipv4)
+{
+	return ipv4 ? need(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER")
+		    : need(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE,
+			   "IPV6_MTU_DISCOVER");
+}
+
 static int set_sender(int fd, bool ipv4)
 {
 	drop_incoming(fd);
 	(void)set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, BUFFER_WANTED);
 	if (ipv4) {
 		want(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1);
-		return need(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, "IP_MTU_DISCOVER");
+		return send_whole(fd, ipv4);
 	}
 	want(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1);
 	want(fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
 	want(fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
 	int err = need(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
 
-	if (!err)
-		err = need(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO,
-			   "IPV6_MTU_DISCOVER");
-	return err;
+	return err ? err : send_whole(fd, ipv4);
 }
 
 static int bind_sender(int fd, const union vb_udp_address *from, uint16_t *port)

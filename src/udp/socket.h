@@ -5,7 +5,7 @@
  *
  * All sockets of a user's processes share the port (SO_REUSEPORT). None is bound to a single
  * address on that port, because such a socket would take all traffic of the address from the
- * others. Senders are unconnected and have IP_PMTUDISC_DO, which makes the IPv4 identification 0 (the ICRC covers the
+ * others. Senders are unconnected and have IP_PMTUDISC_PROBE, which makes the IPv4 identification 0 (the ICRC covers the
  * identification, and a socket does not show it).
  */
 #ifndef VB_UDP_SOCKET_H

@@ -6,7 +6,7 @@
  *
  * The CRC covers three things that a UDP socket does not show. IPv4 options: a packet that has some
  * is dropped by its ICRC. The flags: "don't fragment" is taken as set, as annex A17 asks. The IPv4
- * identification: on sending it is 0 for an unconnected socket with IP_PMTUDISC_DO, and k for the
+ * identification: on sending it is 0 for an unconnected socket with IP_PMTUDISC_PROBE, and k for the
  * k-th packet of a UDP_SEGMENT burst; on receiving the check finds it.
  *
  * Pure; safe from any thread.
