@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "view/cdi.h"
 #include "view/keeper.h"
+#include "view/own_place.h"
 #include "view/view.h"
 
 enum { KEY_KEEP = 0x100, KEY_CDI };
@@ -68,7 +69,8 @@ int command_view(int argc, char **argv)
 		return EXIT_FAILURE;
 	if (wish.keep)
 		return keeper_run(wish.dir);
-	if (view_write(wish.dir) || (wish.cdi && cdi_write(stdout, wish.dir))) {
+	if (own_place_make(wish.dir) || view_write(wish.dir) ||
+	    (wish.cdi && cdi_write(stdout, wish.dir))) {
 		fprintf(stderr, "verbatim view: %s\n", view_why());
 		return EXIT_FAILURE;
 	}

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "view/own_place.h"
 #include "view/why.h"
 
 #define FILE_MODE 0444
@@ -37,14 +38,31 @@ const char *tree_path(char *buffer, size_t size, const char *fmt, ...)
 	return buffer;
 }
 
+/* What is there is a directory in which nobody else can put links: then paths below it are true. */
+static int own_dir(struct tree *t, const char *path)
+{
+	struct stat st;
+
+	if (fstatat(t->top, path, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	return own_place_is(&st) ? 0 : -EPERM;
+}
+
 int tree_open(struct tree *t, const char *dir)
 {
 	*t = (struct tree){.top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 	if (t->top < 0)
 		return fail(t, dir, -errno);
-	if (mkdirat(t->top, TREE_SCRATCH, S_IRWXU) && errno != EEXIST) {
-		fail(t, dir, -errno);
-		close(t->top);
+	if (mkdirat(t->top, TREE_SCRATCH, S_IRWXU)) {
+		int err = errno == EEXIST ? own_dir(t, TREE_SCRATCH) : -errno;
+
+		if (err) {
+			fail(t, TREE_SCRATCH, err);
+			close(t->top);
+			t->top = -1;
+		}
 	}
 	return t->error;
 }
@@ -97,15 +115,15 @@ static bool is_named(struct tree *t, const char *path)
 /* One directory. A thing of another kind in its place is removed. */
 static int one_dir(struct tree *t, const char *path)
 {
-	struct stat st;
+	int err = own_dir(t, path);
 
 	t->latest_new = false;
-	if (!fstatat(t->top, path, &st, AT_SYMLINK_NOFOLLOW)) {
-		if (S_ISDIR(st.st_mode))
-			return name(t, path);
-		if (unlinkat(t->top, path, 0))
-			return fail(t, path, -errno);
-	}
+	if (!err)
+		return name(t, path);
+	if (err == -ENOTDIR)
+		err = unlinkat(t->top, path, 0) ? -errno : -ENOENT;
+	if (err != -ENOENT)
+		return fail(t, path, err);
 	if (mkdirat(t->top, path, DIR_MODE) && errno != EEXIST)
 		return fail(t, path, -errno);
 	/* The umask does not decide who sees devices: the view's own directory does. */
@@ -257,10 +275,10 @@ int tree_link(struct tree *t, const char *path, const char *target)
 	return put(t, from, path);
 }
 
-/* The entries of the directory `path`; NULL: there is none, or it is no directory. */
-static DIR *entries(const struct tree *t, const char *path)
+/* The entries of the directory `path` below `at`; NULL: there is none, or it is no directory. */
+static DIR *entries(int at, const char *path)
 {
-	int fd = openat(t->top, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!dir && fd >= 0)
@@ -273,25 +291,30 @@ static bool is_dots(const char *entry)
 	return !strcmp(entry, ".") || !strcmp(entry, "..");
 }
 
-int tree_remove(struct tree *t, const char *path)
+/* A name at a time: of the directories below nobody knows whose they are. */
+static int remove_at(int at, const char *path)
 {
-	DIR *dir = entries(t, path);
-	char below[PATH_MAX];
+	DIR *dir = entries(at, path);
 
 	for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
 		if (!is_dots(e->d_name))
-			tree_remove(t, tree_path(below, sizeof(below), "%s/%s", path, e->d_name));
+			remove_at(dirfd(dir), e->d_name);
 	}
+	int err = unlinkat(at, path, dir ? AT_REMOVEDIR : 0) && errno != ENOENT ? -errno : 0;
+
 	if (dir)
 		closedir(dir);
-	if (!unlinkat(t->top, path, dir ? AT_REMOVEDIR : 0) || errno == ENOENT)
-		return 0;
-	return -errno;
+	return err;
+}
+
+int tree_remove(struct tree *t, const char *path)
+{
+	return remove_at(t->top, path);
 }
 
 int tree_sweep(struct tree *t, const char *path)
 {
-	DIR *dir = t->error ? NULL : entries(t, path);
+	DIR *dir = t->error ? NULL : entries(t->top, path);
 	char below[PATH_MAX];
 
 	for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {

@@ -30,11 +30,11 @@ struct tree {
 /* The folder at the top in which things are made before they are renamed. */
 #define TREE_SCRATCH ".new"
 
-/* `dir` exists. */
+/* `dir` exists, and is where only its owner, the caller, can put something (view/own_place.h). */
 int tree_open(struct tree *tree, const char *dir);
 void tree_close(struct tree *tree);
 
-/* A directory, with its parents. */
+/* A directory, with its parents; -EPERM: another user can write to one that is there. */
 int tree_dir(struct tree *tree, const char *path);
 /* A file with this content, mode 0444; its directory is made if needed. */
 int tree_bytes(struct tree *tree, const char *path, const void *content, size_t length);
