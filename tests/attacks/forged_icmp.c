@@ -36,11 +36,6 @@ enum { LEAST_V4 = 576, LEAST_V6 = 1280 };
 
 static bool ipv4;
 
-static const char *near_address(void)
-{
-	return ipv4 ? NEAR_V4 : NEAR_V6;
-}
-
 static const char *far_address(void)
 {
 	return ipv4 ? FAR_V4 : FAR_V6;
