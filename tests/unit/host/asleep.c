@@ -134,7 +134,7 @@ static void test_refused_to_the_other(void **state)
 	}
 	end_start(&end);
 	uint32_t qpn = (uint32_t)hear(child.sock), engine = end_engine(&end);
-	struct vb_channel *ch = end_find(&end, engine, qpn, 5000, &why);
+	struct vb_channel *ch = end_find(&end, engine, qpn, END_PATIENCE_MS, &why);
 
 	assert_non_null(ch);
 	assert_true(ch->peer->fences);
@@ -166,7 +166,7 @@ static void test_refused_to_none(void **state)
 
 	(void)state;
 	uint32_t engine = end_start_beside(&end, &child, with_barrier, &qpn);
-	struct vb_channel *ch = end_find(&end, engine, qpn, 5000, &why);
+	struct vb_channel *ch = end_find(&end, engine, qpn, END_PATIENCE_MS, &why);
 
 	assert_non_null(ch);
 	assert_int_equal(ch->peer->fences, end.node->page->header.needs_fences);

@@ -43,7 +43,7 @@ static void test_two_processes(void **state)
 
 	(void)state;
 	uint32_t qpn, engine = end_start_beside(&end, &child, echo, &qpn);
-	struct vb_channel *ch = end_find(&end, engine, qpn, 5000, &why);
+	struct vb_channel *ch = end_find(&end, engine, qpn, END_PATIENCE_MS, &why);
 
 	assert_non_null(ch);
 	assert_int_equal(why, VB_CONTACT_UP);
@@ -55,12 +55,12 @@ static void test_two_processes(void **state)
 		assert_int_equal(n, i);
 	}
 	tell(child.sock, 1);
-	assert_true(end_await(&end.downs, 1, 2000));
+	assert_true(end_await(&end.downs, 1, END_PATIENCE_MS));
 	assert_ptr_equal(atomic_load(&end.down), ch);
 	assert_true(atomic_load(&ch->dead));
 	end_close(&end, ch);
 	child_join(&child);
-	assert_true(end_await(&end.deaths, 1, 2000));
+	assert_true(end_await(&end.deaths, 1, END_PATIENCE_MS));
 	end_stop(&end);
 }
 
@@ -101,7 +101,7 @@ static void test_loop(void **state)
 	}
 	end_close(&end, self);
 	end_close(&end, ch);
-	assert_true(end_await(&end.downs, 1, 2000));
+	assert_true(end_await(&end.downs, 1, END_PATIENCE_MS));
 	assert_ptr_equal(atomic_load(&end.down), other);
 	end_close(&end, other);
 	end_stop(&end);
@@ -118,9 +118,9 @@ static void test_absent(void **state)
 	uint32_t own = end_qp(&end, engine, NULL);
 
 	/* No owner: pending first, then absent, and told so. */
-	assert_null(end_find(&end, engine, (own ^ 0x800000) & 0xfffc00, 2000, &why));
+	assert_null(end_find(&end, engine, (own ^ 0x800000) & 0xfffc00, END_PATIENCE_MS, &why));
 	assert_int_equal(why, VB_CONTACT_ABSENT);
-	assert_true(end_await(&end.changes, 1, 2000));
+	assert_true(end_await(&end.changes, 1, END_PATIENCE_MS));
 	/* Our own block, no such queue pair. */
 	assert_null(vb_channel_find(end.node, engine, own ^ 1, &why));
 	assert_int_equal(why, VB_CONTACT_ABSENT);
@@ -164,7 +164,7 @@ static int caller(int sock, void *arg)
 	uint32_t engine = end_engine(&end);
 
 	tell(sock, end_qp(&end, engine, NULL));
-	struct vb_channel *ch = end_find(&end, engine, (uint32_t)hear(sock), 5000, &why);
+	struct vb_channel *ch = end_find(&end, engine, (uint32_t)hear(sock), END_PATIENCE_MS, &why);
 
 	if (!ch || !end_push(ch, 1))
 		return 1;
@@ -191,7 +191,7 @@ static void test_both_at_once(void **state)
 		uint32_t other, engine = end_start_beside(&end, &child, caller, &other);
 
 		tell(child.sock, end_qp(&end, engine, NULL));
-		struct vb_channel *ch = end_find(&end, engine, other, 5000, &why);
+		struct vb_channel *ch = end_find(&end, engine, other, END_PATIENCE_MS, &why);
 
 		assert_non_null(ch);
 		assert_true(end_push(ch, 2));
@@ -202,7 +202,7 @@ static void test_both_at_once(void **state)
 		 */
 		assert_true(hear_any(&end, &n));
 		assert_int_equal(n, 1);
-		assert_true(end_await(&end.ups, 1, 5000));
+		assert_true(end_await(&end.ups, 1, END_PATIENCE_MS));
 		assert_int_equal(atomic_load(&end.ups), 1);
 		tell(child.sock, 0);
 		child_join(&child);
@@ -269,7 +269,7 @@ static void test_wake(void **state)
 
 	(void)state;
 	uint32_t qpn, engine = end_start_beside(&end, &child, sleeper, &qpn);
-	struct vb_channel *ch = end_find(&end, engine, qpn, 5000, &why);
+	struct vb_channel *ch = end_find(&end, engine, qpn, END_PATIENCE_MS, &why);
 
 	assert_non_null(ch);
 	uint64_t rings = order(&child, 2);
@@ -279,7 +279,7 @@ static void test_wake(void **state)
 	end_sleep_ms(20);
 	assert_int_equal(order(&child, 1), rings);
 	vb_channel_wake(ch);
-	for (int i = 0; i < 100 && order(&child, 1) == rings; i++)
+	for (int i = 0; i < END_PATIENCE_MS / 10 && order(&child, 1) == rings; i++)
 		end_sleep_ms(10);
 	assert_int_equal(order(&child, 2), rings + 1);
 	end_close(&end, ch);
@@ -303,19 +303,19 @@ static void test_refused_then_accepted(void **state)
 
 	order(&child, 3);
 	for (int i = 0; i < 20; i++) {
-		assert_null(end_find(&end, engine, qpn, 1000, &why));
+		assert_null(end_find(&end, engine, qpn, END_PATIENCE_MS, &why));
 		assert_int_equal(why, VB_CONTACT_ABSENT);
 	}
 	assert_int_equal(atomic_load(&end.ups), 0);
 	order(&child, 4);
 	struct vb_channel *ch = NULL;
 
-	for (int i = 0; i < 100 && !ch; i++) {
+	for (int i = 0; i < END_PATIENCE_MS / 2 && !ch; i++) {
 		end_sleep_ms(2);
-		ch = end_find(&end, engine, qpn, 1000, &why);
+		ch = end_find(&end, engine, qpn, END_PATIENCE_MS, &why);
 	}
 	assert_non_null(ch);
-	assert_true(end_await(&end.ups, 1, 5000));
+	assert_true(end_await(&end.ups, 1, END_PATIENCE_MS));
 	assert_int_equal(atomic_load(&end.ups), 1);
 	order(&child, 6);
 	assert_null(vb_channel_find(end.node, engine, qpn, &why));
@@ -334,7 +334,7 @@ static void test_second_block(void **state)
 
 	(void)state;
 	uint32_t first, engine = end_start_beside(&end, &child, sleeper, &first);
-	struct vb_channel *ch = end_find(&end, engine, first, 5000, &why);
+	struct vb_channel *ch = end_find(&end, engine, first, END_PATIENCE_MS, &why);
 	uint32_t second = (uint32_t)order(&child, 5);
 
 	assert_int_not_equal(first >> VB_QPN_BLOCK_BITS, second >> VB_QPN_BLOCK_BITS);
@@ -346,7 +346,7 @@ static void test_second_block(void **state)
 	struct end stranger;
 
 	end_start(&stranger);
-	assert_non_null(end_find(&stranger, end_engine(&stranger), second, 5000, &why));
+	assert_non_null(end_find(&stranger, end_engine(&stranger), second, END_PATIENCE_MS, &why));
 	end_stop(&stranger);
 	end_close(&end, ch);
 	tell(child.sock, 0);

@@ -92,7 +92,7 @@ static void test_request_after_the_answer_to_ours(void **state)
 	enum vb_contact why;
 
 	peer_accept(f, asked(f), 7);
-	struct vb_channel *ch = end_announced(&f->end, 0, 2000);
+	struct vb_channel *ch = end_announced(&f->end, 0, END_PATIENCE_MS);
 
 	peer_open(f, 6);
 	assert_int_equal(puppet_expect(f->peer.sock, VB_CONTROL_DUPLICATE).to_id, 6);
@@ -107,7 +107,7 @@ static void test_numbers_begin_again(void **state)
 	struct fixture *f = *state;
 
 	peer_accept(f, asked(f), 3);
-	assert_non_null(end_announced(&f->end, 0, 2000));
+	assert_non_null(end_announced(&f->end, 0, END_PATIENCE_MS));
 	peer_open(f, UINT32_MAX - 1);
 	assert_int_equal(puppet_expect(f->peer.sock, VB_CONTROL_DUPLICATE).to_id, UINT32_MAX - 1);
 	assert_int_equal(atomic_load(&f->end.ups), 1);
@@ -122,11 +122,11 @@ static void test_request_in_place_of_a_closed_end(void **state)
 	uint32_t id = asked(f);
 
 	peer_accept(f, id, 7);
-	struct vb_channel *old = end_announced(&f->end, 0, 2000);
+	struct vb_channel *old = end_announced(&f->end, 0, END_PATIENCE_MS);
 
 	peer_open(f, 8);
 	assert_int_equal(puppet_expect(f->peer.sock, VB_CONTROL_ACCEPT).to_id, 8);
-	assert_true(end_await(&f->end.downs, 1, 2000));
+	assert_true(end_await(&f->end.downs, 1, END_PATIENCE_MS));
 	assert_ptr_equal(atomic_load(&f->end.down), old);
 	assert_true(atomic_load(&old->dead));
 	assert_int_equal(atomic_load(&f->end.ups), 2);
@@ -145,7 +145,7 @@ static void test_answer_to_a_lost_request(void **state)
 	int changes = atomic_load(&f->end.changes);
 
 	close(f->peer.sock);
-	assert_true(end_await(&f->end.changes, changes + 1, 3000));
+	assert_true(end_await(&f->end.changes, changes + 1, END_PATIENCE_MS));
 	f->peer.sock = puppet_call(f->block, &f->peer);
 	puppet_grant(&f->end, f->peer.sock);
 	peer_accept(f, id, 7);
@@ -153,7 +153,7 @@ static void test_answer_to_a_lost_request(void **state)
 	assert_int_equal(atomic_load(&f->end.ups), 0);
 	/* The next request is answered, and its channel comes up. */
 	peer_accept(f, asked(f), 8);
-	assert_non_null(end_announced(&f->end, 0, 2000));
+	assert_non_null(end_announced(&f->end, 0, END_PATIENCE_MS));
 	assert_int_equal(atomic_load(&f->end.deaths), 0);
 }
 
@@ -165,7 +165,7 @@ static void test_closed_before_the_answer(void **state)
 	int changes = atomic_load(&f->end.changes);
 
 	puppet_send(f->peer.sock, VB_CONTROL_CLOSE, (struct vb_control){.to_id = id}, NULL, 0);
-	assert_true(end_await(&f->end.changes, changes + 1, 2000));
+	assert_true(end_await(&f->end.changes, changes + 1, END_PATIENCE_MS));
 	peer_accept(f, id, 7);
 	assert_int_equal(puppet_expect(f->peer.sock, VB_CONTROL_CLOSE).to_id, 7);
 	assert_int_equal(atomic_load(&f->end.ups), 0);

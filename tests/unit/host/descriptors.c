@@ -132,7 +132,7 @@ static int set_up(void **state)
 	enum vb_contact why;
 
 	f->engine = end_start_beside(&f->end, &f->child, target, &f->qpn);
-	f->ch = end_find(&f->end, f->engine, f->qpn, 5000, &why);
+	f->ch = end_find(&f->end, f->engine, f->qpn, END_PATIENCE_MS, &why);
 	*state = f;
 	return f->ch ? 0 : -1;
 }
@@ -143,7 +143,7 @@ static int tear_down(void **state)
 
 	tell(f->child.sock, END);
 	child_join(&f->child);
-	assert_true(end_await(&f->end.deaths, 1, 1000));
+	assert_true(end_await(&f->end.deaths, 1, END_PATIENCE_MS));
 	assert_int_equal(atomic_load(&f->end.deaths), 1);
 	end_close(&f->end, f->ch);
 	end_stop(&f->end);
@@ -212,7 +212,7 @@ static void test_peer_closes_all(void **state)
 	uint64_t rings = order(f, RINGS);
 
 	vb_channel_wake(f->ch);
-	for (int i = 0; i < 100 && order(f, RINGS) <= rings + 1; i++)
+	for (int i = 0; i < END_PATIENCE_MS / 10 && order(f, RINGS) <= rings + 1; i++)
 		end_sleep_ms(10);
 	assert_true(order(f, RINGS) > rings + 1);
 	/* It cannot ring; it knocks. */
@@ -221,7 +221,7 @@ static void test_peer_closes_all(void **state)
 	end_qp(&f->end, f->engine, NULL); /* it knocks at the name of our first block */
 	__atomic_store_n(&vb_node_page(f->end.node)->engine[f->engine].asleep, 1, __ATOMIC_SEQ_CST);
 	echo(f, 3);
-	assert_true(end_await(&f->end.rings, before + 1, 1000));
+	assert_true(end_await(&f->end.rings, before + 1, END_PATIENCE_MS));
 	/* We still reach its memory; it does not reach ours. */
 	assert_int_equal(vb_peer_read(f->ch->peer, (uintptr_t)&word, &iov, 1, 8, NULL), 0);
 	assert_int_equal(order(f, READ_BACK), EOPNOTSUPP);
@@ -238,7 +238,7 @@ static int closer(int sock, void *arg)
 	end_start(&f.end);
 	f.engine = end_engine(&f.end);
 	f.qpn = (uint32_t)hear(sock);
-	f.ch = end_find(&f.end, f.engine, f.qpn, 5000, &why);
+	f.ch = end_find(&f.end, f.engine, f.qpn, END_PATIENCE_MS, &why);
 	if (!f.ch)
 		return 1;
 	close_all_but(sock);
@@ -261,7 +261,8 @@ static int closer(int sock, void *arg)
 	 * Another owner is absent, not pending for ever. The thread that looks may first have to
 	 * end a wait of half a second.
 	 */
-	if (end_find(&f.end, f.engine, f.qpn ^ 0x800000, 5000, &why) || why == VB_CONTACT_PENDING)
+	if (end_find(&f.end, f.engine, f.qpn ^ 0x800000, END_PATIENCE_MS, &why) ||
+	    why == VB_CONTACT_PENDING)
 		return 4;
 	struct stat st;
 
@@ -320,7 +321,7 @@ static void test_fork(void **state)
 	uint64_t rings = order(f, RINGS);
 
 	vb_channel_wake(f->ch);
-	for (int i = 0; i < 100 && order(f, RINGS) == rings; i++)
+	for (int i = 0; i < END_PATIENCE_MS / 10 && order(f, RINGS) == rings; i++)
 		end_sleep_ms(10);
 	/*
 	 * It woke. Twice is well: it may have read the note of the ring before the eight bytes of
@@ -374,7 +375,7 @@ static void test_no_descriptor_left(void **state)
 	assert_in_range(ms, 0, 50);
 	struct vb_channel *ch = NULL;
 
-	for (int i = 0; i < 100 && !ch; i++) {
+	for (int i = 0; i < END_PATIENCE_MS / 100 && !ch; i++) {
 		ch = end_find(&end, engine, qpn, 100, &why);
 		end_sleep_ms(2);
 	}

@@ -172,7 +172,7 @@ struct vb_channel *end_announced(struct end *end, int n, int timeout_ms)
 
 bool end_push(struct vb_channel *ch, uint64_t number)
 {
-	int64_t until = end_clock() + 5000000000ll;
+	int64_t until = end_clock() + END_PATIENCE_MS * 1000000ll;
 	struct vb_slot *slot;
 
 	while (!(slot = vb_ring_reserve(&ch->tx, 0, NULL))) {
@@ -187,7 +187,7 @@ bool end_push(struct vb_channel *ch, uint64_t number)
 
 bool end_take(struct vb_channel *ch, uint64_t *number)
 {
-	int64_t until = end_clock() + 5000000000ll;
+	int64_t until = end_clock() + END_PATIENCE_MS * 1000000ll;
 	struct vb_slot slot;
 
 	while (!vb_ring_peek(&ch->rx, &slot)) {
@@ -245,7 +245,7 @@ struct vb_channel *end_serve(struct end *end, int sock, uint32_t *engine)
 	if (engine)
 		*engine = own;
 	tell(sock, end_qp(end, own, NULL));
-	return end_announced(end, 0, 5000);
+	return end_announced(end, 0, END_PATIENCE_MS);
 }
 
 void child_join(struct child *child)

@@ -16,7 +16,9 @@
 #include "host/node.h"
 #include "host/peer.h"
 
-#define END_CHANNELS 512
+#define END_CHANNELS    512
+/* For what must come, however slow the machine is. */
+#define END_PATIENCE_MS 20000
 
 struct end {
 	struct vb_node *node;
@@ -55,8 +57,8 @@ int64_t end_clock(void);
 void end_sleep_ms(int ms);
 
 /*
- * Pushes or takes one 64-bit number through a channel, waiting for room or arrival; false after 5
- * s.
+ * Pushes or takes one 64-bit number through a channel, waiting for room or arrival; false after
+ * END_PATIENCE_MS.
  */
 bool end_push(struct vb_channel *channel, uint64_t number);
 bool end_take(struct vb_channel *channel, uint64_t *number);

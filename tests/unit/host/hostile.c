@@ -243,7 +243,7 @@ static void expect_rejected(struct fixture *f, struct puppet *p)
 	struct vb_control msg;
 	int sock;
 
-	assert_true(end_await(&f->end.deaths, 1, 2000));
+	assert_true(end_await(&f->end.deaths, 1, END_PATIENCE_MS));
 	assert_int_equal(vb_reason_count(VB_REASON_PEER_CORRUPT), f->corrupt + 1);
 	while (puppet_next(p->sock, &msg, NULL) == 1)
 		;
@@ -382,7 +382,7 @@ static void test_impossible_page_contents(void **state)
 	/* Its end is noticed although its list of blocks is nonsense. */
 	*(uint32_t *)(void *)&p.page->header.alive = 0x40000000;
 	close(p.sock);
-	assert_true(end_await(&f->end.deaths, 1, 1000));
+	assert_true(end_await(&f->end.deaths, 1, END_PATIENCE_MS));
 	p.sock = -1;
 	puppet_drop(&p);
 }
@@ -395,7 +395,7 @@ static int granted(int sock)
 	struct vb_control msg;
 
 	do {
-		if (poll(&p, 1, 10000) != 1)
+		if (poll(&p, 1, END_PATIENCE_MS) != 1)
 			return -2;
 		r = vb_control_receive(sock, &msg, NULL, fds, &n);
 		for (int i = 0; i < n; i++)
@@ -475,7 +475,8 @@ static void test_false_owner(void **state)
 	int sock = accept4(l, NULL, NULL, SOCK_CLOEXEC);
 
 	send(sock, "hello", 5, MSG_NOSIGNAL);
-	assert_null(end_find(&f->end, f->engine, block << VB_QPN_BLOCK_BITS, 2000, &why));
+	assert_null(
+		end_find(&f->end, f->engine, block << VB_QPN_BLOCK_BITS, END_PATIENCE_MS, &why));
 	assert_int_equal(why, VB_CONTACT_REFUSED);
 	close(sock);
 	close(l);
@@ -490,7 +491,7 @@ static void expect_open(struct fixture *f, const struct puppet *p)
 	struct vb_control msg = {0};
 	enum vb_contact why;
 
-	for (int i = 0; i < 100 && msg.type != VB_CONTROL_OPEN; i++) {
+	for (int i = 0; i < END_PATIENCE_MS / 20 && msg.type != VB_CONTROL_OPEN; i++) {
 		struct pollfd ready = {.fd = p->sock, .events = POLLIN};
 
 		assert_null(vb_channel_find(f->end.node, f->engine, p->qpn, &why));
@@ -514,7 +515,7 @@ static void test_lost_question(void **state)
 	expect_open(f, &p);
 	changes = atomic_load(&f->end.changes);
 	close(p.sock);
-	assert_true(end_await(&f->end.changes, changes + 1, 3000));
+	assert_true(end_await(&f->end.changes, changes + 1, END_PATIENCE_MS));
 	p.sock = puppet_call(block_of(f), &p);
 	puppet_grant(&f->end, p.sock);
 	expect_open(f, &p);
@@ -619,7 +620,7 @@ static uint32_t parts_given(const struct asker *a)
 	int fds[VB_CONTROL_FDS], n = 0;
 	struct vb_control msg;
 
-	assert_int_equal(poll(&p, 1, 3000), 1);
+	assert_int_equal(poll(&p, 1, END_PATIENCE_MS), 1);
 	assert_int_equal(vb_control_receive(a->sock, &msg, NULL, fds, &n), 1);
 	assert_int_equal(msg.type, VB_CONTROL_GIVE);
 	assert_int_equal(n, __builtin_popcount(msg.parts));
@@ -668,7 +669,7 @@ static void test_ask_without_grant(void **state)
 
 	asker_make(f, &a);
 	ask(&a, a.token ^ 2);
-	assert_true(end_await(&f->end.changes, 1, 2000));
+	assert_true(end_await(&f->end.changes, 1, END_PATIENCE_MS));
 	assert_int_equal(vb_reason_count(VB_REASON_PEER_CORRUPT), f->corrupt + 1);
 	assert_int_equal(puppet_next(a.sock, &msg, NULL), 0);
 	asker_drop(&a);

@@ -174,7 +174,7 @@ static struct fixture *make(int (*helper)(int sock, void *arg), int helpers)
 	f->engine = end_engine(&f->end);
 	f->qpn = (uint32_t)hear(f->child.sock);
 	f->area = hear(f->child.sock);
-	f->ch = end_find(&f->end, f->engine, f->qpn, 5000, &why);
+	f->ch = end_find(&f->end, f->engine, f->qpn, END_PATIENCE_MS, &why);
 	assert_true(f->ch && vb_peer_reachable(f->ch->peer));
 	return f;
 }
@@ -441,7 +441,8 @@ static int adder(int sock, void *arg)
 
 	(void)arg;
 	end_start(&end);
-	struct vb_channel *ch = end_find(&end, end_engine(&end), (uint32_t)hear(sock), 5000, &why);
+	struct vb_channel *ch =
+		end_find(&end, end_engine(&end), (uint32_t)hear(sock), END_PATIENCE_MS, &why);
 	uint64_t addr = hear(sock);
 
 	for (int i = 0; i < 20000; i++) {
@@ -482,7 +483,8 @@ static int endless_adder(int sock, void *arg)
 
 	(void)arg;
 	end_start(&end);
-	struct vb_channel *ch = end_find(&end, end_engine(&end), (uint32_t)hear(sock), 5000, &why);
+	struct vb_channel *ch =
+		end_find(&end, end_engine(&end), (uint32_t)hear(sock), END_PATIENCE_MS, &why);
 	uint64_t addr = hear(sock);
 
 	tell(sock, 0);
@@ -543,7 +545,7 @@ static void test_unreachable(void **state)
 	end_start(&end);
 	assert_null(vb_node_direct_obstacle(end.node));
 	struct vb_channel *ch =
-		end_find(&end, end_engine(&end), (uint32_t)hear(child.sock), 5000, &why);
+		end_find(&end, end_engine(&end), (uint32_t)hear(child.sock), END_PATIENCE_MS, &why);
 
 	assert_non_null(ch);
 	assert_false(vb_peer_reachable(ch->peer));

@@ -43,7 +43,7 @@ int puppet_next(int sock, struct vb_control *msg, int *kept)
 	int fds[VB_CONTROL_FDS], n;
 
 	*msg = (struct vb_control){0};
-	if (poll(&p, 1, 3000) != 1)
+	if (poll(&p, 1, END_PATIENCE_MS) != 1)
 		return -ETIMEDOUT;
 	int r = vb_control_receive(sock, msg, NULL, fds, &n);
 
@@ -107,7 +107,7 @@ void puppet_grant(struct end *end, int sock)
 	int changes = atomic_load(&end->changes);
 
 	puppet_grant_send(sock);
-	assert_true(end_await(&end->changes, changes + 1, 2000));
+	assert_true(end_await(&end->changes, changes + 1, END_PATIENCE_MS));
 }
 
 void puppet_make(struct end *end, uint32_t block, struct puppet *p)

@@ -46,7 +46,7 @@ static int rings_mapped(void)
 
 static void expect_rings(int most)
 {
-	for (int i = 0; i < 500 && rings_mapped() > most; i++)
+	for (int i = 0; i < END_PATIENCE_MS / 10 && rings_mapped() > most; i++)
 		end_sleep_ms(10);
 	assert_true(rings_mapped() <= most);
 }
@@ -64,12 +64,12 @@ static void test_few_mappings(void **state)
 
 	for (int i = 1; i < ENGINES; i++)
 		qpn[i] = (uint32_t)hear(child.sock);
-	ch[0] = end_find(&end, engine, qpn[0], 5000, &why);
+	ch[0] = end_find(&end, engine, qpn[0], END_PATIENCE_MS, &why);
 	assert_non_null(ch[0]);
 	assert_int_equal(ch[0]->own_rack->count, 1);
 	assert_int_equal(rings_mapped(), 2);
 	for (int i = 1; i < ENGINES; i++) {
-		ch[i] = end_find(&end, engine, qpn[i], 5000, &why);
+		ch[i] = end_find(&end, engine, qpn[i], END_PATIENCE_MS, &why);
 		assert_non_null(ch[i]);
 		/* No two of them share memory. */
 		assert_ptr_not_equal(ch[i]->own_half, ch[i - 1]->own_half);
@@ -82,7 +82,7 @@ static void test_few_mappings(void **state)
 	expect_rings(2);
 	tell(child.sock, 0);
 	child_join(&child);
-	assert_true(end_await(&end.deaths, 1, 5000));
+	assert_true(end_await(&end.deaths, 1, END_PATIENCE_MS));
 	expect_rings(0);
 	end_stop(&end);
 }
@@ -131,14 +131,14 @@ static void test_both_ask(void **state)
 	for (int i = 0; i < ENGINES / 4; i++) {
 		uint32_t qpn = (uint32_t)hear(child.sock);
 
-		assert_non_null(end_find(&end, engine, qpn, 5000, &why));
+		assert_non_null(end_find(&end, engine, qpn, END_PATIENCE_MS, &why));
 	}
 	/* Its own of them come, too. */
-	assert_true(end_await(&end.ups, ENGINES / 2, 10000));
+	assert_true(end_await(&end.ups, ENGINES / 2, END_PATIENCE_MS));
 	assert_int_equal(atomic_load(&end.deaths), 0);
 	tell(child.sock, 0);
 	child_join(&child);
-	assert_true(end_await(&end.deaths, 1, 5000));
+	assert_true(end_await(&end.deaths, 1, END_PATIENCE_MS));
 	end_stop(&end);
 }
 
