@@ -22,6 +22,7 @@ sys.dont_write_bytecode = True
 from compile import READER, compile_c  # noqa: E402
 from place import Failure, Skip, free_port, run_cases, skip  # noqa: E402
 
+PATIENCE = 30  # seconds
 VIEW = "--view=namespace"
 STATE = "/sys/class/infiniband/*/ports/1/state"
 RAW = r"""
@@ -121,12 +122,12 @@ class Namespace:
             self.expect_on(main, "ready> ")
             os.write(main, b"tty; sleep 600\n")
             self.expect_on(main, "/dev/pts/")
-            time.sleep(0.3)
+            self.await_running(main, "sleep")
             os.write(main, b"\x1a")
             self.expect_on(main, "Stopped")
             os.write(main, b"fg; echo all-$((40 + 2))\n")
             self.expect_on(main, "sleep 600\r\n")
-            time.sleep(0.3)
+            self.await_running(main, "sleep")
             os.write(main, b"\x03")
             self.expect_on(main, "ready> ")
             os.write(main, b"exit 3\n")
@@ -140,8 +141,23 @@ class Namespace:
             shell.wait()
             os.close(main)
 
+    def await_running(self, terminal, name):
+        """Until a program of that name has the terminal, and is not stopped."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with open(f"/proc/{os.tcgetpgrp(terminal)}/stat", encoding="utf-8", errors="replace") as handle:
+                    found, _, rest = handle.read().partition("(")[2].rpartition(") ")
+            except OSError:  # a group whose leader has ended
+                found, rest = "", ""
+            if found == name and rest[0] != "T":
+                return
+            if time.monotonic() > deadline:
+                raise Failure(f"{found} has the terminal, not {name}")
+            time.sleep(0.01)
+
     def expect_on(self, terminal, words):
-        text, deadline = "", time.monotonic() + 30
+        text, deadline = "", time.monotonic() + PATIENCE
         os.set_blocking(terminal, False)
         while words not in text:
             try:
@@ -202,7 +218,7 @@ class Namespace:
         process = self.place.start([self.place.verbatim, "run", VIEW, program, "--collector.disable-defaults", "--collector.infiniband",
                                     f"--web.listen-address=127.0.0.1:{port}"])
         try:
-            text, deadline = "", time.monotonic() + 30
+            text, deadline = "", time.monotonic() + PATIENCE
             while "node_infiniband" not in text:
                 try:
                     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:

@@ -43,26 +43,45 @@ static void receiver_not_ready(uint8_t timer, double timer_ms, uint8_t retries)
 	ep_pair_close(&near, &far);
 }
 
+enum { RETRIES = 6, TRIES = 20 };
+
+/*
+ * A receive is posted one or two RNR timers after the message was sent, of the RETRIES that there
+ * are. False: this process was away for longer than all of them.
+ */
+static bool in_time(struct endpoint *near, struct endpoint *far, uint64_t timer_us)
+{
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
+	uint64_t begin = now_us();
+	struct ibv_wc wc;
+
+	CHECK(ep_post_send(near, &wr) == 0);
+	usleep((useconds_t)(timer_us * 3 / 2));
+	CHECK(ep_post_recv(far, 1, NULL, 0) == 0);
+	if (now_us() - begin >= RETRIES * timer_us)
+		return false;
+	EXPECT_STATUS(ep_poll_one(near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	return true;
+}
+
 /* Progress in between gives all RNR retries back. */
 static void afresh(void)
 {
 	struct ep_config near_config = ep_defaults(IBV_QPT_RC), far_config = near_config;
-	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, NULL, 0);
 	struct endpoint near, far;
-	struct ibv_wc wc;
+	int times = 0;
 
 	expect_case("RNR retries start afresh");
-	near_config.rnr_retry = 6;
-	far_config.min_rnr_timer = 22; /* 20 ms */
-	ep_pair(&near, &far, &near_config, &far_config, place);
-	for (int i = 0; i < 6; i++) {
-		CHECK(ep_post_send(&near, &wr) == 0);
-		usleep(30000); /* one or two of six */
-		CHECK(ep_post_recv(&far, 1, NULL, 0) == 0);
-		EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
-		EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	near_config.rnr_retry = RETRIES;
+	far_config.min_rnr_timer = 22; /* 20.48 ms */
+	for (int i = 0; i < TRIES && times <= RETRIES; i++) {
+		ep_pair(&near, &far, &near_config, &far_config, place);
+		for (times = 0; times <= RETRIES && in_time(&near, &far, 20480);)
+			times++;
+		ep_pair_close(&near, &far);
 	}
-	ep_pair_close(&near, &far);
+	EXPECT(times > RETRIES);
 }
 
 /*
