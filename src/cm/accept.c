@@ -50,6 +50,7 @@ int vb_cm_accept(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_a
 	vb_cm_message_encode(&message, conn->mad);
 	conn->local_qpn = how->qp_num;
 	vb_cm_retry_start(cm, conn, VB_CM_REP_SENT, now);
+	vb_cm_wait_begin(cm, conn, now);
 	vb_cm_publish(cm, conn);
 	return 0;
 }

@@ -30,11 +30,11 @@
 #include "cm/heap.h"
 #include "cm/listener.h"
 #include "cm/path.h"
+#include "cm/senders.h"
 #include "wire/cm_message.h"
 
 #define VB_CM_BUCKETS          4096u
 #define VB_CM_LISTENER_BUCKETS 256u
-#define VB_CM_SOURCE_BUCKETS   256u
 
 /* Bounds on what strangers can make this process keep. */
 #define VB_CM_UNREAD_MOST      4096u /* requests that the program has not read, of all listeners */
@@ -93,7 +93,11 @@ struct vb_cm_times {
 	uint64_t request; /* between later tries of REQ; and so on */
 	uint64_t reply;
 	uint64_t timewait;
-	uint64_t remember; /* how long an answer that ended an exchange is repeated */
+	/*
+	 * How long an answer that ended an exchange is repeated; and after a request found no room,
+	 * how long requests that their senders do not go on with are given up early.
+	 */
+	uint64_t remember;
 };
 
 struct vb_cm {
@@ -113,7 +117,7 @@ struct vb_cm {
 	struct vb_cm_link *by_remote[VB_CM_BUCKETS]; /* remote id, GUID, GID */
 	struct vb_cm_link *by_qpn[VB_CM_BUCKETS];    /* remote queue pair, GUID, GID */
 	struct vb_cm_link *listeners[VB_CM_LISTENER_BUCKETS];
-	uint16_t sources[VB_CM_SOURCE_BUCKETS]; /* unread requests by the GID that sent them */
+	struct vb_cm_senders senders;
 };
 
 /* Begins. *cm may hold anything before. */

@@ -64,6 +64,7 @@ struct vb_cm_conn {
 	struct vb_cm_link unread;        /* requests of the listener that were not taken */
 	struct vb_cm_link remembered;    /* in REJ_SENT and SIDR_REP_SENT */
 	struct vb_cm_listener *listener; /* while unread */
+	uint8_t waits;                   /* 1 + enum vb_cm_sender while it counts as waiting */
 	uint8_t mad[VB_MAD_BYTES];       /* the message that is repeated */
 };
 

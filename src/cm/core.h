@@ -83,6 +83,11 @@ void vb_cm_send_last_word(struct vb_cm *cm, const struct vb_cm_conn *conn);
 void vb_cm_answer_rej(struct vb_cm *cm, const struct vb_cm_arrival *a, uint16_t reason,
 		      const void *info, unsigned int info_length);
 void vb_cm_answer_drep(struct vb_cm *cm, const struct vb_cm_arrival *a);
+/*
+ * Asks the sender of the request whether it is where its address says: a DREQ for no connection, to
+ * which every connection manager answers with a DREP of the same transaction (IBA 12.6.10).
+ */
+void vb_cm_send_question(struct vb_cm *cm, const struct vb_cm_arrival *a, uint64_t tid);
 void vb_cm_answer_sidr(struct vb_cm *cm, const struct vb_cm_arrival *a, uint8_t status);
 
 /* listen.c */
@@ -91,11 +96,38 @@ struct vb_cm_listener *vb_cm_listener_any(struct vb_cm *cm, uint64_t service_id,
 /* The one that takes the request; NULL: none. */
 struct vb_cm_listener *vb_cm_listener_find(struct vb_cm *cm, uint64_t service_id, uint8_t service,
 					   const uint8_t destination[16], uint32_t scope);
-/* Whether there is room for one more request of this sender. */
-bool vb_cm_listener_room(struct vb_cm *cm, const struct vb_cm_listener *listener,
-			 const uint8_t source[16]);
-void vb_cm_unread_add(struct vb_cm *cm, struct vb_cm_listener *listener, struct vb_cm_conn *conn);
+/* Whether one more request may wait for the program; `spare` as vb_cm_with_spare() has it. */
+bool vb_cm_listener_room(const struct vb_cm *cm, const struct vb_cm_listener *listener,
+			 unsigned int spare);
+void vb_cm_unread_add(struct vb_cm *cm, struct vb_cm_listener *listener, struct vb_cm_conn *conn,
+		      uint64_t now);
 void vb_cm_unread_remove(struct vb_cm *cm, struct vb_cm_conn *conn);
+
+/*
+ * waiting.c. Whether one more request of the sender has room. If not, it is dropped and noted, and a
+ * sender that is not known is asked a question (vb_cm_send_question()).
+ */
+bool vb_cm_request_room(struct vb_cm *cm, const struct vb_cm_listener *listener,
+			const struct vb_cm_arrival *a);
+/* The request waits for the program, or the response that was sent for the peer; no longer. */
+void vb_cm_wait_begin(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now);
+void vb_cm_wait_end(struct vb_cm *cm, struct vb_cm_conn *conn);
+/* The sender has repeated what was sent to its address: it is known from now on. */
+void vb_cm_sender_known(struct vb_cm *cm, const struct vb_cm_path *path, uint64_t now);
+/* The number in place of a connection's in questions; no connection has it. */
+uint32_t vb_cm_question_id(const struct vb_cm *cm);
+/* A DREP: whether it answers a question to its sender, which is known then. */
+bool vb_cm_question_answered(struct vb_cm *cm, const struct vb_cm_arrival *a);
+/* Whether requests have found no room lately. */
+static inline bool vb_cm_is_pressed(const struct vb_cm *cm, uint64_t now)
+{
+	return now < cm->senders.pressed_until;
+}
+/* A bound, and `spare` times a quarter more. */
+static inline unsigned int vb_cm_with_spare(unsigned int most, unsigned int spare)
+{
+	return most + spare * (most / 4 + 1);
+}
 
 /* What arrives: request.c, response.c, sidr.c. */
 void vb_cm_request_arrived(struct vb_cm *cm, const struct vb_cm_arrival *a);

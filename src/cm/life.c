@@ -14,7 +14,7 @@ static uint32_t new_id(struct vb_cm *cm)
 		uint32_t id = cm->id_base | (cm->id_next & cm->id_mask);
 
 		cm->id_next += cm->id_step;
-		if (id && !vb_cm_by_local(cm, id))
+		if (id && id != vb_cm_question_id(cm) && !vb_cm_by_local(cm, id))
 			return id;
 	}
 }
@@ -90,6 +90,7 @@ void vb_cm_conn_put(struct vb_cm *cm, struct vb_cm_conn *conn)
 void vb_cm_conn_timewait(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
 	withdraw(cm, conn);
+	vb_cm_wait_end(cm, conn);
 	conn->state = VB_CM_TIMEWAIT;
 	vb_cm_link_remove(&conn->by_qpn);
 	vb_cm_heap_set(&cm->timers, &conn->timer, now + cm->times.timewait);
@@ -115,6 +116,7 @@ void vb_cm_conn_remember(struct vb_cm *cm, struct vb_cm_conn *conn, enum vb_cm_s
 
 	make_room(cm);
 	withdraw(cm, conn);
+	vb_cm_wait_end(cm, conn);
 	conn->state = (uint8_t)state;
 	vb_cm_link_remove(&conn->by_qpn);
 	vb_cm_link_add(cm->newest, &conn->remembered);

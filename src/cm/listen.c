@@ -95,35 +95,21 @@ struct vb_cm_listener *vb_cm_listener_find(struct vb_cm *cm, uint64_t service_id
 	return found;
 }
 
-static uint16_t *source_count(struct vb_cm *cm, const uint8_t source[16])
+bool vb_cm_listener_room(const struct vb_cm *cm, const struct vb_cm_listener *listener,
+			 unsigned int spare)
 {
-	return &cm->sources[vb_cm_hash(cm, source, 16) % VB_CM_SOURCE_BUCKETS];
+	return listener->unreads < vb_cm_with_spare(backlog(listener), spare) &&
+	       cm->unreads < vb_cm_with_spare(VB_CM_UNREAD_MOST, spare);
 }
 
-/*
- * A sender that has no request waiting finds room beyond the backlog: a flood from one address does
- * not keep the others out.
- */
-bool vb_cm_listener_room(struct vb_cm *cm, const struct vb_cm_listener *listener,
-			 const uint8_t source[16])
-{
-	unsigned int most = backlog(listener);
-	unsigned int most_of_all = VB_CM_UNREAD_MOST;
-
-	if (!*source_count(cm, source)) {
-		most += most / 4 + 1;
-		most_of_all += VB_CM_SOURCE_BUCKETS;
-	}
-	return listener->unreads < most && cm->unreads < most_of_all;
-}
-
-void vb_cm_unread_add(struct vb_cm *cm, struct vb_cm_listener *listener, struct vb_cm_conn *conn)
+void vb_cm_unread_add(struct vb_cm *cm, struct vb_cm_listener *listener, struct vb_cm_conn *conn,
+		      uint64_t now)
 {
 	conn->listener = listener;
 	vb_cm_link_add(&listener->unread, &conn->unread);
 	listener->unreads++;
 	cm->unreads++;
-	(*source_count(cm, conn->path.dgid))++;
+	vb_cm_wait_begin(cm, conn, now);
 }
 
 void vb_cm_unread_remove(struct vb_cm *cm, struct vb_cm_conn *conn)
@@ -134,7 +120,7 @@ void vb_cm_unread_remove(struct vb_cm *cm, struct vb_cm_conn *conn)
 	conn->listener->unreads--;
 	conn->listener = NULL;
 	cm->unreads--;
-	(*source_count(cm, conn->path.dgid))--;
+	vb_cm_wait_end(cm, conn);
 }
 
 void vb_cm_taken(struct vb_cm *cm, struct vb_cm_conn *conn)

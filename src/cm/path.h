@@ -3,6 +3,7 @@
 #ifndef VB_CM_PATH_H
 #define VB_CM_PATH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -22,6 +23,8 @@ struct vb_cm_path {
 	uint8_t mtu;         /* enum ibv_mtu */
 	uint8_t rate;        /* enum ibv_rate; 0: as the kernel sends it */
 	uint8_t ack_timeout; /* local ACK timeout: packet life time + 1, 19 as a rule */
+	/* Of what arrives: a process of this host has sent it, which the carrier has made sure of. */
+	bool near;
 };
 
 #endif

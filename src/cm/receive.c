@@ -216,6 +216,17 @@ static void dreq_ends_setup(struct vb_cm *cm, struct vb_cm_conn *conn,
 	vb_cm_conn_put(cm, conn);
 }
 
+/*
+ * The listener asks whether this host is where its request says, since it has little room
+ * (senders.h). It takes the request as soon as it knows.
+ */
+static void question_asked(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_arrival *a)
+{
+	vb_cm_drop(cm, VB_REASON_CM_STATE, a);
+	vb_cm_answer_drep(cm, a);
+	vb_cm_send_again(cm, conn);
+}
+
 static void dreq_again(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_arrival *a)
 {
 	(void)conn;
@@ -252,7 +263,7 @@ static void sidr_answers(struct vb_cm *cm, struct vb_cm_conn *conn, const struct
 static handler *const table[VB_CM_STATE_COUNT][MESSAGES] = {
 	[VB_CM_IDLE] = {MESSAGE(DREQ) = dreq_again},
 	[VB_CM_REQ_SENT] = {MESSAGE(REP) = rep_answers, MESSAGE(REJ) = rej_ends_setup,
-			    MESSAGE(MRA) = mra_stretches, MESSAGE(DREQ) = dreq_again},
+			    MESSAGE(MRA) = mra_stretches, MESSAGE(DREQ) = question_asked},
 	[VB_CM_REP_RCVD] = {MESSAGE(REP) = rep_waits, MESSAGE(REJ) = rej_ends_setup,
 			    MESSAGE(DREQ) = dreq_ends_setup},
 	[VB_CM_REQ_RCVD] = {MESSAGE(REJ) = rej_ends_setup},
@@ -266,7 +277,7 @@ static handler *const table[VB_CM_STATE_COUNT][MESSAGES] = {
 	[VB_CM_TIMEWAIT] = {MESSAGE(RTU) = rtu_is_late, MESSAGE(DREQ) = dreq_again},
 	[VB_CM_REJ_SENT] = {MESSAGE(REP) = rejected_again, MESSAGE(RTU) = rejected_again,
 			    MESSAGE(DREQ) = dreq_again},
-	[VB_CM_SIDR_REQ_SENT] = {MESSAGE(SIDR_REP) = sidr_answers},
+	[VB_CM_SIDR_REQ_SENT] = {MESSAGE(SIDR_REP) = sidr_answers, MESSAGE(DREQ) = question_asked},
 };
 
 /* Of REJ with reason 4: its sender may not know the receiver's id, and gives its GUID (IBA 12.6.7.3). */
@@ -316,15 +327,20 @@ static void answer_unknown(struct vb_cm *cm, const struct vb_cm_arrival *a)
 static void answer_arrived(struct vb_cm *cm, const struct vb_cm_arrival *a)
 {
 	struct vb_cm_conn *conn;
-	enum vb_reason reason = find(cm, a, &conn);
+	enum vb_reason reason;
 	handler *act;
 
+	if (a->message->attribute == VB_CM_DREP && vb_cm_question_answered(cm, a))
+		return;
+	reason = find(cm, a, &conn);
 	if (reason) {
 		vb_cm_drop(cm, reason, a);
 		if (reason == VB_REASON_CM_UNKNOWN)
 			answer_unknown(cm, a);
 		return;
 	}
+	if (a->message->remote_id == conn->local_id)
+		vb_cm_sender_known(cm, a->path, a->now);
 	act = table[conn->state][a->message->attribute - VB_CM_REQ];
 	if (act)
 		act(cm, conn, a);

@@ -185,7 +185,7 @@ static void begin(struct vb_cm *cm, struct vb_cm_listener *listener, const struc
 	conn->tid = a->message->tid;
 	vb_cm_index_remote(cm, conn);
 	vb_cm_index_qpn(cm, conn);
-	vb_cm_unread_add(cm, listener, conn);
+	vb_cm_unread_add(cm, listener, conn, a->now);
 	if (!report_request(cm, conn, a, address)) {
 		vb_cm_drop(cm, VB_REASON_CM_NO_MEMORY, a);
 		conn->released = true;
@@ -209,9 +209,6 @@ void vb_cm_request_arrived(struct vb_cm *cm, const struct vb_cm_arrival *a)
 		vb_cm_answer_rej(cm, a, VB_CM_REJ_INVALID_MTU, NULL, 0);
 		return;
 	}
-	if (!vb_cm_listener_room(cm, listener, a->path->dgid)) {
-		vb_cm_drop(cm, VB_REASON_CM_BACKLOG, a);
-		return;
-	}
-	begin(cm, listener, a, &address);
+	if (vb_cm_request_room(cm, listener, a))
+		begin(cm, listener, a, &address);
 }

@@ -40,6 +40,7 @@ static void wait_for_answer(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t 
 void vb_cm_retry_start(struct vb_cm *cm, struct vb_cm_conn *conn, enum vb_cm_state state,
 		       uint64_t now)
 {
+	vb_cm_wait_end(cm, conn);
 	conn->state = (uint8_t)state;
 	conn->tries = 0;
 	conn->mras = 0;
@@ -51,6 +52,7 @@ void vb_cm_retry_start(struct vb_cm *cm, struct vb_cm_conn *conn, enum vb_cm_sta
 
 void vb_cm_retry_stop(struct vb_cm *cm, struct vb_cm_conn *conn)
 {
+	vb_cm_wait_end(cm, conn);
 	vb_cm_heap_remove(&cm->timers, &conn->timer);
 }
 
@@ -106,6 +108,16 @@ static bool repeat_unasked(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t n
 	return true;
 }
 
+/*
+ * Where requests find no room, a response is given up when its sender has said nothing to the fast
+ * tries. One that is there has answered: with RTU, or with MRA where its program takes its time.
+ */
+static bool given_up_early(const struct vb_cm *cm, const struct vb_cm_conn *conn, uint64_t now)
+{
+	return conn->state == VB_CM_REP_SENT && conn->tries + 1u >= FAST_TRIES && !conn->mras &&
+	       !conn->path.near && vb_cm_is_pressed(cm, now);
+}
+
 void vb_cm_retry_expired(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
 	if (conn->state == VB_CM_REJ_SENT || conn->state == VB_CM_SIDR_REP_SENT) {
@@ -115,7 +127,7 @@ void vb_cm_retry_expired(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now
 		}
 		return;
 	}
-	if (now >= conn->give_up) {
+	if (now >= conn->give_up || given_up_early(cm, conn, now)) {
 		gave_up(cm, conn, now);
 		return;
 	}

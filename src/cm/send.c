@@ -148,6 +148,15 @@ void vb_cm_answer_drep(struct vb_cm *cm, const struct vb_cm_arrival *a)
 	send_once(cm, a->path, &message);
 }
 
+void vb_cm_send_question(struct vb_cm *cm, const struct vb_cm_arrival *a, uint64_t tid)
+{
+	struct vb_cm_message message = answer(a, VB_CM_DREQ);
+
+	message.tid = tid;
+	message.local_id = vb_cm_question_id(cm);
+	send_once(cm, a->path, &message);
+}
+
 void vb_cm_answer_sidr(struct vb_cm *cm, const struct vb_cm_arrival *a, uint8_t status)
 {
 	struct vb_cm_message message = answer(a, VB_CM_SIDR_REP);

@@ -111,6 +111,7 @@ static void receive(void *arg, const struct vb_gsi_mad *mad)
 		.flow_label = mad->flow_label,
 		.traffic_class = mad->traffic_class,
 		.hop_limit = mad->hop_limit,
+		.near = !mad->wire,
 	};
 
 	(void)arg;

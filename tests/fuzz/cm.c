@@ -239,8 +239,11 @@ static void end(void)
 	DEMAND(!vb_cm_deadline(&f.cm));
 	for (unsigned int i = 0; i < CONNS; i++)
 		DEMAND(!f.used[i]);
-	for (unsigned int i = 0; i < VB_CM_SOURCE_BUCKETS; i++)
-		DEMAND(!f.cm.sources[i]);
+	for (unsigned int of = 0; of < VB_CM_SENDERS; of++) {
+		DEMAND(!f.cm.senders.waiting[of]);
+		for (unsigned int i = 0; i < VB_CM_SOURCE_BUCKETS; i++)
+			DEMAND(!f.cm.senders.sources[of][i]);
+	}
 }
 
 static void call(unsigned int what, unsigned int number)

@@ -272,6 +272,7 @@ static void the_backlog_is_what_was_not_read(void **state)
 
 	(void)state;
 	s->listener.backlog = 3;
+	s->path.near = true; /* others are asked (waiting.c) */
 	for (unsigned int i = 0; i < 3; i++) {
 		m = stand_req(s);
 		stand_arrive(s, &m);
@@ -305,6 +306,7 @@ static void backlogs_of_other_sizes_mean_the_most(void **state)
 		struct stand *s = stand_new();
 
 		s->listener.backlog = sizes[i];
+		s->path.near = true; /* senders on other hosts have other bounds besides */
 		for (unsigned int n = 0; n < 1100; n++) {
 			struct vb_cm_message m = stand_req(s);
 
@@ -316,8 +318,8 @@ static void backlogs_of_other_sizes_mean_the_most(void **state)
 }
 
 /*
- * 10,000 requests from one address: memory stays bounded, nothing is answered, and a request from
- * another address gets through although the program reads nothing.
+ * 10,000 requests from one address: memory stays bounded, and a request from another address gets
+ * through although the program reads nothing.
  */
 static void a_flood_stops_no_other_peer(void **state)
 {
@@ -331,12 +333,13 @@ static void a_flood_stops_no_other_peer(void **state)
 		m = stand_req(s);
 		from(s, &m, &path, 66);
 		stand_arrive_from(s, &path, &m);
-		s->drops = 0;
+		/* Nothing is answered but that it is asked where it comes from (waiting.c). */
+		assert_int_equal(s->sents, stand_count(s, VB_CM_DREQ));
+		s->sents = s->drops = 0;
 		s->now += SECOND / 10000;
 		vb_cm_expire(&s->cm, s->now);
 	}
 	assert_int_equal(s->most, 16);
-	assert_int_equal(s->sents, 0);
 	assert_int_equal(s->events, 16);
 	m = stand_req(s);
 	stand_arrive(s, &m);

@@ -172,8 +172,11 @@ void stand_free(struct stand *s)
 	assert_int_equal(s->cm.unreads, 0);
 	assert_int_equal(s->cm.remembered, 0);
 	assert_int_equal(vb_cm_deadline(&s->cm), 0);
-	for (unsigned int i = 0; i < VB_CM_SOURCE_BUCKETS; i++)
-		assert_int_equal(s->cm.sources[i], 0);
+	for (unsigned int of = 0; of < VB_CM_SENDERS; of++) {
+		assert_int_equal(s->cm.senders.waiting[of], 0);
+		for (unsigned int i = 0; i < VB_CM_SOURCE_BUCKETS; i++)
+			assert_int_equal(s->cm.senders.sources[of][i], 0);
+	}
 	free(s);
 }
 
