@@ -108,6 +108,26 @@ static int copy_hints(const struct rdma_addrinfo *hints, bool looked_up, struct 
 	return err;
 }
 
+/*
+ * A loopback address to listen on becomes the address that it means to clients of this host
+ * (rdma_resolve_addr(3)). Programs that take addresses for names of devices leave loopback ones out,
+ * and their port with them (libfabric's verbs provider listens on any port then). Where no device has
+ * an address of the family, it stays.
+ */
+static void name_device(const struct rdma_addrinfo *info)
+{
+	struct sockaddr *addr = info->ai_src_addr;
+	struct vb_cma_place place;
+
+	if (!(info->ai_flags & RAI_PASSIVE) || !addr || !vb_cma_address_is_loopback(addr) ||
+	    vb_cma_place_first(addr->sa_family == AF_INET, &place))
+		return;
+	/* There is room for any address (copy_address). */
+	vb_cma_address_make(addr->sa_family, &place.gid, place.ifindex, vb_cma_address_port(addr),
+			    (struct sockaddr_storage *)(void *)addr);
+	vb_cma_place_put(&place);
+}
+
 int vb_cma_addrinfo_copy_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *copy)
 {
 	int err = copy_address(hints->ai_src_addr, hints->ai_src_len, &copy->ai_src_addr,
@@ -154,6 +174,8 @@ int vb_cma_addrinfo_make(const char *node, const char *service, const struct rdm
 		*code = look_up(node, service, wish->ai_flags & KNOWN_FLAGS, info, &err);
 	if (!err && !*code)
 		err = copy_hints(wish, node || service, info);
+	if (!err && !*code)
+		name_device(info);
 	if (err || *code)
 		rdma_freeaddrinfo(info);
 	else

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -290,12 +291,59 @@ static void test_multicast(void)
 	CHECK_ZERO(rdma_destroy_id(id));
 }
 
+/*
+ * A server that is given a loopback address as a name, as libfabric's are, listens on a device, on
+ * the port that it was given; a client of this host finds it by the loopback address.
+ */
+static void test_loopback_name(const char *name, const char *own, uint16_t port)
+{
+	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE | RAI_NUMERICHOST}, *res = NULL;
+	struct rdma_conn_param param = {0};
+	struct rdma_cm_id *listener, *client;
+	struct sockaddr *wanted = cm_address(own, port);
+	char service[8];
+
+	expect_case("getaddrinfo passive of %s: an address of the device", name);
+	snprintf(service, sizeof(service), "%u", port);
+	CHECK_ZERO(rdma_getaddrinfo(name, service, &hints, &res));
+	CHECK(res->ai_src_addr && !res->ai_dst_addr);
+	EXPECT_EQ(res->ai_family, wanted->sa_family);
+	EXPECT(!memcmp(res->ai_src_addr, wanted, res->ai_src_len));
+	listener = cm_id(channel, RDMA_PS_TCP);
+	CHECK_ZERO(rdma_bind_addr(listener, res->ai_src_addr));
+	rdma_freeaddrinfo(res);
+	EXPECT(listener->verbs && listener->port_num);
+	EXPECT_EQ(ntohs(rdma_get_src_port(listener)), port);
+	CHECK_ZERO(rdma_listen(listener, 1));
+	client = cm_routed(channel, RDMA_PS_TCP, name, port);
+	EXPECT(client->verbs == listener->verbs);
+	cm_make_qp(client);
+	CHECK_ZERO(rdma_connect(client, &param));
+	struct rdma_cm_event *event = cm_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	struct rdma_cm_id *child = event->id;
+
+	CHECK_ZERO(rdma_ack_cm_event(event));
+	CHECK_ZERO(rdma_destroy_id(child));
+	EXPECT(cm_pass(channel, RDMA_CM_EVENT_REJECTED) > 0);
+	rdma_destroy_qp(client);
+	CHECK_ZERO(rdma_destroy_id(client));
+	CHECK_ZERO(rdma_destroy_id(listener));
+	/* As a destination it stays what it is. */
+	hints.ai_flags = RAI_NUMERICHOST;
+	CHECK_ZERO(rdma_getaddrinfo(name, service, &hints, &res));
+	wanted = cm_address(name, port);
+	EXPECT(!memcmp(res->ai_dst_addr, wanted, res->ai_dst_len));
+	rdma_freeaddrinfo(res);
+}
+
 int main(void)
 {
 	cm_network();
 	channel = rdma_create_event_channel();
 	CHECK(channel);
 	test_getaddrinfo();
+	test_loopback_name("127.0.0.1", OWN_V4, 7480);
+	test_loopback_name("::1", OWN_V6, 7481);
 	test_addrinfo_event();
 	test_queue_pair();
 	test_srq();
