@@ -131,13 +131,9 @@ static struct census count(const struct vb_node *node, uid_t uid)
 /* The caller holds the lock. Ends a greeting that does not finish; its caller may call again. */
 static void drop(struct vb_node *node, struct vb_connection *conn)
 {
-	struct vb_peer *peer = conn->peer;
-
 	vb_note(VB_REASON_NO_ANSWER, "process %d of user %u: its greeting was dropped",
 		(int)conn->opened.pid, conn->opened.uid);
-	vb_connection_close(node, conn);
-	if (peer && peer->state == VB_PEER_MET && !peer->connections)
-		vb_peer_forget(node, peer);
+	vb_connection_end(node, conn);
 }
 
 bool vb_admit_called(struct vb_node *node, const struct ucred *cred)

@@ -3,7 +3,8 @@
  * Requests for channels. Some of them hold a descriptor of both processes while they are under way
  * (host/rack.h), so only so many are at a time; the others wait in a queue of the peer, and none of
  * them is made twice. A process may need thousands, and the queue pairs that wait do not ask
- * meanwhile.
+ * meanwhile. The first ones wait until the peer has answered the question for its memory (ask.c),
+ * so that the memory comes before them and the first WRITE goes to it directly.
  */
 #include <errno.h>
 
@@ -74,7 +75,7 @@ bool vb_channel_asks_send(struct vb_node *node, struct vb_peer *peer)
 	struct vb_connection *conn = vb_connection_of(node, peer);
 	bool failed = false;
 
-	while (conn && peer->asks && peer->asking < ASKS_AT_ONCE) {
+	while (conn && !peer->ask.first && peer->asks && peer->asking < ASKS_AT_ONCE) {
 		struct vb_channel *ch = peer->asks;
 
 		queue_remove(peer, ch);
@@ -83,6 +84,15 @@ bool vb_channel_asks_send(struct vb_node *node, struct vb_peer *peer)
 		else
 			vb_channel_retire(node, ch);
 	}
+	return failed;
+}
+
+bool vb_channel_asks_go_on(struct vb_node *node, struct vb_peer *peer)
+{
+	bool failed = peer->asks && vb_channel_asks_send(node, peer);
+
+	if (failed)
+		vb_channel_news_peer(peer);
 	return failed;
 }
 

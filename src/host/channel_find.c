@@ -56,7 +56,7 @@ static struct vb_channel *find_remote(struct vb_node *node, uint32_t engine, uin
 
 	/* Before the channel is asked for, so that it is answered before. */
 	if (memory)
-		vb_give_ask(node, peer);
+		vb_ask_memory(node, peer);
 	if (ch && ch->stage == VB_CHANNEL_UP) {
 		*why = VB_CONTACT_UP;
 		return ch;

@@ -47,6 +47,8 @@ struct vb_channel *vb_channel_request(const struct vb_peer *peer, uint32_t engin
 enum vb_contact vb_channel_ask(struct vb_node *node, struct vb_peer *peer, uint32_t block,
 			       uint32_t engine, uint32_t remote_engine);
 bool vb_channel_asks_send(struct vb_node *node, struct vb_peer *peer);
+/* The same where nobody else tells: true if the device is to be told of a change. */
+bool vb_channel_asks_go_on(struct vb_node *node, struct vb_peer *peer);
 void vb_channel_answered(struct vb_channel *channel);
 void vb_channel_ask_forget(struct vb_channel *channel);
 /* The request has failed; the refusal stands for a moment. */

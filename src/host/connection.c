@@ -6,7 +6,6 @@
 #include <sys/epoll.h>
 
 #include "base/log.h"
-#include "base/random.h"
 #include "base/reason.h"
 #include "host/channel_private.h"
 #include "host/control.h"
@@ -79,7 +78,6 @@ struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,
 	conn->source.ready = connection_ready;
 	conn->block = block;
 	conn->opened = *cred;
-	conn->token = vb_random64() | 1;
 	vb_control_name_senders(fd);
 	conn->since = vb_node_clock();
 	conn->out_end = &conn->out;
@@ -300,6 +298,7 @@ void vb_connection_close(struct vb_node *node, struct vb_connection *conn)
 		vb_racks_end(conn->peer, conn);
 		vb_bell_spoke(node, NULL);
 		vb_liveness_doubt(node);
+		conn->peer->ask.first = false; /* its answer may be lost */
 		if (!--conn->peer->connections && conn->peer->listed)
 			node->num_alone++;
 		connection_replace(node, conn);
@@ -310,6 +309,15 @@ void vb_connection_close(struct vb_node *node, struct vb_connection *conn)
 		conn->out = out->next;
 		outgoing_free(out);
 	}
+}
+
+void vb_connection_end(struct vb_node *node, struct vb_connection *conn)
+{
+	struct vb_peer *peer = conn->peer;
+
+	vb_connection_close(node, conn);
+	if (peer && peer->state == VB_PEER_MET && !peer->connections)
+		vb_peer_forget(node, peer);
 }
 
 struct vb_connection *vb_connection_of(struct vb_node *node, const struct vb_peer *peer)

@@ -221,7 +221,8 @@ bool vb_contact_service(struct vb_node *node)
 	vb_admit_service(node);
 	vb_mutex_take(&node->lock, VB_ORDER_NODE);
 	changed = contacts_try(node);
-	vb_give_service(node);
+	changed |= vb_ask_service(node);
+	vb_tracer_service(node);
 	vb_connections_flush(node);
 	vb_mutex_release(&node->lock);
 	if (changed)
@@ -261,31 +262,10 @@ static void contact_lost(struct vb_node *node, struct vb_connection *conn)
 		vb_channel_news_peer(conn->peer);
 		changed = true;
 	}
-	vb_connection_close(node, conn);
+	vb_connection_end(node, conn);
 	vb_mutex_release(&node->lock);
 	if (changed)
 		contact_changed(node);
-}
-
-/* The caller holds the lock. True if the peer has become usable. */
-static bool grant_receive(struct vb_node *node, struct vb_connection *conn,
-			  const struct vb_control *msg)
-{
-	struct vb_contact_entry *c = vb_contact_of(node, conn);
-
-	if (!vb_greeting_grant_receive(conn, msg))
-		return false;
-	conn->granted = true;
-	vb_admit_greeted(node);
-	vb_peer_find_blocks(node, conn->peer);
-	vb_channel_news_peer(conn->peer);
-	vb_connection_settle(node, conn);
-	if (c) {
-		c->state = VB_CONTACT_STATE_MET;
-		vb_channel_news_block(node, c->block);
-		c->nonce = conn->peer->nonce;
-	}
-	return true;
 }
 
 /* The called process has no descriptor for this one: as good as absent, until the next attempt. */
@@ -308,43 +288,95 @@ static bool contact_stripped(struct vb_node *node, struct vb_connection *conn,
 	if (!useful)
 		vb_contact_too_short(conn);
 	else if (msg->type == VB_CONTROL_GIVE && conn->peer)
-		vb_give_stripped(conn->peer);
+		vb_ask_stripped(conn->peer);
 	vb_mutex_release(&node->lock);
 	if (useful && peer)
 		vb_channel_stripped(node, peer, msg);
 	return useful;
 }
 
+/*
+ * The caller holds the lock. The messages of the greeting, which come before a peer may speak. True
+ * if a peer can be used since.
+ */
+static bool greeting_take(struct vb_node *node, struct vb_connection *conn,
+			  const struct vb_control *msg, const int *fds, int num_fds)
+{
+	switch (msg->type) {
+	case VB_CONTROL_HELLO:
+		return vb_greeting_hello_receive(node, conn, msg, fds, num_fds);
+	case VB_CONTROL_GRANT:
+		return vb_greeting_grant_receive(node, conn);
+	case VB_CONTROL_SHORT:
+		short_receive(conn);
+		break;
+	case VB_CONTROL_LAST:
+		vb_connection_last(node, conn);
+		break;
+	default:
+		break;
+	}
+	return false;
+}
+
+/* The caller holds the lock. The messages about memory, of a peer in contact. */
+static void memory_take(struct vb_node *node, struct vb_connection *conn,
+			const struct vb_control *msg, int *fds, int num_fds)
+{
+	switch (msg->type) {
+	case VB_CONTROL_ASK:
+		vb_give_answer(node, conn, msg);
+		break;
+	case VB_CONTROL_PROVE:
+		vb_ask_prove(node, conn, msg);
+		break;
+	case VB_CONTROL_PROOF:
+		vb_give_proof(node, conn, msg);
+		break;
+	case VB_CONTROL_GIVE:
+		vb_ask_take(conn->peer, msg, fds, num_fds);
+		break;
+	case VB_CONTROL_MORE:
+		if (num_fds == 1)
+			vb_window_extend(conn->peer, fds[0]);
+		break;
+	default:
+		break;
+	}
+}
+
 /* A message of an unknown type counts as one of these, and is reported there. */
 static bool is_of_channels(const struct vb_control *msg)
 {
-	return msg->type > VB_CONTROL_GRANT && msg->type != VB_CONTROL_SHORT &&
-	       msg->type != VB_CONTROL_ASK && msg->type != VB_CONTROL_GIVE &&
-	       msg->type != VB_CONTROL_LAST && msg->type != VB_CONTROL_MORE;
+	switch (msg->type) {
+	case VB_CONTROL_HELLO:
+	case VB_CONTROL_GRANT:
+	case VB_CONTROL_SHORT:
+	case VB_CONTROL_LAST:
+	case VB_CONTROL_ASK:
+	case VB_CONTROL_PROVE:
+	case VB_CONTROL_PROOF:
+	case VB_CONTROL_GIVE:
+	case VB_CONTROL_MORE:
+		return false;
+	default:
+		return true;
+	}
 }
 
 static void contact_message(struct vb_node *node, struct vb_connection *conn,
 			    const struct vb_control *msg, int *fds, int num_fds)
 {
-	bool changed = false;
 	struct vb_peer *peer;
+	bool changed;
 
 	vb_mutex_take(&node->lock, VB_ORDER_NODE);
-	if (msg->type == VB_CONTROL_HELLO)
-		vb_greeting_hello_receive(node, conn, msg, fds, num_fds);
-	else if (msg->type == VB_CONTROL_GRANT)
-		changed = grant_receive(node, conn, msg);
-	else if (msg->type == VB_CONTROL_SHORT)
-		short_receive(conn);
-	else if (msg->type == VB_CONTROL_ASK)
-		vb_give_answer(node, conn, msg);
-	else if (msg->type == VB_CONTROL_GIVE && conn->peer)
-		vb_give_take(conn->peer, msg, fds, num_fds);
-	else if (msg->type == VB_CONTROL_LAST)
-		vb_connection_last(node, conn);
-	else if (msg->type == VB_CONTROL_MORE && conn->peer && num_fds == 1)
-		vb_window_extend(conn->peer, fds[0]);
+	changed = greeting_take(node, conn, msg, fds, num_fds);
 	peer = conn->peer && conn->peer->state == VB_PEER_UP ? conn->peer : NULL;
+	if (peer) {
+		memory_take(node, conn, msg, fds, num_fds);
+		changed |= vb_channel_asks_go_on(node, peer);
+	}
 	vb_mutex_release(&node->lock);
 	if (is_of_channels(msg) && peer)
 		vb_channel_message(node, conn, msg, fds, num_fds);

@@ -186,7 +186,8 @@ void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer)
 {
 	for (int i = 0; i < VB_CONTACT_BUCKETS; i++) {
 		for (struct vb_contact_entry *c = node->contacts[i]; c; c = c->next) {
-			if (c->state == VB_CONTACT_STATE_MET && c->nonce == peer->nonce)
+			if (c->state == VB_CONTACT_STATE_MET && c->nonce == peer->nonce &&
+			    peer->state == VB_PEER_UP && vb_peer_owns(peer, c->block))
 				contact_dead(c);
 		}
 	}
@@ -204,7 +205,7 @@ void vb_contact_mark_dead(struct vb_node *node, const struct vb_peer *peer)
 		if (i >= __atomic_load_n(&peer->page->header.num_blocks, __ATOMIC_RELAXED) ||
 		    (block >= 1u << (24 - VB_QPN_BLOCK_BITS) && block != VB_NO_BLOCK))
 			break;
-		if (block == VB_NO_BLOCK)
+		if (block == VB_NO_BLOCK || !vb_peer_owns(peer, block))
 			continue;
 		c = contact_entry(node, block, true);
 		if (c && c->state == VB_CONTACT_STATE_WANTED && !c->wanted)

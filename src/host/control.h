@@ -5,10 +5,13 @@
  *
  *     HELLO   both, at once    fd: page
  *     SHORT   instead of a HELLO: no descriptor is left for the other
- *     GRANT   after the other's HELLO was recorded. `nonce` is for ASK
- *     ASK     for memory, once a queue pair here is connected to one there, with the `nonce` of a
- *             GRANT                           answered by GIVE
- *     GIVE    fds: what `parts` names, in the order of its bits. Without memory, `text` says why.
+ *     GRANT   after the other's HELLO was recorded
+ *     ASK     for memory, once a queue pair here is connected to one there. `nonce` is new and
+ *             unguessable                     answered by PROVE, or by GIVE
+ *     PROVE   `nonce_address` in the sender's memory has the ASK's nonce and a token behind it; 0:
+ *             the other is to try once more to open this memory, and to ask again
+ *     PROOF   `nonce` is the token that was read there        answered by GIVE
+ *     GIVE    fds: what `parts` names, in the order of its bits. Without any, `text` says why.
  *             Keys come with the memory that they open
  *     OPEN    names the sender's half of a new channel; fd: its rack, unless it was shown before
  *             (host/rack.h)                   answered by ACCEPT, REFUSE or DUPLICATE
@@ -23,8 +26,7 @@
  *
  * Memory comes last. A process that can touch another's memory must be in that process's table of
  * peers first, because revocation waits for the marks of peers only. And memory is given only to
- * processes that need it and may have it (host/trust.h). An ASK cannot have been sent before the
- * GRANT that it answers, so its sender was alive after the pidfd had been opened that judges it.
+ * processes that need it and have shown that they may have it (host/give.c).
  */
 #ifndef VB_HOST_CONTROL_H
 #define VB_HOST_CONTROL_H
@@ -34,7 +36,7 @@
 #include <sys/socket.h>
 
 #define VB_CONTROL_MAGIC   0x7662636fu
-#define VB_CONTROL_VERSION 6
+#define VB_CONTROL_VERSION 7
 #define VB_CONTROL_FDS     5
 #define VB_CONTROL_RINGS   8 /* bytes */
 #define VB_CONTROL_TEXT    80
@@ -57,9 +59,11 @@ enum vb_control_type {
 	VB_CONTROL_MORE,
 	/* On a socket of its own (remote/port.h): a socket of the port; or, in `text`, why none. */
 	VB_CONTROL_PORT,
+	VB_CONTROL_PROVE,
+	VB_CONTROL_PROOF,
 };
 
-/* Bits of a GIVE, but for the last two. */
+/* Bits of a GIVE, but for the last three. */
 enum vb_control_part {
 	VB_CONTROL_LOCK = 1,  /* the lock of atomics on its memory */
 	VB_CONTROL_ARENA = 2, /* memory that peers map */
@@ -68,6 +72,8 @@ enum vb_control_part {
 	VB_CONTROL_SAYS_UID = 16, /* ASK: the sender was started with VERBATIM_TRUST=uid */
 	/* REFUSE, CLOSE: the sender has no descriptor left for a ring, or has lost a rack. */
 	VB_CONTROL_NO_ROOM = 32,
+	VB_CONTROL_SHUT =
+		64, /* ASK: the kernel did not let the sender open the receiver's memory */
 };
 
 /* Host byte order. The first two fields keep their place in every version. */
@@ -80,10 +86,10 @@ struct vb_control {
 	uint32_t to_engine;
 	uint32_t from_engine;
 	uint32_t parts; /* GIVE, ASK, REFUSE: enum vb_control_part */
-	/* HELLO: the sender's; GRANT and ASK: unguessable, the same in both. */
-	uint64_t nonce;
+	uint64_t nonce; /* HELLO: the sender's; ASK: of this question; PROOF: the token */
 	union {
-		uint64_t nonce_address; /* GIVE: address of the nonce in the sender's memory */
+		/* GIVE: address of the nonce in the sender's memory; PROVE: of a struct vb_proof. */
+		uint64_t nonce_address;
 		struct {
 			uint32_t rack, place;
 		} ring; /* OPEN, ACCEPT: where the sender's half is */

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory is given late and to few: to a process that asks because a queue pair of it is connected
- * to one of this process, when host/trust.h allows it at that moment. A process that is refused
- * asks again from time to time, because both sides may change. Until then its one-sided requests go
- * through rings, and this process's engines execute them.
+ * This process gives its memory to peers: late, to those that ask because a queue pair of theirs is
+ * connected to one of this process; and to few, those that can read it anyway. A peer shows that by
+ * doing it: it reads a token that lies in this process's memory, through its own /proc/PID/mem. So the
+ * kernel decides with all that it knows (ptrace(2), "Ptrace access mode checking"): ids, capabilities,
+ * namespaces, security modules. A token is new for each question; what was read before may have been
+ * read under other conditions.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "base/lock.h"
-#include "base/log.h"
+#include "base/random.h"
 #include "base/reason.h"
 #include "host/control.h"
 #include "host/descriptor.h"
@@ -19,19 +21,10 @@
 #include "host/shared.h"
 #include "host/trust.h"
 
-/*
- * A refused process asks again after the first pause, then after twice as long each time, up to the
- * last.
- */
-#define AGAIN_FIRST_NS (250 * VB_MSEC)
-#define AGAIN_LAST_NS  (64000 * VB_MSEC)
-/*
- * Without any answer. Among hundreds of processes it takes seconds, and each question costs the other
- * side as much as the first.
- */
-#define UNANSWERED_NS  (4000 * VB_MSEC)
-/* Judging takes some ten system calls: a process that asks more often is not answered. */
-#define TOO_SOON_NS    (50 * VB_MSEC)
+/* Answers cost some system calls: a process that asks more often is not answered. */
+#define TOO_SOON_NS (50 * VB_MSEC)
+
+#define NOT_ITSELF  "who speaks is not who made the connection"
 
 /*
  * A pidfd that is got of the socket names the process that made the socket, as if it had been kept
@@ -79,7 +72,8 @@ bool vb_give_still(struct vb_connection *conn)
 	/* On older kernels: its connection stands, and it could have kept what it was shown. */
 	if (who.pidfd < 0)
 		who.pidfd = vb_descriptor_adopt(vb_trust_pidfd(conn->source.fd, conn->opened.pid));
-	const char *why = vb_trust_obstacle(&who);
+	bool by_uid;
+	const char *why = vb_trust_obstacle(&who, &by_uid);
 
 	asker_done(conn, &who);
 	if (why)
@@ -89,7 +83,7 @@ bool vb_give_still(struct vb_connection *conn)
 	return !why;
 }
 
-static int parts_add(struct vb_node *node, struct vb_control *msg, int *fds)
+static int parts_add(struct vb_node *node, struct vb_control *msg, int *fds, bool passes)
 {
 	int n = 0;
 
@@ -100,7 +94,7 @@ static int parts_add(struct vb_node *node, struct vb_control *msg, int *fds)
 		msg->parts |= VB_CONTROL_ARENA;
 		fds[n++] = node->arena.fd;
 	}
-	if (node->mem_fd >= 0) {
+	if (passes && node->mem_fd >= 0) {
 		msg->parts |= VB_CONTROL_MEMORY;
 		fds[n++] = node->mem_fd;
 	} else {
@@ -120,252 +114,103 @@ static struct vb_connection *answer_on(struct vb_connection *conn)
 	return conn->leaving && conn->peer->connection ? conn->peer->connection : conn;
 }
 
-void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg)
+static void refuse(struct vb_node *node, struct vb_connection *conn, const char *why)
 {
 	struct vb_control give = {.type = VB_CONTROL_GIVE};
 	struct vb_peer *peer = conn->peer;
-	int64_t now = vb_node_clock();
-	int fds[VB_CONTROL_FDS], n = 0;
 
-	if (!peer || peer->state == VB_PEER_DEAD)
-		return;
-	if (msg->nonce != conn->token) {
-		vb_peer_reject(peer, "it asked for memory without a grant");
-		return;
-	}
-	if (peer->ask.heard && now - peer->ask.heard < TOO_SOON_NS)
-		return;
-	peer->ask.heard = now;
-	struct vb_asker who = asker_of(conn, msg->parts & VB_CONTROL_SAYS_UID);
-	const char *why = vb_descriptor_room(conn->source.fd, 1)
-				  ? vb_trust_obstacle(&who)
-				  : "it has no descriptor left to look at who asks";
-
-	asker_done(conn, &who);
-	if (why) {
-		vb_note(VB_REASON_NO_TRUST, "process %u of user %u is given no memory: %s",
-			vb_peer_pid(peer), who.sent.uid, why);
-		snprintf(give.text, sizeof(give.text), "it gives none: %s", why);
-	} else {
-		n = parts_add(node, &give, fds);
-		vb_liveness_given(node, peer);
-	}
-	peer->has_arena = give.parts & VB_CONTROL_ARENA;
-	vb_connection_send(node, answer_on(conn), &give, fds, n, false);
+	vb_note(VB_REASON_NO_TRUST, "process %u of user %u is given no memory: %s",
+		vb_peer_pid(peer), conn->from.uid, why);
+	snprintf(give.text, sizeof(give.text), "it gives none: %s", why);
+	peer->has_arena = false;
+	vb_connection_send(node, answer_on(conn), &give, NULL, 0, false);
+	vb_tracer_end(node, peer);
 }
 
-/*
- * Takes the parts that open no memory by themselves, and without which memory is of no use.
- * -ENOMEM: not now. Any other defect is the peer's.
- */
-static int guards_take(struct vb_peer *peer, const struct vb_control *msg, const int *fds,
-		       int num_fds)
+/* passes: the descriptor of the memory itself, which the peer has not opened. */
+static void give(struct vb_node *node, struct vb_connection *conn, bool passes)
 {
-	const char *defect = "they are missing";
-	int err = -EBADMSG;
+	struct vb_control msg = {.type = VB_CONTROL_GIVE};
+	struct vb_peer *peer = conn->peer;
+	int fds[VB_CONTROL_FDS], n = parts_add(node, &msg, fds, passes);
 
-	if ((msg->parts & VB_CONTROL_KEYS) && num_fds)
-		err = vb_keyring_map(fds[num_fds - 1], peer->nonce, &peer->keys, &defect);
-	if (err && err != -ENOMEM)
-		vb_note(VB_REASON_PEER_VERSION, "keys of process %u: %s", vb_peer_pid(peer),
-			defect);
-	if (err || !(msg->parts & VB_CONTROL_LOCK) || num_fds < 2)
-		return err;
-	err = vb_turn_map(fds[0], &peer->turn, &defect);
-	if (err && err != -ENOMEM)
-		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: its lock: %s", vb_peer_pid(peer),
-			defect);
-	return err == -ENOMEM ? err : 0;
+	vb_liveness_given(node, peer);
+	peer->has_arena = msg.parts & VB_CONTROL_ARENA;
+	vb_connection_send(node, answer_on(conn), &msg, fds, n, false);
 }
 
-static int arena_take(struct vb_peer *peer, int *fd)
+static bool speaks_itself(const struct vb_connection *conn)
 {
-	const char *defect = "it shares none";
-	int err = fd ? vb_window_attach(peer, *fd, &defect) : -EBADMSG;
-
-	if (!err)
-		*fd = -1;
-	else if (err != -ENOMEM)
-		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: memory to be mapped: %s",
-			vb_peer_pid(peer), defect);
-	return err == -ENOMEM ? err : 0;
+	return conn->from.pid == conn->opened.pid;
 }
 
-static void guards_drop(struct vb_peer *peer)
+static void prove(struct vb_node *node, struct vb_connection *conn, uint64_t asked)
 {
-	vb_shared_unmap(peer->keys, sizeof(struct vb_keyring));
-	vb_turn_unmap(peer->turn);
-	peer->keys = NULL;
-	peer->turn = NULL;
-}
-
-/*
- * Takes the parts of its memory. Every part but the keys may be missing or unfit: then the memory
- * is reached in other ways. -errno: nothing was taken.
- */
-static int parts_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds)
-{
-	int err = guards_take(peer, msg, fds, num_fds);
-	int n = msg->parts & VB_CONTROL_LOCK ? 1 : 0, last = num_fds - 1;
-
-	if (!err)
-		err = arena_take(peer,
-				 (msg->parts & VB_CONTROL_ARENA) && n < last ? &fds[n++] : NULL);
-	if (err) {
-		guards_drop(peer);
-		return err;
-	}
-	if ((msg->parts & VB_CONTROL_MEMORY) && n < last && peer->turn &&
-	    vb_memory_usable(fds[n])) {
-		atomic_store(&peer->mem_fd, fds[n]);
-		fds[n] = -1;
-		vb_bulk_probe(peer, msg->nonce_address);
-	} else {
-		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer), msg->text);
-	}
-	atomic_store_explicit(&peer->given, true, memory_order_release);
-	return 0;
-}
-
-static void ask_later(struct vb_node *node, struct vb_peer *peer, int64_t pause)
-{
-	int64_t at = vb_node_clock() + pause;
-
-	if (!peer->ask.again)
-		node->give_open++;
-	peer->ask.again = at;
-	if (!node->give_due || at < node->give_due)
-		node->give_due = at;
-	vb_node_retry(node, pause);
-}
-
-void vb_give_end(struct vb_peer *peer)
-{
-	struct vb_node *node = peer->node;
-
-	if (!peer->ask.again)
-		return;
-	peer->ask.again = 0;
-	if (!--node->give_open)
-		node->give_due = 0;
-}
-
-/* It was asked in vain: the next question comes after twice the pause. */
-static void ask_again(struct vb_peer *peer)
-{
-	peer->ask.pause = peer->ask.pause ? 2 * peer->ask.pause : AGAIN_FIRST_NS;
-	if (peer->ask.pause > AGAIN_LAST_NS)
-		peer->ask.pause = AGAIN_LAST_NS;
-	ask_later(peer->node, peer, peer->ask.pause);
-}
-
-void vb_give_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds)
-{
-	if (!atomic_load(&peer->ask.wanted) || atomic_load(&peer->given))
-		return;
-	if (!msg->parts) {
-		vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: %s", vb_peer_pid(peer), msg->text);
-		ask_again(peer);
-	} else if (parts_take(peer, msg, fds, num_fds)) {
-		ask_again(peer);
-		return;
-	} else {
-		vb_give_end(peer);
-	}
-	atomic_store(&peer->ask.answered, true);
-}
-
-void vb_give_stripped(struct vb_peer *peer)
-{
-	vb_note(VB_REASON_NO_DIRECT_ACCESS, "process %u: no descriptor is left here for its memory",
-		vb_peer_pid(peer));
-	ask_again(peer);
-	atomic_store(&peer->ask.answered, true);
-}
-
-/*
- * Asks again after a while, unless the memory is given: messages get lost where memory is short,
- * and refusals may change.
- */
-static void ask_send(struct vb_node *node, struct vb_peer *peer)
-{
+	struct vb_peer *peer = conn->peer;
 	struct vb_control msg = {
-		.type = VB_CONTROL_ASK,
-		.parts = vb_trust_says_uid() ? VB_CONTROL_SAYS_UID : 0,
+		.type = VB_CONTROL_PROVE,
+		.nonce_address = (uintptr_t)&peer->proof,
 	};
 
-	ask_later(node, peer, UNANSWERED_NS);
-	for (struct vb_connection *c = node->connections; c; c = c->next) {
-		if (c->peer != peer || !c->shown || c->leaving)
-			continue;
-		msg.nonce = c->shown;
-		if (vb_connection_send(node, c, &msg, NULL, 0, false))
-			return;
-		break; /* no memory to ask with */
-	}
-	ask_again(peer);
+	peer->proof = (struct vb_proof){asked, vb_random64() | 1};
+	vb_connection_send(node, answer_on(conn), &msg, NULL, 0, false);
+	vb_tracer_end(node, peer);
 }
 
-void vb_give_ask(struct vb_node *node, struct vb_peer *peer)
+void vb_give_try_again(struct vb_node *node, struct vb_peer *peer)
 {
-	if (!peer->self && !atomic_exchange(&peer->ask.wanted, true))
-		ask_send(node, peer);
+	struct vb_control msg = {.type = VB_CONTROL_PROVE};
+
+	peer->heard = 0;
+	if (peer->connection)
+		vb_connection_send(node, peer->connection, &msg, NULL, 0, false);
 }
 
-void vb_peer_want_memory(struct vb_peer *peer)
+/*
+ * The kernel did not let it open this memory. It says so itself, and can only lose by it: the answer
+ * is no, but where the two cannot name each other and their users wanted that to be enough.
+ */
+static void answer_shut(struct vb_node *node, struct vb_connection *conn, bool says_uid)
 {
-	struct vb_node *node = peer->node;
+	const char *why = "it has no descriptor left to look at who asks";
+	struct vb_asker who = asker_of(conn, says_uid);
+	bool by_uid = false;
 
-	if (peer->self || atomic_load_explicit(&peer->ask.wanted, memory_order_relaxed))
-		return;
-	vb_mutex_take(&node->lock, VB_ORDER_NODE);
-	vb_give_ask(node, peer);
-	vb_mutex_release(&node->lock);
+	if (vb_descriptor_room(conn->source.fd, 1))
+		why = vb_trust_obstacle(&who, &by_uid);
+	asker_done(conn, &who);
+	if (by_uid)
+		give(node, conn, true);
+	else if (why || !vb_tracer_want(node, conn->peer))
+		refuse(node, conn, why ? why : "the system does not let it (a security module)");
 }
 
-bool vb_peer_memory_is_due(const struct vb_peer *peer)
+void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg)
 {
-	return atomic_load_explicit(&peer->ask.wanted, memory_order_relaxed) &&
-	       !atomic_load_explicit(&peer->ask.answered, memory_order_acquire) &&
-	       vb_peer_alive(peer);
-}
-
-void vb_peer_doubt(struct vb_peer *peer)
-{
-	if (atomic_exchange(&peer->unproven, true))
-		return;
-	atomic_store(&peer->node->give_doubts, true);
-	vb_node_todo(peer->node);
-}
-
-/* With hundreds of peers no turn of the progress thread looks at all of them for nothing. */
-static bool is_due(struct vb_node *node, int64_t now)
-{
-	if (atomic_load(&node->give_doubts) && atomic_exchange(&node->give_doubts, false))
-		return true;
-	if (!node->give_due)
-		return false;
-	if (node->give_due > now)
-		vb_node_retry(node, node->give_due - now);
-	return node->give_due <= now;
-}
-
-void vb_give_service(struct vb_node *node)
-{
+	struct vb_peer *peer = conn->peer;
 	int64_t now = vb_node_clock();
 
-	if (!is_due(node, now))
+	if (peer->heard && now - peer->heard < TOO_SOON_NS)
 		return;
-	node->give_due = 0;
-	for (struct vb_peer *peer = node->peers; peer; peer = peer->next) {
-		int64_t again = peer->ask.again;
+	peer->heard = now;
+	if (!speaks_itself(conn))
+		refuse(node, conn, NOT_ITSELF);
+	else if (msg->parts & VB_CONTROL_SHUT)
+		answer_shut(node, conn, msg->parts & VB_CONTROL_SAYS_UID);
+	else
+		prove(node, conn, msg->nonce);
+}
 
-		if (again && again <= now)
-			ask_send(node, peer);
-		else if (again)
-			ask_later(node, peer, again - now);
-		if (atomic_load_explicit(&peer->unproven, memory_order_relaxed) &&
-		    atomic_exchange(&peer->unproven, false))
-			vb_contact_prove(node, peer);
-	}
+void vb_give_proof(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg)
+{
+	struct vb_peer *peer = conn->peer;
+	bool proven = peer->proof.token && msg->nonce == peer->proof.token;
+
+	peer->proof = (struct vb_proof){0, 0};
+	if (!speaks_itself(conn))
+		refuse(node, conn, NOT_ITSELF);
+	else if (!proven)
+		refuse(node, conn, "it could not read this process's memory");
+	else
+		give(node, conn, false);
 }

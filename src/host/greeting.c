@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * How two connected processes introduce themselves: first their pages; then each grants the other,
- * once it is in its table of peers, leave to speak. Memory is given later (give.c). What arrives is
- * checked before it is used.
+ * once it is in its table of peers and believed, leave to speak. A peer that is not believed yet is
+ * in no look-up, and its grant waits: nothing that it shows or does concerns another process. Memory
+ * is given later (give.c). What arrives is checked before it is used.
  */
 #include "base/log.h"
 #include "base/reason.h"
@@ -26,67 +27,111 @@ void vb_greeting_hello(struct vb_node *node, struct vb_connection *conn)
 
 static void grant_send(struct vb_node *node, struct vb_connection *conn)
 {
-	struct vb_control msg = {.type = VB_CONTROL_GRANT, .nonce = conn->token};
+	struct vb_control msg = {.type = VB_CONTROL_GRANT};
 
 	vb_connection_send(node, conn, &msg, NULL, 0, false);
 	conn->gave = true;
 	vb_connection_settle(node, conn);
 }
 
+/* The peer is believed, and has granted this process leave to speak. */
+static void granted(struct vb_node *node, struct vb_connection *conn)
+{
+	struct vb_contact_entry *c = vb_contact_of(node, conn);
+	struct vb_peer *peer = conn->peer;
+
+	if (peer->state == VB_PEER_MET) {
+		peer->state = VB_PEER_UP;
+		vb_log(VB_LOG_INFO, "in contact with process %u", vb_peer_pid(peer));
+	}
+	conn->granted = true;
+	conn->grant_held = false;
+	vb_admit_greeted(node);
+	vb_peer_find_blocks(node, peer);
+	vb_channel_news_peer(peer);
+	vb_connection_settle(node, conn);
+	if (c) {
+		c->state = VB_CONTACT_STATE_MET;
+		vb_channel_news_block(node, c->block);
+		c->nonce = peer->nonce;
+	}
+}
+
+bool vb_greeting_grant_receive(struct vb_node *node, struct vb_connection *conn)
+{
+	struct vb_peer *peer = conn->peer;
+
+	if (!peer || peer->state == VB_PEER_DEAD)
+		return false;
+	conn->grant_held = true;
+	if (!vb_peer_is_believed(peer))
+		return false;
+	granted(node, conn);
+	return true;
+}
+
 /*
- * A process that called says in its page which numbers are its own. A process that may not have
- * this one's memory gets its grant, without which it cannot speak, when a name of one of these
- * numbers was called and the same process answered.
+ * The peer is believed since now: this process's grants, which it was owed, go out, and its own count.
+ * True if it can be used since.
  */
-static void grant_or_prove(struct vb_node *node, struct vb_connection *conn)
+static bool believe(struct vb_node *node, struct vb_peer *peer)
+{
+	bool usable = false;
+
+	for (struct vb_connection *c = node->connections; c; c = c->next) {
+		if (c->peer != peer || c->closed)
+			continue;
+		if (c->grant_owed)
+			grant_send(node, c);
+		c->grant_owed = false;
+		if (c->grant_held) {
+			granted(node, c);
+			usable = true;
+		}
+	}
+	return usable;
+}
+
+/*
+ * A process that called says in its page which numbers are its own. Unless it is kin, it gets its
+ * grant, without which it cannot speak, when a name of one of these numbers was called and the same
+ * process answered. True if a peer can be used since.
+ */
+static bool grant_or_prove(struct vb_node *node, struct vb_connection *conn)
 {
 	struct vb_peer *peer = conn->peer;
 
 	if (conn->block >= 0)
 		vb_peer_prove(peer, (uint32_t)conn->block);
-	if (atomic_load(&peer->must_prove) && !atomic_load(&peer->num_proven)) {
-		conn->grant_owed = true;
-		vb_contact_prove(node, peer);
-		return;
-	}
-	grant_send(node, conn);
-	for (struct vb_connection *c = node->connections; c; c = c->next) {
-		if (c->peer == peer && c->grant_owed && !c->closed) {
-			c->grant_owed = false;
-			grant_send(node, c);
-		}
-	}
+	conn->grant_owed = true;
+	if (vb_peer_is_believed(peer))
+		return believe(node, peer);
+	vb_contact_prove(node, peer);
+	return false;
 }
 
-/*
- * Compares the kernel's credentials of the other end with those of the peer; a process may have
- * changed its user since.
- */
-static bool same_process(const struct vb_peer *peer, const struct vb_connection *conn)
+/* The peer with this page in this process, NULL: none. */
+static struct vb_peer *peer_of(const struct vb_node *node, uint64_t nonce,
+			       const struct ucred *process)
 {
-	if (peer->seen_pid && conn->opened.pid)
-		return peer->seen_pid == conn->opened.pid;
-	return peer->uid == conn->opened.uid;
+	struct vb_peer *p = node->peers;
+
+	while (p && (p->nonce != nonce || !vb_peer_is_process(p, process)))
+		p = p->next;
+	return p;
 }
 
-/*
- * Pages are passed to every peer, so any process can show another's page as its own. A process that
- * was called by name and shows the page is its owner: a peer that came with the page before leaves
- * the table.
- */
-static struct vb_peer *impostor_drop(struct vb_node *node, struct vb_peer *peer)
+/* Pages are passed to every peer, so any process can show another's page as its own. */
+static bool is_shown_twice(const struct vb_node *node, const struct vb_peer *peer)
 {
-	struct vb_connection *next;
+	const struct vb_peer *p = node->peers;
 
-	vb_note(VB_REASON_PEER_CORRUPT, "process %u of user %u showed the page of another",
-		vb_peer_pid(peer), peer->uid);
-	for (struct vb_connection *c = node->connections; c; c = next) {
-		next = c->next;
-		if (c->peer == peer)
-			vb_connection_close(node, c);
-	}
-	vb_peer_forget(node, peer);
-	return NULL;
+	while (p && (p == peer || p->nonce != peer->nonce || !vb_peer_is_believed(p)))
+		p = p->next;
+	if (p)
+		vb_note(VB_REASON_PEER_CORRUPT, "process %u of user %u shows the page of another",
+			vb_peer_pid(peer), peer->uid);
+	return p;
 }
 
 /*
@@ -102,19 +147,13 @@ static struct vb_peer *page_take(struct vb_node *node, const struct vb_connectio
 		return NULL;
 	const struct vb_page *page = map;
 	uint64_t nonce = __atomic_load_n(&page->header.nonce, __ATOMIC_RELAXED);
-	struct vb_peer *peer = vb_peer_by_nonce(node, nonce);
+	struct vb_peer *peer = peer_of(node, nonce, &conn->opened);
 
 	*defect = vb_page_defect(page);
 	if (!*defect && (nonce != msg->nonce || nonce == node->nonce))
 		*defect = "its page is not its own";
-	if (!*defect && vb_peer_is_barred(node, nonce))
+	if (!*defect && vb_peer_is_barred(node, nonce, conn->opened.pid))
 		*defect = "it was found corrupt before";
-	if (!*defect && peer && !same_process(peer, conn)) {
-		if (conn->block < 0 || peer->state != VB_PEER_MET)
-			*defect = "its page is another process's";
-		else
-			peer = impostor_drop(node, peer);
-	}
 	if (!*defect && !peer) {
 		peer = vb_peer_new(node, page, nonce);
 		if (peer) {
@@ -130,48 +169,41 @@ static struct vb_peer *page_take(struct vb_node *node, const struct vb_connectio
 	return *defect ? NULL : peer;
 }
 
-void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
+/* The peer at the other end of the connection is known. True if a peer can be used since. */
+static bool meet(struct vb_node *node, struct vb_connection *conn, struct vb_peer *peer)
+{
+	bool fresh = !peer->connections;
+
+	conn->peer = peer;
+	if (!peer->connections++)
+		node->num_alone--;
+	vb_liveness_met(node, peer, conn->source.fd);
+	if (fresh)
+		atomic_store(&peer->must_prove,
+			     !vb_give_is_kin(conn) || is_shown_twice(node, peer));
+	return grant_or_prove(node, conn);
+}
+
+bool vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 			       const struct vb_control *msg, const int *fds, int num_fds)
 {
 	const char *defect = "it sent no page";
 
 	if (!conn->peer && num_fds == 1 && !vb_descriptor_room(fds[0], TO_JUDGE)) {
 		vb_contact_too_short(conn);
-		return;
+		return false;
 	}
 	if (!conn->peer && num_fds == 1) {
 		struct vb_peer *peer = page_take(node, conn, msg, fds[0], &defect);
-		bool fresh = peer && !peer->connections;
 
-		if (peer && !vb_alive_word_held(peer->page)) {
-			conn->ended = true;
-			return;
-		}
+		if (peer && vb_alive_word_held(peer->page))
+			return meet(node, conn, peer);
 		if (peer) {
-			conn->peer = peer;
-			if (!peer->connections++)
-				node->num_alone--;
-			vb_liveness_met(node, peer, conn->source.fd);
-			if (fresh)
-				atomic_store(&peer->must_prove, !vb_give_is_kin(conn));
-			grant_or_prove(node, conn);
-			return;
+			conn->ended = true;
+			return false;
 		}
 	}
 	vb_note(VB_REASON_PEER_VERSION, "process %d refused: %s", (int)conn->opened.pid, defect);
 	conn->refused = true;
-}
-
-bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_control *msg)
-{
-	struct vb_peer *peer = conn->peer;
-
-	if (!peer || peer->state == VB_PEER_DEAD)
-		return false;
-	conn->shown = msg->nonce;
-	if (peer->state == VB_PEER_UP)
-		return true;
-	peer->state = VB_PEER_UP;
-	vb_log(VB_LOG_INFO, "in contact with process %u", vb_peer_pid(peer));
-	return true;
+	return false;
 }

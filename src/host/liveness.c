@@ -86,7 +86,7 @@ static void peer_remove(struct vb_node *node, struct vb_peer *peer)
 	}
 	vb_liveness_unwatch(node, peer);
 	peer->state = VB_PEER_DEAD;
-	if (vb_alive_word_held(peer->page))
+	if (atomic_load(&peer->rejected) && vb_alive_word_held(peer->page))
 		vb_peer_bar(peer);
 }
 

@@ -17,6 +17,7 @@
 #include "host/descriptor.h"
 #include "host/private.h"
 #include "host/shared.h"
+#include "host/trust.h"
 
 /* The node lies outside the heap: tells the leak checker that the memory it points to is in use. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -37,6 +38,7 @@ static int self_make(struct vb_node *node)
 	if (!self)
 		return -ENOMEM;
 	self->self = true;
+	atomic_store(&self->must_prove, false);
 	self->state = VB_PEER_UP;
 	self->seen_pid = getpid();
 	self->keys = node->keyring;
@@ -66,6 +68,9 @@ static int direct_make(struct vb_node *node)
 	if (err)
 		vb_note(VB_REASON_SYSTEM, "no device memory and no mapped buffers: %s",
 			strerror(-err));
+	/* Others open it themselves. */
+	if (!vb_trust_says_uid())
+		return 0;
 	node->mem_fd = vb_memory_open_own(&node->nonce, node->obstacle, sizeof(node->obstacle));
 	if (vb_system_is_short(node->mem_fd))
 		return node->mem_fd;

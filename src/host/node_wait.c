@@ -58,7 +58,7 @@ static int64_t shorter(int64_t a, int64_t b)
 static int64_t retry_time(struct vb_node *node)
 {
 	vb_mutex_take(&node->lock, VB_ORDER_NODE);
-	if (!node->contacts_wanted && !node->give_due && !node->late_due && !node->unsent &&
+	if (!node->contacts_wanted && !node->ask_due && !node->late_due && !node->unsent &&
 	    !node->admission.again)
 		atomic_store(&node->retry_at, 0);
 	int64_t at = atomic_load(&node->retry_at);

@@ -23,6 +23,8 @@ struct vb_peer *vb_peer_new(struct vb_node *node, const struct vb_page *page, ui
 	peer->references = 1;
 	peer->pidfd.fd = -1;
 	peer->arena_fd = -1;
+	peer->ask.mem = -1;
+	atomic_store(&peer->must_prove, true);
 	atomic_store(&peer->mem_fd, -1);
 	if (page != node->page) {
 		peer->next = node->peers;

@@ -15,13 +15,17 @@
 #include "host/private.h"
 #include "host/shared.h"
 
-struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce)
+/* A process may have changed its user since. */
+bool vb_peer_is_process(const struct vb_peer *peer, const struct ucred *process)
 {
-	struct vb_peer *p = node->peers;
+	if (peer->seen_pid && process->pid)
+		return peer->seen_pid == process->pid;
+	return peer->seen_pid == process->pid && peer->uid == process->uid;
+}
 
-	while (p && p->nonce != nonce)
-		p = p->next;
-	return p;
+bool vb_peer_is_believed(const struct vb_peer *peer)
+{
+	return !atomic_load(&peer->must_prove) || atomic_load(&peer->num_proven);
 }
 
 bool vb_peer_owns(const struct vb_peer *peer, uint32_t block)
@@ -130,23 +134,27 @@ void vb_peer_unlist(struct vb_node *node, struct vb_peer *peer)
 			node->num_peers--;
 			node->num_alone -= !peer->connections;
 			peer->listed = false;
-			vb_give_end(peer);
+			vb_ask_end(peer);
+			vb_tracer_end(node, peer);
 			return;
 		}
 	}
 }
 
+/* A process without a number here cannot be told from others that show the same page. */
 void vb_peer_bar(struct vb_peer *peer)
 {
 	struct vb_node *node = peer->node;
 
-	node->barred[node->num_barred++ % VB_BARRED] = peer->nonce;
+	if (peer->seen_pid > 0)
+		node->barred[node->num_barred++ % VB_BARRED] =
+			(struct vb_barred){peer->nonce, peer->seen_pid};
 }
 
-bool vb_peer_is_barred(const struct vb_node *node, uint64_t nonce)
+bool vb_peer_is_barred(const struct vb_node *node, uint64_t nonce, pid_t pid)
 {
 	for (uint32_t i = 0; i < VB_BARRED; i++) {
-		if (node->barred[i] == nonce)
+		if (node->barred[i].nonce == nonce && node->barred[i].pid == pid)
 			return true;
 	}
 	return false;

@@ -124,13 +124,25 @@ enum vb_peer_state {
 	VB_PEER_DEAD,
 };
 
-/* give.c: asking a peer for its memory. */
+/*
+ * give.c: what a process must read in this one's memory that wants to have that memory. The first word
+ * comes from the process that reads, which knows by it that the place is meant for it.
+ */
+struct vb_proof {
+	uint64_t asked; /* the nonce of its question */
+	uint64_t token; /* 0: nothing is to be proven */
+};
+
+/* ask.c: asking a peer for its memory. */
 struct vb_ask {
 	_Atomic bool wanted;   /* a queue pair of this process wants it */
 	_Atomic bool answered; /* the first answer has come */
 	int64_t again;         /* CLOCK_MONOTONIC ns: when the peer is asked again, 0: never */
 	int64_t pause;         /* the pause before it is asked again */
-	int64_t heard;         /* when the peer asked this process last */
+	uint64_t nonce;        /* of the question that waits for its answer */
+	int mem;               /* the peer's memory, opened before the question was sent; -1: not */
+	bool proven;           /* `mem` is the memory of the process that speaks */
+	bool first;            /* of the peer's answers none has come: channels wait for it */
 };
 
 struct vb_peer {
@@ -160,7 +172,10 @@ struct vb_peer {
 	bool fences; /* one of the two processes does without base/barrier.h */
 	enum vb_peer_state state;
 	struct vb_ask ask;
-	_Atomic bool given; /* some of its memory was given to this process; stored last */
+	int64_t heard;         /* when it asked this process for memory last */
+	struct vb_proof proof; /* what it is to prove */
+	bool waits_for_tracer; /* tracer.c */
+	_Atomic bool given;    /* some of its memory was given to this process; stored last */
 	_Atomic bool rejected;
 	_Atomic uint32_t rung;    /* bell.c: number of its sleep in which it was rung for */
 	_Atomic int mem_fd;       /* -1: its memory cannot be reached */
@@ -206,10 +221,7 @@ struct vb_connection {
 	/* Credentials of the process that connected or, if this process has called, listened. */
 	struct ucred opened;
 	struct ucred from; /* credentials of the sender of the present message */
-	/* In this process's grant: the other side shows it when it asks for memory. */
-	uint64_t token;
-	uint64_t shown; /* in the other side's grant, 0: no grant yet */
-	int64_t since;  /* CLOCK_MONOTONIC ns */
+	int64_t since;     /* CLOCK_MONOTONIC ns */
 	uint32_t queued;
 	bool closed;
 	/*
@@ -217,6 +229,7 @@ struct vb_connection {
 	 * one of which may be late.
 	 */
 	bool granted;
+	bool grant_held; /* the other side has granted before it was believed */
 	bool gave;       /* this process has sent its grant */
 	bool last_heard; /* the other side says no more on it */
 	bool leaving;    /* this process says no more on it: another connection serves */
@@ -278,6 +291,21 @@ struct vb_contact_entry {
 #define VB_BARRED          64
 #define VB_NUM_BLOCKS      (1u << (24 - VB_QPN_BLOCK_BITS)) /* of all processes */
 
+/*
+ * A page is shown to every peer, and so is its nonce: both name a process only together with the
+ * process that the kernel names.
+ */
+struct vb_barred {
+	uint64_t nonce;
+	pid_t pid;
+};
+
+/* tracer.c: the peer that may attach to this process for the moment; NULL: none. */
+struct vb_tracer {
+	struct vb_peer *peer;
+	int64_t until; /* CLOCK_MONOTONIC ns */
+};
+
 struct vb_node {
 	struct vb_node_events events;
 	const struct vb_hearer *hears;
@@ -298,8 +326,8 @@ struct vb_node {
 	char obstacle[VB_CONTROL_TEXT];
 	struct vb_source doorbell;
 	pthread_mutex_t lock;
-	/* Nonces of rejected peers, which are not accepted again. */
-	uint64_t barred[VB_BARRED];
+	/* Rejected peers, which are not accepted again. */
+	struct vb_barred barred[VB_BARRED];
 	uint32_t num_barred;
 	struct vb_peer *self;
 	struct vb_peer *peers; /* others */
@@ -320,9 +348,10 @@ struct vb_node {
 	struct vb_channel *retired;   /* closed, to be freed */
 	struct vb_channel *loop_down; /* channel_loop.c */
 	struct vb_admission admission;
-	uint32_t give_open;       /* give.c: peers that are to be asked again */
-	int64_t give_due;         /* give.c: when a peer is to be asked again, 0: never */
-	_Atomic bool give_doubts; /* give.c: a peer is to prove a block */
+	uint32_t ask_open;       /* ask.c: peers that are to be asked again */
+	int64_t ask_due;         /* ask.c: when a peer is to be asked again, 0: never */
+	_Atomic bool ask_doubts; /* ask.c: a peer is to prove a block */
+	struct vb_tracer tracer;
 	int64_t late_due;         /* admit.c: when a greeting is too late, 0: none is under way */
 	bool bells_lost;          /* the progress thread's: vb_bell_lost() */
 	bool rang;                /* the progress thread's: vb_node_wait() is to return true */
@@ -434,22 +463,19 @@ bool vb_contact_service(struct vb_node *node);
 extern const struct vb_hearer vb_contact_hearer;
 
 /*
- * greeting.c: all with the lock. A defect sets conn->refused, a death conn->ended. Descriptors that
- * are kept are set to -1.
+ * greeting.c: all with the lock. A defect sets conn->refused, a death conn->ended. Those that receive
+ * return whether a peer can be used since.
  */
 void vb_greeting_hello(struct vb_node *node, struct vb_connection *conn);
-void vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
+bool vb_greeting_hello_receive(struct vb_node *node, struct vb_connection *conn,
 			       const struct vb_control *msg, const int *fds, int num_fds);
-/* True if the peer can be used now. */
-bool vb_greeting_grant_receive(struct vb_connection *conn, const struct vb_control *msg);
+bool vb_greeting_grant_receive(struct vb_node *node, struct vb_connection *conn);
 
 /* give.c: all with the lock. Take the messages of this connection. */
 void vb_give_answer(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg);
-void vb_give_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds);
-/* The parts of a GIVE found no descriptor: rings serve, and the peer is asked again. */
-void vb_give_stripped(struct vb_peer *peer);
-/* The peer is asked no more. */
-void vb_give_end(struct vb_peer *peer);
+void vb_give_proof(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg);
+/* The process at the other end is to try once more to open this process's memory. */
+void vb_give_try_again(struct vb_node *node, struct vb_peer *peer);
 /*
  * Whether this peer, which has this process's memory, may have more of it now. If not, it is told
  * of no more.
@@ -457,9 +483,26 @@ void vb_give_end(struct vb_peer *peer);
 bool vb_give_still(struct vb_connection *conn);
 /* vb_trust_is_kin() of the sender of the present message. */
 bool vb_give_is_kin(const struct vb_connection *conn);
+
+/*
+ * tracer.c: with the lock. want: this process's descendants alone may attach to it, and the peer asks
+ * to be let. False: it had its turn, or there is nothing to be let. end: it needs no turn (any more).
+ */
+bool vb_tracer_want(struct vb_node *node, struct vb_peer *peer);
+void vb_tracer_end(struct vb_node *node, struct vb_peer *peer);
+void vb_tracer_service(struct vb_node *node);
+
+/* ask.c: all with the lock. Take the messages of this connection. */
+void vb_ask_prove(struct vb_node *node, struct vb_connection *conn, const struct vb_control *msg);
+void vb_ask_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds);
+/* The parts of a GIVE found no descriptor: rings serve, and the peer is asked again. */
+void vb_ask_stripped(struct vb_peer *peer);
+/* The peer is asked no more. */
+void vb_ask_end(struct vb_peer *peer);
 /* Asks the peer for its memory, once; asks peers again that have refused; asks for proofs. */
-void vb_give_ask(struct vb_node *node, struct vb_peer *peer);
-void vb_give_service(struct vb_node *node);
+void vb_ask_memory(struct vb_node *node, struct vb_peer *peer);
+/* True if the device is to be told of a change. */
+bool vb_ask_service(struct vb_node *node);
 
 /* connection.c: all with the lock. */
 struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,
@@ -471,6 +514,8 @@ bool vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 void vb_connections_flush(struct vb_node *node);
 /* Takes the connection out of the epoll set and the list. It is freed at the end of the turn. */
 void vb_connection_close(struct vb_node *node, struct vb_connection *conn);
+/* The same, and with the last connection of a peer that was never in contact goes the peer. */
+void vb_connection_end(struct vb_node *node, struct vb_connection *conn);
 /*
  * The connection to speak on, NULL if the peer has none: one on which the peer has granted. The
  * peer then neither ends it as a greeting that takes too long, nor reads from it what comes before
@@ -497,7 +542,13 @@ void vb_peer_ref(struct vb_peer *peer);
 void vb_peer_unref(struct vb_peer *peer);
 
 /* peer_table.c: with the lock. */
-struct vb_peer *vb_peer_by_nonce(struct vb_node *node, uint64_t nonce);
+/* Whether this process is the peer's. One that is not visible here (0) is known by its user. */
+bool vb_peer_is_process(const struct vb_peer *peer, const struct ucred *process);
+/*
+ * Whether the peer is what its page says: it is kin (host/trust.h), or a name of one of the page's
+ * blocks was called and this process answered.
+ */
+bool vb_peer_is_believed(const struct vb_peer *peer);
 struct vb_peer *vb_peer_by_block(struct vb_node *node, uint32_t block);
 /* The same if it is known already: no walk of all peers. */
 struct vb_peer *vb_peer_found(struct vb_node *node, uint32_t block);
@@ -510,9 +561,9 @@ void vb_peer_unlist(struct vb_node *node, struct vb_peer *peer);
 bool vb_peer_owns(const struct vb_peer *peer, uint32_t block);
 void vb_peer_prove(struct vb_peer *peer, uint32_t block);
 bool vb_peer_has_proven(const struct vb_peer *peer, uint32_t block);
-/* The peer has gone wrong: it is not accepted again while it lives. */
+/* The peer has gone wrong: its process is not accepted again with this page. */
 void vb_peer_bar(struct vb_peer *peer);
-bool vb_peer_is_barred(const struct vb_node *node, uint64_t nonce);
+bool vb_peer_is_barred(const struct vb_node *node, uint64_t nonce, pid_t pid);
 /*
  * Wakes the peer's progress thread without looking whether it sleeps. True if it is certain to
  * wake.

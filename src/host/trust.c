@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The kernel's rule for ptrace(2), PTRACE_MODE_ATTACH_FSCREDS, asked from the side of the target.
- * The asker's file system ids equal the target's real, effective and saved ones; the target is
- * dumpable; the asker's permitted capabilities are a superset of the target's, or it has
- * CAP_SYS_PTRACE in the target's user namespace. Here no id may differ on either side
- * (credentials(7)): a program in the middle of changing its user is trusted by none. And the asker
- * can name the target at all: same pid namespace (pid_namespaces(7)).
+ * What the kernel compares for ptrace(2), PTRACE_MODE_ATTACH_FSCREDS, asked from the side of the
+ * target. The asker's file system ids equal the target's real, effective and saved ones; both are in
+ * one user namespace, and the asker's effective capabilities are a superset of the target's permitted
+ * ones, or it has CAP_SYS_PTRACE. Here no id may differ on either side (credentials(7)): a program in
+ * the middle of changing its user is kin to none. And the asker can name the target at all: same pid
+ * namespace (pid_namespaces(7)).
  *
  * A process is known by a number, and numbers are used again: a pidfd from before the message that
  * asks shows that it is still the same process. The message carries its sender's number and real
  * ids, so that a socket in other hands, or one whose maker has become a set-user-ID program since,
- * opens nothing: such a program's /proc/PID/status belongs to root (proc(5), "dumpable").
+ * is not believed: such a program's /proc/PID/status belongs to root (proc(5), "dumpable").
  */
 #include "host/trust.h"
 
@@ -39,10 +39,8 @@
 #define NOBODY      65534u
 #define EVERY_ID    4294967295u
 #define YAMA_PTRACE "/proc/sys/kernel/yama/ptrace_scope"
-/*
- * Yama: 1 asks the target to agree, and giving memory is that agreement; 2 and 3 leave the target
- * no choice.
- */
+/* Yama: 1 asks the target to agree (tracer.c); 2 and 3 leave the target no choice. */
+#define YAMA_TRACEE 1
 #define YAMA_ADMIN  2
 #define YAMA_NOBODY 3
 
@@ -56,7 +54,6 @@ struct identity {
 	/* The second is set for a process in a pid namespace below that of this /proc. */
 	unsigned int pid[2];
 	int pids;
-	uid_t owner; /* of the file */
 };
 
 /*
@@ -175,7 +172,6 @@ static void line_read(const char *line, struct identity *id, int *lines)
 static bool identity_read(const char *path, struct identity *id)
 {
 	FILE *f = vb_sys_fopen(path);
-	struct stat st;
 	char line[256];
 	int lines = 0;
 
@@ -186,11 +182,8 @@ static bool identity_read(const char *path, struct identity *id)
 		if (strchr("UGCN", line[0]))
 			line_read(line, id, &lines);
 	}
-	bool read = !fstat(fileno(f), &st) && lines == 5;
-
-	id->owner = read ? st.st_uid : UINT32_MAX;
 	fclose(f);
-	return read;
+	return lines == 5;
 }
 
 static bool all_are(const unsigned int ids[4], unsigned int id)
@@ -210,16 +203,6 @@ static uint64_t own_permitted(void)
 	if (syscall(SYS_capget, &head, data))
 		return UINT64_MAX;
 	return (uint64_t)data[1].permitted << 32 | data[0].permitted;
-}
-
-/* What forbids giving memory to any process. */
-static const char *own_obstacle(void)
-{
-	if (prctl(PR_GET_DUMPABLE) != 1)
-		return "this process is not dumpable";
-	if (uid_is_nobody(getuid()) || gid_is_nobody(getgid()))
-		return "this process runs as nobody, which any user may be";
-	return NULL;
 }
 
 /*
@@ -292,6 +275,36 @@ static bool same_namespace(pid_t pid, const char *kind)
 	return !stat(path, &its) && own.st_dev == its.st_dev && own.st_ino == its.st_ino;
 }
 
+/* At most 340 lines (user_namespaces(7)), of which more than a few are rare. 0: not readable, or longer. */
+static size_t map_read(const char *path, char *text, size_t size)
+{
+	FILE *f = vb_sys_fopen(path);
+	size_t n = f ? fread(text, 1, size, f) : 0;
+
+	if (f)
+		fclose(f);
+	return n < size ? n : 0;
+}
+
+/*
+ * A process that is not dumpable cannot be looked at by its equals, but all can read which users its
+ * namespace has. In a namespace below this one, the same users have been given to it by a process
+ * with CAP_SETUID here.
+ */
+static bool same_user_namespace(pid_t pid)
+{
+	char path[64], own[2048], its[2048];
+	struct stat st;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	if (!stat(path, &st) || errno != EACCES)
+		return same_namespace(pid, "user");
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
+	n = map_read("/proc/self/uid_map", own, sizeof(own));
+	return n && map_read(path, its, sizeof(its)) == n && !memcmp(own, its, n);
+}
+
 static bool may_trace(const struct identity *its)
 {
 	return its->effective >> CAP_SYS_PTRACE & 1;
@@ -310,24 +323,21 @@ static bool still_there(const struct vb_asker *who)
 	return who->pidfd >= 0 && vb_sys_poll_one(who->pidfd, POLLIN, 0) == 0;
 }
 
-static const char *kin_obstacle(const struct identity *own, const struct identity *its)
+/*
+ * In another user namespace the same capabilities are worth less: every process may make one, and
+ * has all of them there (user_namespaces(7)). Where the kernel does not say, the answer is no.
+ */
+static const char *kin_obstacle(pid_t pid, const struct identity *own, const struct identity *its)
 {
 	if (!all_are(own->uid, getuid()) || !all_are(own->gid, getgid()))
 		return "this process has the ids of more than one user or group";
 	if (!all_are(its->uid, own->uid[0]) || !all_are(its->gid, own->gid[0]))
 		return "it has the ids of another user or group";
-	if ((own->permitted & ~its->permitted) && !may_trace(its))
+	if (!same_user_namespace(pid))
+		return "it is in another user namespace";
+	if ((own->permitted & ~its->effective) && !may_trace(its))
 		return "it lacks capabilities that this process has";
 	return NULL;
-}
-
-static const char *memory_obstacle(pid_t pid, const struct own *own, const struct identity *its)
-{
-	if (its->owner != own->identity.uid[0])
-		return "it is not dumpable";
-	if (!same_namespace(pid, "user"))
-		return "it is in another user namespace, or may not be looked at";
-	return yama_obstacle(its, own->yama);
 }
 
 /* One of the two cannot see the other. Everything that could be seen was as it should be. */
@@ -340,13 +350,18 @@ static const char *unseen_obstacle(const struct vb_asker *who)
 		       : "it has the ids of another user or group";
 }
 
-static const char *obstacle(const struct vb_asker *who, bool memory)
+/*
+ * What speaks against it among what can be seen. *unseen: one of the two cannot see the other, so
+ * that is not much.
+ */
+static const char *obstacle(const struct vb_asker *who, bool memory, bool *unseen)
 {
 	pid_t pid = who->opened.pid;
 	const struct own *own;
 	struct identity its;
 	char path[64];
 
+	*unseen = true;
 	if (who->sent.uid != getuid() || who->sent.gid != getgid() || !vb_trust_same_user(getuid()))
 		return "it has the ids of another user or group";
 	if (who->sent.pid != pid)
@@ -357,30 +372,43 @@ static const char *obstacle(const struct vb_asker *who, bool memory)
 		return unseen_obstacle(who);
 	if (!still_there(who))
 		return "it has ended, or this kernel cannot tell";
-	const char *why = kin_obstacle(&own->identity, &its);
+	const char *why = kin_obstacle(pid, &own->identity, &its);
 
 	if (!why && memory)
-		why = memory_obstacle(pid, own, &its);
+		why = yama_obstacle(&its, own->yama);
 	/*
 	 * A process in a pid namespace below this one is seen here and does not see this process.
 	 */
-	if (!why && (its.pids != 1 || (memory && !same_namespace(pid, "pid"))))
+	*unseen = its.pids != 1 || (memory && !same_namespace(pid, "pid"));
+	if (!why && *unseen)
 		why = unseen_obstacle(who);
 	if (!why && !still_there(who))
 		why = "it has ended meanwhile";
 	return why;
 }
 
-const char *vb_trust_obstacle(const struct vb_asker *who)
+const char *vb_trust_obstacle(const struct vb_asker *who, bool *by_uid)
 {
-	const char *why = own_obstacle();
+	const char *why;
 
-	return why ? why : obstacle(who, true);
+	*by_uid = false;
+	if (prctl(PR_GET_DUMPABLE) != 1)
+		return "this process is not dumpable";
+	why = obstacle(who, true, by_uid);
+	*by_uid = *by_uid && !why;
+	return why;
 }
 
 bool vb_trust_is_kin(const struct vb_asker *who)
 {
-	return obstacle(who, false) == NULL;
+	bool unseen;
+
+	return obstacle(who, false, &unseen) == NULL;
+}
+
+bool vb_trust_asks_tracee(void)
+{
+	return own_read()->yama == YAMA_TRACEE;
 }
 
 int vb_trust_pidfd(int sock, pid_t pid)

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * To which processes this process gives its memory: to those that the kernel would let open
- * /proc/PID/mem of it at that moment (ptrace(2), "Ptrace access mode checking"), and to no others.
- * docs/security.md says what is decided here and why.
- *
- * Only the process that wants access can ask the kernel. So the process that gives looks at
- * everything that the kernel would look at. Where that cannot be seen the answer is no. The
- * question is asked anew for each giving; what was given cannot be taken back.
+ * Which processes are the user's own, with the same rights: kin, which are believed. And what can be
+ * seen of the reasons for which the kernel does not let a process open this one's memory. The kernel
+ * itself decides about memory (host/give.c). docs/security.md says what is decided here and why.
  */
 #ifndef VB_HOST_TRUST_H
 #define VB_HOST_TRUST_H
@@ -23,13 +19,20 @@ struct vb_asker {
 	bool says_uid;       /* the other process, too, was started with VERBATIM_TRUST=uid */
 };
 
-/* NULL: the process may have this process's memory. Otherwise why not, as a sentence. */
-const char *vb_trust_obstacle(const struct vb_asker *who);
+/*
+ * NULL: nothing that can be seen keeps the process from this one's memory. Otherwise a sentence.
+ * *by_uid: that is because one of the two cannot name the other, and both were started with
+ * VERBATIM_TRUST=uid.
+ */
+const char *vb_trust_obstacle(const struct vb_asker *who, bool *by_uid);
+/* Whether the system lets processes attach only to those that agree (tracer.c). */
+bool vb_trust_asks_tracee(void);
 
 /*
- * Whether this is one of the user's processes that could do as much as this one. As
- * vb_trust_obstacle(), without the question of whether either is dumpable: that protects memory,
- * and this decides which process is believed.
+ * Whether this is one of the user's processes that could do as much as this one: it has the same ids,
+ * the capabilities of this one, and the same user namespace, in which they mean the same. Whether
+ * this process is dumpable does not count: that protects memory, and this decides which process is
+ * believed.
  */
 bool vb_trust_is_kin(const struct vb_asker *who);
 

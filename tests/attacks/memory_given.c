@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a process gives descriptors and mappings (its memory, arena, keys, and the lock of its
- * ATOMICs) only to processes that the kernel would let read its /proc/PID/mem. A process that is
- * refused works through rings, with the same results, in both directions. It is given them later,
- * once the kernel's answer has changed. The test sees what a process was given among that process's
- * own descriptors and mappings. Each row of the table has two processes, and the library asks both
- * for everything that the protocol has.
+ * Promise: a process gets another's memory, arena, keys, and the lock of its ATOMICs if the kernel lets
+ * it open the other's /proc/PID/mem, and only then. A process that is refused works through rings, with
+ * the same results, in both directions. It is given them later, once the kernel's answer has changed.
+ * The test asks the kernel by opening that file, and sees what a process was given among that
+ * process's own descriptors and mappings. Each row of the table has two processes, and the library
+ * asks both for everything that the protocol has.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/landlock.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -18,6 +20,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <dirent.h>
@@ -167,6 +170,42 @@ static void saved_root(void)
 	dumpable();
 }
 
+/* It could have them again, and has them not now. */
+static void no_effective_capability(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+
+	CHECK_ZERO(syscall(SYS_capget, &head, data));
+	data[0].effective = data[1].effective = 0;
+	CHECK_ZERO(syscall(SYS_capset, &head, data));
+	CHECK_EQ(prctl(PR_GET_DUMPABLE), 1);
+}
+
+/* All capabilities, but in a namespace of its own, where they are worth nothing outside. */
+static void namespace_of_its_own(void)
+{
+	drop_capabilities();
+	if (unshare(CLONE_NEWUSER))
+		SKIP("no user namespace here: errno %d", errno);
+	dumpable();
+}
+
+/* Landlock, with a rule that forbids nothing that is done here: it must not trace others all the same. */
+static void landlocked_user(void)
+{
+	struct landlock_ruleset_attr attr = {.handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_BLOCK};
+
+	dumpable_user();
+	CHECK_ZERO(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	int rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+
+	if (rules < 0)
+		SKIP("no Landlock here: errno %d", errno);
+	CHECK_ZERO(syscall(SYS_landlock_restrict_self, rules, 0));
+	CHECK_ZERO(close(rules));
+}
+
 /* What becomes of the victim's arena at last, and of the attacker's mapping of it. */
 enum growth { STAYS, GROWS, GROWS_HIDDEN };
 
@@ -202,27 +241,32 @@ static const struct row rows[] = {
 	 {.before = hidepid_user, .is_given = true}},
 	{"root", {.is_given = true}, {.is_given = true}},
 	/* uid 0 in a container that shares nothing but the network and the user namespace */
-	{"container", {.before = NULL}, {.before = container}},
-	{"capabilities", {.before = NULL}, {.before = drop_capabilities}},
-	{"less", {.before = NULL}, {.before = one_capability_less}},
+	{"container", {.is_given = true}, {.before = container}},
+	{"capabilities", {.is_given = true}, {.before = drop_capabilities}},
+	{"less", {.is_given = true}, {.before = one_capability_less}},
+	{"effective", {.is_given = true}, {.before = no_effective_capability}},
+	{"namespace", {.is_given = true}, {.before = namespace_of_its_own}},
+	/* confined, among equals */
+	{"landlock", {.before = dumpable_user, .is_given = true}, {.before = landlocked_user}},
 	/* a user for whom the victim's user namespace has no number, as it has none for its own */
 	{"unmapped", {.before = unmapped_user}, {.before = dumpable_other_user}},
-	{"unmapped_same", {.before = unmapped_user}, {.before = dumpable_user}},
+	/* the user who made the namespace may do all in it */
+	{"unmapped_same", {.before = unmapped_user}, {.before = dumpable_user, .is_given = true}},
 	{"others", {.before = dumpable_user}, {.before = dumpable_other_user}},
 	{"group", {.before = dumpable_user}, {.before = other_group}},
-	{"saved", {.before = saved_root}, {.before = dumpable_user}},
+	{"saved", {.before = saved_root, .is_given = true}, {.before = dumpable_user}},
 	/*
 	 * it drops its privileges after its queue pair was made: not dumpable, until it says that
 	 * it is
 	 */
 	{"dropped",
-	 {.after = user, .late = dumpable, .is_given_late = true, .blind = true},
+	 {.after = user, .late = dumpable, .is_given = true, .is_given_late = true, .blind = true},
 	 {.before = dumpable_user, .is_given_late = true}},
 	{"hidden",
-	 {.before = dumpable_user, .after = not_dumpable, .blind = true},
+	 {.before = dumpable_user, .after = not_dumpable, .is_given = true, .blind = true},
 	 {.before = dumpable_user}},
 	/* who is called has dropped its privileges after listen(2) */
-	{"listener", {.before = NULL}, {.after = dumpable_user}},
+	{"listener", {.is_given = true}, {.after = dumpable_user}},
 	/* both do, and find each other */
 	{"daemons",
 	 {.after = user, .late = dumpable, .is_given_late = true, .blind = true},
@@ -297,11 +341,54 @@ static void expect_all(const struct census *before)
 	}
 }
 
-static void judge(const struct half *half, const struct census *before, bool given)
+/* The other process's number here, 0: it has none. The kernel tells of the sender of a byte. */
+static pid_t number_of_other(int sock)
 {
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(struct ucred))];
+	} control = {.room = {0}};
+	struct ucred cred = {.pid = 0};
+	char byte = 'n';
+	struct iovec iov = {&byte, 1};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	int on = 1;
+
+	CHECK_ZERO(setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)));
+	message_meet(sock);
+	CHECK_EQ(send(sock, &byte, 1, 0), 1);
+	CHECK_EQ(recvmsg(sock, &m, 0), 1);
+	CHECK(CMSG_FIRSTHDR(&m) && CMSG_FIRSTHDR(&m)->cmsg_type == SCM_CREDENTIALS);
+	memcpy(&cred, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(cred));
+	on = 0;
+	CHECK_ZERO(setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)));
+	message_meet(sock);
+	return cred.pid;
+}
+
+/* The rule itself. */
+static bool kernel_allows(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	int fd = pid > 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
+
+	if (fd >= 0)
+		CHECK_ZERO(close(fd));
+	return fd >= 0;
+}
+
+static void judge(const struct census *before, bool given, bool sees)
+{
+	if (!sees)
+		return;
 	if (given)
 		expect_all(before);
-	else if (!half->blind)
+	else
 		expect_nothing(before);
 }
 
@@ -384,14 +471,18 @@ static int run(int sock, const struct row *row, bool attacks)
 	before = census_take();
 	if (half->after)
 		half->after();
+	pid_t other = number_of_other(sock);
+
+	CHECK_SAY(kernel_allows(other) == half->is_given, "the row is not what the kernel says");
 	ep_exchange(&ep, sock);
 	play(&ep, sock, attacks);
-	judge(half, &before, half->is_given);
+	judge(&before, half->is_given, !half->blind);
 	message_meet(sock);
 	if (half->late)
 		half->late();
 	message_meet(sock);
-	judge(half, &before, half->is_given || half->is_given_late);
+	CHECK_EQ(kernel_allows(other), half->is_given || half->is_given_late);
+	judge(&before, half->is_given || half->is_given_late, !half->blind || half->late);
 	message_meet(sock);
 	if (row->attacker.growth)
 		grow(&resources, sock, row->attacker.growth, attacks);

@@ -5,9 +5,9 @@
  *
  * usage: not_dumpable [VARIANT]; the variants, all run as an ordinary user:
  *   dumpable  nothing is forbidden (shows that the other variants forbid something)
- *   target    the target is not dumpable (prctl(2)), so it cannot open its own memory
+ *   target    the target is not dumpable (prctl(2)), so its memory cannot be opened
  *   both      neither side is dumpable
- *   open      seccomp refuses the target to open any file for reading and writing
+ *   open      seccomp refuses the initiator to open any file for reading and writing
  *   copy      seccomp refuses the initiator process_vm_readv/writev and positioned I/O
  *
  * That a variant really forbids is shown by a WRITE that does not finish while
@@ -36,7 +36,7 @@ struct variant {
 	const char *name;
 	bool target_not_dumpable;
 	bool initiator_not_dumpable;
-	bool target_cannot_open;
+	bool initiator_cannot_open;
 	bool initiator_cannot_copy;
 };
 
@@ -44,7 +44,7 @@ static const struct variant variants[] = {
 	{.name = "dumpable"},
 	{.name = "target", .target_not_dumpable = true},
 	{.name = "both", .target_not_dumpable = true, .initiator_not_dumpable = true},
-	{.name = "open", .target_cannot_open = true},
+	{.name = "open", .initiator_cannot_open = true},
 	{.name = "copy", .initiator_cannot_copy = true},
 };
 enum { VARIANTS = sizeof(variants) / sizeof(variants[0]) };
@@ -113,7 +113,7 @@ static void forbid_copy(void)
 static int initiator(int referee, void *argument)
 {
 	const struct variant *variant = argument;
-	bool forbidden = variant->target_not_dumpable || variant->target_cannot_open ||
+	bool forbidden = variant->target_not_dumpable || variant->initiator_cannot_open ||
 			 variant->initiator_cannot_copy;
 	struct resources resources;
 	struct endpoint ep;
@@ -122,6 +122,8 @@ static int initiator(int referee, void *argument)
 	process_drop_root();
 	if (variant->initiator_not_dumpable)
 		CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
+	if (variant->initiator_cannot_open)
+		forbid_open();
 	if (variant->initiator_cannot_copy)
 		forbid_copy();
 	resources_open(&resources, 256, false);
@@ -155,8 +157,6 @@ static int target(int referee, void *argument)
 	process_drop_root();
 	if (variant->target_not_dumpable)
 		CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
-	if (variant->target_cannot_open)
-		forbid_open();
 	resources_open(&resources, 256, false);
 	ep_open_on(&ep, &resources, NULL, NULL, EXERCISE_SIZE);
 	ep_exchange(&ep, pair[1]);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Promise: a peer in another pid namespace is reached like any other, through
- * rings, because one of the two cannot name the other; and directly when both were
- * started with VERBATIM_TRUST=uid, not when one was.
+ * Promise: a peer in another pid namespace is reached like any other: directly from
+ * the namespace above, where it has a number; from below through rings, because there
+ * the target has none; and directly when both were started with VERBATIM_TRUST=uid, not
+ * when one was.
  *
  * One process in this namespace, one in a new one; each is the target once. How
  * access is done is shown by a WRITE that finishes while the target is stopped, or
@@ -53,13 +54,12 @@ static bool write_without_target(struct endpoint *ep, int referee)
 	return finished;
 }
 
-static int initiator(int referee, void *unused)
+static int initiator(int referee, void *argument)
 {
-	bool finished = false;
+	bool finished = false, above = *(bool *)argument;
 	struct resources resources;
 	struct endpoint ep;
 
-	(void)unused;
 	promise("an initiator reaches a target in another pid namespace");
 	trust(INITIATOR);
 	resources_open(&resources, 256, false);
@@ -68,11 +68,13 @@ static int initiator(int referee, void *unused)
 	exercise_initiate(&ep, pair[0], ROUNDS);
 	for (int i = 0; i < TRIES && !finished; i++)
 		finished = write_without_target(&ep, referee);
-	if (who_trusts == BOTH)
+	if (above)
+		promise("from above a WRITE finishes while its target is stopped");
+	else if (who_trusts == BOTH)
 		promise("with VERBATIM_TRUST=uid a WRITE finishes while its target is stopped");
 	else
 		promise("without it on both sides no memory is given");
-	CHECK_EQ(finished, who_trusts == BOTH);
+	CHECK_EQ(finished, above || who_trusts == BOTH);
 	message_meet(pair[0]);
 	ep_close(&ep);
 	resources_close(&resources);
@@ -145,14 +147,14 @@ static void leave_pid_namespace(void)
 /* One pid namespace per direction, since one ends with its first process. */
 static int direction(int sock, void *argument)
 {
-	bool target_outside = *(bool *)argument;
+	bool target_outside = *(bool *)argument, initiator_above = !target_outside;
 	struct process outside, inside;
 
 	(void)sock;
 	CHECK_ZERO(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
-	process_start(&outside, target_outside ? target : initiator, NULL);
+	process_start(&outside, target_outside ? target : initiator, &initiator_above);
 	leave_pid_namespace();
-	process_start(&inside, target_outside ? initiator : target, NULL);
+	process_start(&inside, target_outside ? initiator : target, &initiator_above);
 	play(target_outside ? &inside : &outside, target_outside ? &outside : &inside);
 	return 0;
 }

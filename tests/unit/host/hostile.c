@@ -563,28 +563,23 @@ static void test_answer_on_the_call_that_stays(void **state)
 
 	puppet_expect(called, VB_CONTROL_HELLO);
 	puppet_hello(called, p.page->header.nonce, p.page_fd);
-	uint64_t token = puppet_expect(called, VB_CONTROL_GRANT).nonce;
-
+	puppet_expect(called, VB_CONTROL_GRANT);
 	puppet_grant_send(called);
 	p.sock = puppet_call(block_of(f), &p);
 	puppet_grant_send(p.sock);
 	puppet_expect(called, VB_CONTROL_LAST);
-	puppet_send(called, VB_CONTROL_ASK, (struct vb_control){.nonce = token}, NULL, 0);
-	puppet_expect(p.sock, VB_CONTROL_GIVE);
+	puppet_send(called, VB_CONTROL_ASK, (struct vb_control){.nonce = 7}, NULL, 0);
+	puppet_expect(p.sock, VB_CONTROL_PROVE);
 	close(called);
 	close(l);
 	puppet_drop(&p);
 }
 
-/*
- * A process that has been greeted and granted its doorbell: a page of its own, a socket, and the
- * content of the grant.
- */
+/* A process that has been greeted and may speak. */
 struct asker {
 	struct vb_page *page;
 	int page_fd;
 	int sock;
-	uint64_t token;
 };
 
 static void asker_make(struct fixture *f, struct asker *a)
@@ -597,8 +592,6 @@ static void asker_make(struct fixture *f, struct asker *a)
 	assert_int_equal(puppet_next(a->sock, &msg, NULL), 1);
 	assert_int_equal(puppet_next(a->sock, &msg, NULL), 1);
 	assert_int_equal(msg.type, VB_CONTROL_GRANT);
-	assert_true(msg.nonce != 0);
-	a->token = msg.nonce;
 }
 
 static void asker_drop(struct asker *a)
@@ -608,9 +601,25 @@ static void asker_drop(struct asker *a)
 	vb_shared_unmap(a->page, sizeof(*a->page));
 }
 
-static void ask(const struct asker *a, uint64_t token)
+static void ask(const struct asker *a, uint64_t nonce)
 {
-	puppet_send(a->sock, VB_CONTROL_ASK, (struct vb_control){.nonce = token}, NULL, 0);
+	puppet_send(a->sock, VB_CONTROL_ASK, (struct vb_control){.nonce = nonce}, NULL, 0);
+}
+
+/* What lies at the place that the answer names, in this process's own memory. */
+static struct vb_proof proof_shown(const struct asker *a)
+{
+	struct vb_control msg = puppet_expect(a->sock, VB_CONTROL_PROVE);
+	struct vb_proof proof;
+
+	assert_true(msg.nonce_address);
+	memcpy(&proof, (const void *)(uintptr_t)msg.nonce_address, sizeof(proof));
+	return proof;
+}
+
+static void prove(const struct asker *a, uint64_t token)
+{
+	puppet_send(a->sock, VB_CONTROL_PROOF, (struct vb_control){.nonce = token}, NULL, 0);
 }
 
 /* What the answer gives; the descriptors that came with it are as many. */
@@ -632,12 +641,12 @@ static uint32_t parts_given(const struct asker *a)
 
 static int ask_for_another(int sock, void *arg)
 {
-	const struct asker *a = arg;
-
-	ask(a, a->token);
+	ask(arg, 1);
 	hear(sock);
 	return 0;
 }
+
+enum { TOO_SOON_MS = 100 }; /* a process that asks again before is not heard */
 
 /* A socket in other hands than its maker's opens nothing; in its maker's it does. */
 static void test_ask_for_another(void **state)
@@ -648,31 +657,131 @@ static void test_ask_for_another(void **state)
 	struct asker a;
 
 	asker_make(f, &a);
+	puppet_grant(&f->end, a.sock);
 	child_start(&child, ask_for_another, &a);
 	assert_int_equal(parts_given(&a), 0);
 	assert_int_equal(vb_reason_count(VB_REASON_NO_TRUST), refused + 1);
 	tell(child.sock, 0);
 	child_join(&child);
-	end_sleep_ms(100); /* who asks again too soon is not heard */
-	ask(&a, a.token);
-	assert_int_equal(parts_given(&a),
-			 VB_CONTROL_LOCK | VB_CONTROL_ARENA | VB_CONTROL_MEMORY | VB_CONTROL_KEYS);
+	end_sleep_ms(TOO_SOON_MS);
+	ask(&a, 1);
+	prove(&a, proof_shown(&a).token);
+	assert_int_equal(parts_given(&a), VB_CONTROL_LOCK | VB_CONTROL_ARENA | VB_CONTROL_KEYS);
 	asker_drop(&a);
 }
 
-/* A process that asks without the number of its grant may have asked before it was judged. */
-static void test_ask_without_grant(void **state)
+/* A token is for the question, for one answer, and for nobody who has not read it. */
+static void test_false_proofs(void **state)
 {
 	struct fixture *f = *state;
-	struct vb_control msg;
+	struct vb_proof first, second;
 	struct asker a;
 
 	asker_make(f, &a);
-	ask(&a, a.token ^ 2);
-	assert_true(end_await(&f->end.changes, 1, END_PATIENCE_MS));
-	assert_int_equal(vb_reason_count(VB_REASON_PEER_CORRUPT), f->corrupt + 1);
-	assert_int_equal(puppet_next(a.sock, &msg, NULL), 0);
+	puppet_grant(&f->end, a.sock);
+	prove(&a, 0);
+	assert_int_equal(parts_given(&a), 0);
+	ask(&a, 11);
+	first = proof_shown(&a);
+	assert_int_equal(first.asked, 11);
+	assert_int_not_equal(first.token, 0);
+	prove(&a, first.token + 1);
+	assert_int_equal(parts_given(&a), 0);
+	prove(&a, first.token);
+	assert_int_equal(parts_given(&a), 0);
+	end_sleep_ms(TOO_SOON_MS);
+	ask(&a, 12);
+	second = proof_shown(&a);
+	assert_int_equal(second.asked, 12);
+	assert_int_not_equal(second.token, first.token);
+	prove(&a, first.token);
+	assert_int_equal(parts_given(&a), 0);
 	asker_drop(&a);
+}
+
+/* A process that has not granted this one leave to speak is not spoken to. */
+static void test_ask_without_grant(void **state)
+{
+	struct fixture *f = *state;
+	struct asker a;
+
+	asker_make(f, &a);
+	ask(&a, 1);
+	puppet_grant(&f->end, a.sock);
+	ask(&a, 2);
+	assert_int_equal(proof_shown(&a).asked, 2);
+	asker_drop(&a);
+}
+
+/* The node's question for the puppet's memory. */
+static uint64_t question(struct fixture *f, struct puppet *p)
+{
+	enum vb_contact why;
+
+	puppet_make(&f->end, block_of(f), p);
+	assert_null(end_find(&f->end, f->engine, p->qpn, 20, &why));
+	struct vb_control msg = puppet_expect(p->sock, VB_CONTROL_ASK);
+
+	assert_false(msg.parts & VB_CONTROL_SHUT);
+	assert_int_not_equal(msg.nonce, 0);
+	return msg.nonce;
+}
+
+static void place_show(const struct puppet *p, const void *place)
+{
+	puppet_send(p->sock, VB_CONTROL_PROVE,
+		    (struct vb_control){.nonce_address = (uintptr_t)place}, NULL, 0);
+}
+
+/*
+ * A peer cannot have this process, which may have more rights, read for it in another program: what
+ * is read is told only where it lies behind the number of the question. In its maker's place it is.
+ */
+static void test_read_for_another(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_proof secret = {1, 4711}, proof;
+	struct puppet p;
+
+	proof.asked = question(f, &p);
+	proof.token = 4712;
+	place_show(&p, &secret);
+	assert_int_equal(puppet_expect(p.sock, VB_CONTROL_PROOF).nonce, 0);
+	place_show(&p, NULL);
+	proof.asked = puppet_expect(p.sock, VB_CONTROL_ASK).nonce;
+	place_show(&p, &proof);
+	assert_int_equal(puppet_expect(p.sock, VB_CONTROL_PROOF).nonce, 4712);
+	puppet_drop(&p);
+}
+
+static int speak_for_another(int sock, void *arg)
+{
+	struct puppet *p = arg;
+
+	place_show(p, (const void *)(uintptr_t)hear(sock));
+	tell(sock, 1);
+	hear(sock);
+	return 0;
+}
+
+/* The number of the process that made the connection may be another program's by now. */
+static void test_answer_of_another(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_proof proof = {.token = 4713};
+	struct vb_control msg;
+	struct child child;
+	struct puppet p;
+
+	proof.asked = question(f, &p);
+	child_start(&child, speak_for_another, &p);
+	tell(child.sock, (uintptr_t)&proof);
+	hear(child.sock);
+	while (puppet_next(p.sock, &msg, NULL) == 1)
+		assert_int_not_equal(msg.type, VB_CONTROL_PROOF);
+	tell(child.sock, 0);
+	child_join(&child);
+	puppet_drop(&p);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
@@ -697,7 +806,10 @@ int main(void)
 		TEST(test_other_user),
 		TEST(test_false_owner),
 		TEST(test_ask_for_another),
+		TEST(test_false_proofs),
 		TEST(test_ask_without_grant),
+		TEST(test_read_for_another),
+		TEST(test_answer_of_another),
 	};
 
 	return cmocka_run_group_tests_name("host/hostile", tests, NULL, NULL);
