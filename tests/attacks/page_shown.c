@@ -179,8 +179,11 @@ static int victim(int sock, void *argument)
 static void introduce(const struct process *victims)
 {
 	for (int i = 0; i < VICTIMS; i++) {
-		for (int j = 0; j < i; j++)
+		for (int j = 0; j < i; j++) {
 			message_relay(victims[i].sock, victims[j].sock, sizeof(struct peer));
+			message_meet(victims[i].sock);
+			message_meet(victims[j].sock);
+		}
 	}
 }
 

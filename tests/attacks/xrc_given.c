@@ -2,7 +2,7 @@
 /*
  * Promise: processes of one user with equal rights share the table of an XRC domain. A process of
  * uid 0 without capabilities (a container with the host's network and the same file) does not share
- * it, nor does the user that stands for everybody without a number in the victim's user namespace.
+ * it, also where it has all of them in a user namespace of its own, or has put them aside; nor does the user that stands for everybody without a number in the victim's user namespace.
  * Daemons that have dropped their privileges since do, and find each other's seats. A process that
  * is refused is told so without delay. Another user has a domain of its own on the file, and its
  * log names the first one. The test sees that a table is shared by its inode among the mappings of
@@ -30,13 +30,56 @@ enum { PATIENCE_S = 10 };
 
 static int file;
 
-static void drop_capabilities(void)
+static void capabilities_keep(uint32_t kept)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[2] = {{0}, {0}};
+	struct __user_cap_data_struct data[2] = {{.effective = kept, .permitted = kept}, {0}};
 
-	CHECK_ZERO(syscall(SYS_capset, &head, none));
+	CHECK_ZERO(syscall(SYS_capset, &head, data));
 	CHECK_ZERO(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+}
+
+static void drop_capabilities(void)
+{
+	capabilities_keep(0);
+}
+
+static void effective_none(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+
+	CHECK_ZERO(syscall(SYS_capget, &head, data));
+	data[0].effective = data[1].effective = 0;
+	CHECK_ZERO(syscall(SYS_capset, &head, data));
+}
+
+/* It is uid 0 inside as well, for which it needs the one capability, and has all of them there. */
+static void namespace_of_its_own(void)
+{
+	static const char map[] = "0 0 1\n";
+
+	capabilities_keep(1u << CAP_SETFCAP);
+	if (unshare(CLONE_NEWUSER))
+		SKIP("no user namespace here: errno %d", errno);
+	CHECK_ZERO(prctl(PR_SET_DUMPABLE, 1));
+	int fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0 && write(fd, map, sizeof(map) - 1) == (ssize_t)sizeof(map) - 1);
+	CHECK_ZERO(close(fd));
+	CHECK_EQ(geteuid(), 0);
+}
+
+static void hidden_namespace(void)
+{
+	namespace_of_its_own();
+	CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
+}
+
+static void capable_of_little(void)
+{
+	drop_capabilities();
+	CHECK_ZERO(prctl(PR_SET_DUMPABLE, 0));
 }
 
 static void unmapped_user(void)
@@ -72,6 +115,11 @@ static const struct row {
 	{"root", nothing, nothing, nothing, nothing, true, false},
 	{"user", user, nothing, user, nothing, true, false},
 	{"capabilities", nothing, nothing, drop_capabilities, nothing, false, false},
+	{"effective", nothing, nothing, effective_none, nothing, false, false},
+	{"namespace", nothing, nothing, namespace_of_its_own, nothing, false, false},
+	/* Neither can look at the other; the owner has no capability that the other lacks. */
+	{"hidden_namespace", capable_of_little, nothing, hidden_namespace, nothing, false, false},
+	{"hidden", capable_of_little, nothing, capable_of_little, nothing, true, false},
 	{"unmapped", unmapped_user, nothing, other_user, nothing, false, false},
 	{"others", user, nothing, other_user, nothing, false, true},
 	{"daemons", nothing, user, nothing, user, true, false},
