@@ -17,12 +17,12 @@ int vb_recv_queue_init(struct vb_recv_queue *rq, struct ibv_pd *pd, uint32_t max
 	rq->max_wr = max_wr;
 	rq->max_sge = max_sge;
 	rq->size = 1;
-	while (rq->size < max_wr)
-		rq->size <<= 1;
-	rq->stride = (uint32_t)(sizeof(struct vb_recv_wqe) +
-				(max_sge ? max_sge : 1) * sizeof(struct ibv_sge));
 	if (!max_wr)
 		return 0;
+	rq->max_sge = vb_recv_wqe_room(max_sge);
+	rq->stride = vb_recv_wqe_stride(rq->max_sge);
+	while (rq->size < max_wr)
+		rq->size <<= 1;
 	err = vb_queue_memory_alloc(&rq->memory, pd, (size_t)rq->size * rq->stride,
 				    VERBATIM_RESOURCE_RECV_QUEUE);
 	rq->mem = rq->memory.ptr;

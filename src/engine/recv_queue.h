@@ -29,7 +29,7 @@ struct vb_recv_queue {
 };
 
 /*
- * max_wr 0: a queue that takes nothing. The memory comes from the pd (object/queue_memory.h).
+ * max_wr 0: a queue that takes nothing. max_sge becomes what an entry has room for. The memory comes from the pd (object/queue_memory.h).
  * -ENOMEM.
  */
 int vb_recv_queue_init(struct vb_recv_queue *rq, struct ibv_pd *pd, uint32_t max_wr,

@@ -14,12 +14,6 @@
 #include "process/limits.h"
 #include "object/pd.h"
 
-static uint32_t entry_stride(uint32_t max_sge)
-{
-	return (uint32_t)(sizeof(struct vb_recv_wqe) +
-			  (max_sge ? max_sge : 1) * sizeof(struct ibv_sge));
-}
-
 static struct vb_recv_wqe *entry(const struct vb_srq *s, uint32_t index)
 {
 	return (struct vb_recv_wqe *)(void *)(s->mem + (size_t)index * s->stride);
@@ -37,7 +31,7 @@ static inline uint32_t fifo_at(const struct vb_srq *s, uint32_t position)
  */
 static int memory_alloc(struct vb_srq *s, struct ibv_pd *pd)
 {
-	size_t entries = (size_t)s->max_wr * (s->stride = entry_stride(s->max_sge));
+	size_t entries = (size_t)s->max_wr * (s->stride = vb_recv_wqe_stride(s->max_sge));
 	int err = vb_queue_memory_alloc(&s->memory, pd,
 					entries + (size_t)s->max_wr * 2 * sizeof(uint32_t),
 					VERBATIM_RESOURCE_SRQ);
@@ -101,7 +95,7 @@ int vb_srq_create(struct ibv_context *ctx, const struct vb_srq_kind *kind,
 	}
 	s->kind = kind;
 	s->max_wr = attr->attr.max_wr;
-	s->max_sge = attr->attr.max_sge;
+	s->max_sge = vb_recv_wqe_room(attr->attr.max_sge);
 	s->pd_id = vb_pd_of(attr->pd)->id;
 	err = memory_alloc(s, attr->pd);
 	if (!err && vb_pd_of(attr->pd)->td)

@@ -54,6 +54,29 @@ static uint32_t power_of_two(uint32_t n)
 	return size;
 }
 
+static uint32_t smaller(size_t a, uint32_t b)
+{
+	return a < b ? (uint32_t)a : b;
+}
+
+/*
+ * The attributes report the room that an entry has, not what was asked for (ibv_create_qp(3)): as
+ * adapters do, and programs have come to send inline without having asked. Where no entry can be
+ * posted there is no room.
+ */
+static void room_grant(struct vb_qp *qp)
+{
+	struct ibv_qp_cap *cap = &qp->attrs->cap;
+	uint32_t room = qp->t.sq_stride - (uint32_t)sizeof(struct vb_send_wqe);
+
+	if (cap->max_send_wr) {
+		cap->max_inline_data = smaller(room, VB_MAX_INLINE);
+		cap->max_send_sge = smaller(room / sizeof(struct ibv_sge), VB_MAX_SGE);
+	}
+	qp->max_inline = cap->max_inline_data;
+	qp->max_sge = cap->max_send_sge;
+}
+
 static int send_queue_alloc(struct vb_qp *qp, struct ibv_pd *pd)
 {
 	int err;
@@ -66,11 +89,24 @@ static int send_queue_alloc(struct vb_qp *qp, struct ibv_pd *pd)
 	if (tail < qp->kind->own_sge * sizeof(struct ibv_sge))
 		tail = qp->kind->own_sge * sizeof(struct ibv_sge);
 	qp->t.sq_stride = (uint16_t)((sizeof(struct vb_send_wqe) + tail + 63) & ~(size_t)63);
+	room_grant(qp);
 	qp->t.sq_size = power_of_two(qp->attrs->cap.max_send_wr + qp->kind->own_requests);
 	qp->sq_max = qp->attrs->cap.max_send_wr;
 	err = vb_queue_memory_alloc(&qp->sq_memory, pd, (size_t)qp->t.sq_size * qp->t.sq_stride,
 				    VERBATIM_RESOURCE_SEND_QUEUE);
 	qp->t.sq = qp->sq_memory.ptr;
+	return err;
+}
+
+static int recv_queue_alloc(struct vb_qp *qp, struct ibv_pd *pd)
+{
+	struct ibv_qp_cap *cap = &qp->attrs->cap;
+	int err;
+
+	if (qp->srq || qp->t.sends_only)
+		cap->max_recv_wr = cap->max_recv_sge = 0;
+	err = vb_recv_queue_init(&qp->rq, pd, cap->max_recv_wr, cap->max_recv_sge);
+	cap->max_recv_sge = qp->rq.max_sge;
 	return err;
 }
 
@@ -124,10 +160,6 @@ static int parts_alloc(struct vb_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 	if (err)
 		return err;
 	qp->attrs->cap = attr->cap;
-	if (qp->srq || qp->t.sends_only)
-		qp->attrs->cap.max_recv_wr = qp->attrs->cap.max_recv_sge = 0;
-	qp->max_sge = attr->cap.max_send_sge;
-	qp->max_inline = attr->cap.max_inline_data;
 	return 0;
 }
 
@@ -140,9 +172,7 @@ static int resources_get(struct vb_qp *qp, struct ibv_context *ctx,
 	if (!err)
 		err = send_queue_alloc(qp, attr->pd);
 	if (!err)
-		err = vb_recv_queue_init(&qp->rq, attr->pd,
-					 qp->srq ? 0 : qp->attrs->cap.max_recv_wr,
-					 qp->attrs->cap.max_recv_sge);
+		err = recv_queue_alloc(qp, attr->pd);
 	if (!err)
 		err = vb_process_start_progress();
 	if (!err && qp->kind->open)

@@ -157,6 +157,7 @@ int vb_wq_create(struct ibv_context *ctx, struct ibv_wq_init_attr *attr, struct 
 	w->fatal.type = IBV_EVENT_WQ_FATAL;
 	w->fatal.object = &w->wq;
 	w->fatal.got = &w->got.async;
+	attr->max_sge = w->rq.max_sge;
 	*wq = &w->wq;
 	return 0;
 free_wq:

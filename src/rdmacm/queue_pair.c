@@ -17,8 +17,6 @@ void vb_cma_qp_error(struct vb_cma_id *id)
 		(void)ibv_modify_qp(id->pub.qp, &attr, IBV_QP_STATE);
 }
 
-enum { INLINE_GIVEN = 64 }; /* bytes */
-
 static int check_create(const struct vb_cma_id *id, const struct ibv_pd *pd,
 			const struct ibv_qp_init_attr_ex *attr)
 {
@@ -51,16 +49,6 @@ static int prepare(struct vb_cma_id *id)
 	return err ? err : vb_cma_qp_move(id, IBV_QPS_RTS);
 }
 
-/*
- * Adapters give some inline data to queue pairs that did not ask for any, and programs
- * (rdma_xclient) have come to count on it.
- */
-static void give_inline(struct ibv_qp_init_attr_ex *attr)
-{
-	if (attr->cap.max_inline_data < INLINE_GIVEN && attr->qp_type != IBV_QPT_XRC_RECV)
-		attr->cap.max_inline_data = INLINE_GIVEN;
-}
-
 static int create(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_pd *pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL;
@@ -76,7 +64,6 @@ static int create(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
 	err = vb_cma_cq_make(id, attr);
 	if (err)
 		return err;
-	give_inline(attr);
 	qp = ibv_create_qp_ex(id->pub.verbs, attr);
 	if (!qp) {
 		err = -errno;

@@ -96,6 +96,17 @@ struct vb_recv_wqe {
 			/* then struct ibv_sge sge[num_sge] */
 };
 
+/* The elements that an entry has room for where `asked` are asked for: never none. */
+static inline uint32_t vb_recv_wqe_room(uint32_t asked)
+{
+	return asked ? asked : 1;
+}
+
+static inline uint32_t vb_recv_wqe_stride(uint32_t max_sge)
+{
+	return (uint32_t)(sizeof(struct vb_recv_wqe) + max_sge * sizeof(struct ibv_sge));
+}
+
 static inline struct ibv_sge *vb_recv_wqe_sge(struct vb_recv_wqe *w)
 {
 	return (struct ibv_sge *)(void *)(w + 1);

@@ -115,6 +115,8 @@ static void test_queue_pair(void)
 	EXPECT(attr.cap.max_send_wr >= 2 && attr.cap.max_recv_wr >= 3);
 	CHECK_ZERO(ibv_query_qp(id->qp, &now, IBV_QP_STATE, &init));
 	EXPECT_EQ(now.qp_state, IBV_QPS_INIT);
+	EXPECT(!memcmp(&attr.cap, &init.cap, sizeof(init.cap)));
+	EXPECT(attr.cap.max_inline_data >= 8); /* not asked for */
 	EXPECT_MINUS1(rdma_create_qp(id, NULL, &plain), EINVAL);
 	rdma_destroy_qp(id);
 	EXPECT(!id->qp && !id->send_cq && !id->recv_cq && !id->send_cq_channel);
@@ -144,7 +146,7 @@ static void test_queue_pair(void)
 static void test_srq(void)
 {
 	struct rdma_cm_id *id = cm_id(channel, RDMA_PS_TCP);
-	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4}};
 	struct ibv_qp_init_attr qp = {.cap = {.max_send_wr = 1, .max_send_sge = 1},
 				      .qp_type = IBV_QPT_RC};
 
@@ -154,6 +156,7 @@ static void test_srq(void)
 	id = cm_routed(channel, RDMA_PS_TCP, OWN_V4, 1);
 	EXPECT_MINUS1(rdma_create_srq(id, NULL, NULL), EINVAL);
 	EXPECT_EQ(rdma_create_srq(id, NULL, &attr), 0);
+	EXPECT_EQ(attr.attr.max_sge, 1); /* the room that a receive has */
 	EXPECT_MINUS1(rdma_create_srq(id, NULL, &attr), EINVAL);
 	CHECK_ZERO(rdma_create_qp(id, NULL, &qp));
 	EXPECT(id->qp->srq == id->srq);

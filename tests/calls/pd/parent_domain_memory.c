@@ -203,6 +203,45 @@ static struct ibv_qp *qp_try(struct ibv_pd *parent, struct ibv_cq *cq)
 	return ibv_create_qp(parent, &init);
 }
 
+static size_t queue_bytes(struct ibv_pd *parent, struct ibv_cq *cq, const struct allocator *a,
+			  struct ibv_qp_cap *cap)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .cap = *cap, .qp_type = IBV_QPT_RC};
+	struct ibv_qp *qp = ibv_create_qp(parent, &init);
+
+	CHECK(qp);
+	*cap = init.cap;
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	return a->bytes_of_type[VERBATIM_RESOURCE_SEND_QUEUE] +
+	       a->bytes_of_type[VERBATIM_RESOURCE_RECV_QUEUE];
+}
+
+/* What was granted beyond what was asked for is room that the entries had anyway. */
+static void granted_room(struct resources *r)
+{
+	static const struct ibv_qp_cap asks[] = {{WR, WR, 1, 1, 0},  {WR, WR, 1, 0, 0},
+						 {WR, WR, 3, 3, 48}, {WR, WR, 4, 4, 64},
+						 {WR, WR, 0, 1, 9},  {WR, WR, 32, 32, 512}};
+	struct allocator a;
+	struct ibv_pd *parent;
+
+	allocator_init(&a);
+	parent = parent_open(r, &a);
+	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+		struct ibv_qp_cap cap = asks[i], again;
+		size_t bytes;
+
+		expect_case("the granted room of ask %zu costs nothing", i);
+		bytes = queue_bytes(parent, r->cq, &a, &cap);
+		again = cap;
+		EXPECT_EQ(queue_bytes(parent, r->cq, &a, &again), bytes);
+		EXPECT(!memcmp(&again, &cap, sizeof(cap)));
+	}
+	EXPECT_EQ(ibv_dealloc_pd(parent), 0);
+	settled(&a);
+}
+
 static void refused_memory(struct resources *r, enum allocator_answer answer, int err)
 {
 	struct allocator a;
@@ -367,6 +406,7 @@ int main(int argc, char **argv)
 	if (!huge)
 		refused_memory(&r, ANSWER_MISALIGNED, EINVAL);
 	own_memory(&r);
+	granted_room(&r);
 	context_without_allocators(&r);
 	nested(&r);
 	resources_close(&r);

@@ -72,6 +72,14 @@ static void creation(void)
 		EXPECT_NULL(ibv_create_wq(ctx, &attr),
 			    flag == IBV_WQ_FLAGS_RESERVED ? EINVAL : EOPNOTSUPP);
 	}
+	expect_case("the smallest");
+	attr = good();
+	attr.max_wr = 1;
+	attr.max_sge = 0;
+	wq = ibv_create_wq(ctx, &attr);
+	CHECK(wq);
+	EXPECT_EQ(attr.max_sge, 1); /* the room that a receive has */
+	EXPECT_EQ(ibv_destroy_wq(wq), 0);
 	expect_case("the largest");
 	attr = good();
 	attr.max_wr = (uint32_t)device.orig_attr.max_qp_wr;

@@ -11,7 +11,7 @@
 #include "support/endpoint.h"
 
 #define QUEUE  8   /* places, of two elements each */
-#define INLINE 64u /* bytes */
+#define INLINE 64u /* bytes that are asked for; ep.cap has what was granted */
 
 extern struct endpoint ep;
 extern struct ibv_qp_ex *ex;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * A returned size is usable to the last slot without polling, one more is ENOMEM, and a slot comes
- * back when the completion that covers it is polled, not earlier (IBA 10.8.2).
+ * back when the completion that covers it is polled, not earlier (IBA 10.8.2). A slot grants all
+ * the elements and inline data that it has room for, also where none were asked for, and each of
+ * them can be used (ibv_create_qp(3), "the actual values").
  */
 #include <string.h>
 #include <unistd.h>
@@ -177,6 +179,143 @@ static void all_elements(void)
 	ep_close(&ep);
 }
 
+enum { FROM = 0, TO = 32768, WORD = 8 };
+enum { INLINE_LEAST = 48, ELEMENTS_LEAST = 3 }; /* ibv_create_qp(3) */
+
+static uint32_t grh(const struct endpoint *ep)
+{
+	return ep->config.type == IBV_QPT_UD ? 40 : 0;
+}
+
+static struct ibv_send_wr message(struct endpoint *ep, struct ibv_sge *sge, int num_sge)
+{
+	struct ibv_send_wr wr = ep_wr(IBV_WR_SEND, 1, sge, num_sge);
+
+	if (ep->config.type == IBV_QPT_UD) {
+		wr.wr.ud.ah = ep_peer_ah(ep);
+		wr.wr.ud.remote_qpn = ep->local.qpn;
+		wr.wr.ud.remote_qkey = ep->config.qkey;
+	}
+	return wr;
+}
+
+/* To itself; the bytes have come whole. */
+static void arrives(struct endpoint *ep, const struct ibv_send_wr *wr, uint32_t length)
+{
+	struct ibv_sge into = ep_sge(ep, TO, 4096);
+	struct ibv_wc wc;
+
+	ep_fill(ep, TO, 0, 4096);
+	CHECK(ep_post_recv(ep, 2, &into, 1) == 0);
+	if (!EXPECT_EQ(ep_post_send(ep, wr), 0))
+		return;
+	EXPECT_STATUS(ep_poll_one(ep, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_STATUS(ep_poll_one(ep, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
+	EXPECT_EQ(wc.byte_len, length + grh(ep));
+	EXPECT(ep_is_filled(ep, TO + grh(ep), 0x5a, length));
+	EXPECT(ep_is_filled(ep, TO + grh(ep) + length, 0, 64));
+}
+
+/* The key is not looked at where the data is inline. */
+static void inline_data(struct endpoint *ep, uint32_t length)
+{
+	struct ibv_sge sge = ep_sge(ep, FROM, length);
+	struct ibv_send_wr wr = message(ep, &sge, 1);
+
+	sge.lkey = 0xdeadbeef;
+	wr.send_flags |= IBV_SEND_INLINE;
+	arrives(ep, &wr, length);
+}
+
+static void inline_room(struct endpoint *ep)
+{
+	struct ibv_sge sge = ep_sge(ep, FROM, ep->cap.max_inline_data + 1);
+	struct ibv_send_wr wr = message(ep, &sge, 1);
+
+	EXPECT_SAY(ep->cap.max_inline_data >= INLINE_LEAST, "%u bytes inline",
+		   ep->cap.max_inline_data);
+	inline_data(ep, WORD);
+	inline_data(ep, ep->cap.max_inline_data);
+	wr.send_flags |= IBV_SEND_INLINE;
+	EXPECT_EQ(ep_post_send(ep, &wr), EINVAL);
+}
+
+static void element_room(struct endpoint *ep)
+{
+	struct ibv_sge sge[EP_MAX_SGE + 1];
+	struct ibv_send_wr wr = message(ep, sge, (int)ep->cap.max_send_sge);
+
+	for (size_t i = 0; i < EP_MAX_SGE + 1; i++)
+		sge[i] = ep_sge(ep, FROM + i * 16, 3);
+	CHECK(ep->cap.max_send_sge >= ELEMENTS_LEAST && ep->cap.max_send_sge <= EP_MAX_SGE);
+	arrives(ep, &wr, 3 * ep->cap.max_send_sge);
+	wr.num_sge++;
+	EXPECT_EQ(ep_post_send(ep, &wr), EINVAL);
+}
+
+static void shown(struct endpoint *ep)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	EXPECT_EQ(ibv_query_qp(ep->qp, &attr, IBV_QP_CAP, &init), 0);
+	EXPECT(!memcmp(&attr.cap, &ep->cap, sizeof(attr.cap)));
+	EXPECT(!memcmp(&init.cap, &ep->cap, sizeof(init.cap)));
+}
+
+static void send_room(enum ibv_qp_type type, uint64_t send_ops)
+{
+	static const uint32_t asks[][2] = {{1, 0},  {1, 1},  {2, 0},   {3, 48},  {4, 64},
+					   {7, 20}, {32, 0}, {1, 512}, {32, 512}};
+
+	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+		struct ep_config config = ep_defaults(type);
+		struct endpoint ep;
+
+		config.send_ops = send_ops;
+		config.cap.max_send_sge = asks[i][0];
+		config.cap.max_inline_data = asks[i][1];
+		expect_case("type %d%s: %u elements and %u bytes inline are asked for", (int)type,
+			    send_ops ? ", extended" : "", asks[i][0], asks[i][1]);
+		ep_open(&ep, &config, EP_HERE);
+		ep_link(&ep, &ep);
+		EXPECT(ep.cap.max_send_sge >= asks[i][0]);
+		EXPECT(ep.cap.max_inline_data >= asks[i][1]);
+		/* Elements and inline data share their room. */
+		EXPECT(ep.cap.max_inline_data >= ep.cap.max_send_sge * sizeof(struct ibv_sge));
+		shown(&ep);
+		ep_fill(&ep, FROM, 0x5a, 4096);
+		inline_room(&ep);
+		element_room(&ep);
+		ep_close(&ep);
+	}
+}
+
+/* A receive of a message has room for one element, whether asked for or not. */
+static void receive_room(uint32_t srq_wr)
+{
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct endpoint ep;
+
+	expect_case("no element is asked for, of a %s receive queue", srq_wr ? "shared" : "own");
+	config.srq_wr = srq_wr;
+	config.srq_sge = config.cap.max_recv_sge = 0;
+	ep_open(&ep, &config, EP_HERE);
+	ep_link(&ep, &ep);
+	if (srq_wr) {
+		struct ibv_srq_attr attr;
+
+		EXPECT_EQ(ibv_query_srq(ep.srq, &attr), 0);
+		EXPECT_EQ(attr.max_sge, 1);
+	} else {
+		EXPECT_EQ(ep.cap.max_recv_sge, 1);
+		shown(&ep);
+	}
+	ep_fill(&ep, FROM, 0x5a, 4096);
+	inline_data(&ep, WORD);
+	ep_close(&ep);
+}
+
 int main(int argc, char **argv)
 {
 	ep_main(argc, argv);
@@ -198,5 +337,14 @@ int main(int argc, char **argv)
 	send_queue((uint32_t)device.max_qp_wr);
 	receive_queue((uint32_t)device.max_qp_wr);
 	all_elements();
+	for (int extended = 0; extended < 2; extended++) {
+		uint64_t ops = extended ? IBV_QP_EX_WITH_SEND : 0;
+
+		send_room(IBV_QPT_RC, ops);
+		send_room(IBV_QPT_UC, ops);
+		send_room(IBV_QPT_UD, ops);
+	}
+	receive_room(0);
+	receive_room(4);
 	return expect_done();
 }

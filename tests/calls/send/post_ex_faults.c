@@ -13,8 +13,8 @@
 #include "support/check.h"
 #include "support/endpoint.h"
 
-static struct ibv_sge elements[3];
-static uint8_t bytes[2 * INLINE];
+static struct ibv_sge elements[EP_MAX_SGE + 1];
+static uint8_t bytes[4096];
 
 static void sge_first(void)
 {
@@ -46,10 +46,10 @@ static void srqn_first(void)
 	ibv_wr_set_xrc_srqn(ex, 1);
 }
 
-static void three_elements(void)
+static void element_more(void)
 {
 	ibv_wr_send(ex);
-	ibv_wr_set_sge_list(ex, 3, elements);
+	ibv_wr_set_sge_list(ex, ep.cap.max_send_sge + 1, elements);
 }
 
 static void all_elements(void)
@@ -61,12 +61,12 @@ static void all_elements(void)
 static void inline_one_more(void)
 {
 	ibv_wr_send(ex);
-	ibv_wr_set_inline_data(ex, bytes, INLINE + 1);
+	ibv_wr_set_inline_data(ex, bytes, ep.cap.max_inline_data + 1);
 }
 
 static void inline_list_one_more(void)
 {
-	struct ibv_data_buf list[2] = {{bytes, INLINE}, {bytes, 1}};
+	struct ibv_data_buf list[2] = {{bytes, ep.cap.max_inline_data}, {bytes, 1}};
 
 	ibv_wr_send(ex);
 	ibv_wr_set_inline_data_list(ex, 2, list);
@@ -159,7 +159,7 @@ static void bind_then_fault(void)
 {
 	request_bind(mw, IBV_ACCESS_REMOTE_READ);
 	request_send(1);
-	ibv_wr_set_inline_data(ex, bytes, INLINE + 1);
+	ibv_wr_set_inline_data(ex, bytes, ep.cap.max_inline_data + 1);
 	request_send(2);
 }
 
@@ -177,7 +177,7 @@ static const struct {
 	{"set_inline_data_list before any request", inline_list_first, RC | UD, EINVAL},
 	{"set_ud_addr before any request", address_first, RC | UD, EINVAL},
 	{"set_xrc_srqn before any request", srqn_first, RC | UD, EINVAL},
-	{"an element more than max_send_sge", three_elements, RC | UD, EINVAL},
+	{"an element more than max_send_sge", element_more, RC | UD, EINVAL},
 	{"SIZE_MAX elements", all_elements, RC | UD, EINVAL},
 	{"a byte more than max_inline_data", inline_one_more, RC | UD, EINVAL},
 	{"a byte more in a second buffer", inline_list_one_more, RC | UD, EINVAL},

@@ -13,7 +13,7 @@
 #include "support/endpoint.h"
 #include "support/qp_state.h"
 
-static uint8_t bytes[2 * INLINE];
+static uint8_t bytes[1024];
 
 /* A window shows the new key when its bind has been posted, and not when the batch was given up. */
 static void windows(void)
@@ -40,7 +40,7 @@ static void windows(void)
 	ibv_wr_start(ex);
 	request_bind(mw, IBV_ACCESS_REMOTE_READ);
 	ibv_wr_set_sge(ex, 0xdeadbeef, 1, 100000);
-	ibv_wr_set_inline_data(ex, bytes, INLINE);
+	ibv_wr_set_inline_data(ex, bytes, ep.cap.max_inline_data);
 	EXPECT_EQ(ibv_wr_complete(ex), 0);
 	EXPECT_EQ(mw->rkey, ibv_inc_rkey(key));
 	request_sent(1, IBV_WC_SUCCESS);
@@ -61,7 +61,7 @@ static void last_setter(void)
 	ibv_wr_start(ex);
 	request_begin(1);
 	ibv_wr_send(ex);
-	ibv_wr_set_inline_data(ex, bytes, INLINE);
+	ibv_wr_set_inline_data(ex, bytes, ep.cap.max_inline_data);
 	ibv_wr_set_sge(ex, ep.lkey, ep.local.addr, 4096);
 	EXPECT_EQ(ibv_wr_complete(ex), 0);
 	request_sent(1, IBV_WC_SUCCESS);
@@ -73,12 +73,12 @@ static void last_setter(void)
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
 	ibv_wr_set_sge_list(ex, 2, (struct ibv_sge[2]){ep_sge(&ep, 0, 9), ep_sge(&ep, 9, 9)});
-	ibv_wr_set_inline_data(ex, bytes, INLINE);
+	ibv_wr_set_inline_data(ex, bytes, ep.cap.max_inline_data);
 	EXPECT_EQ(ibv_wr_complete(ex), 0);
 	request_sent(1, IBV_WC_SUCCESS);
 	EXPECT_EQ(ep_poll(&ep, EP_RECV_CQ, &(struct ibv_wc){0}, 1, EP_WAIT_MS), 1);
-	EXPECT(ep_is_filled(&ep, 32768, 0x44, INLINE));
-	EXPECT(ep_is_filled(&ep, 32768 + INLINE, 0, 64));
+	EXPECT(ep_is_filled(&ep, 32768, 0x44, ep.cap.max_inline_data));
+	EXPECT(ep_is_filled(&ep, 32768 + ep.cap.max_inline_data, 0, 64));
 	builders_close();
 }
 

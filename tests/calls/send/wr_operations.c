@@ -166,6 +166,7 @@ static void batches(enum ibv_qp_type type)
 {
 	struct endpoint ep;
 	struct ibv_qp_ex *ex = extended(&ep, type);
+	static struct ibv_sge too_many[EP_MAX_SGE + 1];
 	struct ibv_wc wc;
 	uint64_t n, word;
 
@@ -184,7 +185,7 @@ static void batches(enum ibv_qp_type type)
 	build(&ep, ex);
 	ex->wr_id = 90;
 	ibv_wr_send(ex);
-	ibv_wr_set_sge_list(ex, 2, (struct ibv_sge[2]){{0}, {0}}); /* the queue takes one */
+	ibv_wr_set_sge_list(ex, EP_MAX_SGE + 1, too_many);
 	build(&ep, ex);
 	EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
 	EXPECT_EQ(ep_poll_none(&ep, EP_SEND_CQ), 0);

@@ -66,7 +66,7 @@ static void creation(void)
 		uint32_t max_wr, max_sge;
 		int err;
 	} rows[] = {
-		{"the smallest", 1, 0, 0},
+		{"the smallest", 1, 1, 0},
 		{"the most receives", max_wr, 1, 0},
 		{"the most pieces", 1, max_sge, 0},
 		{"no receives", 0, 1, EINVAL},
