@@ -124,7 +124,8 @@ static int make(struct ibv_pd *pd, unsigned int access, struct vb_mr **mr)
 	pthread_mutex_init(&m->lock, NULL);
 	m->access = access;
 	m->mr.context = pd->context;
-	m->mr.pd = pd;
+	m->mr.pd = vb_pd_own(pd);
+	m->given = pd;
 	err = vb_node_key_alloc(node, &m->mr.lkey, &m->entry);
 	if (!err) {
 		err = vb_context_add(pd->context, VB_HANDLE_MR, m, &m->mr.handle);
@@ -147,7 +148,7 @@ static void unmake(struct vb_mr *m)
 {
 	vb_context_remove(m->mr.context, VB_HANDLE_MR, m->mr.handle, m);
 	vb_node_key_free(vb_process_node_started(), m->mr.lkey);
-	vb_pd_put(m->mr.pd);
+	vb_pd_put(m->given);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
@@ -312,7 +313,6 @@ static int reregister(struct vb_mr *m, int flags, struct ibv_pd *pd, const struc
 {
 	struct vb_mr next = {
 		.mr = m->mr, .iova = m->iova, .access = m->access, .shared = m->shared};
-	struct ibv_pd *old = m->mr.pd;
 
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
 		next.access = wish->access;
@@ -338,8 +338,9 @@ static int reregister(struct vb_mr *m, int flags, struct ibv_pd *pd, const struc
 	m->access = next.access;
 	m->shared = next.shared;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
-		m->mr.pd = pd;
-		vb_pd_put(old);
+		vb_pd_put(m->given);
+		m->given = pd;
+		m->mr.pd = vb_pd_own(pd);
 	}
 	publish(m);
 	return 0;
@@ -367,7 +368,7 @@ static void give_back(struct vb_mr *m)
 	if (m->foreign)
 		vb_foreign_remove(m->mr.lkey);
 	vb_node_key_free(vb_process_node_started(), m->mr.lkey);
-	vb_pd_put(m->mr.pd);
+	vb_pd_put(m->given);
 	if (m->provided)
 		vb_provided_put(m->provided);
 	if (m->map)

@@ -37,7 +37,8 @@ static inline void vb_provided_put(struct vb_provided *memory)
 struct vb_mr {
 	struct ibv_mr mr;
 	struct vb_key *entry;
-	void *memory; /* the memory that the region covers; may differ from mr.addr */
+	struct ibv_pd *given; /* has the region as a user: mr.pd, or a parent domain of it */
+	void *memory;         /* the memory that the region covers; may differ from mr.addr */
 	struct vb_provided *provided; /* the memory that the region is a piece of, or NULL */
 	void *map;                    /* mapping of a dma-buf, used by the library alone, or NULL */
 	size_t map_length;

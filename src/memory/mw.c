@@ -23,7 +23,8 @@ static int make(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw)
 	if (!m)
 		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "no memory for a window");
 	m->mw.context = pd->context;
-	m->mw.pd = pd;
+	m->mw.pd = vb_pd_own(pd);
+	m->given = pd;
 	m->mw.type = type;
 	m->pd_id = vb_pd_of(pd)->id;
 	err = vb_node_key_alloc(node, &m->key, &m->entry);
@@ -82,7 +83,7 @@ int vb_mw_dealloc(struct ibv_mw *mw)
 		return err;
 	revoke(mw);
 	vb_node_key_free(vb_process_node_started(), m->key);
-	vb_pd_put(mw->pd);
+	vb_pd_put(m->given);
 	free(m);
 	return 0;
 }

@@ -27,6 +27,7 @@ struct vb_key;
 
 struct vb_mw {
 	struct ibv_mw mw;
+	struct ibv_pd *given; /* has the window as a user: mw.pd, or a parent domain of it */
 	struct vb_key *entry; /* its key is 0 while the window is not bound */
 	uint32_t key;         /* as allocated; later keys differ in their tags */
 	_Atomic uint32_t tag; /* type 1: of the latest bind that was posted */

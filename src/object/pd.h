@@ -42,6 +42,17 @@ static inline bool vb_pd_same(struct ibv_pd *a, struct ibv_pd *b)
 	return vb_pd_of(a)->id == vb_pd_of(b)->id;
 }
 
+/*
+ * The domain that a parent domain stands for; any other is its own. Regions and windows name it as
+ * their pd: the inline ibv_bind_mw(3) of rdma-core's header compares the two.
+ */
+static inline struct ibv_pd *vb_pd_own(struct ibv_pd *pd)
+{
+	while (vb_pd_of(pd)->base)
+		pd = vb_pd_of(pd)->base;
+	return pd;
+}
+
 /* Checks the handle, then counts one more user. -ENOENT. */
 int vb_pd_get(struct ibv_context *ctx, struct ibv_pd *pd);
 void vb_pd_put(struct ibv_pd *pd);

@@ -193,6 +193,53 @@ static void exchange(struct ibv_context *ctx)
 	MUST(!ibv_dereg_mr(mr[0]) && !ibv_dereg_mr(mr[1]) && !ibv_dealloc_pd(pd));
 }
 
+/*
+ * A window of one domain and a region of the other, where one is the parent domain of the other.
+ * The inline of rdma-core's header compares their pd itself.
+ */
+static void bind(struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_pd *windows,
+		 struct ibv_pd *regions)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(windows, IBV_MW_TYPE_1);
+	struct ibv_mr *mr =
+		ibv_reg_mr(regions, buffer[0], BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mw_bind bind = {.wr_id = 5, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_wc wc;
+
+	MUST(mw && mr);
+	bind.bind_info.mr = mr;
+	bind.bind_info.addr = (uintptr_t)buffer[0];
+	bind.bind_info.length = BYTES;
+	bind.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
+	MUST(!(errno = ibv_bind_mw(qp, mw, &bind)));
+	poll_one(cq, &wc);
+	MUST(wc.wr_id == 5 && wc.opcode == IBV_WC_BIND_MW);
+	MUST(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr));
+}
+
+static void parent_domains(struct ibv_context *ctx)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_parent_domain_init_attr attr = {.pd = pd};
+	struct ibv_pd *parent = ibv_alloc_parent_domain(ctx, &attr);
+	struct ibv_cq *cq = ibv_create_cq(ctx, DEPTH, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC};
+	union ibv_gid gid;
+
+	MUST(pd && parent && cq && !ibv_query_gid(ctx, 1, 0, &gid));
+	init.cap.max_send_wr = init.cap.max_send_sge = 1;
+	for (int i = 0; i < 2; i++) {
+		struct ibv_qp *qp = ibv_create_qp(i ? pd : parent, &init);
+
+		MUST(qp);
+		connect_qp(qp, qp->qp_num, &gid);
+		bind(qp, cq, pd, parent);
+		bind(qp, cq, parent, pd);
+		MUST(!ibv_destroy_qp(qp));
+	}
+	MUST(!ibv_destroy_cq(cq) && !ibv_dealloc_pd(parent) && !ibv_dealloc_pd(pd));
+}
+
 /* What the inlines answer for slots that a device may leave out; never a crash. */
 static void ask_for_more(struct ibv_context *ctx)
 {
@@ -227,6 +274,7 @@ int main(int argc, char **argv)
 	ibv_free_device_list(list);
 	show_device(ctx);
 	exchange(ctx);
+	parent_domains(ctx);
 	ask_for_more(ctx);
 	MUST(!ibv_close_device(ctx));
 	return 0;
