@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "hook.h"
+#include "view/peer_memory.h"
 
 struct view view;
 
@@ -20,10 +21,20 @@ enum { PLACE = 96 };
 /* What a path in /sys or /dev is, as far as it has been read. */
 enum node { NODE_OUTSIDE, NODE_ABOVE, NODE_INSIDE };
 
-static const char *const above[] = {"",         "/sys",         "/sys/class", "/sys/devices",
-				    "/sys/bus", "/sys/bus/pci", "/dev"};
+static const char *const above[] = {"",
+				    "/sys",
+				    "/sys/class",
+				    "/sys/devices",
+				    "/sys/bus",
+				    "/sys/bus/pci",
+				    "/sys/module",
+				    "/sys/kernel",
+				    "/sys/kernel/mm",
+				    "/dev"};
 static const char *const lists[] = {"/sys/class/infiniband", "/sys/class/infiniband_verbs",
 				    "/sys/bus/pci/devices", "/dev/infiniband"};
+/* No view has these, and the machine's are not shown. */
+static const char *const hidden[] = {PEER_MEMORY};
 /* Names of which the view says whether it has them: its PCI domains, further classes. */
 static const char *const beginnings[] = {"/sys/devices/pci76", "/sys/class/infiniband_"};
 
@@ -77,8 +88,19 @@ static bool view_has(const char *file, char room[PATH_MAX])
 	return errno == EINVAL;
 }
 
+static bool is_hidden(const char *text)
+{
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+		if (!strcmp(text, hidden[i]))
+			return true;
+	}
+	return false;
+}
+
 static enum node node_of(const char *text)
 {
+	if (is_hidden(text))
+		return NODE_INSIDE;
 	for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++) {
 		if (!strcmp(text, above[i]))
 			return NODE_ABOVE;
@@ -154,7 +176,9 @@ static const char *inside(struct place *place, const char *rest, char room[PATH_
 		memcpy(file + place->length + 1, name, length);
 		file[place->length + 1 + length] = '\0';
 	}
-	return view_has(file, room) && join(room, view.root, place->text, rest) ? room : NULL;
+	if (!is_hidden(place->text) && !view_has(file, room))
+		return NULL;
+	return join(room, view.root, place->text, rest) ? room : NULL;
 }
 
 static const char *from_root(const char *path, char room[PATH_MAX])
@@ -262,12 +286,17 @@ static const char *from_dir(int dir, const char *path, char room[PATH_MAX])
 
 bool view_may_enter(const char *path)
 {
-	static const char *const names[] = {"sys", "class", "devices",    "bus",
-					    "pci", "dev",   "infiniband", "infiniband_verbs"};
+	static const char *const names[] = {"sys",         "class",
+					    "devices",     "bus",
+					    "pci",         "dev",
+					    "infiniband",  "infiniband_verbs",
+					    "module",      "nvidia_peermem",
+					    "nv_peer_mem", "kernel",
+					    "mm",          "memory_peers"};
 	size_t length;
 	const char *name;
 
-	if (!strchr("./scdbpi", *path) || !*path)
+	if (!strchr("./scdbpimnk", *path) || !*path)
 		return false;
 	name = component(path, &length);
 	if (is_parent(name, length) || begins(name, "pci76"))

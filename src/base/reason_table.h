@@ -50,8 +50,9 @@
 	  "Use a Q_Key below 0x80000000; for raw packets run as root or with `setcap cap_net_raw+ep` " \
 	  "on the program.") \
 	X(0x109, UNMAPPED, "the address range is not mapped with the rights asked for", \
-	  "The buffer of ibv_reg_mr() is shorter than the length, was freed, or is mapped read-only " \
-	  "while the access flags ask for IBV_ACCESS_LOCAL_WRITE.", \
+	  "The buffer of ibv_reg_mr() is shorter than the length, was freed, is mapped read-only " \
+	  "while the access flags ask for IBV_ACCESS_LOCAL_WRITE, or is memory of a GPU (`verbatim " \
+	  "explain GPU_MEMORY`).", \
 	  "Register exactly the bytes that were allocated; map files with PROT_WRITE, or register " \
 	  "without IBV_ACCESS_LOCAL_WRITE.") \
 	X(0x10a, FORKED, "the object was inherited through fork and belongs to the parent", \
@@ -87,6 +88,13 @@
 	  "No network interface is up and has an address, or VERBATIM_DEVICES leaves all of them out.", \
 	  "Look at `ip address` and `verbatim devices`; bring an interface up (`ip link set lo up` as " \
 	  "root), and unset VERBATIM_DEVICES.") \
+	X(0x111, GPU_MEMORY, "the memory of a GPU cannot be registered", \
+	  "ibv_reg_dmabuf_mr() was asked for a dma-buf that no process can map, or without a " \
+	  "descriptor, by which programs find out, where NVIDIA's driver is. A software device copies " \
+	  "with the processor, which does not reach that memory.", \
+	  "Programs that ask first copy through host memory then. Others are told: NCCL by " \
+	  "NCCL_NET_GDR_LEVEL=LOC and NCCL_DMABUF_ENABLE=0, UCX by UCX_IB_GPU_DIRECT_RDMA=no. " \
+	  "NVSHMEM does not copy: NVSHMEM_REMOTE_TRANSPORT=none keeps it to one host.") \
 	/* 0x2xx: queues and states */ \
 	X(0x201, QP_STATE, "the queue pair's state does not allow this", \
 	  "Work was posted before ibv_modify_qp() reached RTR (receiving) or RTS (sending), or the " \

@@ -9,8 +9,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/reason.h"
@@ -23,13 +26,51 @@
 	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC))
 
+/*
+ * NCCL, UCX and NVSHMEM call without a descriptor to find out whether the memory of a GPU can be
+ * registered: EBADF says so. NVIDIA's dma-bufs cannot be mapped, so where the driver is, also in a
+ * container, the answer is the one that makes these programs copy through host memory.
+ */
+static int refuse_descriptor(int fd)
+{
+	static const char *const signs[] = {"/proc/driver/nvidia", "/dev/nvidiactl"};
+
+	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+		if (!access(signs[i], F_OK))
+			return vb_refuse(EOPNOTSUPP, VB_REASON_GPU_MEMORY,
+					 "reg_dmabuf_mr: fd %d is not open, and %s is there", fd,
+					 signs[i]);
+	}
+	return vb_refuse(EBADF, VB_REASON_ARG, "reg_dmabuf_mr: fd %d is not open", fd);
+}
+
+static bool is_dmabuf(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) && fs.f_type == DMA_BUF_MAGIC;
+}
+
+/* `err`: of mmap(2). The exporter of a dma-buf may allow none, and has its own errno for that. */
+static int refuse_mapping(int fd, int err)
+{
+	if (err == EACCES || err == ENOMEM)
+		return vb_refuse(err, VB_REASON_SYSTEM, "reg_dmabuf_mr: fd %d cannot be mapped: %s",
+				 fd, strerror(err));
+	if (is_dmabuf(fd))
+		return vb_refuse(EOPNOTSUPP, VB_REASON_GPU_MEMORY,
+				 "reg_dmabuf_mr: the exporter of fd %d refuses to be mapped: %s",
+				 fd, strerror(err));
+	return vb_refuse(EINVAL, VB_REASON_SYSTEM, "reg_dmabuf_mr: fd %d cannot be mapped: %s", fd,
+			 strerror(err));
+}
+
 static int check(uint64_t offset, size_t length, uint64_t iova, int fd, uint64_t page)
 {
 	off_t end;
 
 	if (fcntl(fd, F_GETFD) < 0)
-		return vb_refuse(EBADF, VB_REASON_ARG, "reg_dmabuf_mr: fd %d: %s", fd,
-				 strerror(errno));
+		return refuse_descriptor(fd);
 	if (!length || offset + length < offset || iova + (length - 1) < iova)
 		return vb_refuse(EINVAL, VB_REASON_ARG,
 				 "reg_dmabuf_mr: 0x%llx+%zu is empty or wraps",
@@ -57,7 +98,7 @@ static int probe(const void *memory)
 
 	if (vb_mem_copy_out(&byte, (uintptr_t)memory, 1))
 		return 0;
-	return vb_refuse(EOPNOTSUPP, VB_REASON_UNSUPPORTED,
+	return vb_refuse(EOPNOTSUPP, VB_REASON_GPU_MEMORY,
 			 "reg_dmabuf_mr: the kernel cannot copy from this dma-buf's mapping");
 }
 
@@ -84,9 +125,7 @@ int vb_mr_register_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length, uin
 		return err;
 	mapping.map = mmap(NULL, mapping.map_length, prot, MAP_SHARED, fd, (off_t)(offset - into));
 	if (mapping.map == MAP_FAILED)
-		return vb_refuse(errno == EACCES || errno == ENOMEM ? errno : EINVAL,
-				 VB_REASON_SYSTEM, "reg_dmabuf_mr: fd %d cannot be mapped: %s", fd,
-				 strerror(errno));
+		return refuse_mapping(fd, errno);
 	mapping.memory = (char *)mapping.map + into;
 	err = probe(mapping.memory);
 	if (!err)

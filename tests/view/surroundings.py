@@ -199,6 +199,20 @@ cd /
         finally:
             subprocess.run(["rm", "-rf", f"{self.place.dir}/class"], check=True)
 
+    def peer_memory(self):
+        """A machine whose adapters reach the memory of its GPUs; the software devices do not."""
+        setup = """
+mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia_peermem /sys/module/nv_peer_mem /sys/module/other
+mount -t tmpfs none /sys/kernel/mm; mkdir -p /sys/kernel/mm/memory_peers/nv_mem /sys/kernel/mm/hugepages
+for f in module/nvidia_peermem module/nv_peer_mem module/other kernel/mm/memory_peers/nv_mem kernel/mm/hugepages; do echo 1 > /sys/$f/version; done
+"""
+        show = "cd /sys && for f in module/nvidia_peermem module/nv_peer_mem kernel/mm/memory_peers/nv_mem module/other kernel/mm/hugepages; do " \
+               "[ ! -e /sys/$f/version ] || echo $f; [ ! -e $f/version ] || echo $f; done"
+        for how in ("--view=preload", "--view=namespace"):
+            out, err = self.alone(setup, self.place.verbatim, "run", how, "sh", "-c", show)
+            if (out, err) != ("module/other\nmodule/other\nkernel/mm/hugepages\nkernel/mm/hugepages\n", ""):
+                raise Failure(f"{how}: {out!r} {err!r}")
+
     def deleted(self):
         """The view goes while a program uses it: what needs the files finds none or finds them again; the library works on."""
         script = f"{LOOK}\nrm -rf $VERBATIM_VIEW/sys $VERBATIM_VIEW/dev 2> /dev/null; ls /sys/class/net > /dev/null && ls /sys/bus > /dev/null || exit 1\n" \
@@ -334,7 +348,8 @@ chmod 1777 tmp
 CASES = [
     ("no /sys", Surroundings.no_sys), ("no home, a read-only home", Surroundings.no_home), ("no /run/user", Surroundings.no_run_user),
     ("no place for the view", Surroundings.no_place), ("200 interfaces", Surroundings.many), ("odd names of interfaces", Surroundings.odd_names),
-    ("entries of real adapters", Surroundings.real_entries), ("the view is deleted", Surroundings.deleted),
+    ("entries of real adapters", Surroundings.real_entries), ("adapters that reach the memory of GPUs", Surroundings.peer_memory),
+    ("the view is deleted", Surroundings.deleted),
     ("two versions of the library", Surroundings.two_versions), ("64 descriptors", Surroundings.few_descriptors),
     ("closed standard descriptors", Surroundings.closed_descriptors), ("chroot", Surroundings.chroot),
     ("a container's seccomp filter", Surroundings.seccomp), ("namespaces forbidden by a sysctl", Surroundings.no_namespaces),

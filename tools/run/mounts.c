@@ -21,6 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "view/peer_memory.h"
+
 static bool join(char path[PATH_MAX], const char *dir, const char *name)
 {
 	int n = snprintf(path, PATH_MAX, "%s/%s", dir, name);
@@ -200,9 +202,19 @@ static int cover(const char *root, const char *dir)
 	return bind_to(view, dir);
 }
 
+/* Nothing is seen in the directory any more. */
+static int empty(const char *dir)
+{
+	if (is_dir(dir) &&
+	    mount("verbatim", dir, "tmpfs", MS_NOSUID | MS_RDONLY, "mode=555,size=4k"))
+		return -errno;
+	return 0;
+}
+
 int mounts_make(const char *view, const char **where, int sealed)
 {
 	static const char *const assembled[] = {"/sys/class", "/sys/devices"};
+	static const char *const hidden[] = {PEER_MEMORY};
 	int err;
 
 	*where = "/";
@@ -217,6 +229,10 @@ int mounts_make(const char *view, const char **where, int sealed)
 		for (size_t i = 0; !err && i < sizeof(assembled) / sizeof(assembled[0]); i++) {
 			*where = assembled[i];
 			err = show(view, assembled[i], sealed);
+		}
+		for (size_t i = 0; !err && i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+			*where = hidden[i];
+			err = empty(hidden[i]);
 		}
 	}
 	if (err)

@@ -5,10 +5,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,7 +61,79 @@ static bool hide_from_kernel(void)
 	return filter_refuse(SYS_process_vm_readv, EFAULT);
 }
 
-enum { NO_FILTER = 255, REGISTERED = 254, NO_DOMAIN = 253 };
+/*
+ * A system with NVIDIA's driver, as far as the library can see, in a mount namespace of this
+ * process.
+ */
+static bool show_driver(void)
+{
+	if (geteuid() ? unshare(CLONE_NEWUSER | CLONE_NEWNS) : unshare(CLONE_NEWNS))
+		return false;
+	return !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount("none", "/proc/driver", "tmpfs", 0, NULL) &&
+	       !mkdir("/proc/driver/nvidia", 0755);
+}
+
+enum { NO_FILTER = 255, REGISTERED = 254, NO_DOMAIN = 253, NO_DRIVER = 252, OTHER = 251 };
+
+/* As NCCL, UCX and NVSHMEM ask whether the memory of a GPU can be registered. */
+static void asked_by_programs(void)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct ibv_pd *pd;
+
+		if (!show_driver())
+			_exit(NO_DRIVER);
+		pd = ibv_alloc_pd(device_open());
+		if (!pd)
+			_exit(NO_DOMAIN);
+		if (ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, -1, ALL) || errno != EOPNOTSUPP)
+			_exit(OTHER);
+		/* What the processor reaches is registered there as well. */
+		if (!ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd, ALL))
+			_exit(OTHER);
+		_exit(ibv_reg_dmabuf_mr(pd, 0, 0, 0, -1, 0) ? REGISTERED : errno);
+	}
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+	if (WEXITSTATUS(status) == NO_DRIVER)
+		return; /* no mount namespace is to be had */
+	expect_case("no descriptor, where NVIDIA's driver is");
+	EXPECT_EQ(WEXITSTATUS(status), EOPNOTSUPP);
+}
+
+static int seems_dmabuf = -1;
+
+/*
+ * In place of the C library's: one descriptor is said to be a dma-buf. A real one that refuses to
+ * be mapped comes from the driver of a GPU alone.
+ */
+__attribute__((visibility("default"))) int fstatfs(int file, struct statfs *fs)
+{
+	int err = (int)syscall(SYS_fstatfs, file, fs);
+
+	if (!err && file == seems_dmabuf)
+		fs->f_type = DMA_BUF_MAGIC;
+	return err;
+}
+
+/* A file that has a size and cannot be mapped. */
+static void not_mapped(void)
+{
+	int file = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
+
+	if (file < 0 || lseek(file, 0, SEEK_END) <= 0)
+		return; /* the kernel was built without it, or sysfs is not there */
+	expect_case("what is no dma-buf and refuses to be mapped");
+	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, 8, 0, file, 0), EINVAL);
+	expect_case("a dma-buf that refuses to be mapped");
+	seems_dmabuf = file;
+	EXPECT_NULL(ibv_reg_dmabuf_mr(far.pd, 0, 8, 0, file, 0), EOPNOTSUPP);
+	seems_dmabuf = -1;
+	close(file);
+}
 
 /* In a process of its own, because a filter cannot be taken back. */
 static void unreachable(void)
@@ -238,9 +315,11 @@ int main(int argc, char **argv)
 	ep_main(argc, argv);
 	fd = memfd_create("dma", MFD_CLOEXEC);
 	CHECK(fd >= 0 && ftruncate(fd, SIZE) == 0);
+	asked_by_programs();
 	unreachable(); /* before this process has devices */
 	ep_pair(&near, &far, &config, &config, EP_HERE);
 	refusals();
+	not_mapped();
 	traffic(false);
 	traffic(true);
 	truncated();
