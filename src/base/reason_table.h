@@ -529,7 +529,7 @@
 	  "Look at `ulimit -v` and the memory limit of the container. The peer tries again by itself.") \
 	X(0x80e, CM_HALF_OPEN, "too many connection requests whose senders do not go on", \
 	  "A host floods this one with requests, perhaps in the name of other addresses; or very many " \
-	  "clients of one host connect at once.", \
+	  "hosts connect at once for the first time.", \
 	  "Nothing has to be done: senders that exist are asked, and try again by themselves. Look for " \
 	  "a host that floods this one.") \
 	/* 0x82x: the carrier of its messages, and ports */ \

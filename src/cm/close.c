@@ -85,7 +85,7 @@ void vb_cm_release(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
 	conn->released = true;
 	conn->user = NULL;
-	vb_cm_unread_remove(cm, conn);
+	vb_cm_taken(cm, conn);
 	switch (conn->state) {
 	case VB_CM_REQ_SENT:
 		reject(cm, conn, VB_CM_REJ_TIMEOUT, NULL, 0, now);

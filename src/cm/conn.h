@@ -63,9 +63,11 @@ struct vb_cm_conn {
 	struct vb_cm_link by_local, by_remote, by_qpn;
 	struct vb_cm_link unread;        /* requests of the listener that were not taken */
 	struct vb_cm_link remembered;    /* in REJ_SENT and SIDR_REP_SENT */
+	struct vb_cm_link later;         /* the program has not been told of it (waiting.c) */
 	struct vb_cm_listener *listener; /* while unread */
 	uint8_t waits;                   /* 1 + enum vb_cm_sender while it counts as waiting */
-	uint8_t mad[VB_MAD_BYTES];       /* the message that is repeated */
+	/* The message that is repeated; while the program has not been told, the request. */
+	uint8_t mad[VB_MAD_BYTES];
 };
 
 static_assert(sizeof(struct vb_cm_conn) <= 640, "a connection costs little beside its queue pair");

@@ -99,16 +99,27 @@ struct vb_cm_listener *vb_cm_listener_find(struct vb_cm *cm, uint64_t service_id
 /* Whether one more request may wait for the program; `spare` as vb_cm_with_spare() has it. */
 bool vb_cm_listener_room(const struct vb_cm *cm, const struct vb_cm_listener *listener,
 			 unsigned int spare);
-void vb_cm_unread_add(struct vb_cm *cm, struct vb_cm_listener *listener, struct vb_cm_conn *conn,
-		      uint64_t now);
+void vb_cm_unread_add(struct vb_cm *cm, struct vb_cm_listener *listener, struct vb_cm_conn *conn);
 void vb_cm_unread_remove(struct vb_cm *cm, struct vb_cm_conn *conn);
 
 /*
  * waiting.c. Whether one more request of the sender has room. If not, it is dropped and noted, and a
  * sender that is not known is asked a question (vb_cm_send_question()).
  */
-bool vb_cm_request_room(struct vb_cm *cm, const struct vb_cm_listener *listener,
-			const struct vb_cm_arrival *a);
+enum vb_cm_room {
+	VB_CM_ROOM_NONE,
+	VB_CM_ROOM_LATER, /* in the backlog: vb_cm_later_add() */
+	VB_CM_ROOM_NOW,   /* the program is told */
+};
+enum vb_cm_room vb_cm_request_room(struct vb_cm *cm, const struct vb_cm_listener *listener,
+				   const struct vb_cm_arrival *a);
+/* The program is told of the request when others have gone on: it belongs to the core until then. */
+void vb_cm_later_add(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_arrival *a);
+/* Tells of as many as there is room for. */
+void vb_cm_later_tell(struct vb_cm *cm, uint64_t now);
+/* request.c: tells the program of the request; without memory it is forgotten. */
+void vb_cm_request_tell(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_arrival *a,
+			const struct vb_cm_address *address);
 /* The request waits for the program, or the response that was sent for the peer; no longer. */
 void vb_cm_wait_begin(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now);
 void vb_cm_wait_end(struct vb_cm *cm, struct vb_cm_conn *conn);

@@ -55,8 +55,16 @@ int vb_cm_listen(struct vb_cm *cm, struct vb_cm_listener *listener)
 void vb_cm_unlisten(struct vb_cm *cm, struct vb_cm_listener *listener)
 {
 	vb_cm_link_remove(&listener->link);
-	while (listener->unread)
-		vb_cm_unread_remove(cm, UNREAD(listener->unread));
+	while (listener->unread) {
+		struct vb_cm_conn *conn = UNREAD(listener->unread);
+
+		vb_cm_unread_remove(cm, conn);
+		if (!vb_cm_linked(&conn->later))
+			continue;
+		/* The program knows nothing of it. The next try of its sender finds no listener. */
+		vb_cm_conn_idle(cm, conn);
+		vb_cm_conn_put(cm, conn);
+	}
 }
 
 struct vb_cm_listener *vb_cm_listener_any(struct vb_cm *cm, uint64_t service_id, bool sidr)
@@ -102,14 +110,12 @@ bool vb_cm_listener_room(const struct vb_cm *cm, const struct vb_cm_listener *li
 	       cm->unreads < vb_cm_with_spare(VB_CM_UNREAD_MOST, spare);
 }
 
-void vb_cm_unread_add(struct vb_cm *cm, struct vb_cm_listener *listener, struct vb_cm_conn *conn,
-		      uint64_t now)
+void vb_cm_unread_add(struct vb_cm *cm, struct vb_cm_listener *listener, struct vb_cm_conn *conn)
 {
 	conn->listener = listener;
 	vb_cm_link_add(&listener->unread, &conn->unread);
 	listener->unreads++;
 	cm->unreads++;
-	vb_cm_wait_begin(cm, conn, now);
 }
 
 void vb_cm_unread_remove(struct vb_cm *cm, struct vb_cm_conn *conn)
@@ -120,10 +126,10 @@ void vb_cm_unread_remove(struct vb_cm *cm, struct vb_cm_conn *conn)
 	conn->listener->unreads--;
 	conn->listener = NULL;
 	cm->unreads--;
-	vb_cm_wait_end(cm, conn);
 }
 
 void vb_cm_taken(struct vb_cm *cm, struct vb_cm_conn *conn)
 {
 	vb_cm_unread_remove(cm, conn);
+	vb_cm_wait_end(cm, conn);
 }

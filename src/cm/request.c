@@ -166,8 +166,20 @@ static bool report_request(struct vb_cm *cm, struct vb_cm_conn *conn, const stru
 	return vb_cm_report(cm, conn, &event);
 }
 
+void vb_cm_request_tell(struct vb_cm *cm, struct vb_cm_conn *conn, const struct vb_cm_arrival *a,
+			const struct vb_cm_address *address)
+{
+	vb_cm_wait_begin(cm, conn, a->now);
+	if (report_request(cm, conn, a, address))
+		return;
+	vb_cm_drop(cm, VB_REASON_CM_NO_MEMORY, a);
+	conn->released = true;
+	vb_cm_conn_idle(cm, conn);
+	vb_cm_conn_put(cm, conn);
+}
+
 static void begin(struct vb_cm *cm, struct vb_cm_listener *listener, const struct vb_cm_arrival *a,
-		  const struct vb_cm_address *address)
+		  const struct vb_cm_address *address, bool later)
 {
 	const struct vb_cm_req *req = &a->message->req;
 	const struct vb_cm_path path = path_of(a);
@@ -185,19 +197,18 @@ static void begin(struct vb_cm *cm, struct vb_cm_listener *listener, const struc
 	conn->tid = a->message->tid;
 	vb_cm_index_remote(cm, conn);
 	vb_cm_index_qpn(cm, conn);
-	vb_cm_unread_add(cm, listener, conn, a->now);
-	if (!report_request(cm, conn, a, address)) {
-		vb_cm_drop(cm, VB_REASON_CM_NO_MEMORY, a);
-		conn->released = true;
-		vb_cm_conn_idle(cm, conn);
-		vb_cm_conn_put(cm, conn);
-	}
+	vb_cm_unread_add(cm, listener, conn);
+	if (later)
+		vb_cm_later_add(cm, conn, a);
+	else
+		vb_cm_request_tell(cm, conn, a, address);
 }
 
 void vb_cm_request_arrived(struct vb_cm *cm, const struct vb_cm_arrival *a)
 {
 	struct vb_cm_listener *listener;
 	struct vb_cm_address address;
+	enum vb_cm_room room;
 
 	if (refused_as_stale(cm, a))
 		return;
@@ -209,6 +220,7 @@ void vb_cm_request_arrived(struct vb_cm *cm, const struct vb_cm_arrival *a)
 		vb_cm_answer_rej(cm, a, VB_CM_REJ_INVALID_MTU, NULL, 0);
 		return;
 	}
-	if (vb_cm_request_room(cm, listener, a))
-		begin(cm, listener, a, &address);
+	room = vb_cm_request_room(cm, listener, a);
+	if (room != VB_CM_ROOM_NONE)
+		begin(cm, listener, a, &address, room == VB_CM_ROOM_LATER);
 }

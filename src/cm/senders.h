@@ -14,6 +14,8 @@
 
 #include <stdint.h>
 
+#include "cm/chain.h"
+
 #define VB_CM_SOURCE_BUCKETS 256u
 #define VB_CM_KNOWN_BUCKETS  1024u
 #define VB_CM_KNOWN_NS       300000000000ull
@@ -37,6 +39,7 @@ struct vb_cm_senders {
 	unsigned int waiting[VB_CM_SENDERS];
 	uint16_t sources[VB_CM_SENDERS][VB_CM_SOURCE_BUCKETS]; /* those that wait, by GID */
 	uint64_t pressed_until;                                /* ns */
+	struct vb_cm_link *later, **latest; /* requests of known senders that wait for room */
 };
 
 #endif

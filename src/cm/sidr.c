@@ -97,7 +97,8 @@ static void begin(struct vb_cm *cm, struct vb_cm_listener *listener, const struc
 	conn->remote_id = a->message->local_id;
 	conn->tid = a->message->tid;
 	vb_cm_index_remote(cm, conn);
-	vb_cm_unread_add(cm, listener, conn, a->now);
+	vb_cm_unread_add(cm, listener, conn);
+	vb_cm_wait_begin(cm, conn, a->now);
 	event.path = &conn->path;
 	if (!vb_cm_report(cm, conn, &event)) {
 		vb_cm_drop(cm, VB_REASON_CM_NO_MEMORY, a);
@@ -127,6 +128,6 @@ void vb_cm_sidr_arrived(struct vb_cm *cm, const struct vb_cm_arrival *a)
 	if (conn)
 		forget(cm, conn);
 	listener = find_listener(cm, a, &address);
-	if (listener && vb_cm_request_room(cm, listener, a))
+	if (listener && vb_cm_request_room(cm, listener, a) == VB_CM_ROOM_NOW)
 		begin(cm, listener, a, &address);
 }

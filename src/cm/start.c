@@ -51,11 +51,15 @@ void vb_cm_init(struct vb_cm *cm, const struct vb_cm_env *env, const struct vb_c
 		memcpy(cm->key + i, &word, sizeof(word));
 	}
 	cm->newest = &cm->oldest;
+	cm->senders.latest = &cm->senders.later;
 }
 
 static void expired(struct vb_cm *cm, struct vb_cm_conn *conn, uint64_t now)
 {
 	switch (conn->state) {
+	case VB_CM_REQ_RCVD:
+		vb_cm_later_tell(cm, now);
+		break;
 	case VB_CM_TIMEWAIT:
 		vb_cm_conn_idle(cm, conn);
 		if (conn->disconnected)

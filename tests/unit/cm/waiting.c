@@ -158,26 +158,110 @@ static void an_answer_is_of_use_for_two_minutes(void **state)
 	stand_free(s);
 }
 
+static void establish(struct stand *s, const struct vb_cm_path *path, struct vb_cm_conn *conn)
+{
+	struct vb_cm_message rtu = stand_message(s, conn, VB_CM_RTU);
+
+	stand_arrive_from(s, path, &rtu);
+	assert_int_equal(conn->state, VB_CM_ESTABLISHED);
+}
+
+/* A peer with one connection, and its further requests. Returns how many the program saw at once. */
+static unsigned int known_peer(struct stand *s, const struct vb_cm_path *path,
+			       unsigned int requests)
+{
+	struct vb_cm_message m = request_of(s, path);
+	unsigned int let_in = 0;
+
+	assert_true(arrives(s, path, &m));
+	establish(s, path, stand_event(s)->conn);
+	(void)flood(s);
+	for (unsigned int i = 0; i < requests; i++) {
+		m = request_of(s, path);
+		let_in += arrives(s, path, &m);
+	}
+	return let_in;
+}
+
 /* Whoever has had a connection is known for some minutes, and has room of its own then. */
 static void peers_are_known(void **state)
 {
 	struct stand *s = stand_new();
 	struct vb_cm_path path = path_from(s, 66);
-	struct vb_cm_message m = request_of(s, &path), rtu;
-	unsigned int let_in = 0;
 
 	(void)state;
-	assert_true(arrives(s, &path, &m));
-	rtu = stand_message(s, stand_event(s)->conn, VB_CM_RTU);
-	stand_arrive_from(s, &path, &rtu);
-	(void)flood(s);
-	for (unsigned int i = 0; i < 2 * FLOOD; i++) {
-		m = request_of(s, &path);
-		let_in += arrives(s, &path, &m);
-	}
-	assert_int_equal(let_in, VB_CM_WAIT_KNOWN);
-	/* Nothing was asked of it. */
+	assert_int_equal(known_peer(s, &path, 2 * FLOOD), VB_CM_WAIT_KNOWN);
+	/* Nothing was asked of it, and nothing was lost. */
 	assert_int_equal(stand_count(s, VB_CM_DREQ), FLOOD - UNKNOWN_MOST);
+	assert_int_equal(stand_dropped(s, VB_REASON_CM_HALF_OPEN), FLOOD - UNKNOWN_MOST);
+	stand_free(s);
+}
+
+/* Of requests beyond that the program hears as others go on, in the order in which they came. */
+static void known_peers_wait_for_their_turn(void **state)
+{
+	struct stand *s = stand_new();
+	struct vb_cm_path path = path_from(s, 66);
+	unsigned int told = 0;
+	uint32_t last = 0;
+
+	(void)state;
+	(void)known_peer(s, &path, FLOOD);
+	for (unsigned int i = 0; i < s->events; i++) {
+		struct vb_cm_conn *conn = s->event[i].conn;
+
+		if (s->event[i].event.type != VB_CM_EVENT_REQUEST ||
+		    memcmp(conn->path.dgid, path.dgid, 16))
+			continue;
+		if (conn->state == VB_CM_REQ_RCVD) { /* its turn has come */
+			assert_string_equal((const char *)s->event[i].private_data, "hello");
+			vb_cm_taken(&s->cm, conn);
+			assert_int_equal(stand_accept(s, conn), 0);
+		}
+		if (conn->state == VB_CM_REP_SENT)
+			establish(s, &path, conn);
+		assert_true(s->cm.senders.waiting[VB_CM_SENDER_KNOWN] <= VB_CM_WAIT_KNOWN);
+		stand_pass(s, MSEC);
+		assert_true(conn->remote_id > last);
+		last = conn->remote_id;
+		told++;
+	}
+	assert_int_equal(told, 1 + FLOOD);
+	stand_free(s);
+}
+
+/* What the program was not told of goes without a word: its sender gives up, or nobody listens. */
+static void who_waits_for_its_turn_may_go(void **state)
+{
+	struct stand *s = stand_new();
+	struct vb_cm_path path = path_from(s, 66);
+	struct vb_cm_message m, rej;
+	unsigned int events;
+
+	(void)state;
+	(void)known_peer(s, &path, FLOOD);
+	m = request_of(s, &path);
+	stand_arrive_from(s, &path, &m);
+	events = s->events;
+	/* By the GUID of the request, since it knows no number of this side. */
+	rej = (struct vb_cm_message){
+		.attribute = VB_CM_REJ,
+		.local_id = m.local_id,
+		.rej = {.reason = VB_CM_REJ_TIMEOUT, .info_length = 8},
+	};
+	for (unsigned int i = 0; i < 8; i++)
+		rej.rej.info[i] = (uint8_t)(m.req.guid >> (56 - 8 * i));
+	stand_arrive_from(s, &path, &rej);
+	assert_int_equal(s->events, events);
+	vb_cm_unlisten(&s->cm, &s->listener);
+	memset(&s->listener, 0xee, sizeof(s->listener));
+	/* Room comes, and nobody is there. */
+	for (unsigned int i = 0; i < events; i++) {
+		if (s->event[i].conn->state == VB_CM_REP_SENT)
+			stand_release(s, s->event[i].conn);
+	}
+	stand_pass(s, SECOND);
+	assert_int_equal(s->events, events);
 	stand_free(s);
 }
 
@@ -277,6 +361,8 @@ int main(void)
 		cmocka_unit_test(a_sender_that_answers_is_let_in),
 		cmocka_unit_test(an_answer_is_of_use_for_two_minutes),
 		cmocka_unit_test(peers_are_known),
+		cmocka_unit_test(known_peers_wait_for_their_turn),
+		cmocka_unit_test(who_waits_for_its_turn_may_go),
 		cmocka_unit_test(the_backlog_has_room_for_those_that_are_known),
 		cmocka_unit_test(those_that_say_nothing_are_given_up_early),
 		cmocka_unit_test(nobody_is_given_up_early_without_need),
