@@ -98,7 +98,7 @@ static int arena_take(struct vb_peer *peer, int *fd)
 
 static void guards_drop(struct vb_peer *peer)
 {
-	vb_shared_unmap(peer->keys, sizeof(struct vb_keyring));
+	vb_shared_unmap(peer->keys, VB_KEYRING_FIRST);
 	vb_turn_unmap(peer->turn);
 	peer->keys = NULL;
 	peer->turn = NULL;
