@@ -236,8 +236,7 @@ static void ask_send(struct vb_node *node, struct vb_peer *peer)
 	msg.parts |= peer->ask.mem < 0 ? VB_CONTROL_SHUT : 0;
 	peer->ask.first = peer->ask.mem >= 0 && !peer->ask.nonce;
 	peer->ask.nonce = msg.nonce;
-	if (!vb_connection_send(node, conn, &msg, NULL, 0, false))
-		ask_again(peer);
+	vb_connection_send(node, conn, &msg, NULL, 0, false);
 }
 
 /*
@@ -277,8 +276,16 @@ void vb_ask_prove(struct vb_node *node, struct vb_connection *conn, const struct
 		return;
 	proof.nonce = token_read(peer, msg->nonce_address);
 	conn = question_on(node, peer);
-	if (!conn || !vb_connection_send(node, conn, &proof, NULL, 0, false))
+	if (conn)
+		vb_connection_send(node, conn, &proof, NULL, 0, false);
+	else
 		ask_again(peer);
+}
+
+void vb_ask_lost(struct vb_node *node, struct vb_peer *peer)
+{
+	if (peer->ask.again && !atomic_load(&peer->ask.answered))
+		ask_later(node, peer, AGAIN_FIRST_NS);
 }
 
 void vb_ask_memory(struct vb_node *node, struct vb_peer *peer)

@@ -77,15 +77,13 @@ struct vb_channel {
 	const struct vb_ring_half *peer_half;
 	struct vb_rack *own_rack, *peer_rack; /* where they are; NULL: loop, or not yet */
 	int stage;                            /* enum vb_channel_stage */
-	/* Loop: in the list of ends that the device is to be told of (channel_loop.c). */
+	/* In the list of ends that the device is to be told of (channel_life.c). */
 	struct vb_channel *down_next, *down_prev;
 	bool down_listed;
 	uint32_t id;
 	uint32_t remote_id;
 	int64_t asked_at;
-	enum vb_contact refusal; /* why it was refused */
-	/* The connection on which the request was sent, while it is not answered. */
-	const void *asked_on;
+	enum vb_contact refusal;                /* why it was refused */
 	struct vb_channel *ask_next, *ask_prev; /* channel_ask.c: requests that wait */
 	bool ask_waits, ask_sent;
 	bool theirs; /* the peer has asked for the same channel, and its request stands */

@@ -46,6 +46,14 @@ void vb_channel_ask_forget(struct vb_channel *ch)
 	vb_channel_answered(ch);
 }
 
+/* What is wanted here. */
+static enum vb_contact want_of(int err)
+{
+	if (err == -EMFILE || err == -ENFILE)
+		return VB_CONTACT_SHORT_HERE;
+	return err == -ENOMEM ? VB_CONTACT_NO_MEMORY : VB_CONTACT_ABSENT;
+}
+
 /* False: this side has no ring for it now. */
 static bool ask_send(struct vb_node *node, struct vb_connection *conn, struct vb_channel *ch)
 {
@@ -59,11 +67,9 @@ static bool ask_send(struct vb_node *node, struct vb_connection *conn, struct vb
 	int err = vb_rack_give(ch, conn, &msg, &fd);
 
 	if (err) {
-		vb_channel_refuse(ch, err == -EMFILE || err == -ENFILE ? VB_CONTACT_SHORT_HERE
-								       : VB_CONTACT_ABSENT);
+		vb_channel_refuse(ch, want_of(err));
 		return false;
 	}
-	ch->asked_on = conn;
 	ch->ask_sent = true;
 	ch->peer->asking++;
 	vb_connection_send(node, conn, &msg, &fd, fd < 0 ? 0 : 1, true);
@@ -105,7 +111,7 @@ enum vb_contact vb_channel_ask(struct vb_node *node, struct vb_peer *peer, uint3
 		return vb_contact_again(node, block);
 	ch = vb_channel_new(node, peer, engine, remote_engine);
 	if (!ch)
-		return VB_CONTACT_ABSENT;
+		return VB_CONTACT_NO_MEMORY;
 	vb_channel_link(ch);
 	ch->stage = VB_CHANNEL_ASKED;
 	ch->asked_at = vb_node_clock();

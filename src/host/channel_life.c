@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
+#include "base/lock.h"
 #include "host/channel_private.h"
 #include "host/control.h"
 #include "host/private.h"
@@ -25,11 +27,63 @@ struct vb_channel *vb_channel_new(struct vb_node *node, struct vb_peer *peer, ui
 	return ch;
 }
 
+static void down_remove(struct vb_node *node, struct vb_channel *ch)
+{
+	if (!ch->down_listed)
+		return;
+	VB_LIST_REMOVE(node->downs, ch, down_next, down_prev);
+	ch->down_listed = false;
+}
+
+/*
+ * A list of their own: thousands may be closed one after the other, among thousands that are up.
+ */
+void vb_channel_down_later(struct vb_node *node, struct vb_channel *ch)
+{
+	vb_channel_down(ch);
+	if (ch->down_listed)
+		return;
+	VB_LIST_PUSH(node->downs, ch, down_next, down_prev);
+	ch->down_listed = true;
+	vb_node_todo(node);
+}
+
+bool vb_channel_downs_service(struct vb_node *node)
+{
+	bool told = false;
+
+	for (;;) {
+		struct vb_channel *ch;
+
+		vb_mutex_take(&node->lock, VB_ORDER_NODE);
+		ch = node->downs;
+		if (ch)
+			down_remove(node, ch);
+		vb_mutex_release(&node->lock);
+		if (!ch)
+			return told;
+		told = true;
+		vb_channel_report_down(node, ch);
+	}
+}
+
+void vb_channels_look(struct vb_node *node, struct vb_peer *peer)
+{
+	for (struct vb_channel *ch = peer->channels; ch; ch = ch->host_next) {
+		if (ch->stage == VB_CHANNEL_UP &&
+		    __atomic_load_n(&ch->peer_half->closed, __ATOMIC_ACQUIRE))
+			vb_channel_down_later(node, ch);
+	}
+}
+
 void vb_channel_retire(struct vb_node *node, struct vb_channel *ch)
 {
 	vb_channel_unlink(ch);
+	down_remove(node, ch);
 	ch->stage = VB_CHANNEL_CLOSED;
 	atomic_store(&ch->dead, true);
+	if (!ch->loop && ch->own_half)
+		__atomic_store_n(&ch->own_half->closed, 1, __ATOMIC_RELEASE);
 	if (!ch->loop)
 		vb_rack_leave(ch);
 	vb_peer_unref(ch->peer);
@@ -54,14 +108,14 @@ void vb_channel_bring_up(struct vb_channel *ch)
 	ch->stage = VB_CHANNEL_UP;
 }
 
-bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn)
+bool vb_channel_unasked(struct vb_node *node, struct vb_peer *peer)
 {
 	struct vb_channel *next;
 	bool any = false;
 
-	for (struct vb_channel *ch = conn->peer ? conn->peer->channels : NULL; ch; ch = next) {
+	for (struct vb_channel *ch = peer->channels; ch; ch = next) {
 		next = ch->host_next;
-		if (ch->stage != VB_CHANNEL_ASKED || ch->asked_on != conn || ch->ask_waits)
+		if (ch->stage != VB_CHANNEL_ASKED || ch->ask_waits)
 			continue;
 		vb_channel_retire(node, ch);
 		any = true;

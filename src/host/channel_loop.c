@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "base/list.h"
 #include "base/lock.h"
 #include "base/reason.h"
 #include "base/sys.h"
@@ -127,6 +126,7 @@ struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, u
 	vb_mutex_release(&node->lock);
 	if (!ch) {
 		vb_note(VB_REASON_NO_MEMORY, "no memory for a channel within the process");
+		*why = VB_CONTACT_NO_MEMORY;
 		return NULL;
 	}
 	if (fresh && !announce_both(node, ch))
@@ -135,61 +135,19 @@ struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, u
 	return ch;
 }
 
-/*
- * The ends that the device is to be told of. A list of their own: thousands may be closed one after
- * the other, among thousands that are up.
- */
-static void down_add(struct vb_node *node, struct vb_channel *ch)
-{
-	VB_LIST_PUSH(node->loop_down, ch, down_next, down_prev);
-	ch->down_listed = true;
-}
-
-static void down_remove(struct vb_node *node, struct vb_channel *ch)
-{
-	if (!ch->down_listed)
-		return;
-	VB_LIST_REMOVE(node->loop_down, ch, down_next, down_prev);
-	ch->down_listed = false;
-}
-
 /* The halves belong to both ends: the last end to close frees them. */
 void vb_channel_close_loop(struct vb_node *node, struct vb_channel *ch)
 {
 	if (ch->stage == VB_CHANNEL_CLOSED)
 		return;
-	down_remove(node, ch);
 	if (ch->other == ch) {
 		half_free(ch->own_half);
 	} else if (ch->other) {
 		ch->other->other = NULL;
-		ch->other->stage = VB_CHANNEL_DOWN;
-		atomic_store(&ch->other->dead, true);
-		down_add(node, ch->other);
-		vb_node_todo(node);
+		vb_channel_down_later(node, ch->other);
 	} else {
 		half_free(ch->own_half);
 		half_free(ch->peer_half);
 	}
 	vb_channel_retire(node, ch);
-}
-
-bool vb_channel_loop_service(struct vb_node *node)
-{
-	bool told = false;
-
-	for (;;) {
-		struct vb_channel *ch;
-
-		vb_mutex_take(&node->lock, VB_ORDER_NODE);
-		ch = node->loop_down;
-		if (ch)
-			down_remove(node, ch);
-		vb_mutex_release(&node->lock);
-		if (!ch)
-			return told;
-		told = true;
-		if (node->events.channel_down)
-			node->events.channel_down(node->events.arg, ch->engine, ch);
-	}
 }

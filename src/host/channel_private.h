@@ -56,10 +56,18 @@ void vb_channel_refuse(struct vb_channel *channel, enum vb_contact why);
 /* Both halves exist. */
 void vb_channel_bring_up(struct vb_channel *channel);
 /*
- * The connection ends: channels that were asked for on it get no answer. True if there were any;
- * queue pairs that wait must ask again.
+ * A connection with the peer has ended, and channels that were asked for may get no answer: they are
+ * given up. True if there were any; queue pairs that wait must ask again.
  */
-bool vb_channel_unasked(struct vb_node *node, const struct vb_connection *conn);
+bool vb_channel_unasked(struct vb_node *node, struct vb_peer *peer);
+/*
+ * The peer marks its half when it closes its end, since the message that says so may be lost. look:
+ * ends whose other end is closed are down, and the device is told by downs_service. That is for the
+ * progress thread, without the lock; true if there were any.
+ */
+void vb_channels_look(struct vb_node *node, struct vb_peer *peer);
+void vb_channel_down_later(struct vb_node *node, struct vb_channel *channel);
+bool vb_channel_downs_service(struct vb_node *node);
 /*
  * Unlinks, unmaps, and drops the reference of the peer. The progress thread, which may be about to
  * report the channel, frees the struct.
@@ -107,11 +115,6 @@ struct vb_channel *vb_channel_find_loop(struct vb_node *node, uint32_t engine, u
  */
 bool vb_channel_announce(struct vb_node *node, struct vb_channel *channel);
 void vb_channel_report_down(struct vb_node *node, struct vb_channel *channel);
-/*
- * Progress thread, without the lock: reports ends of loop channels whose other end was closed. True
- * if there were any.
- */
-bool vb_channel_loop_service(struct vb_node *node);
 /*
  * Progress thread, without the lock: takes a message about channels of a peer that is up.
  */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include "base/log.h"
 #include "base/reason.h"
@@ -100,7 +101,17 @@ static void unsent_add(struct vb_node *node, struct vb_connection *conn)
 	node->unsent = conn;
 }
 
-bool vb_connection_send(struct vb_node *node, struct vb_connection *conn,
+/* Both sides read the end of the connection, and begin anew (contact.c). */
+static void hang_up(struct vb_connection *conn)
+{
+	vb_note(VB_REASON_NO_MEMORY, "process %d: a message to it is lost, and the connection ends",
+		(int)conn->opened.pid);
+	conn->torn = true;
+	if (vb_descriptor_ours(conn->source.fd))
+		(void)shutdown(conn->source.fd, SHUT_RDWR);
+}
+
+void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 			const struct vb_control *msg, const int *fds, int num_fds, bool owned)
 {
 	struct vb_outgoing *out = calloc(1, sizeof(*out));
@@ -108,10 +119,8 @@ bool vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 	if (!out) {
 		for (int i = 0; owned && i < num_fds; i++)
 			vb_descriptor_close(fds[i]);
-		/* It may have been the one that was to show a rack. */
-		if (conn->peer)
-			vb_racks_shut(conn->peer);
-		return false;
+		hang_up(conn);
+		return;
 	}
 	out->msg = *msg;
 	out->msg.magic = VB_CONTROL_MAGIC;
@@ -125,7 +134,6 @@ bool vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 	conn->queued++;
 	unsent_add(node, conn);
 	vb_node_todo(node);
-	return true;
 }
 
 /*
@@ -211,11 +219,6 @@ static void leave(struct vb_node *node, struct vb_connection *conn)
 	conn->leaving = true;
 	connection_replace(node, conn);
 	vb_connection_send(node, conn, &msg, NULL, 0, false);
-	/* A request that was sent here will be read, and answered on the other connection. */
-	for (struct vb_channel *ch = conn->peer->channels; ch; ch = ch->host_next) {
-		if (ch->asked_on == conn && conn->peer->connection)
-			ch->asked_on = conn->peer->connection;
-	}
 }
 
 /*

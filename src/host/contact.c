@@ -88,6 +88,12 @@ static int owner_call(struct vb_node *node, uint32_t block, int *sock, struct uc
 	return name_call(&addr, vb_name_address(&addr, block), sock, cred);
 }
 
+static enum vb_contact_state no_memory(const struct vb_contact_entry *c)
+{
+	vb_note(VB_REASON_NO_MEMORY, "block 0x%x: no memory for a connection", c->block);
+	return VB_CONTACT_STATE_NO_MEMORY;
+}
+
 /* Makes one attempt. Returns the new state of the contact. */
 static enum vb_contact_state contact_connect(struct vb_node *node, struct vb_contact_entry *c)
 {
@@ -110,6 +116,8 @@ static enum vb_contact_state contact_connect(struct vb_node *node, struct vb_con
 			"block 0x%x: no descriptor left for a connection", c->block);
 		return VB_CONTACT_STATE_SHORT_HERE;
 	}
+	if (err == -ENOMEM || err == -ENOBUFS)
+		return no_memory(c);
 	if (err) {
 		if (err != -ECONNREFUSED)
 			vb_note(VB_REASON_SYSTEM, "call of block 0x%x: %s", c->block,
@@ -123,7 +131,7 @@ static enum vb_contact_state contact_connect(struct vb_node *node, struct vb_con
 	struct vb_connection *conn = vb_connection_new(node, fd, (int)c->block, &cred);
 
 	if (!conn)
-		return VB_CONTACT_STATE_ABSENT;
+		return no_memory(c);
 	vb_greeting_hello(node, conn);
 	return VB_CONTACT_STATE_CONNECTED;
 }
@@ -246,23 +254,62 @@ static enum vb_contact_state state_after(const struct vb_connection *conn)
 	return VB_CONTACT_STATE_WANTED;
 }
 
-static void contact_lost(struct vb_node *node, struct vb_connection *conn)
+/*
+ * Messages may have been lost with it: the other side could speak on it, and the two have not told
+ * each other that they say no more.
+ */
+static bool is_torn(const struct vb_connection *conn)
 {
-	bool changed = false;
+	return conn->peer && conn->gave && (conn->torn || !conn->leaving || !conn->last_heard);
+}
 
-	vb_mutex_take(&node->lock, VB_ORDER_NODE);
+/* The caller holds the lock. True if the answer to a question about its contact has changed. */
+static bool end_one(struct vb_node *node, struct vb_connection *conn)
+{
 	struct vb_contact_entry *c = vb_contact_of(node, conn);
+	bool waits = c && c->state == VB_CONTACT_STATE_CONNECTED;
 
-	if (c && c->state == VB_CONTACT_STATE_CONNECTED) {
+	if (waits) {
 		c->state = state_after(conn);
 		vb_channel_news_block(node, c->block);
-		changed = true;
-	}
-	if (vb_channel_unasked(node, conn)) {
-		vb_channel_news_peer(conn->peer);
-		changed = true;
 	}
 	vb_connection_end(node, conn);
+	return waits;
+}
+
+/*
+ * The caller holds the lock. A request may have been sent on one connection, and its answer lost with
+ * another: all connections with the peer end, and requests are made again. So is contact, while the
+ * peer lives: neither side learns otherwise of channels that the other has closed.
+ */
+static bool begin_anew(struct vb_node *node, struct vb_peer *peer)
+{
+	uint32_t block[VB_MAX_BLOCKS];
+	struct vb_connection *next;
+	bool changed = false;
+
+	for (struct vb_connection *c = node->connections; c; c = next) {
+		next = c->next;
+		if (c->peer == peer && c->gave)
+			changed |= end_one(node, c);
+	}
+	changed |= vb_channel_unasked(node, peer);
+	vb_channels_look(node, peer);
+	vb_channel_news_peer(peer);
+	vb_ask_lost(node, peer);
+	if (peer->channels && vb_peer_alive(peer) && vb_peer_blocks(peer, block))
+		vb_contact_again(node, block[0]);
+	return changed;
+}
+
+static void contact_lost(struct vb_node *node, struct vb_connection *conn)
+{
+	vb_mutex_take(&node->lock, VB_ORDER_NODE);
+	bool torn = is_torn(conn);
+	bool changed = end_one(node, conn);
+
+	if (torn && conn->peer->state == VB_PEER_UP)
+		changed |= begin_anew(node, conn->peer);
 	vb_mutex_release(&node->lock);
 	if (changed)
 		contact_changed(node);

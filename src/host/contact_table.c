@@ -10,7 +10,7 @@
 
 /* The pause between two attempts to find an absent owner. */
 #define TRY_AGAIN_NS   (1 * VB_MSEC)
-/* The pause when no descriptor was left for one side: turning a caller away costs more. */
+/* The pause when one side lacked a descriptor or memory: turning a caller away costs more. */
 #define SHORT_AGAIN_NS (10 * VB_MSEC)
 /*
  * An owner that was found dead counts as dead for so long, well above the pause after which a
@@ -39,11 +39,14 @@ static struct vb_contact_entry *contact_entry(struct vb_node *node, uint32_t blo
 
 bool vb_contact_is_short(enum vb_contact_state state)
 {
-	return state == VB_CONTACT_STATE_SHORT_HERE || state == VB_CONTACT_STATE_SHORT_THERE;
+	return state == VB_CONTACT_STATE_SHORT_HERE || state == VB_CONTACT_STATE_SHORT_THERE ||
+	       state == VB_CONTACT_STATE_NO_MEMORY;
 }
 
 static enum vb_contact shortage(const struct vb_contact_entry *c)
 {
+	if (c->state == VB_CONTACT_STATE_NO_MEMORY)
+		return VB_CONTACT_NO_MEMORY;
 	return c->state == VB_CONTACT_STATE_SHORT_HERE ? VB_CONTACT_SHORT_HERE
 						       : VB_CONTACT_SHORT_THERE;
 }
@@ -118,6 +121,7 @@ struct vb_peer *vb_contact_peer(struct vb_node *node, uint32_t block, int64_t si
 		break;
 	case VB_CONTACT_STATE_SHORT_HERE:
 	case VB_CONTACT_STATE_SHORT_THERE:
+	case VB_CONTACT_STATE_NO_MEMORY:
 		*why = shortage(c);
 		break;
 	case VB_CONTACT_STATE_ABSENT:

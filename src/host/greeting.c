@@ -7,6 +7,7 @@
  */
 #include "base/log.h"
 #include "base/reason.h"
+#include "host/channel_private.h"
 #include "host/control.h"
 #include "host/descriptor.h"
 #include "host/domain.h"
@@ -48,6 +49,7 @@ static void granted(struct vb_node *node, struct vb_connection *conn)
 	conn->grant_held = false;
 	vb_admit_greeted(node);
 	vb_peer_find_blocks(node, peer);
+	vb_channels_look(node, peer);
 	vb_channel_news_peer(peer);
 	vb_connection_settle(node, conn);
 	if (c) {

@@ -28,7 +28,7 @@ static bool serve(struct vb_node *node)
 	while (atomic_exchange(&node->todo, false) || due) {
 		due = false;
 		told |= vb_contact_service(node);
-		told |= vb_channel_loop_service(node);
+		told |= vb_channel_downs_service(node);
 		told |= vb_liveness_service(node);
 	}
 	return told;

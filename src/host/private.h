@@ -235,6 +235,7 @@ struct vb_connection {
 	bool leaving;    /* this process says no more on it: another connection serves */
 	/* The stranger at the other end must prove first that a block is its own. */
 	bool grant_owed;
+	bool torn;        /* messages were lost with it, which the other side waits for */
 	bool ended;       /* to be closed: the other side has gone, */
 	bool refused;     /* or is not a process of this library, */
 	bool short_here;  /* or no descriptor is left here, */
@@ -272,6 +273,7 @@ enum vb_contact_state {
 	VB_CONTACT_STATE_REFUSED,
 	VB_CONTACT_STATE_SHORT_HERE,
 	VB_CONTACT_STATE_SHORT_THERE,
+	VB_CONTACT_STATE_NO_MEMORY,
 };
 
 struct vb_contact_entry {
@@ -345,8 +347,8 @@ struct vb_node {
 	struct vb_contact_entry *contacts[VB_CONTACT_BUCKETS];
 	uint32_t contacts_wanted; /* entries that are wanted, or more */
 	struct vb_watch *watches;
-	struct vb_channel *retired;   /* closed, to be freed */
-	struct vb_channel *loop_down; /* channel_loop.c */
+	struct vb_channel *retired; /* closed, to be freed */
+	struct vb_channel *downs;   /* channel_life.c: ends that the device is to be told of */
 	struct vb_admission admission;
 	uint32_t ask_open;       /* ask.c: peers that are to be asked again */
 	int64_t ask_due;         /* ask.c: when a peer is to be asked again, 0: never */
@@ -497,6 +499,8 @@ void vb_ask_prove(struct vb_node *node, struct vb_connection *conn, const struct
 void vb_ask_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, int num_fds);
 /* The parts of a GIVE found no descriptor: rings serve, and the peer is asked again. */
 void vb_ask_stripped(struct vb_peer *peer);
+/* A connection with the peer has ended: a question or an answer may have been on it. */
+void vb_ask_lost(struct vb_node *node, struct vb_peer *peer);
 /* The peer is asked no more. */
 void vb_ask_end(struct vb_peer *peer);
 /* Asks the peer for its memory, once; asks peers again that have refused; asks for proofs. */
@@ -507,8 +511,11 @@ bool vb_ask_service(struct vb_node *node);
 /* connection.c: all with the lock. */
 struct vb_connection *vb_connection_new(struct vb_node *node, int fd, int block,
 					const struct ucred *cred);
-/* Queues the message. Descriptors that `owned` names are closed after sending. False: no memory. */
-bool vb_connection_send(struct vb_node *node, struct vb_connection *conn,
+/*
+ * Queues the message. Descriptors that `owned` names are closed after sending. What the other side
+ * waits for is never lost alone: without memory for it the connection ends.
+ */
+void vb_connection_send(struct vb_node *node, struct vb_connection *conn,
 			const struct vb_control *msg, const int *fds, int num_fds, bool owned);
 /* Sends what waits on all connections, as far as there is room. */
 void vb_connections_flush(struct vb_node *node);
