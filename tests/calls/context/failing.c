@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -36,6 +37,17 @@ static __thread struct {
 	enum failing_kind kind;
 	unsigned int left;
 } failing;
+
+/* Of all threads. `made`: requests since it was switched on. */
+static struct {
+	_Atomic bool on;
+	bool lasting;
+	enum failing_kind kind;
+	unsigned int kth;
+	_Atomic unsigned int made;
+} everywhere;
+
+void **failing_frames;
 
 static _Atomic long blocks, mapped;
 static _Atomic uint64_t largest_piece;
@@ -81,6 +93,24 @@ bool failing_stop(void)
 	return failing.fired;
 }
 
+void failing_everywhere(enum failing_kind kind, unsigned int kth, bool lasting)
+{
+	void *frame;
+
+	(void)!backtrace(&frame, 1); /* its first call allocates */
+	everywhere.kind = kind;
+	everywhere.kth = kth;
+	everywhere.lasting = lasting;
+	everywhere.made = 0;
+	everywhere.on = true;
+}
+
+unsigned int failing_everywhere_stop(void)
+{
+	everywhere.on = false;
+	return everywhere.made;
+}
+
 struct failing_held failing_held(void)
 {
 	struct failing_held held = {.descriptors = -1};
@@ -106,8 +136,25 @@ uint64_t failing_largest_piece(void)
 	return bytes;
 }
 
+static bool fails_everywhere(enum failing_kind kind)
+{
+	unsigned int k;
+
+	if (!everywhere.on || everywhere.kind != kind)
+		return false;
+	k = ++everywhere.made;
+	if (k != everywhere.kth && (k < everywhere.kth || !everywhere.lasting))
+		return false;
+	if (failing_frames)
+		backtrace(failing_frames, FAILING_FRAMES);
+	errno = kinds[kind].err;
+	return true;
+}
+
 static bool fails(enum failing_kind kind)
 {
+	if (fails_everywhere(kind))
+		return true;
 	if (!failing.on || failing.kind != kind)
 		return false;
 	if (failing.left && --failing.left)

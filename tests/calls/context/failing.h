@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * A system that gives nothing: the program's own malloc(3), mmap(2), eventfd(2) and the like, which
- * the library finds before the C library's, fail where a test says so. Only calls of the thread
- * that started it are counted and fail; those that the C library makes of itself (getifaddrs(3) and
- * its socket) are out of reach, but for malloc.
+ * the library finds before the C library's, fail where a test says so. Those that the C library
+ * calls of itself (getifaddrs(3) and its socket) are out of reach, but for malloc.
  */
 #ifndef TESTS_CALLS_CONTEXT_FAILING_H
 #define TESTS_CALLS_CONTEXT_FAILING_H
@@ -30,6 +29,14 @@ int failing_errno(enum failing_kind kind);
 void failing_start(enum failing_kind kind, unsigned int kth, bool lasting);
 /* Whether it came to that. */
 bool failing_stop(void);
+
+/* The same of all threads, which count together. stop: the number of requests so far. */
+void failing_everywhere(enum failing_kind kind, unsigned int kth, bool lasting);
+unsigned int failing_everywhere_stop(void);
+
+/* NULL, or where the callers of a request that failed for all threads are noted. */
+#define FAILING_FRAMES 12
+extern void **failing_frames;
 
 /*
  * The largest piece of a file that was to be filled with memory since the last call. More than 1
