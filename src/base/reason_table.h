@@ -95,6 +95,17 @@
 	  "Programs that ask first copy through host memory then. Others are told: NCCL by " \
 	  "NCCL_NET_GDR_LEVEL=LOC and NCCL_DMABUF_ENABLE=0, UCX by UCX_IB_GPU_DIRECT_RDMA=no. " \
 	  "NVSHMEM does not copy: NVSHMEM_REMOTE_TRANSPORT=none keeps it to one host.") \
+	X(0x112, GID_INDEX, "the address names no GID of this port", \
+	  "sgid_index is an empty place of the port's GID table, or is_global is 0. Index 3 " \
+	  "(NCCL_IB_GID_INDEX=3, `-x 3`, `-g 3`) is a habit from adapters that list each address twice, " \
+	  "for RoCE v1 and v2; here each address has one index.", \
+	  "`verbatim devices` lists index and address of each GID. Take that of the address by which " \
+	  "the peer is reached, most often 0 (NCCL_IB_GID_INDEX=0, `-x 0`, `-g 0`), and set is_global.") \
+	X(0x113, PATH_MTU, "packets of this path MTU do not fit into the interface's MTU", \
+	  "IBV_MTU_4096 or 2048 was asked for towards another host, and the interface has an MTU of " \
+	  "1500, into which packets of 1024 bytes fit.", \
+	  "Give active_mtu of ibv_query_port() as path_mtu (perftest: `-m 1024`, or no -m), or raise " \
+	  "the MTU of the interfaces of both hosts: `ip link set dev NAME mtu 4200` fits 4096 bytes.") \
 	/* 0x2xx: queues and states */ \
 	X(0x201, QP_STATE, "the queue pair's state does not allow this", \
 	  "Work was posted before ibv_modify_qp() reached RTR (receiving) or RTS (sending), or the " \

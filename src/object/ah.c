@@ -35,6 +35,18 @@ bool vb_ah_udp_only(void)
 	return text && !strcmp(text, "udp");
 }
 
+/* The lowest index that has one; -1: none has. */
+static int first_gid(struct ibv_context *ctx)
+{
+	union ibv_gid gid;
+
+	for (int i = 0; i < VB_GID_TABLE; i++) {
+		if (vb_device_gid(vb_context_of(ctx)->device, (uint32_t)i, &gid, NULL))
+			return i;
+	}
+	return -1;
+}
+
 int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struct vb_path *path,
 		  bool *local)
 {
@@ -43,14 +55,17 @@ int vb_ah_resolve(struct ibv_context *ctx, const struct ibv_ah_attr *attr, struc
 
 	if (err)
 		return err;
-	if (!attr->is_global)
-		return vb_refuse(EINVAL, VB_REASON_ARG,
-				 "address: is_global is 0, but RoCE needs the global route");
 	vb_device_refresh();
+	if (!attr->is_global)
+		return vb_refuse(EINVAL, VB_REASON_GID_INDEX,
+				 "address: is_global is 0, but RoCE needs a GID; the port's first "
+				 "is at index %d",
+				 first_gid(ctx));
 	if (!vb_device_gid(vb_context_of(ctx)->device, attr->grh.sgid_index, &sgid, NULL))
-		return vb_refuse(EINVAL, VB_REASON_ARG,
-				 "address: gid index %u of the port is empty",
-				 attr->grh.sgid_index);
+		return vb_refuse(EINVAL, VB_REASON_GID_INDEX,
+				 "address: gid index %u of the port is empty; its first GID is at "
+				 "index %d",
+				 attr->grh.sgid_index, first_gid(ctx));
 	memset(path, 0, sizeof(*path));
 	memcpy(path->sgid, sgid.raw, sizeof(path->sgid));
 	vb_udp_gid_on_wire(path->dgid, attr->grh.dgid.raw);

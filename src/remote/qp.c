@@ -60,7 +60,7 @@ static int mtu_check(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu 
 	if (bytes <= vb_udp_path_mtu(ipv4, link.mtu))
 		return 0;
 	return vb_refuse(
-		EINVAL, VB_REASON_ARG_LIMIT,
+		EINVAL, VB_REASON_PATH_MTU,
 		"modify_qp: qp 0x%x: packets of path MTU %u have up to %u bytes, %s carries %u",
 		qp->t.qpn, bytes, bytes + vb_udp_overhead(ipv4), link.ifname, link.mtu);
 }

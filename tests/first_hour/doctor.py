@@ -128,6 +128,9 @@ def main():
              env={"VERBATIM_FAULT": "drop=100%"})
         case("no device for VERBATIM_DEVICES", [r"PROBLEM  devices: none is listed, for VERBATIM_DEVICES=nothing"],
              env={"VERBATIM_DEVICES": "nothing"})
+        case("an index of the GID table that another adapter has", [
+            r"PROBLEM  device vb_\S+: NCCL_IB_GID_INDEX=250, and that place of its GID table is empty",
+            r"cure: unset NCCL_IB_GID_INDEX, or set it to an index that `verbatim devices` lists \(0\)"], env={"NCCL_IB_GID_INDEX": "250"})
         case("few descriptors", [r"PROBLEM  limits: 40 open descriptors"], limit=(resource.RLIMIT_NOFILE, (40, 40)))
         case("not many descriptors", [r"note     limits: 300 open descriptors", ALL_WELL], status=0, limit=(resource.RLIMIT_NOFILE, (300, 300)))
         case("small files", [r"PROBLEM  limits: files of at most 65536 bytes", r"PROBLEM  system calls: shared memory"],

@@ -378,22 +378,47 @@ static int ud_passive(int sock)
 
 /* Calls; these need no other end. */
 
-static int empty_gid(int sock)
+static int connects_to(struct ibv_ah_attr *ah, enum ibv_mtu mtu)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = 17,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh.sgid_index = 60}};
+		.qp_state = IBV_QPS_RTR, .path_mtu = mtu, .dest_qp_num = 17, .ah_attr = *ah};
 
-	(void)sock;
-	open_rc();
 	return close_all(ibv_modify_qp(end.qp, &attr,
 				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 				 ? FAILED
 				 : 0);
+}
+
+static int empty_gid(int sock)
+{
+	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 1, .grh.sgid_index = 60};
+
+	(void)sock;
+	open_rc();
+	return connects_to(&ah, IBV_MTU_1024);
+}
+
+/* ibv_query_gid(3) has filled an empty index with zeros, and the program takes that for no GID. */
+static int no_gid(int sock)
+{
+	struct ibv_ah_attr ah = {.port_num = 1};
+
+	(void)sock;
+	open_rc();
+	return connects_to(&ah, IBV_MTU_1024);
+}
+
+/* Towards another host: VERBATIM_LINK is udp, and the interface has an MTU of 1500. */
+static int large_mtu(int sock)
+{
+	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 1};
+
+	(void)sock;
+	open_rc();
+	CHECK_ZERO(ibv_query_gid(end.qp->context, 1, 0, &ah.grh.dgid));
+	return connects_to(&ah, IBV_MTU_4096);
 }
 
 static int skips_a_state(int sock)
@@ -588,6 +613,8 @@ static const struct planted {
 	{"qkey", datagram, other_qkey},
 	{"long datagram", datagram_too_long, ud_passive},
 	{"empty gid", empty_gid, NULL},
+	{"no gid", no_gid, NULL},
+	{"large mtu", large_mtu, NULL},
 	{"skipped state", skips_a_state, NULL},
 	{"missing bit", forgets_a_bit, NULL},
 	{"unmapped", registers_nothing, NULL},

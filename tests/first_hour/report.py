@@ -143,12 +143,33 @@ def check(condition, text):
         raise Failure(text)
 
 
+def in_network(commands):
+    """What to put before a program that is to run in a network namespace of its own; None: it may not be created here."""
+    flags = ["--net"] if os.geteuid() == 0 else ["--map-root-user", "--net"]
+    script = " && ".join(f'"$0" {command}' for command in commands) + ' && exec "$@"'
+    inside = ["unshare", *flags, "--", "sh", "-c", script, shutil.which("ip") or "/usr/sbin/ip"]
+    return inside if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode == 0 else None
+
+
+def large_mtu(bench):
+    """Towards another host, behind an interface of the usual MTU, 4096 is refused, with what to ask for instead."""
+    inside = in_network(["link set lo up", "link add wire0 type dummy", "addr add 192.0.2.7/24 dev wire0", "link set wire0 mtu 1500 up"])
+    if not inside:
+        return
+    process, mine = alone(bench, "large mtu", before=inside, env={"VERBATIM_LINK": "udp", "VERBATIM_DEVICES": "vb_wire0"})
+    _, text = process.communicate(timeout=PATIENCE)
+    mine.close()
+    check(process.returncode == 1 and b"packets of path MTU 4096" in text and b"wire0 carries 1500" in text and b"0x113 PATH_MTU: Give active_mtu" in text,
+          f"status {process.returncode}:\n{text.decode()}")
+    said = bench.explain(str(process.pid))[1]
+    check("0x113 PATH_MTU" in said and "IBV_MTU_4096" in said, said)
+
+
 def nowhere(bench):
     """In a network namespace without a route the cause is known, and not only that nobody answered."""
-    flags = ["--net"] if os.geteuid() == 0 else ["--map-root-user", "--net"]
-    inside = ["unshare", *flags, "--", "sh", "-c", '"$0" link set lo up && exec "$@"', shutil.which("ip") or "/usr/sbin/ip"]
-    if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode != 0:
-        return  # a network namespace may not be created here
+    inside = in_network(["link set lo up"])
+    if not inside:
+        return
     process, mine = alone(bench, "nowhere", before=inside)
     _, text = process.communicate(timeout=PATIENCE)
     mine.close()
@@ -387,7 +408,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         bench = Bench(args, folder)
-        skipped = ("stays", "hammers", "nowhere")
+        skipped = ("stays", "hammers", "nowhere", "large mtu")
         if args.write:
             with open(PRINTED, "w", encoding="utf-8") as handle:
                 handle.write(HEADING + "".join(observed(bench, case) for case, _ in planted_cases() if case not in skipped))
@@ -398,6 +419,7 @@ def main():
                 report.case(f"planted: {case}", lambda case=case: says(bench, case, wanted))
         report.case("no device: the list is empty and told", lambda: check(
             "0x110 NO_DEVICE" in bench.pair("list", {"VERBATIM_DEVICES": "none"})[0][1], "not told"))
+        report.case("a path MTU that the interface does not carry: told, and what to ask for", lambda: large_mtu(bench))
         report.case("no route: told with the completion", lambda: nowhere(bench))
         report.case("silent without VERBATIM_REPORT", lambda: silent(bench, {"VERBATIM_REPORT": ""}))
         report.case("silent with VERBATIM_LOG=none", lambda: silent(bench, {"VERBATIM_LOG": "none"}))
