@@ -47,6 +47,7 @@ static int attr_check(const struct ibv_qp *qp, const struct ibv_flow_attr *attr)
 	if (attr->comp_mask)
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "create_flow: comp_mask 0x%x",
 				 attr->comp_mask);
+	/* 0 is no port, as for Linux since 5.13. */
 	if (attr->port != VB_PORT)
 		return vb_refuse(EINVAL, VB_REASON_ARG, "create_flow: port %u", attr->port);
 	if ((unsigned int)attr->type > IBV_FLOW_ATTR_SNIFFER)

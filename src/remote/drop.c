@@ -2,8 +2,10 @@
 /* Packets that are not delivered. */
 #include "remote/drop.h"
 
+#include "process/names.h"
+
 void vb_udp_drop(enum vb_reason reason, const struct vb_run *run)
 {
-	vb_note(reason, "packet for qp 0x%x op %u psn 0x%x: %s", run->dest_qpn, run->op, run->psn,
-		vb_reason_text(reason));
+	vb_note(reason, "packet for qp 0x%x: dropped %s psn 0x%x: %s", run->dest_qpn,
+		vb_run_op_name(run->op), run->psn, vb_reason_text(reason));
 }

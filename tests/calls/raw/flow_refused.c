@@ -66,6 +66,22 @@ static void expect_refused(struct rule *rule, int err)
 	EXPECT_NULL(ibv_create_flow(qp, &rule->attr), err);
 }
 
+/* As Linux does since 5.13; some drivers took 0 before. */
+static void ports(void)
+{
+	static const uint8_t none[] = {0, 2, 255};
+	struct rule rule = rule_begin();
+
+	for (size_t i = 0; i < COUNT(none); i++) {
+		expect_case("port %u", none[i]);
+		rule.attr.port = none[i];
+		expect_refused(&rule, EINVAL);
+	}
+	expect_case("port 1");
+	rule.attr.port = 1;
+	expect_made(&rule);
+}
+
 static const struct {
 	const char *what;
 	uint32_t type;
@@ -315,6 +331,7 @@ int main(int argc, char **argv)
 	qp = ibv_create_qp(pd, &init);
 	if (!qp)
 		SKIP("raw packet queue pairs need CAP_NET_RAW");
+	ports();
 	headers_one_by_one();
 	headers_together();
 	actions();
