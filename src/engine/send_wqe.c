@@ -21,7 +21,7 @@ struct vb_send_wqe *vb_send_wqe_full(const struct vb_qp *qp)
 	return NULL;
 }
 
-static void fault(struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_reason reason)
+void vb_send_wqe_fault(struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_reason reason)
 {
 	wqe->error = (uint8_t)status;
 	wqe->reason = (uint16_t)reason;
@@ -54,7 +54,7 @@ void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct
 	wqe->path = ah->path;
 	wqe->peer_hint = ah->local ? VB_HINT_LOCAL : VB_HINT_REMOTE;
 	if (vb_pd_of(ah->ah.pd)->id != qp->pd_id)
-		fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_AH_PD);
+		vb_send_wqe_fault(wqe, IBV_WC_LOC_QP_OP_ERR, VB_REASON_AH_PD);
 }
 
 /*
@@ -85,7 +85,7 @@ static void windows_tell(struct vb_qp *qp, const struct vb_send_batch *batch)
 	for (uint32_t i = 0; i < batch->count; i++) {
 		struct vb_send_wqe *wqe = vb_tqp_wqe(&qp->t, batch->first + i);
 
-		if (wqe->opcode != IBV_WR_BIND_MW)
+		if (wqe->opcode != IBV_WR_BIND_MW || wqe->error)
 			continue;
 		memcpy(&mw, vb_send_wqe_inline(wqe), sizeof(mw));
 		mw->rkey = wqe->rkey;

@@ -71,6 +71,9 @@ static inline int vb_send_wqe_may_inline(const struct vb_qp *qp, const struct vb
 		       : 0;
 }
 
+/* The request sends nothing: its completion has this status and reason. */
+void vb_send_wqe_fault(struct vb_send_wqe *wqe, enum ibv_wc_status status, enum vb_reason reason);
+
 /* Sets the destination of a datagram. */
 void vb_send_wqe_address(struct vb_qp *qp, struct vb_send_wqe *wqe, const struct vb_ah *ah,
 			 uint32_t qpn, uint32_t qkey);

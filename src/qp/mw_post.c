@@ -25,11 +25,14 @@ int vb_mw_fill(struct vb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
 	if (info->mw_access_flags & ~(unsigned int)BIND_BITS)
 		return vb_refuse(EINVAL, VB_REASON_ARG_MASK, "bind: access flags 0x%x",
 				 info->mw_access_flags);
-	int err = vb_context_check(mw->context, VB_HANDLE_MW, mw->handle, mw, "mw");
-
-	if (err)
-		return err;
-	wqe->rkey = (vb_mw_of(mw)->key & ~TAG) | (rkey & TAG);
+	/*
+	 * An adapter has only the key, and tells by the completion that there is no such window.
+	 * What the handle does not name is not followed.
+	 */
+	if (vb_handle_valid(&vb_context_of(mw->context)->handles[VB_HANDLE_MW], mw->handle, mw))
+		wqe->rkey = (vb_mw_of(mw)->key & ~TAG) | (rkey & TAG);
+	else
+		vb_send_wqe_fault(wqe, IBV_WC_MW_BIND_ERR, VB_REASON_BIND_WINDOW);
 	wqe->region_key = info->mr ? info->mr->lkey : 0;
 	wqe->remote_addr = info->addr;
 	wqe->window_length = info->length;
