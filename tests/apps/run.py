@@ -86,7 +86,7 @@ def asyncwatch(runner, device):
         if process.poll() is not None:
             raise Failure(f"ibv_asyncwatch ended by itself ({process.returncode})")
         process.send_signal(signal.SIGTERM)
-        if process.wait(5) != -signal.SIGTERM:
+        if process.wait(runner.timeout) != -signal.SIGTERM:
             raise Failure(f"ibv_asyncwatch ended with {process.returncode} on SIGTERM")
     finally:
         runner.end(process)

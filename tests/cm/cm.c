@@ -10,7 +10,7 @@
 #include "support/check.h"
 #include "support/network.h"
 
-enum { PATIENCE_MS = 20000, TIMEOUT_MS = 2000 };
+enum { PATIENCE_MS = 20000, TIMEOUT_MS = 20000 };
 
 void cm_network(void)
 {

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BLOCK = 1024, SIZE = 4096, ROUNDS = 3, PATIENCE_MS = 2000, CALM_MS = 200 };
+enum { BLOCK = 1024, SIZE = 4096, ROUNDS = 3, PATIENCE_MS = 20000, CALM_MS = 200 };
 /*
  * Besides the block that names the process, one may stay: the first that is emptied while no other
  * numbers can rest.

@@ -30,7 +30,7 @@
 
 enum { MESSAGE = 64, RECEIVES = 8, SIZE = 4096, LONGEST_US = 8000 };
 /* No event in this time at all: missed for good. */
-enum { PATIENCE_MS = 5000 };
+enum { PATIENCE_MS = 20000 };
 /*
  * A wake-up takes some 40 us. One that comes this late was not a wake-up but a
  * repair that noticed the loss; a busy machine may cause a few in a thousand, and

@@ -24,7 +24,7 @@
 #define BYTES     512
 #define GRH       40
 #define GROUP_QPN 0xffffffu
-#define WAIT_MS   8000
+#define WAIT_MS   20000
 
 /* One queue pair that joins the group. */
 struct member {

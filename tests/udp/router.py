@@ -96,5 +96,5 @@ def across(tests):
 
     for argv in programs:
         for family in NETWORKS:
-            tests.report.case(f"across a router, {family}: {argv[0]}, which asks for a hop limit of 1",
-                              lambda argv=argv, family=family: case(argv, family))
+            tests.case(f"across a router, {family}: {argv[0]}, which asks for a hop limit of 1",
+                       lambda argv=argv, family=family: case(argv, family))

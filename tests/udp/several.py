@@ -73,8 +73,8 @@ class Several:
             index = str(self.tests.index[family])
             for kind in ("rc", "srq", "ud"):
                 argv = [f"ibv_{kind}_pingpong", "-d", hosts.DEVICE, "-g", index, "-e", "-n", "500"]
-                self.report.case(f"{family}: {SERVERS} servers at once, ibv_{kind}_pingpong -e",
-                                 lambda argv=argv: self.at_once(argv, cases.pingpong_check))
+                self.tests.case(f"{family}: {SERVERS} servers at once, ibv_{kind}_pingpong -e",
+                                lambda argv=argv: self.at_once(argv, cases.pingpong_check))
             for verb, env in (("write", {}), ("send", {"VERBATIM_UDP_BUFFER": str(STOCK_BUFFER)})):
                 argv = [f"ib_{verb}_bw", "-d", hosts.DEVICE, "-F", *PATIENT, "-x", index, "-s", "65536", "-n", "100"]
                 label = ", receive buffer " + env["VERBATIM_UDP_BUFFER"] if env else ""
@@ -142,13 +142,13 @@ class Several:
                 rival.wait()
                 rival.stdin.close()
             raise Failure("no packet had to be handed over: the test showed nothing")
-        self.report.case("packets are handed over between processes", case)
+        self.tests.case("packets are handed over between processes", case)
 
     def multicast(self, group, family):
         """Two processes on one host, one of them with two members and one of another Q_Key, and one on the other host: each member
         gets each datagram once, the sender's own process too."""
         def case():
-            with self.tests.runner(timeout=20) as runner:
+            with self.tests.runner() as runner:
                 common = [runner.program(self.tests.args.mcast), hosts.DEVICE, group, str(self.tests.index[family])]
                 logs = [os.path.join(runner.dir, name) for name in ("a", "b", "c")]
                 ends = [runner.start(self.tests.nets.launch[host] + common + ["receive"], log)
@@ -172,7 +172,7 @@ class Several:
     def multicast_apart(self, group, family):
         """A sender that asked not to hear itself (IBV_QP_CREATE_BLOCK_SELF_MCAST_LB), and another member in its process."""
         def case():
-            with self.tests.runner(timeout=20) as runner:
+            with self.tests.runner() as runner:
                 log = os.path.join(runner.dir, "apart")
                 end = runner.start(self.tests.nets.launch[0] + [runner.program(self.tests.args.mcast), hosts.DEVICE, group,
                                                                str(self.tests.index[family]), "apart"], log)
@@ -186,7 +186,7 @@ class Several:
 
     def idle(self):
         def group():
-            with self.tests.runner(timeout=20) as runner:
+            with self.tests.runner() as runner:
                 program = runner.program(self.tests.args.mcast)
                 log = os.path.join(runner.dir, "idle")
                 end = runner.start(self.tests.nets.launch[0] + [program, hosts.DEVICE, "ff05::99", str(self.tests.index["IPv6"]),
@@ -199,7 +199,7 @@ class Several:
                     runner.end(end)
 
         def connected(argv):
-            with self.tests.runner(timeout=20) as runner:
+            with self.tests.runner() as runner:
                 used = idle_server(runner, [*argv, "-d", hosts.DEVICE, "-F", "-x", str(self.tests.index["IPv4"])], 1.5)
                 if used > 0.02:
                     raise Failure(f"{used:.2f} s of processor time in 1.5 s of waiting")
