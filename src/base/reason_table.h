@@ -451,7 +451,9 @@
 	  "The peer's process wrote over memory that is not its own, or is hostile.", \
 	  "Look for a wild write in the peer (valgrind, an address sanitizer).") \
 	X(0x704, NO_DIRECT_ACCESS, "direct access to the peer's memory is not possible", \
-	  "Yama, a seccomp filter, a container or a process that is not dumpable forbids it.", \
+	  "The kernel does not let this process open the peer's /proc/PID/mem: the peer has other " \
+	  "rights, is not dumpable, or is in another container; or Landlock, Yama, another " \
+	  "security module or a seccomp filter forbids it.", \
 	  "Nothing has to be done: everything works with one copy more. `verbatim devices` says what " \
 	  "forbids it.") \
 	X(0x705, DESCRIPTORS_GONE, "the program closed descriptors of the device", \
@@ -476,8 +478,9 @@
 	  "on shared memory.", \
 	  "Let the peer go on, or end it.") \
 	X(0x70b, NO_TRUST, "the peer may not have this process's memory", \
-	  "The peer runs with other rights, as another user or in another container. One-sided " \
-	  "operations are then executed by the owner of the memory.", \
+	  "The kernel does not let the peer open this process's /proc/PID/mem: it runs with other " \
+	  "rights, as another user, in another container or confined. One-sided operations are " \
+	  "then executed by the owner of the memory.", \
 	  "Nothing has to be done. To allow it between containers of one user set VERBATIM_TRUST=uid " \
 	  "for both.") \
 	X(0x70c, DESCRIPTORS_SHORT, "no descriptor is left here for a connection (RLIMIT_NOFILE)", \

@@ -259,22 +259,6 @@ static const struct own *own_read(void)
 	return &known;
 }
 
-/*
- * The kernel answers only if this process may look at the other (PTRACE_MODE_READ_FSCREDS), which
- * security modules also decide about.
- */
-static bool same_namespace(pid_t pid, const char *kind)
-{
-	struct stat own, its;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
-	if (stat(path, &own))
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kind);
-	return !stat(path, &its) && own.st_dev == its.st_dev && own.st_ino == its.st_ino;
-}
-
 /* At most 340 lines (user_namespaces(7)), of which more than a few are rare. 0: not readable, or longer. */
 static size_t map_read(const char *path, char *text, size_t size)
 {
@@ -287,19 +271,22 @@ static size_t map_read(const char *path, char *text, size_t size)
 }
 
 /*
- * A process that is not dumpable cannot be looked at by its equals, but all can read which users its
- * namespace has. In a namespace below this one, the same users have been given to it by a process
+ * A process that is not dumpable, or not confined as this one is, cannot be looked at by its equals
+ * (PTRACE_MODE_READ_FSCREDS), but all can read which users its namespace has. In a namespace below this one, the same users have been given to it by a process
  * with CAP_SETUID here.
  */
 static bool same_user_namespace(pid_t pid)
 {
 	char path[64], own[2048], its[2048];
-	struct stat st;
+	struct stat ours, theirs;
 	size_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-	if (!stat(path, &st) || errno != EACCES)
-		return same_namespace(pid, "user");
+	if (!stat(path, &theirs))
+		return !stat("/proc/self/ns/user", &ours) && ours.st_dev == theirs.st_dev &&
+		       ours.st_ino == theirs.st_ino;
+	if (errno != EACCES)
+		return false;
 	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
 	n = map_read("/proc/self/uid_map", own, sizeof(own));
 	return n && map_read(path, its, sizeof(its)) == n && !memcmp(own, its, n);
@@ -379,7 +366,7 @@ static const char *obstacle(const struct vb_asker *who, bool memory, bool *unsee
 	/*
 	 * A process in a pid namespace below this one is seen here and does not see this process.
 	 */
-	*unseen = its.pids != 1 || (memory && !same_namespace(pid, "pid"));
+	*unseen = its.pids != 1;
 	if (!why && *unseen)
 		why = unseen_obstacle(who);
 	if (!why && !still_there(who))
