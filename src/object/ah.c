@@ -40,9 +40,9 @@ static int first_gid(struct ibv_context *ctx)
 {
 	union ibv_gid gid;
 
-	for (int i = 0; i < VB_GID_TABLE; i++) {
+	for (uint32_t i = 0; i < VB_GID_TABLE; i++) {
 		if (vb_device_gid(vb_context_of(ctx)->device, (uint32_t)i, &gid, NULL))
-			return i;
+			return (int)i;
 	}
 	return -1;
 }
