@@ -67,7 +67,7 @@ static void creation(void)
 		uint32_t type, comp_mask, flags;
 		int err;
 	} rows[] = {
-		{"the smallest", 1, 0, own.pd, own.cq, IBV_WQT_RQ, 0, 0, 0},
+		{"the smallest", 1, 1, own.pd, own.cq, IBV_WQT_RQ, 0, 0, 0},
 		{"the largest", max_wr, max_sge, own.pd, own.cq, IBV_WQT_RQ, 0, 0, 0},
 		{"no receives", 0, 1, own.pd, own.cq, IBV_WQT_RQ, 0, 0, EINVAL},
 		{"one receive too many", max_wr + 1, 1, own.pd, own.cq, IBV_WQT_RQ, 0, 0, EINVAL},
