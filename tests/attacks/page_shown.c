@@ -90,22 +90,36 @@ static int greeted(uint32_t qpn, struct target *t)
 	return -1;
 }
 
+/* A victim has read the attacker's question for memory, and has not heard it. */
+static void expect_no_answer(int sock)
+{
+	struct pollfd p = {.fd = sock, .events = POLLIN};
+	int fds[VB_CONTROL_FDS], n = 0;
+	struct vb_control msg;
+
+	while (poll(&p, 1, 0) == 1 && vb_control_receive(sock, &msg, NULL, fds, &n) == 1)
+		CHECK_SAY(msg.type == VB_CONTROL_HELLO, "it was answered with message %u",
+			  msg.type);
+	close(sock);
+}
+
 /* One connection to a victim, which is shown the page of another. */
-static void show(uint32_t to, const struct target *whose)
+static int show(uint32_t to, const struct target *whose)
 {
 	int sock = greeted(to, NULL);
 
 	say(sock, VB_CONTROL_HELLO, whose->nonce, &whose->page);
 	say(sock, VB_CONTROL_GRANT, 0, NULL);
 	say(sock, VB_CONTROL_ASK, 1, NULL);
-	say(sock, (enum vb_control_type)999, 0, NULL);
 	if (!stays)
-		close(sock);
+		say(sock, (enum vb_control_type)999, 0, NULL);
+	return sock;
 }
 
 static int attacker(int sock, void *unused)
 {
 	struct target targets[VICTIMS];
+	int socks[VICTIMS * VICTIMS], n = 0;
 
 	(void)unused;
 	promise("a process shows pages of others");
@@ -116,11 +130,13 @@ static int attacker(int sock, void *unused)
 	for (int i = 0; i < VICTIMS; i++) {
 		for (int j = 0; j < VICTIMS; j++) {
 			if (i != j)
-				show(targets[i].qpn, &targets[j]);
+				socks[n++] = show(targets[i].qpn, &targets[j]);
 		}
 	}
 	message_say(sock);
 	message_hear(sock);
+	while (stays && n)
+		expect_no_answer(socks[--n]);
 	return 0;
 }
 
