@@ -392,40 +392,59 @@ static void memory_take(struct vb_node *node, struct vb_connection *conn,
 	}
 }
 
-/* A message of an unknown type counts as one of these, and is reported there. */
-static bool is_of_channels(const struct vb_control *msg)
+enum topic {
+	GREETING,
+	MEMORY,
+	CHANNELS, /* or a message of an unknown type, which is reported there */
+};
+
+static enum topic topic_of(const struct vb_control *msg)
 {
 	switch (msg->type) {
 	case VB_CONTROL_HELLO:
 	case VB_CONTROL_GRANT:
 	case VB_CONTROL_SHORT:
 	case VB_CONTROL_LAST:
+		return GREETING;
 	case VB_CONTROL_ASK:
 	case VB_CONTROL_PROVE:
 	case VB_CONTROL_PROOF:
 	case VB_CONTROL_GIVE:
 	case VB_CONTROL_MORE:
-		return false;
+		return MEMORY;
 	default:
-		return true;
+		return CHANNELS;
 	}
+}
+
+/* The peer that may speak on this connection, NULL: none yet. The caller holds the lock. */
+static struct vb_peer *speaker(const struct vb_connection *conn, const struct vb_control *msg)
+{
+	if (conn->peer && conn->peer->state == VB_PEER_UP)
+		return conn->peer;
+	if (topic_of(msg) != GREETING)
+		vb_note(VB_REASON_PEER_CORRUPT,
+			"process %d of user %u: a message of type %u before it may speak is dropped",
+			(int)conn->opened.pid, conn->opened.uid, msg->type);
+	return NULL;
 }
 
 static void contact_message(struct vb_node *node, struct vb_connection *conn,
 			    const struct vb_control *msg, int *fds, int num_fds)
 {
+	enum topic topic = topic_of(msg);
 	struct vb_peer *peer;
 	bool changed;
 
 	vb_mutex_take(&node->lock, VB_ORDER_NODE);
-	changed = greeting_take(node, conn, msg, fds, num_fds);
-	peer = conn->peer && conn->peer->state == VB_PEER_UP ? conn->peer : NULL;
-	if (peer) {
+	changed = topic == GREETING && greeting_take(node, conn, msg, fds, num_fds);
+	peer = speaker(conn, msg);
+	if (peer && topic == MEMORY) {
 		memory_take(node, conn, msg, fds, num_fds);
 		changed |= vb_channel_asks_go_on(node, peer);
 	}
 	vb_mutex_release(&node->lock);
-	if (is_of_channels(msg) && peer)
+	if (peer && topic == CHANNELS)
 		vb_channel_message(node, conn, msg, fds, num_fds);
 	for (int i = 0; i < num_fds; i++)
 		vb_descriptor_close(fds[i]);

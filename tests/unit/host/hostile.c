@@ -708,6 +708,7 @@ static void test_ask_without_grant(void **state)
 	asker_make(f, &a);
 	ask(&a, 1);
 	puppet_grant(&f->end, a.sock);
+	assert_int_equal(vb_reason_count(VB_REASON_PEER_CORRUPT), f->corrupt + 1);
 	ask(&a, 2);
 	assert_int_equal(proof_shown(&a).asked, 2);
 	asker_drop(&a);
