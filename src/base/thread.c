@@ -2,6 +2,7 @@
 /* Threads of the library in the program's process. */
 #include "base/thread.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -80,5 +81,9 @@ int vb_thread_start(const char *name, size_t stack, void *(*run)(void *arg), voi
 	pthread_attr_destroy(&attr);
 	if (!err)
 		pthread_setname_np(thread, name);
-	return -err;
+	/*
+	 * EAGAIN is a shortage here (pthread_create(3)). From a verb, or a call of sockets, it would
+	 * mean that trying again helps.
+	 */
+	return err == EAGAIN ? -ENOMEM : -err;
 }

@@ -137,13 +137,9 @@ static int thread_create(struct vb_node *node)
 {
 	int err = vb_thread_start("verbatim", 0, thread_main, node);
 
-	/*
-	 * EAGAIN is a shortage here (pthread_create(3)). From a verb it would mean that trying
-	 * again helps.
-	 */
 	if (err)
-		return vb_refuse(err == -EAGAIN ? ENOMEM : -err, VB_REASON_SYSTEM,
-				 "progress thread: pthread_create: %s", strerror(-err));
+		return vb_refuse(-err, VB_REASON_SYSTEM, "progress thread: pthread_create: %s",
+				 strerror(-err));
 	return 0;
 }
 

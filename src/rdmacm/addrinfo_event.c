@@ -154,8 +154,7 @@ static int start(struct vb_cma_id *id, const char *node, const char *service,
 		return 0;
 	vb_cma_addrinfo_abandon(id);
 	resolution_free(r);
-	return vb_refuse(err == -EAGAIN ? ENOMEM : -err, VB_REASON_SYSTEM,
-			 "resolve_addrinfo: a thread: %s", strerror(-err));
+	return vb_refuse(-err, VB_REASON_SYSTEM, "resolve_addrinfo: a thread: %s", strerror(-err));
 }
 
 VB_EXPORT int rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node, const char *service,

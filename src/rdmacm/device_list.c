@@ -48,47 +48,59 @@ int vb_cma_devices_exist(void)
 	if (atomic_load(&seen))
 		return 0;
 	list = ibv_get_device_list(&count);
-	if (list)
-		ibv_free_device_list(list);
+	if (!list)
+		return -errno;
+	ibv_free_device_list(list);
 	atomic_store(&seen, count > 0);
 	return count ? 0
 		     : vb_refuse(ENODEV, VB_REASON_CMA_NO_DEVICE,
 				 "no device: no interface is up, or VERBATIM_DEVICES leaves none");
 }
 
-/* With the lock. */
-static void note_device(struct ibv_device *ibv)
+/* With the lock. -errno: it was not there, and cannot be had now. */
+static int note_device(struct ibv_device *ibv)
 {
 	struct vb_cma_device **place = &devices, *dev;
 
 	for (; *place; place = &(*place)->next) {
 		if ((*place)->verbs->device == ibv) {
 			(*place)->listed = true;
-			return;
+			return 0;
 		}
 	}
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
-		return;
+		return vb_refuse(ENOMEM, VB_REASON_NO_MEMORY, "a device: no memory");
 	dev->verbs = ibv_open_device(ibv);
 	dev->listed = true;
-	if (dev->verbs)
+	if (dev->verbs) {
 		*place = dev;
-	else
-		free(dev); /* one that cannot be opened does not hide the others */
+		return 0;
+	}
+	int err = -errno;
+
+	free(dev);
+	return err;
 }
 
-/* Opens what is new, and closes what is gone and unused. With the lock. */
-static void scan(void)
+/*
+ * Opens what is new, and closes what is gone and unused. With the lock. -errno: a device is missing,
+ * which does not hide the others.
+ */
+static int scan(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct vb_cma_device **place, *dev;
+	int err = list ? 0 : -errno;
 
 	atomic_store(&seen, list && list[0]);
 	for (dev = devices; dev; dev = dev->next)
 		dev->listed = false;
-	for (int i = 0; list && list[i]; i++)
-		note_device(list[i]);
+	for (int i = 0; list && list[i]; i++) {
+		int one = note_device(list[i]);
+
+		err = err ? err : one;
+	}
 	for (place = &devices; (dev = *place);) {
 		if (dev->listed || dev->places || dev->lists) {
 			place = &dev->next;
@@ -100,6 +112,7 @@ static void scan(void)
 	}
 	if (list)
 		ibv_free_device_list(list);
+	return err;
 }
 
 /* With the lock. */
@@ -171,19 +184,21 @@ static int find_on(struct vb_cma_device *dev, const struct wanted *w, struct vb_
 
 static int find(const struct wanted *w, struct vb_cma_place *place)
 {
-	int err = 1;
+	int err = 1, missing = 0;
 
 	memset(place, 0, sizeof(*place));
 	vb_mutex_take(&devices_lock, VB_ORDER_CM_DEVICES);
 	for (struct vb_cma_device *dev = devices; dev && err == 1; dev = dev->next)
 		err = find_on(dev, w, place);
 	if (err == 1) { /* it may have come with a new device */
-		scan();
+		missing = scan();
 		for (struct vb_cma_device *dev = devices; dev && err == 1; dev = dev->next)
 			err = find_on(dev, w, place);
 	}
 	vb_mutex_release(&devices_lock);
-	return err == 1 ? -ENODEV : err;
+	if (err != 1)
+		return err;
+	return missing ? missing : -ENODEV;
 }
 
 static struct vb_cma_device *device_on(uint32_t ifindex)
@@ -271,13 +286,15 @@ VB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 {
 	struct ibv_context **list = NULL;
 	struct vb_cma_device *dev;
-	int count = 0;
+	int count = 0, missing;
+	bool any;
 
 	vb_mutex_take(&devices_lock, VB_ORDER_CM_DEVICES);
-	scan();
+	missing = scan();
 	for (dev = devices; dev; dev = dev->next)
 		count += dev->listed;
-	if (count)
+	any = count;
+	if (any)
 		list = calloc((size_t)count + 1, sizeof(struct ibv_context *));
 	count = 0;
 	for (dev = devices; list && dev; dev = dev->next) {
@@ -290,7 +307,7 @@ VB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 	if (num_devices)
 		*num_devices = count;
 	if (!list)
-		errno = ENODEV;
+		errno = any ? ENOMEM : missing ? -missing : ENODEV;
 	return list;
 }
 
