@@ -17,7 +17,11 @@
 
 #include <infiniband/verbs.h>
 
-enum { SIDES_MOST = 2, REQUEST_MS = 5000 };
+enum {
+	SIDES_MOST = 2,
+	REQUEST_MS = 5000,
+	EVENT_MS = 15000, /* a message of the connection manager may have to be sent again */
+};
 
 /* One process in one life. */
 struct side {
@@ -34,7 +38,8 @@ struct scenario {
 	bool (*life)(struct side *side); /* whether everything in it succeeded */
 	enum ibv_qp_type type;
 	enum ibv_wr_opcode opcode;
-	bool warm; /* the processes have lived it once before */
+	bool warm;  /* the processes have lived it once before */
+	bool quiet; /* its calls say an errno and no more, as sockets do */
 };
 
 /*
@@ -45,6 +50,19 @@ bool side_call(struct side *side, const char *step, int err);
 bool side_found(struct side *side, const char *step, const void *object);
 bool side_completion(struct side *side, const char *step, int came, const struct ibv_wc *wc);
 
+/*
+ * A connection's event that came instead of the one that was waited for, and its status; -1: none came
+ * in time. Says false.
+ */
+bool side_event(struct side *side, const char *step, int type, int status);
+/* What the other side says next, if it says anything yet, is that it has failed. */
+bool side_other_failed(const struct side *side);
+/*
+ * Waits until the descriptor is readable (true), for EVENT_MS at most. The other one may have failed
+ * meanwhile, or before: then there is no point in waiting.
+ */
+bool side_await(struct side *side, const char *step, int fd);
+
 /* Whether no step has failed so far. */
 bool side_well(const struct side *side);
 
@@ -54,7 +72,7 @@ bool side_both(struct side *side, bool ok, const void *mine, void *theirs, size_
 /*
  * Arguments: [STRIDE | all] [NAME]: every n, or every STRIDE-th, of scenarios whose name contains
  * NAME. ALLOC_SHOW=1 in the environment shows what came of each, and the log of a run that failed;
- * ALLOC_N=n tries this one many times. Returns the exit status.
+ * ALLOC_N=n tries this one many times. The caller has chosen the network. Returns the exit status.
  */
 int loop_main(int argc, char **argv, const struct scenario *scenarios);
 

@@ -12,6 +12,7 @@
 #include "alloc/loop.h"
 #include "support/check.h"
 #include "support/completion.h"
+#include "support/network.h"
 #include "support/qp_state.h"
 
 #define BYTES 64
@@ -269,21 +270,21 @@ static bool life_alone(struct side *s)
 	return ok && side_well(s);
 }
 
-#define APART(name, ...)                                                        \
-	{                                                                       \
-		"two processes, " name, 2, NULL, life_apart, __VA_ARGS__, false \
+#define APART(name, ...)                                                               \
+	{                                                                              \
+		"two processes, " name, 2, NULL, life_apart, __VA_ARGS__, false, false \
 	}
-#define WARM(name, ...)                                                               \
-	{                                                                             \
-		"acquainted processes, " name, 2, NULL, life_apart, __VA_ARGS__, true \
+#define WARM(name, ...)                                                                      \
+	{                                                                                    \
+		"acquainted processes, " name, 2, NULL, life_apart, __VA_ARGS__, true, false \
 	}
-#define UDP(name, ...)                                                 \
-	{                                                              \
-		"udp, " name, 2, "udp", life_apart, __VA_ARGS__, false \
-	}
-#define ALONE(name, ...)                                                      \
+#define UDP(name, ...)                                                        \
 	{                                                                     \
-		"one process, " name, 1, NULL, life_alone, __VA_ARGS__, false \
+		"udp, " name, 2, "udp", life_apart, __VA_ARGS__, false, false \
+	}
+#define ALONE(name, ...)                                                             \
+	{                                                                            \
+		"one process, " name, 1, NULL, life_alone, __VA_ARGS__, false, false \
 	}
 
 static const struct scenario scenarios[] = {
@@ -307,5 +308,6 @@ static const struct scenario scenarios[] = {
 
 int main(int argc, char **argv)
 {
+	network_apart();
 	return loop_main(argc, argv, scenarios);
 }
