@@ -17,6 +17,7 @@
 #include "support/endpoint.h"
 #include "support/process.h"
 #include "support/qp_state.h"
+#include "support/threads.h"
 
 /* One of each, as the parent has them when it forks. */
 struct objects {
@@ -355,6 +356,16 @@ static void in_child(struct objects *o, enum depth depth)
 	CHECK_ZERO(ibv_close_device(o->resources.context));
 }
 
+/* The allocator of the address sanitizer does not survive a fork beside a thread that allocates. */
+static pid_t fork_at_rest(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	threads_rest();
+#endif
+	fflush(NULL);
+	return fork();
+}
+
 static void wait_for(pid_t pid)
 {
 	struct process child = {.pid = pid, .sock = -1};
@@ -387,8 +398,7 @@ static void child_with_child(struct objects *o)
 	mine.qp_ex = make_qp_ex(&mine.resources);
 	mine.ah = make_ah(&mine.resources, mine.resources.pd);
 	CHECK(mine.srq && mine.cq_ex && mine.qp_ex && mine.ah);
-	fflush(NULL);
-	pid = fork();
+	pid = fork_at_rest();
 	if (pid == 0) {
 		queues_refuse(o);
 		in_child(&mine, GRANDCHILD);
@@ -408,8 +418,7 @@ int main(void)
 	watchdog(100);
 	objects_open(&o);
 	exchange(&o.a, &o.b, 1);
-	fflush(NULL);
-	pid = fork();
+	pid = fork_at_rest();
 	if (pid == 0) {
 		in_child(&o, CHILD);
 		_exit(0);
@@ -417,7 +426,7 @@ int main(void)
 	for (int i = 0; i < 200; i++)
 		exchange(&o.a, &o.b, i);
 	wait_for(pid);
-	pid = fork();
+	pid = fork_at_rest();
 	if (pid == 0) {
 		child_with_child(&o);
 		_exit(0);
