@@ -38,6 +38,7 @@ static bool event(struct side *s, struct end *e, const char *step, enum rdma_cm_
 	enum rdma_cm_event_type came;
 	int status;
 
+	CHECK(e->channel);
 	if (!side_await(s, step, e->channel->fd))
 		return false;
 	if (!call(s, "get_cm_event", rdma_get_cm_event(e->channel, &ev)))
@@ -57,6 +58,7 @@ static bool make_qp(struct side *s, struct end *e)
 		.qp_type = IBV_QPT_RC,
 	};
 
+	CHECK(e->id);
 	if (!call(s, "create_qp", rdma_create_qp(e->id, NULL, &attr)))
 		return false;
 	e->mr = rdma_reg_msgs(e->id, memory, sizeof(memory));
@@ -108,6 +110,7 @@ static bool message(struct side *s, struct end *e)
 	bool ok;
 	int came;
 
+	CHECK(e->id);
 	memset(memory, 'm', BYTES);
 	ok = call(s, "post_send",
 		  rdma_post_send(e->id, NULL, memory, BYTES, e->mr, IBV_SEND_SIGNALED));

@@ -320,11 +320,12 @@ static void try_victim(const struct scenario *scenario, int victim, unsigned int
 {
 	struct run run = {scenario, victim, 1};
 	struct tally t = {0};
+	const char *nth = getenv("ALLOC_N");
 	unsigned int beyond = 0;
 
 	expect_case("%s, side %d", scenario->name, victim);
-	if (getenv("ALLOC_N")) {
-		try_one(&run, &t, getenv("ALLOC_N"));
+	if (nth) {
+		try_one(&run, &t, nth);
 		return;
 	}
 	for (; beyond < BEYOND && run.nth < MOST; run.nth += beyond ? 1 : stride)
