@@ -20,6 +20,7 @@ def main():
     parser.add_argument("--verbatim", required=True)
     args = parser.parse_args()
     env = {key: value for key, value in os.environ.items() if not key.startswith(("VERBATIM_", "LD_"))}
+    env["VERBATIM_RUNTIME_DIR"] = "/proc/none"  # no journals, and no place made for them
     count, failed = 0, 0
 
     def explain(*words):

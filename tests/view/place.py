@@ -5,6 +5,7 @@ user of the test can read them, and programs run to their end as that user."""
 import argparse
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -57,19 +58,25 @@ class Place:
 
     def __exit__(self, *_):
         self.wait_gone()
-        shutil.rmtree(self.dir, ignore_errors=True)
+        deadline = time.monotonic() + 20
+        while os.path.exists(self.dir):  # a keeper may be removing its own part of it
+            if time.monotonic() > deadline:
+                raise Failure(f"{self.dir} cannot be removed: {os.listdir(self.dir)}")
+            shutil.rmtree(self.dir, ignore_errors=True)
 
     def wait_gone(self, seconds=20):
-        """The view goes soon after its last program; what keeps it must not find its folder gone before."""
+        """A view goes soon after its last program; what keeps it must not find its folder gone before, which it would make again."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.views():
             time.sleep(0.02)
 
     def views(self):
-        try:
-            return [name for name in os.listdir(self.runtime) if name.startswith(("view-", ".gone-"))]
-        except OSError:
-            return []
+        """Those in runtime directories, of which a test may have several."""
+        found = []
+        for _, folders, _ in os.walk(self.dir):
+            found += [name for name in folders if re.fullmatch(r"view-\d+|\.gone-\d+", name)]
+            folders[:] = [name for name in folders if name not in found]
+        return found
 
     def folder(self, name, mode=0o700):
         """A folder of the user's in the test's folder."""
