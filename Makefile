@@ -11,7 +11,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= lib
 DESTDIR ?=
 
-.PHONY: all setup with-tests check try lint format asan tsan sim sim-cm mistakes fuzz interop applications bench clean \
+.PHONY: all setup with-tests check try lint format asan tsan promises sim sim-cm mistakes fuzz interop applications bench clean \
 	install uninstall deb tarball
 
 all: $(BUILD)/build.ninja
@@ -34,6 +34,7 @@ with-tests: setup $(BUILD)/build.ninja
 
 # Every test: the plain build, then both sanitizer builds; ends with "N passed, N failed, N skipped".
 check: setup
+	@scripts/setup --if-possible promises
 	@scripts/check
 
 # The main use: Debian's own programs, two processes, an ordinary user.
@@ -55,6 +56,11 @@ asan:
 
 tsan:
 	@scripts/check --only tsan
+
+# Each target above and below, and each command of README.md, docs/install.md and examples/README.md, anew.
+promises: with-tests
+	@scripts/setup --if-possible promises
+	@tests/promises/run.py --anew
 
 # Simulated runs: as many as SEEDS says, or the one of SEED again with its trace.
 sim: with-tests
