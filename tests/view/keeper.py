@@ -106,9 +106,11 @@ class View:
 
     def processes(self):
         """Keeper and standby, the keeper first."""
-        found = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_running(pid)
-                 and arguments(pid)[:3] == ["verbatim", "view", "--keep"] and arguments(pid)[3].startswith(self.place.runtime)]
+        found = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_running(pid) and self.keeps(arguments(pid))]
         return sorted(found, key=lambda pid: parent(pid) in found)
+
+    def keeps(self, argv):
+        return argv[:3] == ["verbatim", "view", "--keep"] and argv[3].startswith(self.place.runtime)
 
     def pair(self):
         return wait("keeper and standby", lambda: len(self.processes()) == 2 and self.processes())
