@@ -49,15 +49,10 @@ static int entry_load(struct vb_cq *cq)
 	return 0;
 }
 
-static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+/* Drives the queue and begins an iteration. *e: an engine that was driven, or NULL. */
+static int iteration_begin(struct vb_cq *cq, struct vb_engine **e)
 {
-	struct vb_cq *cq = cq_of(ex);
-
-	if (attr && attr->comp_mask)
-		return -vb_refuse(EINVAL, VB_REASON_ARG_MASK, "start_poll: comp_mask 0x%x",
-				  attr->comp_mask);
-	struct vb_engine *e = vb_cq_drive(cq, 1);
-
+	*e = vb_cq_drive(cq, 1);
 	if (!cq->single_threaded)
 		vb_mutex_take(&vb_cq_extended_of(cq)->consume, VB_ORDER_CONSUME);
 	vb_lock_take(&cq->lock);
@@ -72,15 +67,29 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	/* No entry: the iteration has not begun, and no end_poll follows. */
 	if (err && !cq->single_threaded)
 		vb_mutex_release(&vb_cq_extended_of(cq)->consume);
-	if (!err && e)
-		vb_poll_found(e);
-	else if (err && e)
-		vb_poll_others(e);
-	if (err)
-		vb_polled_in_vain(e);
-	else
-		vb_polled_well();
 	return err;
+}
+
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	struct vb_cq *cq = cq_of(ex);
+	struct vb_engine *e;
+
+	if (attr && attr->comp_mask)
+		return -vb_refuse(EINVAL, VB_REASON_ARG_MASK, "start_poll: comp_mask 0x%x",
+				  attr->comp_mask);
+	int err = iteration_begin(cq, &e);
+
+	if (err && e)
+		vb_poll_others(e);
+	if (err && vb_polled_in_vain(e))
+		err = iteration_begin(cq, &e);
+	if (err)
+		return err;
+	if (e)
+		vb_poll_found(e);
+	vb_polled_well();
+	return 0;
 }
 
 /*

@@ -150,8 +150,11 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	if (is_empty(cq)) {
 		if (e)
 			vb_poll_others(e);
-		vb_polled_in_vain(e);
-		return 0;
+		if (!vb_polled_in_vain(e))
+			return 0;
+		e = vb_cq_drive(cq, (uint32_t)num_entries);
+		if (is_empty(cq))
+			return 0;
 	}
 	bool waited = consume_begin(cq);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);

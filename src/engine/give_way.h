@@ -35,15 +35,18 @@ void vb_give_way_now(void);
 
 /*
  * The calling thread has polled, and holds no lock: it has found nothing, or something. `engine`: one
- * that was driven, or NULL.
+ * that was driven, or NULL. True: it gave way, and other threads may have had the processor for
+ * milliseconds. The poll then has to look again before it tells the program that there is nothing.
  */
-static inline void vb_polled_in_vain(const struct vb_engine *engine)
+static inline bool vb_polled_in_vain(const struct vb_engine *engine)
 {
 	bool called = engine && __atomic_load_n(&engine->reads, __ATOMIC_RELAXED);
 
 	vb_give_way.left -= called ? VB_GIVE_WAY_CALL : 1;
-	if (VB_SELDOM(vb_give_way.left <= 0))
-		vb_give_way_now();
+	if (!VB_SELDOM(vb_give_way.left <= 0))
+		return false;
+	vb_give_way_now();
+	return true;
 }
 
 static inline void vb_polled_well(void)

@@ -73,3 +73,22 @@ struct vb_mad_item *vb_mad_queue_take_all(struct vb_mad_queue *q)
 	vb_mutex_release(&q->lock);
 	return all;
 }
+
+void vb_mad_queue_put_back(struct vb_mad_queue *q, struct vb_mad_item *first,
+			   struct vb_mad_item **end)
+{
+	uint32_t count = 0;
+
+	if (!first)
+		return;
+	*end = NULL;
+	for (struct vb_mad_item *item = first; item; item = item->next)
+		count++;
+	vb_mutex_take(&q->lock, VB_ORDER_MADS);
+	*end = q->first;
+	if (!q->first)
+		q->last = end;
+	q->first = first;
+	atomic_fetch_add(&q->count, count);
+	vb_mutex_release(&q->lock);
+}

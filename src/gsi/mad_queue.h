@@ -40,6 +40,12 @@ bool vb_mad_queue_put(struct vb_mad_queue *q, struct vb_mad_item *item);
 struct vb_mad_item *vb_mad_queue_take(struct vb_mad_queue *q);
 /* All of them, linked by `next`. */
 struct vb_mad_item *vb_mad_queue_take_all(struct vb_mad_queue *q);
+/*
+ * Items that were taken, linked by `next`, become the oldest ones again, whatever the bound. `end`:
+ * the `next` of the last one, or, without any, anything.
+ */
+void vb_mad_queue_put_back(struct vb_mad_queue *q, struct vb_mad_item *first,
+			   struct vb_mad_item **end);
 
 static inline uint32_t vb_mad_queue_count(const struct vb_mad_queue *q)
 {

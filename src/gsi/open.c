@@ -14,7 +14,6 @@
 
 /* Each takes 350 bytes while it is there. */
 #define ARRIVED_MOST  4096u
-#define KEPT_MOST     4096u
 #define RECEIVED_MOST 4096u
 
 /* The longest time for which the end of the process waits for what it has to bring. */
@@ -78,7 +77,7 @@ static void at_exit(void)
 static void queues_init(void)
 {
 	vb_mad_queue_init(&vb_gsi.arrived, ARRIVED_MOST);
-	vb_mad_queue_init(&vb_gsi.kept, KEPT_MOST);
+	vb_mad_queue_init(&vb_gsi.kept, UINT32_MAX); /* kept.c has the bounds */
 	vb_mad_queue_init(&vb_gsi.received, RECEIVED_MOST);
 }
 

@@ -26,7 +26,8 @@ struct batch {
 	struct vb_slot_words words; /* the latest message, */
 	struct vb_slot_send head;   /* and what it says */
 	uint32_t count, packets, bytes, writes;
-	bool more; /* the batch is ended by a message that can begin another one */
+	bool more;     /* the batch is ended by a message that can begin another one, */
+	bool declined; /* or by one that does not take the short way */
 	struct vb_recv_done done[VB_RECV_DONE_MOST];
 };
 
@@ -144,14 +145,13 @@ static inline bool batch_reads(struct batch *b, const struct vb_slot *slot)
 	return b->qp && !b->more && takes(b->qp, &b->head);
 }
 
-/* The next slot. False: there is none, or it is not of this batch. */
-static inline bool batch_take(struct batch *b)
+/* The slot's message. False: it is not of this batch. */
+static inline bool slot_take(struct batch *b, const struct vb_slot *slot)
 {
 	struct vb_channel *c = b->c;
-	const struct vb_slot *slot = vb_ring_next(&c->rx);
 	const struct vb_slot_send *head = &b->head;
 
-	if (!slot || !batch_reads(b, slot))
+	if (!batch_reads(b, slot))
 		return false;
 	struct vb_qp *qp = b->qp;
 	const void *payload = vb_slot_send_holds(head)
@@ -167,6 +167,19 @@ static inline bool batch_take(struct batch *b)
 	vb_ring_pop(&c->rx);
 	batch_add(b, head, wqe);
 	return true;
+}
+
+/* The next slot. False: there is none, or it is not of this batch. */
+static inline bool batch_take(struct batch *b)
+{
+	const struct vb_slot *slot = vb_ring_next(&b->c->rx);
+
+	if (!slot)
+		return false;
+	if (slot_take(b, slot))
+		return true;
+	b->declined = !b->more;
+	return false;
 }
 
 static inline void batch_end(struct batch *b)
@@ -187,13 +200,15 @@ static inline void batch_end(struct batch *b)
 		vb_engine_make_runnable(e, qp);
 }
 
-uint32_t vb_local_express_receive(struct vb_engine *e, struct vb_channel *c, uint32_t most)
+uint32_t vb_local_express_receive(struct vb_engine *e, struct vb_channel *c, uint32_t most,
+				  bool *declined)
 {
 	struct batch b;
 	uint32_t n = 0;
 
 	b.e = e;
 	b.c = c;
+	b.declined = false;
 	do {
 		uint32_t room = most - n < VB_RECV_DONE_MOST ? most - n : VB_RECV_DONE_MOST;
 
@@ -207,5 +222,6 @@ uint32_t vb_local_express_receive(struct vb_engine *e, struct vb_channel *c, uin
 		n += b.count;
 		b.more |= b.count == room || b.bytes >= BATCH_BYTES;
 	} while (b.more && n < most);
+	*declined = b.declined;
 	return n;
 }

@@ -62,10 +62,10 @@ uint32_t vb_local_direct_list(struct vb_qp *qp, struct vb_send_wqe *first);
 bool vb_local_express(struct vb_qp *qp);
 /*
  * express_receive.c, with the engine's lock held: takes up to `most` slots of the channel's ring the
- * short way, and returns how many. The slot that it ends at, if there is one, is for the long way.
+ * short way, and returns how many. *declined: it ends at a slot that is for the long way.
  */
 uint32_t vb_local_express_receive(struct vb_engine *engine, struct vb_channel *channel,
-				  uint32_t most);
+				  uint32_t most, bool *declined);
 
 /*
  * store.c and load.c: do the next WRITEs or READs of the send queue at once, if they are small. True

@@ -258,12 +258,20 @@ static uint32_t channel_serve(struct vb_engine *e, struct vb_channel *c)
 {
 	enum slot result = SLOT_TAKEN;
 	struct vb_slot slot;
+	bool declined;
 	uint32_t n = 0;
 
-	/* A program that polls gets a long message at once, not after those behind it. */
-	while (n < BATCH && result == SLOT_TAKEN) {
-		n += vb_local_express_receive(e, c, BATCH - n);
-		if (n == BATCH || !vb_ring_peek(&c->rx, &slot))
+	/*
+	 * A program that polls gets a long message at once, not after those behind it. The turns have a
+	 * bound, because a peer could show a slot and withdraw it.
+	 */
+	for (uint32_t turn = 0; turn < BATCH && n < BATCH && result == SLOT_TAKEN; turn++) {
+		n += vb_local_express_receive(e, c, BATCH - n, &declined);
+		if (n == BATCH || !vb_ring_next(&c->rx))
+			break;
+		if (!declined) /* it has come since */
+			continue;
+		if (!vb_ring_peek(&c->rx, &slot))
 			break;
 		if (n++)
 			vb_ring_ahead(&c->rx);

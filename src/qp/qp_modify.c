@@ -445,6 +445,17 @@ static int judge_and_open(struct vb_qp *qp, const struct ibv_qp_attr *attr, int 
 	return err ? err : judge(qp, attr, mask, c);
 }
 
+/*
+ * An adapter takes in what arrives at once: a request whose acknowledgement has come by now is complete,
+ * and is not flushed; a message that has come is received.
+ */
+static void arrivals_take(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & IBV_QP_STATE &&
+	    (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
+		(void)vb_engine_drive(qp->engine);
+}
+
 int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct vb_qp *qp = vb_qp_of(ibqp);
@@ -460,6 +471,7 @@ int vb_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 		return err;
 	mask &= ~other_half(qp->u.qp.qp_type);
 	vb_engine_take(qp->engine);
+	arrivals_take(qp, attr, mask);
 	err = judge_and_open(qp, attr, mask, &c);
 	if (!err)
 		err = link_prepare(qp, attr, mask, &c);

@@ -21,9 +21,6 @@ void vb_udp_deliver(void *arg, const struct vb_run *run, const uint8_t *payload,
 /* The packet is for a queue pair of this process, with the number run->dest_qpn. Engine's lock. */
 void vb_udp_deliver_process(struct vb_engine *engine, const struct vb_run *run,
 			    const uint8_t *payload);
-/* The packet is for this engine; another process or engine has found that out. Engine's lock. */
-void vb_udp_deliver_here(struct vb_engine *engine, const struct vb_run *run,
-			 const uint8_t *payload);
 
 /*
  * Queue pair 1 is one for all processes of a host, so a room above finds out which of them a packet

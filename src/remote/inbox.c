@@ -51,6 +51,14 @@ static uint32_t rest_at(uint64_t count)
 	return RING_BYTES - (uint32_t)(count & (RING_BYTES - 1));
 }
 
+uint32_t vb_udp_inbox_room(struct vb_udp_inbox *box)
+{
+	uint64_t head = atomic_load_explicit(&box->head, memory_order_relaxed);
+
+	return RING_BYTES -
+	       (uint32_t)(head - atomic_load_explicit(&box->tail, memory_order_acquire));
+}
+
 bool vb_udp_inbox_push(struct vb_udp_inbox *box, const struct vb_run *run, const uint8_t *payload)
 {
 	uint64_t head = atomic_load_explicit(&box->head, memory_order_relaxed);

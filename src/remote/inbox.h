@@ -19,6 +19,8 @@ struct vb_udp_inbox;
 struct vb_udp_inbox *vb_udp_inbox_create(void); /* NULL: no memory */
 void vb_udp_inbox_destroy(struct vb_udp_inbox *box);
 
+/* The producer: bytes that are free. A packet takes 150 more than its payload. */
+uint32_t vb_udp_inbox_room(struct vb_udp_inbox *box);
 /* False: the queue is full. */
 bool vb_udp_inbox_push(struct vb_udp_inbox *box, const struct vb_run *run, const uint8_t *payload);
 /* The oldest packet, in place. NULL: the queue is empty. */

@@ -19,6 +19,7 @@
 #include "process/process.h"
 #include "remote/deliver.h"
 #include "remote/groups.h"
+#include "remote/hand_over.h"
 #include "remote/part.h"
 #include "remote/port.h"
 #include "remote/senders.h"
@@ -484,7 +485,7 @@ static bool side_drain(struct vb_engine *e, struct side *side, bool ipv4, bool p
 		if (fd >= 0 ? !vb_descriptor_still(fd) : side->mend_at != 0)
 			fd = side_mend(side, ipv4);
 	}
-	if (fd < 0)
+	if (fd < 0 || !vb_udp_hand_over_may())
 		return false;
 	n = socket_read(e, fd, ipv4, looks);
 	if (n < 0)

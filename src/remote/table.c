@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 #include "engine/reply.h"
 #include "qp/qp.h"
+#include "remote/admit.h"
 #include "remote/deliver.h"
 #include "remote/link.h"
 #include "remote/part.h"
@@ -47,7 +48,7 @@ static void passed(struct vb_engine *e, const struct vb_run *run, const uint8_t 
 {
 	if (run->src_qpn != VB_QPN_SERVICES) /* queue pair 1 is in every process */
 		vb_udp_steer_lost();
-	vb_udp_deliver_here(e, run, payload);
+	vb_udp_admit(e, run, payload);
 }
 
 /* The engine is in no list any more. */

@@ -25,6 +25,7 @@ from agent import Agent, TCP, gid  # noqa: E402
 from pairs import Failure  # noqa: E402
 
 ERRNO_USED, ERRNO_AVAIL, NOT_CONNECTED, INVALID, NO_ENTRY, NO_MEMORY, BUSY, TIMED_OUT = 98, 99, 107, 22, 2, 12, 16, 110
+BURST = 3000  # messages at once
 FLOOD, FLOOD_SECONDS = 10000, 1  # MADs a second, and for how long
 TRIES = 5  # of what has to be quick, on a machine that may be busy
 HOLD = ("import socket,sys; s=socket.socket(getattr(socket,sys.argv[1]),socket.SOCK_DGRAM); s.bind(('',4791));"
@@ -107,6 +108,7 @@ class Tests:
         self.case("a listener is killed: another host's request is answered", self.killed_listener_far)
         self.case("a process ends: its number is not used again", self.numbers_rest)
         self.case("a receiver stands still", self.stands_still)
+        self.case("more messages at once than a ring has room for", self.burst)
         self.case("fork: the child has no GSI until it opens its own", self.fork)
         self.case("deadlines and kicks", self.deadlines)
         self.case("last words before exit", self.last_words)
@@ -436,7 +438,7 @@ class Tests:
         still.stop()
         try:
             began = time.monotonic()
-            client.must("repeat", 5000, 0, hosts.IPV4[0], hosts.IPV4[0], "REQ", f"{client.id():x}", 0,
+            client.must("repeat", 20000, 0, hosts.IPV4[0], hosts.IPV4[0], "REQ", f"{client.id():x}", 0,
                         f"{TCP << 16 | ports[0]:x}")
             want(time.monotonic() - began < 10, "a sender waits for a process that stands still")
             self.talk(server, client, hosts.IPV4[0], hosts.IPV4[0], ports[1], "ring")
@@ -453,6 +455,26 @@ class Tests:
             want(time.monotonic() < until, "it goes on, and cannot be reached")
             time.sleep(0.01)
         want(self.found(still, client.id(77), 20), "it goes on, and nothing arrives")
+
+    def burst(self):
+        """As many messages as thousands of connections send at once: none is lost, and the last one stays the last."""
+        for port in range(7174, 7180):
+            server, client = self.agent(0), self.agent(0)
+            self.talk(server, client, hosts.IPV4[0], hosts.IPV4[0], server.listen(port), "ring")
+            here = (hosts.IPV4[0], hosts.IPV4[0])
+            server.stop()
+            client.must("repeat", BURST, 0, *here, "RTU", f"{client.id(9):x}", f"{server.id(9):x}")
+            server.go_on()
+            client.send(*here, "DREQ", client.id(77), server.id(77))
+            before = 0
+            while server.mads.get(timeout=20).type != "DREQ":
+                before += 1
+            server.none()  # nor does one come after it
+            if not client.reasons().get("DROP_STRAY"):  # else the machine stood still for seconds
+                break
+        else:
+            raise Failure(f"the receiver never answers in time: {client.reasons()}")
+        want(before == BURST, f"{before} of {BURST} messages before the last one; {client.reasons()}")
 
     def flooded(self, server, client, flooder, addresses, way):
         """An exchange beside a flood that `flooder` sends for a second."""
@@ -564,9 +586,11 @@ class Tests:
         agent.tell("expect", 4000)
         want(agent.answer() == "served 0", "it was looked for a later deadline")
         agent.tell("expect", 1000)
+        # On a busy machine the time can have come before the agent has asked a hundred times.
+        due, served = sorted((agent.answer(), agent.answer()))
+        want(due == "due", "no deadline")
         # Once; again only while that look is not over.
-        want(1 <= int(agent.answer().split()[1]) <= 10, "it was looked for each of a hundred deadlines, or never")
-        want(agent.answer() == "due", "no deadline")
+        want(1 <= int(served.split()[1]) <= 10, "it was looked for each of a hundred deadlines, or never")
 
     def last_words(self):
         for host in (0, 1):

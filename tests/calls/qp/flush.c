@@ -117,6 +117,34 @@ static void while_waiting(void)
 	ep_pair_close(&near, &far);
 }
 
+/*
+ * A request whose acknowledgement has arrived, and a message that has, are not flushed, although the
+ * program has not polled since. Many, since the progress thread may be first.
+ */
+static void arrived(void)
+{
+	struct ep_config config = ep_defaults(IBV_QPT_RC);
+	struct endpoint near, far;
+	struct ibv_wc wc;
+
+	expect_case("what has arrived is not flushed");
+	for (int i = 0; i < 20; i++) {
+		ep_pair(&near, &far, &config, &config, place);
+		CHECK(ep_recv(&near, 1, 0, 8) == 0);
+		CHECK(ep_recv(&far, 2, 0, 8) == 0);
+		for (int polls = 0; polls < 100; polls++)
+			EXPECT_EQ(ibv_poll_cq(near.cq[EP_SEND_CQ], 1, &wc), 0);
+		CHECK(ep_send(&near, 3, 0, 8, IBV_SEND_SIGNALED) == 0);
+		EXPECT_STATUS(ep_poll_one(&far, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		CHECK(ep_send(&far, 4, 0, 8, IBV_SEND_SIGNALED) == 0);
+		CHECK(ep_move(&near, IBV_QPS_ERR) == 0);
+		EXPECT_STATUS(ep_poll_one(&near, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&near, EP_RECV_CQ, &wc), IBV_WC_SUCCESS);
+		EXPECT_STATUS(ep_poll_one(&far, EP_SEND_CQ, &wc), IBV_WC_SUCCESS);
+		ep_pair_close(&near, &far);
+	}
+}
+
 /* RESET empties queues without a completion, removes unpolled ones, and forgets everything. */
 static void reset(void)
 {
@@ -258,6 +286,7 @@ int main(int argc, char **argv)
 	by_modify(IBV_QPT_UC);
 	by_modify(IBV_QPT_UD);
 	while_waiting();
+	arrived();
 	reset();
 	destroy();
 	destroy_in_traffic();

@@ -72,9 +72,9 @@ static void test_polls_are_counted(void **state)
 	vb_polled_well();
 	assert_int_equal(vb_give_way.left, left);
 	while (vb_give_way.left > 1)
-		vb_polled_in_vain(&quick);
-	/* It gives way, and begins to count anew. */
-	vb_polled_in_vain(&quick);
+		assert_false(vb_polled_in_vain(&quick));
+	/* It gives way, says so, and begins to count anew. */
+	assert_true(vb_polled_in_vain(&quick));
 	assert_int_equal(vb_give_way.left, vb_give_way.after);
 	assert_int_not_equal(vb_give_way.left, 0);
 }
