@@ -161,6 +161,5 @@ def curves():
 OWN_LINES = ("SEND", "WRITE", "READ", "WRITE, mapped")
 
 
-def groups():
-    """The rows, in groups that are measured together."""
-    return [list(group()) for group in (latency, over_verbs, rates, bandwidth, between_hosts, connecting, streams, others)]
+def all_rows():
+    return [row for group in (latency, over_verbs, rates, bandwidth, between_hosts, connecting, streams, others) for row in group()]

@@ -24,12 +24,15 @@ class Figure:
 
 
 class Source:
-    """Measures figures. Subclasses set `name`, `own`, `batch` (one call measures all figures that are wanted), and define
+    """Measures figures. Subclasses set `name`, `own`, `batch` (one call measures all figures that are wanted),
+    `once` (one turn is enough), `placed` (it matters how far the two cores lie apart), and define
     units: {first word of a spec: unit} and run(session, library, specs) -> {spec: number}. What fails raises Failure."""
 
     name = ""
     own = False
     batch = False
+    once = False
+    placed = True
     units = {}
 
     def __init__(self):

@@ -10,26 +10,16 @@ from math import log
 from statistics import median
 
 from kit.machine import cpu
+from kit.rounds import SAME_PLACE
 from kit.session import BENCH
 
 PATH = os.path.join(BENCH, "floor_ratios.json")
 MOST_OFF = 0.30
-SAME_PLACE = 1.5  # trips that differ by less are of cores that lie equally far apart
 
 
 def trips(figure, value, trip):
     """A time in trips; of a rate, what passes within a trip."""
     return value / trip if figure.lower_is_better else value * trip
-
-
-def by_round(figure, line, measured):
-    """(the trip's us, trips) of each round; of all rounds at once where some have failed."""
-    values, line_values = measured.get(figure.name, []), measured.get(line.name, [])
-    if not values or not line_values:
-        return []
-    if len(values) != len(line_values):
-        values, line_values = [median(values)], [median(line_values)]
-    return [(trip, trips(figure, value, trip)) for value, trip in zip(values, line_values)]
 
 
 def load():
@@ -43,26 +33,27 @@ def nearest(records, trip):
     return min(near, key=lambda record: abs(log(record["trip us"] / trip)), default=None)
 
 
-def off(figure, line, measured, records):
-    """What the floor is of its record, less one: the median of the rounds whose place is recorded. None: there is no such round."""
+def off(figure, values, records):
+    """What the floor is of its record, less one: the median of the turns whose place is recorded. None: there is no such turn."""
     shares = []
-    for trip, now in by_round(figure, line, measured):
+    for trip, value in values:
         known = nearest(records, trip)
         if known and figure.name in known["trips"]:
-            shares.append(now / known["trips"][figure.name])
+            shares.append(trips(figure, value, trip) / known["trips"][figure.name])
     return median(shares) - 1 if shares else None
 
 
-def check(floors, line, measured, records=None):
-    """(faults, remarks): lines about floors that are off, and about what cannot be judged."""
+def check(floors, measured, trip, records=None):
+    """measured: {name: [(the trip's us, value)]}; trip: all trips of the run. (faults, remarks): lines about floors that are off, and
+    about what cannot be judged."""
     records = load()["processors"].get(cpu(), []) if records is None else records
-    trip, faults, remarks = measured.get(line.name, []), [], []
-    seen = [floor for floor in floors if measured.get(floor.name) and trip]
+    faults, remarks = [], []
+    seen = [floor for floor in floors if measured.get(floor.name)]
     if trip and max(trip) > SAME_PLACE * min(trip):
         remarks.append(f"the cores changed their places during the run: a cache line's trip took {min(trip):.3g} to {max(trip):.3g} us")
     unknown = []
     for floor in seen:
-        share = off(floor, line, measured, records)
+        share = off(floor, measured[floor.name], records)
         if share is None:
             unknown.append(floor.name)
         elif abs(share) > MOST_OFF:
@@ -75,18 +66,18 @@ def check(floors, line, measured, records=None):
     return faults, remarks
 
 
-def record(floors, line, measured):
+def record(floors, measured):
     """Puts this run's ratios in the place of those of the same processor and place, or beside them."""
     content = load()
     records = content["processors"].setdefault(cpu(), [])
     found = {}  # by place: {floor: trips of its rounds}
     for floor in floors:
-        for trip, now in by_round(floor, line, measured):
+        for trip, value in measured.get(floor.name, []):
             place = nearest(records, trip)
             if not place:
                 place = {"trip us": float(f"{trip:.3g}"), "trips": {}}
                 records.append(place)
-            found.setdefault(place["trip us"], {}).setdefault(floor.name, []).append(now)
+            found.setdefault(place["trip us"], {}).setdefault(floor.name, []).append(trips(floor, value, trip))
     for place in records:
         place["trips"].update({name: float(f"{median(values):.4g}") for name, values in found.get(place["trip us"], {}).items()})
     records.sort(key=lambda place: place["trip us"])

@@ -5,11 +5,16 @@ from kit.result import number, span
 from kit.spread import ratio
 
 
-def value_text(result, name):
-    figure = result["figures"].get(name, {})
-    if not figure.get("values"):
+def values_of(row, name):
+    return [turn[name] for turn in row["turns"] if name in turn]
+
+
+def value_text(result, row, name):
+    """A figure in the turns of the row."""
+    figure, values = result["figures"].get(name, {}), values_of(row, name)
+    if not values:
         return f"failed: {figure.get('failed', 'not measured')}"
-    text = f"{span(figure['values'])} {figure['unit']}"
+    text = f"{span(values)} {figure['unit']}"
     return text + (f"; a round failed: {figure['failed']}" if "failed" in figure else "")
 
 
@@ -19,31 +24,36 @@ def goal_text(goal):
     return f"{number(goal['ratio'])} ({goal['text']}): {'met' if goal['met'] else 'MISSED'}"
 
 
-def beside_text(result, name, own):
-    """A figure beside the row's own (its values), and what the row's own is of it."""
-    values = result["figures"].get(name, {}).get("values")
+def beside_text(result, row, name):
+    """A figure beside the row's own, and what the row's own is of it."""
+    values = values_of(row, name)
     if not values:
-        return f"{name} {value_text(result, name)}"
-    found = ratio(own, values) if own else None
+        return f"{name} {value_text(result, row, name)}"
+    found = ratio(row["turns"], row["figure"], name)
     return f"{name} {span(values)}" + (f", x{number(found)}" if found is not None else "")
+
+
+def moved_text(row):
+    """Nothing, but where the row was judged by turns in which the cores moved."""
+    few = row["settled"] < len(row["turns"])
+    return f"; the cores moved in {row['measured'] - row['settled']} of {row['measured']} turns" if few else ""
 
 
 def lines(result):
     """For the terminal: each row's figure, then its goals, then what stands beside it with the ratio to it."""
     for row in result["rows"]:
-        own = result["figures"].get(row["figure"], {}).get("values")
-        yield f"{row['title']:52} {value_text(result, row['figure'])}"
+        yield f"{row['title']:52} {value_text(result, row, row['figure'])}{moved_text(row)}"
         for goal in row["goals"]:
             yield f"    {goal_text(goal)}"
         for name in row["beside"]:
-            yield f"        {beside_text(result, name, own)}"
+            yield f"        {beside_text(result, row, name)}"
 
 
 def counts(result):
     goals = [goal for row in result["rows"] for goal in row["goals"]]
     met = sum(goal["met"] is True for goal in goals)
     missed = sum(goal["met"] is False for goal in goals)
-    failed = sum(not result["figures"].get(row["figure"], {}).get("values") for row in result["rows"])
+    failed = sum(not values_of(row, row["figure"]) for row in result["rows"])
     return f"{len(result['rows'])} rows; goals: {met} met, {missed} missed, {len(goals) - met - missed} without a figure; {failed} rows failed"
 
 
@@ -60,7 +70,9 @@ def page(result, charts):
     yield ""
     yield "One run of `make bench`: " + ", ".join(f"{key} {value}" for key, value in machine.items()) + "."
     yield (f"{settings['rounds']} rounds, medians with the least and the greatest; server on core {settings['server core']}, client on "
-           f"core {settings['client core']}. Only ratios within one run mean something elsewhere.")
+           f"core {settings['client core']}. Only ratios within one run mean something elsewhere. A ratio is the median of those of the "
+           "row's turns: in a turn, what is compared was measured one directly after the other, and a cache line's trip between the "
+           "cores took as long before as after.")
     yield f"{counts(result)}."
     yield ""
     for chart in charts:
@@ -69,10 +81,9 @@ def page(result, charts):
     yield "| row | verbatim | goal | beside it |"
     yield "|---|---|---|---|"
     for row in result["rows"]:
-        own = result["figures"].get(row["figure"], {}).get("values")
         goals = "<br>".join(goal_text(goal) for goal in row["goals"])
-        beside = "<br>".join(beside_text(result, name, own) for name in row["beside"])
-        yield "| " + " | ".join(escape(cell) for cell in (row["title"], value_text(result, row["figure"]), goals, beside)) + " |"
+        beside = "<br>".join(beside_text(result, row, name) for name in row["beside"])
+        yield "| " + " | ".join(escape(cell) for cell in (row["title"], value_text(result, row, row["figure"]) + moved_text(row), goals, beside)) + " |"
     yield ""
     yield from NOTES
 

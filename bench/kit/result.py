@@ -4,20 +4,30 @@
 import json
 from statistics import median
 
-VERSION = 1
+VERSION = 2
 
 
-def build(facts, settings, figures, measured, failed, rows):
-    """figures: by name, all that were wanted; measured: name -> values of the rounds; failed: name -> reasons."""
+def build(facts, settings, figures, rounds, rows):
+    """figures: all that were wanted. A figure's values are those of all rows that it stands in; a row has its own turns."""
+    failed = rounds.failed[0]
     return {
         "version": VERSION,
         "machine": facts,
         "settings": settings,
-        "figures": {name: {"unit": figure.unit, "own": figure.own, "values": [significant(v) for v in measured.get(name, [])],
-                           **({"failed": failed[name]} if name in failed else {})} for name, figure in figures.items()},
-        "rows": [{"title": row.title, "figure": row.figure.name, "beside": [figure.name for figure in row.others()],
-                  "goals": [goal.judge(row.figure, measured) for goal in row.goals]} for row in rows],
+        "figures": {figure.name: {"unit": figure.unit, "own": figure.own,
+                                  "values": [significant(value) for value in rounds.values(figure.name)],
+                                  **({"failed": failed[figure.name]} if figure.name in failed else {})} for figure in figures},
+        "rows": [row_of(row, rounds) for row in rows],
     }
+
+
+def row_of(row, rounds):
+    judged = [turn.of(0) for turn in rounds.judged(row.title)]
+    turns = rounds.turns.get(row.title, [])
+    return {"title": row.title, "figure": row.figure.name, "beside": [figure.name for figure in row.others()],
+            "goals": [goal.judge(row.figure, judged) for goal in row.goals],
+            "settled": sum(turn.settled() for turn in turns), "measured": len(turns),
+            "turns": [{name: significant(value) for name, value in turn.items()} for turn in judged]}
 
 
 def significant(value):

@@ -14,15 +14,16 @@ class Goal:
         self.figures = figures
         self.of = of  # what to call the figures
 
-    def judge(self, figure, measured):
-        """What became of it: {"text", "ratio", "met"}; ratio and met are None where a figure is missing."""
+    def judge(self, figure, turns):
+        """What became of it by these turns, each {name of a figure: value}: {"text", "ratio", "met"}; ratio and met are None where a
+        figure is missing."""
         sign = "<=" if figure.lower_is_better else ">="
         text = f"{sign} {self.limit:g}" + (f" x {self.name()}" if self.figures else f" {figure.unit}")
-        values = measured.get(figure.name)
-        if not values:
-            return {"text": text, "ratio": None, "met": None}
-        ratios = [ratio(values, measured[other.name]) for other in self.figures if measured.get(other.name)]
-        ratios = [found for found in ratios if found is not None] if self.figures else [median(values)]
+        if self.figures:
+            ratios = [ratio(turns, figure.name, other.name) for other in self.figures]
+        else:
+            ratios = [median(values)] if (values := [turn[figure.name] for turn in turns if figure.name in turn]) else []
+        ratios = [found for found in ratios if found is not None]
         if not ratios:
             return {"text": text, "ratio": None, "met": None}
         # The best of the others is the one that leaves the least to be proud of.

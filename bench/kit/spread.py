@@ -39,12 +39,11 @@ def can_tell(a, b):
     return 2 / comb(len(a) + len(b), len(a)) <= LEVEL
 
 
-def ratio(a, b):
-    """What a is of b: the median of the rounds' ratios where both were measured in the same rounds, so that what changed between
-    two rounds (a machine may have moved its cores) divides out; else the ratio of the medians. None: b is nothing."""
-    if len(a) == len(b) and all(b):
-        return median(x / y for x, y in zip(a, b))
-    return median(a) / median(b) if median(b) else None
+def ratio(turns, a, b):
+    """What a is of b: the median of the ratios of those turns, each {name: value}, in which both were measured. What changed between
+    two turns (a machine may have moved its cores) divides out. None: there is no such turn."""
+    ratios = [turn[a] / turn[b] for turn in turns if a in turn and turn.get(b)]
+    return median(ratios) if ratios else None
 
 
 def verdict(a, b):

@@ -37,6 +37,8 @@ struct end {
 	size_t size;
 	int sock;
 	unsigned int posted, done; /* requests */
+	struct ibv_sge sge;
+	struct ibv_send_wr wr[LIST]; /* a list that is made once, as perftest does */
 };
 
 /* What the other process does until it is told to end. */
@@ -86,24 +88,27 @@ static void reap(struct end *end)
 	}
 }
 
-/* Posts one list of `count` requests of `size` bytes; the last is signalled if `signal`. */
-static void post(struct end *end, enum ibv_wr_opcode op, size_t size, unsigned int count,
-		 bool signal)
+/* The list that is posted from now on: `count` requests of `size` bytes. */
+static void prepare(struct end *end, enum ibv_wr_opcode op, size_t size, unsigned int count)
 {
-	struct ibv_sge sge = ep_sge(&end->ep, end->size, (uint32_t)size);
-	struct ibv_send_wr wr[LIST];
-	struct ibv_send_wr *bad;
-
+	end->sge = ep_sge(&end->ep, end->size, (uint32_t)size);
 	for (unsigned int i = 0; i < count; i++) {
-		wr[i] = (struct ibv_send_wr){
-			.wr_id = ++end->posted, .sg_list = &sge, .num_sge = 1, .opcode = op};
-		wr[i].wr.rdma.remote_addr = end->ep.remote.addr;
-		wr[i].wr.rdma.rkey = end->ep.remote.rkey;
-		wr[i].next = i + 1 < count ? &wr[i + 1] : NULL;
+		end->wr[i] = (struct ibv_send_wr){.sg_list = &end->sge, .num_sge = 1, .opcode = op};
+		end->wr[i].wr.rdma.remote_addr = end->ep.remote.addr;
+		end->wr[i].wr.rdma.rkey = end->ep.remote.rkey;
+		end->wr[i].next = i + 1 < count ? &end->wr[i + 1] : NULL;
 	}
-	if (signal)
-		wr[count - 1].send_flags = IBV_SEND_SIGNALED;
-	CHECK_ZERO(ibv_post_send(end->ep.qp, wr, &bad));
+}
+
+/* Posts it; the last request is signalled if `signal`. */
+static void post(struct end *end, unsigned int count, bool signal)
+{
+	struct ibv_send_wr *last = &end->wr[count - 1], *bad;
+
+	end->posted += count;
+	last->wr_id = end->posted;
+	last->send_flags = signal ? IBV_SEND_SIGNALED : 0;
+	CHECK_ZERO(ibv_post_send(end->ep.qp, end->wr, &bad));
 }
 
 /* How often the message is sent for one sample. */
@@ -130,7 +135,7 @@ static void write_word(struct end *end, size_t size, uint64_t value)
 	/* The rest of a large message goes on while its sender polls. */
 	bool large = size > SMALL;
 
-	post(end, IBV_WR_RDMA_WRITE, size, 1, large || value % 16 == 0);
+	post(end, 1, large || value % 16 == 0);
 	while (end->posted - end->done >= (large ? 1 : DEPTH))
 		reap(end);
 }
@@ -142,6 +147,7 @@ static void other_run(void *argument)
 	struct end end;
 
 	end_open(&end, other->sock, other->size);
+	prepare(&end, IBV_WR_RDMA_WRITE, other->size, 1);
 	for (uint64_t i = 1; other->part == ANSWER && i <= last; i++) {
 		await_word(&end, other->size, i);
 		write_word(&end, other->size, i);
@@ -179,6 +185,7 @@ static double lat(size_t size)
 	struct end end;
 	pid_t pid = meet(&end, size, ANSWER);
 
+	prepare(&end, IBV_WR_RDMA_WRITE, size, 1);
 	for (int s = -1; s < TWO_SAMPLES; s++) {
 		uint64_t start = two_ns();
 
@@ -202,11 +209,12 @@ static double message_ns(enum ibv_wr_opcode op, size_t size, unsigned int list)
 	struct end end;
 	pid_t pid = meet(&end, size, REST);
 
+	prepare(&end, op, size, list);
 	for (int s = -1; s < TWO_SAMPLES; s++) {
 		uint64_t start = two_ns();
 
 		for (unsigned int i = 0; i < count; i += list) {
-			post(&end, op, size, list, (i + list) % every == 0);
+			post(&end, list, (i + list) % every == 0);
 			while (end.posted - end.done > DEPTH)
 				reap(&end);
 		}

@@ -35,6 +35,7 @@ class Connections(Source):
     """Specs: ("connect",), ("whole",): one after the other; ("together", COUNT): all at once; ("memory", COUNT)."""
 
     name = "verbatim"
+    placed = False
     own = True
     mode = "rdma"
     units = {"connect": "us", "whole": "us", "together": "ms", "memory": "bytes"}
@@ -80,6 +81,7 @@ class Cmtime(Source):
     """Specs: ("connected", COUNT): all steps of the client until the last connection is there."""
 
     name = "cmtime"
+    placed = False
     own = True
     units = {"connected": "ms"}
 

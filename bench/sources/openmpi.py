@@ -63,6 +63,7 @@ class OpenMpiTogether(OpenMpi):
     """Both processes on one core; it is told so."""
 
     name = "Open MPI, one core"
+    placed = False
 
     def launch(self, session):
         return ["taskset", "-c", str(session.cores[0]), "mpirun", "-np", "2", "--oversubscribe", "--bind-to", "none",

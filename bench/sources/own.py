@@ -17,6 +17,8 @@ class Mapped(Programs):
 
 class Idle(Programs):
     name = "verbatim, idle"
+    once = True
+    placed = False
     own = True
     program = "idle"
     units = {"wakeups": "wakeups", "cpu": "ms"}

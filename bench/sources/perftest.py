@@ -113,6 +113,7 @@ class Together(Perftest):
     """Both processes on one core."""
 
     name = "verbatim, one core"
+    placed = False
     together = True
 
 

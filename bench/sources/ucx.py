@@ -118,6 +118,7 @@ class ShmTogether(Shm):
     """Both processes on one core, where a message may take a whole time slice."""
 
     name = "UCX shm, one core"
+    placed = False
     together = True
     warm_up = 5
 

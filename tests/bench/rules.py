@@ -144,9 +144,9 @@ def verdicts_are_sound():
 
 
 def ratios_divide_drift_out():
-    same(spread.ratio([2, 8, 2], [1, 4, 1]), 2.0)
-    same(spread.ratio([2, 8], [1, 1, 4]), 5.0)
-    same(spread.ratio([2], [0]), None)
+    same(spread.ratio([{"a": 2, "b": 1}, {"a": 8, "b": 4}, {"a": 2, "b": 1}], "a", "b"), 2.0)
+    same(spread.ratio([{"a": 2, "b": 1}, {"a": 8}, {"b": 1}], "a", "b"), 2.0)  # a turn in which one of them is missing says nothing
+    same(spread.ratio([{"a": 2, "b": 0}], "a", "b"), None)
 
 
 class Fake(Source):
@@ -158,36 +158,100 @@ def goals_are_judged():
     fake = Fake()
     time, other, better = fake.figure("time", 1), fake.figure("time", 2), fake.figure("time", 3)
     rate, floor = fake.figure("rate", 1), fake.figure("rate", 2)
-    measured = {time.name: [1.0], other.name: [2.0], better.name: [1.25], rate.name: [10.0], floor.name: [20.0]}
-    same(Goal(0.7, other).judge(time, measured)["met"], True)
-    same(Goal(0.7, other, better).judge(time, measured)["met"], False)  # of the best, which is the smaller time
-    same(Goal(0.7, other, better).judge(time, measured)["ratio"], 0.8)
-    same(Goal(0.5, floor).judge(rate, measured)["met"], True)
-    same(Goal(0.51, floor).judge(rate, measured)["met"], False)
-    same(Goal(1.0, fake.figure("time", 9)).judge(time, measured)["met"], None)  # not measured: neither met nor missed
-    same(Goal(1.0, other).judge(fake.figure("time", 9), measured)["met"], None)
+    turns = [{time.name: 1.0, other.name: 2.0, better.name: 1.25, rate.name: 10.0, floor.name: 20.0}]
+    same(Goal(0.7, other).judge(time, turns)["met"], True)
+    same(Goal(0.7, other, better).judge(time, turns)["met"], False)  # of the best, which is the smaller time
+    same(Goal(0.7, other, better).judge(time, turns)["ratio"], 0.8)
+    same(Goal(0.5, floor).judge(rate, turns)["met"], True)
+    same(Goal(0.51, floor).judge(rate, turns)["met"], False)
+    same(Goal(1.0, fake.figure("time", 9)).judge(time, turns)["met"], None)  # not measured: neither met nor missed
+    same(Goal(1.0, other).judge(fake.figure("time", 9), turns)["met"], None)
     count = fake.figure("count")
-    same([Goal(0).judge(count, {count.name: [value]})["met"] for value in (0, 1)], [True, False])
+    same([Goal(0).judge(count, [{count.name: value}])["met"] for value in (0, 1)], [True, False])
 
 
 def floors_that_are_off_are_told():
     fake = Fake()
-    line, slow, rate = fake.figure("time", 0), fake.figure("time", 1), fake.figure("rate", 1)
+    slow, rate = fake.figure("time", 1), fake.figure("rate", 1)
     records = [{"trip us": 0.06, "trips": {slow.name: 10.0, rate.name: 1.2}}]
 
     def faults(slow_us, gbs, trip=0.06):
-        return floor_check.check([slow, rate], line, {line.name: [trip], slow.name: [slow_us], rate.name: [gbs]}, records)
+        return floor_check.check([slow, rate], {slow.name: [(trip, slow_us)], rate.name: [(trip, gbs)]}, [trip], records)
 
     same(faults(0.6, 20.0), ([], []))
     same(len(faults(0.75, 20.0)[0]), 0)
     same(len(faults(0.81, 20.0)[0]), 1)
     same([len(part) for part in faults(0.4, 20.0)], [0, 1])  # a fast floor makes no goal easier
     same(len(faults(0.6, 10.0)[0]), 1)
-    two = {line.name: [0.06, 0.3, 0.06], slow.name: [0.6, 0.6, 0.6]}  # the cores moved for a round, and the floor stayed
-    told, remarks = floor_check.check([slow], line, two, [*records, {"trip us": 0.3, "trips": {slow.name: 2.0}}])
+    both = [*records, {"trip us": 0.3, "trips": {slow.name: 2.0}}]  # the cores moved for a turn, and the floor stayed
+    told, remarks = floor_check.check([slow], {slow.name: [(0.06, 0.6), (0.3, 0.6), (0.06, 0.6)]}, [0.06, 0.3, 0.06], both)
     same((told, len(remarks)), ([], 1))
     assert "changed their places" in remarks[0]
     same([len(part) for part in faults(3.0, 1.0, 0.3)], [0, 1])  # cores that lie elsewhere: nothing is recorded, and that is said
+
+
+class Trip(Source):
+    """A cache line's trip, as the given places of the cores make it."""
+
+    name = "trip"
+    units = {"line": "us"}
+
+    def __init__(self, found):
+        super().__init__()
+        self.found = iter(found)
+
+    def run(self, session, library, specs):
+        return {specs[0]: next(self.found, 0.03)}
+
+
+class Steady(Source):
+    """Counts its calls, and returns their number."""
+
+    name = "steady"
+    units = {"time": "us"}
+
+    def __init__(self, batch=False):
+        super().__init__()
+        self.batch = batch
+        self.calls = 0
+
+    def run(self, session, library, specs):
+        self.calls += 1
+        return {spec: float(self.calls) for spec in specs}
+
+
+def turns_in_which_cores_moved_are_left_out():
+    for moved, turns in ((0, 4), (1, 5), (2, 6), (99, 4 * rounds.MOST)):
+        steady = Steady()
+        line = Trip([0.03, 0.03, 0.3] * moved).figure("line")  # three trips a turn: before, between and after its two figures
+        row = Row("row", steady.figure("time", 1), [Goal(1, steady.figure("time", 2))])
+        runs = rounds.Rounds(None, [None], line)
+        runs.run([row], 4)
+        same((len(runs.turns["row"]), steady.calls), (turns, 2 * turns))
+        same(len(runs.judged("row")), 4 if moved < 99 else turns)  # where no turn is settled, all of them are what there is
+        final = result.build({}, {}, [row.figure], runs, [row])
+        same((final["rows"][0]["measured"], final["rows"][0]["settled"]), (turns, 4 if moved < 99 else 0))
+        same("the cores moved" in "\n".join(report.lines(final)), moved == 99)
+
+
+def figures_without_a_place_need_no_trip():
+    steady = Steady()
+    steady.placed = False
+    runs = rounds.Rounds(None, [None], Trip([0.03, 0.3] * 9).figure("line"))
+    runs.run([Row("row", steady.figure("time", 1))], 4)
+    same((len(runs.turns["row"]), runs.trips(), len(runs.judged("row"))), (4, [], 4))
+
+
+def a_row_is_measured_side_by_side():
+    """What is compared is measured within one turn, and two builds take turns at being the first."""
+    steady = Steady()
+    steady.own = True
+    row = Row("row", steady.figure("time", 1), [Goal(1, steady.figure("time", 2))])
+    runs = rounds.Rounds(None, ["old", "new"])
+    runs.run([row], 2)
+    found = [[turn.values[(number, figure.name)] for number in (0, 1) for figure in row.figures()] for turn in runs.turns["row"]]
+    same(found, [[1, 3, 2, 4], [6, 8, 5, 7]])
+    same(runs.values(row.figure.name, 1), [2, 5])
 
 
 class Broken(Source):
@@ -208,23 +272,22 @@ class Broken(Source):
 def failures_are_rows():
     broken = Broken()
     figure = broken.figure("time")
+    row = Row("title", figure, [Goal(1.0, Fake().figure("time", 2))])
     runs = rounds.Rounds(None, [None])
     stderr, sys.stderr = sys.stderr, open(os.devnull, "w", encoding="ascii")
     try:
-        for turn in range(5):
-            runs.run([[figure]], turn=turn)
+        runs.run([Row("title", figure)], 5)
     finally:
         sys.stderr.close()
         sys.stderr = stderr
     same(broken.calls, 3)  # one that worked, and two failures in turn
-    row = Row("title", figure, [Goal(1.0, broken.figure("time", 2))])
-    final = result.build({}, {"rounds": 5, "server core": 1, "client core": 0}, {figure.name: figure}, runs.measured[0], runs.failed[0], [row])
+    final = result.build({}, {"rounds": 5, "server core": 1, "client core": 0}, [figure], runs, [row])
     text = "\n".join([*report.lines(final), *report.page(final, [])])
     assert "a round failed: the server never listened" in text and "not measured" in text, text
 
 
 def rows_are_whole():
-    all_rows = [row for group in rows.groups() for row in group]
+    all_rows = rows.all_rows()
     titles = [row.title for row in all_rows]
     same(len(titles), len(set(titles)))
     names = {}
@@ -246,7 +309,8 @@ def charts_are_well_formed():
 
 
 CASES = [reads_perftest, refuses_perftest_without_figures, reads_ucx, reads_the_others, reads_connections, rank_test_is_exact, verdicts_are_sound,
-         ratios_divide_drift_out, goals_are_judged, floors_that_are_off_are_told, failures_are_rows, rows_are_whole,
+         ratios_divide_drift_out, goals_are_judged, floors_that_are_off_are_told, turns_in_which_cores_moved_are_left_out,
+         figures_without_a_place_need_no_trip, a_row_is_measured_side_by_side, failures_are_rows, rows_are_whole,
          charts_are_well_formed]
 
 

@@ -65,13 +65,13 @@ def one(session, library, name, source, tap):
     rounds = Rounds(session, [library])
     figure = source.figure(*CHEAP[name])
     try:
-        rounds.run([[figure]])
+        rounds.run([Row(figure.name, figure)], 1)
     except Exception as fault:  # of the source's own code: the others have their turn all the same
         return tap.tell(name, repr(fault))
-    failed, values = rounds.failed[0].get(figure.name), rounds.measured[0].get(figure.name)
+    failed, values = rounds.failed[0].get(figure.name), rounds.values(figure.name)
     if failed:
         return tap.tell(name, *(("", failed) if ABSENT.search(failed) else (failed,)))
-    final = result.build(machine.facts(), {}, {figure.name: figure}, rounds.measured[0], {}, [Row(figure.name, figure)])
+    final = result.build(machine.facts(), {}, [figure], rounds, [Row(figure.name, figure)])
     good = len(values) == 1 and values[0] >= 0 and any(figure.name in line for line in report.lines(final))
     return tap.tell(name, "" if good else f"no figure came out: {values}")
 
