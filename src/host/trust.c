@@ -15,6 +15,7 @@
 #include "host/trust.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <poll.h>
@@ -165,24 +166,43 @@ static void line_read(const char *line, struct identity *id, int *lines)
 	*lines += read;
 }
 
+/* The whole lines in the text. Returns what comes after them. */
+static char *lines_read(char *text, struct identity *id, int *lines)
+{
+	char *end;
+
+	for (; (end = strchr(text, '\n')); text = end + 1) {
+		*end = '\0';
+		line_read(text, id, lines);
+	}
+	return text;
+}
+
 /*
- * A line may be longer than this (groups). The next part of it that is read then begins with no
- * name.
+ * Without stdio(3), which allocates: want of memory would make strangers of kin. A line may be longer
+ * than this (groups). Its other parts begin with no name.
  */
 static bool identity_read(const char *path, struct identity *id)
 {
-	FILE *f = vb_sys_fopen(path);
-	char line[256];
+	int fd = vb_sys_open(path, O_RDONLY | O_CLOEXEC);
+	size_t have = 0, most;
+	char text[1024], *rest;
 	int lines = 0;
+	ssize_t n;
 
 	memset(id, 0, sizeof(*id));
-	if (!f)
+	if (fd < 0)
 		return false;
-	while (fgets(line, sizeof(line), f)) {
-		if (strchr("UGCN", line[0]))
-			line_read(line, id, &lines);
+	while (most = sizeof(text) - 1 - have, (n = vb_sys_read(fd, text + have, most)) > 0) {
+		have += (size_t)n;
+		text[have] = '\0';
+		rest = lines_read(text, id, &lines);
+		have -= (size_t)(rest - text);
+		if (have == sizeof(text) - 1)
+			have = 0;
+		memmove(text, rest, have);
 	}
-	fclose(f);
+	vb_sys_close(fd);
 	return lines == 5;
 }
 
