@@ -6,6 +6,7 @@
 
 #include "base/reason.h"
 #include "gsi/mad_route.h"
+#include "gsi/port_table.h"
 #include "gsi/private.h"
 #include "host/page.h"
 #include "process/process.h"
@@ -22,7 +23,8 @@
 #define PASSED_FOR_ONE 1024u
 #define OWN_MOST       65536u
 #define OWN_FOR_ONE    16384u
-#define KEPT_PLACES    256u
+/* One for each block of numbers: no two processes share a place. */
+#define KEPT_PLACES    VB_PORT_BLOCKS
 /* They are tried again without news. */
 #define AGAIN_NS       1000000ull
 
@@ -34,7 +36,7 @@ static _Atomic uint32_t unsettled;
 
 static uint32_t kept_place(uint32_t number)
 {
-	return (number >> VB_QPN_BLOCK_BITS) % KEPT_PLACES;
+	return number >> VB_QPN_BLOCK_BITS;
 }
 
 static _Atomic uint32_t *kept_kind(const struct vb_mad_item *item)
@@ -149,8 +151,9 @@ void vb_gsi_bring_kept(uint64_t now)
 
 void vb_gsi_kept_forget(void)
 {
+	if (!atomic_exchange(&unsettled, 0))
+		return; /* all is zero, and no page of it is touched */
 	memset(kept_for, 0, sizeof(kept_for));
 	atomic_store(&passed, 0);
 	atomic_store(&own, 0);
-	atomic_store(&unsettled, 0);
 }

@@ -27,6 +27,7 @@ from pairs import Failure  # noqa: E402
 ERRNO_USED, ERRNO_AVAIL, NOT_CONNECTED, INVALID, NO_ENTRY, NO_MEMORY, BUSY, TIMED_OUT = 98, 99, 107, 22, 2, 12, 16, 110
 BURST = 3000  # messages at once
 FLOOD, FLOOD_SECONDS = 10000, 1  # MADs a second, and for how long
+BLOCK, ALIKE = 1024, 256  # numbers of a process; blocks with the same low 8 bits are alike
 TRIES = 5  # of what has to be quick, on a machine that may be busy
 HOLD = ("import socket,sys; s=socket.socket(getattr(socket,sys.argv[1]),socket.SOCK_DGRAM); s.bind(('',4791));"
         "print('held',flush=True); sys.stdin.read()")
@@ -109,6 +110,7 @@ class Tests:
         self.case("a process ends: its number is not used again", self.numbers_rest)
         self.case("a receiver stands still", self.stands_still)
         self.case("more messages at once than a ring has room for", self.burst)
+        self.case("a receiver stands still, and another's number is alike", self.alike_stands_still)
         self.case("fork: the child has no GSI until it opens its own", self.fork)
         self.case("deadlines and kicks", self.deadlines)
         self.case("last words before exit", self.last_words)
@@ -475,6 +477,25 @@ class Tests:
         else:
             raise Failure(f"the receiver never answers in time: {client.reasons()}")
         want(before == BURST, f"{before} of {BURST} messages before the last one; {client.reasons()}")
+    def alike(self):
+        """Two processes whose blocks of numbers have the same low bits. Blocks are drawn by chance: some twenty are enough."""
+        by_low_bits = {}
+        for _ in range(ALIKE + 1):
+            agent = self.agent(0)
+            other = by_low_bits.setdefault(agent.number // BLOCK % ALIKE, agent)
+            if other is not agent:
+                return other, agent
+        raise Failure("no two numbers are alike")
+
+    def alike_stands_still(self):
+        """What waits for one process takes no room from another one."""
+        still, server = self.alike()
+        client = self.agent(0)
+        ports = [still.listen(7174), server.listen(7175)]
+        still.stop()
+        client.must("repeat", 20000, 0, hosts.IPV4[0], hosts.IPV4[0], "REQ", f"{client.id():x}", 0,
+                    f"{TCP << 16 | ports[0]:x}")
+        self.talk(server, client, hosts.IPV4[0], hosts.IPV4[0], ports[1], "ring")
 
     def flooded(self, server, client, flooder, addresses, way):
         """An exchange beside a flood that `flooder` sends for a second."""
