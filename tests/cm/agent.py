@@ -12,6 +12,7 @@ from pairs import Failure
 
 PATIENCE = 20
 ENDS = 120  # seconds: on a busy machine a sanitizer looks for leaks for long, and who is killed counts for nothing (scripts/reached)
+KEPT = 2.5  # longer than a carrier keeps what it cannot bring: on a busy machine contact can take longer
 QUIET = 0.3  # for so long nothing may come
 TCP = 0x106
 
@@ -35,12 +36,15 @@ class Mad:
 
 
 class Agent:
+    repeated = set()  # types and ids of all that was sent again, which may come twice
+
     def __init__(self, program, env, launch=()):
         self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *launch, program], env=env, text=True,
                                         bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid
         self.answers, self.mads = queue.Queue(), queue.Queue()
         self.number = self.base = 0
+        self.sent = None  # the words of the last send
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
@@ -86,33 +90,49 @@ class Agent:
 
     def send(self, source, to, kind, local, remote=0, port=None, space=TCP):
         service = [] if port is None else [f"{space << 16 | port:x}", to]
-        self.must("send", source, to, kind, f"{local:x}", f"{remote:x}", *service)
+        self.sent = ("send", source, to, kind, f"{local:x}", f"{remote:x}", *service)
+        self.must(*self.sent)
 
-    def get(self, kind, local=None, way=None, patience=PATIENCE):
-        """The next MAD, which must be this one."""
-        try:
-            mad = self.mads.get(timeout=patience)
-        except queue.Empty:
-            raise Failure(f"{kind} did not come to process {self.pid}; {self.ask('reasons')}") from None
-        if mad.type != kind or (local is not None and mad.local != local) or (way and mad.way != way):
-            raise Failure(f"process {self.pid}: {mad}, wanted {kind} {local} by {way}")
-        return mad
+    def get(self, kind, local=None, way=None, sender=None):
+        """The next MAD, which must be this one. Its sender sends it again while it does not come, as the connection manager does."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                mad = self.mads.get(timeout=KEPT)
+            except queue.Empty:
+                if time.monotonic() > until:
+                    raise Failure(f"{kind} did not come to process {self.pid}; {self.ask('reasons')}") from None
+                if sender:
+                    sender.must(*sender.sent)
+                    self.repeated.add((kind, local))
+                continue
+            if mad.type == kind and local in (None, mad.local) and way in (None, mad.way):
+                return mad
+            if (mad.type, mad.local) not in self.repeated:
+                raise Failure(f"process {self.pid}: {mad}, wanted {kind} {local} by {way}")
 
     def none(self, patience=QUIET):
-        try:
-            raise Failure(f"process {self.pid} got {self.mads.get(timeout=patience)}")
-        except queue.Empty:
-            pass
+        until = time.monotonic() + patience
+        while True:
+            try:
+                mad = self.mads.get(timeout=max(0, until - time.monotonic()))
+            except queue.Empty:
+                return
+            if (mad.type, mad.local) not in self.repeated:
+                raise Failure(f"process {self.pid} got {mad}")
 
     def reasons(self):
         return {name: int(times) for name, times in (word.split("=") for word in self.must("reasons").split()[1:])}
 
-    def reason(self, name, patience=PATIENCE):
-        """Waits until something was dropped for this reason."""
-        until = time.monotonic() + patience
-        while not self.reasons().get(name):
+    def reason(self, *names):
+        """Waits until something was dropped for one of these reasons. Returns the counts of all."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            found = self.reasons()
+            if any(found.get(name) for name in names):
+                return found
             if time.monotonic() > until:
-                raise Failure(f"nothing was dropped as {name}: {self.reasons()}")
+                raise Failure(f"nothing was dropped as {' or '.join(names)}: {found}")
             time.sleep(0.01)
 
     def count(self):
