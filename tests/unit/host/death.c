@@ -90,7 +90,7 @@ static void contact_make(struct end *end, uint32_t engine, struct contact *c)
 	enum vb_contact why;
 
 	c->qpn = (uint32_t)hear(c->child.sock);
-	c->ch = end_find(end, engine, c->qpn, 5000, &why);
+	c->ch = end_find(end, engine, c->qpn, END_PATIENCE_MS, &why);
 	assert_int_equal(why, VB_CONTACT_UP);
 	assert_non_null(c->ch);
 	c->addr = hear(c->child.sock);
@@ -115,7 +115,7 @@ static int64_t expect_death(struct end *end, uint32_t engine, struct contact *c,
 	struct iovec iov = {&(uint64_t){0}, 8};
 	enum vb_contact why;
 
-	assert_true(end_await(&end->deaths, 1, 10000));
+	assert_true(end_await(&end->deaths, 1, END_PATIENCE_MS));
 	assert_ptr_equal(atomic_load(&end->dead_peer), c->ch->peer);
 	assert_false(vb_peer_alive(c->ch->peer));
 	assert_true(atomic_load(&c->ch->dead));
@@ -178,7 +178,7 @@ static void test_dead_before(void **state)
 	uint32_t engine = contact_open(&end, &c);
 
 	child_kill(&c.child);
-	assert_true(end_await(&end.deaths, 1, 2000));
+	assert_true(end_await(&end.deaths, 1, END_PATIENCE_MS));
 	end_close(&end, c.ch);
 
 	uint64_t since = (uint64_t)end_clock();
@@ -287,7 +287,7 @@ static void test_exec_with_child(void **state)
 	pid_t grandchild = (pid_t)hear(c.child.sock);
 
 	tell(c.child.sock, 2);
-	int64_t until = end_clock() + 2000000000ll;
+	int64_t until = end_clock() + END_PATIENCE_MS * 1000000ll;
 
 	/* From memory at once... */
 	while (vb_peer_alive(c.ch->peer) && end_clock() < until)
@@ -295,7 +295,7 @@ static void test_exec_with_child(void **state)
 	assert_false(vb_peer_alive(c.ch->peer));
 	/* ...and told at the next look. */
 	vb_node_kick(end.node);
-	assert_true(end_await(&end.deaths, 1, 1000));
+	assert_true(end_await(&end.deaths, 1, END_PATIENCE_MS));
 	assert_int_equal(kill(grandchild, SIGKILL), 0);
 	child_kill(&c.child);
 	end_close(&end, c.ch);
@@ -318,21 +318,21 @@ static void test_one_of_two(void **state)
 	contact_make(&end, engine, &a);
 	contact_make(&end, engine, &b);
 	child_kill(&a.child);
-	assert_true(end_await(&end.deaths, 1, 1000));
+	assert_true(end_await(&end.deaths, 1, END_PATIENCE_MS));
 	assert_ptr_equal(atomic_load(&end.dead_peer), a.ch->peer);
 	assert_true(vb_peer_alive(b.ch->peer));
 	assert_false(atomic_load(&b.ch->dead));
 	end_close(&end, a.ch);
 	/* What was sent before a close is still there after the news of it. */
 	tell(b.child.sock, 3);
-	assert_true(end_await(&end.downs, 1, 1000));
+	assert_true(end_await(&end.downs, 1, END_PATIENCE_MS));
 	assert_ptr_equal(atomic_load(&end.down), b.ch);
 	assert_true(end_take(b.ch, &n));
 	assert_int_equal(n, 77);
 	end_close(&end, b.ch);
 	tell(b.child.sock, 0);
 	child_join(&b.child);
-	assert_true(end_await(&end.deaths, 2, 1000));
+	assert_true(end_await(&end.deaths, 2, END_PATIENCE_MS));
 	end_stop(&end);
 }
 
@@ -379,7 +379,7 @@ static void test_stopped(void **state)
 	assert_null(end_find(&end, engine, qpn, 300, &why));
 	assert_int_equal(why, VB_CONTACT_PENDING);
 	kill(child.pid, SIGCONT);
-	struct vb_channel *ch = end_find(&end, engine, qpn, 2000, &why);
+	struct vb_channel *ch = end_find(&end, engine, qpn, END_PATIENCE_MS, &why);
 
 	assert_non_null(ch);
 	/* Stopped again, now in contact: it counts as alive, its memory can be reached. */
@@ -391,14 +391,14 @@ static void test_stopped(void **state)
 	assert_int_equal(vb_peer_read(ch->peer, (uintptr_t)&target_word, &iov, 1, 8, NULL), 0);
 	assert_memory_equal(iov.iov_base, &target_word, 8);
 	child_kill(&child);
-	assert_true(end_await(&end.deaths, 1, 1000));
+	assert_true(end_await(&end.deaths, 1, END_PATIENCE_MS));
 	end_close(&end, ch);
 
 	qpn = (uint32_t)hear(later.sock);
 	stop(later.pid);
 	assert_null(end_find(&end, engine, qpn, 100, &why));
 	child_kill(&later);
-	assert_null(end_find(&end, engine, qpn, 2000, &why));
+	assert_null(end_find(&end, engine, qpn, END_PATIENCE_MS, &why));
 	assert_int_not_equal(why, VB_CONTACT_PENDING);
 	end_stop(&end);
 }
@@ -449,11 +449,11 @@ static void test_nothing_left(void **state)
 		child_kill(&c[i].child);
 		fds--; /* the test's own socket to it */
 	}
-	assert_true(end_await(&end.deaths, 12, 2000));
+	assert_true(end_await(&end.deaths, 12, END_PATIENCE_MS));
 	for (int i = 0; i < 12; i++)
 		end_close(&end, c[i].ch);
 	vb_node_kick(end.node);
-	for (int i = 0; i < 100 && open_descriptors() != fds; i++)
+	for (int i = 0; i < END_PATIENCE_MS / 10 && open_descriptors() != fds; i++)
 		end_sleep_ms(10);
 	assert_int_equal(open_descriptors(), fds);
 	assert_int_equal(count_lines(maps), mappings);
