@@ -222,6 +222,7 @@ static struct vb_connection *question_on(struct vb_node *node, const struct vb_p
 static void ask_send(struct vb_node *node, struct vb_peer *peer)
 {
 	struct vb_connection *conn = question_on(node, peer);
+	uint32_t block[VB_MAX_BLOCKS];
 	struct vb_control msg = {
 		.type = VB_CONTROL_ASK,
 		.parts = vb_trust_says_uid() ? VB_CONTROL_SAYS_UID : 0,
@@ -229,6 +230,9 @@ static void ask_send(struct vb_node *node, struct vb_peer *peer)
 	};
 
 	ask_later(node, peer, UNANSWERED_NS);
+	if (!conn && vb_peer_blocks(peer, block))
+		vb_contact_again(node, block[0]);
+	peer->ask.lost = !conn;
 	if (!conn || memory_open(peer)) {
 		ask_again(peer);
 		return;
@@ -282,10 +286,20 @@ void vb_ask_prove(struct vb_node *node, struct vb_connection *conn, const struct
 		ask_again(peer);
 }
 
+/* Where a message was lost, the answer to the peer's own question may be lost, too. */
 void vb_ask_lost(struct vb_node *node, struct vb_peer *peer)
 {
-	if (peer->ask.again && !atomic_load(&peer->ask.answered))
-		ask_later(node, peer, AGAIN_FIRST_NS);
+	peer->heard = 0;
+	if (!peer->ask.again || atomic_load(&peer->ask.answered))
+		return;
+	peer->ask.lost = true;
+	ask_later(node, peer, AGAIN_FIRST_NS);
+}
+
+void vb_ask_found(struct vb_node *node, struct vb_peer *peer)
+{
+	if (peer->ask.lost)
+		ask_send(node, peer);
 }
 
 void vb_ask_memory(struct vb_node *node, struct vb_peer *peer)

@@ -297,7 +297,8 @@ static bool begin_anew(struct vb_node *node, struct vb_peer *peer)
 	vb_channels_look(node, peer);
 	vb_channel_news_peer(peer);
 	vb_ask_lost(node, peer);
-	if (peer->channels && vb_peer_alive(peer) && vb_peer_blocks(peer, block))
+	if ((peer->channels || peer->ask.again) && vb_peer_alive(peer) &&
+	    vb_peer_blocks(peer, block))
 		vb_contact_again(node, block[0]);
 	return changed;
 }

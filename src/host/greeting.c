@@ -52,6 +52,7 @@ static void granted(struct vb_node *node, struct vb_connection *conn)
 	vb_channels_look(node, peer);
 	vb_channel_news_peer(peer);
 	vb_connection_settle(node, conn);
+	vb_ask_found(node, peer);
 	if (c) {
 		c->state = VB_CONTACT_STATE_MET;
 		vb_channel_news_block(node, c->block);

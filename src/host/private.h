@@ -142,6 +142,7 @@ struct vb_ask {
 	uint64_t nonce;        /* of the question that waits for its answer */
 	int mem;               /* the peer's memory, opened before the question was sent; -1: not */
 	bool proven;           /* `mem` is the memory of the process that speaks */
+	bool lost;             /* the question has no connection to go on, or its answer */
 	bool first;            /* of the peer's answers none has come: channels wait for it */
 };
 
@@ -501,6 +502,8 @@ void vb_ask_take(struct vb_peer *peer, const struct vb_control *msg, int *fds, i
 void vb_ask_stripped(struct vb_peer *peer);
 /* A connection with the peer has ended: a question or an answer may have been on it. */
 void vb_ask_lost(struct vb_node *node, struct vb_peer *peer);
+/* There is a connection again: a question that was lost is asked. */
+void vb_ask_found(struct vb_node *node, struct vb_peer *peer);
 /* The peer is asked no more. */
 void vb_ask_end(struct vb_peer *peer);
 /* Asks the peer for its memory, once; asks peers again that have refused; asks for proofs. */
