@@ -358,7 +358,8 @@
 	  "At the end of a connection this is ordinary. Otherwise check dest_qp_num or remote_qpn of " \
 	  "the sender.") \
 	X(0x602, DROP_STATE, "the queue pair is not ready to receive", \
-	  "A packet came while the queue pair was in RESET, INIT or ERR.", \
+	  "A packet came while the queue pair was in RESET, INIT or ERR, or from another host for " \
+	  "datagrams while UDP port 4791 was not to be had.", \
 	  "Bring the queue pair to RTR before the peer sends.") \
 	X(0x603, DROP_TYPE, "the packet is for another queue pair type", \
 	  "The sender's queue pair has another type than this one.", \
@@ -370,7 +371,8 @@
 	  "The two sides use different partitions.", \
 	  "Use pkey_index 0 on both sides.") \
 	X(0x606, DROP_SOURCE, "the sender is not the queue pair's peer", \
-	  "Another queue pair sends to this one, or dest_qp_num here is not the number of the sender.", \
+	  "Another queue pair sends to this one, perhaps of another host while the peer is of this one, " \
+	  "or dest_qp_num here is not the number of the sender.", \
 	  "Connect each queue pair to exactly one peer, and check the exchange of qp_num.") \
 	X(0x607, DROP_NO_RECEIVE, "no receive was posted (unreliable service)", \
 	  "Datagrams come faster than receives are posted; a datagram is then lost, and nobody is " \

@@ -22,7 +22,7 @@
 static enum vb_reason judge(const struct vb_qp *qp, const struct vb_run *run)
 {
 	if (!qp->remote || !qp->remote->families)
-		return VB_REASON_DROP_STATE;
+		return vb_udp_no_part(qp->engine->node, run->dest_qpn);
 	if (qp->t.service == VB_SERVICE_UD)
 		return VB_REASON_NONE;
 	return qp->link != &vb_udp_link || memcmp(run->path.sgid, qp->path.dgid, 16)

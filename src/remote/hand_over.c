@@ -53,7 +53,8 @@ static void push(struct vb_engine *e, void *arg)
 	struct handed *h = arg;
 
 	if (!box || !vb_udp_inbox_push(box, h->run, h->payload)) {
-		vb_udp_drop(box ? VB_REASON_DROP_INBOX : VB_REASON_DROP_STATE, h->run);
+		vb_udp_drop(box ? VB_REASON_DROP_INBOX : vb_udp_no_part(e->node, h->run->dest_qpn),
+			    h->run);
 		return;
 	}
 	h->full = vb_udp_inbox_room(box) < RESERVE;

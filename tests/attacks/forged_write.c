@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Promise: an RDMA WRITE from another host to a queue pair whose peer is a process of this host
- * changes no byte, and the log says what came: "WRITE"; the queue pair works on. One whose engine has a connection to another host, and
+ * changes no byte, and the log says what came and why it was dropped: "WRITE", and that the sender
+ * is not the peer; the queue pair works on. One whose engine has a connection to another host, and
  * one whose engine has none.
  */
 #include <arpa/inet.h>
@@ -184,7 +185,9 @@ static void forged(const char *what, struct resources *r, struct ibv_cq *cq)
 	inject(&b);
 	line = logged(&b, r->cq);
 	EXPECT(ep_is_filled(&b, 0, 0, LENGTH));
-	EXPECT_SAY(strstr(line, " WRITE "), "the log says: %s", line);
+	EXPECT_SAY(strstr(line, " WRITE ") && strstr(line, " DROP_SOURCE:") &&
+			   strstr(line, "the sender is not the queue pair's peer"),
+		   "the log says: %s", line);
 	works_on(&a, &b);
 	ep_close(&a);
 	ep_close(&b);
