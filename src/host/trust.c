@@ -282,12 +282,15 @@ static const struct own *own_read(void)
 /* At most 340 lines (user_namespaces(7)), of which more than a few are rare. 0: not readable, or longer. */
 static size_t map_read(const char *path, char *text, size_t size)
 {
-	FILE *f = vb_sys_fopen(path);
-	size_t n = f ? fread(text, 1, size, f) : 0;
+	int fd = vb_sys_open(path, O_RDONLY | O_CLOEXEC);
+	size_t have = 0;
+	ssize_t n = 0;
 
-	if (f)
-		fclose(f);
-	return n < size ? n : 0;
+	while (fd >= 0 && have < size && (n = vb_sys_read(fd, text + have, size - have)) > 0)
+		have += (size_t)n;
+	if (fd >= 0)
+		vb_sys_close(fd);
+	return n || have == size ? 0 : have;
 }
 
 /*
