@@ -160,7 +160,9 @@ enum vb_cm_room vb_cm_request_room(struct vb_cm *cm, const struct vb_cm_listener
 
 	if (unread && cm->senders.waiting[sender] < vb_cm_with_spare(most[sender], spare))
 		return VB_CM_ROOM_NOW;
-	cm->senders.pressed_until = a->now + cm->times.remember;
+	/* A program that is slow to read is no reason to give up what it has accepted. */
+	if (unread)
+		cm->senders.pressed_until = a->now + cm->times.remember;
 	if (unread && sender == VB_CM_SENDER_KNOWN && a->message->attribute == VB_CM_REQ)
 		return VB_CM_ROOM_LATER;
 	vb_cm_drop(cm, unread ? VB_REASON_CM_HALF_OPEN : VB_REASON_CM_BACKLOG, a);
