@@ -19,6 +19,7 @@ import tempfile
 import time
 
 ORDINARY = 65532
+LEAVING_SECONDS = 5  # for programs that are ending
 TCP_LISTEN = "0A"
 
 
@@ -122,7 +123,13 @@ class Runner:
         return self
 
     def __exit__(self, *_):
+        deadline = time.monotonic() + LEAVING_SECONDS
         shutil.rmtree(self.dir, ignore_errors=True)
+        while os.path.exists(self.dir) and time.monotonic() < deadline:  # a program that is ending still writes there
+            time.sleep(0.05)
+            shutil.rmtree(self.dir, ignore_errors=True)
+        if os.path.exists(self.dir):
+            print(f"# {self.dir} is left with {sorted(os.listdir(self.dir))}", flush=True)
 
     def reachable(self, libdir):
         """The directory itself, or a copy of its libraries where the ordinary user may read them."""
