@@ -11,7 +11,7 @@ ROOT = os.path.dirname(BENCH)
 sys.path[:0] = [os.path.join(ROOT, "tests", folder) for folder in ("udp", "apps", "cm")]
 
 import hosts  # noqa: E402
-from cm_pairs import CmRunner, a_port  # noqa: E402, F401
+from cm_pairs import CmRunner, a_port, cmtime_has_threads  # noqa: E402, F401
 from pairs import Failure, Runner, free_port  # noqa: E402
 
 JUMBO, ETHERNET = 9000, 1500

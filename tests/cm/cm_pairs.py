@@ -7,6 +7,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 import time
 
 from pairs import Failure, Runner, describe, tail
@@ -18,6 +19,14 @@ FIRST_PORT, LAST_PORT = 20000, 30000  # outside of net.ipv4.ip_local_port_range,
 def a_port():
     """Two cases in one namespace at a time would need luck; each case has a namespace, or runs alone in it."""
     return random.randrange(FIRST_PORT, LAST_PORT)
+
+
+def cmtime_has_threads():
+    """As in Debian 13. It prints another table, its server ends by itself, and both know no IPv6 address."""
+    with contextlib.suppress(FileNotFoundError):
+        usage = subprocess.run(["cmtime", "-?"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        return b"num_threads" in usage.stdout
+    return False
 
 
 class CmRunner(Runner):
