@@ -68,8 +68,8 @@ APART = [
         Step(["make deb"], makes="tree/build-deb/verbatim_*.deb", group="deb"),
         Step(["apt install ./build-deb/libverbatim_*.deb ./build-deb/verbatim_*.deb"],
              run="apt-get --simulate install ./build-deb/libverbatim_*.deb ./build-deb/verbatim_*.deb\n"
-                 "for file in build-deb/libverbatim_*.deb build-deb/verbatim_*.deb; do dpkg-deb -x $file $WORK/root; done\n"
-                 "$WORK/root/usr/bin/verbatim devices", says="gid 0", group="deb", needs="apt-get dpkg-deb"),
+                 "for file in build-deb/libverbatim_*.deb build-deb/verbatim_*.deb; do dpkg-deb -x $file $WORK/unpacked; done\n"
+                 "$WORK/unpacked/usr/bin/verbatim devices", says="gid 0", group="deb", needs="apt-get dpkg-deb"),
     ], without=("tests/", "bench/results/")),
     Apart("the archive", [
         Step(["make tarball"], makes="tree/build-portable/verbatim-*.tar.gz", group="tarball"),
