@@ -19,7 +19,7 @@ import tempfile
 import time
 
 ORDINARY = 65532
-LEAVING_SECONDS = 5  # for programs that are ending
+LEAVING_SECONDS = 20  # for programs that are ending
 TCP_LISTEN = "0A"
 
 
@@ -92,6 +92,16 @@ def xrc_files(argv):
         os.close(folder)
 
 
+def views_below(folder):
+    """The views of `verbatim run` in runtime directories below the folder. One goes soon after its last program; its keeper must
+    not find its folder gone before, which it would make again."""
+    found = []
+    for _, folders, _ in os.walk(folder):
+        found += [name for name in folders if re.fullmatch(r"view-\d+|\.gone-\d+", name)]
+        folders[:] = [name for name in folders if name not in found]
+    return found
+
+
 class Runner:
     """Starts programs on the library in `libdir`; with ordinary=True as uid and gid 65532 without groups and
     capabilities, which needs root; pins: what to put before a pair's two commands. Use as a context manager: it owns a directory for output files."""
@@ -124,6 +134,8 @@ class Runner:
 
     def __exit__(self, *_):
         deadline = time.monotonic() + LEAVING_SECONDS
+        while views_below(self.dir) and time.monotonic() < deadline:
+            time.sleep(0.02)
         shutil.rmtree(self.dir, ignore_errors=True)
         while os.path.exists(self.dir) and time.monotonic() < deadline:  # a program that is ending still writes there
             time.sleep(0.05)

@@ -16,7 +16,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "apps"))
 
-from pairs import ORDINARY, Failure, free_port  # noqa: E402,F401
+from pairs import ORDINARY, Failure, free_port, views_below  # noqa: E402,F401
 from shares import Report, Skip  # noqa: E402,F401
 
 SKIP = 77
@@ -65,18 +65,10 @@ class Place:
             shutil.rmtree(self.dir, ignore_errors=True)
 
     def wait_gone(self, seconds=20):
-        """A view goes soon after its last program; what keeps it must not find its folder gone before, which it would make again."""
+        """Of the views in all runtime directories, of which a test may have several."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self.views():
+        while time.monotonic() < deadline and views_below(self.dir):
             time.sleep(0.02)
-
-    def views(self):
-        """Those in runtime directories, of which a test may have several."""
-        found = []
-        for _, folders, _ in os.walk(self.dir):
-            found += [name for name in folders if re.fullmatch(r"view-\d+|\.gone-\d+", name)]
-            folders[:] = [name for name in folders if name not in found]
-        return found
 
     def folder(self, name, mode=0o700):
         """A folder of the user's in the test's folder."""
