@@ -295,8 +295,8 @@ static size_t map_read(const char *path, char *text, size_t size)
 
 /*
  * A process that is not dumpable, or not confined as this one is, cannot be looked at by its equals
- * (PTRACE_MODE_READ_FSCREDS), but all can read which users its namespace has. In a namespace below this one, the same users have been given to it by a process
- * with CAP_SETUID here.
+ * (PTRACE_MODE_READ_FSCREDS), but all can read which users its namespace has. In a namespace below
+ * this one, the same users have been given to it by a process with CAP_SETUID here.
  */
 static bool same_user_namespace(pid_t pid)
 {

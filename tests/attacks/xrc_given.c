@@ -2,11 +2,11 @@
 /*
  * Promise: processes of one user with equal rights share the table of an XRC domain. A process of
  * uid 0 without capabilities (a container with the host's network and the same file) does not share
- * it, also where it has all of them in a user namespace of its own, or has put them aside; nor does the user that stands for everybody without a number in the victim's user namespace.
- * Daemons that have dropped their privileges since do, and find each other's seats. A process that
- * is refused is told so without delay. Another user has a domain of its own on the file, and its
- * log names the first one. The test sees that a table is shared by its inode among the mappings of
- * a process.
+ * it, also where it has all of them in a user namespace of its own, or has put them aside; nor does
+ * the user that stands for everybody without a number in the victim's user namespace. Daemons that
+ * have dropped their privileges since do, and find each other's seats. A process that is refused is
+ * told so without delay. Another user has a domain of its own on the file, and its log names the
+ * first one. The test sees that a table is shared by its inode among the mappings of a process.
  */
 #include <errno.h>
 #include <fcntl.h>
